@@ -37,7 +37,7 @@ def _look(options: Namespace) -> plots.Look:
     """Return the look that the options ask for."""
     width = WIDTHS.get(options.width, options.width)
     given = {"font_size": options.font_size, "width": width, "height": options.height}
-    read = {
+    read: dict[str, Any] = {
         name: text
         if isinstance(text, float)
         else read_value("number", text, f"--{name.replace('_', '-')}", low=1)

@@ -16,6 +16,7 @@ from emu.report.drawing import (
     new_figure,
     plain_label,
 )
+from emu.report.hover import GOES_ON
 from emu.results.metrics import Float64Array, confidence_95
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def distribution_figure(
         for together in coinciding({name: middle for name, (middle, _, _) in curves.items()}):
             middle, low, high = curves[together[0]]
             look = line_look(names.index(together[0]))
-            axes.plot(middle, heights, label=plain_label(joined(together)), **look)
+            axes.plot(middle, heights, label=plain_label(joined(together)), gid=GOES_ON, **look)
             if band != "none":
                 axes.fill_betweenx(heights, low, high, color=look["color"], alpha=0.2, linewidth=0)
         left = min(np.quantile(np.maximum(own, least), LEFT_QUANTILE) for own in _pooled(samples).values())

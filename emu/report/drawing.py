@@ -28,6 +28,9 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 STYLES = ("-", "--", "-.", ":")
 SIZE = (6.4, 3.8)
 """Inches of a figure of one panel."""
+NARROW = 4.6
+STACKED_PANEL = 2.2
+"""Inches of each panel's height where they stand below one another."""
 FONT_SIZE = 9.0
 """Points of all text of a figure: headings and labels differ by their place."""
 _CDF_POINTS = 512
@@ -70,14 +73,20 @@ class Shown(NamedTuple):
     stem: str
     drawn: Figure
     caption: str
+    narrow: Figure | None = None
+    """The same with its panels below one another, for screens of a phone's width; None where they are so already."""
 
 
 class Look(NamedTuple):
-    """What a reader asks of a figure: points of its text, inches of its size; None is what the figure is drawn with."""
+    """What a reader asks of a figure: points of its text, inches of its size; None is what the figure is drawn with.
+
+    Where it `stacks`, panels that would stand side by side stand below one another, `NARROW` inches wide.
+    """
 
     font_size: float = FONT_SIZE
     width: float | None = None
     height: float | None = None
+    stacks: bool = False
 
 
 _LOOK: ContextVar[Look] = ContextVar("look", default=Look())  # noqa: B039 a tuple does not change
@@ -126,9 +135,15 @@ def new_figure(
 
     look = _LOOK.get()
     size = (look.width or width, look.height or height * (look.width or width) / width)
+    stacks = look.stacks and columns > 1
+    if stacks:
+        size = (NARROW, 0.7 + STACKED_PANEL * rows * columns)
     figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)  # no window system is asked, whatever the user's backend is
-    axes = figure.subplots(rows, columns, sharex=share_x and rows > 1)
+    if stacks:
+        axes = figure.subplots(rows * columns, 1).reshape((rows, columns) if rows > 1 else columns)
+    else:
+        axes = figure.subplots(rows, columns, sharex=share_x and rows > 1)
     for place in np.ravel(axes):  # ticks are made when a figure is written, which may be without its look
         place.tick_params(labelsize=look.font_size)
     return figure, axes

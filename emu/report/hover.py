@@ -8,8 +8,11 @@ import numpy as np
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
 _SCALES = ("linear", "log")
+GOES_ON = "goes-on"
+"""The id that a line is given whose first and last values hold before and after it, as those of a distribution."""
 _POINTS = 72.0
 """Of an inch: the unit of an SVG."""
 
@@ -19,7 +22,8 @@ def name_lines(figure: Figure) -> None:
     for number, axes in enumerate(figure.axes):
         axes.set_gid(f"axes-{number}")
         for place, line in enumerate(axes.lines):
-            line.set_gid(f"line-{number}-{place}")
+            goes_on = str(line.get_gid()).startswith(GOES_ON)
+            line.set_gid(f"{GOES_ON if goes_on else 'line'}-{number}-{place}")
 
 
 def describe_axes(figure: Figure) -> list[dict[str, Any]]:
@@ -29,19 +33,20 @@ def describe_axes(figure: Figure) -> list[dict[str, Any]]:
     -------
     list of dict
         ``id``; ``box``, its edges in the SVG, left, top, right, bottom; ``x`` and ``y``, from, to and whether
-        logarithmic; ``name`` of the x axis; ``font``, points of its text; ``lines``, pairs of id and label, the label
-        empty where a legend would have none; ``zooms``, whether it consists of lines alone.
+        logarithmic; ``name`` of the x axis, ``title`` of the panel; ``font``, points of its text; ``lines``, id, label,
+        empty where a legend would have none, and whether it goes on (`GOES_ON`); ``zooms``, whether it consists of
+        lines without markers; ``points``, label and places in the SVG of what has markers and no line.
     """
     width, height = (float(size) * _POINTS for size in figure.get_size_inches())
     found = []
     for number, axes in enumerate(figure.axes):
         scales = [axes.get_xscale(), axes.get_yscale()]
         drawn = [
-            (f"line-{number}-{place}", _label(line.get_label()))
-            for place, line in enumerate(axes.lines)
+            (str(line.get_gid()), _label_of(line, axes), str(line.get_gid()).startswith(GOES_ON))
+            for line in axes.lines
             if line.get_linestyle() != "None" and np.size(line.get_xdata()) > 1
         ]
-        if not drawn or any(scale not in _SCALES for scale in scales):
+        if not (drawn or _points(axes, height)) or any(scale not in _SCALES for scale in scales):
             continue
         edges = axes.get_position()
         box = (edges.x0 * width, (1 - edges.y1) * height, edges.x1 * width, (1 - edges.y0) * height)
@@ -51,15 +56,40 @@ def describe_axes(figure: Figure) -> list[dict[str, Any]]:
                 "box": [round(float(edge), 3) for edge in box],
                 "x": [*map(float, axes.get_xlim()), scales[0] == "log"],
                 "y": [*map(float, axes.get_ylim()), scales[1] == "log"],
+                "title": axes.get_title() or " ".join(axes.get_ylabel().split()),
                 "name": axes.get_xlabel() or figure.axes[-1].get_xlabel(),
                 "font": axes.xaxis.label.get_fontsize(),
                 "lines": drawn,
-                "zooms": not axes.collections and not axes.patches and not axes.texts,
+                "points": _points(axes, height),
+                "zooms": not (
+                    axes.collections or axes.patches or axes.texts or any(map(_is_marked, axes.lines))
+                ),
             }
         )
     return found
 
 
-def _label(text: object) -> str:
-    """Return the label of a line as a legend has it."""
-    return "" if str(text).startswith("_") else str(text).strip()
+def _points(axes: Any, height: float) -> list[Any]:
+    """Return the label, and the places in the SVG, of each series that is markers alone."""
+    scale = _POINTS / axes.get_figure().dpi
+    found = []
+    for line in axes.lines:
+        label = _label_of(line, axes)
+        places = axes.transData.transform(line.get_xydata()) * scale
+        known = np.isfinite(places).all(axis=1)
+        if label and line.get_linestyle() == "None" and _is_marked(line) and known.any():
+            found.append(
+                [label, [[round(float(x), 2), round(height - float(y), 2)] for x, y in places[known]]]
+            )
+    return found
+
+
+def _is_marked(line: Line2D) -> bool:
+    return line.get_marker() not in ("None", "none", None, "", " ")
+
+
+def _label_of(line: Line2D, axes: Any) -> str:
+    """Return the label of a line as a legend has it; of one with error bars, the label is that of both together."""
+    held = [of for of in axes.containers if any(part is line for part in of.get_children())]
+    text = str((held[0] if held and line is held[0][0] else line).get_label())
+    return "" if text.startswith("_") else text.strip()

@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 
+PADDING = 1.5
+"""Of a cell, in characters."""
+WIDTH_OF_TEXT = 40
+
+
 class Cell(NamedTuple):
     """A cell of a table that does not look like the others: `look` is a class of page.html's style."""
 
@@ -36,14 +41,42 @@ def paragraph(words: str, look: str = "") -> Markup:
 
 def section(title: str, words: str, head: Sequence[str], rows: Iterable[Sequence[str | Cell]]) -> Markup:
     """Return a table under a title and a paragraph, each left out where it is empty."""
-    return fill("section.html", title=title, words=words, head=head, rows=rows)
+    label = title or words.rstrip(":.") or f"{head[0]}, {head[-1]}"
+    return fill("section.html", title=title, words=words, **table_of(head, rows, label))
 
 
-def figure_of(figure: Any, caption: str) -> Markup:
-    """Return a figure with its caption, and what the page's script needs to show its values."""
-    svg = to_svg(figure)  # which lays it out
-    found = describe_axes(figure)
-    return fill("figure.html", svg=svg, caption=caption, axes=json.dumps(found) if found else "")
+def table_of(head: Sequence[str], rows: Iterable[Sequence[str | Cell]], label: str) -> dict[str, Any]:
+    """Return the values of ``table.html``; `label` is what its scroll area is called, ``chars`` its width in print."""
+    shown = [list(row) for row in rows]
+    widths = [max(map(len, cell.split()), default=0) for cell in head]
+    for row in shown:
+        widths = [max(width, _width(cell)) for width, cell in zip(widths, row, strict=True)]
+    return {
+        "head": head,
+        "rows": shown,
+        "label": label,
+        "chars": round(sum(widths) + PADDING * len(widths), 1),
+    }
+
+
+def _width(cell: str | Cell) -> int:
+    """Return the characters of a cell on one line; of text, which may be broken, a column's."""
+    words = cell.words if isinstance(cell, Cell) else cell
+    return min(len(words), WIDTH_OF_TEXT) if isinstance(cell, Cell) and cell.look == "text" else len(words)
+
+
+def figure_of(figure: Any, caption: str, narrow: Any = None) -> Markup:
+    """Return a figure with its caption, and what the page's script needs to show its values.
+
+    `narrow` is the same figure for screens of a phone's width, where it has another layout there.
+    """
+    drawn = []
+    for one, width in ((figure, "wide" if narrow is not None else ""), (narrow, "narrow")):
+        if one is not None:
+            svg = to_svg(one)  # which lays it out
+            found = describe_axes(one)
+            drawn.append({"svg": svg, "width": width, "axes": json.dumps(found) if found else ""})
+    return fill("figure.html", drawn=drawn, caption=caption)
 
 
 def sentence(words: str) -> str:

@@ -24,6 +24,7 @@ from emu.report.drawing import (
     plain_label,
 )
 from emu.report.plots import label_of
+from emu.report.stacked import shown
 from emu.results.axes import Axis, Group, is_number, value_text
 from emu.results.measures import Measure
 from emu.results.metrics import summary_of
@@ -97,12 +98,12 @@ def percentile_sheets(axes: Sequence[Axis], points: Sequence[Point]) -> Iterator
         summaries = [s for points_of in lines.values() for s in points_of.values()]
         units = [unit for unit in ("instances", "seeds") if any(unit in s for s in summaries)]
         clause = f"; bars are 95 % confidence intervals over the {units[0]}" if units else ""
-        for kind, what, figure in (
-            ("percentiles", "Completion times", percentiles_figure(lines, axis, family)),
-            ("shares", f"Shares of {family.name}", shares_figure(lines, axis, family)),
+        for kind, what, make in (
+            ("percentiles", "Completion times", percentiles_figure),
+            ("shares", f"Shares of {family.name}", shares_figure),
         ):
-            if figure is not None:
-                yield Shown(safe_name(kind + stem), figure, f"{what} against {axis.label}{where}{clause}")
+            caption = f"{what} against {axis.label}{where}{clause}"
+            yield from shown(safe_name(kind + stem), partial(make, lines, axis, family), caption)
 
 
 def against_figure(

@@ -126,7 +126,7 @@ def _axis_figures(groups: Sequence[Group]) -> list[str]:
     axes = axes_of(groups)
     points = points_of(groups)
     return [
-        figure_of(sheet.drawn, sheet.caption)
+        figure_of(sheet.drawn, sheet.caption, sheet.narrow)
         for family in families()
         for sheet in percentile_sheets(axes, [p for p in points if family_of_summary(p.summary) is family])
     ]
@@ -177,7 +177,7 @@ def _group_section(
     answer = [*family.answers(results), *answer_of(rows, family)] if several else []
     shown = figures_of(results, warmup_s) if shown is None else shown
     lead = _lead([figure.stem for figure in shown])
-    drawn = {figure.stem: figure_of(figure.drawn, figure.caption) for figure in shown}
+    drawn = {figure.stem: figure_of(figure.drawn, figure.caption, figure.narrow) for figure in shown}
     return fill(
         "group.html",
         folded=folded,

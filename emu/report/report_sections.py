@@ -79,7 +79,9 @@ def reasons_section(summaries: Sequence[Mapping[str, Any]]) -> list[str]:
     rows = reason_rows(summaries)
     if not rows:
         return []
-    return [section("Reasons", f"{sentence(EXPLAINED)}.", ["", *(s["scheduler"] for s in summaries)], rows)]
+    return [
+        section("Reasons", f"{sentence(EXPLAINED)}.", ["reason", *(s["scheduler"] for s in summaries)], rows)
+    ]
 
 
 def run_reasons(summary: Mapping[str, Any]) -> list[str]:
@@ -107,6 +109,6 @@ def _live_tables(live: Mapping[str, Any]) -> list[str]:
         "calls between partitions, a second": number(live["calls_per_s"]),
     }
     return [
-        section("", "What the clock live measured, in emulated time:", ["", *quantiles], rows),
+        section("", "What the clock live measured, in emulated time:", ["measured", *quantiles], rows),
         section("", "", ["figure", "value"], facts.items()),
     ]

@@ -13,6 +13,7 @@ from emu.directories import run_directory as rd
 from emu.directories.names import SUMMARY
 from emu.report.drawing import (
     COLOURS,
+    SIZE,
     add_legend,
     figure_style,
     fit_places,
@@ -20,7 +21,7 @@ from emu.report.drawing import (
     mark_log,
     new_figure,
 )
-from emu.report.page import figure_of, fill
+from emu.report.page import figure_of, fill, table_of
 from emu.sweeps.sizing import answer_of, folder_of
 from emu.sweeps.targets import MET, NOT_MET, SPANS, Target, read_targets, verdict_of
 
@@ -69,8 +70,7 @@ def size_sections(folder: Path) -> list[str]:
             "size.html",
             answer=answer_of(summary["nodes"], summary["note"]),
             sure=_how_sure(summary, targets),
-            head=["nodes", *targets, ""],
-            rows=cells,
+            **table_of(["nodes", *map(str, targets), "verdict"], cells, "Numbers of nodes that were tried"),
             figure=figure_of(targets_figure(tried, summary["nodes"]), caption),
         )
     ]
@@ -96,7 +96,7 @@ def _how_sure(summary: Mapping[str, Any], targets: Sequence[Target]) -> list[str
 def targets_figure(tried: Mapping[Target, Sequence[Tried]], answer: int | None) -> Figure:
     """Return a panel for each target: what was measured against nodes, met or not, and the bound."""
     with figure_style():
-        figure, axes = new_figure(8.0, 2.9 * len(tried) + 0.6, rows=len(tried))
+        figure, axes = new_figure(SIZE[0], 2.9 * len(tried) + 0.6, rows=len(tried))
         found = {point.verdict for points in tried.values() for point in points} | {MET, NOT_MET}
         for place, (target, points) in zip(np.atleast_1d(axes), tried.items(), strict=True):
             _draw(place, target, points, answer, [word for word in _LOOK if word in found])
@@ -112,7 +112,14 @@ def _draw(
     if place.get_xscale() == "log":
         mark_log(place.xaxis, points[0].nodes, points[-1].nodes)
     known = [p for p in points if np.isfinite(p.mean)]
-    place.plot([p.nodes for p in known], [p.mean for p in known], color="#999999", linewidth=1.0, zorder=1)
+    place.plot(
+        [p.nodes for p in known],
+        [p.mean for p in known],
+        color="#999999",
+        linewidth=1.0,
+        zorder=1,
+        label="measured",
+    )
     for word in verdicts:
         of_word = [p for p in known if p.verdict == word]
         x, y, half = ([getattr(p, name) for p in of_word] for name in ("nodes", "mean", "half"))

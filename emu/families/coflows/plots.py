@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +25,8 @@ from emu.report.drawing import (
     plain_label,
     share_curve,
 )
+from emu.report.hover import GOES_ON
+from emu.report.stacked import shown
 from emu.results.metrics import Float64Array
 from emu.results.result import Result
 
@@ -37,11 +40,11 @@ SPEEDUP_LIMITS = (0.1, 100.0)
 def coflow_figures(results: Runs, warmup_s: float = 0.0) -> list[Shown]:
     """Return the figures of runs that are compared; those that have nothing to show are left out."""
     first, *others = results
-    figures: list[tuple[str, Figure | None, str]] = [
-        ("cdf-cct", cdf_figure(results, warmup_s), "Distribution of coflow completion times"),
+    figures: list[tuple[str, Callable[[], Figure | None], str]] = [
+        ("cdf-cct", partial(cdf_figure, results, warmup_s), "Distribution of coflow completion times"),
         (
             "learning",
-            learning_figure(results, warmup_s),
+            partial(learning_figure, results, warmup_s),
             "Share of the completion time until the scheduler knew what it needs, of the coflows that were not known "
             "when they arrived",
         ),
@@ -49,7 +52,7 @@ def coflow_figures(results: Runs, warmup_s: float = 0.0) -> list[Shown]:
     figures.append(
         (
             "deadlines",
-            deadlines_figure(results, warmup_s),
+            partial(deadlines_figure, results, warmup_s),
             "Coflows with a deadline that are admitted, and that ended in time, by the share of their time that passed",
         )
     )
@@ -57,34 +60,34 @@ def coflow_figures(results: Runs, warmup_s: float = 0.0) -> list[Shown]:
         figures += [
             (
                 "gains",
-                gains_figure(results),
+                partial(gains_figure, results),
                 f"Gain over {first} in the share of deadlines met, run by run: (share - its share) / its share",
             ),
             (
                 "speedup",
-                speedup_figure(results, coflow_speedups_of("all", warmup_s)),
+                partial(speedup_figure, results, coflow_speedups_of("all", warmup_s)),
                 f"Speed-up of {first}, coflow by coflow: completion time under another scheduler over that under it",
             ),
             (
                 "speedup-bins",
-                bins_figure(results, warmup_s),
+                partial(bins_figure, results, warmup_s),
                 f"Speed-up of {first} by width and size of the coflow",
             ),
             (
                 "speedup-jobs",
-                speedup_figure(results, lambda a, b: job_speedups(a, b, warmup_s)),
+                partial(speedup_figure, results, lambda a, b: job_speedups(a, b, warmup_s)),
                 "The same of jobs that compute too, and shuffle for a drawn share of their time",
             ),
         ]
     figures += [
         (
             f"estimates-{safe_name(name)}",
-            estimates_figure(runs[0], warmup_s),
+            partial(estimates_figure, runs[0], warmup_s),
             f"Size of coflows as {name} estimated it, seed {runs[0].summary['seed']}, against what it is",
         )
         for name, runs in results.items()
     ]
-    return [Shown(stem, figure, caption) for stem, figure, caption in figures if figure is not None]
+    return [one for stem, make, caption in figures for one in shown(stem, make, caption)]
 
 
 def coflow_speedups_of(group: str, warmup_s: float) -> Callable[[Result, Result], Float64Array]:
@@ -150,6 +153,7 @@ def learning_figure(results: Runs, warmup_s: float = 0.0) -> Figure | None:
         for name, share in samples.items():
             axes.plot(
                 *share_curve(np.minimum(share, 1.0)),
+                gid=GOES_ON,
                 label=plain_label(name),
                 **line_look(list(results).index(name)),
             )
@@ -186,7 +190,7 @@ def deadlines_figure(results: Runs, warmup_s: float = 0.0) -> Figure | None:
                 steps = np.sort(used[used <= 1.0])
                 x = np.concatenate([[0.0], steps, [1.0]])
                 y = np.concatenate([np.arange(len(steps) + 1), [len(steps)]]) / max(len(used), 1)
-                axes.step(x, y, where="post", label=plain_label(name), **line_look(number))
+                axes.step(x, y, where="post", gid=GOES_ON, label=plain_label(name), **line_look(number))
             axes.set_title(titles[at])
             axes.set_xlim(0.0, 1.0)
             axes.set_ylim(0.0, 1.0)
@@ -206,7 +210,12 @@ def gains_figure(results: Runs) -> Figure | None:
         figure, axes = new_figure()
         axes.axvline(0.0, color="#888888", linewidth=1.0)
         for name, gains in samples.items():
-            axes.plot(*share_curve(gains), label=plain_label(name), **line_look(list(results).index(name)))
+            axes.plot(
+                *share_curve(gains),
+                gid=GOES_ON,
+                label=plain_label(name),
+                **line_look(list(results).index(name)),
+            )
         axes.set_ylim(0.0, 1.0)
         axes.set_xlabel(f"gain over {next(iter(results))}", parse_math=False)
         axes.set_ylabel("share of runs")
@@ -248,7 +257,7 @@ def _draw_speedups(axes: Any, samples: Mapping[str, Float64Array], names: list[s
     """Draw distributions of speed-ups, and a line at 1."""
     axes.axvline(1.0, color="#888888", linewidth=1.0)
     for name, ratio in samples.items():
-        axes.plot(*share_curve(ratio), label=plain_label(name), **line_look(names.index(name)))
+        axes.plot(*share_curve(ratio), gid=GOES_ON, label=plain_label(name), **line_look(names.index(name)))
     axes.set_xscale("log")
     axes.set_xlim(*SPEEDUP_LIMITS)
     mark_log(axes.xaxis, *SPEEDUP_LIMITS)

@@ -29,6 +29,7 @@ from emu.report.gantt import (
     running_figure,
     shown_job,
 )
+from emu.report.hover import GOES_ON
 from emu.results.paired import Runs
 from emu.results.result import Result
 
@@ -110,7 +111,9 @@ def improvement_figure(results: Runs, warmup_s: float = 0.0) -> Figure | None:
         figure, axes = new_figure()
         for number, (name, factors) in enumerate(samples.items(), start=1):
             if factors.size:
-                axes.plot(*share_curve(factors), label=plain_label(f"over {name}"), **line_look(number))
+                axes.plot(
+                    *share_curve(factors), gid=GOES_ON, label=plain_label(f"over {name}"), **line_look(number)
+                )
         axes.axvline(1.0, color="#888888", linewidth=0.8)
         _factor_axis(axes, np.concatenate(list(samples.values())))
         axes.set_ylim(0.0, 1.0)

@@ -22,6 +22,7 @@ from emu.report.drawing import (
     share_curve,
     time_scale,
 )
+from emu.report.hover import GOES_ON
 from emu.results.metrics import Float64Array, after_warmup
 from emu.results.result import Result
 
@@ -54,7 +55,7 @@ def wait_figure(results: Mapping[str, list[Result]], job_class: str, warmup_s: f
             if len(waits):
                 look = line_look(list(results).index(name)) | {"linestyle": _LOOK[side]}
                 x, share = share_curve(np.maximum(waits, least))  # no delay at all lies at the left edge
-                axes.plot(x, share, label=plain_label(f"{name}, {side}"), **look)
+                axes.plot(x, share, gid=GOES_ON, label=plain_label(f"{name}, {side}"), **look)
         axes.set_xscale("log")
         mark_log(axes.xaxis, *axes.get_xlim())
         axes.set_ylim(0.0, 1.0)

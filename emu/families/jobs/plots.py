@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from emu.directories.run_directory import safe_name
@@ -9,6 +11,7 @@ from emu.families.jobs.constraint_plots import crv_figure, wait_figure, wait_ove
 from emu.families.jobs.metrics import job_values
 from emu.report.distributions import distribution_figure
 from emu.report.drawing import Shown
+from emu.report.stacked import shown
 from emu.results.paired import Runs
 
 if TYPE_CHECKING:
@@ -17,10 +20,10 @@ if TYPE_CHECKING:
 
 def job_figures(results: Runs, warmup_s: float = 0.0) -> list[Shown]:
     """Return the figures of runs that are compared; those that have nothing to show are left out."""
-    figures = [
+    figures: list[tuple[str, Callable[[], Figure | None], str]] = [
         (
             f"cdf-{name}",
-            cdf_figure(results, name, warmup_s),
+            partial(cdf_figure, results, name, warmup_s),
             f"Distribution of completion times of {name} jobs",
         )
         for name in ("short", "long")
@@ -28,25 +31,25 @@ def job_figures(results: Runs, warmup_s: float = 0.0) -> list[Shown]:
     figures += [
         (
             "wait-short",
-            wait_figure(results, "short", warmup_s),
+            partial(wait_figure, results, "short", warmup_s),
             "Distribution of queueing delay of short jobs with and without constraints",
         ),
         (
             "wait-over-time-short",
-            wait_over_time_figure(results, "short", warmup_s),
+            partial(wait_over_time_figure, results, "short", warmup_s),
             "Mean queueing delay of short jobs by their arrival, with and without constraints",
         ),
     ]
     figures += [
         (
             f"crv-{safe_name(name)}",
-            crv_figure(runs[0]),
+            partial(crv_figure, runs[0]),
             f"Constraint Resource Vector under {name}, seed {runs[0].summary['seed']}: tasks that wait for a "
             "resource over nodes that have it",
         )
         for name, runs in results.items()
     ]
-    return [Shown(stem, figure, caption) for stem, figure, caption in figures if figure is not None]
+    return [one for stem, make, caption in figures for one in shown(stem, make, caption)]
 
 
 def cdf_figure(results: Runs, job_class: str, warmup_s: float = 0.0) -> Figure | None:

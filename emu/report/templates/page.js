@@ -1,6 +1,7 @@
 "use strict";
-// Tables are sorted by a click on the head of a column; figures show values under the pointer, and zoom to what is
-// dragged over (a double click goes back). Without scripts the page shows the same, as it is printed.
+// Tables are sorted by a click on the head of a column. Figures show values under the pointer, where they are tapped, or
+// with the arrow keys; they zoom to what is dragged over (a double click goes back). Without scripts the page shows the
+// same, as it is printed.
 (() => {
   const numberOf = (text) => {
     const inverse = text.match(/^1\/([\d.]+)/);
@@ -26,15 +27,21 @@
   for (const table of document.querySelectorAll("table")) {
     if (!table.tHead || table.tBodies[0].rows.length < 2) continue;
     [...table.tHead.rows[0].cells].forEach((head, column) => {
-      head.tabIndex = 0;
-      head.classList.add("sorts");
-      head.title = "sort by this column";
+      if (head.tagName !== "TH") return;
+      const button = document.createElement("button");
+      button.type = "button";
+      button.title = "sort by this column";
+      button.append(...head.childNodes);
+      head.append(button);
       head.addEventListener("click", () => sortBy(table, column, head));
-      head.addEventListener("keydown", (event) => {
-        if (event.key === "Enter") sortBy(table, column, head);
-      });
     });
   }
+
+  // Only what scrolls is a stop of the tab key.
+  const areas = new ResizeObserver((entries) => {
+    for (const { target } of entries) target.tabIndex = target.scrollWidth > target.clientWidth ? 0 : -1;
+  });
+  for (const area of document.querySelectorAll(".scroll, pre")) areas.observe(area);
 
   const shown = (value) => {
     if (value === 0) return "0";
@@ -70,6 +77,9 @@
     return element;
   };
 
+  const MOST_TOGETHER = 3;
+  const NEAR = 0.03; // of the width of a panel: how far a marker may be from the place whose values are shown
+
   // The points of a path: pairs of numbers, and null before each new piece.
   const pointsOf = (path) => {
     const found = [];
@@ -86,7 +96,7 @@
       this.svg = svg;
       this.group = svg.querySelector(`[id="${axes.id}"]`);
       this.lines = axes.lines
-        .map(([id, label]) => ({ label, path: svg.querySelector(`[id="${id}"] path`) }))
+        .map(([id, label, goesOn]) => ({ label, goesOn, path: svg.querySelector(`[id="${id}"] path`) }))
         .filter((line) => line.path)
         .map((line) => ({ ...line, points: pointsOf(line.path), drawn: line.path.getAttribute("d") }));
       this.added = make(svg, "g", {});
@@ -166,53 +176,104 @@
       }
     }
 
-    // Label and value of each line where it crosses a vertical one.
-    valuesAt(x, y) {
-      const [at] = this.before(x, y);
+    // Label and value of each line where it crosses a vertical one; of one that ends before, what it goes on with, or none.
+    valuesAt(x) {
+      const [at] = this.before(x, 0);
+      const valueOf = (edge) => {
+        const value = valueAt(this.y, (edge - this.box[3]) / (this.box[1] - this.box[3]));
+        return Math.abs(value) < 1e-6 * Math.abs(this.y[1]) ? 0 : value; // places in an SVG are rounded
+      };
       const found = [];
-      for (const { label, points } of this.lines) {
+      for (const { label, goesOn, points } of this.lines) {
         if (!label) continue;
-        for (let i = 1; i < points.length; i++) {
+        let edge = null;
+        for (let i = 1; i < points.length && edge === null; i++) {
           const [from, to] = [points[i - 1], points[i]];
           if (!from || !to || at < Math.min(from[0], to[0]) || at > Math.max(from[0], to[0])) continue;
           const part = to[0] === from[0] ? 1 : (at - from[0]) / (to[0] - from[0]);
-          const edge = from[1] + part * (to[1] - from[1]);
-          const share = (edge - this.box[3]) / (this.box[1] - this.box[3]);
-          found.push([label, valueAt(this.y, share)]);
-          break;
+          edge = from[1] + part * (to[1] - from[1]);
         }
+        const all = points.filter((point) => point);
+        if (edge === null && goesOn && all.length) edge = (at < all[0][0] ? all[0] : all.at(-1))[1];
+        found.push([label, edge === null ? null : valueOf(edge)]);
+      }
+      const near = NEAR * (this.box[2] - this.box[0]);
+      for (const [label, places] of this.points) {
+        const nearest = places.reduce((one, other) => (Math.abs(other[0] - at) < Math.abs(one[0] - at) ? other : one));
+        if (Math.abs(nearest[0] - at) <= near) found.push([label, valueOf(nearest[1])]);
       }
       const share = (at - this.box[0]) / (this.box[2] - this.box[0]);
       return { x: valueAt(this.x, share), values: found };
     }
   }
 
-  for (const figure of document.querySelectorAll("figure[data-axes]")) {
+  for (const figure of document.querySelectorAll(".drawn[data-axes]")) {
     const svg = figure.querySelector("svg");
     const panels = JSON.parse(figure.dataset.axes).map((axes) => new Panel(svg, axes));
     const mark = make(svg, "g", {});
     const tip = document.createElement("div");
     tip.className = "tip";
+    tip.setAttribute("role", "status");
     tip.hidden = true;
-    figure.append(tip);
+    figure.after(tip);
+    figure.parentElement.style.position = "relative";
     let start = null;
+    let shownAt = null; // the panel and the place of the values that are shown
 
     const place = (event) => {
       const point = new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse());
       return [point.x, point.y];
     };
     const panelAt = (x, y) => panels.find((panel) => panel.holds(x, y));
-    const alike = (panel) => panels.filter((other) => JSON.stringify(other.x) === JSON.stringify(panel.x));
+    const sameX = (panel) => (other) => JSON.stringify(other.x) === JSON.stringify(panel.x);
+    const alike = (panel) => panels.filter(sameX(panel));
+    // Few panels above and below each other with the same axis are read together.
+    const column = (panel) => {
+      const found = alike(panel).filter((other) => other.box[0] === panel.box[0] && other.box[2] === panel.box[2]);
+      return found.length > MOST_TOGETHER ? [panel] : found;
+    };
 
     const hide = () => {
       tip.hidden = true;
+      shownAt = null;
       mark.replaceChildren();
+    };
+
+    const show = (panel, x) => {
+      const [left, , right] = panel.box;
+      const at = Math.min(Math.max(x, left), right);
+      shownAt = { panel, x: at };
+      mark.replaceChildren();
+      tip.replaceChildren();
+      const line = (text, look) => {
+        const row = document.createElement("div");
+        row.textContent = text;
+        row.className = look;
+        tip.append(row);
+      };
+      const together = column(panel);
+      line(`${panel.name}: ${shown(panel.valuesAt(at).x)}`, "");
+      for (const one of together) {
+        const [, top, , bottom] = one.box;
+        make(mark, "line", { x1: at, x2: at, y1: top, y2: bottom, stroke: "#888", "stroke-width": 0.6 });
+        if (together.length > 1) line(one.title, "of");
+        for (const [label, value] of one.valuesAt(at).values)
+          line(`${label}: ${value === null ? "–" : shown(value)}`, "");
+      }
+      tip.hidden = false;
+      const [frame, scale] = [figure.parentElement.getBoundingClientRect(), svg.getBoundingClientRect()];
+      const size = svg.viewBox.baseVal;
+      const [x0, width] = [scale.left - frame.left + (at / size.width) * scale.width, tip.offsetWidth];
+      const beside = x0 + 12 + width <= frame.width ? x0 + 12 : x0 - 12 - width; // not over what is pointed at
+      tip.style.left = `${Math.max(0, Math.min(beside, frame.width - width))}px`;
+      tip.style.top = `${scale.top - frame.top + (together[0].box[1] / size.height) * scale.height}px`;
     };
 
     svg.addEventListener("pointerdown", (event) => {
       const [x, y] = place(event);
       const panel = panelAt(x, y);
-      if (panel?.zooms && event.pointerType !== "touch") {
+      if (event.pointerType === "touch") return panel ? show(panel, x) : hide();
+      if (panel?.zooms) {
         start = { panel, x, y };
         event.preventDefault(); // else the text of the figure is selected
       }
@@ -221,28 +282,13 @@
     svg.addEventListener("pointermove", (event) => {
       const [x, y] = place(event);
       const panel = start?.panel ?? panelAt(x, y);
-      if (!panel) return hide();
-      const [left, top, right, bottom] = panel.box;
-      mark.replaceChildren();
-      make(mark, "line", { x1: x, x2: x, y1: top, y2: bottom, stroke: "#888", "stroke-width": 0.6 });
+      if (!panel) return event.pointerType === "touch" ? undefined : hide();
+      show(panel, x);
       if (start) {
         const [a, b] = [Math.min(start.x, x), Math.min(start.y, y)];
         const size = { width: Math.abs(x - start.x), height: Math.abs(y - start.y) };
         make(mark, "rect", { x: a, y: b, ...size, fill: "#0072B2", "fill-opacity": 0.12 });
       }
-      const at = Math.min(Math.max(x, left), right);
-      const found = panel.valuesAt(at, y);
-      tip.replaceChildren();
-      for (const [label, value] of [[panel.name, found.x], ...found.values]) {
-        const row = document.createElement("div");
-        row.textContent = `${label}: ${shown(value)}`;
-        tip.append(row);
-      }
-      tip.hidden = false;
-      const [frame, scale] = [figure.getBoundingClientRect(), svg.getBoundingClientRect()];
-      const x0 = event.clientX - frame.left;
-      tip.style.left = `${Math.max(0, Math.min(x0 + 12, frame.width - tip.offsetWidth))}px`;
-      tip.style.top = `${scale.top - frame.top + (top / svg.viewBox.baseVal.height) * scale.height}px`;
     });
 
     svg.addEventListener("pointerup", (event) => {
@@ -264,10 +310,36 @@
       }
     });
 
-    svg.addEventListener("pointerleave", () => {
+    svg.addEventListener("pointerleave", (event) => {
       start = null;
-      hide();
+      if (event.pointerType !== "touch") hide(); // what was tapped stays until something else is
+    });
+    document.addEventListener("pointerdown", (event) => {
+      if (!figure.contains(event.target)) hide();
     });
     svg.addEventListener("dblclick", () => panels.forEach((panel) => panel.reset()));
+
+    // Left and right move the place of the values, up and down go from panel to panel.
+    figure.addEventListener("keydown", (event) => {
+      const { panel, x } = shownAt ?? { panel: panels[0], x: (panels[0].box[0] + panels[0].box[2]) / 2 };
+      const [left, , right] = panel.box;
+      const step = (right - left) / (event.shiftKey ? 10 : 50);
+      const next = (by) => panels[(panels.indexOf(panel) + by + panels.length) % panels.length];
+      const share = (x - left) / (right - left);
+      const across = (other) => other.box[0] + share * (other.box[2] - other.box[0]);
+      const moves = {
+        ArrowLeft: () => show(panel, shownAt ? x - step : x),
+        ArrowRight: () => show(panel, shownAt ? x + step : x),
+        Home: () => show(panel, left),
+        End: () => show(panel, right),
+        ArrowUp: () => show(next(-1), across(next(-1))),
+        ArrowDown: () => show(next(1), across(next(1))),
+        Escape: hide,
+      };
+      if (!moves[event.key]) return;
+      event.preventDefault();
+      moves[event.key]();
+    });
+    figure.addEventListener("blur", hide);
   }
 })();

@@ -206,7 +206,10 @@ def test_report_of_runs(emu: Cli, trace: Path) -> None:
     assert emu("report", "a").out == "a/report.html\n"
     emu("run", "--scheduler", "random", *RUN[3:], "small", "--out", "b")
     assert emu("report", "a", "b", "--out", "both.html").out == "both.html\n"
-    assert "<th>better</th><th>equal</th><th>worse</th>" in Path("both.html").read_text()
+    assert (
+        '<th scope="col">better</th><th scope="col">equal</th><th scope="col">worse</th>'
+        in Path("both.html").read_text()
+    )
     assert "is not a report" in emu("report", "a", "--out", "a/config.toml").line()
 
 

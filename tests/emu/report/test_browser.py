@@ -1,10 +1,11 @@
-"""Pages in a real browser: nothing is wider than the window, no script fails, figures show values and zoom.
+"""Pages in a real browser: they fit window and paper, no script fails, figures show values, axe-core finds nothing.
 
 Where there is no Chromium, nothing is tested: pages are the same without scripts.
 """
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,12 @@ from emu.report.report import render_report
 from emu.sweeps.reading import read_runs, sections_of
 from tests.browser import CHROMIUM, NO_BROWSER, Browser
 
+_AXE = importlib.util.find_spec("axe_playwright_python")
+AXE = None if _AXE is None or _AXE.origin is None else Path(_AXE.origin).with_name("axe.min.js")
+"""The rules of axe-core, as a package has them; its Python is not used."""
+LEGIBLE = 7.0
+"""Pixels of the smallest text of a figure, at the least."""
+
 pytestmark = [pytest.mark.drawn, pytest.mark.skipif(CHROMIUM is None, reason=NO_BROWSER)]
 
 BEFORE = """<script>
@@ -25,14 +32,16 @@ window.addEventListener("error", (event) => window.failed.push(String(event.mess
 AFTER = """(() => {
 const found = { failed, width: document.documentElement.scrollWidth, window: innerWidth, wide: [] };
 for (const element of document.querySelectorAll("body *")) {
-  const inside = element.closest("table, pre, svg, .tip");
+  const inside = element.closest(".scroll, pre, svg, .tip");
   if ((!inside || inside === element) && element.getBoundingClientRect().right > innerWidth + 1)
     found.wide.push(element.tagName);
 }
-const point = (target, name, x, y) =>
-  target.dispatchEvent(new PointerEvent(name, { clientX: x, clientY: y, bubbles: true, pointerType: "mouse" }));
-const figure = document.querySelector("figure[data-axes]");
+const point = (target, name, x, y, pointerType = "mouse") =>
+  target.dispatchEvent(new PointerEvent(name, { clientX: x, clientY: y, bubbles: true, pointerType }));
+const figure = [...document.querySelectorAll(".drawn[data-axes]")].find((one) => one.offsetWidth);
 if (figure) {
+  const rows = () => [...figure.parentElement.querySelectorAll(".tip:not([hidden]) div")].map((row) => row.textContent);
+  const key = (name) => figure.dispatchEvent(new KeyboardEvent("keydown", { key: name, bubbles: true }));
   const svg = figure.querySelector("svg");
   const axes = JSON.parse(figure.dataset.axes)[0];
   const place = (across, down) => {
@@ -44,16 +53,38 @@ if (figure) {
   const path = () => svg.querySelector(`[id="${axes.lines[0][0]}"] path`).getAttribute("d");
   const before = path();
   point(svg, "pointermove", ...place(0.5, 0.5));
-  found.tip = [...figure.querySelectorAll(".tip div")].map((row) => row.textContent);
+  found.tip = rows();
   point(svg, "pointerdown", ...place(0.25, 0.25));
   point(svg, "pointermove", ...place(0.75, 0.75));
   point(svg, "pointerup", ...place(0.75, 0.75));
   found.zoomed = path() !== before;
   point(svg, "pointermove", ...place(0.5, 0.5));
-  found.tipZoomed = [...figure.querySelectorAll(".tip div")].map((row) => row.textContent);
+  found.tipZoomed = rows();
   svg.dispatchEvent(new MouseEvent("dblclick", { bubbles: true }));
   found.back = path() === before;
+  point(svg, "pointerleave", 0, 0);
+  found.left = rows();
+  point(svg, "pointerdown", ...place(0.5, 0.5), "touch");
+  point(svg, "pointerup", ...place(0.5, 0.5), "touch");
+  point(svg, "pointerleave", ...place(0.5, 0.5), "touch");
+  found.tapped = rows();
+  point(document.querySelector("h1"), "pointerdown", 5, 5, "touch");
+  found.tappedElsewhere = rows();
+  key("ArrowRight");
+  found.keyed = rows();
+  for (const [name, word] of [["Home", "home"], ["End", "end"]]) {
+    key(name);
+    found[word] = rows();
+  }
+  key("Escape");
+  found.escaped = rows();
+  found.name = figure.getAttribute("aria-label");
 }
+const all = (what) => [...document.querySelectorAll(what)];
+found.stops = all(".scroll").map((one) => [one.scrollWidth > one.clientWidth, one.tabIndex]);
+const scale = (matrix) => Math.hypot(matrix.a, matrix.b);
+found.text = Math.min(...all("figure svg text").filter((one) => one.getBoundingClientRect().width)
+  .map((one) => parseFloat(getComputedStyle(one).fontSize) * scale(one.getScreenCTM())));
 const table = [...document.querySelectorAll("table")].find((one) => one.tBodies[0].rows.length > 1);
 if (table) {
   const head = table.tHead.rows[0].cells[1];
@@ -79,7 +110,34 @@ def browse(browser: Browser, page: str, folder: Path, width: int) -> dict[str, A
     file = folder / f"page-{width}.html"
     file.write_text(str(page).replace("<head>", f"<head>{BEFORE}", 1), encoding="utf-8")
     browser.open(file.as_uri(), width)
-    return dict(browser.evaluate(AFTER))
+    browser.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    browser.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
+    return dict(browser.evaluate(AFTER)) | {"axe": findings_of(browser)}
+
+
+def findings_of(browser: Browser) -> list[Any]:
+    """Return what axe-core finds on the open page; nothing where it is not installed."""
+    if AXE is None:
+        return []
+    browser.evaluate(f"{AXE.read_text(encoding='utf-8')}; 0")
+    what = "[one.id, one.nodes.map((node) => node.html.slice(0, 200))]"
+    return list(browser.evaluate(f"axe.run().then((found) => found.violations.map((one) => {what}))"))
+
+
+PRINTED = """(() => {
+  const all = (what) => [...document.querySelectorAll(what)];
+  const wide = all("table").filter((one) => one.getBoundingClientRect().right > innerWidth + 1);
+  const lines = (cell) => {
+    const range = document.createRange();
+    range.selectNodeContents(cell);
+    return new Set([...range.getClientRects()].map((box) => Math.round(box.bottom))).size;
+  };
+  const cells = all("tbody td:not(.text)").filter((one) => lines(one) > 1);
+  const hidden = all(".drawn.wide").filter((one) => !one.offsetWidth);
+  return { tables: wide.length, broken: cells.map((one) => one.textContent), hidden: hidden.length };
+})()"""
+PAPER = 718
+"""Pixels of a page's width: A4 less two margins of 1 cm."""
 
 
 SMALL: dict[str, Any] = {"workload_options": {"jobs": 30}, "in_process": True}
@@ -151,7 +209,10 @@ def test_a_page_fits_its_window_and_works(make: Any, browser: Browser, tmp_path:
     for width in (1400, 500):
         found = browse(browser, page, tmp_path, width)
         assert found["failed"] == []
+        assert found["axe"] == []
         assert found["wide"] == []
+        assert all(stop == (0 if scrolls else -1) for scrolls, stop in found["stops"])
+        assert found["text"] >= LEGIBLE
         assert found["width"] <= found["window"]
         assert found["up"] == found["down"][::-1] or len(set(found["up"])) < len(found["up"])
         if make is comparison:
@@ -165,8 +226,23 @@ def test_a_page_fits_its_window_and_works(make: Any, browser: Browser, tmp_path:
             ]
             shares = [float(row.rpartition(" ")[2]) for row in found["tip"][1:]]
             assert all(0 <= share <= 1 for share in shares)
+            assert found["tapped"] == found["keyed"] == found["tip"]
+            assert found["left"] == found["tappedElsewhere"] == found["escaped"] == []
+            assert found["name"] == "Distribution of completion times of short jobs"
+            # Each line has a value at both ends, also where the other's values have not begun, or have ended.
+            for end, least, most in (("home", 0.0, 0.1), ("end", 1.0, 1.0)):
+                values = [float(row.rpartition(" ")[2]) for row in found[end][1:]]
+                assert len(values) == 2
+                assert all(least <= value <= most for value in values)
             # The middle of what was dragged over is the middle of the axes, so the values are the same.
             assert found["tipZoomed"] == found["tip"]
+
+    browser.call("Emulation.setEmulatedMedia", media="print")
+    browser.open((tmp_path / "page-1400.html").as_uri(), PAPER)
+    browser.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    printed = browser.evaluate(PRINTED)
+    browser.call("Emulation.setEmulatedMedia", media="")
+    assert printed == {"tables": 0, "broken": [], "hidden": 0}
 
 
 def test_names_that_users_give_are_text(browser: Browser, tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def test_a_report_shows_where_the_time_went(tmp_path: Path) -> None:
     for name, run in runs.items():
         means = emu.causes(run).to_pandas().drop(columns="job_id").mean() / 1e9
         assert means.sum() == pytest.approx(run.summary["jobs"]["all"]["mean"])
-        assert f"<td>{name}</td>" in text.replace(' class="name"', "")
+        assert f'<th scope="row">{name}</th>' in text
     (slowest,) = explained_section(runs["hawk"])
     worst = int(runs["hawk"].jobs["slowdown"].to_numpy().argmax())
     assert f"job {worst}" in slowest

@@ -99,11 +99,11 @@ def test_the_report_prints_it_too(compared: Comparison) -> None:
     page = render_report([r for runs in compared.runs for r in runs])
     assert '<p class="note">central-fifo was 100% busy while work arrived' in page
     assert "<h3>Reasons</h3>" in page
-    assert "<td>wait of messages for their scheduler, max (s)</td><td>20.1</td>" in page
+    assert '<th scope="row">wait of messages for their scheduler, max (s)</th><td>20.1</td>' in page
     assert "<h3>Queueing delay and slowdown</h3>" in page
     alone = render_report(compared.results["sparrow"])
     assert "was 100% busy" not in alone
-    assert "<td>decision latency, p99 (s)</td>" in alone
+    assert '<th scope="row">decision latency, p99 (s)</th>' in alone
 
 
 def test_a_sweep_prints_it_where_it_holds(trace: Path) -> None:
@@ -209,14 +209,14 @@ def test_a_live_report_has_latency_and_the_verdict(live: Result) -> None:
     verdict = figures["live"]["verdict"]
     assert verdict[1:] in page
     latency = next(value for label, value in reason_rows([figures]) if label == "decision latency, p99 (s)")
-    assert f"<td>decision latency, p99 (s)</td><td>{latency}</td>" in page
+    assert f'<th scope="row">decision latency, p99 (s)</th><td>{latency}</td>' in page
     for row in (
         "lateness of nodes",
         "lateness of schedulers",
         "message latency",
         "CPU of the busiest scheduler",
     ):
-        assert f"<td>{row}</td>" in page
+        assert f'<th scope="row">{row}</th>' in page
     # The two clocks name things alike.
     virtual = package.run("central-fifo", live.workload, 50, in_process=True, **COST).summary
     assert set(figures["schedulers"]) == set(virtual["schedulers"])

@@ -342,7 +342,7 @@ def test_its_report_shows_what_was_tried_and_the_bounds(emu: Cli, trace: Path) -
     summary = json.loads(Path("s/summary.json").read_text())
     answer = f"<strong>{summary['nodes']:,} nodes: {summary['note']}</strong>"
     assert answer in html.unescape(page)
-    rows = re.findall(r"<tr><td>([\d,]+)</td>.*<td>(met|spans the bound|not met)</td></tr>", page)
+    rows = re.findall(r'<tr><th scope="row">([\d,]+)</th>.*<td>(met|spans the bound|not met)</td></tr>', page)
     assert [(nodes, word == "met") for nodes, word in rows] == [
         (f"{p['nodes']:,}", p["holds"]) for p in summary["probes"]
     ]

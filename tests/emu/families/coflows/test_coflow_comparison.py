@@ -203,7 +203,7 @@ def test_the_report_page_is_whole(runs: dict[str, list[Result]], tmp_path: Path)
         "<h3>What the mechanisms did</h3>",
         "Size of coflows as philae estimated it",
         "Flows that have begun and not ended per port",
-        "<td>intervals missed</td><td>10.0%</td>",
+        '<th scope="row">intervals missed</th><td>10.0%</td>',
     ):
         assert expected in page
     assert "queued" not in page

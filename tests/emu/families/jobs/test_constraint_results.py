@@ -243,11 +243,12 @@ def test_the_page_shows_delay_kinds_and_mechanisms(pair: dict[str, list[Result]]
         "Short jobs by kind of constraint",
     ):
         assert f"<h3>{head}</h3>" in page
-    assert "<td>rejections</td><td>2±6</td><td>2±6</td>" in page
-    assert "<td>cores</td><td>2</td><td>2</td>" in page
+    assert '<th scope="row">rejections</th><td>2±6</td><td>2±6</td>' in page
+    assert '<th scope="row">cores</th><td>2</td><td>2</td>' in page
     assert "Mean queueing delay of short jobs by their arrival" in page
     alone = render_report(pair["aware"][:1])
-    assert "<th>constraint</th><th>jobs</th><th>aware</th><th>slowdown</th>" in alone
+    head = "".join(f'<th scope="col">{name}</th>' for name in ("constraint", "jobs", "aware", "slowdown"))
+    assert head in alone
 
 
 def test_the_crv_table_by_hand(tmp_path: Path) -> None:
