@@ -127,9 +127,14 @@ def _clause(rows: Sequence[Row], measure: Measure) -> str:
     least = min(known, key=lambda row: row.figures[name][0])
     if not best:
         return f"{label} is {with_error(*least.figures[name])} s under all, to within what is called equal"
-    text = f"{label} is least under {in_words([row.scheduler for row in best])}, {with_error(*least.figures[name])} s"
+    text = f"{label} is least under {least.scheduler}, {with_error(*least.figures[name])} s"
     first = rows[0]
-    if first in best:
-        others = [row for row in known if row not in best]
-        return f"{text} ({', '.join(f'{ratio(*row.ratios[name])} that under {row.scheduler}' for row in others)})"
-    return f"{text}, {ratio(*least.ratios[name])} that under {first.scheduler} ({with_error(*first.figures[name])} s)"
+    if first is least:
+        others = [
+            f"under {row.scheduler} {ratio(*row.ratios[name])} that" for row in known if row not in best
+        ]
+        text += f" ({', '.join(others)})"
+    elif first not in best:
+        text += f", {ratio(*least.ratios[name])} that under {first.scheduler} ({with_error(*first.figures[name])} s)"
+    same = [f"{row.scheduler} ({with_error(*row.figures[name])} s)" for row in best if row is not least]
+    return f"{text}, and the same, to within chance or 1 %, under {in_words(same)}" if same else text

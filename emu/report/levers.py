@@ -84,7 +84,9 @@ def _of_group(
             continue
         most = max(delays, key=lambda cause: causes[cause])
         largest[most] = None
-        shares.append(f"{name} {percent(delay / total)} ({percent(causes[most] / delay)} of that {most})")
+        shares.append(
+            f"{percent(delay / total)} under {name} ({percent(causes[most] / delay)} of that {most})"
+        )
     if not shares:
         return []
     seed = " (first seed)" if any(len(runs) > 1 for runs in results.values()) else ""

@@ -36,7 +36,7 @@ def test_the_least_is_named_with_its_ratio_to_the_first() -> None:
 def test_the_first_is_compared_with_the_others() -> None:
     rows = [row_of("hawk", 50.0, 300.0, ("mean", "p99"), 1.0), row_of("sparrow", 100.0, 400.0, (), 2.0)]
     (text,) = answer_of(rows, JOBS)
-    assert text.endswith(f"the p99 is least under hawk, 300 s (2.00{TIMES} that under sparrow).")
+    assert text.endswith(f"the p99 is least under hawk, 300 s (under sparrow 2.00{TIMES} that).")
 
 
 def test_schedulers_that_differ_by_chance_are_named_together_and_equal_ones_are_called_equal() -> None:
@@ -46,8 +46,16 @@ def test_schedulers_that_differ_by_chance_are_named_together_and_equal_ones_are_
         row_of("eagle", 50.0, 400.0, ("mean",), 0.5),
     ]
     (text,) = answer_of(rows, JOBS)
-    assert f"is least under hawk and eagle, 50.0±1.0 s, 0.500±0.020{TIMES} that under sparrow" in text
+    same = "and the same, to within chance or 1 %, under"
+    want = (
+        f"is least under eagle, 50.0±1.0 s, 0.500±0.020{TIMES} that under sparrow (100.0±1.0 s), {same} hawk"
+    )
+    assert f"{want} (51.0±1.0 s);" in text
     assert text.endswith("the p99 is 400 s under all, to within what is called equal.")
+    rows = [row_of("sparrow", 90.0, 4.0, ("mean",), 1.0), row_of("eagle", 50.0, 4.0, ("mean",), 0.6)]
+    rows.append(row_of("hawk", 400.0, 4.0, (), 4.0))
+    (text,) = answer_of(rows, JOBS)
+    assert f"least under eagle, 50.0±1.0 s, {same} sparrow (90.0±1.0 s);" in text
 
 
 def test_each_class_has_a_sentence_and_all_jobs_have_one_where_there_are_no_classes() -> None:

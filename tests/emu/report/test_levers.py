@@ -30,7 +30,7 @@ def test_a_wait_is_shared_out_by_what_ran_meanwhile() -> None:
     assert [found[1][name] / 1e9 for name in (LONG, SHORT, OTHER)] == [80.0, 0.0, 0.0]
     text = changes_of({"sparrow": [run]}, time_by_cause({"sparrow": [run]}), JOBS)
     assert text[0] == (
-        "Short jobs: of the mean completion time delay is sparrow 91.4% (93.8% of that behind long tasks)."
+        "Short jobs: of the mean completion time delay is 91.4% under sparrow (93.8% of that behind long tasks)."
     )
     assert (
         "long_partition (not used by sparrow; hawk, eagle and yacc-d use it): keeps long tasks off" in text[1]
