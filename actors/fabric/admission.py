@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from actors.fabric.agent import note_rate
 from actors.fabric.bits import count_bits
 from actors.fabric.coordinator import note_sent
 from actors.fabric.counters import N_ADMISSIONS, N_DROPPED, N_REJECTIONS, N_VERDICTS
@@ -207,6 +208,7 @@ def forget_flow(w: CoflowWorld, flow: int) -> None:
     if s.left[flow] == 0.0:
         return
     if s.since[flow] != NONE:
+        note_rate(w, w.queue.now.time[0], flow, 0.0)
         w.counts[N_STARTED] -= 1  # it is none of those that have begun and not ended
         if w.task_records.size > 0:
             w.task_records.node[flow] = NONE

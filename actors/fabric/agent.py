@@ -13,13 +13,15 @@ from actors.fabric.updates import expect_stop, generation_of_agent
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_FINISHED, N_STARTED
 from actors.kernel.kinds import CHANGE, FLOW_DONE, FLOW_END
-from actors.kernel.queue import NONE, send, wake
+from actors.kernel.queue import NONE, note, send, wake
+from actors.kernel.trace import RATED
 from actors.kernel.world import NEVER
 from workloads.coflow_updates import DEREGISTER
 
 # ns: the longest timer for an end, unless the rate has been in force for 8 times as long; then it is set again. Most
 # later ends change, and a far one must not prolong a run
 PATIENCE = np.int64(10_000_000_000)
+_MILLIONTHS, _MOST = 1e15, 9e18  # of a byte per second in a byte per ns; what an int64 holds
 _LEAST = 1e-6  # bytes that a flow has left which has not ended, whatever rounding says
 
 
@@ -51,6 +53,7 @@ def on_set_rate(w: CoflowWorld, t: int, me: int, flow: int, rate: float) -> None
     if rate > 0.0:
         s.end[flow] = t + whole_ns(s.left[flow] / rate)
         await_flow_end(w, t, me, flow)
+    note_rate(w, t, flow, rate)
 
 
 @inlined
@@ -84,8 +87,17 @@ def note_start(w: CoflowWorld, t: int, flow: int) -> None:
 
 
 @inlined
+def note_rate(w: CoflowWorld, t: int, flow: int, rate: float) -> None:
+    """Record that a flow is sent at another rate from now on, bytes per ns, if rates are recorded."""
+    if w.queue.trace.rates:
+        of_second = np.int64(min(rate * _MILLIONTHS, _MOST) + 0.5)
+        note(w, t, w.fabric.flows.source[flow], RATED, flow, of_second, NONE, NONE)
+
+
+@inlined
 def note_end(w: CoflowWorld, t: int, flow: int) -> None:
     """Record that a flow has ended."""
+    note_rate(w, t, flow, 0.0)
     w.counts[N_FINISHED] += 1
     if w.task_records.size > 0:
         w.task_records.finish[flow] = t
@@ -138,6 +150,7 @@ def end_generation(w: CoflowWorld, t: int, flow: int, again: bool) -> None:
         w.counts[N_STARTED] -= 1  # it waits again
         if w.task_records.size > 0:
             w.task_records.node[flow] = NONE
+    note_rate(w, t, flow, 0.0)
     s.left[flow], s.rate[flow], s.since[flow], s.end[flow] = 0.0, 0.0, NONE, NEVER
     generations.generation[flow] += 1
     generations.total[flow] = 0.0

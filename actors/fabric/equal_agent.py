@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.fabric.agent import await_flow_end, has_ended, note_end, note_start, timer_for
+from actors.fabric.agent import await_flow_end, has_ended, note_end, note_rate, note_start, timer_for
 from actors.fabric.counters import N_STALE
 from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.floats import float_of
@@ -92,6 +92,9 @@ def on_set_line(w: CoflowWorld, s: Serving, t: int, me: int, line: int, rate: fl
     if rate > 0.0 and s.unsent[line] > 0:
         for i in range(s.first[line], s.first[line] + s.size[line]):
             start_flow(w, s, t, line, s.heap[i])
+    if w.queue.trace.rates:
+        for i in range(s.first[line], s.first[line] + s.size[line]):
+            note_rate(w, t, s.heap[i], rate + w.sending.rate[s.heap[i]])
     await_line_end(w, s, t + 1, me, line)
 
 
@@ -134,6 +137,7 @@ def on_set_extra(w: CoflowWorld, s: Serving, t: int, me: int, flow: int, extra: 
     if extra > 0.0:
         f.end[flow] = t + ns_for(f.left[flow] - served_by(s, t, line), s.in_force[line] + extra)
         await_flow_end(w, t, me, flow)
+    note_rate(w, t, flow, s.in_force[line] + extra)
     await_line_end(w, s, t + 1, me, line)
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.fabric.agent import await_flow_end, on_flow_end, timer_for
+from actors.fabric.agent import await_flow_end, note_rate, on_flow_end, timer_for
 from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.floats import float_of, whole_ns
 from actors.fabric.ports import Fabric
@@ -80,6 +80,18 @@ def on_shrink(w: CoflowWorld, s: Shrinking, t: int, me: int, line: int, need: fl
                 start_flow(w, s, t, me, line, flow_ids[k])
         s.end[line] = t + whole_ns(need)
         set_line_timer(w, s, t, me, line)
+    if w.queue.trace.rates:
+        note_line(w, s, t, line)
+
+
+@compiled
+def note_line(w: CoflowWorld, s: Shrinking, t: int, line: int) -> None:
+    """Record the rates of the waiting flows of a line, which end together."""
+    f, lines = w.sending, w.fabric.lines
+    for k in range(lines.first[lines.block[line]], lines.first[lines.block[line + 1]]):
+        flow = lines.flow[k]
+        if f.left[flow] > 0.0 and f.end[flow] == NEVER:
+            note_rate(w, t, flow, f.left[flow] * s.scale[line] / s.need[line])
 
 
 @inlined
@@ -121,6 +133,7 @@ def on_pace(w: CoflowWorld, s: Shrinking, t: int, me: int, flow: int, pace: floa
         f.rate[flow], f.end[flow] = 0.0, NEVER
         if s.end[line] > t:
             set_line_timer(w, s, t, me, line)
+    note_rate(w, t, flow, f.rate[flow] if pace < np.inf else f.left[flow] * s.scale[line] / s.need[line])
 
 
 @compiled
@@ -149,6 +162,7 @@ def on_line_end(w: CoflowWorld, s: Shrinking, t: int, me: int, line: int) -> Non
         flow = lines.flow[k]
         if f.left[flow] > 0.0 and f.end[flow] == NEVER:
             f.left[flow] = 0.0
+            note_rate(w, t, flow, 0.0)
             ended += 1
             if w.task_records.size > 0:
                 w.task_records.finish[flow] = t

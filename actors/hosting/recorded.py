@@ -17,7 +17,7 @@ from actors.kernel.eligible import LEVEL_SHIFT
 from actors.kernel.kinds import KINDS
 from actors.kernel.queue import NONE, RANK_SHIFT, SOURCE_SHIFT, find_departures
 from actors.kernel.records import as_records
-from actors.kernel.trace import ACTOR_BITS, NO_JOB, NOTES, SENT_BITS, TRACE, owners_by_kind
+from actors.kernel.trace import ACTOR_BITS, NO_JOB, NOTES, RATED, SENT_BITS, TRACE, owners_by_kind
 from actors.machines.kinds import LAUNCH
 from actors.setting import Setting
 from workloads.errors import InputError
@@ -116,11 +116,12 @@ def is_note(rows: np.ndarray) -> np.ndarray:
 
 @cache
 def _names(column: str, meanings: tuple[str, ...]) -> np.ndarray:
-    """[kinds] whether a number of a message has one of these meanings; those of notes are a job and a task."""
+    """[kinds] whether a number of a message has one of these meanings; those of notes: job and task, or flow."""
     names = np.zeros(max(NOTES) + 1, bool)
     for number, kind in KINDS.items():
         names[number] = kind.columns.get(column) in meanings
     names[list(NOTES)] = meanings == TASKS
+    names[int(RATED)] = (column, meanings) == ("a", PARTS)
     return names
 
 

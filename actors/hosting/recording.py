@@ -26,11 +26,13 @@ class Recording:
         folder: on a disk that all partitions see.
         jobs: the jobs, or coflows, that are recorded, by their number; None: all, and what is of no job.
         span_ns: from, and before.
+        rates: those of flows, too.
     """
 
     folder: Path
     jobs: tuple[int, ...] | None = None
     span_ns: tuple[int, int] = (0, 1 << 62)
+    rates: bool = False
 
 
 def with_trace(world: Any, recording: Recording, setting: Setting) -> Any:
@@ -40,7 +42,9 @@ def with_trace(world: Any, recording: Recording, setting: Setting) -> Any:
         chosen = np.zeros(setting.num_jobs, bool)
         chosen[list(recording.jobs)] = True
     owners = setting.scheduler.worlds.owners(world)
-    trace = make_trace(world.queue.seq.size, world.queue.room, recording.span_ns, chosen, owners)
+    trace = make_trace(
+        world.queue.seq.size, world.queue.room, recording.span_ns, chosen, owners, recording.rates
+    )
     return world._replace(queue=world.queue._replace(trace=trace))
 
 

@@ -36,7 +36,7 @@ TRACE = np.dtype(
 ROWS = 1 << 13  # half a megabyte: what is written at once stays in the cache until then
 
 # Notes: their numbers are no message's, as this rank is none.
-STARTS, BYPASSED, REORDERED, RELAXED, MOVED, CHOSEN = (np.int64(0xF00 + i) for i in range(6))
+STARTS, BYPASSED, REORDERED, RELAXED, MOVED, CHOSEN, RATED = (np.int64(0xF00 + i) for i in range(7))
 NOTES = {
     int(STARTS): ("START", "a task starts on a node"),
     int(BYPASSED): (
@@ -59,6 +59,11 @@ NOTES = {
         "a scheduler chooses a node for a task because it waits least: `c` is the node, `d` the wait that the "
         "scheduler expects there, ns",
     ),
+    int(RATED): (
+        "RATE",
+        "an agent sends a flow at another rate from now on, 0 when it has ended or stops: `b`, in millionths of a byte "
+        "per second; with `rates` in `output.events`",
+    ),
 }
 NO_JOB = -1
 
@@ -75,6 +80,7 @@ class Trace(NamedTuple):
     job_of: np.ndarray  # the job of each job, task, flow, line …: all of these one after the other
     queued: np.ndarray  # [actors] entries in the queue of each; empty: nothing is recorded
     event: np.ndarray  # [2] when the event that is handled was due, ns, and its key
+    rates: bool  # those of flows are recorded
 
 
 @inlined
@@ -110,7 +116,7 @@ def no_trace() -> Trace:
     """Return the trace of a run that is not recorded."""
     empty = np.zeros(0, np.int64)
     two = np.zeros(2, np.int64)
-    return Trace(records(TRACE, 0), np.zeros(1, np.int64), two, empty, empty, empty, empty, two.copy())
+    return Trace(records(TRACE, 0), np.zeros(1, np.int64), two, empty, empty, empty, empty, two.copy(), False)
 
 
 def owners_by_kind(owners: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -121,6 +127,7 @@ def owners_by_kind(owners: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.nda
     for number, kind in KINDS.items():
         begins[number] = begin_of.get(kind.ranges.get("a", "").removesuffix("?"), NO_JOB)
     begins[list(NOTES)] = begin_of["jobs"]
+    begins[int(RATED)] = begin_of.get("flows", NO_JOB)
     return begins, np.concatenate(list(owners.values()))
 
 
@@ -130,6 +137,7 @@ def make_trace(
     span_ns: tuple[int, int],
     chosen: np.ndarray | None,
     owners: Mapping[str, np.ndarray],
+    rates: bool = False,
 ) -> Trace:
     """Return an empty trace.
 
@@ -138,6 +146,7 @@ def make_trace(
         span_ns: recorded from, and before.
         chosen: [jobs] bool: which are recorded; None: all, and what is of no job.
         owners: as of `actors.worlds.Worlds.owners`.
+        rates: those of flows, too.
     """
     begins, job_of = owners_by_kind(owners)
     rows = ROWS
@@ -152,4 +161,5 @@ def make_trace(
         job_of,
         np.zeros(actors, np.int64),
         np.zeros(2, np.int64),
+        rates,
     )

@@ -10,7 +10,10 @@ import numpy.typing as npt
 from workloads.errors import InputError
 from workloads.units import parse_duration
 
-FORMS = "`none`, `all`, `job=3,17`, `class=short`, `slowest=20`, `random=50`, `time=10s..60s`, or several with `;`"
+FORMS = (
+    "`none`, `all`, `job=3,17`, `class=short`, `slowest=20`, `random=50`, `time=10s..60s`, "
+    "`rates`, or several with `;`"
+)
 CLASSES = ("short", "long")
 
 
@@ -27,6 +30,8 @@ class Chosen(NamedTuple):
         Of so many jobs that took longest, or that are drawn by the run's seed; 0: of all.
     span_s : (float, float)
         From, and before, seconds of virtual time.
+    rates : bool
+        With the rates of flows.
     """
 
     jobs: tuple[int, ...] = ()
@@ -34,6 +39,7 @@ class Chosen(NamedTuple):
     slowest: int = 0
     random: int = 0
     span_s: tuple[float, float] = (0.0, float("inf"))
+    rates: bool = False
 
     @property
     def is_all(self) -> bool:
@@ -72,6 +78,8 @@ def parse_events(value: Any, what: str = "output.events") -> Chosen | None:
 def _with_part(chosen: Chosen, name: str, given: str, what: str) -> Chosen:
     if name in ("all", "true") and not given:
         return chosen
+    if name == "rates" and not given:
+        return chosen._replace(rates=True)
     if name == "job":
         return chosen._replace(
             jobs=tuple(
@@ -118,6 +126,8 @@ def events_text(chosen: Chosen | None) -> str:
     first, last = chosen.span_s
     if not chosen.is_whole:
         parts.append(f"time={first:.12g}s..{'' if last == float('inf') else f'{last:.12g}s'}")
+    if chosen.rates:
+        parts.append("rates")
     return "; ".join(parts) or "all"
 
 

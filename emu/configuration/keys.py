@@ -235,8 +235,8 @@ SHARED = (
         "events",
         "none",
         "Also write `events.parquet`, a row for each message and start: `all`, or those of some jobs: `job=3,17` by "
-        "number, `class=short`, the `slowest=20`, `random=50`; `time=10s..60s` is a span of virtual time. Several "
-        "stand with `;` between them.",
+        "number, `class=short`, the `slowest=20`, `random=50`; `time=10s..60s` is a span of virtual time; "
+        "`rates` adds those of the flows of coflows. Several stand with `;` between them.",
     ),
     Key(
         "checkpoint.period",

@@ -88,8 +88,8 @@ class Settings(TypedDict, total=False):
     """Also write `tasks.parquet`, one row per task; for coflows `flows.parquet`."""
     output_events: bool | str | None
     """Also write `events.parquet`, a row for each message and start: `all`, or those of some jobs: `job=3,17` by
-    number, `class=short`, the `slowest=20`, `random=50`; `time=10s..60s` is a span of virtual time. Several stand
-    with `;` between them.
+    number, `class=short`, the `slowest=20`, `random=50`; `time=10s..60s` is a span of virtual time; `rates` adds
+    those of the flows of coflows. Several stand with `;` between them.
     """
     checkpoint_period: float | str | None
     """Wall time between two checkpoints, from which a run that was interrupted goes on; `never` and 0 are none. Goes

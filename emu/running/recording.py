@@ -14,6 +14,7 @@ from emu.configuration.plan import Plan
 from emu.directories.names import CHECKPOINTS
 from emu.results.events import batches
 from emu.results.result import Result
+from workloads.errors import InputError
 
 if TYPE_CHECKING:
     from actors.hosting.outcome import Outcome
@@ -30,11 +31,15 @@ def recording_of(plan: Plan, index: int, out: Path | None) -> Recording | None:
     Raises
     ------
     InputError
-        A job is not there.
+        A job is not there, or rates are asked for that no run of the family has.
     """
     chosen = parse_events(plan.config["output.events"])
     if chosen is None:
         return None
+    if chosen.rates and plan.family.name != "coflows":
+        raise InputError(
+            f"output.events: rates are those of flows of coflows; this is a run of {plan.family.name}"
+        )
     from actors.hosting.cleanup import temporary_folder
     from actors.hosting.recording import Recording
     from actors.kernel.queue import NEVER
@@ -44,7 +49,8 @@ def recording_of(plan: Plan, index: int, out: Path | None) -> Recording | None:
     jobs = jobs_before(chosen, setting.num_jobs, is_long, plan.seed)
     folder = temporary_folder("events") if out is None else out / CHECKPOINTS
     first, last = (int(min(seconds * NS, float(NEVER))) for seconds in chosen.span_s)
-    return Recording(folder / TRACES, None if jobs is None else tuple(jobs.tolist()), (first, last))
+    kept = None if jobs is None else tuple(jobs.tolist())
+    return Recording(folder / TRACES, kept, (first, last), chosen.rates)
 
 
 def add_events(plan: Plan, index: int, recording: Recording, outcome: Outcome, result: Result) -> None:
