@@ -1,0 +1,113 @@
+"""What DCoflow's open choices change: the share of deadlines met, over generated files of many shapes and seeds.
+
+    python -m benchmarks.deadline_choices [--seeds 5] [--instances 100] [--archives INSTANCES.zip ...]
+
+A *file* is so many instances of one shape, drawn from one seed. For each choice it prints, over all files, by how much
+the mean share of a file differs from that with the default: the mean, the least and the most. What it prints is what
+these files show, and no bound: another file may differ by more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from actors.hosting.partition import Observe
+from actors.hosting.virtual import emulate
+from actors.scheduler import resolve_parameters
+from actors.schedulers.registry import find_scheduler
+from actors.setting import Setting, Switch
+from clusters.cluster import build_cluster
+from emu.results.tables import align
+from workloads.coflows import CoflowWorkload
+from workloads.generators.deadline_coflows import deadline_coflows
+from workloads.readers.coflowlib import read_coflowlib
+
+CHOICES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    **{
+        f"flow_order=ports, reject={rule}": ({"reject": rule}, {"flow_order": "ports"})
+        for rule in ("min-negative", "min-all", "moore-hodgson")
+    },
+    **{
+        f"examine=back, reject={rule}": ({"reject": rule}, {"examine": "back"})
+        for rule in ("min-negative", "min-all", "moore-hodgson")
+    },
+}
+"""By name: the parameters that both have, and those of the choice."""
+SHAPES = [
+    {"ports": ports, "coflows": coflows, "single_share": single, "deadline_most": most}
+    for ports, coflows, single, most in itertools.product((4, 10, 30), (10, 40), (0.2, 0.6), (2.0, 4.0))
+]
+
+
+def met_share(work: CoflowWorkload, parameters: dict[str, Any], speed: float) -> float:
+    """The share of coflows that meet their deadlines."""
+    scheduler = find_scheduler("dcoflow")
+    setting = Setting(
+        scheduler=scheduler,
+        parameters=resolve_parameters(scheduler, parameters),
+        workload=work,
+        cluster=build_cluster("ports", [1] * work.num_ports),
+        short_cutoff_s=float("inf"),
+        switch=Switch(speed, False),
+    )
+    outcome = emulate(setting, Observe(), in_process=True)
+    return float(((outcome.finish_ns >= 0) & (outcome.finish_ns <= work.arrays().deadline_ns)).mean())
+
+
+def differences(instances: Iterable[tuple[CoflowWorkload, float]]) -> dict[str, float]:
+    """Of a file, by how much the mean share differs by each choice."""
+    found: dict[str, list[float]] = {name: [] for name in CHOICES}
+    for work, speed in instances:
+        shares: dict[str, float] = {}
+        for name, (both, own) in CHOICES.items():
+            for given in (both, both | own):
+                if str(given) not in shares:
+                    shares[str(given)] = met_share(work, given, speed)
+            found[name].append(shares[str(both | own)] - shares[str(both)])
+    return {name: float(np.mean(each)) for name, each in found.items()}
+
+
+def instances_of(shape: dict[str, Any], seed: int, count: int) -> Iterator[tuple[CoflowWorkload, float]]:
+    """The instances of a file; a workload's port speed is 1 Gbit/s."""
+    for k in range(count):
+        yield deadline_coflows(**shape, seed=1000 * seed + k), 1.25e8
+
+
+def main() -> int:
+    """Print a row for each choice."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--instances", type=int, default=100)
+    parser.add_argument("--archives", type=Path, nargs="*", default=())
+    asked = parser.parse_args()
+    files = [
+        (f"{shape}, seed {seed}", instances_of(shape, seed, asked.instances))
+        for shape in SHAPES
+        for seed in range(asked.seeds)
+    ]
+    files += [
+        (path.stem, ((read_coflowlib(path, instance=k + 1), 1.0) for k in range(asked.instances)))
+        for path in asked.archives
+    ]
+    found = {name: differences(some) for name, some in tqdm(files, disable=None, leave=False)}
+    rows = [["", "mean", "least", "most", "where it is farthest from 0"]]
+    for choice in CHOICES:
+        each = np.array([one[choice] for one in found.values()])
+        far = list(found)[int(np.abs(each).argmax())]
+        rows.append([choice, *(f"{value:+.4f}" for value in (each.mean(), each.min(), each.max())), far])
+    print(f"{len(files)} files of {asked.instances} instances")
+    print("\n".join(align(rows)))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
