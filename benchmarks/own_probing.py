@@ -14,14 +14,15 @@ from actors.scheduler import resolve_parameters
 from actors.schedulers.registry import find_scheduler
 from actors.setting import Setting
 from clusters.cluster import load_cluster
+from examples.pigeon import Pigeon
 from examples.probing_schedulers import Hawk, RefusesBehindLong, Sparrow
 from workloads.catalogue import load_workload
 
-WANTED = 50_000  # tasks/s of Sparrow in Python
+WANTED = 50_000  # tasks/s of each in Python
 
 
 def main() -> int:
-    """Print a row for each scheduler; whether Sparrow in Python is as fast as it should be."""
+    """Print a row for each scheduler; whether those in Python are as fast as they should be."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--jobs", type=int, default=25_000)
     parser.add_argument("--nodes", type=int, default=15_000)
@@ -32,7 +33,7 @@ def main() -> int:
     speeds: dict[str, list[float]] = {}
     calls: dict[str, int] = {}
     for _ in range(options.repeats):
-        for own in ("sparrow", Sparrow, "hawk", Hawk, "eagle", RefusesBehindLong):
+        for own in ("sparrow", Sparrow, "hawk", Hawk, "eagle", RefusesBehindLong, Pigeon):
             scheduler = find_scheduler(own)
             share = (workload.long_partition or 1.0) if scheduler.hybrid else 1.0
             cutoff_s = workload.short_cutoff_s or float("inf")
@@ -50,7 +51,7 @@ def main() -> int:
     print(f"{'':20s} {'tasks/s':>12s} {'calls of Python':>16s}")
     for name, found in speeds.items():
         print(f"{name:20s} {statistics.median(found):12,.0f} {calls[name]:16,d}")
-    return 0 if statistics.median(speeds["Sparrow"]) >= WANTED else 1
+    return 0 if min(map(statistics.median, speeds.values())) >= WANTED else 1
 
 
 if __name__ == "__main__":

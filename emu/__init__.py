@@ -15,6 +15,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from actors.schedulers.coflows.own_coflows import Coflows
+    from actors.schedulers.dags.own_dags import Machines, Stages
+    from actors.schedulers.jobs.own_central import Job, Nodes
+    from actors.schedulers.jobs.own_cluster import Cluster, NodeView
     from actors.schedulers.variants import variant
     from emu.explaining.explain import causes, explain
     from emu.results.comparison import Comparison
@@ -28,10 +32,17 @@ if TYPE_CHECKING:
     from workloads.readers.job_table import workload_from
 
 _HOMES = {
+    "Cluster": "actors.schedulers.jobs.own_cluster",
+    "Coflows": "actors.schedulers.coflows.own_coflows",
     "Comparison": "emu.results.comparison",
     "InputError": "workloads.errors",
+    "Job": "actors.schedulers.jobs.own_central",
+    "Machines": "actors.schedulers.dags.own_dags",
+    "NodeView": "actors.schedulers.jobs.own_cluster",
+    "Nodes": "actors.schedulers.jobs.own_central",
     "Result": "emu.results.result",
     "SizeResult": "emu.sweeps.sizing",
+    "Stages": "actors.schedulers.dags.own_dags",
     "SweepResult": "emu.sweeps.sweep",
     "causes": "emu.explaining.explain",
     "compare": "emu.running.comparing",
@@ -45,10 +56,17 @@ _HOMES = {
     "workload_from": "workloads.readers.job_table",
 }
 __all__ = [
+    "Cluster",
+    "Coflows",
     "Comparison",
     "InputError",
+    "Job",
+    "Machines",
+    "NodeView",
+    "Nodes",
     "Result",
     "SizeResult",
+    "Stages",
     "SweepResult",
     "causes",
     "compare",

@@ -27,6 +27,7 @@ from actors.setting import Setting
 from workloads.errors import InputError
 
 SLICE_EVENTS = np.int64(200_000)
+ASKING_S = 0.01  # for about so long events are handled in Python at a stretch
 FRAME_MESSAGES = 4096  # the most messages of a partition that cross one barrier; the others take the next one
 
 Report = Callable[[int, int, float], None]
@@ -241,18 +242,14 @@ class Partition:
         scheduler = self.setting.scheduler
         stop = min(until, self._samples.next_ns)
         why = self._loop(self.world, self.state, np.int64(stop), most)
+        if why == PYTHON:
+            why = self._ask(stop, most)
         if why == RUNNING:
             if self.world.cost.model >= MEASURED:
                 settle(self.world)  # what passes outside the loop is no handler's
         elif why == GROW:
             if not self._drain():  # or the next step finds that it was not the trace alone
                 self._grow()
-        elif why == PYTHON:
-            assert self._answer is not None
-            begin = time.perf_counter()
-            self._answer(self.world, self.state)
-            self._asks += 1
-            self._asks_s += time.perf_counter() - begin
         elif stop == until or (why == IDLE and until >= NEVER):
             if why == HORIZON and until >= NEVER:
                 raise too_late(scheduler.name)
@@ -260,6 +257,25 @@ class Partition:
         else:
             self._sample()
         return False
+
+    def _ask(self, stop: int, most: int) -> int:
+        """Have events handled in Python, as long as one follows another; return why the loop stopped at last."""
+        answer, loop, world, state = self._answer, self._loop, self.world, self.state
+        assert answer is not None
+        clock, until = time.perf_counter, np.int64(stop)
+        first = clock()
+        begin = first
+        while True:  # each takes microseconds, and so would all that is done between two calls of `_step`
+            answer(world, state)
+            end = clock()
+            self._asks += 1
+            self._asks_s += end - begin
+            if end - first > ASKING_S:
+                return int(RUNNING)
+            why = loop(world, state, until, most)
+            if why != PYTHON:
+                return int(why)
+            begin = clock()
 
     def _drain(self) -> bool:
         """Write the events that are recorded; returns whether there were any."""

@@ -188,13 +188,28 @@ def direct(function: F, *arguments: Any) -> Callable[..., Any]:
     """Return `function` compiled for arguments of these types, to be called with such alone.
 
     It omits numba's check of the argument types at every call, and keeps the tables of named tuples as long as it
-    gets the same ones. An argument of another type is not detected.
+    gets the same ones. An argument of another type is not detected; a plain whole number is taken for an int64.
     """
     if not isinstance(function, CPUDispatcher):
-        return function
+        return lambda *given: function(*(np.int64(x) if type(x) is int else x for x in given))
     kept = [as_compiled(argument) for argument in arguments]
     made: Any = function.compile(tuple(numba.typeof(argument) for argument in kept))
     trees = [i for i, argument in enumerate(kept) if isinstance(argument, Table)]
+    if trees == [
+        0,
+        1,
+    ]:  # a world and a state, as user's schedulers are called with thousands of times a second
+        world, state = arguments[:2]
+        tables = tuple(kept[:2])
+
+        def call_two(given: Any, own: Any, *numbers: Any) -> Any:
+            nonlocal world, state, tables
+            if given is not world or own is not state:
+                world, state = given, own
+                tables = table_of(world), table_of(state)
+            return made(*tables, *numbers)
+
+        return call_two
 
     def call(*given: Any) -> Any:
         values = [*given]

@@ -182,28 +182,35 @@ def receive_node_state(w: HasFaults) -> bool:
     return True
 
 
-@compiled
+@inlined
 def draw_available_node(w: HasFaults, job: int, first: int) -> int:
     """Return a random node from `first` on that is not known to be down; NONE if there is none."""
-    rows, count = w.faults.jobs, w.nodes.size - first
+    node, w.faults.jobs.draws[job] = draw_known_up(w, AGAIN, job, w.faults.jobs.draws[job], first)
+    return node
+
+
+@compiled
+def draw_known_up(w: HasFaults, stream: int, owner: int, drawn: int, first: int) -> tuple[int, int]:
+    """Return the same, after `drawn` draws of an owner in a stream, and how many draws there are then."""
+    count = w.nodes.size - first
     for _ in range(TRIES):
-        rows.draws[job] += 1
-        node = first + below(random_bits(w.seed, AGAIN, job, rows.draws[job]), count)
+        drawn += 1
+        node = first + below(random_bits(w.seed, stream, owner, drawn), count)
         if not is_known_down(w, node):
-            return node
+            return node, drawn
     up = np.int64(0)
     for node in range(first, w.nodes.size):
         up += np.int64(not is_known_down(w, node))
     if up == 0:
-        return NONE
-    rows.draws[job] += 1
-    skip = below(random_bits(w.seed, AGAIN, job, rows.draws[job]), up)
+        return NONE, drawn
+    drawn += 1
+    skip = below(random_bits(w.seed, stream, owner, drawn), up)
     for node in range(first, w.nodes.size):
         if not is_known_down(w, node):
             if skip == 0:
-                return np.int64(node)
+                return np.int64(node), drawn
             skip -= 1
-    return NONE
+    return NONE, drawn
 
 
 @inlined

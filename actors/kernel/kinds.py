@@ -156,6 +156,23 @@ OWN_MESSAGE = kind(
     b="a number",
     c="a number",
 )
+OWN_ASK = kind(
+    0x10E, "OWN_ASK", JOBS, NODE, "a user's scheduler to node: how much work is there?",
+    a="the number of the question", b="who asks: actors",
+)  # fmt: skip
+OWN_LOAD = kind(
+    0x10F, "OWN_LOAD", JOBS, SCHEDULER, "node to a user's scheduler, the answer",
+    a="node: nodes", b="the number of the question", c="its work: time",
+    d="entries that wait less idle slots, and whether some work is long",
+)  # fmt: skip
+OWN_TASKS = kind(
+    0x110, "OWN_TASKS", JOBS, SCHEDULER, "a job's scheduler to another of the user's, which is to place these tasks",
+    a="job: jobs", b="the first: task", c="how many: handed", d="the node that has lost it: nodes?",
+)  # fmt: skip
+OWN_FREED = kind(
+    0x111, "OWN_FREED", JOBS, SCHEDULER, "node to the scheduler that placed a task of another: it has ended",
+    a="job: jobs", b="node: nodes", c="start: time", d="finish: time",
+)  # fmt: skip
 DONE = kind(
     0x104, "DONE", JOBS, HOME, "node to scheduler, a task has ended",
     a="job: jobs", b="node: nodes", c="start: time", d="finish: time",

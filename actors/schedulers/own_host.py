@@ -24,7 +24,11 @@ class OwnHost(ABC):
         else:
             self.scheduler = copy.deepcopy(own)
         if hasattr(self.scheduler, "start"):
-            self.ask("start", setting.cluster.num_nodes, setting.seed)
+            self.ask("start", *self.start_arguments(setting))
+
+    def start_arguments(self, setting: Any) -> tuple[Any, ...]:
+        """Return what `start` gets: the number of nodes or ports, and the seed."""
+        return setting.cluster.num_nodes, setting.seed
 
     def ask(self, method: str, *arguments: Any, about: str = "") -> Any:
         """Call a method of the user's scheduler, and return its result; `about` says in an error what it was for."""

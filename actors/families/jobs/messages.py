@@ -14,6 +14,9 @@ def fits(
     """[rows] whether the numbers of a column are tasks, or whatever `what` is (`actors.kernel.kinds`)."""
     if what == "task":
         return _are_tasks(values, rows["a"], world)
+    if what == "handed":
+        last = rows["b"] + values - 1
+        return (values > 0) & (values < 1 << 31) & _are_tasks(last, rows["a"], world)
     if what == "left":
         low, level = values & ((1 << 32) - 1), values >> 32
         return (

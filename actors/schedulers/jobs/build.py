@@ -38,6 +38,7 @@ def build_world(
     *,
     most_sends: Callable[[int], int],
     schedulers: int,
+    coordinators: int = 0,
     central_jobs: np.ndarray | None = None,
 ) -> World:
     """Make the world at time 0: actors, jobs and the first arrivals.
@@ -45,19 +46,21 @@ def build_world(
     Args:
         most_sends: tasks of a job -> messages that handling one event of such a job may send.
         schedulers: probe schedulers, which take jobs in turn.
+        coordinators: schedulers to which no job comes.
         central_jobs: [J] bool, the jobs that go to the central scheduler instead.
 
-    Actor ids: nodes 0 to N - 1, probe schedulers from N, then the central scheduler, then the listener:
+    Actor ids: nodes 0 to N - 1, probe schedulers from N, coordinators, the central scheduler, the listener:
     it stands for all schedulers where they receive the same reports at the same time.
     """
-    nodes = setting.cluster.num_nodes
+    nodes, probing = setting.cluster.num_nodes, schedulers
+    schedulers += coordinators
     table = records(ACTOR, nodes + schedulers + 2)
     if table.size > MOST_ACTORS:
         raise InputError(f"{table.size} actors; at most {MOST_ACTORS} have an id")
     table.head[:], table.tail[:], table.version[:], table.running[:] = NONE, NONE, NONE, NONE
     table.idle[:nodes] = setting.cluster.slots()
 
-    work = _describe(setting, schedulers, central_jobs)
+    work = _describe(setting, probing, nodes + schedulers, central_jobs)
     jobs = records(JOB, work.size)
     jobs.next_task[:] = work.first_task
     jobs.unfinished[:] = work.end_task - work.first_task
@@ -107,7 +110,7 @@ def long_jobs(setting: Setting) -> np.ndarray:
     return estimated_ns(mean_ns, setting.estimates, setting.seed) > setting.short_cutoff_s * NS
 
 
-def _describe(setting: Setting, schedulers: int, central_jobs: np.ndarray | None) -> Records:
+def _describe(setting: Setting, schedulers: int, central: int, central_jobs: np.ndarray | None) -> Records:
     """Return [J] JOB_INFO: the descriptions of the jobs, and the scheduler of each."""
     arrays = setting.workload.arrays()
     nodes, count = setting.cluster.num_nodes, arrays.submit_ns.size
@@ -119,7 +122,7 @@ def _describe(setting: Setting, schedulers: int, central_jobs: np.ndarray | None
     work.report_class[:] = arrays.mean_ns > setting.short_cutoff_s * NS
     work.home[:] = nodes + np.arange(count) % schedulers
     if central_jobs is not None:
-        work.home[central_jobs] = nodes + schedulers
+        work.home[central_jobs] = central
     by_home = np.argsort(work.home, kind="stable")
     same = work.home[by_home[1:]] == work.home[by_home[:-1]]
     work.next_job[:] = NONE

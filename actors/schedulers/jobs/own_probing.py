@@ -7,22 +7,27 @@
             count = math.ceil(self.probe_ratio * job.num_tasks)
             cluster.probe(job, cluster.draw(job, count))
 
-Each probe scheduler is an object of the class of its own, and so is the central one that a class with `central = True`
-has for long jobs: they share nothing, and results do not depend on how actors are divided among partitions. Nodes are
-compiled: a probe waits in the node's queue, and when its turn comes the node asks for a task, which it gets as long as
-the job has one left. What else a class handles costs a call to Python for each message, and only if it has the method:
+Each probe scheduler is an object of the class of its own, and so is each coordinator, and the central one that a class
+with `central = True` has for long jobs: they share nothing, and results do not depend on how actors are divided among
+partitions. Nodes are compiled: a probe waits in the node's queue, and when its turn comes the node asks for a task,
+which it gets as long as the job has one left. What else a class handles costs a call to Python for each message, and
+only if it has the method:
 
 - `on_arrival(job, cluster)`: a job has arrived;
 - `on_probe(job, node, cluster)`: a probe has come to a node; what is false sends it back. It is called on an object
   that all nodes of a partition share, so it may keep nothing but by node;
 - `on_rejected(job, node, times, cluster)`: a probe has come back, for the so many-th time;
-- `on_done(job, node, start_s, finish_s, cluster)`: a task has ended;
+- `on_done(job, node, start_s, finish_s, cluster)`: a task of a job that arrived here has ended;
+- `on_load(node, number, cluster)`: a node has answered `cluster.ask`;
+- `on_tasks(job, count, cluster)`: another scheduler has handed over tasks of its job, for this one to place;
+- `on_freed(job, node, start_s, finish_s, cluster)`: such a task, which this one placed, has ended;
+- `on_lost(job, node, cluster)`: such a task was lost with its node; `on_tasks` brings it again;
 - `on_wake(number, cluster)`: a time that `cluster.wake` asked for has come, such as for heartbeats;
 - `on_message(sender, numbers, cluster)`: another scheduler has sent a message.
 
-Attributes of the class are parameters. Five have a meaning: `schedulers` (10), `central` (False), `refuse_behind_long`
-(False: nodes with long work send probes of short jobs back, without a call to Python), and, as in Hawk,
-`steal_attempts` (0) and `steal_limit` (10,000).
+Attributes of the class are parameters. Six have a meaning: `schedulers` (10), `coordinators` (0: schedulers to which no
+job comes), `central` (False), `refuse_behind_long` (False: nodes with long work send probes of short jobs back, without
+a call to Python), and, as in Hawk, `steal_attempts` (0) and `steal_limit` (10,000).
 """
 
 from typing import NamedTuple
@@ -31,25 +36,42 @@ import numpy as np
 
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
-from actors.kernel.faults import draw_available_node, low_bits, receive_node_state
+from actors.kernel.faults import draw_available_node, draw_known_up, is_down, low_bits, receive_node_state
 from actors.kernel.kinds import (
     ARRIVAL,
     DONE,
+    FAIL,
     LOST,
     NODE_DOWN,
     NODE_UP,
+    OWN_ASK,
+    OWN_FREED,
+    OWN_LOAD,
     OWN_MESSAGE,
+    OWN_TASKS,
     OWN_WAKE,
     PLACED,
     PROBE,
     REJECTED,
     REQUEST,
     STEAL,
+    TASK,
+    TASK_END,
 )
-from actors.kernel.queue import PYTHON, RUNNING, send, wake
-from actors.kernel.random import AGAIN, below, random_bits
-from actors.kernel.world import N_AGAIN, N_PLACEMENTS, N_PROBES, N_REJECTIONS, NONE, World
+from actors.kernel.queue import MOST_ACTORS, NEVER, PYTHON, RUNNING, SOURCE_SHIFT, send, wake
+from actors.kernel.random import AGAIN, OWN_DRAWS, below, random_bits
+from actors.kernel.world import (
+    N_AGAIN,
+    N_PLACEMENTS,
+    N_PROBES,
+    N_REJECTIONS,
+    N_SENT_AGAIN,
+    NONE,
+    World,
+)
+from actors.nodes.failing import is_void
 from actors.nodes.stealing import Stealing, make_stealing, on_steal, start_stealing
+from actors.nodes.waiting import length_of
 from actors.nodes.worker import node_event, serve
 from actors.schedulers.jobs.build import build_world, fifo_rules, long_jobs, most_tasks
 from actors.schedulers.jobs.job_info import is_long
@@ -66,6 +88,7 @@ from actors.schedulers.jobs.probing import (
     NO_VERSION,
     Probing,
     draw_nodes,
+    draw_places,
     make_probing,
     send_probe,
 )
@@ -81,20 +104,40 @@ class State(NamedTuple):
     probing: Probing
     stealing: Stealing
     placed: np.ndarray  # [J] 1: tasks of the job were bound to nodes, by `Cluster.place`
+    drawn: np.ndarray  # [J] 1: its scheduler has drawn the nodes that `sparrow` draws
+    draws: np.ndarray  # [actors] what each has drawn besides
+    load: (
+        np.ndarray
+    )  # [N] estimated work of tasks that wait or run at each node, ns; empty where none is asked
+    handed: (
+        np.ndarray
+    )  # [T] the scheduler that its job's handed a task over to, or NONE; empty without `on_tasks`
+    placer: (
+        np.ndarray
+    )  # [T] the node's: the scheduler, not its job's, that placed the task there, or NONE; likewise
     refuses: bool  # nodes with long work refuse probes of short jobs
     asks_nodes: bool  # the class has `on_probe`
     asks_ends: bool  # the class has `on_done`
+    asks_freed: bool  # the class has `on_freed`
 
 
 @entry
-def draw(w: World, p: State, job: int, count: int) -> None:
-    """Draw nodes for a job into `p.probing.nodes`."""
-    draw_nodes(w, p.probing, job, count)
+def draw(w: World, p: State, me: int, job: int, count: int) -> None:
+    """Draw nodes for a job into `p.probing.nodes`: at first those that `sparrow` draws, then others each time."""
+    if me == w.work.home[job] and p.drawn[job] == 0:
+        p.drawn[job] = 1
+        draw_nodes(w, p.probing, job, count)
+        return
+    draw_places(w, p.probing, OWN_DRAWS, me, p.draws[me], count, w.nodes.size)
+    p.draws[me] += count
 
 
 @entry
-def draw_one(w: World, job: int, first: int) -> int:
+def draw_one(w: World, p: State, me: int, job: int, first: int) -> int:
     """Draw a node for a job from `first` on that is up; NONE if there is none. Each draw of a job is another one."""
+    if me != w.work.home[job]:
+        node, p.draws[me] = draw_known_up(w, OWN_DRAWS, me, p.draws[me], first)
+        return node
     if w.faults.active == 1:
         return draw_available_node(w, job, first)
     w.jobs.draws[job] += 1
@@ -122,6 +165,31 @@ def place_next(w: World, p: State, t: int, me: int, job: int, count: int) -> Non
 
 
 @entry
+def place_handed(w: World, p: State, t: int, me: int, job: int, first: int, begin: int, count: int) -> None:
+    """Bind tasks that were handed over, `first` and on, to the nodes of `p.probing.nodes` from `begin` on."""
+    w.counts[N_PLACEMENTS] += count
+    for i in range(count):
+        send(w, t, me, p.probing.nodes[begin + i], PLACED, job, first + i, np.int64(1), NO_VERSION)
+
+
+@entry
+def hand_next(w: World, p: State, t: int, me: int, job: int, to: int, count: int) -> None:
+    """Hand the next `count` tasks of a job over to another scheduler."""
+    first = w.jobs.next_task[job]
+    w.jobs.next_task[job] = first + count
+    for task in range(first, first + count):
+        p.handed[task] = to
+    send(w, t, me, to, OWN_TASKS, job, first, count, NONE)
+
+
+@entry
+def ask_nodes(w: World, p: State, t: int, me: int, count: int, number: int) -> None:
+    """Ask the first `count` nodes of `p.probing.nodes` for their load."""
+    for i in range(count):
+        send(w, t, me, p.probing.nodes[i], OWN_ASK, number, me, NONE, NONE)
+
+
+@entry
 def send_own(w: World, p: State, t: int, me: int, to: int, a: int, b: int, c: int) -> None:
     """Send a message of the user's to another scheduler."""
     send(w, t, me, to, OWN_MESSAGE, a, b, c, NONE)
@@ -145,6 +213,27 @@ def reject_probe(w: World, p: State, t: int, node: int, job: int, times: int) ->
     turn_back(w, t, node, job, times)
 
 
+@entry
+def load_of(w: World, p: State, t: int, node: int) -> tuple[int, int, int]:
+    """Return what a node knows of its load: entries that wait, its work left, ns, and whether some of it is long.
+
+    The work of tasks that wait or run and of probes that wait, by estimates, less the time for which the task has run
+    that started last.
+    """
+    length, work = np.int64(0), p.load[node]
+    entry = w.nodes.head[node]
+    while entry != NONE:
+        here = length_of(w.entries, entry)
+        length += here
+        if w.entries.task[entry] == NONE:
+            work += here * w.work.estimate[w.entries.job[entry]]
+        entry = w.entries.next[entry]
+    running = w.nodes.running[node]
+    if running != NONE:
+        work -= min(t - w.nodes.started[node], w.work.estimate[running])
+    return length, max(work, np.int64(0)), np.int64(w.nodes.longs[node] > 0)
+
+
 @inlined
 def turn_back(w: World, t: int, node: int, job: int, times: int) -> None:
     """Send a probe back to its scheduler, for the so many-th time."""
@@ -152,11 +241,71 @@ def turn_back(w: World, t: int, node: int, job: int, times: int) -> None:
     send(w, t, node, w.work.home[job], REJECTED, job, NONE, times, NONE)
 
 
+@inlined
+def sender(w: World) -> int:
+    """Return the actor that sent the message that is handled."""
+    return (w.queue.now.key[0] >> SOURCE_SHIFT) & np.int64(MOST_ACTORS - 1)
+
+
+@compiled
+def answer(w: World, p: State, t: int, node: int, asker: int, number: int) -> None:
+    """Answer a scheduler that asks a node for its load; a node that is down has no end of it, once that is detected."""
+    length, work, has_long = np.int64(0), NEVER, np.int64(0)
+    if not is_down(w, node):
+        length, work, has_long = load_of(w, p, t, node)
+    elif w.faults.actors.detected[node] == 0:
+        # Messages of an instant come before the detection: one nanosecond later it is done.
+        wake(w, w.faults.actors.detect[node] + 1, node, OWN_ASK, number, asker, NONE)
+        return
+    send(w, t, node, asker, OWN_LOAD, node, number, work, 2 * (length - w.nodes.idle[node]) + has_long)
+
+
+@compiled
+def follow(w: World, p: State, t: int, node: int) -> None:
+    """Note what a message to a node changes of its load and of who placed its tasks, and report a task that ends."""
+    message = w.queue.now
+    kind, job, task = message.kind[0], message.a[0], message.b[0]
+    if kind == FAIL:
+        if p.load.size > 0:
+            p.load[node] = 0
+        return
+    if (kind != PLACED and kind != TASK and kind != TASK_END) or (w.faults.active == 1 and is_void(w, node)):
+        return
+    if p.load.size > 0:
+        estimate = w.work.estimate[job]
+        p.load[node] += -estimate if kind == TASK_END else estimate
+    if p.placer.size == 0:
+        return
+    if kind == TASK_END:
+        if p.placer[task] != NONE and p.asks_freed:
+            send(w, t, node, p.placer[task], OWN_FREED, job, node, message.c[0], t)
+    else:
+        who = sender(w)
+        p.placer[task] = NONE if who == w.work.home[job] else who
+
+
 @compiled
 def handle_at_node(w: World, p: State, t: int, node: int) -> None:
     """Handle a message to a node; a node that falls idle steals."""
+    if p.load.size > 0 or p.placer.size > 0:
+        follow(w, p, t, node)
     if node_event(w, node) and p.stealing.attempts > 0 and start_stealing(w, p.stealing, t, node):
         serve(w, t, node)
+
+
+@compiled
+def handle_lost(w: World, p: State, t: int, me: int, job: int) -> None:
+    """Have a lost task or probe run again; a task that was handed over goes to the same scheduler again."""
+    task, start = w.queue.now.b[0], w.queue.now.d[0]
+    if p.placed[job] == 0 and (task == NONE or p.handed.size == 0 or p.handed[task] == NONE):
+        probe_again(w, t, me, job, task, start, FIRST_ROUND)
+    elif p.handed.size == 0 or p.handed[task] == NONE:
+        send_again(w, t, me, job, task, start, p.stealing.first)
+    else:
+        if start != NONE:
+            w.jobs.start[job] = min(w.jobs.start[job], start)
+        w.counts[N_SENT_AGAIN] += 1
+        send(w, t, me, p.handed[task], OWN_TASKS, job, task, np.int64(1), w.queue.now.c[0])
 
 
 @entry
@@ -170,6 +319,8 @@ def advance(w: World, p: State, until: int, most: int) -> int:
         t, kind, me, job = message.time[0], message.kind[0], message.dst[0], message.a[0]
         if kind == STEAL:
             on_steal(w, p.stealing, t, me, job, message.b[0], message.c[0])
+        elif kind == OWN_ASK:
+            answer(w, p, t, me, message.b[0], message.a[0])
         elif me < w.nodes.size:
             if kind == PROBE and p.refuses and not is_long(w, job) and w.nodes.longs[me] > 0:
                 turn_back(w, t, me, job, low_bits(message.c[0]) + 1)
@@ -187,10 +338,7 @@ def advance(w: World, p: State, until: int, most: int) -> int:
             next_arrival(w, me, job)
             return PYTHON
         elif kind == LOST:
-            if p.placed[job] == 1:
-                send_again(w, t, me, job, message.b[0], message.d[0], p.stealing.first)
-            else:
-                probe_again(w, t, me, job, message.b[0], message.d[0], FIRST_ROUND)
+            handle_lost(w, p, t, me, job)
         elif kind == NODE_DOWN or kind == NODE_UP:
             receive_node_state(w)
         else:
@@ -201,6 +349,10 @@ def advance(w: World, p: State, until: int, most: int) -> int:
 def build(setting: Setting) -> tuple[World, State]:
     """Make the world and the scheduler's state at time 0."""
     p, own = setting.parameters, setting.scheduler.own
+
+    def handles(name: str) -> bool:
+        return callable(getattr(own, name, None))
+
     nodes, most = setting.cluster.num_nodes, most_tasks(setting)
     first = setting.cluster.partition(setting.long_partition)
     room = MOST_PER_TASK * most + MOST_ANYWAY
@@ -210,15 +362,22 @@ def build(setting: Setting) -> tuple[World, State]:
         fifo_rules(),
         most_sends=lambda tasks: room,
         schedulers=int(p.get("schedulers", 10)),
+        coordinators=int(p.get("coordinators", 0)),
         central_jobs=long_jobs(setting) if p.get("central", False) else None,
     )
-    probing = make_probing(1.0, room, False, nodes, 1)
     attempts = int(p.get("steal_attempts", 0))
+    handed = np.full(world.duration.size if handles("on_tasks") else 0, NONE)
     return world, State(
-        probing,
+        make_probing(1.0, room, False, nodes, 1),
         make_stealing(nodes, attempts=attempts, limit=limit, at_random=False, instant=False, first=first),
-        np.zeros(world.work.size, np.int64),
-        bool(p.get("refuse_behind_long", False)),
-        callable(getattr(own, "on_probe", None)),
-        callable(getattr(own, "on_done", None)),
+        placed=np.zeros(world.work.size, np.int64),
+        drawn=np.zeros(world.work.size, np.int64),
+        draws=np.zeros(world.queue.seq.size, np.int64),
+        load=np.zeros(nodes if handles("on_load") or handles("on_probe") else 0, np.int64),
+        handed=handed,
+        placer=handed.copy(),
+        refuses=bool(p.get("refuse_behind_long", False)),
+        asks_nodes=handles("on_probe"),
+        asks_ends=handles("on_done"),
+        asks_freed=handles("on_freed"),
     )

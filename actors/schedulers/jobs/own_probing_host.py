@@ -1,8 +1,9 @@
 """A user's own scheduler that probes, on the side of Python: what its handlers see, and what they ask for."""
 
+import inspect
 import math
 import pickle
-from dataclasses import dataclass
+from collections import deque
 from functools import lru_cache
 from typing import Any
 
@@ -12,21 +13,35 @@ from actors.families.jobs.worlds import JOB_WORLDS
 from actors.kernel.compiled import direct
 from actors.kernel.counters import N_ARRIVED
 from actors.kernel.faults import EPOCH_SHIFT
-from actors.kernel.kinds import ARRIVAL, DONE, OWN_MESSAGE, OWN_WAKE, REJECTED
-from actors.kernel.queue import MOST_ACTORS, SOURCE_SHIFT
+from actors.kernel.kinds import (
+    ARRIVAL,
+    DONE,
+    OWN_FREED,
+    OWN_LOAD,
+    OWN_MESSAGE,
+    OWN_TASKS,
+    OWN_WAKE,
+    REJECTED,
+)
+from actors.kernel.queue import MESSAGE, MOST_ACTORS, NEVER, SOURCE_SHIFT
 from actors.kernel.world import NONE
 from actors.scheduler import Scheduler
 from actors.schedulers.jobs.build import NS
 from actors.schedulers.jobs.own_central import Job
+from actors.schedulers.jobs.own_cluster import Cluster, NodeView
 from actors.schedulers.jobs.own_probing import (
     MOST_ANYWAY,
     MOST_PER_TASK,
     State,
     accept_probe,
     advance,
+    ask_nodes,
     build,
     draw,
     draw_one,
+    hand_next,
+    load_of,
+    place_handed,
     place_next,
     reject_probe,
     send_own,
@@ -40,6 +55,7 @@ from actors.setting import Setting
 from workloads.errors import InputError
 
 KEPT_JOBS = 1 << 16
+MESSAGE_WORDS = MESSAGE.itemsize // 8
 LOW = (1 << EPOCH_SHIFT) - 1
 """The bits of a probe's round, above which is the generation of its job."""
 
@@ -65,65 +81,6 @@ def wrap_own_probing(own: Any, name: str | None = None) -> Scheduler:
     )
 
 
-@dataclass(frozen=True)
-class NodeView:
-    """A node as `on_probe` sees it.
-
-    Attributes:
-        node_id: its number.
-        idle_slots: slots without a task, and not held for an answer.
-        has_long: a long task, or a probe of a long job, runs or waits there.
-    """
-
-    node_id: int
-    idle_slots: int
-    has_long: bool
-
-
-class Cluster:
-    """What a handler of a user's scheduler can do, and what it knows. It is valid until the handler ends.
-
-    Attributes:
-        now_s: virtual time.
-        num_nodes: nodes are 0 to `num_nodes` - 1.
-        first_long: nodes below it are for short jobs alone.
-        scheduler: which scheduler this is, from 0; the central one is `num_schedulers`.
-        num_schedulers: probe schedulers.
-    """
-
-    def __init__(self, host: "Host", num_nodes: int, first_long: int, num_schedulers: int):
-        self._host, self.num_nodes, self.first_long = host, num_nodes, first_long
-        self.num_schedulers = num_schedulers
-        self.now_s, self.scheduler = 0.0, 0
-
-    def draw(self, job: Job, count: int) -> np.ndarray:
-        """Return `count` different random nodes, those that `sparrow` draws for the job.
-
-        Where there are fewer nodes, all of them come in turn before any comes again.
-        """
-        return self._host.draw(job, count)
-
-    def draw_again(self, job: Job, first: int = 0) -> int:
-        """Return another random node that is up, from `first` on; -1 if there is none."""
-        return self._host.draw_again(job, first)
-
-    def probe(self, job: Job, nodes: Any, times: int = 0) -> None:
-        """Send a probe to each of some nodes; `times` is how often it has been sent back, 0 for a first one."""
-        self._host.probe(job, nodes, times)
-
-    def place(self, job: Job, nodes: Any) -> None:
-        """Bind the job's next tasks to nodes, one to each."""
-        self._host.place(job, nodes)
-
-    def send(self, scheduler: int, a: int = 0, b: int = 0, c: int = 0) -> None:
-        """Send three whole numbers to another scheduler; `on_message` gets them after the network delay."""
-        self._host.send(scheduler, a, b, c)
-
-    def wake(self, after_s: float, number: int = 0) -> None:
-        """Have `on_wake(number)` called after a time."""
-        self._host.wake(after_s, number)
-
-
 def _sender(key: int) -> int:
     """Return the actor that sent a message, by the message's key."""
     return (key >> SOURCE_SHIFT) & (MOST_ACTORS - 1)
@@ -135,14 +92,36 @@ class Host(OwnHost):
     def __init__(self, own: Any, setting: Setting):
         self._own, self._setting = own, setting
         self.schedulers: dict[int, Any] = {}  # by actor; that of the nodes by NONE
+        self._held: dict[
+            tuple[int, int], deque[tuple[int, int]]
+        ] = {}  # by actor and job: tasks handed over to it
+        parameters, cluster = setting.parameters, setting.cluster
+        counts = (int(parameters.get("schedulers", 10)), int(parameters.get("coordinators", 0)))
+        self._cluster = Cluster(
+            self, cluster.slots(), cluster.partition(setting.long_partition or 1.0), *counts
+        )
+        self._cluster.scheduler = int(NONE)
         super().__init__(own, setting)
         self.schedulers[int(NONE)] = self.scheduler
+
+    def start_arguments(self, setting: Setting) -> tuple[Any, ...]:
+        """Return what `start` gets: the number of nodes, a seed of the object's own, and `cluster` if it takes that."""
+        index = self._cluster.scheduler
+        seed = setting.seed
+        if index >= 0:
+            seed = int(np.random.SeedSequence(seed, spawn_key=(index,)).generate_state(1, np.uint64)[0] >> 1)
+        given = (setting.cluster.num_nodes, seed, self._cluster)
+        try:
+            inspect.signature(self.scheduler.start).bind(*given)
+        except (TypeError, ValueError):  # it takes two, or is written in C
+            return given[:2]
+        return given
 
     def compile(self, world: Any, state: State) -> None:
         """Compile the functions that the host calls."""
         n = np.int64(0)
-        self._draw = direct(draw, world, state, n, n)
-        self._draw_one = direct(draw_one, world, n, n)
+        self._draw = direct(draw, world, state, n, n, n)
+        self._draw_one = direct(draw_one, world, state, n, n, n)
         self._probe = direct(send_probes_to, world, state, n, n, n, n, n)
         self._place = direct(place_next, world, state, n, n, n, n)
         self._send = direct(send_own, world, state, n, n, n, n, n, n)
@@ -150,11 +129,19 @@ class Host(OwnHost):
         if state.asks_nodes:
             self._accept = direct(accept_probe, world, state, n, n)
             self._reject = direct(reject_probe, world, state, n, n, n, n)
-        nodes = world.nodes.size
-        self._cluster = Cluster(self, nodes, state.stealing.first, world.queue.seq.size - 2 - nodes)
+            self._load = direct(load_of, world, state, n, n)
+        if state.load.size:
+            self._ask_nodes = direct(ask_nodes, world, state, n, n, n, n)
+        if state.handed.size:
+            self._hand = direct(hand_next, world, state, n, n, n, n, n)
+            self._place_handed = direct(place_handed, world, state, n, n, n, n, n, n)
+        self._seen: Any = None
+        self._last_scheduler = world.queue.seq.size - 2 - self._cluster.num_nodes
         info = world.work
         facts = (info.submit, info.first_task, info.end_task, info.estimate, info.is_long)
         self._job_facts = tuple(map(np.asarray, facts))
+        self._homes = np.asarray(info.home)
+        self._ends, self._next = np.asarray(info.end_task), np.asarray(world.jobs.next_task)
         self._job = lru_cache(KEPT_JOBS)(self._describe)
 
     def share_done(self, world: Any, state: State) -> float:
@@ -163,20 +150,33 @@ class Host(OwnHost):
 
     def __call__(self, world: Any, state: State) -> None:
         """Call the handler of the message at which the loop has stopped."""
-        time, key, kind, actor, a, b, c, d, *_ = world.queue.now[0].item()
-        self._at = (world, state, np.int64(time), np.int64(actor))
+        if world is not self._seen:
+            self._seen, self._message = world, np.asarray(world.queue.now).view(np.int64)[:MESSAGE_WORDS]
+        time, key, kind, actor, a, b, c, d = self._message.tolist()
+        self._at = (world, state, time, actor)
         self._sends = 0
         cluster = self._cluster
         cluster.now_s = time / NS
+        cluster.scheduler = actor - cluster.num_nodes
         if actor < cluster.num_nodes:
+            cluster.scheduler = int(NONE)
             self._probed(actor, a, c)
             return
-        cluster.scheduler = actor - cluster.num_nodes
-        self.scheduler = self.schedulers.get(actor) or self._made(actor)
-        if kind == ARRIVAL:
+        scheduler = self.schedulers.get(actor)
+        self.scheduler = self._made(actor) if scheduler is None else scheduler
+        if kind == OWN_FREED:
+            self.ask("on_freed", self._job(a), b, c / NS, d / NS, cluster)
+        elif kind == ARRIVAL:
             self.ask("on_arrival", self._job(a), cluster, about=f" for job {a}")
         elif kind == DONE:
             self.ask("on_done", self._job(a), b, c / NS, d / NS, cluster)
+        elif kind == OWN_TASKS:
+            self._handed_over(actor, a, b, c, d)
+        elif kind == OWN_LOAD:
+            waiting, has_long = d >> 1, d & 1
+            work_left_s = math.inf if c >= NEVER else c / NS
+            node = NodeView(a, max(-waiting, 0), bool(has_long), max(waiting, 0), work_left_s)
+            self.ask("on_load", node, b, cluster)
         elif kind == REJECTED:
             self._handled("on_rejected", "a probe came back")
             self.ask("on_rejected", self._job(a), _sender(key), c, cluster)
@@ -191,11 +191,19 @@ class Host(OwnHost):
         """Ask whether a node accepts a probe."""
         world, state, t, me = self._at
         self.scheduler = self.schedulers[int(NONE)]
-        view = NodeView(node, world.nodes.idle[node].item(), world.nodes.longs[node].item() > 0)
+        queued, work, has_long = self._load(world, state, t, me)
+        view = NodeView(node, world.nodes.idle[node].item(), bool(has_long), int(queued), int(work) / NS)
         if self.ask("on_probe", self._job(job), view, self._cluster):
             self._accept(world, state, t, me)
         else:
-            self._reject(world, state, t, me, np.int64(job), np.int64((times & LOW) + 1))
+            self._reject(world, state, t, me, job, (times & LOW) + 1)
+
+    def _handed_over(self, actor: int, job: int, first: int, count: int, lost_at: int) -> None:
+        """Note tasks that another scheduler has handed over, or that were lost with their node, and tell of them."""
+        self._held.setdefault((actor, job), deque()).append((first, count))
+        if lost_at != NONE and callable(getattr(self.scheduler, "on_lost", None)):
+            self.ask("on_lost", self._job(job), lost_at, self._cluster)
+        self.ask("on_tasks", self._job(job), count, self._cluster)
 
     def _handled(self, name: str, why: str) -> None:
         if not callable(getattr(self.scheduler, name, None)):
@@ -215,9 +223,9 @@ class Host(OwnHost):
 
     def draw(self, job: Job, count: int) -> np.ndarray:
         """Draw nodes for a job."""
-        world, state, *_ = self._at
+        world, state, _, me = self._at
         count = self._counted("draw", count, state)
-        self._draw(world, state, np.int64(job.job_id), np.int64(count))
+        self._draw(world, state, me, job.job_id, count)
         return state.probing.nodes[:count].copy()
 
     def draw_again(self, job: Job, first: int) -> int:
@@ -226,38 +234,102 @@ class Host(OwnHost):
         Raises:
             InputError: there is no node from `first` on.
         """
-        if not 0 <= first < self._at[0].nodes.size:
+        world, state, _, me = self._at
+        if not 0 <= first < world.nodes.size:
             raise InputError(
                 f"scheduler {self.name}: draw_again() got first node {first}, which is not there"
             )
-        return int(self._draw_one(self._at[0], np.int64(job.job_id), np.int64(first)))
+        return int(self._draw_one(world, state, me, job.job_id, int(first)))
 
     def probe(self, job: Job, nodes: Any, times: int) -> None:
         """Send probes."""
         world, state, t, me = self._at
+        self._arrived_here("probe", job)
         count = self._to("probe", nodes, world, state)
-        self._probe(world, state, t, me, np.int64(job.job_id), np.int64(count), np.int64(times))
+        self._probe(world, state, t, me, job.job_id, count, int(times))
 
     def place(self, job: Job, nodes: Any) -> None:
         """Bind tasks to nodes."""
         world, state, t, me = self._at
+        index = job.job_id
+        held = self._held.get((me, index))
+        if held is not None:
+            left, here = sum(size for _, size in held), " here"
+        elif self._homes.item(index) == me:
+            left, here = self._ends.item(index) - self._next.item(index), ""
+        else:
+            left, here = 0, " here"
         count = self._to("place", nodes, world, state)
-        left = int(world.work.end_task[job.job_id] - world.jobs.next_task[job.job_id])
         if count > left:
             raise InputError(
-                f"scheduler {self.name}: place() got {count} nodes, and job {job.job_id} has {left} tasks left"
+                f"scheduler {self.name}: place() got {count} nodes, and job {index} has {left} tasks left{here}"
             )
-        self._place(world, state, t, me, np.int64(job.job_id), np.int64(count))
+        if held is None:
+            self._place(world, state, t, me, index, count)
+            return
+        begin = 0
+        while begin < count:
+            first, size = held.popleft()
+            now = min(size, count - begin)
+            self._place_handed(world, state, t, me, index, first, begin, now)
+            begin += now
+            if now < size:
+                held.appendleft((first + now, size - now))
+        if count == left:
+            del self._held[me, index]
+
+    def hand_over(self, job: Job, scheduler: int, count: int) -> None:
+        """Hand tasks over to another scheduler."""
+        world, state, t, me = self._at
+        self._handled("on_tasks", "tasks are handed over")
+        self._arrived_here("hand_over", job)
+        to = self._other("hand_over", scheduler)
+        left = self._ends.item(job.job_id) - self._next.item(job.job_id)
+        if not 1 <= count <= left:
+            raise InputError(
+                f"scheduler {self.name}: hand_over() got {count} tasks, and job {job.job_id} has {left} left"
+            )
+        if to == me:
+            raise InputError(f"scheduler {self.name}: hand_over() got scheduler {scheduler}, which it is")
+        self._counted("hand_over", 1, state)
+        self._hand(world, state, t, me, job.job_id, to, int(count))
+
+    def ask_nodes(self, nodes: Any, number: int) -> None:
+        """Ask nodes for their load."""
+        world, state, t, me = self._at
+        self._handled("on_load", "it asks nodes for their load")
+        count = self._to("ask", nodes, world, state)
+        self._ask_nodes(world, state, t, me, count, int(number))
+
+    def is_down(self, node: int) -> bool:
+        """Return whether a node is known to be down."""
+        faults = self._at[0].faults
+        return bool(faults.active and not int(faults.actors.heard[node]) & 1)
 
     def send(self, scheduler: int, a: int, b: int, c: int) -> None:
         """Send numbers to another scheduler."""
         world, state, t, me = self._at
-        last = world.queue.seq.size - 2 - world.nodes.size
-        if not 0 <= scheduler <= last:
-            raise InputError(f"scheduler {self.name}: send() got scheduler {scheduler}; they are 0 to {last}")
+        to = self._other("send", scheduler)
         self._counted("send", 1, state)
-        to = np.int64(world.nodes.size + scheduler)
-        self._send(world, state, t, me, to, np.int64(a), np.int64(b), np.int64(c))
+        self._send(world, state, t, me, to, int(a), int(b), int(c))
+
+    def _other(self, what: str, scheduler: int) -> int:
+        """Return the actor of a scheduler's number."""
+        last = self._last_scheduler
+        if not 0 <= scheduler <= last:
+            raise InputError(
+                f"scheduler {self.name}: {what}() got scheduler {scheduler}; they are 0 to {last}"
+            )
+        return self._cluster.num_nodes + int(scheduler)
+
+    def _arrived_here(self, what: str, job: Job) -> None:
+        """Refuse a job of another scheduler, of which only that one knows what is left."""
+        nodes = self._cluster.num_nodes
+        if self._homes.item(job.job_id) != self._at[3]:
+            raise InputError(
+                f"scheduler {self.name}: {what}() got job {job.job_id}, which arrived at scheduler"
+                f" {self._homes[job.job_id] - nodes}; only that one can do this"
+            )
 
     def wake(self, after_s: float, number: int) -> None:
         """Wake this scheduler after a time."""
@@ -265,17 +337,13 @@ class Host(OwnHost):
         if not (math.isfinite(after_s) and after_s >= 0):
             raise InputError(f"scheduler {self.name}: wake() got {after_s!r} s; want a time from 0 on")
         self._counted("wake", 1, state)
-        self._wake(world, state, np.int64(t + round(after_s * NS)), me, np.int64(number))
+        self._wake(world, state, t + round(after_s * NS), me, int(number))
 
     def _to(self, what: str, nodes: Any, world: Any, state: State) -> int:
         """Put node ids where the kernel reads them; returns how many."""
-        if (
-            type(nodes) is list
-            and len(nodes) == 1
-            and type(nodes[0]) is int
-            and 0 <= nodes[0] < world.nodes.size
-        ):
-            state.probing.nodes[0] = nodes[0]
+        one = nodes[0] if type(nodes) is list and len(nodes) == 1 else None
+        if type(one) is int and 0 <= one < self._cluster.num_nodes:
+            state.probing.nodes[0] = one
             return self._counted(what, 1, state)
         found = np.asarray(nodes)
         if found.ndim != 1 or (found.size and found.dtype.kind not in "iu"):
@@ -307,15 +375,16 @@ class Host(OwnHost):
         return int(count)
 
     def save(self) -> bytes:
-        """Return the objects of all actors, pickled."""
+        """Return the objects of all actors, pickled, and what was handed over to each."""
         saved = {}
         for actor, one in self.schedulers.items():
             self.scheduler = one
             saved[actor] = super().save()
-        return pickle.dumps(saved)
+        return pickle.dumps((saved, self._held))
 
     def load(self, saved: bytes) -> None:
-        """Restore the objects that `save` saved."""
+        """Restore what `save` saved."""
         kind = type(self.schedulers[int(NONE)])
-        self.schedulers = {actor: unpickled(own, kind) for actor, own in pickle.loads(saved).items()}
+        objects, self._held = pickle.loads(saved)
+        self.schedulers = {actor: unpickled(own, kind) for actor, own in objects.items()}
         self.scheduler = self.schedulers[int(NONE)]

@@ -61,16 +61,17 @@ def probes_of(probing: Probing, tasks: int) -> int:
 @inlined
 def draw_nodes(w: World, probing: Probing, job: int, count: int) -> None:
     """Draw `count` nodes that the job may use into `probing.nodes`, as `draw_places` does their places."""
-    draw_places(w, probing, job, count, eligible_count(w, job))
+    draw_places(w, probing, PROBES, job, np.int64(0), count, eligible_count(w, job))
     if is_constrained(w, job):
         for i in range(count):
             probing.nodes[i] = eligible_node(w, job, probing.nodes[i])
 
 
 @inlined
-def draw_places(w: World, probing: Probing, job: int, count: int, n: int) -> None:
+def draw_places(w: World, probing: Probing, stream: int, owner: int, drawn: int, count: int, n: int) -> None:
     """Draw `count` of `n` places into `probing.nodes`: all different, or with replacement.
 
+    They are the draws from `drawn` on of an owner in a stream (`actors.kernel.random`).
     If there are more probes than nodes, every node comes in turn first, and the rest is drawn.
     """
     nodes = probing.nodes
@@ -80,7 +81,7 @@ def draw_places(w: World, probing: Probing, job: int, count: int, n: int) -> Non
     for i in range(in_turn, count):
         # Floyd's method: one draw each, from a range that grows by one; what is drawn twice gives the newest.
         last = n - 1 if probing.replacement else n - count + i
-        node = below(random_bits(w.seed, PROBES, job, i), last + 1)
+        node = below(random_bits(w.seed, stream, owner, drawn + i), last + 1)
         if not probing.replacement:
             if probing.marked[node]:
                 node = last

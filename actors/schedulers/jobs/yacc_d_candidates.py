@@ -14,6 +14,7 @@ from actors.kernel.eligible import (
     is_constrained,
     placement_of,
 )
+from actors.kernel.random import PROBES
 from actors.kernel.records import Records, records
 from actors.kernel.world import NONE, World
 from actors.schedulers.jobs.job_info import tasks_of
@@ -61,7 +62,7 @@ def draw_candidates(
     begin = eligible_before(w, job, first)
     places = eligible_count(w, job) - begin
     count = min(probes_of(candidates.drawing, tasks), places)
-    draw_places(w, candidates.drawing, job, count, places)
+    draw_places(w, candidates.drawing, PROBES, job, np.int64(0), count, places)
     size = 0
     for i in range(count):
         node = eligible_node(w, job, begin + candidates.drawing.nodes[i])
