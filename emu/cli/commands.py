@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -56,8 +56,8 @@ def run(options: Namespace) -> int:
     name = f"{_short(plan.schedulers[0].name)}-{plan.name}-{plan.cluster.num_nodes}"
     if plan.is_batch:
         return _run_new_together(plan, options, f"{name}-{plan.seed}")
-    if len(plan.replicas) > 1:
-        return _run_new_together(plan, options, f"{name}-seeds-{plan.seed}-to-{plan.replicas[-1].seed}")
+    if len(plan.replicas) > 1 or isinstance(plan.config["seeds"], tuple):
+        return _run_new_together(plan, options, f"{name}-seeds-{_span([r.seed for r in plan.replicas])}")
     with _claimed(options, f"{name}-{plan.seed}", plan.manifest(0), plan.config_toml(0)) as out:
         return _run_one(plan, out, options)
 
@@ -339,6 +339,13 @@ def _announce_ray(plan: Plan) -> None:
         address = address_of(plan.config["address"])
         say("starting Ray, which takes about 5 s; --in-process does without" if address is None
             else f"joining Ray at {address}")  # fmt: skip
+
+
+def _span(seeds: Sequence[int]) -> str:
+    """Return seeds for a directory's name: those that follow one another by the first and the last."""
+    if len(seeds) > 1 and list(seeds) == list(range(seeds[0], seeds[-1] + 1)):
+        return f"{seeds[0]}-to-{seeds[-1]}"
+    return "-".join(map(str, seeds)) if len(seeds) <= 8 else f"{seeds[0]}-and-{len(seeds) - 1}-more"
 
 
 def _short(scheduler: str) -> str:

@@ -140,7 +140,7 @@ def as_toml(name: str, value: Any) -> Any:
     kind = BY_NAME[name].kind
     if kind in ("duration", "cutoff") and not isinstance(value, str):
         return f"{value!r} s"  # repr reads back to the same float
-    if kind == "steps":
+    if kind == "steps" or (kind == "seeds" and isinstance(value, tuple)):
         return list(value)
     if kind == "bandwidth":
         text = f"{value / 1e9:g} Gbps"

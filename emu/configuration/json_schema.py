@@ -21,6 +21,12 @@ _OF_KIND: dict[str, Any] = {
     "path": _TEXT,
     "workload": _TEXT,
     "integer": {"type": ["integer", "string"]},
+    "seeds": {
+        "anyOf": [
+            {"type": ["integer", "string"], "minimum": 1},
+            {"type": "array", "items": {"type": "integer"}},
+        ]
+    },
     "number": {"type": ["number", "string"]},
     "flag": {"type": ["boolean", "string"]},
     "names": {"anyOf": [_TEXT, _TEXTS]},

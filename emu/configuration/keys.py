@@ -81,11 +81,10 @@ SHARED = (
     ),
     Key(
         "seeds",
-        "integer",
+        "seeds",
         1,
-        "Number of seeds to run, from `seed` on; the summary has means and confidence intervals.",
+        "Number of seeds to run, from `seed` on, or these seeds; the summary has means and confidence intervals.",
         option="--seeds",
-        low=1,
     ),
     Key(
         "workload_seed",

@@ -108,6 +108,21 @@ def _read_steps(value: Any, what: str) -> tuple[str, ...]:
         raise InputError(f"{what}: {error.message}") from None
 
 
+def _read_seeds(value: Any, what: str) -> int | tuple[int, ...]:
+    """Read how many seeds, or the seeds themselves, as a list or as text with commas."""
+    if isinstance(value, str) and "," in value:
+        value = [part.strip() for part in value.split(",")]
+    if not isinstance(value, list | tuple | range):
+        count: int = values.read_value("integer", value, what, low=1)
+        return count
+    seeds = tuple(values.read_value("integer", seed, what, low=0) for seed in value)
+    if not seeds:
+        raise InputError(f"{what}: has no seed; want their number, or the seeds, as [3, 7, 11]")
+    if twice := [seed for seed in seeds if seeds.count(seed) > 1]:
+        raise InputError(f"{what}: has seed {twice[0]} twice")
+    return seeds
+
+
 def _read_events(value: Any, what: str) -> str:
     """Read which events are recorded, as text in its shortest form."""
     from emu.configuration.events import events_text, parse_events
@@ -123,6 +138,7 @@ KINDS = values.KINDS | {
     "steps": Kind(
         "", 'steps, as text with `;` between them, or a list: `["deadlines most=4", "weights"]`', _read_steps
     ),
+    "seeds": Kind("", "whole number, or the seeds: `5`, `[3, 7, 11]`, `3,7,11`", _read_seeds),
     "cutoff": Kind("s", 'duration, or a share of the jobs: `"90.58s"`, `"90%"`', _read_cutoff),
     "events": Kind("", 'text: `"all"`, `"job=3,17"`, `"slowest=20; class=short"`', _read_events),
     "table": Kind("", "table", lambda value, what: value),

@@ -44,7 +44,14 @@ from emu.configuration.needs import (
     refuse,
 )
 from emu.configuration.replicas import INSTANCE, Replica, batch_name, of_replica, replicas_of
-from emu.configuration.seeds import check_seeds, constraints_seed, drawn, scheduler_seed, workload_seed
+from emu.configuration.seeds import (
+    check_seeds,
+    constraints_seed,
+    drawn,
+    scheduler_seed,
+    with_first_seed,
+    workload_seed,
+)
 from emu.directories import run_directory as rd
 from emu.directories.manifest import NODES_FOR_LOAD, versions
 from emu.directories.names import SCHEMA_VERSION, WORKLOAD
@@ -339,6 +346,7 @@ def prepare(config: Config, memo: Memo | None = None, *, one_of_many: bool = Fal
     for name in ("scheduler", "workload"):
         if config[name] is None:
             raise InputError(f"{BY_NAME[name].option}: required; `emu run --help` has examples")
+    config = with_first_seed(config)
     schedulers = find_schedulers(config)
     family = family_of(config, schedulers)
     config = for_family(config, family, schedulers[0].name)

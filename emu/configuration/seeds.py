@@ -23,9 +23,26 @@ SEEDS_VERSION = 2
 Summary = Mapping[str, Any]
 
 
-def seeds_of(config: Config) -> range:
+def seeds_of(config: Config) -> Sequence[int]:
     """Return the seeds to run."""
-    return range(config["seed"], config["seed"] + config["seeds"])
+    seeds = config["seeds"]
+    return seeds if isinstance(seeds, tuple) else range(config["seed"], config["seed"] + seeds)
+
+
+def with_first_seed(config: Config) -> Config:
+    """Return a configuration whose seed is the first of the seeds that it lists, if it does.
+
+    Raises
+    ------
+    InputError
+        It has another seed.
+    """
+    seeds = config["seeds"]
+    if not isinstance(seeds, tuple):
+        return config
+    if "seed" in config.places and config["seed"] != seeds[0]:
+        raise config.error("seed", f"is {config['seed']}, and seeds lists others; leave it out")
+    return config.but(seed=seeds[0])
 
 
 def scheduler_seed(config: Config) -> int:
@@ -91,7 +108,7 @@ def check_seeds(config: Config, of_workload: bool) -> tuple[str, ...]:
         Several seeds would all be the same run, or there are no such seeds.
     """
     seeds = seeds_of(config)
-    if seeds[-1] >= MOST:
+    if max(seeds) >= MOST:
         raise config.error("seeds", f"the last of {len(seeds):,} seeds from {seeds[0]} on is too large")
     ends = [drawn(config.but(seed=seed), of_workload) for seed in (seeds[0], seeds[-1])]
     if len(seeds) > 1 and ends[0] == ends[1]:

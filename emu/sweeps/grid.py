@@ -24,6 +24,7 @@ from emu.configuration.config_file import beside, check_name, read_toml
 from emu.configuration.keys import BY_NAME, PARAMETERS, TABLES, VARIANTS
 from emu.configuration.memo import Memo
 from emu.configuration.replicas import INSTANCE, Replica, folders_of, no_seeds, of_replica, replicas_of
+from emu.configuration.seeds import seeds_of, with_first_seed
 from emu.directories.run_directory import safe_name
 from emu.families.registry import family_names
 from emu.results.axes import value_text
@@ -160,10 +161,10 @@ def read_grid(
             raise InputError("no scheduler: give `scheduler = [...]` in [sweep]", file=_file(source))
         place = whole.places[SCHEDULER]
         given_axes[SCHEDULER] = Given(list(whole[SCHEDULER]), place)
-    if SEED in given_axes and whole["seeds"] > 1:
+    if SEED in given_axes and whole["seeds"] != 1:
         raise whole.error("seeds", f"not allowed with [{SWEEP}] seed, which names the seeds")
     if SEED not in given_axes:
-        seeds = range(whole[SEED], whole[SEED] + whole["seeds"])
+        seeds = seeds_of(with_first_seed(whole))
         given_axes[SEED] = Given(list(seeds), whole.places.get("seeds", Place("seeds")))
     schedulers = _schedulers(whole, given_axes[SCHEDULER])
     given_axes[SCHEDULER] = _under_their_names(given_axes[SCHEDULER], schedulers)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from seed_cases import POISSON, RUN, SETS, jobs_of, plan_of, shas
 
 import emu as emu_package
+from emu.configuration.config import layer_from_arguments, resolve
 from emu.configuration.seeds import head_of, varied
 from emu.results.comparison import Comparison
 from emu.results.metrics import summarise_replicas
@@ -183,3 +185,35 @@ def test_a_summary_of_equal_seeds_by_hand() -> None:
     differing = summarise_replicas([run(1, 5.0), run(2, 6.0)])
     assert "alike" not in differing
     assert differing["confidence_95"]["jobs"]["all"]["mean"][0] < 5.5
+
+
+SMALL: dict[str, Any] = {
+    "workload": "poisson",
+    "nodes": 8,
+    "workload_options": {"jobs": 40, "nodes": 8},
+    "in_process": True,
+}
+
+
+def test_seeds_may_be_listed(tmp_path: Path) -> None:
+    many = emu_package.run("random", seeds=[7, 3, 11], out=tmp_path / "many", **SMALL)
+    assert [run.summary["seed"] for run in many.results["random"]] == sorted([7, 3, 11])
+    for run in many.results["random"]:
+        assert run.jobs.equals(emu_package.run("random", seed=run.summary["seed"], **SMALL).jobs)
+    assert tomllib.loads((tmp_path / "many" / "config.toml").read_text())["seeds"] == [7, 3, 11]
+    assert emu_package.compare(["random", "sparrow"], seeds=(3, 4), **SMALL).summaries[1]["seeds"] == [3, 4]
+    assert resolve([layer_from_arguments({"seeds": "3, 7"})])["seeds"] == (3, 7)
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"seeds": []}, "seeds: has no seed; want their number, or the seeds"),
+        ({"seeds": [1, 1]}, "seeds: has seed 1 twice"),
+        ({"seeds": [1, -2]}, "seeds: -2 is too little"),
+        ({"seeds": [3, 7], "seed": 5}, "seed: is 5, and seeds lists others"),
+    ],
+)
+def test_a_list_that_is_none_of_seeds_is_refused(given: dict[str, Any], why: str) -> None:
+    with pytest.raises(InputError, match=why):
+        emu_package.run("random", **given, **SMALL)
