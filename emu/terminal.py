@@ -102,7 +102,14 @@ def note(text: str) -> None:
 
 def shows_progress(stream: TextIO) -> bool:
     """Return whether progress is shown: to a person, without ``--quiet``."""
-    return _level >= 0 and is_terminal(stream)
+    return _level >= 0 and (is_terminal(stream) or in_notebook())
+
+
+def in_notebook() -> bool:
+    """Return whether this process runs the cells of a notebook."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return shell is not None and "IPKernelApp" in shell.config
 
 
 def is_terminal(stream: TextIO) -> bool:

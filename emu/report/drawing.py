@@ -6,7 +6,7 @@ import io
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -139,6 +139,7 @@ def new_figure(
     if stacks:
         size = (NARROW, 0.7 + STACKED_PANEL * rows * columns)
     figure = Figure(figsize=size, layout="constrained")
+    vars(figure)["_repr_png_"] = partial(to_png, figure)  # notebooks show figures of pyplot alone
     FigureCanvasAgg(figure)  # no window system is asked, whatever the user's backend is
     if stacks:
         axes = figure.subplots(rows * columns, 1).reshape((rows, columns) if rows > 1 else columns)

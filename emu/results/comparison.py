@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from emu.directories.names import CONFIG
 from emu.families.registry import find_family
 from emu.results.measures import read_measures
 from emu.results.metrics import summary_of
+from emu.results.notebook import as_html
 from emu.results.paired import Row, tolerance_of
 from emu.results.reasons import render_bottlenecks, render_reasons
 from emu.results.records import compared, tidy, wide, write_csv
@@ -22,7 +24,7 @@ from emu.results.result import Result, read_result
 from workloads.units import parse_duration
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Comparison:
     """Results of several schedulers over the same workload and seeds.
 
@@ -99,10 +101,21 @@ class Comparison:
         return tables + found + render_bottlenecks(summaries) + alike_note(of_runs) + self.failed_text()
 
     def _repr_html_(self) -> str:
-        """Return the comparison as HTML, for notebooks: its tables."""
-        from html import escape
+        """Return the tables of the comparison as HTML, for notebooks."""
+        failed = [f"<p>{escape(line)}</p>" for line in self.failed_text().splitlines()]
+        return as_html(
+            self._head, [*find_family(self.family).group_section(self.results, self.warmup_s), *failed]
+        )
 
-        return f"<pre>{escape(self.to_text())}</pre>"
+    def __repr__(self) -> str:
+        place = "" if self.path is None else f" in {self.path}"
+        failed = f", {len(self.failures)} failed" if self.failures else ""
+        return f"<Comparison: {', '.join(self.results)} on {self._head}{place}{failed}>"
+
+    @property
+    def _head(self) -> str:
+        """What the runs are of: workload, size, seeds."""
+        return head_of([run.summary for run in self.runs[0]])
 
     def failed_text(self) -> str:
         """Return the runs that failed, a line each."""

@@ -6,26 +6,28 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
 from emu import disk
+from emu.configuration.seeds import summary_head
 from emu.directories import run_directory as rd
 from emu.directories.names import CHECKPOINTS, CONFIG, EVENTS, SUMMARY, WORKLOAD
 from emu.families.family import Family
 from emu.families.registry import families, family_of_summary
 from emu.results.events import SCHEMA
-from emu.results.measures import DEFAULT
+from emu.results.notebook import as_html
 from emu.results.records import tidy, write_csv
 from emu.results.shapes import check_table, checked_summary
 from workloads.errors import InputError
+from workloads.hints import did_you_mean
 
 LONG_S = 60.0
 """From what wall time on a run is worth keeping in a temporary folder."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Result:
     """The results of one run.
 
@@ -76,10 +78,35 @@ class Result:
             return disk.num_rows(self.path / EVENTS)
         return 0 if self.events is None else self.events.num_rows
 
-    def __getattr__(self, name: str) -> Any:
-        if not name.startswith("_") and any(name in family.tables for family in families()):
-            return self.tables.get(name)
-        raise AttributeError(f"a Result has no {name!r}")
+    if TYPE_CHECKING:  # so that a name that is no table is an error there, too
+        jobs: ClassVar[pa.Table]
+        tasks: ClassVar[pa.Table]
+        coflows: ClassVar[pa.Table]
+        flows: ClassVar[pa.Table]
+        timeline: ClassVar[pa.Table]
+        costs: ClassVar[pa.Table]
+        crv: ClassVar[pa.Table]
+        resources: ClassVar[pa.Table]
+        fairness: ClassVar[pa.Table]
+    else:
+
+        def __getattr__(self, name: str) -> Any:
+            known = {table for family in families() for table in family.tables}
+            if name in known:
+                return self.tables.get(name)
+            if name.startswith("__"):
+                raise AttributeError(name)
+            hint = did_you_mean(name, [*known, *(n for n in dir(type(self)) if not n.startswith("_"))])
+            raise AttributeError(f"a Result has no {name!r}{hint}")
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self.tables]
+
+    def __repr__(self) -> str:
+        head = summary_head(self.summary)
+        tables = ", ".join(f"{name} {table.num_rows:,}" for name, table in self.tables.items())
+        place = "" if self.path is None else f" in {self.path}"
+        return f"<Result: {head}{place}; rows: {tables}>"
 
     @property
     def heads(self) -> pa.Table:
@@ -104,10 +131,10 @@ class Result:
         self.tables = {name: table for name, table in self.tables.items() if name != own}
 
     def _repr_html_(self) -> str:
-        """Return the summary as HTML, for notebooks: the text that ``emu run`` prints."""
-        from html import escape
-
-        return f"<pre>{escape(family_of_summary(self.summary).render_summary(self.summary, DEFAULT))}</pre>"
+        """Return the tables of the summary as HTML, for notebooks."""
+        family = family_of_summary(self.summary)
+        parts = family.group_section({self.summary["scheduler"]: [self]}, self.warmup_s)
+        return as_html(summary_head(self.summary), parts, family.run_facts(self))
 
     def records(self) -> list[dict[str, Any]]:
         """Return all figures of the summary, a record each: group, metric, statistic, value."""

@@ -16,8 +16,9 @@ from emu.directories import run_directory as rd
 from emu.directories.names import COMPARISON, CONFIG, REPORT, SUMMARY
 from emu.results.comparison import Comparison
 from emu.results.result import Result, read_result
-from emu.running.emulation import execute, keep_workload
+from emu.running.emulation import Progress, execute, keep_workload
 from emu.running.many_runs import reason_to_compute, report_rerun
+from emu.running.progress import watch_of
 from emu.terminal import few_alike, note
 from workloads.errors import InputError, UnavailableError
 
@@ -32,11 +33,12 @@ def compare(
     workload: Any,
     nodes: int | None = None,
     *,
-    seeds: int | None = None,
+    seeds: int | Sequence[int] | None = None,
     parameters: Mapping[str, Any] | None = None,
     config: str | Path | None = None,
     out: str | Path | None = None,
     overwrite: bool = False,
+    progress: bool | Progress | None = None,
     **settings: Unpack[Settings],
 ) -> Comparison:
     """Emulate several schedulers on the same workload, cluster and seeds.
@@ -48,8 +50,9 @@ def compare(
         as variants: ``emu.variant("eagle", slack=2)``, or objects of your own class with other parameters.
     parameters : mapping, optional
         ``{"probe_ratio": 3}`` for every scheduler that has it, ``{"eagle": {"slack": 4}}`` for one.
-    workload, nodes, seeds, config, out, overwrite, **settings
-        As in `emu.run`; ``seeds=5`` runs five seeds each, and an archive of instances all of them.
+    workload, nodes, seeds, config, out, overwrite, progress, **settings
+        As in `emu.run`; ``seeds=5`` runs five seeds each, ``seeds=[3, 7, 11]`` these, and an archive of instances
+        all of them.
 
     Returns
     -------
@@ -63,13 +66,14 @@ def compare(
         "seeds": seeds,
         "parameters": parameters,
     }
-    return run_together(prepare(configure({**arguments, **settings}, config)), out, overwrite=overwrite)
+    return run_together(prepare(configure({**arguments, **settings}, config)), out, progress, overwrite)
 
 
 def run_together(
-    plan: Plan, out: str | Path | None, watch: Watch | None = None, overwrite: bool = False
+    plan: Plan, out: str | Path | None, progress: bool | Progress | None = None, overwrite: bool = False
 ) -> Comparison:
     """Run every scheduler and replica of a plan, and write the comparison to `out`, if given."""
+    watch = watch_of(progress, plan.work[1])
     if out is None:
         return run_plan(plan, watch=watch)
     with rd.claimed(out, manifest_together(plan), plan.config_toml(), overwrite=overwrite) as folder:

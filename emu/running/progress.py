@@ -4,22 +4,63 @@ from __future__ import annotations
 
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from typing import Any, TextIO
 
-from emu.terminal import shows_progress
+from emu.terminal import in_notebook, shows_progress
 from workloads.errors import printable
 from workloads.units import format_duration
+
+Callback = Callable[[int, int, float], None]
+"""Gets tasks done, events, and virtual time in seconds."""
+
+
+def watch_of(
+    progress: bool | Callback | None, unit: str
+) -> Callable[[str, int], AbstractContextManager[Callback | None]] | None:
+    """Return what makes the bar of each run, as the argument `progress` asks for it; None for none.
+
+    Parameters
+    ----------
+    progress : bool, callable or None
+        True, False, a callback in place of a bar, or None: a bar where a terminal or a notebook shows it.
+    unit : str
+        What a run consists of.
+    """
+    if progress is False:
+        return None
+    if callable(progress):
+        return lambda *_: nullcontext(progress)
+    return partial(progress_bar, unit=unit, always=bool(progress))
+
+
+def bar_of(progress: bool | None) -> Callable[..., AbstractContextManager[Any]] | None:
+    """Return the same of many runs: what makes the bar of `runs_bar`."""
+    return None if progress is False else partial(runs_bar, always=bool(progress))
+
+
+def _bar_class() -> Any:
+    """Return the class of bars: widgets in a notebook that has them, else text."""
+    if in_notebook():
+        with warnings.catch_warnings():  # there are none: then it is text
+            warnings.simplefilter("ignore")
+            from tqdm.auto import tqdm as found
+        return found
+    from tqdm import tqdm
+
+    return tqdm
 
 
 @contextmanager
 def progress_bar(
-    label: str, total: int, stream: TextIO | None = None, unit: str = "tasks"
-) -> Iterator[Callable[[int, int, float], None] | None]:
-    """Yield a callback for `progress` of `emu.run`, or None where no terminal would show it."""
+    label: str, total: int, stream: TextIO | None = None, unit: str = "tasks", always: bool = False
+) -> Iterator[Callback | None]:
+    """Yield a callback for `progress` of `emu.run`, or None where no terminal would show it, unless `always`."""
     stream = stream or sys.stderr
-    if not shows_progress(stream):
+    if not (always or shows_progress(stream)):
         yield None
         return
     show = _RunBar(label, total, unit, stream)
@@ -47,11 +88,11 @@ class _RunBar:
 
     def __call__(self, tasks_done: int, events: int, virtual_s: float) -> None:
         if self._bar is None:  # not before there is something to show: lines may be said until then
-            from tqdm import tqdm
-
             by_share = {} if self._share is None else {"bar_format": _BY_SHARE}
             # leave=False: the table that follows is what stays on the screen.
-            self._bar = tqdm(leave=False, unit_scale=True, dynamic_ncols=True, **self._look, **by_share)
+            self._bar = _bar_class()(
+                leave=False, unit_scale=True, dynamic_ncols=True, **self._look, **by_share
+            )
         elapsed_s = time.perf_counter() - self._started
         self._bar.set_postfix_str(describe(events, elapsed_s, virtual_s), refresh=False)
         done = tasks_done if self._share is None else max(round(self._share * self._bar.total), self._bar.n)
@@ -65,16 +106,14 @@ class _RunBar:
 
 @contextmanager
 def runs_bar(
-    label: str, total: int, done: int = 0, stream: TextIO | None = None
+    label: str, total: int, done: int = 0, stream: TextIO | None = None, always: bool = False
 ) -> Iterator[Callable[[int, int, str], None] | None]:
-    """Yield a callback for runs done, runs failed and the current run, or None where no terminal would show it."""
+    """Yield a callback for runs done, runs failed and the current run; None as `progress_bar` does."""
     stream = stream or sys.stderr
-    if not shows_progress(stream):
+    if not (always or shows_progress(stream)):
         yield None
         return
-    from tqdm import tqdm
-
-    with tqdm(
+    with _bar_class()(
         total=total,
         initial=done,
         desc=printable(label),
@@ -100,8 +139,6 @@ def bytes_bar(stream: TextIO | None = None) -> Iterator[Callable[[str, int, int]
     if not shows_progress(stream):
         yield None
         return
-    from tqdm import tqdm
-
     look = {"unit": "B", "unit_scale": True, "dynamic_ncols": True, "leave": False}
     bar: Any = None
 
@@ -111,7 +148,7 @@ def bytes_bar(stream: TextIO | None = None) -> Iterator[Callable[[str, int, int]
         if bar is None or bar.desc.removesuffix(": ") != what:
             if bar is not None:
                 bar.close()
-            bar = tqdm(total=total or None, desc=what, file=stream, **look)
+            bar = _bar_class()(total=total or None, desc=what, file=stream, **look)
         bar.total = total or None
         bar.update(done - bar.n)
 

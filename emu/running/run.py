@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Unpack, overload
@@ -14,6 +14,7 @@ from emu.results.comparison import Comparison
 from emu.results.result import Result
 from emu.running.comparing import run_together
 from emu.running.emulation import Progress, execute, keep_workload
+from emu.running.progress import watch_of
 
 
 @overload
@@ -27,7 +28,7 @@ def run(
     config: str | Path | None = None,
     out: str | Path | None = None,
     overwrite: bool = False,
-    progress: Progress | None = None,
+    progress: bool | Progress | None = None,
     **settings: Unpack[Settings],
 ) -> Result: ...
 
@@ -38,12 +39,12 @@ def run(
     workload: Any,
     nodes: int | None = None,
     *,
-    seeds: int,
+    seeds: int | Sequence[int],
     parameters: Mapping[str, Any] | None = None,
     config: str | Path | None = None,
     out: str | Path | None = None,
     overwrite: bool = False,
-    progress: Progress | None = None,
+    progress: bool | Progress | None = None,
     **settings: Unpack[Settings],
 ) -> Comparison: ...
 
@@ -53,12 +54,12 @@ def run(
     workload: Any,
     nodes: int | None = None,
     *,
-    seeds: int | None = None,
+    seeds: int | Sequence[int] | None = None,
     parameters: Mapping[str, Any] | None = None,
     config: str | Path | None = None,
     out: str | Path | None = None,
     overwrite: bool = False,
-    progress: Progress | None = None,
+    progress: bool | Progress | None = None,
     **settings: Unpack[Settings],
 ) -> Result | Comparison:
     """Emulate one scheduler and return its result; with `seeds`, or of an archive of instances, all their results.
@@ -72,8 +73,8 @@ def run(
         `workloads.frames`).
     nodes : int, optional
         Number of nodes; only a cluster file has one of its own, and coflows their ports.
-    seeds : int, optional
-        Run so many seeds, from ``seed`` on, each with a workload of its own if that is drawn.
+    seeds : int or sequence of int, optional
+        Run so many seeds, from ``seed`` on, or these, each with a workload of its own if that is drawn.
     parameters : mapping, optional
         The scheduler's parameters.
     config : path, optional
@@ -82,8 +83,9 @@ def run(
         Run directory to write; by default nothing is written (see `Result.save`).
     overwrite : bool
         Replace the run that is there. What Emu did not write is never removed, nor a run that a process is at.
-    progress : callable, optional
-        Called from time to time with tasks done, events and virtual time in seconds.
+    progress : bool or callable, optional
+        Whether to show a bar; by default where a terminal or a notebook shows it. What can be called gets from time to
+        time tasks done, events and virtual time in seconds.
     **settings
         Any key of ``docs/reference/configuration.md``, ``_`` for the dot: ``seed=3``,
         ``short_cutoff="90 s"``, ``network_delay="1 ms"``, ``in_process=True``.
@@ -117,18 +119,20 @@ def run(
     given = configure({**arguments, "seeds": seeds}, config)
     if given["scheduler"] is not None and len(given["scheduler"]) > 1:
         raise given.error("scheduler", "emu.run takes one scheduler; emu.compare takes several")
-    watch = None if progress is None else lambda *_: nullcontext(progress)
     if seeds is not None:
-        return run_together(prepare(given), out, watch, overwrite)
-    if given["seeds"] > 1:
+        return run_together(prepare(given), out, progress, overwrite)
+    if given["seeds"] != 1:
         raise given.error("seeds", f"give seeds={given['seeds']} to emu.run, which then returns a Comparison")
     plan = prepare(given)
     if plan.is_batch:
-        return run_together(plan, out, watch, overwrite)
-    if out is None:
-        return execute(plan, 0, progress)
-    with rd.claimed(out, plan.manifest(0), plan.config_toml(0), overwrite=overwrite) as folder:
-        keep_workload(plan, folder)
-        result = execute(plan, 0, progress, out=folder)
-        result.write(folder)
+        return run_together(plan, out, progress, overwrite)
+    total, unit = plan.work
+    watch = watch_of(progress, unit)
+    with watch(plan.schedulers[0].name, total) if watch else nullcontext() as shown:
+        if out is None:
+            return execute(plan, 0, shown)
+        with rd.claimed(out, plan.manifest(0), plan.config_toml(0), overwrite=overwrite) as folder:
+            keep_workload(plan, folder)
+            result = execute(plan, 0, shown, out=folder)
+            result.write(folder)
     return result

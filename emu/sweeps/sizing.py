@@ -15,14 +15,16 @@ from emu.configuration.config import Config, Place, layer_from_arguments, resolv
 from emu.configuration.memo import Memo
 from emu.configuration.plan import Plan, prepare
 from emu.configuration.replicas import Replica, of_replica
-from emu.configuration.seeds import seeds_of, seeds_text, varied
+from emu.configuration.seeds import seeds_of, seeds_text, varied, with_first_seed
 from emu.configuration.settings import Settings
 from emu.directories import run_directory as rd
 from emu.directories.names import CONFIG, SUMMARY
 from emu.families.registry import families, family_of_summary, find_family
 from emu.results.metrics import confidence_95
+from emu.results.notebook import as_html
 from emu.results.tables import align
 from emu.running.many_runs import opened
+from emu.running.progress import bar_of
 from emu.sweeps.batch import Hosting, Run, RunFailed, run_all
 from emu.sweeps.targets import (
     MET,
@@ -55,7 +57,7 @@ class Probe:
         return self.verdict == MET
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SizeResult:
     """The answer, and the runs it rests on.
 
@@ -91,6 +93,13 @@ class SizeResult:
             cells = [t.shown(*value) for t, value in zip(self.targets, probe.values, strict=True)]
             rows.append([f"{probe.nodes:,}", *cells, probe.verdict])
         return "\n".join([*align(rows, 0), "", self.answer]) + "\n"
+
+    def __repr__(self) -> str:
+        return f"<SizeResult: {self.answer}; {len(self.probes)} sizes tried in {self.path}>"
+
+    def _repr_html_(self) -> str:
+        """Return the probes and the answer as HTML, for notebooks."""
+        return as_html(self.answer, [self.to_pandas().to_html(index=False)])
 
     @property
     def answer(self) -> str:
@@ -132,8 +141,9 @@ def size(
     parallel: int | None = None,
     retries: int = Hosting.retries,
     overwrite: bool = False,
-    seeds: int | None = None,
+    seeds: int | Sequence[int] | None = None,
     parameters: Mapping[str, Any] | None = None,
+    progress: bool | None = None,
     **settings: Unpack[Settings],
 ) -> SizeResult:
     """Find the fewest nodes on which a scheduler meets targets.
@@ -155,7 +165,7 @@ def size(
         not; 0 looks for neighbours.
     out : path, optional
         Its directory; by default ``runs/size-SCHEDULER-WORKLOAD``. Runs that are there are not repeated.
-    parallel, retries, overwrite
+    parallel, retries, overwrite, progress
         As in `emu.sweep`.
 
     Returns
@@ -174,7 +184,15 @@ def size(
     targets = read_targets([target] if isinstance(target, str) else target)
     hosting = Hosting(parallel, retries, config["in_process"], config["address"])
     return find_size(
-        config, targets, hosting, low=low, high=high, tolerance=tolerance, out=out, overwrite=overwrite
+        config,
+        targets,
+        hosting,
+        low=low,
+        high=high,
+        tolerance=tolerance,
+        out=out,
+        overwrite=overwrite,
+        bar=bar_of(progress),
     )
 
 
@@ -193,6 +211,7 @@ def find_size(
     bar: Callable[[str, int, int], AbstractContextManager[Any]] | None = None,
 ) -> SizeResult:
     """Find the fewest nodes for a configuration without a number of nodes; `show` is given each probe as it ends."""
+    config = with_first_seed(config)
     _check(config, low, high, tolerance)
     _check_family(config)
     memo = Memo()

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,10 @@ from emu.configuration.plan import Plan, prepare
 from emu.directories import run_directory as rd
 from emu.directories.names import COMPARISON, CONFIG, SUMMARY
 from emu.results.bottlenecks import BOTTLENECKS
+from emu.results.notebook import as_html
 from emu.results.records import write_csv
 from emu.running.many_runs import opened
+from emu.running.progress import bar_of
 from emu.sweeps.batch import Hosting, Run, run_all
 from emu.sweeps.grid import SWEEP, Grid, Point, read_grid
 from emu.sweeps.sweep_report import (
@@ -123,6 +126,16 @@ class SweepResult:
 
         return pd.DataFrame(self.rows)
 
+    def __repr__(self) -> str:
+        failed = f", {len(self.failures)} failed" if self.failures else ""
+        return f"<SweepResult: {len(self.rows):,} runs in {self.path}{failed}>"
+
+    def _repr_html_(self) -> str:
+        """Return the frame of the runs as HTML, for notebooks; columns and rows in the middle may be left out."""
+        failed = [f"<p>{escape(f'failed: {path}: {error}')}</p>" for path, error in self.failures.items()]
+        table = self.to_pandas().to_html(index=False, max_rows=20, max_cols=14)
+        return as_html(repr(self)[1:-1], [table, *failed])
+
 
 def sweep(
     source: str | Path | Mapping[str, Any],
@@ -134,6 +147,7 @@ def sweep(
     address: str | None = None,
     sets: Sequence[str] = (),
     overwrite: bool = False,
+    progress: bool | None = None,
 ) -> SweepResult:
     """Run a grid of emulations, those that are missing in its directory.
 
@@ -155,6 +169,8 @@ def sweep(
         ``NAME=VALUE``, as ``--set``.
     overwrite : bool
         Remove what the directory holds, whatever sweep that is, and run all.
+    progress : bool, optional
+        Whether to show a bar; by default where a terminal or a notebook shows it.
 
     Returns
     -------
@@ -169,7 +185,7 @@ def sweep(
     ready = prepare_sweep(source, out, sets)
     base = ready.grid.base
     hosting = Hosting(parallel, retries, in_process or base["in_process"], address or base["address"])
-    return run_sweep(ready, hosting, overwrite=overwrite)
+    return run_sweep(ready, hosting, bar_of(progress), overwrite=overwrite)
 
 
 def prepare_sweep(
