@@ -91,6 +91,19 @@ def _built_in(name: str) -> Scheduler | None:
     return None
 
 
+def place_of(name: str) -> str:
+    """The module of a built-in scheduler, and its name there: `actors.schedulers.jobs.eagle.EAGLE`.
+
+    Raises:
+        InputError: no scheduler of this name is built in.
+    """
+    for family, places in _PLACES.items():
+        if name in places:
+            return f"actors.schedulers.{family}.{places[name]}"
+    known = [known for places in _PLACES.values() for known in places]
+    raise InputError(f"no built-in scheduler {name!r}{did_you_mean(name, known)}")
+
+
 def built_in_schedulers() -> tuple[Scheduler, ...]:
     """All built-in schedulers; imports every policy."""
     found = (_built_in(name) for places in _PLACES.values() for name in places)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from pathlib import Path
 
+from emu.starting.copies import COMPILED, run_of, write_copy
 from emu.starting.new_scheduler import KINDS, object_of, write_scheduler
 from emu.terminal import put
 from workloads.errors import InputError
@@ -16,10 +17,19 @@ def write_new(options: Namespace) -> int:
         raise InputError(f"nothing new can be made of {options.what!r}; want: emu new scheduler NAME")
     if not Path(options.out).is_dir():
         raise InputError(f"--out: {options.out} is no folder")
-    module, test = write_scheduler(options.name, options.kind, options.out)
-    named = f"{module}:{object_of(options.name, options.kind)}"
-    put(
-        f"{module}: {KINDS[options.kind].about}\n{test}: its test\n\n"
-        f"pytest {test}\nemu run --scheduler {named} {KINDS[options.kind].run} --in-process"
-    )
+    if options.source is not None:
+        if options.kind is not None:
+            raise InputError(
+                "--kind does not go with --from: the copy is of the same kind; leave one of them out"
+            )
+        module, test = write_copy(options.name, options.source, options.out)
+        named = f"{module}:{object_of(options.name, COMPILED)}"
+        about, run = f"a copy of {options.source}, which is yours to change", run_of(options.source)
+        command = f"emu compare --schedulers {options.source},{named}"
+    else:
+        kind = options.kind or COMPILED
+        module, test = write_scheduler(options.name, kind, options.out)
+        about, run = KINDS[kind].about, KINDS[kind].run
+        command = f"emu run --scheduler {module}:{object_of(options.name, kind)}"
+    put(f"{module}: {about}\n{test}: its test\n\npytest {test}\n{command} {run} --in-process")
     return 0

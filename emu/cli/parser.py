@@ -117,8 +117,13 @@ def _add_new(new: Parser) -> None:
     new.add_argument(
         "--kind",
         metavar="KIND",
-        default="compiled",
         help="central, probing, coflows or dags: a class in plain Python; compiled: as the built-in ones (compiled)",
+    )
+    new.add_argument(
+        "--from",
+        dest="source",
+        metavar="SCHEDULER",
+        help="a built-in scheduler: a copy of its module under the new name, in place of a kind",
     )
     new.add_argument("--out", metavar="DIR", default=".", help="the folder of the two files (this one)")
 

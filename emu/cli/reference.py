@@ -209,7 +209,8 @@ All figures of a comparison or a sweep, a row each: `scheduler`, `baseline`, `gr
 `bounded_slowdown`, `decision_latency_s`, `share`, `schedulers`, `utilisation`, `engine`, `counters`, …; of coflows
 `cct_s` and `speedup`), `statistic` (`mean`, `p50`, …, `max`; `better`, `equal`, `worse`; what the summary calls it),
 `value`, `half_95`, `ratio` to the first scheduler, `ratio_half_95`, and `seeds`, their number. In a sweep the axes
-stand before them.
+stand before them. Wall times, speed and memory of the engine are in `summary.json` alone:
+the same run has the same file.
 
 ```python
 import pandas as pd

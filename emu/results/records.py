@@ -20,6 +20,8 @@ HEAD = ("scheduler", "baseline", "group", "metric", "statistic", "value", "half_
 OUTSIDE = ("seed", "seeds", "instances", "drawn", "nodes", "resample_block_s", "confidence_95", "ratios", *SHARES,
            "improved", "speedup", "gains", "left_out")  # fmt: skip
 """Keys of a summary that are no figures of a run, or that have columns of their own."""
+OF_MACHINE = ("wall_s", "load_s", "compile_s", "tasks_per_s", "peak_rss_mb")
+"""Figures of the engine that differ from run to run: summaries have them, files of records have not."""
 
 
 def compared(rows: Sequence[Row], first: str) -> dict[str, Any]:
@@ -48,7 +50,9 @@ def compared(rows: Sequence[Row], first: str) -> dict[str, Any]:
 
 
 def tidy(summary: Mapping[str, Any], rows: Sequence[Row] = (), first: str = "") -> Iterator[dict[str, Any]]:
-    """Yield all figures of a summary, a row each: `HEAD` and ``seeds``, and of a batch ``instances``.
+    """Yield the figures of a summary, a row each: `HEAD` and ``seeds``, and of a batch ``instances``.
+
+    What the engine took of the machine (`OF_MACHINE`) is left out, so that runs of equal results have equal records.
 
     Parameters
     ----------
@@ -89,6 +93,7 @@ def tidy(summary: Mapping[str, Any], rows: Sequence[Row] = (), first: str = "") 
         if k not in (*family.nested, "count", *family.metrics, *EVERY_STATISTIC)
     }
     outer = {k: v for k, v in summary.items() if k not in (family.heads, "decision_latency", *OUTSIDE)}
+    outer["engine"] = {k: v for k, v in summary.get("engine", {}).items() if k not in OF_MACHINE}
     for group, of_all, bounds in (("all", inner, intervals), ("", outer, {})):
         for path, value in _leaves(of_all):
             if isinstance(value, int | float) and not isinstance(value, bool):

@@ -111,18 +111,10 @@ def write_scheduler(name: str, kind: str, folder: str | Path = ".") -> list[Path
     InputError
         The name or the kind is none, or a file is there already.
     """
-    if not re.fullmatch(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*", name):
-        raise InputError(
-            f"NAME: {name!r} is no name of a scheduler; want small letters, digits and -, as my-policy"
-        )
     if kind not in KINDS:
         raise InputError(f"--kind: unknown kind {kind!r}{did_you_mean(kind, KINDS)}")
-    module = name.replace("-", "_")
-    paths = [Path(folder, f"{module}.py"), Path(folder, f"test_{module}.py")]
-    for path in paths:
-        if path.exists():
-            raise InputError("is there already; give another name, or another folder with --out", file=path)
-    thing = object_of(name, kind)
+    paths = free_paths(name, folder)
+    module, thing = paths[0].stem, object_of(name, kind)
     start = KINDS[kind]
     needs = {"import numpy": "np.", "import pandas as pd": "pd.", "import pytest": "pytest."}
     text = _TEST.format(
@@ -135,6 +127,26 @@ def write_scheduler(name: str, kind: str, folder: str | Path = ".") -> list[Path
     )
     for path, content in zip(paths, (_source(name, kind, thing), text), strict=True):
         disk.write_text(path, content)
+    return paths
+
+
+def free_paths(name: str, folder: str | Path) -> list[Path]:
+    """Return the paths of a scheduler and of its test.
+
+    Raises
+    ------
+    InputError
+        The name is none, or one of the files is there already.
+    """
+    if not re.fullmatch(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*", name):
+        raise InputError(
+            f"NAME: {name!r} is no name of a scheduler; want small letters, digits and -, as my-policy"
+        )
+    module = name.replace("-", "_")
+    paths = [Path(folder, f"{module}.py"), Path(folder, f"test_{module}.py")]
+    for path in paths:
+        if path.exists():
+            raise InputError("is there already; give another name, or another folder with --out", file=path)
     return paths
 
 

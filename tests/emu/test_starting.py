@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 import emu
-from actors.schedulers.registry import find_scheduler
+from actors.schedulers.registry import built_in_schedulers, find_scheduler
 from emu.cli import main
+from emu.starting.copies import write_copy
 from emu.starting.new_scheduler import KINDS, object_of, write_scheduler
 from workloads.errors import InputError
 
@@ -98,6 +99,12 @@ def test_the_command_prints_what_to_do_next(tmp_path: Path, capsys: pytest.Captu
             "--kind: unknown kind 'probbing'; did you mean 'probing'?",
         ),
         (["scheduler", "x", "--out", "nowhere"], "--out: nowhere is no folder"),
+        (
+            ["scheduler", "x", "--from", "eagel"],
+            "--from: no built-in scheduler 'eagel'; did you mean 'eagle'?",
+        ),
+        (["scheduler", "hawk", "--from", "eagle"], "NAME: 'hawk' is there already; give another, as my-hawk"),
+        (["scheduler", "x", "--from", "eagle", "--kind", "dags"], "--kind does not go with --from"),
     ],
 )
 def test_wrong_arguments_are_one_line(
@@ -108,6 +115,46 @@ def test_wrong_arguments_are_one_line(
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"emu: {error}")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("source", [scheduler.name for scheduler in built_in_schedulers()])
+def test_a_copy_of_each_built_in_scheduler_is_that_scheduler_under_another_name(
+    source: str, tmp_path: Path
+) -> None:
+    module, test = write_copy(f"my-{source}", source, tmp_path)
+    original = find_scheduler(source)
+    copy = find_scheduler(f"{module}:{object_of(f'my-{source}', 'compiled')}")
+    assert (copy.name, copy.family, copy.title) == (f"my-{source}", original.family, original.title)
+    assert copy.parameters == original.parameters
+    assert copy.advance.__module__ == f"own_{module.stem}" or copy.advance is original.advance
+    assert pickle.loads(pickle.dumps(copy)).name == copy.name
+    assert imported(test).SCHEDULER.endswith(object_of(copy.name, "compiled"))
+
+
+@pytest.mark.parametrize(("source", "workload"), [("sparrow", "yahoo"), ("sebf", "synthetic-coflows")])
+def test_what_a_copy_gives_is_what_the_original_gives(source: str, workload: str, tmp_path: Path) -> None:
+    setting = (
+        SMALL
+        if workload == "yahoo"
+        else {"workload": workload, "workload_options": {"coflows": 30}, "in_process": True}
+    )
+    module, _ = write_copy("mine", source, tmp_path)
+    both = emu.compare([source, f"{module}:MINE"], out=tmp_path / "out", **setting)
+    one, other = (tmp_path / "out" / f"scheduler={name}" / "seed=1" for name in (source, "mine"))
+    table = "jobs.parquet" if workload == "yahoo" else "coflows.parquet"
+    assert (one / table).read_bytes() == (other / table).read_bytes()
+    assert list(both.results) == [source, "mine"]
+
+
+def test_a_scheduler_that_is_there_twice_says_what_to_do(tmp_path: Path) -> None:
+    module, _ = write_copy("mine", "random", tmp_path)
+    module.write_text(module.read_text().replace('name="mine"', 'name="random"'))
+    with pytest.raises(
+        InputError, match="'random' is there twice; give the one of your file another name, as in name='my"
+    ):
+        emu.compare(["random", f"{module}:MINE"], **SMALL)
+    with pytest.raises(InputError, match="'random' is there twice; give it once, or a variant of it"):
+        emu.compare(["random", "random"], **SMALL)
 
 
 def test_nothing_is_replaced(tmp_path: Path) -> None:

@@ -28,7 +28,12 @@ def fits(
 def _fits_policy(
     what: str, values: np.ndarray, rows: np.ndarray, setting: Any, world: Any, sizes: Mapping[str, int]
 ) -> np.ndarray:
-    """The same of columns that one scheduler or another uses in its own way."""
+    """The same of columns that one scheduler or another uses in its own way.
+
+    A compiled scheduler of a user's may use them like any, as a copy of Yacc-D does under another name.
+    """
+    if setting.scheduler.remade is not None and setting.scheduler.own is None and what != "asked":
+        return values >= -1
     bounded = setting.scheduler.policy.startswith("yacc-d")
     contended = setting.scheduler.policy.startswith("phoenix")
     if what == "placed":

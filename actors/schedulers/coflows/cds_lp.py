@@ -89,7 +89,7 @@ class Host:
         self._time_limit_s = float(given["time_limit_s"])
         self._reserve = float(given["reserve_s"]) * NS
         self._admit_from = min(float(given.get("admit_from", 1.0)), ADMITTED)
-        self._relaxed = setting.scheduler.policy == "cds-lpa"
+        self._relaxed = "admit_from" in given
         self._flow = np.zeros(0, np.int64)  # [K] flows that are planned
         self._end = np.zeros(0, np.int64)  # [S] ends of slots, ns
         self._rate = np.zeros((0, 0))  # [K, S] bytes per ns
