@@ -33,7 +33,8 @@ TEXTS = (
 )  # fmt: skip
 VALUES: tuple[Any, ...] = (
     None, True, False, 0, 1, -1, 2**31, 2**53 + 1, 2**62, 2**63 - 1, 2**63, -(2**63), 2**64, 10**30, 10**400, 10**4000,
-    1e25, 0.5, -0.5, 1e18, 1e308, float("nan"), float("inf"), -float("inf"), 5e-324, [], {}, [[]], [1, "a", None], {"a": {"b": 1}},
+    1e25, 0.5, -0.5, 1e18,
+    1e308, float("nan"), float("inf"), -float("inf"), 5e-324, [], {}, [[]], [1, "a", None], {"a": {"b": 1}},
     "DEEP", "WIDE", *TEXTS,
 )  # fmt: skip
 """What takes the place of a value in JSON and TOML; DEEP and WIDE are made when they are wanted."""

@@ -206,8 +206,6 @@ def _workload_of_rows(
             constraints=text["constraints"] or "",
         )
     report.read("rows", len(rows))
-    if not len(rows) and (left_out := report.lines()[1:]):
-        raise InputError(f"no row is left as a job: {'; '.join(left_out)}", file=path)
     return rows.workload(name, f"table {name}", report)
 
 

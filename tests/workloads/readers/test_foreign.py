@@ -22,14 +22,12 @@ BATSIM = {
     "jobs": [{"id": 0, "subtime": 0, "walltime": 9, "res": 1, "profile": "d"}],
     "profiles": {},
 }
-POD = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "x"}, "spec": {"kind": "none"}}
 CONTENTS = {
     "Batsim": (json.dumps(BATSIM, indent=1), "JSON: a workload of Batsim"),
     "Batsim, on a line": (json.dumps(BATSIM), "JSON: a workload of Batsim"),
     "DAX": ('<?xml version="1.0"?>\n<!-- by hand -->\n<adag xmlns="x">\n<job/></adag>', "XML: a workflow of Pegasus"),
     "XML": ("<a:platform>\n</a:platform>", "XML: a platform of SimGrid"),
     "other XML": ('<?xml version="1.0"?>\n<foo bar="1"/>', "XML with the root 'foo'"),
-    "Kubernetes": (json.dumps(POD), "JSON: Kubernetes' Deployment; what kubectl get pods, or jobs, -o json prints"),
     "sacct --json": (json.dumps({"jobs": [{}], "meta": {}, "errors": []}), "JSON: what sacct --json prints"),
     "events": ('{"Event":"SparkListenerLogStart","Timestamp":1}\n' * 3, "JSON: an event log of Spark"),
     "cut short": ('{"one": [1, 2, {"inner": 3}], "tw', "JSON with one"),

@@ -201,7 +201,7 @@ def test_starts_and_ends_are_subtracted_in_nanoseconds(tmp_path: Path) -> None:
         ("5,1706612566062", {"duration": "b"}, "is the unit right?"),
         ("5,1e25", {"duration": "a", "tasks": "b"}, "is more than any machine holds"),
         ("5,Infinity", {"duration": "b"}, "'Infinity' is neither a number nor a length of time"),
-        ("5,NaN", {"duration": "b"}, "no row is left as a job: dropped 1: rows without b"),
+        ("5,NaN", {"duration": "b"}, "holds no job that ran: dropped 1: rows without b"),
         ("5,3", {"duration": "b", "separator": "xx"}, "for a tab write tab"),
         ("5,3", {"duration": "b", "decimal": "x"}, "'x' is neither '.' nor ','"),
     ],
