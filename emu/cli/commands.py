@@ -108,7 +108,8 @@ def sweep(options: Namespace) -> int:
 def size(options: Namespace) -> int:
     """Find the fewest nodes that meet a target."""
     from emu.sweeps.batch import RunFailed
-    from emu.sweeps.sizing import find_size, render_probe
+    from emu.sweeps.size_report import render_probe
+    from emu.sweeps.sizing import find_size
     from emu.sweeps.targets import TOLERANCE, read_targets
 
     if options.resume is not None:

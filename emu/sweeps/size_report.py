@@ -22,7 +22,7 @@ from emu.report.drawing import (
     new_figure,
 )
 from emu.report.page import figure_of, fill, table_of
-from emu.sweeps.sizing import answer_of, folder_of
+from emu.sweeps.sizing import Probe, answer_of, folder_of
 from emu.sweeps.targets import MET, NOT_MET, SPANS, Target, read_targets, verdict_of
 
 if TYPE_CHECKING:
@@ -33,6 +33,12 @@ _LOOK = {
     SPANS: {"marker": "D", "color": COLOURS[4]},
     NOT_MET: {"marker": "X", "color": COLOURS[1]},
 }
+
+
+def render_probe(probe: Probe, targets: Sequence[Target]) -> str:
+    """Return one probe as a line."""
+    cells = [f"{t}: {t.shown(*v)}" for t, v in zip(targets, probe.values, strict=True)]
+    return f"{probe.nodes:,} nodes: {probe.verdict} ({'; '.join(cells)})"
 
 
 class Tried(NamedTuple):

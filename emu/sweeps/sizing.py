@@ -123,12 +123,6 @@ def answer_of(nodes: int | None, note: str) -> str:
     return f"{'no number of nodes was found' if nodes is None else f'{nodes:,} nodes'}: {note}"
 
 
-def render_probe(probe: Probe, targets: Sequence[Target]) -> str:
-    """Return one probe as a line."""
-    cells = [f"{t}: {t.shown(*v)}" for t, v in zip(targets, probe.values, strict=True)]
-    return f"{probe.nodes:,} nodes: {probe.verdict} ({'; '.join(cells)})"
-
-
 def size(
     target: str | Sequence[str],
     scheduler: Any,
@@ -183,17 +177,8 @@ def size(
     config = resolve([layer_from_arguments({**asked, **settings})])
     targets = read_targets([target] if isinstance(target, str) else target)
     hosting = Hosting(parallel, retries, config["in_process"], config["address"])
-    return find_size(
-        config,
-        targets,
-        hosting,
-        low=low,
-        high=high,
-        tolerance=tolerance,
-        out=out,
-        overwrite=overwrite,
-        bar=bar_of(progress),
-    )
+    bounds: dict[str, Any] = {"low": low, "high": high, "tolerance": tolerance}
+    return find_size(config, targets, hosting, **bounds, out=out, overwrite=overwrite, bar=bar_of(progress))
 
 
 def find_size(

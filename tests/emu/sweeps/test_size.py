@@ -18,8 +18,8 @@ import emu
 from emu.directories import run_directory as rd
 from emu.results.measures import Measure
 from emu.sweeps import batch
-from emu.sweeps.size_report import size_sections
-from emu.sweeps.sizing import render_probe, size
+from emu.sweeps.size_report import render_probe, size_sections
+from emu.sweeps.sizing import size
 from emu.sweeps.targets import Target, find_fewest, read_targets
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload, make_workload
