@@ -6,6 +6,7 @@ Where there is no Chromium, nothing is tested: pages are the same without script
 from __future__ import annotations
 
 import importlib.util
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from tests.browser import CHROMIUM, NO_BROWSER, Browser
 _AXE = importlib.util.find_spec("axe_playwright_python")
 AXE = None if _AXE is None or _AXE.origin is None else Path(_AXE.origin).with_name("axe.min.js")
 """The rules of axe-core, as a package has them; its Python is not used."""
+PICTURES = os.environ.get("EMU_PICTURES", "")
+"""A folder for a picture of each page in both windows; `tests.screenshots.sheet` puts them on one sheet."""
 LEGIBLE = 7.0
 """Pixels of the smallest text of a figure, at the least."""
 
@@ -208,6 +211,8 @@ def test_a_page_fits_its_window_and_works(make: Any, browser: Browser, tmp_path:
     page = written.read_text(encoding="utf-8") if written.exists() else reported(tmp_path / "runs")
     for width in (1400, 500):
         found = browse(browser, page, tmp_path, width)
+        if PICTURES:
+            browser.screenshot(Path(PICTURES) / f"{make.__name__}-{width}-opened.png", whole=True)
         assert found["failed"] == []
         assert found["axe"] == []
         assert found["wide"] == []

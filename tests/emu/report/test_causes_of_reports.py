@@ -41,9 +41,9 @@ def test_a_report_shows_where_the_time_went(tmp_path: Path) -> None:
     assert f"job {worst}" in slowest
     assert "The longest wait" in slowest
     page = render_report(list(runs.values()))
-    assert page.count("Where the time went") == 1
-    assert page.count("The slowest, explained") == 2
-    assert page.count("The slowest jobs") == 1
+    assert page.count("<h3>Where the time went</h3>") == 1
+    assert page.count("<h3>The slowest, explained</h3>") == 2
+    assert page.count("<h3>The slowest jobs</h3>") == 1
 
 
 def test_a_run_without_events_has_no_such_sections() -> None:
