@@ -14,7 +14,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from workloads.errors import InputError, UnavailableError
+from workloads.errors import InputError, not_written
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,29 +26,8 @@ MOST_UNPACKED, MOST_UNASKED_BYTES = 100, 256 << 20
 MOST_OTHER_BYTES = 1 << 30
 """Of a picture or a CSV file of a run directory; tables in Parquet may be larger."""
 _TABLE_END = b"PAR1"
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-"""The system's errors when a disk accepts no more: full, a quota used up, a limit on a file's size, a fault."""
 BEGUN = re.compile(r"\.(.+\.(?:json|toml|parquet|csv|svg|png|html))\.\d+")
 """Names of files that are being written; one of a process that was killed stays."""
-
-
-class NotWritten(UnavailableError):
-    """The disk does not take a file; what was asked for is not wrong, and can be done when it does."""
-
-    wrong: str | None = None
-
-    def with_advice(self, advice: str, stays: bool = False) -> NotWritten:
-        """Return the error with what can be done, in place of advice that does not stay."""
-        problem = f"{self.wrong or self.message}; {advice}"
-        error = NotWritten(problem, file=self.file, line=self.line, field=self.field)
-        error.wrong = problem if stays else self.wrong or self.message
-        return error
-
-
-def not_written(error: OSError | ValueError, path: Path) -> InputError:
-    """Return the error about a file or folder that cannot be written."""
-    why = f"cannot be written: {getattr(error, 'strerror', None) or error}"
-    return (NotWritten if getattr(error, "errno", None) in FULL else InputError)(why, file=path)
 
 
 def write_json(path: Path, content: Any) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import re
 
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""The system's errors when a disk accepts no more: full, a quota used up, a limit on a file's size, a fault."""
 _LONGEST = 2000  # characters of an error: names of columns in it may be of any length
 # C0 and C1 controls; what is invisible or turns the direction of text; halves of surrogate pairs, as in names of
 # files that are not UTF-8.
@@ -62,3 +65,22 @@ class UnavailableError(InputError):
 
     Nothing need be wrong with the input; the command line ends with exit code 1.
     """
+
+
+class NotWritten(UnavailableError):
+    """The disk does not take a file; what was asked for is not wrong, and can be done when it does."""
+
+    wrong: str | None = None
+
+    def with_advice(self, advice: str, stays: bool = False) -> NotWritten:
+        """Return the error with what can be done, in place of advice that does not stay."""
+        problem = f"{self.wrong or self.message}; {advice}"
+        error = NotWritten(problem, file=self.file, line=self.line, field=self.field)
+        error.wrong = problem if stays else self.wrong or self.message
+        return error
+
+
+def not_written(error: OSError | ValueError, path: object) -> InputError:
+    """Return the error about a file or folder that cannot be written."""
+    why = f"cannot be written: {getattr(error, 'strerror', None) or error}"
+    return (NotWritten if getattr(error, "errno", None) in FULL else InputError)(why, file=path)

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from actors.hosting.recording import Recording, check_traces, remove_traces
 from actors.hosting.snapshot import Refused as Refused
 from actors.hosting.snapshot import Snapshot
 from actors.kernel.compiled import SOURCE_HASH
@@ -70,6 +71,7 @@ class Checkpoints:
         warn: called with one line that the user must see, such as that a checkpoint is damaged.
         check: raises `Refused` about snapshots that no such run can have written (`actors.hosting.structures`). A
             checkpoint of this process is not checked.
+        recording: of events, which belong to a checkpoint: what partitions had written by then must be there.
     """
 
     def __init__(
@@ -80,8 +82,9 @@ class Checkpoints:
         identity: Mapping[str, str],
         warn: Callable[[str], None],
         check: Callable[[list[Snapshot]], None] | None = None,
+        recording: Recording | None = None,
     ):
-        self._check = check
+        self._check, self._recording = check, recording
         self._own: set[int] = set()
         self.folder, self.period_s, self.keep, self.warn = folder, period_s, keep, warn
         self.restarts = 0
@@ -121,12 +124,16 @@ class Checkpoints:
                 found = self._read(self._path(number))
                 if self._check is not None and number not in self._own:
                     self._check(found.snapshots)
+                if self._recording is not None:
+                    check_traces(self._recording, [saved["recorded"] for saved in found.snapshots])
                 return found
             except (Refused, OSError) as why:
                 self.warn(f"checkpoint {self._path(number)} is not used: {why}")
                 self._refused.add(number)
         if numbers:
             self.warn(f"no checkpoint in {self.folder} can be used: the run starts from the beginning")
+        if self._recording is not None:
+            remove_traces(self._recording)
         return None
 
     def _path(self, number: int) -> Path:

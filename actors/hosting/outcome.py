@@ -127,7 +127,7 @@ class Outcome:
         windows: barriers, where partitions met at any.
         delayed: as in `Share`.
         timeline_step: periods between two rows of the timeline: more than 1 where there would have been too many.
-        recorded: rows of events that partitions have written.
+        recorded: rows of events that each partition has written.
         restarts: times the run was taken up again from a checkpoint.
         live: what a live run measured (`actors.hosting.live_report`), None of another.
         series: of the one partition that has any.
@@ -152,7 +152,7 @@ class Outcome:
     windows: int = 0
     restarts: int = 0
     live: dict[str, Any] | None = None
-    recorded: int = 0
+    recorded: tuple[int, ...] = ()
     series: Any = None
 
 
@@ -201,7 +201,7 @@ def merge(
         wall_s=max(share.wall_s for share in shares),
         compile_s=max(share.compile_s for share in shares),
         peak_rss_mb=sum(share.peak_rss_mb for share in shares),
-        recorded=sum(share.recorded for share in shares),
+        recorded=tuple(share.recorded for share in shares),
         partitions=len(shares),
         series=next((share.series for share in shares if share.series is not None), None),
     )

@@ -210,7 +210,7 @@ class Partition:
             "delayed": self._delayed.copy(),
             "frame": np.frombuffer(self._last_frame, np.uint8),
             "wall_s": np.array(self.wall_s),
-            "recorded": np.array(0 if self._events is None else self._events.rows),
+            "recorded": np.zeros(2, np.int64) if self._events is None else self._events.position(),
         }
 
     def restore(self, saved: Snapshot) -> bytes:
@@ -230,7 +230,7 @@ class Partition:
         self._awake = -1
         self.wall_s = float(saved["wall_s"])
         if self._events is not None:
-            self._events.cut(int(saved["recorded"]))
+            self._events.cut(saved["recorded"])
         return self._last_frame
 
     def _tasks(self, which: int) -> np.ndarray:
@@ -243,7 +243,12 @@ class Partition:
         stop = min(until, self._samples.next_ns)
         why = self._loop(self.world, self.state, np.int64(stop), most)
         if why == PYTHON:
-            why = self._ask(stop, most)
+            try:
+                why = self._ask(stop, most)
+            except InputError as error:
+                if error.file is None and isinstance(self._answer, OwnHost):
+                    raise self._answer.placed(error) from None
+                raise
         if why == RUNNING:
             if self.world.cost.model >= MEASURED:
                 settle(self.world)  # what passes outside the loop is no handler's

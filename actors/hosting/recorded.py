@@ -5,14 +5,14 @@ written: the order does not depend on the number of partitions, nor on what else
 partition has a copy, such as an announcement, is given once.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from actors.hosting.recording import SUFFIX, Recording
+from actors.hosting.recording import NOT_SHARED, SUFFIX, Recording, trace_file
 from actors.kernel.eligible import LEVEL_SHIFT
 from actors.kernel.kinds import KINDS
 from actors.kernel.queue import NONE, RANK_SHIFT, SOURCE_SHIFT, find_departures
@@ -50,24 +50,25 @@ class Events(NamedTuple):
     d: np.ndarray
 
 
-def check_recorded(recording: Recording, rows: int) -> None:
-    """Refuse files that have not the rows that partitions have written.
+def check_recorded(recording: Recording, rows: Sequence[int]) -> None:
+    """Refuse files that have not the rows that each partition has written.
 
     Raises:
         InputError: they are not all here.
     """
-    here = sum(path.stat().st_size for path in recording.folder.glob(f"*{SUFFIX}")) // TRACE.itemsize
-    if here != rows:
-        raise InputError(
-            f"has {here:,} of {rows:,} events: output.events needs a folder that all machines of a run see",
-            file=recording.folder,
-        )
+    for k, wanted in enumerate(rows):
+        path = trace_file(recording.folder, k)
+        here = path.stat().st_size // TRACE.itemsize if path.is_file() else 0
+        if wanted and not path.is_file():
+            raise InputError(f"is not there: it was removed, or {NOT_SHARED}", file=path)
+        if here != wanted:
+            raise InputError(f"has {here:,} of the {wanted:,} events that were written there", file=path)
 
 
 def read_events(recording: Recording, setting: Setting) -> Iterator[Events]:
     """Yield what was recorded, in chunks."""
     world, _ = setting.scheduler.build(setting)
-    owners = owners_by_kind(setting.scheduler.worlds.owners(world))
+    owners = owners_by_kind(setting.scheduler.worlds.owners(world), setting.scheduler.family)
     files = sorted(recording.folder.glob(f"*{SUFFIX}"))
     for rows in in_order([_rows_of(path) for path in files if path.stat().st_size]):
         yield _decode(rows, world, *owners)

@@ -1,21 +1,28 @@
 """The events of a partition, written to a file while it runs, so that memory does not grow with the run.
 
-The file has the rows of `actors.kernel.trace.TRACE` as they are. A snapshot counts those written so far; a partition
-that goes on from it cuts off what came after. When the run has ended the files of all partitions become one table
-(`emu.results.events`).
+The file has the rows of `actors.kernel.trace.TRACE` as they are. A snapshot has the number of those written so far and
+a checksum of them, and they are on the disk itself before it is taken; a partition that goes on from it cuts off what
+came after. When the run has ended the files of all partitions become one table (`emu.results.events`).
 """
 
+import errno
+import os
+import zlib
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from actors.hosting.snapshot import Refused
 from actors.kernel.trace import TRACE, make_trace
 from actors.setting import Setting
-from workloads.errors import InputError
+from workloads.errors import InputError, not_written
 
 SUFFIX = ".trace"
+NOT_SHARED = "output.events needs a folder that all machines of a run see"
+_READ_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -23,7 +30,7 @@ class Recording:
     """What is recorded, and where the files of the partitions lie.
 
     Attributes:
-        folder: on a disk that all partitions see.
+        folder: there already, on a disk that all partitions see; an absolute path, as they may run elsewhere.
         jobs: the jobs, or coflows, that are recorded, by their number; None: all, and what is of no job.
         span_ns: from, and before.
         rates: those of flows, too.
@@ -41,11 +48,58 @@ def with_trace(world: Any, recording: Recording, setting: Setting) -> Any:
     if recording.jobs is not None:
         chosen = np.zeros(setting.num_jobs, bool)
         chosen[list(recording.jobs)] = True
-    owners = setting.scheduler.worlds.owners(world)
+    owners, family = setting.scheduler.worlds.owners(world), setting.scheduler.family
     trace = make_trace(
-        world.queue.seq.size, world.queue.room, recording.span_ns, chosen, owners, recording.rates
+        world.queue.seq.size, world.queue.room, recording.span_ns, chosen, owners, family, recording.rates
     )
     return world._replace(queue=world.queue._replace(trace=trace))
+
+
+def trace_file(folder: Path, partition: int) -> Path:
+    """Return the path of the file of a partition."""
+    return folder / f"{partition}{SUFFIX}"
+
+
+def checksum_of(path: Path, rows: int) -> int | None:
+    """Return the CRC-32 of the first rows of a file; None if it has fewer, or is not there.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    left, checksum = rows * TRACE.itemsize, 0
+    if left == 0:
+        return checksum
+    if not path.is_file() or path.stat().st_size < left:
+        return None
+    with open(path, "rb") as file:
+        while left > 0 and (part := file.read(min(left, _READ_BYTES))):
+            checksum = zlib.crc32(part, checksum)
+            left -= len(part)
+    return None if left else checksum
+
+
+def check_traces(recording: Recording, recorded: list[np.ndarray]) -> None:
+    """Refuse files that do not begin with the rows that partitions had written at a checkpoint.
+
+    Args:
+        recorded: of each partition, as `EventFile.position` gave it.
+
+    Raises:
+        Refused: one is shorter, or holds something else.
+        OSError: one cannot be read.
+    """
+    for k, (rows, checksum) in enumerate(recorded):
+        path = trace_file(recording.folder, k)
+        if (found := checksum_of(path, int(rows))) != checksum:
+            wrong = f"has not the {rows:,} events of then" if found is None else "is damaged"
+            raise Refused(f"the file of its events, {path}, {wrong}")
+
+
+def remove_traces(recording: Recording) -> None:
+    """Remove the files of an attempt that a run does not go on from; it may have had more partitions."""
+    for path in recording.folder.glob(f"*{SUFFIX}"):
+        with suppress(OSError):
+            path.unlink()
 
 
 class EventFile:
@@ -56,48 +110,78 @@ class EventFile:
     """
 
     def __init__(self, folder: Path, partition: int):
-        self.path = folder / f"{partition}{SUFFIX}"
+        self.path = trace_file(folder, partition)
         self.rows = 0
+        self._checksum = 0
+        self._kept = 0  # rows of the newest snapshot
         self._file: Any = None
 
     def drain(self, trace: Any) -> bool:
         """Write the rows of a trace, and empty it; returns whether there were any.
 
         Raises:
-            InputError: the file cannot be written.
+            InputError: the file cannot be written; NotWritten where the disk takes no more.
         """
         size = int(trace.size[0])
         if size == 0:
             return False
+        left = np.asarray(trace.log[:size]).view(np.uint8).data
+        checksum = zlib.crc32(left, self._checksum)
         try:
             if self._file is None:
-                self.cut(0)
-            self._file.write(np.asarray(trace.log[:size]).view(np.uint8).data)
+                self._open(0)
+            while left:  # a disk that is nearly full takes a part
+                left = left[self._file.write(left) :]
         except OSError as error:
-            raise InputError(f"events cannot be written: {error.strerror}", file=self.path) from None
+            with suppress(OSError):
+                # What no checkpoint has is of no use; without it there is room for the manifest.
+                os.truncate(self.path, self._kept * TRACE.itemsize)
+            raise not_written(error, self.path) from None
         self.rows += size
+        self._checksum = checksum
         trace.size[0] = 0
         return True
 
-    def cut(self, rows: int) -> None:
-        """Go on behind the first `rows` rows.
+    def position(self) -> np.ndarray:
+        """Return the rows written so far and their checksum [2], when they are on the disk itself.
 
         Raises:
-            InputError: the file has fewer, or cannot be written.
+            InputError: the file cannot be written; NotWritten where the disk takes no more.
         """
+        if self._file is not None:
+            try:
+                os.fsync(self._file.fileno())
+            except OSError as error:
+                if error.errno != errno.EINVAL:  # file systems that cannot
+                    raise not_written(error, self.path) from None
+        self._kept = self.rows
+        return np.array([self.rows, self._checksum], np.int64)
+
+    def cut(self, position: np.ndarray) -> None:
+        """Go on behind a position.
+
+        Raises:
+            InputError: the file has other rows, or cannot be written.
+        """
+        rows, checksum = position.tolist()
         try:
-            self.close()
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = self.path.open("ab", buffering=0)
-            if self.path.stat().st_size < rows * TRACE.itemsize:
-                raise InputError(
-                    f"has fewer than the {rows:,} events of the checkpoint: start the run again from the beginning",
-                    file=self.path,
+            if checksum_of(self.path, rows) != checksum:
+                wrong = (
+                    f"has not the {rows:,} events of the checkpoint: {NOT_SHARED}"  # who read that saw them
                 )
-            self._file.truncate(rows * TRACE.itemsize)
+                raise InputError(wrong, file=self.path)
+            self._open(rows)
         except OSError as error:
-            raise InputError(f"events cannot be written: {error.strerror}", file=self.path) from None
-        self.rows = rows
+            raise not_written(error, self.path) from None
+        self.rows, self._checksum, self._kept = rows, checksum, rows
+
+    def _open(self, rows: int) -> None:
+        """Open the file behind its first rows; what comes after is cut off."""
+        self.close()
+        if not self.path.parent.is_dir():  # not made here: on another machine it would be another folder
+            raise InputError(f"is not there: {NOT_SHARED}", file=self.path.parent)
+        self._file = self.path.open("ab", buffering=0)
+        self._file.truncate(rows * TRACE.itemsize)
 
     def end(self, trace: Any) -> None:
         """Write the last rows. Where nothing was recorded, an earlier attempt's file goes."""

@@ -117,14 +117,14 @@ def _check_others(saved: Snapshot) -> None:
         or (np.diff(first) <= 0).any()
     ):
         raise Refused("samples are not in order")
-    wanted = {"barrier": ((), "i"), "delayed": ((3,), "i"), "wall_s": ((), "f"), "recorded": ((), "i")}
+    wanted = {"barrier": ((), "i"), "delayed": ((3,), "i"), "wall_s": ((), "f"), "recorded": ((2,), "i")}
     for name, (shape, kind) in wanted.items():
         if saved[name].shape != shape or saved[name].dtype.kind != kind or saved[name].dtype.itemsize != 8:
             raise Refused(f"{name} has another type or shape")
     if (
         not -1 <= saved["barrier"] <= LAST
         or not 0 <= saved["wall_s"] < 1e12
-        or not 0 <= saved["recorded"] <= NEVER
+        or not 0 <= saved["recorded"].min() <= saved["recorded"].max() <= NEVER
     ):
         raise Refused("barrier, wall_s or recorded is out of range")
     for name in ("own", "frame"):

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.kinds import KINDS
+from actors.kernel.kinds import kinds_of
 from actors.kernel.records import Records, records
 
 ACTOR_BITS, SENT_BITS = 24, 35
@@ -119,12 +119,15 @@ def no_trace() -> Trace:
     return Trace(records(TRACE, 0), np.zeros(1, np.int64), two, empty, empty, empty, empty, two.copy(), False)
 
 
-def owners_by_kind(owners: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Return `owners` and `job_of` of a trace, from the job of each of what messages have numbers of, by its name."""
+def owners_by_kind(owners: Mapping[str, np.ndarray], family: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return `owners` and `job_of` of a trace, from the job of each of what messages have numbers of, by its name.
+
+    Kinds of other families are left out: whether a process knows them depends on what else it has run.
+    """
     offsets = np.cumsum([0, *(jobs.size for jobs in owners.values())])
     begin_of = dict(zip(owners, offsets.tolist(), strict=False))
     begins = np.full(int(max(NOTES)) + 1, NO_JOB)
-    for number, kind in KINDS.items():
+    for number, kind in kinds_of(family).items():
         begins[number] = begin_of.get(kind.ranges.get("a", "").removesuffix("?"), NO_JOB)
     begins[list(NOTES)] = begin_of["jobs"]
     begins[int(RATED)] = begin_of.get("flows", NO_JOB)
@@ -137,6 +140,7 @@ def make_trace(
     span_ns: tuple[int, int],
     chosen: np.ndarray | None,
     owners: Mapping[str, np.ndarray],
+    family: str,
     rates: bool = False,
 ) -> Trace:
     """Return an empty trace.
@@ -146,9 +150,10 @@ def make_trace(
         span_ns: recorded from, and before.
         chosen: [jobs] bool: which are recorded; None: all, and what is of no job.
         owners: as of `actors.worlds.Worlds.owners`.
+        family: of the scheduler.
         rates: those of flows, too.
     """
-    begins, job_of = owners_by_kind(owners)
+    begins, job_of = owners_by_kind(owners, family)
     rows = ROWS
     while rows < 4 * room:
         rows *= 2

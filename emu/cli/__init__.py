@@ -13,8 +13,7 @@ from importlib import import_module
 
 from emu.cli.parser import Parser, build_parser
 from emu.configuration.keys import BY_NAME
-from emu.disk import FULL
-from workloads.errors import InputError, UnavailableError, printable
+from workloads.errors import FULL, InputError, UnavailableError, printable
 from workloads.hints import did_you_mean
 
 DONE, FAILED, WRONG_INPUT, INTERRUPTED = 0, 1, 2, 130
@@ -45,7 +44,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Who read our output has seen enough. What is still buffered must not fail once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
-    except Exception as error:
+    except (
+        BaseException
+    ) as error:  # also what would end the program without a word: SystemExit of others' code
         if isinstance(error, OSError) and error.errno in FULL and "--debug" not in argv:
             place = f"{error.filename}: " if error.filename else ""
             _print_error(f"{place}cannot be written: {error.strerror}")
@@ -136,7 +137,7 @@ def _print_error(text: str) -> None:
         return
 
 
-def _crash(error: Exception, debug: bool) -> int:
+def _crash(error: BaseException, debug: bool) -> int:
     """Report the error in one line, with the traceback on standard error or in a file."""
     message = " ".join(f"{type(error).__name__}: {error}".split())
     message = message if len(message) <= 300 else f"{message[:299]}…"

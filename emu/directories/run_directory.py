@@ -36,8 +36,8 @@ from emu.directories.manifest import (
     write_manifest,
 )
 from emu.directories.names import CHECKPOINTS, CONFIG
-from emu.disk import BEGUN, NotWritten, flush, not_written, remove_begun, write_text
-from workloads.errors import InputError
+from emu.disk import BEGUN, flush, remove_begun, write_text
+from workloads.errors import InputError, NotWritten, not_written
 
 # Claiming.
 
@@ -304,6 +304,11 @@ def conclude(
     if (out / CHECKPOINTS).exists():
         write_manifest(out, {**done, "status": RUNNING, "process": writers.this_process()})
     return _finish(out, done)
+
+
+def has_checkpoint(out: Path) -> bool:
+    """Return whether a directory holds a checkpoint, sound or not."""
+    return any(path.name.isdigit() for path in (out / CHECKPOINTS).glob("*"))
 
 
 def settle(out: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,14 +13,14 @@ import pyarrow as pa
 from emu import disk
 from emu.configuration.seeds import summary_head
 from emu.directories import run_directory as rd
-from emu.directories.names import CHECKPOINTS, CONFIG, EVENTS, SUMMARY, WORKLOAD
+from emu.directories.names import CONFIG, EVENTS, SUMMARY, WORKLOAD
 from emu.families.family import Family
 from emu.families.registry import families, family_of_summary
 from emu.results.events import SCHEMA
 from emu.results.notebook import as_html
 from emu.results.records import tidy, write_csv
 from emu.results.shapes import check_table, checked_summary
-from workloads.errors import InputError
+from workloads.errors import InputError, NotWritten
 from workloads.hints import did_you_mean
 
 LONG_S = 60.0
@@ -178,9 +178,9 @@ class Result:
         """
         try:
             return self._write(out)
-        except disk.NotWritten as error:
+        except NotWritten as error:
             long = self.summary.get("engine", {}).get("wall_s", 0.0) >= LONG_S
-            if not long or (out / CHECKPOINTS).exists() or (kept := self._keep_elsewhere(out)) is None:
+            if not long or rd.has_checkpoint(out) or (kept := self._keep_elsewhere(out)) is None:
                 raise
             raise error.with_advice(f"what was computed is in {kept}", stays=True) from None
 

@@ -105,6 +105,7 @@ def checkpoints_of(
             lambda snapshots: check_snapshots(
                 plan.setting(index), watched, snapshots, partitions_of(plan.config)
             ),
+            watched.events,
         )
 
 

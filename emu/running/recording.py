@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
+import os
 import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ from emu.configuration.plan import Plan
 from emu.directories.names import CHECKPOINTS
 from emu.results.events import batches
 from emu.results.result import Result
-from workloads.errors import InputError
+from workloads.errors import InputError, not_written
 
 if TYPE_CHECKING:
     from actors.hosting.outcome import Outcome
@@ -26,12 +26,12 @@ NS = 1e9
 
 
 def recording_of(plan: Plan, index: int, out: Path | None) -> Recording | None:
-    """Return which events the run of a scheduler records, and where; None for none.
+    """Return which events the run of a scheduler records, and where, in a folder that is made; None for none.
 
     Raises
     ------
     InputError
-        A job is not there, or rates are asked for that no run of the family has.
+        A job is not there, rates are asked for that no run of the family has, or the folder cannot be made.
     """
     chosen = parse_events(plan.config["output.events"])
     if chosen is None:
@@ -47,7 +47,11 @@ def recording_of(plan: Plan, index: int, out: Path | None) -> Recording | None:
     setting = plan.setting(index)
     is_long = setting.scheduler.worlds.is_long(setting)
     jobs = jobs_before(chosen, setting.num_jobs, is_long, plan.seed)
-    folder = temporary_folder("events") if out is None else out / CHECKPOINTS
+    folder = temporary_folder("events") if out is None else Path(os.path.abspath(out)) / CHECKPOINTS
+    try:
+        (folder / TRACES).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise not_written(error, folder / TRACES) from None
     first, last = (int(min(seconds * NS, float(NEVER))) for seconds in chosen.span_s)
     kept = None if jobs is None else tuple(jobs.tolist())
     return Recording(folder / TRACES, kept, (first, last), chosen.rates)
@@ -61,6 +65,7 @@ def add_events(plan: Plan, index: int, recording: Recording, outcome: Outcome, r
     InputError
         They are not all here: partitions ran on machines that do not see the folder.
     """
+    from actors.hosting.cleanup import remove_folder
     from actors.hosting.recorded import check_recorded
 
     chosen = parse_events(plan.config["output.events"])
@@ -74,4 +79,4 @@ def add_events(plan: Plan, index: int, recording: Recording, outcome: Outcome, r
     if chosen.is_whole:
         plan.family.add_waits(plan, result, outcome, result.recorded(), kept)
     if recording.folder.parent.name != CHECKPOINTS:
-        weakref.finalize(result, shutil.rmtree, recording.folder.parent, ignore_errors=True)
+        weakref.finalize(result, remove_folder, recording.folder.parent)

@@ -16,7 +16,7 @@ from emu.configuration.config import Given, Layer, Place, flatten, resolve
 from emu.configuration.config_file import layer_from_file
 from emu.configuration.plan import KEPT_WORKLOAD, Plan, prepare
 from emu.directories import run_directory as rd
-from emu.directories.names import CHECKPOINTS, CONFIG
+from emu.directories.names import CONFIG
 from emu.results.result import Result, read_result
 from emu.running.many_runs import computed
 from emu.terminal import note
@@ -130,7 +130,7 @@ def reopened(out: Path, given: Layer | None = None, scheduler: Any = None) -> It
             yield None
             return
         plan = _plan(out, manifest, given, scheduler)
-        if "runs" not in manifest and not (out / CHECKPOINTS).is_dir():
+        if "runs" not in manifest and not rd.has_checkpoint(out):
             note(f"{out} has no checkpoint: the run starts again from the beginning")
         rd.remove_leftovers(out)
         rd.begin(out, manifest)

@@ -19,7 +19,7 @@ from sweep_grids import FAILS, SMALL, write
 import emu as package
 from emu import disk
 from emu.directories import run_directory as rd
-from workloads.errors import InputError
+from workloads.errors import InputError, NotWritten
 
 Cli = Callable[..., Any]
 
@@ -163,7 +163,7 @@ def test_without_a_checkpoint_a_long_run_is_kept_elsewhere(
     (tmp_path / "elsewhere").mkdir()
     full["r/summary.json"] = errno.ENOSPC
     with pytest.raises(
-        disk.NotWritten, match=r"; what was computed is in .*/elsewhere/emu-results-\S*/r; when there"
+        NotWritten, match=r"; what was computed is in .*/elsewhere/emu-results-\S*/r; when there"
     ):
         result.save("r")
     (kept,) = (tmp_path / "elsewhere").glob("*/r")
