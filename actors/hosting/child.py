@@ -10,7 +10,6 @@ import atexit
 import itertools
 import os
 import pickle
-import shutil
 import socket
 import struct
 import subprocess
@@ -26,7 +25,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from actors.hosting.cleanup import end_session, has_dead_child, remove_orphans, temporary_folder
+from actors.hosting.cleanup import end_session, has_dead_child, remove_folder, temporary_folder
 from actors.hosting.guard import WATCH_S, Guard
 from actors.hosting.interrupts import Lost
 
@@ -173,8 +172,7 @@ class Child:
         end_session(self._process.pid)
         self._reader.join(END_S)  # it reaches the end of the pipe
         self._pipe.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
-        remove_orphans()
+        remove_folder(self._folder)
         self._guard.close()
 
     def _read(self) -> None:
@@ -255,7 +253,6 @@ def begin(address: str | None = None) -> Child:
             _child.close()
             _child = None
         if _child is None:
-            remove_orphans()
             _child = Child(place, named, environment)
         return _child
 

@@ -1,10 +1,13 @@
 """Removal of what killed processes leave on this machine: other processes, folders, semaphores.
 
-Ray's compiled graphs make named semaphores, `/dev/shm/sem.hdrPID-NS` and `sem.objPID-NS` with the id of the raylet, and
-Ray does not remove those of a raylet that was killed. Names of temporary folders have the id of the process
-that made them. Only what belongs to processes that are gone is removed, and only this user's.
+A temporary folder is locked by flock(2) as long as the process lives that made it: a process id says nothing, as
+containers that share a folder number their processes on their own. Ray's compiled graphs make named semaphores,
+`/dev/shm/sem.hdrPID-NS` and `sem.objPID-NS` with the id of the raylet, and Ray does not remove those of a raylet that
+was killed: the folder of a session of Ray has the ids of its raylets. Only this user's files are removed.
 """
 
+import atexit
+import fcntl
 import os
 import re
 import shutil
@@ -18,18 +21,40 @@ from pathlib import Path
 SHARED_MEMORY = Path("/dev/shm")
 PROCESSES = Path("/proc")
 _SEMAPHORE = re.compile(r"sem\.(?:hdr|obj)(\d+)-\d+")
-_FOLDER = re.compile(r"emu-(?:ray|checkpoints)-(\d+)-.*")
+_FOLDER = re.compile(r"emu_(?:ray|checkpoints|events|explain)_.*")
+RAYLETS = "raylets"  # file in the folder of a session of Ray: the ids of its raylets
 KILL_S = 5.0  # for processes that were killed to be gone
+_held: dict[Path, int] = {}
+"""Temporary folders of this process to the open files by which they are locked."""
 
 
 def temporary_folder(what: str, short: bool = False) -> Path:
-    """Make a temporary folder, with `what` ("ray", "checkpoints") and this process's id in its name.
+    """Make a temporary folder that is this process's, with `what` ("ray", "checkpoints") in its name.
+
+    What earlier processes have left is removed first; this one goes with the process, or by `remove_folder`.
 
     Args:
         short: below /tmp where there is one: a socket's path may have 107 bytes.
     """
+    remove_orphans()
     place = "/tmp" if short and os.access("/tmp", os.W_OK) else tempfile.gettempdir()
-    return Path(tempfile.mkdtemp(prefix=f"emu-{what}-{os.getpid()}-", dir=place))
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=f"emu_{what}_", dir=place))
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        with suppress(OSError):  # a file system without locks, where nothing is removed for others
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        if _is_there(handle, folder):
+            _held[folder] = handle
+            return folder
+        os.close(handle)  # another process took it for one that had been left
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a temporary folder of this process, and the semaphores of the raylets whose folder it was."""
+    handle = _held.pop(folder, None)
+    _remove(folder)
+    if handle is not None:
+        os.close(handle)
 
 
 @contextmanager
@@ -39,32 +64,71 @@ def temporary(what: str) -> Iterator[Path]:
     try:
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_folder(folder)
 
 
 def remove_orphans() -> None:
-    """Remove the folders and semaphores of processes that are gone."""
+    """Remove the temporary folders, and semaphores, of processes that are gone."""
     for place in {Path("/tmp"), Path(tempfile.gettempdir())}:
-        for path in _own(place, _FOLDER):
-            shutil.rmtree(path, ignore_errors=True)
-    for path in _own(SHARED_MEMORY, _SEMAPHORE):
-        path.unlink(missing_ok=True)
+        for folder in _own(place, _FOLDER):
+            with suppress(OSError):
+                handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    _remove(folder)
+                finally:
+                    os.close(handle)
+
+
+def note_raylets(folder: Path, leader: int) -> None:
+    """Write into the folder of a session of Ray the ids of the raylets among the processes of a session."""
+    raylets = [pid for pid in _pids() if _state(pid)[3:4] == [str(leader)] and _name(pid) == "raylet"]
+    (folder / RAYLETS).write_text(" ".join(map(str, raylets)))
+
+
+def _remove(folder: Path) -> None:
+    with suppress(OSError, ValueError):
+        raylets = {int(pid) for pid in (folder / RAYLETS).read_text().split()}
+        for path in _own(SHARED_MEMORY, _SEMAPHORE):
+            match = _SEMAPHORE.fullmatch(path.name)
+            if match and int(match[1]) in raylets:
+                path.unlink(missing_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _own(place: Path, pattern: re.Pattern[str]) -> list[Path]:
-    """Return this user's files in a folder whose names have the id of a process that is gone."""
+    """Return this user's files in a folder whose names match."""
     found = []
     with suppress(OSError):
         for entry in os.scandir(place):
-            match = pattern.fullmatch(entry.name)
             with suppress(OSError):
-                if (
-                    match
-                    and entry.stat(follow_symlinks=False).st_uid == os.getuid()
-                    and is_gone(int(match[1]))
-                ):
+                if pattern.fullmatch(entry.name) and entry.stat(follow_symlinks=False).st_uid == os.getuid():
                     found.append(Path(entry.path))
     return found
+
+
+def _is_there(handle: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), os.lstat(path))
+    except FileNotFoundError:
+        return False
+
+
+def _at_exit() -> None:
+    for folder in list(_held):
+        remove_folder(folder)
+
+
+def _after_fork() -> None:
+    """Leave the folders to the parent: a child must neither remove them nor keep them locked."""
+    for handle in _held.values():
+        with suppress(OSError):
+            os.close(handle)
+    _held.clear()
+
+
+atexit.register(_at_exit)
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def is_gone(pid: int) -> bool:
@@ -83,11 +147,7 @@ def has_dead_child(parent: int, names: tuple[str, ...]) -> bool:
     if not PROCESSES.is_dir():
         return False
     dead = [pid for pid in _pids() if _state(pid)[:2] == ["Z", str(parent)]]
-    for pid in dead:
-        with suppress(OSError):
-            if (PROCESSES / str(pid) / "comm").read_text().strip() in names:
-                return True
-    return False
+    return any(_name(pid) in names for pid in dead)
 
 
 def end_session(leader: int) -> None:
@@ -112,6 +172,12 @@ def end_session(leader: int) -> None:
 
 def _pids() -> list[int]:
     return [int(name) for name in os.listdir(PROCESSES) if name.isdigit()]
+
+
+def _name(pid: int) -> str:
+    with suppress(OSError):
+        return (PROCESSES / str(pid) / "comm").read_text().strip()
+    return ""
 
 
 def _state(pid: int) -> list[str]:

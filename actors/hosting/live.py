@@ -24,6 +24,7 @@ import numpy as np
 from actors.environment import Pace
 from actors.hosting.child import in_child, pickle_by_value
 from actors.hosting.grouping import Grouping
+from actors.hosting.interrupts import Lost
 from actors.hosting.live_report import describe_live, live_timeline
 from actors.hosting.outcome import NS, Observe, Outcome
 from actors.hosting.paced import PacedPartition, Position
@@ -38,6 +39,7 @@ from workloads.units import format_duration
 POLL_S = 0.25
 GRACE_POLLS = 8  # when all tasks are done, for messages without effect, such as the last heartbeat
 LEAD_S = 1.0  # from the last preparation to the first event
+ANSWER_S = 60.0  # for a partition to answer the driver, or to end; compiling has no limit
 END_S = 0.2  # from the decision to end until the end: all partitions must receive it before
 
 
@@ -58,6 +60,9 @@ class PartitionGroup(Protocol):
 
     def ended(self, timeout_s: float) -> bool:
         """Wait until all have ended, and return whether they have; raise the error that ended one of them early."""
+
+    def running(self) -> list[int]:
+        """Return which partitions have not ended."""
 
     def close(self) -> None:
         """Stop what is running."""
@@ -101,6 +106,10 @@ class Threads:
         for future in done:
             future.result()
         return not left
+
+    def running(self) -> list[int]:
+        """Return which partitions have not ended."""
+        return [k for k, future in enumerate(self._running) if not future.done()]
 
     def close(self) -> None:
         """Stop what is running."""
@@ -148,6 +157,7 @@ def emulate_live(
 
     Raises:
         InputError: there are more partitions than actors.
+        Lost: a partition is gone, or does not answer.
         KeyboardInterrupt: the user interrupted; all that was started is stopped.
     """
     pace = Pace(dilation, tick_s, lateness_bound_s)
@@ -222,8 +232,12 @@ def _poll(group: PartitionGroup, begun: _Begun, num_tasks: int, pace: Pace, prog
         before = now
     end = int((time.monotonic_ns() + END_S * NS - begun.origin) / pace.dilation)
     group.ask("stop", end)
+    waited_s = 0.0  # in steps: while this process is stopped no time counts
     while not group.ended(POLL_S):
-        pass
+        waited_s += POLL_S
+        if waited_s > ANSWER_S:
+            stuck = "; ".join(f"actor {k} ({begun.grouping.describe(k)})" for k in group.running())
+            raise Lost(f"live: {stuck} did not end within {waited_s:.0f} s: it is stopped, or its machine is")
 
 
 def _quiet(positions: list[Position]) -> bool:

@@ -20,8 +20,10 @@ from typing import Any
 
 from actors.hosting import ray_session
 from actors.hosting.child import EXIT_REASON, LEAVE_S, NUMBER, dumps
+from actors.hosting.cleanup import note_raylets
 from actors.hosting.guard import WATCH_S
 from actors.hosting.interrupts import Lost
+from actors.hosting.ray_errors import losses
 
 THREADS = 256
 
@@ -38,6 +40,7 @@ class Driver:
     def connect(self, address: str | None, environment: dict[str, Any] | None) -> None:
         """Start Ray on this machine, in the folder of this process, or join a cluster."""
         ray_session.connect(address, str(self._folder), environment)
+        note_raylets(self._folder, os.getpid())
 
     def make(self, kind: Callable[..., Any], *arguments: Any) -> int:
         """Make an object; return its place."""
@@ -67,7 +70,7 @@ class Driver:
         try:
             place, method, arguments, named = pickle.loads(asked[NUMBER.size :])
             called = self if place is None else self._objects[place]
-            with ray_session.losses():
+            with losses():
                 value = getattr(called, method)(*arguments, **named)
         except BaseException as raised:
             error = raised
@@ -88,7 +91,7 @@ class Driver:
             try:
                 if ray_session.is_dead():
                     raise Lost("the Ray instance of this run is gone")
-                with ray_session.losses():
+                with losses():
                     for living in list(self._objects.values()):
                         if hasattr(living, "check"):
                             living.check()

@@ -10,6 +10,8 @@ from typing import Any
 
 from actors.environment import Pace
 from actors.hosting.grouping import Grouping
+from actors.hosting.interrupts import Lost
+from actors.hosting.live import ANSWER_S
 from actors.hosting.outcome import Observe
 from actors.hosting.paced import PacedPartition
 from actors.hosting.ray_session import get, new_hosts, opened
@@ -18,6 +20,7 @@ from actors.setting import Setting
 INBOX, CONTROL = "inbox", "control"
 SWITCH_S = 0.0005  # the longest that a batch waits for the thread that runs the partition
 PINGS = 20
+WAIT_S = 1.0  # between two looks at whether answers have come
 
 
 class LiveHost:
@@ -59,6 +62,8 @@ class RayActors:
         self._setting, self._observe = setting, observe
         groups = {INBOX: 1, CONTROL: 1}
         self._actors = new_hosts(partitions, LiveHost, pace, concurrency_groups=groups)
+        self._grouping: Grouping | None = None
+        self._begun: list[Any] = []
         self._running: list[Any] = []
 
     def open(self) -> bool:
@@ -68,10 +73,34 @@ class RayActors:
     def ask(self, method: str, *arguments: Any, only: int | None = None) -> list[Any]:
         """Call a method of all partitions, or of one; return their answers."""
         asked = self._actors if only is None else [self._actors[only]]
-        return get([a.call.options(concurrency_group=CONTROL).remote(method, *arguments) for a in asked])
+        answers = [a.call.options(concurrency_group=CONTROL).remote(method, *arguments) for a in asked]
+        if method != "start":  # which compiles
+            self._wait_for(answers, method, only or 0)
+        return get(answers)
+
+    def _wait_for(self, answers: list[Any], method: str, first: int) -> None:
+        """Wait for the answers to a call.
+
+        Raises:
+            Lost: some did not come; it names the actors.
+        """
+        import ray
+
+        for _ in range(round(ANSWER_S / WAIT_S)):  # in steps: while this process is stopped no time counts
+            _, left = ray.wait(answers, num_returns=len(answers), timeout=WAIT_S)
+            if not left:
+                return
+        stuck = [first + k for k, answer in enumerate(answers) if answer in left]
+        which = "; ".join(
+            f"actor {k}" + (f" ({self._grouping.describe(k)})" if self._grouping else "") for k in stuck
+        )
+        raise Lost(
+            f"live: {which} did not answer within {ANSWER_S:.0f} s ({method}): it is stopped, or its machine is"
+        )
 
     def join(self, grouping: Grouping) -> list[bytes]:
         """Let them join the grouping and connect to each other; return their first frames."""
+        self._grouping = grouping
         frames = get([actor.call.remote("join", grouping, k) for k, actor in enumerate(self._actors)])
         offsets = [_offset_of(actor) for actor in self._actors]
         get(
@@ -84,7 +113,7 @@ class RayActors:
 
     def begin(self, origin: int) -> None:
         """Start all partitions."""
-        self._running = [actor.call.remote("run_paced", origin) for actor in self._actors]
+        self._begun = self._running = [actor.call.remote("run_paced", origin) for actor in self._actors]
 
     def ended(self, timeout_s: float) -> bool:
         """Wait until all have ended, and return whether they have; raise the error that ended one of them early."""
@@ -93,6 +122,10 @@ class RayActors:
         done, self._running = ray.wait(self._running, num_returns=len(self._running), timeout=timeout_s)
         get(done)
         return not self._running
+
+    def running(self) -> list[int]:
+        """Return which partitions have not ended."""
+        return [k for k, call in enumerate(self._begun) if call in self._running]
 
     def close(self) -> None:
         """Stop what is running."""

@@ -4,6 +4,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
 
+from actors.hosting.ray_errors import unfit
 from actors.hosting.ray_session import worker_environment
 from workloads.errors import InputError
 
@@ -76,6 +77,8 @@ class RayPool:
         try:
             return key, self._ray.get(reference), None
         except RayTaskError as error:
+            if "failed to import on the worker" in str(error.cause):
+                return key, None, InputError(unfit(str(error)) or "")
             return key, None, error.cause if isinstance(error.cause, Exception) else error
         except RayError as error:
             return key, None, RuntimeError(_in_one_line(error, self._retries))

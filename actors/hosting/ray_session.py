@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from actors.hosting.child import ROOT, SERVERS, address_of, pickle_by_value, with_path
-from actors.hosting.handshake import asks_for_token
 from actors.hosting.interrupts import Lost
 from actors.hosting.outcome import Observe, Outcome, peak_rss_mb
 from actors.hosting.partition import Partition, Progress
+from actors.hosting.ray_errors import unfit
+from actors.hosting.ray_token import agree_on_token
 from actors.hosting.snapshot import Snapshot
 from actors.setting import Setting
 from workloads.errors import InputError, UnavailableError
@@ -32,7 +33,6 @@ os.environ.setdefault(
     "RAY_DEDUP_LOGS_SKIP_REGEX", "A worker died or was killed|Raylet is terminated|has been marked dead"
 )
 os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-_TOKENS = {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"}
 _SYSTEM = {
     # Else Ray starts a worker for each core, of which a run may want one, and waits for all of them before it lets its
     # driver in: for ever, if one dies meanwhile.
@@ -106,7 +106,7 @@ def connect(
     address = address_of(address)
     hint = "`ray start --head` prints the address of the one it starts"
     try:
-        _agree_on_token(address)
+        agree_on_token(address)
         if address is None:
             _start(folder)
         else:
@@ -192,35 +192,13 @@ def _join(address: str, environment: dict[str, Any] | None) -> None:
 
     if ray.is_initialized():
         return
-    ray.init(address=address, runtime_env=environment, **_QUIET)
+    try:
+        ray.init(address=address, runtime_env=environment, **_QUIET)
+    except RuntimeError as error:
+        if (wrong := unfit(str(error))) is None:
+            raise
+        raise InputError(wrong) from None
     _joined = True
-
-
-def _agree_on_token(address: str | None) -> None:
-    """Let Ray send this machine's token where the cluster asks for one, and only there.
-
-    Ray reads that once, when it is imported: set later it would reach only the processes that Ray starts, and those
-    would refuse this one. `ray start --head` asks for a token as soon as its machine has one, and any `ray.init` makes
-    one; a session on this machine is of those that `ray.init` starts.
-
-    Raises:
-        OSError: nothing answers there, or something that is not Ray.
-        PermissionError: it asks for a token and there is none here.
-        ValueError: it is no address.
-    """
-    asks = None if address is None else asks_for_token(address)
-    if "ray" in sys.modules or "RAY_AUTH_MODE" in os.environ:
-        return
-    has = bool(_TOKENS & os.environ.keys()) or (Path.home() / ".ray" / "auth_token").is_file()
-    if asks and not has:
-        raise PermissionError(
-            "the cluster there asks for a token, and this machine has none: copy ~/.ray/auth_token of its head here"
-            " (docs/sweeps.md)"
-        )
-    if asks or (asks is None and has):
-        os.environ["RAY_AUTH_MODE"] = "token"
-    elif asks is False:
-        os.environ["RAY_AUTH_MODE"] = "disabled"
 
 
 def close() -> None:
@@ -254,22 +232,6 @@ def is_dead() -> bool:
 def has_joined() -> bool:
     """Return whether this process is connected to a cluster that others started."""
     return _joined
-
-
-@contextmanager
-def losses() -> Iterator[None]:
-    """Turn the errors by which Ray reports a lost actor or node, or its own end, into `Lost`."""
-    try:
-        yield
-    except Exception as error:
-        if "ray" not in sys.modules:
-            raise
-        from ray.exceptions import GetTimeoutError, RayActorError, RayError, RayTaskError
-
-        if not isinstance(error, RayError) or isinstance(error, RayTaskError | GetTimeoutError):
-            raise
-        what = "the actor of a partition" if isinstance(error, RayActorError) else "a part of Ray"
-        raise Lost(f"{what} is gone ({type(error).__name__})") from None
 
 
 def worker_environment() -> dict[str, Any] | None:
@@ -320,6 +282,8 @@ def get(reference: Any, timeout_s: float | None = None) -> Any:
     try:
         return ray.get(reference, timeout=timeout_s)
     except RayTaskError as error:
+        if "failed to import on the worker" in str(error.cause) and (wrong := unfit(str(error))) is not None:
+            raise InputError(wrong) from None
         raise error.cause from None
 
 

@@ -12,7 +12,6 @@ import glob
 import hashlib
 import importlib
 import os
-import pickle
 import platform
 import sys
 import tempfile
@@ -140,7 +139,13 @@ class _OneWriter(FunctionCache):
         try:
             with (CACHE_FOLDER / "lock").open("w") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)  # until it is closed
-                super().save_overload(sig, data)
+                try:
+                    super().save_overload(sig, data)
+                except OSError:
+                    raise
+                except Exception:  # the index is damaged, and whatever its bytes make pickle do
+                    self.flush()
+                    super().save_overload(sig, data)
         except OSError as error:  # a disk that is full: the next process compiles again
             _print_once(f"compiled code is not kept: {CACHE_FOLDER}: {error.strerror or error}")
 
@@ -148,7 +153,7 @@ class _OneWriter(FunctionCache):
         try:
             # Not numba's own, which first gets ready to compile: that takes 0.2 s, a fifth of a small run.
             return self._load_overload(sig, target_context)
-        except (OSError, EOFError, ValueError, pickle.UnpicklingError):  # damaged, as by a disk that was full
+        except Exception:  # damaged, as by a disk that was full; whatever its bytes make pickle and LLVM do
             return None
 
 

@@ -1,10 +1,10 @@
 """The Python side of an emulation whose scheduler is a user's own object: made, asked, pickled for checkpoints."""
 
 import copy
-import traceback
 from abc import ABC, abstractmethod
 from typing import Any
 
+from actors.schedulers.own_errors import defined_at, raised
 from actors.schedulers.own_parameters import make_own
 from actors.schedulers.own_pickle import pickled, unpickled
 from workloads.errors import InputError
@@ -16,13 +16,14 @@ class OwnHost(ABC):
     def __init__(self, own: Any, setting: Any):
         """Make an object of the class, or copy the object, and call its `start(nodes or ports, seed)` if it has one."""
         self.name = setting.scheduler.name
-        if isinstance(own, type):
-            try:
-                self.scheduler = make_own(own, setting.parameters)
-            except Exception as error:  # whatever a user's code raises is theirs to see, with its place
-                raise self._raised("__init__", error) from error
-        else:
-            self.scheduler = copy.deepcopy(own)
+        self._asked = ""
+        method = "__init__" if isinstance(own, type) else "__deepcopy__"
+        try:
+            self.scheduler = (
+                make_own(own, setting.parameters) if isinstance(own, type) else copy.deepcopy(own)
+            )
+        except BaseException as error:  # whatever a user's code raises is theirs to see, with its place
+            raise self._raised(method, error) from error
         if hasattr(self.scheduler, "start"):
             self.ask("start", *self.start_arguments(setting))
 
@@ -32,16 +33,18 @@ class OwnHost(ABC):
 
     def ask(self, method: str, *arguments: Any, about: str = "") -> Any:
         """Call a method of the user's scheduler, and return its result; `about` says in an error what it was for."""
+        self._asked = method
         try:  # thousands of times a second, so without another call in between
             return getattr(self.scheduler, method)(*arguments)
-        except Exception as error:  # as above
+        except BaseException as error:  # as above
             raise self._raised(method, error, about) from error
 
-    def _raised(self, method: str, error: Exception, about: str = "") -> InputError:
-        """Return what a user's code has raised, with its place."""
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        text = f"scheduler {self.name}: {method}() raised {type(error).__name__}: {error}{about}"
-        return InputError(text, file=where.filename, line=where.lineno)
+    def placed(self, error: InputError) -> InputError:
+        """Return an error about what the user's scheduler has answered, with the place of the method."""
+        return InputError(error.message, **defined_at(type(self.scheduler), self._asked))
+
+    def _raised(self, method: str, error: BaseException, about: str = "") -> InputError:
+        return raised(f"scheduler {self.name}: {method}() raised ", error, about)
 
     @abstractmethod
     def share_done(self, world: Any, state: Any) -> float:
@@ -55,7 +58,9 @@ class OwnHost(ABC):
         """
         try:
             return pickled(self.scheduler)
-        except Exception as error:  # pickle and a user's __getstate__ raise what they like
+        except BaseException as error:  # pickle and a user's __getstate__ raise what they like
+            if isinstance(error, KeyboardInterrupt):
+                raise
             raise InputError(
                 f"scheduler {self.name} cannot be pickled for a checkpoint ({type(error).__name__}: {error}); give it"
                 " a __getstate__ that leaves out what cannot, or run with --set checkpoint.period=never"

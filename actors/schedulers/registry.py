@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from actors.scheduler import Scheduler
+from actors.schedulers.own_errors import raised
 from actors.schedulers.variants import Variant, make_variant, read_variant
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
@@ -149,9 +150,8 @@ def find_scheduler(scheduler: Any) -> Scheduler:
     for entry in importlib.metadata.entry_points(group=ENTRY_POINTS, name=scheduler):
         try:
             found = entry.load()
-        except Exception as error:  # whatever a package does when it is imported
-            wrong = f"scheduler {scheduler}: {entry.value}: {type(error).__name__}: {error}"
-            raise InputError(wrong) from error
+        except BaseException as error:  # whatever a package does when it is imported
+            raise raised(f"scheduler {scheduler}: {entry.value}: ", error) from error
         return found if isinstance(found, Scheduler) else _wrap(found, scheduler)
     if ":" in scheduler:
         return _load(scheduler)
@@ -185,8 +185,8 @@ def _load(reference: str) -> Scheduler:
             module = importlib.import_module(place)
     except SyntaxError as error:
         raise InputError(f"{error.msg}; it must be Python", file=error.filename, line=error.lineno) from None
-    except Exception as error:  # whatever a user's module does when it is imported
-        raise InputError(f"scheduler {reference!r}: {type(error).__name__}: {error}") from error
+    except BaseException as error:  # whatever a user's module does when it is imported
+        raise raised(f"scheduler {reference!r}: ", error) from error
     if not hasattr(module, name):
         known = [n for n, v in vars(module).items() if isinstance(v, type) and _METHODS & set(dir(v))]
         raise InputError(f"scheduler {reference!r}: {place} has no {name!r}{did_you_mean(name, known)}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +29,7 @@ def plan_to_run_again(result: Result, settings: Mapping[str, Any]) -> Plan:
     """
     from emu.configuration.plan import configure, prepare
 
-    with tempfile.TemporaryDirectory(prefix="emu-explain-") as folder:
+    with temporary("explain") as folder:
         config = Path(folder) / "config.toml" if result.path is None else result.path / "config.toml"
         if result.path is None:
             config.write_text(result.config, encoding="utf-8")

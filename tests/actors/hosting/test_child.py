@@ -164,20 +164,54 @@ def test_a_server_that_dies_while_ray_starts_is_noticed() -> None:
         hosting.close()
 
 
+MAKES_FOLDERS = """
+import sys, tempfile
+from actors.hosting import cleanup
+tempfile.tempdir = sys.argv[1]
+for what in ("ray", "checkpoints", "events", "explain"):
+    print(cleanup.temporary_folder(what), flush=True)
+sys.stdin.readline()
+"""
+
+
 def test_what_ended_processes_have_left_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ended = subprocess.Popen([sys.executable, "-c", ""])
-    ended.wait()
+    """Who lives is told by a lock, and not by a process id: those of another container say nothing here."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(cleanup, "SHARED_MEMORY", tmp_path)
-    for name in (f"emu-ray-{ended.pid}-x", f"emu-checkpoints-{ended.pid}-x", f"other-{ended.pid}-x"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "file").touch()
-    for name in (f"sem.hdr{ended.pid}-17", f"sem.obj{ended.pid}-17", f"sem.obj{os.getpid()}-17", "sem.mine"):
-        (tmp_path / name).touch()
-    mine = cleanup.temporary_folder("checkpoints")
+    command = [sys.executable, "-c", MAKES_FOLDERS, str(tmp_path)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        assert process.stdout is not None
+        folders = [Path(process.stdout.readline().strip()) for _ in range(4)]
+        (folders[0] / cleanup.RAYLETS).write_text("4711 4712")
+        semaphores = [tmp_path / f"sem.{name}-17" for name in ("hdr4711", "obj4712", "obj4713")]
+        for path in (*semaphores, tmp_path / "sem.mine", tmp_path / "emu_results_x"):
+            path.touch()
+        mine = cleanup.temporary_folder("checkpoints")
+        assert all(path.exists() for path in (*folders, *semaphores, mine))
+        process.kill()
     cleanup.remove_orphans()
     left = {p.name for p in tmp_path.iterdir()}
-    assert left == {mine.name, f"other-{ended.pid}-x", f"sem.obj{os.getpid()}-17", "sem.mine"}
+    assert left == {mine.name, "sem.obj4713-17", "sem.mine", "emu_results_x"}
+    cleanup.remove_folder(mine)
+    assert not mine.exists()
+
+
+@pytest.mark.parametrize("ended", ["by itself", "by Ctrl-C"])
+def test_a_process_that_ends_takes_its_folders(ended: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", MAKES_FOLDERS, str(tmp_path)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        for _ in range(4):
+            assert Path(process.stdout.readline().strip()).is_dir()
+        if ended == "by Ctrl-C":
+            process.send_signal(signal.SIGINT)
+    assert list(tmp_path.iterdir()) == []
 
 
 DOOMED = """

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from hypothesis import strategies as st
 from actors.environment import Pace
 from actors.hosting import live
 from actors.hosting.grouping import Cast, group_actors
+from actors.hosting.interrupts import Lost
 from actors.hosting.live import emulate_live
 from actors.hosting.live_report import LIVE_TIMELINE, describe_live
 from actors.hosting.outcome import NS, Outcome, Paced, Share
@@ -284,3 +287,34 @@ def test_quantiles_are_right_to_a_bucket(drawn: list[int], share: float) -> None
     (found,) = quantiles(histogram[0], (share,))
     exact = float(np.quantile(np.array(drawn, np.float64), share, method="inverted_cdf"))
     assert abs(found - exact) <= max(1.0, exact / 16 * 1.001)
+
+
+def test_an_actor_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is stopped: Ray would wait for it without end."""
+    from actors.hosting import ray_live
+
+    class Call:
+        def __init__(self, number: int):
+            self.number = number
+
+        def options(self, **_: Any) -> Call:
+            return self
+
+        def remote(self, *_: Any) -> int:
+            return self.number
+
+    waits: list[float] = []
+
+    def wait(answers: list[int], num_returns: int, timeout: float) -> tuple[list[int], list[int]]:
+        waits.append(timeout)
+        return [0], [1] if 1 in answers else []
+
+    actors: Any = ray_live.RayActors.__new__(ray_live.RayActors)
+    actors._actors = [SimpleNamespace(call=Call(k)) for k in range(2)]
+    actors._grouping = group_actors(Cast(4, 2, True, False), 2)
+    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(wait=wait))
+    with pytest.raises(
+        Lost, match=r"live: actor 1 \(.*\) did not answer within 60 s \(position\): it is stopped"
+    ):
+        actors.ask("position", True)
+    assert sum(waits) == ray_live.ANSWER_S

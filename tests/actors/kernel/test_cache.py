@@ -93,13 +93,28 @@ def test_a_full_cache_folder_is_reported(
 
 
 @pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled")
-def test_a_damaged_cache_is_compiled_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    def damaged(*_: object) -> None:
-        raise EOFError("Ran out of input")
+@pytest.mark.parametrize("damage", [b"", b"half", b"zeros", b"text"])
+@pytest.mark.parametrize("what", ["nbi", "nbc"])
+def test_a_damaged_cache_is_compiled_again_and_written_anew(what: str, damage: bytes) -> None:
+    def files() -> dict[Path, bytes]:
+        found = compiled.CACHE_FOLDER.glob(f"*/*._twice-*.{what}")
+        return {path: path.read_bytes() for path in found}
 
-    monkeypatch.setattr(compiled.FunctionCache, "load_overload", damaged)
-    monkeypatch.setattr(compiled.FunctionCache, "save_overload", lambda *_: None)
     assert compiled.entry(_twice)(np.int64(3)) == 6
+    whole = files()
+    assert whole
+    for path, content in whole.items():
+        half = content[: len(content) // 2]
+        path.write_bytes(
+            {b"half": half, b"zeros": half + bytes(len(half)), b"text": b"not a pickle\n" * 20}.get(
+                damage, b""
+            )
+        )
+    again = compiled.entry(_twice)
+    assert again(np.int64(4)) == 8
+    assert again.stats.cache_hits == {}  # type: ignore[attr-defined]
+    assert compiled.entry(_twice)(np.int64(5)) == 10
+    assert {path: len(content) for path, content in files().items()} == {p: len(c) for p, c in whole.items()}
 
 
 def test_a_folder_that_another_user_made_is_not_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

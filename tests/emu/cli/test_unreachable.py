@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from actors.hosting import handshake, ray_session
+from actors.hosting import handshake, ray_session, ray_token
 from actors.hosting.interrupts import Lost
 from workloads.errors import InputError, UnavailableError
 from workloads.public import http_file
@@ -100,7 +100,7 @@ def test_a_token_is_offered_where_it_is_asked_for(
             ):
                 ray_session.connect(f"127.0.0.1:{port}")
         else:
-            ray_session._agree_on_token(f"127.0.0.1:{port}")
+            ray_token.agree_on_token(f"127.0.0.1:{port}")
             assert os.environ.get("RAY_AUTH_MODE") == mode
 
 

@@ -1,0 +1,49 @@
+"""What a user's own code raises, as one line that names its place."""
+
+import sysconfig
+import traceback
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from workloads.errors import InputError
+
+_ROOT = Path(__file__).resolve().parents[2]
+_OURS = tuple(f"{_ROOT / package}/" for package in ("actors", "clusters", "emu", "workloads"))
+_LIBRARIES = tuple(f"{sysconfig.get_path(name)}/" for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+
+
+def raised(what: str, error: BaseException, about: str = "") -> InputError:
+    """Return the error for what a user's code has raised, with the last line of the user's that it came through.
+
+    Ctrl-C is the user's too, and is raised again.
+
+    Args:
+        what: begins the line, before the error.
+        about: what it was for, at the end of the line.
+    """
+    if isinstance(error, KeyboardInterrupt):
+        raise error
+    place = _place(error.__traceback__)
+    if isinstance(error, InputError) and error.file is None:  # what it asked of a function of ours was wrong
+        return InputError(f"{error.message}{about}", **place)
+    text = " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")
+    if isinstance(error, SystemExit):
+        text += ", which would end the program; return, or raise an exception that says what is wrong,"
+    return InputError(f"{what}{text}{about}", **place)
+
+
+def _place(trace: TracebackType | None) -> dict[str, Any]:
+    """Return file and line: the innermost that is neither of these packages nor of a library."""
+    frames = [f for f in traceback.extract_tb(trace) if not f.filename.startswith(("<", *_OURS, *_LIBRARIES))]
+    return {"file": frames[-1].filename, "line": frames[-1].lineno} if frames else {}
+
+
+def defined_at(kind: type, method: str) -> dict[str, Any]:
+    """Return file and line of a method of a user's class; of its first one if it has none of that name."""
+    codes = [code for value in vars(kind).values() if (code := getattr(value, "__code__", None))]
+    own = getattr(getattr(kind, method, None), "__code__", None)
+    if own is None and not codes:
+        return {}
+    code = own or min(codes, key=lambda code: code.co_firstlineno)
+    return {"file": code.co_filename, "line": code.co_firstlineno}

@@ -1,0 +1,93 @@
+"""What a user's scheduler raises, or asks for wrongly, is one line with the file and the line of the user's."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import emu
+
+RUN: dict[str, Any] = {"workload": "yahoo", "nodes": 20, "workload_options": {"jobs": 5}, "in_process": True}
+HEAD = """
+import sys
+import numpy as np
+
+class Stop(BaseException):
+    pass
+
+def helper(array):
+    return np.asarray(array).reshape(7, 7)
+
+class Mine:
+"""
+PLACE, ARRIVAL = "def place(self, job, nodes):", "def on_arrival(self, job, cluster):"
+MADE = "def place(self, job, nodes): pass\n    def __init__(self):"
+CASES = {
+    "central, ends the program": (PLACE, "sys.exit(0)", r"place\(\) raised SystemExit: 0, which would end"),
+    "central, no exception of Python's": (PLACE, "raise Stop('so')", r"place\(\) raised Stop: so for job 0"),
+    "central, in a library": (PLACE, "return np.concatenate(3)", r"place\(\) raised \w+Error: "),
+    "probing, a node that is not there": (ARRIVAL, "cluster.probe(job, [99])",
+                                          r"scheduler Mine: probe\(\) got node 99; node ids are 0 to 19 for job 0"),
+    "probing, ends the program": (ARRIVAL, "sys.exit()", r"on_arrival\(\) raised SystemExit"),
+    "made": (MADE, "sys.exit(3)", r"__init__\(\) raised SystemExit: 3"),
+}  # fmt: skip
+
+
+def line_of(path: Path, code: str) -> int:
+    return next(i for i, line in enumerate(path.read_text().splitlines(), 1) if code in line)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_it_raises_names_its_line(case: str, tmp_path: Path) -> None:
+    method, code, says = CASES[case]
+    path = tmp_path / "mine.py"
+    path.write_text(f"{HEAD}    {method}\n        {code}\n")
+    with pytest.raises(emu.InputError, match=says) as raised:
+        emu.run(f"{path}:Mine", **RUN)
+    assert str(raised.value).startswith(f"{path}: line {line_of(path, code)}: scheduler Mine: ")
+
+
+def test_the_innermost_line_of_the_users_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(f"{HEAD}    def place(self, job, nodes):\n        return helper([job.num_tasks])\n")
+    with pytest.raises(emu.InputError, match="raised ValueError: cannot reshape") as raised:
+        emu.run(f"{path}:Mine", **RUN)
+    assert raised.value.line == line_of(path, "reshape(7, 7)")
+
+
+@pytest.mark.parametrize(
+    ("method", "code", "says"),
+    [
+        (PLACE, "return [99] * job.num_tasks", r"place\(\) returned node 99 for job 0"),
+        (ARRIVAL, "cluster.wake(0.1)", "it asked to be woken, and it has no method on_wake"),
+    ],
+)  # fmt: skip
+def test_a_wrong_answer_names_the_method(method: str, code: str, says: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(f"{HEAD}    {method}\n        {code}\n")
+    with pytest.raises(emu.InputError, match=says) as raised:
+        emu.run(f"{path}:Mine", **RUN)
+    assert str(raised.value).startswith(f"{path}: line {line_of(path, method)}: scheduler Mine: ")
+
+
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        ("sys.exit(0)", "SystemExit: 0, which would end the program"),
+        ("raise Stop('so')", "Stop: so"),
+        ("1 / 0", "ZeroDivisionError: division by zero"),
+    ],
+)
+def test_a_file_that_cannot_be_imported_names_its_line(code: str, says: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(f"{HEAD}    def place(self, job, nodes): pass\n\n{code}\n")
+    with pytest.raises(emu.InputError, match=says) as raised:
+        emu.run(f"{path}:Mine", **RUN)
+    assert str(raised.value).startswith(f"{path}: line {line_of(path, code)}: scheduler '{path}:Mine': ")
+
+
+def test_ctrl_c_is_the_users(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(f"{HEAD}    def place(self, job, nodes):\n        raise KeyboardInterrupt\n")
+    with pytest.raises(KeyboardInterrupt):
+        emu.run(f"{path}:Mine", **RUN)
