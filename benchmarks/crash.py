@@ -6,8 +6,9 @@
 
 What is killed (`--kinds`): the actor of a partition; the raylet beside the process that drives Ray; another raylet, of
 a local cluster of several; the GCS; the process that drives Ray; the driver, that is the program itself; with `term` it
-gets SIGTERM. In turn with each clock, `virtual`, `windows`, and in a sweep of four runs; and in each phase, during
-start-up, while it runs, and while it writes results; once, or up to six times in quick succession.
+gets SIGTERM. In turn with each clock, `virtual`, `windows`, in a run that is `recorded` with its events, and in a sweep
+of four runs; and in each phase, during start-up, while it runs, and while it writes results; once, or up to six times
+in quick succession.
 
 After kills of what Ray runs the program must end by itself; after those of the driver, or more losses in a row than it
 takes, by `emu run --resume`, or the same sweep again. Then all files of the run must be there, and be those of an
@@ -55,9 +56,21 @@ RUN = (
 OFTEN = ("--set", "checkpoint.period=0.2 s")
 # A barrier for every two or three events: a small part of the same workload takes as long.
 SMALL = ("--nodes", "1000", "--set", "workload_options.nodes=1000", "--set", "workload_options.jobs=40")
-COMMANDS = {
+COMMANDS: dict[str, tuple[str, ...]] = {
     "virtual": (*RUN, *OFTEN, "--nodes", "15000", "--set", "workload_options.jobs=12000"),
     "windows": (*RUN, *OFTEN, *SMALL, "--clock", "windows", "--partitions", "2"),
+    "recorded": (
+        *RUN,
+        *OFTEN,
+        "--set",
+        "output.events=all",
+        "--nodes",
+        "2000",
+        "--set",
+        "workload_options.nodes=2000",
+        "--set",
+        "workload_options.jobs=4000",
+    ),
     "sweep": ("sweep", "grid.toml", "--out", "run"),
 }
 SWEEP = """

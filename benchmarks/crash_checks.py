@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
@@ -83,8 +84,24 @@ def _left(sessions: set[int], run: Path) -> str:
             return f"semaphore {name}"
     for place in {"/tmp", tempfile.gettempdir()}:
         for name in os.listdir(place):
-            match = re.fullmatch(r"emu-(?:ray|checkpoints)-(\d+)-.*", name)
-            if match and not os.path.exists(f"/proc/{match[1]}"):
+            if re.fullmatch(r"emu_(?:ray|checkpoints|events|explain)_.*", name) and not _is_held(
+                f"{place}/{name}"
+            ):
                 return f"folder {place}/{name}"
     hidden = [p for p in run.rglob(".*") if p.name != ".lock"]
     return f"file {hidden[0]}" if hidden else ""
+
+
+def _is_held(folder: str) -> bool:
+    """Whether a process holds the lock of a temporary folder; one that is gone by now is held by its remover."""
+    try:
+        handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return True
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(handle)
+    return False

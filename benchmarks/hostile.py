@@ -101,11 +101,17 @@ def _sweep(path: Path, out: Path, rng: random.Random) -> list[Argv]:
 
 def _report_and_resume(path: Path, out: Path, rng: random.Random) -> list[Argv]:
     report = ["report", str(path), "--out", str(out / "r.html")]
-    return [rng.choice((report, ["run", "--resume", str(path), "--in-process"]))]
+    return [rng.choice((report, *_resume(path, out, rng)))]
 
 
 def _resume(path: Path, out: Path, rng: random.Random) -> list[Argv]:
     return [["run", "--resume", str(path), "--in-process"]]
+
+
+def _explain_and_draw(path: Path, out: Path, rng: random.Random) -> list[Argv]:
+    told = [["explain", str(path), *more] for more in ([], ["3"])]
+    drawn = [["plot", str(path), "--kind", kind, "--out", str(out / "x.svg")] for kind in ("cdf", "gantt")]
+    return [rng.choice((*told, *drawn, ["timeline", str(path), "--out", str(out / "t.json")]))]
 
 
 _FORMATS = (
@@ -121,6 +127,8 @@ KINDS: dict[str, Kind] = {
     "sweep": Kind(_sweep),
     "run-directory": Kind(_report_and_resume, 1.5),
     "forged-directory": Kind(_report_and_resume, fits=True, samples="run-directory"),
+    "told-directory": Kind(_explain_and_draw),
+    "forged-events": Kind(_explain_and_draw, 1.5, "*.parquet", fits=True, samples="told-directory"),
     "checkpoint": Kind(_resume),
 }
 """By the name of the kind's samples; a new one is one entry here and one in `benchmarks.hostile_samples.SAMPLES`."""
@@ -175,9 +183,8 @@ def try_input(kind: str, seed: int, samples: Path, keep: Path | None = None) -> 
 def _no_pipes(folder: str, names: list[str]) -> list[str]:
     import stat
 
-    return [
-        n for n in names if not stat.S_ISREG(m := os.lstat(f"{folder}/{n}").st_mode) and not stat.S_ISDIR(m)
-    ]
+    modes = {name: os.lstat(f"{folder}/{name}").st_mode for name in names}
+    return [name for name, mode in modes.items() if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)]
 
 
 def _outcome(argv: Argv, codes: tuple[int, ...] = (0, 2)) -> dict[str, Any]:

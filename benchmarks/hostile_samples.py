@@ -23,6 +23,7 @@ from benchmarks.hostile_tables import make_job_tables
 from emu.cli import main as emu
 
 SHARED = Path(os.environ.get("EMU_SHARED", "../shared")) / "traces"
+_EVENTS = ("--set", "output.events=all")
 _RUN = ("--workload", "poisson", "--nodes", "5", "--set", "workload_options.jobs=40", "--in-process")
 
 RUN_TOML = """
@@ -42,7 +43,6 @@ cost = {model = "fixed", per_job = "1 ms"}
 constraints.model = "phoenix"
 dynamics = {mtbf = "1 d", mttr = "1 h"}
 parameters.probe_ratio = 3
-
 [variants.slow]
 scheduler = "eagle"
 slack = 4
@@ -50,7 +50,6 @@ slack = 4
 SWEEP_TOML = """
 workload = "poisson"
 nodes = 20
-
 [workload_options]
 jobs = 30
 
@@ -339,8 +338,14 @@ def _run_directory(place: Path) -> None:
     _done("compare", "--schedulers", "sparrow,central-fifo", *_RUN, "--out", place / "compare")
 
 
+def _told_directory(place: Path) -> None:
+    _done(
+        "run", "--scheduler", "sparrow", *_RUN, "--set", "output.tasks=true", *_EVENTS, "--out", place / "run"
+    )
+
+
 def _checkpoint(place: Path) -> None:
-    """A run that was interrupted after a few thousand events."""
+    """Runs that were interrupted after a few thousand events; one records them."""
     from actors.hosting.partition import Partition, Progress
 
     run, step, calls = Partition.run, Partition._step, []
@@ -358,6 +363,8 @@ def _checkpoint(place: Path) -> None:
     often = ("--set", "workload_options.jobs=400", "--set", "checkpoint.period=0.001 ms")
     try:
         emu(["run", "--scheduler", "sparrow", *_RUN, *often, "--out", str(place / "run")])
+        calls.clear()
+        emu(["run", "--scheduler", "sparrow", *_RUN, *often, *_EVENTS, "--out", str(place / "recorded")])
     finally:
         Partition.run, Partition._step = run, step  # type: ignore[method-assign]
     if not [*place.rglob("*.npz")]:
@@ -394,5 +401,6 @@ SAMPLES: dict[str, Callable[[Path], None]] = {
     "config": _config,
     "sweep": _sweep,
     "run-directory": _run_directory,
+    "told-directory": _told_directory,
     "checkpoint": _checkpoint,
 }

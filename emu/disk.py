@@ -203,8 +203,8 @@ def read_table(path: Path, kinds: Mapping[str, pa.DataType] | None = None) -> pa
                 wrong = f"is there {times} times" if times else "is not there"
                 raise InputError(wrong, file=path, field=name)
             found = schema.field(name).type
+            found, kind = (of.value_type if pa.types.is_dictionary(of) else of for of in (found, kind))
             if found != kind:
-                found = found.value_type if pa.types.is_dictionary(found) else found
                 raise InputError(f"is of type {found}; want {kind}", file=path, field=name)
         check_plain(file, schema.names if kinds is None else kinds, path)
         most = max(MOST_UNASKED_BYTES, MOST_UNPACKED * os.path.getsize(path))

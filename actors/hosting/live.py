@@ -24,7 +24,7 @@ import numpy as np
 from actors.environment import Pace
 from actors.hosting.child import in_child, pickle_by_value
 from actors.hosting.grouping import Grouping
-from actors.hosting.interrupts import Lost
+from actors.hosting.interrupts import ANSWER_S, Lost
 from actors.hosting.live_report import describe_live, live_timeline
 from actors.hosting.outcome import NS, Observe, Outcome
 from actors.hosting.paced import PacedPartition, Position
@@ -39,7 +39,6 @@ from workloads.units import format_duration
 POLL_S = 0.25
 GRACE_POLLS = 8  # when all tasks are done, for messages without effect, such as the last heartbeat
 LEAD_S = 1.0  # from the last preparation to the first event
-ANSWER_S = 60.0  # for a partition to answer the driver, or to end; compiling has no limit
 END_S = 0.2  # from the decision to end until the end: all partitions must receive it before
 
 

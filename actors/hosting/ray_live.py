@@ -10,8 +10,7 @@ from typing import Any
 
 from actors.environment import Pace
 from actors.hosting.grouping import Grouping
-from actors.hosting.interrupts import Lost
-from actors.hosting.live import ANSWER_S
+from actors.hosting.interrupts import ANSWER_S, Lost
 from actors.hosting.outcome import Observe
 from actors.hosting.paced import PacedPartition
 from actors.hosting.ray_session import get, new_hosts, opened

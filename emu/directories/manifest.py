@@ -70,6 +70,7 @@ def read_manifest(out: Path) -> dict[str, Any]:
         if wanted is None or not isinstance(value, (int, float) if wanted is float else wanted):
             raise InputError("is damaged, or of another version of Emu", file=file, field=name)
     _check_lists(manifest, file)
+    manifest.setdefault("config", {})
     return manifest
 
 

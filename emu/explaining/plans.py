@@ -27,10 +27,11 @@ def plan_to_run_again(result: Result, settings: Mapping[str, Any]) -> Plan:
     InputError
         Its inputs are not there, or are wrong by this version.
     """
+    from actors.hosting.cleanup import temporary
     from emu.configuration.plan import configure, prepare
 
     with temporary("explain") as folder:
-        config = Path(folder) / "config.toml" if result.path is None else result.path / "config.toml"
+        config = folder / "config.toml" if result.path is None else result.path / "config.toml"
         if result.path is None:
             config.write_text(result.config, encoding="utf-8")
             if result.workload is not None:

@@ -3,24 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from emu.columns import Column, make_table
+from emu.configuration.keys import PARAMETERS
+from emu.directories.manifest import MANIFEST
 from emu.explaining.records import Record
 from emu.families.registry import family_of_summary
 from emu.results.result import Result
 from emu.results.tables import align, number, percent
 from workloads.arrow import column
+from workloads.errors import InputError
 
 NS = 1e9
 
 
 def of_config(result: Result, table: str, key: str, default: Any) -> Any:
-    """Return a value of the resolved configuration of a run."""
-    return result.manifest.get("config", {}).get(table, {}).get(key, default)
+    """Return a text of the resolved configuration of a run, or the parameters of a scheduler.
+
+    Raises
+    ------
+    InputError
+        The manifest has something else there.
+    """
+    values = result.manifest.get("config", {}).get(table, {})
+    if isinstance(values, dict) and key not in values:
+        return default
+    value = values[key] if isinstance(values, dict) else None
+    if not isinstance(value, dict if table == PARAMETERS else str):
+        wanted = "names and values" if table == PARAMETERS else "a text"
+        file = (result.path or Path()) / MANIFEST
+        raise InputError(f"is damaged: want {wanted}", file=file, field=f"config.{table}.{key}")
+    return value
 
 
 def has_costs(result: Result) -> bool:

@@ -205,7 +205,7 @@ def base_value(name: str, value: Any) -> Any:
 
 
 def _in_order(values: Iterable[Any]) -> tuple[Any, ...]:
-    distinct = list(dict.fromkeys(values))
+    distinct = list({repr(value): value for value in values}.values())  # a value may be a list
     return tuple(sorted(distinct) if all(map(is_number, distinct)) else distinct)
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from emu import disk
 from emu.columns import Column, null_unless, schema_of
 from workloads.arrow import from_numpy
+from workloads.errors import InputError
 
 if TYPE_CHECKING:
     from actors.hosting.recorded import Events
@@ -36,6 +39,21 @@ COLUMNS = (
     Column("d", pa.int64(), "", "The fourth."),
 )  # fmt: skip
 SCHEMA = schema_of(COLUMNS)
+
+
+def read_events(path: Path) -> pa.Table:
+    """Return the content of ``events.parquet``.
+
+    Raises
+    ------
+    InputError
+        It cannot be read, or a column is not there, there twice, of another type, or null where it must not be.
+    """
+    table = disk.read_table(path, {column.name: column.type for column in COLUMNS})
+    for column in COLUMNS:
+        if not column.nullable and table[column.name].null_count:
+            raise InputError("is null in some rows", file=path, field=column.name)
+    return table
 
 
 def batches(

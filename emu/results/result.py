@@ -16,7 +16,7 @@ from emu.directories import run_directory as rd
 from emu.directories.names import CONFIG, EVENTS, SUMMARY, WORKLOAD
 from emu.families.family import Family
 from emu.families.registry import families, family_of_summary
-from emu.results.events import SCHEMA
+from emu.results.events import SCHEMA, read_events
 from emu.results.notebook import as_html
 from emu.results.records import tidy, write_csv
 from emu.results.shapes import check_table, checked_summary
@@ -66,7 +66,7 @@ class Result:
     def events(self) -> pa.Table | None:
         """What happened, with ``output.events``: the content of ``events.parquet``. None where it was not recorded."""
         if self.path is not None and (self.path / EVENTS).exists():
-            return disk.read_table(self.path / EVENTS)
+            return read_events(self.path / EVENTS)
         if self.recorded is None:
             return None
         return pa.Table.from_batches(self.recorded(), SCHEMA)

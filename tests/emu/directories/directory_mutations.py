@@ -22,10 +22,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from emu.cli import main
-from emu.directories.names import CHECKPOINTS, CONFIG, SUMMARY, WORKLOAD
+from emu.directories.names import CHECKPOINTS, CONFIG, EVENTS, SUMMARY, WORKLOAD
 from emu.families.registry import families
 
-KINDS = ("finished", "interrupted", "seeds", "sweep", "size")
+KINDS = ("finished", "interrupted", "seeds", "sweep", "size", "events", "recorded")
+"""The last one is ``interrupted`` with its events so far, the one before it what that comes to."""
+RECORDED = ("--set", "output.events=all")
+_WHOLE = {"interrupted": "finished", "recorded": "events"}
 MOST_S = 5.0
 _SWEEP = 'workload = "{}"\nnodes = 20\n[sweep]\nscheduler = ["random"]\nseed = [1, 2]\n'
 
@@ -45,17 +48,20 @@ def make(place: Path, workload: Path, kinds: tuple[str, ...] = KINDS) -> dict[st
     (place / "grid.toml").write_text(_SWEEP.format(workload))
     commands = {
         "finished": (*run, place / "finished"),
+        "events": (*run, place / "events", *RECORDED),
         "seeds": (*run, place / "seeds", "--seeds", "2"),
         "sweep": ("sweep", place / "grid.toml", "--in-process", "--out", place / "sweep"),
         "size": _size(workload, place / "size"),
     }
     for name, command in commands.items():
-        if name not in kinds and name != "finished":
+        if name not in kinds and name not in {_WHOLE.get(kind) for kind in kinds}:
             continue
         code, output = _call(*command)
         assert code == 0, f"{name}: {output}"
     if "interrupted" in kinds:
-        _interrupted(place, workload)
+        _interrupted(place / "interrupted", workload)
+    if "recorded" in kinds:
+        _interrupted(place / "recorded", workload, *RECORDED)
     return {kind: place / kind for kind in KINDS}
 
 
@@ -79,7 +85,7 @@ def attempt(kind: str, folder: Path, whole: Path, workload: Path) -> str | None:
     folder : Path
         That was changed.
     whole : Path
-        As it was; of ``interrupted`` what it comes to.
+        As it was; of ``interrupted`` and ``recorded`` what it comes to.
     workload : Path
     """
     commands: list[tuple[Any, ...]] = [("report", folder, "--out", folder.with_suffix(".html"))]
@@ -88,6 +94,7 @@ def attempt(kind: str, folder: Path, whole: Path, workload: Path) -> str | None:
     elif kind == "size":
         commands.append(_size(workload, folder))
     else:
+        commands += [("explain", folder)] if kind == "events" else []
         commands.append(("run", "--resume", folder, "--in-process"))
     for command in commands:
         start = time.monotonic()
@@ -112,7 +119,7 @@ def fuzz(place: Path, workload: Path, seeds: range, kinds: tuple[str, ...] = KIN
         shutil.copytree(masters[kind], folder, symlinks=True)
         try:
             change = mutations(folder, seed)
-            whole = masters["finished" if kind == "interrupted" else kind]
+            whole = masters[_WHOLE.get(kind, kind)]
             if (fault := attempt(kind, folder, whole, workload)) is not None:
                 yield Fault(seed, kind, change, fault)
         finally:
@@ -124,7 +131,7 @@ def _size(workload: Path, out: Path) -> tuple[Any, ...]:
     return ("size", "--scheduler", "random", "--workload", workload, *target, "--in-process", "--out", out)
 
 
-def _interrupted(place: Path, workload: Path) -> None:
+def _interrupted(out: Path, workload: Path, *more: str) -> None:
     """Make a run that was interrupted after its last checkpoint: results are not there yet."""
     from actors.hosting.checkpoint import Checkpoints
     from emu.results.result import Result
@@ -137,11 +144,11 @@ def _interrupted(place: Path, workload: Path) -> None:
     Checkpoints.due, Result.write = lambda self: not self.saved, interrupt  # type: ignore[method-assign, assignment]
     try:
         run = ("run", "--scheduler", "random", "--workload", workload, "--nodes", "20", "--in-process")
-        code, output = _call(*run, "--out", place / "interrupted")
+        code, output = _call(*run, *more, "--out", out)
     finally:
         Checkpoints.due, Result.write = due, write  # type: ignore[method-assign]
     assert code == 130, output
-    assert (place / "interrupted" / CHECKPOINTS).is_dir()
+    assert (out / CHECKPOINTS).is_dir()
 
 
 def _call(*argv: Any) -> tuple[int, str]:
@@ -156,7 +163,8 @@ def _other(folder: Path, whole: Path) -> str | None:
     """Return the first table that is not as it was; a finished directory may lack one that is optional."""
     for file in sorted(whole.rglob("*.parquet")):
         path = file.relative_to(whole)
-        if not any(path.stem in family.tables for family in families()) or path.parts[0] == WORKLOAD:
+        known = path.name == EVENTS or any(path.stem in family.tables for family in families())
+        if not known or path.parts[0] == WORKLOAD:
             continue
         if not (folder / path).exists() or (folder / path).read_bytes() != file.read_bytes():
             return str(path)

@@ -55,9 +55,54 @@ def test_a_manifest_is_checked_by_itself(finished: Path, emu: Cli) -> None:
     del manifest["sha256"]
     (finished / rd.MANIFEST).write_text(json.dumps(manifest))
     assert read_result(finished).summary["nodes"] == 20
-    for change in ({"sha": "0"}, {"results": []}, {"runs": ["../x"]}, {"inputs": [1]}, {"status": 1}):
+    for change in (
+        {"sha": "0"}, {"results": []}, {"runs": ["../x"]}, {"inputs": [1]}, {"status": 1}, {"config": 3},
+    ):  # fmt: skip
         (finished / rd.MANIFEST).write_text(json.dumps({**manifest, **change}))
-        assert "r/manifest.json: field " in emu("report", "r").line()
+        for command in ("report", "explain", "plot"):
+            assert "r/manifest.json: field " in emu(command, "r").line()
+    for changed in ({"output": None}, {"output": {"events": 3}}, {"cost": []}):
+        (finished / rd.MANIFEST).write_text(json.dumps({**manifest, "config": manifest["config"] | changed}))
+        assert "r/manifest.json: field config." in emu("explain", "r").line()
+    for content in ("[]", "3", "null", '"text"', "true"):
+        (finished / rd.MANIFEST).write_text(content)
+        for command in (
+            ("report", "r"),
+            ("explain", "r"),
+            ("plot", "r"),
+            ("timeline", "r"),
+            ("run", "--resume", "r"),
+        ):
+            assert emu(*command).line() == "emu: r/manifest.json: is not a JSON object"
+
+
+@pytest.mark.parametrize(
+    ("how", "says"),
+    [
+        ("lacks", "field job: is not there"),
+        ("doubles", "field job: is there 2 times"),
+        ("retypes", "field job: is of type string; want int64"),
+        ("nulls", "field time_ns: is null in some rows"),
+    ],
+)
+def test_events_of_another_form_are_refused(how: str, says: str, emu: Cli, trace: Path) -> None:
+    """Also where the manifest has the hash of the file as it is."""
+    assert emu(*RUN, "--set", "output.events=all", "--set", "output.tasks=true", "--out", "r").code == 0
+    path = Path("r/events.parquet")
+    table = pq.read_table(path)
+    at = table.column_names.index("job")
+    changed = {
+        "lacks": table.drop_columns(["job"]),
+        "doubles": table.append_column("job", table["job"]),
+        "retypes": table.set_column(at, "job", pa.array(["x"] * len(table))),
+        "nulls": table.set_column(0, "time_ns", pa.nulls(len(table), pa.int64())),
+    }[how]
+    pq.write_table(changed, path)
+    manifest = rd.read_manifest(Path("r"))
+    rd.write_manifest(Path("r"), manifest | rd.results_of(Path("r"), manifest["results"]))
+    for command in (("explain", "r"), ("explain", "r", "3"), ("timeline", "r")):
+        ended = emu(*command)
+        assert (ended.code, ended.line()) == (2, f"emu: r/events.parquet: {says}")
 
 
 def test_runs_of_a_comparison_that_are_damaged_are_computed_again(compared: Path, emu: Cli) -> None:
