@@ -10,7 +10,7 @@ from typing import Any
 
 from actors.environment import Pace
 from actors.hosting.grouping import Grouping
-from actors.hosting.interrupts import ANSWER_S, Lost
+from actors.hosting.interrupts import ANSWER_S, COMPILE_S, Lost
 from actors.hosting.outcome import Observe
 from actors.hosting.paced import PacedPartition
 from actors.hosting.ray_session import get, new_hosts, opened
@@ -73,8 +73,7 @@ class RayActors:
         """Call a method of all partitions, or of one; return their answers."""
         asked = self._actors if only is None else [self._actors[only]]
         answers = [a.call.options(concurrency_group=CONTROL).remote(method, *arguments) for a in asked]
-        if method != "start":  # which compiles
-            self._wait_for(answers, method, only or 0)
+        self._wait_for(answers, method, only or 0)
         return get(answers)
 
     def _wait_for(self, answers: list[Any], method: str, first: int) -> None:
@@ -85,7 +84,8 @@ class RayActors:
         """
         import ray
 
-        for _ in range(round(ANSWER_S / WAIT_S)):  # in steps: while this process is stopped no time counts
+        limit_s = COMPILE_S if method == "start" else ANSWER_S
+        for _ in range(round(limit_s / WAIT_S)):  # in steps: while this process is stopped no time counts
             _, left = ray.wait(answers, num_returns=len(answers), timeout=WAIT_S)
             if not left:
                 return
@@ -94,7 +94,7 @@ class RayActors:
             f"actor {k}" + (f" ({self._grouping.describe(k)})" if self._grouping else "") for k in stuck
         )
         raise Lost(
-            f"live: {which} did not answer within {ANSWER_S:.0f} s ({method}): it is stopped, or its machine is"
+            f"live: {which} did not answer within {limit_s:.0f} s ({method}): it is stopped, or its machine is"
         )
 
     def join(self, grouping: Grouping) -> list[bytes]:
