@@ -116,10 +116,10 @@ def _node_faults(run: Run, events: Frame, job: int, wait: Story, begin: int, end
         spent = min(one.finish_s, end / NS) - max(one.start_s, begin / NS)
         if spent > NEAR_S:
             held[one.job_id, one.task] = spent
-    told = {(one["job"], one["task"]): one["s"] for one in wait["holders"] if one["s"] > NEAR_S}
-    if held.keys() != told.keys():
-        yield f"it names {len(told)} tasks; {len(held)} ran there"
-    elif any(abs(held[key] - told[key]) > NEAR_S for key in held):
+    named = {(one["job"], one["task"]): one["s"] for one in wait["holders"] if one["s"] > NEAR_S}
+    if held.keys() != named.keys():
+        yield f"it names {len(named)} tasks; {len(held)} ran there"
+    elif any(abs(held[key] - named[key]) > NEAR_S for key in held):
         yield "the tasks that it names did not run there for so long"
     if held and wait["holders"] and max(held.values()) > wait["holders"][0]["s"] + NEAR_S:
         yield "the first one that it names did not hold the slot longest"
@@ -195,7 +195,7 @@ def check(path: Path, count: int) -> Iterator[tuple[Story, list[str]]]:
         yield story, list(CHECKS["jobs"](run, story))
 
 
-def told(story: Story) -> str:
+def first_words(story: Story) -> str:
     """Return what a story names as the longest wait, and who held it."""
     wait = story["longest_wait"]
     first = wait["holders"][0] if wait and wait["holders"] else {}
@@ -223,7 +223,7 @@ def main() -> int:
             print(name)
             for story, faults in check(path, options.jobs):
                 wrong += len(faults)
-                print(f"  {told(story)}", *(f"    wrong: {fault}" for fault in faults), sep="\n")
+                print(f"  {first_words(story)}", *(f"    wrong: {fault}" for fault in faults), sep="\n")
     print(f"{wrong} faults")
     return int(wrong > 0)
 

@@ -125,12 +125,12 @@ class Dags:
             yield f"{self.names[scarce]} was lacking, {lacked[scarce]:.6f}, and not {facts}"
         if abs(fits_ns / NS - facts["had_room_s"]) > 1e-5:
             yield f"machines had room for {fits_ns / NS} s, not {facts['had_room_s']} s"
-        told = {int(str(one["job"]).split()[0]): one[f"{facts['resource']} held"] for one in wait["holders"]}
-        if told.keys() != amounts[scarce].keys():
-            yield f"{len(amounts[scarce])} jobs held it, and not {len(told)}"
-        elif any(abs(told[job] - amount) > 1e-6 for job, amount in amounts[scarce].items()):
+        named = {int(str(one["job"]).split()[0]): one[f"{facts['resource']} held"] for one in wait["holders"]}
+        if named.keys() != amounts[scarce].keys():
+            yield f"{len(amounts[scarce])} jobs held it, and not {len(named)}"
+        elif any(abs(named[job] - amount) > 1e-6 for job, amount in amounts[scarce].items()):
             yield "jobs held other amounts than it says"
-        elif told and next(iter(told)) != max(amounts[scarce], key=lambda job: amounts[scarce][job]):
+        elif named and next(iter(named)) != max(amounts[scarce], key=lambda job: amounts[scarce][job]):
             yield "the first job that it names did not hold most"
 
 
@@ -184,17 +184,17 @@ class Coflows:
                         yield f"flow {self.flows[other]['flow']} of the coflow itself used the port"
                     moved[key] += rate * spent
                     lasted[key] += spent / NS
-        told = {(one["coflow"], one["port"]): one for one in wait["holders"]}
+        named = {(one["coflow"], one["port"]): one for one in wait["holders"]}
         used = {key for key, s in lasted.items() if s > NEAR}
-        if used - told.keys() or any(lasted[key] <= 0 for key in told):
-            yield f"{sorted(used)} used its ports, and not {sorted(told)}"
-        for key, one in told.items():
+        if used - named.keys() or any(lasted[key] <= 0 for key in named):
+            yield f"{sorted(used)} used its ports, and not {sorted(named)}"
+        for key, one in named.items():
             if (
                 abs(one["bytes"] - moved[key]) > 1e-6 * one["bytes"] + 10
                 or abs(one["s"] - lasted[key]) > NEAR
             ):
                 yield f"{key} sent {moved[key]} bytes in {lasted[key]} s"
-        if told and lasted[next(iter(told))] < max(lasted.values()) - NEAR:
+        if named and lasted[next(iter(named))] < max(lasted.values()) - NEAR:
             yield "the first that it names did not use them longest"
 
 

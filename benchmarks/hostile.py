@@ -46,7 +46,7 @@ from workloads import limits
 
 LIMIT_S, LIMIT_MB, PATIENCE_S = 5.0, 1024, 60.0
 FREE_BYTES = 500_000_000
-"""What readers are told is free, so that sources which state as many tasks as fit stay within `LIMIT_MB`."""
+"""What readers take for free memory, so that sources which state as many tasks as fit stay within `LIMIT_MB`."""
 INPUTS_PER_WORKER = 150
 """Then a worker is started again: what its allocator keeps would count as the next input's."""
 _ACTS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e]")
@@ -109,9 +109,9 @@ def _resume(path: Path, out: Path, rng: random.Random) -> list[Argv]:
 
 
 def _explain_and_draw(path: Path, out: Path, rng: random.Random) -> list[Argv]:
-    told = [["explain", str(path), *more] for more in ([], ["3"])]
+    explained = [["explain", str(path), *more] for more in ([], ["3"])]
     drawn = [["plot", str(path), "--kind", kind, "--out", str(out / "x.svg")] for kind in ("cdf", "gantt")]
-    return [rng.choice((*told, *drawn, ["timeline", str(path), "--out", str(out / "t.json")]))]
+    return [rng.choice((*explained, *drawn, ["timeline", str(path), "--out", str(out / "t.json")]))]
 
 
 _FORMATS = (
@@ -127,8 +127,8 @@ KINDS: dict[str, Kind] = {
     "sweep": Kind(_sweep),
     "run-directory": Kind(_report_and_resume, 1.5),
     "forged-directory": Kind(_report_and_resume, fits=True, samples="run-directory"),
-    "told-directory": Kind(_explain_and_draw),
-    "forged-events": Kind(_explain_and_draw, 1.5, "*.parquet", fits=True, samples="told-directory"),
+    "recorded-directory": Kind(_explain_and_draw),
+    "forged-events": Kind(_explain_and_draw, 1.5, "*.parquet", fits=True, samples="recorded-directory"),
     "checkpoint": Kind(_resume),
 }
 """By the name of the kind's samples; a new one is one entry here and one in `benchmarks.hostile_samples.SAMPLES`."""

@@ -338,7 +338,7 @@ def _run_directory(place: Path) -> None:
     _done("compare", "--schedulers", "sparrow,central-fifo", *_RUN, "--out", place / "compare")
 
 
-def _told_directory(place: Path) -> None:
+def _recorded_directory(place: Path) -> None:
     _done(
         "run", "--scheduler", "sparrow", *_RUN, "--set", "output.tasks=true", *_EVENTS, "--out", place / "run"
     )
@@ -401,6 +401,6 @@ SAMPLES: dict[str, Callable[[Path], None]] = {
     "config": _config,
     "sweep": _sweep,
     "run-directory": _run_directory,
-    "told-directory": _told_directory,
+    "recorded-directory": _recorded_directory,
     "checkpoint": _checkpoint,
 }

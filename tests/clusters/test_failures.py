@@ -186,7 +186,7 @@ def test_a_machine_type_is_its_nodes(tmp_path: Path) -> None:
     assert nodes_of(tmp_path / "f.csv", "Type fast") == [0, 1, 2, 3, 4]
 
 
-def test_each_row_draws_anew_and_overlaps_are_one_outage(tmp_path: Path) -> None:
+def test_each_row_has_draws_of_its_own_and_overlaps_are_one_outage(tmp_path: Path) -> None:
     path = tmp_path / "f.csv"
     path.write_text(f"{HEADER}50%,10,20\n50%,15,30\n3,18,\n")
     rows = load(path)

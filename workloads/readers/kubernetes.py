@@ -198,7 +198,7 @@ _TABLE = re.compile(rb"(?:NAMESPACE +)?NAME +(?:READY +STATUS|STATUS +COMPLETION
 
 
 def recognises(path: Path) -> bool:
-    """Return whether a file begins like objects of Kubernetes, in JSON or in a form that is told as another."""
+    """Return whether a file begins like objects of Kubernetes, in JSON or in a form that is refused by name."""
     if path.is_dir():
         return False
     try:

@@ -3,7 +3,7 @@
 ``sacct --allusers --parsable2 --starttime 2026-01-01 --format
 JobID,Cluster,Submit,Start,End,Elapsed,AllocCPUS,Timelimit,State,User`` writes what is used; only JobID, Submit and
 Elapsed (or ElapsedRaw, or Start and End) must be there. Steps (``12.batch``, ``12.extern``, ``12.0``) are parts of
-their job and are left out, as are jobs that wait or run still, or never ran. Which lines are one job is told in
+their job and are left out, as are jobs that wait or run still, or never ran. Which lines are one job stands in
 `workloads.readers.slurm_runs`. Times are the cluster's local time.
 
 References

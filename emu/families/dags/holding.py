@@ -49,11 +49,11 @@ class Machines(NamedTuple):
 
 def held(record: Record) -> Held:
     """Return what launches held, from all events of a run."""
-    told = record.is_kind("TASK_DONE", "LOST") & (record.task != NONE)
+    reported = record.is_kind("TASK_DONE", "LOST") & (record.task != NONE)
     launched = np.flatnonzero(record.is_kind("LAUNCH"))
     left_ns = record.left_ns[launched]
     begin_ns = np.where(left_ns == NONE, record.time_ns[launched], left_ns)
-    end_ns = _next_ns(record, launched, np.flatnonzero(told), record.task)
+    end_ns = _next_ns(record, launched, np.flatnonzero(reported), record.task)
     return Held(record.task[launched], record.receiver[launched], begin_ns, end_ns)
 
 

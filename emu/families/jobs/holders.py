@@ -61,7 +61,7 @@ def tasks_of(result: Result, record: Record) -> Tasks:
     last = Tasks(job[rows], rows, node[rows].astype(np.int64), start_ns, finish_ns)
     lost = np.flatnonzero(record.is_kind("LOST") & (record.d >= 0) & (record.task >= 0) & (record.c >= 0))
     runs = (record.job[lost], record.task[lost], record.c[lost], record.d[lost], record.left_ns[lost])
-    # When a node fails its scheduler is told; without a message between them the event is its end.
+    # When a node fails its scheduler gets a message; without a message between them the event is its end.
     ends = np.where(runs[4] == NONE, record.time_ns[lost], runs[4])
     return Tasks(*(np.concatenate(both) for both in zip(last, (*runs[:4], ends), strict=True)))
 

@@ -20,10 +20,10 @@ from emu.results.tables import number, percent
 from workloads.arrow import column
 
 MOST_JOBS = 20
-"""Of so many jobs, those that held the slots longest, it is told whether they came earlier or later."""
+"""Of so many jobs, those that held the slots longest, the story says whether they came earlier or later."""
 DRAWN = ("random", "sparrow", "hawk", "eagle", "phoenix")
 """Policies, with their forms, that send short jobs' probes, or tasks, to nodes drawn at random."""
-TOLD = ("dist-lwl", "yacc-d")
+INFORMED = ("dist-lwl", "yacc-d")
 """Policies whose nodes report all their work; the others that choose by work count what they have placed alone."""
 SAME_JOB = "the same job"
 SOON = 0.1
@@ -150,8 +150,8 @@ def _belief(case: Case, rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     if case.expected_ns is not None:
         yield from _expected(case, rows, case.expected_ns, queued)
     elif e.is_kind("LENGTH").any():
-        told = np.flatnonzero(e.is_kind("LENGTH") & (e.c == node) & (e.time_ns <= e.left_ns[row]))
-        said = f" said {e.d[told[-1]]:,}" if told.size else ""
+        lengths = np.flatnonzero(e.is_kind("LENGTH") & (e.c == node) & (e.time_ns <= e.left_ns[row]))
+        said = f" said {e.d[lengths[-1]]:,}" if lengths.size else ""
         yield f"Its scheduler had asked nodes for the length of their queues: this one{said}; {queued}."
     elif case.policy.removeprefix("ideal-") in DRAWN:
         yield from _drawn(case, row, queued)
@@ -191,7 +191,7 @@ def _expected(case: Case, rows: Sequence[dict[str, Any]], expected_ns: int, queu
     if unknown > SOON * (waited_s - expected_s):
         yield (
             f"It counts the tasks that it has placed alone: {number(unknown)} s of the wait were tasks of other "
-            "schedulers, of which it is not told."
+            "schedulers, about which it gets no message."
         )
     long = [row for row in rows if row["turn"] != "came later" and not _is_unknown(case, row)]
     over = math.fsum(max(row["s"] - _estimate_s(case, row), 0.0) for row in long)
@@ -210,8 +210,8 @@ def _estimate_s(case: Case, row: dict[str, Any]) -> float:
 
 
 def _is_unknown(case: Case, row: dict[str, Any]) -> bool:
-    """Whether a task that held the slot is one of which the job's scheduler is not told."""
-    if case.policy in TOLD:
+    """Whether the job's scheduler gets no message about a task that held the slot."""
+    if case.policy in INFORMED:
         return False
     ids, e = column(case.result.jobs, "job_id"), case.record
     sent = e.is_kind("PROBE", "PLACED", "TASK") & (e.sender >= case.result.summary["nodes"])

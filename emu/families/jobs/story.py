@@ -91,7 +91,7 @@ class Words:
             "REJECTED": f"{sender} sent it back",
             "LOST": f"word of what was lost went to {to}",
             "ASK_LENGTH": f"{to} was asked for the length of its queue",
-            "LENGTH": f"{sender} told the length of its queue",
+            "LENGTH": f"{sender} reported the length of its queue",
         }
         return texts.get(step.kind, f"a message went to {to}")
 

@@ -175,7 +175,7 @@ sys.stdin.readline()
 
 
 def test_what_ended_processes_have_left_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who lives is told by a lock, and not by a process id: those of another container say nothing here."""
+    """A lock shows who lives, and not by a process id: those of another container say nothing here."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(cleanup, "SHARED_MEMORY", tmp_path)
     command = [sys.executable, "-c", MAKES_FOLDERS, str(tmp_path)]

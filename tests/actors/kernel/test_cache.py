@@ -95,7 +95,7 @@ def test_a_full_cache_folder_is_reported(
 @pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled")
 @pytest.mark.parametrize("damage", [b"", b"half", b"zeros", b"text"])
 @pytest.mark.parametrize("what", ["nbi", "nbc"])
-def test_a_damaged_cache_is_compiled_again_and_written_anew(what: str, damage: bytes) -> None:
+def test_a_damaged_cache_is_compiled_again_and_written_again(what: str, damage: bytes) -> None:
     def files() -> dict[Path, bytes]:
         found = compiled.CACHE_FOLDER.glob(f"*/*._twice-*.{what}")
         return {path: path.read_bytes() for path in found}

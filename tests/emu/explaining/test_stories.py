@@ -61,14 +61,14 @@ def test_a_scheduler_believes_what_the_means_of_jobs_say() -> None:
     assert "node 1 had one first, 9" in text
 
 
-def test_central_schedulers_are_not_told_of_short_tasks() -> None:
+def test_central_schedulers_get_no_message_about_short_tasks() -> None:
     """A short task of 50 s runs on the only node when a long one is placed there."""
     workload = make_workload("two", [0.0, 1.0], [1, 1], [50.0, 100.0], short_cutoff_s=60.0)
     run = emu.run("hawk", workload, 1, long_partition=1.0, **KEPT)
     story = emu.explain(run, 1)
     assert story.longest is not None
     assert story.longest.facts["expected_s"] == 0
-    assert any("of which it is not told" in text for text in story.longest.reasons)
+    assert any("about which it gets no message" in text for text in story.longest.reasons)
 
 
 def test_a_wait_at_the_scheduler_names_the_jobs_that_held_the_slots() -> None:
@@ -96,7 +96,7 @@ def test_a_story_is_the_same_where_little_was_recorded(name: str) -> None:
 
 
 def test_give_backs_are_no_refusals() -> None:
-    """Tasks that a node gives back are told apart from those that it has no room for, and each is counted once."""
+    """Tasks that a node gives back are counted apart from those that it has no room for, and each is counted once."""
     run = emu.run("yacc-d", "yahoo", 40, workload_options={"jobs": 60}, seed=2, **KEPT)
     record, jobs = Record.of(run.events), run.jobs.to_pydict()
     returned = 0

@@ -112,7 +112,7 @@ def test_what_two_dumps_repeat_counts_once(tmp_path: Path) -> None:
     assert "dropped 10: lines about a run that another line is about" in " ".join(found.notes)
 
 
-def test_runs_alike_without_their_start_are_told_by_their_state(tmp_path: Path) -> None:
+def test_runs_alike_without_their_start_differ_by_their_state(tmp_path: Path) -> None:
     rows = [f"5|2026-01-01T00:00:00|00:10|2|{state}" for state in ("NODE_FAIL", "COMPLETED", "COMPLETED")]
     found = read(tmp_path, "\n".join(["JobID|Submit|Elapsed|AllocCPUS|State", *rows]))
     assert jobs_of(found) == [(0.0, [10.0] * 2)] * 2

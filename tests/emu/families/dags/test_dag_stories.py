@@ -96,11 +96,13 @@ def test_the_links_of_a_chain_are_its_causes(scheduler: str) -> None:
 
 
 @pytest.mark.parametrize("failures", [{}, {"dynamics_mtbf": 600.0, "dynamics_mttr": 200.0}])
-def test_no_task_waits_while_a_machine_has_room_where_ends_are_told_at_once(failures: dict[str, Any]) -> None:
+def test_no_task_waits_while_a_machine_has_room_where_ends_are_queueing_at_once(
+    failures: dict[str, Any],
+) -> None:
     """What is left over goes to any job: a task waits only while no machine that is up has room for it."""
     result = emu.run("drf", "query-dags", 4, workload_options={"jobs": 6}, **HERE, **failures)
     waits = [emu.explain(result, job).longest for job in result.jobs["job_id"].to_pylist()]
-    told = [wait for wait in waits if wait is not None and wait.link.cause == "queueing"]
-    assert told
-    assert all(wait.facts["had_room_s"] == 0.0 and wait.facts["lacking"] > 0.0 for wait in told)
-    assert any("machines were down" in text for wait in told for text in wait.reasons) == bool(failures)
+    queueing = [wait for wait in waits if wait is not None and wait.link.cause == "queueing"]
+    assert queueing
+    assert all(wait.facts["had_room_s"] == 0.0 and wait.facts["lacking"] > 0.0 for wait in queueing)
+    assert any("machines were down" in text for wait in queueing for text in wait.reasons) == bool(failures)
