@@ -81,8 +81,9 @@ COFLOWS = (
         "wasted_bytes",
         pa.float64(),
         "B",
-        "What it sent without effect: its size if it ended after its deadline; if it was dropped, what it had sent when that "
-        "decision took effect; 0 if it met its deadline. Null without a deadline, and if it left for another reason.",
+        "What it sent without effect: its size if it ended after its deadline; if it was dropped, what it had sent "
+        "when that decision took effect; 0 if it met its deadline. Null without a deadline, and if it left for "
+        "another reason.",
         True,
     ),
 )

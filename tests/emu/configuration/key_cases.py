@@ -159,7 +159,7 @@ OF_COFLOWS: dict[str, Case] = {
     "cost.per_message": Case(("1 ms",), COFLOWS | FIXED),
     "timeline.period": Case(("10 ms", "30 ms"), COFLOWS, TIMELINE),
     "output.tasks": Case(("true",), COFLOWS, TASKS),
-    "output.events": Case(("all", "slowest=2"), COFLOWS, EVENTS),
+    "output.events": Case(("all", "slowest=2", "all; rates"), COFLOWS, EVENTS),
 }
 """Keys that are for both families, of coflows."""
 

@@ -18,7 +18,7 @@ from actors.setting import Costs
 from tests.actors.schedulers.coflows.test_admission import due
 from workloads.coflows import CoflowWorkload
 
-EXAMPLES = 5 if config.DISABLE_JIT else 40
+EXAMPLES = 5 if config.DISABLE_JIT else 24
 SOLVED = (
     "cds-lp",
     "cds-lpa",
