@@ -84,8 +84,8 @@ class _Outage(NamedTuple):
 def load_outages(path: str | Path, cluster: Cluster, seed: int) -> Outages:
     """Return the outages of a CSV or Parquet file for a cluster; the nodes of shares are drawn from `seed`.
 
-    A share is rounded to whole nodes or racks, and is at least one. Each row has draws of its own. Where a drawn outage overlaps
-    another of the same node, the node is down from the earlier failure to the later repair.
+    A share is rounded to whole nodes or racks, and is at least one. Each row has draws of its own. Where a drawn
+    outage overlaps another of the same node, the node is down from the earlier failure to the later repair.
 
     Raises
     ------
