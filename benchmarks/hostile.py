@@ -216,13 +216,8 @@ def _outcome(argv: Argv, codes: tuple[int, ...] = (0, 2)) -> dict[str, Any]:
         fault = f"took {took_s:.1f} s: {said[-300:]}"
     elif peak_mb > LIMIT_MB:
         fault = f"took {peak_mb} MB: {said[-300:]}"
-    outcome = {
-        "argv": argv,
-        "code": code,
-        "said": (wrong or [""])[0][:300],
-        "took_s": round(took_s, 2),
-        "peak_mb": peak_mb,
-    }
+    said = (wrong or [""])[0][:300]
+    outcome = {"argv": argv, "code": code, "said": said, "took_s": round(took_s, 2), "peak_mb": peak_mb}
     return outcome | ({"fault": fault} if fault else {})
 
 
@@ -280,12 +275,8 @@ class Worker:
         assert self._process is not None
         assert self._process.stdout is not None
         assert self.now is not None
-        about = {
-            "kind": self.now[0],
-            "seed": self.now[1],
-            "code": None,
-            "took_s": time.perf_counter() - self._since,
-        }
+        took_s = time.perf_counter() - self._since
+        about = {"kind": self.now[0], "seed": self.now[1], "code": None, "took_s": took_s}
         if select.select([self._process.stdout], [], [], 0.01)[0]:
             line = self._process.stdout.readline()
             outcome = (

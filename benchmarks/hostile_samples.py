@@ -381,26 +381,10 @@ def _head(real: Path, to: Path, lines: int) -> None:
 
 
 SAMPLES: dict[str, Callable[[Path], None]] = {
-    "tr": _tr,
-    "parquet": _parquet,
-    "google-2011": _google_2011,
-    "google-2019": _google_2019,
-    "alibaba-2018": _alibaba_2018,
-    "tpch": _tpch,
-    "coflowlib": _coflowlib,
-    "coflow-benchmark": _coflow_benchmark,
-    "swim": _swim,
-    "dag-text": _dag_text,
-    "wfcommons": _wfcommons,
-    "swf": make_swf,
-    "sacct": make_sacct,
-    "kubernetes": make_kubernetes,
-    "job-table": make_job_tables,
-    "cluster": _cluster,
-    "beside": _beside,
-    "config": _config,
-    "sweep": _sweep,
-    "run-directory": _run_directory,
-    "recorded-directory": _recorded_directory,
+    "tr": _tr, "parquet": _parquet, "google-2011": _google_2011, "google-2019": _google_2019,
+    "alibaba-2018": _alibaba_2018, "tpch": _tpch, "coflowlib": _coflowlib, "coflow-benchmark": _coflow_benchmark,
+    "swim": _swim, "dag-text": _dag_text, "wfcommons": _wfcommons, "swf": make_swf, "sacct": make_sacct,
+    "kubernetes": make_kubernetes, "job-table": make_job_tables, "cluster": _cluster, "beside": _beside,
+    "config": _config, "sweep": _sweep, "run-directory": _run_directory, "recorded-directory": _recorded_directory,
     "checkpoint": _checkpoint,
-}
+}  # fmt: skip
