@@ -83,6 +83,9 @@ def read_swf(
         is_known = processors > 0
         if not is_known:
             processors = values["requested_processors"]
+        if values["submit_time"] == -1:
+            report.dropped("jobs whose submit time is not known (-1)", 1)
+            continue
         if values["submit_time"] < 0:
             raise InputError(
                 f"{values['submit_time']:g} is not a time", file=path, line=number, field="submit_time"
@@ -95,7 +98,11 @@ def read_swf(
         submit_s.append(values["submit_time"])
         preceding.append(place_of.get(values["preceding_job"], -1))
         place_of[values["job_number"]] = len(rows)
-        if preceding[-1] >= 0 and family == "dags":
+        if preceding[-1] < 0:
+            report.repaired(_NOT_THERE, values["preceding_job"] > 0)
+        elif family == "jobs":
+            report.repaired(_INDEPENDENT, 1)
+        else:
             report.repaired("think times after a preceding job: left out", values["think_time"] > 0)
         rows.add(
             number,
@@ -107,8 +114,6 @@ def read_swf(
             tenant=_user(user),
         )
     report.read("jobs", len(rows))
-    if family == "jobs":
-        report.repaired(_INDEPENDENT, len(preceding) - preceding.count(-1))
     name = Path(path).name
     for ending in (".gz", ".zip", ".swf"):
         name = name.removesuffix(ending)
@@ -121,6 +126,7 @@ def read_swf(
 
 
 _INDEPENDENT = "jobs that wait for a preceding job: taken as independent (family=dags: as stages of one job)"
+_NOT_THERE = "jobs whose preceding job is not on a line before, or did not run: they wait for none"
 
 
 def _rows(
@@ -175,6 +181,8 @@ def _number(text: bytes, name: str, path: object, line: int) -> float:
         value = float(text)
     except ValueError:
         value = float("nan")
+    if 1e15 <= abs(value) < float("inf"):
+        raise InputError(f"{shown(text)} is out of range: want less than 1e15", file=path, line=line, field=name)
     if not abs(value) < 1e15 or b"_" in text:
         raise InputError(f"{shown(text)} is not a number", file=path, line=line, field=name)
     return value

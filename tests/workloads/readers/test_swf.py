@@ -69,7 +69,7 @@ def test_jobs_that_wait_for_others_are_counted(tmp_path: Path) -> None:
 
 
 def test_or_are_stages_of_one_job(tmp_path: Path) -> None:
-    """Of a preceding job that is not there, or is the job itself, nothing waits."""
+    """For a preceding job that is not there, or is the job itself, nothing waits, and a note counts them."""
     found = read(tmp_path, CHAINS, family="dags")
     assert isinstance(found, DagWorkload)
     assert found.jobs["submit_s"].to_pylist() == [0.0, 5.0, 10.0, 20.0]
@@ -79,7 +79,16 @@ def test_or_are_stages_of_one_job(tmp_path: Path) -> None:
         (0, 1), (1, 2),
     ]  # fmt: skip
     assert "repaired 1: think times after a preceding job: left out" in found.notes
+    assert any(note.startswith("repaired 2: jobs whose preceding job is not on a line before") for note in found.notes)
     assert not any("independent" in note for note in found.notes)
+
+
+def test_unknown_submissions_are_dropped_and_large_numbers_named(tmp_path: Path) -> None:
+    found = read(tmp_path, [line(1, -1, 10, 2), line(2, 9, 20, 1)])
+    assert found.num_tasks == 1
+    assert "dropped 1: jobs whose submit time is not known (-1)" in found.notes
+    with pytest.raises(InputError, match=f"field allocated_processors: '{2**62}' is out of range"):
+        read(tmp_path, [line(1, 0, 10, 2**62)])
 
 
 def test_estimates_of_stages(tmp_path: Path) -> None:
