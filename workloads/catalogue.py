@@ -364,6 +364,8 @@ def _refuse_existing(path: Path, format: str, overwrite: bool) -> None:
 
 def _not_found(text: str, path: Path) -> NoReturn:
     """Raise the error for what is neither a name nor a path that exists."""
+    if path.is_symlink():
+        raise InputError(f"is a link to {os.readlink(path)}, which is not there", file=path)
     if path.suffix or len(path.parts) > 1 or text.endswith("/"):
         raise InputError(f"no such file or folder{did_you_mean(path.name, names_beside(path))}", file=path)
     hint = did_you_mean(text, _GENERATORS)

@@ -240,11 +240,16 @@ def _what(path: Path) -> str:
         case "parquet":
             columns = f"with the columns {', '.join(found.names[:8])}"
             unread = "without columns that can be read: it may be cut short"
-            return f"is of no known format: Parquet {columns if found.names else unread}"
+            return f"is of no known format: Parquet {f'{columns}; {_AS_TABLE}' if found.names else unread}"
     fields = len(found.rows[0])
     between = f"{fields} fields with {'commas' if found.form == 'csv' else 'blanks'} between them, "
     begins = shown(found.text.lstrip().partition("\n")[0])
-    return f"is of no known format: text, {between if fields > 1 else ''}{begins}"
+    named = fields > 1 and not any(name[:1].isdigit() for name in found.names)
+    table = f"; {_AS_TABLE}" if named and found.form == "csv" else ""
+    return f"is of no known format: text, {between if fields > 1 else ''}{begins}{table}"
+
+
+_AS_TABLE = "a table of jobs is read with --from job-table, whose options name its columns"
 
 
 def _of_table(known: KnownTable) -> str:

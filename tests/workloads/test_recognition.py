@@ -221,8 +221,8 @@ def test_a_look_alike_by_the_name_of_a_table_is_refused(tmp_path, called, holds,
         (b"", "is empty"),
         (b"\n \n", "is empty"),
         (b"\x89PNG\r\n\x1a\n\x00\x00", "is of no known format, and is not text"),
-        (b"a,b,c\n1,2,3\n", "is of no known format: text, 3 fields with commas between them, 'a,b,c'"),
-        (b"1,2,3\n", "is of no known format: text, 3 fields with commas between them, '1,2,3'"),
+        (b"a,b,c\n1,2,3\n", "is of no known format: text, 3 fields with commas between them, 'a,b,c'; a table of"),
+        (b"1,2,3\n", "is of no known format: text, 3 fields with commas between them, '1,2,3'; formats"),
         (b"# a log\n1 2\n", "is of no known format: text, 3 fields with blanks between them, '# a log'"),
         (b"0 2 1.0 1.0\n", "is of no known format: text, 4 fields with blanks"),  # two tasks, one duration
         (b'{"a": 1, "b": [2]}\n', "is of no known format: JSON with a, b"),
@@ -235,6 +235,11 @@ def test_what_is_no_known_format_is_not_read_as_tr(tmp_path, data, message):
         path = tmp_path / name
         path.write_bytes(data)
         assert refusal(path).startswith(f"{path}: {message}")
+
+
+def test_a_link_to_what_is_not_there_says_so(tmp_path):
+    (tmp_path / "log.csv").symlink_to(tmp_path / "gone.csv")
+    assert refusal(tmp_path / "log.csv").endswith(f"is a link to {tmp_path / 'gone.csv'}, which is not there")
 
 
 def test_a_tr_file_of_another_name_is_known_by_its_first_line(tmp_path):

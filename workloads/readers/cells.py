@@ -26,6 +26,14 @@ _LONGEST = 64  # characters of a number
 _MISSING = frozenset(("", "nan", "nat", "na", "n/a", "null", "none", "\\n", "<na>", "#n/a"))
 """What programs write for a value that is not known, in lower case: pandas, R, databases, spreadsheets."""
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
+_GROUPED = {
+    decimal: re.compile(
+        rf"[+-]?[1-9][0-9]{{0,2}}(?:(?:[{mark}][0-9]{{3}})+[{decimal}][0-9]+|(?:[{mark}][0-9]{{3}}){{2,}})"
+    )
+    for decimal, mark in ((".", ","), (",", "."))
+}
+"""Numbers whose thousands have a mark that cannot be the decimal one: ``1,234.5``, and with commas ``1.234,5``."""
+_EITHER = re.compile(r"[+-]?[1-9][0-9]{0,2}\.[0-9]{3}")
 _CLOCK = re.compile(
     r"(?:([0-9]{1,7})\s*(?:days?,?\s*|-|\.))?\+?([0-9]{1,9}):([0-5]?[0-9]):([0-5]?[0-9](?:[.,][0-9]{1,12})?)",
     re.ASCII,
@@ -106,7 +114,8 @@ class Cells:
         """Return a whole number from 0 on; 4.0 is one."""
         number = self._number(value)
         if number is None or number < 0:
-            self._refuse(value, f"is not a number from 0 on{self._comma(value)}", name, line)
+            mark = ", without marks between thousands" if isinstance(value, str) and "," in value else ""
+            self._refuse(value, f"is not a number from 0 on{mark}", name, line)
         if number > 2**63 - 1:
             self._refuse(value, "is more than any machine holds", name, line)
         if number != int(number):
@@ -136,8 +145,12 @@ class Cells:
             return value if -(10**30) < value < 10**30 else None
         if isinstance(value, str):
             text = value.strip()
+            if len(text) > _LONGEST or (self._decimal == "," and _EITHER.fullmatch(text)):
+                return None  # 1.234 where commas are decimal: a thousand, or one?
+            if _GROUPED[self._decimal].fullmatch(text):
+                text = text.replace("." if self._decimal == "," else ",", "")
             text = text.replace(",", ".") if self._decimal == "," and "." not in text else text
-            return Decimal(text) if len(text) <= _LONGEST and _NUMBER.fullmatch(text) else None
+            return Decimal(text) if _NUMBER.fullmatch(text) else None
         if isinstance(value, float):
             value = Decimal(repr(float(value)))
         return value if isinstance(value, Decimal) and value.is_finite() else None
@@ -155,8 +168,13 @@ class Cells:
         return 0 if tiny else nanoseconds
 
     def _comma(self, value: Any) -> str:
-        """Return what is said of a number with a comma."""
-        if not isinstance(value, str) or not re.fullmatch(r"\s*[0-9.]+,[0-9]+\s*", value):
+        """Return what is said of a number with a comma, or with a point that may mean two things."""
+        if not isinstance(value, str):
+            return ""
+        if self._decimal == ",":
+            twofold = _EITHER.fullmatch(value.strip())
+            return " (of decimal=, the point may be one of thousands, or the decimal one)" if twofold else ""
+        if not re.fullmatch(r"\s*[0-9.]+,[0-9]+\s*", value):
             return ""
         return " (--set workload_options.decimal=, reads a comma as the decimal point)"
 

@@ -34,6 +34,7 @@ class JobRows:
         self._duration_s, self._estimate_s = array("d"), array("d")
         self._tenant: list[str | None] = []
         self._constraints: list[str] = []
+        self._others = dict.fromkeys(("user", "constraints"), 0)
 
     def __len__(self) -> int:
         return len(self._job)
@@ -52,6 +53,8 @@ class JobRows:
     ) -> None:
         """Add a row: `tasks` tasks of one duration; of a job, None for one of its own, the first row gives the rest.
 
+        Rows with another user, or other constraints, than the first of their job are counted.
+
         Raises
         ------
         InputError
@@ -62,6 +65,9 @@ class JobRows:
         if at == len(self._tenant):
             self._tenant.append(None if tenant is None else _encodable(tenant))
             self._constraints.append(_encodable(constraints))
+        else:
+            self._others["user"] += tenant is not None and _encodable(tenant) != self._tenant[at]
+            self._others["constraints"] += _encodable(constraints) != self._constraints[at]
         self._job.append(at)
         self._submit.append(submit)  # type: ignore[arg-type]
         self._duration_s.append(duration_s)
@@ -99,6 +105,10 @@ class JobRows:
             known_s = np.where(stated, estimate_s, duration_s)
             mean_s = np.bincount(job, known_s * tasks) / counts
             report.read("estimates of durations", int(stated.sum()))
+        for what, count in self._others.items():
+            report.repaired(
+                f"rows with another {what} than the first of their job: that of the first taken", count
+            )
         made = make_workload(
             name,
             arrival_s,

@@ -67,9 +67,9 @@ def read_job_table(
         Of arrivals, starts, ends, durations and estimates, where they are numbers.
     separator : str, optional
         Between the fields of CSV: a character or its name, such as ``tab``. By default the one of comma, semicolon,
-        tab and bar with which the first line names the columns.
+        tab, bar and blank with which the first line names the columns.
     decimal : str
-        ``","`` where numbers in text are written ``1,5``.
+        ``","`` where numbers in text are written ``1,5``, or ``1.234,5``.
 
     Raises
     ------
@@ -79,7 +79,8 @@ def read_job_table(
     used = _used(arrival, duration, start, end, tasks, job, estimate, user, constraints)
     name = Path(path).name.removesuffix(".gz")
     name = name.rpartition(".")[0] or name
-    rows = file_rows(Path(path), used, separator, progress)
+    report = Report() if report is None else report
+    rows = file_rows(Path(path), used, separator, report, progress)
     return _workload_of_rows(rows, used, Cells(path, unit, decimal), name, path, report)
 
 
@@ -96,6 +97,7 @@ def workload_from(
     user: str | None = None,
     constraints: str | None = None,
     unit: Unit = "s",
+    decimal: str = ".",
     name: str = "frame",
 ) -> JobWorkload:
     """Return the jobs of a frame whose columns are named here, a row a job or a row a task.
@@ -108,6 +110,8 @@ def workload_from(
         job share, of what schedulers know of durations, of users, and of constraints; None for what there is none of.
     unit : "s", "ms", "us", "ns", "min" or "h"
         Of arrivals, durations and estimates that are numbers; they may be times, and lengths of time, instead.
+    decimal : str
+        ``","`` where numbers in text are written ``1,5``.
     name : str
         Of the workload.
 
@@ -124,7 +128,11 @@ def workload_from(
     [1, 2]
     """
     used = _used(arrival, duration, start, end, tasks, job, estimate, user, constraints)
-    return _workload_of_rows(frame_rows(frame, used, name), used, Cells(name, unit), name, name)
+    used = {option: str(column) for option, column in used.items()}  # columns of pandas may be numbers
+    report = Report()
+    return _workload_of_rows(
+        frame_rows(frame, used, name, report), used, Cells(name, unit, decimal), name, name, report
+    )
 
 
 def _used(
@@ -160,7 +168,7 @@ def _used(
 
 
 def _workload_of_rows(
-    table: Iterable[Row], used: Used, cells: Cells, name: str, path: object, report: Report | None = None
+    table: Iterable[Row], used: Used, cells: Cells, name: str, path: object, report: Report
 ) -> JobWorkload:
     """Return the jobs of rows; `path` is what errors name.
 
@@ -169,7 +177,6 @@ def _workload_of_rows(
     InputError
         Names the line and the column that is wrong.
     """
-    report = Report() if report is None else report
     rows, kinds = JobRows(path, 10**9), dict[str, type]()
     needed = [option for option in ("arrival", "duration", "start", "end", "tasks") if option in used]
     for line, values in table:

@@ -182,7 +182,9 @@ def _number(text: bytes, name: str, path: object, line: int) -> float:
     except ValueError:
         value = float("nan")
     if 1e15 <= abs(value) < float("inf"):
-        raise InputError(f"{shown(text)} is out of range: want less than 1e15", file=path, line=line, field=name)
+        raise InputError(
+            f"{shown(text)} is out of range: want less than 1e15", file=path, line=line, field=name
+        )
     if not abs(value) < 1e15 or b"_" in text:
         raise InputError(f"{shown(text)} is not a number", file=path, line=line, field=name)
     return value

@@ -7,6 +7,7 @@ of `workloads.readers.cells`, all others as Python has them.
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, count
 from pathlib import Path
@@ -19,7 +20,7 @@ from workloads.frames import arrow_table, is_of_pandas
 from workloads.hints import did_you_mean
 from workloads.limits import ROW_OBJECTS_BYTES
 from workloads.readers.cells import Instant, Span
-from workloads.readers.report import Progress
+from workloads.readers.report import Progress, Report
 from workloads.readers.source import lines_of, open_text
 
 Row = tuple[int, tuple[Any, ...]]
@@ -30,12 +31,18 @@ Used = Mapping[str, str]
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "bar": "|", "pipe": "|", "space": " "}
 """Words for characters between fields."""
 _TRIED = (",", ";", "\t", "|")
+_OF_EXCEL = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
+"""What Excel writes and reads in a line before the names."""
+_NOTED = ("tasks", "job", "estimate", "user", "constraints")
+"""Options without which a column called like them would be passed over without a word."""
 _BATCH = 1 << 16
 _PER_DAY_NS = 86400 * 10**9
 _PER_UNIT_NS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
 
-def file_rows(path: Path, used: Used, separator: str | None, progress: Progress | None) -> Iterator[Row]:
+def file_rows(
+    path: Path, used: Used, separator: str | None, report: Report, progress: Progress | None
+) -> Iterator[Row]:
     """Yield the rows of a file: Parquet by its first bytes, with the number of the row from 1; else CSV.
 
     Raises
@@ -43,19 +50,21 @@ def file_rows(path: Path, used: Used, separator: str | None, progress: Progress 
     InputError
         Names the file, the line and the column that is wrong.
     """
+    if path.is_dir():
+        raise InputError("is a folder; a table is one file: give that", file=path)
     with open_text(path, None, progress) as stream:
         if stream.peek(4)[:4] != b"PAR1":
-            yield from _csv_rows(lines_of(stream, path), path, used, separator)
+            yield from _csv_rows(lines_of(stream, path), path, used, separator, report)
             return
     from workloads.readers.parquet_tables import parquet_file, read_columns
 
     with parquet_file(path) as file:
-        check_columns(file.schema_arrow.names, used, path)
+        check_columns(file.schema_arrow.names, used, path, report)
         table = read_columns(file, [*dict.fromkeys(used.values())], path, ROW_OBJECTS_BYTES)
         yield from _arrow_rows(table, used, path, 1)
 
 
-def frame_rows(frame: Any, used: Used, name: str) -> Iterator[Row]:
+def frame_rows(frame: Any, used: Used, name: str, report: Report) -> Iterator[Row]:
     """Yield the rows of a frame, with the number of the row from 0.
 
     Raises
@@ -65,22 +74,39 @@ def frame_rows(frame: Any, used: Used, name: str) -> Iterator[Row]:
     """
     if not is_of_pandas(frame):
         table = arrow_table(frame)
-        check_columns(table.column_names, used, name)
+        check_columns(table.column_names, used, name, report, "{}=NAME names one")
         yield from _arrow_rows(table, used, name, 0)
         return
-    check_columns([*frame.columns], used, name)
-    columns = {column: _of_series(frame[column], column, name) for column in used.values()}
+    names, index = [*map(str, frame.columns)], [*map(str, frame.index.names)]
+    if wrong := next((column for column in used.values() if column in index and column not in names), None):
+        raise InputError(f"{wrong!r} is the index and no column; reset_index() makes it one", file=name)
+    check_columns(names, used, name, report, "{}=NAME names one")
+    columns = {
+        column: _of_series(frame.iloc[:, names.index(column)], column, name) for column in used.values()
+    }
     yield from zip(count(), zip(*(columns[column] for column in used.values()), strict=True), strict=False)
 
 
-def check_columns(names: Sequence[Any], used: Used, path: object) -> None:
-    """Refuse a table that lacks a column that is asked for, or has it twice; errors name the option."""
+def check_columns(
+    names: Sequence[str],
+    used: Used,
+    path: object,
+    report: Report,
+    how: str = "--set workload_options.{}=NAME names one",
+) -> None:
+    """Refuse a table that lacks a column that is asked for, or has it twice; errors name the option, and say `how`.
+
+    Columns that are not asked for, but called as options are that give a job tasks and what it needs, are counted.
+    """
+    for option in _NOTED:
+        if option in names and option not in used and option not in used.values():
+            hint = how.format(option).replace("NAME names one", f"{option} reads it")
+            report.dropped(f"the column {option}: {hint}", 1)
     for option, name in used.items():
         there = names.count(name)
         if there == 0:
             raise InputError(
-                f"has no column {name!r}{did_you_mean(name, map(str, names))}: "
-                f"--set workload_options.{option}=NAME names one",
+                f"has no column {name!r}{did_you_mean(name, names)}: {how.format(option)}",
                 file=path,
                 field=option,
             )
@@ -89,7 +115,7 @@ def check_columns(names: Sequence[Any], used: Used, path: object) -> None:
 
 
 def _csv_rows(
-    numbered: Iterator[tuple[int, bytes]], path: Path, used: Used, separator: str | None
+    numbered: Iterator[tuple[int, bytes]], path: Path, used: Used, separator: str | None, report: Report
 ) -> Iterator[Row]:
     """Yield the rows of CSV; what is not UTF-8 stays as surrogates, for whoever uses the field to refuse."""
     parts = (part for _, line in numbered for part in line.splitlines(keepends=True))
@@ -101,11 +127,13 @@ def _csv_rows(
         blank += 1
     else:
         raise InputError("is empty; want a first line that names the columns", file=path)
+    if of_excel := _OF_EXCEL.fullmatch(head.rstrip("\r\n")):
+        separator, head, blank = separator or of_excel[1], next(lines, ""), blank + 1
     own = _separator(separator, head, used)
     reader = csv.reader(chain([head], lines), delimiter=own, strict=True, skipinitialspace=True)
     try:
         names = [name.strip() for name in next(reader)]
-        check_columns(names, used, path)
+        check_columns(names, used, path, report)
         places, width = [names.index(name) for name in used.values()], len(names)
         for fields in reader:
             if len(fields) == width:
@@ -125,7 +153,7 @@ def _separator(given: str | None, head: str, used: Used) -> str:
             wrong = f"{given!r} is not one character; for a tab write tab"
             raise InputError(wrong, field="separator")
         return own
-    for tried in _TRIED:
+    for tried in (*_TRIED, " "):
         try:
             names = {name.strip() for name in next(csv.reader([head], delimiter=tried))}
         except csv.Error:
@@ -148,7 +176,12 @@ def _arrow_rows(table: pa.Table, used: Used, path: object, first: int) -> Iterat
 def _maker(field: pa.Field, path: object) -> Callable[[pa.Array], list[Any]]:
     """Return what makes Python's values of a column."""
     kind, types = field.type, pa.types
-    if types.is_nested(kind) or types.is_boolean(kind) or isinstance(kind, pa.BaseExtensionType):
+    if (
+        types.is_nested(kind)
+        or types.is_boolean(kind)
+        or types.is_fixed_size_binary(kind)
+        or isinstance(kind, pa.BaseExtensionType)
+    ):
         wrong = f"has the type {kind}; want text, numbers or times, one in a row"
         raise InputError(wrong, file=path, field=field.name)
     if types.is_timestamp(kind):
@@ -162,6 +195,10 @@ def _maker(field: pa.Field, path: object) -> Callable[[pa.Array], list[Any]]:
     if types.is_time(kind):
         whole = pa.int32() if types.is_time32(kind) else pa.int64()
         return lambda column: _scaled(column, whole, Span, _PER_UNIT_NS[kind.unit])
+    if types.is_binary(kind) or types.is_large_binary(kind):  # some programs write text so
+        return lambda column: [
+            value and value.decode("utf-8", "surrogateescape") for value in column.to_pylist()
+        ]
     if types.is_interval(kind):
         return lambda column: [*map(_of_interval, column.to_pylist())]
     return lambda column: column.to_pylist()

@@ -169,6 +169,8 @@ SEPARATED = {
     "blanks": ("a   b\n0 1.5\n1   2\n", {"separator": " "}),
     "in quotes, with a byte order mark": ('\ufeff"a", "b"\r\n"0","1.5"\r\n\r\n1,2\r\n', {}),
     "carriage returns": ("a|b\r0|1.5\r1|2\r", {}),
+    "a blank": ("a b\n0 1.5\n1 2\n", {}),
+    "Excel's own line": ("sep=;\na;b\n0;1.5\n1;2\n", {}),
 }
 
 
@@ -202,6 +204,8 @@ def test_starts_and_ends_are_subtracted_in_nanoseconds(tmp_path: Path) -> None:
         ("5,1e25", {"duration": "a", "tasks": "b"}, "is more than any machine holds"),
         ("5,Infinity", {"duration": "b"}, "'Infinity' is neither a number nor a length of time"),
         ("5,NaN", {"duration": "b"}, "holds no job that ran: dropped 1: rows without b"),
+        ('5,"1,000"', {"duration": "a", "tasks": "b"}, "'1,000' is not a number from 0 on, without marks"),
+        ("5,1.234", {"duration": "b", "decimal": ","}, "the point may be one of thousands"),
         ("5,3", {"duration": "b", "separator": "xx"}, "for a tab write tab"),
         ("5,3", {"duration": "b", "decimal": "x"}, "'x' is neither '.' nor ','"),
     ],
@@ -212,6 +216,44 @@ def test_rows_that_cannot_be_used(tmp_path: Path, row: str, options: dict[str, s
     with pytest.raises(InputError) as caught:
         read(path, arrival="a", **options)
     assert why in str(caught.value)
+
+
+def test_marks_between_thousands_that_cannot_be_decimal() -> None:
+    point, comma = Cells("t"), Cells("t", decimal=",")
+    assert [point.duration_s(text, "t", 2) for text in ("1,234.5", "1,234,567")] == [1234.5, 1234567.0]
+    assert [comma.duration_s(text, "t", 2) for text in ("1.234,5", "1.234.567", "1,234", "0.5")] == [
+        1234.5, 1234567.0, 1.234, 0.5,
+    ]  # fmt: skip
+
+
+def test_what_is_passed_over_is_counted(tmp_path: Path) -> None:
+    """A column called as an option is that is not set; users and constraints of rows that their job's first has not."""
+    text = "arrival,duration,job,tasks,who\n0,1,x,4,ada\n1,1,x,4,bob\n2,1,y,4,bob\n"
+    made = read(written(tmp_path / "own.csv", text), job="job", user="who")
+    assert (durations(made), made.jobs["tenant"].to_pylist()) == ([[1.0, 1.0], [1.0]], ["ada", "bob"])
+    assert "dropped 1: the column tasks: --set workload_options.tasks=tasks reads it" in made.notes
+    other = "rows with another user than the first of their job: that of the first taken"
+    assert f"repaired 1: {other}" in made.notes
+    assert (
+        "tasks=tasks reads it"
+        in emu.workload_from(pa.table({"arrival": [0], "duration": [1], "tasks": [4]})).notes[1]
+    )
+
+
+def test_columns_of_pandas_are_named_by_numbers_and_an_index_is_none() -> None:
+    numbered = pd.DataFrame([[0, "1,5"], [1, "2"]])
+    assert durations(emu.workload_from(numbered, arrival=0, duration="1", decimal=",")) == [[1.5], [2.0]]  # type: ignore[arg-type]
+    with pytest.raises(
+        InputError, match=r"'arrival' is the index and no column; reset_index\(\) makes it one"
+    ):
+        emu.workload_from(pd.DataFrame({"duration": [1]}, index=pd.Index([0], name="arrival")))
+    with pytest.raises(InputError, match="no column 'arrival'; known: duration: arrival=NAME names one"):
+        emu.workload_from(pd.DataFrame({"duration": [1]}))
+
+
+def test_text_that_is_stored_as_bytes() -> None:
+    table = pa.table({"arrival": [0], "duration": pa.array([b"1h"])})
+    assert durations(emu.workload_from(table)) == [[3600.0]]
 
 
 def test_what_is_missing_is_dropped_and_counted_and_rows_without_a_job_stay_apart(tmp_path: Path) -> None:

@@ -79,7 +79,10 @@ def test_or_are_stages_of_one_job(tmp_path: Path) -> None:
         (0, 1), (1, 2),
     ]  # fmt: skip
     assert "repaired 1: think times after a preceding job: left out" in found.notes
-    assert any(note.startswith("repaired 2: jobs whose preceding job is not on a line before") for note in found.notes)
+    assert any(
+        note.startswith("repaired 2: jobs whose preceding job is not on a line before")
+        for note in found.notes
+    )
     assert not any("independent" in note for note in found.notes)
 
 
