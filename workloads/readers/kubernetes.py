@@ -28,7 +28,10 @@ INDEX = "batch.kubernetes.io/job-completion-index"
 
 
 class _Pod(NamedTuple):
-    """A pod that ended; `place` is its number in the file, `task` which of the tasks of its Job it ran, if stated."""
+    """A pod that ended; `place` is its number in the file, `task` which of the tasks of its Job it ran, if stated.
+
+    Errors call it `name`.
+    """
 
     job: object
     task: str | None
@@ -38,6 +41,7 @@ class _Pod(NamedTuple):
     failed: bool
     tenant: str | None
     place: int
+    name: str
 
 
 def read_kubernetes(
@@ -73,6 +77,19 @@ def read_kubernetes(
                 jobs.append(item)
         except (TypeError, ValueError, OverflowError) as error:
             raise _wrong(error, path, item) from None
+    try:
+        return _workload(pods, jobs, runs, path, report)
+    except InputError as error:
+        if error.line is None:
+            raise
+        named = {one.place: one.name for one in pods} | {one.place: one.name for one in jobs}
+        raise InputError(error.message, file=path, field=named[error.line]) from None
+
+
+def _workload(
+    pods: list[_Pod], jobs: list[Found], runs: Literal["each", "last"], path: str | Path, report: Report
+) -> JobWorkload:
+    """Return the jobs of what ended; lines of errors are the places of pods and jobs."""
     rows = JobRows(path)
     for job, pod in _runs(pods, runs, report):
         rows.add(job, pod.created_s, pod.end_s - pod.begin_s, pod.place, tenant=pod.tenant)
@@ -135,6 +152,7 @@ def _pod(found: Found, report: Report) -> _Pod | None:
         failed=status.get("phase") == "Failed",
         tenant=tenant,
         place=found.place,
+        name=found.name,
     )
 
 
@@ -175,7 +193,10 @@ def _runs(
 
 def _add_job(rows: JobRows, report: Report, found: Found) -> None:
     meta, spec, status = (part(found.item, name) for name in ("metadata", "spec", "status"))
-    tasks = count(status, "succeeded")
+    tasks, failed = count(status, "succeeded"), count(status, "failed")
+    report.dropped(
+        "pods of jobs that failed, of which the list of jobs says no times (print pods, too)", failed
+    )
     begin_s, end_s = seconds(status.get("startTime")), seconds(status.get("completionTime"))
     if begin_s is None or end_s is None or tasks <= 0:
         report.dropped("jobs that had not completed", 1)
@@ -183,6 +204,7 @@ def _add_job(rows: JobRows, report: Report, found: Found) -> None:
     waves = -(-tasks // max(count(spec, "parallelism"), 1))
     if waves > 1:
         report.repaired("jobs of several waves of pods: the time of a wave taken for a pod's", 1)
+    report.repaired("end before start: taken as 0 s long", end_s < begin_s)
     created_s = seconds(meta.get("creationTimestamp"))
     rows.add(
         found.key,

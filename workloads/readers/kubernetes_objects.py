@@ -174,6 +174,8 @@ def count(item: Mapping[str, Any], name: str) -> int:
     found = item.get(name)
     if found is None:
         return 0
+    if isinstance(found, float) and found.is_integer():  # as programs write it that know no whole numbers
+        found = int(found)
     if isinstance(found, bool) or not isinstance(found, int) or not 0 <= found < 2**63:
         raise TypeError(f"{name} is no count but {shown(str(found)[:100])}")
     return found

@@ -24,6 +24,7 @@ from typing import Literal
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
 from workloads.jobs import JobWorkload
+from workloads.limits import ROW_OBJECTS_BYTES, check_tasks
 from workloads.readers.report import Progress, Report
 from workloads.readers.slurm_fields import (
     WITHOUT_VALUE,
@@ -90,7 +91,7 @@ def read_sacct(
         Names the file, the line and the field that is wrong.
     """
     report = Report() if report is None else report
-    found = Runs(path)
+    found, lines, elements = Runs(path), 0, 0
     for number, row in _rows(path, fields, report, progress):
         job = job_id(row["JobID"], path, number)
         state = row.get("State", "").split(" ")[0].rstrip("+")
@@ -103,11 +104,12 @@ def read_sacct(
                 "rows of arrays whose list of elements is cut off: those listed taken", job.is_cut
             )
             count = run.tasks if tasks == "cpus" else 1
-            if arrays == "jobs" and "_" in row["JobID"]:
-                found.add(run._replace(job=run.part, tasks=count, jobs=job.elements))
-            else:
-                found.add(run._replace(job=job.job, tasks=count * job.elements))
-    report.read("lines of jobs that ran", len(found))
+            lines, elements = lines + 1, elements + sum(map(len, job.ranges))
+            check_tasks(elements, "elements", file=path, line=number, each_bytes=ROW_OBJECTS_BYTES)
+            alone = arrays == "jobs" and "_" in row["JobID"]
+            for part in job.parts(row["JobID"]):
+                found.add(run._replace(job=part if alone else job.job, part=part, tasks=count))
+    report.read("lines of jobs that ran", lines)
     name = Path(path).name.removesuffix(".gz").rpartition(".")[0] or Path(path).name
     return found.jobs(runs, report).workload(name, f"sacct, {Path(path).name}", report)
 
@@ -116,7 +118,7 @@ def _run(row: dict[str, str], path: object, line: int, report: Report, *, by_lim
     """Return the run that a line is about; None where it says too little, or that it never ran."""
     took_s = elapsed_s(row, path, line)
     if took_s is None:
-        name = "ElapsedRaw" if row.get("ElapsedRaw") else "Elapsed"
+        name = "ElapsedRaw" if row.get("ElapsedRaw") or "Elapsed" not in row else "Elapsed"
         report.dropped(f"jobs whose {name} is {_word(row[name])}", 1)
         return None
     count, is_requested = processors(row, path, line)
@@ -137,14 +139,13 @@ def _run(row: dict[str, str], path: object, line: int, report: Report, *, by_lim
     return Run(
         cluster=row.get("Cluster", ""),
         job="",
-        part=row["JobID"],
+        part="",
         submit_s=submit_s,
         start_s=_or_nan(start_s),
         end_s=_or_nan(end_s),
         elapsed_s=took_s,
         estimate_s=_or_nan(estimate_s),
         tasks=1 if count is None else count,
-        jobs=1,
         line=line,
         state=row.get("State", "").split(" ")[0],
         tenant=row.get("User") or None,
@@ -157,6 +158,8 @@ def _or_nan(time_s: float | None) -> float:
 
 def _word(text: str) -> str:
     """Return what stands in a field in place of a value."""
+    if text.startswith("-"):
+        return "negative"
     return (text if text in WITHOUT_VALUE else "no value") or "empty"
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
@@ -18,11 +18,13 @@ WITHOUT_VALUE = frozenset(
     ("", "Unknown", "None", "N/A", "(null)", "INVALID", "UNLIMITED", "INFINITE", "NOT_SET", "Partition_Limit")
 )
 """What is printed in place of a time, a span or a count that is not known, or is none."""
-_NO_VALUE_S = 2**32 - 2
-"""Slurm's NO_VAL; INFINITE is one more."""
+_NO_VALUE_S = 2**31
+"""Slurm's NO_VAL is 2**32 - 2, INFINITE one more, and a negative time is printed as little less."""
 _JOB = re.compile(r"(\d{1,19})(?:_(?:\d{1,19}|\[(.*)\])|\+\d{1,19})?(\..+)?", re.ASCII)
 _RANGE = re.compile(r"(\d{1,15})(?:-(\d{1,15})(?::(\d{1,15}))?)?", re.ASCII)
-_SPAN = re.compile(r"(?:(\d{1,9})-)?(?:(\d{1,9}):)?(\d{1,9}):(\d{1,2})(\.\d{1,9})?", re.ASCII)
+_WHOLE = re.compile(r"(\d+)(?:\.0*)?", re.ASCII)
+"""What was through a table of doubles has a point."""
+_SPAN = re.compile(r"-?(?:(\d{1,9})-)?(?:(\d{1,9}):)?(\d{1,9}):(\d{1,2})(\.\d{1,9})?", re.ASCII)
 _TRES_CPU = re.compile(r"(?:^|,)cpu=(\d{1,15})(?:,|$)", re.ASCII)
 _EPOCH = datetime(1970, 1, 1)
 _DAY_S = 86_400.0
@@ -36,7 +38,9 @@ class JobId(NamedTuple):
     job : str
         The number that all elements of an array, or all components of a heterogeneous job, share.
     elements : int
-        How many elements of an array the line is about.
+        How many elements of an array the line is about; 1 where it is about none, or one.
+    ranges : tuple of range
+        Their numbers, where a list of them is printed.
     is_cut : bool
         Whether the list of these elements is cut off.
     is_step : bool
@@ -45,8 +49,16 @@ class JobId(NamedTuple):
 
     job: str
     elements: int
+    ranges: tuple[range, ...]
     is_cut: bool
     is_step: bool
+
+    def parts(self, text: str) -> Iterator[str]:
+        """Yield the whole id of each element that a line with this id is about: of most lines one, `text`."""
+        if not self.ranges:
+            yield text
+        for numbers in self.ranges:
+            yield from (f"{self.job}_{number}" for number in numbers)
 
 
 def is_job(text: str) -> bool:
@@ -57,27 +69,31 @@ def is_job(text: str) -> bool:
 def job_id(text: str, path: object, line: int) -> JobId:
     """Return what an id says: ``12``, ``12_3``, ``12_[1-3,7%2]``, ``12+1``, each perhaps with ``.batch``."""
     found = _JOB.fullmatch(text)
-    elements, is_cut = 1, False
+    elements, lists, is_cut = 1, list[range](), False
     if found is not None and found[2] is not None:
         listed = found[2].partition("%")[0]  # behind it is how many may run at once
         is_cut = listed.endswith("...")
         ranges = [_RANGE.fullmatch(part) for part in listed.removesuffix("...").strip(",").split(",")]
-        elements = sum(_length(*map(int, one.groups("0"))) if one else 0 for one in ranges)
+        lists = [_numbers(*map(int, one.groups("0"))) for one in ranges if one]
+        elements = sum(map(len, lists))
         found = found if all(ranges) and elements > 0 else None
     if found is None:
         raise InputError(f"{shown(text)} is not a job of Slurm", file=path, line=line, field="JobID")
-    return JobId(found[1], elements, is_cut, found[3] is not None)
+    return JobId(found[1], elements, tuple(lists), is_cut, found[3] is not None)
 
 
-def _length(first: int, last: int, step: int) -> int:
-    return max(last - first, 0) // max(step, 1) + 1
+def _numbers(first: int, last: int, step: int) -> range:
+    return range(first, max(last, first) + 1, max(step, 1))
 
 
 def seconds_of(text: str, field: str, path: object, line: int) -> float | None:
-    """Return the seconds of a span such as ``1-02:03:04`` or ``02:03.456``; None where it has no value."""
-    if text in WITHOUT_VALUE:
-        return None
+    """Return the seconds of a span such as ``1-02:03:04`` or ``02:03.456``; None where it has no value.
+
+    A negative one, as of clocks that were set back, is none.
+    """
     found = _SPAN.fullmatch(text)
+    if text in WITHOUT_VALUE or (found and text.startswith("-")):
+        return None
     if found is None:
         raise InputError(f"{shown(text)} is not a time such as 1-02:03:04", file=path, line=line, field=field)
     days, hours, minutes, seconds = (int(part or 0) for part in found.groups()[:4])
@@ -106,9 +122,12 @@ def whole(text: str, field: str, path: object, line: int) -> int | None:
     """Return a whole number; None where it has no value."""
     if text in WITHOUT_VALUE:
         return None
-    if not (text.isascii() and text.isdecimal()) or len(text) > 15:
+    if (found := _WHOLE.fullmatch(text)) is None:
         raise InputError(f"{shown(text)} is not a whole number", file=path, line=line, field=field)
-    return int(text)
+    if len(found[1]) > 15:
+        wrong = f"{shown(text)} is out of range: want 15 digits at most"
+        raise InputError(wrong, file=path, line=line, field=field)
+    return int(found[1])
 
 
 def elapsed_s(row: Mapping[str, str], path: object, line: int) -> float | None:
@@ -118,6 +137,8 @@ def elapsed_s(row: Mapping[str, str], path: object, line: int) -> float | None:
         return None if seconds is None else _known_s(seconds)
     if row.get("Elapsed"):
         return seconds_of(row["Elapsed"], "Elapsed", path, line)
+    if not {"Start", "End"} <= row.keys():
+        return None
     start_s, end_s = (time_of(row.get(name, ""), name, path, line) for name in ("Start", "End"))
     return 0.0 if start_s is None or end_s is None else max(end_s - start_s, 0.0)
 

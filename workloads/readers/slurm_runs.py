@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from workloads.jobs import Int64Array
-from workloads.limits import add_tasks, check_tasks
+from workloads.limits import add_tasks
 from workloads.readers.job_rows import JobRows
 from workloads.readers.report import Report
 
@@ -42,8 +42,6 @@ class Run(NamedTuple):
         The job's cluster and id, and the whole id with element or component.
     submit_s, start_s, end_s, elapsed_s, estimate_s : float
         NaN where not known.
-    tasks, jobs : int
-        Tasks of each of so many jobs alike.
     """
 
     cluster: str
@@ -55,14 +53,13 @@ class Run(NamedTuple):
     elapsed_s: float
     estimate_s: float
     tasks: int
-    jobs: int
     line: int
     state: str
     tenant: str | None
 
 
 _TIMES = ("submit_s", "start_s", "end_s", "elapsed_s", "estimate_s")
-_NUMBERS = ("tasks", "jobs", "line")
+_NUMBERS = ("tasks", "line")
 
 
 class Runs:
@@ -80,9 +77,6 @@ class Runs:
         self._states = array("b")
         self._tenants: list[str | None] = []
 
-    def __len__(self) -> int:
-        return len(self._tenants)
-
     def add(self, run: Run) -> None:
         """Add a run.
 
@@ -91,10 +85,8 @@ class Runs:
         InputError
             Runs so far have more tasks than any machine holds.
         """
-        self._total_tasks = add_tasks(self._total_tasks, run.tasks * run.jobs, file=self._path, line=run.line)
-        for column, value in zip(
-            self._columns.values(), run[3:11], strict=True
-        ):  # as `_TIMES` and `_NUMBERS`
+        self._total_tasks = add_tasks(self._total_tasks, run.tasks, file=self._path, line=run.line)
+        for column, value in zip(self._columns.values(), run[3:10], strict=True):  # `_TIMES` and `_NUMBERS`
             column.append(value)
         for ids, id_of, name in zip(self._ids, self._id_of, (run.job, run.part), strict=True):
             id_of.append(ids.setdefault((run.cluster, name), len(ids)))
@@ -110,7 +102,6 @@ class Runs:
         got = {name: np.frombuffer(column, column.typecode) for name, column in self._columns.items()}
         job, part = (np.frombuffer(ids, np.int64) for ids in self._id_of)
         states = np.frombuffer(self._states, np.int8)
-        check_tasks(int(got["jobs"].sum()), "jobs", file=self._path)
         order = _without_repeats(part, states, got)
         report.dropped("lines about a run that another line is about: it counts once", len(job) - len(order))
         again = _again(order, part, states, got)
@@ -131,16 +122,15 @@ class Runs:
         rows = JobRows(self._path)
         for run in np.sort(order[~left_out[order]]).tolist():
             estimate_s = got["estimate_s"][run]
-            for number in range(int(got["jobs"][run])):
-                rows.add(
-                    (int(job[run]), float(first_s[run]), int(turn[run]), float(arrival_s[run]), number),
-                    arrival_s[run],
-                    got["elapsed_s"][run],
-                    int(got["line"][run]),
-                    tasks=int(got["tasks"][run]),
-                    estimate_s=None if np.isnan(estimate_s) else estimate_s,
-                    tenant=self._tenants[run],
-                )
+            rows.add(
+                (int(job[run]), float(first_s[run]), int(turn[run]), float(arrival_s[run])),
+                arrival_s[run],
+                got["elapsed_s"][run],
+                int(got["line"][run]),
+                tasks=int(got["tasks"][run]),
+                estimate_s=None if np.isnan(estimate_s) else estimate_s,
+                tenant=self._tenants[run],
+            )
         return rows
 
 

@@ -173,6 +173,15 @@ def test_a_job_beside_its_pods_counts_once(tmp_path: Path) -> None:
     assert "dropped 1: jobs whose pods are in the list" in found.notes
 
 
+def test_a_job_without_its_pods_says_what_it_lacks(tmp_path: Path) -> None:
+    failed = job("sum", 2.0, 10, 5, parallelism=2.0)
+    failed["status"]["failed"] = 3
+    found = read(tmp_path, listed(failed, job("other", 1, 10, 20)))
+    assert jobs_of(found) == [(0.0, [0.0, 0.0]), (0.0, [10.0])]
+    assert any(note.startswith("dropped 3: pods of jobs that failed") for note in found.notes)
+    assert "repaired 1: end before start: taken as 0 s long" in found.notes
+
+
 def test_objects_that_are_there_again_count_once(tmp_path: Path) -> None:
     """As ``kubectl get pods --watch`` prints a pod at each change, and as two outputs in one file overlap."""
     going = pod("good", container(None), created=5, phase="Running")
@@ -230,6 +239,7 @@ def changed(**meta: Any) -> dict[str, Any]:
         (listed(changed(ownerReferences=[3])), "ownerReferences is no list of objects"),
         (listed({**GOOD, "status": {"phase": "Failed", "containerStatuses": {}, "initContainerStatuses": "x"}}),
          "initContainerStatuses is no list of objects"),
+        (listed(GOOD, job("sum", 2**62, 0, 10)), r"field items\[1\]: makes more than 281,474,976,710,656 tasks"),
         (listed(job("sum", 1.5, 0, 10)), r"succeeded is no count but '1.5'"),
         (listed(job("sum", float("inf"), 0, 10)), r"succeeded is no count but 'inf'"),
         (listed(job("sum", 10**400, 0, 10)), r"succeeded is no count but '1000"),

@@ -122,6 +122,7 @@ def test_runs_alike_without_their_start_differ_by_their_state(tmp_path: Path) ->
     ("old", "new", "reason"),
     [
         ("00:01:40", "INVALID", "jobs whose Elapsed is INVALID"),
+        ("00:01:40", "-00:00:05", "jobs whose Elapsed is negative"),
         ("00:01:40", "49710-06:28:14", "jobs whose Elapsed is no value"),
         ("00:00:00|", "00:00:00|?|", "lines with another number of fields than the first line"),
         ("2026-01-01T00:00:00", "Unknown", "jobs whose Submit is Unknown"),
@@ -170,8 +171,34 @@ def test_a_row_of_several_elements_stands_for_each(tmp_path: Path, listed: str, 
 
 
 def test_more_elements_than_fit_are_refused_before_they_are_made(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="makes 100,000,000 jobs, more than 5,000,000"):
-        read(tmp_path, f"{HEAD}\n{ROW.replace('5|', '5_[0-99999999]|', 1)}", arrays="jobs")
+    with pytest.raises(InputError, match="line 2: makes 100,000,000 elements, more than 5,000,000"):
+        read(tmp_path, f"{HEAD}\n{ROW.replace('5|', '5_[0-99999999]|', 1)}", max_tasks="5000000")
+
+
+def test_an_element_of_a_row_of_several_counts_once_beside_its_own_row(tmp_path: Path) -> None:
+    """And is known when it runs again: element 2 of three that were preempted."""
+    several, own = ROW.replace("5|", "5_[1-3]|", 1), ROW.replace("5|", "5_2|", 1)
+    found = read(tmp_path, f"{HEAD}\n{several}\n{own}")
+    assert jobs_of(found) == [(0.0, [100.0] * 12)]
+    assert "dropped 1: lines about a run that another line is about: it counts once" in found.notes
+    assert "read 2 lines of jobs that ran" in found.notes
+    again = own.replace("T00:00:10", "T01:00:10").replace("T00:01:50", "T01:01:50")
+    text = f"{HEAD}\n{several.replace('COMPLETED', 'PREEMPTED')}\n{again}"
+    assert jobs_of(read(tmp_path, text)) == [(0.0, [100.0] * 12), (110.0, [100.0] * 4)]
+    assert jobs_of(read(tmp_path, text, runs="last")) == [(0.0, [100.0] * 12)]
+
+
+def test_numbers_out_of_range_and_with_a_point(tmp_path: Path) -> None:
+    """A table of doubles, as pandas makes it of a column with gaps, has 4.0."""
+    text = "JobID|Submit|ElapsedRaw|AllocCPUS\n5|1767225600|100.0|4.0\n6|1767225600|4294967291|4\n7|1767225600||4\n"
+    found = read(tmp_path, text)
+    assert jobs_of(found) == [(0.0, [100.0] * 4)]
+    assert "dropped 1: jobs whose ElapsedRaw is no value" in found.notes
+    assert "dropped 1: jobs whose ElapsedRaw is empty" in found.notes
+    with pytest.raises(
+        InputError, match=f"field AllocCPUS: '{2**62}' is out of range: want 15 digits at most"
+    ):
+        read(tmp_path, f"{HEAD}\n{ROW.replace('|4|', f'|{2**62}|')}")
 
 
 @pytest.mark.parametrize("separator", [",", "\t", ";", "::", "^"])
