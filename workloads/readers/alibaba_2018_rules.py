@@ -170,12 +170,14 @@ def resolve_stages(con: duckdb.DuckDBPyConnection, unfinished: str, report: Repo
         con.execute(_DROP_JOBS)
     con.execute(_NUMBER_JOBS)
     jobs = number(con, "SELECT count(*) FROM job")
-    if jobs == 0:
-        raise InputError("no job of batch_task is known wholly; try unfinished='task'", file=source)
     report.dropped(
         f"jobs without a {'whole' if unfinished == 'job' else 'known'} set of stages", named - jobs
     )
     count_dropped(con, "judged", report)
+    if jobs == 0:
+        why = "; ".join(report.left_out())
+        wrong = f"no job of batch_task is known wholly; try unfinished='task'{why and ': '}{why}"
+        raise InputError(wrong, file=source)
     con.execute(_NUMBER_STAGES)
     report.read("stages kept", number(con, "SELECT count(*) FROM stage"))
     report.read(

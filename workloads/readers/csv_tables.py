@@ -32,6 +32,8 @@ _ERROR = re.compile(
     re.DOTALL,
 )
 """DuckDB's message about the first line that does not fit the columns."""
+_OUT_OF_RANGE = re.compile(r"with value (-?\d+) can't be cast because the value is out of range")
+"""DuckDB's message about a number that a table has no room for."""
 _MOST_FIELDS = 10_000
 """The number of fields that DuckDB reports."""
 _WHOLE, _WIDE = ("BIGINT", "INTEGER", "TINYINT"), "DECIMAL(38, 6)"
@@ -132,8 +134,11 @@ def explain(said: str, table: Table, header: Header, place: str, stream: io.Buff
         line = int(report["line"]) + (skip_header(stream) if header else 0)
         name, wrong = _wrong_line(report, table, header, stream)
         return InputError(wrong, file=place, line=line, field=name or None)
+    out_of_range = _OUT_OF_RANGE.search(said)
     for line, fields in csv_rows(table, header, stream):
         for column, text in fields.items():
+            if out_of_range and text == out_of_range[1]:
+                return InputError(f"{shown(text)} is out of range", file=place, line=line, field=column)
             if header and table.columns[column] in _WHOLE and text and not _is_whole(text):
                 return InputError(f"{shown(text)} is not a whole number", file=place, line=line, field=column)
     return InputError(f"cannot be read as CSV; do all lines end alike? ({shown(said)})", file=place)

@@ -224,9 +224,11 @@ def resolve(
         took = "CASE WHEN reason IS NULL THEN finish - start ELSE coalesce(last, 0) END"
     con.execute(_KEEP.format(took=f"coalesce({took}, 0)", keep_ended=ran))
     con.execute(_JOB)
-    if not number(con, "SELECT count(*) FROM job WHERE reason IS NULL"):
-        raise InputError("no job of it has a task that finished in the trace's time", file=source)
     _count(con, total, ran, report)
+    if not number(con, "SELECT count(*) FROM job WHERE reason IS NULL"):
+        why = "; ".join(report.left_out())
+        wrong = f"no job of it has a task that finished in the trace's time{why and ': '}{why}"
+        raise InputError(wrong, file=source)
 
 
 def about_trace(

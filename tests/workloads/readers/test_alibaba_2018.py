@@ -350,9 +350,9 @@ def test_any_table_is_resolved_by_the_rules(tmp_path_factory, rows, unfinished, 
     text = "".join(stage(job, n, status, start, end, number) for job, n, status, start, end, number in rows)
     source = folder_of(folder / "in", text)
     if not stages:
-        assert "no job of batch_task is known wholly" in refused(
-            source, folder / "out", unfinished=unfinished
-        )
+        said = refused(source, folder / "out", unfinished=unfinished)
+        assert "no job of batch_task is known wholly" in said
+        assert "dropped" in said
         return
     report = Report()
     got = tables(source, folder / "out", unfinished=unfinished, starts=starts, report=report)

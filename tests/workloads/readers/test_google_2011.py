@@ -193,6 +193,7 @@ def test_it_is_recognised_by_its_names(tmp_path):
         ("9223372036854775808,,1,0,,1,u,2,9,,,,", "field time: '9223372036854775808' is not a whole number"),
         ("0,,,0,,1,u,2,9,,,,", "field job ID: is not there"),
         ("0,,1,\x1b,,1,u,2,9,,,,", "field task index: '\\x1b' is not a whole number"),
+        (f"0,,1,{2**62},,1,u,2,9,,,,", f"field task index: '{2**62}' is out of range"),
         ("0,,1,0,,,u,2,9,,,,", "field type: is not there"),
         ("0,,1,0,,1,u,2", "field priority: the line ends after 8 of 13 fields; want time,missing info,job"),
         ("0,,1,0,,1,u,2,9,,,,,1", "field 14: the line has 14 fields; want the 13 of time,"),
@@ -211,7 +212,9 @@ def test_what_is_broken_is_named_by_file_line_and_field(tmp_path, row, message):
 def test_values_that_no_rule_repairs_are_refused(tmp_path):
     good, path = ran(1, 0, 0, 1, 2), tmp_path / "in"
     source = folder_of(path, task_events=ran(1, 0, 0, 1, 2, "KILL"))
-    assert "in: no job of it has a task that finished" in refused(source, tmp_path / "o")
+    said = refused(source, tmp_path / "o")
+    assert "in: no job of it has a task that finished" in said
+    assert "dropped 1: tasks that were killed" in said
     folder_of(path, task_events=good, task_constraints="0,1,0,4,a,b\n")
     assert "field job, task, time, attribute, operator: is not there or not known in 1 rows of" in refused(
         source, tmp_path / "o"
