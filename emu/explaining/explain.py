@@ -100,7 +100,8 @@ def _row_of(result: Result, heads: str, name: str, job: int) -> int:
     ids = column(result.tables[heads], name)
     found = np.flatnonzero(ids == job)
     if found.size == 0:
-        raise InputError(f"{heads} have no {name} {job}; it is one of {ids.min()} to {ids.max()}")
+        known = f"they are {ids.min()} to {ids.max()}" if ids.size else "it has none"
+        raise InputError(f"has no {name} {job} in its table of {heads}; {known}", file=result.path)
     return int(found[0])
 
 

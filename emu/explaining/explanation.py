@@ -21,6 +21,9 @@ SHORT_CHAIN = 9
 MOST_HOLDERS = 5
 """Of those who held what a job waited for so many are shown, and the rest is added up."""
 
+IDENTIFIERS = ("job", "task", "coflow", "flow", "node", "port", "ingress", "egress", "stage")
+"""Columns whose whole numbers are names, and not counts: their digits are not grouped."""
+
 Row = Mapping[str, Any]
 
 
@@ -67,12 +70,15 @@ class Wait:
         Sentences: what the scheduler believed when it chose, what else it could have chosen.
     facts : mapping
         What they are about, for programs: numbers by name.
+    within_s : float
+        Where a wait is the time that a low rate added: how long the sending took, of which the holders tell; else 0.
     """
 
     link: Link
     holders: Sequence[Row] = ()
     reasons: Sequence[str] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
+    within_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -132,7 +138,13 @@ class Explanation:
         first = self.longest.holders[0]
         names = list(first)[: list(first).index("s")] if "s" in first else list(first)
         held = f" ({number(first['s'])} s)" if "s" in first else ""
-        return [f"Held longest by {', '.join(f'{name} {_text(first[name])}' for name in names)}{held}."]
+        most = ", ".join(f"{name} {_text(first[name], name)}" for name in names)
+        return [f"{self._held()}, the most first: {most}{held}."]
+
+    def _held(self) -> str:
+        assert self.longest is not None
+        during = f" in the {number(self.longest.within_s)} s of that sending" if self.longest.within_s else ""
+        return f"Who held what it waited for{during}"
 
     def _wait_head(self) -> str:
         assert self.longest is not None
@@ -163,16 +175,20 @@ class Explanation:
         if not links:
             return []
         rows = [["since its arrival (s)", "for (s)", "cause", ""]]
-        for link in links if details else _shortened(links):
+        for link in links if details else self._shown(links):
             mark = "  <- the longest wait" if self.longest is not None and link == self.longest.link else ""
             begin = f"  {number(link.begin_ns / NS)}"
             rows.append([begin, number(link.s), link.cause, link.what + mark])
         return ["", *align(rows, right_until=2)]
 
+    def _shown(self, links: Sequence[Link]) -> list[Link]:
+        """Return the links that are shown of a chain: the longest ones, and always the longest wait."""
+        return _shortened(links, None if self.longest is None else self.longest.link)
+
     def _wait_lines(self, most: int | None) -> list[str]:
         if self.longest is None:
             return []
-        end = ". Who held it meanwhile:" if self.longest.holders else "."
+        end = f". {self._held()}:" if self.longest.holders else "."
         lines = ["", *_broken([self._wait_head() + end])]
         lines += _table_lines("", _first(self.longest.holders, most))[1:]
         return lines + _broken(self.longest.reasons)
@@ -211,7 +227,7 @@ class Explanation:
             {"cause": row["cause"], "s": number(row["s"]), "share": percent(row["share"]), "": row["is"]}
             for row in self.cause_rows()
         ]
-        links = _shortened([link for link in self.chain if link.end_ns > link.begin_ns])
+        links = self._shown([link for link in self.chain if link.end_ns > link.begin_ns])
         chain = [
             {"from (s)": row.begin_ns / NS, "for (s)": row.s, "cause": row.cause, "": row.what}
             for row in links
@@ -237,13 +253,14 @@ def longest_wait(chain: Sequence[Link], work: Sequence[str] = ("work", "transmis
     return max(waits, key=lambda link: link.end_ns - link.begin_ns, default=None)
 
 
-def _shortened(links: Sequence[Link]) -> list[Link]:
-    """Return the longest links of a chain, and one for all that lie between two of them."""
+def _shortened(links: Sequence[Link], always: Link | None = None) -> list[Link]:
+    """Return the longest links of a chain, and one for all that lie between two of them; `always` stays."""
     if len(links) <= SHORT_CHAIN:
         return list(links)
-    kept = sorted(
-        sorted(range(len(links)), key=lambda i: links[i].begin_ns - links[i].end_ns)[:LONGEST_LINKS]
+    longest = sorted(
+        range(len(links)), key=lambda i: (links[i] != always, links[i].begin_ns - links[i].end_ns)
     )
+    kept = sorted(longest[:LONGEST_LINKS])
     shown: list[Link] = []
     after = 0
     for i in [*kept, len(links)]:
@@ -263,11 +280,12 @@ def _sum_of(links: Sequence[Link]) -> Link:
 
 
 def _first(table: Sequence[Row], most: int | None) -> list[Row]:
-    """Return the first rows of a table, and one for the rest, in which seconds are added up."""
+    """Return the first rows of a table, and one for the rest, in which bytes, or else seconds, are added up."""
     if most is None or len(table) <= most + 1:
         return list(table)
     rest, names = table[most:], list(table[0])
-    sums = {"s": math.fsum(row["s"] for row in rest)} if "s" in names else {}
+    summed = [name for name in ("bytes", "s") if name in names][:1]  # ports are used by several at once
+    sums = {name: math.fsum(row[name] for row in rest) for name in summed}
     return [*table[:most], {name: sums.get(name, "") for name in names} | {names[0]: f"{len(rest):,} more"}]
 
 
@@ -284,7 +302,10 @@ def _table_lines(title: str, table: Sequence[Row]) -> list[str]:
         return []
     head = [title or f"    {next(iter(table[0]))}", *list(table[0])[1:]]
     begin = "  " if title else "    "
-    rows = [[begin + _text(first), *map(_text, rest)] for first, *rest in (row.values() for row in table)]
+    rows = []
+    for row in table:
+        first, *rest = (_text(value, name) for name, value in row.items())
+        rows.append([begin + first, *rest])
     return ["", *align([head, *rows])]
 
 
@@ -298,15 +319,18 @@ def _value(cell: Any) -> Any:
     return None if isinstance(plain, float) and not math.isfinite(plain) else plain
 
 
-def _text(value: Any) -> str:
+def _text(value: Any, name: str) -> str:
+    """Return a cell as text; `name` is its column's."""
     if value is None:
         return "-"
+    if isinstance(value, int) and name not in IDENTIFIERS:
+        return f"{value:,}"
     return number(value) if isinstance(value, float) else str(value)
 
 
 def _html(table: Sequence[Row]) -> str:
     head = "".join(f"<th>{escape(name)}</th>" for name in table[0])
-    rows = ("".join(f"<td>{escape(_text(value))}</td>" for value in row.values()) for row in table)
+    rows = ("".join(f"<td>{escape(_text(value, name))}</td>" for name, value in row.items()) for row in table)
     return f"<table><tr>{head}</tr>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
 
 

@@ -41,6 +41,12 @@ def of_config(result: Result, table: str, key: str, default: Any) -> Any:
     return value
 
 
+def parameters_of(result: Result) -> Any:
+    """Return the parameters of the scheduler of a run, by name: those of its variant, or of its policy."""
+    own = of_config(result, PARAMETERS, result.summary["scheduler"], None)
+    return own if own is not None else of_config(result, PARAMETERS, result.summary["policy"], {})
+
+
 def has_costs(result: Result) -> bool:
     """Return whether messages cost the schedulers of a run something."""
     return bool(of_config(result, "cost", "model", "none") != "none" or result.summary.get("clock") == "live")

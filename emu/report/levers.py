@@ -8,8 +8,8 @@ from typing import Any
 from actors.scheduler import Scheduler
 from actors.schedulers.registry import find_scheduler
 from emu.configuration.config import flatten
-from emu.configuration.keys import BY_NAME, PARAMETERS
-from emu.explaining.summary import of_config
+from emu.configuration.keys import BY_NAME
+from emu.explaining.summary import parameters_of
 from emu.families.family import Family, Lever
 from emu.report.causes import TimeByCause
 from emu.results.axes import base_value, value_text
@@ -142,8 +142,7 @@ def _value(run: Result, lever: Lever) -> Any:
     """Return the value of a key or a parameter in a run; None where its scheduler does not use it."""
     config = run.manifest.get("config", {})
     if lever.name not in BY_NAME:
-        own = of_config(run, PARAMETERS, run.summary["scheduler"], None)
-        parameters = own if own is not None else of_config(run, PARAMETERS, run.summary["policy"], {})
+        parameters = parameters_of(run)
         return None if lever.name not in parameters else value_text(lever.name, parameters[lever.name])
     scheduler = _scheduler_of(run)
     if scheduler is not None and any(

@@ -21,7 +21,7 @@ from emu.explaining.explanation import NS, Explanation, Link, Wait, counted, lon
 from emu.explaining.records import NONE, BoolArray, IntArray, Record
 from emu.explaining.summary import of_config
 from emu.families.coflows.sending import RATES, is_exact, sendings
-from emu.families.coflows.waiting import Ports, wait_of, way_of
+from emu.families.coflows.waiting import Ports, rule_of, wait_of, way_of
 from emu.results.result import Result
 from emu.results.tables import number, percent
 from workloads.arrow import column
@@ -107,7 +107,7 @@ def explain_coflow(result: Result, record: Record, row: int, handled: Any = None
     arrival_ns = round(values["arrival_s"] * NS)
     if at is not None:
         last = flows.row(at, values["arrival_s"])
-        uses = "" if flows.ports[side][at] == port else ": not by the bottleneck"
+        uses = "" if flows.ports[side][at] == port else " (not by the bottleneck)"
         sentences.append(
             f"Flow {last['flow']} ended last: from ingress port {last['ingress']} to egress port "
             f"{last['egress']}{uses}, {number(last['size_bytes'])} bytes, begun {number(last['start_s'])} s after the "
@@ -172,10 +172,9 @@ def _way(
             begin += causes[cause]
     chain += way_of(ports, row, arrival_ns + begin, arrival_ns, arrival_ns + took_ns)
     longest = longest_wait(chain)
-    scheduler = result.summary["scheduler"]
-    wait = (
-        None if longest is None else wait_of(ports, row, chain, longest, arrival_ns, coflows, sent, scheduler)
-    )
+    wait = None
+    if longest is not None:
+        wait = wait_of(ports, row, chain, longest, arrival_ns, coflows, sent, rule_of(result))
     return chain, wait
 
 
@@ -191,11 +190,15 @@ def _learning(values: dict[str, Any], flows: _Flows, mine: BoolArray) -> Iterato
         return
     until = values["arrival_s"] + values["learned_s"]
     begun = int(np.count_nonzero(mine & (flows.start < until)))
-    text = f"Its scheduler had learned what it needs {number(values['learned_s'])} s after its arrival"
+    after = f"{number(values['learned_s'])} s after its arrival"
     if values["estimated_bytes"] is None:
         sent = number(values["learned_bytes"])
-        yield f"{text}, when it had sent {sent} bytes: it was then in the queue in which it ended."
+        if values["learned_s"] > 0.0:
+            yield f"It came to its last priority queue {after}, when it had sent {sent} bytes."
+        else:
+            yield "It was in one priority queue from its arrival to its end."
     else:
+        text = f"Its scheduler had learned its size {after}"
         off = values["estimated_bytes"] / values["size_bytes"] if values["size_bytes"] else 0.0
         yield (
             f"{text}, from its pilot flows: {begun:,} of its flows had begun. It estimated "
@@ -207,7 +210,7 @@ def _messages(record: Record, row: int) -> Iterator[str]:
     kinds = Counter(record.kind[record.job == row].tolist())
     rates = sum(kinds[kind] for kind in RATES)
     if rates:
-        yield f"The coordinator sent {counted(rates, 'message')} with rates of it to its agents."
+        yield f"The coordinator sent {counted(rates, 'message')} about its rates to the agents at its ports."
     if kinds["VERDICT"]:
         yield f"The coordinator decided {counted(kinds['VERDICT'], 'time')} about its admission."
 

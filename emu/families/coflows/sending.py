@@ -87,3 +87,13 @@ def covered_ns(of: Sending, begin_ns: int, end_ns: int) -> int:
     lasted = of.within(begin_ns, end_ns) > 0
     begin, end = np.maximum(of.begin_ns, begin_ns)[lasted], np.minimum(of.end_ns, end_ns)[lasted]
     return sum(last - first for first, last in merged(begin, end))
+
+
+def covered_by(groups: IntArray, begin: Float64Array, end: Float64Array, count: int) -> Float64Array:
+    """Return for how long at least one span of each of `count` groups lasted, in the unit of the spans."""
+    apart = float(end.max(initial=0.0)) + 1.0  # so that spans of two groups do not overlap
+    order = np.lexsort((begin, groups))
+    begins, ends = (values[order] + groups[order] * apart for values in (begin, end))
+    latest = np.maximum.accumulate(np.concatenate([[0.0], ends]))[:-1]
+    lasted = np.maximum(ends - np.maximum(begins, latest), 0.0)
+    return np.asarray(np.bincount(groups[order], lasted, count), np.float64)

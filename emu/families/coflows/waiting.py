@@ -10,7 +10,9 @@ import numpy.typing as npt
 
 from emu.explaining.explanation import NS, Link, Wait, counted
 from emu.explaining.records import BoolArray, IntArray
-from emu.families.coflows.sending import Float64Array, Sending, covered_ns, merged
+from emu.explaining.summary import parameters_of
+from emu.families.coflows.sending import Float64Array, Sending, covered_by, covered_ns, merged
+from emu.results.result import Result
 from emu.results.tables import number, percent
 
 FULL = 0.999
@@ -23,6 +25,20 @@ RULES = {
     "sebf": "coflows whose busiest port has the least left to send go first",
 }
 """What schedulers go by."""
+SHARED = "aalo", "philae"
+"""Schedulers whose queues share time, unless ``starvation`` is ``strict``."""
+
+
+def rule_of(result: Result) -> str:
+    """Return what the scheduler of a run goes by; empty where it is not known."""
+    policy = result.summary["policy"]
+    rule = RULES.get(policy, "")
+    if policy in SHARED and parameters_of(result).get("starvation", "slots") == "slots":
+        rule += (
+            "; but queues take turns (starvation=slots): in its slot a lower queue goes before higher ones, so "
+            "that none starves"
+        )
+    return rule
 
 
 class Ports(NamedTuple):
@@ -61,9 +77,9 @@ class Ports(NamedTuple):
         """The two ports in words."""
         return f"ingress port {self.ingress} and egress port {self.egress}"
 
-    def others(self) -> tuple[tuple[str, Sending], ...]:
-        """Return what was sent at each of the two ports."""
-        return ((f"ingress {self.ingress}", self.at_ingress), (f"egress {self.egress}", self.at_egress))
+    def others(self) -> tuple[tuple[tuple[str, int], Sending], ...]:
+        """Return the side and number of each of the two ports, and what was sent there."""
+        return ((("ingress", self.ingress), self.at_ingress), (("egress", self.egress), self.at_egress))
 
 
 def way_of(p: Ports, row: int, begin_ns: int, arrival_ns: int, end_ns: int) -> Iterator[Link]:
@@ -140,7 +156,7 @@ def wait_of(
     arrival_ns: int,
     coflows: Mapping[str, npt.NDArray[Any]],
     sent: Sending,
-    scheduler: str,
+    rule: str,
 ) -> Wait:
     """Explain a wait of the last flow: which coflows used its ports meanwhile, and what is known of the rule.
 
@@ -152,16 +168,20 @@ def wait_of(
         Columns of the table of coflows by name: ``coflow_id``, ``arrival_s``, ``size_bytes``.
     sent : Sending
         Of all flows.
+    rule : str
+        What the scheduler goes by; empty where it is not known.
     """
     if link.cause != "contention":
         return Wait(link)
     begin_ns, end_ns = arrival_ns + link.begin_ns, arrival_ns + link.end_ns
-    if "added" in link.what:  # it is spread over the time in which the flow was sent
+    is_spread = "added" in link.what  # over the time in which the flow was sent
+    if is_spread:
         begin_ns = int(max(p.own.begin_ns[p.own.begin_ns < end_ns].max(), arrival_ns))
     before = _sent_before(sent, p.coflow, coflows["coflow_id"].size, begin_ns)
     rows: list[dict[str, Any]] = []
     for port, of in p.others():
         lasted = of.within(begin_ns, end_ns)
+        side, number_of_port = port
         for other in np.unique(p.coflow[of.flow[lasted > 0]]).tolist():
             if other == row:
                 continue
@@ -169,21 +189,22 @@ def wait_of(
             rows.append(
                 {
                     "coflow": int(coflows["coflow_id"][other]),
-                    "port": port,
+                    "side": side,
+                    "port": number_of_port,
                     "bytes": float((mine.rate * mine.within(begin_ns, end_ns)).sum()),
                     "s": covered_ns(mine, begin_ns, end_ns) / NS,
                     "arrived_s": float(coflows["arrival_s"][other] - arrival_ns / NS),
                     "sent_before": float(before[other]),
                 }
             )
-    rows.sort(key=lambda one: -one["s"])
+    rows.sort(key=lambda one: -one["bytes"])
     holders = np.unique([int(np.flatnonzero(coflows["coflow_id"] == one["coflow"])[0]) for one in rows])
     facts = _facts(p, row, begin_ns, end_ns)
-    reasons = [_busy(p, facts), *_rule(row, holders.astype(np.int64), coflows, before, scheduler)]
+    reasons = [_busy(p, facts), *_rule(row, holders.astype(np.int64), coflows, before, rule)]
     reasons += _in_all(p, row, chain, arrival_ns, coflows["coflow_id"])
     if not p.is_exact:
         reasons.append("Bytes are by the mean rate of each flow from its begin to its end.")
-    return Wait(link, rows, reasons, facts)
+    return Wait(link, rows, reasons, facts, (end_ns - begin_ns) / NS if is_spread else 0.0)
 
 
 def _sent_before(sent: Sending, coflow: IntArray, count: int, at_ns: int) -> Float64Array:
@@ -203,8 +224,8 @@ def _in_all(
     waited = np.repeat(np.cumsum([0, *(link.end_ns - link.begin_ns for link in waits)]), 2)[1:-1]
     used = np.zeros(ids.size)
     for _, of in p.others():
-        lasted = np.interp(of.end_ns, edges, waited) - np.interp(of.begin_ns, edges, waited)
-        used = np.maximum(used, np.bincount(p.coflow[of.flow], lasted, ids.size))
+        spans = (np.interp(ends, edges, waited) for ends in (of.begin_ns, of.end_ns))
+        used = np.maximum(used, covered_by(p.coflow[of.flow], *spans, ids.size))
     used[row] = 0.0
     most = [at for at in np.argsort(-used, kind="stable")[:3].tolist() if used[at] > 0.0]
     names = ", ".join(f"coflow {ids[at]} {number(float(used[at]) / NS)} s" for at in most)
@@ -241,7 +262,7 @@ def _busy(p: Ports, facts: Mapping[str, Any]) -> str:
 
 
 def _rule(
-    row: int, holders: IntArray, coflows: Mapping[str, npt.NDArray[Any]], before: Float64Array, scheduler: str
+    row: int, holders: IntArray, coflows: Mapping[str, npt.NDArray[Any]], before: Float64Array, rule: str
 ) -> Iterator[str]:
     """Yield how the coflows that went ahead differ from the one that waited, and the scheduler's rule."""
     if holders.size:
@@ -253,5 +274,5 @@ def _rule(
             f"{int(less.sum()):,} had sent less than its {number(float(before[row]))} bytes by then, and "
             f"{int(smaller.sum()):,} are smaller."
         )
-    if scheduler in RULES:
-        yield f"The rule: {RULES[scheduler]}."
+    if rule:
+        yield f"The rule: {rule}."

@@ -181,7 +181,8 @@ def explain_dag(result: Result, record: Record, row: int, handled: Any = None) -
     sentences = [
         f"It has {counted(values['num_tasks'], 'task')} in {counted(values['num_stages'], 'stage')}, "
         f"{values['levels']} on its longest chain. It arrived at {number(values['submit_s'])} s and {ended}.",
-        f"Alone on a cluster without end it would take {number(values['ideal_s'])} s, the length of its critical path.",
+        f"Alone on a cluster of unlimited size it would take {number(values['ideal_s'])} s, the length of its critical "
+        "path.",
     ]
     if chain:
         last = chain[0]

@@ -185,9 +185,10 @@ def _holders(case: Case, resource: int, launched: Any) -> list[dict[str, Any]]:
         begins = np.maximum(case.of.begin_ns[mine], case.begin_ns)
         rows.append(
             {
-                "job": f"{case.ids[job]} (the same)" if job == case.job else int(case.ids[job]),
+                "job": int(case.ids[job]),
+                "whose": "this job" if job == case.job else "another",
                 f"{case.resources[resource]} held": float(amount[job]),
-                "of all": percent(amount[job] / total),
+                "of all (%)": float(100.0 * amount[job] / total),
                 "tasks": int(mine.sum()),
                 "launched meanwhile": int((mine & launched).sum()),
                 "s": covered_ns(begins, np.minimum(case.of.end_ns[mine], case.end_ns)) / NS,
@@ -198,7 +199,7 @@ def _holders(case: Case, resource: int, launched: Any) -> list[dict[str, Any]]:
 
 def _lack(case: Case, machines: Machines) -> Iterator[str]:
     needs = ", ".join(
-        f"{number(float(amount))} of {name}"
+        f"{name} {number(float(amount))}"
         for name, amount in zip(case.resources, case.needs, strict=True)
         if amount > 0
     )
@@ -237,8 +238,11 @@ def _ahead(plan: Plan, case: Case, launched: Any) -> Iterator[str]:
         yield f"Its rule: {rule}."
         return
     less = sum(compare(case, int(i)) for i in chosen)
-    of = f"of {chosen.size:,} of them that were compared" if chosen.size < others.size else "of them"
-    yield f"Its rule: {rule}. {percent(less / chosen.size)} {of} were of jobs with {respect} at that time."
+    some = f"{chosen.size:,} of them that were compared" if chosen.size < others.size else "them"
+    yield (
+        f"Its rule: {rule}. Of {some}, {percent(less / chosen.size)} belonged to jobs with {respect} when they were "
+        "launched."
+    )
 
 
 def _smaller_share(case: Case, i: int) -> bool:

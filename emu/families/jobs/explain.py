@@ -173,7 +173,7 @@ def _turns(e: Record) -> Iterator[str]:
         moments.setdefault((int(e.time_ns[at]), int(e.receiver[at])), set()).add(str(e.kind[at]))
     if moments:
         by_crv = sum("REORDER" in kinds for kinds in moments.values())
-        whys = {"for its constraints' sake": by_crv, "as it had the least work left": len(moments) - by_crv}
+        whys = {"because of its constraints": by_crv, "as it had the least work left": len(moments) - by_crv}
         why = " and ".join(
             f"{n:,} {text}" if by_crv and n < len(moments) else text for text, n in whys.items() if n
         )

@@ -11,7 +11,7 @@ import numpy as np
 
 from emu.explaining.explanation import NS, Link, Wait, counted
 from emu.explaining.records import NONE, IntArray
-from emu.explaining.summary import of_config
+from emu.explaining.summary import of_config, parameters_of
 from emu.families.jobs.causes import Step
 from emu.families.jobs.holders import within
 from emu.families.jobs.waiting import Case, facts_of
@@ -126,7 +126,7 @@ def _least_work(case: Case, job_ids: set[int]) -> str:
         return ""
     by_crv = int(np.count_nonzero(e.is_kind("REORDER")[notes]))
     if by_crv:
-        return f": {by_crv} times one was preferred for its constraints' sake"
+        return f": {by_crv} times one was preferred because of its constraints"
     own, first = (np.sort(values[notes])[notes.size // 2] for values in (e.c, e.d))
     if max(own, first) < 1e6:  # tasks, not ns
         return f": their jobs had fewer tasks left ({own:,}; the first in the queue {first:,})"
@@ -171,20 +171,31 @@ def _turn_among_probes(case: Case) -> Iterator[str]:
     )
     if case.step.kind == "REQUEST" and probes > 1:
         before = np.unique(e.sender[asked]).size
-        yield f"Of its {probes:,} probes that waited at nodes, {before or 'none'} had their turn before this one."
+        yield (
+            f"Of its {probes:,} probes that nodes did not refuse, {f'{before:,}' if before else 'none'} had their turn "
+            "before this one."
+        )
 
 
 def _expected(case: Case, rows: Sequence[dict[str, Any]], expected_ns: int, queued: str) -> Iterator[str]:
     """Yield sentences about the wait that a scheduler expected where it chose the node by it."""
     waited_s, expected_s = (case.end_ns - case.begin_ns) / NS, expected_ns / NS
+    considered = "that it considered"
+    if case.policy == "yacc-d":
+        choices = parameters_of(case.result).get("choices")
+        considered = f"that it considered ({choices} for each task of the job, drawn at random)"
     chose = (
-        f"Its scheduler chose node {case.step.actor} because it expected the least wait there of the nodes that it "
-        f"considered, {number(expected_s)} s; {queued}"
+        f"Its scheduler chose node {case.step.actor} because it expected the least wait there of the nodes "
+        f"{considered}, {number(expected_s)} s; {queued}"
     )
     if abs(waited_s - expected_s) <= SOON * max(waited_s, expected_s):
-        yield f"{chose}. That is about what it became: its other nodes were believed to be no better."
+        yield f"{chose}. That is about what it became: the others were believed to be no better."
         return
-    yield f"{chose}. It became {number(waited_s)} s."
+    e = case.events
+    is_served_first = e.is_kind("BYPASS", "REORDER") & (e.receiver == case.step.actor)
+    passed = bool((is_served_first & (e.time_ns == case.end_ns)).any())
+    why = ", as the node served it before others that had come earlier" if passed else ""
+    yield f"{chose}. It became {number(waited_s)} s{why}."
     if waited_s < expected_s:
         return
     unknown = math.fsum(row["s"] for row in rows if _is_unknown(case, row))

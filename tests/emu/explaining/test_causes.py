@@ -226,7 +226,7 @@ def test_a_run_without_events_is_run_again(tmp_path: Any) -> None:
     assert plain.events is None
     assert emu.explain(tmp_path / "r", 7).as_dict() == emu.explain(whole, 7).as_dict()
     assert emu.causes(plain).equals(emu.causes(whole))
-    with pytest.raises(emu.InputError, match="jobs have no job_id 20; it is one of 0 to 19"):
+    with pytest.raises(emu.InputError, match="has no job_id 20 in its table of jobs; they are 0 to 19"):
         emu.explain(plain, 20)
 
 

@@ -45,6 +45,15 @@ def test_a_probe_waits_behind_the_task_that_holds_the_slot() -> None:
     assert "nor had one before the wait was over" in wait.reasons[-1]
 
 
+def test_a_wait_that_is_shorter_than_expected_says_that_others_were_passed() -> None:
+    """At 1 s a task of 90 s joins the only queue, at 2 s one of 5 s, which is served first when the node is free."""
+    workload = make_workload("three", [0.0, 1.0, 2.0], [1, 1, 1], [10.0, 90.0, 5.0], short_cutoff_s=100.0)
+    story = emu.explain(emu.run("dist-lwl", workload, 1, network_delay="1 ms", **KEPT), 2)
+    assert story.longest is not None
+    text = " ".join(story.longest.reasons)
+    assert "as the node served it before others that had come earlier." in text
+
+
 def test_a_scheduler_believes_what_the_means_of_jobs_say() -> None:
     """Two long tasks run on two nodes, for 10 and 90 s; both count as 50 s, and the next goes to the first node."""
     workload = make_workload("three", [0.0, 1.0], [2, 1], [90.0, 10.0, 20.0], short_cutoff_s=1.0)
@@ -148,6 +157,28 @@ def made(links: Sequence[Link], holders: int) -> Explanation:
     end = links[-1].end_ns
     return Explanation("job 1", end, {"work": end}, {"work": "it ran"}, ["It ran."], {"task": rows}, links,
                        Wait(links[0], rows, ["Because."]))  # fmt: skip
+
+
+def test_the_longest_wait_is_among_the_links_that_are_shown() -> None:
+    """It is shorter than all of twenty links of work."""
+    links, at = [], 0
+    for i in range(20):
+        wait = 5 if i == 7 else 1
+        links += [
+            Link(at, at + 100 * NS, "work", "ran"),
+            Link(at + 100 * NS, at + (100 + wait) * NS, "queueing", f"w{i}"),
+        ]
+        at += (100 + wait) * NS
+    text = Explanation(
+        "a job", at, {"work": at}, {"work": ""}, [], chain=links, longest=Wait(links[15])
+    ).render()
+    assert "w7  <- the longest wait" in text
+
+
+def test_counts_are_grouped_and_identifiers_are_not() -> None:
+    wait = Wait(Link(0, NS, "queueing", "waited"), [{"job": 12345, "tasks": 12345, "s": 1.0}])
+    text = Explanation("a job", NS, {"queueing": NS}, {"queueing": ""}, [], longest=wait).render()
+    assert "12345  12,345  " in text
 
 
 def test_a_long_story_fits_a_screen_and_its_details_do_not() -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import emu
+from emu.families.coflows.sending import covered_by
 from workloads.coflows import make_coflow_workload
 
 NS = 1e9
@@ -27,14 +29,14 @@ def test_the_ports_of_the_last_flow_are_not_the_bottleneck() -> None:
     """First come, first served in Aalo's first queue: flow 1 waits for 19 s at ports that are not the bottleneck."""
     result = emu.run("aalo", behind_another(), parameters={"first_limit_bytes": 100 * MB}, **HERE)
     story = emu.explain(result, 1)
-    assert any("to egress port 1: not by the bottleneck" in text for text in story.sentences)
+    assert any("to egress port 1 (not by the bottleneck)" in text for text in story.sentences)
     assert story.longest is not None
     link = story.longest.link
     assert (link.cause, link.what) == ("contention", "flow 1 waited for ingress port 1 and egress port 1")
     assert link.s == pytest.approx(19.0, abs=0.1)
     assert story.longest.facts["any_used"] == pytest.approx(1.0, abs=0.01)
-    ports = {one["port"]: one for one in story.longest.holders}
-    assert set(ports) == {"ingress 1", "egress 1"}
+    ports = {(one["side"], one["port"]): one for one in story.longest.holders}
+    assert set(ports) == {("ingress", 1), ("egress", 1)}
     for one in ports.values():
         assert one["coflow"] == 0
         assert one["bytes"] == pytest.approx(link.s * MB)  # not the 20 MB of its life
@@ -63,3 +65,37 @@ def test_chains_have_no_gaps(scheduler: str) -> None:
         ends = [0, *(link.end_ns for link in story.chain)]
         assert [link.begin_ns for link in story.chain] == ends[:-1]
         assert ends[-1] == story.time_ns
+
+
+@pytest.mark.parametrize(
+    ("starvation", "turns"), [("slots", True), ("strict", False)], ids=["queues share time", "queues do not"]
+)
+def test_the_rule_says_whether_queues_take_turns(starvation: str, turns: bool) -> None:
+    result = emu.run("aalo", behind_another(), parameters={"starvation": starvation}, **HERE)
+    story = emu.explain(result, 1)
+    assert story.longest is not None
+    rule = next(text for text in story.longest.reasons if text.startswith("The rule: "))
+    assert ("queues take turns" in rule) == turns
+
+
+def test_a_coflow_that_keeps_its_queue_is_said_to() -> None:
+    result = emu.run("aalo", behind_another(), parameters={"first_limit_bytes": 15 * MB}, **HERE)
+    assert any("to its last priority queue" in text for text in emu.explain(result, 0).sentences)
+    assert "It was in one priority queue from its arrival to its end." in emu.explain(result, 1).sentences
+
+
+def test_flows_of_a_coflow_at_once_cover_a_port_once() -> None:
+    """Of the second group 1 to 4 and 2 to 6 overlap, 8 to 9 is apart; the first has one span, the third none."""
+    begin, end = np.array([2.0, 0.0, 8.0, 1.0]), np.array([6.0, 9.0, 9.0, 4.0])
+    assert covered_by(np.array([1, 0, 1, 1]), begin, end, 3).tolist() == [9.0, 6.0, 0.0]
+
+
+def test_holders_of_a_slow_sending_are_of_all_of_it() -> None:
+    """Two equal coflows share one port: half of the time of the sending is the wait, and the text tells both."""
+    workload = make_coflow_workload("two", [0.0, 0.0], [1, 1], [0, 0], [0, 0], [4 * MB, 4 * MB], 1)
+    story = emu.explain(emu.run("fair", workload, **HERE), 1)
+    assert story.longest is not None
+    assert story.longest.link.s == pytest.approx(4.0)
+    assert story.longest.within_s == pytest.approx(8.0)
+    assert [one["s"] for one in story.longest.holders] == pytest.approx([8.0, 8.0])
+    assert "Who held what it waited for in the 8 s of that" in " ".join(story.render().split())

@@ -65,7 +65,7 @@ def test_a_job_waits_for_its_own_tasks() -> None:
     story = explained("drf", 0)
     assert story.longest is not None
     assert (story.longest.link.begin_ns, story.longest.link.s) == (0, 10.0)
-    assert [(one["job"], one["s"]) for one in story.longest.holders] == [("0 (the same)", 10.0)]
+    assert [(one["job"], one["whose"], one["s"]) for one in story.longest.holders] == [(0, "this job", 10.0)]
 
 
 def test_room_that_no_heartbeat_has_offered_yet() -> None:
