@@ -285,7 +285,7 @@ def _first(table: Sequence[Row], most: int | None) -> list[Row]:
         return list(table)
     rest, names = table[most:], list(table[0])
     summed = [name for name in ("bytes", "s") if name in names][:1]  # ports are used by several at once
-    sums = {name: math.fsum(row[name] for row in rest) for name in summed}
+    sums: dict[str, Any] = {name: math.fsum(row[name] for row in rest) for name in summed}
     return [*table[:most], {name: sums.get(name, "") for name in names} | {names[0]: f"{len(rest):,} more"}]
 
 

@@ -224,8 +224,8 @@ def _in_all(
     waited = np.repeat(np.cumsum([0, *(link.end_ns - link.begin_ns for link in waits)]), 2)[1:-1]
     used = np.zeros(ids.size)
     for _, of in p.others():
-        spans = (np.interp(ends, edges, waited) for ends in (of.begin_ns, of.end_ns))
-        used = np.maximum(used, covered_by(p.coflow[of.flow], *spans, ids.size))
+        begin, end = (np.interp(times, edges, waited) for times in (of.begin_ns, of.end_ns))
+        used = np.maximum(used, covered_by(p.coflow[of.flow], begin, end, ids.size))
     used[row] = 0.0
     most = [at for at in np.argsort(-used, kind="stable")[:3].tolist() if used[at] > 0.0]
     names = ", ".join(f"coflow {ids[at]} {number(float(used[at]) / NS)} s" for at in most)
