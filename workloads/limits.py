@@ -7,7 +7,8 @@ task. Generators and transformations have no source, and make `GENERATED_TASKS` 
 A kilobyte of gzip holds a megabyte of text, and one of Parquet gigabytes of it. So what a file unpacks to is bounded by
 its size: `RATIO` bytes a byte on disk, but always `FREE_BYTES`, and of Parquet `FREE_TEXT_BYTES` beside its numbers,
 which are bounded as rows. No public trace comes near: the largest, Alibaba's batch_instance, unpacks to 6 times its
-size. `max_tasks` and `max_bytes` are options of every reader and generator that take the place of these limits.
+size. `max_tasks` and `max_bytes` are options of every reader and generator that take the place of these limits; what
+the memory cannot hold even at `NUMBER_BYTES` a task is refused whatever they are.
 
 Limits are checked before the memory is taken; bytes are counted as they are unpacked.
 """
@@ -26,6 +27,8 @@ from workloads.memory import free_bytes
 
 TASK_BYTES = 100
 """Of a task, flow or row while it is read: 25 to 60 were measured, most of a folder of Parquet."""
+NUMBER_BYTES = 8
+"""Of a task, flow or row at least, whatever limit is given: one number, as a duration or a size."""
 ROW_OBJECTS_BYTES = 400
 """Of a row that becomes objects of Python: 350 were measured, most of what job a row is of."""
 GENERATED_TASKS = 10_000_000
@@ -69,10 +72,19 @@ _now: ContextVar[Limits] = ContextVar("limits", default=_NONE)
 
 @contextmanager
 def limited(limits: Limits) -> Iterator[None]:
-    """Within, these limits hold."""
+    """Within, these limits hold.
+
+    Raises
+    ------
+    InputError
+        In place of MemoryError: a limit that was given lets in what the memory does not hold.
+    """
     before = _now.set(limits)
     try:
         yield
+    except MemoryError as error:
+        said = f" ({error})" if str(error) else ""
+        raise InputError(f"the workload does not fit in memory{said}; read or make less of it") from None
     finally:
         _now.reset(before)
 
@@ -106,14 +118,16 @@ def check_tasks(
     Raises
     ------
     InputError
-        There are more; names the limit and the option that lifts it.
+        There are more; names the limit, and the option that lifts it if that can help.
     """
     most, why = most_tasks(file, each_bytes)
     if count <= most:
         return
     if count <= MOST_TASKS:
-        option = f"--set workload_options.max_tasks={_round_up(count)} allows them"
-        wrong = f"makes {count:,.0f} {what}, more than {most:,}{why}; {option}"
+        free, allows = free_bytes(), ""
+        if free is None or count * NUMBER_BYTES <= free:
+            allows = f"; --set workload_options.max_tasks={_round_up(count)} allows them"
+        wrong = f"makes {count:,.0f} {what}, more than {most:,}{why}{allows}"
     else:  # of any number of digits, or no number
         wrong = f"makes more than {MOST_TASKS:,} {what}, which no machine holds"
     raise InputError(wrong, file=file, line=line, field=field)
@@ -135,11 +149,15 @@ def add_tasks(total: int, more: int, *, file: Any = None, line: int | None = Non
 
 def most_tasks(source: Any = None, each_bytes: int = TASK_BYTES) -> tuple[int, str]:
     """Return how many tasks or flows a source may make, of `each_bytes` in memory, and in words why so many."""
-    if (limit := _now.get().max_tasks) is not None:
-        return limit, ", the limit that was given"
-    if source is None:
-        return GENERATED_TASKS, ""
-    if (free := free_bytes()) is None:
+    limit, free = _now.get().max_tasks, free_bytes()
+    if limit is not None:
+        if free is None or limit <= free // NUMBER_BYTES:
+            return limit, ", the limit that was given"
+        return (
+            free // NUMBER_BYTES,
+            f", what {free / 2**30:.1f} GiB of free memory hold at {NUMBER_BYTES} bytes each",
+        )
+    if source is None or free is None:
         return GENERATED_TASKS, ""
     return free // each_bytes, f", what {free / 2**30:.1f} GiB of free memory hold"
 

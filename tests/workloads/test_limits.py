@@ -5,6 +5,7 @@ import json
 import tracemalloc
 import zipfile
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -96,6 +97,19 @@ def test_counts_whose_sum_does_not_fit_an_integer(tmp_path, format, max_tasks):
         load_workload(tmp_path / "log", format=format, options={**options, "max_tasks": max_tasks})
 
 
+def test_no_limit_lets_in_what_no_memory_holds(tmp_path):
+    (tmp_path / "log").write_text("tasks,arrival,duration\n50000000000000,0,10\n")
+    wrong = (
+        r"makes 50,000,000,000,000 tasks.*, more than 62,500,000, what .* free memory hold at 8 bytes each$"
+    )
+    with pytest.raises(InputError, match=wrong):
+        load_workload(tmp_path / "log", format="job-table", options={"tasks": "tasks", "max_tasks": "1e14"})
+    with pytest.raises(InputError, match=wrong):
+        load_workload("synthetic", options={"jobs": 10**6, "tasks_per_job": 5 * 10**7, "max_tasks": "1e14"})
+    with pytest.raises(InputError, match=r"does not fit in memory \(Unable to allocate"), limited(Limits()):
+        np.empty(10**17)
+
+
 def test_rows_of_parquet(tmp_path, monkeypatch):
     monkeypatch.setattr(limits, "free_bytes", lambda: 10_000_000)
     source = parquet_folder(tmp_path / "w", 200_000)
@@ -171,7 +185,7 @@ def test_tasks_are_estimated_before_all_are_drawn(monkeypatch):
 
 def test_copies(tmp_path):
     made = load_workload("poisson", options={"jobs": 1000})
-    with pytest.raises(InputError, match=r"makes 1,000,000,000,000 tasks.*max_tasks"):
+    with pytest.raises(InputError, match=r"makes 1,000,000,000,000 tasks, more than 10,000,000$"):
         replicate(made, copies=10**9)
     with limited(Limits(max_tasks=1500)), pytest.raises(InputError, match="more than 1,500"):
         replicate(made, copies=2)
