@@ -12,6 +12,7 @@ and size. ``emu plot`` does the same.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ from emu.families.registry import find_family
 from emu.report.distributions import BANDS, distribution_figure
 from emu.report.drawing import Look, figure_paths, looking, write_figure
 from emu.report.gantt import job_figure, machines_figure
-from emu.report.percentile_plots import against_figure, points_of
+from emu.report.percentile_plots import against_figure, points_of, ratio_points
 from emu.report.plots import bars_figure, figures_of, label_of, timeline_figure
 from emu.results.axes import axes_of, group_runs
 from emu.results.comparison import Comparison
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 Given = Result | Comparison | SweepResult | str | Path | Sequence[Result | str | Path]
 """What is drawn: results, or directories of runs."""
-_KINDS = ("cdf", "ccdf", "bars", "timeline", "sweep", "gantt")
+_KINDS = ("cdf", "ccdf", "bars", "timeline", "sweep", "ratio", "gantt")
 """Functions that draw runs of any family."""
 __all__ = ["Look", "named", "save", *_KINDS]
 
@@ -76,15 +77,17 @@ def cdf(
     InputError
         A name is unknown, the runs cannot be compared, or there is nothing to draw.
     """
-    results, family, warmup_s = _compared(runs, schedulers)
-    _check_metric(family, metric)
-    _check_group(family, group)
+    results, family, warmup_s, order = _compared(runs, schedulers)
+    _known("metric", metric, family.metrics)
+    _known("of", group, {"all", *family.group_titles})
     if band not in BANDS:
         raise InputError(f"band: {band!r} is none of {', '.join(BANDS)}")
     samples = {n: [family.values(run, metric, group, warmup_s) for run in own] for n, own in results.items()}
     of = family.group_titles.get(group, f"{group} {family.name}")
-    share = f"share of {family.heads}{' above' if tail else ''}"
-    with looking(look):
+    parts = [family.part_of(run.summary[family.heads], group) for own in results.values() for run in own]
+    lost = sum(int(part.get("unfinished", 0)) for part in parts)
+    share = f"share of {family.heads}{' above' if tail else ''}{f' ({lost:,} did not end)' if lost else ''}"
+    with _looking(look, order):
         return _something(
             distribution_figure(samples, label_of(metric, of), share, tail=tail, band=band),
             f"{label_of(metric, of)} is above 0 nowhere",
@@ -129,9 +132,9 @@ def bars(
     InputError
         As of `cdf`.
     """
-    results, family, _ = _compared(runs, schedulers)
+    results, family, _, order = _compared(runs, schedulers)
     measures = _measures(family, metric, statistics)
-    with looking(look):
+    with _looking(look, order):
         return _something(
             bars_figure(results, measures, _groups(family, groups)), "no group has any that ended"
         )
@@ -144,8 +147,8 @@ def timeline(
     look: Look = Look(),  # noqa: B008
 ) -> Figure:
     """Return utilisation and queues over virtual time under each scheduler, of its first seed."""
-    results, _, _ = _compared(runs, schedulers)
-    with looking(look):
+    results, _, _, order = _compared(runs, schedulers)
+    with _looking(look, order):
         return _something(timeline_figure(results), "the runs have no timeline")
 
 
@@ -176,6 +179,58 @@ def sweep(
     InputError
         As of `cdf`; or nothing differs, or not `along`.
     """
+    return _against(runs, metric, groups, statistics, along, schedulers, look)
+
+
+def ratio(
+    runs: Given,
+    metric: str = "",
+    groups: Sequence[str] | None = None,
+    statistics: Sequence[str] = ("p50", "p90"),
+    *,
+    baseline: str = "",
+    along: str = "",
+    schedulers: Sequence[str] | None = None,
+    look: Look = Look(),  # noqa: B008
+) -> Figure:
+    """Return statistics over those of a baseline, seed by seed, against what differs between runs.
+
+    It is the figure of Hawk (Delgado and others, ATC 2015) and Eagle (SoCC 2016): below 1 a scheduler is faster than
+    the baseline. Points are means of the ratios of the seeds, bars their 95 % intervals.
+
+    Parameters
+    ----------
+    runs, metric, groups, statistics, along, look
+        As of `sweep`.
+    baseline : str
+        The scheduler whose statistics others are divided by; by default the first.
+    schedulers : sequence of str, optional
+        Those that are drawn, in this order; by default all others.
+
+    Raises
+    ------
+    InputError
+        As of `sweep`; or no other scheduler has run where the baseline has.
+    """
+    read = _read(runs)
+    baseline = baseline or read[0].summary["scheduler"]
+    _of_schedulers(read, [baseline])
+    if schedulers is not None:
+        schedulers = [baseline, *(name for name in schedulers if name != baseline)]
+    return _against(read, metric, groups, statistics, along, schedulers, look, baseline)
+
+
+def _against(
+    runs: Given,
+    metric: str,
+    groups: Sequence[str] | None,
+    statistics: Sequence[str] | None,
+    along: str,
+    schedulers: Sequence[str] | None,
+    look: Look,
+    baseline: str = "",
+) -> Figure:
+    """Return statistics, or their ratios to those of a baseline, against what differs between runs."""
     read = _read(runs)
     families = list(dict.fromkeys(run.family for run in read))
     if len(families) > 1:
@@ -188,11 +243,11 @@ def sweep(
         raise InputError("the runs differ in nothing that could be an axis; give those of a sweep")
     if along and along not in labels:
         raise InputError(f"along: the runs do not differ in {along!r}, but in {', '.join(labels)}")
-    measures = _measures(family, metric, statistics or family.shown)
-    with looking(look):
+    measures, shown = _measures(family, metric, statistics or family.shown), _groups(family, groups)
+    points = ratio_points(grouped, baseline, measures, shown) if baseline else points_of(grouped)
+    with _looking(look, _order_of(read)):
         return _something(
-            against_figure(axes, points_of(grouped), measures, _groups(family, groups), along),
-            "no group has any that ended",
+            against_figure(axes, points, measures, shown, along, baseline), "no group has any that ended"
         )
 
 
@@ -224,7 +279,7 @@ def gantt(
     read = _read(run)
     if len(read) > 1:
         raise InputError(f"a Gantt chart is of one run, and here are {len(read)}")
-    with looking(look):
+    with _looking(look):
         return machines_figure(read[0], nodes) if job is None else job_figure(read[0], job)
 
 
@@ -242,8 +297,8 @@ def named(
     InputError
         The page of these runs has no such figure; the error names those that it has.
     """
-    results, _, warmup_s = _compared(runs, schedulers)
-    with looking(look):
+    results, _, warmup_s, order = _compared(runs, schedulers)
+    with _looking(look, order):
         found = {shown.stem: shown.drawn for shown in figures_of(results, warmup_s)}
     if name not in found:
         raise InputError(f"these runs have no figure {name!r}{did_you_mean(name, [*found, *_KINDS])}")
@@ -272,10 +327,8 @@ def _read(given: Given) -> list[Result]:
         return [given]
     if isinstance(given, Comparison):
         return [run for runs in given.runs for run in runs]
-    if isinstance(given, SweepResult):
-        return read_runs([given.path])
-    if isinstance(given, str | Path):
-        return read_runs([given])
+    if isinstance(given, SweepResult | str | Path):
+        return read_runs([given.path if isinstance(given, SweepResult) else given])
     found: list[Result] = []
     for one in given:
         found += [one] if isinstance(one, Result) else read_runs([one])
@@ -284,16 +337,27 @@ def _read(given: Given) -> list[Result]:
     return found
 
 
-def _compared(given: Given, schedulers: Sequence[str] | None) -> tuple[Runs, Family, float]:
-    """Return results by scheduler of runs that differ in nothing else, their family and their warm-up."""
-    groups = group_runs(_of_schedulers(_read(given), schedulers))
+def _looking(look: Look, order: Sequence[str] = ()) -> AbstractContextManager[None]:
+    """Draw figures for papers: lines have markers, too, and a scheduler has the look of its place among all runs."""
+    return looking(look._replace(marks=True), order)
+
+
+def _order_of(read: Sequence[Result]) -> list[str]:
+    """Return the schedulers of runs, whichever are drawn."""
+    return list(dict.fromkeys(name for group in group_runs(read) for name in group.results))
+
+
+def _compared(given: Given, schedulers: Sequence[str] | None) -> tuple[Runs, Family, float, list[str]]:
+    """Return results by scheduler of runs that differ in nothing else, family, warm-up, and all schedulers given."""
+    read = _read(given)
+    groups = group_runs(_of_schedulers(read, schedulers))
     if len(groups) > 1:
         differ = [axis.label for axis in axes_of(groups) if len(axis.values) > 1]
         what = f"differ in {', '.join(differ)}" if differ else "are of different workloads, families or seeds"
         raise InputError(f"the runs {what}: give those that can be compared, or draw a sweep")
     results = groups[0].results
     first = next(iter(results.values()))[0]
-    return results, find_family(first.family), first.warmup_s
+    return results, find_family(first.family), first.warmup_s, _order_of(read)
 
 
 def _of_schedulers(runs: Sequence[Result], schedulers: Sequence[str] | None) -> list[Result]:
@@ -311,20 +375,12 @@ def _groups(family: Family, groups: Sequence[str] | None) -> list[str]:
     if groups is None:
         return list(family.group_titles)
     for group in groups:
-        _check_group(family, group)
+        _known("of", group, {"all", *family.group_titles})
     return list(groups)
 
 
-def _check_group(family: Family, group: str) -> None:
-    _known("of", group, {"all", *family.group_titles})
-
-
-def _check_metric(family: Family, metric: str) -> None:
-    _known("metric", metric, family.metrics)
-
-
 def _measures(family: Family, metric: str, statistics: Sequence[str]) -> list[Measure]:
-    _check_metric(family, metric)
+    _known("metric", metric, family.metrics)
     for statistic in statistics:
         _known("statistics", statistic, EVERY_STATISTIC)
     return [Measure(metric, statistic) for statistic in statistics]

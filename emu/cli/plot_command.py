@@ -75,6 +75,12 @@ def _sweep(given: list[Any], options: Namespace) -> Figure:
     return plots.sweep(given, _metric(options), groups, statistics, along=along, **_shared(options))
 
 
+def _ratio(given: list[Any], options: Namespace) -> Figure:
+    groups, statistics = read_names(options.of), read_names(options.statistics)
+    of = {"along": options.along or "", "baseline": options.baseline or "", **_shared(options)}
+    return plots.ratio(given, _metric(options), groups, statistics or ("p50", "p90"), **of)
+
+
 def _gantt(given: list[Any], options: Namespace) -> Figure:
     if len(given) > 1:
         raise InputError(f"--kind gantt is of one run, and here are {len(given)}")
@@ -89,5 +95,6 @@ _DRAWN: dict[str, Callable[[list[Any], Namespace], Figure]] = {
     "bars": _bars,
     "timeline": lambda given, options: plots.timeline(given, **_shared(options)),
     "sweep": _sweep,
+    "ratio": _ratio,
     "gantt": _gantt,
 }

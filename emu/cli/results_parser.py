@@ -23,6 +23,7 @@ KINDS = {
     "bars": Kind("statistics side by side", (*BOTH, "metric", "of", "statistics")),
     "timeline": Kind("utilisation and queues over time", BOTH),
     "sweep": Kind("statistics against what differs", (*BOTH, "metric", "of", "statistics", "along")),
+    "ratio": Kind("those over a baseline's", (*BOTH, "metric", "of", "statistics", "along", "baseline")),
     "gantt": Kind("tasks of nodes, or of one job", ("nodes", "job")),
 }
 """Of ``emu plot``; besides, each figure of a page by its name."""
@@ -83,8 +84,9 @@ def add_plot(plot: ArgumentParser) -> None:
         help="over seeds: least to greatest, or 95 %% confidence (none)",
     )
     add("--along", metavar="KEY", help="the key or parameter of the x axis of a sweep (nodes, or load)")
+    add("--baseline", metavar="NAME", help="the scheduler that ratios are to (the first)")
     add("--nodes", metavar="A-B,C", help="of a Gantt chart (those that ran most)")
     add("--job", metavar="ID", help="of a Gantt chart, in place of nodes")
     add("--width", metavar="column|page|INCHES", help="of the figure; column is 3.33, page 7 inches")
     add("--height", metavar="INCHES", help="of the figure (in proportion to the width)")
-    add("--font-size", metavar="POINTS", help="of all text (9)")
+    add("--font-size", metavar="POINTS", help="of all text (9; below 4.6 inches of width 7.5)")

@@ -12,11 +12,12 @@ from emu.report.drawing import (
     add_legend,
     figure_style,
     line_look,
-    mark_log,
     new_figure,
+    place_of,
     plain_label,
 )
 from emu.report.hover import GOES_ON
+from emu.report.scales import mark_log
 from emu.results.metrics import Float64Array, confidence_95
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def distribution_figure(
         figure, axes = new_figure()
         for together in coinciding({name: middle for name, (middle, _, _) in curves.items()}):
             middle, low, high = curves[together[0]]
-            look = line_look(names.index(together[0]))
+            look = line_look(place_of(together[0], names))
             axes.plot(middle, heights, label=plain_label(joined(together)), gid=GOES_ON, **look)
             if band != "none":
                 axes.fill_betweenx(heights, low, high, color=look["color"], alpha=0.2, linewidth=0)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache, partial
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -16,8 +17,8 @@ import numpy.typing as npt
 
 from emu.directories.names import figure_names
 from emu.disk import write_bytes, write_text
+from emu.report.fitting import fit_texts
 from emu.report.hover import name_lines
-from emu.results.tables import number
 from workloads.errors import InputError, printable
 
 if TYPE_CHECKING:
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
 # Okabe and Ito's colours, which colour-blind readers can distinguish too; line styles carry the same information.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
 STYLES = ("-", "--", "-.", ":")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+"""Of lines of figures for papers, which are printed without colours, too."""
+MARK_EVERY = 0.16
+"""The way between two markers of a line, as a share of the diagonal of its axes."""
 SIZE = (6.4, 3.8)
 """Inches of a figure of one panel."""
 NARROW = 4.6
@@ -34,18 +39,22 @@ STACKED_PANEL = 2.2
 FONT_SIZE = 9.0
 """Points of all text of a figure: headings and labels differ by their place."""
 _CDF_POINTS = 512
-LEAST_SPAN = 0.1
-"""Of a linear axis, as a share of the times on it."""
-LEAST_GAP = 0.12
-"""Between two ticks with a text each, as a share of the axis."""
+_IMAGE_DPI = 300
+"""Of what is an image in a file of shapes."""
+COLUMN_FONT_SIZE = 7.5
+"""The same of figures that are narrower than `NARROW`."""
+LEAST_PANEL = 1.6
+"""Inches: panels that would be narrower stand below one another."""
+LEAST_ROW = 1.1
+"""Inches of a row of panels that has less by the proportions of its figure."""
 CHARACTERS_PER_INCH = 11.0
 """Of a legend, at `FONT_SIZE`."""
-MOST_OF_LABEL = 24
-"""Characters of a text at a tick."""
 LEFT_QUANTILE = 0.002  # a job of a millisecond must not take half of a logarithmic axis
 _STYLE: dict[Any, Any] = {
     "svg.hashsalt": "emu",
     "svg.fonttype": "none",
+    "pdf.fonttype": 42,  # TrueType: publishers refuse fonts of Type 3, matplotlib's own choice
+    "ps.fonttype": 42,
     **dict.fromkeys(
         (
             "axes.titlesize",
@@ -80,26 +89,38 @@ class Shown(NamedTuple):
 class Look(NamedTuple):
     """What a reader asks of a figure: points of its text, inches of its size; None is what the figure is drawn with.
 
-    Where it `stacks`, panels that would stand side by side stand below one another, `NARROW` inches wide.
+    Where it `stacks`, panels that would stand side by side stand below one another, `NARROW` inches wide. Where it
+    `marks`, lines have markers, too.
     """
 
-    font_size: float = FONT_SIZE
+    font_size: float | None = None
     width: float | None = None
     height: float | None = None
     stacks: bool = False
+    marks: bool = False
+
+    @property
+    def points(self) -> float:
+        """The size of text: of narrow figures it is smaller by default."""
+        return self.font_size or (COLUMN_FONT_SIZE if self.width and self.width < NARROW else FONT_SIZE)
 
 
 _LOOK: ContextVar[Look] = ContextVar("look", default=Look())  # noqa: B039 a tuple does not change
+_ORDER: ContextVar[tuple[str, ...]] = ContextVar("order", default=())
 
 
 @contextmanager
-def looking(look: Look) -> Iterator[None]:
-    """Draw the figures within as `look` says; those that are made elsewhere are as they were."""
-    before = _LOOK.set(look)
+def looking(look: Look, order: Sequence[str] = ()) -> Iterator[None]:
+    """Draw the figures within as `look` says; those that are made elsewhere are as they were.
+
+    A scheduler has the look of its place in `order`, whichever others are drawn beside it.
+    """
+    before = _LOOK.set(look), _ORDER.set(tuple(order))
     try:
         yield
     finally:
-        _LOOK.reset(before)
+        _LOOK.reset(before[0])
+        _ORDER.reset(before[1])
 
 
 @contextmanager
@@ -108,7 +129,7 @@ def figure_style() -> Iterator[None]:
     import matplotlib as mpl
 
     with mpl.rc_context():
-        dict.update(mpl.rcParams, _settings(_LOOK.get().font_size))
+        dict.update(mpl.rcParams, _settings(_LOOK.get().points))
         yield
 
 
@@ -134,29 +155,65 @@ def new_figure(
     from matplotlib.figure import Figure
 
     look = _LOOK.get()
-    size = (look.width or width, look.height or height * (look.width or width) / width)
-    stacks = look.stacks and columns > 1
-    if stacks:
-        size = (NARROW, 0.7 + STACKED_PANEL * rows * columns)
-    figure = Figure(figsize=size, layout="constrained")
+    wide = look.width or (NARROW if look.stacks and columns > 1 else width)
+    across = columns  # panels side by side
+    if look.stacks or look.width:
+        parts = columns if look.stacks else -(-columns // max(1, int(wide / LEAST_PANEL)))
+        across = -(-columns // parts)
+    wraps = across < columns
+    down = rows * -(-columns // across)
+    if wraps:
+        own = 0.7 + min(STACKED_PANEL, 0.75 * wide / across + 0.35) * down
+    else:
+        own = max(height * wide / width, min(height, 0.8 + LEAST_ROW * rows)) if look.width else height
+    figure = Figure(figsize=(wide, look.height or own), layout="constrained")
     vars(figure)["_repr_png_"] = partial(to_png, figure)  # notebooks show figures of pyplot alone
     FigureCanvasAgg(figure)  # no window system is asked, whatever the user's backend is
-    if stacks:
-        axes = figure.subplots(rows * columns, 1).reshape((rows, columns) if rows > 1 else columns)
-    else:
-        axes = figure.subplots(rows, columns, sharex=share_x and rows > 1)
+    axes = figure.subplots(down, across, sharex=share_x and rows > 1 and not wraps)
+    if wraps:
+        axes = _unwrapped(np.reshape(axes, (rows, -1)), columns)
+        axes = axes if rows > 1 else axes[0]
     for place in np.ravel(axes):  # ticks are made when a figure is written, which may be without its look
-        place.tick_params(labelsize=look.font_size)
+        place.tick_params(labelsize=look.points)
     return figure, axes
 
 
+def _unwrapped(grid: Any, columns: int) -> Any:
+    """Return the first `columns` axes of each row; the others are removed."""
+    for place in np.ravel(grid[:, columns:]):
+        place.remove()
+    return grid[:, :columns]
+
+
+def label_panels(places: Any, x: str, y: str) -> None:
+    """Label the panels of a grid whose axes are of equal things: y at the left edge, x where the ticks have numbers."""
+    for place in np.ravel(places):
+        spec = place.get_subplotspec()
+        if spec.is_first_col():
+            place.set_ylabel(y, parse_math=False)
+        if spec.is_last_row() or len(place.get_shared_x_axes().get_siblings(place)) == 1:
+            place.set_xlabel(x, parse_math=False)
+
+
 def line_look(index: int) -> dict[str, Any]:
-    """Return colour and style of the n-th line; when colours come again, styles differ."""
-    return {
+    """Return colour and style of the n-th line, and its marker; when colours come again, styles differ."""
+    look = {
         "color": COLOURS[index % len(COLOURS)],
         "linestyle": STYLES[(index + index // len(COLOURS)) % len(STYLES)],
         "linewidth": 1.6,
     }
+    if _LOOK.get().marks:
+        first = (
+            MARK_EVERY * (index % len(MARKERS)) / len(MARKERS)
+        )  # lines that coincide show all their markers
+        look |= {"marker": MARKERS[index % len(MARKERS)], "markersize": 4.0, "markevery": (first, MARK_EVERY)}
+    return look
+
+
+def place_of(name: str, names: Iterable[str]) -> int:
+    """Return the place of a scheduler, by which it has its look: among all of the runs, or those that are drawn."""
+    names, order = list(names), _ORDER.get()
+    return order.index(name) if set(names) <= set(order) else names.index(name)
 
 
 def add_legend(figure: Figure, axes: Any) -> None:
@@ -177,102 +234,27 @@ def _add_legend(parent: Any, axes: Any, place: dict[str, Any], width: float) -> 
     handles, labels = axes.get_legend_handles_labels()
     if not handles:
         return
-    characters = CHARACTERS_PER_INCH * width * FONT_SIZE / _LOOK.get().font_size
-    columns = max(1, min(len(labels), int(characters / (8 + max(map(len, labels))))))
-    legend = parent.legend(handles, labels, ncols=columns, handlelength=3.0, **place)
-    for text in legend.get_texts():
-        text.set_parse_math(False)  # a name is a name, whatever signs are in it
-
-
-def fit_times(axes: Any, low: float, high: float) -> None:
-    """Fit the y axis of an axes to times from `low` to `high`.
-
-    It is logarithmic from a decade on. Below that it is linear, and not so narrow that rounding looks like a
-    difference: at the least `LEAST_SPAN` of the times themselves. Ticks are plain numbers.
-    """
-    from matplotlib.ticker import MaxNLocator
-
-    if low > 0 and high >= 10 * low:
-        pad = (high / low) ** 0.06
-        axes.set_yscale("log")
-        axes.set_ylim(low / pad, high * pad)
-        mark_log(axes.yaxis, low, high)
-    else:
-        middle = (low + high) / 2
-        half = max(0.55 * (high - low), LEAST_SPAN / 2 * abs(middle), 1e-9)
-        axes.set_ylim(middle - half, middle + half)
-        axes.yaxis.set_major_locator(MaxNLocator(5))
-        axes.yaxis.set_major_formatter(plain_ticks())
-
-
-def mark_log(axis: Any, low: float, high: float) -> None:
-    """Give a logarithmic axis that shows `low` to `high` ticks that are plain numbers, and enough of them."""
-    from matplotlib.ticker import LogLocator, NullFormatter
-
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 300 * low else (1.0,), numticks=9))
-    axis.set_minor_formatter(NullFormatter())
-    axis.set_major_formatter(plain_ticks())
-
-
-def plain_ticks() -> Any:
-    """Return the format of ticks that are plain numbers."""
-    from matplotlib.ticker import FuncFormatter
-
-    return FuncFormatter(lambda value, _: number(value))
-
-
-def fit_places(axes: Any, values: Sequence[Any], numeric: bool) -> Callable[[Any], float]:
-    """Fit the x axis of an axes to the values of what figures are drawn against; returns where each of them stands.
-
-    Numbers stand on a scale, logarithmic where they are spread over it, with a tick each where there is room; all
-    else side by side.
-    """
-    from matplotlib.ticker import FixedLocator, NullFormatter, NullLocator
-
-    if not numeric:
-        places = {value: float(i) for i, value in enumerate(values)}
-        axes.set_xticks(list(places.values()), short_labels([str(v) for v in values]))
-        axes.set_xlim(-0.5, len(values) - 0.5)
-        return lambda value: places[value]
-    low, high = float(min(values)), float(max(values))
-    if 0 < 8 * low <= high:
-        axes.set_xscale("log")
-        axes.xaxis.set_minor_formatter(NullFormatter())
-        on_scale = np.log([float(v) for v in values])
-    else:
-        on_scale = np.array(values, float)
-    gaps = np.diff(np.sort(on_scale))
-    if len(values) == 1 or gaps.min() >= LEAST_GAP * (on_scale.max() - on_scale.min()):
-        axes.xaxis.set_major_locator(FixedLocator([float(v) for v in values]))
-        axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(plain_ticks())
-    if low == high:  # one place stands in the middle
-        axes.set_xlim(low - max(abs(low), 1.0) / 2, high + max(abs(high), 1.0) / 2)
-    elif axes.get_xscale() == "log":
-        axes.set_xlim(low / (high / low) ** 0.06, high * (high / low) ** 0.06)
-    else:
-        axes.set_xlim(low - 0.06 * (high - low), high + 0.06 * (high - low))
-    return float
-
-
-def short_labels(texts: Sequence[str]) -> list[str]:
-    """Return texts for ticks side by side: long ones without the words that all have, and cut.
-
-    Examples
-    --------
-    >>> short_labels(["draw count=10 ports=10; deadlines most=4", "draw count=20 ports=10; deadlines most=4"])
-    ['count=10', 'count=20']
-    >>> short_labels(["homogeneous", "phoenix"])
-    ['homogeneous', 'phoenix']
-    """
-    if max(map(len, texts), default=0) <= MOST_OF_LABEL:
-        return list(texts)
-    words = [text.split() for text in texts]
-    common = set.intersection(*map(set, words)) if len(words) > 1 else set()
-    own = [" ".join(word for word in of_one if word not in common) for of_one in words]
-    if len({*own}) < len(texts) or "" in own:
-        own = list(texts)
-    return [text if len(text) <= MOST_OF_LABEL else f"{text[: MOST_OF_LABEL - 1]}…" for text in own]
+    look, labels = _LOOK.get(), list(labels)
+    characters = CHARACTERS_PER_INCH * width * FONT_SIZE / look.points
+    estimate = max(1, min(len(labels), int(characters / (8 + max(map(len, labels))))))
+    columns = len(labels) if look.width else estimate
+    while True:
+        legend = parent.legend(handles, labels, ncols=columns, handlelength=3.0, **place)
+        for text in legend.get_texts():
+            text.set_parse_math(False)  # a name is a name, whatever signs are in it
+        share = legend.get_window_extent().width / (width * legend.get_figure().dpi)
+        if share <= 1.0 or columns == 1:
+            break
+        legend.remove()
+        columns = -(-len(labels) // -(-len(labels) // (columns - 1)))  # rows of nearly equal length
+    if share > 1.0:
+        most = int(max(map(len, labels)) / share) - 8
+        for text in legend.get_texts():
+            text.set_text(fill(text.get_text(), max(most, 8)))
+    figure = legend.get_figure()
+    if look.width and not look.height:  # the panels keep their height
+        rows = sum(1 + text.get_text().count("\n") for text in legend.get_texts()) / columns
+        figure.set_figheight(figure.get_figheight() + max(rows - 1, 0) * 1.4 * look.points / 72)
 
 
 def share_curve(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
@@ -347,7 +329,7 @@ def to_svg(figure: Figure) -> str:
         name_lines(figure)
         with figure_style():
             _lay_out(figure)
-            figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
+            figure.savefig(out, format="svg", dpi=_IMAGE_DPI, metadata={"Date": None, "Creator": None})
         text = out.getvalue()
         _svg_of[figure] = printable(text[text.index("<svg") :], keep="\n\t")
     return _svg_of[figure]
@@ -358,7 +340,12 @@ def to_pdf(figure: Figure) -> bytes:
     out = io.BytesIO()
     with figure_style():
         _lay_out(figure)
-        figure.savefig(out, format="pdf", metadata={"CreationDate": None, "Creator": None, "Producer": None})
+        figure.savefig(
+            out,
+            format="pdf",
+            dpi=_IMAGE_DPI,
+            metadata={"CreationDate": None, "Creator": None, "Producer": None},
+        )
     return out.getvalue()
 
 
@@ -386,6 +373,9 @@ def _lay_out(figure: Figure) -> None:
     FigureCanvasSVG(figure)  # text is measured without the hints of pixels
     figure.dpi = 72
     engine.execute(figure)
+    if fit_texts(figure):
+        FigureCanvasSVG(figure)
+        engine.execute(figure)
     figure.dpi = dpi
     figure.set_layout_engine(None)
     FigureCanvasAgg(figure)

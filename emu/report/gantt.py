@@ -12,7 +12,17 @@ import pyarrow as pa
 from emu import disk
 from emu.columns import numbers
 from emu.families.registry import find_family
-from emu.report.drawing import COLOURS, SIZE, add_legend, figure_style, line_look, new_figure, plain_label
+from emu.report.drawing import (
+    COLOURS,
+    SIZE,
+    add_legend,
+    figure_style,
+    line_look,
+    new_figure,
+    place_of,
+    plain_label,
+)
+from emu.report.scales import plain_ticks
 from emu.results.lanes import lanes
 from emu.results.metrics import Float64Array
 from emu.results.paired import Runs
@@ -22,10 +32,14 @@ from workloads.errors import InputError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MACHINES, MOST_BARS = 6, 4000
-"""Machines of a chart by default, and the most tasks that one draws: the rest of the run is cut off."""
+MACHINES, MOST_MACHINES = 6, 12
+"""Of a chart by default, and those for which a chart becomes higher."""
+MOST_SHAPES = 4000
+"""Tasks of a chart that are shapes of their own; more are an image in files of shapes."""
 MOST_ROWS = 100
-"""Tasks of a job without stages that its chart shows."""
+"""Tasks of a job without stages for which its chart becomes higher."""
+STRIDE = 1.1
+"""From one machine to the next, whose bars are 1 high."""
 Int64Array = npt.NDArray[np.int64]
 
 
@@ -64,77 +78,105 @@ def machines_figure(run: Result, nodes: Sequence[int] | None = None) -> Figure:
         The run has no tasks, or not these machines.
     """
     parts, what = parts_of(run), find_family(run.family).node
-    count = int(run.summary["nodes"])
+    count, which = int(run.summary["nodes"]), ""
     if nodes is None:
+        which = ", those that ran most"
         busy = np.bincount(parts.node, parts.finish - parts.start, minlength=count)
         nodes = np.sort(np.argsort(-busy, kind="stable")[:MACHINES]).tolist()
     if wrong := [n for n in nodes if not 0 <= n < count]:
         raise InputError(f"nodes: {wrong[0]} is no {what} of the run; it has 0 to {count - 1}")
     chosen = np.flatnonzero(np.isin(parts.node, nodes))
-    chosen = chosen[np.argsort(parts.start[chosen], kind="stable")][:MOST_BARS]
+    chosen = chosen[np.argsort(parts.start[chosen], kind="stable")]
+    places, heights = np.empty(chosen.size), np.empty(chosen.size)
+    for at, machine in enumerate(nodes):
+        own = np.flatnonzero(parts.node[chosen] == machine)
+        lane = lanes(parts.node[chosen[own]], parts.start[chosen[own]], parts.finish[chosen[own]])
+        heights[own] = 1 / max(int(lane.max(initial=0)) + 1, 1)
+        places[own] = STRIDE * at + lane * heights[own]
     with figure_style():
-        figure, axes = new_figure(SIZE[0], 0.8 + 0.7 * len(nodes))
-        bottom, ticks = 0.0, []
-        for machine in nodes:
-            own = chosen[parts.node[chosen] == machine]
-            lane = lanes(parts.node[own], parts.start[own], parts.finish[own])
-            height = max(int(lane.max(initial=0)) + 1, 1)
-            places = bottom + lane / height
-            look = {"color": _colours(parts.head[own]), "linewidth": 0, "align": "edge"}
-            axes.barh(places, parts.finish[own] - parts.start[own], 1 / height, parts.start[own], **look)
-            ticks.append(bottom + 0.5)
-            bottom += 1.1
-        axes.set_yticks(ticks, [f"{what} {n}" for n in nodes])
-        axes.set_ylim(0.0, bottom)
-        axes.invert_yaxis()
+        figure, axes = new_figure(SIZE[0], 0.8 + 0.7 * min(len(nodes), MOST_MACHINES))
+        start, finish = parts.start[chosen], parts.finish[chosen]
+        _add_bars(axes, places, heights, start, finish, _colours(parts.head[chosen]))
+        axes.set_yticks(STRIDE * np.arange(len(nodes)) + 0.5, [f"{what} {n}" for n in nodes])
+        axes.set_ylim(STRIDE * len(nodes), 0.0)
+        axes.xaxis.set_major_formatter(plain_ticks())
+        axes.set_xlim(0.0, 1.02 * float(finish.max(initial=1e-9)))
         axes.grid(visible=False, axis="y")
-        axes.set_xlabel("virtual time (s)")
+        if len(nodes) < count:
+            axes.set_ylabel(f"{len(nodes)} of {count:,} {what}s{which}")
+        axes.set_xlabel(f"virtual time (s){_unended(run, parts)}")
         return figure
 
 
 def job_figure(run: Result, job_id: int) -> Figure:
     """Return the tasks of one job over time since its arrival.
 
-    Of a job with stages there is a row for each, darker where more tasks run; of another a row for each task, at most
-    `MOST_ROWS` from the one that ended last, which begins with a light bar while it waits.
+    Of a job with stages there is a row for each, darker where more tasks run; of another a row for each task, from the
+    one that ended last, which begins with a light bar while it waits.
 
     Raises
     ------
     InputError
         The run has no tasks, or not this job.
     """
+    from matplotlib.ticker import MaxNLocator
+
     parts = _of_job(run, job_id)
     by_stage = "stage" in _table_of(run).column_names
-    order = np.arange(parts.row.size) if by_stage else np.argsort(-parts.finish, kind="stable")[:MOST_ROWS]
-    count = int(parts.row.max()) + 1 if by_stage else order.size
+    count = int(parts.row.max()) + 1 if by_stage else parts.row.size
     with figure_style():
-        figure, axes = new_figure(SIZE[0], 1.0 + (0.22 if by_stage else 0.08) * count)
+        figure, axes = new_figure(SIZE[0], 1.0 + (0.22 * count if by_stage else 0.08 * min(count, MOST_ROWS)))
         if by_stage:
             _draw_stages(axes, parts)
+            axes.yaxis.set_major_locator(MaxNLocator(integer=True))
         else:
-            start, length = parts.start[order], (parts.finish - parts.start)[order]
-            axes.barh(np.arange(count), start, 0.8, color="#cccccc", linewidth=0, label="waits")
-            axes.barh(np.arange(count), length, 0.8, start, color=COLOURS[0], linewidth=0, label="runs")
+            start, finish = (
+                of[np.argsort(-parts.finish, kind="stable")] for of in (parts.start, parts.finish)
+            )
+            rows, zero = np.arange(count) - 0.4, np.zeros(count)
+            _add_bars(axes, rows, 0.8, zero, start, "#cccccc", "waits")
+            _add_bars(axes, rows, 0.8, start, finish, COLOURS[0], "runs")
             axes.set_yticks([])
             add_legend(figure, axes)
+        axes.xaxis.set_major_formatter(plain_ticks())
         axes.set_xlim(0.0, float(parts.finish.max()) * 1.02)
-        axes.set_ylim(-0.6, count - 0.4)
-        axes.invert_yaxis()
+        axes.set_ylim(count - 0.4, -0.6)
         family = find_family(run.family)
-        cut = f" ({count} of {parts.row.size:,}, the last to end)" if count < parts.row.size else ""
-        axes.set_ylabel("stage" if by_stage else f"{family.part}{cut}")
-        axes.set_xlabel(f"time since {family.one} {job_id} arrived (s)")
+        axes.set_ylabel("stage" if by_stage else f"{count:,} {family.part}, the last to end first")
+        axes.set_xlabel(f"time since {family.one} {job_id} arrived (s){_unended(run, parts, job_id)}")
         return figure
 
 
 def _draw_stages(axes: Any, parts: Parts) -> None:
-    """Draw a row of bars for each stage, of its first `MOST_BARS` tasks."""
+    """Draw a row of bars for each stage."""
     for number in range(int(parts.row.max()) + 1):
         own = np.flatnonzero(parts.row == number)
-        own = own[np.argsort(parts.start[own], kind="stable")][:MOST_BARS]
-        look = {"color": COLOURS[number % len(COLOURS)], "alpha": max(1.0 / max(own.size, 1), 0.05)}
-        length = parts.finish[own] - parts.start[own]
-        axes.barh(np.full(own.size, number), length, 0.8, parts.start[own], linewidth=0, **look)
+        colour = (COLOURS[number % len(COLOURS)], max(1.0 / max(own.size, 1), 0.05))
+        _add_bars(axes, np.full(own.size, number - 0.4), 0.8, parts.start[own], parts.finish[own], colour)
+
+
+def _add_bars(
+    axes: Any, low: Any, height: Any, start: Float64Array, finish: Float64Array, colours: Any, label: str = ""
+) -> None:
+    """Draw a bar for each of the tasks as one collection: an image where they are many, which are fine lines then."""
+    from matplotlib.collections import PolyCollection
+
+    high = low + height
+    corners: Any = np.stack([start, low, start, high, finish, high, finish, low], axis=1).reshape(-1, 4, 2)
+    bars = PolyCollection(corners, facecolors=colours, linewidths=0, label=label or None)
+    bars.set_rasterized(len(corners) > MOST_SHAPES)
+    axes.add_collection(bars, autolim=False)
+
+
+def _unended(run: Result, parts: Parts, job_id: int | None = None) -> str:
+    """Return how many tasks, of a job or of all, have no bar as they did not end."""
+    family = find_family(run.family)
+    heads = numbers(_table_of(run), f"{family.one}_id")
+    if job_id is None:
+        count = heads.size - int(np.isfinite(numbers(_table_of(run), "finish_s")).sum())
+    else:
+        count = int((heads == job_id).sum()) - parts.head.size
+    return f"; {count:,} {family.part} that did not end are left out" if count else ""
 
 
 def running_figure(results: Runs, job_id: int) -> Figure:
@@ -145,20 +187,27 @@ def running_figure(results: Runs, job_id: int) -> Figure:
     InputError
         A run has no tasks, or not this job.
     """
+    from matplotlib.ticker import MaxNLocator
+
     with figure_style():
         figure, axes = new_figure(SIZE[0], 3.2)
-        for number, (name, runs) in enumerate(results.items()):
+        for name, runs in results.items():
             parts = _of_job(runs[0], job_id)
             times = np.concatenate([parts.start, parts.finish])
             order = np.argsort(times, kind="stable")
             running = np.cumsum(np.repeat([1, -1], parts.start.size)[order])
             axes.plot(
-                times[order], running, drawstyle="steps-post", label=plain_label(name), **line_look(number)
+                times[order],
+                running,
+                drawstyle="steps-post",
+                label=plain_label(name),
+                **line_look(place_of(name, results)),
             )
         axes.set_ylim(bottom=0.0)
         axes.set_xlim(left=0.0)
         axes.set_xlabel(f"time since job {job_id} arrived (s)")
         axes.set_ylabel("running tasks")
+        axes.yaxis.set_major_locator(MaxNLocator(integer=True))
         add_legend(figure, axes)
         return figure
 
@@ -217,6 +266,8 @@ def _of_job(run: Result, job_id: int) -> Parts:
     return parts._replace(start=parts.start - arrival, finish=parts.finish - arrival)
 
 
-def _colours(heads: Int64Array) -> list[str]:
+def _colours(heads: Int64Array) -> Any:
     """Return the colour of each job."""
-    return [COLOURS[head % len(COLOURS)] for head in heads.tolist()]
+    from matplotlib.colors import to_rgba_array
+
+    return to_rgba_array(COLOURS)[heads % len(COLOURS)]

@@ -10,24 +10,27 @@ import numpy as np
 
 from emu.directories.run_directory import safe_name
 from emu.families.family import Family
-from emu.families.registry import family_of_summary
+from emu.families.registry import family_of_summary, find_family
 from emu.report.drawing import (
     COLOURS,
     SIZE,
     Shown,
     add_legend,
     figure_style,
-    fit_places,
-    fit_times,
+    label_panels,
     line_look,
     new_figure,
+    place_of,
     plain_label,
 )
 from emu.report.plots import label_of
+from emu.report.scales import fit_places, fit_times
 from emu.report.stacked import shown
 from emu.results.axes import Axis, Group, is_number, value_text
 from emu.results.measures import Measure
-from emu.results.metrics import summary_of
+from emu.results.metrics import ratios, summary_of
+from emu.results.result import Result
+from workloads.errors import InputError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -67,6 +70,63 @@ def points_of(groups: Sequence[Group]) -> list[Point]:
         for group in groups
         for name, runs in group.results.items()
     ]
+
+
+def ratio_points(
+    groups: Sequence[Group], baseline: str, measures: Sequence[Measure], shown: Sequence[str]
+) -> list[Point]:
+    """Return the points of groups of runs whose summaries have ratios to a baseline that has run in the same place.
+
+    ``ratios`` of a summary has the mean over the seeds and its half-width, by name of group and measure: ratios are
+    taken seed by seed, of runs of the same workload.
+
+    Raises
+    ------
+    InputError
+        A place has no runs of the baseline; or nowhere is another scheduler.
+    """
+    points = []
+    for group in groups:
+        base = _baseline_of(group, baseline)
+        for name, runs in group.results.items():
+            if runs is not base:
+                summary = {**summary_of(runs), "ratios": _ratios_of(base, runs, measures, shown)}
+                points.append(Point(runs[0].summary["scheduler"], group.at | group.own[name], summary))
+    if not points:
+        raise InputError(
+            f"the runs are of {baseline!r} alone; give those of schedulers to compare with it, too"
+        )
+    return points
+
+
+def _baseline_of(group: Group, baseline: str) -> list[Result]:
+    """Return the runs of the baseline in a group."""
+    own = {n: runs for n, runs in group.results.items() if runs[0].summary["scheduler"] == baseline}
+    if len(own) != 1:
+        at = ", ".join(f"{label} {value_text(label, value)}" for label, value in group.at.items())
+        there = (
+            f"there are {', '.join(own)}"
+            if own
+            else f"there is only {', '.join(group.results)}, or other seeds"
+        )
+        raise InputError(f"baseline: want runs of one {baseline!r} at {at or 'each place'}; {there}")
+    return next(iter(own.values()))
+
+
+def _ratios_of(
+    base: Sequence[Result], runs: Sequence[Result], measures: Sequence[Measure], shown: Sequence[str]
+) -> dict[tuple[str, str], tuple[float, float]]:
+    """Return mean ratios over the seeds and their half-widths by group and measure."""
+    family = find_family(base[0].family)
+    parts = {
+        group: [[family.part_of(run.summary[family.heads], group) for run in of] for of in (base, runs)]
+        for group in shown
+    }
+    return {
+        (group, m.name): ratios(*([m.of(part) for part in of] for of in both))
+        for group, both in parts.items()
+        for m in measures
+    }
 
 
 def percentile_sheets(axes: Sequence[Axis], points: Sequence[Point]) -> Iterator[Shown]:
@@ -112,10 +172,12 @@ def against_figure(
     measures: Sequence[Measure],
     groups: Sequence[str] | None = None,
     along: str = "",
+    baseline: str = "",
 ) -> Figure | None:
     """Return statistics against one axis, `along` by its label; values of all others distinguish lines.
 
-    None where there is no such axis with several values, or no group has any.
+    With a `baseline` the points are those of `ratio_points`. None where there is no such axis with several values, or
+    no group has any.
     """
     axis = next((a for a in axes if a.label == along), None) if along else _choose(axes)
     if axis is None or not points:
@@ -127,7 +189,7 @@ def against_figure(
         line = " ".join([point.scheduler, *(f"{name}={value_text(name, point.at[name])}" for name in others)])
         places = [point.at[axis.label]] if axis.label in point.at else axis.values
         lines.setdefault(line, {}).update(dict.fromkeys(places, point.summary))
-    return percentiles_figure(lines, axis, family_of_summary(points[0].summary), measures, groups)
+    return percentiles_figure(lines, axis, family_of_summary(points[0].summary), measures, groups, baseline)
 
 
 def percentiles_figure(
@@ -136,6 +198,7 @@ def percentiles_figure(
     family: Family,
     measures: Sequence[Measure] | None = None,
     groups: Sequence[str] | None = None,
+    baseline: str = "",
 ) -> Figure | None:
     """Return statistics of one metric against an axis, by group of jobs or coflows, one line a scheduler.
 
@@ -149,6 +212,8 @@ def percentiles_figure(
         Of one metric, a column each; by default those of completion times that the family shows.
     groups : sequence of str, optional
         A row each; by default all that have any.
+    baseline : str
+        The scheduler to which summaries have ratios (`ratio_points`); empty for the statistics themselves.
 
     None when no group has any.
     """
@@ -161,6 +226,10 @@ def percentiles_figure(
     ]
     if not groups:
         return None
+    value_of = _ratio_of if baseline else _figure_of
+    y_label = label_of(measures[0].metric)
+    if baseline:
+        y_label = f"{y_label.removesuffix(' (s)')} / that of {baseline}"
     with figure_style():
         width = 9.0 if len(measures) > 1 else SIZE[0]
         height = 2.7 * len(groups) + 0.7 if len(groups) > 1 else 3.8
@@ -168,11 +237,9 @@ def percentiles_figure(
         grid = np.reshape(axes, (len(groups), len(measures)))
         for row, group in zip(grid, groups, strict=True):
             for place, measure in zip(row, measures, strict=True):
-                _draw(place, lines, axis, partial(_figure_of, family, group, measure))
+                _draw(place, lines, axis, partial(value_of, family, group, measure), is_ratio=bool(baseline))
                 place.set_title(f"{measure.statistic}, {family.group_titles.get(group, group)}")
-            row[0].set_ylabel(label_of(measures[0].metric))
-        for place in grid[-1]:
-            place.set_xlabel(axis.label, parse_math=False)
+        label_panels(grid, axis.label, y_label)
         add_legend(figure, grid[0][0])
         return figure
 
@@ -197,8 +264,7 @@ def shares_figure(lines: Lines, axis: Axis, family: Family) -> Figure | None:
         for place, (key, title) in zip(np.ravel(axes), drawn.items(), strict=True):
             _draw(place, lines, axis, partial(_figure_of, family, "all", Measure("", key)), is_share=True)
             place.set_title(title)
-            place.set_xlabel(axis.label, parse_math=False)
-        np.ravel(axes)[0].set_ylabel(f"share of {family.name}")
+        label_panels(axes, axis.label, f"share of {family.name}")
         add_legend(figure, np.ravel(axes)[0])
         return figure
 
@@ -209,26 +275,29 @@ def _draw(
     axis: Axis,
     figure_of: Callable[[Mapping[str, Any]], tuple[float, float]],
     is_share: bool = False,
+    is_ratio: bool = False,
 ) -> None:
-    """Draw a line for each scheduler, with its intervals; a share from 0 on."""
-    bounds: list[float] = []
+    """Draw a line for each scheduler, with its intervals; a share from 0 on, ratios beside a line at 1."""
+    bounds: list[float] = [1.0] if is_ratio else []
+    if is_ratio:
+        place.axhline(1.0, color="#888888", linewidth=1.0)
     numeric = all(map(is_number, axis.values))  # what is no number has no way from one to the next
     scale = fit_places(place, axis.values, numeric)
-    for number, (label, points) in enumerate(lines.items()):
+    for label, points in lines.items():
+        number = place_of(label, lines)
         found = [(scale(x), *figure_of(points[x])) for x in axis.values if x in points]
         x, y, half = (np.array(c, float) for c in zip(*found, strict=True)) if found else np.zeros((3, 0))
         known = np.isfinite(y)
         x, y, half = x[known], y[known], np.nan_to_num(half[known])
         # On a logarithmic axis a bar must not end at or below 0.
         bars = np.array([np.minimum(half, y * (1 - 1e-9)), half])
-        look = line_look(number) if numeric else line_look(number) | {"linestyle": "none"}
+        look = {"marker": MARKERS[number // len(COLOURS) % len(MARKERS)], **line_look(number)}
+        look |= {"markersize": 3.5, "markevery": None} | ({} if numeric else {"linestyle": "none"})
         place.errorbar(
             x,
             y,
             bars if half.any() else None,
             label=plain_label(label),
-            marker=MARKERS[number // len(COLOURS) % len(MARKERS)],
-            markersize=3.5,
             capsize=2.5,
             elinewidth=1.0,
             **look,
@@ -249,6 +318,14 @@ def _figure_of(
     intervals = summary.get("confidence_95", {}).get(family.heads, {})
     low, high = measure.interval(family.part_of(intervals, group))
     return measure.of(family.part_of(summary[family.heads], group)), (high - low) / 2
+
+
+def _ratio_of(
+    family: Family, group: str, measure: Measure, summary: Mapping[str, Any]
+) -> tuple[float, float]:
+    """Return a mean ratio to the baseline over the seeds and its half-width; NaN where there is none."""
+    mean, half = summary["ratios"][group, measure.name]
+    return float(mean), float(half)
 
 
 def _choose(axes: Sequence[Axis]) -> Axis | None:

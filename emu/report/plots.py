@@ -17,13 +17,14 @@ from emu.report.drawing import (
     add_legend,
     add_own_legend,
     figure_style,
+    label_panels,
     line_look,
-    mark_log,
     new_figure,
+    place_of,
     plain_label,
-    plain_ticks,
     time_scale,
 )
+from emu.report.scales import mark_log, plain_ticks
 from emu.results.measures import Measure
 from emu.results.metrics import summary_of
 from emu.results.paired import Runs
@@ -38,8 +39,8 @@ LEAST_TAIL = 0.2
 """Of the time: a shorter tail is drawn."""
 SPREAD = 30.0
 """Bars that differ by more than this factor stand on a logarithmic axis."""
-HATCHES = ("", "//", "..", "xx")
-"""Of bars, where colours come again."""
+HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "----", "oooo", "++++", "**")
+"""Of bars, which differ without colours; one more than colours, so that no two bars have both."""
 
 
 def figures_of(results: Runs, warmup_s: float = 0.0) -> list[Shown]:
@@ -62,6 +63,8 @@ def timeline_figure(results: Runs) -> Figure | None:
     first = {name: runs[0] for name, runs in results.items() if runs[0].timeline.num_rows}
     if not first:
         return None
+    from matplotlib.ticker import MaxNLocator
+
     panels = _panels(first)
     shown_s, last_s = _span(first.values())
     scale, unit = time_scale(shown_s)
@@ -70,14 +73,15 @@ def timeline_figure(results: Runs) -> Figure | None:
         places = np.atleast_1d(axes)
         for place, (label, lines) in zip(places, panels, strict=True):
             highest = 0.0
-            for number, (name, (run, column)) in enumerate(lines.items()):
+            for name, (run, column) in lines.items():
                 y = numbers(run.timeline, column)
                 highest = max(highest, float(y.max()))
                 steps = "default" if column == "utilisation" else "steps-post"
-                look = line_look(number) | {"linewidth": 1.2, "drawstyle": steps}
+                look = line_look(place_of(name, lines)) | {"linewidth": 1.2, "drawstyle": steps}
                 place.plot(numbers(run.timeline, "time_s") / scale, y, label=plain_label(name), **look)
             place.set_ylim(0.0, 1.05 * (max(1.0, highest) if place is places[0] else highest or 1.0))
             place.set_ylabel(label)
+            place.yaxis.set_major_locator(MaxNLocator(5, integer=place is not places[0]))
             place.yaxis.set_major_formatter(plain_ticks())
         places[-1].set_xlim(0.0, max(shown_s, 1e-9) / scale)
         cut = f"; the last run ends at {last_s / scale:,.3g} {unit}" if shown_s < last_s else ""
@@ -144,7 +148,7 @@ def bars_figure(results: Runs, measures: Sequence[Measure], groups: Sequence[str
         for place, group in zip(np.ravel(places), shown, strict=True):
             _draw_bars(place, family, summaries, measures, group)
             place.set_title(family.group_titles.get(group, group))
-        np.ravel(places)[0].set_ylabel(label_of(measures[0].metric))
+        label_panels(places, "", label_of(measures[0].metric))
         add_legend(figure, np.ravel(places)[0])
         return figure
 
@@ -154,15 +158,16 @@ def _draw_bars(
 ) -> None:
     width = 0.8 / len(summaries)
     bounds: list[float] = []
-    for index, (name, summary) in enumerate(summaries.items()):
+    for at, (name, summary) in enumerate(summaries.items()):
+        index = place_of(name, summaries)
         part = family.part_of(summary[family.heads], group)
         intervals = family.part_of(summary.get("confidence_95", {}).get(family.heads, {}), group)
         y = np.array([measure.of(part) for measure in measures])
         edges = np.array([measure.interval(intervals) for measure in measures])
-        x = np.arange(len(measures)) - 0.4 + (index + 0.5) * width
+        x = np.arange(len(measures)) - 0.4 + (at + 0.5) * width
         look = {
             "color": COLOURS[index % len(COLOURS)],
-            "hatch": HATCHES[index // len(COLOURS) % len(HATCHES)],
+            "hatch": HATCHES[index % len(HATCHES)],
         }
         place.bar(x, y, width, label=plain_label(name), edgecolor="white", linewidth=0.5, **look)
         known = np.isfinite(edges).all(axis=1)

@@ -22,13 +22,4 @@ def shown(stem: str, make: Callable[[], Figure | None], caption: str) -> Iterato
     if columns > 1:
         with looking(Look(stacks=True)):
             narrow = make()
-    if narrow is not None:
-        for at, axes in enumerate(
-            narrow.axes
-        ):  # each states what the first of its row and the last of its column do
-            below = narrow.axes[len(narrow.axes) - columns + at % columns]
-            axes.set_ylabel(
-                axes.get_ylabel() or narrow.axes[at - at % columns].get_ylabel(), parse_math=False
-            )
-            axes.set_xlabel(axes.get_xlabel() or below.get_xlabel(), parse_math=False)
     yield Shown(stem, drawn, caption, narrow)

@@ -11,17 +11,9 @@ import numpy as np
 from emu import disk
 from emu.directories import run_directory as rd
 from emu.directories.names import SUMMARY
-from emu.report.drawing import (
-    COLOURS,
-    SIZE,
-    add_legend,
-    figure_style,
-    fit_places,
-    fit_times,
-    mark_log,
-    new_figure,
-)
+from emu.report.drawing import COLOURS, SIZE, add_legend, figure_style, new_figure
 from emu.report.page import figure_of, fill, table_of
+from emu.report.scales import fit_places, fit_times, mark_log
 from emu.sweeps.sizing import Probe, answer_of, folder_of
 from emu.sweeps.targets import MET, NOT_MET, SPANS, Target, read_targets, verdict_of
 

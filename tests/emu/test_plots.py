@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 import emu
 from emu import plots
 from emu.results.comparison import Comparison
+from emu.results.metrics import confidence_95
 from workloads.errors import InputError
 
 SMALL: dict[str, Any] = {
@@ -104,9 +106,11 @@ def test_a_gantt_chart_of_a_job_begins_with_its_arrival(both: Comparison) -> Non
     own = tasks[tasks.job_id == job]
     arrival = run.jobs.to_pandas().set_index("job_id").submit_s[job]
     axes = plots.gantt(run, job=job).axes[0]
-    waits, runs = axes.containers
-    assert sorted(bar.get_width() for bar in waits) == pytest.approx(sorted(own.start_s - arrival))
-    assert sorted(bar.get_width() for bar in runs) == pytest.approx(sorted(own.finish_s - own.start_s))
+    waits, runs = (
+        sorted(np.ptp(path.vertices[:, 0]) for path in bars.get_paths()) for bars in axes.collections
+    )
+    assert waits == pytest.approx(sorted(own.start_s - arrival))
+    assert runs == pytest.approx(sorted(own.finish_s - own.start_s))
     assert len(plots.gantt(run, nodes=[4, 5, 6]).axes[0].get_yticks()) == 3
     with pytest.raises(InputError, match="nodes and job: give one of them"):
         plots.gantt(run, nodes=[1], job=3)
@@ -124,7 +128,7 @@ def test_a_gantt_chart_of_coflows_is_of_flows_and_ports() -> None:
     flows = run.flows.to_pandas()
     widest = int(flows.coflow_id.mode()[0])
     axes = plots.gantt(run, job=widest).axes[0]
-    assert len(axes.containers[1]) == min(100, (flows.coflow_id == widest).sum())
+    assert len(axes.collections[1].get_paths()) == (flows.coflow_id == widest).sum() > 100
     assert axes.get_xlabel() == f"time since coflow {widest} arrived (s)"
     assert (
         plots.gantt(run, nodes=[int(flows.ingress[0])])
@@ -138,6 +142,10 @@ def test_a_gantt_chart_of_coflows_is_of_flows_and_ports() -> None:
 def test_the_look_is_that_of_all_text(both: Comparison, tmp_path: Path) -> None:
     figure = plots.bars(both, look=plots.Look(font_size=7.0, width=3.33))
     assert figure.get_size_inches() == pytest.approx([3.33, 3.33 * 3.8 / 6.4])
+    assert plots.bars(both, look=plots.Look(width=3.33)).axes[0].title.get_fontsize() == 7.5
+    narrow = plots.bars(both, look=plots.Look(width=2.5))
+    assert [axes.get_subplotspec().rowspan.start for axes in narrow.axes] == [0, 1]
+    assert len({axes.get_ylabel() for axes in narrow.axes}) == 1
     plots.save(figure, tmp_path / "f.svg")
     axes = figure.axes[0]
     texts = [axes.title, axes.yaxis.label, *axes.get_xticklabels(), *axes.get_yticklabels()]
@@ -146,6 +154,47 @@ def test_the_look_is_that_of_all_text(both: Comparison, tmp_path: Path) -> None:
     assert {text.get_fontsize() for text in figure.legends[0].get_texts()} == {7.0}
     later = plots.bars(both)
     assert later.axes[0].title.get_fontsize() == 9.0
+
+
+def test_ratios_are_taken_seed_by_seed() -> None:
+    grid = [
+        emu.run(name, "yahoo", nodes, seed=seed, workload_options={"jobs": 30}, in_process=True)
+        for name in ("sparrow", "hawk", "eagle")
+        for nodes in (60, 100)
+        for seed in (1, 2)
+    ]
+    figure = plots.ratio(grid, groups=["short"], statistics=["p90"])
+    axes = figure.axes[0]
+    assert axes.get_ylabel() == "completion time / that of sparrow"
+    assert legend_of(figure) == ["hawk", "eagle"]
+    p90 = {
+        (r.summary["scheduler"], r.summary["nodes"], r.summary["seed"]): r.summary["jobs"]["short"]["p90"]
+        for r in grid
+    }
+    for bars, name in zip(axes.containers, ("hawk", "eagle"), strict=True):
+        each = np.array([[p90[name, n, s] / p90["sparrow", n, s] for s in (1, 2)] for n in (60, 100)])
+        assert bars[0].get_ydata() == pytest.approx(each.mean(axis=1))
+        half = [confidence_95(of.tolist())[1] for of in each]
+        upper = [path.vertices[:, 1].max() for path in bars[2][0].get_paths()]
+        assert upper == pytest.approx(each.mean(axis=1) + half)
+    against = plots.ratio(grid, baseline="hawk", schedulers=["eagle"])
+    assert legend_of(against) == ["eagle"]
+    with pytest.raises(InputError, match="no run is of 'phoenix'"):
+        plots.ratio(grid, baseline="phoenix")
+    with pytest.raises(InputError, match="the runs are of 'sparrow' alone"):
+        plots.ratio(grid[:4])
+    with pytest.raises(
+        InputError, match="baseline: want runs of one 'sparrow' at nodes 100; there is only hawk"
+    ):
+        plots.ratio(grid[:2] + grid[4:8])
+
+
+@pytest.mark.drawn
+def test_fonts_of_a_pdf_are_truetype(both: Comparison, tmp_path: Path) -> None:
+    written = plots.save(plots.cdf(both), tmp_path / "f.pdf")[0].read_bytes()
+    kinds = set(re.findall(rb"/Subtype /(Type\w+|CIDFont\w+)", written))
+    assert kinds == {b"Type0", b"CIDFontType2"}
+    assert b"/FontFile2" in written
 
 
 def test_equal_figures_have_equal_bytes(both: Comparison, tmp_path: Path) -> None:

@@ -19,13 +19,15 @@ from emu.report.drawing import (
     Shown,
     add_legend,
     figure_style,
+    label_panels,
     line_look,
-    mark_log,
     new_figure,
+    place_of,
     plain_label,
     share_curve,
 )
 from emu.report.hover import GOES_ON
+from emu.report.scales import mark_log
 from emu.report.stacked import shown
 from emu.results.metrics import Float64Array
 from emu.results.result import Result
@@ -134,10 +136,7 @@ def bins_figure(results: Runs, warmup_s: float = 0.0) -> Figure | None:
         for axes, (name, found) in zip(np.ravel(places), samples.items(), strict=True):
             axes.set_title(f"{name}: {BINS[name]}")
             _draw_speedups(axes, found, list(results))
-        for axes in places[-1]:
-            axes.set_xlabel(f"speed-up of {next(iter(results))}", parse_math=False)
-        for axes in places[:, 0]:
-            axes.set_ylabel("share of coflows")
+        label_panels(places, f"speed-up of {next(iter(results))}", "share of coflows")
         drawn = [axes for axes, found in zip(np.ravel(places), samples.values(), strict=True) if found]
         add_legend(figure, max(drawn, key=lambda axes: len(axes.lines)))
         return figure
@@ -155,7 +154,7 @@ def learning_figure(results: Runs, warmup_s: float = 0.0) -> Figure | None:
                 *share_curve(np.minimum(share, 1.0)),
                 gid=GOES_ON,
                 label=plain_label(name),
-                **line_look(list(results).index(name)),
+                **line_look(place_of(name, results)),
             )
         axes.set_xlim(0.0, 1.0)
         axes.set_ylim(0.0, 1.0)
@@ -184,18 +183,24 @@ def deadlines_figure(results: Runs, warmup_s: float = 0.0) -> Figure | None:
     with figure_style():
         figure, places = new_figure(4.8 * len(shown), 3.8, columns=len(shown))
         for axes, at in zip(np.ravel(places), shown, strict=True):
-            for number, (name, used) in enumerate(samples[at].items()):
+            for name, used in samples[at].items():
                 if not np.isfinite(used).any():
                     continue
                 steps = np.sort(used[used <= 1.0])
                 x = np.concatenate([[0.0], steps, [1.0]])
                 y = np.concatenate([np.arange(len(steps) + 1), [len(steps)]]) / max(len(used), 1)
-                axes.step(x, y, where="post", gid=GOES_ON, label=plain_label(name), **line_look(number))
+                axes.step(
+                    x,
+                    y,
+                    where="post",
+                    gid=GOES_ON,
+                    label=plain_label(name),
+                    **line_look(place_of(name, results)),
+                )
             axes.set_title(titles[at])
             axes.set_xlim(0.0, 1.0)
             axes.set_ylim(0.0, 1.0)
-            axes.set_xlabel("share of the time to the deadline")
-        np.ravel(places)[0].set_ylabel("share of coflows with a deadline")
+        label_panels(places, "share of the time to the deadline", "share of coflows with a deadline")
         add_legend(figure, max(np.ravel(places), key=lambda axes: len(axes.lines)))
         return figure
 
@@ -214,7 +219,7 @@ def gains_figure(results: Runs) -> Figure | None:
                 *share_curve(gains),
                 gid=GOES_ON,
                 label=plain_label(name),
-                **line_look(list(results).index(name)),
+                **line_look(place_of(name, results)),
             )
         axes.set_ylim(0.0, 1.0)
         axes.set_xlabel(f"gain over {next(iter(results))}", parse_math=False)
@@ -257,7 +262,9 @@ def _draw_speedups(axes: Any, samples: Mapping[str, Float64Array], names: list[s
     """Draw distributions of speed-ups, and a line at 1."""
     axes.axvline(1.0, color="#888888", linewidth=1.0)
     for name, ratio in samples.items():
-        axes.plot(*share_curve(ratio), gid=GOES_ON, label=plain_label(name), **line_look(names.index(name)))
+        axes.plot(
+            *share_curve(ratio), gid=GOES_ON, label=plain_label(name), **line_look(place_of(name, names))
+        )
     axes.set_xscale("log")
     axes.set_xlim(*SPEEDUP_LIMITS)
     mark_log(axes.xaxis, *SPEEDUP_LIMITS)

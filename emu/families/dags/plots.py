@@ -16,13 +16,12 @@ from emu.report.drawing import (
     add_own_legend,
     figure_style,
     line_look,
-    mark_log,
     new_figure,
+    place_of,
     plain_label,
     share_curve,
 )
 from emu.report.gantt import (
-    MOST_BARS,
     has_tasks,
     job_figure,
     machines_figure,
@@ -30,6 +29,7 @@ from emu.report.gantt import (
     shown_job,
 )
 from emu.report.hover import GOES_ON
+from emu.report.scales import mark_log
 from emu.results.paired import Runs
 from emu.results.result import Result
 
@@ -87,7 +87,7 @@ def _of_tasks(results: Runs) -> list[tuple[str, Figure | None, str]]:
             (
                 f"gantt-{safe_name(name)}",
                 machines_figure(runs[0]),
-                f"The machines that ran most under {name}: their first {MOST_BARS:,} tasks, a colour for each job",
+                f"The machines that ran most under {name}: all their tasks, a colour for each job",
             ),
         ]
     return found
@@ -109,10 +109,13 @@ def improvement_figure(results: Runs, warmup_s: float = 0.0) -> Figure | None:
         return None
     with figure_style():
         figure, axes = new_figure()
-        for number, (name, factors) in enumerate(samples.items(), start=1):
+        for name, factors in samples.items():
             if factors.size:
                 axes.plot(
-                    *share_curve(factors), gid=GOES_ON, label=plain_label(f"over {name}"), **line_look(number)
+                    *share_curve(factors),
+                    gid=GOES_ON,
+                    label=plain_label(f"over {name}"),
+                    **line_look(place_of(name, results)),
                 )
         axes.axvline(1.0, color="#888888", linewidth=0.8)
         _factor_axis(axes, np.concatenate(list(samples.values())))
@@ -136,12 +139,17 @@ def fairness_figure(results: Runs) -> Figure | None:
     with figure_style():
         figure, axes = new_figure(6.4, 3.2)
         drawn = False
-        for number, (name, runs) in enumerate(results.items()):
+        for name, runs in results.items():
             table = runs[0].tables["fairness"]
             index = numbers(table, "jain")
             if np.isfinite(index).any():
                 drawn = True
-                axes.plot(numbers(table, "time_s"), index, label=plain_label(name), **line_look(number))
+                axes.plot(
+                    numbers(table, "time_s"),
+                    index,
+                    label=plain_label(name),
+                    **line_look(place_of(name, results)),
+                )
         if not drawn:
             return None
         axes.set_ylim(0.0, 1.0)

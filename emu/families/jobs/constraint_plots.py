@@ -15,14 +15,14 @@ from emu.report.drawing import (
     add_legend,
     figure_style,
     line_look,
-    mark_log,
     new_figure,
+    place_of,
     plain_label,
-    plain_ticks,
     share_curve,
     time_scale,
 )
 from emu.report.hover import GOES_ON
+from emu.report.scales import mark_log, plain_ticks
 from emu.results.metrics import Float64Array, after_warmup
 from emu.results.result import Result
 
@@ -53,7 +53,7 @@ def wait_figure(results: Mapping[str, list[Result]], job_class: str, warmup_s: f
         figure, axes = new_figure()
         for (name, side), waits in samples.items():
             if len(waits):
-                look = line_look(list(results).index(name)) | {"linestyle": _LOOK[side]}
+                look = line_look(place_of(name, results)) | {"linestyle": _LOOK[side]}
                 x, share = share_curve(np.maximum(waits, least))  # no delay at all lies at the left edge
                 axes.plot(x, share, gid=GOES_ON, label=plain_label(f"{name}, {side}"), **look)
         axes.set_xscale("log")
@@ -89,8 +89,8 @@ def wait_over_time_figure(
         figure, places = new_figure(6.4, 1.2 + 1.6 * len(found), rows=len(found))
         for axes, (name, sides) in zip(np.atleast_1d(places), means.items(), strict=True):
             for number, (side, mean) in enumerate(sides.items()):
-                look = line_look(number) | {"linestyle": _LOOK[side]}
-                axes.plot(middle / scale, mean, marker=".", markersize=4, label=side, **look)
+                look = line_look(number) | {"linestyle": _LOOK[side], "marker": ".", "markevery": None}
+                axes.plot(middle / scale, mean, markersize=4, label=side, **look)
             axes.set_title(plain_label(name), parse_math=False)
             axes.set_yscale("symlog", linthresh=0.1)
             axes.set_ylim(0.0, 2 * highest)
@@ -114,6 +114,7 @@ def crv_figure(result: Result) -> Figure | None:
     shown = sorted((name for name in resources if highest[name] > 0), key=lambda name: -highest[name])
     if not shown:
         return None
+    most = f" (the {MOST_RESOURCES} of {len(shown)} most in demand)" if len(shown) > MOST_RESOURCES else ""
     shown = shown[:MOST_RESOURCES]
     scale, unit = time_scale(float(time_s.max()))
     columns = 1 if len(shown) == 1 else 2
@@ -125,14 +126,14 @@ def crv_figure(result: Result) -> Figure | None:
                 place.set_axis_off()
                 continue
             own = code == resources.index(name)
-            look = line_look(0) | {"linewidth": 1.0}
+            look = line_look(0) | {"linewidth": 1.0, "marker": ""}
             place.plot(time_s[own] / scale, crv[own], drawstyle="steps-post", **look)
             place.set_ylim(0.0, 1.05 * highest[name])  # each its own: the greatest would flatten the others
             place.set_title(plain_label(name), parse_math=False)
         for place in np.ravel(places)[len(shown) - columns : len(shown)]:
             place.set_xlabel(f"virtual time ({unit})")
             place.tick_params(labelbottom=True)
-        figure.supylabel("demand / supply")
+        figure.supylabel(f"demand / supply{most}")
         return figure
 
 

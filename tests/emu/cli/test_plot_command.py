@@ -19,6 +19,7 @@ CHANGES = {
     "band": "range",
     "statistics": "mean",
     "along": "network.delay",
+    "baseline": "hawk",
     "nodes": "0-2",
     "job": "3",
 }
@@ -41,7 +42,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def drawn(folders: Path, kind: str, *options: str) -> bytes:
     """Return the SVG that a command wrote."""
     given = [folders / "both"]
-    if kind == "sweep":
+    if kind in ("sweep", "ratio"):
         given = sorted((folders / "grid").iterdir())
     elif kind == "gantt":
         given = [folders / "grid" / "hawk-50-0.005"]

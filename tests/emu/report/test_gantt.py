@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import emu
+from emu.report.drawing import to_svg
 from emu.report.gantt import job_figure, machines_figure, running_figure, shown_job
 from emu.results.result import Result
 from tests.actors.dag_settings import mixed_dags
 from workloads.errors import InputError
+
+QUICK: dict[str, Any] = {"in_process": True, "output_tasks": True}
 
 
 @pytest.fixture(scope="module")
@@ -19,12 +23,18 @@ def result() -> Result:
     return emu.run("drf", mixed_dags(), 2, in_process=True, output_tasks=True)
 
 
+def spans(axes: Any, which: slice = slice(None)) -> list[tuple[float, float]]:
+    """Return start and length of the bars of some collections."""
+    corners = [path.vertices[:, 0] for bars in axes.collections[which] for path in bars.get_paths()]
+    return sorted((float(x.min()), float(np.ptp(x))) for x in corners)
+
+
 @pytest.mark.drawn
 def test_a_machine_has_a_bar_for_each_of_its_tasks(result: Result) -> None:
     axes = machines_figure(result, [1]).axes[0]
     assert result.tasks is not None
     own = result.tasks.to_pandas().query("node == 1")
-    bars = sorted((bar.get_x(), bar.get_width()) for bar in axes.patches)
+    bars = spans(axes)
     wanted = sorted(zip(own.start_s, own.finish_s - own.start_s, strict=True))
     assert np.array(bars) == pytest.approx(np.array(wanted))
     with pytest.raises(InputError, match="nodes: 2 is no node of the run; it has 0 to 1"):
@@ -36,11 +46,23 @@ def test_a_job_has_a_row_for_each_stage(result: Result) -> None:
     job = shown_job({"drf": [result]})
     axes = job_figure(result, job).axes[0]
     row = result.jobs.to_pandas().set_index("job_id").loc[job]
-    assert len(axes.patches) == row.num_tasks
-    ends = [bar.get_x() + bar.get_width() for bar in axes.patches]
-    assert max(ends) == pytest.approx(row.jct_s)
+    assert len(spans(axes)) == row.num_tasks
+    assert max(start + length for start, length in spans(axes)) == pytest.approx(row.jct_s)
+    assert all(float(place).is_integer() for place in axes.get_yticks())
     with pytest.raises(InputError, match="job 99 has no tasks in the run"):
         job_figure(result, 99)
+
+
+@pytest.mark.drawn
+def test_all_tasks_of_machines_are_drawn_however_many() -> None:
+    many = emu.run("sparrow", "poisson", 13, workload_options={"jobs": 10_314, "nodes": 13}, **QUICK)
+    figure = machines_figure(many, range(13))
+    (bars,) = figure.axes[0].collections
+    assert len(bars.get_paths()) == 10_314
+    assert bars.get_rasterized()
+    assert len(to_svg(figure)) < 1_000_000
+    assert figure.axes[0].get_ylabel() == ""
+    assert machines_figure(many).axes[0].get_ylabel() == "6 of 13 nodes, those that ran most"
 
 
 @pytest.mark.drawn

@@ -15,9 +15,10 @@ from sweep_grids import write
 
 import emu as emu_package
 from emu.families.jobs.family import FAMILY as JOBS
-from emu.report.drawing import figure_style, fit_times, new_figure
+from emu.report.drawing import figure_style, new_figure
 from emu.report.percentile_plots import Point, percentile_sheets, percentiles_figure
 from emu.report.report import render_report
+from emu.report.scales import fit_times
 from emu.results.axes import Axis, axes_of, group_runs
 from emu.results.metrics import summarise_replicas
 from emu.results.result import Result

@@ -26,8 +26,9 @@ from emu.families.coflows.deadlines import (
 from emu.families.coflows.family import FAMILY as COFLOWS
 from emu.families.coflows.plots import deadlines_figure, gains_figure
 from emu.families.coflows.results import coflows_table, decision_figures
-from emu.report.drawing import line_look, short_labels
+from emu.report.drawing import line_look
 from emu.report.percentile_plots import Point, percentile_sheets, shares_figure
+from emu.report.scales import short_labels
 from emu.results.axes import Axis
 from emu.results.comparison import Comparison
 from emu.results.result import Result
