@@ -126,7 +126,8 @@ def _clause(rows: Sequence[Row], measure: Measure) -> str:
     best = [row for row in known if name in row.best]
     least = min(known, key=lambda row: row.figures[name][0])
     if not best:
-        return f"{label} is {with_error(*least.figures[name])} s under all, to within what is called equal"
+        figures = [f"{with_error(*row.figures[name])} s under {row.scheduler}" for row in known]
+        return f"of {label} no difference is shown: {', '.join(figures)}"
     text = f"{label} is least under {least.scheduler}, {with_error(*least.figures[name])} s"
     first = rows[0]
     if first is least:

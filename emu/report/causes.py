@@ -15,7 +15,7 @@ from emu.families.registry import family_of_summary
 from emu.report.page import Cell, section
 from emu.results.metrics import after_warmup
 from emu.results.paired import Runs
-from emu.results.result import Result
+from emu.results.result import Result, read_result
 from emu.results.tables import number, percent
 
 SLOWEST = 5
@@ -33,11 +33,19 @@ TimeByCause = Mapping[str, Sequence[tuple[str, int, dict[str, float]]]]
 
 def causes_tables(results: Runs) -> dict[str, pa.Table]:
     """Return the finer causes of each job, or coflow, under each scheduler that recorded all events, of first seeds."""
+    whole = {name: _with_parts(run) for name, (run, *_) in results.items()}
     return {
         name: causes_table(run, Record.of(run.events), finer=True)
-        for name, (run, *_) in results.items()
+        for name, run in whole.items()
         if recorded_all(run)
     }
+
+
+def _with_parts(run: Result) -> Result:
+    """Return a run with its table of flows, or of another part, which a comparison drops once it is on the disk."""
+    part = family_of_summary(run.summary).part
+    on_disk = f"{part}.parquet" in run.manifest.get("results", {})
+    return read_result(run.path) if run.path is not None and on_disk and part not in run.tables else run
 
 
 def time_by_cause(results: Runs, tables: Mapping[str, pa.Table] | None = None) -> TimeByCause:

@@ -28,6 +28,7 @@ from emu.report.report_sections import BEST_EXPLAINED, reasons_section, run_reas
 from emu.results.axes import IN_HEADINGS, Group, axes_of, group_runs, value_text
 from emu.results.metrics import confidence_95, summary_of
 from emu.results.paired import Row
+from emu.results.reasons import bottlenecks
 from emu.results.result import Result
 from emu.results.tables import counter_name, counter_text, counter_texts
 from emu.terminal import few_alike
@@ -186,6 +187,7 @@ def _group_section(
         answer=[*answer, ONE_SEED] if answer and len(of_seeds) == 1 else answer,
         changes=changes_of(results, by_cause, family),
         summaries=summaries,
+        bottlenecks=bottlenecks(summaries),
         alike=alike_note(of_runs).strip(),
         best_explained=BEST_EXPLAINED[len(of_seeds) > 1] if several else "",
         sections=[*sections, *(_counter_section(results) if several else [])],

@@ -78,9 +78,14 @@ def render_reasons(summaries: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(["", EXPLAINED, *(f"  {line}" for line in table), ""])
 
 
+def bottlenecks(summaries: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return what held runs up, a sentence each; once where several runs have the same."""
+    return list(dict.fromkeys(text for summary in summaries for text in summary.get(BOTTLENECKS, ())))
+
+
 def render_bottlenecks(summaries: Sequence[Mapping[str, Any]]) -> str:
-    """Return what held a run up, a line each and behind a blank line; nothing where nothing did."""
-    lines = [text for summary in summaries for text in summary.get(BOTTLENECKS, ())]
+    """Return what held runs up, a line each and behind a blank line; nothing where nothing did."""
+    lines = bottlenecks(summaries)
     return "\n".join(["", *lines, ""]) if lines else ""
 
 

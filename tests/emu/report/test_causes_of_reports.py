@@ -17,6 +17,7 @@ from emu.report.causes import (
 )
 from emu.report.report import render_report
 from emu.report.report_sections import behind_note
+from emu.results.reasons import bottlenecks
 from emu.results.tables import TIMES, number
 
 SMALL: dict[str, Any] = {
@@ -58,7 +59,7 @@ def test_notebooks_show_results() -> None:
     comparison = emu.compare(["sparrow", "hawk"], **SMALL)
     assert "hawk" in comparison._repr_html_()
     result = comparison.results["hawk"][0]
-    assert result._repr_html_().startswith("<pre>")
+    assert "<table" in result._repr_html_()
     assert "<table>" in emu.explain(result, 3)._repr_html_()
 
 
@@ -104,3 +105,18 @@ def test_runs_are_called_by_what_distinguishes_them() -> None:
     heads = re.findall("<summary>(sparrow.*?)</summary>", render_report(runs))
     assert "sparrow probe_ratio=3 on yahoo, 60 nodes, workload_options.load 0.5, seed 1" in heads
     assert len(set(heads)) == len(heads) == 4
+
+
+def test_the_page_of_a_comparison_of_coflows_has_causes_though_its_flows_are_dropped(tmp_path: Path) -> None:
+    small = {"coflows": 12, "ports": 4}
+    kept = {"output_events": "all", "output_tasks": True, "in_process": True}
+    emu.compare(["fifo", "sebf"], "synthetic-coflows", workload_options=small, **kept, out=tmp_path / "both")
+    page = (tmp_path / "both" / "report.html").read_text(encoding="utf-8")
+    assert page.count("<h3>Where the time went</h3>") == 1
+    assert "is not recorded" not in page
+
+
+def test_what_several_schedulers_were_held_up_by_is_stated_once() -> None:
+    own = ["the nodes were 100% busy while jobs arrived"]
+    summaries = [{"bottlenecks": own}, {"bottlenecks": [*own, "b was busy"]}, {}]
+    assert bottlenecks(summaries) == [*own, "b was busy"]
