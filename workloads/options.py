@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
+import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
@@ -69,7 +71,7 @@ def read_options(what: str, function: Callable[..., Any], given: Mapping[str, An
     Raises
     ------
     InputError
-        An option that does not exist, or text that is not of its kind.
+        An option that does not exist, text that is not of its kind, or a value that is none of those it may have.
     """
     known = {p.name: p for p in _options(function)}
     read = {}
@@ -77,7 +79,23 @@ def read_options(what: str, function: Callable[..., Any], given: Mapping[str, An
         if name not in known:
             raise InputError(f"{what} has no option {name!r}{did_you_mean(name, known)}")
         read[name] = _read(name, value, known[name]) if isinstance(value, str) else value
+        choices = _choices(known[name])
+        if choices and read[name] not in choices:
+            wrong = (
+                f"is neither {choices[0]!r} nor {choices[1]!r}"
+                if len(choices) == 2
+                else f"is none of {choices}"
+            )
+            raise InputError(f"{read[name]!r} {wrong}", field=name)
     return read
+
+
+def _choices(parameter: inspect.Parameter) -> tuple[Any, ...]:
+    """Return the values of a parameter that is annotated as a `Literal`, in the source or evaluated; () of others."""
+    if get_origin(parameter.annotation) is Literal:
+        return get_args(parameter.annotation)
+    written = re.fullmatch(r"Literal\[(.*)\]", str(parameter.annotation), re.DOTALL)
+    return tuple(ast.literal_eval(f"[{written[1]}]")) if written else ()
 
 
 def _options(function: Callable[..., Any]) -> list[inspect.Parameter]:

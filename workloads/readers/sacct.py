@@ -172,7 +172,7 @@ def _rows(
         _check_names(names, "", path, None)
     separator = ""
     for number, line in read_lines(path, None, progress):
-        text = line.decode("utf-8", "replace").rstrip("\r\n").removeprefix("\ufeff").lstrip(" ")
+        text = line.decode("utf-8", "backslashreplace").rstrip("\r\n").removeprefix("\ufeff").lstrip(" ")
         if not text.strip() or text.startswith("#"):
             continue
         if not separator:

@@ -172,7 +172,7 @@ _USER = FIELDS.index("user_id")
 def _user(text: bytes) -> str | None:
     """Return what a user is called, None where it is not known."""
     if not _is_number(text):
-        return text.decode("utf-8", "replace")
+        return text.decode("utf-8", "backslashreplace")
     return None if text.startswith(b"-") else f"user-{float(text):.0f}"
 
 

@@ -256,6 +256,19 @@ def test_without_a_header(tmp_path: Path) -> None:
         read(tmp_path, ROW, fields="JobID,User,Elapsed")
 
 
+@pytest.mark.parametrize("option", ["arrays", "runs", "tasks", "estimates"])
+def test_a_value_that_an_option_does_not_have_is_refused(tmp_path: Path, option: str) -> None:
+    with pytest.raises(InputError, match=f"field {option}: 'most' is neither '"):
+        read(tmp_path, f"{HEAD}\n{ROW}", **{option: "most"})
+
+
+def test_users_that_are_not_utf_8_stay_apart(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.txt"
+    rows = [HEAD, ROW.replace("ada", "J\xf6"), ROW.replace("5|ada", "6|J\xe4")]
+    path.write_bytes("\n".join(rows).encode("latin-1"))
+    assert load_workload(str(path)).jobs["tenant"].to_pylist() == ["J\\xf6", "J\\xe4"]
+
+
 def test_the_table_for_people_is_named(tmp_path: Path) -> None:
     text = "JobID                     Submit    Elapsed\n------------ ------------------- ----------\n5 x y\n"
     with pytest.raises(InputError, match=r"table for people.*--parsable2"):

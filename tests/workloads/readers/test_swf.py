@@ -90,6 +90,8 @@ def test_unknown_submissions_are_dropped_and_large_numbers_named(tmp_path: Path)
     found = read(tmp_path, [line(1, -1, 10, 2), line(2, 9, 20, 1)])
     assert found.num_tasks == 1
     assert "dropped 1: jobs whose submit time is not known (-1)" in found.notes
+    with pytest.raises(InputError, match="field family: 'coflows' is neither 'jobs' nor 'dags'"):
+        read(tmp_path, [line(1, 0, 10, 1)], family="coflows")
     with pytest.raises(InputError, match=f"field allocated_processors: '{2**62}' is out of range"):
         read(tmp_path, [line(1, 0, 10, 2**62)])
 

@@ -128,7 +128,7 @@ def test_wrong_gaps_and_names_are_repaired_and_reported(tmp_path):
         ("job1\t1\t1\t5\t6\tnan", "field reduce_output_bytes: nan is not a size"),
         ("job1\t1\t1\t5.5\t6\t7", "field map_input_bytes: 5.5 is not a size"),
         ("job1\t1\t1\t1e19\t6\t7", "field map_input_bytes: 1e+19 is not a size"),
-        ("job1\t1\t1\t1e18\t6\t7", "makes 14,901,161,199 tasks, more than 5,000,000"),
+        ("job1\t1\t1\t1e18\t6\t7", "makes 14,901,161,199 tasks, more than "),
     ],
 )  # fmt: skip
 def test_what_is_broken_is_named_by_file_line_and_field(tmp_path, line, message):
