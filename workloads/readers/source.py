@@ -62,7 +62,10 @@ def open_text(
     """
     with _open(path, progress) as file:
         if file.head.startswith(_ZIP):
-            _open_zip(file).close()
+            try:
+                _open_zip(file).close()
+            except InputError as error:  # it begins like one
+                raise InputError(error.message, file=path, line=1) from None
             raise InputError("this is a zip archive; want a text file, plain or gzip", file=path, line=1)
         with file.stream() as stream:
             yield stream

@@ -251,6 +251,11 @@ def test_columns_of_pandas_are_named_by_numbers_and_an_index_is_none() -> None:
         emu.workload_from(pd.DataFrame({"duration": [1]}))
 
 
+def test_a_column_whose_name_begins_like_an_orc_file(tmp_path: Path) -> None:
+    made = read(written(tmp_path / "own.csv", "ORCID,a,b\nx,0,1\n"), arrival="a", duration="b", job="ORCID")
+    assert durations(made) == [[1.0]]
+
+
 def test_text_that_is_stored_as_bytes() -> None:
     table = pa.table({"arrival": [0], "duration": pa.array([b"1h"])})
     assert durations(emu.workload_from(table)) == [[3600.0]]
