@@ -87,7 +87,14 @@ def answers(results: Runs) -> list[str]:
         return []
     best = max(rows, key=lambda row: row.met[0])
     others = ", ".join(f"{row.scheduler} {percent(*row.met)}" for row in rows if row is not best)
-    return [f"Deadlines: {best.scheduler} meets most of them, {percent(*best.met)} ({others})."]
+    found = [f"Deadlines: {best.scheduler} meets most of them, {percent(*best.met)} ({others})."]
+    ended = {name: sum(run.summary["coflows"]["count"] for run in runs) for name, runs in results.items()}
+    if len(set(ended.values())) > 1:
+        counts = ", ".join(f"{count:,} under {name}" for name, count in ended.items())
+        found.append(
+            f"Completion times are of the coflows that ended, which are not the same ones: {counts}."
+        )
+    return found
 
 
 def run_facts(run: Result) -> dict[str, str]:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 import emu
+from emu.columns import numbers
 from emu.families.registry import find_family
 from emu.report.answer import answer_of, answer_over
 from emu.report.conditions import as_text, conditions_of
@@ -121,6 +124,9 @@ def test_deadlines_are_answered_first() -> None:
     best = max(rates, key=lambda name: rates[name])
     page = str(render_report(runs))
     assert f"Deadlines: {best} meets most of them, {100 * rates[best]:.1f}%" in page
+    ended = {run.summary["scheduler"]: int(np.isfinite(numbers(run.coflows, "cct_s")).sum()) for run in runs}
+    counts = ", ".join(f"{count} under {name}" for name, count in ended.items())
+    assert f"of the coflows that ended, which are not the same ones: {counts}." in page
 
 
 def test_each_counter_has_a_meaning() -> None:
