@@ -87,7 +87,9 @@ def cause_means(result: Result, table: pa.Table) -> Iterator[tuple[str, int, dic
     groups = {"all": np.ones(len(rows), bool)}
     if classes is not None:
         of_row = np.array(classes)[rows]
-        groups |= {group: of_row == group for group in ("short", "long")}
+        of_class = {group: of_row == group for group in ("short", "long")}
+        if "all" not in family.group_titles or all(mine.any() for mine in of_class.values()):
+            groups |= of_class  # of DAG jobs most workloads have one class, which is all of them
     causes = [c.removesuffix("_ns") for c in table.column_names if c.endswith("_ns")]
     for group, mine in groups.items():
         if mine.any():

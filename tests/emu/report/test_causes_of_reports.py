@@ -120,3 +120,9 @@ def test_what_several_schedulers_were_held_up_by_is_stated_once() -> None:
     own = ["the nodes were 100% busy while jobs arrived"]
     summaries = [{"bottlenecks": own}, {"bottlenecks": [*own, "b was busy"]}, {}]
     assert bottlenecks(summaries) == [*own, "b was busy"]
+
+
+def test_dag_jobs_of_one_class_are_all_jobs() -> None:
+    given: dict[str, Any] = {"output_events": "all", "output_tasks": True, "in_process": True}
+    run = emu.run("drf", "query-dags", 5, workload_options={"jobs": 3}, **given)
+    assert list(time_by_cause({"drf": [run]})) == ["all"]
