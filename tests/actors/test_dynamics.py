@@ -35,7 +35,8 @@ from actors.kernel.queue import MOST_ACTORS
 from actors.kernel.world import NEVER, NONE
 from actors.nodes.waiting import length_of
 from actors.scheduler import needs_global_view
-from actors.schedulers.jobs.least_work import DOWN, Placer
+from actors.schedulers.jobs.least_work import Placer
+from actors.schedulers.jobs.ledger import DOWN
 from actors.schedulers.registry import scheduler_names
 from actors.setting import Dynamics, Network, Setting
 from clusters.cluster import build_cluster

@@ -63,6 +63,7 @@ JOBS: dict[str, Bound | str] = {
     "trial.wait": SCRATCH,
     "trial.node": SCRATCH,
     "ledger.work": SIGNED,
+    "ledger.wholes": COUNT,
     "ledger.started": TIME,
     "ledger.running": COUNT,
     "ledger.slots": FIXED,

@@ -74,6 +74,7 @@ from actors.schedulers.jobs.least_work import (
     send_assigned,
     send_one,
 )
+from actors.schedulers.jobs.ledger import add_work
 from actors.schedulers.jobs.probing import (
     FIRST_ROUND,
     Probing,
@@ -224,7 +225,7 @@ def on_lost(w: World, p: State, t: int, me: int, job: int, task: int, node: int,
         change_bit(w, p.shared, t, node, 0)
     chosen = place_again(w, p.placer, t, me, job, task, start)
     if chosen != NONE:
-        p.placer.ledger.work[chosen] += w.work.estimate[job]
+        add_work(p.placer.ledger, chosen, w.work.estimate[job])
         change_bit(w, p.shared, t, chosen, 1)
         send_one(w, p.placer, t, me, job, task, chosen, version_of(p.shared))
 

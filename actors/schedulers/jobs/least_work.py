@@ -1,12 +1,9 @@
 """Placement on the nodes with the least work left (the centralized scheduler of Hawk, ATC'15, section 3.5).
 
-A ledger holds, per node, the estimated work that was assigned and has not ended, and when the running task
-started. A node's waiting time is its work less what the running task has done. The tasks of a job go one by
+A ledger (`actors.schedulers.jobs.ledger`) holds the estimated work of each node. The tasks of a job go one by
 one to the node that waits least; ties go to the node that has just been given a task, then to the lowest id.
 
 One pass over the nodes picks the k least for a job of k tasks; O(N + k log k) for most jobs.
-
-A node that is known to be down has DOWN added to its work, so that it is chosen only if there is no other.
 
 For a job with constraints only its eligible nodes are searched. A job whose tasks must be spread gets its nodes one by
 one. A long job uses the long partition, as far as its eligible nodes there suffice.
@@ -27,32 +24,19 @@ from actors.kernel.eligible import (
 )
 from actors.kernel.faults import epoch_bits, is_known_down, look_again, receive_node_state
 from actors.kernel.kinds import NODE_UP, PLACED, PROBE
-from actors.kernel.queue import note, send
+from actors.kernel.queue import WHOLE, note, send
 from actors.kernel.random import JITTER, below, random_bits
 from actors.kernel.records import Records, records
 from actors.kernel.trace import CHOSEN
 from actors.kernel.world import N_PLACEMENTS, N_PROBES, N_SENT_AGAIN, NEVER, NONE, World
 from actors.schedulers.jobs.job_info import tasks_of
 from actors.schedulers.jobs.late_binding import note_lost, tasks_left
+from actors.schedulers.jobs.ledger import DOWN, IDLE, Ledger, add_work, per_slot, waiting
 from actors.schedulers.jobs.probing import NO_VERSION
 from actors.schedulers.jobs.spreading import hold, may_run, must_spread, release, settle_rack
 
-IDLE = np.int64(-1)
-DOWN = np.int64(1) << 61  # ns
 ONE = np.int64(1)
 CHOICE = np.dtype([("wait", "i8"), ("node", "i8")])
-
-
-class Ledger(NamedTuple):
-    """What a scheduler knows of the nodes by assignments and reports, [N] each; times in ns.
-
-    One array a field, unlike other state: the search for idle nodes reads the work of all of them.
-    """
-
-    work: np.ndarray  # estimated work assigned and not ended
-    started: np.ndarray  # when the running task started as far as is known; NEVER if none is known to run
-    running: np.ndarray  # its estimate
-    slots: np.ndarray
 
 
 class Placer(NamedTuple):
@@ -70,31 +54,11 @@ class Placer(NamedTuple):
 def make_placer(slots: np.ndarray, most_tasks: int, first: int, late: bool) -> Placer:
     """Bookkeeping for nodes with these slots, of which the scheduler uses those from `first` on."""
     nothing = np.zeros(slots.size, np.int64)
-    ledger = Ledger(nothing.copy(), np.full(slots.size, NEVER), nothing.copy(), slots.astype(np.int64))
+    ledger = Ledger(
+        nothing.copy(), nothing.copy(), np.full(slots.size, NEVER), nothing.copy(), slots.astype(np.int64)
+    )
     choice = records(CHOICE, min(most_tasks, slots.size))
     return Placer(ledger, choice, np.zeros(most_tasks, np.int64), int(first), late)
-
-
-@inlined
-def per_slot(ledger: Ledger, node: int, work: int) -> int:
-    """Return work spread evenly over a node's slots, ns; a division would take most of the search for nodes."""
-    slots = ledger.slots[node]
-    return work if slots == 1 else work // slots
-
-
-@inlined
-def waiting(ledger: Ledger, node: int, t: int) -> int:
-    """Estimated time until the node has done all that was assigned to it, ns.
-
-    A node without work waits IDLE, less than nothing: it comes before one whose work takes no time. A busy one
-    waits at least 1 ns, however late its task. With several slots the work is taken to be spread evenly.
-    """
-    work = ledger.work[node]
-    if work <= 0:
-        return IDLE
-    if t > ledger.started[node]:
-        work -= min(t - ledger.started[node], ledger.running[node])
-    return max(per_slot(ledger, node, work), 1)
 
 
 @inlined
@@ -287,7 +251,7 @@ def least_of(w: World, placer: Placer, t: int, job: int, begin: int) -> int:
 def add_assigned(w: World, placer: Placer, job: int, count: int) -> None:
     """Add the assigned tasks to the ledger."""
     for i in range(count):
-        placer.ledger.work[placer.assigned[i]] += w.work.estimate[job]
+        add_work(placer.ledger, placer.assigned[i], w.work.estimate[job])
 
 
 @inlined
@@ -319,6 +283,9 @@ def note_end(w: World, placer: Placer, job: int, node: int) -> int:
     """Note a report that a task of `job` has ended on `node`; return the work that is left there."""
     placer.ledger.started[node] = NEVER
     placer.ledger.work[node] -= w.work.estimate[job]
+    if placer.ledger.wholes[node] > 0 and placer.ledger.work[node] & (DOWN - 1) < WHOLE:
+        placer.ledger.work[node] += WHOLE
+        placer.ledger.wholes[node] -= 1
     return placer.ledger.work[node] & (DOWN - 1)
 
 
@@ -373,5 +340,5 @@ def assign_again(
         note_end(w, placer, job, node)
     chosen = place_again(w, placer, t, me, job, task, start)
     if chosen != NONE:
-        placer.ledger.work[chosen] += w.work.estimate[job]
+        add_work(placer.ledger, chosen, w.work.estimate[job])
         send_one(w, placer, t, me, job, task, chosen, NO_VERSION)

@@ -23,14 +23,13 @@ from actors.kernel.cost import take
 from actors.kernel.counters import N_ARRIVED
 from actors.kernel.faults import is_known_down, look_again
 from actors.kernel.kinds import ARRIVAL, DONE, LOST, NODE_DOWN, NODE_UP, PLACED, STARTED
-from actors.kernel.queue import PYTHON, RUNNING, send
+from actors.kernel.queue import PYTHON, RUNNING, WHOLE, send
 from actors.kernel.world import N_SENT_AGAIN, NONE, World
 from actors.nodes.worker import node_event
 from actors.scheduler import Scheduler
 from actors.schedulers.jobs.build import NS, build_world, fifo_rules, most_tasks
 from actors.schedulers.jobs.late_binding import next_arrival, on_done
 from actors.schedulers.jobs.least_work import (
-    DOWN,
     ONE,
     Placer,
     add_assigned,
@@ -40,6 +39,7 @@ from actors.schedulers.jobs.least_work import (
     note_start,
     send_assigned,
 )
+from actors.schedulers.jobs.ledger import DOWN, add_work
 from actors.schedulers.jobs.probing import NO_VERSION
 from actors.schedulers.own_host import OwnHost
 from actors.schedulers.own_parameters import described
@@ -93,7 +93,7 @@ def place_lost(w: World, p: State, t: int, me: int, job: int, task: int) -> None
         look_again(w, t, me, job, task)
         return
     p.tasks[node] += 1
-    p.placer.ledger.work[node] += w.work.estimate[job]
+    add_work(p.placer.ledger, node, w.work.estimate[job])
     w.counts[N_SENT_AGAIN] += 1
     send(w, t, me, node, PLACED, job, task, ONE, NONE)
 
@@ -204,7 +204,8 @@ def _nodes(world: Any, state: State, t: int) -> Nodes:
     """The bookkeeping as the user's class gets it."""
     ledger = state.placer.ledger
     done = np.where(ledger.started <= t, np.minimum(t - ledger.started, ledger.running), 0)
-    work_left_s = np.where(ledger.work >= DOWN, np.inf, np.maximum(ledger.work - done, 0) / NS)
+    wholes_s = ledger.wholes * (float(WHOLE) / NS)
+    work_left_s = np.where(ledger.work >= DOWN, np.inf, np.maximum(ledger.work - done, 0) / NS + wholes_s)
     tasks, slots = state.tasks.copy(), ledger.slots.copy()
     for column in (work_left_s, tasks, slots):
         column.flags.writeable = False

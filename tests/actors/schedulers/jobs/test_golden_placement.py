@@ -160,3 +160,11 @@ def test_bound_late_a_placement_takes_the_next_task_of_its_job(scheduler: str) -
     assert kinds == counts(ARRIVAL=2, PROBE=3, REQUEST=3, TASK=3, TASK_END=3, DONE=3)
     assert log.counters["probes"] == 3
     assert "placements" not in log.counters
+
+
+@pytest.mark.parametrize("scheduler", ["central-lwl", "hawk"])
+def test_work_that_no_integer_holds_is_spread_evenly(scheduler: str) -> None:
+    # Half of 36 tasks of 32 years are 570 years of work at a node with 100 slots; an int64 of ns holds 292.
+    log = log_of(scheduler, jobs(*((i, [1e9]) for i in range(36))), [100, 100])
+    nodes = [node for _, node, _, _ in log.tasks]
+    assert abs(nodes.count(0) - nodes.count(1)) <= 2
