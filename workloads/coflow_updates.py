@@ -35,6 +35,8 @@ from workloads.hints import did_you_mean
 from workloads.jobs import MAX_TIME_S
 from workloads.small_files import read_csv
 
+MOST_LOST_BYTES = 2**62
+"""So that the counter of lost bytes, an int64, holds what all updates of a workload lose."""
 COLUMNS = ("time_s", "coflow_id", "update", "side", "port", "to")
 KINDS = ("restart", "move", "deregister")
 SIDES = ("sender", "receiver")
@@ -105,7 +107,8 @@ def make_updates(rows: Iterable[Row], workload: CoflowWorkload, file: object = N
     Raises
     ------
     InputError
-        A coflow or port that is not there (any more), or a time before the coflow arrives.
+        A coflow or port that is not there (any more), a time before the coflow arrives, or more bytes that may be
+        lost than are counted.
     """
     given = list(rows)
     ordered = sorted(given, key=lambda row: row.time_s)
@@ -128,6 +131,12 @@ def make_updates(rows: Iterable[Row], workload: CoflowWorkload, file: object = N
         counts.append(len(stopped))
         pairs += stopped
         onto += new
+    sizes = np.add.reduceat(work.size_bytes, work.first_flow[:-1])
+    if (most := math.fsum(sizes[coflow] for coflow in coflows)) >= MOST_LOST_BYTES:
+        wrong = (
+            f"{most:.2g} bytes may have to be sent again, and fewer than {MOST_LOST_BYTES:.2g} are counted"
+        )
+        raise InputError(wrong, file=file, field="size_bytes")
     return CoflowUpdates(
         time_ns=np.array([round(row.time_s * 1e9) for row in ordered], np.int64),
         coflow=np.array(coflows, np.int64),

@@ -207,3 +207,11 @@ def test_schedulers_without_updates_refuse_them() -> None:
             continue
         with pytest.raises(InputError, match=rf"^{scheduler} .*takes? updates of coflows"):
             Partition(setting, OBSERVED)
+
+
+def test_more_bytes_than_the_counter_holds_are_refused() -> None:
+    work = coflows((0, [(0, 1, 1e18)]), ports=2)
+    restarts = [Update(1.0 + i, 0, RESTART, SENDER, 0) for i in range(5)]
+    assert len(make_updates(restarts[:4], work).coflow) == 4
+    with pytest.raises(InputError, match=r"field size_bytes: 5e\+18 bytes may have to be sent again"):
+        make_updates(restarts, work)
