@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -96,8 +96,21 @@ def read_finished(out: Path) -> Result | Comparison | None:
     try:
         return read_comparison(out)
     except InputError as error:
+        if not _has_damaged(out, ["", *manifest["runs"]]):
+            raise  # its files are as they were written, so that it would not be made again
         note(f"{error}; it is made again")
         return None
+
+
+def _has_damaged(out: Path, runs: Iterable[str]) -> bool:
+    """Return whether a file of one of these runs, or of the folder itself, is not as it was written."""
+    for run in runs:
+        try:
+            if rd.damaged(out / run, rd.read_manifest(out / run)):
+                return True
+        except InputError:
+            return True
+    return False
 
 
 def holds_several(out: Path) -> bool:

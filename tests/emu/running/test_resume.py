@@ -23,6 +23,7 @@ import emu as package
 from emu.directories import run_directory as rd
 from emu.directories.names import CHECKPOINTS, CONFIG
 from tests.forking import Forks
+from workloads.errors import InputError
 from workloads.jobs import JobWorkload
 
 ROOT = Path(__file__).parents[3]
@@ -374,3 +375,18 @@ def test_a_driver_that_is_killed(whole: Path, program: Program) -> None:
     again = program("run", "--resume", "r", "--in-process")
     assert again.returncode == 0, again.stderr
     assert same_bytes(folder / "r", whole)
+
+
+def test_a_comparison_of_another_form_is_not_said_to_be_made_again(tmp_path, monkeypatch, capsys):
+    out = tmp_path / "c"
+    package.compare(
+        ["sparrow", "random"], workload="poisson", workload_options={"jobs": 50}, nodes=5, out=out
+    )
+
+    def of_another_form(folder):
+        raise InputError("summary.json has another form")
+
+    monkeypatch.setattr("emu.results.comparison.read_comparison", of_another_form)
+    with pytest.raises(InputError, match="another form"):  # all files are as they were written
+        package.resume(out)
+    assert "made again" not in capsys.readouterr().err
