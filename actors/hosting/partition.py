@@ -270,12 +270,13 @@ class Partition:
         clock, until = time.perf_counter, np.int64(stop)
         first = clock()
         begin = first
+        last = self._asks + most
         while True:  # each takes microseconds, and so would all that is done between two calls of `_step`
             answer(world, state)
             end = clock()
             self._asks += 1
             self._asks_s += end - begin
-            if end - first > ASKING_S:
+            if end - first > ASKING_S or self._asks >= last:
                 return int(RUNNING)
             why = loop(world, state, until, most)
             if why != PYTHON:
