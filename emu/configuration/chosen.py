@@ -100,13 +100,13 @@ def named_apart(found: Sequence[Scheduler]) -> tuple[Scheduler, ...]:
             twice = next(name for name in names if names.count(name) > 1)
             of_it = [s for s in made if how(s) == twice]
             hint = "; give it once, or a variant of it, as eagle@slack=2"
-            if any(s.own is None and s.remade is not None for s in of_it):
+            if any(s.own is not None or s.variant_of for s in of_it):
+                hint = "; `[variants.NAME]`, or in Python emu.variant(…, name=…), gives one another name"
+            elif any(s.remade is not None for s in of_it):
                 hint = (
                     f"; give the one of your file another name, as in name={f'my-{twice}'!r}:"
                     f" `emu new scheduler my-{twice} --from {twice}` writes a copy that has one"
                 )
-            elif any(s.own is not None or s.variant_of for s in of_it):
-                hint = "; `[variants.NAME]`, or in Python emu.variant(…, name=…), gives one another name"
             raise InputError(f"{twice!r} is there twice{hint}")
     return made
 

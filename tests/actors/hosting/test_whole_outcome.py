@@ -21,7 +21,7 @@ from actors.setting import Costs, Dynamics, Estimates, Network, Setting
 from emu.running.clocks import describe_clock
 from tests.actors.parameter_cases import Where, setting_for
 
-OWN = {"wall_s", "compile_s", "peak_rss_mb", "partitions", "windows", "restarts", "live"}
+OWN = {"wall_s", "compile_s", "peak_rss_mb", "partitions", "windows", "restarts", "live", "recorded"}
 """Of an outcome, what may depend on how it was computed."""
 COSTS = {
     "jobs": st.sampled_from([Costs(), Costs("fixed", per_message_s=0.05), Costs("fixed", 0.3, 0.2, 0.1)]),

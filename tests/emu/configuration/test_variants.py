@@ -151,7 +151,11 @@ def test_what_is_written_makes_them_again(schedulers: Any, tmp_path: Path) -> No
             (),
             r"scheduler: 'eagle\(slack=2\)' is there twice; .*emu\.variant",
         ),
-        ("eagle,eagle", (), "scheduler: 'eagle' is there twice$"),
+        (
+            "eagle,eagle",
+            (),
+            "scheduler: 'eagle' is there twice; give it once, or a variant of it, as eagle@slack=2$",
+        ),
         (
             "eagle@slack=2",
             ("slack=4",),
