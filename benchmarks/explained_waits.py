@@ -184,7 +184,7 @@ class Coflows:
                         yield f"flow {self.flows[other]['flow']} of the coflow itself used the port"
                     moved[key] += rate * spent
                     lasted[key] += spent / NS
-        named = {(one["coflow"], one["port"]): one for one in wait["holders"]}
+        named = {(one["coflow"], f"{one['side']} {one['port']}"): one for one in wait["holders"]}
         used = {key for key, s in lasted.items() if s > NEAR}
         if used - named.keys() or any(lasted[key] <= 0 for key in named):
             yield f"{sorted(used)} used its ports, and not {sorted(named)}"
