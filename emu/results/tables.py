@@ -144,7 +144,7 @@ def statistics_cells(
     part: Mapping[str, Any], intervals: Mapping[str, Any], columns: Sequence[Measure]
 ) -> list[str]:
     """Return count and figures of one group of jobs, or coflows, as cells."""
-    cells = [f"{part['count']:,}"]
+    cells = [number(part["count"])]  # a mean over runs is no integer
     for measure in columns:
         low, high = measure.interval(intervals)
         cells.append(with_error(measure.of(part), (high - low) / 2))

@@ -15,7 +15,16 @@ from hypothesis import strategies as st
 import emu.results.tables
 import emu.running.progress
 from emu.families.jobs.tables import render_summary
-from emu.results.tables import align, counter_text, counter_texts, number, percent, ratio, with_error
+from emu.results.tables import (
+    align,
+    counter_text,
+    counter_texts,
+    number,
+    percent,
+    ratio,
+    statistics_cells,
+    with_error,
+)
 from emu.running.progress import describe, progress_bar
 from emu.terminal import say, to_ascii
 
@@ -219,6 +228,11 @@ def test_progress_goes_by_the_share_that_is_done_where_tasks_do_not_tell_it() ->
     assert "/1.00k" not in terminal.getvalue()  # no tasks, which would not tell it
     say("note: this must be read", plain := io.StringIO())
     assert plain.getvalue() == "emu: note: this must be read\n"
+
+
+def test_a_count_that_is_a_mean_over_runs_has_four_digits() -> None:
+    assert statistics_cells({"count": 78.5 / 49}, {}, ()) == ["1.602"]
+    assert statistics_cells({"count": 117_452}, {}, ()) == ["117,452"]
 
 
 def test_progress_text() -> None:
