@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Hashable
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +31,7 @@ class JobRows:
         self._job_of: dict[Hashable, int] = {}
         self._total_tasks = 0
         self._job, self._tasks, self._line = array("q"), array("q"), array("q")
-        self._submit = array("d" if per_s == 1 else "q")
+        self._submit: array[Any] = array("d" if per_s == 1 else "q")
         self._duration_s, self._estimate_s = array("d"), array("d")
         self._tenant: list[str | None] = []
         self._constraints: list[str] = []
@@ -69,7 +70,7 @@ class JobRows:
             self._others["user"] += tenant is not None and _encodable(tenant) != self._tenant[at]
             self._others["constraints"] += _encodable(constraints) != self._constraints[at]
         self._job.append(at)
-        self._submit.append(submit)  # type: ignore[arg-type]
+        self._submit.append(submit)
         self._duration_s.append(duration_s)
         self._estimate_s.append(np.nan if estimate_s is None else estimate_s)
         self._tasks.append(tasks)

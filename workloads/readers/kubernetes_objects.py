@@ -21,7 +21,7 @@ _FIRST_YEAR_S = 366 * 86_400.0
 """Times before are Go's and Unix's zero: not known."""
 _NESTED = 3
 """Lists within lists: kubectl prints one of each kind within one of all."""
-_BLANK = re.compile(r"\s*")
+_NO_BLANK = re.compile(r"\S")
 
 
 class Found(NamedTuple):
@@ -120,15 +120,15 @@ def _documents(path: str | Path, progress: Progress | None) -> Iterator[Any]:
         data = stream.read(MOST_BYTES)
     try:
         content = data.decode("utf-8-sig")
-        begin = _BLANK.match(content).end()  # type: ignore[union-attr]  # it always matches
-        if begin == len(content):
+        begin = _NO_BLANK.search(content)
+        if begin is None:
             raise InputError("is empty; want what kubectl get pods -o json prints", file=path)
-        if content[begin] not in "{[":
+        if begin[0] not in "{[":
             raise InputError("is not JSON; print it with kubectl get … -o json", file=path, line=1)
-        while begin < len(content):
-            document, end = json.JSONDecoder().raw_decode(content, begin)
+        while begin is not None:
+            document, end = json.JSONDecoder().raw_decode(content, begin.start())
             yield document
-            begin = _BLANK.match(content, end).end()  # type: ignore[union-attr]
+            begin = _NO_BLANK.search(content, end)
     except json.JSONDecodeError as error:
         raise InputError(f"is not JSON: {error.msg}", file=path, line=error.lineno) from None
     except UnicodeDecodeError:
@@ -181,12 +181,12 @@ def count(item: Mapping[str, Any], name: str) -> int:
     return found
 
 
-def seconds(time: object) -> float | None:
+def seconds(time: Any) -> float | None:
     """Return a time such as ``2026-03-01T00:00:05Z`` in seconds; None where it is null, or the zero of a clock."""
     if time is None or time == "":
         return None
     try:
-        found = datetime.fromisoformat(time)  # type: ignore[arg-type]  # it raises
+        found = datetime.fromisoformat(time)
         since = (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
     except (TypeError, ValueError, OverflowError):
         raise TypeError(f"{shown(str(time)[:100])} is no time such as 2026-03-01T00:00:05Z") from None
