@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from workloads.defaults import DEFAULT_SEED
+from workloads.endings import FOLDER, TEXT, check_ending
 from workloads.errors import InputError
 from workloads.generators.cloudera import cloudera_c
 from workloads.generators.coflows import synthetic_coflows
@@ -213,14 +214,16 @@ def convert_workload(
 
     report = Report() if report is None else report
     limits, own = take_limits(options)
+    target = to_format or format_by_ending(Path(to))
+    if find_format(target).write is not None:  # before what may take long is read
+        _refuse_existing(Path(to), target, overwrite)
     if not _is_generator(name_or_path, format):
         with limited(limits):
             path = _existing(name_or_path, format)
             name = format or _recognised(path)
             straight = find_format(name).convert
-            if straight is not None and (to_format or format_by_ending(Path(to))) == PARQUET:
+            if straight is not None and target == PARQUET:
                 given = _reader_options(name, straight, own, path)
-                _refuse_existing(Path(to), PARQUET, overwrite)
                 straight(path, Path(to), report=report, progress=progress, **given)
                 return report.notes()
     workload = load_workload(name_or_path, options=options, format=format, report=report, progress=progress)
@@ -352,11 +355,19 @@ def _reader_options(
 
 
 def _refuse_existing(path: Path, format: str, overwrite: bool) -> None:
-    """Refuse to write over what is there, unless asked for; never a file over a folder or the reverse."""
-    is_folder = format == "parquet"
+    """Refuse to write over what is there, unless asked for, and a name that says it is another file or no folder."""
+    from workloads.formats import FORMATS, PARQUET
+
+    is_folder = format == PARQUET
     if path.exists() and path.is_dir() != is_folder:
         have, want = ("folder", "file") if path.is_dir() else ("file", "folder")
         raise InputError(f"is a {have}; format {format!r} writes a {want}", file=path)
+    if is_folder:
+        files = ", ".join(name for name, known in FORMATS.items() if known.write and name != PARQUET)
+        check_ending(path, f"a folder of Parquet tables ({files} are files)", FOLDER)
+    else:
+        own = (".tr", ".tr.gz") if format == "tr" else ()
+        check_ending(path, f"text in the format {format}", (*own, *TEXT))
     there = [path / name for files in FAMILIES.values() for name in files] if is_folder else [path]
     if not overwrite and any(p.exists() for p in there):
         raise InputError("exists already; choose another name, or ask for it to be overwritten", file=path)

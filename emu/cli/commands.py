@@ -23,6 +23,7 @@ from emu.results.records import placed
 from emu.running.emulation import execute
 from emu.running.progress import progress_bar, runs_bar
 from emu.terminal import note, put, say, warn
+from workloads.endings import check_ending
 from workloads.errors import InputError
 from workloads.values import read_value
 
@@ -165,6 +166,8 @@ def report(options: Namespace) -> int:
     from emu.sweeps.reading import read_runs, sections_of
 
     folders = options.folders
+    if options.out:
+        check_ending(options.out, "a page of HTML", (".html", ".htm"), "--out")
     page = render_report(read_runs(folders), sections=sections_of(folders))
     single = Path(folders[0]) if len(folders) == 1 else Path()
     put(str(write_report(Path(options.out) if options.out else single / REPORT, page)))

@@ -14,6 +14,7 @@ from emu.explaining.timeline import write_timeline
 from emu.results.axes import workload_hash
 from emu.results.result import Result, read_result
 from emu.terminal import put
+from workloads.endings import check_ending
 from workloads.errors import InputError
 
 
@@ -55,6 +56,7 @@ def write_run(options: Namespace) -> int:
     nodes, jobs = (read_numbers(f"--{name}", getattr(options, name)) for name in ("nodes", "jobs"))
     name = Path(options.folder).resolve().name
     path = Path(f"{name}-trace.json" if options.out is None else options.out)
+    check_ending(path, "JSON", (".json",), "--out")
     entries = write_timeline(recorded(options.folder), path, nodes=nodes, jobs=jobs)
     put(f"{entries:,} entries in {path}: open it at https://ui.perfetto.dev or chrome://tracing")
     return 0

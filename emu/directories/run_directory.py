@@ -37,6 +37,7 @@ from emu.directories.manifest import (
 )
 from emu.directories.names import CHECKPOINTS, CONFIG
 from emu.disk import BEGUN, flush, remove_begun, write_text
+from workloads.endings import FOLDER, check_ending
 from workloads.errors import InputError, NotWritten, not_written
 
 # Claiming.
@@ -59,9 +60,11 @@ def claimed(
     Raises
     ------
     InputError
-        The directory holds something, a process that is alive runs it, or it cannot be written; names ``--out``.
+        The directory holds something or has the name of a file, a process that is alive runs it, or it cannot be
+        written; names ``--out``.
     """
     out = Path(out)
+    check_ending(out, "a folder, a run directory", FOLDER, "--out")
     if overwrite:
         from emu.directories.overwriting import clear
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 from workloads.arrow import column, optional_column
 from workloads.coflows import MAX_PORTS, PORT_SPEEDS, CoflowWorkload
 from workloads.defaults import DEFAULT_SEED
+from workloads.endings import ending_of
 from workloads.errors import InputError
 from workloads.generators.draws import check_whole, generator
 from workloads.jobs import Float64Array
@@ -165,7 +166,7 @@ def split(workload: JobsOrDags) -> dict[str, JobsOrDags]:
         )
     codes = column(pa.table({"code": coded.indices.fill_null(len(found))}), "code")
     tenants_of = {code: (*found, NO_TENANT)[code] for code in dict.fromkeys(codes.tolist())}
-    names = _distinct([re.sub(r"[^A-Za-z0-9._-]+", "_", tenant) for tenant in tenants_of.values()])
+    names = _distinct([_plain(tenant) for tenant in tenants_of.values()])
     made = {}
     for (code, tenant), name in zip(tenants_of.items(), names, strict=True):
         part = take(workload, np.flatnonzero(codes == code))
@@ -251,6 +252,12 @@ def _agreed(workloads: Sequence[W]) -> tuple[dict[str, float | None], tuple[str,
 
 def _notes(workloads: Sequence[W]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(f"{w.name}: {note}" for w in workloads for note in w.notes))
+
+
+def _plain(tenant: str) -> str:
+    """Return a tenant as it can end a folder's name."""
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "_", tenant)
+    return plain.replace(".", "_") if ending_of(plain) else plain
 
 
 def _distinct(names: Sequence[str]) -> list[str]:

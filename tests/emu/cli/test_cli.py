@@ -210,7 +210,8 @@ def test_report_of_runs(emu: Cli, trace: Path) -> None:
         '<th scope="col">better</th><th scope="col">equal</th><th scope="col">worse</th>'
         in Path("both.html").read_text()
     )
-    assert "is not a report" in emu("report", "a", "--out", "a/config.toml").line()
+    Path("mine.html").write_text("<p>")
+    assert "is not a report" in emu("report", "a", "--out", "mine.html").line()
 
 
 def test_the_main_job_takes_options(emu: Cli, trace: Path) -> None:

@@ -80,6 +80,28 @@ def test_what_exists_is_not_written_over(folder: Path, emu: Cli) -> None:
     assert load_workload("two").num_jobs == 5
 
 
+@pytest.mark.parametrize(
+    ("command", "name", "want"),
+    [
+        (("convert", "two"), "out.csv", "out"),
+        (("convert", "two"), "out.tr.parquet", "out.tr"),
+        (("convert", "two", "--to", "tr"), "out.csv", "out.tr"),
+        (("convert", "shuffles.txt", "--to", "coflow-benchmark"), "out.json", "out.txt"),
+        (("sample", "two", "--share", "50%"), "out.parquet", "out"),
+        (("synth", "yahoo"), "out.txt", "out"),
+    ],
+)
+def test_the_name_of_another_kind_of_file_is_refused(
+    command: tuple[str, ...], name: str, want: str, folder: Path, emu: Cli
+) -> None:
+    action, source, *rest = command
+    ended = emu("workload", action, source, name, *rest)
+    assert ended.code == 2
+    assert ended.line().startswith(f"emu: {name}: what is written is ")
+    assert ended.line().endswith(f"its name cannot end in {Path(name).suffix}: want {want}")
+    assert not Path(name).exists()
+
+
 @pytest.mark.drawn
 def test_info_tells_and_draws(folder: Path, emu: Cli) -> None:
     ended = emu("workload", "info", "two", "--nodes", "2", "--plot", "drawn", "--json")
