@@ -15,7 +15,7 @@ from emu.configuration.config import Config, Place, layer_from_arguments, resolv
 from emu.configuration.memo import Memo
 from emu.configuration.plan import Plan, prepare
 from emu.configuration.replicas import Replica, of_replica
-from emu.configuration.seeds import seeds_of, seeds_text, varied, with_first_seed
+from emu.configuration.seeds import seeds_of, varied, with_first_seed
 from emu.configuration.settings import Settings
 from emu.directories import run_directory as rd
 from emu.directories.names import CONFIG, SUMMARY
@@ -26,6 +26,7 @@ from emu.results.tables import align
 from emu.running.many_runs import opened
 from emu.running.progress import bar_of
 from emu.sweeps.batch import Hosting, Run, RunFailed, run_all
+from emu.sweeps.size_note import note_of
 from emu.sweeps.targets import (
     MET,
     SPANS,
@@ -235,7 +236,8 @@ def find_size(
         start = _start(config, first, memo)
         search = find_fewest(holds, start, low=low, high=high, tolerance=tolerance, most=_most(first))
         made = tuple(probes[n] for n in sorted(probes))
-        result = _result(search, made, targets, low, high, place, _summaries(made[0].nodes, config, place))
+        rests_on = _summaries(search.holds or search.fails or made[0].nodes, config, place)
+        result = _result(search, made, targets, low, high, place, rests_on)
         disk.write_json(place / SUMMARY, result.summary)
         runs = [
             folder_of(place, p.nodes, s).relative_to(place).as_posix() for p in made for s in seeds_of(config)
@@ -357,30 +359,14 @@ def _result(
     out: Path,
     of_runs: Sequence[Mapping[str, Any]],
 ) -> SizeResult:
-    many = "all targets are" if len(targets) > 1 else f"{targets[0]} is"
-    none = "not all targets are" if len(targets) > 1 else f"{targets[0]} is not"
     spanned = next((p.verdict == SPANS for p in probes if p.nodes == search.fails), False)
-    if search.holds is None:
-        which = "--high" if high is not None else "the most that was tried: more slots than tasks"
-        spans = "; there the 95 % interval spans the bound: more --seeds narrow it"
-        note = f"{none} met even on {search.fails:,}, {which}{spans * spanned}"
-    elif search.fails is None:
-        fewer = " already, fewer may do" if search.holds == low and low > 1 else ", the fewest there can be"
-        note = f"{many} met{fewer}"
-    else:
-        below = "one is not" if len(targets) > 1 else "is not"
-        if spanned:
-            below = "the 95 % interval spans the bound"
-        note = f"{many} met, and {below} on {search.fails:,}"
-    seeds = [s["seed"] for s in of_runs]
-    if len(seeds) > 1:
-        note += f"; {seeds_text(seeds, varied(of_runs), of_runs[0].get('resample_block_s'))}"
+    note = note_of(search, targets, low, high, spanned, of_runs)
     summary = {
         "nodes": search.holds,
         "fails": search.fails,
         "targets": [str(t) for t in targets],
         "note": note,
-        "seeds": seeds,
+        "seeds": [run["seed"] for run in of_runs],
         "varied": varied(of_runs),
         "probes": [
             {
