@@ -5,7 +5,8 @@ from typing import TypeVar
 import numpy as np
 
 from actors.kernel.cost import FIXED, MEASURED, NO_COST, RECORDED, Cost, check_prices, make_cost
-from actors.kernel.queue import WHOLE, Network
+from actors.kernel.queue import Network
+from actors.kernel.sums import WHOLE
 from actors.setting import Estimates, Setting
 from workloads.errors import InputError
 

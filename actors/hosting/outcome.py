@@ -12,7 +12,8 @@ from actors.hosting.timeline import MOST_ROWS, merge_samples
 from actors.kernel.cost import LINE
 from actors.kernel.counters import Counters
 from actors.kernel.faults import Faults
-from actors.kernel.queue import NEVER, WHOLE
+from actors.kernel.queue import NEVER
+from actors.kernel.sums import WHOLE
 
 NS = 1_000_000_000
 
@@ -80,7 +81,8 @@ class Share:
         servers: SERVER records of all scheduler actors, or empty; those of other partitions are zero.
         costs: COST records, measured here.
         waits: [BUCKETS] histogram of the messages of schedulers by how long they waited (`actors.kernel.histogram`).
-        delayed: messages that came late for want of a barrier: how many, by how many ns in all, and at the most.
+        delayed: [4] messages that came late for want of a barrier: how many, by how many ns in all, and at the most;
+            and so many WHOLE in all besides.
         events: handled.
         wall_s: in the partition's loop.
         compile_s: to compile it or load it.
@@ -125,7 +127,7 @@ class Outcome:
         costs: COST records of a measured run.
         waits: as in `Share`.
         windows: barriers, where partitions met at any.
-        delayed: as in `Share`.
+        delayed: as in `Share`, the sum in one number.
         timeline_step: periods between two rows of the timeline: more than 1 where there would have been too many.
         recorded: rows of events that each partition has written.
         restarts: times the run was taken up again from a checkpoint.
@@ -142,7 +144,7 @@ class Outcome:
     servers: np.ndarray
     costs: np.ndarray
     waits: np.ndarray
-    delayed: np.ndarray
+    delayed: tuple[int, int, int]
     events: int
     wall_s: float
     compile_s: float
@@ -179,12 +181,12 @@ def merge(
         total_slots,
         shares[0].most_rows,
     )
-    counts = np.sum([share.counts for share in shares], axis=0)
-    counters = dict(zip(known.names, counts.tolist(), strict=True))
+    counts = np.sum([share.counts.astype(object) for share in shares], axis=0)
+    counters: dict[str, int] = dict(zip(known.names, counts.tolist(), strict=True))
     if "lost_work_ns" in counters:
         counters["lost_work_ns"] += int(WHOLE) * counters["lost_work_wholes"]
         counters["lost_work_wholes"] = 0
-    delayed = np.array([share.delayed for share in shares])
+    late = np.array([share.delayed for share in shares], object)
     return Outcome(
         start_ns=start,
         finish_ns=finish,
@@ -196,7 +198,7 @@ def merge(
         servers=_servers(shares),
         costs=np.concatenate([share.costs for share in shares]),
         waits=np.sum([share.waits for share in shares], axis=0),
-        delayed=np.array([delayed[:, 0].sum(), delayed[:, 1].sum(), delayed[:, 2].max()]),
+        delayed=(late[:, 0].sum(), late[:, 1].sum() + int(WHOLE) * late[:, 3].sum(), late[:, 2].max()),
         events=sum(share.events for share in shares),
         wall_s=max(share.wall_s for share in shares),
         compile_s=max(share.compile_s for share in shares),

@@ -94,7 +94,7 @@ class Partition:
         self._samples = Samples(int(self.world.work.submit[0]), period_ns, observe.most_rows)
         self._grouping: Grouping | None = None
         self._barrier = np.int64(-1)
-        self._delayed = np.zeros(3, np.int64)
+        self._delayed = np.zeros(4, np.int64)
         self._last_frame = self._quiet_frame = b""
         self._awake = -1
 

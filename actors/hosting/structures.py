@@ -117,7 +117,7 @@ def _check_others(saved: Snapshot) -> None:
         or (np.diff(first) <= 0).any()
     ):
         raise Refused("samples are not in order")
-    wanted = {"barrier": ((), "i"), "delayed": ((3,), "i"), "wall_s": ((), "f"), "recorded": ((2,), "i")}
+    wanted = {"barrier": ((), "i"), "delayed": ((4,), "i"), "wall_s": ((), "f"), "recorded": ((2,), "i")}
     for name, (shape, kind) in wanted.items():
         if saved[name].shape != shape or saved[name].dtype.kind != kind or saved[name].dtype.itemsize != 8:
             raise Refused(f"{name} has another type or shape")

@@ -23,8 +23,9 @@ from actors.kernel.faults import HasFaults, is_over, take_over
 from actors.kernel.histogram import BUCKETS, note_time
 from actors.kernel.kinds import ANNOUNCED, ARRIVAL, FIRST_DECISION, PUBLISHED, is_background
 from actors.kernel.message_heap import push
-from actors.kernel.queue import GROW, IDLE, NEVER, NONE, RUNNING, WHOLE, Queue, take_first
+from actors.kernel.queue import GROW, IDLE, NEVER, NONE, RUNNING, Queue, take_first
 from actors.kernel.records import Records, as_records, records
+from actors.kernel.sums import WHOLE, carry
 from workloads.errors import InputError
 
 # The models. From MEASURED on, the clock is read around every handler.
@@ -34,7 +35,7 @@ SERVER = np.dtype(
     [
         ("free", "i8"),  # when it is done with all that has arrived, ns
         ("served", "i8"),  # messages handled
-        ("busy", "i8"),  # ns spent on them
+        ("busy", "i8"),  # ns spent on them, until NEVER
         ("waited", "i8"),  # ns they waited for it,
         ("waited_wholes", "i8"),  # and so many times `WHOLE` ns besides
         ("longest", "i8"),  # the longest wait of one
@@ -161,12 +162,10 @@ def begin(w: HasCost) -> None:
         server.arriving[server_id] = server.busy[server_id] - max(
             server.free[server_id] - cost.last_arrival, np.int64(0)
         )
-    if now.kind[0] < FIRST_DECISION:
+    if now.kind[0] < FIRST_DECISION and start < NEVER:
         server.served[server_id] += 1
-        server.waited[server_id] += start - due
-        while server.waited[server_id] >= WHOLE:
-            server.waited[server_id] -= WHOLE
-            server.waited_wholes[server_id] += 1
+        waited, wholes = server.waited[server_id] + start - due, server.waited_wholes[server_id]
+        server.waited[server_id], server.waited_wholes[server_id] = carry(waited, wholes)
         server.longest[server_id] = max(server.longest[server_id], start - due)
         server.most[server_id] = max(server.most[server_id], queue_at_server(cost, server_id, due, start))
         if (
@@ -185,7 +184,7 @@ def begin(w: HasCost) -> None:
         server.next_cost[server_id] += 1
     elif cost.model >= MEASURED:
         start_timing(w, server_id)
-    server.busy[server_id] += spent
+    server.busy[server_id] = min(server.busy[server_id] + spent, NEVER)
     if cost.model != LIVE:
         cost.handler.spent[0] = spent
         server.free[server_id] = start + spent
@@ -216,7 +215,7 @@ def charge_server(cost: Cost, server_id: int, price: int) -> None:
     """Charge the handler at hand, which is a server's, with so many ns more, if costs are fixed."""
     if cost.model == FIXED:
         cost.handler.spent[0] += price
-        cost.servers.busy[server_id] += price
+        cost.servers.busy[server_id] = min(cost.servers.busy[server_id] + price, NEVER)
         cost.servers.free[server_id] += price
 
 
@@ -266,7 +265,7 @@ def settle(w: HasCost) -> None:
         return
     spent = max(clock_ns(CPU) - handler.begin[0] - cost.overhead, np.int64(0))
     handler.server[0] = NONE
-    cost.servers.busy[server_id] += spent
+    cost.servers.busy[server_id] = min(cost.servers.busy[server_id] + spent, NEVER)
     if cost.model == MEASURED:
         cost.servers.free[server_id] += spent
         i = handler.recorded[0]

@@ -28,7 +28,6 @@ MESSAGE = np.dtype([(name, "i8") for name in ("time", "key", "kind", "dst", "a",
 RANK_SHIFT, SOURCE_SHIFT = 59, 35  # rank: 4 bits, source actor: 24 bits, sequence number: 35 bits
 MOST_ACTORS = 1 << 24
 NEVER = np.int64(1) << 62  # a time, ns: nothing happens from here on, 146 years
-WHOLE = np.int64(1) << 60  # ns: what many actors add up to is kept as so many of these, and the rest
 
 NONE = np.int64(-1)  # no actor, job, task, entry or version
 

@@ -15,6 +15,7 @@ from actors.kernel.kinds import ANNOUNCED, PUBLISHED, is_background
 from actors.kernel.message_heap import copy_message, push, write_message
 from actors.kernel.queue import GROW, MESSAGE, RUNNING, HasQueue, Queue, insert
 from actors.kernel.records import Records, records
+from actors.kernel.sums import carry
 from actors.kernel.world import NEVER
 
 # Fields of the header. The partition's next event, or that of a message it has sent; NEVER if there is none.
@@ -162,8 +163,9 @@ def deliver(
     """Insert the messages for partition `me` of all frames; return GROW, with nothing done, if there is no room.
 
     `barrier` is the time that all partitions have reached: what should have arrived before it arrives then,
-    and is counted in `delayed` [3] (messages, ns in all, ns at the most). Of the copies of a message to the listener
-    only that of the first partition that has schedulers counts as an event, and none of what is published or announced.
+    and is counted in `delayed` [4] (messages, ns in all, ns at the most, and WHOLE in all besides). Of the copies of a
+    message to the listener only that of the first partition that has schedulers counts as an event, and none of what is
+    published or announced.
     """
     queue, place, count = w.queue, 0, 0
     while place < frames.size:
@@ -217,7 +219,7 @@ def insert_row(
         now.background[0] += 1
     if time < barrier and kind != PUBLISHED:
         delayed[0] += 1
-        delayed[1] += barrier - time
+        delayed[1], delayed[3] = carry(delayed[1] + barrier - time, delayed[3])
         delayed[2] = max(delayed[2], barrier - time)
         time = barrier
     copied = dst == queue.seq.size - 1 and not is_first and not is_background(kind)

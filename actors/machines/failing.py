@@ -17,7 +17,8 @@ from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_STARTED
 from actors.kernel.faults import NEVER_AGAIN, is_known_down, receive_node_state
 from actors.kernel.kinds import DETECT, FAIL, LOST, NODE_DOWN, NODE_UP, REPAIR
-from actors.kernel.queue import WHOLE, send, wake_in_background
+from actors.kernel.queue import send, wake_in_background
+from actors.kernel.sums import carry
 from actors.kernel.world import NONE
 from actors.machines.dag_world import (
     N_LAUNCHES_LOST,
@@ -69,10 +70,8 @@ def fail(w: DagWorld, t: int, node: int) -> None:
     while task != NONE:
         counts[N_STARTED] -= 1
         counts[N_TASKS_LOST] += 1
-        counts[N_LOST_NS] += t - tasks.start[task]
-        while counts[N_LOST_NS] >= WHOLE:
-            counts[N_LOST_NS] -= WHOLE
-            counts[N_LOST_WHOLES] += 1
+        lost = counts[N_LOST_NS] + t - tasks.start[task]
+        counts[N_LOST_NS], counts[N_LOST_WHOLES] = carry(lost, counts[N_LOST_WHOLES])
         tasks.start[task] = NONE  # ends of it that are on their way are of no run
         task = tasks.next[task]
     expect_detection(w, row.detect[node], node)

@@ -16,6 +16,7 @@ from actors.kernel.eligible import task_of
 from actors.kernel.faults import is_down
 from actors.kernel.kinds import FAIL, LOAD_REPORT, PLACED, REJECTED, TASK_END
 from actors.kernel.queue import send
+from actors.kernel.sums import carry, pack, spread
 from actors.kernel.world import N_GIVEN_BACK, N_REPORTS, N_TURNED_AWAY, NONE, World
 from actors.nodes.failing import is_void
 from actors.nodes.reporting import change_load, reporter
@@ -31,7 +32,8 @@ class BoundedQueues(NamedTuple):
     limit: np.ndarray  # [N] the most that waits: tasks, or ns of estimated work
     slots: np.ndarray  # [N]
     by_work: bool  # the bound is on work
-    load: np.ndarray  # [N] a node's own estimated work, waiting or running, ns
+    load: np.ndarray  # [N] a node's own estimated work, waiting or running, ns,
+    load_wholes: np.ndarray  # [N] and so many WHOLE besides
     to_report: np.ndarray  # [N] bool: the load has changed since the node's last heartbeat
     mean: np.ndarray  # [N] mean work that waits for a slot over all nodes, as last reported to the node, ns
     above: int  # work beyond that mean from which tasks are given back, ns; NONE: never
@@ -53,7 +55,7 @@ def on_bounded_node(w: World, queues: BoundedQueues, t: int, kind: int, node: in
     elif not void and kind == TASK_END:
         change_load(w, queues, t, node, -w.work.estimate[job])
     elif not void and kind == FAIL:
-        queues.load[node] = 0
+        queues.load[node], queues.load_wholes[node] = 0, 0
     movable = w.queue.now.d[0] & MOVABLE
     node_event(w, node)
     if waits:
@@ -73,11 +75,12 @@ def room_of(w: World, queues: BoundedQueues, node: int) -> int:
 
 @inlined
 def rest_of(w: World, queues: BoundedQueues, node: int) -> int:
-    """The node's estimated work, less that of the task that started last, ns."""
-    job = w.nodes.running[node]
-    if job == NONE:
-        return queues.load[node]
-    return queues.load[node] - w.work.estimate[job]
+    """Return the node's estimated work, less that of the task that started last, as messages state it."""
+    job, load = w.nodes.running[node], queues.load[node]
+    if job != NONE:
+        load -= w.work.estimate[job]
+    rest, wholes = carry(load, queues.load_wholes[node])
+    return pack(rest, wholes)
 
 
 @inlined
@@ -108,20 +111,21 @@ def on_bounded_heartbeat(w: World, queues: BoundedQueues, t: int, node: int) -> 
 @inlined
 def give_back(w: World, queues: BoundedQueues, t: int, node: int) -> None:
     """Send back the tasks that wait behind too much work, as many as the event has room for messages."""
-    rows, left = w.entries, w.queue.room - 4
-    most = (queues.mean[node] + queues.above) * queues.slots[node]
-    entry, before, ahead = w.nodes.head[node], NONE, np.int64(0)
+    rows, left, slots = w.entries, w.queue.room - 4, queues.slots[node]
+    most = queues.mean[node] + queues.above  # for a slot
+    entry, before, ahead, wholes = w.nodes.head[node], NONE, np.int64(0), np.int64(0)
     while entry != NONE and left > 0:
         job, after = rows.job[entry], rows.next[entry]
-        if ahead > most and rows.epoch[entry] == MOVABLE:
+        if spread(ahead - 1, wholes, slots) >= most and rows.epoch[entry] == MOVABLE:
             w.counts[N_GIVEN_BACK] += 1
             task = task_of(w, rows.task[entry])
             w.nodes.longs[node] -= w.work.is_long[job]
             remove(w, node, entry, before)
-            queues.load[node] -= w.work.estimate[job]
+            less = queues.load[node] - w.work.estimate[job]
+            queues.load[node], queues.load_wholes[node] = carry(less, queues.load_wholes[node])
             send(w, t, node, w.work.home[job], REJECTED, job, task, node, rest_of(w, queues, node))
             left -= 1
         else:
-            ahead += w.work.estimate[job]
+            ahead, wholes = carry(ahead + w.work.estimate[job], wholes)
             before = entry
         entry = after

@@ -31,7 +31,8 @@ from actors.kernel.kinds import (
     TASK,
     TASK_END,
 )
-from actors.kernel.queue import WHOLE, send, wake_in_background
+from actors.kernel.queue import send, wake_in_background
+from actors.kernel.sums import carry
 from actors.kernel.world import (
     N_LOST_NS,
     N_LOST_WHOLES,
@@ -120,10 +121,8 @@ def fail(w: World, t: int, node: int) -> None:
     while task != NONE:
         counts[N_STARTED + w.work.report_class[w.faults.tasks.job[task]]] -= 1
         counts[N_TASKS_LOST] += 1
-        counts[N_LOST_NS] += t - w.faults.tasks.start[task]
-        while counts[N_LOST_NS] >= WHOLE:
-            counts[N_LOST_NS] -= WHOLE
-            counts[N_LOST_WHOLES] += 1
+        lost = counts[N_LOST_NS] + t - w.faults.tasks.start[task]
+        counts[N_LOST_NS], counts[N_LOST_WHOLES] = carry(lost, counts[N_LOST_WHOLES])
         task = w.faults.tasks.next[task]
     entry = nodes.head[node]
     while entry != NONE:

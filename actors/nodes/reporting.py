@@ -7,6 +7,7 @@ import numpy as np
 from actors.kernel.compiled import inlined
 from actors.kernel.kinds import HEARTBEAT
 from actors.kernel.queue import MOST_ACTORS, SOURCE_SHIFT, wake
+from actors.kernel.sums import carry
 from actors.kernel.world import NONE, World
 
 NODE_BITS = MOST_ACTORS.bit_length() - 1  # of the column of a report that has the node and its generation
@@ -20,6 +21,10 @@ class Reporting(Protocol):
         """[N] estimated work that waits or runs, ns."""
 
     @property
+    def load_wholes(self) -> np.ndarray:
+        """[N] and so many WHOLE besides (`actors.kernel.sums`)."""
+
+    @property
     def to_report(self) -> np.ndarray:
         """[N] bool: the load has changed since the node's last heartbeat."""
 
@@ -31,7 +36,7 @@ class Reporting(Protocol):
 @inlined
 def change_load(w: World, p: Reporting, t: int, node: int, amount: int) -> None:
     """Change a node's load; the node reports that at the first heartbeat from `t` on."""
-    p.load[node] += amount
+    p.load[node], p.load_wholes[node] = carry(p.load[node] + amount, p.load_wholes[node])
     if not p.to_report[node]:
         p.to_report[node] = True
         next_beat = (t + p.heartbeat - 1) // p.heartbeat * p.heartbeat

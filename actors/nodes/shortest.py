@@ -15,7 +15,7 @@ import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.eligible import is_spread
-from actors.kernel.queue import note
+from actors.kernel.queue import NEVER, note
 from actors.kernel.trace import BYPASSED
 from actors.kernel.world import ASKED, ASKED_SHIFT, NONE, World
 from actors.nodes.waiting import length_of, remove, remove_run
@@ -120,7 +120,10 @@ def drop_exhausted(w: World, node: int) -> None:
 
 @inlined
 def bypass(w: World, node: int, chosen: int) -> None:
-    """Charge the entries in front of `chosen` for the work that goes before them; a long one is not charged."""
+    """Charge the entries in front of `chosen` for the work that goes before them; a long one is not charged.
+
+    What goes before one entry is counted up to NEVER.
+    """
     rows = w.entries
     job = rows.job[chosen]
     if w.work.is_long[job] == 1 and w.rules.bound_all == 0:
@@ -129,7 +132,7 @@ def bypass(w: World, node: int, chosen: int) -> None:
     entry = w.nodes.head[node]
     while entry != chosen and entry != NONE:
         if waits(w, entry):
-            rows.bypassed[entry] += estimate
+            rows.bypassed[entry] = min(rows.bypassed[entry] + estimate, NEVER)
         entry = rows.next[entry]
 
 

@@ -109,7 +109,7 @@ def describe_clock(
     """
     described: dict[str, Any] = {} if outcome.live is None else {"live": outcome.live}
     if outcome.windows:
-        late, late_ns, most_ns = (int(x) for x in outcome.delayed)
+        late, late_ns, most_ns = outcome.delayed
         described["windows"] = {
             "partitions": outcome.partitions,
             "windows": outcome.windows,
@@ -132,7 +132,7 @@ def _describe_schedulers(outcome: Outcome, first_ns: int, last_ns: int) -> dict[
     """
     from actors.hosting.outcome import busy_arriving_ns
     from actors.kernel.histogram import quantiles
-    from actors.kernel.queue import WHOLE
+    from actors.kernel.sums import WHOLE
 
     schedulers = outcome.servers[:-1]
     served = schedulers[schedulers["served"] > 0] if schedulers.size else schedulers

@@ -6,11 +6,13 @@ import math
 
 import numpy as np
 import pytest
-from emulations import jobs, run_setting, setting_of
+from emulations import jobs, run_partition, run_setting, setting_of
 
 from actors.dynamics import count_dynamics, durations_ns, make_faults, straggler_factors
 from actors.hosting.outcome import Observe
-from actors.kernel.queue import WHOLE
+from actors.hosting.windows import emulate_here
+from actors.kernel.queue import NEVER
+from actors.kernel.sums import WHOLE
 from actors.schedulers.dags.carbyne import CARBYNE
 from actors.schedulers.dags.job_plans import make_job_plans
 from actors.schedulers.jobs.build import estimated_ns
@@ -45,7 +47,8 @@ def test_the_time_that_nodes_are_down_is_summed_by_node() -> None:
     assert counters["node_failures"] == pytest.approx(200 * YEARS_5 / (10 * DAY_S), rel=0.05)
 
 
-def test_lost_work_is_more_than_an_int64_of_nanoseconds() -> None:
+@pytest.mark.parametrize("partitions", [1, 8])
+def test_lost_work_is_more_than_an_int64_of_nanoseconds(partitions: int) -> None:
     """Every node fails once, after two years of work on a task that it then starts again."""
     nodes, years_2 = 200, 2 * 365 * DAY_S
     from clusters.failures import NODE, Outages
@@ -56,7 +59,7 @@ def test_lost_work_is_more_than_an_int64_of_nanoseconds() -> None:
     tasks = [1.2 * years_2] * nodes
     dynamics = Dynamics(outages=outages)
     setting = setting_of("central-fifo", jobs((0.0, tasks)), nodes, dynamics=dynamics, cutoff_s=math.inf)
-    counters = run_setting(setting, Observe()).counters
+    counters = emulate_here(setting, Observe(), partitions).counters
     assert counters["tasks_lost"] == nodes
     assert counters["lost_work_ns"] == pytest.approx(nodes * years_2 * NS, rel=1e-9)
     assert counters["lost_work_ns"] > 2**63
@@ -110,6 +113,46 @@ def test_waiting_for_schedulers_is_more_than_an_int64_of_nanoseconds() -> None:
     # The arrivals alone, all at the same time, wait for 0, 1, 2 … costs.
     assert waited_ns >= 3000 * 2999 // 2 * 100_000 * NS
     assert outcome.waits.sum() == served
+
+
+def test_the_time_that_a_scheduler_is_busy_ends_with_time() -> None:
+    """Of 20,000 tasks that it has placed it hears later than there is time: each message costs 12 days."""
+    setting = setting_of(
+        "central-lwl", jobs((0.0, [1.0] * 20_000)), 100, costs=Costs("fixed", per_message_s=1e6)
+    )
+    outcome = run_setting(setting, Observe())
+    server = outcome.servers[outcome.servers["served"] > 0][0]
+    assert NEVER - 1e6 * NS < server["busy"] <= NEVER
+    assert server["busy"] / server["served"] == pytest.approx(1e6 * NS, rel=1e-3)
+
+
+def test_work_that_passes_a_task_is_counted_up_to_the_end_of_time() -> None:
+    """40 tasks of 32 years go before one of a longer job."""
+    rows = [(0.0, [10.0] * 100), (1.0, [1e9] * 2), *((2.0 + i / 10, [1e9]) for i in range(40))]
+    partition = run_partition(setting_of("dist-lwl", jobs(*rows), [100], slack=1e6, heartbeat_s=1.0))
+    assert partition.world.entries.bypassed.max() == NEVER
+
+
+def test_work_ahead_of_which_nothing_is_given_back_does_not_wrap() -> None:
+    """At most 12 days for each of 12,000 slots, 380 years, may be ahead of a task; there is an hour."""
+    rows = [(0.0, [3600.0] * 12_000), *((1.0 + i, [60.0]) for i in range(20))]
+    setting = setting_of("yacc-d", jobs(*rows), [12_000], rebalance_s=1e6)
+    assert "given_back" not in run_setting(setting, Observe()).counters
+
+
+def test_a_bound_of_work_for_all_slots_has_an_end() -> None:
+    given = {"bound": "wait", "queue_wait_s": 1e6}
+    assert run_setting(setting_of("yacc-d", jobs((0.0, [1.0])), [4_000], **given)).counters["placements"] == 1
+    with pytest.raises(InputError, match=r"^parameter queue_wait_s of yacc-d: .* want at most 4\.61e\+05 s"):
+        run_setting(setting_of("yacc-d", jobs((0.0, [1.0])), [10_000], **given))
+
+
+def test_late_messages_are_more_than_an_int64_of_nanoseconds_together() -> None:
+    """Four messages of each of 60 jobs are late by up to 100 days."""
+    workload = make_workload("daily", np.arange(60) * DAY_S, [20] * 60, np.full(1200, DAY_S / 2))
+    outcome = emulate_here(setting_of("sparrow", workload, 24), Observe(), 3, quantum_s=100 * DAY_S)
+    late, late_ns, most_ns = outcome.delayed
+    assert late * most_ns >= late_ns > 2**63
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ def outcome_of(
         servers=empty,
         costs=empty,
         waits=np.zeros(BUCKETS, np.int64),
-        delayed=np.zeros(3, np.int64),
+        delayed=(0, 0, 0),
         events=40,
         wall_s=0.5,
         compile_s=0.0,

@@ -39,6 +39,7 @@ from actors.kernel.kinds import (
     TASK_END,
 )
 from actors.kernel.queue import RUNNING, send
+from actors.kernel.sums import pack, unpack
 from actors.kernel.world import N_REPORTS, NEVER, NONE, Rules, World
 from actors.nodes.failing import is_void
 from actors.nodes.reporting import change_load, is_current, is_newest, node_of, reporter
@@ -69,7 +70,8 @@ class State(NamedTuple):
 
     short: Placer  # its ledger is the schedulers' view, as of the last reports
     long: Placer  # the same ledger, for the nodes that long jobs may use
-    load: np.ndarray  # [N] a node's own estimated work, waiting or running, ns
+    load: np.ndarray  # [N] a node's own estimated work, waiting or running, ns,
+    load_wholes: np.ndarray  # [N] and so many WHOLE besides
     to_report: np.ndarray  # [N] bool: the load has changed since the node's last heartbeat
     newest: np.ndarray  # [N] number of the newest report that the schedulers have
     heartbeat: int  # ns
@@ -85,13 +87,14 @@ def on_heartbeat(w: World, p: State, t: int, node: int) -> None:
     w.counts[N_REPORTS] += 1
     if p.global_view:
         if not is_known_down(w, node):
-            p.short.ledger.work[node] = p.load[node]
+            p.short.ledger.work[node], p.short.ledger.wholes[node] = p.load[node], p.load_wholes[node]
         return
     job, started, running = w.nodes.running[node], NEVER, np.int64(0)
     if job != NONE:
         started, running = w.nodes.started[node], w.work.estimate[job]
     listener = np.int64(w.queue.seq.size - 1)
-    send(w, t, node, listener, LOAD_REPORT, reporter(w, node), p.load[node], started, running)
+    load = pack(p.load[node], p.load_wholes[node])
+    send(w, t, node, listener, LOAD_REPORT, reporter(w, node), load, started, running)
 
 
 @inlined
@@ -99,7 +102,8 @@ def on_report(w: World, p: State, who: int, work: int, started: int, running: in
     """Note a report: the schedulers' view of the node until the next one, or until the node is down."""
     view, node = p.short.ledger, node_of(who)
     if is_current(w, who) and is_newest(w, p.newest, node):
-        view.work[node], view.started[node], view.running[node] = work, started, running
+        view.work[node], view.wholes[node] = unpack(work)
+        view.started[node], view.running[node] = started, running
 
 
 @compiled
@@ -125,7 +129,7 @@ def on_node(w: World, p: State, t: int, kind: int, node: int, job: int) -> None:
     elif not p.global_view and (kind == PLACED or kind == PROBE):
         change_load(w, p, t, node, w.work.estimate[job])
     elif not p.global_view and kind == FAIL:
-        p.load[node] = 0
+        p.load[node], p.load_wholes[node] = 0, 0
     node_event(w, node)
     if p.global_view:
         running = w.nodes.running[node]
@@ -151,7 +155,9 @@ def on_node_state(w: World, p: State) -> None:
     """Note that a node is down or up; a node that is up again has no work."""
     node = w.queue.now.a[0]
     if note_node_state(w, p.short.ledger) and not is_known_down(w, node):
-        p.short.ledger.work[node] = p.load[node] if p.global_view else 0
+        p.short.ledger.work[node], p.short.ledger.wholes[node] = 0, 0
+        if p.global_view:
+            p.short.ledger.work[node], p.short.ledger.wholes[node] = p.load[node], p.load_wholes[node]
 
 
 @entry
@@ -207,6 +213,7 @@ def build(setting: Setting) -> tuple[World, State]:
         short,
         short._replace(first=setting.cluster.partition(setting.long_partition)),
         load=np.zeros(nodes, np.int64),
+        load_wholes=np.zeros(nodes, np.int64),
         to_report=np.zeros(nodes, np.bool_),
         newest=np.full(nodes, NONE),
         heartbeat=round(p["heartbeat_s"] * NS),

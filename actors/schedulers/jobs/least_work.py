@@ -24,18 +24,20 @@ from actors.kernel.eligible import (
 )
 from actors.kernel.faults import epoch_bits, is_known_down, look_again, receive_node_state
 from actors.kernel.kinds import NODE_UP, PLACED, PROBE
-from actors.kernel.queue import WHOLE, note, send
+from actors.kernel.queue import note, send
 from actors.kernel.random import JITTER, below, random_bits
 from actors.kernel.records import Records, records
+from actors.kernel.sums import LARGE, spread
 from actors.kernel.trace import CHOSEN
 from actors.kernel.world import N_PLACEMENTS, N_PROBES, N_SENT_AGAIN, NEVER, NONE, World
 from actors.schedulers.jobs.job_info import tasks_of
 from actors.schedulers.jobs.late_binding import note_lost, tasks_left
-from actors.schedulers.jobs.ledger import DOWN, IDLE, Ledger, add_work, per_slot, waiting
+from actors.schedulers.jobs.ledger import DOWN, IDLE, Ledger, add_work, waiting
 from actors.schedulers.jobs.probing import NO_VERSION
 from actors.schedulers.jobs.spreading import hold, may_run, must_spread, release, settle_rack
 
 ONE = np.int64(1)
+LONGEST = NEVER + LARGE  # ns; no node waits longer
 CHOICE = np.dtype([("wait", "i8"), ("node", "i8")])
 
 
@@ -187,7 +189,8 @@ def assign(w: World, placer: Placer, t: int, job: int, k: int, count: int) -> No
         node = choice.node[0]
         placer.assigned[i] = node
         note_choice(w, placer, t, job, w.work.first_task[job] + i, node, choice.wait[0])
-        choice.wait[0] = max(choice.wait[0], 0) + per_slot(ledger, node, estimate)
+        more = spread(estimate, np.int64(0), ledger.slots[node])
+        choice.wait[0] = min(max(choice.wait[0], 0) + more, LONGEST)
         second = 1
         if k > 2 and choice.wait[2] < choice.wait[1]:
             second = 2
@@ -236,11 +239,11 @@ def least_of(w: World, placer: Placer, t: int, job: int, begin: int) -> int:
     """Find the job's node from place `begin` on that waits least and may run a task of it; NONE if there is none."""
     low, first = listing_of(w, job)
     best: int = NONE
-    least: int = NEVER
+    least: int = NONE
     for i in range(begin, eligible_count(w, job)):
         node = listed(w, low, first, i)
         wait = waiting(placer.ledger, node, t) + jitter_of(w, placer, job, node)
-        if wait < least and may_run(w, job, node):
+        if (best == NONE or wait < least) and may_run(w, job, node):
             best, least = node, wait
             if wait == IDLE:
                 break
@@ -282,10 +285,7 @@ def note_start(w: World, placer: Placer, job: int, node: int, t: int) -> None:
 def note_end(w: World, placer: Placer, job: int, node: int) -> int:
     """Note a report that a task of `job` has ended on `node`; return the work that is left there."""
     placer.ledger.started[node] = NEVER
-    placer.ledger.work[node] -= w.work.estimate[job]
-    if placer.ledger.wholes[node] > 0 and placer.ledger.work[node] & (DOWN - 1) < WHOLE:
-        placer.ledger.work[node] += WHOLE
-        placer.ledger.wholes[node] -= 1
+    add_work(placer.ledger, node, -w.work.estimate[job])
     return placer.ledger.work[node] & (DOWN - 1)
 
 

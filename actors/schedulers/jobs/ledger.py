@@ -1,10 +1,7 @@
 """What a scheduler that places tasks knows of the nodes: the estimated work that was assigned and has not ended.
 
-A node's waiting time is its work, less what the running task has done, spread over its slots. A node that is known to
-be down has DOWN added to its work, so that it is chosen only if there is no other.
-
-A sum over many slots need not fit an int64, which holds 292 years: 100,000 slots have that after a day. What is above
-73 years is kept as so many WHOLE, so that sums are exact.
+A node's waiting time is its work, less what the running task has done, spread over its slots; less than NEVER. A node
+that is known to be down waits longer than that, however many slots it has: it is chosen only if there is no other.
 """
 
 from typing import NamedTuple
@@ -12,11 +9,11 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.kernel.compiled import inlined
-from actors.kernel.queue import WHOLE
-from actors.kernel.world import NEVER
+from actors.kernel.queue import NEVER
+from actors.kernel.sums import LARGE, WHOLE, carry, spread
 
 IDLE = np.int64(-1)
-DOWN = np.int64(1) << 61  # ns
+DOWN = LARGE  # ns; a bit of a node's work
 
 
 class Ledger(NamedTuple):
@@ -25,38 +22,19 @@ class Ledger(NamedTuple):
     One array a field, unlike other state: the search for idle nodes reads the work of all of them.
     """
 
-    work: np.ndarray  # estimated work assigned and not ended, from DOWN on of a node that is down
-    wholes: (
-        np.ndarray
-    )  # so many WHOLE more: what is above 73 years over all slots; then `work` stays above one
+    work: np.ndarray  # estimated work assigned and not ended, and DOWN of a node that is down
+    wholes: np.ndarray  # and so many WHOLE besides (`actors.kernel.sums`)
     started: np.ndarray  # when the running task started as far as is known; NEVER if none is known to run
     running: np.ndarray  # its estimate
     slots: np.ndarray
 
 
 @inlined
-def per_slot(ledger: Ledger, node: int, work: int) -> int:
-    """Return work spread evenly over a node's slots, ns; a division would take most of the search for nodes."""
-    slots = ledger.slots[node]
-    return work if slots == 1 else work // slots
-
-
-@inlined
 def add_work(ledger: Ledger, node: int, amount: int) -> None:
     """Add to the work of a node, up or down."""
-    before = ledger.work[node]
-    ledger.work[node] = before + amount
-    if (before ^ (before + amount)) >= DOWN:  # the sum does not fit below DOWN
-        ledger.work[node] -= WHOLE
-        ledger.wholes[node] += 1
-
-
-@inlined
-def with_wholes(ledger: Ledger, node: int, work: int) -> int:
-    """Return work spread over a node's slots, as `per_slot`, if its sum is in two parts; 146 years at the most."""
-    slots = ledger.slots[node]
-    wholes = min(ledger.wholes[node], 3 * slots)
-    return min(wholes * (WHOLE // slots) + (wholes * (WHOLE % slots) + work) // slots, NEVER)
+    down = ledger.work[node] & DOWN
+    work, ledger.wholes[node] = carry(ledger.work[node] - down + amount, ledger.wholes[node])
+    ledger.work[node] = work + down
 
 
 @inlined
@@ -69,9 +47,11 @@ def waiting(ledger: Ledger, node: int, t: int) -> int:
     work = ledger.work[node]
     if work <= 0:
         return IDLE
-    in_parts = work >= WHOLE and ledger.wholes[node] > 0
+    down, wholes = work & DOWN, np.int64(0)
+    work -= down
+    if work >= WHOLE:
+        wholes = ledger.wholes[node]
     if t > ledger.started[node]:
         work -= min(t - ledger.started[node], ledger.running[node])
-    if in_parts:
-        return with_wholes(ledger, node, work)
-    return max(per_slot(ledger, node, work), 1)
+    wait = spread(work, wholes, ledger.slots[node])
+    return max(wait, 1) if down == 0 else NEVER + min(max(wait, 0), LARGE)

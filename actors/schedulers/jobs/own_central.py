@@ -23,7 +23,8 @@ from actors.kernel.cost import take
 from actors.kernel.counters import N_ARRIVED
 from actors.kernel.faults import is_known_down, look_again
 from actors.kernel.kinds import ARRIVAL, DONE, LOST, NODE_DOWN, NODE_UP, PLACED, STARTED
-from actors.kernel.queue import PYTHON, RUNNING, WHOLE, send
+from actors.kernel.queue import PYTHON, RUNNING, send
+from actors.kernel.sums import WHOLE
 from actors.kernel.world import N_SENT_AGAIN, NONE, World
 from actors.nodes.worker import node_event
 from actors.scheduler import Scheduler

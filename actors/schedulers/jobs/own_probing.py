@@ -60,6 +60,7 @@ from actors.kernel.kinds import (
 )
 from actors.kernel.queue import MOST_ACTORS, NEVER, PYTHON, RUNNING, SOURCE_SHIFT, send, wake
 from actors.kernel.random import AGAIN, OWN_DRAWS, below, random_bits
+from actors.kernel.sums import carry, multiple, pack
 from actors.kernel.world import (
     N_AGAIN,
     N_PLACEMENTS,
@@ -106,9 +107,8 @@ class State(NamedTuple):
     placed: np.ndarray  # [J] 1: tasks of the job were bound to nodes, by `Cluster.place`
     drawn: np.ndarray  # [J] 1: its scheduler has drawn the nodes that `sparrow` draws
     draws: np.ndarray  # [actors] what each has drawn besides
-    load: (
-        np.ndarray
-    )  # [N] estimated work of tasks that wait or run at each node, ns; empty where none is asked
+    load: np.ndarray  # [N] work of tasks that wait or run, by estimates, ns; empty where no node is asked
+    load_wholes: np.ndarray  # and so many WHOLE besides
     handed: (
         np.ndarray
     )  # [T] the scheduler that its job's handed a task over to, or NONE; empty without `on_tasks`
@@ -215,23 +215,24 @@ def reject_probe(w: World, p: State, t: int, node: int, job: int, times: int) ->
 
 @entry
 def load_of(w: World, p: State, t: int, node: int) -> tuple[int, int, int]:
-    """Return what a node knows of its load: entries that wait, its work left, ns, and whether some of it is long.
+    """Return what a node knows of its load: entries that wait, its work left, and whether some of it is long.
 
     The work of tasks that wait or run and of probes that wait, by estimates, less the time for which the task has run
-    that started last.
+    that started last, as messages state it.
     """
-    length, work = np.int64(0), p.load[node]
+    length, work, wholes = np.int64(0), p.load[node], p.load_wholes[node]
     entry = w.nodes.head[node]
     while entry != NONE:
         here = length_of(w.entries, entry)
         length += here
         if w.entries.task[entry] == NONE:
-            work += here * w.work.estimate[w.entries.job[entry]]
+            more, more_wholes = multiple(w.work.estimate[w.entries.job[entry]], here)
+            work, wholes = carry(work + more, wholes + more_wholes)
         entry = w.entries.next[entry]
     running = w.nodes.running[node]
     if running != NONE:
-        work -= min(t - w.nodes.started[node], w.work.estimate[running])
-    return length, max(work, np.int64(0)), np.int64(w.nodes.longs[node] > 0)
+        work, wholes = carry(work - min(t - w.nodes.started[node], w.work.estimate[running]), wholes)
+    return length, pack(max(work, np.int64(0)), wholes), np.int64(w.nodes.longs[node] > 0)
 
 
 @inlined
@@ -267,13 +268,14 @@ def follow(w: World, p: State, t: int, node: int) -> None:
     kind, job, task = message.kind[0], message.a[0], message.b[0]
     if kind == FAIL:
         if p.load.size > 0:
-            p.load[node] = 0
+            p.load[node], p.load_wholes[node] = 0, 0
         return
     if (kind != PLACED and kind != TASK and kind != TASK_END) or (w.faults.active == 1 and is_void(w, node)):
         return
     if p.load.size > 0:
         estimate = w.work.estimate[job]
-        p.load[node] += -estimate if kind == TASK_END else estimate
+        more = -estimate if kind == TASK_END else estimate
+        p.load[node], p.load_wholes[node] = carry(p.load[node] + more, p.load_wholes[node])
     if p.placer.size == 0:
         return
     if kind == TASK_END:
@@ -366,6 +368,7 @@ def build(setting: Setting) -> tuple[World, State]:
         central_jobs=long_jobs(setting) if p.get("central", False) else None,
     )
     attempts = int(p.get("steal_attempts", 0))
+    load = np.zeros(nodes if handles("on_load") or handles("on_probe") else 0, np.int64)
     handed = np.full(world.duration.size if handles("on_tasks") else 0, NONE)
     return world, State(
         make_probing(1.0, room, False, nodes, 1),
@@ -373,7 +376,8 @@ def build(setting: Setting) -> tuple[World, State]:
         placed=np.zeros(world.work.size, np.int64),
         drawn=np.zeros(world.work.size, np.int64),
         draws=np.zeros(world.queue.seq.size, np.int64),
-        load=np.zeros(nodes if handles("on_load") or handles("on_probe") else 0, np.int64),
+        load=load,
+        load_wholes=load.copy(),
         handed=handed,
         placer=handed.copy(),
         refuses=bool(p.get("refuse_behind_long", False)),

@@ -24,6 +24,7 @@ from actors.kernel.kinds import (
     REJECTED,
 )
 from actors.kernel.queue import MESSAGE, MOST_ACTORS, NEVER, SOURCE_SHIFT
+from actors.kernel.sums import total_ns
 from actors.kernel.world import NONE
 from actors.scheduler import Scheduler
 from actors.schedulers.jobs.build import NS
@@ -174,7 +175,7 @@ class Host(OwnHost):
             self._handed_over(actor, a, b, c, d)
         elif kind == OWN_LOAD:
             waiting, has_long = d >> 1, d & 1
-            work_left_s = math.inf if c >= NEVER else c / NS
+            work_left_s = math.inf if c >= NEVER else total_ns(c) / NS
             node = NodeView(a, max(-waiting, 0), bool(has_long), max(waiting, 0), work_left_s)
             self.ask("on_load", node, b, cluster)
         elif kind == REJECTED:
@@ -192,7 +193,9 @@ class Host(OwnHost):
         world, state, t, me = self._at
         self.scheduler = self.schedulers[int(NONE)]
         queued, work, has_long = self._load(world, state, t, me)
-        view = NodeView(node, world.nodes.idle[node].item(), bool(has_long), int(queued), int(work) / NS)
+        view = NodeView(
+            node, world.nodes.idle[node].item(), bool(has_long), int(queued), total_ns(int(work)) / NS
+        )
         if self.ask("on_probe", self._job(job), view, self._cluster):
             self._accept(world, state, t, me)
         else:

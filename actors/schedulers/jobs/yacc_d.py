@@ -45,7 +45,7 @@ from actors.kernel.kinds import (
     REJECTED,
     RETRY,
 )
-from actors.kernel.queue import RUNNING, note, send, wake
+from actors.kernel.queue import NEVER, RUNNING, note, send, wake
 from actors.kernel.trace import CHOSEN, is_recorded
 from actors.kernel.world import N_PLACEMENTS, N_SENT_AGAIN, NONE, Rules, World
 from actors.nodes.bounded import BoundedQueues, on_bounded_heartbeat, on_bounded_node
@@ -82,6 +82,7 @@ from actors.schedulers.jobs.yacc_d_view import (
     wait_at,
 )
 from actors.setting import Setting
+from workloads.errors import InputError
 
 MISSES = 64  # jobs that find no node; after so many a scheduler stops its search until the next heartbeat
 FIFO, SJF, SRJF, LRTF = ORDERS = ("fifo", "sjf", "srjf", "lrtf")
@@ -270,12 +271,19 @@ def build(setting: Setting) -> tuple[World, State]:
     )
     world = build_world(setting, rules, most_sends=lambda tasks: tasks, schedulers=p["schedulers"])
     by_work, slots = p["bound"] == WAIT, slots.astype(np.int64)
+    most_s = float(NEVER) / NS / slots.max()
+    if by_work and p["queue_wait_s"] > most_s:
+        raise InputError(
+            f"parameter queue_wait_s of yacc-d: {p['queue_wait_s']:g} s for each of {slots.max():,} slots of a node are"
+            f" more work than a queue holds; want at most {most_s:.3g} s"
+        )
     limit = slots * (round(p["queue_wait_s"] * NS) if by_work else p["queue_limit"])
     queues = BoundedQueues(
         limit=limit,
         slots=slots,
         by_work=by_work,
         load=np.zeros(nodes, np.int64),
+        load_wholes=np.zeros(nodes, np.int64),
         to_report=np.zeros(nodes, np.bool_),
         mean=np.zeros(nodes, np.int64),
         above=round(p["rebalance_s"] * NS) if p["rebalance"] else int(NONE),

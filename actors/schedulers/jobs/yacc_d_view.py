@@ -11,9 +11,9 @@ import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.eligible import eligible_before, eligible_count, eligible_node, is_eligible
-from actors.kernel.queue import WHOLE
 from actors.kernel.random import PLACEMENT, below, random_bits
 from actors.kernel.records import Records, records
+from actors.kernel.sums import carry, spread, unpack
 from actors.kernel.world import NONE, World
 from actors.schedulers.jobs.spreading import may_run
 
@@ -21,16 +21,17 @@ LOOKS = 64  # nodes considered for one task that is sent again
 
 REPORTED = np.dtype(
     [
-        ("rest", "i8"),  # estimated work, less that of the task that started last, ns
+        ("rest", "i8"),  # estimated work, less that of the task that started last, ns,
+        ("wholes", "i8"),  # and so many WHOLE besides (`actors.kernel.sums`)
         ("busy_until", "i8"),  # when that task is estimated to end, ns
         ("room", "i8"),  # in units of the queues' bound; none on a node that is down
         ("report", "i8"),  # reports so far
         ("place", "i8"),  # in the list of nodes with room; NONE: it has none
     ]
 )
-# What a scheduler has sent to a node, as of that report.
-SENT = np.dtype([("report", "i8"), ("work", "i8"), ("room", "i8")])
-# Nodes with room; work of all nodes: so many times `WHOLE` ns, and the rest.
+# What a scheduler takes a node to have: the work of that report and what was sent there since; the room of the latter.
+SENT = np.dtype([("report", "i8"), ("work", "i8"), ("wholes", "i8"), ("room", "i8")])
+# Nodes with room; work of all nodes.
 TOTALS = np.dtype([("open", "i8"), ("rest", "i8"), ("rest_wholes", "i8")])
 
 
@@ -63,13 +64,13 @@ def make_view(slots: np.ndarray, empty_room: np.ndarray, by_work: bool, schedule
 
 @compiled
 def note_node(view: View, node: int, rest: int, busy_until: int, room: int) -> None:
-    """Note a report of a node, or a change of its state, for all schedulers."""
+    """Note a report of a node, its work as messages state it, or a change of its state, for all schedulers."""
     rows, totals = view.nodes, view.totals
-    totals.rest[0] += rest - rows.rest[node]
-    wholes = totals.rest[0] // WHOLE
-    totals.rest[0] -= wholes * WHOLE
-    totals.rest_wholes[0] += wholes
-    rows.rest[node], rows.busy_until[node], rows.room[node] = rest, busy_until, room
+    before, wholes = rows.rest[node], totals.rest_wholes[0] - rows.wholes[node]
+    rows.rest[node], rows.wholes[node] = unpack(rest)
+    more, wholes = rows.rest[node] - before, wholes + rows.wholes[node]
+    totals.rest[0], totals.rest_wholes[0] = carry(totals.rest[0] + more, wholes)
+    rows.busy_until[node], rows.room[node] = busy_until, room
     rows.report[node] += 1
     place = rows.place[node]
     if room > 0 and place == NONE:
@@ -85,17 +86,17 @@ def note_node(view: View, node: int, rest: int, busy_until: int, room: int) -> N
 @inlined
 def mean_rest(view: View) -> int:
     """The estimated work for a slot over all nodes, ns."""
-    wholes, slots = view.totals.rest_wholes[0], view.all_slots
-    return wholes * (WHOLE // slots) + (wholes * (WHOLE % slots) + view.totals.rest[0]) // slots
+    return spread(view.totals.rest[0], view.totals.rest_wholes[0], view.all_slots)
 
 
 @inlined
 def sent_to(w: World, view: View, me: int, node: int) -> int:
-    """Return the row of what a scheduler has sent to a node since its last report."""
+    """Return the row of what a scheduler takes a node to have, by its last report and what it has sent there since."""
     row = (me - w.nodes.size) * w.nodes.size + node
     if view.sent.report[row] != view.nodes.report[node]:
         view.sent.report[row] = view.nodes.report[node]
-        view.sent.work[row], view.sent.room[row] = 0, 0
+        view.sent.work[row], view.sent.wholes[row] = view.nodes.rest[node], view.nodes.wholes[node]
+        view.sent.room[row] = 0
     return row
 
 
@@ -103,7 +104,7 @@ def sent_to(w: World, view: View, me: int, node: int) -> int:
 def note_sent(w: World, view: View, me: int, node: int, job: int) -> None:
     """Note that a scheduler sends a task to a node."""
     row, estimate = sent_to(w, view, me, node), w.work.estimate[job]
-    view.sent.work[row] += estimate
+    view.sent.work[row], view.sent.wholes[row] = carry(view.sent.work[row] + estimate, view.sent.wholes[row])
     view.sent.room[row] += max(estimate, 1) if view.by_work else 1
 
 
@@ -111,7 +112,7 @@ def note_sent(w: World, view: View, me: int, node: int, job: int) -> None:
 def note_returned(w: World, view: View, me: int, node: int, rest: int) -> None:
     """Note that a node has sent a task back, with its work: it gets no task until its next report."""
     row = sent_to(w, view, me, node)
-    view.sent.work[row] = rest - view.nodes.rest[node]
+    view.sent.work[row], view.sent.wholes[row] = unpack(rest)
     view.sent.room[row] = max(view.nodes.room[node], 0)
 
 
@@ -122,7 +123,7 @@ def wait_at(w: World, view: View, t: int, me: int, node: int) -> int:
     if view.nodes.room[node] <= view.sent.room[row]:
         return NONE
     running = max(view.nodes.busy_until[node] - t, 0)
-    return max(view.nodes.rest[node] + view.sent.work[row] + running, 0) // view.slots[node]
+    return spread(max(view.sent.work[row] + running, 0), view.sent.wholes[row], view.slots[node])
 
 
 @compiled

@@ -38,7 +38,7 @@ def outcome(start: list[int], finish: list[int], long: list[bool]) -> Outcome:
         servers=records(SERVER, 0),
         costs=records(COST, 0),
         waits=np.zeros(BUCKETS, np.int64),
-        delayed=np.zeros(3, np.int64),
+        delayed=(0, 0, 0),
         events=0,
         wall_s=0.0,
         compile_s=0.0,

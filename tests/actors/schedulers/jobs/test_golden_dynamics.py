@@ -111,6 +111,16 @@ def test_least_work_left_keeps_off_a_node_that_is_down() -> None:
     assert log.counters["sent_again"] == 1
 
 
+@pytest.mark.parametrize("scheduler", ["central-lwl", "dist-lwl"])
+def test_a_node_that_is_down_is_kept_off_however_many_slots_it_has(scheduler: str) -> None:
+    # Node 0, which has a million slots, is down from 2 to 40,000. Node 1, which has one, has 5,000 s of work by then.
+    given = {"heartbeat_s": 4.0, "jitter_s": 0.0} if scheduler == "dist-lwl" else {}
+    workload, fails = jobs((20, [5000]), (40, [5000]), (60, [1])), down(("node 0", 2, 40_000))
+    log = log_of(scheduler, workload, [1_000_000, 1], dynamics=fails, **given)
+    assert [node for _, node, _, _ in log.tasks] == [1, 1, 1]
+    assert "sent_again" not in log.counters
+
+
 def test_the_one_queue_takes_a_lost_task_first() -> None:
     # Node 0 fails at 2 and its slot is gone. 0.0 waits from 3 and goes to node 1 at 7, when 0.1 is known to
     # have ended; 1.0, which came at 4, waits for the slot of node 0, which is back at 9.

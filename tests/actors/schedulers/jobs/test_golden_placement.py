@@ -123,6 +123,21 @@ class FewestTasksAndNotes:
         return np.resize(np.argsort(nodes.tasks, kind="stable"), job.num_tasks)
 
 
+class LeastReported:
+    """A probing scheduler of a user's own: tasks go to the node that says it has least work."""
+
+    schedulers = 1
+
+    def on_arrival(self, job: Any, cluster: Any) -> None:
+        self.job, self.work_s = job, {}
+        cluster.ask([0, 1])
+
+    def on_load(self, node: Any, number: int, cluster: Any) -> None:
+        self.work_s[node.node_id] = node.work_left_s
+        if len(self.work_s) == cluster.num_nodes:
+            cluster.place(self.job, [min(self.work_s, key=lambda node: self.work_s[node])])
+
+
 def test_own_scheduler_sees_its_own_bookkeeping() -> None:
     # Two nodes, node 0 kept for short jobs (by those who care).
     #  t=0  job 0 (5 and 2, estimate 3.5): one task each. Both start at 1, known at 2.
@@ -162,9 +177,20 @@ def test_bound_late_a_placement_takes_the_next_task_of_its_job(scheduler: str) -
     assert "placements" not in log.counters
 
 
-@pytest.mark.parametrize("scheduler", ["central-lwl", "hawk"])
-def test_work_that_no_integer_holds_is_spread_evenly(scheduler: str) -> None:
+@pytest.mark.parametrize(
+    ("scheduler", "parameters"),
+    [
+        ("central-lwl", {}),
+        ("hawk", {}),
+        ("dist-lwl", {"heartbeat_s": 4.0, "jitter_s": 0.0}),
+        ("dist-lwl", {"heartbeat_s": 4.0, "jitter_s": 0.0, "global_view": True}),
+        ("yacc-d", {"heartbeat_s": 4.0}),
+        ("yacc-d", {"heartbeat_s": 4.0, "bound": "wait", "queue_wait_s": 1e6}),
+        (LeastReported, {}),
+    ],
+)
+def test_work_that_no_integer_holds_is_spread_evenly(scheduler: Any, parameters: dict[str, Any]) -> None:
     # Half of 36 tasks of 32 years are 570 years of work at a node with 100 slots; an int64 of ns holds 292.
-    log = log_of(scheduler, jobs(*((i, [1e9]) for i in range(36))), [100, 100])
+    log = log_of(scheduler, jobs(*((10 * i, [1e9]) for i in range(36))), [100, 100], **parameters)
     nodes = [node for _, node, _, _ in log.tasks]
     assert abs(nodes.count(0) - nodes.count(1)) <= 2
