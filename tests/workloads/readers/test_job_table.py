@@ -2,7 +2,6 @@
 
 from datetime import datetime, timedelta
 from decimal import Decimal
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,38 +12,15 @@ import pyarrow.parquet as pq
 import pytest
 
 import emu
+from tests.workloads.log_files import arrivals, assert_named, durations, written
 from workloads.catalogue import load_workload
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload
 from workloads.readers.cells import Cells
 
 
-def durations(workload: JobWorkload) -> list[list[float]]:
-    first, seconds = workload.arrays().first_task, workload.tasks["duration_s"].to_pylist()
-    return [seconds[a:b] for a, b in pairwise(first)]
-
-
-def arrivals(workload: JobWorkload) -> list[float]:
-    return workload.jobs["submit_s"].to_pylist()
-
-
-def written(path: Path, text: str) -> Path:
-    path.write_text(text, encoding="utf-8")
-    return path
-
-
 def read(path: Path, **options: str) -> JobWorkload:
     return load_workload(str(path), format="job-table", options=options)
-
-
-def assert_named(error: InputError, why: str) -> None:
-    place, _, message = why.partition(".*")
-    line, _, field = place.partition(", ")
-    if line.startswith("line"):
-        assert error.line == int(line.split()[1])
-    if field:
-        assert error.field == field
-    assert message in error.message
 
 
 TABLE = """\

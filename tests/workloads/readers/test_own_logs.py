@@ -4,17 +4,16 @@ import gzip
 import json
 import re
 import zipfile
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import emu
+from tests.workloads.log_files import arrivals, assert_named, durations, written
 from workloads.catalogue import load_workload
 from workloads.errors import InputError
 from workloads.formats import recognise
-from workloads.jobs import JobWorkload
 
 SWF = """\
 ; Version: 2.2
@@ -38,21 +37,6 @@ JobID|JobName|User|Submit|Start|End|Elapsed|AllocCPUS|Timelimit|State
 104+0|het|eve|2026-02-01T00:02:00|2026-02-01T00:02:00|2026-02-01T00:02:05|00:05.500|2|01:00|FAILED
 104+1|het|eve|2026-02-01T00:02:00|2026-02-01T00:02:00|2026-02-01T00:02:05|00:05.500|1|01:00|FAILED
 """
-
-
-def durations(workload: JobWorkload) -> list[list[float]]:
-    first = workload.arrays().first_task
-    seconds = (workload.arrays().duration_ns / 1e9).tolist()
-    return [seconds[a:b] for a, b in pairwise(first)]
-
-
-def arrivals(workload: JobWorkload) -> list[float]:
-    return workload.jobs["submit_s"].to_pylist()
-
-
-def written(path: Path, text: str) -> Path:
-    path.write_text(text, encoding="utf-8")
-    return path
 
 
 @pytest.mark.parametrize("form", ["plain", "gzip", "zip"])
@@ -109,16 +93,6 @@ def test_wrong_lines_of_the_standard_workload_format(tmp_path: Path, line: str, 
     with pytest.raises(InputError) as caught:
         load_workload(str(path))
     assert_named(caught.value, why)
-
-
-def assert_named(error: InputError, why: str) -> None:
-    place, _, message = why.partition(".*")
-    line, _, field = place.partition(", ")
-    if line.startswith("line"):
-        assert error.line == int(line.split()[1])
-    if field:
-        assert error.field == field
-    assert message in error.message
 
 
 def test_sacct_by_hand(tmp_path: Path) -> None:

@@ -1,12 +1,12 @@
 import gzip
 import random
-from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.workloads.log_files import durations
 from workloads.dags import as_jobs
 from workloads.errors import InputError
 from workloads.readers.report import Report
@@ -18,12 +18,6 @@ SMALL = {"block_bytes": 100, "reduce_bytes": 100, "task_bytes_per_s": 10.0, "min
 def write(path, *rows, joint="\t"):
     path.write_text("".join(joint.join(map(str, row)) + "\n" for row in rows))
     return path
-
-
-def durations(workload) -> list[list[float]]:
-    first = workload.arrays().first_task
-    all_s = workload.tasks["duration_s"].to_pylist()
-    return [all_s[a:b] for a, b in pairwise(first)]
 
 
 def test_a_job_by_hand(tmp_path):

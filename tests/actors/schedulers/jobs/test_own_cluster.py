@@ -8,36 +8,10 @@ import pandas as pd
 import pytest
 
 import emu
-from actors.hosting.partition import Partition
-from actors.kernel.queue import NEVER
-from emu.configuration.plan import configure, prepare
-from emu.running.emulation import observe
 from emu.testing import check_scheduler
 from examples.pigeon import Pigeon
 from examples.probing_schedulers import Sparrow, TwoChoices
-
-SMALL: dict[str, Any] = {
-    "workload": "yahoo",
-    "nodes": 60,
-    "workload_options": {"jobs": 40},
-    "in_process": True,
-    "seed": 3,
-}
-FAILING = {"dynamics_mtbf": "5 h", "dynamics_mttr": "100 s"}
-
-
-def ran(scheduler: Any, **settings: Any) -> emu.Result:
-    return emu.run(scheduler, **{**SMALL, "output_tasks": True, **settings})
-
-
-def objects(scheduler: type, **settings: Any) -> dict[int, Any]:
-    """The objects of a run, by scheduler."""
-    plan = prepare(configure({**SMALL, "scheduler": scheduler, **settings}))
-    partition = Partition(plan.setting(0), observe(plan, 0, None))
-    partition.start()
-    assert partition.run(60.0).done
-    host: Any = partition._answer
-    return {actor - partition.world.nodes.size: own for actor, own in host.schedulers.items() if actor >= 0}
+from tests.actors.schedulers.jobs.own_runs import FAILING, objects, ran, with_and_without_a_pause
 
 
 class LessWork:
@@ -95,23 +69,7 @@ def test_the_number_of_partitions_changes_nothing(scheduler: type) -> None:
 
 @pytest.mark.parametrize("scheduler", [LessWork, TwoChoices, Pigeon])
 def test_a_run_that_is_resumed_goes_on_as_it_would_have(scheduler: type) -> None:
-    plan = prepare(configure({**SMALL, "scheduler": scheduler, "output_tasks": True, **FAILING}))
-    setting, watched = plan.setting(0), observe(plan, 0, None)
-
-    def started() -> Partition:
-        partition = Partition(setting, watched)
-        partition.start()
-        return partition
-
-    first = started()
-    while first.world.queue.now[0].events < 3000:
-        first._step(int(NEVER), np.int64(500))
-    second = started()
-    second.restore(first.snapshot())
-    for partition in (first, second):
-        assert partition.run(60.0).done
-    ends = [partition.outcome().tasks["finish_ns"] for partition in (first, second)]
-    assert np.array_equal(*ends)
+    with_and_without_a_pause(scheduler, **FAILING)
 
 
 @pytest.mark.parametrize("scheduler", [TwoChoices, Pigeon])

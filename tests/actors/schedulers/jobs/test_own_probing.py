@@ -8,20 +8,15 @@ import numpy as np
 import pytest
 
 import emu
-from actors.hosting.partition import Partition
-from actors.kernel.queue import NEVER
-from emu.configuration.plan import configure, prepare
-from emu.running.emulation import observe
 from emu.testing import check_scheduler
 from examples.probing_schedulers import Hawk, RefusesBehindLong, Sparrow
-
-SMALL: dict[str, Any] = {
-    "workload": "yahoo",
-    "nodes": 60,
-    "workload_options": {"jobs": 40},
-    "in_process": True,
-    "seed": 3,
-}
+from tests.actors.schedulers.jobs.own_runs import (
+    FAILING,
+    objects,
+    objects_of,
+    ran,
+    with_and_without_a_pause,
+)
 
 
 class Talkative(Sparrow):
@@ -59,12 +54,6 @@ class Talkative(Sparrow):
         self.seen.append(("message", sender, numbers[0]))
 
 
-def ran(scheduler: Any, **settings: Any) -> emu.Result:
-    result = emu.run(scheduler, **{**SMALL, "output_tasks": True, **settings})
-    assert isinstance(result, emu.Result)
-    return result
-
-
 @pytest.mark.parametrize(
     "setting", [{}, {"network_spread": "1 ms"}, {"cost_model": "fixed", "cost_per_message": "2 ms"}]
 )
@@ -86,13 +75,8 @@ def test_the_number_of_partitions_changes_nothing(scheduler: type) -> None:
 
 
 def test_every_handler_is_called_for_every_message() -> None:
-    plan = prepare(configure({**SMALL, "scheduler": Talkative, "output_events": "all"}))
-    partition = Partition(plan.setting(0), observe(plan, 0, None))
-    partition.start()
-    assert partition.run(60.0).done
-    host: Any = partition._answer
-    seen = [one for actor, own in host.schedulers.items() if actor >= 0 for one in own.seen]
-    events = emu.run(Talkative, **SMALL, output_events="all").events.to_pandas()
+    seen = [one for own in objects(Talkative, output_events="all").values() for one in own.seen]
+    events = ran(Talkative, output_events="all").events.to_pandas()
     kinds = events.kind.value_counts()
     for kind, name in (
         ("REJECTED", "rejected"),
@@ -137,32 +121,14 @@ def test_short_jobs_do_not_wait_where_long_ones_run() -> None:
 
 
 def test_a_checkpoint_has_the_objects_of_all_actors() -> None:
-    plan = prepare(configure({**SMALL, "scheduler": Talkative, "output_tasks": True}))
-    setting, watched = plan.setting(0), observe(plan, 0, None)
-
-    def started() -> Partition:
-        partition = Partition(setting, watched)
-        partition.start()
-        return partition
-
-    first = started()
-    while first.world.queue.now[0].events < 3000:
-        first._step(int(NEVER), np.int64(500))
-    kept = first.snapshot()
-    second = started()
-    second.restore(kept)
-    for partition in (first, second):
-        assert partition.run(60.0).done
-    ends = [partition.outcome() for partition in (first, second)]
-    assert np.array_equal(ends[0].tasks["finish_ns"], ends[1].tasks["finish_ns"])
-    seen = [{actor: own.seen for actor, own in p._answer.schedulers.items()} for p in (first, second)]
+    whole, resumed = with_and_without_a_pause(Talkative)
+    seen = [{number: own.seen for number, own in objects_of(p).items()} for p in (whole, resumed)]
     assert seen[0] == seen[1]
 
 
 def test_lost_tasks_and_probes_are_sent_again() -> None:
-    failing = {"dynamics_mtbf": "5 h", "dynamics_mttr": "100 s"}
     for scheduler in (Sparrow, Hawk):
-        result = ran(scheduler, **failing)
+        result = ran(scheduler, **FAILING)
         assert result.counters["sent_again"] > 0
         assert not result.tasks["finish_s"].null_count
 

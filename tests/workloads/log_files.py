@@ -1,0 +1,35 @@
+"""Logs that a test writes, and what is read from them."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+from workloads.errors import InputError
+from workloads.jobs import JobWorkload
+
+
+def written(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def durations(workload: JobWorkload) -> list[list[float]]:
+    """The durations of each job's tasks, in seconds."""
+    first, seconds = workload.arrays().first_task, workload.tasks["duration_s"].to_pylist()
+    return [seconds[a:b] for a, b in pairwise(first)]
+
+
+def arrivals(workload: JobWorkload) -> list[float]:
+    return workload.jobs["submit_s"].to_pylist()
+
+
+def assert_named(error: InputError, why: str) -> None:
+    """Check an error by a text such as ``line 4, run_time.*is not a number``; line and field may be left out."""
+    place, _, message = why.partition(".*")
+    line, _, field = place.partition(", ")
+    if line.startswith("line"):
+        assert error.line == int(line.split()[1])
+    if field:
+        assert error.field == field
+    assert message in error.message
