@@ -236,6 +236,24 @@ def test_text_of_a_job_table_that_a_dictionary_repeats(tmp_path):
     assert load_workload(tmp_path / "t.parquet", format="job-table").num_jobs == 65_536
 
 
+@pytest.mark.parametrize(
+    ("format", "head", "line"),
+    [
+        ("sacct", "JobID|Submit|Elapsed\n", "{}|2026-01-01T00:00:00|00:01:00\n"),
+        ("swf", "", "{} 0 0 9 1 -1 -1 1 9 -1 1 1 1 1 1 1 -1 -1\n"),
+        ("job-table", "arrival,duration,id\n", "0,1,{}\n"),
+        ("tr", "", "{} 1 9 9\n"),
+        ("swim", "", "job{}\t0\t0\t1\t1\t1\n"),
+    ],
+)
+def test_the_free_memory_is_not_asked_for_at_each_line(tmp_path, monkeypatch, format, head, line):
+    asked = []
+    monkeypatch.setattr(limits, "free_bytes", lambda: asked.append(1) or 500_000_000)
+    (tmp_path / "log").write_text(head + "".join(map(line.format, range(1, 51))))
+    load_workload(tmp_path / "log", format=format)
+    assert len(asked) < 5
+
+
 def test_rows_of_a_job_table_are_bounded_as_objects(tmp_path):
     pq.write_table(
         pa.table({"arrival": [0] * 2_000_000, "duration": [1] * 2_000_000}), tmp_path / "t.parquet"

@@ -24,7 +24,7 @@ from typing import Literal
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
 from workloads.jobs import JobWorkload
-from workloads.limits import ROW_OBJECTS_BYTES, check_tasks
+from workloads.limits import ROW_OBJECTS_BYTES, check_tasks, most_tasks
 from workloads.readers.report import Progress, Report
 from workloads.readers.slurm_fields import (
     WITHOUT_VALUE,
@@ -92,6 +92,7 @@ def read_sacct(
     """
     report = Report() if report is None else report
     found, lines, elements = Runs(path), 0, 0
+    most, _ = most_tasks(path, ROW_OBJECTS_BYTES)
     for number, row in _rows(path, fields, report, progress):
         job = job_id(row["JobID"], path, number)
         state = row.get("State", "").split(" ")[0].rstrip("+")
@@ -105,7 +106,8 @@ def read_sacct(
             )
             count = run.tasks if tasks == "cpus" else 1
             lines, elements = lines + 1, elements + sum(map(len, job.ranges))
-            check_tasks(elements, "elements", file=path, line=number, each_bytes=ROW_OBJECTS_BYTES)
+            if elements > most:
+                check_tasks(elements, "elements", file=path, line=number, each_bytes=ROW_OBJECTS_BYTES)
             alone = arrays == "jobs" and "_" in row["JobID"]
             for part in job.parts(row["JobID"]):
                 found.add(run._replace(job=part if alone else job.job, part=part, tasks=count))
