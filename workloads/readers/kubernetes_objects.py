@@ -60,13 +60,14 @@ def objects(path: str | Path, report: Report, progress: Progress | None) -> list
     for name, kind, item in _items(path, progress):
         if not isinstance(item, dict):
             raise InputError("is no object", file=path, field=name)
-        kind = str(item.get("kind") or kind or ("Job" if "template" in (item.get("spec") or ()) else "Pod"))
-        if kind not in KINDS:
-            report.dropped(f"items of kind {shown(kind)}", 1)
-            continue
-        if not isinstance(meta := item.get("metadata"), dict):
-            raise InputError("has no metadata", file=path, field=name)
         try:
+            kind = str(item.get("kind") or kind or ("Job" if "template" in part(item, "spec") else "Pod"))
+            if kind not in KINDS:
+                report.dropped(f"items of kind {shown(kind)}", 1)
+                continue
+            if item.get("metadata") is None:
+                raise InputError("has no metadata", file=path, field=name)
+            meta = part(item, "metadata")
             named = (kind, text(meta, "namespace"), text(meta, "name"))
             key: object = text(meta, "uid") or (named if named[2] else total)
         except TypeError as error:

@@ -239,6 +239,7 @@ def changed(**meta: Any) -> dict[str, Any]:
         (listed(changed(ownerReferences=[3])), "ownerReferences is no list of objects"),
         (listed({**GOOD, "status": {"phase": "Failed", "containerStatuses": {}, "initContainerStatuses": "x"}}),
          "initContainerStatuses is no list of objects"),
+        (listed({"metadata": {"name": "a"}, "spec": 5}), r"items\[0\]: .*spec is no object"),
         (listed(GOOD, job("sum", 2**62, 0, 10)), r"field items\[1\]: makes more than 281,474,976,710,656 tasks"),
         (listed(job("sum", 1.5, 0, 10)), r"succeeded is no count but '1.5'"),
         (listed(job("sum", float("inf"), 0, 10)), r"succeeded is no count but 'inf'"),
