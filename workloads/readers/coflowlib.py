@@ -33,7 +33,7 @@ from workloads.hints import did_you_mean
 from workloads.jobs import MAX_TIME_S
 from workloads.limits import check_tasks, most_tasks
 from workloads.readers.report import Progress, Report
-from workloads.readers.source import lines_of, open_members
+from workloads.readers.source import lines_of, member_names, open_members
 from workloads.readers.text import Fields, write_text
 
 _COFLOW = "id weight arrival deadline flows"
@@ -49,15 +49,7 @@ def list_coflowlib(path: str | Path) -> list[str]:
     InputError
         It cannot be read, or holds no ``.txt`` file.
     """
-    names: list[str] = []
-
-    def note(name: str) -> bool:
-        names.append(name)
-        return False
-
-    for _ in open_members(path, wanted=note):
-        pass
-    names.sort()
+    names = sorted(member_names(path))
     instances = [name for name in names if _is_instance(name)]
     if not instances and len(names) != 1:  # one file may be called otherwise
         raise InputError("holds no .txt file, as instances of CoflowLib are", file=path)

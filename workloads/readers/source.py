@@ -143,6 +143,19 @@ def open_members(
                 yield name, stream
 
 
+def member_names(path: str | Path) -> list[str]:
+    """Return the names that `open_members` yields, in its order; what is in the files is not looked at."""
+    names: list[str] = []
+
+    def note(name: str) -> bool:
+        names.append(name)
+        return False
+
+    for _ in open_members(path, wanted=note):
+        pass
+    return names
+
+
 def shown(text: bytes | str) -> str:
     """Return what was read as it can be printed in an error: short, and without control characters."""
     text = ascii(text if isinstance(text, str) else text.decode("utf-8", "backslashreplace"))

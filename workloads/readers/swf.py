@@ -26,7 +26,7 @@ from workloads.errors import InputError
 from workloads.jobs import JobWorkload
 from workloads.readers.job_rows import JobRows
 from workloads.readers.report import Progress, Report
-from workloads.readers.source import lines_of, open_members, open_text, shown
+from workloads.readers.source import lines_of, member_names, open_members, open_text, shown
 
 FIELDS = (
     "job_number", "submit_time", "wait_time", "run_time", "allocated_processors", "average_cpu_time", "used_memory",
@@ -105,7 +105,7 @@ def read_swf(
         else:
             report.repaired("think times after a preceding job: left out", values["think_time"] > 0)
         rows.add(
-            number,
+            None,
             values["submit_time"],
             values["run_time"],
             number,
@@ -133,11 +133,9 @@ def _rows(
     path: str | Path, report: Report, progress: Progress | None
 ) -> Iterator[tuple[int, dict[str, float], bytes]]:
     """Yield number, values and user of each line that is neither a comment nor names of fields."""
-    read = 0
+    log = _log_of(path)
     names: list[bytes] = []
-    for name, stream in open_members(path, None, progress):
-        if read and not name.endswith(".swf"):
-            continue
+    for _, stream in open_members(path, None, progress, lambda name: name == log):
         for number, line in lines_of(stream, path):
             text = line.removeprefix(b"\xef\xbb\xbf").partition(b";")[0].split()
             if not text or text[0].startswith(b"#"):
@@ -158,7 +156,16 @@ def _rows(
                 if name in USED
             }
             yield number, values, text[_USER]
-        read += 1
+
+
+def _log_of(path: str | Path) -> str:
+    """Return the name of the one log of a path: of an archive, beside which there may be files of other names."""
+    names = member_names(path)
+    logs = [name for name in names if name.lower().endswith((".swf", ".swf.gz"))] or names
+    if len(logs) != 1:
+        some = f": {', '.join(map(shown, logs[:3]))}{', …' if len(logs) > 3 else ''}" if logs else ""
+        raise InputError(f"holds {len(logs)} files{some}; want one log, called .swf", file=path)
+    return logs[0]
 
 
 def _is_header(text: list[bytes]) -> bool:

@@ -1,5 +1,6 @@
 """The Standard Workload Format as programs write it beside its definition, and jobs that wait for others."""
 
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,17 @@ def test_comments_of_other_programs(tmp_path: Path) -> None:
 def test_names_in_the_middle_are_no_names(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="line 2: field job_number: 'id' is not a number"):
         read(tmp_path, [line(1, 5, 10, 2), NAMES])
+
+
+def test_an_archive_has_one_log(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "log.zip", "w") as archive:
+        archive.writestr("README", "About this log.")
+        archive.writestr("one.swf", line(1, 5, 10, 2))
+    assert load_workload(tmp_path / "log.zip", format="swf").num_tasks == 2
+    with zipfile.ZipFile(tmp_path / "log.zip", "a") as archive:
+        archive.writestr("two.swf", line(1, 5, 10, 2))
+    with pytest.raises(InputError, match=r"holds 2 files: 'one.swf', 'two.swf'; want one log"):
+        load_workload(tmp_path / "log.zip", format="swf")
 
 
 def test_jobs_that_wait_for_others_are_counted(tmp_path: Path) -> None:
