@@ -186,7 +186,7 @@ def recognise(path: Path) -> str:
     return name
 
 
-_WAYS_ON = f"formats: {', '.join(FORMATS)}; --from names one that is not recognised"
+_WAYS_ON = f"formats: {', '.join(FORMATS)}; --from says which: emu workload convert FILE FOLDER --from FORMAT"
 
 
 def _found(path: Path) -> str:

@@ -76,7 +76,7 @@ def test_a_table_that_makes_no_workload_is_named(tmp_path, table):
     assert f": this is {table} of Google's cluster trace of 2011" in text
     assert "task_events" in text
     assert "--cluster" in text or table != "machine_events"
-    assert f"formats: {', '.join(FORMATS)}; --from names one" in text
+    assert f"formats: {', '.join(FORMATS)}; --from says which" in text
 
 
 def test_names_win_over_what_is_in_other_files(tmp_path):
