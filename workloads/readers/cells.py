@@ -85,41 +85,50 @@ class Cells:
         if decimal not in (".", ","):
             raise InputError(f"{decimal!r} is neither '.' nor ','", field="decimal")
         self._path, self._unit_ns, self._decimal = path, UNITS[unit], decimal
+        self._kind_of: dict[str, type] = {}
 
     def duration_s(self, value: Any, name: str, line: int) -> float:
         """Return a length of time in seconds: of a number of the unit, or a text such as ``1h`` or ``00:01:30``."""
-        number = self._number(value)
-        if number is None:
-            if (span := _span_ns(value)) is None:
-                wrong = f"is neither a number{self._comma(value)} nor a length of time such as 00:01:30 or 1h"
-                self._refuse(value, wrong, name, line)
-            return _seconds(self._in_range(span, value, name, line))
-        return _seconds(self._in_range(number * self._unit_ns, value, name, line))
+        span = self._span_ns(value)
+        if span is None:
+            wrong = f"is neither a number{self._comma(value)} nor a length of time such as 00:01:30 or 1h"
+            self.refuse(value, wrong, name, line)
+        return seconds_of(self._in_range(span, value, name, line))
 
-    def arrival_ns(self, value: Any, name: str, line: int) -> Instant | Span:
-        """Return a time as nanoseconds, rounded: since 1970 of a date, else since the beginning that numbers have."""
-        number = self._number(value)
-        if number is not None:
-            return Span(round(self._in_range(number * self._unit_ns, value, name, line)))
-        if (span := _span_ns(value)) is not None:
-            return Span(round(self._in_range(span, value, name, line)))
-        if (instant := _instant_ns(value)) is None:
+    def time_ns(self, value: Any, name: str, line: int, like: str | None = None) -> Instant | Span:
+        """Return a time as nanoseconds, rounded: since 1970 of a date, else since the beginning that numbers have.
+
+        The times of a column, and of one that is `like` it, are all dates, or none is.
+        """
+        found: Instant | Span
+        if (span := self._span_ns(value)) is not None:
+            found = Span(round(self._in_range(span, value, name, line)))
+        elif (instant := _instant_ns(value)) is not None:
+            found = Instant(instant)
+        else:
             wrong = f"is neither a number{self._comma(value)} nor a time such as 2026-01-31T12:30:00"
-            self._refuse(value, wrong, name, line)
-        if not -_FARTHEST_NS <= instant <= _FARTHEST_NS:
-            self._refuse(value, "is out of range; want a time from 1824 to 2116", name, line)
-        return Instant(instant)
+            self.refuse(value, wrong, name, line)
+        if not -_FARTHEST_NS <= found <= _FARTHEST_NS:
+            self.refuse(value, "is out of range; want a time from 1824 to 2116", name, line)
+        if self._kind_of.setdefault(like or name, type(found)) is not type(found):
+            other = (
+                "no date, and an earlier one is"
+                if type(found) is Span
+                else "a date, and an earlier one is none"
+            )
+            self.refuse(value, f"is {other}", name, line)
+        return found
 
     def whole(self, value: Any, name: str, line: int) -> int:
         """Return a whole number from 0 on; 4.0 is one."""
         number = self._number(value)
         if number is None or number < 0:
             mark = ", without marks between thousands" if isinstance(value, str) and "," in value else ""
-            self._refuse(value, f"is not a number from 0 on{mark}", name, line)
+            self.refuse(value, f"is not a number from 0 on{mark}", name, line)
         if number > 2**63 - 1:
-            self._refuse(value, "is more than any machine holds", name, line)
+            self.refuse(value, "is more than any machine holds", name, line)
         if number != int(number):
-            self._refuse(value, "is not a whole number", name, line)
+            self.refuse(value, "is not a whole number", name, line)
         return int(number)
 
     def label(self, value: Any, name: str, line: int) -> Hashable:
@@ -127,14 +136,14 @@ class Cells:
         if isinstance(value, str | bytes):
             return self.text(value, name, line)
         if not isinstance(value, Hashable) or isinstance(value, tuple):
-            self._refuse(value, "has several values; want text or a number", name, line)
+            self.refuse(value, "has several values; want text or a number", name, line)
         return value
 
     def text(self, value: Any, name: str, line: int) -> str:
         """Return a cell as text."""
         text = value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else str(value)
         if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
-            self._refuse(value, "is not UTF-8 text; iconv -f latin1 -t utf-8 converts a file", name, line)
+            self.refuse(value, "is not UTF-8 text; iconv -f latin1 -t utf-8 converts a file", name, line)
         return text.strip()
 
     def _number(self, value: Any) -> int | Decimal | None:
@@ -155,15 +164,18 @@ class Cells:
             value = Decimal(repr(float(value)))
         return value if isinstance(value, Decimal) and value.is_finite() else None
 
+    def _span_ns(self, value: Any) -> Decimal | Fraction | int | None:
+        """Return the nanoseconds of a number of the unit, or of a length of time; None of what is neither."""
+        number = self._number(value)
+        return _span_ns(value) if number is None else number * self._unit_ns
+
     def _in_range(self, nanoseconds: Any, value: Any, name: str, line: int) -> Any:
         """Return a number of nanoseconds as an exact number that is quick to compute with."""
         if not 0 <= nanoseconds <= _MOST_NS:
             if nanoseconds < 0:
-                self._refuse(value, "is negative; want a time from 0 on", name, line)
-            wrong = (
-                f"is more than {MAX_TIME_S:.0e} seconds; is the unit right? --set workload_options.unit=ms"
-            )
-            self._refuse(value, wrong, name, line)
+                self.refuse(value, "is negative; want a time from 0 on", name, line)
+            wrong = f"is more than {MAX_TIME_S:.0e} seconds; is the unit right?"
+            self.refuse(value, f"{wrong} --set workload_options.unit=ms", name, line)
         tiny = isinstance(nanoseconds, Decimal) and nanoseconds.adjusted() < -30
         return 0 if tiny else nanoseconds
 
@@ -178,7 +190,8 @@ class Cells:
             return ""
         return " (--set workload_options.decimal=, reads a comma as the decimal point)"
 
-    def _refuse(self, value: Any, wrong: str, name: str, line: int) -> NoReturn:
+    def refuse(self, value: Any, wrong: str, name: str, line: int) -> NoReturn:
+        """Raise the error for a cell."""
         raise InputError(f"{shown_cell(value)} {wrong}", file=self._path, line=line, field=name)
 
 
@@ -198,7 +211,7 @@ def shown_cell(value: Any) -> str:
         return "an integer of thousands of digits"
 
 
-def _seconds(nanoseconds: int | Decimal | Fraction) -> float:
+def seconds_of(nanoseconds: int | Decimal | Fraction) -> float:
     """Return the float nearest to an exact number of nanoseconds as seconds."""
     whole, parts = nanoseconds.as_integer_ratio()
     return whole / (parts * _SECOND)
@@ -229,10 +242,8 @@ def _span_ns(value: Any) -> Fraction | int | None:
     if not isinstance(value, str) or len(text := value.strip()) > _LONGEST:
         return None
     if text.startswith("-"):
-        inner = _span_ns(
-            text[1:]
-        )  # so that it is refused as a negative one; of pandas "-1 days +23:59:59", too
-        return None if not inner else -1
+        # so that it is refused as a negative one; of pandas "-1 days +23:59:59", too
+        return -1 if _span_ns(text[1:]) else None
     if found := _CLOCK.fullmatch(text):
         days, hours, minutes, seconds = found.groups()
         whole = (int(days or 0) * 24 + int(hours)) * 60 + int(minutes)

@@ -10,13 +10,13 @@ Rows without an arrival, a duration or a number of tasks are dropped and counted
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload
-from workloads.readers.cells import Cells, Instant, Span, is_missing, shown_cell
+from workloads.readers.cells import Cells, is_missing, seconds_of, shown_cell
 from workloads.readers.job_rows import JobRows
 from workloads.readers.report import Progress, Report
 from workloads.readers.table_rows import Row, Used, file_rows, frame_rows
@@ -76,7 +76,10 @@ def read_job_table(
     InputError
         Names the file, the line and the column that is wrong.
     """
-    used = _used(arrival, duration, start, end, tasks, job, estimate, user, constraints)
+    used = _used(
+        arrival=arrival, duration=duration, start=start, end=end, tasks=tasks, job=job, estimate=estimate, user=user,
+        constraints=constraints,
+    )  # fmt: skip
     name = Path(path).name.removesuffix(".gz")
     name = name.rpartition(".")[0] or name
     report = Report() if report is None else report
@@ -127,7 +130,10 @@ def workload_from(
     >>> workload_from(rows, arrival="t", duration="took", job="id").jobs["num_tasks"].to_pylist()
     [1, 2]
     """
-    used = _used(arrival, duration, start, end, tasks, job, estimate, user, constraints)
+    used = _used(
+        arrival=arrival, duration=duration, start=start, end=end, tasks=tasks, job=job, estimate=estimate, user=user,
+        constraints=constraints,
+    )  # fmt: skip
     used = {option: str(column) for option, column in used.items()}  # columns of pandas may be numbers
     report = Report()
     return _workload_of_rows(
@@ -135,36 +141,24 @@ def workload_from(
     )
 
 
-def _used(
-    arrival: str,
-    duration: str,
-    start: str | None,
-    end: str | None,
-    tasks: str | None,
-    job: str | None,
-    estimate: str | None,
-    user: str | None,
-    constraints: str | None,
-) -> Used:
+def _used(**columns: str | None) -> Used:
     """Return the columns that are asked for by the options that name them.
 
     Raises
     ------
     InputError
-        Only one of `start` and `end` is given, or a duration beside them.
+        Only one of `start` and `end` is given, or a duration beside them; or one that there must be is none.
     """
-    used = {
-        "arrival": arrival, "duration": duration, "start": start, "end": end, "tasks": tasks, "job": job,
-        "estimate": estimate, "user": user, "constraints": constraints,
-    }  # fmt: skip
+    start, end = columns["start"], columns["end"]
     if (start is None) != (end is None):
         one, other = ("start", "end") if end is None else ("end", "start")
         raise InputError(f"{one} needs {other}: durations are from start to end", field=one)
-    if start is not None:
-        if duration != _DURATION:
-            raise InputError("durations are given, or start and end; not both", field="duration")
-        del used["duration"]
-    return {option: name for option, name in used.items() if name is not None}
+    if start is not None and columns.pop("duration") not in (_DURATION, None):
+        raise InputError("durations are given, or start and end; not both", field="duration")
+    for option in ("arrival", "duration"):
+        if columns.get(option, "") is None:
+            raise InputError("names no column", field=option)
+    return {option: name for option, name in columns.items() if name is not None}
 
 
 def _workload_of_rows(
@@ -177,81 +171,48 @@ def _workload_of_rows(
     InputError
         Names the line and the column that is wrong.
     """
-    rows, kinds = JobRows(path, 10**9), dict[str, type]()
+    rows = JobRows(path, 10**9)
     needed = [option for option in ("arrival", "duration", "start", "end", "tasks") if option in used]
+    optional: dict[str, Callable[[Any, str, int], Any]] = {
+        "job": cells.label, "estimate": cells.duration_s, "user": cells.text, "constraints": cells.text
+    }  # fmt: skip
     for line, values in table:
-        row = dict(zip(used, values, strict=True))
-        if missing := next((option for option in needed if is_missing(row[option])), None):
+        row = {o: None if is_missing(value) else value for o, value in zip(used, values, strict=True)}
+        if missing := next((option for option in needed if row[option] is None), None):
             report.dropped(f"rows without {used[missing]}", 1)
             continue
         tasks = cells.whole(row["tasks"], used["tasks"], line) if "tasks" in used else 1
         if tasks == 0:
             report.dropped("rows with 0 tasks", 1)
             continue
-        given = {
-            option: None if is_missing(row[option]) else row[option] for option in _OPTIONAL if option in used
-        }
-        job = None
-        if "job" in used:
-            if given["job"] is None:
-                report.repaired(f"rows without {used['job']}: each taken as a job of its own", 1)
-            else:
-                job = cells.label(given["job"], used["job"], line)
-        text = {
-            option: None if given.get(option) is None else cells.text(given[option], used[option], line)
-            for option in ("user", "constraints")
-        }
-        estimate = given.get("estimate")
+        job, estimate_s, tenant, constraints = (
+            None if row.get(option) is None else read(row[option], used[option], line)
+            for option, read in optional.items()
+        )
+        if job is None and "job" in used:
+            report.repaired(f"rows without {used['job']}: each taken as a job of its own", 1)
         rows.add(
             job,
-            _time_ns(cells, row, "arrival", used, line, kinds, path),
-            _duration_s(cells, row, used, line, kinds, path),
+            cells.time_ns(row["arrival"], used["arrival"], line),
+            _duration_s(cells, row, used, line),
             line,
             tasks=tasks,
-            estimate_s=None if estimate is None else cells.duration_s(estimate, used["estimate"], line),
-            tenant=text["user"],
-            constraints=text["constraints"] or "",
+            estimate_s=estimate_s,
+            tenant=tenant,
+            constraints=constraints or "",
         )
     report.read("rows", len(rows))
     return rows.workload(name, f"table {name}", report)
 
 
-_OPTIONAL = ("job", "estimate", "user", "constraints")
-
-
-def _time_ns(
-    cells: Cells,
-    row: Mapping[str, Any],
-    option: str,
-    used: Used,
-    line: int,
-    kinds: dict[str, type],
-    path: object,
-) -> Instant | Span:
-    """Return a time in nanoseconds; all of a column are dates, or none is, and those that are subtracted are alike."""
-    found = cells.arrival_ns(row[option], used[option], line)
-    column = "start" if option == "end" else option
-    if kinds.setdefault(column, type(found)) is not type(found):
-        kind = (
-            "no date, and an earlier one is"
-            if isinstance(found, Span)
-            else "a date, and an earlier one is none"
-        )
-        wrong = f"{shown_cell(row[option])} is {kind}"
-        raise InputError(wrong, file=path, line=line, field=used[option])
-    return found
-
-
-def _duration_s(
-    cells: Cells, row: Mapping[str, Any], used: Used, line: int, kinds: dict[str, type], path: object
-) -> float:
+def _duration_s(cells: Cells, row: Mapping[str, Any], used: Used, line: int) -> float:
     if "start" not in used:
         return cells.duration_s(row["duration"], used["duration"], line)
-    start, end = (_time_ns(cells, row, option, used, line, kinds, path) for option in ("start", "end"))
+    start, end = (cells.time_ns(row[own], used[own], line, like=used["start"]) for own in ("start", "end"))
     if end < start:
-        wrong = f"{shown_cell(row['end'])} is before {shown_cell(row['start'])}, which is the {used['start']}"
-        raise InputError(wrong, file=path, line=line, field=used["end"])
-    return (int(end) - int(start)) / 1e9
+        wrong = f"is before {shown_cell(row['start'])}, which is the {used['start']}"
+        cells.refuse(row["end"], wrong, used["end"], line)
+    return seconds_of(int(end) - int(start))
 
 
 def recognises(path: Path) -> bool:

@@ -13,6 +13,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from workloads.errors import InputError
@@ -214,11 +215,17 @@ def _scaled(column: pa.Array, whole: pa.DataType, kind: type[int], per_ns: int) 
 
 
 def _of_series(series: Any, name: str, path: object) -> list[Any]:
-    """Return the values of a column of pandas; one of several kinds of values as they are."""
+    """Return the values of a column of pandas; one of several kinds of values as they are, numbers as Python's."""
     try:
         column = pa.Array.from_pandas(series)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        return series.to_list()
+        return [*map(_of_numpy, series.to_list())]
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     make = _maker(pa.field(name, column.type), path)
     return [value for chunk in chunks for value in make(chunk)]
+
+
+def _of_numpy(value: Any) -> Any:
+    """Return a number of NumPy as Python's; what else there is, as it is."""
+    is_number = isinstance(value, np.number) and not isinstance(value, np.timedelta64)
+    return value.item() if is_number else value

@@ -120,19 +120,19 @@ def test_what_is_no_length_of_time(text: str) -> None:
 
 @pytest.mark.parametrize("text", TIMES)
 def test_times_as_programs_write_them(text: str) -> None:
-    assert Cells("t").arrival_ns(text, "when", 2) - JANUARY_31_NS == TIMES[text]
+    assert Cells("t").time_ns(text, "when", 2) - JANUARY_31_NS == TIMES[text]
 
 
 @pytest.mark.parametrize("text", ["2026-13-01", "1500-01-01", "9999-01-01", "31/01/2026 10:00", "soon"])
 def test_what_is_no_time(text: str) -> None:
     with pytest.raises(InputError, match=r"neither a number nor a time|out of range"):
-        Cells("t").arrival_ns(text, "when", 2)
+        Cells("t").time_ns(text, "when", 2)
 
 
 def test_numbers_of_a_unit_are_converted_exactly() -> None:
     """1706612566062 ms less 1706612566000 ms are 62 ms, and 35 ms are the double nearest to 0.035 s."""
     cells = Cells("t", "ms")
-    assert cells.arrival_ns(1706612566062, "t", 2) - cells.arrival_ns("1706612566000", "t", 2) == 62 * 10**6
+    assert cells.time_ns(1706612566062, "t", 2) - cells.time_ns("1706612566000", "t", 2) == 62 * 10**6
     assert [cells.duration_s(value, "t", 2) for value in (35, "35", 35.0, Decimal(35))] == [0.035] * 4
 
 
@@ -225,6 +225,15 @@ def test_columns_of_pandas_are_named_by_numbers_and_an_index_is_none() -> None:
         emu.workload_from(pd.DataFrame({"duration": [1]}, index=pd.Index([0], name="arrival")))
     with pytest.raises(InputError, match="no column 'arrival'; known: duration: arrival=NAME names one"):
         emu.workload_from(pd.DataFrame({"duration": [1]}))
+    with pytest.raises(InputError, match="field arrival: names no column"):
+        emu.workload_from(numbered, arrival=None)  # type: ignore[arg-type]
+
+
+def test_numbers_of_numpy_in_a_column_of_several_kinds_of_values() -> None:
+    arrival = pd.Series([np.int64(0), "5", np.float32(7.5)], dtype=object)
+    frame = pd.DataFrame({"arrival": arrival, "duration": pd.arrays.SparseArray([0, 0, 3])})
+    made = emu.workload_from(frame)
+    assert (arrivals(made), durations(made)) == ([0.0, 5.0, 7.5], [[0.0], [0.0], [3.0]])
 
 
 def test_a_column_whose_name_begins_like_an_orc_file(tmp_path: Path) -> None:
