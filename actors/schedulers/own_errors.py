@@ -34,9 +34,13 @@ def raised(what: str, error: BaseException, about: str = "") -> InputError:
 
 
 def _place(trace: TracebackType | None) -> dict[str, Any]:
-    """Return file and line: the innermost that is neither of these packages nor of a library."""
-    frames = [f for f in traceback.extract_tb(trace) if not f.filename.startswith(("<", *_OURS, *_LIBRARIES))]
-    return {"file": frames[-1].filename, "line": frames[-1].lineno} if frames else {}
+    """Return file and line: the innermost that is neither of these packages nor of a library.
+
+    A scheduler may be in a package that is installed among the libraries: then the first line outside ours.
+    """
+    frames = [f for f in traceback.extract_tb(trace) if not f.filename.startswith(("<", *_OURS))]
+    users = [frame for frame in frames if not frame.filename.startswith(_LIBRARIES)] or frames[:1]
+    return {"file": users[-1].filename, "line": users[-1].lineno} if users else {}
 
 
 def defined_at(kind: type, method: str) -> dict[str, Any]:

@@ -1,11 +1,13 @@
 """What a user's scheduler raises, or asks for wrongly, is one line with the file and the line of the user's."""
 
+import sysconfig
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import emu
+from actors.schedulers.own_errors import raised
 
 RUN: dict[str, Any] = {"workload": "yahoo", "nodes": 20, "workload_options": {"jobs": 5}, "in_process": True}
 HEAD = """
@@ -53,6 +55,18 @@ def test_the_innermost_line_of_the_users_is_named(tmp_path: Path) -> None:
     with pytest.raises(emu.InputError, match="raised ValueError: cannot reshape") as raised:
         emu.run(f"{path}:Mine", **RUN)
     assert raised.value.line == line_of(path, "reshape(7, 7)")
+
+
+def test_of_a_package_that_is_installed_its_own_line_is_named() -> None:
+    place = f"{sysconfig.get_path('purelib')}/package/mine.py"
+    code: dict[str, Any] = {}
+    exec(compile("import json\n\ndef place():\n    return json.loads('x')\n", place, "exec"), code)
+    with pytest.raises(ValueError, match="Expecting value") as error:
+        code["place"]()
+    trace = error.value.__traceback__
+    assert trace is not None
+    found = raised("place() raised ", error.value.with_traceback(trace.tb_next))
+    assert str(found).startswith(f"{place}: line 4: place() raised JSONDecodeError: Expecting value")
 
 
 @pytest.mark.parametrize(
