@@ -47,6 +47,7 @@ _TARGET = re.compile(r"(node|rack|scheduler)?\s*([0-9]{1,12})", re.ASCII | re.IG
 _SHARE = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,9})?)\s*%(?:\s+of\s+(.*))?", re.ASCII | re.IGNORECASE)
 _TYPE = re.compile(r"type\s+(.*)", re.IGNORECASE)
 _FORMS = "'node 17', '17', 'rack 2', 'type fast', '10%', '5% of racks', '10% of type fast', 'scheduler 3', 'central'"
+_GROUPS = "'nodes', 'racks', 'rack 2', 'type fast'"
 _STREAM = 0xFA17
 
 
@@ -199,12 +200,12 @@ class _Reader:
             raise self._error(line, f"{100 * share:g}% is not a share above 0% and up to 100%")
         racks = self._cluster.racks()
         whole = group.lower() == "racks"
-        among = np.unique(racks) if whole else self._nodes(line, group)
+        among = np.unique(racks) if whole else self._nodes(line, group, _GROUPS)
         count = max(math.floor(share * among.size + 0.5), 1)
         found = random.permutation(among)[:count]
         return (np.flatnonzero(np.isin(racks, found)) if whole else np.sort(found)).tolist()
 
-    def _nodes(self, line: int, text: str) -> Int64Array:
+    def _nodes(self, line: int, text: str, forms: str = _FORMS) -> Int64Array:
         """Return the nodes of a node's number, a rack, a machine type, or all."""
         cluster = self._cluster
         if text.lower() == "nodes":
@@ -216,7 +217,7 @@ class _Reader:
             return np.flatnonzero(cluster.attribute("type") == names.index(of_type[1]))
         match = _TARGET.fullmatch(text)
         if match is None or (match[1] or "").lower() == "scheduler":
-            raise self._error(line, f"{text!r} is none of {_FORMS}")
+            raise self._error(line, f"{text!r} is none of {forms}")
         number = int(match[2])
         if (match[1] or "").lower() == "rack":
             racks = cluster.racks()
@@ -226,9 +227,8 @@ class _Reader:
             return found
         if number >= cluster.num_nodes:
             between = f"the cluster has nodes 0 to {cluster.num_nodes - 1}"
-            raise self._error(
-                line, f"there is no node {number}; {between} (a share, as 10%, fits every cluster)"
-            )
+            wrong = f"there is no node {number}; {between} (a share, as 10%, fits every cluster)"
+            raise self._error(line, wrong)
         return np.array([number])
 
     def _error(self, line: int, message: str) -> InputError:
