@@ -84,12 +84,13 @@ def cdf(
         raise InputError(f"band: {band!r} is none of {', '.join(BANDS)}")
     samples = {n: [family.values(run, metric, group, warmup_s) for run in own] for n, own in results.items()}
     of = family.group_titles.get(group, f"{group} {family.name}")
-    parts = [family.part_of(run.summary[family.heads], group) for own in results.values() for run in own]
-    lost = sum(int(part.get("unfinished", 0)) for part in parts)
-    share = f"share of {family.heads}{' above' if tail else ''}{f' ({lost:,} did not end)' if lost else ''}"
+    share, missing = (
+        f"share of {family.heads}{' above' if tail else ''}",
+        "have none" if metric else "did not end",
+    )
     with _looking(look, order):
         return _something(
-            distribution_figure(samples, label_of(metric, of), share, tail=tail, band=band),
+            distribution_figure(samples, label_of(metric, of), share, tail=tail, band=band, missing=missing),
             f"{label_of(metric, of)} is above 0 nowhere",
         )
 

@@ -129,7 +129,7 @@ class Explanation:
         """Return the sentences, and those about the longest wait."""
         if self.longest is None:
             return list(self.sentences)
-        return [*self.sentences, self._wait_head() + ".", *self._first_holder(), *self.longest.reasons]
+        return [*self.sentences, self.wait_head(), *self._first_holder(), *self.longest.reasons]
 
     def _first_holder(self) -> list[str]:
         assert self.longest is not None
@@ -139,21 +139,33 @@ class Explanation:
         names = list(first)[: list(first).index("s")] if "s" in first else list(first)
         held = f" ({number(first['s'])} s)" if "s" in first else ""
         most = ", ".join(f"{name} {_text(first[name], name)}" for name in names)
-        return [f"{self._held()}, the most first: {most}{held}."]
+        return [f"{self.held_head()}, the most first: {most}{held}."]
 
-    def _held(self) -> str:
-        assert self.longest is not None
-        during = f" in the {number(self.longest.within_s)} s of that sending" if self.longest.within_s else ""
-        return f"Who held what it waited for{during}"
+    def holders(self, most: int | None = MOST_HOLDERS) -> list[dict[str, str]]:
+        """Return who held what it waited for, the one that held it longest first, as text by column.
 
-    def _wait_head(self) -> str:
-        assert self.longest is not None
+        After the first `most` there is a row that adds up the others.
+        """
+        rows = () if self.longest is None else _first(self.longest.holders, most)
+        return [{name: _text(value, name) for name, value in row.items()} for row in rows]
+
+    def wait_head(self) -> str:
+        """Return how long the longest wait was, and for what; empty where it did not wait."""
+        if self.longest is None:
+            return ""
         link = self.longest.link
         share = percent((link.end_ns - link.begin_ns) / max(self.time_ns, 1))
         begin = (
             f"from {number(link.begin_ns / NS)} s after its arrival" if link.begin_ns else "from its arrival"
         )
-        return f"The longest wait: {number(link.s)} s ({share}) {begin}: {link.what}"
+        return f"The longest wait: {number(link.s)} s ({share}) {begin}: {link.what}."
+
+    def held_head(self) -> str:
+        """Return what `holders` are, without a stop; empty where there are none."""
+        if self.longest is None or not self.longest.holders:
+            return ""
+        during = f" in the {number(self.longest.within_s)} s of that sending" if self.longest.within_s else ""
+        return f"Who held what it waited for{during}"
 
     def render(self, *, details: bool = False) -> str:
         """Return the explanation as text for a terminal; about a screen of it, and all there is with `details`."""
@@ -188,10 +200,9 @@ class Explanation:
     def _wait_lines(self, most: int | None) -> list[str]:
         if self.longest is None:
             return []
-        end = f". {self._held()}:" if self.longest.holders else "."
-        lines = ["", *_broken([self._wait_head() + end])]
-        lines += _table_lines("", _first(self.longest.holders, most))[1:]
-        return lines + _broken(self.longest.reasons)
+        head = f"{self.wait_head()} {self.held_head()}:" if self.longest.holders else self.wait_head()
+        holders = _table_lines("", _first(self.longest.holders, most))[1:]
+        return ["", *_broken([head]), *holders, *_broken(self.longest.reasons)]
 
     def brief(self) -> str:
         """Return the sentences and the longest wait as text."""
@@ -236,8 +247,8 @@ class Explanation:
             if table:
                 parts.append(f"<p><b>{title}</b></p>{_html(table)}")
         if self.longest is not None:
-            parts.append(f"<p><b>{escape(self._wait_head())}</b></p>")
-            parts.append(_html(_first(self.longest.holders, MOST_HOLDERS)) if self.longest.holders else "")
+            parts.append(f"<p><b>{escape(self.wait_head())}</b></p>")
+            parts.append(_html(held) if (held := self.holders()) else "")
             parts += [f"<p>{escape(text)}</p>" for text in self.longest.reasons]
         return "\n".join(parts)
 

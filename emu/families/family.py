@@ -178,7 +178,7 @@ class Family:
 
     values : (run, metric, group, warmup_s) -> ndarray of float64
         One of `metrics` of each of a group of what is scheduled, without those that arrive before the warm-up's end;
-        finite.
+        NaN where there is none.
     compare : (results, warmup_s) -> list of Row
         A row for each scheduler and group.
     render_rows : (rows, head, tolerance, columns) -> str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,19 +12,30 @@ from emu.columns import numbers
 from emu.configuration.events import parse_events
 from emu.explaining.records import Record
 from emu.explaining.summary import cause_means, causes_table, has_costs, of_config
+from emu.families.family import Family
 from emu.families.registry import family_of_summary
-from emu.report.page import Cell, section
+from emu.report.page import fill, section, sentence, table_of
 from emu.results.metrics import after_warmup
 from emu.results.paired import Runs
 from emu.results.result import Result, read_result
 from emu.results.tables import number, percent
 
+if TYPE_CHECKING:
+    from emu.explaining.explanation import Explanation
+
 SLOWEST = 5
 """Jobs of a run that are shown and explained."""
+MOST_HOLDERS = 3
+"""Of those who held what a job waited for, those that a page names."""
+LEAST_SLOWDOWN = 1.01
+"""What was slowed down by less is not among the slowest."""
+EXPLAINED_TITLE = "The slowest, explained"
+NO_PARTS = "The table of tasks is not recorded: with --set output.tasks=true this page explains them."
+NONE_SLOWED = "None took more than 1 % longer than it takes alone."
 SLOWDOWN = "slowdown"
 EXPLAINED = (
     "Mean completion time, and the part of it that each cause took, along the chain of events that ends with the last "
-    "task; causes that took nothing are left out. emu explain shows the same for one job."
+    "of a {one}'s {part}; causes that took nothing are left out. emu explain shows the same for one {one}."
 )
 
 
@@ -57,7 +69,7 @@ def time_by_cause(results: Runs, tables: Mapping[str, pa.Table] | None = None) -
     return found
 
 
-def causes_section(found: TimeByCause, several: bool = False) -> list[str]:
+def causes_section(found: TimeByCause, family: Family, several: bool = False) -> list[str]:
     """Return where the completion time of each group of jobs went, by scheduler; `several` seeds have run."""
     every = [means for of_group in found.values() for _, _, means in of_group]
     causes = [cause for cause in (every[0] if every else {}) if any(means[cause] for means in every)]
@@ -67,8 +79,8 @@ def causes_section(found: TimeByCause, several: bool = False) -> list[str]:
             total = sum(means.values())
             shares = (f"{number(means[c])} ({percent(means[c] / total) if total else '-'})" for c in causes)
             rows.append([name, group, f"{count:,}", number(total), *shares])
-    head = ["scheduler", "of", "jobs", "mean (s)", *causes]
-    words = f"{EXPLAINED} Of the first seed alone." if several else EXPLAINED
+    head = ["scheduler", "of", family.heads, "mean (s)", *causes]
+    words = EXPLAINED.format(one=family.one, part=family.part) + " Of the first seed alone." * several
     return [section("Where the time went", words, head, rows)] if rows else []
 
 
@@ -108,26 +120,40 @@ def slowest_section(results: Runs, tables: Mapping[str, pa.Table]) -> list[str]:
 
 
 def explained_section(run: Result) -> list[str]:
-    """Return the explanation of the slowest jobs of a run; nothing without events, or without the table of tasks."""
-    family = family_of_summary(run.summary)
-    if not recorded_all(run) or run.tables.get(family.part) is None or SLOWDOWN not in run.heads.column_names:
+    """Return the explanation of the slowest jobs of a run; nothing without events of all.
+
+    Without the table of tasks, which not all families need to know the events of all, it says how to record that.
+    """
+    whole, family = _with_parts(run), family_of_summary(run.summary)
+    if not recorded_all(whole) or SLOWDOWN not in run.heads.column_names:
         return []
+    if whole.tables.get(family.part) is None:
+        return [fill("explained.html", title=EXPLAINED_TITLE, words=NO_PARTS, blocks=[])]
     record = Record.of(run.events)
-    rows = []
+    blocks = []
     for row in _slowest(run):
-        explained = family.explain(run, record, row, record.handled_ns if has_costs(run) else None)
+        explained = family.explain(whole, record, row, record.handled_ns if has_costs(run) else None)
         most = max(explained.causes, key=lambda cause: explained.causes[cause])
-        rows.append(
-            [
-                explained.title.partition(",")[0],
-                number(float(numbers(run.heads, SLOWDOWN)[row])),
-                number(explained.time_ns / 1e9),
-                most,
-                Cell(" ".join(explained.story()), "text"),
-            ]
-        )
-    head = [family.one, "slowdown", "took (s)", "mostly", "why"]
-    return [section("The slowest, explained", "", head, rows)] if rows else []
+        slowdown = number(float(numbers(run.heads, SLOWDOWN)[row]))
+        facts = f"slowdown {slowdown}, took {number(explained.time_ns / 1e9)} s, mostly {most}"
+        blocks.append(_explained_block(explained, f"{explained.title.partition(',')[0]}: {facts}"))
+    return [fill("explained.html", title=EXPLAINED_TITLE, words="" if blocks else NONE_SLOWED, blocks=blocks)]
+
+
+def _explained_block(explained: Explanation, head: str) -> dict[str, Any]:
+    """Return what the template shows of one explanation."""
+    held = explained.holders(MOST_HOLDERS)
+    table = (
+        table_of(list(held[0]), [list(row.values()) for row in held], f"{head}: who held") if held else None
+    )
+    wait = explained.longest
+    return {
+        "head": sentence(head),
+        "sentences": explained.sentences,
+        "wait": explained.wait_head() + (f" {explained.held_head()}:" if held else ""),
+        "held": table,
+        "reasons": () if wait is None else wait.reasons,
+    }
 
 
 def _slowest(run: Result) -> list[int]:
@@ -135,6 +161,7 @@ def _slowest(run: Result) -> list[int]:
     family = family_of_summary(run.summary)
     slowdown = numbers(run.heads, SLOWDOWN)
     known = np.isfinite(slowdown) & after_warmup(numbers(run.heads, family.arrival), run.warmup_s)
+    known &= slowdown >= LEAST_SLOWDOWN
     order = np.argsort(-np.where(known, slowdown, -1.0), kind="stable")[: min(SLOWEST, int(known.sum()))]
     return [int(row) for row in order]
 

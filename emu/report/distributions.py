@@ -18,7 +18,7 @@ from emu.report.drawing import (
 )
 from emu.report.hover import GOES_ON
 from emu.report.scales import mark_log
-from emu.results.metrics import Float64Array, confidence_95
+from emu.results.metrics import Float64Array, confidence_95, finite
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,7 +34,13 @@ Samples = Mapping[str, Sequence[Float64Array]]
 
 
 def distribution_figure(
-    samples: Samples, x_label: str, y_label: str, *, tail: bool = False, band: str = "none"
+    samples: Samples,
+    x_label: str,
+    y_label: str,
+    *,
+    tail: bool = False,
+    band: str = "none",
+    missing: str = "did not end",
 ) -> Figure | None:
     """Return the distributions of values under each scheduler over a logarithmic axis; None where none is above 0.
 
@@ -43,14 +49,19 @@ def distribution_figure(
     Parameters
     ----------
     samples : mapping
-        Those of a scheduler must be of equal order in all seeds only where there is a band.
+        NaN where there is none: the label of shares says how many those are.
     x_label, y_label : str
         Of values, and of their share.
     tail : bool
         Draw the share of values above x, over a logarithmic axis, in place of the share up to x.
     band : str
         One of `BANDS`. With a band, a curve is the mean of the seeds' quantiles; without, that of all seeds together.
+    missing : str
+        What became of those without a value.
     """
+    total = sum(len(own) for seeds in samples.values() for own in seeds)
+    samples = {name: [finite(own) for own in seeds] for name, seeds in samples.items()}
+    lost = total - sum(len(own) for seeds in samples.values() for own in seeds)
     samples = {name: [own for own in seeds if len(own)] for name, seeds in samples.items()}
     samples = {name: seeds for name, seeds in samples.items() if seeds}
     above = [own[own > 0] for seeds in samples.values() for own in seeds if (own > 0).any()]
@@ -80,7 +91,7 @@ def distribution_figure(
         else:
             axes.set_ylim(0.0, 1.0)
         axes.set_xlabel(x_label)
-        axes.set_ylabel(y_label)
+        axes.set_ylabel(f"{y_label} ({lost:,} of {total:,} {missing})" if lost else y_label)
         add_legend(figure, axes)
         return figure
 

@@ -98,7 +98,7 @@ def machines_figure(run: Result, nodes: Sequence[int] | None = None) -> Figure:
         start, finish = parts.start[chosen], parts.finish[chosen]
         _add_bars(axes, places, heights, start, finish, _colours(parts.head[chosen]))
         axes.set_yticks(STRIDE * np.arange(len(nodes)) + 0.5, [f"{what} {n}" for n in nodes])
-        axes.set_ylim(STRIDE * len(nodes), 0.0)
+        axes.set_ylim(STRIDE * len(nodes), 1.0 - STRIDE)
         axes.xaxis.set_major_formatter(plain_ticks())
         axes.set_xlim(0.0, 1.02 * float(finish.max(initial=1e-9)))
         axes.grid(visible=False, axis="y")

@@ -25,7 +25,7 @@ MOST_CAUSES = 2
 LEAST_DELAY = 0.01
 """Share of the mean completion time below which there is nothing that could change."""
 NOT_RECORDED = (
-    "What that wait is due to, and what would change it, is not recorded: with --set output.events=all "
+    "What that wait is due to, and what would change it, is not recorded: with --set output.events=all{parts} "
     "this page states it."
 )
 
@@ -37,7 +37,8 @@ def changes_of(results: Runs, found: TimeByCause, family: Family) -> list[str]:
     """
     if not found:
         waits = [words for group in _shown(family, results) if (words := _waits_of(results, group, family))]
-        return [*waits, NOT_RECORDED] if waits else []
+        parts = " --set output.tasks=true" if family.explained_from_all else ""
+        return [*waits, NOT_RECORDED.format(parts=parts)] if waits else []
     groups = [g for g in ("short", "long") if g in found] or list(found)
     return [text for group in groups for text in _of_group(results, group, found[group], family)]
 

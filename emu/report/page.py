@@ -46,7 +46,10 @@ def section(title: str, words: str, head: Sequence[str], rows: Iterable[Sequence
 
 
 def table_of(head: Sequence[str], rows: Iterable[Sequence[str | Cell]], label: str) -> dict[str, Any]:
-    """Return the values of ``table.html``; `label` is what its scroll area is called, ``chars`` its width in print."""
+    """Return the values of ``table.html``; `label` is what its scroll area is called, ``chars`` its width in print.
+
+    ``texts`` are the columns of text.
+    """
     shown = [list(row) for row in rows]
     widths = [max(map(len, cell.split()), default=0) for cell in head]
     for row in shown:
@@ -56,13 +59,18 @@ def table_of(head: Sequence[str], rows: Iterable[Sequence[str | Cell]], label: s
         "rows": shown,
         "label": label,
         "chars": round(sum(widths) + PADDING * len(widths), 1),
+        "texts": {at for row in shown for at, cell in enumerate(row) if _is_text(cell)},
     }
 
 
 def _width(cell: str | Cell) -> int:
     """Return the characters of a cell on one line; of text, which may be broken, a column's."""
     words = cell.words if isinstance(cell, Cell) else cell
-    return min(len(words), WIDTH_OF_TEXT) if isinstance(cell, Cell) and cell.look == "text" else len(words)
+    return min(len(words), WIDTH_OF_TEXT) if _is_text(cell) else len(words)
+
+
+def _is_text(cell: str | Cell) -> bool:
+    return isinstance(cell, Cell) and cell.look == "text"
 
 
 def figure_of(figure: Any, caption: str, narrow: Any = None) -> Markup:

@@ -119,7 +119,10 @@ def _span(runs: Iterable[Result]) -> tuple[float, float]:
         for column in ("utilisation", *find_family(run.family).timeline_labels[2].values()):
             y = numbers(run.timeline, column)
             if y.max() > 0:
-                shown_s = max(shown_s, float(time_s[np.flatnonzero(y >= LITTLE * y.max())[-1]]))
+                last = int(np.flatnonzero(y >= LITTLE * y.max())[-1])
+                shown_s = max(
+                    shown_s, float(time_s[min(last + 1, len(time_s) - 1)])
+                )  # up to where it has fallen
     return (last_s if shown_s >= (1 - LEAST_TAIL) * last_s else shown_s), last_s
 
 

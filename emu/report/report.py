@@ -172,7 +172,7 @@ def _group_section(
     sections = [
         *family.group_section(results, warmup_s),
         *slowest_section(results, causes),
-        *causes_section(by_cause, len(of_seeds) > 1),
+        *causes_section(by_cause, family, len(of_seeds) > 1),
         *reasons_section(summaries),
     ]
     answer = [*family.answers(results), *answer_of(rows, family)] if several else []

@@ -31,6 +31,7 @@ class Reason(NamedTuple):
     is_share: bool = False
 
 
+CLASSES = ("short", "long")
 REASONS = (
     *(Reason(f"decision latency, {s} (s)", ("decision_latency", "all", s)) for s in ("p50", "p99", "max")),
     Reason("busiest scheduler, busy while work arrived", ("schedulers", "busiest_while_arriving"), True),
@@ -47,8 +48,8 @@ REASONS = (
     ),
     Reason("scheduling intervals missed", ("coordinator", "missed"), True),
     *(
-        Reason(f"wait of {name} jobs, {s} (s)", ("jobs", name, "wait", s))
-        for name in ("short", "long")
+        Reason(f"wait of {f'{name} jobs' if name in CLASSES else 'jobs'}, {s} (s)", ("jobs", name, "wait", s))
+        for name in ("all", *CLASSES)
         for s in ("p50", "p99")
     ),
     *(Reason(f"wait of coflows, {s} (s)", ("coflows", "wait", s)) for s in ("p50", "p99")),
@@ -59,9 +60,16 @@ REASONS = (
 
 
 def reason_rows(summaries: Sequence[Mapping[str, Any]]) -> list[list[str]]:
-    """Return label and a cell for each summary, of the reasons that any of them has."""
+    """Return label and a cell for each summary, of the reasons that any of them has.
+
+    Waits are those of each class of jobs, or of all where there is one class alone.
+    """
+    classes = any(_value(summary, ("jobs", "long", "count")) for summary in summaries)
+    left_out = {("jobs", name) for name in (("all",) if classes else CLASSES)}
     rows = []
     for reason in REASONS:
+        if reason.path[:2] in left_out:
+            continue
         values = [_value(summary, reason.path) for summary in summaries]
         if any(v is not None for v in values):
             shown = percent if reason.is_share else number

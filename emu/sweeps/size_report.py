@@ -12,7 +12,7 @@ from emu import disk
 from emu.directories import run_directory as rd
 from emu.directories.names import SUMMARY
 from emu.report.drawing import COLOURS, SIZE, add_legend, figure_style, new_figure
-from emu.report.page import figure_of, fill, table_of
+from emu.report.page import figure_of, fill, sentence, table_of
 from emu.report.scales import fit_places, fit_times, mark_log
 from emu.sweeps.sizing import Probe, answer_of, folder_of
 from emu.sweeps.targets import MET, NOT_MET, SPANS, Target, read_targets, verdict_of
@@ -66,7 +66,7 @@ def size_sections(folder: Path) -> list[str]:
     return [
         fill(
             "size.html",
-            answer=answer_of(summary["nodes"], summary["note"]),
+            answer=sentence(answer_of(summary["nodes"], summary["note"])),
             sure=_how_sure(summary, targets),
             **table_of(["nodes", *map(str, targets), "verdict"], cells, "Numbers of nodes that were tried"),
             figure=figure_of(targets_figure(tried, summary["nodes"]), caption),
@@ -84,7 +84,9 @@ def _how_sure(summary: Mapping[str, Any], targets: Sequence[Target]) -> list[str
         )
     for probe in summary["probes"]:
         if len(summary["seeds"]) > 1 and probe["nodes"] in (nodes, fails):
-            shown = (f"{t} is {t.shown(*_pair(v))}" for t, v in zip(targets, probe["values"], strict=True))
+            shown = (
+                f"{t.figure} is {t.shown(*_pair(v))}" for t, v in zip(targets, probe["values"], strict=True)
+            )
             found.append(f"On {probe['nodes']:,} nodes {', '.join(shown)}.")
     if nodes is not None and fails is not None and nodes - fails > 1:
         found.append(f"Between {fails:,} and {nodes:,} nodes nothing was tried: the least may be fewer.")

@@ -57,10 +57,15 @@ class Target(NamedTuple):
         """Return a value of the measure, and its interval, with its unit."""
         return f"{with_error(value, half)}{' s' if self.measure.is_time else ''}"
 
+    @property
+    def figure(self) -> str:
+        """What is looked at, such as ``short.p50``."""
+        return f"{self.job_class}.{self.measure.name}"
+
     def __str__(self) -> str:
         sign = "<" if self.strict else "<="
         bound = format_duration(self.bound) if self.measure.is_time else number(self.bound)
-        return f"{self.job_class}.{self.measure.name} {sign} {bound}"
+        return f"{self.figure} {sign} {bound}"
 
 
 def verdict_of(targets: Sequence[Target], values: Sequence[tuple[float, float]]) -> str:

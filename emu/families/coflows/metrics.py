@@ -15,7 +15,6 @@ from emu.results.metrics import (
     Float64Array,
     after_warmup,
     describe_metrics,
-    finite,
     percentiles,
     spread,
 )
@@ -87,9 +86,9 @@ def values_of(coflows: pa.Table) -> dict[str, Float64Array]:
 
 
 def coflow_values(run: Result, metric: str, group: str, warmup_s: float) -> Float64Array:
-    """Return a metric of the coflows of a group that arrive after the warm-up, where it is a number."""
+    """Return a metric of the coflows of a group that arrive after the warm-up, NaN where there is none."""
     counts = after_warmup(numbers(run.coflows, "arrival_s"), warmup_s) & in_group(run.coflows, group)
-    return finite(values_of(run.coflows)[metric][counts])
+    return values_of(run.coflows)[metric][counts]
 
 
 def describe_learning(coflows: pa.Table, counts: BoolArray) -> dict[str, Any]:

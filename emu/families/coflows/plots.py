@@ -136,6 +136,8 @@ def bins_figure(results: Runs, warmup_s: float = 0.0) -> Figure | None:
         for axes, (name, found) in zip(np.ravel(places), samples.items(), strict=True):
             axes.set_title(f"{name}: {BINS[name]}")
             _draw_speedups(axes, found, list(results))
+            if not found:
+                axes.text(0.5, 0.5, "no coflows", ha="center", transform=axes.transAxes)
         label_panels(places, f"speed-up of {next(iter(results))}", "share of coflows")
         drawn = [axes for axes, found in zip(np.ravel(places), samples.values(), strict=True) if found]
         add_legend(figure, max(drawn, key=lambda axes: len(axes.lines)))

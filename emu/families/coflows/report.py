@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from emu.families.coflows.comparison import (
@@ -43,7 +44,7 @@ from emu.report.page import Cell, paragraph, section, sentence
 from emu.report.report_sections import behind_note, figure_cell, shares_of, waits_section
 from emu.results.measures import DEFAULT
 from emu.results.metrics import STATISTICS
-from emu.results.paired import SHARES, Row, Runs, shares_caption, tolerance_of
+from emu.results.paired import SHARES, Row, Runs, best_of, shares_caption, tolerance_of
 from emu.results.result import Result
 from emu.results.tables import number, percent, ratio
 from workloads.units import format_duration
@@ -85,9 +86,7 @@ def answers(results: Runs) -> list[str]:
     rows = compare_deadlines(results)
     if not rows:
         return []
-    best = max(rows, key=lambda row: row.met[0])
-    others = ", ".join(f"{row.scheduler} {percent(*row.met)}" for row in rows if row is not best)
-    found = [f"Deadlines: {best.scheduler} meets most of them, {percent(*best.met)} ({others})."]
+    found = [f"Deadlines: {_most_met(results, rows)}."]
     ended = {name: sum(run.summary["coflows"]["count"] for run in runs) for name, runs in results.items()}
     if len(set(ended.values())) > 1:
         counts = ", ".join(f"{count:,} under {name}" for name, count in ended.items())
@@ -95,6 +94,27 @@ def answers(results: Runs) -> list[str]:
             f"Completion times are of the coflows that ended, which are not the same ones: {counts}."
         )
     return found
+
+
+def _most_met(results: Runs, rows: Sequence[DeadlineRow]) -> str:
+    """Return which schedulers meet most deadlines: all that differ by no more than chance, or 1 %, from the best."""
+    missed = {
+        name: [1.0 - run.summary["coflows"].get("acceptance_rate", math.nan) for run in runs]
+        for name, runs in results.items()
+    }
+    best = best_of(missed)
+    shown = {row.scheduler: f"{row.scheduler} {percent(*row.met)}" for row in sorted(rows, key=_missed)}
+    most, *equal = [name for name in shown if name in best] or [""]
+    if not most:
+        return f"no difference is shown in the share that is met: {', '.join(shown.values())}"
+    same = f"; the same, to within chance or 1 %: {', '.join(shown[name] for name in equal)}" * bool(equal)
+    others = [text for name, text in shown.items() if name not in best]
+    fewer = f" ({', '.join(others)})" if others else ""
+    return f"{most} meets most of them, {shown[most].removeprefix(most).strip()}{same}{fewer}"
+
+
+def _missed(row: DeadlineRow) -> float:
+    return 1.0 - row.met[0]
 
 
 def run_facts(run: Result) -> dict[str, str]:

@@ -211,7 +211,9 @@ def facts_of(summary: Mapping[str, Any]) -> dict[str, str]:
 
 def rows_title(rows: Sequence[Row]) -> str:
     """Return the title of the rows of a group, with its coflows and the replicas that are left out."""
-    count, few = number(rows[0].count), rows[0].left_out
+    counts, few = [row.count for row in rows], rows[0].left_out
+    low, high = number(min(counts)), number(max(counts))
+    count = low if low == high else f"{low} to {high}, by scheduler"
     clause = f"; without {few:,} replica{'s'[: few != 1]} in which a scheduler finished none" if few else ""
     return f"{group_title(rows[0].group)} ({count}{clause})"
 

@@ -13,7 +13,8 @@ _IDEAL = Column(
     "ideal_s",
     pa.float64(),
     "s",
-    "Length of the job's critical path: its completion time on an empty cluster without end and without network delay.",
+    "Length of the job's critical path: its completion time on an empty cluster of unlimited size and without network "
+    "delay.",
 )
 
 JOBS = (

@@ -20,6 +20,7 @@ from emu.report.drawing import (
     place_of,
     plain_label,
     share_curve,
+    time_scale,
 )
 from emu.report.gantt import (
     has_tasks,
@@ -29,7 +30,7 @@ from emu.report.gantt import (
     shown_job,
 )
 from emu.report.hover import GOES_ON
-from emu.report.scales import mark_log
+from emu.report.scales import mark_log, plain_ticks
 from emu.results.paired import Runs
 from emu.results.result import Result
 
@@ -77,19 +78,22 @@ def _of_tasks(results: Runs) -> list[tuple[str, Figure | None, str]]:
     found: list[tuple[str, Figure | None, str]] = [
         ("running", running_figure(results, job_id), f"Tasks of job {job_id} that run, under each scheduler")
     ]
-    for name, runs in results.items():
-        found += [
-            (
-                f"gantt-job-{safe_name(name)}",
-                job_figure(runs[0], job_id),
-                f"Job {job_id} under {name}: its tasks by stage",
-            ),
-            (
-                f"gantt-{safe_name(name)}",
-                machines_figure(runs[0]),
-                f"The machines that ran most under {name}: all their tasks, a colour for each job",
-            ),
-        ]
+    found += [
+        (
+            f"gantt-job-{safe_name(name)}",
+            job_figure(runs[0], job_id),
+            f"Job {job_id} under {name}: its tasks by stage",
+        )
+        for name, runs in results.items()
+    ]
+    found += [
+        (
+            f"gantt-{safe_name(name)}",
+            machines_figure(runs[0]),
+            f"The machines that ran most under {name}: all their tasks, a colour for each job",
+        )
+        for name, runs in results.items()
+    ]
     return found
 
 
@@ -136,6 +140,8 @@ def _factor_axis(axes: Any, factors: np.ndarray) -> None:
 
 def fairness_figure(results: Runs) -> Figure | None:
     """Return Jain's index over time, of each scheduler's first seed."""
+    last_s = max(float(numbers(runs[0].timeline, "time_s")[-1]) for runs in results.values())
+    scale, unit = time_scale(last_s)
     with figure_style():
         figure, axes = new_figure(6.4, 3.2)
         drawn = False
@@ -145,7 +151,7 @@ def fairness_figure(results: Runs) -> Figure | None:
             if np.isfinite(index).any():
                 drawn = True
                 axes.plot(
-                    numbers(table, "time_s"),
+                    numbers(table, "time_s") / scale,
                     index,
                     label=plain_label(name),
                     **line_look(place_of(name, results)),
@@ -153,7 +159,8 @@ def fairness_figure(results: Runs) -> Figure | None:
         if not drawn:
             return None
         axes.set_ylim(0.0, 1.0)
-        axes.set_xlabel("virtual time (s)")
+        axes.xaxis.set_major_formatter(plain_ticks())
+        axes.set_xlabel(f"virtual time ({unit})")
         axes.set_ylabel("Jain's index")
         add_legend(figure, axes)
         return figure
@@ -166,20 +173,21 @@ def use_figure(run: Result) -> Figure | None:
         return None
     names = list(dict.fromkeys(table["resource"].to_pylist()))
     used = numbers(table, "used").reshape(-1, len(names))
-    time_s = numbers(timeline, "time_s")
+    scale, unit = time_scale(float(numbers(timeline, "time_s")[-1]))
+    time = numbers(timeline, "time_s") / scale
     with figure_style():
         figure, (above, below) = new_figure(6.4, 4.6, rows=2)
         for number, name in enumerate(names):
-            above.plot(
-                time_s, used[:, number], label=plain_label(name.replace("_", " ")), **line_look(number)
-            )
+            above.plot(time, used[:, number], label=plain_label(name.replace("_", " ")), **line_look(number))
         above.set_ylim(0.0, max(1.0, 1.05 * float(used.max())))
         above.set_ylabel("share held")
         for number, (column, label) in enumerate((("running_tasks", "run"), ("runnable_tasks", "wait"))):
-            below.plot(time_s, numbers(timeline, column), label=label, **line_look(number))
+            below.plot(time, numbers(timeline, column), label=label, **line_look(number))
         below.set_ylim(bottom=0.0)
         below.set_ylabel("tasks")
-        below.set_xlabel("virtual time (s)")
+        for axis in (below.xaxis, below.yaxis):
+            axis.set_major_formatter(plain_ticks())
+        below.set_xlabel(f"virtual time ({unit})")
         add_own_legend(below)
         add_own_legend(above)
         return figure

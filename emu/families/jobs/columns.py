@@ -19,7 +19,7 @@ JOBS = (
         "ideal_s",
         pa.float64(),
         "s",
-        "Duration of the job's longest task: its completion time on an empty cluster without end and without "
+        "Duration of the job's longest task: its completion time on an empty cluster of unlimited size and without "
         "network delay.",
     ),
     Column(

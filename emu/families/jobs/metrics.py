@@ -194,10 +194,10 @@ def in_group(jobs: pa.Table, group: str) -> BoolArray:
 
 
 def job_values(run: Result, metric: str, group: str, warmup_s: float) -> Float64Array:
-    """Return a metric of the jobs of a group that arrive after the warm-up, where it is a number."""
+    """Return a metric of the jobs of a group that arrive after the warm-up, NaN where there is none."""
     threshold_s = run.summary["jobs"].get("slowdown_threshold_s", THRESHOLD_S)
     counts = after_warmup(numbers(run.jobs, "submit_s"), warmup_s) & in_group(run.jobs, group)
-    return finite(values_of(run.jobs, threshold_s)[metric][counts])
+    return values_of(run.jobs, threshold_s)[metric][counts]
 
 
 def part_of(summary: Mapping[str, Any], group: str) -> Mapping[str, Any]:

@@ -36,7 +36,7 @@ def jobs_columns(
 ) -> dict[str, Any]:
     """Return the columns of the table of jobs; times are exact to the nanosecond before they are turned into seconds.
 
-    ``ideal_ns``, shape (J,), is what each job would take on an empty cluster without end.
+    ``ideal_ns``, shape (J,), is what each job would take on an empty cluster of unlimited size.
     """
     arrays = workload.arrays()
     started, finished = outcome.start_ns >= 0, outcome.finish_ns >= 0

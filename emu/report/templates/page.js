@@ -24,6 +24,11 @@
     table.tBodies[0].append(...[...table.tBodies[0].rows].sort(order));
   };
 
+  // What is folded is printed, but for single runs.
+  addEventListener("beforeprint", () => {
+    for (const group of document.querySelectorAll("details.group")) group.open = true;
+  });
+
   for (const table of document.querySelectorAll("table")) {
     if (!table.tHead || table.tBodies[0].rows.length < 2) continue;
     [...table.tHead.rows[0].cells].forEach((head, column) => {

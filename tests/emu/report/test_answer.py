@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 import emu
 from emu.columns import numbers
+from emu.families.coflows.family import FAMILY as COFLOWS
 from emu.families.registry import find_family
 from emu.report.answer import answer_of, answer_over
 from emu.report.conditions import as_text, conditions_of
@@ -127,6 +129,20 @@ def test_deadlines_are_answered_first() -> None:
     ended = {run.summary["scheduler"]: int(np.isfinite(numbers(run.coflows, "cct_s")).sum()) for run in runs}
     counts = ", ".join(f"{count} under {name}" for name, count in ended.items())
     assert f"of the coflows that ended, which are not the same ones: {counts}." in page
+
+
+def test_deadlines_that_seeds_do_not_tell_apart_are_called_the_same() -> None:
+    def runs(*rates: float) -> list[Any]:
+        return [SimpleNamespace(summary={"coflows": {"count": 9, "acceptance_rate": rate}}) for rate in rates]
+
+    results: Any = {"a": runs(0.5, 0.6, 0.4), "b": runs(0.6, 0.5, 0.45), "c": runs(0.1, 0.2, 0.05)}
+    (text,) = COFLOWS.answers(results)
+    assert text.startswith(
+        "Deadlines: b meets most of them, 52±19%; the same, to within chance or 1 %: a 50±25% (c "
+    )
+    del results["c"]
+    (text,) = COFLOWS.answers(results)
+    assert text.startswith("Deadlines: no difference is shown in the share that is met: b 52±19%, a 50±25%.")
 
 
 def test_each_counter_has_a_meaning() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import emu
+from emu.families.jobs.family import FAMILY as JOBS
 from emu.report.causes import (
     causes_section,
     causes_tables,
@@ -31,7 +32,7 @@ SMALL: dict[str, Any] = {
 def test_a_report_shows_where_the_time_went(tmp_path: Path) -> None:
     kept = {"output_events": "all", "output_tasks": True}
     runs = {name: emu.run(name, **SMALL, **kept, out=tmp_path / name) for name in ("sparrow", "hawk")}
-    (text,) = causes_section(time_by_cause({name: [run] for name, run in runs.items()}))
+    (text,) = causes_section(time_by_cause({name: [run] for name, run in runs.items()}), JOBS)
     assert "Where the time went" in text
     for name, run in runs.items():
         means = emu.causes(run).to_pandas().drop(columns="job_id").mean() / 1e9
@@ -50,9 +51,24 @@ def test_a_report_shows_where_the_time_went(tmp_path: Path) -> None:
 def test_a_run_without_events_has_no_such_sections() -> None:
     run = emu.run("sparrow", **SMALL)
     assert not recorded_all(run)
-    assert causes_section(time_by_cause({"sparrow": [run]})) == explained_section(run) == []
+    assert causes_section(time_by_cause({"sparrow": [run]}), JOBS) == explained_section(run) == []
     few = emu.run("sparrow", **SMALL, output_events="job=3")
     assert not recorded_all(few)
+    (text,) = explained_section(emu.run("sparrow", **SMALL, output_events="all"))
+    assert "with --set output.tasks=true this page explains them" in text
+
+
+def test_what_was_not_slowed_down_is_not_among_the_slowest() -> None:
+    kept = {"output_events": "all", "output_tasks": True}
+    run = emu.run("sparrow", **{**SMALL, "nodes": 2_000}, **kept)
+    runs = {"sparrow": [run]}
+    slowed = run.jobs.to_pandas().query("slowdown >= 1.01").job_id
+    shown = "".join(slowest_section(runs, {}))
+    assert shown.count("<tr>") == (len(slowed) + 1 if len(slowed) else 0)
+    assert len(slowed) < 5
+    (text,) = explained_section(run)
+    assert text.count("<h4>") == len(slowed)
+    assert ("None took more than 1 % longer" in text) == (not len(slowed))
 
 
 def test_notebooks_show_results() -> None:
@@ -113,6 +129,8 @@ def test_the_page_of_a_comparison_of_coflows_has_causes_though_its_flows_are_dro
     emu.compare(["fifo", "sebf"], "synthetic-coflows", workload_options=small, **kept, out=tmp_path / "both")
     page = (tmp_path / "both" / "report.html").read_text(encoding="utf-8")
     assert page.count("<h3>Where the time went</h3>") == 1
+    assert page.count("<h3>The slowest, explained</h3>") == 2
+    assert page.count("The longest wait: ") >= 2
     assert "is not recorded" not in page
 
 

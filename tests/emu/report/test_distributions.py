@@ -79,3 +79,12 @@ def test_coinciding_is_with_the_first_of_a_group() -> None:
     curves = {"a": np.array([100.0]), "b": np.array([100.4]), "c": np.array([100.8])}
     assert coinciding(curves) == [["a", "b"], ["c"]]
     assert joined(["a"]) == "a"
+
+
+def test_values_that_are_missing_are_counted() -> None:
+    some = np.array([1.0, np.nan, 3.0])
+    figure = distribution_figure({"a": [some, ONE], "b": [ONE]}, "x", "share of jobs")
+    assert figure is not None
+    assert figure.axes[0].get_ylabel() == "share of jobs (1 of 11 did not end)"
+    assert np.isfinite(line_of(figure)[0]).all()
+    assert distribution_figure({"a": [np.full(2, np.nan)]}, "x", "y") is None

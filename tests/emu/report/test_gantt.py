@@ -66,6 +66,17 @@ def test_all_tasks_of_machines_are_drawn_however_many() -> None:
 
 
 @pytest.mark.drawn
+def test_flows_that_did_not_end_have_no_bar_and_are_counted() -> None:
+    late = emu.run("dcoflow", "deadline-coflows", **QUICK)
+    flows = late.tables["flows"].to_pandas()
+    lost = int(flows.finish_s.isna().sum())
+    assert lost > 0
+    axes = machines_figure(late, range(int(late.summary["nodes"]))).axes[0]
+    assert axes.get_xlabel() == f"virtual time (s); {lost} flows that did not end are left out"
+    assert len(spans(axes)) == len(flows) - lost
+
+
+@pytest.mark.drawn
 def test_running_tasks_of_a_job_begin_and_end_with_it(result: Result) -> None:
     line = running_figure({"drf": [result]}, 3).axes[0].lines[0]
     assert line.get_ydata()[-1] == 0

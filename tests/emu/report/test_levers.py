@@ -60,7 +60,7 @@ def test_what_the_runs_show_is_stated_and_nothing_is_without_events() -> None:
     assert "not used by sparrow" in page
     bare = {"sparrow": [emu.run("sparrow", "yahoo", 60, **options, in_process=True)]}
     text = changes_of(bare, time_by_cause(bare), JOBS)
-    assert text[-1] == NOT_RECORDED
+    assert text[-1] == NOT_RECORDED.format(parts="")
     assert "the wait until the first of a job's tasks starts is" in text[0]
 
 

@@ -198,6 +198,17 @@ def test_the_timeline_figure_shows_queues_by_class() -> None:
     assert [line.get_label() for line in lower.lines] == ["short", "long"]
 
 
+def test_a_timeline_ends_where_its_last_peak_has_fallen() -> None:
+    run = result_of("s", [1.0, 2.0])
+    busy = [0.0, 0.9, 0.0, 0.8, 0.1, *[0.01] * 15]
+    columns = {name: [0.0] * len(busy) for name in run.timeline.column_names}
+    run.timeline = pa.table({**columns, "time_s": np.arange(20.0), "utilisation": busy})
+    figure = timeline_figure({"s": [run]})
+    assert figure is not None
+    assert figure.axes[-1].get_xlim() == (0.0, 4.0)
+    assert figure.axes[-1].get_xlabel() == "virtual time (s); the last run ends at 19 s"
+
+
 class Page(html.parser.HTMLParser):
     """Checks that tags are balanced and collects text and addresses."""
 

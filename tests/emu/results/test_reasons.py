@@ -190,6 +190,19 @@ def test_of_coflows_the_coordinator_is_named() -> None:
     assert not any("jobs" in label or "nodes" in label for label in rows)
 
 
+def test_waits_are_of_all_jobs_where_they_have_one_class() -> None:
+    def part(s: float) -> dict[str, Any]:
+        return {"count": 2, "wait": {"p50": s, "p99": s}}
+
+    one = {"scheduler": "s", "jobs": {"all": part(1.0), "short": part(1.0)}}
+    assert [row[0] for row in reason_rows([one])] == ["wait of jobs, p50 (s)", "wait of jobs, p99 (s)"]
+    two = {"scheduler": "s", "jobs": {"all": part(1.0), "short": part(1.0), "long": part(2.0)}}
+    assert [row[0] for row in reason_rows([one, two])][::2] == [
+        "wait of short jobs, p50 (s)",
+        "wait of long jobs, p50 (s)",
+    ]
+
+
 def test_reasons_of_nothing() -> None:
     assert render_reasons([{"scheduler": "s", "jobs": {}}]) == ""
 

@@ -217,7 +217,7 @@ def test_an_interval_that_spans_the_bound_is_not_met(here: Path) -> None:
     assert not spans.holds
     assert "spans the bound (all.p90 < 5.2 s: " in render_probe(spans, found.targets)
     (page,) = size_sections(found.path)
-    assert f"On {found.nodes:,} nodes all.p90 &lt; 5.2 s is " in page
+    assert f"On {found.nodes:,} nodes all.p90 is " in page
 
 
 def test_the_interval_over_the_seeds_decides(here: Path) -> None:

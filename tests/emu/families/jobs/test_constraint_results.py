@@ -277,6 +277,12 @@ def test_the_crv_figure_shows_what_was_in_demand() -> None:
     (line,) = figure.axes[0].lines
     assert [axes.get_title() for axes in figure.axes] == ["cores"]
     assert np.array_equal(line.get_data(), [[5.0, 10.0], [1.5, 0.75]])
+    many = np.arange(1.0, 11.0)
+    of_many = Pressure(np.array([5]) * 10**9, [f"r{i}" for i in range(10)], *np.ones((2, 1, 10)), many[None])
+    few = crv_figure(run_of("p", jobs, crv=crv_table(of_many)))
+    assert few is not None
+    assert few.get_supylabel() == "demand / supply (the 8 of 10 most in demand)"
+    assert [axes.get_title() for axes in few.axes] == [f"r{i}" for i in range(9, 1, -1)]
     assert crv_figure(run_of("p", jobs)) is None
     assert crv_figure(run_of("p", jobs, crv=crv_table(SERIES._replace(crv=np.zeros((2, 2)))))) is None
 
