@@ -16,10 +16,12 @@ WIDTH = 116
 """Sentences are broken into lines of so many characters."""
 LONGEST_LINKS = 4
 """Of a long chain so many links are shown; those between two of them are added up."""
-SHORT_CHAIN = 9
-"""A chain of no more links is shown whole."""
 MOST_HOLDERS = 5
 """Of those who held what a job waited for so many are shown, and the rest is added up."""
+SCREEN = 40
+"""Lines of a terminal that an explanation fits where it can: of fewer holders, and then of fewer links."""
+FEWER = ((MOST_HOLDERS, LONGEST_LINKS), (4, 4), (3, 4), (3, 3), (2, 3), (2, 2))
+"""Holders and links that are shown, until the explanation fits."""
 
 IDENTIFIERS = ("job", "task", "coflow", "flow", "node", "port", "ingress", "egress", "stage")
 """Columns whose whole numbers are names, and not counts: their digits are not grouped."""
@@ -169,33 +171,42 @@ class Explanation:
 
     def render(self, *, details: bool = False) -> str:
         """Return the explanation as text for a terminal; about a screen of it, and all there is with `details`."""
+        if details:
+            lines = self._lines(None, None)
+            for title, table in self.tables.items():
+                lines += _table_lines(title, table)
+        else:
+            for most in FEWER:
+                lines = self._lines(*most)
+                if len(lines) <= SCREEN:
+                    break
+        return "\n".join(lines) + "\n"
+
+    def _lines(self, holders: int | None, links: int | None) -> list[str]:
+        """Return the explanation without its tables, with so many holders and links of its chain; None: all."""
         rows = [["where its time went", "s", "share", ""]]
         rows += [
             [f"  {row['cause']}", number(row["s"]), percent(row["share"]), row["is"]]
             for row in self.cause_rows()
-            if row["s"] or details
+            if row["s"] or links is None
         ]
         lines = [self.title, "", *_broken(self.sentences), "", *align(rows, right_until=3)]
-        lines += self._chain_lines(details) + self._wait_lines(MOST_HOLDERS if not details else None)
-        if details:
-            for title, table in self.tables.items():
-                lines += _table_lines(title, table)
-        return "\n".join(lines) + "\n"
+        return lines + self._chain_lines(links) + self._wait_lines(holders)
 
-    def _chain_lines(self, details: bool) -> list[str]:
+    def _chain_lines(self, most: int | None) -> list[str]:
         links = [link for link in self.chain if link.end_ns > link.begin_ns]
         if not links:
             return []
         rows = [["since its arrival (s)", "for (s)", "cause", ""]]
-        for link in links if details else self._shown(links):
+        for link in links if most is None else self._shown(links, most):
             mark = "  <- the longest wait" if self.longest is not None and link == self.longest.link else ""
             begin = f"  {number(link.begin_ns / NS)}"
             rows.append([begin, number(link.s), link.cause, link.what + mark])
         return ["", *align(rows, right_until=2)]
 
-    def _shown(self, links: Sequence[Link]) -> list[Link]:
+    def _shown(self, links: Sequence[Link], most: int = LONGEST_LINKS) -> list[Link]:
         """Return the links that are shown of a chain: the longest ones, and always the longest wait."""
-        return _shortened(links, None if self.longest is None else self.longest.link)
+        return _shortened(links, None if self.longest is None else self.longest.link, most)
 
     def _wait_lines(self, most: int | None) -> list[str]:
         if self.longest is None:
@@ -264,14 +275,14 @@ def longest_wait(chain: Sequence[Link], work: Sequence[str] = ("work", "transmis
     return max(waits, key=lambda link: link.end_ns - link.begin_ns, default=None)
 
 
-def _shortened(links: Sequence[Link], always: Link | None = None) -> list[Link]:
+def _shortened(links: Sequence[Link], always: Link | None = None, most: int = LONGEST_LINKS) -> list[Link]:
     """Return the longest links of a chain, and one for all that lie between two of them; `always` stays."""
-    if len(links) <= SHORT_CHAIN:
+    if len(links) <= 2 * most + 1:  # no more lines than the shortened chain may have
         return list(links)
     longest = sorted(
         range(len(links)), key=lambda i: (links[i] != always, links[i].begin_ns - links[i].end_ns)
     )
-    kept = sorted(longest[:LONGEST_LINKS])
+    kept = sorted(longest[:most])
     shown: list[Link] = []
     after = 0
     for i in [*kept, len(links)]:

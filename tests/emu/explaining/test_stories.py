@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -193,6 +194,22 @@ def test_a_long_story_fits_a_screen_and_its_details_do_not() -> None:
     assert len(plain["chain"]) == 500
     assert all(isinstance(link["s"], float) for link in plain["chain"])
     assert plain["longest_wait"]["holders"][0] == {"job": 0, "s": 1.0}
+
+
+def test_of_a_story_with_much_to_tell_fewer_holders_and_then_fewer_steps_are_shown() -> None:
+    links = [Link(i * NS, (i + 1) * NS, "work", f"step {i}") for i in range(500)]
+    story = made(links, 300)
+    lines = {}
+    for more in range(24):
+        text = replace(story, sentences=["It ran."] * (1 + more)).render()
+        lines[more] = len(text.splitlines())
+        assert "step 0  <- the longest wait" in text
+        assert "Because." in text
+        assert " more  29" in text
+    assert lines[17] == lines[22] == 40
+    assert max(lines.values()) == lines[23] == 41
+    assert "298 more  298" in text
+    assert "498 steps: work 498 s" in text
 
 
 def test_a_node_that_fails_with_a_probe_in_its_queue_is_explained_by_who_held_it() -> None:
