@@ -66,7 +66,9 @@ def few_alike(notes: Iterable[str]) -> list[str]:
     for own in alike.values():
         shown += own[:MOST_ALIKE]
         if len(own) > MOST_ALIKE:
-            shown.append(f"{len(own) - MOST_ALIKE:,} more notes differ from it in numbers alone")
+            more = len(own) - MOST_ALIKE
+            what = "note differs" if more == 1 else "notes differ"
+            shown.append(f"{more:,} more {what} from it in numbers alone")
     return shown
 
 

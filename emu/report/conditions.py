@@ -46,6 +46,8 @@ def conditions_of(runs: Sequence[Result]) -> Conditions:
     found[family.part] = _span([int(numbers(run.heads, family.width).sum()) for run in runs])
     found["seeds"] = _seeds(runs)
     found |= _dynamics(configs)
+    if any(config.get("clock") == "live" for config in configs):
+        found["dilation"] = _values("dilation", configs)
     for name, label in ALWAYS.items():
         if values := _values(name, configs):
             found[label] = values

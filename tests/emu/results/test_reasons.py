@@ -221,6 +221,7 @@ def test_a_live_report_has_latency_and_the_verdict(live: Result) -> None:
     figures = live.summary
     verdict = figures["live"]["verdict"]
     assert verdict[1:] in page
+    assert "<dt>dilation</dt><dd>1</dd>" in page
     latency = next(value for label, value in reason_rows([figures]) if label == "decision latency, p99 (s)")
     assert f'<th scope="row">decision latency, p99 (s)</th><td>{latency}</td>' in page
     for row in (
