@@ -190,7 +190,8 @@ class Explanation:
             for row in self.cause_rows()
             if row["s"] or links is None
         ]
-        lines = [self.title, "", *_broken(self.sentences), "", *align(rows, right_until=3)]
+        lines = [self.title, "", *_broken(self.sentences)]
+        lines += ["", *align(rows, right_until=3)] if len(rows) > 1 else []  # what did not end has no time
         return lines + self._chain_lines(links) + self._wait_lines(holders)
 
     def _chain_lines(self, most: int | None) -> list[str]:

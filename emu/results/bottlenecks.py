@@ -54,4 +54,4 @@ def _schedulers(name: str, figures: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _share(share: float) -> str:
-    return f"{share:.0%}" if share < 0.995 or share >= 1 else f"{share:.1%}"
+    return f"{share:.0%}" if share < 0.995 or share >= 0.9995 else f"{share:.1%}"

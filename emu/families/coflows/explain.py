@@ -100,6 +100,7 @@ def explain_coflow(result: Result, record: Record, row: int, handled: Any = None
         f"Its bottleneck is {side} port {port}, where it sends {number(bytes_there)} bytes "
         f"({percent(bytes_there / values['size_bytes'] if values['size_bytes'] else 0.0)} of its own)"
         + ("." if speed is None else f", at {number(speed)} bytes/s."),
+        *_deadline(values),
         *_learning(values, flows, mine),
         *_messages(record, row),
     ]
@@ -204,6 +205,29 @@ def _learning(values: dict[str, Any], flows: _Flows, mine: BoolArray) -> Iterato
             f"{text}, from its pilot flows: {begun:,} of its flows had begun. It estimated "
             f"{number(values['estimated_bytes'])} bytes, {percent(off)} of its size."
         )
+
+
+def _deadline(values: dict[str, Any]) -> Iterator[str]:
+    """Yield when the coflow was due, whether it ended by then, and what its scheduler decided about its admission."""
+    if values["deadline_s"] is None:
+        return
+    arrival, took = values["arrival_s"], values["cct_s"]
+    due = values["deadline_s"] - arrival
+    if took is None:
+        fate = "it did not end"
+    else:
+        left = number(abs(due - took))
+        fate = f"it ended {left} s {'before' if values['met_deadline'] else 'too late'}"
+    alone = number(values["ideal_s"])
+    yield f"Its deadline was {number(due)} s after its arrival, and it takes {alone} s alone; {fate}."
+    first, last = ("rejected", "admitted") if values["admitted"] else ("admitted", "rejected")
+    verdicts = [
+        f"{name} it {number(values[f'{name}_s'] - arrival)} s after its arrival"
+        for name in (first, last)
+        if values[f"{name}_s"] is not None
+    ]
+    if verdicts:
+        yield f"Its scheduler {', and '.join(verdicts)}."
 
 
 def _messages(record: Record, row: int) -> Iterator[str]:

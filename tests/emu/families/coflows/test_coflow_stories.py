@@ -99,3 +99,20 @@ def test_holders_of_a_slow_sending_are_of_all_of_it() -> None:
     assert story.longest.within_s == pytest.approx(8.0)
     assert [one["s"] for one in story.longest.holders] == pytest.approx([8.0, 8.0])
     assert "Who held what it waited for in the 8 s of that" in " ".join(story.render().split())
+
+
+def test_a_story_tells_of_the_deadline_and_of_admission() -> None:
+    """Three coflows of 4, 2 and 3 s at one port, due after 5, 10 and 6 s: the last one does not fit."""
+    workload = make_coflow_workload(
+        "due", [0.0] * 3, [1] * 3, [0] * 3, [0] * 3, [4 * MB, 2 * MB, 3 * MB], 1, deadline_s=[5.0, 10.0, 6.0]
+    )
+    admits = emu.run("varys-deadline", workload, **HERE)
+    assert admits.coflows["met_deadline"].to_pylist() == [True, True, False]
+    texts = [" ".join(emu.explain(admits, i).sentences) for i in range(3)]
+    assert "Its deadline was 5 s after its arrival, and it takes 4 s alone; it ended " in texts[0]
+    assert "Its scheduler admitted it 0 s after its arrival." in texts[1]
+    assert "Its deadline was 6 s after its arrival, and it takes 3 s alone; it did not end." in texts[2]
+    assert "Its scheduler rejected it 0 s after its arrival." in texts[2]
+    assert "where its time went" not in emu.explain(admits, 2).render()
+    late = emu.explain(emu.run("fifo", workload, **HERE), 2)
+    assert "it takes 3 s alone; it ended 3 s too late." in " ".join(late.sentences)
