@@ -134,6 +134,36 @@ def _wasted(coflows: pa.Table, due: BoolArray, met: BoolArray) -> dict[str, floa
     return {**parts, "share": total / sent if sent > 0 else 0.0}
 
 
+class Missed(NamedTuple):
+    """How many coflows did not meet their deadline: for what reason.
+
+    Attributes
+    ----------
+    alone : int
+        They take longer than that alone: no scheduler meets it.
+    late, unended : int
+        Of the others: those that ended, and those that did not, as they were rejected or dropped.
+    """
+
+    alone: int
+    late: int
+    unended: int
+
+
+def missed_by_reason(coflows: pa.Table, warmup_s: float) -> Missed:
+    """Return why deadlines were missed, of the coflows that arrive after the warm-up."""
+    met, due = flags(coflows, "met_deadline")
+    arrival_s = numbers(coflows, "arrival_s")
+    missed = due & ~met & after_warmup(arrival_s, warmup_s)
+    left_s = numbers(coflows, "deadline_s") - arrival_s
+    alone = missed & (numbers(coflows, "ideal_s") > left_s + _HALF_NS)
+    ended = np.isfinite(numbers(coflows, "finish_s"))
+    counts = (alone, missed & ~alone & ended, missed & ~alone & ~ended)
+    return Missed(*(int(which.sum()) for which in counts))
+
+
+_HALF_NS = 0.5e-9
+"""Times are whole nanoseconds."""
 _VERDICTS = ("admitted", "rejected")
 
 

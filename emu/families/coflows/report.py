@@ -26,6 +26,7 @@ from emu.families.coflows.deadlines import (
     deadline_head,
     gain_cells,
     gains_caption,
+    missed_by_reason,
 )
 from emu.families.coflows.metrics import GROUPS
 from emu.families.coflows.tables import (
@@ -86,7 +87,7 @@ def answers(results: Runs) -> list[str]:
     rows = compare_deadlines(results)
     if not rows:
         return []
-    found = [f"Deadlines: {_most_met(results, rows)}."]
+    found = [f"Deadlines: {_most_met(results, rows)}.", *_why_missed(results)]
     ended = {name: sum(run.summary["coflows"]["count"] for run in runs) for name, runs in results.items()}
     if len(set(ended.values())) > 1:
         counts = ", ".join(f"{count:,} under {name}" for name, count in ended.items())
@@ -111,6 +112,31 @@ def _most_met(results: Runs, rows: Sequence[DeadlineRow]) -> str:
     others = [text for name, text in shown.items() if name not in best]
     fewer = f" ({', '.join(others)})" if others else ""
     return f"{most} meets most of them, {shown[most].removeprefix(most).strip()}{same}{fewer}"
+
+
+def _why_missed(results: Runs) -> list[str]:
+    """Return how many deadlines were missed for what reason, of all seeds; nothing where all were met."""
+    found = {
+        name: [missed_by_reason(run.coflows, run.warmup_s) for run in runs] for name, runs in results.items()
+    }
+    parts = []
+    for name, own in found.items():
+        counts = {words: sum(getattr(one, reason) for one in own) for reason, words in _REASONS.items()}
+        if any(counts.values()):
+            listed = ", ".join(f"{count:,} {words}" for words, count in counts.items() if count)
+            parts.append(f"under {name} {listed}")
+    if not parts:
+        return []
+    alone = any(one.alone for own in found.values() for one in own)
+    faster = " No scheduler meets what takes too long even alone; a higher fabric.port_speed does." * alone
+    return [f"Coflows that missed theirs: {'; '.join(parts)}.{faster}"]
+
+
+_REASONS = {
+    "unended": "rejected or dropped",
+    "late": "ended late",
+    "alone": "too long even alone",
+}
 
 
 def _missed(row: DeadlineRow) -> float:

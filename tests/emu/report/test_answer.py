@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 import emu
 from emu.columns import numbers
@@ -133,15 +134,34 @@ def test_deadlines_are_answered_first() -> None:
 
 def test_deadlines_that_seeds_do_not_tell_apart_are_called_the_same() -> None:
     def runs(*rates: float) -> list[Any]:
-        return [SimpleNamespace(summary={"coflows": {"count": 9, "acceptance_rate": rate}}) for rate in rates]
+        return [
+            SimpleNamespace(
+                summary={"coflows": {"count": 9, "acceptance_rate": rate}}, coflows=table, warmup_s=0.0
+            )
+            for rate in rates
+        ]
 
+    table = pa.table(
+        {
+            "met_deadline": [True, False, False, False, None],
+            "arrival_s": [1.0] * 5,
+            "deadline_s": [3.0, 3.0, 3.0, 3.0, None],
+            "ideal_s": [2.0, 2.0, 2.0, 2.5, 1.0],
+            "finish_s": [3.0, 4.0, None, 4.0, 9.0],
+        }
+    )
     results: Any = {"a": runs(0.5, 0.6, 0.4), "b": runs(0.6, 0.5, 0.45), "c": runs(0.1, 0.2, 0.05)}
-    (text,) = COFLOWS.answers(results)
+    text, missed = COFLOWS.answers(results)
+    one = "3 rejected or dropped, 3 ended late, 3 too long even alone"
+    assert missed == (
+        f"Coflows that missed theirs: under a {one}; under b {one}; under c {one}. No scheduler meets what takes too "
+        "long even alone; a higher fabric.port_speed does."
+    )
     assert text.startswith(
         "Deadlines: b meets most of them, 52±19%; the same, to within chance or 1 %: a 50±25% (c "
     )
     del results["c"]
-    (text,) = COFLOWS.answers(results)
+    text = COFLOWS.answers(results)[0]
     assert text.startswith("Deadlines: no difference is shown in the share that is met: b 52±19%, a 50±25%.")
 
 
