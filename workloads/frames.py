@@ -26,10 +26,8 @@ def is_frame(value: Any) -> bool:
     """
     if is_of_pandas(value):
         return True
-    offers = any(
-        hasattr(value, name) for name in _INTERFACES
-    )  # a single column does, too, and has neither of these:
-    return offers and (hasattr(value, "columns") or hasattr(value, "schema"))
+    offers = any(hasattr(value, name) for name in _INTERFACES)
+    return offers and (hasattr(value, "columns") or hasattr(value, "schema"))  # which a single column has not
 
 
 def is_of_pandas(value: Any) -> bool:

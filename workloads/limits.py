@@ -150,16 +150,13 @@ def add_tasks(total: int, more: int, *, file: Any = None, line: int | None = Non
 def most_tasks(source: Any = None, each_bytes: int = TASK_BYTES) -> tuple[int, str]:
     """Return how many tasks or flows a source may make, of `each_bytes` in memory, and in words why so many."""
     limit, free = _now.get().max_tasks, free_bytes()
-    if limit is not None:
-        if free is None or limit <= free // NUMBER_BYTES:
-            return limit, ", the limit that was given"
-        return (
-            free // NUMBER_BYTES,
-            f", what {free / 2**30:.1f} GiB of free memory hold at {NUMBER_BYTES} bytes each",
-        )
-    if source is None or free is None:
+    if limit is not None and (free is None or limit <= free // NUMBER_BYTES):
+        return limit, ", the limit that was given"
+    if free is None or (limit is None and source is None):
         return GENERATED_TASKS, ""
-    return free // each_bytes, f", what {free / 2**30:.1f} GiB of free memory hold"
+    at_least = "" if limit is None else f" at {NUMBER_BYTES} bytes each"
+    most = free // (each_bytes if limit is None else NUMBER_BYTES)
+    return most, f", what {free / 2**30:.1f} GiB of free memory hold{at_least}"
 
 
 def most_bytes(packed_bytes: int) -> int:

@@ -28,10 +28,7 @@ from actors.kernel.world import NEVER
 
 UNDECIDED = NONE
 REJECTED, ADMITTED = np.int64(0), np.int64(1)
-DROPPED, LATE = (
-    np.int64(2),
-    np.int64(3),
-)  # rejected for good; dropped though it was not rejected, as it is late
+DROPPED, LATE = np.int64(2), np.int64(3)  # rejected for good; dropped as it is late
 _SPARE = 8  # messages that the same event may send for other reasons
 
 
@@ -44,9 +41,7 @@ class Admission(NamedTuple):
     rejected: np.ndarray  # [C] when it was last rejected, likewise
     changed: np.ndarray  # [C] the first `changes` of them have a verdict that their agents do not know
     changes: np.ndarray  # [1]
-    sent: (
-        np.ndarray
-    )  # [2] how many of these have been sent to all agents, and to how many that of the next one has
+    sent: np.ndarray  # [2] changes that were sent to all agents; agents to which that of the next one was
     unended: np.ndarray  # [C] flows of a dropped coflow whose ends were not received
     bytes_sent: np.ndarray  # [C] float64, what a dropped coflow has sent when the decision takes effect
 

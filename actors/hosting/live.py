@@ -74,9 +74,7 @@ class Threads:
         self._partitions = [
             PacedPartition(setting, observe, pace, time.thread_time_ns) for _ in range(partitions)
         ]
-        self._pool = ThreadPoolExecutor(
-            2 * partitions
-        )  # one runs a partition while another calls a method of it
+        self._pool = ThreadPoolExecutor(2 * partitions)  # one runs a partition, another calls its methods
         self._running: list[Future] = []
 
     def open(self) -> bool:

@@ -200,10 +200,7 @@ def direct(function: F, *arguments: Any) -> Callable[..., Any]:
     kept = [as_compiled(argument) for argument in arguments]
     made: Any = function.compile(tuple(numba.typeof(argument) for argument in kept))
     trees = [i for i, argument in enumerate(kept) if isinstance(argument, Table)]
-    if trees == [
-        0,
-        1,
-    ]:  # a world and a state, as user's schedulers are called with thousands of times a second
+    if trees == [0, 1]:  # a world and a state: users' schedulers call so, thousands of times a second
         world, state = arguments[:2]
         tables = tuple(kept[:2])
 

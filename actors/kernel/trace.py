@@ -27,10 +27,7 @@ TRACE = np.dtype(
         ("key", "i8"),  # of the message; of a note, that of its event
         ("what", "i8"),  # kind, or number of a note, above `ACTOR_BITS` bits of the receiver
         *((name, "i8") for name in ("a", "b", "c", "d")),
-        (
-            "state",
-            "i8",
-        ),  # entries in the receiver's queue, above `SENT_BITS` bits of the messages it had sent
+        ("state", "i8"),  # entries in the receiver's queue, above `SENT_BITS` bits: messages it had sent
     ]
 )
 ROWS = 1 << 13  # half a megabyte: what is written at once stays in the cache until then

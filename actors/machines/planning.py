@@ -28,9 +28,8 @@ from actors.kernel.queue import NEVER, NONE
 from actors.machines.dag_world import DagWorld
 
 FORWARD, BACKWARD = np.int64(0), np.int64(1)
-LONGEST = (
-    np.int64(1) << 61
-)  # ns, 73 years: a job that takes so long in its share does what its plan forward does
+LONGEST = np.int64(1) << 61
+"""73 years in ns: a job that takes so long in its share does what its plan forward does."""
 
 
 class Plan(NamedTuple):
@@ -51,7 +50,7 @@ class Plan(NamedTuple):
     held: np.ndarray  # [1] scratch: the first of the following; NEVER: none
     hold: (
         np.ndarray
-    )  # [M] scratch: when, backward, running tasks of a stage take their room; NONE: they have, or none run
+    )  # [M] scratch: when, backward, running tasks of a stage take room; NONE: they have, or none
     begun: np.ndarray  # [M] scratch: tasks that the plan forward starts at once
     left: np.ndarray  # [M] scratch: tasks to place
     open: np.ndarray  # [M] scratch: stages that it waits for

@@ -103,10 +103,8 @@ def _within(
         found = found["object"]
     if isinstance(found, dict) and "items" in found and nested:
         kind = str(found.get("kind") or "").removesuffix("List")
-        place, found = (
-            f"{place}items",
-            found["items"] if found["items"] is not None else [],
-        )  # Go's empty list
+        place, found = f"{place}items", found["items"]
+        found = [] if found is None else found  # Go's empty list
         if not isinstance(found, list):
             raise InputError("is no list", file=path, field=place)
     if not isinstance(found, list) or not nested:

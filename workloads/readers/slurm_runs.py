@@ -105,12 +105,8 @@ class Runs:
         order = _without_repeats(part, states, got)
         report.dropped("lines about a run that another line is about: it counts once", len(job) - len(order))
         again = _again(order, part, states, got)
-        first_s, arrival_s, turn = (
-            got["submit_s"].copy(),
-            got["submit_s"].copy(),
-            np.zeros(len(job), np.int64),
-        )
-        left_out = np.zeros(len(job), bool)
+        first_s, arrival_s = got["submit_s"].copy(), got["submit_s"].copy()
+        turn, left_out = np.zeros(len(job), np.int64), np.zeros(len(job), bool)
         for before, run in zip(order[again], order[again + 1], strict=True):
             if which == "last" and states[before] != _RESIZED:
                 left_out[before] = True

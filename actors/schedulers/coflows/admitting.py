@@ -100,9 +100,7 @@ class State(NamedTuple):
     sigma: Sigma
     choices: Choices
     admission: Admission
-    decide_at: (
-        np.ndarray
-    )  # [1] ns, when the next decision is wanted; before it ports are given away in the last order
+    decide_at: np.ndarray  # [1] ns, when the next decision is wanted; until then the last order holds
     last_coflow: np.ndarray  # [1] the last one that was registered, NONE before
     solved: np.ndarray  # [3] float64, of programs: how many, how many the time limit ended, and the worst gap
 

@@ -176,9 +176,7 @@ class Host:
         flow, rate = self._flow[unfinished], self._rate[unfinished]
         over = ~rate[:, k:].any(axis=1)
         left = _left(world, state, flow, effective)
-        late = over & ~_ends(
-            state, flow, left
-        )  # its rates began later than planned, or it was planned in part
+        late = over & ~_ends(state, flow, left)  # rates began later than planned, or it was planned in part
         again = late & (left > _LATE * flows.size[flow])
         state.wanted[flow[late]] = 0.0
         t, end = int(world.queue.now[0].time), int(NEVER)

@@ -40,9 +40,7 @@ class Demand(NamedTuple):
     time_left_s: Float64Array  # [C] until the deadline, above 0
     weight: Float64Array  # [C]
     bytes_per_s: Float64Array  # [L]
-    gap_s: float = (
-        0.0  # at the end of each slot of time nothing is sent for so long, or for half of a shorter one
-    )
+    gap_s: float = 0.0  # at the end of each slot nothing is sent for so long, or for half of a shorter one
 
     def lengths_s(self, end_s: Float64Array) -> Float64Array:
         """Return [S] for how long slots that end at these times are used."""
@@ -63,9 +61,7 @@ class Program(NamedTuple):
     """An integer program: variables from 0 to 1, of which the first are those of coflows."""
 
     gain: Float64Array  # [V] what is to be as much as possible, for each variable
-    rows: Sequence[
-        tuple[Any, float, float]
-    ]  # matrices, each with the bounds of its products with the variables
+    rows: Sequence[tuple[Any, float, float]]  # matrices, each with bounds of its products with the variables
     whole: npt.NDArray[np.bool_]  # [V] which variables are 0 or 1
 
 
@@ -176,9 +172,8 @@ def _rows_of_order(times_s: Float64Array, time_left_s: Float64Array) -> Float64A
     """Return [R, C] rows whose products with the coflows in time are 1 at the most: a row for a port and a deadline."""
     by_deadline = np.argsort(time_left_s, kind="stable")
     due_s = time_left_s[by_deadline]
-    last = np.flatnonzero(
-        np.isfinite(due_s) & (np.r_[due_s[1:], np.inf] > due_s)
-    )  # of those with one deadline
+    is_last = np.r_[due_s[1:], np.inf] > due_s  # of those with one deadline
+    last = np.flatnonzero(np.isfinite(due_s) & is_last)
     before = np.zeros((len(last), *times_s.shape))
     for row, k in zip(before, last, strict=True):
         row[:, by_deadline[: k + 1]] = times_s[:, by_deadline[: k + 1]] / due_s[k]
