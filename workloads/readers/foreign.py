@@ -70,8 +70,12 @@ _TEXTS = (
     (r"(?:---\s*\n)(?:#.*\n)*[\w-]+:", "YAML, of which no form is read"),
 )
 """How texts begin, and which do so."""
-_ROOT = re.compile(r"\s*(?:<\?xml.*?\?>\s*|<!--.*?-->\s*|<!DOCTYPE[^>]*>\s*)*<([A-Za-z_][\w.:-]*)", re.DOTALL)
-_TOKEN = re.compile(r'"((?:[^"\\]|\\.)*)"(\s*:)?|[{}\[\]]', re.DOTALL)
+# Groups are atomic: else a text of thirty comments, and no root, would take hours.
+_ROOT = re.compile(
+    r"\s*+(?:(?><\?xml.*?\?>)\s*+|(?><!--.*?-->)\s*+|<!DOCTYPE[^>]*+>\s*+)*+<([A-Za-z_][\w.:-]*)", re.DOTALL
+)
+_TOKEN = re.compile(r'"((?:[^"\\]++|\\.)*+)(?:"(\s*+:)?|\\?\Z)|[{}\[\]]', re.DOTALL)
+"""A text, perhaps cut short, with the colon of a key; or what begins or ends an object or list."""
 _KIND = re.compile(r'"kind"\s*:\s*"(\w{1,40})"')
 
 

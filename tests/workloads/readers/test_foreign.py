@@ -27,6 +27,8 @@ CONTENTS = {
     "Batsim, on a line": (json.dumps(BATSIM), "JSON: a workload of Batsim"),
     "DAX": ('<?xml version="1.0"?>\n<!-- by hand -->\n<adag xmlns="x">\n<job/></adag>', "XML: a workflow of Pegasus"),
     "XML": ("<a:platform>\n</a:platform>", "XML: a platform of SimGrid"),
+    "comments without a root": ("<!-- one -->\n" * 60 + "end of it", "text, 3 fields with blanks between them"),
+    "a text that does not end": ('{"' + '\\"' * 32_000, "JSON with no objects"),
     "other XML": ('<?xml version="1.0"?>\n<foo bar="1"/>', "XML with the root 'foo'"),
     "sacct --json": (json.dumps({"jobs": [{}], "meta": {}, "errors": []}), "JSON: what sacct --json prints"),
     "events": ('{"Event":"SparkListenerLogStart","Timestamp":1}\n' * 3, "JSON: an event log of Spark"),
