@@ -64,11 +64,11 @@ class JobRows:
         self._total_tasks = add_tasks(self._total_tasks, tasks, file=self._path, line=line)
         at = len(self._tenant) if job is None else self._job_of.setdefault(job, len(self._tenant))
         if at == len(self._tenant):
-            self._tenant.append(None if tenant is None else _encodable(tenant))
-            self._constraints.append(_encodable(constraints))
+            self._tenant.append(tenant)
+            self._constraints.append(constraints)
         else:
-            self._others["user"] += tenant is not None and _encodable(tenant) != self._tenant[at]
-            self._others["constraints"] += _encodable(constraints) != self._constraints[at]
+            self._others["user"] += tenant is not None and tenant != self._tenant[at]
+            self._others["constraints"] += constraints != self._constraints[at]
         self._job.append(at)
         self._submit.append(submit)
         self._duration_s.append(duration_s)
@@ -129,8 +129,3 @@ class JobRows:
         by_arrival = np.argsort(arrival_s, kind="stable")  # as the jobs of a workload lie
         chosen = np.array([place.get(text, -1) for text in self._constraints])[by_arrival]
         return with_constraints(made, sets, chosen)
-
-
-def _encodable(text: str) -> str:
-    """Return a text as it is, but halves of surrogate pairs, which no UTF-8 has, as they are written in JSON."""
-    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()

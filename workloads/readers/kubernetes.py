@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -69,14 +70,12 @@ def read_kubernetes(
     report = Report() if report is None else report
     pods, jobs = list[_Pod](), list[Found]()
     for item in objects(path, report, progress):
-        try:
-            if item.kind == "Pod":
-                pod = _pod(item, report)
-                pods += [] if pod is None else [pod]
-            else:
-                jobs.append(item)
-        except (TypeError, ValueError, OverflowError) as error:
-            raise _wrong(error, path, item) from None
+        if item.kind == "Job":
+            jobs.append(item)
+            continue
+        with _naming(item, path):
+            pod = _pod(item, report)
+        pods += [] if pod is None else [pod]
     try:
         return _workload(pods, jobs, runs, path, report)
     except InputError as error:
@@ -95,20 +94,24 @@ def _workload(
         rows.add(job, pod.created_s, pod.end_s - pod.begin_s, pod.place, tenant=pod.tenant)
     with_pods = {pod.job for pod in pods}
     for item in jobs:
-        try:
-            if item.key in with_pods:
-                report.dropped("jobs whose pods are in the list", 1)
-            else:
-                _add_job(rows, report, item)
-        except (TypeError, ValueError, OverflowError) as error:
-            raise _wrong(error, path, item) from None
+        if item.key in with_pods:
+            report.dropped("jobs whose pods are in the list", 1)
+            continue
+        with _naming(item, path):
+            _add_job(rows, report, item)
     report.read("pods, or jobs, that ended", len(rows))
     name = Path(path).name.removesuffix(".gz").removesuffix(".json")
     return rows.workload(name, f"Kubernetes, {Path(path).name}", report)
 
 
-def _wrong(error: Exception, path: object, item: Found) -> InputError:
-    return InputError(f"is not as Kubernetes writes it: {error}", file=path, field=item.name)
+@contextmanager
+def _naming(item: Found, path: object) -> Iterator[None]:
+    """Within, what is not as Kubernetes writes it is an error that names the item."""
+    try:
+        yield
+    except (TypeError, ValueError, OverflowError) as error:
+        wrong = f"is not as Kubernetes writes it: {error}"
+        raise InputError(wrong, file=path, field=item.name) from None
 
 
 def _pod(found: Found, report: Report) -> _Pod | None:

@@ -161,11 +161,11 @@ def parts(item: Mapping[str, Any], name: str) -> Iterator[dict[str, Any]]:
 
 
 def text(item: Mapping[str, Any], name: str) -> str | None:
-    """Return a text, None where it is not there."""
+    """Return a text, None where it is not there; halves of surrogate pairs, which no UTF-8 has, as JSON writes them."""
     found = item.get(name)
     if found is not None and not isinstance(found, str):
         raise TypeError(f"{name} is no text but {shown(str(found)[:100])}")
-    return found or None
+    return found.encode("utf-8", "backslashreplace").decode() if found else None
 
 
 def count(item: Mapping[str, Any], name: str) -> int:
