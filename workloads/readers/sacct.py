@@ -95,7 +95,7 @@ def read_sacct(
     most, _ = most_tasks(path, ROW_OBJECTS_BYTES)
     for number, row in _rows(path, fields, report, progress):
         job = job_id(row["JobID"], path, number)
-        state = row.get("State", "").split(" ")[0].rstrip("+")
+        state = _state(row)
         if job.is_step:
             report.dropped("steps of jobs, which are parts of them", 1)
         elif state in NOT_ENDED or (not state and "End" in row and row["End"] in WITHOUT_VALUE):
@@ -149,7 +149,7 @@ def _run(row: dict[str, str], path: object, line: int, report: Report, *, by_lim
         estimate_s=_or_nan(estimate_s),
         tasks=1 if count is None else count,
         line=line,
-        state=row.get("State", "").split(" ")[0],
+        state=_state(row),
         tenant=row.get("User") or None,
     )
 
@@ -242,12 +242,17 @@ def _around_text(fields: list[str], names: list[str], separator: str, path: obje
         whole = [*fields[:at], separator.join(fields[at : at + more + 1]), *fields[at + more + 1 :]]
         row = _row(names, whole)
         try:
-            if row.get("State", "COMPLETED").split(" ")[0].isupper() and is_job(row["JobID"]):
+            if ("State" not in row or _state(row).isupper()) and is_job(row["JobID"]):
                 _run(row, path, line, Report(), by_limit=False)
                 return whole
         except InputError:
             continue
     return fields
+
+
+def _state(row: dict[str, str]) -> str:
+    """Return the state of a job, without what stands behind it: ``CANCELLED by 1000``, ``OUT_OF_ME+``."""
+    return row.get("State", "").split(" ")[0].rstrip("+")
 
 
 def _row(names: list[str], fields: list[str]) -> dict[str, str]:

@@ -37,18 +37,15 @@ class JobId(NamedTuple):
     ----------
     job : str
         The number that all elements of an array, or all components of a heterogeneous job, share.
-    elements : int
-        How many elements of an array the line is about; 1 where it is about none, or one.
     ranges : tuple of range
-        Their numbers, where a list of them is printed.
+        The numbers of elements of an array, where a list of them is printed.
     is_cut : bool
-        Whether the list of these elements is cut off.
+        Whether the list of them is cut off.
     is_step : bool
         Whether the line is about a step, which is a part of its job.
     """
 
     job: str
-    elements: int
     ranges: tuple[range, ...]
     is_cut: bool
     is_step: bool
@@ -69,17 +66,16 @@ def is_job(text: str) -> bool:
 def job_id(text: str, path: object, line: int) -> JobId:
     """Return what an id says: ``12``, ``12_3``, ``12_[1-3,7%2]``, ``12+1``, each perhaps with ``.batch``."""
     found = _JOB.fullmatch(text)
-    elements, lists, is_cut = 1, list[range](), False
+    listed, is_cut = list[range](), False
     if found is not None and found[2] is not None:
-        listed = found[2].partition("%")[0]  # behind it is how many may run at once
-        is_cut = listed.endswith("...")
-        ranges = [_RANGE.fullmatch(part) for part in listed.removesuffix("...").strip(",").split(",")]
-        lists = [_numbers(*map(int, one.groups("0"))) for one in ranges if one]
-        elements = sum(map(len, lists))
-        found = found if all(ranges) and elements > 0 else None
+        within = found[2].partition("%")[0]  # behind it is how many may run at once
+        is_cut = within.endswith("...")
+        ranges = [_RANGE.fullmatch(part) for part in within.removesuffix("...").strip(",").split(",")]
+        listed = [_numbers(*map(int, one.groups("0"))) for one in ranges if one]
+        found = found if all(ranges) else None
     if found is None:
         raise InputError(f"{shown(text)} is not a job of Slurm", file=path, line=line, field="JobID")
-    return JobId(found[1], elements, tuple(lists), is_cut, found[3] is not None)
+    return JobId(found[1], tuple(listed), is_cut, found[3] is not None)
 
 
 def _numbers(first: int, last: int, step: int) -> range:

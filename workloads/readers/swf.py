@@ -94,7 +94,8 @@ def read_swf(
             report.dropped("jobs that did not run: run time or processors unknown", 1)
             continue
         report.repaired("allocated processors unknown: requested ones taken", 0 if is_known else 1)
-        asked = values["requested_time"]
+        asked, by_request = values["requested_time"], estimates == "requested-time"
+        report.repaired("requested times not known: run times taken", by_request and asked <= 0)
         submit_s.append(values["submit_time"])
         preceding.append(place_of.get(values["preceding_job"], -1))
         place_of[values["job_number"]] = len(rows)
@@ -110,7 +111,7 @@ def read_swf(
             values["run_time"],
             number,
             tasks=-(-int(processors) // processors_per_task),
-            estimate_s=asked if estimates == "requested-time" and asked > 0 else None,
+            estimate_s=asked if by_request and asked > 0 else None,
             tenant=_user(user),
         )
     report.read("jobs", len(rows))

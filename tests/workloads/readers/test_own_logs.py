@@ -77,6 +77,7 @@ def test_what_users_asked_for_is_what_schedulers_know(tmp_path: Path) -> None:
     assert asked.jobs["mean_task_s"].to_pylist() == [300.0, 50.0, 60.0]
     assert asked.jobs["num_tasks"].to_pylist() == [2, 1, 1]
     assert durations(asked)[0] == [100.0] * 2
+    assert "repaired 1: requested times not known: run times taken" in asked.notes
 
 
 @pytest.mark.parametrize(
