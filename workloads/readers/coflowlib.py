@@ -211,10 +211,10 @@ def _parse(
     num_coflows, _ = lines.one("coflows", 1, 2**40)
     read, stated = _Read(), ""
     for _ in range(num_coflows):
-        stated = _read_coflow(lines, read, stated)
+        stated = _read_coflow(lines, read, num_coflows, stated)
         if len(read.volume) > most:
             check_tasks(len(read.volume), "flows", file=source, line=read.line_of[-1])
-    machines = len(capacity := _read_ports(lines)) // 2
+    machines = len(capacity := _read_ports(lines, stated)) // 2
     froms, tos = (np.frombuffer(ports, np.int64) for ports in (read.ingress, read.egress))
     _check_sides(froms, tos, machines, read.line_of, file)
     report.read("coflows", num_coflows)
@@ -252,11 +252,10 @@ class _Read:
         self.width, self.ingress, self.egress, self.line_of = (array("q") for _ in range(4))
 
 
-def _read_coflow(lines: _Lines, read: _Read, stated: str) -> str:
-    """Read a coflow and its flows; return how many it states, in words. `stated` are those of the coflow before."""
+def _read_coflow(lines: _Lines, read: _Read, num_coflows: int, stated: str) -> str:
+    """Read a coflow and its flows; return how many are stated, in words. `stated` says it of the coflow before."""
     line = lines.next(_COFLOW)
-    flow = stated and line.looks_like(rb"\d+ \S+ 2 \d+ \d+")
-    doubt = f"; {stated}: are there more, as line {line.line} looks like?" if flow else ""
+    doubt = stated if line.looks_like(rb"\d+|\d+ \S+ 2 \d+ \d+") else ""  # as the number of ports, or a flow
     with _adding(doubt):
         coflow = line.whole("id", 0, 2**63 - 1)
         if coflow in read.ids:
@@ -269,10 +268,11 @@ def _read_coflow(lines: _Lines, read: _Read, stated: str) -> str:
             line.refuse("deadline", "is before the arrival; deadlines are absolute times")
         read.width.append(line.whole("flows", 1, 2**40))
         line.end()
-    stated = f"coflow {coflow} states {read.width[-1]:,} flow{'s' if read.width[-1] > 1 else ''}"
+    counts = f"{read.width[-1]:,} as its flows, and the file {num_coflows:,} as its coflows"
+    stated = f"; coflow {coflow} states {counts}: are there as many?"
     for _ in range(read.width[-1]):
         line = lines.next(_FLOW)
-        with _adding(doubt or f"; {stated}: are there fewer?", None if doubt else line):
+        with _adding(doubt or ("" if line.looks_like(rb"\S+ \S+ 2 \S+ \S+") else stated)):
             line.whole("flow_id", 0, 10**30)
             read.volume.append(_positive(line, "volume"))
             line.whole("path", 2, 2)
@@ -284,13 +284,11 @@ def _read_coflow(lines: _Lines, read: _Read, stated: str) -> str:
 
 
 @contextmanager
-def _adding(text: str, line: Fields | None = None) -> Iterator[None]:
-    """Within, errors end with a text; of a line that is given only if it does not look like a flow."""
+def _adding(text: str) -> Iterator[None]:
+    """Within, errors end with a text."""
     try:
         yield
     except InputError as error:
-        if line is not None and line.looks_like(rb"\S+ \S+ 2 \S+ \S+"):
-            raise
         raise InputError(error.message + text, file=error.file, line=error.line, field=error.field) from None
 
 
@@ -306,9 +304,10 @@ def _check_sides(
             raise InputError(wrong, file=file, line=line_of[at], field=side)
 
 
-def _read_ports(lines: _Lines) -> list[float]:
+def _read_ports(lines: _Lines, stated: str) -> list[float]:
     """Return the capacities of all ports, ingress ports first; nothing may come behind them."""
-    num_ports, line = lines.one("ports", 2, 2 * MAX_PORTS)
+    with _adding(stated):
+        num_ports, line = lines.one("ports", 2, 2 * MAX_PORTS)
     if num_ports % 2:
         line.refuse("ports", f"{num_ports} ports; there are as many egress as ingress ports")
     capacity = []

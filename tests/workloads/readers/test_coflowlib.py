@@ -346,22 +346,25 @@ def test_what_the_format_cannot_hold_is_refused(tmp_path):
         assert not (tmp_path / "w.txt").exists()
 
 
-COUNTED = "0\n2\n\n1 1 0.000 2.5 {}\n11 1.0 2 1 3\n12 1.0 2 2 3\n\n2 2 0.500 4.0 1\n21 0.9 2 2 3\n\n{}"
+COUNTED = "0\n{}\n\n1 1 0.000 2.5 {}\n11 1.0 2 1 3\n12 1.0 2 2 3\n\n2 2 0.500 4.0 {}\n21 0.9 2 2 3\n\n{}"
 PORTS = "4\n1 1\n2 1\n3 1\n4 1\n"
 
 
 @pytest.mark.parametrize(
-    ("flows", "line", "why"),
+    ("coflows", "flows", "of_last", "line", "why"),
     [
-        (1, 8, "coflow 1 states 1 flow: are there more, as line 6 looks like?"),
-        (3, 8, "coflow 1 states 3 flows: are there fewer?"),
+        (2, 1, 1, 8, "coflow 1 states 1 as its flows, and the file 2 as its coflows: are there as many?"),
+        (2, 3, 1, 8, "coflow 1 states 3 as its flows, and the file 2 as its coflows: are there as many?"),
+        (1, 2, 1, 8, "coflow 1 states 2 as its flows, and the file 1 as its coflows: are there as many?"),
+        (3, 2, 1, 11, "coflow 2 states 1 as its flows, and the file 3 as its coflows: are there as many?"),
+        (2, 2, 2, 11, "coflow 2 states 2 as its flows, and the file 2 as its coflows: are there as many?"),
     ],
 )
-def test_a_count_of_flows_that_is_wrong_is_named_as_that(tmp_path, flows, line, why):
+def test_a_count_that_is_wrong_is_named_as_that(tmp_path, coflows, flows, of_last, line, why):
     path = tmp_path / "a.txt"
-    path.write_text(COUNTED.format(flows, PORTS))
+    path.write_text(COUNTED.format(coflows, flows, of_last, PORTS))
     with pytest.raises(InputError) as caught:
         read_coflowlib(path)
     assert (caught.value.line, caught.value.message.endswith(why)) == (line, True)
-    path.write_text(COUNTED.format(2, PORTS))
+    path.write_text(COUNTED.format(2, 2, 1, PORTS))
     assert read_coflowlib(path).num_flows == 3
