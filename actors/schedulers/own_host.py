@@ -4,6 +4,8 @@ import copy
 from abc import ABC, abstractmethod
 from typing import Any
 
+import numpy as np
+
 from actors.schedulers.own_errors import defined_at, raised
 from actors.schedulers.own_parameters import make_own
 from actors.schedulers.own_pickle import pickled, unpickled
@@ -38,6 +40,15 @@ class OwnHost(ABC):
             return getattr(self.scheduler, method)(*arguments)
         except BaseException as error:  # as above
             raise self._raised(method, error, about) from error
+
+    def array_of(self, answer: Any, kind: Any = None) -> np.ndarray:
+        """Return what a method of the user's has answered as an array: of no dimension where it cannot be one."""
+        try:
+            return np.asarray(answer, kind)
+        except (TypeError, ValueError, OverflowError):  # such as rows of different lengths
+            return np.array(None)
+        except BaseException as error:  # as above
+            raise self._raised(self._asked, error) from error
 
     def placed(self, error: InputError) -> InputError:
         """Return an error about what the user's scheduler has answered, with the place of the method."""

@@ -206,7 +206,7 @@ class Host(OwnHost):
         Raises:
             InputError: it is none, or not of the active coflows.
         """
-        found = np.asarray(order)
+        found = self.array_of(order)
         if found.shape != (count,) or (count and found.dtype.kind not in "iu"):
             raise InputError(
                 f"scheduler {self.name}: order() returned {found.dtype} of shape {found.shape} for {count} coflows;"
@@ -227,10 +227,7 @@ class Host(OwnHost):
         Raises:
             InputError: one is no rate, or a port would carry more than it can.
         """
-        try:
-            found = np.asarray(rates, np.float64)
-        except (TypeError, ValueError):
-            found = np.full(0, np.nan)
+        found = self.array_of(rates, np.float64)
         if found.shape != flow.shape or not (np.isfinite(found).all() and (found >= 0).all()):
             raise InputError(
                 f"scheduler {self.name}: rates() returned what is not one rate, 0 or more bytes per second, for each of"

@@ -271,10 +271,7 @@ class Host(OwnHost):
         Raises:
             InputError: it is something else.
         """
-        try:
-            pairs = np.array(found)
-        except ValueError:  # rows of different lengths
-            pairs = np.array(None)
+        pairs = self.array_of(found)
         if pairs.size == 0 and pairs.ndim > 0:
             return np.zeros((0, 2), np.int64)
         if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
@@ -283,7 +280,7 @@ class Host(OwnHost):
                 f"scheduler {self.name}: launch() returned {what}; it must return pairs (stage, machine) of whole"
                 " numbers, their places in stages and in machines"
             )
-        return np.ascontiguousarray(pairs, np.int64)
+        return np.array(pairs, np.int64, order="C")
 
     def _error(self, pairs: np.ndarray, wrong: int, stages: Stages, machines: Machines) -> InputError:
         """Return the error that names what is wrong with a pair."""

@@ -193,8 +193,8 @@ class Host(OwnHost):
         again = now.kind == LOST
         num_tasks = 1 if again else int(info.end_task - info.first_task)
         job = Job(int(index), int(info.submit) / NS, num_tasks, int(info.estimate) / NS, bool(info.is_long))
-        ids = self.ask("place", job, _nodes(world, state, t), about=f" for job {job.job_id}")
-        state.placer.assigned[:num_tasks] = _checked(ids, job, world.nodes.size, self.name)
+        ids = self.ask("place", job, _nodes(world, state, t), about=f" (job {job.job_id})")
+        state.placer.assigned[:num_tasks] = _checked(self.array_of(ids), job, world.nodes.size, self.name)
         if again:
             self._place_lost(world, state, t, me, index, np.int64(now.b))
         else:
@@ -213,13 +213,12 @@ def _nodes(world: Any, state: State, t: int) -> Nodes:
     return Nodes(work_left_s, tasks, slots, state.placer.first)
 
 
-def _checked(ids: Any, job: Job, num_nodes: int, name: str) -> np.ndarray:
+def _checked(found: np.ndarray, job: Job, num_nodes: int, name: str) -> np.ndarray:
     """The node ids as int64.
 
     Raises:
         InputError: there are not as many as tasks, or one is no node.
     """
-    found = np.asarray(ids)
     if found.shape != (job.num_tasks,) or found.dtype.kind not in "iu":
         raise InputError(
             f"scheduler {name}: place() returned {found.dtype} of shape {found.shape} for job {job.job_id};"

@@ -168,7 +168,7 @@ class Host(OwnHost):
         if kind == OWN_FREED:
             self.ask("on_freed", self._job(a), b, c / NS, d / NS, cluster)
         elif kind == ARRIVAL:
-            self.ask("on_arrival", self._job(a), cluster, about=f" for job {a}")
+            self.ask("on_arrival", self._job(a), cluster, about=f" (job {a})")
         elif kind == DONE:
             self.ask("on_done", self._job(a), b, c / NS, d / NS, cluster)
         elif kind == OWN_TASKS:
@@ -196,7 +196,12 @@ class Host(OwnHost):
         view = NodeView(
             node, world.nodes.idle[node].item(), bool(has_long), int(queued), total_ns(int(work)) / NS
         )
-        if self.ask("on_probe", self._job(job), view, self._cluster):
+        answer = self.ask("on_probe", self._job(job), view, self._cluster)
+        try:
+            accepts = bool(answer)
+        except BaseException as error:  # such as of an array
+            raise self._raised("on_probe", error) from error
+        if accepts:
             self._accept(world, state, t, me)
         else:
             self._reject(world, state, t, me, job, (times & LOW) + 1)
@@ -306,6 +311,11 @@ class Host(OwnHost):
 
     def is_down(self, node: int) -> bool:
         """Return whether a node is known to be down."""
+        nodes = self._cluster.num_nodes
+        if not 0 <= node < nodes:
+            raise InputError(
+                f"scheduler {self.name}: is_down() got node {node}; node ids are 0 to {nodes - 1}"
+            )
         faults = self._at[0].faults
         return bool(faults.active and not int(faults.actors.heard[node]) & 1)
 

@@ -10,6 +10,11 @@ import emu
 from actors.schedulers.own_errors import raised
 
 RUN: dict[str, Any] = {"workload": "yahoo", "nodes": 20, "workload_options": {"jobs": 5}, "in_process": True}
+OF_COFLOWS = RUN | {
+    "workload": "synthetic-coflows",
+    "nodes": None,
+    "workload_options": {"coflows": 5, "ports": 20},
+}
 HEAD = """
 import sys
 import numpy as np
@@ -23,14 +28,16 @@ def helper(array):
 class Mine:
 """
 PLACE, ARRIVAL = "def place(self, job, nodes):", "def on_arrival(self, job, cluster):"
+ON_PROBE = f"{ARRIVAL} cluster.probe(job, cluster.draw(job, 2))\n    def on_probe(self, job, node, cluster):"
 MADE = "def place(self, job, nodes): pass\n    def __init__(self):"
 CASES = {
     "central, ends the program": (PLACE, "sys.exit(0)", r"place\(\) raised SystemExit: 0, which would end"),
-    "central, no exception of Python's": (PLACE, "raise Stop('so')", r"place\(\) raised Stop: so for job 0"),
+    "central, no exception of Python's": (PLACE, "raise Stop('so')", r"place\(\) raised Stop: so \(job 0\)"),
     "central, in a library": (PLACE, "return np.concatenate(3)", r"place\(\) raised \w+Error: "),
     "probing, a node that is not there": (ARRIVAL, "cluster.probe(job, [99])",
-                                          r"scheduler Mine: probe\(\) got node 99; node ids are 0 to 19 for job 0"),
+                                          r"scheduler Mine: probe\(\) got node 99; node ids are 0 to 19 \(job 0\)"),
     "probing, ends the program": (ARRIVAL, "sys.exit()", r"on_arrival\(\) raised SystemExit"),
+    "probing, asks of a node that is not there": (ARRIVAL, "cluster.is_down(-1)", r"is_down\(\) got node -1; node ids"),
     "made": (MADE, "sys.exit(3)", r"__init__\(\) raised SystemExit: 3"),
 }  # fmt: skip
 
@@ -73,6 +80,9 @@ def test_of_a_package_that_is_installed_its_own_line_is_named() -> None:
     ("method", "code", "says"),
     [
         (PLACE, "return [99] * job.num_tasks", r"place\(\) returned node 99 for job 0"),
+        (PLACE, "return [[1], [1, 2]]", r"place\(\) returned object of shape \(\) for job 0; it must return"),
+        ("def order(self, coflows, now_s):", "return [[1], [1, 2]]", r"order\(\) returned object of shape \(\)"),
+        (ON_PROBE, "return np.zeros(2)", r"on_probe\(\) raised ValueError: The truth value of an array"),
         (ARRIVAL, "cluster.wake(0.1)", "it asked to be woken, and it has no method on_wake"),
     ],
 )  # fmt: skip
@@ -80,8 +90,9 @@ def test_a_wrong_answer_names_the_method(method: str, code: str, says: str, tmp_
     path = tmp_path / "mine.py"
     path.write_text(f"{HEAD}    {method}\n        {code}\n")
     with pytest.raises(emu.InputError, match=says) as raised:
-        emu.run(f"{path}:Mine", **RUN)
-    assert str(raised.value).startswith(f"{path}: line {line_of(path, method)}: scheduler Mine: ")
+        emu.run(f"{path}:Mine", **(OF_COFLOWS if "coflows" in method else RUN))
+    place = f"{path}: line {line_of(path, method.splitlines()[-1])}"
+    assert str(raised.value).startswith(f"{place}: scheduler Mine: ")
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ def test_others_are_compared_without_the_one_that_fails(emu: Cli, fails: str) ->
 def test_if_all_fail_the_first_error_is_the_end(emu: Cli, fails: str) -> None:
     ended = emu("run", "--scheduler", fails, *RUN[3:], "--seeds", "2", "--out", "c")
     assert ended.code == 2  # as of one run: the scheduler is the user's
-    assert ended.err.splitlines()[-1].endswith("no place for job for job 0")
+    assert ended.err.splitlines()[-1].endswith("no place for job (job 0)")
     assert rd.read_manifest(Path("c"))["status"] == "failed"
     assert emu("run", "--scheduler", fails, *RUN[3:], "--out", "one").line().count("no place for job") == 1
 
