@@ -172,7 +172,11 @@ def merge(
         finish[share.jobs] = np.where(share.unfinished == 0, share.finish_ns, -1)
         unfinished[share.jobs] = share.unfinished
     if unfinished.any():
-        raise RuntimeError(f"nothing left to do, but {unfinished.sum()} tasks have not finished")
+        first = np.flatnonzero(unfinished)[0]
+        wrong = (
+            f"nothing left to do, but {unfinished.sum()} tasks have not finished, the first of job {first}"
+        )
+        raise RuntimeError(wrong)
     timeline, step = merge_samples(
         [share.samples for share in shares],
         shares[0].first_ns,

@@ -22,6 +22,7 @@ from actors.kernel.queue import GROW, HORIZON, IDLE, PYTHON, RUNNING, grow_queue
 from actors.kernel.records import records
 from actors.kernel.window import LEFT, NEXT, deliver, inbound, make_frame, pack, restrict
 from actors.kernel.world import NEVER, NONE, TASK_RECORD, grow_entries
+from actors.schedulers.own_errors import defined_at
 from actors.schedulers.own_host import OwnHost
 from actors.setting import Setting
 from workloads.errors import InputError
@@ -362,7 +363,7 @@ def merge_shares(setting: Setting, shares: list[Share]) -> Outcome:
     """The result of all partitions of a setting.
 
     Raises:
-        RuntimeError: tasks are left that never finished.
+        RuntimeError: tasks are left that never finished; of a user's scheduler it is an InputError.
     """
     family = setting.scheduler.worlds
     try:
@@ -370,7 +371,11 @@ def merge_shares(setting: Setting, shares: list[Share]) -> Outcome:
             shares, family.is_long(setting), setting.num_tasks, setting.cluster.total_slots, family.counters
         )
     except RuntimeError as error:
-        raise RuntimeError(f"{setting.scheduler.name}: {error}") from None
+        scheduler, own = setting.scheduler, setting.scheduler.own
+        if own is None:
+            raise RuntimeError(f"{scheduler.name}: {error}") from None
+        place = defined_at(own if isinstance(own, type) else type(own), "")
+        raise InputError(f"scheduler {scheduler.name}: {error}; it must serve each", **place) from None
     if shares[0].faults is None and not setting.dynamics.straggler_share:
         return outcome
     faults, timeline = shares[0].faults, outcome.timeline

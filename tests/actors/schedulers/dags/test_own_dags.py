@@ -332,7 +332,7 @@ def test_a_machine_that_is_down_has_nothing_free() -> None:
 
 def test_one_that_launches_nothing_does_not_run_for_ever() -> None:
     job = make_dag_workload("w", [0], [1], [2], [1, 1], [], cpu_cores=[1])
-    with pytest.raises(RuntimeError, match="have not finished"):
+    with pytest.raises(InputError, match="2 tasks have not finished, the first of job 0; it must serve each"):
         run_setting(own(Returns([]), job, TWO))
 
     class Idle(ShortestFirst):
