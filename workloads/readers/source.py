@@ -123,8 +123,8 @@ def open_members(
     Raises
     ------
     InputError
-        As `open_text`; also for a link, a device or an encrypted member in an archive. In a folder, links to
-        files are followed, those to folders are not.
+        As `open_text`; also for a link, a device, an encrypted member or two members of one name in an archive.
+        In a folder, links to files are followed, those to folders are not.
     """
     path = Path(path)
     if os.path.isdir(path):  # unlike Path.is_dir no error for a name that is too long
