@@ -10,7 +10,8 @@ from workloads.errors import InputError
 
 _ROOT = Path(__file__).resolve().parents[2]
 _OURS = tuple(f"{_ROOT / package}/" for package in ("actors", "clusters", "emu", "workloads"))
-_LIBRARIES = tuple(f"{sysconfig.get_path(name)}/" for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+_INSTALLED = tuple(f"{sysconfig.get_path(name)}/" for name in ("purelib", "platlib"))
+_LIBRARIES = (*_INSTALLED, *(f"{sysconfig.get_path(name)}/" for name in ("stdlib", "platstdlib")))
 
 
 def raised(what: str, error: BaseException, about: str = "") -> InputError:
@@ -36,10 +37,11 @@ def raised(what: str, error: BaseException, about: str = "") -> InputError:
 def _place(trace: TracebackType | None) -> dict[str, Any]:
     """Return file and line: the innermost that is neither of these packages nor of a library.
 
-    A scheduler may be in a package that is installed among the libraries: then the first line outside ours.
+    A scheduler may be in a package that is installed among the libraries: then the first line of one.
     """
     frames = [f for f in traceback.extract_tb(trace) if not f.filename.startswith(("<", *_OURS))]
-    users = [frame for frame in frames if not frame.filename.startswith(_LIBRARIES)] or frames[:1]
+    users = [frame for frame in frames if not frame.filename.startswith(_LIBRARIES)]
+    users = users or [frame for frame in frames if frame.filename.startswith(_INSTALLED)][:1]
     return {"file": users[-1].filename, "line": users[-1].lineno} if users else {}
 
 

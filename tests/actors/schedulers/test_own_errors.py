@@ -1,5 +1,6 @@
 """What a user's scheduler raises, or asks for wrongly, is one line with the file and the line of the user's."""
 
+import contextlib
 import sysconfig
 from pathlib import Path
 from typing import Any
@@ -69,7 +70,7 @@ def test_of_a_package_that_is_installed_its_own_line_is_named() -> None:
     code: dict[str, Any] = {}
     exec(compile("import json\n\ndef place():\n    return json.loads('x')\n", place, "exec"), code)
     with pytest.raises(ValueError, match="Expecting value") as error:
-        code["place"]()
+        contextlib.contextmanager(code["place"])()  # the standard library calls it, as it imports modules
     trace = error.value.__traceback__
     assert trace is not None
     found = raised("place() raised ", error.value.with_traceback(trace.tb_next))
