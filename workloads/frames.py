@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from workloads.jobs import JobWorkload, check_counts, make_workload
 _WANTED = ("submit_s", "durations_s")
 _NUMBERS = ("submit_s", "mean_task_s", "num_tasks", "job_id")
 _COLUMNS = (*_NUMBERS, "durations_s", "tenant")
+_NUMBER = (int, float, np.integer, np.floating)
 _INTERFACES = ("__arrow_c_stream__", "__arrow_c_array__", "__dataframe__")
 
 
@@ -82,10 +84,15 @@ def workload_of_frame(frame: Any, name: str = "frame") -> JobWorkload:
     >>> workload_of_frame(pd.DataFrame({"submit_s": [0, 5], "durations_s": [[3.0, 4.0], [1.0]]})).num_tasks
     3
     """
-    if not is_of_pandas(frame):
-        found = arrow_table(frame).to_pydict()
+    of_pandas = is_of_pandas(frame)
+    frame = frame if of_pandas else arrow_table(frame)
+    names = Counter(frame.columns if of_pandas else frame.column_names)
+    if twice := [column for column, count in names.items() if count > 1]:
+        raise InputError(f"the frame has the column {twice[0]!r} {names[twice[0]]} times")
+    if not of_pandas:
+        found = frame.to_pydict()
     else:
-        found = {column: list(frame[column]) for column in frame.columns}
+        found = {column: list(frame[column]) for column in names}
         if "tenant" in found:
             found["tenant"] = list(frame["tenant"].astype(object).where(frame["tenant"].notna(), None))
     if missing := [column for column in _WANTED if column not in found]:
@@ -115,10 +122,16 @@ def workload_of_frame(frame: Any, name: str = "frame") -> JobWorkload:
 
 def _numbers(column: str, values: list[Any]) -> Any:
     """Return a column of numbers; whole ones stay so, however large."""
-    numbers = np.asarray(values) if values else np.zeros(0, np.int64)
-    if numbers.dtype.kind not in "iuf" or (column == "job_id" and numbers.dtype.kind == "f"):
-        what = "whole numbers" if column in ("job_id", "num_tasks") else "numbers of seconds"
-        raise InputError(f"the frame's {column} begins with {values[0]!r}; want {what}")
+    kinds, types = ("iu", (int, np.integer)) if column == "job_id" else ("iuf", _NUMBER)
+    try:
+        numbers = np.asarray(values) if values else np.zeros(0, np.int64)
+    except ValueError:  # lists of different lengths
+        numbers = np.array(None)
+    if numbers.dtype.kind not in kinds or numbers.ndim != 1:
+        is_one = (isinstance(value, types) and not isinstance(value, bool) for value in values)
+        row = next((row for row, is_number in enumerate(is_one) if not is_number), 0)
+        what = "a whole number" if column in ("job_id", "num_tasks") else "a number of seconds"
+        raise InputError(f"{column} of row {row} is {values[row]!r}; want {what}")
     return numbers
 
 

@@ -50,9 +50,11 @@ def test_what_else_a_frame_may_say() -> None:
         ({"submit_s": [0, np.nan, 1]}, "submit_s: nan is not a finite number"),
         ({"num_tasks": [1, 1, 3]}, "num_tasks of row 1 is 1, and durations_s has 2"),
         ({"tenent": ["a", "b", "c"]}, "a column 'tenent'; did you mean 'tenant'"),
-        ({"submit_s": ["a", "b", "c"]}, "submit_s begins with 'a'; want numbers of seconds"),
+        ({"submit_s": ["a", "b", "c"]}, "submit_s of row 0 is 'a'; want a number of seconds"),
+        ({"submit_s": [0.0, None, "x"]}, "submit_s of row 1 is None; want a number of seconds"),
+        ({"submit_s": [0.0, [[1], [1, 2]], 2.0]}, "submit_s of row 1 is "),
         ({"submit_s": [1, 2, None]}, "submit_s: nan is not a finite number"),
-        ({"job_id": ["x", "y", "z"]}, "job_id begins with 'x'; want whole numbers"),
+        ({"job_id": ["x", "y", "z"]}, "job_id of row 0 is 'x'; want a whole number"),
         ({"job_id": [1, 1, 2]}, "job 1 is there twice"),
     ],
 )
@@ -60,6 +62,13 @@ def test_what_is_wrong_with_a_frame(changed: dict[str, Any], expected: str) -> N
     rows = {name: column for name, column in {**ROWS, **changed}.items() if column is not None}
     with pytest.raises(InputError, match=expected):
         workload_of_frame(pd.DataFrame(rows))
+
+
+def test_a_column_that_is_there_twice() -> None:
+    twice = pd.DataFrame([[0.0, 1.0, [1.0]]], columns=["submit_s", "submit_s", "durations_s"])
+    for frame in (twice, pa.Table.from_arrays([pa.array([1.0])] * 2, names=["submit_s"] * 2)):
+        with pytest.raises(InputError, match="the frame has the column 'submit_s' 2 times"):
+            workload_of_frame(frame)
 
 
 def test_what_is_no_frame() -> None:
