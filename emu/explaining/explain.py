@@ -123,7 +123,9 @@ def _with_events_of(result: Result, rows: Sequence[int] | None, parts: bool) -> 
             file=result.path,
         )
     from_all = rows is None or has_costs(result) or family_of_summary(result.summary).explained_from_all
-    from_all |= bool(result.counters.get("tasks_lost"))  # what ran until a node failed is in no table
+    from_all |= bool(
+        result.counters.get("node_failures")
+    )  # what ran until then, and outages, are in no table
     return _again(result, "all" if from_all else f"job={','.join(map(str, rows or ()))}", parts)
 
 

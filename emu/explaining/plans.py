@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -39,15 +39,20 @@ def plan_to_run_again(result: Result, settings: Mapping[str, Any]) -> Plan:
 
 
 def plan_of(result: Result) -> Plan | None:
-    """Return the plan of a run; None where its inputs are no longer as they were."""
+    """Return the plan of a run; None where its inputs are not as they were."""
     if result not in _made:
         try:
             plan = plan_to_run_again(result, {})
-            same = plan.inputs[0]["sha256"] == result.manifest["inputs"][0]["sha256"]
+            same = _hashes(plan.inputs) == _hashes(result.manifest["inputs"])
         except (InputError, OSError):
             same = False
         _made[result] = plan if same else None
     return _made[result]
+
+
+def _hashes(inputs: Iterable[Mapping[str, str]]) -> list[str]:
+    """Return what inputs hold; of the workload not its file, which may have been kept elsewhere since."""
+    return [one["sha256"] for one in inputs if one["what"] != "workload file"]
 
 
 def keep_plan(result: Result, plan: Plan) -> None:

@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from emu.explaining.records import BoolArray, IntArray, Record
+from emu.explaining.spans import covered_ns, overlap_ns
+from emu.results.metrics import Float64Array
 
-Float64Array = npt.NDArray[np.float64]
 RATES = ("SET_RATE", "SET_LINE", "SHRINK", "PACE")
 """The messages that set rates. Those of single flows tell when each flow is sent; the others are for many at once."""
 
@@ -35,7 +36,11 @@ class Sending(NamedTuple):
 
     def within(self, begin_ns: int, end_ns: int) -> IntArray:
         """Return how long each lasted within a span of time, ns."""
-        return np.maximum(np.minimum(self.end_ns, end_ns) - np.maximum(self.begin_ns, begin_ns), 0)
+        return overlap_ns(self.begin_ns, self.end_ns, begin_ns, end_ns)
+
+    def covered_ns(self, begin_ns: int, end_ns: int) -> int:
+        """Return for how long of a span of time at least one lasted, ns."""
+        return covered_ns(np.maximum(self.begin_ns, begin_ns), np.minimum(self.end_ns, end_ns))
 
 
 def is_exact(record: Record) -> bool:
@@ -68,25 +73,6 @@ def sendings(record: Record, start_ns: IntArray, finish_ns: IntArray, size_bytes
     end[:-1][is_followed] = np.minimum(end[:-1], begin[1:])[is_followed]
     kept: BoolArray = (rate > 0.0) & (end > begin) & (end != last)
     return Sending(flow[kept], begin[kept], end[kept], rate[kept])
-
-
-def merged(begin_ns: IntArray, end_ns: IntArray) -> list[tuple[int, int]]:
-    """Return the times that at least one of some spans covers, in order."""
-    found: list[tuple[int, int]] = []
-    order = np.argsort(begin_ns, kind="stable")
-    for begin, end in zip(begin_ns[order].tolist(), end_ns[order].tolist(), strict=True):
-        if found and begin <= found[-1][1]:
-            found[-1] = (found[-1][0], max(found[-1][1], end))
-        elif end > begin:
-            found.append((begin, end))
-    return found
-
-
-def covered_ns(of: Sending, begin_ns: int, end_ns: int) -> int:
-    """Return for how long of a span of time at least one of some flows was sent, ns."""
-    lasted = of.within(begin_ns, end_ns) > 0
-    begin, end = np.maximum(of.begin_ns, begin_ns)[lasted], np.minimum(of.end_ns, end_ns)[lasted]
-    return sum(last - first for first, last in merged(begin, end))
 
 
 def covered_by(groups: IntArray, begin: Float64Array, end: Float64Array, count: int) -> Float64Array:

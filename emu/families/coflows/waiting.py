@@ -10,8 +10,10 @@ import numpy.typing as npt
 
 from emu.explaining.explanation import NS, Link, Wait, counted
 from emu.explaining.records import BoolArray, IntArray
+from emu.explaining.spans import merged
 from emu.explaining.summary import parameters_of
-from emu.families.coflows.sending import Float64Array, Sending, covered_by, covered_ns, merged
+from emu.families.coflows.sending import Sending, covered_by
+from emu.results.metrics import Float64Array
 from emu.results.result import Result
 from emu.results.tables import number, percent
 
@@ -192,7 +194,7 @@ def wait_of(
                     "side": side,
                     "port": number_of_port,
                     "bytes": float((mine.rate * mine.within(begin_ns, end_ns)).sum()),
-                    "s": covered_ns(mine, begin_ns, end_ns) / NS,
+                    "s": mine.covered_ns(begin_ns, end_ns) / NS,
                     "arrived_s": float(coflows["arrival_s"][other] - arrival_ns / NS),
                     "sent_before": float(before[other]),
                 }
@@ -241,7 +243,7 @@ def _facts(p: Ports, row: int, begin_ns: int, end_ns: int) -> dict[str, Any]:
     theirs = [of.rows(p.coflow[of.flow] != row) for _, of in p.others()]
     both = Sending(*(np.concatenate(values) for values in zip(*theirs, strict=True)))
     for of in (*theirs, both):
-        found.append(covered_ns(of, begin_ns, end_ns) / max(end_ns - begin_ns, 1))
+        found.append(of.covered_ns(begin_ns, end_ns) / max(end_ns - begin_ns, 1))
     return {
         "flow": p.name.removeprefix("flow "),
         "ingress": p.ingress,

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from emu.explaining.records import NONE, BoolArray, IntArray, Record
+from emu.explaining.spans import covered_ns, overlap_ns, until_ns
+from emu.results.metrics import Float64Array
 
-Float64Array = npt.NDArray[np.float64]
-NEVER = np.iinfo(np.int64).max
 SLACK = 1e-9
 """Amounts are counted in billionths by the manager."""
 
@@ -30,6 +29,10 @@ class Held(NamedTuple):
     node: IntArray
     begin_ns: IntArray
     end_ns: IntArray
+
+    def within(self, begin_ns: int, end_ns: int) -> IntArray:
+        """Return how long each row lasted within a span of time, ns."""
+        return overlap_ns(self.begin_ns, self.end_ns, begin_ns, end_ns)
 
 
 class Machines(NamedTuple):
@@ -53,28 +56,15 @@ def held(record: Record) -> Held:
     launched = np.flatnonzero(record.is_kind("LAUNCH"))
     left_ns = record.left_ns[launched]
     begin_ns = np.where(left_ns == NONE, record.time_ns[launched], left_ns)
-    end_ns = _next_ns(record, launched, np.flatnonzero(reported), record.task)
+    end_ns = until_ns(record, launched, np.flatnonzero(reported), record.task)
     return Held(record.task[launched], record.receiver[launched], begin_ns, end_ns)
 
 
 def down(record: Record) -> Held:
     """Return when the manager knew that machines were down; of no task."""
     rows, back = (np.flatnonzero(record.is_kind(kind)) for kind in ("NODE_DOWN", "NODE_UP"))
-    end_ns = _next_ns(record, rows, back, record.sender)
+    end_ns = until_ns(record, rows, back, record.sender)
     return Held(np.full(rows.size, NONE), record.sender[rows], record.time_ns[rows], end_ns)
-
-
-def _next_ns(record: Record, begins: IntArray, ends: IntArray, of: IntArray) -> IntArray:
-    """Return when that ended which began with each event: the next event of `ends` of the same, as they take turns."""
-    if begins.size == 0:
-        return np.zeros(0, np.int64)
-    rows = np.concatenate([begins, ends])
-    order = np.lexsort((rows, record.time_ns[rows], of[rows]))
-    following = np.empty(rows.size, np.int64)
-    following[order] = np.append(order[1:], NONE)
-    after = following[: begins.size]
-    is_end = (after >= begins.size) & (of[rows[after]] == of[begins])
-    return np.where(is_end, record.time_ns[rows[after]], NEVER)
 
 
 def machines_during(
@@ -110,19 +100,6 @@ def machines_during(
     return Machines(
         covered_ns(spans[:, 0], spans[:, 1]), lacking_ns / (capacity.shape[0] * (end_ns - begin_ns))
     )
-
-
-def covered_ns(begin_ns: IntArray, end_ns: IntArray) -> int:
-    """Return how long at least one of some spans lasts."""
-    order = np.argsort(begin_ns, kind="stable")
-    begins, ends = begin_ns[order], np.maximum.accumulate(end_ns[order])
-    before = np.concatenate([begins[:1], ends[:-1]])
-    return int(np.maximum(ends - np.maximum(begins, before), 0).sum())
-
-
-def overlap_ns(of: Held, begin_ns: int, end_ns: int) -> IntArray:
-    """Return how long each row lasted within a span, ns."""
-    return np.maximum(np.minimum(of.end_ns, end_ns) - np.maximum(of.begin_ns, begin_ns), 0)
 
 
 def shares_at(of: Held, part: Float64Array, job: IntArray, jobs: int, at_ns: int) -> Float64Array:

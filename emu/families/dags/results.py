@@ -15,7 +15,7 @@ from emu.families.dags.columns import FAIRNESS, FURTHER_TIMELINE, JOBS, RESOURCE
 from emu.families.dags.use import count_between, mean_use, runnable_ns, wide_enough, windows
 from emu.families.jobs.metrics import describe_jobs
 from emu.families.jobs.results import jobs_columns, tasks_columns
-from emu.results.metrics import describe_utilisation, finite
+from emu.results.metrics import Float64Array, describe_utilisation, finite
 from workloads.arrow import column, from_numpy, from_strings
 from workloads.critical_path import critical_paths_ns
 from workloads.dags import DagWorkload, stage_levels
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from clusters.cluster import Cluster
     from emu.configuration.plan import Plan
 
-Float64Array = npt.NDArray[np.float64]
 Tasks = Mapping[str, npt.NDArray[np.int64]]
 
 

@@ -10,17 +10,9 @@ import numpy as np
 from emu.explaining.explanation import NS, Link, Wait, counted
 from emu.explaining.plans import plan_of
 from emu.explaining.records import IntArray, Record
-from emu.families.dags.holding import (
-    Float64Array,
-    Held,
-    Machines,
-    covered_ns,
-    down,
-    held,
-    machines_during,
-    overlap_ns,
-    shares_at,
-)
+from emu.explaining.spans import covered_ns
+from emu.families.dags.holding import Held, Machines, down, held, machines_during, shares_at
+from emu.results.metrics import Float64Array
 from emu.results.result import Result
 from emu.results.tables import number, percent
 from workloads.arrow import column
@@ -129,7 +121,7 @@ def wait_of(result: Result, record: Record, row: int, link: Link, task: int, arr
 
 _OTHER = {
     "network": "Messages were on their way. With heartbeats an end is reported with the next heartbeat of its machine.",
-    "decision": "The resource manager was busy with other messages.",
+    "decision": "The resource manager was busy: with messages that had come before, and with this decision.",
     "failure": "The machine had failed, and the manager launched the task again when it knew.",
 }
 
@@ -174,7 +166,7 @@ def _of_machines(of: Held, first: int, end: int) -> Held:
 
 def _holders(case: Case, resource: int, launched: Any) -> list[dict[str, Any]]:
     """Return a row for each job that held a resource while the task waited, the one that held most of it first."""
-    lasted = overlap_ns(case.of, case.begin_ns, case.end_ns)
+    lasted = case.of.within(case.begin_ns, case.end_ns)
     amount = np.bincount(case.job_of, lasted / case.length_ns * case.demand[:, resource], case.ids.size)
     total = case.capacity[:, resource].sum()
     rows = []
@@ -211,7 +203,7 @@ def _lack(case: Case, machines: Machines) -> Iterator[str]:
     ]
     text = f"It needs {needs or 'nothing'}. No machine had that for {percent(without)} of the wait"
     yield text + (f": of all machines' time too little was free of {', '.join(lacked)}." if lacked else ".")
-    if out_ns := int(overlap_ns(case.down, case.begin_ns, case.end_ns).sum()):
+    if out_ns := int(case.down.within(case.begin_ns, case.end_ns).sum()):
         yield f"In the mean {number(out_ns / case.length_ns)} of {case.capacity.shape[0]:,} machines were down."
 
 

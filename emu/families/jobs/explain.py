@@ -13,7 +13,7 @@ from emu.explaining.explanation import NS, Explanation, Link, counted
 from emu.explaining.records import NONE, IntArray, Record
 from emu.families.jobs.causes import CAUSES, Handled, Step, chain_of
 from emu.families.jobs.holders import tasks_of
-from emu.families.jobs.reasons import jobs_that_held, wait_of
+from emu.families.jobs.reasons import jobs_that_held, order_of, wait_of
 from emu.families.jobs.story import Words, longest_span
 from emu.families.jobs.waiting import Case
 from emu.families.jobs.waits import Ran, ahead_of, starts_of, sticky_jobs
@@ -62,10 +62,11 @@ def explain_job(result: Result, record: Record, job: int, handled: Handled | Non
     size = f"1 task of {number(row['ideal_s'])} s"
     if row["num_tasks"] > 1:
         mean, longest = number(row["mean_task_s"]), number(row["ideal_s"])
-        size = f"{row['num_tasks']:,} tasks of {mean} s on average, the longest of {longest} s"
+        stated = "" if _is_mean(result, row) else " as the workload states them"
+        size = f"{row['num_tasks']:,} tasks of {mean} s on average{stated}, the longest of {longest} s"
     sentences = [
         f"It is a {row['job_class']} job of {size}. It arrived at {number(row['submit_s'])} s and {ended}.",
-        *_deeds(events, nodes, NONE if jct_s is None else submit_ns + round(jct_s * NS)),
+        *_deeds(result, events, NONE if jct_s is None else submit_ns + round(jct_s * NS)),
     ]
     chain = [words.link(step) for step in steps]
     case = _longest(result, record, job, events, steps, words)
@@ -80,6 +81,15 @@ def explain_job(result: Result, record: Record, job: int, handled: Handled | Non
         None if case is None else wait_of(case, _link_of(case, chain)),
         submit_ns,
     )
+
+
+def _is_mean(result: Result, row: dict[str, Any]) -> bool:
+    """Return whether the mean that the workload states of a job is that of its tasks as they ran."""
+    if result.tasks is None:
+        return True
+    own = result.tasks.filter(column(result.tasks, "job_id") == row["job_id"])
+    ran_s = numbers(own, "finish_s") - numbers(own, "start_s")
+    return bool(np.isclose(ran_s.mean(), row["mean_task_s"], rtol=1e-3))
 
 
 def others_of(result: Result, record: Record, job: int, handled: Handled | None) -> list[int]:
@@ -114,8 +124,9 @@ def _link_of(case: Case, chain: list[Link]) -> Link:
     return first if case.end == case.first + 1 else first._replace(end_ns=chain[case.end - 1].end_ns)
 
 
-def _deeds(events: Record, nodes: int, end_ns: int) -> Iterator[str]:
+def _deeds(result: Result, events: Record, end_ns: int) -> Iterator[str]:
     """Yield sentences about what was done for a job until it ended: probes, placements, refusals, thefts."""
+    nodes = result.summary["nodes"]
     e = events if end_ns == NONE else events.rows(np.flatnonzero(events.time_ns <= end_ns))
     kinds = Counter(e.kind.tolist())
     probes = e.is_kind("PROBE") & (e.sender >= nodes)
@@ -132,7 +143,7 @@ def _deeds(events: Record, nodes: int, end_ns: int) -> Iterator[str]:
         where = counted(np.unique(e.sender[refused]).size, "node")
         times = counted(refused.size, "probe")
         yield f"{times} came to nodes with long work ({where}), which refused them; they were sent again."
-    yield from _turns(e)
+    yield from _turns(e, _LEAST.get(order_of(result), "the least work left"))
     stolen = int(np.count_nonzero(e.is_kind("PROBE") & (e.sender < nodes))) + kinds["MOVE"]
     if stolen:
         yield f"{counted(stolen, 'time')} an idle node took a probe of it from the queue of another node."
@@ -166,14 +177,18 @@ def _placements(e: Record, refused: IntArray) -> Iterator[str]:
         yield "; ".join(said) + "."
 
 
-def _turns(e: Record) -> Iterator[str]:
+_LEAST = {"sjf": "the shortest task", "lrtf": "the fewest tasks left"}
+"""What was served before its turn had, by the order of queues; by default the least work left."""
+
+
+def _turns(e: Record, least: str) -> Iterator[str]:
     """Yield a sentence about how often the job was served before its turn; a moment of two kinds counts once."""
     moments: dict[tuple[int, int], set[str]] = {}
     for at in np.flatnonzero(e.is_kind("BYPASS", "REORDER")).tolist():
         moments.setdefault((int(e.time_ns[at]), int(e.receiver[at])), set()).add(str(e.kind[at]))
     if moments:
         by_crv = sum("REORDER" in kinds for kinds in moments.values())
-        whys = {"because of its constraints": by_crv, "as it had the least work left": len(moments) - by_crv}
+        whys = {"because of its constraints": by_crv, f"as it had {least}": len(moments) - by_crv}
         why = " and ".join(
             f"{n:,} {text}" if by_crv and n < len(moments) else text for text, n in whys.items() if n
         )

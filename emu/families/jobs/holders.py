@@ -7,12 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from emu.columns import numbers
+from emu.explaining.explanation import NS
 from emu.explaining.records import NONE, BoolArray, IntArray, Record
+from emu.explaining.spans import NEVER, overlap_ns, until_ns
 from emu.results.result import Result
 from workloads.arrow import column
-
-NS = 1e9
-NEVER = np.iinfo(np.int64).max
 
 
 class Tasks(NamedTuple):
@@ -30,6 +29,10 @@ class Tasks(NamedTuple):
     node: IntArray
     start_ns: IntArray
     finish_ns: IntArray
+
+    def within(self, begin_ns: int, end_ns: int) -> IntArray:
+        """Return how long each task ran within a span of time, ns."""
+        return overlap_ns(self.start_ns, self.finish_ns, begin_ns, end_ns)
 
 
 class Free(NamedTuple):
@@ -66,9 +69,16 @@ def tasks_of(result: Result, record: Record) -> Tasks:
     return Tasks(*(np.concatenate(both) for both in zip(last, (*runs[:4], ends), strict=True)))
 
 
-def within(tasks: Tasks, begin_ns: int, end_ns: int) -> IntArray:
-    """Return how long each task ran within a span of time, ns; shape (n,)."""
-    return np.maximum(np.minimum(tasks.finish_ns, end_ns) - np.maximum(tasks.start_ns, begin_ns), 0)
+def with_outages(tasks: Tasks, record: Record, slots: IntArray) -> Tasks:
+    """Return tasks, and one of no job for each slot of a node that was down: from its failure to its repair."""
+    fails, repairs = (
+        np.flatnonzero(record.is_kind(kind) & (record.receiver < slots.size)) for kind in ("FAIL", "REPAIR")
+    )
+    node, begin_ns = record.receiver[fails], record.time_ns[fails]
+    none = np.full(fails.size, NONE)
+    down = Tasks(none, none, node, begin_ns, until_ns(record, fails, repairs, record.receiver))
+    times = slots[node]
+    return Tasks(*(np.concatenate([own, np.repeat(of, times)]) for own, of in zip(tasks, down, strict=True)))
 
 
 def free_slots(tasks: Tasks, slots: IntArray, usable: BoolArray, at_ns: int, gap_ns: int) -> Free:

@@ -13,7 +13,6 @@ from emu.explaining.explanation import NS, Link, Wait, counted
 from emu.explaining.records import NONE, IntArray
 from emu.explaining.summary import of_config, parameters_of
 from emu.families.jobs.causes import Step
-from emu.families.jobs.holders import within
 from emu.families.jobs.waiting import Case, facts_of
 from emu.results.result import Result
 from emu.results.tables import number, percent
@@ -51,7 +50,7 @@ def wait_of(case: Case, link: Link) -> Wait:
 def _held_here(case: Case) -> list[dict[str, Any]]:
     """Return a row for each task that ran on the node of a wait during it."""
     tasks, jobs = case.tasks, case.result.jobs
-    ran = within(tasks, case.begin_ns, case.end_ns)
+    ran = tasks.within(case.begin_ns, case.end_ns)
     known, first_task = jobs_that_held(case), _first_tasks(case.result)
     ids, classes = column(jobs, "job_id"), jobs["job_class"]
     return [
@@ -103,8 +102,8 @@ def _ahead(case: Case, rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     yield f"{counted(len(rows), 'task')} ran there in that time{on}: {' and '.join(parts) or 'none'}{most}."
     idle_s = waited_s * slots - math.fsum(row["s"] for row in rows)
     if idle_s > 0.01 * waited_s * slots:
-        why = "the node asked for tasks, was down, or ran what was lost"
-        yield f"For {number(idle_s)} s {'it ran' if slots == 1 else 'slots had'} no task that ended: {why}."
+        why = "the node asked for tasks, or was down"
+        yield f"For {number(idle_s)} s {'it ran' if slots == 1 else 'slots had'} no task: {why}."
     later = [row for row in rows if row["turn"] == "came later"]
     if later:
         passed = math.fsum(row["s"] for row in later)
@@ -128,10 +127,19 @@ def _least_work(case: Case, job_ids: set[int]) -> str:
     if by_crv:
         return f": {by_crv} times one was preferred because of its constraints"
     own, first = (np.sort(values[notes])[notes.size // 2] for values in (e.c, e.d))
-    if max(own, first) < 1e6:  # tasks, not ns
-        return f": their jobs had fewer tasks left ({own:,}; the first in the queue {first:,})"
-    left = f"{number(own / NS)} s; the first in the queue {number(first / NS)} s"
-    return f": their jobs had less work left (in the median {left})"
+    order = order_of(case.result)
+    if order == "lrtf":
+        return f": their jobs had fewer tasks left (in the median {own:,}; the first in the queue {first:,})"
+    less = "their tasks took less" if order == "sjf" else "their jobs had less work left"
+    return f": {less} (in the median {number(own / NS)} s; the first in the queue {number(first / NS)} s)"
+
+
+def order_of(result: Result) -> str:
+    """Return by what nodes compare what waits, as the parameter `order` has it: `srjf`, work left, where there is none.
+
+    `sjf` is by the estimate of a task, `lrtf` by the tasks that are left.
+    """
+    return str(parameters_of(result).get("order", "srjf"))
 
 
 def _belief(case: Case, rows: Sequence[dict[str, Any]]) -> Iterator[str]:
@@ -209,7 +217,8 @@ def _expected(case: Case, rows: Sequence[dict[str, Any]], expected_ns: int, queu
     is_exact = of_config(case.result, "estimates", "error", "none") == "none"
     if is_exact and over > SOON * (waited_s - expected_s):
         yield (
-            f"It counts each task as the mean of its job: those that ran there took {number(over)} s more than that."
+            "It counts each task as the mean that the workload states of its job: those that ran there took "
+            f"{number(over)} s more than that."
         )
 
 
@@ -288,7 +297,7 @@ def _alternatives(facts: Mapping[str, Any]) -> Iterator[str]:
 def _held_all(case: Case) -> list[dict[str, Any]]:
     """Return a row for each job that held slots, of the nodes that the job may use, while it waited at a scheduler."""
     tasks, jobs = case.tasks, case.result.jobs
-    ran = within(tasks, case.begin_ns, case.end_ns)
+    ran = tasks.within(case.begin_ns, case.end_ns)
     if case.usable is not None:
         ran = np.where(case.usable[0][tasks.node], ran, 0)
     sums, counts = (np.bincount(tasks.job, weights, jobs.num_rows) for weights in (ran / NS, ran > 0))
@@ -325,6 +334,7 @@ def _other(case: Case) -> Iterator[str]:
         yield f"It waited for no more than messages; its tasks ran {percent(ran_ns / took_ns)} of the time."
     elif cause == "failure":
         yield "What it had run was lost; its scheduler sends it to another node when it knows of the failure."
+    elif case.step.kind == "RETRY":
+        yield "A parameter of the scheduler sets how long it waits before it probes again."
     else:
-        where = case.words.actor(case.step.actor)
-        yield f"What {where} did meanwhile is a cost of the scheduler itself: `cost` and `parameters` set it."
+        yield "Messages that had come before, and this decision, took that time, by the keys of `cost`."

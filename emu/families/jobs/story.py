@@ -63,7 +63,7 @@ class Words:
             return f"{task} {f'ran on {at}' if self.has_started(step) else f'waited in the queue of {at}'} {until}"
         if step.cause == "decision":
             paused = step.kind == "RETRY"
-            return f"{at} waited before it probed again" if paused else f"{at} was busy with other messages"
+            return f"{at} waited before it probed again" if paused else f"{at} was busy"
         if step.actor >= self.num_nodes or step.actor == NONE:
             return f"{task} waited at {at}"
         return f"{task} waited in the queue of {at}{self._end_of_wait(step)}"

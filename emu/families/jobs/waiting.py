@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clusters.matching import match, nodes_of
+from emu.explaining.explanation import NS
 from emu.explaining.plans import plan_of
 from emu.explaining.records import NONE, BoolArray, IntArray, Record
+from emu.explaining.spans import NEVER
 from emu.families.jobs.causes import Step
-from emu.families.jobs.holders import NEVER, Free, Tasks, free_slots, within
+from emu.families.jobs.holders import Free, Tasks, free_slots, with_outages
 from emu.families.jobs.story import Words
 from emu.results.result import Result
 
 if TYPE_CHECKING:
     from actors.setting import Setting
-
-NS = 1e9
 
 
 @dataclass(frozen=True)
@@ -148,9 +148,15 @@ class Case:
         choices = np.flatnonzero(chosen & ((e.task == e.task[self.entering]) | (e.task == NONE)))
         return int(e.d[choices[-1]]) if choices.size else None
 
+    @cached_property
+    def busy(self) -> Tasks:
+        """What took slots: tasks, and outages of nodes."""
+        assert self.usable is not None
+        return with_outages(self.tasks, self.record, self.usable[1])
+
     def rows_ahead(self) -> IntArray:
         """Return the tasks that ran on the node of the wait during it, the longest within it first."""
-        ran = np.where(self.tasks.node == self.step.actor, within(self.tasks, self.begin_ns, self.end_ns), 0)
+        ran = np.where(self.tasks.node == self.step.actor, self.tasks.within(self.begin_ns, self.end_ns), 0)
         rows = np.flatnonzero(ran)
         return rows[np.argsort(-ran[rows], kind="stable")]
 
@@ -162,7 +168,7 @@ class Case:
         network = self.setting.network
         # For so long a slot may wait for a task that is on its way.
         longest_s = max(network.delay_s, network.cross_rack_delay_s or 0.0) + network.spread_s
-        return free_slots(self.tasks, slots, nodes, at_ns, round(4 * NS * longest_s) + 1)
+        return free_slots(self.busy, slots, nodes, at_ns, round(4 * NS * longest_s) + 1)
 
 
 def facts_of(case: Case) -> dict[str, Any]:
@@ -188,7 +194,7 @@ def facts_of(case: Case) -> dict[str, Any]:
         return facts
     nodes, slots = case.usable
     free, total = case.free_at(case.chosen_ns), int(slots[nodes].sum())
-    ran = within(case.tasks, case.begin_ns, case.end_ns)[nodes[case.tasks.node]].sum()
+    ran = case.busy.within(case.begin_ns, case.end_ns)[nodes[case.busy.node]].sum()
     return facts | {
         "usable_nodes": int(nodes.sum()),
         "usable_slots": total,

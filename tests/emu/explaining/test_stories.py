@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import emu
@@ -65,9 +66,7 @@ def test_a_scheduler_believes_what_the_means_of_jobs_say() -> None:
     assert story.longest.facts["expected_s"] == pytest.approx(49, abs=0.01)
     assert story.longest.link.s == pytest.approx(89, abs=0.01)
     text = " ".join(story.longest.reasons)
-    assert (
-        "It counts each task as the mean of its job: those that ran there took 40 s more than that." in text
-    )
+    assert "as the mean that the workload states of its job: those that ran there took 40 s more" in text
     assert "node 1 had one first, 9" in text
 
 
@@ -225,6 +224,64 @@ def test_a_node_that_fails_with_a_probe_in_its_queue_is_explained_by_who_held_it
             assert wait.holders
             assert sum(row["s"] for row in wait.holders) <= wait.link.s + 1e-6
     assert waited
+
+
+def test_a_node_that_is_down_has_no_free_slot(tmp_path: Path) -> None:
+    """Node 1 of two is down, from 1 to 30 s; the first job holds node 0 when the second arrives at 5 s."""
+    failures = tmp_path / "failures.csv"
+    failures.write_text("target,fail_s,repair_s\nnode 1,1,30\n")
+    workload = make_workload("two", [0.0, 5.0], [1, 1], [20.0, 5.0])
+    settings: dict[str, Any] = {"dynamics_failures": failures, "in_process": True}
+    for more in (KEPT, {}):  # with and without its events
+        story = emu.explain(emu.run("central-fifo", workload, 2, **settings | more), 1)
+        assert story.longest is not None
+        facts = story.longest.facts
+        assert facts["free_nodes"] == 0
+        assert facts["first_free_s"] == pytest.approx(20, abs=0.01), "when its own task has ended"
+        assert facts["free_slots_mean"] == pytest.approx(0, abs=0.01)
+
+
+def test_a_scheduler_is_busy_with_the_decision_itself() -> None:
+    workload = make_workload("one", [0.0], [1], [5.0])
+    run = emu.run("sparrow", workload, 1, cost_model="fixed", cost_per_job="1 s", **KEPT)
+    text = " ".join(emu.explain(run, 0).story())
+    assert "scheduler 0 was busy. Messages that had come before, and this decision, took that time" in text
+
+
+def test_the_mean_of_tasks_is_told_apart_from_what_users_asked_for() -> None:
+    frame = pd.DataFrame({"at": [0.0, 0.0], "job": [1, 1], "took": [2.0, 4.0], "asked": [3600.0, 3600.0]})
+    workload = emu.workload_from(frame, arrival="at", duration="took", job="job", estimate="asked")
+    story = emu.explain(emu.run("sparrow", workload, 2, **KEPT), int(workload.jobs["job_id"][0].as_py()))
+    assert (
+        "2 tasks of 3,600 s on average as the workload states them, the longest of 4 s" in story.sentences[0]
+    )
+
+
+@pytest.mark.parametrize(
+    ("order", "why", "least"),
+    [
+        ("sjf", "their tasks took less (in the median 5 s; the first in the queue 9 s)", "the shortest task"),
+        ("srjf", "their jobs had less work left (in the median 5 s", "the least work left"),
+        ("lrtf", "their jobs had fewer tasks left (in the median 1; the first", "the fewest tasks left"),
+    ],
+)  # fmt: skip
+def test_queues_say_what_they_compare(order: str, why: str, least: str) -> None:
+    """At 2 s a task of 5 s passes a job of two tasks of 9 s in the only queue."""
+    workload = make_workload("three", [0.0, 1.0, 2.0], [1, 2, 1], [10.0, 9.0, 9.0, 5.0], short_cutoff_s=100.0)
+    run = emu.run("yacc-d", workload, 1, parameters={"order": order, "queue_limit": 10}, **KEPT)
+    assert why in " ".join(emu.explain(run, 1).story())
+    assert f"served it before its turn, as it had {least}." in " ".join(emu.explain(run, 2).story())
+
+
+def test_a_cluster_that_has_changed_since_is_not_what_the_job_could_use(tmp_path: Path) -> None:
+    cluster = tmp_path / "own.toml"
+    cluster.write_text("[[machines]]\ntype = 'a'\ncount = 2\n")
+    workload = make_workload("three", [0.0, 0.0, 1.0], [1, 1, 1], [10.0, 20.0, 5.0])
+    run = emu.run("central-fifo", workload, cluster=cluster, out=tmp_path / "run", **KEPT)
+    assert emu.explain(run, 2).as_dict()["longest_wait"]["facts"]["usable_nodes"] == 2
+    cluster.write_text("[[machines]]\ntype = 'a'\ncount = 4\n")
+    again = emu.read_result(tmp_path / "run")
+    assert "usable_nodes" not in emu.explain(again, 2).as_dict()["longest_wait"]["facts"]
 
 
 def test_another_workload_is_refused_and_json_has_numbers(
