@@ -54,11 +54,8 @@ LAYERS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("emu.columns",),
         ("emu.configuration",),
         ("emu.results",),
-        (
-            "emu.explaining.explanation",
-            "emu.explaining.records",
-            "emu.explaining.spans",
-        ),  # what explanations of all families have
+        ("emu.explaining.explanation", "emu.explaining.records"),  # what explanations of all families have
+        ("emu.explaining.spans",),
         ("emu.explaining.blocks", "emu.explaining.plans", "emu.explaining.summary"),
         ("emu.report",),
         ("emu.families.jobs", "emu.families.coflows"),
