@@ -107,10 +107,10 @@ def _read_integer(value: Any, what: str) -> int:
         if isinstance(value, bool):
             raise ValueError
         number = _whole(value.replace(",", "_")) if isinstance(value, str) else _whole(value)
-        if not -(2**63) <= number < 2**64:
-            raise ValueError
     except (ValueError, TypeError, OverflowError):
         raise InputError(f"{what}: {_shown(value)} is not a whole number") from None
+    if not -(2**63) <= number < 2**64:
+        raise InputError(f"{what}: {_shown(value)} has more than 64 bits")
     return number
 
 

@@ -108,18 +108,24 @@ def _read_steps(value: Any, what: str) -> tuple[str, ...]:
         raise InputError(f"{what}: {error.message}") from None
 
 
+MOST_SEEDS = 100_000
+"""Each is a run of its own."""
+
+
 def _read_seeds(value: Any, what: str) -> int | tuple[int, ...]:
     """Read how many seeds, or the seeds themselves, as a list or as text with commas."""
     if isinstance(value, str) and "," in value:
         value = [part.strip() for part in value.split(",")]
     if not isinstance(value, list | tuple | range):
-        count: int = values.read_value("integer", value, what, low=1)
+        count: int = values.read_value("integer", value, what, low=1, high=MOST_SEEDS)
         return count
+    if not 1 <= len(value) <= MOST_SEEDS:
+        raise InputError(
+            f"{what}: has {len(value):,} seeds; want their number, or the seeds, as [3, 7, 11], at most {MOST_SEEDS:,}"
+        )
     seeds = tuple(values.read_value("integer", seed, what, low=0) for seed in value)
-    if not seeds:
-        raise InputError(f"{what}: has no seed; want their number, or the seeds, as [3, 7, 11]")
-    if twice := [seed for seed in seeds if seeds.count(seed) > 1]:
-        raise InputError(f"{what}: has seed {twice[0]} twice")
+    if len(set(seeds)) < len(seeds):
+        raise InputError(f"{what}: has seed {next(seed for seed in seeds if seeds.count(seed) > 1)} twice")
     return seeds
 
 

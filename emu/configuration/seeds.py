@@ -41,7 +41,9 @@ def with_first_seed(config: Config) -> Config:
     if not isinstance(seeds, tuple):
         return config
     if "seed" in config.places and config["seed"] != seeds[0]:
-        raise config.error("seed", f"is {config['seed']}, and seeds lists others; leave it out")
+        raise config.error(
+            "seed", f"is {config['seed']}, and the first that seeds lists is {seeds[0]}; leave it out"
+        )
     return config.but(seed=seeds[0])
 
 
@@ -109,7 +111,7 @@ def check_seeds(config: Config, of_workload: bool) -> tuple[str, ...]:
     """
     seeds = seeds_of(config)
     if max(seeds) >= MOST:
-        raise config.error("seeds", f"the last of {len(seeds):,} seeds from {seeds[0]} on is too large")
+        raise config.error("seeds", f"seed {max(seeds)} is too large; the most is {MOST - 1}")
     ends = [drawn(config.but(seed=seed), of_workload) for seed in (seeds[0], seeds[-1])]
     if len(seeds) > 1 and ends[0] == ends[1]:
         fixed = " and ".join(name for name in ("workload_seed", "scheduler_seed") if config[name] is not None)

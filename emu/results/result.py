@@ -231,7 +231,9 @@ def read_result(folder: str | Path) -> Result:
     folder = Path(folder)
     manifest = rd.read_manifest(folder)
     if (held := manifest.get("what", "runs" if "runs" in manifest else None)) is not None:
-        reads = "emu.resume(folder) reads them" if held == "runs" else "each run lies in a folder of its own"
+        reads = "each run lies in a folder of its own"
+        if held == "runs":
+            reads = f"give one of them, as {folder / next(iter(manifest['runs']), '')}; emu.resume(folder) reads all"
         raise InputError(f"holds {'several runs' if held == 'runs' else f'a {held}'}: {reads}", file=folder)
     optional = {EVENTS, *(f"{name}.parquet" for family in families() for name in family.optional)}
     rd.check_results(folder, manifest, optional)

@@ -77,7 +77,7 @@ def test_what_is_wrong_is_wrong_wherever_it_is_given(kind: str, text: str) -> No
         lambda: read_options("it", _option, {option: text}),
         lambda: Option("p", kind, "").parse(text),
     ):
-        with pytest.raises(InputError, match=r"is not a|is neither true nor false"):
+        with pytest.raises(InputError, match=r"is not a|has more than 64 bits|is neither true nor false"):
             read()
 
 

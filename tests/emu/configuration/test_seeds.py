@@ -69,7 +69,7 @@ def test_constraints_follow_the_workload_s_seed() -> None:
         ),
         (
             {"seed": 2**63 - 1, "seeds": 2},
-            "seeds: the last of 2 seeds from 9223372036854775807 on is too large",
+            "seeds: seed 9223372036854775808 is too large; the most is 9223372036854775807",
         ),
         ({"resample_block": "1 h"}, "resample_block: poisson is generated, and another one with every seed"),
     ],
@@ -208,10 +208,13 @@ def test_seeds_may_be_listed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ({"seeds": []}, "seeds: has no seed; want their number, or the seeds"),
+        ({"seeds": []}, "seeds: has 0 seeds; want their number, or the seeds"),
+        ({"seeds": range(10**9)}, "seeds: has 1,000,000,000 seeds; .* at most 100,000"),
+        ({"seeds": 10**9}, "seeds: 1000000000 is too much; the most is 100000"),
+        ({"seeds": f"1,{2**64}"}, "seeds: '18446744073709551616' has more than 64 bits"),
         ({"seeds": [1, 1]}, "seeds: has seed 1 twice"),
         ({"seeds": [1, -2]}, "seeds: -2 is too little"),
-        ({"seeds": [3, 7], "seed": 5}, "seed: is 5, and seeds lists others"),
+        ({"seeds": [3, 7], "seed": 5}, "seed: is 5, and the first that seeds lists is 3; leave it out"),
     ],
 )
 def test_a_list_that_is_none_of_seeds_is_refused(given: dict[str, Any], why: str) -> None:
