@@ -1,14 +1,45 @@
 """What a user's probing scheduler sees, and what it can do: `Cluster`, and `NodeView` of one node."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from actors.scheduler import Parameter
 from actors.schedulers.jobs.own_central import Job
+from actors.schedulers.jobs.sparrow import SCHEDULERS
 
 if TYPE_CHECKING:
     from actors.schedulers.jobs.own_probing_host import Host
+
+
+MEANT = {
+    p.name: p
+    for p in (
+        SCHEDULERS,
+        Parameter("coordinators", 0, "integer", "schedulers to which no job comes", low=0, high=10_000),
+        Parameter("central", False, "flag", "a central scheduler for long jobs"),
+        Parameter("refuse_behind_long", False, "flag", "nodes with long work send probes of short jobs back"),
+        Parameter("steal_attempts", 0, "integer", "victims asked before a thief gives up", low=0, high=1000),
+        Parameter(
+            "steal_limit", 10_000, "integer", "the most probes taken from one victim", low=1, high=1_000_000
+        ),
+    )
+}
+"""Attributes of a class that have a meaning, by name."""
+
+
+def with_meanings(parameters: Iterable[Parameter], scheduler: str) -> tuple[Parameter, ...]:
+    """Return the parameters of a user's class or object, those that have a meaning with their kinds and bounds.
+
+    Raises:
+        InputError: the class's own value of one of these is invalid.
+    """
+    return tuple(
+        replace(known, default=known.parse(p.default, scheduler)) if (known := MEANT.get(p.name)) else p
+        for p in parameters
+    )
 
 
 @dataclass(frozen=True, slots=True)

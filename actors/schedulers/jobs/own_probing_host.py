@@ -29,7 +29,7 @@ from actors.kernel.world import NONE
 from actors.scheduler import Scheduler
 from actors.schedulers.jobs.build import NS
 from actors.schedulers.jobs.own_central import Job
-from actors.schedulers.jobs.own_cluster import Cluster, NodeView
+from actors.schedulers.jobs.own_cluster import Cluster, NodeView, with_meanings
 from actors.schedulers.jobs.own_probing import (
     MOST_ANYWAY,
     MOST_PER_TASK,
@@ -65,9 +65,10 @@ def wrap_own_probing(own: Any, name: str | None = None) -> Scheduler:
     """Make a scheduler of a user's object or class that has `on_arrival(job, cluster)`.
 
     Raises:
-        InputError: an argument of the class has no default.
+        InputError: an argument of the class has no default, or a number of schedulers or the like is none.
     """
     face = described(own, name)
+    face["parameters"] = with_meanings(face["parameters"], face["name"])
     kind = own if isinstance(own, type) else type(own)
     return Scheduler(
         **face,
@@ -93,9 +94,7 @@ class Host(OwnHost):
     def __init__(self, own: Any, setting: Setting):
         self._own, self._setting = own, setting
         self.schedulers: dict[int, Any] = {}  # by actor; that of the nodes by NONE
-        self._held: dict[
-            tuple[int, int], deque[tuple[int, int]]
-        ] = {}  # by actor and job: tasks handed over to it
+        self._held: dict[tuple[int, int], deque[tuple[int, int]]] = {}  # tasks handed over, by actor and job
         parameters, cluster = setting.parameters, setting.cluster
         counts = (int(parameters.get("schedulers", 10)), int(parameters.get("coordinators", 0)))
         self._cluster = Cluster(

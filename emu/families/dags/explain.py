@@ -193,7 +193,7 @@ def explain_dag(result: Result, record: Record, row: int, handled: Any = None) -
         ]
     lost = int(np.count_nonzero(events.kind == "LOST"))
     if lost:
-        sentences.append(f"{counted(lost, 'task')} of it were lost with a machine and launched again.")
+        sentences.append(f"{counted(lost, 'time')} a task of it was lost with a machine and launched again.")
     links = [part.link for part in parts]
     longest = longest_wait(links)
     wait = None

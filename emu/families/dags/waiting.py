@@ -265,7 +265,7 @@ def _room(plan: Plan, case: Case, machines: Machines) -> Iterator[str]:
     if given.get("leftover") == "none":
         reasons.append("its job had used its share, and what is left over goes to none")
     if float(given.get("altruism", 0.0)) > 0 and given.get("leftover") == "none":
-        reasons.append("or the plan of its job said that it need not start yet")
+        reasons.append("the plan of its job said that it need not start yet")
     if float(given.get("fairness", 0.0)) > 0:
         reasons.append("its job was not among those that hold the least")
     if plan.costs.model != "none":

@@ -306,6 +306,8 @@ def test_another_workload_is_refused_and_json_has_numbers(
 
 
 def test_a_folder_of_several_runs_names_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    emu.run("sparrow", make_workload("one", [0.0], [1], [1.0]), 1, seeds=[3, 7], out=tmp_path, in_process=True)
+    emu.run(
+        "sparrow", make_workload("one", [0.0], [1], [1.0]), 1, seeds=[3, 7], out=tmp_path, in_process=True
+    )
     assert main(["explain", str(tmp_path), "0"]) == 2
     assert f"holds several runs: give one of them, as {tmp_path / 'seed=3'}" in capsys.readouterr().err

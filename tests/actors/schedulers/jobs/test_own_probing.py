@@ -177,6 +177,21 @@ def test_what_a_handler_does_wrong_is_one_line(handler: str, call: Any, why: str
         ran(wrong(handler, call))
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "why"),
+    [
+        ("schedulers", 0, "0 is too little; the least is 1"),
+        ("schedulers", 2.5, "2.5 is not a whole number"),
+        ("coordinators", -1, "-1 is too little; the least is 0"),
+        ("steal_attempts", "x", "'x' is not a whole number"),
+    ],
+)
+def test_attributes_that_have_a_meaning_have_bounds(name: str, value: Any, why: str) -> None:
+    own = type("Own", (), {name: value, "on_arrival": lambda self, job, cluster: None})
+    with pytest.raises(emu.InputError, match=f"parameter {name} of Own: {why}"):
+        ran(own)
+
+
 def test_the_example_runs_from_its_file(tmp_path: Path) -> None:
     place = Path(__file__).parents[4] / "examples" / "probing_schedulers.py"
     of_file = ran(f"{place}:Sparrow", parameters={"probe_ratio": 3.0})
