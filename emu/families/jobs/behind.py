@@ -7,10 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from emu.columns import equals_text
-from emu.explaining.records import NONE, BoolArray, IntArray, Record
+from emu.explaining.records import BoolArray, IntArray, Record
 from emu.families.family import Lever
 from emu.families.jobs.causes import Handled, chain_of
 from emu.families.jobs.explain import causes_of, submits_ns
+from emu.families.jobs.holders import lost_runs
 from emu.families.jobs.waits import Ran, ahead_of, sticky_jobs
 from emu.results.result import Result
 
@@ -40,7 +41,7 @@ def finer_causes_of_all(
     place, *span = np.array(waits, np.int64).reshape(-1, 4).T
     is_long = equals_text(result.jobs, "job_class", "long")
     behind = np.zeros((2, len(found)), np.int64)
-    for of_class, parts in zip(behind, _shares(record, is_long, nodes, *span), strict=True):
+    for of_class, parts in zip(behind, _shares(record, is_long, *span), strict=True):
         np.add.at(of_class, place, parts)
     for (job, causes), long_ns, short_ns in zip(found, *behind.tolist(), strict=True):
         yield job, _split(causes, long_ns, short_ns)
@@ -59,10 +60,10 @@ def _split(causes: dict[str, int], long_ns: int, short_ns: int) -> dict[str, int
 
 
 def _shares(
-    record: Record, is_long: BoolArray, nodes: int, node: IntArray, begin_ns: IntArray, end_ns: IntArray
+    record: Record, is_long: BoolArray, node: IntArray, begin_ns: IntArray, end_ns: IntArray
 ) -> tuple[IntArray, IntArray]:
     """Return what of each wait on a node tasks of long jobs ran there, and tasks of short ones, ns."""
-    ran, of_long = _ran(record, is_long, nodes)
+    ran, of_long = _ran(record, is_long)
     of_class = []
     for mine in (of_long, ~of_long):
         own = Ran(*(values[mine] for values in ran))
@@ -74,16 +75,15 @@ def _shares(
     return parts[0], parts[1]
 
 
-def _ran(record: Record, is_long: BoolArray, nodes: int) -> tuple[Ran, BoolArray]:
+def _ran(record: Record, is_long: BoolArray) -> tuple[Ran, BoolArray]:
     """Return all that ran on nodes, to its end or until it was lost, and whether it was of a long job."""
-    done = np.flatnonzero(record.is_kind("DONE"))
-    lost = np.flatnonzero(record.is_kind("LOST") & (record.d != NONE) & (record.sender < nodes))
+    done, lost = np.flatnonzero(record.is_kind("DONE")), lost_runs(record)
     ran = Ran(
-        np.concatenate([record.b[done], record.sender[lost]]),
-        np.concatenate([record.c[done], record.d[lost]]),
-        np.concatenate([record.d[done], record.left_ns[lost]]),
+        np.concatenate([record.b[done], lost.node]),
+        np.concatenate([record.c[done], lost.start_ns]),
+        np.concatenate([record.d[done], lost.finish_ns]),
     )
-    return ran, is_long[record.job[np.concatenate([done, lost])]]
+    return ran, is_long[np.concatenate([record.job[done], lost.job])]
 
 
 _MORE_NODES = Lever("nodes", "more of them, or a lower load, shorten queues under any scheduler")

@@ -149,8 +149,9 @@ def _deeds(result: Result, events: Record, end_ns: int) -> Iterator[str]:
         yield f"{counted(stolen, 'time')} an idle node took a probe of it from the queue of another node."
     if kinds["RELAX"]:
         yield f"{counted(kinds['RELAX'], 'time')} a soft constraint of it was dropped."
-    if kinds["LOST"]:
-        yield f"{counted(kinds['LOST'], 'time')} a task or a probe of it was lost with a node."
+    lost = int(np.count_nonzero(e.is_kind("LOST") & (e.sender < nodes)))
+    if lost:
+        yield f"{counted(lost, 'time')} a task or a probe of it was lost with a node."
 
 
 def _placements(e: Record, refused: IntArray) -> Iterator[str]:

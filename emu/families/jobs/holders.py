@@ -10,6 +10,7 @@ from emu.columns import numbers
 from emu.explaining.explanation import NS
 from emu.explaining.records import NONE, BoolArray, IntArray, Record
 from emu.explaining.spans import NEVER, overlap_ns, until_ns
+from emu.families.jobs.waits import latest
 from emu.results.result import Result
 from workloads.arrow import column
 
@@ -62,11 +63,17 @@ def tasks_of(result: Result, record: Record) -> Tasks:
     finish_ns[ended] = np.round(finish_s[rows][ended] * NS).astype(np.int64)
     start_ns = np.round(start_s[rows] * NS).astype(np.int64)
     last = Tasks(job[rows], rows, node[rows].astype(np.int64), start_ns, finish_ns)
+    return Tasks(*(np.concatenate(both) for both in zip(last, lost_runs(record), strict=True)))
+
+
+def lost_runs(record: Record) -> Tasks:
+    """Return the tasks that ran until their node failed: schedulers hear of it later, when it is detected."""
     lost = np.flatnonzero(record.is_kind("LOST") & (record.d >= 0) & (record.task >= 0) & (record.c >= 0))
-    runs = (record.job[lost], record.task[lost], record.c[lost], record.d[lost], record.left_ns[lost])
-    # When a node fails its scheduler gets a message; without a message between them the event is its end.
-    ends = np.where(runs[4] == NONE, record.time_ns[lost], runs[4])
-    return Tasks(*(np.concatenate(both) for both in zip(last, (*runs[:4], ends), strict=True)))
+    fails = np.flatnonzero(record.is_kind("FAIL"))
+    node, heard_ns = record.c[lost], record.time_ns[lost]
+    last = latest(record.receiver[fails], record.time_ns[fails], node, heard_ns)
+    failed_ns = np.append(record.time_ns[fails], NONE)[last]
+    return Tasks(record.job[lost], record.task[lost], node, record.d[lost], failed_ns)
 
 
 def with_outages(tasks: Tasks, record: Record, slots: IntArray) -> Tasks:

@@ -280,7 +280,8 @@ def _alternatives(facts: Mapping[str, Any]) -> Iterator[str]:
         yield "Its input is no longer there as it was, so that it is not known which nodes it could have used."
         return
     when = "When its node was chosen" if "node" in facts else "When it began to wait"
-    mean, of = facts["free_slots_mean"], f"{facts['usable_nodes']:,} nodes that it may use"
+    down = f" ({facts['down_nodes']:,} of them down)" if facts["down_nodes"] else ""
+    mean, of = facts["free_slots_mean"], f"{facts['usable_nodes']:,} nodes that it may use{down}"
     free = f"{mean:,.0f}" if mean >= 1 else "fewer than 1"
     meanwhile = f"while it waited, {free} of {facts['usable_slots']:,} slots were free on the mean"
     if facts["free_nodes"]:

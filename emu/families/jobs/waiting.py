@@ -176,8 +176,9 @@ def facts_of(case: Case) -> dict[str, Any]:
 
     ``node``, of a wait in its queue, with the entries ``queued_before`` it and the wait ``expected_s`` there, where its
     scheduler chose by it; ``chosen_s``, when it did, and ``ended_s``, when the wait was over; ``usable_nodes`` and
-    ``usable_slots``, what the job may use; ``free_nodes`` of them with a slot when it chose; ``first_free_node`` and
-    ``first_free_s``, where one was free first from then on; ``free_slots_mean`` while it waited.
+    ``usable_slots``, what the job may use; ``down_nodes`` and ``free_nodes`` of them, when it chose;
+    ``first_free_node`` and ``first_free_s``, where one was free first from then on; ``free_slots_mean`` while it
+    waited.
     """
     e, submit_ns, facts = case.events, case.words.submit_ns, dict[str, Any]()
     if case.is_at_node:
@@ -194,10 +195,12 @@ def facts_of(case: Case) -> dict[str, Any]:
         return facts
     nodes, slots = case.usable
     free, total = case.free_at(case.chosen_ns), int(slots[nodes].sum())
+    down = (case.busy.job == NONE) & (case.busy.within(case.chosen_ns, case.chosen_ns + 1) > 0)
     ran = case.busy.within(case.begin_ns, case.end_ns)[nodes[case.busy.node]].sum()
     return facts | {
         "usable_nodes": int(nodes.sum()),
         "usable_slots": total,
+        "down_nodes": int(np.unique(case.busy.node[down & nodes[case.busy.node]]).size),
         "free_nodes": free.nodes,
         "first_free_node": None if free.first_ns == NEVER else free.first_node,
         "first_free_s": None if free.first_ns == NEVER else (free.first_ns - submit_ns) / NS,

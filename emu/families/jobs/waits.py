@@ -80,7 +80,7 @@ def starts_of(events: Record, num_nodes: int, is_sticky: BoolArray) -> Starts:
     starts = np.flatnonzero(e.is_kind("START"))
     sent = np.flatnonzero(e.is_kind("TASK", "PLACED"))
     bound = e.task * num_nodes + e.receiver  # a task and a node
-    brought = _latest(bound[sent], sent, bound[starts], starts)
+    brought = latest(bound[sent], sent, bound[starts], starts)
     brought = np.where(brought == NONE, NONE, sent[brought])
 
     enqueued = np.where(brought == NONE, NONE, e.time_ns[brought])
@@ -88,7 +88,7 @@ def starts_of(events: Record, num_nodes: int, is_sticky: BoolArray) -> Starts:
     requests = np.flatnonzero(e.is_kind("REQUEST"))
     # The last request of the node for the job that had arrived when the scheduler sent the task.
     arrived = np.searchsorted(e.time_ns, e.left_ns[brought[late]], "right") - 1
-    asked = _latest(
+    asked = latest(
         e.job[requests] * num_nodes + e.b[requests],
         requests,
         e.job[starts[late]] * num_nodes + e.receiver[starts[late]],
@@ -116,7 +116,7 @@ def _joined_ns(e: Record, requests: IntArray, num_nodes: int, is_sticky: BoolArr
     joined[known] = e.time_ns[enters[index.order[np.minimum(begin + gone, end - 1)[known]]]]
     if sticky.any():  # it waits again when a task of its job has ended here
         done = np.flatnonzero(e.is_kind("DONE"))
-        ended = _latest(e.job[done] * num_nodes + e.sender[done], e.d[done], mine, left)
+        ended = latest(e.job[done] * num_nodes + e.sender[done], e.d[done], mine, left)
         again = sticky & (ended != NONE)
         joined[again] = np.maximum(joined[again], e.d[done[ended[again]]])
     return joined
@@ -141,7 +141,7 @@ def _dropped(e: Record, entered: _Index, mine: IntArray, left_ns: IntArray, num_
     drops = np.flatnonzero(answers | losses)
     at_ns = np.where(answers, e.time_ns, e.left_ns)[drops]
     where = e.job[drops] * num_nodes + np.where(answers, e.receiver, e.sender)[drops]
-    last = _latest(where, at_ns, mine, left_ns)
+    last = latest(where, at_ns, mine, left_ns)
     until_ns = np.where(last == NONE, -1, at_ns[last]) if drops.size else np.full(mine.size, -1)
     return _count_until(entered, mine, until_ns)
 
@@ -152,7 +152,7 @@ def _refused(e: Record, enters: IntArray, num_nodes: int) -> BoolArray:
     if refusals.size == 0:
         return np.zeros(enters.size, bool)
     at_ns, left_ns = e.time_ns[enters], e.left_ns[refusals]
-    found = _latest(
+    found = latest(
         e.job[refusals] * num_nodes + e.sender[refusals],
         left_ns,
         e.job[enters] * num_nodes + e.receiver[enters],
@@ -261,7 +261,7 @@ def _until(index: _Index, group: IntArray, key: IntArray) -> tuple[IntArray, Int
     return np.searchsorted(index.places, base), end
 
 
-def _latest(group: IntArray, key: IntArray, at_group: IntArray, at_key: IntArray) -> IntArray:
+def latest(group: IntArray, key: IntArray, at_group: IntArray, at_key: IntArray) -> IntArray:
     """Return which of a group has the largest key that is not above another one; the last of equal ones, -1: none."""
     index = _index(group, key)
     begin, end = _until(index, at_group, at_key)

@@ -16,7 +16,7 @@ from emu.cli import main
 from emu.explaining.explanation import Explanation, Link, Wait
 from emu.explaining.records import Record
 from emu.families.jobs.causes import Step
-from emu.families.jobs.holders import NEVER, Free, Tasks, free_slots
+from emu.families.jobs.holders import NEVER, Free, Tasks, free_slots, lost_runs
 from emu.families.jobs.story import longest_span
 from workloads.jobs import make_workload
 
@@ -236,7 +236,11 @@ def test_a_node_that_is_down_has_no_free_slot(tmp_path: Path) -> None:
         story = emu.explain(emu.run("central-fifo", workload, 2, **settings | more), 1)
         assert story.longest is not None
         facts = story.longest.facts
-        assert facts["free_nodes"] == 0
+        assert (facts["free_nodes"], facts["down_nodes"]) == (0, 1)
+        assert (
+            "none of the 2 nodes that it may use (1 of them down) had a free slot"
+            in story.longest.reasons[-1]
+        )
         assert facts["first_free_s"] == pytest.approx(20, abs=0.01), "when its own task has ended"
         assert facts["free_slots_mean"] == pytest.approx(0, abs=0.01)
 
@@ -311,3 +315,26 @@ def test_a_folder_of_several_runs_names_one(tmp_path: Path, capsys: pytest.Captu
     )
     assert main(["explain", str(tmp_path), "0"]) == 2
     assert f"holds several runs: give one of them, as {tmp_path / 'seed=3'}" in capsys.readouterr().err
+
+
+def test_tasks_that_are_lost_wait_at_their_schedulers_until_a_node_is_up(tmp_path: Path) -> None:
+    """Node 0 runs the first task, and the second waits there, when it fails at 10 s; it is detected at 15 s."""
+    failures = tmp_path / "failures.csv"
+    failures.write_text("target,fail_s,repair_s\nnode 0,10,40\n")
+    workload = make_workload("two", [0.0, 1.0], [1, 1], [30.0, 5.0])
+    failing: dict[str, Any] = {"dynamics_failures": failures, "dynamics_detection": "5 s"}
+    run = emu.run("random", workload, 1, **failing, **KEPT)
+    first, second = (emu.explain(run, job) for job in (0, 1))
+    assert [(link.cause, round(link.s), link.what) for link in first.chain if link.s > 1] == [
+        ("failure", 15, "task 0 ran on node 0 until the node failed and its scheduler knew"),
+        ("queueing", 25, "task 0 waited at scheduler 0"),
+        ("work", 30, "task 0 ran on node 0"),
+    ]
+    assert "1 time a task or a probe of it was lost with a node." in first.sentences
+    assert [link.what for link in second.chain if link.cause == "failure"] == [
+        "task 0 waited in the queue of node 0 until the node failed and its scheduler knew"
+    ]
+    (lost,) = zip(*lost_runs(Record.of(run.events)), strict=True)
+    assert (lost[2], lost[4]) == (0, 10 * NS), (
+        "it held its slot until the node failed, not until that was known"
+    )
