@@ -56,21 +56,11 @@ RUN = (
 OFTEN = ("--set", "checkpoint.period=0.2 s")
 # A barrier for every two or three events: a small part of the same workload takes as long.
 SMALL = ("--nodes", "1000", "--set", "workload_options.nodes=1000", "--set", "workload_options.jobs=40")
+RECORDED = ("--set", "output.events=all", "--set", "workload_options.nodes=2000")
 COMMANDS: dict[str, tuple[str, ...]] = {
     "virtual": (*RUN, *OFTEN, "--nodes", "15000", "--set", "workload_options.jobs=12000"),
     "windows": (*RUN, *OFTEN, *SMALL, "--clock", "windows", "--partitions", "2"),
-    "recorded": (
-        *RUN,
-        *OFTEN,
-        "--set",
-        "output.events=all",
-        "--nodes",
-        "2000",
-        "--set",
-        "workload_options.nodes=2000",
-        "--set",
-        "workload_options.jobs=4000",
-    ),
+    "recorded": (*RUN, *OFTEN, *RECORDED, "--nodes", "2000", "--set", "workload_options.jobs=4000"),
     "sweep": ("sweep", "grid.toml", "--out", "run"),
 }
 SWEEP = """

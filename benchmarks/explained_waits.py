@@ -13,40 +13,25 @@ import struct
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 
 import emu
+from benchmarks.explained import NEAR_S as NEAR
+from benchmarks.explained import NS, Story, chain_faults
 from workloads.catalogue import load_workload
 
 COFLOWS = ("philae", "aalo")
-NS = 1e9
-NEAR = 1e-6
 MACHINES, SIZE = 12, 80
-Story = Mapping[str, Any]
 Rows = list[dict[str, Any]]
 
 
 def read(path: Path, name: str) -> Rows:
     """Return a table of a run directory as rows."""
     return pq.read_table(path / f"{name}.parquet").to_pylist()
-
-
-def chain_faults(story: Story) -> Iterator[str]:
-    """Yield what is wrong with a chain: it leads from the arrival to the end; no wait is longer than the longest."""
-    at = 0.0
-    for link in story["chain"]:
-        if abs(link["from_s"] - at) > NEAR:
-            yield f"there is a gap at {at} s"
-        at = link["to_s"]
-    if abs(at - story["time_s"]) > NEAR:
-        yield f"it ends after {at} s, not {story['time_s']} s"
-    waits = [link["s"] for link in story["chain"] if link["cause"] not in ("work", "transmission")]
-    if waits and (story["longest_wait"] is None or story["longest_wait"]["s"] < max(waits) - NEAR):
-        yield "a wait of the chain is longer than its longest one"
 
 
 class Dags:

@@ -105,22 +105,8 @@ def mutate_table(path: Path, rng: random.Random) -> str:
     name = rng.choice(names)
     at = names.index(name)
     how = rng.choice(
-        (
-            "cell",
-            "cell",
-            "cell",
-            "nested",
-            "cast",
-            "drop",
-            "rename",
-            "twice",
-            "rows",
-            "null",
-            "wide",
-            "many",
-            "about",
-        )
-    )
+        ("cell", "cell", "cell", "nested", "cast", "drop", "rename", "twice", "rows", "null", "wide", "many", "about")
+    )  # fmt: skip
     if how == "cell":
         table = _other_cell(table, name, rng)
     elif how == "cast":

@@ -34,7 +34,7 @@ def test_what_is_made_wrong_in_a_coflow_s_story_is_found(tmp_path: Path) -> None
     assert any("used its ports" in text for text in run.faults(changed(story, coflow=-1), coflow))
     gap = copy.deepcopy(story)
     del gap["chain"][0]
-    assert any("there is a gap" in text for text in chain_faults(gap))
+    assert any("there are gaps" in text for text in chain_faults(gap))
 
 
 def test_what_is_made_wrong_in_a_dag_job_s_story_is_found(tmp_path: Path) -> None:

@@ -44,9 +44,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Who read our output has seen enough. What is still buffered must not fail once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
-    except (
-        BaseException
-    ) as error:  # also what would end the program without a word: SystemExit of others' code
+    except BaseException as error:
+        # Also SystemExit of others' code, which would end the program without a word.
         if isinstance(error, OSError) and error.errno in FULL and "--debug" not in argv:
             place = f"{error.filename}: " if error.filename else ""
             _print_error(f"{place}cannot be written: {error.strerror}")

@@ -181,18 +181,19 @@ def wait_of(
         begin_ns = int(max(p.own.begin_ns[p.own.begin_ns < end_ns].max(), arrival_ns))
     before = _sent_before(sent, p.coflow, coflows["coflow_id"].size, begin_ns)
     rows: list[dict[str, Any]] = []
-    for port, of in p.others():
+    used: set[int] = set()  # by whom, by their rows
+    for (side, port), of in p.others():
         lasted = of.within(begin_ns, end_ns)
-        side, number_of_port = port
         for other in np.unique(p.coflow[of.flow[lasted > 0]]).tolist():
             if other == row:
                 continue
+            used.add(other)
             mine = of.rows((p.coflow[of.flow] == other) & (lasted > 0))
             rows.append(
                 {
                     "coflow": int(coflows["coflow_id"][other]),
                     "side": side,
-                    "port": number_of_port,
+                    "port": port,
                     "bytes": float((mine.rate * mine.within(begin_ns, end_ns)).sum()),
                     "s": mine.covered_ns(begin_ns, end_ns) / NS,
                     "arrived_s": float(coflows["arrival_s"][other] - arrival_ns / NS),
@@ -200,9 +201,8 @@ def wait_of(
                 }
             )
     rows.sort(key=lambda one: -one["bytes"])
-    holders = np.unique([int(np.flatnonzero(coflows["coflow_id"] == one["coflow"])[0]) for one in rows])
     facts = _facts(p, row, begin_ns, end_ns)
-    reasons = [_busy(p, facts), *_rule(row, holders.astype(np.int64), coflows, before, rule)]
+    reasons = [_busy(p, facts), *_rule(row, np.array(sorted(used), np.int64), coflows, before, rule)]
     reasons += _in_all(p, row, chain, arrival_ns, coflows["coflow_id"])
     if not p.is_exact:
         reasons.append("Bytes are by the mean rate of each flow from its begin to its end.")
