@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from emu.columns import numbers
 from emu.configuration.events import parse_events
 from emu.explaining.plans import keep_plan, plan_to_run_again
 from emu.explaining.records import Record
@@ -136,7 +137,7 @@ def _again(result: Result, events: str, parts: bool) -> Result:
     settings = {"output_events": events, "output_tasks": parts, "in_process": True}
     plan = plan_to_run_again(result, settings)
     again = execute(plan, 0)
-    before, after = (column(one.heads, family_of_summary(result.summary).time) for one in (result, again))
+    before, after = (numbers(one.heads, family_of_summary(result.summary).time) for one in (result, again))
     if not np.array_equal(before, after, equal_nan=True):
         raise InputError(
             "gives other completion times when it is run again with this version", file=result.path

@@ -101,17 +101,18 @@ def cause_means(result: Result, table: pa.Table) -> Iterator[tuple[str, int, dic
 
 
 def render_causes(tables: Sequence[tuple[Result, pa.Table]]) -> str:
-    """Return where the mean completion time of each class of jobs went, by run."""
+    """Return where the mean completion time of each group went, by run."""
     lines = []
     for result, table in tables:
+        summary, family = result.summary, family_of_summary(result.summary)
         lines += [
-            f"{result.summary['scheduler']} on {result.summary['workload']}, {result.summary['nodes']:,} nodes",
+            f"{summary['scheduler']} on {summary['workload']}, {summary['nodes']:,} {family.node}s",
             "",
         ]
         rows: list[list[str]] = []
         for group, count, means in cause_means(result, table):
             total = sum(means.values())
-            rows = rows or [["mean completion time by cause (s)", "jobs", "mean", *means]]
+            rows = rows or [["mean completion time by cause (s)", family.heads, "mean", *means]]
             shares = (
                 f"{number(value)} ({percent(value / total) if total else '-'})" for value in means.values()
             )

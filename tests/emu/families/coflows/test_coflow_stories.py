@@ -116,3 +116,12 @@ def test_a_story_tells_of_the_deadline_and_of_admission() -> None:
     assert "where its time went" not in emu.explain(admits, 2).render()
     late = emu.explain(emu.run("fifo", workload, **HERE), 2)
     assert "it takes 3 s alone; it ended 3 s too late." in " ".join(late.sentences)
+
+
+def test_a_run_in_which_coflows_did_not_end_is_run_again() -> None:
+    """Of two coflows that are due after 15 s the second, which needs 10 s at the same port, is dropped."""
+    workload = make_coflow_workload(
+        "due", [0.0, 0.0], [1, 1], [0, 0], [1, 1], [10 * MB] * 2, 2, deadline_s=[15.0] * 2
+    )
+    run = emu.run("varys-deadline", workload, in_process=True, fabric_port_speed="8 Mbps")
+    assert [emu.explain(run, i).time_ns >= 0 for i in range(2)] == [True, False]
