@@ -21,9 +21,8 @@ from workloads.arrow import column
 MOST_JOBS = 20
 """Of so many jobs, those that held the slots longest, the story says whether they came earlier or later."""
 DRAWN = ("random", "sparrow", "hawk", "eagle", "phoenix")
-"""Policies, with their forms, that send short jobs' probes, or tasks, to nodes drawn at random."""
-INFORMED = ("dist-lwl", "yacc-d")
-"""Policies whose nodes report all their work; the others that choose by work count what they have placed alone."""
+"""Policies, with their forms, that send short jobs' probes, or tasks, to nodes drawn at random; where they choose nodes
+for long jobs by work, they count what they have placed alone."""
 SAME_JOB = "the same job"
 SOON = 0.1
 """A wait that differs from the expected one by a smaller share is as expected."""
@@ -161,12 +160,17 @@ def _belief(case: Case, rows: Sequence[dict[str, Any]]) -> Iterator[str]:
         lengths = np.flatnonzero(e.is_kind("LENGTH") & (e.c == node) & (e.time_ns <= e.left_ns[row]))
         said = f" said {e.d[lengths[-1]]:,}" if lengths.size else ""
         yield f"Its scheduler had asked nodes for the length of their queues: this one{said}; {queued}."
-    elif case.policy.removeprefix("ideal-") in DRAWN:
+    elif _draws(case):
         yield from _drawn(case, row, queued)
     else:
         yield f"What its scheduler believed of node {node} was not recorded; {queued}."
     if kind == "PROBE":
         yield from _turn_among_probes(case)
+
+
+def _draws(case: Case) -> bool:
+    """Whether the policy is one of `DRAWN`, or a form of one."""
+    return case.policy.removeprefix("ideal-") in DRAWN
 
 
 def _turn_among_probes(case: Case) -> Iterator[str]:
@@ -231,7 +235,7 @@ def _estimate_s(case: Case, row: dict[str, Any]) -> float:
 
 def _is_unknown(case: Case, row: dict[str, Any]) -> bool:
     """Whether the job's scheduler gets no message about a task that held the slot."""
-    if case.policy in INFORMED:
+    if not _draws(case):
         return False
     ids, e = column(case.result.jobs, "job_id"), case.record
     sent = e.is_kind("PROBE", "PLACED", "TASK") & (e.sender >= case.result.summary["nodes"])
