@@ -157,6 +157,8 @@ def _unknown(name: str) -> str:
         return f"{name!r} is a table, with the keys {', '.join(inner)}"
     if name in TABLES:
         return f"{name!r} is a table"
+    if name.partition(".")[0] == "sweep":
+        return "stands in files of sweeps alone: emu sweep FILE, with --dry-run to check it"
     return f"unknown key {name!r}{did_you_mean(name, [*BY_NAME, *TABLES])}"
 
 

@@ -126,6 +126,7 @@ def test_a_wrong_value_in_a_file_is_named_by_file_line_and_key(tmp_path: Path) -
         ("network = 3\n", 1, "'network' is a table, with the keys delay"),
         ("parameters = 3\n", 1, "'parameters' is a table"),
         ("seed.x = 3\n", 1, "unknown key 'seed.x'"),
+        ("[sweep]\nnodes = [5, 6]\n", 2, "stands in files of sweeps alone: emu sweep FILE"),
         ("nodes = 5\nseed = = 3\n", 2, "is not TOML"),
         ("nodes = 5\nnodes = 6\n", 2, "is not TOML"),
         ('scheduler = "eagle', 1, "is not TOML"),
