@@ -83,7 +83,7 @@ class Wait:
     within_s: float = 0.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Explanation:
     """Why a job, or coflow, took as long as it did.
 
@@ -119,6 +119,13 @@ class Explanation:
     chain: Sequence[Link] = ()
     longest: Wait | None = None
     arrival_ns: int = 0
+
+    def __repr__(self) -> str:
+        took = f"{number(self.time_ns / NS)} s" if self.time_ns >= 0 else "it did not end"
+        return f"<Explanation: {self.title}; {took}>"
+
+    def __str__(self) -> str:
+        return self.render()
 
     def cause_rows(self) -> list[dict[str, Any]]:
         """Return the causes as rows: cause, seconds, share of the completion time, meaning."""

@@ -73,7 +73,7 @@ def test_values_are_read_with_their_units(name: str, text: object, value: object
         ("nodes", "many", "'many' is not a whole number"),
         ("nodes", 2.5, "whole number"),
         ("nodes", True, "whole number"),
-        ("nodes", "9" * 30, "whole number"),
+        ("nodes", "9" * 30, "more than 64 bits"),
         ("seed", "-1", "too little; the least is 0"),
         ("network.delay", "5 parsecs", "duration such as"),
         ("network.delay", "nan", "duration"),

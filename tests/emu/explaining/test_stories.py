@@ -188,6 +188,7 @@ def test_a_long_story_fits_a_screen_and_its_details_do_not() -> None:
     assert len(text.splitlines()) <= 40
     assert "496 steps: work 496 s" in text
     assert "295 more  295" in text
+    assert (str(story), repr(story)) == (text, "<Explanation: job 1; 500 s>")
     assert len(story.render(details=True).splitlines()) > 1100
     plain = story.as_dict()
     assert len(plain["chain"]) == 500
