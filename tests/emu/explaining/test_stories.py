@@ -16,7 +16,7 @@ from emu.cli import main
 from emu.explaining.explanation import Explanation, Link, Wait
 from emu.explaining.records import Record
 from emu.families.jobs.causes import Step
-from emu.families.jobs.holders import NEVER, Free, Tasks, free_slots, lost_runs
+from emu.families.jobs.holders import NEVER, Free, Tasks, free_slots, lost_runs, tasks_of, with_outages
 from emu.families.jobs.story import longest_span
 from workloads.jobs import make_workload
 
@@ -339,3 +339,20 @@ def test_tasks_that_are_lost_wait_at_their_schedulers_until_a_node_is_up(tmp_pat
     assert (lost[2], lost[4]) == (0, 10 * NS), (
         "it held its slot until the node failed, not until that was known"
     )
+
+
+def test_no_slot_is_held_twice_or_while_its_node_is_down() -> None:
+    """What ran, was lost, and was down, as stories count it, by the events of a run in which nodes fail often."""
+    failing = {"dynamics_mtbf": "5 min", "dynamics_mttr": "5 min", "dynamics_detection": "2 s"}
+    rng = np.random.default_rng(2)
+    sizes = rng.integers(1, 6, 40)
+    workload = make_workload(
+        "many", np.cumsum(rng.exponential(200, 40)), sizes, rng.lognormal(4, 1, sizes.sum())
+    )
+    run = emu.run("sparrow", workload, 5, seed=3, **failing, **KEPT)
+    record = Record.of(run.events)
+    held = with_outages(tasks_of(run, record), record, np.ones(5, np.int64))
+    assert lost_runs(record).node.size > 20
+    for node in range(5):
+        begins, ends = (np.sort(times[held.node == node]) for times in (held.start_ns, held.finish_ns))
+        assert np.all(begins[1:] >= ends[:-1])
