@@ -310,11 +310,9 @@ class Host(OwnHost):
 
     def is_down(self, node: int) -> bool:
         """Return whether a node is known to be down."""
-        nodes = self._cluster.num_nodes
-        if not 0 <= node < nodes:
-            raise InputError(
-                f"scheduler {self.name}: is_down() got node {node}; node ids are 0 to {nodes - 1}"
-            )
+        last = self._cluster.num_nodes - 1
+        if not 0 <= node <= last:
+            raise InputError(f"scheduler {self.name}: is_down() got node {node}; node ids are 0 to {last}")
         faults = self._at[0].faults
         return bool(faults.active and not int(faults.actors.heard[node]) & 1)
 
