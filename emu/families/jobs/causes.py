@@ -153,9 +153,9 @@ def _left_scheduler(c: _Chain, row: int) -> Next:
     else:
         cause = _what_led_to(c, mine, row)
     if cause != NONE and e.kind[cause] == "LOST" and e.sender[cause] == scheduler:
-        # It has told itself, again and again, while no node was up: it waits since a node told it, or it arrived.
-        told = (e.kind == "LOST") & (e.b == e.b[cause]) & (e.sender != scheduler)
-        cause = c.last(mine & (told | (e.kind == "ARRIVAL")), cause - 1)
+        # Its messages to itself, again and again while no node was up: it waits since a node reported, or it arrived.
+        reported = (e.kind == "LOST") & (e.b == e.b[cause]) & (e.sender != scheduler)
+        cause = c.last(mine & (reported | (e.kind == "ARRIVAL")), cause - 1)
     if cause == NONE:
         return None
     c.add("queueing", int(e.time_ns[cause]), scheduler, kind, int(e.task[row]))

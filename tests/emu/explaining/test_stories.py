@@ -253,7 +253,7 @@ def test_a_scheduler_is_busy_with_the_decision_itself() -> None:
     assert "scheduler 0 was busy. Messages that had come before, and this decision, took that time" in text
 
 
-def test_the_mean_of_tasks_is_told_apart_from_what_users_asked_for() -> None:
+def test_the_mean_of_tasks_is_not_called_what_users_asked_for() -> None:
     frame = pd.DataFrame({"at": [0.0, 0.0], "job": [1, 1], "took": [2.0, 4.0], "asked": [3600.0, 3600.0]})
     workload = emu.workload_from(frame, arrival="at", duration="took", job="job", estimate="asked")
     story = emu.explain(emu.run("sparrow", workload, 2, **KEPT), int(workload.jobs["job_id"][0].as_py()))
