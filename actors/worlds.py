@@ -7,16 +7,12 @@ of it, which its schedulers carry. What the rest of Emu must know of a family is
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 
 from actors.kernel.counters import Counters
 from workloads.jobs import make_workload
-
-Sizes = dict[str, int]
-"""How many there are of what numbers are indexes of, by the name that bounds use."""
 
 
 class Worlds(ABC):
@@ -25,12 +21,10 @@ class Worlds(ABC):
     Attributes:
         family: its name.
         counters: what is counted in them.
-        bounds: what the values of a snapshot may be (`actors.hosting.bounds`), by the end of their path.
     """
 
     family: ClassVar[str]
     counters: ClassVar[Counters]
-    bounds: ClassVar[Mapping[str, Any]] = {}
 
     @abstractmethod
     def num_jobs(self, workload: Any) -> int:
@@ -56,12 +50,8 @@ class Worlds(ABC):
         """Return a workload like this one of one job that takes no time: a user's scheduler is called with it first."""
         return make_workload("rehearsal", [0.0], [1], [0.0])
 
-    def sizes(self, world: Any, state: Any, saved: Mapping[str, np.ndarray]) -> Sizes:
-        """The sizes that the family's own bounds and messages use."""
-        return {}
-
     def owners(self, world: Any) -> dict[str, np.ndarray]:
-        """Return the job, or coflow, of each of what messages have numbers of, by the name that bounds use.
+        """Return the job, or coflow, of each of what column a of messages has numbers of, by its name there.
 
         ``jobs`` and ``tasks`` are there at least.
         """
@@ -70,17 +60,3 @@ class Worlds(ABC):
             "jobs": np.arange(work.size),
             "tasks": np.repeat(np.arange(work.size), work.end_task - work.first_task),
         }
-
-    @abstractmethod
-    def check(self, world: Any, state: Any, saved: Mapping[str, np.ndarray], sizes: Sizes) -> None:
-        """Check what the numbers of a snapshot say of each other.
-
-        Raises:
-            Refused: they do not fit together.
-        """
-
-    def fits(
-        self, what: str, values: np.ndarray, rows: np.ndarray, setting: Any, world: Any, sizes: Sizes
-    ) -> np.ndarray:
-        """[rows] whether the numbers of a column of messages are what the family calls `what`."""
-        raise ValueError(f"{self.family}: a kind of messages has the range {what!r}, which is not defined")

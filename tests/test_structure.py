@@ -40,8 +40,6 @@ LAYERS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("actors.nodes",),
         ("actors.constraints", "actors.dynamics", "actors.conditions"),
         ("actors.fabric", "actors.machines"),
-        ("actors.hosting.snapshot",),
-        ("actors.hosting.bounds",),
         ("actors.families",),  # what hosts must know of each family
         ("actors.schedulers",),  # what policies share: parameters and hosting of users' own, variants
         ("actors.schedulers.jobs", "actors.schedulers.coflows", "actors.schedulers.dags"),

@@ -120,25 +120,3 @@ def test_its_keys_and_messages_are_its_own() -> None:
     with pytest.raises(emu.InputError, match="it is for coflows, and fcfs schedules tickets"):
         run(SCHEDULERS[0], fabric_port_speed="2 Gbps")
     assert {kind.name for kind in kinds_of("tickets").values()} == {"TICKET", "SERVED"}
-
-
-def test_its_checkpoints_are_checked(tmp_path: Path) -> None:
-    """A snapshot is refused where a message names a ticket that is not there."""
-    from actors.hosting.outcome import Observe
-    from actors.hosting.partition import Partition
-    from actors.hosting.snapshot import Refused
-    from actors.hosting.structures import check_snapshot
-    from actors.setting import Setting
-    from clusters.cluster import load_cluster
-    from tests.toy_family.desk import FCFS
-    from workloads.catalogue import load_workload
-
-    workload = load_workload("poisson", options={"jobs": 40, "nodes": 1})
-    setting = Setting(FCFS, {}, workload, load_cluster("homogeneous", 1, slots=1))
-    partition = Partition(setting, Observe())
-    saved = partition.snapshot()
-    check_snapshot(setting, partition.world, partition.state, saved)
-    slot = saved["world.queue.heap"]["slot"][0]
-    saved["world.queue.pool"]["a"][slot] = 40
-    with pytest.raises(Refused, match="a of a message TICKET is no job"):
-        check_snapshot(setting, partition.world, partition.state, saved)

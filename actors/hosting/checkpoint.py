@@ -7,17 +7,13 @@ The driver writes them: partitions may live on machines that share no disk.
 """  # fmt: skip
 
 import hashlib
-import io
 import json
-import math
 import os
 import re
 import shutil
-import stat
 import time
-import zipfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,9 +24,8 @@ from actors.hosting.snapshot import Refused as Refused
 from actors.hosting.snapshot import Snapshot
 from actors.kernel.compiled import SOURCE_HASH
 
-FORMAT = 2
+FORMAT = 3
 META = "meta.json"
-MOST_META_BYTES = 1 << 24
 _NUMBER = re.compile(r"\d{6,}")
 
 
@@ -56,6 +51,7 @@ class Position:
 class Checkpoint(NamedTuple):
     """A checkpoint that was read."""
 
+    number: int
     snapshots: list[Snapshot]  # by partition
     at: Position
 
@@ -69,8 +65,6 @@ class Checkpoints:
         keep: the most that are kept, the newest ones.
         identity: what they must have been written with to be used: name to value.
         warn: called with one line that the user must see, such as that a checkpoint is damaged.
-        check: raises `Refused` about snapshots that no such run can have written (`actors.hosting.structures`). A
-            checkpoint of this process is not checked.
         recording: of events, which belong to a checkpoint: what partitions had written by then must be there.
     """
 
@@ -81,11 +75,9 @@ class Checkpoints:
         keep: int,
         identity: Mapping[str, str],
         warn: Callable[[str], None],
-        check: Callable[[list[Snapshot]], None] | None = None,
         recording: Recording | None = None,
     ):
-        self._check, self._recording = check, recording
-        self._own: set[int] = set()
+        self._recording = recording
         self.folder, self.period_s, self.keep, self.warn = folder, period_s, keep, warn
         self.restarts = 0
         self.saved = 0
@@ -120,21 +112,25 @@ class Checkpoints:
         """
         numbers = self._numbers()
         for number in reversed(numbers):
+            if number in self._refused:
+                continue
             try:
-                found = self._read(self._path(number))
-                if self._check is not None and number not in self._own:
-                    self._check(found.snapshots)
+                found = self._read(number)
                 if self._recording is not None:
                     check_traces(self._recording, [saved["recorded"] for saved in found.snapshots])
                 return found
             except (Refused, OSError) as why:
-                self.warn(f"checkpoint {self._path(number)} is not used: {why}")
-                self._refused.add(number)
+                self.refuse(number, why)
         if numbers:
             self.warn(f"no checkpoint in {self.folder} can be used: the run starts from the beginning")
         if self._recording is not None:
             remove_traces(self._recording)
         return None
+
+    def refuse(self, number: int, why: Exception) -> None:
+        """Do not use a checkpoint, and warn of the reason."""
+        self.warn(f"checkpoint {self._path(number)} is not used: {why}")
+        self._refused.add(number)
 
     def _path(self, number: int) -> Path:
         return self.folder / f"{number:06d}"
@@ -153,21 +149,18 @@ class Checkpoints:
         beside = self.folder / f".{number:06d}"
         beside.mkdir()
         try:
-            files, sizes = {}, {}
+            files = {}
             for k, snapshot in enumerate(snapshots):
                 with open(beside / f"{k}.npz", "wb") as file:
                     # NumPy's stub takes any keyword for its own `allow_pickle`.
                     np.savez(file, **snapshot)  # type: ignore[arg-type]
                     _flush(file)
                 files[f"{k}.npz"] = _sha256(beside / f"{k}.npz")
-                sizes[f"{k}.npz"] = (beside / f"{k}.npz").stat().st_size
-            parts = {"partitions": len(snapshots), "files": files, "bytes": sizes}
-            meta = {**self._written_with(), **parts, "at": asdict(at)}
+            meta = {**self._written_with(), "files": files, "at": asdict(at)}
             with open(beside / META, "w", encoding="utf-8") as file:
                 json.dump({**meta, "sha256": _sha256_of_meta(meta)}, file, indent=2)
                 _flush(file)
             beside.rename(self._path(number))
-            self._own.add(number)
             _flush_folder(self.folder)
         except BaseException:
             shutil.rmtree(beside, ignore_errors=True)
@@ -179,26 +172,27 @@ class Checkpoints:
     def _written_with(self) -> dict[str, Any]:
         return {"format": FORMAT, "sources": SOURCE_HASH, **self._identity}
 
-    def _read(self, path: Path) -> Checkpoint:
+    def _read(self, number: int) -> Checkpoint:
         """Read a checkpoint; its files must be undamaged and of this run.
 
         Raises:
             Refused: they are not.
             OSError: a file cannot be read.
         """
+        path = self._path(number)
         meta = _read_meta(path / META)
         for name, value in self._written_with().items():
             if meta.get(name) != value:
                 raise Refused(f"it was written with another {name} ({meta.get(name)}, here {value})")
-        at, snapshots = _position(meta), []
-        for name, (expected, size) in _files_of(meta).items():
+        snapshots = []
+        for name, expected in meta["files"].items():
             if not (path / name).is_file():
                 raise Refused(f"it has no {name}")
-            # The size is compared first: to hash a file that has grown to terabytes takes long.
-            if (path / name).stat().st_size != size or _sha256(path / name) != expected:
+            if _sha256(path / name) != expected:
                 raise Refused(f"{name} is damaged")
-            snapshots.append(read_arrays(path / name))
-        return Checkpoint(snapshots, at)
+            with np.load(path / name) as arrays:
+                snapshots.append(dict(arrays))
+        return Checkpoint(number, snapshots, Position(**meta["at"]))
 
 
 def _read_meta(path: Path) -> dict[str, Any]:
@@ -208,86 +202,14 @@ def _read_meta(path: Path) -> dict[str, Any]:
         Refused: it is not there, or damaged.
     """
     try:
-        state = path.stat()
-        if not stat.S_ISREG(state.st_mode) or state.st_size > MOST_META_BYTES:
-            raise Refused(f"{META} is damaged")
         meta = json.loads(path.read_text(encoding="utf-8"))
         if meta.pop("sha256") != _sha256_of_meta(meta):
             raise Refused(f"{META} is damaged")
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise Refused(f"{META} is damaged") from None
     except FileNotFoundError:
         raise Refused(f"it has no {META}") from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise Refused(f"{META} is damaged") from None
     return dict(meta)
-
-
-def _position(meta: Mapping[str, Any]) -> Position:
-    """Return the progress of the run; refuse numbers that cannot be."""
-    at, most = meta.get("at"), 1 << 63
-    names = {field.name: field.type for field in fields(Position)}
-    if not isinstance(at, dict) or set(at) != set(names):
-        raise Refused(f"{META} does not say how far the run was")
-    for name, value in at.items():
-        kinds = (int, float) if names[name] is float else (int,)
-        if isinstance(value, bool) or not isinstance(value, kinds) or not -1 <= value < most:
-            raise Refused(f"{META} has no possible {name}: {str(value)[:40]}")
-    return Position(**at)
-
-
-def _files_of(meta: Mapping[str, Any]) -> dict[str, tuple[str, int]]:
-    """Return the files of the partitions, in order, with their sha256 and sizes in bytes."""
-    files, sizes, count = meta.get("files"), meta.get("bytes"), meta.get("partitions")
-    if not isinstance(count, int) or not isinstance(files, dict) or not 0 < len(files) == count:
-        raise Refused(f"{META} has no file for each partition")
-    if not isinstance(sizes, dict) or set(sizes) != set(files):
-        raise Refused(f"{META} has no size for each file")
-    names = [f"{k}.npz" for k in range(count)]
-    if set(files) != set(names):
-        raise Refused(f"{META} names other files than {names[0]} to {names[-1]}")
-    return {name: (files[name], sizes[name]) for name in names}
-
-
-def read_arrays(path: Path) -> Snapshot:
-    """Read the arrays of a file of `numpy.savez`, not compressed, so that they take as much memory as the file.
-
-    Raises:
-        Refused: it is no such file, or what its headers say cannot be.
-    """
-    found: Snapshot = {}
-    try:
-        with zipfile.ZipFile(path) as archive:
-            room = path.stat().st_size
-            for member in archive.infolist():
-                name = member.filename.removesuffix(".npy")
-                stored = (
-                    member.compress_type == zipfile.ZIP_STORED and member.file_size == member.compress_size
-                )
-                room -= member.file_size
-                if name == member.filename or name in found or not stored or room < 0:
-                    raise Refused(f"{path.name} has a member that is packed, twice there or no array")
-                found[name] = _read_array(archive.read(member))
-    except (zipfile.BadZipFile, ValueError, ArithmeticError, EOFError, RuntimeError) as error:
-        raise Refused(f"{path.name} is no file of arrays: {error}") from None
-    return found
-
-
-def _read_array(content: bytes) -> np.ndarray:
-    """Read one array; its header must give as many bytes as there are, before memory is allocated.
-
-    Raises:
-        ValueError: it is none.
-    """
-    file = io.BytesIO(content)
-    if np.lib.format.read_magic(file) != (1, 0):
-        raise ValueError("an array's header is of another version")
-    shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
-    if dtype.hasobject:
-        raise ValueError(f"an array of type {dtype}")
-    if math.prod(shape) * dtype.itemsize != len(content) - file.tell() or min(shape, default=0) < 0:
-        raise ValueError(f"an array of shape {shape} in {len(content)} bytes")
-    return (
-        np.frombuffer(content, dtype, offset=file.tell()).reshape(shape, order="F" if fortran else "C").copy()
-    )
 
 
 def _sha256(path: Path) -> str:

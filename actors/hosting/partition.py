@@ -218,7 +218,7 @@ class Partition:
         """Go on from a snapshot of such a partition, and return its last frame; call it after `start` and `join`.
 
         Raises:
-            ValueError: the snapshot is of another setting.
+            Refused: the snapshot is of another setting.
         """
         self.world = put_back(self.world, "world", saved)
         self.state = put_back(self.state, "state", saved)

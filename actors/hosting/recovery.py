@@ -7,7 +7,7 @@ from collections.abc import Callable
 from actors.hosting.checkpoint import Checkpoint, Checkpoints, Position
 from actors.hosting.interrupts import Lost
 from actors.hosting.outcome import Outcome
-from actors.hosting.snapshot import Snapshot
+from actors.hosting.snapshot import Refused, Snapshot
 
 MOST_RESTARTS = 3  # in a row, without a checkpoint in between
 PAUSE_S = 1.0  # for a cluster to notice which other processes are gone
@@ -19,7 +19,8 @@ def recover(attempt: Attempt, checkpoints: Checkpoints | None) -> Outcome:
     """Run to the end; continue from the newest checkpoint each time that a process is lost.
 
     Args:
-        attempt: runs from a checkpoint, or from the beginning; it raises `Lost` when a process is lost.
+        attempt: runs from a checkpoint, or from the beginning; it raises `Lost` when a process is lost, and `Refused`
+            if the arrays of the checkpoint are not those of this run.
         checkpoints: of the run; None: the first loss ends it.
 
     Raises:
@@ -35,6 +36,10 @@ def recover(attempt: Attempt, checkpoints: Checkpoints | None) -> Outcome:
         try:
             outcome = attempt(start)
             return dataclasses.replace(outcome, restarts=checkpoints.restarts)
+        except Refused as why:
+            assert start is not None
+            checkpoints.refuse(start.number, why)
+            start = checkpoints.load()
         except Lost as loss:
             losses = 1 if checkpoints.saved > saved else losses + 1
             saved = checkpoints.saved

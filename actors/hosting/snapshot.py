@@ -5,12 +5,10 @@ made from the setting and is left out. Contents go back into the arrays that are
 some are known by two names, and compiled code must see the same types as before.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-
-from actors.kernel.queue import NONE
 
 Snapshot = dict[str, np.ndarray]
 
@@ -43,12 +41,12 @@ def put_back(tree: Any, path: str, saved: Snapshot) -> Any:
     An array of equal shape keeps its place in memory; one that has grown since is replaced by a larger one.
 
     Raises:
-        ValueError: the tree is another one: a leaf is missing, of another type, or a scalar differs.
+        Refused: the tree is another one: a leaf is missing, of another type, or a scalar differs.
     """
     expected = {name for name, _ in leaves(tree, path)}
     found = {name for name in saved if name.partition(".")[0] == path}
     if expected != found:
-        raise ValueError(f"it has other arrays: {', '.join(sorted(expected ^ found))}")
+        raise Refused(f"it has other arrays: {', '.join(sorted(expected ^ found))}")
     return _put_back(tree, path, saved, {})
 
 
@@ -61,33 +59,18 @@ def _put_back(tree: Any, path: str, saved: Snapshot, grown: dict[int, np.ndarray
         return type(tree)(*parts) if hasattr(tree, "_fields") else tuple(parts)
     if not isinstance(tree, np.ndarray):
         if path not in MEASURED_HERE and saved[path] != tree:
-            raise ValueError(f"{path} is {tree} here and {saved[path]} there")
+            raise Refused(f"{path} is {tree} here and {saved[path]} there")
         return tree
     return _fill(tree, path, saved[path], grown) if tree.flags.writeable else tree
 
 
 def _fill(array: np.ndarray, path: str, kept: np.ndarray, grown: dict[int, np.ndarray]) -> np.ndarray:
-    if array.dtype.names != kept.dtype.names or array.dtype.itemsize != kept.dtype.itemsize:
-        raise ValueError(f"{path} is {array.dtype} here and {kept.dtype} there")
+    if array.dtype != kept.dtype:
+        raise Refused(f"{path} is {array.dtype} here and {kept.dtype} there")
     if array.shape != kept.shape:
         if array.ndim != 1 or kept.ndim != 1:
-            raise ValueError(f"{path} has shape {array.shape} here and {kept.shape} there")
+            raise Refused(f"{path} has shape {array.shape} here and {kept.shape} there")
         # One array under two names stays one.
         array = grown.setdefault(id(array), np.zeros(kept.shape, array.dtype).view(type(array)))
     array[...] = kept
     return array
-
-
-def walk(name: str, heads: Iterable[int], following: np.ndarray, seen: np.ndarray) -> None:
-    """Follow lists from their heads, and mark their rows in `seen` [rows].
-
-    Raises:
-        Refused: a list has a cycle, or two lists share a row.
-    """
-    for head in heads:
-        at = int(head)
-        while at != NONE:
-            if seen[at]:
-                raise Refused(f"{name} has lists that meet or come round")
-            seen[at] = True
-            at = int(following[at])

@@ -125,7 +125,7 @@ def owners_by_kind(owners: Mapping[str, np.ndarray], family: str) -> tuple[np.nd
     begin_of = dict(zip(owners, offsets.tolist(), strict=False))
     begins = np.full(int(max(NOTES)) + 1, NO_JOB)
     for number, kind in kinds_of(family).items():
-        begins[number] = begin_of.get(kind.ranges.get("a", "").removesuffix("?"), NO_JOB)
+        begins[number] = begin_of.get(kind.owners, NO_JOB)
     begins[list(NOTES)] = begin_of["jobs"]
     begins[int(RATED)] = begin_of.get("flows", NO_JOB)
     return begins, np.concatenate(list(owners.values()))

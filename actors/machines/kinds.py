@@ -1,51 +1,43 @@
 """The messages between the resource manager and the node managers of machines with several resources."""
 
-from actors.kernel.kinds import NODE, SCHEDULER, kind
+from actors.kernel.kinds import kind
 
 DAGS = "dags"
 
-STAGE_TASK_END = kind(
-    0x0A0, "STAGE_TASK_END", DAGS, NODE, "a node to itself", a="task: tasks", b="stage: stages"
-)
-LAUNCH = kind(
-    0x1A0, "LAUNCH", DAGS, NODE, "resource manager to node: run a task", a="task: tasks", b="stage: stages"
-)
+STAGE_TASK_END = kind(0x0A0, "STAGE_TASK_END", DAGS, "a node to itself", a="task: tasks", b="stage")
+LAUNCH = kind(0x1A0, "LAUNCH", DAGS, "resource manager to node: run a task", a="task: tasks", b="stage")
 TASK_DONE = kind(
     0x1A1,
     "TASK_DONE",
     DAGS,
-    SCHEDULER,
     "node to resource manager: a task has ended",
     a="task: tasks",
-    b="stage: stages",
-    c="node: nodes",
+    b="stage",
+    c="node",
     d="when it started",
 )
 ENDED = kind(
     0x1A4,
     "ENDED",
     DAGS,
-    NODE,
     "a node to itself: the heartbeat with which it tells of an end is due",
     a="task: tasks",
-    b="stage: stages",
+    b="stage",
     c="when it started",
 )
-STOP = kind(0x1A3, "STOP", DAGS, NODE, "resource manager to node: no job is left, heartbeats end")
-BEAT = kind(0x2A0, "BEAT", DAGS, NODE, "a node to itself: its heartbeat is due")
+STOP = kind(0x1A3, "STOP", DAGS, "resource manager to node: no job is left, heartbeats end")
+BEAT = kind(0x2A0, "BEAT", DAGS, "a node to itself: its heartbeat is due")
 FREE = kind(
     0x1A2,
     "FREE",
     DAGS,
-    SCHEDULER,
     "node to resource manager: its heartbeat, after all that has ended",
-    c="node: nodes",
+    c="node",
 )
 DAG_ARRIVAL = kind(
     0x3A0,
     "DAG_ARRIVAL",
     DAGS,
-    SCHEDULER,
     "a client to the resource manager: a job has arrived",
     a="job: jobs",
 )
@@ -53,7 +45,6 @@ MATCH = kind(
     0x5A0,
     "MATCH",
     DAGS,
-    SCHEDULER,
     "the resource manager to itself: match tasks to what is free, or go on with one machine's heartbeat",
-    c="node: nodes?",
+    c="node",
 )

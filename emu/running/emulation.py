@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 
 from emu.columns import numbers
-from emu.configuration.costs import partitions_of
 from emu.configuration.loading import AUTO_ROWS
 from emu.configuration.plan import KEPT_WORKLOAD, Plan
 from emu.directories.manifest import emu_version
@@ -93,7 +92,6 @@ def checkpoints_of(
         return
     from actors.hosting.checkpoint import Checkpoints
     from actors.hosting.cleanup import temporary
-    from actors.hosting.structures import check_snapshots
 
     with temporary("checkpoints") if out is None else nullcontext(out) as folder:
         yield Checkpoints(
@@ -102,9 +100,6 @@ def checkpoints_of(
             plan.config["checkpoint.keep"],
             {"emu": emu_version(), "configuration": plan.identity(index)},
             note,
-            lambda snapshots: check_snapshots(
-                plan.setting(index), watched, snapshots, partitions_of(plan.config)
-            ),
             watched.events,
         )
 

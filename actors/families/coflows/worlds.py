@@ -4,11 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from actors.fabric.admission import LATE
 from actors.fabric.counters import COUNTERS
-from actors.families.coflows.bounds import COFLOWS
-from actors.families.coflows.structures import check_lines, coflow_sizes
-from actors.worlds import Sizes, Worlds
+from actors.worlds import Worlds
 
 BYTES_PER_FLOW = 850
 """The 706,397 flows of Facebook's trace took 860 MiB."""
@@ -17,7 +14,6 @@ BYTES_PER_FLOW = 850
 class _CoflowWorlds(Worlds):
     family = "coflows"
     counters = COUNTERS
-    bounds = COFLOWS
 
     def num_jobs(self, workload: Any) -> int:
         return int(workload.num_coflows)
@@ -32,9 +28,6 @@ class _CoflowWorlds(Worlds):
         """Flows are laid out in each partition."""
         return BYTES_PER_FLOW * setting.num_tasks, 0
 
-    def sizes(self, world: Any, state: Any, saved: Any) -> Sizes:
-        return coflow_sizes(world, state)
-
     def owners(self, world: Any) -> dict[str, np.ndarray]:
         """Coflows, and theirs: flows, lines, and updates with what these stop."""
         of_jobs = super().owners(world)
@@ -46,23 +39,6 @@ class _CoflowWorlds(Worlds):
             "updates": np.asarray(world.updates.row.coflow),
             "stops": np.asarray(world.updates.stop.coflow),
         }
-
-    def check(self, world: Any, state: Any, saved: Any, sizes: Sizes) -> None:
-        check_lines(world, saved)
-
-    def fits(
-        self, what: str, values: np.ndarray, rows: np.ndarray, setting: Any, world: Any, sizes: Sizes
-    ) -> np.ndarray:
-        if what == "stops":
-            return (values >= 0) & (values < world.updates.stop.size)
-        if what == "updates":
-            return (values >= 0) & (values < world.updates.row.size)
-        if what == "verdict":
-            return (values >= 0) & (values <= LATE)
-        assert what == "amount", what
-        with np.errstate(invalid="ignore"):
-            amount: np.ndarray = values.view(np.float64) >= 0.0
-        return amount
 
 
 COFLOW_WORLDS = _CoflowWorlds()

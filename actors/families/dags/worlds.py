@@ -4,10 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from actors.families.dags.bounds import DAGS
-from actors.families.dags.structures import check_dags
 from actors.machines.dag_world import COUNTERS
-from actors.worlds import Sizes, Worlds
+from actors.worlds import Worlds
 from workloads.dags import make_dag_workload
 
 BYTES_PER_TASK, BYTES_PER_STAGE = 64, 300
@@ -16,7 +14,6 @@ BYTES_PER_TASK, BYTES_PER_STAGE = 64, 300
 class _DagWorlds(Worlds):
     family = "dags"
     counters = COUNTERS
-    bounds = DAGS
 
     def num_jobs(self, workload: Any) -> int:
         return int(workload.num_jobs)
@@ -42,13 +39,6 @@ class _DagWorlds(Worlds):
         """[J] bool: jobs whose mean task duration is above the cut-off."""
         mean_ns: np.ndarray = setting.workload.arrays().mean_ns
         return mean_ns > setting.short_cutoff_s * 1e9
-
-    def sizes(self, world: Any, state: Any, saved: Any) -> Sizes:
-        stages = world.stages.job.size
-        return {"stages": stages, "stages + 1": stages + 1, "managers": world.first_node.size - 1}
-
-    def check(self, world: Any, state: Any, saved: Any, sizes: Sizes) -> None:
-        check_dags(world, saved)
 
 
 DAG_WORLDS = _DagWorlds()

@@ -4,11 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from actors.families.jobs.bounds import JOBS
-from actors.families.jobs.messages import fits
-from actors.families.jobs.structures import check_jobs
 from actors.kernel.world import COUNTERS
-from actors.worlds import Sizes, Worlds
+from actors.worlds import Worlds
 
 BYTES_PER_TASK, BYTES_PER_JOB, BYTES_PER_NODE = 150, 400, 264
 """Measured for sparrow, eagle and central-lwl with 1,000 to 1,000,000 nodes, 1,000 to 97,000 jobs and 41,000 to 3.9
@@ -18,7 +15,6 @@ million tasks: 40 bytes a task, 150 a node. Queues that grow under overload are 
 class _JobWorlds(Worlds):
     family = "jobs"
     counters = COUNTERS
-    bounds = JOBS
 
     def num_jobs(self, workload: Any) -> int:
         return int(workload.num_jobs)
@@ -39,14 +35,6 @@ class _JobWorlds(Worlds):
         """Every partition knows all jobs and nodes by their number; tasks lie where they wait."""
         each = BYTES_PER_JOB * setting.num_jobs + BYTES_PER_NODE * setting.cluster.num_nodes
         return each, BYTES_PER_TASK * setting.num_tasks
-
-    def check(self, world: Any, state: Any, saved: Any, sizes: Sizes) -> None:
-        check_jobs(world, state, saved, sizes)
-
-    def fits(
-        self, what: str, values: np.ndarray, rows: np.ndarray, setting: Any, world: Any, sizes: Sizes
-    ) -> np.ndarray:
-        return fits(what, values, rows, setting, world, sizes)
 
 
 JOB_WORLDS = _JobWorlds()

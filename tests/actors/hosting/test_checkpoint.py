@@ -16,6 +16,7 @@ from python_process import run_python
 
 from actors.hosting import windows
 from actors.hosting.partition import Partition, merge_shares
+from actors.hosting.snapshot import Refused
 from actors.kernel.compiled import config
 from actors.kernel.queue import make_queue
 from actors.kernel.world import NEVER, make_entries
@@ -89,9 +90,9 @@ def test_what_is_known_by_two_names_stays_one() -> None:
 def test_a_snapshot_of_another_setting_is_refused() -> None:
     workload = mixed_workload(20, 2)
     saved = started(setting_of("sparrow", workload, 5)).snapshot()
-    with pytest.raises(ValueError, match=r"has other arrays|has shape|is .* here"):
+    with pytest.raises(Refused, match=r"has other arrays|has shape|is .* here"):
         started(setting_of("hawk", workload, 5)).restore(saved)
-    with pytest.raises(ValueError, match=r"world\.network\.seed is 1 here and 0 there"):
+    with pytest.raises(Refused, match=r"world\.network\.seed is 1 here and 0 there"):
         started(setting_of("sparrow", workload, 5, seed=1)).restore(saved)
 
 

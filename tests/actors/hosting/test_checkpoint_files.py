@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import io
-import json
 import math
-import tracemalloc
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +11,7 @@ import numpy as np
 import pytest
 from checkpointing import IDENTITY, checkpoints, names
 
-from actors.hosting.checkpoint import META, Checkpoints, Position, Refused
+from actors.hosting.checkpoint import META, Checkpoints, Position
 
 
 def save(folder: Path, count: int, keep: int = 2, **identity: str) -> Checkpoints:
@@ -126,94 +121,3 @@ def test_they_are_due_by_wall_time(tmp_path: Path) -> None:
     never = checkpoints(tmp_path, math.inf)
     assert not never.due()
     assert not never.wanted()
-
-
-def forge(folder: Path, change: Callable[[Path, dict[str, Any]], None]) -> str:
-    """Write a checkpoint, change it, recompute its hashes, and return why it is not used."""
-    save(folder, 1)
-    path = folder / "000001"
-    meta = json.loads((path / META).read_text())
-    change(path, meta)
-    for name in meta["files"] if isinstance(meta.get("files"), dict) else ():
-        if (path / name).is_file():
-            meta["files"][name] = hashlib.sha256((path / name).read_bytes()).hexdigest()
-            if "bytes" in meta:
-                meta["bytes"][name] = (path / name).stat().st_size
-    meta.pop("sha256", None)
-    meta["sha256"] = hashlib.sha256(json.dumps(meta, sort_keys=True).encode()).hexdigest()
-    (path / META).write_text(json.dumps(meta))
-    messages: list[str] = []
-    assert checkpoints(folder, messages=messages).load() is None
-    assert "\n" not in messages[0]
-    return messages[0].partition("is not used: ")[2]
-
-
-def npy(header: dict[str, Any], content: bytes = b"") -> bytes:
-    """An array file with this header."""
-    file = io.BytesIO()
-    np.lib.format.write_array_header_1_0(file, {"fortran_order": False, **header})
-    return file.getvalue() + content
-
-
-def member(
-    content: bytes, compression: int = zipfile.ZIP_STORED, name: str = "a.npy"
-) -> Callable[[Path, Any], None]:
-    def change(path: Path, meta: Any) -> None:
-        with zipfile.ZipFile(path / "0.npz", "w", compression) as archive:
-            archive.writestr(name, content)
-
-    return change
-
-
-FILES: dict[str, tuple[Callable[[Path, Any], None], str]] = {
-    "bomb": (member(b"\0" * 50_000_000, zipfile.ZIP_DEFLATED), "0.npz has a member that is packed"),
-    "no array": (member(b"", name="a.txt"), "0.npz has a member that is packed, twice there or no array"),
-    "objects": (member(npy({"descr": "|O", "shape": (1,)}, b"12345678")), "0.npz is no file of arrays: an array of"),
-    "giant": (member(npy({"descr": "<i8", "shape": (1 << 50,)})), "0.npz is no file of arrays: an array of shape"),
-    "wrapping": (member(npy({"descr": "<i8", "shape": (1 << 62, 1 << 62)})), "an array of shape"),
-    "negative": (member(npy({"descr": "<i8", "shape": (-1, -1)}, b"12345678")), "0.npz is no file of arrays"),
-    "no header": (member(b"junk"), "0.npz is no file of arrays"),
-    "no zip": (lambda path, _: (path / "0.npz").write_bytes(b"PK\x03\x04"), "0.npz is no file of arrays"),
-    "partitions": (lambda _, meta: meta.update(partitions=7), "meta.json has no file for each partition"),
-    "no files": (lambda _, meta: meta.update(files={}), "meta.json has no file for each partition"),
-    "no sizes": (lambda _, meta: meta.pop("bytes"), "meta.json has no size for each file"),
-    "files a list": (lambda _, meta: meta.update(files=[1]), "meta.json has no file for each partition"),
-    "elsewhere": (
-        lambda _, meta: meta.update(files={"0.npz": "", "../x": ""}, bytes={"0.npz": 0, "../x": 0}), "names other files"
-    ),
-    "no position": (lambda _, meta: meta.update(at=[1]), "meta.json does not say how far"),
-    "more position": (lambda _, meta: meta["at"].update(x=1), "meta.json does not say how far"),
-    "a text": (lambda _, meta: meta["at"].update(events="9"), "meta.json has no possible events: 9"),
-    "a boolean": (lambda _, meta: meta["at"].update(windows=True), "meta.json has no possible windows"),
-    "not a number": (lambda _, meta: meta["at"].update(wall_s=float("nan")), "meta.json has no possible wall_s"),
-    "too large": (lambda _, meta: meta["at"].update(until_ns=1 << 80), "meta.json has no possible until_ns"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("what", FILES)
-def test_a_forged_one_is_refused_before_it_takes_memory(what: str, tmp_path: Path) -> None:
-    change, why = FILES[what]
-    tracemalloc.start()
-    reason = forge(tmp_path, change)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert reason.startswith(why) or why in reason
-    assert peak < 200 << 20
-
-
-def test_a_snapshot_that_the_run_cannot_have_is_refused_too(tmp_path: Path) -> None:
-    def check(snapshots: list[Any]) -> None:
-        if snapshots[0]["a"].size == 2:
-            raise Refused("0.npz: it cannot be")
-
-    written = save(tmp_path, 2)
-    messages: list[str] = []
-    disk = checkpoints(tmp_path, messages=messages)
-    disk._check = check
-    found = disk.load()
-    assert found is not None
-    assert found.at.virtual_s == 1.0
-    assert messages == [f"checkpoint {tmp_path / '000002'} is not used: 0.npz: it cannot be"]
-    written._check = check  # its own are not looked at again
-    assert (again := written.load()) is not None
-    assert again.at.virtual_s == 2.0

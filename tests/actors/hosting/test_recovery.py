@@ -62,6 +62,20 @@ def test_restarts_are_counted_over_processes(tmp_path: Path) -> None:
     assert digest(outcome) == digest(run_setting(setting, OBSERVED))
 
 
+@pytest.mark.parametrize("in_process", [True, False], ids=["here", "on Ray"])
+def test_a_checkpoint_of_other_arrays_is_refused_and_the_one_before_used(in_process: bool, tmp_path: Path) -> None:
+    setting = setting_of("random", mixed_workload(5, 1), 4)
+    saved = started(setting).snapshot()
+    disk, messages = checkpoints(tmp_path), list[str]()
+    disk.save([saved], Position(0.0, 0))
+    disk.save([saved | {"world.counts": np.zeros((2, 2))}], Position(1.0, 1))
+    again = checkpoints(tmp_path, math.inf, messages=messages)
+    outcome = emulate(setting, OBSERVED, in_process=in_process, checkpoints=again)
+    assert digest(outcome) == digest(run_setting(setting, OBSERVED))
+    assert len(messages) == 1
+    assert messages[0].startswith(f"checkpoint {tmp_path / '000002'} is not used: world.counts is int64 here and float64")
+
+
 def test_ctrl_c_is_noted_once_and_breaks_in_the_second_time() -> None:
     with interrupts_deferred() as interrupted:
         assert not interrupted()

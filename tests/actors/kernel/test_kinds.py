@@ -58,7 +58,7 @@ def test_families_share_no_number_and_find_their_own() -> None:
 def test_a_number_or_name_that_is_taken_is_refused(number: int, name: str) -> None:
     before = dict(KINDS)
     with pytest.raises(ValueError, match=f"message kind {name}"):
-        kind(number, name, "jobs", "node", "a node to itself")
+        kind(number, name, "jobs", "a node to itself")
     assert before == KINDS
 
 

@@ -9,17 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checkpointing import digest_with_restores, started
+from checkpointing import digest_with_restores
 from emulations import OBSERVED, digest, outages, run_setting
 
 import emu
-from actors.hosting.bounds import bound_of, columns
 from actors.hosting.live import emulate_live
-from actors.hosting.snapshot import Refused, leaves
-from actors.hosting.structures import check_snapshot
 from actors.hosting.windows import emulate_here
-from actors.kernel.queue import PYTHON
-from actors.kernel.world import NEVER
 from actors.machines.dag_world import UNIT
 from actors.schedulers.registry import find_scheduler
 from actors.setting import Costs, Dynamics, Estimates, Network, Setting
@@ -246,33 +241,6 @@ def test_it_may_launch_more_than_an_event_may_send_messages() -> None:
     assert (outcome.counters["matches"], outcome.counters["launches"]) == (1, 4500)
     assert digest_with_restores(setting, 2)[0] == digest(outcome)
     assert digest(emulate_here(setting, OBSERVED, 2)) == digest(outcome)
-
-
-def test_a_snapshot_amid_launches_is_checked() -> None:
-    setting = many_tasks(500)
-    partition = started(setting)
-    while partition._loop(partition.world, partition.state, NEVER, np.int64(1)) != PYTHON:
-        pass
-    answer = partition._answer
-    assert answer is not None
-    answer(partition.world, partition.state)
-    fresh, table = started(setting), setting.scheduler.worlds.bounds
-    for root, tree in (("world", fresh.world), ("state", fresh.state)):
-        for path, leaf in leaves(tree, root):
-            if isinstance(leaf, np.ndarray):
-                for name, _ in columns(path, leaf):
-                    bound_of(name, table) if root == "state" else None  # or KeyError: it is not declared
-    whole = partition.snapshot()
-    assert 0 < whole["state.pending.first"][0] < whole["state.pending.end"][0] == 500
-    check_snapshot(setting, fresh.world, fresh.state, whole)
-    for name, values, wrong in (
-        ("first", np.array([500]), "no possible range"),
-        ("first", np.array([20]), "more tasks of a stage than may be launched"),
-        ("node", np.full(500, 2), r"pending\.node is 2 somewhere"),
-        ("taken", np.ones(1, np.int64), r"pending\.taken is another one"),
-    ):
-        with pytest.raises(Refused, match=wrong):
-            check_snapshot(setting, fresh.world, fresh.state, {**whole, f"state.pending.{name}": values})
 
 
 class Returns(ShortestFirst):
