@@ -10,34 +10,21 @@ pyproject.toml bounds numba's version by those that the tests have run with.
 
 import hashlib
 import importlib
-import itertools
-import os
 from collections.abc import Iterable
 from types import CodeType
 from typing import Any
 
 import llvmlite.binding as llvm
 from numba.core import compiler as _compiler_module
-from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import CompileResultCacheImpl
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import FunctionPass, register_pass
 
-import actors.kernel.compile_time  # noqa: F401  # before anything is compiled
-
-# The functions of numba's own that kernels call are numbered in each process, and kept with their callers: those of two
-# processes must not have the same number.
-FunctionIdentity._unique_ids = itertools.count(int.from_bytes(os.urandom(6), "little"))
-
-
 _result: Any = _compiler_module.CompileResult  # whose hints lack its arguments
 NOT_NEEDED = {"nopython_rewrites", "inline_overloads", "with_lifting"}
 """Passes for expressions of whole arrays, functions of numba's that are inlined as Python, and object mode."""
 CLOSURES = "inline_closure_likes"
-# In so many blocks before a load LLVM looks for what it reads, not in 200: that was two fifths of the time to optimise
-# a loop, which has hundreds of blocks. This holds for all that the process compiles.
-llvm.set_option("emu", "-memdep-block-number-limit=50")
 Source = tuple[str, str, tuple[Any, ...]]  # of a function: module, qualified name, types of the arguments
 
 
@@ -62,8 +49,21 @@ class InnerLibrary(_Library):
         return _WithoutEnvironments(self._codegen)
 
     def finalize(self) -> None:
-        """End the library, without the steps that make machine code."""
+        """End the library, without the steps that make machine code.
+
+        Functions of numba's own that it calls become part of it, under names that no other library sees: numba numbers
+        them anew in each process, and the disk cache holds code of several.
+        """
         self._raise_if_finalized()
+        for called in dict.fromkeys(self._linking_libraries):
+            if not isinstance(called, InnerLibrary):
+                code = called._get_module_for_linking()
+                names = {each.name for each in code.functions if not each.is_declaration}
+                self._final_module.link_in(code, preserve=True)
+                for function in self._final_module.functions:
+                    if function.name in names:
+                        function.linkage = "internal"
+        self._linking_libraries = [each for each in self._linking_libraries if isinstance(each, InnerLibrary)]
         self._finalized = True
 
     def get_pointer_to_function(self, name: str) -> int:
@@ -83,25 +83,20 @@ class InnerLibrary(_Library):
         return self._shared_module
 
     def save(self) -> tuple[Any, ...]:
-        """Return what `load` needs: the code, and what it calls: names of functions, or code of numba's own."""
-        calls = tuple(
-            getattr(library, "source", None) or (library.name, _code_of(library))
-            for library in dict.fromkeys(self._linking_libraries)
-        )
-        return self.name, _code_of(self), calls, self.source
+        """Return what `load` needs: the code, and which functions it calls."""
+        calls = tuple(library.source for library in dict.fromkeys(self._linking_libraries))
+        return self.name, self._get_module_for_linking().as_bitcode(), calls, self.source
 
     @classmethod
     def load(
-        cls, codegen: Any, name: str, code: bytes, calls: Iterable[Any] = (), source: Source | None = None
+        cls, codegen: Any, name: str, code: bytes, calls: Iterable[Source], source: Source
     ) -> "InnerLibrary":
         """Return the library that `save` wrote; load, or compile, what it calls."""
         made: InnerLibrary = cls(codegen, name)
         made.enable_object_caching()
         made.source = source
         made._final_module = made._shared_module = llvm.parse_bitcode(code)
-        for called in calls:
-            library = _library_of(*called) if len(called) == 3 else cls.load(codegen, *called)
-            made._linking_libraries.append(library)
+        made._linking_libraries += [_library_of(*called) for called in calls]
         made._finalized = True
         return made
 
@@ -115,11 +110,6 @@ class _WithoutEnvironments:
 
     def set_env(self, name: str, env: Any) -> None:
         """Do nothing: there is no environment."""
-
-
-def _code_of(library: JITCodeLibrary) -> bytes:
-    code: bytes = library._get_module_for_linking().as_bitcode()
-    return code
 
 
 def _library_of(module: str, name: str, arguments: tuple[Any, ...]) -> Any:
