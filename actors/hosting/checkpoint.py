@@ -22,7 +22,7 @@ import numpy as np
 from actors.hosting.recording import Recording, check_traces, remove_traces
 from actors.hosting.snapshot import Refused as Refused
 from actors.hosting.snapshot import Snapshot
-from actors.kernel.compiled import SOURCE_HASH
+from actors.kernel.kernel_cache import SOURCE_HASH
 
 FORMAT = 3
 META = "meta.json"

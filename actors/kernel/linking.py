@@ -5,43 +5,29 @@ calls too: an inner function is processed again for each of its callers. Here su
 code, on the disk as well, with the names of the functions that it calls; a loop (an entry) links each function once.
 
 This relies on parts of numba that are not documented: libraries of code, and the implementation of the disk cache.
-pyproject.toml bounds numba's version by those that the tests have run with.
 """
 
 import hashlib
 import importlib
 from collections.abc import Iterable
-from types import CodeType
 from typing import Any
 
 import llvmlite.binding as llvm
 from numba.core import compiler as _compiler_module
-from numba.core.caching import CompileResultCacheImpl
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import FunctionPass, register_pass
 
+from actors.kernel.kernel_cache import OnDisk
+
 _result: Any = _compiler_module.CompileResult  # whose hints lack its arguments
-NOT_NEEDED = {"nopython_rewrites", "inline_overloads", "with_lifting"}
-"""Passes for expressions of whole arrays, functions of numba's that are inlined as Python, and object mode."""
-CLOSURES = "inline_closure_likes"
 Source = tuple[str, str, tuple[Any, ...]]  # of a function: module, qualified name, types of the arguments
 
 
-class _Library(JITCodeLibrary):
-    source: Source | None = None  # None: a function of numba's own
-
-    def _optimize_functions(self, module: Any) -> None:
-        """Optimise each function of a module by itself, with passes that are set up once and not for each of them."""
-        module.data_layout = self._codegen._data_layout
-        passes, builder = self._codegen._function_pass_manager()
-        for function in module.functions:
-            if not function.is_declaration:
-                passes.run(function, builder)
-
-
-class InnerLibrary(_Library):
+class InnerLibrary(JITCodeLibrary):
     """The LLVM code of a function that only compiled code calls. It has no machine code of its own."""
+
+    source: Source
 
     @property
     def codegen(self) -> Any:
@@ -121,8 +107,10 @@ def _library_of(module: str, name: str, arguments: tuple[Any, ...]) -> Any:
     return function.overloads[arguments].library
 
 
-class EntryLibrary(_Library):
+class EntryLibrary(JITCodeLibrary):
     """The code of a function that Python calls, and of all that it calls."""
+
+    source: Source
 
     def finalize(self) -> None:
         """Link each library once, even if several call it.
@@ -192,9 +180,6 @@ def _compiler(kind: type[InnerLibrary] | type[EntryLibrary]) -> type[CompilerBas
         def define_pipelines(self) -> list[Any]:
             passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
             passes.add_pass_after(MakeLibrary, passes.passes[0][0])
-            nested = any(isinstance(each, CodeType) for each in self.state.func_id.code.co_consts)
-            left_out = NOT_NEEDED if nested else NOT_NEEDED | {CLOSURES}
-            passes.passes = [each for each in passes.passes if each[0]._name not in left_out]
             passes.finalize()
             return [passes]
 
@@ -205,7 +190,7 @@ InnerCompiler = _compiler(InnerLibrary)
 EntryCompiler = _compiler(EntryLibrary)
 
 
-class InnerOnDisk(CompileResultCacheImpl):
+class InnerOnDisk(OnDisk):
     """The form of an inner function in the disk cache."""
 
     def reduce(self, result: Any) -> tuple[Any, ...]:

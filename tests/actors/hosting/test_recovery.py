@@ -63,7 +63,9 @@ def test_restarts_are_counted_over_processes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("in_process", [True, False], ids=["here", "on Ray"])
-def test_a_checkpoint_of_other_arrays_is_refused_and_the_one_before_used(in_process: bool, tmp_path: Path) -> None:
+def test_a_checkpoint_of_other_arrays_is_refused_and_the_one_before_used(
+    in_process: bool, tmp_path: Path
+) -> None:
     setting = setting_of("random", mixed_workload(5, 1), 4)
     saved = started(setting).snapshot()
     disk, messages = checkpoints(tmp_path), list[str]()

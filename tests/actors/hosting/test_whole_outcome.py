@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from actors.hosting.outcome import Observe, Outcome
 from actors.hosting.windows import emulate_here
-from actors.kernel.compiled import config
+from actors.kernel.kernel_cache import config
 from actors.kernel.rows import is_tree
 from actors.scheduler import Scheduler, needs_global_view
 from actors.schedulers.registry import built_in_schedulers

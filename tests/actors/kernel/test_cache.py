@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 from python_process import ROOT
 
-from actors.kernel import compiled
-from actors.kernel.compiled import config
+from actors.kernel import compiled, kernel_cache
+from actors.kernel.kernel_cache import config
 
 
 @pytest.fixture
@@ -25,39 +25,39 @@ def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of the package's sources, and the hash taken of it."""
     copy = tmp_path / "actors"
     shutil.copytree(ROOT / "actors", copy, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(compiled, "__file__", str(copy / "kernel" / "compiled.py"))
+    monkeypatch.setattr(kernel_cache, "__file__", str(copy / "kernel" / "kernel_cache.py"))
     return copy
 
 
 def test_a_copy_has_the_same_hash(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    here = compiled._source_hash()
+    here = kernel_cache._source_hash()
     monkeypatch.undo()
-    assert compiled._source_hash() == here
+    assert kernel_cache._source_hash() == here
 
 
 @pytest.mark.parametrize("source", ["nodes/worker.py", "kernel/random.py", "schedulers/jobs/eagle.py"])
 def test_a_change_in_any_source_changes_the_hash(copied: Path, source: str) -> None:
-    before = compiled._source_hash()
+    before = kernel_cache._source_hash()
     path = copied / source
     path.write_text(path.read_text() + "\n")
-    assert compiled._source_hash() != before
+    assert kernel_cache._source_hash() != before
 
 
 def test_a_source_that_moves_or_comes_changes_the_hash(copied: Path) -> None:
-    before = compiled._source_hash()
+    before = kernel_cache._source_hash()
     (copied / "nodes" / "worker.py").rename(copied / "nodes" / "other.py")
-    moved = compiled._source_hash()
+    moved = kernel_cache._source_hash()
     (copied / "nodes" / "new.py").write_text("")
-    assert len({before, moved, compiled._source_hash()}) == 3
+    assert len({before, moved, kernel_cache._source_hash()}) == 3
 
 
 def test_bounds_checks_and_versions_have_a_cache_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = compiled._source_hash()
+    before = kernel_cache._source_hash()
     monkeypatch.setattr(config, "BOUNDSCHECK", 1)
-    found = {before, compiled._source_hash()}
+    found = {before, kernel_cache._source_hash()}
     for package in (numba, llvmlite, np):
         monkeypatch.setattr(package, "__version__", "0")
-        found.add(compiled._source_hash())
+        found.add(kernel_cache._source_hash())
     assert len(found) == 5
 
 
@@ -65,12 +65,13 @@ def test_the_folder_is_the_one_named_and_another_if_that_cannot_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("EMU_CACHE_DIR", str(tmp_path / "cache"))
-    assert compiled._cache_folder() == tmp_path / "cache" / "kernels" / compiled._source_hash()
+    below = Path("kernels") / kernel_cache._source_hash() / kernel_cache.CACHE_FOLDER.name
+    assert kernel_cache._cache_folder() == tmp_path / "cache" / below
     blocked = tmp_path / "file"
     blocked.write_text("")
     monkeypatch.setenv("EMU_CACHE_DIR", str(blocked))
-    monkeypatch.setattr(compiled.tempfile, "gettempdir", lambda: str(tmp_path))
-    folder = compiled._cache_folder()
+    monkeypatch.setattr(kernel_cache.tempfile, "gettempdir", lambda: str(tmp_path))
+    folder = kernel_cache._cache_folder()
     assert folder.is_dir()
     assert folder.is_relative_to(tmp_path)
 
@@ -86,10 +87,10 @@ def test_a_full_cache_folder_is_reported(
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(compiled.FunctionCache, "save_overload", full)
+    monkeypatch.setattr(kernel_cache.FunctionCache, "save_overload", full)
     assert compiled.entry(_twice)(np.int64(3)) == 6
     printed = capsys.readouterr().err
-    assert f"compiled code is not kept: {compiled.CACHE_FOLDER}: No space left on device" in printed
+    assert f"compiled code is not kept: {kernel_cache.CACHE_FOLDER}: No space left on device" in printed
 
 
 @pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled")
@@ -97,7 +98,7 @@ def test_a_full_cache_folder_is_reported(
 @pytest.mark.parametrize("what", ["nbi", "nbc"])
 def test_a_damaged_cache_is_compiled_again_and_written_again(what: str, damage: bytes) -> None:
     def files() -> dict[Path, bytes]:
-        found = compiled.CACHE_FOLDER.glob(f"*/*._twice-*.{what}")
+        found = kernel_cache.CACHE_FOLDER.glob(f"*/*._twice-*.{what}")
         return {path: path.read_bytes() for path in found}
 
     assert compiled.entry(_twice)(np.int64(3)) == 6
@@ -119,11 +120,11 @@ def test_a_damaged_cache_is_compiled_again_and_written_again(what: str, damage: 
 
 def test_a_folder_that_another_user_made_is_not_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Compiled code is loaded from there, and all users may write to a folder for temporary files."""
-    monkeypatch.setattr(compiled.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(kernel_cache.tempfile, "tempdir", str(tmp_path))
     monkeypatch.setenv("EMU_CACHE_DIR", "/proc/nowhere")
     private = tmp_path / f"emu-cache-{os.getuid()}"
-    assert compiled._cache_folder().is_relative_to(private)
+    assert kernel_cache._cache_folder().is_relative_to(private)
     before = os.getuid()
-    monkeypatch.setattr(compiled.os, "getuid", lambda: before + 1)
+    monkeypatch.setattr(kernel_cache.os, "getuid", lambda: before + 1)
     (tmp_path / f"emu-cache-{before + 1}").mkdir()
-    assert not compiled._cache_folder().is_relative_to(tmp_path / f"emu-cache-{before + 1}")
+    assert not kernel_cache._cache_folder().is_relative_to(tmp_path / f"emu-cache-{before + 1}")

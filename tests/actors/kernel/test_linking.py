@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from python_process import run_python
 
-from actors.kernel.compiled import config
+from actors.kernel.kernel_cache import config
 
 MODULE = """
 import numpy as np

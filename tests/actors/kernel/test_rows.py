@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from python_process import run_python
 
-from actors.kernel.compiled import compiled, config, direct, entry
+from actors.kernel.compiled import compiled, direct, entry
+from actors.kernel.kernel_cache import config
 from actors.kernel.records import as_records
 from actors.kernel.rows import Table
 

@@ -1,0 +1,161 @@
+"""Where compiled kernels are kept on disk, and when they are compiled again.
+
+numba's disk cache does not notice that a function in *another* file changed. So the folder of kernels is keyed by a
+hash of all compiled sources and of the versions that matter. Only kernels are kept there: what else a process compiles
+with numba stays where numba keeps it.
+"""
+
+import fcntl
+import glob
+import hashlib
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+import llvmlite
+import numba
+import numpy as np
+from numba.core import config as _config
+from numba.core.caching import CompileResultCacheImpl, FunctionCache
+
+config: Any = _config  # numba sets its configuration at run time
+QUICK_SINCE, QUICK_BEFORE = (0, 62), (0, 69)  # the versions of numba that the quick form was tried with
+IS_QUICK = (
+    os.environ.get("EMU_KERNELS") != "plain"
+    and QUICK_SINCE <= tuple(int(part) for part in numba.__version__.split(".")[:2]) < QUICK_BEFORE
+)
+"""Whether kernels are linked by `actors.kernel.linking`."""
+
+
+def _source_hash() -> str:
+    """Return a hash of every source file of this package, of numba's and NumPy's versions, and of Python's."""
+    digest = hashlib.sha256()
+    root = Path(__file__).resolve().parents[1]
+    for path in sorted(glob.glob("**/*.py", root_dir=root, recursive=True)):
+        digest.update(path.encode() + b"\0" + (root / path).read_bytes())
+    for package in (numba, llvmlite, np):
+        digest.update(package.__version__.encode())
+    # A run with bounds checks must not load what was compiled without them.
+    digest.update(f"{platform.python_version()} {platform.machine()} {config.BOUNDSCHECK}".encode())
+    return digest.hexdigest()[:16]
+
+
+def _cache_folder() -> Path:
+    """Return a writable folder for kernels: EMU_CACHE_DIR or NUMBA_CACHE_DIR, else the user's cache folder."""
+    named = os.environ.get("EMU_CACHE_DIR") or os.environ.get("NUMBA_CACHE_DIR")
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "emu"
+    private = Path(tempfile.gettempdir()) / f"emu-cache-{os.getuid()}"
+    for base in (Path(named) if named else home, private):
+        folder = base / "kernels" / _source_hash() / ("quick" if IS_QUICK else "plain")
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            continue
+        # What is in it is run: in a folder that all can write to, another user may have made one of this name.
+        if os.access(folder, os.W_OK) and (base is not private or base.lstat().st_uid == os.getuid()):
+            return folder
+    return Path(tempfile.mkdtemp(prefix="emu-cache-"))
+
+
+SOURCE_HASH = _source_hash()  # of the sources that this process runs, whatever happens to them later
+CACHE_FOLDER = _cache_folder()
+
+
+class _InFolder:
+    """A locator of numba's: the place of a function's file, in CACHE_FOLDER."""
+
+    def __init__(self, function: Any, file: str):
+        self._file, self._line = Path(file), function.__code__.co_firstlineno
+
+    @classmethod
+    def from_function(cls, function: Any, file: str) -> "_InFolder | None":
+        """Return the place of a function; None if it stands in no file, and is not kept."""
+        return cls(function, file) if os.path.exists(file) else None
+
+    def get_cache_path(self) -> str:
+        """Return the folder."""
+        of_sources = self._file.resolve().parent
+        return str(CACHE_FOLDER / f"{of_sources.name}_{hashlib.sha256(bytes(of_sources)).hexdigest()[:16]}")
+
+    def ensure_cache_path(self) -> None:
+        """Make the folder."""
+        os.makedirs(self.get_cache_path(), exist_ok=True)
+
+    def get_source_stamp(self) -> tuple[float, int]:
+        """Return what changes when the file does: a function need not stand in this package."""
+        state = self._file.stat()
+        return state.st_mtime, state.st_size
+
+    def get_disambiguator(self) -> str:
+        """Return what tells two functions of one name apart."""
+        return str(self._line)
+
+
+class OnDisk(CompileResultCacheImpl):
+    """The form of a compiled function on disk."""
+
+    _locator_classes: Any = (_InFolder,)
+
+
+class KernelCache(FunctionCache):
+    """numba's disk cache, to which one process at a time writes.
+
+    Two that add different overloads of a function at once would give both the same file, and later processes would
+    call one for the other.
+    """
+
+    _impl_class: Any = OnDisk
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep a compiled function."""
+        try:
+            with (CACHE_FOLDER / "lock").open("w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)  # until it is closed
+                try:
+                    super().save_overload(sig, data)
+                except OSError:
+                    raise
+                except Exception:  # the index is damaged, and whatever its bytes make pickle do
+                    self.flush()
+                    super().save_overload(sig, data)
+        except OSError as error:  # a disk that is full: the next process compiles again
+            _print_once(f"compiled code is not kept: {CACHE_FOLDER}: {error.strerror or error}")
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return a compiled function that is kept; None if it is not, or damaged."""
+        try:
+            # Not numba's own, which first gets ready to compile: that takes 0.2 s, a fifth of a small run.
+            return self._load_overload(sig, target_context)
+        except Exception:  # damaged, as by a disk that was full; whatever its bytes make pickle and LLVM do
+            return None
+
+
+class WhenUsed:
+    """A disk cache that is made when it is used: it looks for the function's file, and a run uses few functions."""
+
+    def __init__(self, cache: type, function: Any):
+        self._cache, self._function = cache, function
+
+    @cached_property
+    def _made(self) -> Any:
+        return self._cache(self._function)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._made, name)
+
+
+def is_kept(function: Callable) -> bool:
+    """Return whether a compiled form of a module-level function is on the disk."""
+    module = function.__module__.rpartition(".")[2]
+    files = f"*/{module}.{function.__name__}-*.nbc"  # numba's folders are called as those of the sources
+    return bool(glob.glob(files, root_dir=CACHE_FOLDER, include_hidden=True))
+
+
+@cache
+def _print_once(text: str) -> None:
+    print(f"emu: note: {text}", file=sys.stderr, flush=True)
