@@ -7,11 +7,6 @@ and leaves an existing cluster as it was.
 import logging
 import math
 import os
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 from actors.hosting.child import ROOT, SERVERS, address_of, pickle_by_value, with_path
@@ -40,10 +35,6 @@ _SYSTEM = {
     # How long Ray waits for a worker that dies before it has registered.
     "worker_register_timeout_seconds": 30,
 }
-_HELPERS = ("start_api_server", "start_monitor", "start_log_monitor")
-_AGENTS = ("dashboard_agent", "runtime_env_agent")
-_COMMAND = "_build_python_executable_command_memory_profileable"
-IDLE_AGENT = Path(__file__).with_name("idle_agent.py")
 _QUIET: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
 
 _started = _starting = False
@@ -119,42 +110,6 @@ def connect(
         raise UnavailableError(f"{named} {address}: no Ray cluster answers there ({error}); {hint}") from None
 
 
-@contextmanager
-def _without_helpers() -> Iterator[None]:
-    """Let Ray start without processes that nothing here uses: they take half of what a small run on Ray takes.
-
-    `ray.init` has no options for them: the dashboard, of which a part runs even if there is to be none, the monitor of
-    the autoscaler, and that of logs, which are left out; and two agents (`idle_agent`), for which others stand in.
-    """
-    try:
-        from ray._private import services
-        from ray._private.node import Node
-    except ImportError:  # no public part of Ray: in another version it may be elsewhere
-        yield
-        return
-    changed: list[tuple[Any, str, Any]]
-    changed = [(Node, name, lambda *_, **__: None) for name in _HELPERS if hasattr(Node, name)]
-    if hasattr(services, _COMMAND):
-        changed.append((services, _COMMAND, partial(_command_of, getattr(services, _COMMAND))))
-    kept = [(where, name, getattr(where, name)) for where, name, _ in changed]
-    try:
-        for where, name, function in changed:
-            setattr(where, name, function)
-        yield
-    finally:
-        for where, name, function in kept:
-            setattr(where, name, function)
-
-
-def _command_of(
-    original: Callable[..., list[str]], component: str, *arguments: Any, **named: Any
-) -> list[str]:
-    """Return the command of a process of Ray, before its own program and arguments."""
-    if component in _AGENTS:
-        return [sys.executable, "-S", "-E", str(IDLE_AGENT)]
-    return original(component, *arguments, **named)
-
-
 def _start(folder: str | None) -> None:
     """Start Ray on this machine; nothing if this process is connected."""
     global _started, _starting
@@ -167,16 +122,15 @@ def _start(folder: str | None) -> None:
     _starting = True
     # "local": without an address Ray would join a cluster that someone has started here.
     try:
-        with _without_helpers():
-            ray.init(
-                "local",
-                include_dashboard=False,
-                object_store_memory=OBJECT_STORE_BYTES,
-                configure_logging=True,
-                _temp_dir=folder,
-                _system_config=_SYSTEM,
-                **_QUIET,
-            )
+        ray.init(
+            "local",
+            include_dashboard=False,
+            object_store_memory=OBJECT_STORE_BYTES,
+            configure_logging=True,
+            _temp_dir=folder,
+            _system_config=_SYSTEM,
+            **_QUIET,
+        )
     except Exception as error:  # of many kinds, by which of its processes died meanwhile
         text = " ".join(str(error).split())[:200]
         raise Lost(f"Ray cannot be started here: {type(error).__name__}: {text}") from None

@@ -25,8 +25,6 @@ from numba.core.imputils import lower_builtin, lower_getattr_generic
 from numba.core.typing import templates
 from numba.extending import NativeValue, models, register_model, typeof_impl, unbox
 
-from actors.kernel.records import address_of
-
 types: Any = _types  # whose hints are incomplete
 _Attributes: Any = templates.AttributeTemplate
 WORD = np.dtype(np.int64)
@@ -85,7 +83,7 @@ class Table:
         words: list[int] = []
         self.type = _kinds[_lay_out(tree, words)]
         self._words = np.array(words, WORD)
-        self.address = address_of(self._words)
+        self.address = self._words.ctypes.data
 
 
 _tables: WeakValueDictionary[int, Table] = WeakValueDictionary()
@@ -118,7 +116,7 @@ def _lay_out(tree: Any, words: list[int]) -> int:
         starts.append(len(words) - begin)
         if isinstance(value, np.ndarray):
             kinds.append(_kind_of_array(tree, value))
-            words.append(address_of(value))
+            words.append(value.ctypes.data)
             words += value.shape
         elif is_tree(value):
             kinds.append(_lay_out(value, words))

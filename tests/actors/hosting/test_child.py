@@ -21,7 +21,6 @@ from actors.hosting import child as hosting
 from actors.hosting import cleanup
 from actors.hosting.child import in_child, the_child
 from actors.hosting.interrupts import Lost
-from actors.hosting.ray_session import IDLE_AGENT
 from workloads.errors import UnavailableError
 
 needs_proc = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="what is left is looked for in /proc")
@@ -43,37 +42,6 @@ def processes(session: int, *names: bytes) -> list[int]:
             if any(name in command for name in names) and os.getsid(int(place.name)) == session:
                 found.append(int(place.name))
     return found
-
-
-@pytest.mark.ray
-@needs_proc
-def test_agents_of_ray_are_idle(ray_session: None) -> None:
-    """Two stand in for those that take a third of a small run's time."""
-    folder, found = str(the_child()._folder).encode(), []
-    for place in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            command = (place / "cmdline").read_bytes()
-            program, *rest = command.split(b"\0")
-            is_agent = any(part.endswith((b"/agent.py", b"/agent/main.py")) for part in rest)
-            if folder in command and is_agent and not program.endswith(b"raylet"):
-                found.append(rest[2])
-    assert found == [str(IDLE_AGENT).encode()] * 2
-
-
-def test_an_idle_agent_states_its_ports_and_ends_with_its_parent(tmp_path: Path) -> None:
-    parent = f"""if True:
-        import os, subprocess, sys, time
-        given = ["--node-id=ab", "--session-dir={tmp_path}", "--listen-port=0"]
-        agent = subprocess.Popen([sys.executable, "-S", "-E", {str(IDLE_AGENT)!r}, *given])
-        while len(os.listdir("{tmp_path}")) < 3:
-            time.sleep(0.01)
-        print(agent.pid)"""
-    agent = int(run_python(parent))
-    assert becomes(lambda: cleanup.is_gone(agent))
-    names = ("dashboard_agent_listen_port", "metrics_agent_port", "metrics_export_port")
-    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
-        f"{name}_ab": "9" for name in names
-    }
 
 
 @pytest.mark.ray

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from actors.kernel.records import CACHE_LINE, Records, address_of, as_records, first, frozen, records
+from actors.kernel.records import CACHE_LINE, Records, as_records, first, frozen, records
 
 ROW = np.dtype([("at", np.int64), ("share", np.float64), ("size_mb", np.int8)])
 
@@ -44,7 +44,7 @@ def test_fields_are_those_of_the_array(way: str) -> None:
         for name in ("at", "share", "size_mb"):
             field = getattr(rows, name)
             assert type(field) is np.ndarray
-            assert address_of(field) == plain[name].ctypes.data
+            assert field.ctypes.data == plain[name].ctypes.data
             np.testing.assert_array_equal(field, plain[name])
     assert rows[0].at == plain["at"][0]
     if way != "frozen":
@@ -98,11 +98,3 @@ def test_what_is_frozen_cannot_be_written() -> None:
         frozen(rows).at[1] = 2
     with pytest.raises(ValueError, match="read-only"):
         frozen(_numbered(2))[1].at = 2
-
-
-@pytest.mark.parametrize(
-    "array",
-    [np.arange(3), np.arange(9)[2::3], np.zeros((2, 3))[1], np.zeros(0), np.array(4.0), _numbered(3)[1:]],
-)
-def test_the_address_is_numpy_s(array: np.ndarray) -> None:
-    assert address_of(array) == array.ctypes.data
