@@ -38,7 +38,7 @@ class InnerLibrary(JITCodeLibrary):
         """End the library, without the steps that make machine code.
 
         Functions of numba's own that it calls become part of it, under names that no other library sees: numba numbers
-        them anew in each process, and the disk cache holds code of several.
+        them differently in each process, and the disk cache holds code of several.
         """
         self._raise_if_finalized()
         for called in dict.fromkeys(self._linking_libraries):
