@@ -186,4 +186,8 @@ def stretched_s(workload: Workload, factor: float, wanted: str) -> Float64Array:
             f"{wanted} the last {family(workload).name[:-1]} of {workload.name} would arrive after "
             f"{stretched[-1]:.2g} s; the most is {MAX_TIME_S:.0e} s"
         )
+    if stretched[-1] == stretched[0] < times_s[-1]:
+        raise InputError(
+            f"{wanted} all {family(workload).name} of {workload.name} would arrive at once: they have next to no work"
+        )
     return stretched

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from run_commands import RUN
 
-from actors.hosting.checkpoint import read_arrays
 from actors.kernel.trace import TRACE
 from emu.directories import run_directory as rd
 from emu.directories.names import CHECKPOINTS
@@ -54,7 +53,8 @@ def killed(program: Any, emu: Cli, trace: Path) -> Path:
 
 def recorded_at(checkpoint: Path) -> int:
     """Rows of events that there were at a checkpoint."""
-    return int(read_arrays(checkpoint / "0.npz")["recorded"][0])
+    with np.load(checkpoint / "0.npz") as arrays:
+        return int(arrays["recorded"][0])
 
 
 def zero(path: Path, begin: int, size: int = 3000) -> None:

@@ -174,6 +174,12 @@ def test_scale_meets_the_load(workload: JobWorkload, load: float, nodes: int) ->
     assert redo([workload], history(made)[-1]).fingerprint() == made.fingerprint()
 
 
+def test_a_load_at_which_all_would_arrive_at_once_is_refused() -> None:
+    tiny = make_workload("tiny", [0.0, 1.0], [1, 1], [0.0, 5e-324])
+    with pytest.raises(InputError, match="at a load of 1 on 2 slots all jobs of tiny would arrive at once"):
+        scale(tiny, 1.0, 1, slots=2)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
