@@ -129,8 +129,9 @@ class KernelCache(FunctionCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return a compiled function that is kept; None if it is not, or damaged."""
         try:
-            # Not numba's own, which first gets ready to compile: that takes 0.2 s, a fifth of a small run.
-            return self._load_overload(sig, target_context)
+            # Not numba's own, which first gets ready to compile: that takes 0.2 s, a fifth of a small run. Code with
+            # reference counting needs what that makes.
+            return (self._load_overload if IS_QUICK else super().load_overload)(sig, target_context)
         except Exception:  # damaged, as by a disk that was full; whatever its bytes make pickle and LLVM do
             return None
 

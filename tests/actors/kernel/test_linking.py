@@ -93,3 +93,16 @@ def test_what_only_a_later_caller_calls_is_linked(tmp_path: Path, monkeypatch: p
     for _ in ("compiled", "from the disk"):
         compiled, plain = run_python(CALL.format(folder=str(tmp_path))).split()
         assert compiled == plain
+
+
+@pytest.mark.skipif(config.DISABLE_JIT, reason="nothing is compiled")
+def test_numba_alone_compiles_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "kernels.py").write_text(DEAD_BRANCH)
+    monkeypatch.setenv("EMU_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("EMU_KERNELS", "plain")
+    which = "\nfrom actors.kernel.kernel_cache import CACHE_FOLDER\nprint(CACHE_FOLDER.name, *sys.modules)"
+    for _ in ("compiled", "from the disk"):
+        compiled, plain, form, *modules = run_python(CALL.format(folder=str(tmp_path)) + which).split()
+        assert compiled == plain
+        assert form == "plain"
+        assert "actors.kernel.linking" not in modules
