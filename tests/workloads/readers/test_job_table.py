@@ -218,15 +218,17 @@ def test_what_is_passed_over_is_counted(tmp_path: Path) -> None:
 
 def test_columns_of_pandas_are_named_by_numbers_and_an_index_is_none() -> None:
     numbered = pd.DataFrame([[0, "1,5"], [1, "2"]])
-    assert durations(emu.workload_from(numbered, arrival=0, duration="1", decimal=",")) == [[1.5], [2.0]]  # type: ignore[arg-type]
+    first: Any = 0  # a number, as the columns of this frame have
+    assert durations(emu.workload_from(numbered, arrival=first, duration="1", decimal=",")) == [[1.5], [2.0]]
     with pytest.raises(
         InputError, match=r"'arrival' is the index and no column; reset_index\(\) makes it one"
     ):
         emu.workload_from(pd.DataFrame({"duration": [1]}, index=pd.Index([0], name="arrival")))
     with pytest.raises(InputError, match="no column 'arrival'; known: duration: arrival=NAME names one"):
         emu.workload_from(pd.DataFrame({"duration": [1]}))
+    nothing: Any = None
     with pytest.raises(InputError, match="field arrival: names no column"):
-        emu.workload_from(numbered, arrival=None)  # type: ignore[arg-type]
+        emu.workload_from(numbered, arrival=nothing)
 
 
 def test_numbers_of_numpy_in_a_column_of_several_kinds_of_values() -> None:
