@@ -15,10 +15,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from actors.schedulers.coflows.own_coflows import Coflows
-    from actors.schedulers.dags.own_dags import Machines, Stages
-    from actors.schedulers.jobs.own_central import Job, Nodes
-    from actors.schedulers.jobs.own_cluster import Cluster, NodeView
+    from actors.schedulers.user.coflows import Coflows
+    from actors.schedulers.user.dags import Machines, Stages
+    from actors.schedulers.user.jobs_central import Job, Nodes
+    from actors.schedulers.user.jobs_cluster import Cluster, NodeView
     from actors.schedulers.variants import variant
     from emu.explaining.explain import causes, explain
     from emu.results.comparison import Comparison
@@ -32,17 +32,17 @@ if TYPE_CHECKING:
     from workloads.readers.job_table import workload_from
 
 _HOMES = {
-    "Cluster": "actors.schedulers.jobs.own_cluster",
-    "Coflows": "actors.schedulers.coflows.own_coflows",
+    "Cluster": "actors.schedulers.user.jobs_cluster",
+    "Coflows": "actors.schedulers.user.coflows",
     "Comparison": "emu.results.comparison",
     "InputError": "workloads.errors",
-    "Job": "actors.schedulers.jobs.own_central",
-    "Machines": "actors.schedulers.dags.own_dags",
-    "NodeView": "actors.schedulers.jobs.own_cluster",
-    "Nodes": "actors.schedulers.jobs.own_central",
+    "Job": "actors.schedulers.user.jobs_central",
+    "Machines": "actors.schedulers.user.dags",
+    "NodeView": "actors.schedulers.user.jobs_cluster",
+    "Nodes": "actors.schedulers.user.jobs_central",
     "Result": "emu.results.result",
     "SizeResult": "emu.sweeps.sizing",
-    "Stages": "actors.schedulers.dags.own_dags",
+    "Stages": "actors.schedulers.user.dags",
     "SweepResult": "emu.sweeps.sweep",
     "causes": "emu.explaining.explain",
     "compare": "emu.running.comparing",

@@ -40,9 +40,9 @@ LAYERS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("actors.nodes",),
         ("actors.constraints", "actors.dynamics", "actors.conditions"),
         ("actors.fabric", "actors.machines"),
-        ("actors.families",),  # what hosts must know of each family
-        ("actors.schedulers",),  # what policies share: parameters and hosting of users' own, variants
+        ("actors.schedulers",),  # what policies share: variants
         ("actors.schedulers.jobs", "actors.schedulers.coflows", "actors.schedulers.dags"),
+        ("actors.schedulers.user",),
         ("actors.schedulers.registry",),
         ("actors.hosting",),
     ),

@@ -23,8 +23,8 @@ from actors.kernel.queue import GROW, HORIZON, IDLE, PYTHON, RUNNING, grow_queue
 from actors.kernel.records import records
 from actors.kernel.window import LEFT, NEXT, deliver, inbound, make_frame, pack, restrict
 from actors.kernel.world import NEVER, NONE, TASK_RECORD, grow_entries
-from actors.schedulers.own_errors import defined_at
-from actors.schedulers.own_host import OwnHost
+from actors.schedulers.user.errors import defined_at
+from actors.schedulers.user.host import OwnHost
 from actors.setting import Setting
 from workloads.errors import InputError
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from actors.scheduler import Scheduler
-from actors.schedulers.own_errors import raised
+from actors.schedulers.user.errors import raised
 from actors.schedulers.variants import Variant, make_variant, read_variant
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
@@ -201,17 +201,17 @@ def _load(reference: str) -> Scheduler:
 def _wrap(own: Any, name: str | None = None) -> Scheduler:
     """A user's own class or object, by its method: of coflows, DAGs, or jobs."""
     if callable(getattr(own, "order", None)) or callable(getattr(own, "rates", None)):
-        from actors.schedulers.coflows.own_coflows import wrap_own_coflows
+        from actors.schedulers.user.coflows import wrap_own_coflows
 
         return wrap_own_coflows(own, name)
     if callable(getattr(own, "launch", None)):
-        from actors.schedulers.dags.own_dags import wrap_own_dags
+        from actors.schedulers.user.dags import wrap_own_dags
 
         return wrap_own_dags(own, name)
     if callable(getattr(own, "on_arrival", None)):
-        from actors.schedulers.jobs.own_probing_host import wrap_own_probing
+        from actors.schedulers.user.jobs_probing_host import wrap_own_probing
 
         return wrap_own_probing(own, name)
-    from actors.schedulers.jobs.own_central import wrap_own
+    from actors.schedulers.user.jobs_central import wrap_own
 
     return wrap_own(own, name)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from actors.families.coflows.series import Admitted, Learned
 from actors.hosting.outcome import Outcome
 from actors.kernel.histogram import BUCKETS
+from actors.schedulers.coflows.learned import Admitted, Learned
 from actors.setting import Switch
 from emu.families.coflows.metrics import describe_coflows
 from emu.families.coflows.results import coflow_tables, coordinator_figures

@@ -42,7 +42,7 @@ from actors.fabric.priority_queues import (
     sort_groups,
 )
 from actors.fabric.shares import Shares, make_shares, share_equally
-from actors.families.coflows.worlds import COFLOW_WORLDS
+from actors.fabric.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
 from actors.kernel.kinds import FLOW_DONE, REGISTER, TELL

@@ -54,13 +54,13 @@ from actors.fabric.madd_schedule import effective_time
 from actors.fabric.priority_queues import next_tick
 from actors.fabric.ranking import Ranking, make_ranking
 from actors.fabric.sigma import Sigma, find_needs, make_sigma, most_needed, sort_by_deadline
-from actors.families.coflows.series import Admitted, admitted_by
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
 from actors.kernel.kinds import DECIDE, FLOW_DONE, REGISTER, VERDICT
 from actors.kernel.queue import NONE, PYTHON, RUNNING
 from actors.kernel.world import NEVER
 from actors.scheduler import Parameter
+from actors.schedulers.coflows.learned import Admitted, admitted_by
 from actors.setting import Setting
 
 BY_DCOFLOW, BY_CS_MHA, BY_DEADLINE, BY_PROGRAM = map(np.int64, range(4))

@@ -37,7 +37,7 @@ from functools import partial
 import numpy as np
 
 from actors.fabric.fabric_world import CoflowWorld
-from actors.families.coflows.worlds import COFLOW_WORLDS
+from actors.fabric.worlds import COFLOW_WORLDS
 from actors.scheduler import Scheduler
 from actors.schedulers.coflows.ordered import (
     BY_LENGTH,

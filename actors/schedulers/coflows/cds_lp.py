@@ -40,7 +40,7 @@ import numpy as np
 
 # STATE
 from actors.fabric.fabric_world import NS, CoflowWorld
-from actors.families.coflows.worlds import COFLOW_WORLDS
+from actors.fabric.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import direct
 from actors.kernel.cost import known_cost
 from actors.kernel.world import NEVER

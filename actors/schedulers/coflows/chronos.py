@@ -24,7 +24,7 @@ coflows have reserved; the paper has no admission.
 
 # STATE
 from actors.fabric.fabric_world import CoflowWorld
-from actors.families.coflows.worlds import COFLOW_WORLDS
+from actors.fabric.worlds import COFLOW_WORLDS
 from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.coflows.ordered import INTERVAL
 from actors.schedulers.coflows.reserving import SHARE, State, advance, build_reserving, series

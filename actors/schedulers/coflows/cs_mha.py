@@ -24,7 +24,7 @@ not here.
 # STATE
 from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.flow_order import flow_order
-from actors.families.coflows.worlds import COFLOW_WORLDS
+from actors.fabric.worlds import COFLOW_WORLDS
 from actors.scheduler import Scheduler
 from actors.schedulers.coflows.admitting import (
     BY_CS_MHA,

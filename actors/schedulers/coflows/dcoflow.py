@@ -48,7 +48,7 @@ from functools import partial
 from actors.fabric.dcoflow import REJECT_RULES, Rejection
 from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.flow_order import flow_order
-from actors.families.coflows.worlds import COFLOW_WORLDS
+from actors.fabric.worlds import COFLOW_WORLDS
 from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.coflows.admitting import (
     BY_DCOFLOW,

@@ -21,7 +21,7 @@ tasks. What each port does of a coflow follows one order here, as in the algorit
 # STATE
 from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.flow_order import flow_order
-from actors.families.coflows.worlds import COFLOW_WORLDS
+from actors.fabric.worlds import COFLOW_WORLDS
 from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.coflows.admitting import (
     BY_DEADLINE,

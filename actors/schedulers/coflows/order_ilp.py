@@ -30,7 +30,7 @@ import numpy as np
 # STATE
 from actors.fabric.fabric_world import NS, CoflowWorld
 from actors.fabric.flow_order import flow_order
-from actors.families.coflows.worlds import COFLOW_WORLDS
+from actors.fabric.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import direct, entry
 from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.coflows.admitting import (

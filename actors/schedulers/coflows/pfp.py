@@ -22,7 +22,7 @@ from actors.fabric.coordinator import Agenda, is_due, make_agenda, register, req
 from actors.fabric.ends import next_end
 from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.shortest_flow_first import Shortest, arrive, end_flow, make_shortest, match
-from actors.families.coflows.worlds import COFLOW_WORLDS
+from actors.fabric.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
 from actors.kernel.kinds import REGISTER

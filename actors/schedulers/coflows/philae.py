@@ -66,14 +66,14 @@ from actors.fabric.priority_queues import (
     slot_queue,
     update_slot,
 )
-from actors.families.coflows.series import Learned, learned_by
-from actors.families.coflows.worlds import COFLOW_WORLDS
+from actors.fabric.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
 from actors.kernel.kinds import FLOW_DONE, REGISTER, UPDATE
 from actors.kernel.queue import RUNNING
 from actors.kernel.world import NEVER
 from actors.scheduler import Parameter, Scheduler
+from actors.schedulers.coflows.learned import Learned, learned_by
 from actors.schedulers.coflows.philae_measures import (
     BACKFILL,
     MAIN,

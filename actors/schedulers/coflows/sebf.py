@@ -31,7 +31,7 @@ authors compute with one batch and round rates to five decimals; here coflows ma
 from actors.fabric.fabric_world import CoflowWorld
 
 # STATE
-from actors.families.coflows.worlds import COFLOW_WORLDS
+from actors.fabric.worlds import COFLOW_WORLDS
 from actors.scheduler import Scheduler
 from actors.schedulers.coflows.ordered import BY_BOTTLENECK, INTERVAL, RATES, State, advance, build_ordered
 from actors.setting import Setting

@@ -23,7 +23,7 @@ from actors.fabric.fabric_world import CoflowWorld
 
 # STATE
 from actors.fabric.flow_order import flow_order
-from actors.families.coflows.worlds import COFLOW_WORLDS
+from actors.fabric.worlds import COFLOW_WORLDS
 from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.coflows.ordered import BY_BSSI, INTERVAL, State, advance, build_ordered
 from actors.setting import Setting

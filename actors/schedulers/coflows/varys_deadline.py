@@ -32,7 +32,7 @@ flow leaves that ends early is given away at once; CoflowSim leaves it until a c
 
 # STATE
 from actors.fabric.fabric_world import CoflowWorld
-from actors.families.coflows.worlds import COFLOW_WORLDS
+from actors.fabric.worlds import COFLOW_WORLDS
 from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.coflows.ordered import INTERVAL
 from actors.schedulers.coflows.reserving import DROP, RETRY, SERVE, State, advance, build_reserving, series

@@ -18,8 +18,8 @@ from functools import partial
 
 import numpy as np
 
-from actors.families.dags.worlds import DAG_WORLDS
 from actors.machines.resource_manager import advance
+from actors.machines.worlds import DAG_WORLDS
 from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.dags.build import HEARTBEAT, INTRA, LEFTOVER, MANAGERS, build
 from actors.schedulers.dags.job_plans import PLAN_SHARE

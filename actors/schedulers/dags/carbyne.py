@@ -30,9 +30,9 @@ is 0: `altruism` 0).
 from dataclasses import replace
 from typing import Any
 
-from actors.families.dags.worlds import DAG_WORLDS
 from actors.machines.launching import Manager
 from actors.machines.resource_manager import advance
+from actors.machines.worlds import DAG_WORLDS
 from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.dags.build import HEARTBEAT, INTRA, LEFTOVERS, MANAGERS, build
 from actors.schedulers.dags.job_plans import PLAN_SHARE

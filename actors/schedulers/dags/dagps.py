@@ -1,6 +1,6 @@
 """DAGPS (Graphene): the stages of a job that are troublesome to place go first, as its plan for itself has them.
 
-1. Before the run each job is planned alone, in a part of the cluster (`plan_share`), by `actors.machines.troublesome`:
+1. Before the run each job is planned alone, in a part of the cluster (`plan_share`), by `actors.machines.dagps_plan`:
    stages with long tasks and stages that pack badly are placed first, and all others around them. The order in which
    stages begin there is the job's order: the priority of a stage falls from 1 to 1 / stages along it.
 2. Whenever a machine has room, the value of each runnable task that fits there is its priority, times the alignment of
@@ -19,8 +19,8 @@ paper's is of tasks.
 from dataclasses import replace
 from functools import partial
 
-from actors.families.dags.worlds import DAG_WORLDS
 from actors.machines.resource_manager import advance
+from actors.machines.worlds import DAG_WORLDS
 from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.dags.build import HEARTBEAT, MANAGERS, build
 from actors.schedulers.dags.job_plans import PLAN_SHARE, priorities

@@ -25,8 +25,8 @@ dominant share; so does step 3, while step 2 bounds what a job may hold in the f
 
 from functools import partial
 
-from actors.families.dags.worlds import DAG_WORLDS
 from actors.machines.resource_manager import advance
+from actors.machines.worlds import DAG_WORLDS
 from actors.scheduler import Scheduler
 from actors.schedulers.dags.build import HEARTBEAT, INTRA, LEFTOVER, MANAGERS, build
 from actors.schedulers.dags.job_plans import PLAN_SHARE

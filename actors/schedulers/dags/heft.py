@@ -16,8 +16,8 @@ from functools import partial
 
 import numpy as np
 
-from actors.families.dags.worlds import DAG_WORLDS
 from actors.machines.resource_manager import advance
+from actors.machines.worlds import DAG_WORLDS
 from actors.scheduler import Scheduler
 from actors.schedulers.dags.build import HEARTBEAT, MANAGERS, build
 from actors.setting import Setting

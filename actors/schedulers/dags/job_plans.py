@@ -6,8 +6,8 @@ import numpy as np
 
 from actors.conditions import estimated_ns
 from actors.machines.dag_world import amounts
+from actors.machines.dagps_plan import ORDERS, Graphs, make_work, plan_jobs
 from actors.machines.estimates import estimated_demand
-from actors.machines.troublesome import ORDERS, Graphs, make_work, plan_jobs
 from actors.scheduler import Parameter
 from actors.setting import Setting
 from clusters.capacity import capacities, demands

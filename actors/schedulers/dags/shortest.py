@@ -14,8 +14,8 @@ goes to the next ones: nothing that fits is left free.
 
 from functools import partial
 
-from actors.families.dags.worlds import DAG_WORLDS
 from actors.machines.resource_manager import advance
+from actors.machines.worlds import DAG_WORLDS
 from actors.scheduler import Scheduler
 from actors.schedulers.dags.build import HEARTBEAT, INTRA, MANAGERS, build
 from actors.schedulers.dags.job_plans import PLAN_SHARE

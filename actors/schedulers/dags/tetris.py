@@ -20,8 +20,8 @@ input, and that tasks read where their parents ran is an assumption. Barriers ge
 
 from functools import partial
 
-from actors.families.dags.worlds import DAG_WORLDS
 from actors.machines.resource_manager import advance
+from actors.machines.worlds import DAG_WORLDS
 from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.dags.build import HEARTBEAT, MANAGERS, build
 

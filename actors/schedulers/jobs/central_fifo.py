@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.families.jobs.worlds import JOB_WORLDS
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
 from actors.kernel.faults import is_known_down, receive_node_state
@@ -22,6 +21,7 @@ from actors.kernel.queue import RUNNING, send, wake
 from actors.kernel.records import Records, records
 from actors.kernel.world import N_PLACEMENTS, N_SENT_AGAIN, NONE, World
 from actors.nodes.worker import node_event
+from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import ALL_ALIKE, Scheduler
 from actors.schedulers.jobs.build import build_world, fifo_rules
 from actors.schedulers.jobs.late_binding import next_arrival, on_done

@@ -17,13 +17,13 @@ Deviations from the paper: it has no constraints; these rules are ours.
 
 from typing import NamedTuple
 
-from actors.families.jobs.worlds import JOB_WORLDS
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
 from actors.kernel.kinds import ARRIVAL, DONE, LOST, NODE_DOWN, NODE_UP, REQUEST, STARTED
 from actors.kernel.queue import RUNNING
 from actors.kernel.world import World
 from actors.nodes.worker import node_event
+from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import Parameter, Scheduler, constraint_aware
 from actors.schedulers.jobs.build import build_world, fifo_rules, most_tasks
 from actors.schedulers.jobs.job_info import is_long

@@ -20,7 +20,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.families.jobs.worlds import JOB_WORLDS
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
 from actors.kernel.faults import is_down, is_known_down
@@ -44,6 +43,7 @@ from actors.kernel.world import N_REPORTS, NEVER, NONE, Rules, World
 from actors.nodes.failing import is_void
 from actors.nodes.reporting import change_load, is_current, is_newest, node_of, reporter
 from actors.nodes.worker import node_event
+from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.jobs.build import NS, build_world, most_tasks
 from actors.schedulers.jobs.central_lwl import LATE_BINDING

@@ -35,7 +35,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from actors.families.jobs.worlds import JOB_WORLDS
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
 from actors.kernel.eligible import eligible_before, eligible_count, eligible_node, is_constrained
@@ -57,6 +56,7 @@ from actors.kernel.queue import GROW, RUNNING, send, wake
 from actors.kernel.random import LAST_RETRIES, below, random_bits
 from actors.kernel.world import N_AGAIN, N_PROBES, N_REJECTIONS, NONE, Rules, World
 from actors.nodes.worker import node_event
+from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import Parameter, Scheduler, constraint_aware
 from actors.schedulers.jobs.build import build_world, long_jobs, most_tasks
 from actors.schedulers.jobs.central_lwl import LATE_BINDING

@@ -21,7 +21,6 @@ it has no constraints; these rules are ours.
 
 from typing import NamedTuple
 
-from actors.families.jobs.worlds import JOB_WORLDS
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
 from actors.kernel.kinds import ARRIVAL, DONE, LOST, NODE_DOWN, NODE_UP, REQUEST, STARTED, STEAL
@@ -29,6 +28,7 @@ from actors.kernel.queue import RUNNING
 from actors.kernel.world import World
 from actors.nodes.stealing import Stealing, make_stealing, on_steal, start_stealing
 from actors.nodes.worker import node_event, serve
+from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import Parameter, Scheduler, constraint_aware
 from actors.schedulers.jobs.build import build_world, fifo_rules, long_jobs, most_tasks
 from actors.schedulers.jobs.central_lwl import LATE_BINDING

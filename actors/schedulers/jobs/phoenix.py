@@ -43,8 +43,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from actors.families.jobs.series import Pressure
-from actors.families.jobs.worlds import JOB_WORLDS
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
 from actors.kernel.eligible import (
@@ -64,6 +62,7 @@ from actors.kernel.world import N_ADMISSIONS, N_PROBES, N_RELAXED, NONE, World
 from actors.nodes.contention import asks_at, contended_resources, on_announced, on_contended_node
 from actors.nodes.contention_state import UNIT, WEIGHTS, Contention, make_contention
 from actors.nodes.demand import on_heartbeat
+from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.jobs import eagle
 from actors.schedulers.jobs.build import NS
@@ -83,6 +82,7 @@ from actors.schedulers.jobs.phoenix_monitor import (
     on_reports,
     pressure_of,
 )
+from actors.schedulers.jobs.pressure import Pressure
 from actors.schedulers.jobs.probing import FIRST_ROUND, draw_nodes, probes_of, send_probe, shuffle_nodes
 from actors.schedulers.jobs.spreading import NODE_0, settle_rack
 from actors.setting import Setting

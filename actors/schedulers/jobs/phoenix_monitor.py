@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from actors.families.jobs.series import Pressure
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.faults import is_known_down
 from actors.kernel.kinds import MONITOR
@@ -28,6 +27,7 @@ from actors.kernel.world import NONE, World
 from actors.nodes.contention_state import SHARE, UNIT, Contention, nothing_reported
 from actors.nodes.demand import MOST_RESOURCES, pack_resource, unpack_reporter, unpack_resource
 from actors.nodes.reporting import is_current, is_newest, node_of, number_of
+from actors.schedulers.jobs.pressure import Pressure
 from actors.setting import Setting
 from clusters.matching import relaxing_steps, satisfies
 from clusters.schema import find_attribute

@@ -6,7 +6,6 @@ delay each node is an M/G/1 queue.
 
 from typing import NamedTuple
 
-from actors.families.jobs.worlds import JOB_WORLDS
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
 from actors.kernel.faults import receive_node_state
@@ -15,6 +14,7 @@ from actors.kernel.queue import RUNNING, send
 from actors.kernel.random import PLACEMENT, below, random_bits
 from actors.kernel.world import N_PLACEMENTS, NONE, World
 from actors.nodes.worker import node_event
+from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import Scheduler
 from actors.schedulers.jobs.build import build_world, fifo_rules
 from actors.schedulers.jobs.late_binding import next_arrival, on_done, send_again

@@ -30,7 +30,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.families.jobs.worlds import JOB_WORLDS
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
 from actors.kernel.faults import receive_node_state
@@ -38,6 +37,7 @@ from actors.kernel.kinds import ARRIVAL, ASK_LENGTH, DONE, LENGTH, LOST, NODE_DO
 from actors.kernel.queue import RUNNING
 from actors.kernel.world import World
 from actors.nodes.worker import node_event
+from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import ALL_ALIKE, Parameter, Scheduler, constraint_aware
 from actors.schedulers.jobs.build import build_world, fifo_rules, most_tasks
 from actors.schedulers.jobs.late_binding import (

@@ -28,7 +28,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.families.jobs.worlds import JOB_WORLDS
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
 from actors.kernel.eligible import is_constrained, with_level
@@ -50,6 +49,7 @@ from actors.kernel.trace import CHOSEN, is_recorded
 from actors.kernel.world import N_PLACEMENTS, N_SENT_AGAIN, NONE, Rules, World
 from actors.nodes.bounded import BoundedQueues, on_bounded_heartbeat, on_bounded_node
 from actors.nodes.reporting import is_current, is_newest, node_of
+from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.jobs.build import NS, build_world, most_tasks
 from actors.schedulers.jobs.late_binding import next_arrival, on_done

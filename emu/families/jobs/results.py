@@ -19,8 +19,8 @@ from workloads.dags import DagWorkload
 from workloads.jobs import JobWorkload
 
 if TYPE_CHECKING:
-    from actors.families.jobs.series import Pressure
     from actors.hosting.outcome import Outcome
+    from actors.schedulers.jobs.pressure import Pressure
     from emu.configuration.plan import Plan
 
 

@@ -13,7 +13,7 @@ from seed_cases import POISSON, SETS, jobs_of, plan_of
 from sweep_grids import SMALL, write
 
 import emu as emu_package
-from actors.families.jobs.worlds import JOB_WORLDS
+from actors.nodes.worlds import JOB_WORLDS
 from emu.configuration.config import resolve
 from emu.configuration.memo import Memo
 from emu.configuration.plan import Plan, prepare

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from coflow_cases import SWITCH, four_coflows, outcome_of, result_of
 
-from actors.families.coflows.series import Admitted
 from actors.kernel.cost import COST
+from actors.schedulers.coflows.learned import Admitted
 from emu.columns import numbers
 from emu.families.coflows.deadlines import (
     GAINS_HEAD,

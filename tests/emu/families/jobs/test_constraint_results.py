@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.families.jobs.series import Pressure
+from actors.schedulers.jobs.pressure import Pressure
 from emu.columns import make_table, null_unless
 from emu.directories import run_directory as rd
 from emu.disk import sha256_of

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from actors.schedulers.own_errors import defined_at, raised
-from actors.schedulers.own_parameters import make_own
-from actors.schedulers.own_pickle import pickled, unpickled
+from actors.schedulers.user.errors import defined_at, raised
+from actors.schedulers.user.parameters import make_own
+from actors.schedulers.user.pickling import pickled, unpickled
 from workloads.errors import InputError
 
 

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from actors.families.jobs.worlds import JOB_WORLDS
 from actors.kernel.compiled import compiled, direct, entry
 from actors.kernel.cost import take
 from actors.kernel.counters import N_ARRIVED
@@ -27,6 +26,7 @@ from actors.kernel.queue import PYTHON, RUNNING, send
 from actors.kernel.sums import WHOLE
 from actors.kernel.world import N_SENT_AGAIN, NONE, World
 from actors.nodes.worker import node_event
+from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import Scheduler
 from actors.schedulers.jobs.build import NS, build_world, fifo_rules, most_tasks
 from actors.schedulers.jobs.late_binding import next_arrival, on_done
@@ -42,8 +42,8 @@ from actors.schedulers.jobs.least_work import (
 )
 from actors.schedulers.jobs.ledger import DOWN, add_work
 from actors.schedulers.jobs.probing import NO_VERSION
-from actors.schedulers.own_host import OwnHost
-from actors.schedulers.own_parameters import described
+from actors.schedulers.user.host import OwnHost
+from actors.schedulers.user.parameters import described
 from actors.setting import Setting
 from workloads.errors import InputError
 
@@ -149,7 +149,7 @@ def build(setting: Setting) -> tuple[World, State]:
 def wrap_own(own: Any, name: str | None = None) -> Scheduler:
     """Make a scheduler of a user's object or class that has `place(job, nodes) -> node ids`.
 
-    Each emulation makes an object of a class, with its parameters (`actors.schedulers.own_parameters`); an object is
+    Each emulation makes an object of a class, with its parameters (`actors.schedulers.user.parameters`); an object is
     copied. A method `start(num_nodes, seed)`, if there is one, is called first.
 
     Raises:

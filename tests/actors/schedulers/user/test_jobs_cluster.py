@@ -11,7 +11,7 @@ import emu
 from emu.testing import check_scheduler
 from examples.pigeon import Pigeon
 from examples.probing_schedulers import Sparrow, TwoChoices
-from tests.actors.schedulers.jobs.own_runs import FAILING, objects, ran, with_and_without_a_pause
+from tests.actors.schedulers.user.user_runs import FAILING, objects, ran, with_and_without_a_pause
 
 
 class LessWork:

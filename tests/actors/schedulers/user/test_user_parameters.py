@@ -12,8 +12,8 @@ import pytest
 from emulations import emulate_small, jobs
 
 from actors.scheduler import resolve_parameters
-from actors.schedulers.own_parameters import make_own
 from actors.schedulers.registry import find_scheduler
+from actors.schedulers.user.parameters import make_own
 from actors.schedulers.variants import Variant, make_variant, named_apart, read_variant, variant
 from workloads.errors import InputError
 

@@ -1,4 +1,4 @@
-"""The compiled loop of a user's own scheduler of DAG jobs (`own_dags`): its events, what it sees, what it launches.
+"""The compiled loop of a user's own scheduler of DAG jobs (`dags.py`): its events, what it sees, what it launches.
 
 The loop returns `PYTHON` where the user's class is to be asked: when all messages of an instant are handled or, with
 heartbeats, when that of a machine has come. `Host` then calls `collect`, asks the class, and calls `launch_pairs`. The

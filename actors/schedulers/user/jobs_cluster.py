@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from actors.scheduler import Parameter
-from actors.schedulers.jobs.own_central import Job
 from actors.schedulers.jobs.sparrow import SCHEDULERS
+from actors.schedulers.user.jobs_central import Job
 
 if TYPE_CHECKING:
-    from actors.schedulers.jobs.own_probing_host import Host
+    from actors.schedulers.user.jobs_probing_host import Host
 
 
 MEANT = {

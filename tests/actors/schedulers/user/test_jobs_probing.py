@@ -10,7 +10,7 @@ import pytest
 import emu
 from emu.testing import check_scheduler
 from examples.probing_schedulers import Hawk, RefusesBehindLong, Sparrow
-from tests.actors.schedulers.jobs.own_runs import (
+from tests.actors.schedulers.user.user_runs import (
     FAILING,
     objects,
     objects_of,

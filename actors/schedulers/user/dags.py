@@ -24,17 +24,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from actors.conditions import read_only
-from actors.families.dags.worlds import DAG_WORLDS
 from actors.kernel.compiled import direct
 from actors.kernel.counters import N_ARRIVED
 from actors.kernel.queue import NONE
 from actors.machines.dag_world import N_LAUNCHES, UNIT
 from actors.machines.kinds import FREE
+from actors.machines.worlds import DAG_WORLDS
 from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.dags.build import HEARTBEAT, build, longest_paths
-from actors.schedulers.dags.own_dags_loop import NUMBERS, Pending, State, advance, collect, launch_pairs
-from actors.schedulers.own_host import OwnHost
-from actors.schedulers.own_parameters import described
+from actors.schedulers.user.dags_loop import NUMBERS, Pending, State, advance, collect, launch_pairs
+from actors.schedulers.user.host import OwnHost
+from actors.schedulers.user.parameters import described
 from actors.setting import Setting
 from workloads.dags import stage_levels
 from workloads.errors import InputError
@@ -131,7 +131,7 @@ class Machines:
 def wrap_own_dags(own: Any, name: str | None = None) -> Scheduler:
     """Return a scheduler of a user's object or class with `launch(stages, machines, now_s) -> pairs`.
 
-    A class is instantiated for each emulation, with its parameters (`actors.schedulers.own_parameters`) and
+    A class is instantiated for each emulation, with its parameters (`actors.schedulers.user.parameters`) and
     `heartbeat_s`; an object is copied. A method `start(num_nodes, seed)`, if there is one, is called first.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The compiled loop of a user's own coordinator (`own_coflows`): its events, and the order or rates that it gives.
+"""The compiled loop of a user's own coordinator (`coflows.py`): its events, and the order or rates that it gives.
 
 The loop returns `PYTHON` where the user's class is to be asked; `Host` then calls `begin_decision`, asks the class, and
 calls `apply_order` or `apply_rates`.

@@ -25,20 +25,20 @@ from actors.fabric.coordinator import make_agenda
 from actors.fabric.fabric_world import build_world
 from actors.fabric.greedy import make_matching
 from actors.fabric.ranking import make_ranking
-from actors.families.coflows.worlds import COFLOW_WORLDS
+from actors.fabric.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import direct
 from actors.kernel.counters import N_FINISHED
 from actors.kernel.world import NEVER
 from actors.scheduler import Parameter, Scheduler
-from actors.schedulers.coflows.own_coflows_loop import (
+from actors.schedulers.user.coflows_loop import (
     State,
     advance,
     apply_order,
     apply_rates,
     begin_decision,
 )
-from actors.schedulers.own_host import OwnHost
-from actors.schedulers.own_parameters import described
+from actors.schedulers.user.host import OwnHost
+from actors.schedulers.user.parameters import described
 from workloads.errors import InputError
 from workloads.groups import rows_of_groups
 
@@ -74,8 +74,7 @@ class Flows(NamedTuple):
 def wrap_own_coflows(own: Any, name: str | None = None) -> Scheduler:
     """Return a scheduler of a user's object or class with `order(coflows, now_s)` or `rates(coflows, flows, now_s)`.
 
-    A class is instantiated for each emulation, with its parameters (`actors.schedulers.own_parameters`), among them its
-    `interval_s`; an object is copied. A method `start(num_ports, seed)`, if there is one, is called first.
+    A class is instantiated for each emulation, with its parameters (`parameters.py`), among them its `interval_s`; an object is copied. A method `start(num_ports, seed)`, if there is one, is called first.
 
     Raises:
         InputError: its `interval_s` is no duration, or an argument has no default.

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from actors.families.jobs.worlds import JOB_WORLDS
 from actors.kernel.compiled import direct
 from actors.kernel.counters import N_ARRIVED
 from actors.kernel.faults import EPOCH_SHIFT
@@ -26,11 +25,13 @@ from actors.kernel.kinds import (
 from actors.kernel.queue import MESSAGE, MOST_ACTORS, NEVER, SOURCE_SHIFT
 from actors.kernel.sums import total_ns
 from actors.kernel.world import NONE
+from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import Scheduler
 from actors.schedulers.jobs.build import NS
-from actors.schedulers.jobs.own_central import Job
-from actors.schedulers.jobs.own_cluster import Cluster, NodeView, with_meanings
-from actors.schedulers.jobs.own_probing import (
+from actors.schedulers.user.host import OwnHost
+from actors.schedulers.user.jobs_central import Job
+from actors.schedulers.user.jobs_cluster import Cluster, NodeView, with_meanings
+from actors.schedulers.user.jobs_probing import (
     MOST_ANYWAY,
     MOST_PER_TASK,
     State,
@@ -49,9 +50,8 @@ from actors.schedulers.jobs.own_probing import (
     send_probes_to,
     wake_own,
 )
-from actors.schedulers.own_host import OwnHost
-from actors.schedulers.own_parameters import described
-from actors.schedulers.own_pickle import unpickled
+from actors.schedulers.user.parameters import described
+from actors.schedulers.user.pickling import unpickled
 from actors.setting import Setting
 from workloads.errors import InputError
 

@@ -1,1 +1,0 @@
-"""What the hosts of partitions must know of each family of schedulers."""

@@ -1,1 +1,0 @@
-"""Worlds of coflows: agents at the ports of a switch, and their coordinator."""

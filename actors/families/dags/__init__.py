@@ -1,1 +1,0 @@
-"""Worlds of DAG jobs: node managers of machines with several resources, and a resource manager."""

@@ -1,1 +1,0 @@
-"""Worlds of jobs: machines with slots and queues, and the schedulers of jobs."""
