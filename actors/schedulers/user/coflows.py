@@ -74,7 +74,8 @@ class Flows(NamedTuple):
 def wrap_own_coflows(own: Any, name: str | None = None) -> Scheduler:
     """Return a scheduler of a user's object or class with `order(coflows, now_s)` or `rates(coflows, flows, now_s)`.
 
-    A class is instantiated for each emulation, with its parameters (`parameters.py`), among them its `interval_s`; an object is copied. A method `start(num_ports, seed)`, if there is one, is called first.
+    A class is instantiated for each emulation, with its parameters (`parameters.py`), among them its `interval_s`; an
+    object is copied. A method `start(num_ports, seed)`, if there is one, is called first.
 
     Raises:
         InputError: its `interval_s` is no duration, or an argument has no default.

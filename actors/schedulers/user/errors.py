@@ -8,7 +8,7 @@ from typing import Any
 
 from workloads.errors import InputError
 
-_ROOT = Path(__file__).resolve().parents[2]
+_ROOT = Path(__file__).resolve().parents[3]
 _OURS = tuple(f"{_ROOT / package}/" for package in ("actors", "clusters", "emu", "workloads"))
 _INSTALLED = tuple(f"{sysconfig.get_path(name)}/" for name in ("purelib", "platlib"))
 _LIBRARIES = (*_INSTALLED, *(f"{sysconfig.get_path(name)}/" for name in ("stdlib", "platstdlib")))
