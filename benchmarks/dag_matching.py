@@ -17,7 +17,7 @@ import numpy as np
 
 from actors.hosting.outcome import Observe
 from actors.hosting.partition import Partition
-from actors.machines.kinds import FREE
+from actors.machines.messages import FREE
 from actors.scheduler import resolve_parameters
 from actors.schedulers.registry import find_scheduler
 from actors.setting import Costs, Setting

@@ -18,7 +18,7 @@ import numpy as np
 
 from actors.hosting.partition import Observe, Outcome, Partition
 from actors.hosting.virtual import emulate
-from actors.kernel.kinds import kinds_of
+from actors.kernel.message_kinds import kinds_of
 from actors.kernel.queue import RANK_SHIFT, SOURCE_SHIFT
 from actors.kernel.world import NEVER
 from actors.scheduler import resolve_parameters

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import emu
-from actors.kernel.kinds import kinds_of
+from actors.kernel.message_kinds import kinds_of
 from actors.worlds import Worlds
 from emu.families import registry
 from emu.families.family import Family

@@ -18,11 +18,11 @@ from actors.fabric.counters import N_ADMISSIONS, N_DROPPED, N_REJECTIONS, N_VERD
 from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.greedy import Matching, end_stopped_flow, free_port, move_group, stop_flow
 from actors.fabric.intervals import charge, note_schedules
+from actors.fabric.messages import TELL, VERDICT
 from actors.fabric.ports import last_end
 from actors.fabric.ranking import Ranking
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_ARRIVED, N_STARTED
-from actors.kernel.kinds import TELL, VERDICT
 from actors.kernel.queue import NONE, send, wake
 from actors.kernel.world import NEVER
 

@@ -9,10 +9,10 @@ import numpy as np
 from actors.fabric.counters import N_LOST, N_STALE
 from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.floats import float_of, whole_ns
+from actors.fabric.messages import CHANGE, FLOW_DONE, FLOW_END
 from actors.fabric.updates import expect_stop, generation_of_agent
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_FINISHED, N_STARTED
-from actors.kernel.kinds import CHANGE, FLOW_DONE, FLOW_END
 from actors.kernel.queue import NONE, note, send, wake
 from actors.kernel.trace import RATED
 from actors.kernel.world import NEVER

@@ -22,13 +22,13 @@ from actors.fabric.intervals import (
     note_heard,
     note_schedules,
 )
+from actors.fabric.messages import DECIDE, SET_RATE
 from actors.fabric.ports import Fabric, flow_speed, mark_ended
 from actors.fabric.ranking import Ranking
 from actors.fabric.updates import generation_to_send
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.cost import known_cost
 from actors.kernel.counters import N_ARRIVED, N_FINISHED, N_STARTED
-from actors.kernel.kinds import DECIDE, SET_RATE
 from actors.kernel.queue import NONE, send, wake
 from actors.kernel.world import NEVER
 

@@ -14,6 +14,7 @@ from actors.fabric.agent import await_flow_end, has_ended, note_end, note_rate, 
 from actors.fabric.counters import N_STALE
 from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.floats import float_of
+from actors.fabric.messages import FLOW_DONE, FLOW_END, LINE_END, SET_LINE
 from actors.fabric.ports import Fabric
 from actors.fabric.served_together import (
     extra_sent,
@@ -24,7 +25,6 @@ from actors.fabric.served_together import (
     sift_up,
 )
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.kinds import FLOW_DONE, FLOW_END, LINE_END, SET_LINE
 from actors.kernel.queue import NONE, send, wake
 from actors.kernel.world import NEVER
 

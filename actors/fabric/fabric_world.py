@@ -13,12 +13,12 @@ import numpy as np
 from actors.dynamics import no_faults
 from actors.fabric.counters import COUNTERS
 from actors.fabric.intervals import Intervals, make_intervals
+from actors.fabric.messages import REGISTER
 from actors.fabric.ports import Fabric, build_fabric, merge_parallel
 from actors.fabric.updates import Updates, expect_updates, follow_moves, lay_out, no_updates
 from actors.kernel.compiled import entry, inlined
 from actors.kernel.cost import FIXED, MEASURED, NO_COST, RECORDED, Cost, check_prices, make_cost
 from actors.kernel.faults import Faults
-from actors.kernel.kinds import REGISTER
 from actors.kernel.queue import MOST_ACTORS, NONE, Network, Queue, make_queue, wake
 from actors.kernel.records import Records, first, frozen, records
 from actors.kernel.world import ACTOR, JOB_INFO, NEVER, TASK_RECORD, make_entries

@@ -13,10 +13,10 @@ import numpy as np
 from actors.fabric.agent import await_flow_end, note_rate, on_flow_end, timer_for
 from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.floats import float_of, whole_ns
+from actors.fabric.messages import FLOW_END, LINE_DONE, LINE_END, SHRINK
 from actors.fabric.ports import Fabric
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_FINISHED, N_STARTED
-from actors.kernel.kinds import FLOW_END, LINE_DONE, LINE_END, SHRINK
 from actors.kernel.queue import NONE, send, wake
 from actors.kernel.world import NEVER
 

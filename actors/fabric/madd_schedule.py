@@ -20,10 +20,10 @@ from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.floats import bits_of
 from actors.fabric.intervals import charge, note_schedules
 from actors.fabric.madd import Madd, refill
+from actors.fabric.messages import PACE, SHRINK, TELL
 from actors.fabric.order import Order
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.cost import FIXED, known_cost
-from actors.kernel.kinds import PACE, SHRINK, TELL
 from actors.kernel.queue import NONE, send, wake
 from actors.kernel.world import NEVER
 

@@ -20,9 +20,9 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from actors.fabric.floats import bits_of
+from actors.fabric.messages import CHANGE, UPDATE
 from actors.kernel.compiled import inlined
 from actors.kernel.cost import HasCost, known_cost
-from actors.kernel.kinds import CHANGE, UPDATE
 from actors.kernel.queue import NONE, wake
 from actors.kernel.records import Records, as_records, frozen, records
 from actors.kernel.world import NEVER

@@ -6,30 +6,28 @@ partition has a copy, such as an announcement, is given once.
 """
 
 from collections.abc import Iterator, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from actors.fabric import messages as messages_of_coflows
 from actors.hosting.recording import NOT_SHARED, SUFFIX, Recording, trace_file
-from actors.kernel.eligible import LEVEL_SHIFT
-from actors.kernel.kinds import KINDS
+from actors.kernel.message_kinds import KINDS, Kind
 from actors.kernel.queue import NONE, RANK_SHIFT, SOURCE_SHIFT, find_departures
 from actors.kernel.records import as_records
-from actors.kernel.trace import ACTOR_BITS, NO_JOB, NOTES, RATED, SENT_BITS, TRACE, owners_by_kind
-from actors.machines.kinds import LAUNCH
+from actors.kernel.trace import ACTOR_BITS, NO_JOB, NOTES, SENT_BITS, TRACE, owners_by_kind
+from actors.machines import messages as messages_of_dags
+from actors.nodes import messages as messages_of_jobs
 from actors.setting import Setting
 from workloads.errors import InputError
 
 CHUNK = 1 << 19  # rows that are read of each file at once
 
-PARTS, TASKS = ("flow", "task"), ("task", "task, or NONE for a probe")
 # Kinds are known when the modules are imported that declare them.
-assert LAUNCH in KINDS
-KIND_NAMES = {number: kind.name for number, kind in KINDS.items()} | {
-    n: name for n, (name, _) in NOTES.items()
-}
+DECLARED_IN = (messages_of_jobs, messages_of_coflows, messages_of_dags)
+RECORDED: dict[int, Kind] = KINDS | NOTES
+KIND_NAMES = {number: kind.name for number, kind in RECORDED.items()}
 
 
 class Events(NamedTuple):
@@ -45,7 +43,7 @@ class Events(NamedTuple):
     queued: np.ndarray  # [n] entries in the receiver's queue, before
     number: np.ndarray  # [n] the place of the message among those of its sender
     sent: np.ndarray  # [n] messages that the receiver had sent before
-    b: np.ndarray  # [n] the message's other numbers, see `actors.kernel.kinds`
+    b: np.ndarray  # [n] the message's other numbers, see `actors.kernel.message_kinds`
     c: np.ndarray
     d: np.ndarray
 
@@ -115,15 +113,16 @@ def is_note(rows: np.ndarray) -> np.ndarray:
     return rows["what"] >> ACTOR_BITS >= min(NOTES)
 
 
-@cache
-def _names(column: str, meanings: tuple[str, ...]) -> np.ndarray:
-    """[kinds] whether a number of a message has one of these meanings; those of notes: job and task, or flow."""
-    names = np.zeros(max(NOTES) + 1, bool)
-    for number, kind in KINDS.items():
-        names[number] = kind.columns.get(column) in meanings
-    names[list(NOTES)] = meanings == TASKS
-    names[int(RATED)] = (column, meanings) == ("a", PARTS)
-    return names
+def _parts_of(kinds: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return [rows] the task or flow that each names, NONE for none, and whether it stands in column a."""
+    part, is_first = np.full(rows.size, NONE), np.zeros(rows.size, bool)
+    for number in np.unique(kinds).tolist():
+        fields = RECORDED[number].fields
+        if (field := fields.get("task") or fields.get("flow")) is not None:
+            own = kinds == number
+            part[own] = field.of(rows[field.column][own])
+            is_first[own] = field.column == "a"
+    return part, is_first
 
 
 def _decode(rows: np.ndarray, world: Any, begins: np.ndarray, job_of: np.ndarray) -> Events:
@@ -133,20 +132,16 @@ def _decode(rows: np.ndarray, world: Any, begins: np.ndarray, job_of: np.ndarray
     left = np.full(rows.size, NONE)
     find_departures(world.network, sender, receiver, as_records(rows), left)
     sent_mask = (1 << SENT_BITS) - 1
-    a, b = rows["a"], rows["b"]
-    has_levels = getattr(world, "eligible", None) is not None and world.eligible.active
-    tasks = np.where((b >= 0) & bool(has_levels), b & ((1 << LEVEL_SHIFT) - 1), b)
-    part = _names("a", PARTS)[kind]
+    a = rows["a"]
+    task, is_first = _parts_of(kind, rows)
     job, named = np.full(rows.size, NONE), (begins[kind] != NO_JOB) & (a >= 0)
     job[named] = job_of[begins[kind[named]] + a[named]]
-    task = np.where(_names("b", TASKS)[kind], tasks, NONE)
-    task[part] = a[part]
     if (rows_of_flows := getattr(world, "row_of_flow", None)) is not None:
         # Of rows that only moves bring about there is no flow of the workload.
         flows = np.full(world.fabric.flows.coflow.size, NONE)
         flows[rows_of_flows] = np.arange(rows_of_flows.size)
-        task[part] = flows[a[part]]
+        task[is_first] = flows[a[is_first]]
     return Events(
         rows["time"], kind, sender, receiver, job, task, left, rows["state"] >> SENT_BITS,
-        np.where(note, NONE, key & sent_mask), rows["state"] & sent_mask, b, rows["c"], rows["d"],
+        np.where(note, NONE, key & sent_mask), rows["state"] & sent_mask, rows["b"], rows["c"], rows["d"],
     )  # fmt: skip

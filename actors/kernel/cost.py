@@ -21,8 +21,9 @@ from actors.kernel.clock import CPU, WALL, clock_ns
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.faults import HasFaults, is_over, take_over
 from actors.kernel.histogram import BUCKETS, note_time
-from actors.kernel.kinds import ANNOUNCED, ARRIVAL, FIRST_DECISION, PUBLISHED, is_background
 from actors.kernel.message_heap import push
+from actors.kernel.message_kinds import FIRST_DECISION, is_background
+from actors.kernel.messages import ANNOUNCED, ARRIVAL, PUBLISHED
 from actors.kernel.queue import GROW, IDLE, NEVER, NONE, RUNNING, Queue, take_first
 from actors.kernel.records import Records, as_records, records
 from actors.kernel.sums import WHOLE, carry

@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from actors.kernel.compiled import compiled, entry, inlined
-from actors.kernel.kinds import LOST, NODE_UP
+from actors.kernel.messages import LOST, NODE_UP
 from actors.kernel.queue import NONE, HasQueue, wake
 from actors.kernel.random import AGAIN, FAILURES, below, random_bits, unit
 from actors.kernel.records import Records

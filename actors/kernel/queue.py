@@ -18,8 +18,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from actors.kernel.compiled import compiled, entry, inlined
-from actors.kernel.kinds import ANNOUNCED, PUBLISHED, rank_of
 from actors.kernel.message_heap import copy_message, drop_first, push, write_message
+from actors.kernel.message_kinds import rank_of
+from actors.kernel.messages import ANNOUNCED, PUBLISHED
 from actors.kernel.random import DELAYS, random_bits, unit
 from actors.kernel.records import Records, records
 from actors.kernel.trace import ACTOR_BITS, SENT_BITS, Trace, append_row, is_recorded, no_trace

@@ -11,12 +11,12 @@ of its event, which need not be recorded itself: by these rows of several partit
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.kinds import kinds_of
+from actors.kernel.message_kinds import FIELDS, Kind, describe, kinds_of
 from actors.kernel.records import Records, records
 
 ACTOR_BITS, SENT_BITS = 24, 35
@@ -33,35 +33,47 @@ TRACE = np.dtype(
 ROWS = 1 << 13  # half a megabyte: what is written at once stays in the cache until then
 
 # Notes: their numbers are no message's, as this rank is none.
-STARTS, BYPASSED, REORDERED, RELAXED, MOVED, CHOSEN, RATED = (np.int64(0xF00 + i) for i in range(7))
-NOTES = {
-    int(STARTS): ("START", "a task starts on a node"),
-    int(BYPASSED): (
-        "BYPASS",
-        "an entry is served before its turn: its job has the least work left, `c`, and that of the first one `d`; in "
-        "ns, or tasks where the rule is by tasks",
-    ),
-    int(REORDERED): (
-        "REORDER",
-        "an entry is served before its turn for its constraints' sake: `c` is its entry of the Constraint Resource "
-        "Vector times 2^32, `d` the work that its job has left, where that counts",
-    ),
-    int(RELAXED): ("RELAX", "a job drops a soft constraint"),
-    int(MOVED): (
-        "MOVE",
-        "an entry moves between queues at once, without a message; `b` is the node that it leaves",
-    ),
-    int(CHOSEN): (
-        "CHOICE",
-        "a scheduler chooses a node for a task because it waits least: `c` is the node, `d` the wait that the "
-        "scheduler expects there, ns",
-    ),
-    int(RATED): (
-        "RATE",
-        "an agent sends a flow at another rate from now on, 0 when it has ended or stops: `b`, in millionths of a byte "
-        "per second; with `rates` in `output.events`",
-    ),
-}
+NOTES: dict[int, Kind] = {}
+"""All kinds of notes, by number; those of jobs and tasks have the job in column a and the task in b, if any."""
+FIELDS.update(
+    own_left="work that the entry's job has left: ns, or tasks where the rule is by tasks",
+    first_left="work that the job of the queue's first entry has left",
+    crv="of the Constraint Resource Vector, the entry of the job's resource, times 2^32",
+    from_node="the node that it leaves",
+    wait="the wait that the scheduler expects there",
+    rate_millionths="millionths of a byte per second",
+)
+
+
+def _note(name: str, about: str, **columns: str) -> Any:
+    number = 0xF00 + len(NOTES)
+    NOTES[number] = describe(number, name, "", about, columns)
+    return np.int64(number)
+
+
+STARTS = _note("START", "a task starts on a node", a="job", b="task")
+BYPASSED = _note(
+    "BYPASS",
+    "an entry is served before its turn: its job has the least work left",
+    a="job", b="task, level", c="own_left", d="first_left",
+)  # fmt: skip
+REORDERED = _note(
+    "REORDER",
+    "an entry is served before its turn for its constraints' sake",
+    a="job", b="task, level", c="crv", d="own_left",
+)  # fmt: skip
+RELAXED = _note("RELAX", "a job drops a soft constraint", a="job")
+MOVED = _note("MOVE", "an entry moves between queues at once, without a message", a="job", b="from_node")
+CHOSEN = _note(
+    "CHOICE",
+    "a scheduler chooses a node for a task because it waits least",
+    a="job", b="task, level", c="node", d="wait",
+)  # fmt: skip
+RATED = _note(
+    "RATE",
+    "an agent sends a flow at another rate from now on, 0 when it has ended or stops; with `rates` in `output.events`",
+    a="flow", b="rate_millionths",
+)  # fmt: skip
 NO_JOB = -1
 
 
@@ -124,10 +136,8 @@ def owners_by_kind(owners: Mapping[str, np.ndarray], family: str) -> tuple[np.nd
     offsets = np.cumsum([0, *(jobs.size for jobs in owners.values())])
     begin_of = dict(zip(owners, offsets.tolist(), strict=False))
     begins = np.full(int(max(NOTES)) + 1, NO_JOB)
-    for number, kind in kinds_of(family).items():
+    for number, kind in (kinds_of(family) | NOTES).items():
         begins[number] = begin_of.get(kind.owners, NO_JOB)
-    begins[list(NOTES)] = begin_of["jobs"]
-    begins[int(RATED)] = begin_of.get("flows", NO_JOB)
     return begins, np.concatenate(list(owners.values()))
 
 

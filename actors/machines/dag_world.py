@@ -21,7 +21,7 @@ from actors.kernel.faults import Faults
 from actors.kernel.queue import NONE, Network, Queue, grow_queue, make_queue, wake
 from actors.kernel.records import Records, first, frozen, records
 from actors.kernel.world import ACTOR, JOB_INFO, NEVER, TASK_RECORD, make_entries
-from actors.machines.kinds import BEAT, DAG_ARRIVAL
+from actors.machines.messages import BEAT, DAG_ARRIVAL
 from actors.setting import Setting
 from workloads.errors import InputError
 

@@ -16,7 +16,7 @@ import numpy as np
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_STARTED
 from actors.kernel.faults import NEVER_AGAIN, is_known_down, receive_node_state
-from actors.kernel.kinds import DETECT, FAIL, LOST, NODE_DOWN, NODE_UP, REPAIR
+from actors.kernel.messages import DETECT, FAIL, LOST, NODE_DOWN, NODE_UP, REPAIR
 from actors.kernel.queue import send, wake_in_background
 from actors.kernel.sums import carry
 from actors.kernel.world import NONE
@@ -27,7 +27,7 @@ from actors.machines.dag_world import (
     N_TASKS_LOST,
     DagWorld,
 )
-from actors.machines.kinds import ENDED, LAUNCH, STAGE_TASK_END
+from actors.machines.messages import ENDED, LAUNCH, STAGE_TASK_END
 from actors.nodes.failing import announce_state, expect_failure, link_running, unlink_running
 
 BLOCKED = np.int64(1) << 61

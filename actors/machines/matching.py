@@ -20,7 +20,7 @@ import numpy as np
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE, send
 from actors.machines.dag_world import N_LAUNCHES, N_LEFTOVER, DagWorld, end_of_nodes
-from actors.machines.kinds import LAUNCH
+from actors.machines.messages import LAUNCH
 from actors.machines.packing import Packing, deficit, note_launch, value_of
 from actors.machines.progress import Runnable, end_of_fresh, end_of_jobs, take_ready
 

@@ -9,7 +9,7 @@ from actors.kernel.counters import N_FINISHED, N_STARTED
 from actors.kernel.queue import NONE, send, wake
 from actors.machines.dag_world import N_BEATS, DagWorld
 from actors.machines.failing import apply_failure
-from actors.machines.kinds import BEAT, ENDED, FREE, LAUNCH, STAGE_TASK_END, STOP, TASK_DONE
+from actors.machines.messages import BEAT, ENDED, FREE, LAUNCH, STAGE_TASK_END, STOP, TASK_DONE
 from actors.nodes.failing import unlink_running
 
 

@@ -15,12 +15,11 @@ import numpy as np
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import charge_server, take
 from actors.kernel.counters import N_ARRIVED
-from actors.kernel.kinds import LOST, NODE_DOWN, NODE_UP
+from actors.kernel.messages import LOST, NODE_DOWN, NODE_UP
 from actors.kernel.queue import NEVER, NONE, RUNNING, send, wake
 from actors.kernel.random import random_bits, unit
 from actors.machines.dag_world import N_MATCHES, N_SENT_AGAIN, DagWorld, end_of_nodes, expect_job
 from actors.machines.failing import block
-from actors.machines.kinds import DAG_ARRIVAL, FREE, MATCH, STOP, TASK_DONE
 from actors.machines.launching import (
     Manager,
     bound_rank,
@@ -32,6 +31,7 @@ from actors.machines.launching import (
     try_again,
 )
 from actors.machines.matching import BLOCK, NO_LEFTOVER, note_room, release
+from actors.machines.messages import DAG_ARRIVAL, FREE, MATCH, STOP, TASK_DONE
 from actors.machines.node_manager import node_event
 from actors.machines.planning import plan
 from actors.machines.progress import add_ready, add_ready_tasks, end_of_jobs, make_fresh, note_end

@@ -14,11 +14,12 @@ import numpy as np
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.eligible import task_of
 from actors.kernel.faults import is_down
-from actors.kernel.kinds import FAIL, LOAD_REPORT, PLACED, REJECTED, TASK_END
+from actors.kernel.messages import FAIL
 from actors.kernel.queue import send
 from actors.kernel.sums import carry, pack, spread
 from actors.kernel.world import N_GIVEN_BACK, N_REPORTS, N_TURNED_AWAY, NONE, World
 from actors.nodes.failing import is_void
+from actors.nodes.messages import LOAD_REPORT, PLACED, REJECTED, TASK_END
 from actors.nodes.reporting import change_load, reporter
 from actors.nodes.waiting import remove
 from actors.nodes.worker import node_event

@@ -19,13 +19,14 @@ import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.eligible import LEVEL_SHIFT
-from actors.kernel.kinds import FAIL, PLACED, PROBE, TASK_END
+from actors.kernel.messages import FAIL
 from actors.kernel.queue import note
 from actors.kernel.trace import REORDERED
 from actors.kernel.world import N_REORDERS, NONE, World
 from actors.nodes.contention_state import UNIT, Contention
 from actors.nodes.demand import expect_report, wait_has_changed
 from actors.nodes.failing import is_void
+from actors.nodes.messages import PLACED, PROBE, TASK_END
 from actors.nodes.queueing import note_idle, note_service, reset_service
 from actors.nodes.shortest import pick_first, remaining_work, waits, whole
 from actors.nodes.worker import give_slot, next_entry, take_in

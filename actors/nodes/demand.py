@@ -12,10 +12,11 @@ import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.faults import is_down
-from actors.kernel.kinds import HEARTBEAT, LOAD_REPORT, rank_of
+from actors.kernel.message_kinds import rank_of
 from actors.kernel.queue import MOST_ACTORS, RANK_SHIFT, SOURCE_SHIFT, push, send
 from actors.kernel.world import N_REPORTS, NONE, World
 from actors.nodes.contention_state import Contention
+from actors.nodes.messages import HEARTBEAT, LOAD_REPORT
 from actors.nodes.queueing import expected_wait
 from actors.nodes.reporting import NODE_BITS, reporter
 from actors.nodes.waiting import length_of

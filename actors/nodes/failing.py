@@ -18,19 +18,7 @@ from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_STARTED
 from actors.kernel.eligible import task_of
 from actors.kernel.faults import NEVER_AGAIN, NO_EPOCH, HasFaults, find_outage
-from actors.kernel.kinds import (
-    DETECT,
-    FAIL,
-    LOST,
-    NO_TASK,
-    NODE_DOWN,
-    NODE_UP,
-    PLACED,
-    PROBE,
-    REPAIR,
-    TASK,
-    TASK_END,
-)
+from actors.kernel.messages import DETECT, FAIL, LOST, NODE_DOWN, NODE_UP, REPAIR
 from actors.kernel.queue import send, wake_in_background
 from actors.kernel.sums import carry
 from actors.kernel.world import (
@@ -42,6 +30,7 @@ from actors.kernel.world import (
     NONE,
     World,
 )
+from actors.nodes.messages import NO_TASK, PLACED, PROBE, TASK, TASK_END
 from actors.nodes.waiting import enqueue, length_of, remove
 
 

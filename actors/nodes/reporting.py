@@ -5,10 +5,10 @@ from typing import Protocol
 import numpy as np
 
 from actors.kernel.compiled import inlined
-from actors.kernel.kinds import HEARTBEAT
 from actors.kernel.queue import MOST_ACTORS, SOURCE_SHIFT, wake
 from actors.kernel.sums import carry
 from actors.kernel.world import NONE, World
+from actors.nodes.messages import HEARTBEAT
 
 NODE_BITS = MOST_ACTORS.bit_length() - 1  # of the column of a report that has the node and its generation
 

@@ -21,11 +21,11 @@ import numpy as np
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.eligible import is_eligible, placement_of
 from actors.kernel.faults import is_down
-from actors.kernel.kinds import PROBE, STEAL
 from actors.kernel.queue import note, send
 from actors.kernel.random import LOOT, VICTIMS, below, next_bits, random_bits
 from actors.kernel.trace import MOVED, count_queued
 from actors.kernel.world import LONG_RUNS, N_STEAL_ATTEMPTS, N_STEALS, N_STOLEN, NONE, World, free_entry
+from actors.nodes.messages import PROBE, STEAL
 from actors.nodes.waiting import append, copy_entry, length_of, shorten, unlink
 
 

@@ -14,11 +14,11 @@ from actors.kernel.compiled import inlined
 from actors.kernel.counters import N_FINISHED, N_STARTED
 from actors.kernel.eligible import level_in, run_time, task_of
 from actors.kernel.faults import EPOCH_SHIFT, NO_EPOCH, low_bits
-from actors.kernel.kinds import DONE, NO_TASK, PLACED, PROBE, REQUEST, STARTED, TASK, TASK_END
 from actors.kernel.queue import note, send, wake
 from actors.kernel.trace import STARTS, is_recorded
 from actors.kernel.world import ASKED, LONG_RUNS, N_BYPASSES, NONE, World
 from actors.nodes.failing import apply_failure, link_running
+from actors.nodes.messages import DONE, NO_TASK, PLACED, PROBE, REQUEST, STARTED, TASK, TASK_END
 from actors.nodes.shortest import (
     bypass,
     drop_probe,

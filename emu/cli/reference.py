@@ -282,31 +282,33 @@ def _filled(text: str, values: Mapping[str, str]) -> str:
 
 def events_page() -> str:
     """Return ``docs/reference/events.md``."""
-    from actors.hosting.recorded import KINDS as MESSAGES
+    from actors.hosting.recorded import RECORDED
+    from actors.kernel.message_kinds import FIELDS
     from actors.kernel.trace import NOTES
     from emu.results.events import COLUMNS
 
-    kinds = [
-        [
-            f"`{kind.name}`",
-            kind.family.replace(" ", ", ") or "all",
-            kind.about,
-            *(kind.columns.get(n, "") for n in "abcd"),
-        ]
-        for _, kind in sorted(MESSAGES.items())
-    ]
-    notes = [[f"`{name}`", about] for name, about in NOTES.values()]
+    def row(kind: Any) -> list[str]:
+        numbers = (kind.columns.get(name, "").replace(":float", "") for name in "abcd")
+        return [f"`{kind.name}`", kind.family.replace(" ", ", ") or "all", kind.about, *numbers]
+
+    rows = [row(kind) for _, kind in sorted(RECORDED.items())]
+    first_note = len(rows) - len(NOTES)
+    fields = {name for kind in RECORDED.values() for name in kind.fields}
+    head = ["kind", "family", "from whom, to whom", "a", "b", "c", "d"]
     return "\n".join(
         [
             f"# Events\n\n{_MADE}\n",
             "`events.parquet` is written with [`output.events`](configuration.md); [explain.md](../explain.md) shows "
             "its use. It has a row for each message when it arrives, and for what happens within an actor.\n",
             _columns(COLUMNS),
-            "The kinds of messages, and the meaning of their numbers. Where the first number, `a`, names a job, a task "
-            "or a flow, `job` and `task` are made from it.\n",
-            _table(["kind", "family", "from whom, to whom", "a", "b", "c", "d"], kinds),
+            "The kinds of messages, and the fields that their numbers hold. Where the first number, `a`, is a job, a "
+            "task or a flow, the columns `job` and `task` have it. Where two fields share a number, the first has its "
+            "lower 32 bits, or as many as are said after the colon.\n",
+            _table(head, rows[:first_note]),
             "What happens within an actor, without a message:\n",
-            _table(["kind", "meaning"], notes),
+            _table([head[0], head[1], "meaning", *head[3:]], rows[first_note:]),
+            "The fields; times in ns:\n",
+            _table(["field", "meaning"], [[f"`{name}`", FIELDS[name]] for name in sorted(fields)]),
         ]
     )
 

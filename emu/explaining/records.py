@@ -87,6 +87,21 @@ class Record:
                 found |= self._codes == at
         return found
 
+    def field(self, name: str) -> npt.NDArray[Any]:
+        """Return a field of each message or note that has it in `b`, `c` or `d`; -1 of all others.
+
+        Names are those of ``docs/reference/events.md``.
+        """
+        from actors.hosting.recorded import RECORDED
+
+        at = {kind.name: kind.fields[name] for kind in RECORDED.values() if name in kind.fields}
+        found = np.full(len(self), NONE, float if any(field.is_float for field in at.values()) else np.int64)
+        for code, kind in enumerate(self._names):
+            if (field := at.get(kind)) is not None and field.column != "a":
+                mine = self._codes == code
+                found[mine] = field.of(getattr(self, field.column)[mine])
+        return found
+
     def rows(self, which: npt.NDArray[Any]) -> Record:
         """Return some of the events."""
         return Record(

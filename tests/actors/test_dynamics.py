@@ -30,9 +30,9 @@ from actors.hosting.partition import Partition
 from actors.hosting.windows import emulate_here
 from actors.kernel.counters import N_ARRIVED, N_FINISHED, N_STARTED
 from actors.kernel.faults import NEVER_AGAIN, find_outage
-from actors.kernel.kinds import LOAD_REPORT
 from actors.kernel.queue import MOST_ACTORS
 from actors.kernel.world import NEVER, NONE
+from actors.nodes.messages import LOAD_REPORT
 from actors.nodes.waiting import length_of
 from actors.scheduler import needs_global_view
 from actors.schedulers.jobs.least_work import Placer

@@ -11,15 +11,15 @@ from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import NO_COST, Cost, make_cost, take
 from actors.kernel.counters import N_ARRIVED, N_FINISHED, N_STARTED, Counters
 from actors.kernel.faults import Faults
-from actors.kernel.kinds import kind
+from actors.kernel.message_kinds import kind
 from actors.kernel.queue import NONE, RUNNING, Network, Queue, make_queue, wake
 from actors.kernel.records import Records, first, records
 from actors.kernel.world import ACTOR, JOB_INFO, NEVER, TASK_RECORD, make_entries
 from actors.scheduler import Scheduler
 from actors.worlds import Worlds
 
-TICKET = kind(0x380, "TICKET", "tickets", "the desk to itself", a="ticket: jobs")
-SERVED = kind(0x080, "SERVED", "tickets", "the desk to itself", a="ticket: jobs")
+TICKET = kind(0x380, "TICKET", "tickets", "the desk to itself", a="job")
+SERVED = kind(0x080, "SERVED", "tickets", "the desk to itself", a="job")
 COUNTERS = Counters()
 N_WAITED = COUNTERS.add("tickets_that_waited", "tickets that found the desk busy")
 

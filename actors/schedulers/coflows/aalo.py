@@ -50,6 +50,7 @@ from actors.fabric.fabric_world import CoflowWorld, build_world
 from actors.fabric.greedy import Matching, fill_ports, make_matching, move_group, num_running
 from actors.fabric.greedy_updates import change_flows, receive_update
 from actors.fabric.intervals import charge_reports, enter_interval, has_costs
+from actors.fabric.messages import FLOW_DONE, REGISTER, UPDATE
 from actors.fabric.ports import bytes_sent
 from actors.fabric.priority_queues import (
     QUEUE_PARAMETERS,
@@ -67,7 +68,6 @@ from actors.fabric.ranking import Ranking, make_ranking
 from actors.fabric.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
-from actors.kernel.kinds import FLOW_DONE, REGISTER, UPDATE
 from actors.kernel.queue import RUNNING
 from actors.kernel.world import NEVER
 from actors.scheduler import Scheduler

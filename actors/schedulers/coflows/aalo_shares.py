@@ -30,6 +30,7 @@ from actors.fabric.equal_agent import Serving, make_serving, serving_event
 from actors.fabric.equal_schedule import apply_flow_done, enforce_decision, send_rates, start_sending
 from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.intervals import charge_reports, enter_interval, has_costs
+from actors.fabric.messages import FLOW_DONE, REGISTER, TELL
 from actors.fabric.order import Order, make_order, set_order
 from actors.fabric.priority_queues import (
     QUEUE_PARAMETERS,
@@ -45,7 +46,6 @@ from actors.fabric.shares import Shares, make_shares, share_equally
 from actors.fabric.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
-from actors.kernel.kinds import FLOW_DONE, REGISTER, TELL
 from actors.kernel.queue import RUNNING
 from actors.kernel.world import NEVER
 from actors.scheduler import Scheduler

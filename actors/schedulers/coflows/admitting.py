@@ -51,12 +51,12 @@ from actors.fabric.flow_order import FlowOrder, make_flow_order, refill_ports, s
 from actors.fabric.greedy import Matching, make_matching, move_group, settle_all
 from actors.fabric.late_jobs import Choices, make_choices
 from actors.fabric.madd_schedule import effective_time
+from actors.fabric.messages import DECIDE, FLOW_DONE, REGISTER, VERDICT
 from actors.fabric.priority_queues import next_tick
 from actors.fabric.ranking import Ranking, make_ranking
 from actors.fabric.sigma import Sigma, find_needs, make_sigma, most_needed, sort_by_deadline
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
-from actors.kernel.kinds import DECIDE, FLOW_DONE, REGISTER, VERDICT
 from actors.kernel.queue import NONE, PYTHON, RUNNING
 from actors.kernel.world import NEVER
 from actors.scheduler import Parameter

@@ -22,10 +22,10 @@ from actors.fabric.agent import note_end, note_start
 from actors.fabric.coordinator import Agenda, is_due, make_agenda, register, request_decision
 from actors.fabric.fabric_world import CoflowWorld, build_world
 from actors.fabric.max_min import Fair, add_coflow, end_due, fill, make_fair, next_due
+from actors.fabric.messages import REGISTER
 from actors.fabric.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
-from actors.kernel.kinds import REGISTER
 from actors.kernel.queue import NONE, RUNNING
 from actors.kernel.world import NEVER
 from actors.scheduler import Scheduler

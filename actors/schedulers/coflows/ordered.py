@@ -47,13 +47,13 @@ from actors.fabric.madd_schedule import (
     refill_price,
     send_times,
 )
+from actors.fabric.messages import DECIDE, FLOW_DONE, LINE_DONE, REGISTER, UPDATE
 from actors.fabric.order import Order, make_order, set_order
 from actors.fabric.ports import Fabric
 from actors.fabric.priority_queues import sort_groups
 from actors.fabric.ranking import Ranking, make_ranking
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
-from actors.kernel.kinds import DECIDE, FLOW_DONE, LINE_DONE, REGISTER, UPDATE
 from actors.kernel.queue import NONE, RUNNING
 from actors.scheduler import Parameter
 from actors.setting import Setting

@@ -54,6 +54,7 @@ from actors.fabric.coordinator import (
 from actors.fabric.counters import N_PILOTS, N_REFILLS
 from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.greedy import fill_ports, move_group
+from actors.fabric.messages import FLOW_DONE, REGISTER, UPDATE
 from actors.fabric.ports import merge_parallel, pilot_group
 from actors.fabric.priority_queues import (
     QUEUE_PARAMETERS,
@@ -69,7 +70,6 @@ from actors.fabric.priority_queues import (
 from actors.fabric.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
-from actors.kernel.kinds import FLOW_DONE, REGISTER, UPDATE
 from actors.kernel.queue import RUNNING
 from actors.kernel.world import NEVER
 from actors.scheduler import Parameter, Scheduler

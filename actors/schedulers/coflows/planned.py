@@ -37,11 +37,11 @@ from actors.fabric.fabric_world import NS, CoflowWorld, build_world
 from actors.fabric.flow_rates import end_rate, send_wanted, settle
 from actors.fabric.greedy import Matching, make_matching
 from actors.fabric.madd_schedule import effective_time
+from actors.fabric.messages import DECIDE, FLOW_DONE, REGISTER, VERDICT
 from actors.fabric.ranking import Ranking, make_ranking
 from actors.fabric.sigma import Sigma, make_sigma
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import previous_cost, take
-from actors.kernel.kinds import DECIDE, FLOW_DONE, REGISTER, VERDICT
 from actors.kernel.queue import NONE, PYTHON, RUNNING
 from actors.kernel.world import NEVER
 from actors.schedulers.coflows.admitting import consider, judge, keep_ended, on_arrival, request_admission

@@ -60,13 +60,13 @@ from actors.fabric.madd_schedule import (
     refill_price,
     send_times,
 )
+from actors.fabric.messages import DECIDE, FLOW_DONE, LINE_DONE, REGISTER, VERDICT
 from actors.fabric.order import Order, make_order, set_order
 from actors.fabric.priority_queues import sort_groups
 from actors.fabric.ranking import Ranking, make_ranking
 from actors.fabric.reservations import fits, reserve, share_by_demand
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
-from actors.kernel.kinds import DECIDE, FLOW_DONE, LINE_DONE, REGISTER, VERDICT
 from actors.kernel.queue import RUNNING
 from actors.schedulers.coflows.learned import Admitted, admitted_by
 from actors.schedulers.coflows.ordered import check_costs

@@ -57,6 +57,7 @@ from actors.fabric.equal_schedule import (
 )
 from actors.fabric.fabric_world import CoflowWorld, build_world
 from actors.fabric.intervals import charge_reports, enter_interval, has_costs
+from actors.fabric.messages import FLOW_DONE, REGISTER, TELL
 from actors.fabric.order import Order, make_order, set_order
 from actors.fabric.port_contention import Contention, add_coflow, change_kind, leave_port, make_contention
 from actors.fabric.ports import bytes_sent
@@ -72,7 +73,6 @@ from actors.fabric.priority_queues import (
 from actors.fabric.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
-from actors.kernel.kinds import FLOW_DONE, REGISTER, TELL
 from actors.kernel.queue import RUNNING
 from actors.kernel.world import NEVER
 from actors.scheduler import Parameter, Scheduler

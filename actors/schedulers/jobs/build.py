@@ -8,7 +8,7 @@ from actors.conditions import NS, cost_of, estimated_ns, most_tasks, network_of,
 from actors.constraints import make_eligible
 from actors.dynamics import durations_ns, expect_failures, make_faults
 from actors.kernel.compiled import entry
-from actors.kernel.kinds import ARRIVAL
+from actors.kernel.messages import ARRIVAL
 from actors.kernel.queue import MOST_ACTORS, grow_queue, make_queue, wake
 from actors.kernel.records import Records, first, frozen, records
 from actors.kernel.world import (

@@ -16,10 +16,11 @@ import numpy as np
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
 from actors.kernel.faults import is_known_down, receive_node_state
-from actors.kernel.kinds import ARRIVAL, DONE, LOST, NODE_DOWN, NODE_UP, PLACED, RETRY
+from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP
 from actors.kernel.queue import RUNNING, send, wake
 from actors.kernel.records import Records, records
 from actors.kernel.world import N_PLACEMENTS, N_SENT_AGAIN, NONE, World
+from actors.nodes.messages import DONE, PLACED, RETRY
 from actors.nodes.worker import node_event
 from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import ALL_ALIKE, Scheduler

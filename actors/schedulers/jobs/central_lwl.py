@@ -19,9 +19,10 @@ from typing import NamedTuple
 
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
-from actors.kernel.kinds import ARRIVAL, DONE, LOST, NODE_DOWN, NODE_UP, REQUEST, STARTED
+from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP
 from actors.kernel.queue import RUNNING
 from actors.kernel.world import World
+from actors.nodes.messages import DONE, REQUEST, STARTED
 from actors.nodes.worker import node_event
 from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import Parameter, Scheduler, constraint_aware

@@ -23,24 +23,12 @@ import numpy as np
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
 from actors.kernel.faults import is_down, is_known_down
-from actors.kernel.kinds import (
-    ARRIVAL,
-    DONE,
-    FAIL,
-    HEARTBEAT,
-    LOAD_REPORT,
-    LOST,
-    NODE_DOWN,
-    NODE_UP,
-    PLACED,
-    PROBE,
-    REQUEST,
-    TASK_END,
-)
+from actors.kernel.messages import ARRIVAL, FAIL, LOST, NODE_DOWN, NODE_UP
 from actors.kernel.queue import RUNNING, send
 from actors.kernel.sums import pack, unpack
 from actors.kernel.world import N_REPORTS, NEVER, NONE, Rules, World
 from actors.nodes.failing import is_void
+from actors.nodes.messages import DONE, HEARTBEAT, LOAD_REPORT, PLACED, PROBE, REQUEST, TASK_END
 from actors.nodes.reporting import change_load, is_current, is_newest, node_of, reporter
 from actors.nodes.worker import node_event
 from actors.nodes.worlds import JOB_WORLDS

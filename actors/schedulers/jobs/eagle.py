@@ -39,22 +39,11 @@ from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
 from actors.kernel.eligible import eligible_before, eligible_count, eligible_node, is_constrained
 from actors.kernel.faults import is_down, is_known_down, low_bits
-from actors.kernel.kinds import (
-    ARRIVAL,
-    DONE,
-    LOST,
-    NODE_DOWN,
-    NODE_UP,
-    PROBE,
-    PUBLISHED,
-    REJECTED,
-    REQUEST,
-    RETRY,
-    STARTED,
-)
+from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP, PUBLISHED
 from actors.kernel.queue import GROW, RUNNING, send, wake
 from actors.kernel.random import LAST_RETRIES, below, random_bits
 from actors.kernel.world import N_AGAIN, N_PROBES, N_REJECTIONS, NONE, Rules, World
+from actors.nodes.messages import DONE, PROBE, REJECTED, REQUEST, RETRY, STARTED
 from actors.nodes.worker import node_event
 from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import Parameter, Scheduler, constraint_aware

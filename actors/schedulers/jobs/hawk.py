@@ -23,9 +23,10 @@ from typing import NamedTuple
 
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
-from actors.kernel.kinds import ARRIVAL, DONE, LOST, NODE_DOWN, NODE_UP, REQUEST, STARTED, STEAL
+from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP
 from actors.kernel.queue import RUNNING
 from actors.kernel.world import World
+from actors.nodes.messages import DONE, REQUEST, STARTED, STEAL
 from actors.nodes.stealing import Stealing, make_stealing, on_steal, start_stealing
 from actors.nodes.worker import node_event, serve
 from actors.nodes.worlds import JOB_WORLDS

@@ -13,10 +13,11 @@ from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_ARRIVED
 from actors.kernel.eligible import is_relaxed, with_level
 from actors.kernel.faults import epoch_bits, keep_task, look_again, next_again
-from actors.kernel.kinds import ARRIVAL, NO_TASK, PLACED, TASK
+from actors.kernel.messages import ARRIVAL
 from actors.kernel.queue import note, send, wake
 from actors.kernel.trace import RELAXED
 from actors.kernel.world import N_EMPTY, N_REFUSALS, N_RELAXED, N_SENT_AGAIN, NONE, World
+from actors.nodes.messages import NO_TASK, PLACED, TASK
 from actors.schedulers.jobs.job_info import tasks_of
 from actors.schedulers.jobs.probing import FIRST_ROUND, send_probe
 from actors.schedulers.jobs.spreading import NODE_0, draw_node, hold, may_run, must_spread, release

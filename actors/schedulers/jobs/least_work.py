@@ -23,13 +23,14 @@ from actors.kernel.eligible import (
     with_level,
 )
 from actors.kernel.faults import epoch_bits, is_known_down, look_again, receive_node_state
-from actors.kernel.kinds import NODE_UP, PLACED, PROBE
+from actors.kernel.messages import NODE_UP
 from actors.kernel.queue import note, send
 from actors.kernel.random import JITTER, below, random_bits
 from actors.kernel.records import Records, records
 from actors.kernel.sums import LARGE, spread
 from actors.kernel.trace import CHOSEN
 from actors.kernel.world import N_PLACEMENTS, N_PROBES, N_SENT_AGAIN, NEVER, NONE, World
+from actors.nodes.messages import PLACED, PROBE
 from actors.schedulers.jobs.job_info import tasks_of
 from actors.schedulers.jobs.late_binding import note_lost, tasks_left
 from actors.schedulers.jobs.ledger import DOWN, IDLE, Ledger, add_work, waiting

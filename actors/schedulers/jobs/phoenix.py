@@ -54,7 +54,7 @@ from actors.kernel.eligible import (
     set_level,
 )
 from actors.kernel.faults import is_known_down
-from actors.kernel.kinds import ANNOUNCED, ARRIVAL, HEARTBEAT, LOAD_REPORT, MONITOR, NODE_DOWN, NODE_UP
+from actors.kernel.messages import ANNOUNCED, ARRIVAL, NODE_DOWN, NODE_UP
 from actors.kernel.queue import GROW, RUNNING, note
 from actors.kernel.records import Records, records
 from actors.kernel.trace import CHOSEN, RELAXED
@@ -62,6 +62,7 @@ from actors.kernel.world import N_ADMISSIONS, N_PROBES, N_RELAXED, NONE, World
 from actors.nodes.contention import asks_at, contended_resources, on_announced, on_contended_node
 from actors.nodes.contention_state import UNIT, WEIGHTS, Contention, make_contention
 from actors.nodes.demand import on_heartbeat
+from actors.nodes.messages import HEARTBEAT, LOAD_REPORT, MONITOR
 from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.jobs import eagle

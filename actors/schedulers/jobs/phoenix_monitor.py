@@ -19,13 +19,13 @@ import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.faults import is_known_down
-from actors.kernel.kinds import MONITOR
 from actors.kernel.queue import announce, wake
 from actors.kernel.records import Records, records
 from actors.kernel.window import holds
 from actors.kernel.world import NONE, World
 from actors.nodes.contention_state import SHARE, UNIT, Contention, nothing_reported
 from actors.nodes.demand import MOST_RESOURCES, pack_resource, unpack_reporter, unpack_resource
+from actors.nodes.messages import MONITOR
 from actors.nodes.reporting import is_current, is_newest, node_of, number_of
 from actors.schedulers.jobs.pressure import Pressure
 from actors.setting import Setting

@@ -15,10 +15,10 @@ from actors.kernel.eligible import (
     with_level,
 )
 from actors.kernel.faults import epoch_bits
-from actors.kernel.kinds import PROBE
 from actors.kernel.queue import send
 from actors.kernel.random import DRAW_ORDER, PROBES, below, random_bits
 from actors.kernel.world import N_PROBES, NONE, World
+from actors.nodes.messages import PROBE
 from actors.schedulers.jobs.spreading import NODE_0, settle_rack
 
 FIRST_ROUND = np.int64(0)

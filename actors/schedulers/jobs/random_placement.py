@@ -9,10 +9,11 @@ from typing import NamedTuple
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
 from actors.kernel.faults import receive_node_state
-from actors.kernel.kinds import ARRIVAL, DONE, LOST, NODE_DOWN, NODE_UP, PLACED
+from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP
 from actors.kernel.queue import RUNNING, send
 from actors.kernel.random import PLACEMENT, below, random_bits
 from actors.kernel.world import N_PLACEMENTS, NONE, World
+from actors.nodes.messages import DONE, PLACED
 from actors.nodes.worker import node_event
 from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import Scheduler

@@ -19,11 +19,11 @@ import numpy as np
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.eligible import eligible_count, eligible_node, with_level
 from actors.kernel.faults import is_down, look_again
-from actors.kernel.kinds import ASK_LENGTH, LENGTH, PLACED
 from actors.kernel.queue import send, wake
 from actors.kernel.random import PROBES, below, random_bits
 from actors.kernel.records import Records, records
 from actors.kernel.world import N_PLACEMENTS, N_PROBES, NONE, World
+from actors.nodes.messages import ASK_LENGTH, LENGTH, PLACED
 from actors.nodes.waiting import length_of
 from actors.schedulers.jobs.job_info import tasks_of
 from actors.schedulers.jobs.least_work import CHOICE, keep_least

@@ -11,7 +11,7 @@ import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.eligible import eligible_count, is_constrained, list_of, listed, listing_of
-from actors.kernel.kinds import PUBLISHED
+from actors.kernel.messages import PUBLISHED
 from actors.kernel.queue import publish
 from actors.kernel.random import RETRIES, below, random_bits
 from actors.kernel.records import Records, records

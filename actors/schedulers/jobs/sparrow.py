@@ -33,9 +33,10 @@ import numpy as np
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
 from actors.kernel.faults import receive_node_state
-from actors.kernel.kinds import ARRIVAL, ASK_LENGTH, DONE, LENGTH, LOST, NODE_DOWN, NODE_UP, REQUEST
+from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP
 from actors.kernel.queue import RUNNING
 from actors.kernel.world import World
+from actors.nodes.messages import ASK_LENGTH, DONE, LENGTH, REQUEST
 from actors.nodes.worker import node_event
 from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import ALL_ALIKE, Parameter, Scheduler, constraint_aware

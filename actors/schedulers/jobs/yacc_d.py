@@ -32,22 +32,12 @@ from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
 from actors.kernel.eligible import is_constrained, with_level
 from actors.kernel.faults import receive_node_state
-from actors.kernel.kinds import (
-    ARRIVAL,
-    DONE,
-    HEARTBEAT,
-    LOAD_REPORT,
-    LOST,
-    NODE_DOWN,
-    NODE_UP,
-    PLACED,
-    REJECTED,
-    RETRY,
-)
+from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP
 from actors.kernel.queue import NEVER, RUNNING, note, send, wake
 from actors.kernel.trace import CHOSEN, is_recorded
 from actors.kernel.world import N_PLACEMENTS, N_SENT_AGAIN, NONE, Rules, World
 from actors.nodes.bounded import BoundedQueues, on_bounded_heartbeat, on_bounded_node
+from actors.nodes.messages import DONE, HEARTBEAT, LOAD_REPORT, PLACED, REJECTED, RETRY
 from actors.nodes.reporting import is_current, is_newest, node_of
 from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import Parameter, Scheduler

@@ -25,11 +25,11 @@ from actors.fabric.counters import N_REFILLS
 from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.flow_rates import end_rate, send_wanted
 from actors.fabric.greedy import Matching, fill_ports, serve_in_order
+from actors.fabric.messages import FLOW_DONE, REGISTER
 from actors.fabric.priority_queues import next_tick
 from actors.fabric.ranking import Ranking
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
-from actors.kernel.kinds import FLOW_DONE, REGISTER
 from actors.kernel.queue import NONE, PYTHON, RUNNING
 
 NS = 1_000_000_000

@@ -28,7 +28,7 @@ from actors.kernel.compiled import direct
 from actors.kernel.counters import N_ARRIVED
 from actors.kernel.queue import NONE
 from actors.machines.dag_world import N_LAUNCHES, UNIT
-from actors.machines.kinds import FREE
+from actors.machines.messages import FREE
 from actors.machines.worlds import DAG_WORLDS
 from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.dags.build import HEARTBEAT, build, longest_paths

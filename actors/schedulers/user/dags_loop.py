@@ -12,12 +12,12 @@ import numpy as np
 
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
-from actors.kernel.kinds import LOST, NODE_DOWN, NODE_UP
+from actors.kernel.messages import LOST, NODE_DOWN, NODE_UP
 from actors.kernel.queue import GROW, NONE, PYTHON, RUNNING, Queue
 from actors.machines.dag_world import N_MATCHES, DagWorld
-from actors.machines.kinds import DAG_ARRIVAL, FREE, MATCH, TASK_DONE
 from actors.machines.launching import Manager, has_room, start_task
 from actors.machines.matching import Matcher, fits, next_with_room
+from actors.machines.messages import DAG_ARRIVAL, FREE, MATCH, TASK_DONE
 from actors.machines.node_manager import node_event
 from actors.machines.resource_manager import (
     on_arrival,

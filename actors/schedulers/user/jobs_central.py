@@ -21,10 +21,11 @@ from actors.kernel.compiled import compiled, direct, entry
 from actors.kernel.cost import take
 from actors.kernel.counters import N_ARRIVED
 from actors.kernel.faults import is_known_down, look_again
-from actors.kernel.kinds import ARRIVAL, DONE, LOST, NODE_DOWN, NODE_UP, PLACED, STARTED
+from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP
 from actors.kernel.queue import PYTHON, RUNNING, send
 from actors.kernel.sums import WHOLE
 from actors.kernel.world import N_SENT_AGAIN, NONE, World
+from actors.nodes.messages import DONE, PLACED, STARTED
 from actors.nodes.worker import node_event
 from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import Scheduler

@@ -37,13 +37,22 @@ import numpy as np
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
 from actors.kernel.faults import draw_available_node, draw_known_up, is_down, low_bits, receive_node_state
-from actors.kernel.kinds import (
-    ARRIVAL,
+from actors.kernel.messages import ARRIVAL, FAIL, LOST, NODE_DOWN, NODE_UP
+from actors.kernel.queue import MOST_ACTORS, NEVER, PYTHON, RUNNING, SOURCE_SHIFT, send, wake
+from actors.kernel.random import AGAIN, OWN_DRAWS, below, random_bits
+from actors.kernel.sums import carry, multiple, pack
+from actors.kernel.world import (
+    N_AGAIN,
+    N_PLACEMENTS,
+    N_PROBES,
+    N_REJECTIONS,
+    N_SENT_AGAIN,
+    NONE,
+    World,
+)
+from actors.nodes.failing import is_void
+from actors.nodes.messages import (
     DONE,
-    FAIL,
-    LOST,
-    NODE_DOWN,
-    NODE_UP,
     OWN_ASK,
     OWN_FREED,
     OWN_LOAD,
@@ -58,19 +67,6 @@ from actors.kernel.kinds import (
     TASK,
     TASK_END,
 )
-from actors.kernel.queue import MOST_ACTORS, NEVER, PYTHON, RUNNING, SOURCE_SHIFT, send, wake
-from actors.kernel.random import AGAIN, OWN_DRAWS, below, random_bits
-from actors.kernel.sums import carry, multiple, pack
-from actors.kernel.world import (
-    N_AGAIN,
-    N_PLACEMENTS,
-    N_PROBES,
-    N_REJECTIONS,
-    N_SENT_AGAIN,
-    NONE,
-    World,
-)
-from actors.nodes.failing import is_void
 from actors.nodes.stealing import Stealing, make_stealing, on_steal, start_stealing
 from actors.nodes.waiting import length_of
 from actors.nodes.worker import node_event, serve

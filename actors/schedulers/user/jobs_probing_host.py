@@ -12,19 +12,11 @@ import numpy as np
 from actors.kernel.compiled import direct
 from actors.kernel.counters import N_ARRIVED
 from actors.kernel.faults import EPOCH_SHIFT
-from actors.kernel.kinds import (
-    ARRIVAL,
-    DONE,
-    OWN_FREED,
-    OWN_LOAD,
-    OWN_MESSAGE,
-    OWN_TASKS,
-    OWN_WAKE,
-    REJECTED,
-)
+from actors.kernel.messages import ARRIVAL
 from actors.kernel.queue import MESSAGE, MOST_ACTORS, NEVER, SOURCE_SHIFT
 from actors.kernel.sums import total_ns
 from actors.kernel.world import NONE
+from actors.nodes.messages import DONE, OWN_FREED, OWN_LOAD, OWN_MESSAGE, OWN_TASKS, OWN_WAKE, REJECTED
 from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import Scheduler
 from actors.schedulers.jobs.build import NS

@@ -15,10 +15,11 @@ from actors.kernel import cost
 from actors.kernel import queue as kinds
 from actors.kernel.compiled import entry
 from actors.kernel.kernel_cache import config
-from actors.kernel.kinds import ARRIVAL, DONE, HEARTBEAT, PROBE, RETRY, TASK_END
+from actors.kernel.messages import ARRIVAL
 from actors.kernel.queue import CURSOR, GROW, HORIZON, IDLE, RUNNING, Network, grow_queue, make_queue
 from actors.kernel.records import records
 from actors.kernel.world import ACTOR, NEVER, World, grow_entries, make_entries
+from actors.nodes.messages import DONE, HEARTBEAT, PROBE, RETRY, TASK_END
 
 
 @entry

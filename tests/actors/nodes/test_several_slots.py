@@ -28,8 +28,8 @@ from hypothesis import strategies as st
 
 from actors.hosting.partition import Observe, Partition
 from actors.hosting.virtual import emulate
-from actors.kernel.kinds import TASK_END
 from actors.kernel.world import ASKED, LONG_RUNS, NEVER, NONE
+from actors.nodes.messages import TASK_END
 from actors.setting import Setting
 from clusters.cluster import build_cluster
 from workloads.jobs import JobWorkload, make_workload

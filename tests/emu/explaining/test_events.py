@@ -12,7 +12,7 @@ import pytest
 import emu
 from actors.hosting.partition import Partition
 from actors.hosting.recorded import in_order, is_note, read_events
-from actors.kernel.kinds import ARRIVAL
+from actors.kernel.messages import ARRIVAL
 from actors.kernel.queue import NEVER
 from actors.kernel.trace import ACTOR_BITS, STARTS, TRACE
 from emu.configuration.events import events_text, parse_events

@@ -30,11 +30,11 @@ from phoenix_examples import BY_CRV, ONE_PROBE, asking, contended, nodes_of
 
 from actors.hosting.partition import Partition
 from actors.hosting.windows import emulate_here
-from actors.kernel.kinds import LOAD_REPORT
 from actors.kernel.queue import RANK_SHIFT, SOURCE_SHIFT
 from actors.kernel.world import NEVER
 from actors.nodes.contention_state import SHARE, UNIT, nothing_reported
 from actors.nodes.demand import pack_resource, unpack_resource
+from actors.nodes.messages import LOAD_REPORT
 from actors.schedulers.jobs import phoenix, phoenix_monitor
 from actors.schedulers.jobs.build import NS
 from actors.schedulers.jobs.phoenix_monitor import find_asked

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from actors.kernel import kinds
-from actors.kernel.kinds import FIRST_DECISION, KINDS, MOST_RANK, kind, kinds_of
+from actors.hosting.recorded import DECLARED_IN
+from actors.kernel import messages
+from actors.kernel.message_kinds import FIRST_DECISION, KINDS, MOST_RANK, kind, kinds_of
 from actors.kernel.queue import RANK_SHIFT
-from actors.machines import kinds as kinds_of_dags
 from actors.schedulers.registry import built_in_schedulers
 
 OF_RANK = {
@@ -21,7 +21,6 @@ OF_RANK = {
 
 
 def test_ranks_order_what_happens_at_one_instant() -> None:
-    assert kinds_of_dags.LAUNCH in KINDS  # they are declared in a module of their own
     for rank, names in OF_RANK.items():
         assert {known.name for known in KINDS.values() if known.rank == rank} == names
     assert {known.rank for known in KINDS.values()} == {0, 1, *OF_RANK}
@@ -38,10 +37,23 @@ def test_decisions_are_no_messages() -> None:
 
 
 def test_constants_have_the_names_and_numbers_of_the_table() -> None:
+    constants = {name: value for module in (messages, *DECLARED_IN) for name, value in vars(module).items()}
     for number, known in KINDS.items():
-        if known.family in ("", "jobs", "coflows", "jobs dags"):
-            constant = getattr(kinds, known.name)
+        if known.family != "tickets":
+            constant = constants[known.name]
             assert (type(constant), constant, known.number) == (np.int64, number, number)
+
+
+def test_fields_that_share_a_column_are_separated() -> None:
+    probe = next(known for known in KINDS.values() if known.name == "PROBE").fields
+    column = np.array([7 | 3 << 32, -1, 5])
+    assert probe["tasks_left"].of(column).tolist() == [7, -1, 5]
+    assert probe["level"].of(column).tolist() == [3, -1, 0]
+
+
+def test_a_field_without_a_meaning_is_refused() -> None:
+    with pytest.raises(ValueError, match="no meaning of 'colour'"):
+        kind(0x1C0, "PAINT", "jobs", "a node to itself", b="colour")
 
 
 def test_families_share_no_number_and_find_their_own() -> None:
