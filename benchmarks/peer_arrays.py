@@ -10,8 +10,8 @@ from typing import Any
 import numba
 import numpy as np
 
+from actors.compiling.linking import EntryCompiler, InnerCompiler
 from actors.kernel.compiled import as_compiled
-from actors.kernel.linking import EntryCompiler, InnerCompiler
 
 NONE = np.int64(-1)
 

@@ -31,7 +31,7 @@ FIRST = (
     "actors/machines/test_dag_schedulers.py",
     "test_fidelity.py",
     "actors/hosting/test_recovery.py",
-    "actors/kernel/test_bounds_checks.py",
+    "actors/compiling/test_bounds_checks.py",
     "emu/running/test_resume.py",
     "test_coflow_rules.py",
     "emu/sweeps/test_sweep_ray.py",

@@ -32,6 +32,7 @@ LAYERS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "clusters": (("clusters",),),
     "actors": (
+        ("actors.compiling",),
         ("actors.kernel",),
         ("actors.worlds",),
         ("actors.scheduler",),

@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from actors.compiling.kernel_cache import SOURCE_HASH
 from actors.hosting.recording import Recording, check_traces, remove_traces
 from actors.hosting.snapshot import Refused as Refused
 from actors.hosting.snapshot import Snapshot
-from actors.kernel.kernel_cache import SOURCE_HASH
 
 FORMAT = 3
 META = "meta.json"

@@ -15,10 +15,9 @@ from actors.hosting.outcome import NS, Observe, Outcome, Share, merge, peak_rss_
 from actors.hosting.recording import EventFile, with_trace
 from actors.hosting.snapshot import Snapshot, put_back, take_out
 from actors.hosting.timeline import Samples
-from actors.kernel.compiled import direct, is_warm
+from actors.kernel.compiled import config, direct, is_warm
 from actors.kernel.cost import MEASURED, grow_cost, settle
 from actors.kernel.counters import N_ARRIVED, N_FINISHED, N_STARTED
-from actors.kernel.kernel_cache import config
 from actors.kernel.queue import GROW, HORIZON, IDLE, PYTHON, RUNNING, grow_queue
 from actors.kernel.records import records
 from actors.kernel.window import LEFT, NEXT, deliver, inbound, make_frame, pack, restrict

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from actors.kernel.kernel_cache import config
+from actors.kernel.compiled import config
 
 WALL = np.int64(time.CLOCK_MONOTONIC)  # one clock for all processes of a machine
 CPU = np.int64(time.CLOCK_THREAD_CPUTIME_ID)  # time this thread has computed; what preempts it does not count

@@ -1,7 +1,7 @@
 """The decorators of compiled code. With NUMBA_DISABLE_JIT=1 functions stay plain Python.
 
 With the versions of numba that the tests have run with, each inner function is compiled and optimised once
-(`actors.kernel.linking`). With others, or where the environment has EMU_KERNELS=plain, numba compiles kernels as it
+(`actors.compiling.linking`). With others, or where the environment has EMU_KERNELS=plain, numba compiles kernels as it
 does all functions, which takes several times as long. Both give the same results.
 """
 
@@ -14,14 +14,14 @@ import numba
 import numpy as np
 from numba.core.registry import CPUDispatcher
 
-from actors.kernel.kernel_cache import IS_QUICK, KernelCache, WhenUsed, config, is_kept
-from actors.kernel.rows import is_tree, table_of
+from actors.compiling.kernel_cache import IS_QUICK, KernelCache, WhenUsed, config, is_kept
+from actors.compiling.rows import is_tree, table_of
 
 F = TypeVar("F", bound=Callable)
 _njit: Any = numba.njit  # with options that its hints do not know
 
 if IS_QUICK:
-    from actors.kernel.linking import EntryCompiler, InnerCompiler, InnerOnDisk
+    from actors.compiling.linking import EntryCompiler, InnerCompiler, InnerOnDisk
 
     class _InnerCache(KernelCache):
         _impl_class: Any = InnerOnDisk

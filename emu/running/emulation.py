@@ -58,7 +58,7 @@ def execute(
 
 def _tell_engine(result: Result) -> None:
     """Print what a run took, with ``--verbose``."""
-    from actors.kernel.kernel_cache import CACHE_FOLDER
+    from actors.compiling.kernel_cache import CACHE_FOLDER
 
     engine = result.summary["engine"]
     spans = [f"{what} {format_duration(engine[f'{what}_s'])}" for what in ("load", "compile", "wall")]

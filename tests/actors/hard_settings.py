@@ -9,7 +9,7 @@ from emulations import VARIANTS, named, setting_of
 from hypothesis import strategies as st
 
 from actors.hosting.outcome import Outcome
-from actors.kernel.kernel_cache import config
+from actors.kernel.compiled import config
 from actors.schedulers.registry import built_in_schedulers
 from actors.setting import Estimates, Network, Setting
 from clusters.cluster import build_cluster

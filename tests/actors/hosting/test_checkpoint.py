@@ -17,7 +17,7 @@ from python_process import run_python
 from actors.hosting import windows
 from actors.hosting.partition import Partition, merge_shares
 from actors.hosting.snapshot import Refused
-from actors.kernel.kernel_cache import config
+from actors.kernel.compiled import config
 from actors.kernel.queue import make_queue
 from actors.kernel.world import NEVER, make_entries
 from actors.schedulers.jobs import build

@@ -11,10 +11,10 @@ from emulations import with_dynamics
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from actors.compiling.rows import is_tree
 from actors.hosting.outcome import Observe, Outcome
 from actors.hosting.windows import emulate_here
-from actors.kernel.kernel_cache import config
-from actors.kernel.rows import is_tree
+from actors.kernel.compiled import config
 from actors.scheduler import Scheduler, needs_global_view
 from actors.schedulers.registry import built_in_schedulers
 from actors.setting import Costs, Dynamics, Estimates, Network, Setting

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from actors.kernel import cost
 from actors.kernel import queue as kinds
-from actors.kernel.compiled import entry
-from actors.kernel.kernel_cache import config
+from actors.kernel.compiled import config, entry
 from actors.kernel.messages import ARRIVAL
 from actors.kernel.queue import CURSOR, GROW, HORIZON, IDLE, RUNNING, Network, grow_queue, make_queue
 from actors.kernel.records import records

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from actors.hosting.outcome import Outcome
 from actors.hosting.partition import Partition
-from actors.kernel.kernel_cache import config
+from actors.kernel.compiled import config
 from actors.kernel.world import NEVER, NONE
 from actors.nodes.waiting import length_of
 from actors.setting import Setting

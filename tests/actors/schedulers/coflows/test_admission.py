@@ -30,8 +30,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from actors.hosting.partition import Partition
+from actors.kernel.compiled import config
 from actors.kernel.counters import N_ARRIVED, N_FINISHED, N_STARTED
-from actors.kernel.kernel_cache import config
 from actors.kernel.queue import NONE
 from actors.setting import Costs
 from workloads.coflows import CoflowWorkload, make_coflow_workload, with_demands

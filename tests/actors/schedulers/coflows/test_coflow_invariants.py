@@ -32,8 +32,8 @@ from actors.fabric.counters import N_DECISIONS
 from actors.hosting.outcome import Outcome
 from actors.hosting.partition import Partition
 from actors.hosting.windows import emulate_here
+from actors.kernel.compiled import config
 from actors.kernel.counters import N_ARRIVED, N_FINISHED, N_STARTED
-from actors.kernel.kernel_cache import config
 from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 from actors.schedulers.registry import find_scheduler

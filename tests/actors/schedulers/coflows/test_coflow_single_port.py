@@ -11,7 +11,7 @@ from coflow_emulations import setting_of
 from emulations import run_setting
 
 from actors.hosting.outcome import Observe
-from actors.kernel.kernel_cache import config
+from actors.kernel.compiled import config
 from workloads.coflows import CoflowWorkload, make_coflow_workload
 
 NS = 1_000_000_000

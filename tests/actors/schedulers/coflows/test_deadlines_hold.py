@@ -12,7 +12,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from actors.hosting.partition import Partition
-from actors.kernel.kernel_cache import config
+from actors.kernel.compiled import config
 from actors.schedulers.registry import find_scheduler
 from actors.setting import Costs
 from tests.actors.schedulers.coflows.test_admission import due

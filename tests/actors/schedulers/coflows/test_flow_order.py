@@ -13,7 +13,7 @@ from emulations import OBSERVED, run_setting
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.kernel.kernel_cache import config
+from actors.kernel.compiled import config
 from benchmarks.deadline_rules import Instance, finish_times
 from tests.actors.schedulers.coflows.test_admission import due
 

@@ -19,7 +19,7 @@ from switch_runs import by_madd, run
 
 from actors.fabric.ports import build_fabric
 from actors.hosting.partition import Partition
-from actors.kernel.kernel_cache import config
+from actors.kernel.compiled import config
 from actors.setting import Costs
 from workloads.errors import InputError
 

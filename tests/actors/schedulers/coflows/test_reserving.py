@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from actors.fabric.agent import timer_for
 from actors.hosting.partition import Partition
-from actors.kernel.kernel_cache import config
+from actors.kernel.compiled import config
 from actors.setting import Costs
 from tests.actors.schedulers.coflows.test_admission import NEVER, RESERVING, admitting_setting, due, verdicts
 from workloads.errors import InputError

@@ -15,7 +15,7 @@ import pytest
 from emulations import NS, run_setting, setting_of
 
 from actors.hosting.partition import Observe
-from actors.kernel.kernel_cache import config
+from actors.kernel.compiled import config
 from workloads.generators.poisson import poisson
 
 pytestmark = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="millions of tasks")

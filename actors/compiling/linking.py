@@ -18,7 +18,7 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import FunctionPass, register_pass
 
-from actors.kernel.kernel_cache import OnDisk
+from actors.compiling.kernel_cache import OnDisk
 
 _result: Any = _compiler_module.CompileResult  # whose hints lack its arguments
 Source = tuple[str, str, tuple[Any, ...]]  # of a function: module, qualified name, types of the arguments

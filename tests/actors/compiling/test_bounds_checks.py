@@ -12,7 +12,7 @@ import pytest
 from emulations import DIGESTS, MODERATE, TWINS, differing, digests
 from python_process import run_python
 
-from actors.kernel.kernel_cache import config
+from actors.kernel.compiled import config
 
 # Nothing may be compiled in that process, and an index past the end must be an error: otherwise the run shows nothing.
 CHECKED = """

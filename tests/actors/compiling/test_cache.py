@@ -16,8 +16,9 @@ import numpy as np
 import pytest
 from python_process import ROOT
 
-from actors.kernel import compiled, kernel_cache
-from actors.kernel.kernel_cache import config
+from actors.compiling import kernel_cache
+from actors.kernel import compiled
+from actors.kernel.compiled import config
 
 
 @pytest.fixture

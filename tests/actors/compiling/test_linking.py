@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from python_process import run_python
 
-from actors.kernel.kernel_cache import config
+from actors.kernel.compiled import config
 
 MODULE = """
 import numpy as np
@@ -100,9 +100,9 @@ def test_numba_alone_compiles_the_same(tmp_path: Path, monkeypatch: pytest.Monke
     (tmp_path / "kernels.py").write_text(DEAD_BRANCH)
     monkeypatch.setenv("EMU_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("EMU_KERNELS", "plain")
-    which = "\nfrom actors.kernel.kernel_cache import CACHE_FOLDER\nprint(CACHE_FOLDER.name, *sys.modules)"
+    which = "\nfrom actors.compiling.kernel_cache import CACHE_FOLDER\nprint(CACHE_FOLDER.name, *sys.modules)"
     for _ in ("compiled", "from the disk"):
         compiled, plain, form, *modules = run_python(CALL.format(folder=str(tmp_path)) + which).split()
         assert compiled == plain
         assert form == "plain"
-        assert "actors.kernel.linking" not in modules
+        assert "actors.compiling.linking" not in modules

@@ -29,7 +29,7 @@ IS_QUICK = (
     os.environ.get("EMU_KERNELS") != "plain"
     and QUICK_SINCE <= tuple(int(part) for part in numba.__version__.split(".")[:2]) < QUICK_BEFORE
 )
-"""Whether kernels are linked by `actors.kernel.linking`."""
+"""Whether kernels are linked by `actors.compiling.linking`."""
 
 
 def _source_hash() -> str:

@@ -10,10 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from python_process import run_python
 
-from actors.kernel.compiled import compiled, direct, entry
-from actors.kernel.kernel_cache import config
+from actors.compiling.rows import Table
+from actors.kernel.compiled import compiled, config, direct, entry
 from actors.kernel.records import as_records
-from actors.kernel.rows import Table
 
 ROW = np.dtype([("at", np.int64), ("share", np.float64), ("is_long", np.bool_), ("small", np.int8)])
 
@@ -156,7 +155,7 @@ def test_forms_of_arrays_that_kernels_do_not_use_are_refused() -> None:
 
 
 CHECKED = """
-from tests.actors.kernel.test_rows import _read_beyond, _tree
+from tests.actors.compiling.test_rows import _read_beyond, _tree
 try:
     _read_beyond(_tree([1, 2], 1, []), {})
     raise SystemExit("bounds are not checked")
