@@ -18,7 +18,7 @@ import emu
 from actors.schedulers.registry import scheduler_names
 from emu.columns import numbers
 from emu.results.metrics import Float64Array
-from emu.results.tables import align
+from emu.results.text_tables import align
 from workloads.arrow import column
 from workloads.catalogue import load_workload
 from workloads.coflows import CoflowWorkload

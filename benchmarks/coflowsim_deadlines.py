@@ -17,7 +17,7 @@ from benchmarks.coflowsim_rules import backfill_order, share_room
 from benchmarks.peer_arrays import NONE, inner, outer, set_all, take
 from benchmarks.peer_trace import EPOCH_MS, STEP_MS, Trace, begin_ms, trace_of
 from emu.results.metrics import BoolArray, Float64Array
-from emu.results.tables import align
+from emu.results.text_tables import align
 from workloads.coflows import CoflowWorkload, with_demands
 from workloads.jobs import Int64Array
 

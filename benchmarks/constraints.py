@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 import emu
 from emu.results.metrics import confidence_95
-from emu.results.tables import align, with_error
+from emu.results.text_tables import align, with_error
 from workloads.constraints import set_text
 from workloads.generators.constraints import MODELS, expected
 

@@ -29,7 +29,7 @@ import emu
 from benchmarks.dag_leftover import leftover_shares
 from emu.columns import numbers
 from emu.results.metrics import confidence_95
-from emu.results.tables import align, with_error
+from emu.results.text_tables import align, with_error
 
 PACKING = "tetris@remaining_weight=0"
 """Tetris without regard to the work that jobs have left, as the authors of Carbyne simulate it."""

@@ -22,7 +22,7 @@ from actors.scheduler import resolve_parameters
 from actors.schedulers.registry import find_scheduler
 from actors.setting import Costs, Setting
 from clusters.cluster import load_cluster
-from emu.results.tables import align
+from emu.results.text_tables import align
 from workloads.catalogue import load_workload
 from workloads.dags import DagWorkload
 

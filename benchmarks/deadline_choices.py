@@ -24,7 +24,7 @@ from actors.scheduler import resolve_parameters
 from actors.schedulers.registry import find_scheduler
 from actors.setting import Setting, Switch
 from clusters.cluster import build_cluster
-from emu.results.tables import align
+from emu.results.text_tables import align
 from workloads.coflows import CoflowWorkload
 from workloads.generators.deadline_coflows import deadline_coflows
 from workloads.readers.coflowlib import read_coflowlib

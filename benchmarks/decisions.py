@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 import emu
 from emu.report.drawing import add_legend, figure_style, line_look, new_figure, plain_label, save_figure
-from emu.results.tables import align, number
+from emu.results.text_tables import align, number
 from workloads.generators.poisson import poisson
 
 SCHEDULERS = ("central-fifo", "central-lwl", "sparrow", "eagle")

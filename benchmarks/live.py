@@ -18,7 +18,7 @@ from actors.scheduler import resolve_parameters
 from actors.schedulers.registry import find_scheduler
 from actors.setting import Setting
 from clusters.cluster import load_cluster
-from emu.families.jobs.latency import decision_latency_ns
+from emu.families.jobs.decision_latency import decision_latency_ns
 from workloads.jobs import JobWorkload, make_workload
 
 TARGET_S = 0.020

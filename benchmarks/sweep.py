@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from emu.sweeps.batch import Hosting
+from emu.sweeps.parallel_runs import Hosting
 from emu.sweeps.sweep import Sweep, SweepResult, prepare_sweep, run_sweep
 
 TARGET = 1.6

@@ -186,8 +186,8 @@ def load_cluster(
     elif not _exists(path):
         _not_found(text, path)
     # Readers of traces: what drives Ray, and its workers, need none.
+    from workloads.readers.duckdb_tables import CLUSTER_FILE
     from workloads.readers.machines import is_trace_table, read_machines
-    from workloads.readers.tables import CLUSTER_FILE
 
     if (path / CLUSTER_FILE).is_file():
         path = path / CLUSTER_FILE

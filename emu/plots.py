@@ -23,13 +23,13 @@ from emu.report.drawing import Look, figure_paths, looking, write_figure
 from emu.report.gantt import job_figure, machines_figure
 from emu.report.percentile_plots import against_figure, points_of, ratio_points
 from emu.report.plots import bars_figure, figures_of, label_of, timeline_figure
-from emu.results.axes import axes_of, group_runs
 from emu.results.comparison import Comparison
 from emu.results.measures import Measure
 from emu.results.metrics import EVERY_STATISTIC, STATISTICS
-from emu.results.paired import Runs
+from emu.results.paired_comparison import Runs
 from emu.results.result import Result
-from emu.sweeps.reading import read_runs
+from emu.results.run_groups import axes_of, group_runs
+from emu.sweeps.report_input import read_runs
 from emu.sweeps.sweep import SweepResult
 from workloads.errors import InputError
 from workloads.hints import did_you_mean

@@ -18,10 +18,10 @@ from emu.running.run import run
 if TYPE_CHECKING:
     pass
 
-from emu.families.checking import hold
 from emu.families.coflows.testing import check_coflow_result
 from emu.families.jobs.testing import check_result
 from emu.families.registry import find_family
+from emu.families.result_checks import hold
 
 __all__ = ["check_coflow_result", "check_constraints", "check_result", "check_scheduler"]
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import emu
 from emu.report.report import render_report
-from emu.sweeps.reading import read_runs, sections_of
+from emu.sweeps.report_input import read_runs, sections_of
 from tests.browser import Browser
 from tests.emu.report.test_browser import PAGES
 

@@ -53,9 +53,12 @@ LAYERS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("emu.columns",),
         ("emu.configuration",),
         ("emu.results",),
-        ("emu.explaining.explanation", "emu.explaining.records"),  # what explanations of all families have
+        (
+            "emu.explaining.explanation",
+            "emu.explaining.event_record",
+        ),  # what explanations of all families have
         ("emu.explaining.spans",),
-        ("emu.explaining.blocks", "emu.explaining.plans", "emu.explaining.summary"),
+        ("emu.explaining.event_blocks", "emu.explaining.explained_plan", "emu.explaining.causes_text"),
         ("emu.report",),
         ("emu.families.jobs", "emu.families.coflows"),
         ("emu.families.dags",),  # a job of stages has the figures of a job

@@ -11,7 +11,7 @@
 `workloads.transform`        workloads made from workloads: load, slice, sample, copies, several as one
 `workloads.info`             what a workload is like
 `workloads.public`           public traces, downloaded or placed by hand
-`workloads.known`            cut-offs and partitions of the published traces
+`workloads.published_cutoffs`            cut-offs and partitions of the published traces
 ===========================  =====================================================================
 
 As the lowest package it also holds what all others share: `workloads.errors` (`InputError`),

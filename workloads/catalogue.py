@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from workloads.defaults import DEFAULT_SEED
-from workloads.endings import FOLDER, TEXT, check_ending
 from workloads.errors import InputError
+from workloads.file_extensions import FOLDER, TEXT, check_extension
 from workloads.generators.cloudera import cloudera_c
 from workloads.generators.coflows import synthetic_coflows
 from workloads.generators.deadline_coflows import deadline_coflows
@@ -24,9 +24,9 @@ from workloads.generators.synthetic import synthetic
 from workloads.generators.yahoo import yahoo
 from workloads.hints import did_you_mean, names_beside
 from workloads.jobs import JobWorkload
-from workloads.known import known_trace
 from workloads.limits import limited, take_limits
 from workloads.options import option_defaults, options_line, read_options, without_meaning
+from workloads.published_cutoffs import known_trace
 from workloads.readers.parquet import FAMILIES, JOBS_FILE
 from workloads.readers.report import Progress, Report
 from workloads.transform.primitives import Workload, family
@@ -364,10 +364,10 @@ def _refuse_existing(path: Path, format: str, overwrite: bool) -> None:
         raise InputError(f"is a {have}; format {format!r} writes a {want}", file=path)
     if is_folder:
         files = ", ".join(name for name, known in FORMATS.items() if known.write and name != PARQUET)
-        check_ending(path, f"a folder of Parquet tables ({files} are files)", FOLDER)
+        check_extension(path, f"a folder of Parquet tables ({files} are files)", FOLDER)
     else:
         own = (".tr", ".tr.gz") if format == "tr" else ()
-        check_ending(path, f"text in the format {format}", (*own, *TEXT))
+        check_extension(path, f"text in the format {format}", (*own, *TEXT))
     there = [path / name for files in FAMILIES.values() for name in files] if is_folder else [path]
     if not overwrite and any(p.exists() for p in there):
         raise InputError("exists already; choose another name, or ask for it to be overwritten", file=path)

@@ -29,11 +29,11 @@ from workloads.readers import (
     tr,
     wfcommons,
 )
-from workloads.readers.foreign import foreign
 from workloads.readers.known_tables import CLUSTER_TABLES, MAIN_TABLES, KnownTable, identify
 from workloads.readers.samples import sample_of
 from workloads.readers.shards import files_within
 from workloads.readers.source import shown
+from workloads.readers.unsupported_formats import unsupported_format
 
 PARQUET = "parquet"
 
@@ -230,7 +230,7 @@ def _what(path: Path) -> str:
     known = identify(found)
     if known is not None:
         return _of_table(known)
-    if what := foreign(found):
+    if what := unsupported_format(found):
         return f"is of no known format: {what}"
     match found.form:
         case "empty":

@@ -200,4 +200,4 @@ KINDS = {
     "any": Kind("", "anything", _read_any),
     "choice": Kind("", "one of its values", _read_text),
 }
-"""The kinds of values that all share; `emu.configuration.kinds` has those of single keys besides."""
+"""The kinds of values that all share; `emu.configuration.key_types` has those of single keys besides."""

@@ -23,7 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the program with arguments (by default the process's) and return its exit code."""
     argv = list(sys.argv[1:] if argv is None else argv)
     from actors.hosting.interrupts import Lost, ends_as_ctrl_c
-    from emu.directories.record import commanded
+    from emu.directories.provenance import commanded
     from emu.terminal import results_alone
 
     try:

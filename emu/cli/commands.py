@@ -23,12 +23,12 @@ from emu.results.records import placed
 from emu.running.emulation import execute
 from emu.running.progress import progress_bar, runs_bar
 from emu.terminal import note, put, say, warn
-from workloads.endings import check_ending
 from workloads.errors import InputError
+from workloads.file_extensions import check_extension
 from workloads.values import read_value
 
 if TYPE_CHECKING:
-    from emu.sweeps.batch import Hosting
+    from emu.sweeps.parallel_runs import Hosting
 
 RESUME_OPTIONS = ("address", "in_process")
 """Options that --resume takes: where to go on with a run."""
@@ -108,7 +108,7 @@ def sweep(options: Namespace) -> int:
 
 def size(options: Namespace) -> int:
     """Find the fewest nodes that meet a target."""
-    from emu.sweeps.batch import RunFailed
+    from emu.sweeps.parallel_runs import RunFailed
     from emu.sweeps.size_report import render_probe
     from emu.sweeps.sizing import find_size
     from emu.sweeps.targets import TOLERANCE, read_targets
@@ -163,11 +163,11 @@ def report(options: Namespace) -> int:
     """Write one page about run directories."""
     from emu.directories.names import REPORT
     from emu.report.report import render_report, write_report
-    from emu.sweeps.reading import read_runs, sections_of
+    from emu.sweeps.report_input import read_runs, sections_of
 
     folders = options.folders
     if options.out:
-        check_ending(options.out, "a page of HTML", (".html", ".htm"), "--out")
+        check_extension(options.out, "a page of HTML", (".html", ".htm"), "--out")
     page = render_report(read_runs(folders), sections=sections_of(folders))
     single = Path(folders[0]) if len(folders) == 1 else Path()
     put(str(write_report(Path(options.out) if options.out else single / REPORT, page)))
@@ -176,7 +176,7 @@ def report(options: Namespace) -> int:
 
 def _hosting(options: Namespace, config: Config) -> Hosting:
     """Return where the runs of a sweep or a search are computed."""
-    from emu.sweeps.batch import Hosting
+    from emu.sweeps.parallel_runs import Hosting
 
     return Hosting(
         parallel=_bound(options, "parallel", "integer"),

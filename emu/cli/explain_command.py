@@ -7,15 +7,15 @@ from argparse import Namespace
 from pathlib import Path
 
 from emu.cli.option_values import read_numbers, read_whole
+from emu.explaining.causes_text import render_causes
 from emu.explaining.explain import causes, explain, recorded
 from emu.explaining.explanation import render_beside
-from emu.explaining.summary import render_causes
 from emu.explaining.timeline import write_timeline
-from emu.results.axes import workload_hash
 from emu.results.result import Result, read_result
+from emu.results.run_groups import workload_hash
 from emu.terminal import put
-from workloads.endings import check_ending
 from workloads.errors import InputError
+from workloads.file_extensions import check_extension
 
 
 def explain_run(options: Namespace) -> int:
@@ -56,7 +56,7 @@ def write_run(options: Namespace) -> int:
     nodes, jobs = (read_numbers(f"--{name}", getattr(options, name)) for name in ("nodes", "jobs"))
     name = Path(options.folder).resolve().name
     path = Path(f"{name}-trace.json" if options.out is None else options.out)
-    check_ending(path, "JSON", (".json",), "--out")
+    check_extension(path, "JSON", (".json",), "--out")
     entries = write_timeline(recorded(options.folder), path, nodes=nodes, jobs=jobs)
     put(f"{entries:,} entries in {path}: open it at https://ui.perfetto.dev or chrome://tracing")
     return 0

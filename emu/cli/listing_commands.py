@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from emu import disk
 from emu.configuration.config import layer_from_options, layer_from_set, resolve
 from emu.configuration.loading import load_cluster_of
-from emu.configuration.memo import Memo
-from emu.results.tables import align
+from emu.configuration.workload_cache import WorkloadCache
+from emu.results.text_tables import align
 from emu.terminal import put, warn
 from workloads.errors import InputError
 
@@ -94,7 +94,7 @@ def cluster(options: Namespace) -> int:
 
     given = {"cluster": options.cluster, "nodes": options.nodes}
     config = resolve([layer_from_set(options.set), layer_from_options(given)])
-    described = load_cluster_of(config, config["nodes"], Memo())
+    described = load_cluster_of(config, config["nodes"], WorkloadCache())
     warn(described.notes)
     put(disk.to_json(cluster_figures(described)) if options.json else describe_cluster(described))
     return 0

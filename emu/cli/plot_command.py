@@ -10,7 +10,7 @@ from emu import plots
 from emu.cli.option_values import read_names, read_numbers, read_whole
 from emu.cli.results_parser import KINDS, PLOT_OPTIONS, WIDTHS
 from emu.results.metrics import STATISTICS
-from emu.sweeps.reading import read_runs
+from emu.sweeps.report_input import read_runs
 from emu.terminal import put
 from workloads.errors import InputError
 from workloads.values import read_value

@@ -11,13 +11,13 @@ from emu.cli.settings_module import SETTINGS, meaning_of, settings_module
 from emu.columns import Column
 from emu.configuration.config_file import as_toml
 from emu.configuration.family_keys import has_key
+from emu.configuration.key_types import KINDS, Key
 from emu.configuration.keys import KEYS
-from emu.configuration.kinds import KINDS, Key
 from emu.families.family import Family
 from emu.families.jobs.metrics import MOST_KINDS, OTHER_KINDS
 from emu.families.registry import families
 from emu.results.bottlenecks import INTERVALS_MISSED, NODES_BUSY, SATURATED
-from emu.results.paired import BEST_WITHIN, DELAYS
+from emu.results.paired_comparison import BEST_WITHIN, DELAYS
 
 _MADE = "<!-- Made by `python -m emu.cli.reference docs/reference`; a test fails when it is stale. Do not edit. -->"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import textwrap
 from pathlib import Path
 
+from emu.configuration.ineffective_values import NEEDS, needs_text
+from emu.configuration.key_types import Key
 from emu.configuration.keys import KEYS, PARAMETERS
-from emu.configuration.kinds import Key
-from emu.configuration.needs import NEEDS, needs_text
 
 SETTINGS = Path(__file__).parents[1] / "configuration" / "settings.py"
 _TYPES = {

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from emu import disk
-from emu.results.tables import align
+from emu.results.text_tables import align
 from emu.running.progress import bytes_bar
 from emu.terminal import put, say, warn
 from workloads.errors import InputError

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from emu.configuration.key_types import KINDS, Key
 from emu.configuration.keys import KEYS, TABLES
-from emu.configuration.kinds import KINDS, Key
 from workloads.errors import InputError
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

@@ -2,13 +2,13 @@
 
 `KEYS` is the one registry: validation, ``--set``, the options of ``emu run``, TOML files, ``emu validate``,
 the ``config.toml`` of a run directory and ``docs/reference/configuration.md`` are all made from it. How a value of each
-kind is read is in `emu.configuration.kinds`.
+kind is read is in `emu.configuration.key_types`.
 """
 
 from __future__ import annotations
 
 from actors.environment import Costs, Network, Pace
-from emu.configuration.kinds import Key
+from emu.configuration.key_types import Key
 from emu.families.registry import family_names, keys_of
 from workloads.defaults import DEFAULT_SEED
 

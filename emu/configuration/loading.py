@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from emu.configuration.config import Config
-from emu.configuration.memo import Memo
 from emu.configuration.seeds import steps_seed, workload_seed
+from emu.configuration.workload_cache import WorkloadCache
 from emu.families.registry import family_of_workload, find_family
 from workloads.errors import InputError
 
@@ -57,13 +57,13 @@ class Loaded(NamedTuple):
 
 
 class Keyed(NamedTuple):
-    """A workload, and the key under which a memo keeps it: all that it was made from."""
+    """A workload, and the key under which a cache keeps it: all that it was made from."""
 
     workload: Any
     key: tuple[Hashable, ...]
 
 
-def load_of_family(config: Config, memo: Memo, family: str, scheduler: str) -> Keyed:
+def load_of_family(config: Config, cache: WorkloadCache, family: str, scheduler: str) -> Keyed:
     """Return the workload that a configuration names, or holds, of a family.
 
     Raises
@@ -71,7 +71,7 @@ def load_of_family(config: Config, memo: Memo, family: str, scheduler: str) -> K
     InputError
         It is not there or wrong, or of another family; an option of a generator is named where it was given.
     """
-    found = load_workload_of(config, memo, family)
+    found = load_workload_of(config, cache, family)
     if find_family(family).take(found.workload) is None:
         own = family_of_workload(found.workload)
         assert own is not None
@@ -87,7 +87,7 @@ def _wrong_family(workload: str, has: str, scheduler: str, wants: str) -> str:
     return f"{workload} has {has}, and {scheduler} schedules {wants}; for {has} there are {able}"
 
 
-def load_workload_of(config: Config, memo: Memo, family: str = "") -> Keyed:
+def load_workload_of(config: Config, cache: WorkloadCache, family: str = "") -> Keyed:
     """Return the workload that a configuration names, or holds, as a family runs it, and under which key it is kept.
 
     Its steps are laid over it, and then it is resampled, if the configuration asks for that. What the family does not
@@ -97,7 +97,7 @@ def load_workload_of(config: Config, memo: Memo, family: str = "") -> Keyed:
     from workloads.transform import resample
 
     given, steps = config["workload"], config["workload_steps"]
-    options = workload_options(config, memo)
+    options = workload_options(config, cache)
     key: tuple[Hashable, ...]
     if is_given(config):
         workload, key = given, ("workload", id(given))
@@ -107,16 +107,16 @@ def load_workload_of(config: Config, memo: Memo, family: str = "") -> Keyed:
             key = (*key, "as run by", family)
         with _name_options(config):
             # Steps are laid over what was read: over DAGs, not over their jobs.
-            workload = memo.once(
+            workload = cache.get(
                 key, lambda: _take(load_workload(given, options=options), family, now=not steps)
             )
     if steps:
         seed, loaded = steps_seed(config, workload.name), workload
         key = (*key, steps, seed, "as run by", family)
-        workload = memo.once(key, lambda: _take(_after_steps(config, loaded, seed), family))
+        workload = cache.get(key, lambda: _take(_after_steps(config, loaded, seed), family))
     elif is_given(config):
         key = (*key, "as run by", family)
-        workload = memo.once(key, lambda: _take(given, family))
+        workload = cache.get(key, lambda: _take(given, family))
     block_s = config["resample.block"]
     if block_s is None:
         return Keyed(workload, key)
@@ -126,7 +126,7 @@ def load_workload_of(config: Config, memo: Memo, family: str = "") -> Keyed:
     seed = workload_seed(config)
     key = (*key, "resample", block_s, seed)
     with config.errors_name("resample.block"):
-        return Keyed(memo.once(key, lambda: resample(workload, block_s, seed)), key)
+        return Keyed(cache.get(key, lambda: resample(workload, block_s, seed)), key)
 
 
 def _after_steps(config: Config, workload: Any, seed: int) -> Any:
@@ -151,7 +151,7 @@ def draws_steps(config: Config) -> bool:
     return any(step.follows_seed for text in config["workload_steps"] for step in parse_steps(text))
 
 
-def workload_options(config: Config, memo: Memo) -> dict[str, Any]:
+def workload_options(config: Config, cache: WorkloadCache) -> dict[str, Any]:
     """Return all options of the workload's generator, or of its reader, as they hold, the seed among them.
 
     Raises
@@ -171,11 +171,11 @@ def workload_options(config: Config, memo: Memo) -> dict[str, Any]:
         return {}
     key = ("options", str(name), *((option, repr(value)) for option, value in given.items()))
     with _name_options(config):
-        options = memo.once(key, lambda: options_of(name, given))
+        options = cache.get(key, lambda: options_of(name, given))
     return options | {"seed": workload_seed(config)} if "seed" in options else options
 
 
-def instances_in(config: Config, memo: Memo) -> tuple[str, ...]:
+def instances_in(config: Config, cache: WorkloadCache) -> tuple[str, ...]:
     """Return the instances of an archive that holds several workloads, none of which is chosen; else nothing.
 
     Raises
@@ -191,7 +191,7 @@ def instances_in(config: Config, memo: Memo) -> tuple[str, ...]:
     options = {option: found.value for option, found in config.workload_options.items()}
     key = ("instances", str(name), *((option, repr(value)) for option, value in options.items()))
     with _name_options(config):
-        return memo.once(key, lambda: instances_of(name, options))
+        return cache.get(key, lambda: instances_of(name, options))
 
 
 def is_given(config: Config) -> bool:
@@ -210,12 +210,12 @@ def _take(workload: Any, family: str, now: bool = True) -> Any:
     return found[1]
 
 
-def draws_workload(config: Config, memo: Memo) -> bool:
+def draws_workload(config: Config, cache: WorkloadCache) -> bool:
     """Return whether the workload's seed decides what the jobs, or coflows, are."""
     return (
         config["resample.block"] is not None
         or draws_steps(config)
-        or "seed" in workload_options(config, memo)
+        or "seed" in workload_options(config, cache)
     )
 
 
@@ -237,13 +237,13 @@ def _name_options(config: Config) -> Iterator[None]:
         raise config.error("workload", error.message) from None
 
 
-def load_cluster_of(config: Config, nodes: int | None, memo: Memo) -> Cluster:
+def load_cluster_of(config: Config, nodes: int | None, cache: WorkloadCache) -> Cluster:
     """Return the cluster that a configuration names, with a number of nodes."""
     from clusters.cluster import load_cluster
 
     name, slots, seed = config["cluster"], config["slots"], config["cluster_seed"]
     with config.errors_name("cluster"):
-        return memo.once(
+        return cache.get(
             ("cluster", name, nodes, slots, seed),
             lambda: load_cluster(name, nodes, slots=slots, seed=seed),
         )

@@ -12,18 +12,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from emu import disk
-from emu.configuration.chosen import (
-    find_schedulers,
-    is_object,
-    scheduler_file,
-    scheduler_parameters,
-    text_of,
-    variants_of,
-)
 from emu.configuration.config import Config, layer_from_arguments, resolve
 from emu.configuration.config_file import layer_from_file, write_config
 from emu.configuration.costs import check_clock, costs_of
 from emu.configuration.family_keys import family_of, for_family, own_keys
+from emu.configuration.ineffective_values import (
+    effective_options,
+    effective_parameters,
+    ignored_notes,
+    ineffective,
+    ineffective_keys,
+    leftover_notes,
+    refuse,
+)
 from emu.configuration.keys import BY_NAME
 from emu.configuration.loading import (
     draws_workload,
@@ -33,17 +34,15 @@ from emu.configuration.loading import (
     path_of,
     workload_options,
 )
-from emu.configuration.memo import Memo
-from emu.configuration.needs import (
-    effective_options,
-    effective_parameters,
-    ignored_notes,
-    ineffective,
-    ineffective_keys,
-    leftover_notes,
-    refuse,
-)
 from emu.configuration.replicas import INSTANCE, Replica, batch_name, of_replica, replicas_of
+from emu.configuration.schedulers import (
+    find_schedulers,
+    is_object,
+    scheduler_file,
+    scheduler_parameters,
+    text_of,
+    variants_of,
+)
 from emu.configuration.seeds import (
     check_seeds,
     constraints_seed,
@@ -52,10 +51,11 @@ from emu.configuration.seeds import (
     with_first_seed,
     workload_seed,
 )
+from emu.configuration.workload_cache import WorkloadCache
 from emu.directories import run_directory as rd
 from emu.directories.manifest import NODES_FOR_LOAD, versions
 from emu.directories.names import SCHEMA_VERSION, WORKLOAD
-from emu.directories.record import record
+from emu.directories.provenance import provenance
 from emu.families.family import Family
 from workloads.errors import InputError
 
@@ -105,7 +105,7 @@ class Plan:
         All options of the workload's generator or reader, as they hold.
     drawn : dict of str to int
         What is drawn, and with which seed (`emu.configuration.seeds.drawn`).
-    memo : Memo
+    cache : WorkloadCache
         What was loaded for this plan and others.
     family : Family
     own : dict
@@ -129,7 +129,7 @@ class Plan:
     notes: tuple[str, ...]
     options: dict[str, Any]
     drawn: dict[str, int]
-    memo: Memo
+    cache: WorkloadCache
     family: Family
     own: dict[str, Any]
     keys: dict[str, Any]
@@ -163,7 +163,7 @@ class Plan:
         if len(self.replicas) == 1:
             return self
         try:
-            return prepare(of_replica(self.config, replica), self.memo, one_of_many=True)
+            return prepare(of_replica(self.config, replica), self.cache, one_of_many=True)
         except InputError as error:
             raise InputError(
                 f"{replica}: {error.message}", file=error.file, line=error.line, field=error.field
@@ -281,7 +281,7 @@ class Plan:
             "config": tomllib.loads(self.config_toml(index)),
             "inputs": self.inputs,
             "versions": versions(),
-            "record": record(),
+            "record": provenance(),
             "notes": list(self.notes),
             **({} if self._nodes_for_load is None else {NODES_FOR_LOAD: self._nodes_for_load}),
             **({"from_python": True} if any(map(is_object, self.config["scheduler"])) else {}),
@@ -314,10 +314,10 @@ class Plan:
         return found
 
     def _input(self, what: str, name: Path, file: Path) -> dict[str, str]:
-        """Return a file that was read; its hash is made once, for all plans that share a memo."""
+        """Return a file that was read; its hash is made once, for all plans that share a cache."""
         state = file.stat()
         key = ("sha256", str(file), state.st_mtime_ns, state.st_size)
-        return {"what": what, "name": str(name), "sha256": self.memo.once(key, lambda: disk.sha256_of(file))}
+        return {"what": what, "name": str(name), "sha256": self.cache.get(key, lambda: disk.sha256_of(file))}
 
 
 def configure(arguments: Mapping[str, Any], config: str | Path | None = None) -> Config:
@@ -326,23 +326,24 @@ def configure(arguments: Mapping[str, Any], config: str | Path | None = None) ->
     return resolve([*layers, layer_from_arguments(arguments)])
 
 
-def prepare(config: Config, memo: Memo | None = None, *, one_of_many: bool = False) -> Plan:
+def prepare(config: Config, cache: WorkloadCache | None = None, *, one_of_many: bool = False) -> Plan:
     """Resolve every name of a configuration and load its workload.
 
     Parameters
     ----------
     config : Config
-    memo : Memo, optional
+    cache : WorkloadCache, optional
         Keeps what is loaded, so that plans that are given the same one share equal workloads and clusters.
     one_of_many : bool
-        A value that changes nothing in this plan is not refused: it may in others (`emu.configuration.needs`).
+        A value that changes nothing in this plan is not refused: it may in others
+        (`emu.configuration.ineffective_values`).
 
     Raises
     ------
     InputError
         What is missing, unknown or wrong, and where it was given.
     """
-    memo = Memo() if memo is None else memo
+    cache = WorkloadCache() if cache is None else cache
     for name in ("scheduler", "workload"):
         if config[name] is None:
             raise InputError(f"{BY_NAME[name].option}: required; `emu run --help` has examples")
@@ -356,14 +357,14 @@ def prepare(config: Config, memo: Memo | None = None, *, one_of_many: bool = Fal
     check_clock(config, schedulers, parameters)
     family.check(config, schedulers, parameters)
     costs = costs_of(config, family)
-    of_workload = draws_workload(config, memo)
+    of_workload = draws_workload(config, cache)
     notes = check_seeds(config, of_workload)
-    replicas = replicas_of(config, memo)
+    replicas = replicas_of(config, cache)
     first = of_replica(config, replicas[0])
     if replicas[0].instance:  # what is wrong in one of them is known before the others are run
         for replica in replicas:
-            load_of_family(of_replica(config, replica), memo, family.name, schedulers[0].name)
-    loaded = family.load(first, schedulers, memo)
+            load_of_family(of_replica(config, replica), cache, family.name, schedulers[0].name)
+    loaded = family.load(first, schedulers, cache)
     leftovers = () if one_of_many else leftover_notes(config, schedulers, parameters)
     return Plan(
         config=config,
@@ -377,9 +378,9 @@ def prepare(config: Config, memo: Memo | None = None, *, one_of_many: bool = Fal
         source=loaded.source,
         costs=costs,
         notes=(*loaded.notes, *notes, *leftovers, *ignored_notes(config, schedulers)),
-        options=workload_options(first, memo),
+        options=workload_options(first, cache),
         drawn=drawn(config, of_workload),
-        memo=memo,
+        cache=cache,
         family=family,
         own=loaded.setting,
         keys=loaded.keys,

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 from emu.configuration.config import Config, Given, Place
 from emu.configuration.keys import WORKLOAD_OPTIONS
 from emu.configuration.loading import instances_in
-from emu.configuration.memo import Memo
 from emu.configuration.seeds import seeds_of
+from emu.configuration.workload_cache import WorkloadCache
 from emu.directories.run_directory import safe_name
 from workloads.errors import InputError
 
@@ -48,7 +48,7 @@ class Replica(NamedTuple):
         return INSTANCE if self.instance else "seed"
 
 
-def replicas_of(config: Config, memo: Memo) -> tuple[Replica, ...]:
+def replicas_of(config: Config, cache: WorkloadCache) -> tuple[Replica, ...]:
     """Return the replicas of a configuration, one or more.
 
     Raises
@@ -57,7 +57,7 @@ def replicas_of(config: Config, memo: Memo) -> tuple[Replica, ...]:
         A batch is to be run with several seeds, or the workload cannot be looked at.
     """
     seeds = seeds_of(config)
-    names = instances_in(config, memo)
+    names = instances_in(config, cache)
     if names and len(seeds) > 1:
         raise no_seeds(config, len(names))
     if names:

@@ -37,8 +37,8 @@ from emu.directories.manifest import (
 )
 from emu.directories.names import CHECKPOINTS, CONFIG
 from emu.disk import BEGUN, flush, remove_begun, write_text
-from workloads.endings import FOLDER, check_ending
 from workloads.errors import InputError, NotWritten, not_written
+from workloads.file_extensions import FOLDER, check_extension
 
 # Claiming.
 
@@ -64,7 +64,7 @@ def claimed(
         written; names ``--out``.
     """
     out = Path(out)
-    check_ending(out, "a folder, a run directory", FOLDER, "--out")
+    check_extension(out, "a folder, a run directory", FOLDER, "--out")
     if overwrite:
         from emu.directories.overwriting import clear
 

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from emu.columns import numbers
-from emu.configuration.events import parse_events
-from emu.explaining.plans import keep_plan, plan_to_run_again
-from emu.explaining.records import Record
-from emu.explaining.summary import causes_table, has_costs, of_config
+from emu.configuration.event_selection import parse_events
+from emu.explaining.causes_text import causes_table, has_costs, of_config
+from emu.explaining.event_record import Record
+from emu.explaining.explained_plan import keep_plan, plan_to_run_again
 from emu.families.registry import family_of_summary
 from emu.results.result import Result, read_result
 from workloads.arrow import column

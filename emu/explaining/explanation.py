@@ -9,7 +9,7 @@ from html import escape
 from textwrap import wrap
 from typing import Any, NamedTuple
 
-from emu.results.tables import align, number, percent
+from emu.results.text_tables import align, number, percent
 
 NS = 1e9
 WIDTH = 116

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from emu.explaining.records import NONE, IntArray, Record
+from emu.explaining.event_record import NONE, IntArray, Record
 
 NEVER = np.iinfo(np.int64).max
 

@@ -19,10 +19,10 @@ import numpy.typing as npt
 
 from emu import disk
 from emu.columns import numbers
-from emu.explaining.records import NONE, Record
+from emu.explaining.event_record import NONE, Record
 from emu.families.registry import family_of_summary
-from emu.results.lanes import lanes
 from emu.results.result import Result
+from emu.results.slot_numbers import slot_numbers
 from workloads.arrow import column
 from workloads.errors import InputError
 
@@ -113,7 +113,7 @@ class _Parts:
 def _slices(parts: _Parts, kept: npt.NDArray[np.int64]) -> Iterator[dict[str, Any]]:
     """Yield the names of tracks and a slice for each task; what overlaps on a node gets tracks of its own."""
     yield {"ph": "M", "pid": NODES, "name": "process_name", "args": {"name": f"{parts.unit}s"}}
-    slots = lanes(parts.node[kept], parts.start[kept], parts.finish[kept])
+    slots = slot_numbers(parts.node[kept], parts.start[kept], parts.finish[kept])
     named: set[tuple[int, int]] = set()
     for row, slot in zip(kept.tolist(), slots.tolist(), strict=True):
         node, start, finish = int(parts.node[row]), float(parts.start[row]), float(parts.finish[row])

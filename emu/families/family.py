@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from emu.columns import Column
     from emu.configuration.config import Config
     from emu.configuration.loading import Loaded
-    from emu.configuration.memo import Memo
     from emu.configuration.plan import Plan
+    from emu.configuration.workload_cache import WorkloadCache
     from emu.report.drawing import Shown
     from emu.results.measures import Measure
-    from emu.results.paired import Row, Runs, Tolerance
+    from emu.results.paired_comparison import Row, Runs, Tolerance
     from emu.results.result import Result
     from emu.sweeps.targets import Target
 
@@ -64,13 +64,13 @@ def _part_of_all(figures: Figures, group: str) -> Figures:
     return figures if group == "all" else {}
 
 
-def _nodes_for_load(config: Config, plan: Plan, load: float, memo: Memo) -> int:
+def _nodes_for_load(config: Config, plan: Plan, load: float, cache: WorkloadCache) -> int:
     raise ValueError(
         f"family {plan.family.name} has a number of nodes to search (`no_size` is empty), but no way to it"
     )
 
 
-class Lever(NamedTuple):
+class Remedy(NamedTuple):
     """What addresses a cause of delay.
 
     Attributes
@@ -122,7 +122,7 @@ class Family:
     metrics : tuple of str
         What is described of them; of completion times, which stand first, the name is empty.
     form : mapping
-        The parts of its part of a summary under its own name (`emu.results.shapes`).
+        The parts of its part of a summary under its own name (`emu.results.validation`).
     all_path : tuple of str
         Keys that lead from its part of a summary to the figures of all.
     nested : tuple of str
@@ -153,7 +153,7 @@ class Family:
         The workload of this family; None if it is none.
     check : (config, schedulers, parameters of each)
         Refuse what a configuration asks of schedulers that they do not do.
-    load : (config, schedulers, memo) -> Loaded
+    load : (config, schedulers, cache) -> Loaded
         Load what a configuration names, and check it.
     num_parts : (workload) -> int
         How many parts there are to run.
@@ -199,7 +199,7 @@ class Family:
 
     check_targets : (plan, targets)
         Refuse targets of `emu size` on groups of which the workload has none.
-    nodes_for_load : (config, plan, load, memo) -> int
+    nodes_for_load : (config, plan, load, cache) -> int
         The number of nodes on which the workload of a plan offers a load.
     check_scheduler : (scheduler, run_twice)
         Raise AssertionError where a scheduler breaks what holds of every one of the family (`emu.testing`).
@@ -218,7 +218,7 @@ class Family:
         The row of each, and nanoseconds of its completion time by cause; the first cause is no delay.
     finer_causes : (result, record, handled) -> pairs
         The same with finer causes, for pages; by default `causes`.
-    levers : mapping
+    remedies : mapping
         What addresses each cause of delay, by its name among the finer ones.
     """
 
@@ -255,7 +255,7 @@ class Family:
     # From a configuration to a plan.
     take: Callable[[Any], Any]
     check: Callable[[Config, tuple[Scheduler, ...], tuple[dict[str, Any], ...]], None] = _nothing_to_check
-    load: Callable[[Config, tuple[Scheduler, ...], Memo], Loaded]
+    load: Callable[[Config, tuple[Scheduler, ...], WorkloadCache], Loaded]
     num_parts: Callable[[Any], int]
     arrivals_ns: Callable[[Any], Any]
     capacity: Callable[[Plan], float]
@@ -283,7 +283,7 @@ class Family:
 
     # `emu size`, and `emu.testing`.
     check_targets: Callable[[Plan, Sequence[Target]], None] = _nothing_to_check
-    nodes_for_load: Callable[[Config, Plan, float, Memo], int] = _nodes_for_load
+    nodes_for_load: Callable[[Config, Plan, float, WorkloadCache], int] = _nodes_for_load
     check_scheduler: Callable[[Scheduler, Callable[..., Result]], None] = _nothing_to_check
 
     # Why what is scheduled took as long as it did.
@@ -293,7 +293,7 @@ class Family:
     others: Callable[..., list[int]] = _no_others
     causes: Callable[..., Any] = _no_explanation
     finer_causes: Callable[..., Any] | None = None
-    levers: Mapping[str, Sequence[Lever]] = field(default_factory=dict)
+    remedies: Mapping[str, Sequence[Remedy]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Name the table of what is scheduled as the family, where it has no other name."""

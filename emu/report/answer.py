@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from emu.families.family import Family
 from emu.results.measures import Measure
-from emu.results.paired import Row
-from emu.results.tables import ratio, with_error
+from emu.results.paired_comparison import Row
+from emu.results.text_tables import ratio, with_error
 from workloads.hints import in_words
 
 ONE_SEED = "One seed does not show random variation; --seeds 5 gives intervals."

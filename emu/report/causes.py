@@ -9,16 +9,16 @@ import numpy as np
 import pyarrow as pa
 
 from emu.columns import numbers
-from emu.configuration.events import parse_events
-from emu.explaining.records import Record
-from emu.explaining.summary import cause_means, causes_table, has_costs, of_config
+from emu.configuration.event_selection import parse_events
+from emu.explaining.causes_text import cause_means, causes_table, has_costs, of_config
+from emu.explaining.event_record import Record
 from emu.families.family import Family
 from emu.families.registry import family_of_summary
 from emu.report.page import fill, section, sentence, table_of
 from emu.results.metrics import after_warmup
-from emu.results.paired import Runs
+from emu.results.paired_comparison import Runs
 from emu.results.result import Result, read_result
-from emu.results.tables import number, percent
+from emu.results.text_tables import number, percent
 
 if TYPE_CHECKING:
     from emu.explaining.explanation import Explanation

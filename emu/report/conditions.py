@@ -11,9 +11,9 @@ from emu.configuration.config import flatten
 from emu.configuration.keys import BY_NAME, PARAMETERS
 from emu.configuration.seeds import instances_of, replicas_part, replicas_text
 from emu.families.registry import find_family
-from emu.results.axes import NO_AXES, base_value, is_number, value_text
 from emu.results.result import Result
-from emu.results.tables import number
+from emu.results.run_groups import NO_AXES, base_value, is_number, value_text
+from emu.results.text_tables import number
 from workloads.errors import InputError
 
 Conditions = dict[str, str]

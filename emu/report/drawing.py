@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from emu.directories.names import figure_names
 from emu.disk import write_bytes, write_text
-from emu.report.fitting import fit_texts
 from emu.report.hover import name_lines
+from emu.report.label_fitting import fit_texts
 from workloads.errors import InputError, printable
 
 if TYPE_CHECKING:

@@ -23,10 +23,10 @@ from emu.report.drawing import (
     plain_label,
 )
 from emu.report.scales import plain_ticks
-from emu.results.lanes import lanes
 from emu.results.metrics import Float64Array
-from emu.results.paired import Runs
+from emu.results.paired_comparison import Runs
 from emu.results.result import Result
+from emu.results.slot_numbers import slot_numbers
 from workloads.errors import InputError
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Parts(NamedTuple):
 
 
 def machines_figure(run: Result, nodes: Sequence[int] | None = None) -> Figure:
-    """Return the tasks of machines over time: a lane for each task that runs at once, a colour for each job.
+    """Return the tasks of machines over time: a slot for each task that runs at once, a colour for each job.
 
     Parameters
     ----------
@@ -90,9 +90,9 @@ def machines_figure(run: Result, nodes: Sequence[int] | None = None) -> Figure:
     places, heights = np.empty(chosen.size), np.empty(chosen.size)
     for at, machine in enumerate(nodes):
         own = np.flatnonzero(parts.node[chosen] == machine)
-        lane = lanes(parts.node[chosen[own]], parts.start[chosen[own]], parts.finish[chosen[own]])
-        heights[own] = 1 / max(int(lane.max(initial=0)) + 1, 1)
-        places[own] = STRIDE * at + lane * heights[own]
+        slot = slot_numbers(parts.node[chosen[own]], parts.start[chosen[own]], parts.finish[chosen[own]])
+        heights[own] = 1 / max(int(slot.max(initial=0)) + 1, 1)
+        places[own] = STRIDE * at + slot * heights[own]
     with figure_style():
         figure, axes = new_figure(SIZE[0], 0.8 + 0.7 * min(len(nodes), MOST_MACHINES))
         start, finish = parts.start[chosen], parts.finish[chosen]

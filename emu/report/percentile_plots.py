@@ -23,13 +23,13 @@ from emu.report.drawing import (
     place_of,
     plain_label,
 )
+from emu.report.narrow_screens import shown
 from emu.report.plots import label_of
 from emu.report.scales import fit_places, fit_times
-from emu.report.stacked import shown
-from emu.results.axes import Axis, Group, is_number, value_text
 from emu.results.measures import Measure
 from emu.results.metrics import ratios, summary_of
 from emu.results.result import Result
+from emu.results.run_groups import Axis, Group, is_number, value_text
 from workloads.errors import InputError
 
 if TYPE_CHECKING:

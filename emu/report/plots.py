@@ -27,7 +27,7 @@ from emu.report.drawing import (
 from emu.report.scales import mark_log, plain_ticks
 from emu.results.measures import Measure
 from emu.results.metrics import summary_of
-from emu.results.paired import Runs
+from emu.results.paired_comparison import Runs
 from emu.results.result import Result
 
 if TYPE_CHECKING:

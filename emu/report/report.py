@@ -20,17 +20,17 @@ from emu.report.causes import (
 )
 from emu.report.conditions import Conditions, as_text, conditions_of
 from emu.report.drawing import Shown
-from emu.report.levers import changes_of
 from emu.report.page import Cell, figure_of, fill, section
 from emu.report.percentile_plots import percentile_sheets, points_of
 from emu.report.plots import figures_of, timeline_figure
+from emu.report.remedies import changes_of
 from emu.report.report_sections import BEST_EXPLAINED, reasons_section, run_reasons
-from emu.results.axes import IN_HEADINGS, Group, axes_of, group_runs, value_text
 from emu.results.metrics import confidence_95, summary_of
-from emu.results.paired import Row
+from emu.results.paired_comparison import Row
 from emu.results.reasons import bottlenecks
 from emu.results.result import Result
-from emu.results.tables import counter_name, counter_text, counter_texts
+from emu.results.run_groups import IN_HEADINGS, Group, axes_of, group_runs, value_text
+from emu.results.text_tables import counter_name, counter_text, counter_texts
 from emu.terminal import few_alike
 from workloads.errors import InputError
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from emu.results.tables import number
+from emu.results.text_tables import number
 
 LEAST_SPAN = 0.1
 """Of a linear axis, as a share of the times on it."""

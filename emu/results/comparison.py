@@ -17,7 +17,7 @@ from emu.families.registry import find_family
 from emu.results.measures import read_measures
 from emu.results.metrics import summary_of
 from emu.results.notebook import as_html
-from emu.results.paired import Row, tolerance_of
+from emu.results.paired_comparison import Row, tolerance_of
 from emu.results.reasons import render_bottlenecks, render_reasons
 from emu.results.records import compared, tidy, wide, write_csv
 from emu.results.result import Result, read_result

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from emu.results.bottlenecks import BOTTLENECKS
-from emu.results.tables import align, number, percent
+from emu.results.text_tables import align, number, percent
 
 EXPLAINED = (
     "what jobs and messages waited for; busy: share of the time from the first arrival to the last finish"

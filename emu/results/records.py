@@ -13,7 +13,7 @@ from emu import disk
 from emu.families.registry import family_of_summary, find_family
 from emu.results.measures import TIMES, Measure, all_measures, measure_of
 from emu.results.metrics import EVERY_STATISTIC
-from emu.results.paired import NOTHING, SHARES, Pair, Row
+from emu.results.paired_comparison import NOTHING, SHARES, Pair, Row
 
 HEAD = ("scheduler", "baseline", "group", "metric", "statistic", "value", "half_95", "ratio", "ratio_half_95")
 """Columns of a CSV file, and after them ``seeds``, and of a batch ``instances``; a sweep's axes stand before them."""

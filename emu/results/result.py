@@ -19,7 +19,7 @@ from emu.families.registry import families, family_of_summary
 from emu.results.events import SCHEMA, read_events
 from emu.results.notebook import as_html
 from emu.results.records import tidy, write_csv
-from emu.results.shapes import check_table, checked_summary
+from emu.results.validation import check_table, checked_summary
 from workloads.errors import InputError, NotWritten
 from workloads.hints import did_you_mean
 

@@ -13,7 +13,7 @@ from emu.configuration.seeds import SEEDS_VERSION
 from emu.directories import run_directory as rd
 from emu.directories.manifest import versions
 from emu.directories.names import CONFIG
-from emu.directories.record import record
+from emu.directories.provenance import provenance
 from emu.terminal import note
 from workloads.errors import InputError
 
@@ -72,7 +72,7 @@ def opened(out: Path, what: str, config: Mapping[str, Any], overwrite: bool = Fa
         "seeds_version": SEEDS_VERSION,
         "config": config,
         "versions": versions(),
-        "record": record(),
+        "record": provenance(),
     }
     if overwrite or not (out / rd.MANIFEST).exists():
         with rd.claimed(out, manifest, _to_toml(config), overwrite=overwrite):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from emu.configuration.events import jobs_after, jobs_before, parse_events
+from emu.configuration.event_selection import jobs_after, jobs_before, parse_events
 from emu.configuration.plan import Plan
 from emu.directories.names import CHECKPOINTS
 from emu.results.events import batches

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from emu.configuration.chosen import find_one, named_apart, scheduler_parameters, takes
 from emu.configuration.config import (
     Config,
     Given,
@@ -22,12 +21,13 @@ from emu.configuration.config import (
 )
 from emu.configuration.config_file import beside, check_name, read_toml
 from emu.configuration.keys import BY_NAME, PARAMETERS, TABLES, VARIANTS
-from emu.configuration.memo import Memo
 from emu.configuration.replicas import INSTANCE, Replica, folders_of, no_seeds, of_replica, replicas_of
+from emu.configuration.schedulers import find_one, named_apart, scheduler_parameters, takes
 from emu.configuration.seeds import seeds_of, with_first_seed
+from emu.configuration.workload_cache import WorkloadCache
 from emu.directories.run_directory import safe_name
 from emu.families.registry import family_names
-from emu.results.axes import value_text
+from emu.results.run_groups import value_text
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
 
@@ -131,7 +131,7 @@ class Grid:
 
 
 def read_grid(
-    source: str | Path | Mapping[str, Any], sets: Sequence[str] = (), memo: Memo | None = None
+    source: str | Path | Mapping[str, Any], sets: Sequence[str] = (), cache: WorkloadCache | None = None
 ) -> Grid:
     """Return the grid of a sweep file, or of a mapping of the same form.
 
@@ -141,7 +141,7 @@ def read_grid(
         Keys of ``docs/reference/configuration.md``, and under ``sweep`` the axes: key to a list or one value.
     sets : sequence of str
         ``NAME=VALUE``: beats the base, and takes the place of the axis of that name.
-    memo : Memo, optional
+    cache : WorkloadCache, optional
         Keeps what archives hold, for the plans of the points.
 
     Raises
@@ -173,7 +173,7 @@ def read_grid(
     axes = {name: _axis(name, labels[name], given, schedulers) for name, given in given_axes.items()}
     ordered = [axes.pop(SCHEDULER), *(axes.pop(n) for n in list(axes) if n != SEED), axes.pop(SEED)]
     layers = (base, over)
-    return Grid(tuple(ordered), tuple(_points(ordered, schedulers, layers, memo)), whole)
+    return Grid(tuple(ordered), tuple(_points(ordered, schedulers, layers, cache)), whole)
 
 
 def _read(source: str | Path | Mapping[str, Any]) -> tuple[Layer, dict[str, Given]]:
@@ -309,13 +309,13 @@ def _labels(axes: Mapping[str, Given]) -> dict[str, str]:
 
 
 def _points(
-    axes: list[Axis], schedulers: list[Scheduler], layers: tuple[Layer, ...], memo: Memo | None
+    axes: list[Axis], schedulers: list[Scheduler], layers: tuple[Layer, ...], cache: WorkloadCache | None
 ) -> Iterator[Point]:
     """Yield the points; a parameter that a scheduler lacks, or has an axis of its own for, is no axis for it.
 
     Where the workload of a point is a batch, there is a point for each instance.
     """
-    memo = Memo() if memo is None else memo
+    cache = WorkloadCache() if cache is None else cache
     several = len(axes[-1].values) > 1
     for index, scheduler in enumerate(schedulers):
         own = [
@@ -330,12 +330,14 @@ def _points(
                 for layer in layers
             ]
             config = resolve([*below, top])
-            yield from _replicas(at, config, axes[-1].texts[at[SEED]], memo, several)
+            yield from _replicas(at, config, axes[-1].texts[at[SEED]], cache, several)
 
 
-def _replicas(at: dict[str, int], config: Config, seed: str, memo: Memo, several: bool) -> Iterator[Point]:
+def _replicas(
+    at: dict[str, int], config: Config, seed: str, cache: WorkloadCache, several: bool
+) -> Iterator[Point]:
     """Yield the point of one seed, or one for each instance of a batch, which has not several seeds."""
-    replicas = (Replica(config[SEED]),) if config["workload"] is None else replicas_of(config, memo)
+    replicas = (Replica(config[SEED]),) if config["workload"] is None else replicas_of(config, cache)
     if several and replicas[0].instance:
         raise no_seeds(config, len(replicas))
     folders = folders_of(replicas)

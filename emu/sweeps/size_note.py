@@ -8,7 +8,7 @@ from typing import Any
 from emu.configuration.seeds import seeds_text, varied
 from emu.families.registry import family_of_summary
 from emu.results.measures import Measure
-from emu.results.tables import number
+from emu.results.text_tables import number
 from emu.sweeps.targets import Search, Target
 
 _SLOWDOWN = Measure("slowdown", "p99")

@@ -10,22 +10,22 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from emu import disk
-from emu.configuration.chosen import find_schedulers
 from emu.configuration.config import Config, Place, layer_from_arguments, resolve
-from emu.configuration.memo import Memo
 from emu.configuration.plan import Plan, prepare
 from emu.configuration.replicas import Replica, of_replica
+from emu.configuration.schedulers import find_schedulers
 from emu.configuration.seeds import seeds_of, varied, with_first_seed
 from emu.configuration.settings import Settings
+from emu.configuration.workload_cache import WorkloadCache
 from emu.directories import run_directory as rd
 from emu.directories.names import CONFIG, SUMMARY
 from emu.families.registry import families, family_of_summary, find_family
 from emu.results.metrics import confidence_95
 from emu.results.notebook import as_html
-from emu.results.tables import align
+from emu.results.text_tables import align
 from emu.running.many_runs import opened
 from emu.running.progress import bar_of
-from emu.sweeps.batch import Hosting, Run, RunFailed, run_all
+from emu.sweeps.parallel_runs import Hosting, Run, RunFailed, run_all
 from emu.sweeps.size_note import note_of
 from emu.sweeps.targets import (
     MET,
@@ -200,8 +200,8 @@ def find_size(
     config = with_first_seed(config)
     _check(config, low, high, tolerance)
     _check_family(config)
-    memo = Memo()
-    first = _plan(config, low or high or 1, config["seed"], memo)
+    cache = WorkloadCache()
+    first = _plan(config, low or high or 1, config["seed"], cache)
     first.family.check_targets(first, targets)
     name = f"{SIZE}-{rd.safe_name(first.schedulers[0].name)}-{rd.safe_name(first.workload.name)}"
     place = Path(out) if out is not None else Path("runs") / name
@@ -210,7 +210,7 @@ def find_size(
     def measure(*counts: int) -> None:
         new = [n for n in dict.fromkeys(counts) if n not in probes]
         runs = [
-            Run.of(_plan(config, n, seed, memo), folder_of(place, n, seed))
+            Run.of(_plan(config, n, seed, cache), folder_of(place, n, seed))
             for n in new
             for seed in seeds_of(config)
         ]
@@ -233,7 +233,7 @@ def find_size(
     with opened(place, SIZE, _described(config), overwrite):
         if low is not None and high is not None and low < high:
             measure(low, high)  # both at once, where there is room
-        start = _start(config, first, memo)
+        start = _start(config, first, cache)
         search = find_fewest(holds, start, low=low, high=high, tolerance=tolerance, most=_most(first))
         made = tuple(probes[n] for n in sorted(probes))
         rests_on = _summaries(search.holds or search.fails or made[0].nodes, config, place)
@@ -270,9 +270,9 @@ def _check(config: Config, low: int | None, high: int | None, tolerance: float) 
         raise InputError(f"--tolerance: {tolerance:g} is not a share in 0 <= share < 1, such as 1%")
 
 
-def _plan(config: Config, nodes: int, seed: int, memo: Memo) -> Plan:
+def _plan(config: Config, nodes: int, seed: int, cache: WorkloadCache) -> Plan:
     places = {**config.places, "nodes": Place(f"{nodes} nodes")}
-    return prepare(replace(of_replica(config, Replica(seed)).but(nodes=nodes), places=places), memo)
+    return prepare(replace(of_replica(config, Replica(seed)).but(nodes=nodes), places=places), cache)
 
 
 def folder_of(out: Path, nodes: int, seed: int) -> Path:
@@ -285,13 +285,13 @@ def _described(config: Config) -> dict[str, Any]:
     return {name: value for name, value in config.given().items() if name not in ("seed", "seeds")}
 
 
-def _start(config: Config, plan: Plan, memo: Memo) -> int:
+def _start(config: Config, plan: Plan, cache: WorkloadCache) -> int:
     """Return where to begin: the nodes on which offered load is 1, or if there is no load, a slot for each task."""
     slots_per_node = plan.cluster.total_slots / plan.cluster.num_nodes
     enough = max(math.ceil(plan.work[0] / slots_per_node), 1)
     if plan.load is None or plan.load == 0:
         return enough
-    return min(plan.family.nodes_for_load(config, plan, 1.0, memo), enough)
+    return min(plan.family.nodes_for_load(config, plan, 1.0, cache), enough)
 
 
 def _most(plan: Plan) -> int:

@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from emu import disk
 from emu.configuration.config import flatten
-from emu.configuration.memo import Memo
-from emu.configuration.needs import ineffective, refuse
+from emu.configuration.ineffective_values import ineffective, refuse
 from emu.configuration.plan import Plan, prepare
+from emu.configuration.workload_cache import WorkloadCache
 from emu.directories import run_directory as rd
 from emu.directories.names import COMPARISON, CONFIG, SUMMARY
 from emu.results.bottlenecks import BOTTLENECKS
@@ -26,8 +26,8 @@ from emu.results.notebook import as_html
 from emu.results.records import write_csv
 from emu.running.many_runs import opened
 from emu.running.progress import bar_of
-from emu.sweeps.batch import Hosting, Run, run_all
 from emu.sweeps.grid import SWEEP, Grid, Point, read_grid
+from emu.sweeps.parallel_runs import Hosting, Run, run_all
 from emu.sweeps.sweep_report import (
     Compared,
     compare_groups,
@@ -192,13 +192,13 @@ def prepare_sweep(
     source: str | Path | Mapping[str, Any], out: str | Path | None = None, sets: Sequence[str] = ()
 ) -> Sweep:
     """Check every point of a sweep and find what is missing; nothing is run or written."""
-    memo = Memo()
-    grid = read_grid(source, sets, memo)
+    cache = WorkloadCache()
+    grid = read_grid(source, sets, cache)
     stem = rd.safe_name(f"sweep-{Path(source).stem}") if isinstance(source, str | Path) else SWEEP
     place = Path(out) if out is not None else Path("runs") / stem
     runs, found = [], []
     for point in grid.points:
-        plan = _plan(point, memo, source)
+        plan = _plan(point, cache, source)
         runs.append(Run.of(plan, place / grid.folder(point)))
         found.append(ineffective(plan.config, plan.schedulers, plan.parameters))
     refuse({name: error for name, error in found[0].items() if all(name in other for other in found)})
@@ -302,9 +302,9 @@ def _conclude(
     return SweepResult(table, summary, failures, out, "\n".join(texts))
 
 
-def _plan(point: Point, memo: Memo, source: str | Path | Mapping[str, Any]) -> Plan:
+def _plan(point: Point, cache: WorkloadCache, source: str | Path | Mapping[str, Any]) -> Plan:
     try:
-        return prepare(point.config, memo, one_of_many=True)
+        return prepare(point.config, cache, one_of_many=True)
     except InputError as error:
         if error.file is None and ": required" in error.message and isinstance(source, str | Path):
             raise InputError(error.message, file=source) from None  # what the file lacks has no line

@@ -12,13 +12,13 @@ from emu.configuration.seeds import alike_note, head_of
 from emu.families.family import Family
 from emu.families.registry import family_of_summary
 from emu.report.drawing import Shown
-from emu.results.axes import Axis as PlotAxis
 from emu.results.measures import read_measures
 from emu.results.metrics import summarise_replicas
-from emu.results.paired import Row, Tolerance, tolerance_of
+from emu.results.paired_comparison import Row, Tolerance, tolerance_of
 from emu.results.reasons import render_bottlenecks, render_reasons
 from emu.results.records import compared, tidy
 from emu.results.result import Result, read_result
+from emu.results.run_groups import Axis as PlotAxis
 from emu.sweeps.grid import SCHEDULER, SEED, Axis, Grid, Point
 
 REASONS = ("decision_latency", "schedulers", "coordinator", "utilisation", "bottlenecks")

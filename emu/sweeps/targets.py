@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from emu.results.measures import Measure, all_measures
-from emu.results.tables import number, with_error
+from emu.results.text_tables import number, with_error
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
 from workloads.units import format_duration, parse_duration

@@ -100,16 +100,16 @@ def done(trace: Path) -> SweepResult:
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What is executed from here on."""
-    from emu.sweeps import batch
+    from emu.sweeps import parallel_runs
 
     ran: list[str] = []
-    execute = batch.execute
+    execute = parallel_runs.execute
 
     def counting(plan: Any, *rest: Any) -> Any:
         ran.append(f"{plan.schedulers[0].name} {plan.seed}")
         return execute(plan, *rest)
 
-    monkeypatch.setattr(batch, "execute", counting)
+    monkeypatch.setattr(parallel_runs, "execute", counting)
     return ran
 
 

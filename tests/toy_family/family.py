@@ -15,8 +15,8 @@ from emu.configuration.loading import Loaded, load_workload_of
 from emu.families.family import Family, Figures
 from emu.results.measures import all_measures
 from emu.results.metrics import describe_metrics
-from emu.results.paired import compare_parts
-from emu.results.tables import align, number
+from emu.results.paired_comparison import compare_parts
+from emu.results.text_tables import align, number
 from workloads.arrow import column
 from workloads.transform import at_load
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from actors.hosting.outcome import Outcome
     from actors.scheduler import Scheduler
     from emu.configuration.config import Config
-    from emu.configuration.memo import Memo
     from emu.configuration.plan import Plan
+    from emu.configuration.workload_cache import WorkloadCache
     from emu.results.measures import Measure
-    from emu.results.paired import Row, Runs, Tolerance
+    from emu.results.paired_comparison import Row, Runs, Tolerance
 
 TICKETS = (
     Column("ticket", pa.int64(), "", "Its place in the workload."),
@@ -42,10 +42,10 @@ TIMELINE = (
 )
 
 
-def load(config: Config, schedulers: tuple[Scheduler, ...], memo: Memo) -> Loaded:
+def load(config: Config, schedulers: tuple[Scheduler, ...], cache: WorkloadCache) -> Loaded:
     """Load a workload of jobs, which are the tickets, and a cluster of one slot, which is the desk."""
     begin = time.perf_counter()
-    source = load_workload_of(config, memo).workload
+    source = load_workload_of(config, cache).workload
     load = config["load"]
     return Loaded(
         source=source,

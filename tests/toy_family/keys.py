@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from emu.configuration.kinds import Key
+from emu.configuration.key_types import Key
 
 KEYS: tuple[Key, ...] = ()

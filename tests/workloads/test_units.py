@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import workloads.apportion
 import workloads.hints
-import workloads.known
+import workloads.published_cutoffs
 import workloads.units
 from workloads.apportion import apportion
 from workloads.errors import InputError
@@ -100,7 +100,7 @@ def test_apportioned_parts_add_up_and_are_within_one_of_the_exact_share(total, w
 
 @pytest.mark.parametrize(
     "module",
-    [workloads.apportion, workloads.hints, workloads.known, workloads.units],
+    [workloads.apportion, workloads.hints, workloads.published_cutoffs, workloads.units],
     ids=lambda m: m.__name__,
 )
 def test_examples_in_docstrings(module):

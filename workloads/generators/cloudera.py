@@ -7,7 +7,7 @@ from workloads.generators.arrivals import Arrivals
 from workloads.generators.clustered import ClusteredTrace, JobCluster, generate
 from workloads.generators.yahoo import YAHOO
 from workloads.jobs import JobWorkload
-from workloads.known import known_trace
+from workloads.published_cutoffs import known_trace
 
 _CUTOFF_S, _LONG_PARTITION = known_trace("cloudera") or (0.0, 0.0)
 

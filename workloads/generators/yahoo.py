@@ -6,7 +6,7 @@ from workloads.defaults import DEFAULT_SEED
 from workloads.generators.arrivals import Arrivals
 from workloads.generators.clustered import ClassShape, ClusteredTrace, JobCluster, generate
 from workloads.jobs import JobWorkload
-from workloads.known import known_trace
+from workloads.published_cutoffs import known_trace
 
 _CUTOFF_S, _LONG_PARTITION = known_trace("yahoo") or (0.0, 0.0)
 

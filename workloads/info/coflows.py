@@ -25,7 +25,7 @@ from workloads.isolation import most_on_a_port
 from workloads.jobs import Float64Array, Int64Array
 from workloads.transform.coflows import flow_skew
 from workloads.transform.load import fabric_bytes_per_s
-from workloads.transform.part import NARROW_FLOWS, SHORT_FLOW_BYTES
+from workloads.transform.selection import NARROW_FLOWS, SHORT_FLOW_BYTES
 
 THIN_FLOWS = 7
 SMALL_BYTES = 100e6

@@ -72,13 +72,7 @@ from workloads.readers.alibaba_2018_rules import (
     size_stages,
     start_stages,
 )
-from workloads.readers.known_tables import ALIBABA_2018 as FORMAT
-from workloads.readers.parquet import EDGES_FILE, JOBS_FILE, STAGES_FILE, TASKS_FILE, read_dags
-from workloads.readers.report import Progress, Report
-from workloads.readers.scanning import EXACT, Table, csv_lines, need_rows, scan
-from workloads.readers.shards import holds_table
-from workloads.readers.source import shown
-from workloads.readers.tables import (
+from workloads.readers.duckdb_tables import (
     CLUSTER_FILE,
     MEMORY,
     about_workload,
@@ -89,6 +83,12 @@ from workloads.readers.tables import (
     read_converted,
     write_folder,
 )
+from workloads.readers.known_tables import ALIBABA_2018 as FORMAT
+from workloads.readers.parquet import EDGES_FILE, JOBS_FILE, STAGES_FILE, TASKS_FILE, read_dags
+from workloads.readers.report import Progress, Report
+from workloads.readers.scanning import EXACT, Table, csv_lines, need_rows, scan
+from workloads.readers.shards import holds_table
+from workloads.readers.source import shown
 from workloads.stages import DAG_TASKS_SCHEMA, EDGES_SCHEMA, STAGES_SCHEMA
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from workloads.errors import InputError
 from workloads.jobs import MAX_TIME_S
 from workloads.limits import check_tasks, size_of
+from workloads.readers.duckdb_tables import count_dropped, number
 from workloads.readers.report import Report
-from workloads.readers.tables import count_dropped, number
 
 if TYPE_CHECKING:
     import duckdb

@@ -26,9 +26,10 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workloads import known
+from workloads import published_cutoffs
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload
+from workloads.readers.duckdb_tables import MEMORY, database, read_converted
 from workloads.readers.google_constraints import cluster_file, constraint_files
 from workloads.readers.google_events import (
     TABLES,
@@ -50,7 +51,6 @@ from workloads.readers.report import Progress, Report
 from workloads.readers.scanning import Table, csv_lines, need_rows, scan, whole
 from workloads.readers.shards import holds_table
 from workloads.readers.source import shown
-from workloads.readers.tables import MEMORY, database, read_converted
 
 if TYPE_CHECKING:
     import duckdb
@@ -182,7 +182,7 @@ def convert_google_2011(
         more = (constraint_files(con, report) if constraints else {}) | cluster_file(con, report)
         about = about_trace("Google clusterdata-2011-2", source, attempts, unfinished, constraints, report)
         beside = {_BESIDE[table] for table in found.keys() & _BESIDE.keys()}
-        write_jobs(con, Path(to), about, beside, more, known.GOOGLE_2011)
+        write_jobs(con, Path(to), about, beside, more, published_cutoffs.GOOGLE_2011)
 
 
 def machine_files(con: duckdb.DuckDBPyConnection, source: Path, report: Report) -> Files:

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workloads.jobs import JobWorkload
+from workloads.readers.duckdb_tables import MEMORY, database, number, read_converted
 from workloads.readers.google_constraints import cluster_file, constraint_files
 from workloads.readers.google_events import (
     TABLES,
@@ -46,7 +47,6 @@ from workloads.readers.parquet import read_parquet
 from workloads.readers.report import Progress, Report
 from workloads.readers.scanning import Table, need_rows, scan
 from workloads.readers.shards import holds_table
-from workloads.readers.tables import MEMORY, database, number, read_converted
 
 if TYPE_CHECKING:
     import duckdb

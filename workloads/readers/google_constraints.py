@@ -33,10 +33,10 @@ import pyarrow as pa
 
 from workloads.arrow import column, described_field, from_numpy, to_numpy
 from workloads.constraints import CONSTRAINT_SETS_SCHEMA, JOB_CONSTRAINTS_SCHEMA, OWN
+from workloads.readers.duckdb_tables import CLUSTER_FILE, batches, number
 from workloads.readers.google_events import BEGIN_US, Files
 from workloads.readers.parquet import CONSTRAINT_SETS_FILE, JOB_CONSTRAINTS_FILE
 from workloads.readers.report import Report
-from workloads.readers.tables import CLUSTER_FILE, batches, number
 
 if TYPE_CHECKING:
     import duckdb

@@ -33,9 +33,9 @@ import pyarrow as pa
 from workloads.arrow import described_field
 from workloads.errors import InputError
 from workloads.jobs import JOBS_SCHEMA, MAX_TIME_S, TASKS_SCHEMA
+from workloads.readers.duckdb_tables import about_workload, batches, count_dropped, number, write_folder
 from workloads.readers.parquet import JOBS_FILE, TASKS_FILE
 from workloads.readers.report import Report
-from workloads.readers.tables import about_workload, batches, count_dropped, number, write_folder
 
 if TYPE_CHECKING:
     import duckdb

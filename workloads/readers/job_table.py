@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload
-from workloads.readers.cells import Cells, is_missing, seconds_of, shown_cell
+from workloads.readers.cell_values import Cells, is_missing, seconds_of, shown_cell
 from workloads.readers.job_rows import JobRows
 from workloads.readers.report import Progress, Report
 from workloads.readers.table_rows import Row, Used, file_rows, frame_rows

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from workloads.errors import InputError
+from workloads.readers.duckdb_tables import MEMORY, database
 from workloads.readers.known_tables import ALIBABA_2018, CLUSTER_TABLES, GOOGLE_2011, GOOGLE_2019, identify
 from workloads.readers.report import Report
 from workloads.readers.samples import sample_of
 from workloads.readers.shards import Wanted, files_of, members_of
-from workloads.readers.tables import MEMORY, database
 
 if TYPE_CHECKING:
     import duckdb

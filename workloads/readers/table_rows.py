@@ -1,7 +1,7 @@
 """The rows of tables of any kind by the columns that are meant: CSV, Parquet, and frames of Python.
 
 Only the columns that are asked for are read. Of Arrow's types times and lengths of time come as `Instant` and `Span`
-of `workloads.readers.cells`, all others as Python has them.
+of `workloads.readers.cell_values`, all others as Python has them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from workloads.errors import InputError
 from workloads.frames import arrow_table, is_of_pandas
 from workloads.hints import did_you_mean
 from workloads.limits import ROW_OBJECTS_BYTES
-from workloads.readers.cells import Instant, Span
+from workloads.readers.cell_values import Instant, Span
 from workloads.readers.report import Progress, Report
 from workloads.readers.source import lines_of, open_text
 

@@ -18,8 +18,8 @@ import numpy as np
 from workloads.arrow import column
 from workloads.errors import InputError
 from workloads.jobs import MAX_TIME_S, Int64Array, JobWorkload, check_times, make_workload
-from workloads.known import known_trace
 from workloads.limits import check_tasks, most_tasks
+from workloads.published_cutoffs import known_trace
 from workloads.readers.report import Progress, Report
 from workloads.readers.samples import Sample
 from workloads.readers.source import read_lines, shown

@@ -9,10 +9,10 @@ from workloads.transform.constrain import constrain, describe_frequencies, frequ
 from workloads.transform.deadlines import deadlines, draw, retime, weights
 from workloads.transform.history import history
 from workloads.transform.load import at_load, busy_slots, scale
-from workloads.transform.many import merge, replicate, split
-from workloads.transform.part import sample, time_slice, truncate
+from workloads.transform.merging import merge, replicate, split
 from workloads.transform.registry import TRANSFORMATIONS, Option, Transformation, redo
 from workloads.transform.resample import resample
+from workloads.transform.selection import sample, time_slice, truncate
 
 __all__ = [
     "TRANSFORMATIONS",

@@ -15,10 +15,10 @@ from workloads.transform.constrain import constrain
 from workloads.transform.deadlines import deadlines, draw, retime, weights
 from workloads.transform.history import parse_step
 from workloads.transform.load import scale
-from workloads.transform.many import merge, replicate, split
-from workloads.transform.part import sample, time_slice, truncate
+from workloads.transform.merging import merge, replicate, split
 from workloads.transform.primitives import W
 from workloads.transform.resample import resample
+from workloads.transform.selection import sample, time_slice, truncate
 from workloads.values import read_value
 
 

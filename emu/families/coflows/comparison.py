@@ -29,7 +29,7 @@ from emu.families.coflows.metrics import (
 )
 from emu.results.measures import all_measures
 from emu.results.metrics import BoolArray, Float64Array, after_warmup, confidence_95
-from emu.results.paired import NOTHING, Pair, Row, Runs, compare_parts
+from emu.results.paired_comparison import NOTHING, Pair, Row, Runs, compare_parts
 from emu.results.result import Result
 
 SPEEDUPS = ("average", "p50", "p90")

@@ -11,8 +11,8 @@ import pyarrow as pa
 from emu.columns import flags, numbers
 from emu.configuration.seeds import instances_of
 from emu.results.metrics import BoolArray, Float64Array, after_warmup, confidence_95, spread
-from emu.results.paired import NOTHING, Pair, Runs
-from emu.results.tables import align, number, percent, with_error
+from emu.results.paired_comparison import NOTHING, Pair, Runs
+from emu.results.text_tables import align, number, percent, with_error
 
 RATES = ("acceptance_rate", "weighted_acceptance_rate")
 """Of a summary: those that `GainRow` has the gains of."""

@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
+from emu.explaining.causes_text import of_config
+from emu.explaining.event_record import NONE, BoolArray, IntArray, Record
 from emu.explaining.explanation import NS, Explanation, Link, Wait, counted, longest_wait
-from emu.explaining.records import NONE, BoolArray, IntArray, Record
-from emu.explaining.summary import of_config
 from emu.families.coflows.sending import RATES, is_exact, sendings
-from emu.families.coflows.waiting import Ports, rule_of, wait_of, way_of
+from emu.families.coflows.wait_reasons import Ports, rule_of, wait_of, way_of
 from emu.results.result import Result
-from emu.results.tables import number, percent
+from emu.results.text_tables import number, percent
 from workloads.arrow import column
 from workloads.errors import InputError
 from workloads.groups import positions

@@ -13,9 +13,9 @@ from emu.families.coflows.plots import coflow_figures
 from emu.families.coflows.reference import HEAD, SUMMARY
 from emu.families.coflows.report import answers, group_section, run_facts
 from emu.families.coflows.results import coflow_results
-from emu.families.coflows.tables import render_more, render_rows, render_summary
+from emu.families.coflows.terminal_text import render_more, render_rows, render_summary
 from emu.families.coflows.testing import check_coflows
-from emu.families.family import Family, Figures, Lever
+from emu.families.family import Family, Figures, Remedy
 from workloads.coflows import CoflowWorkload
 
 METRICS = ("", "wait", "slowdown")
@@ -38,13 +38,13 @@ def counters() -> dict[str, str]:
     return COUNTERS.about
 
 
-LEVERS = {
-    "contention": (Lever("fabric.port_speed", "the speed of the ports; a lower load has the same effect"),),
+REMEDIES = {
+    "contention": (Remedy("fabric.port_speed", "the speed of the ports; a lower load has the same effect"),),
     "decision": (
-        Lever("interval_s", "the time between two decisions", ("aalo", "saath")),
-        Lever("cost.per_message", "what a message costs the coordinator, with the other keys of cost"),
+        Remedy("interval_s", "the time between two decisions", ("aalo", "saath")),
+        Remedy("cost.per_message", "what a message costs the coordinator, with the other keys of cost"),
     ),
-    "network": (Lever("network.delay", "the time of each message"),),
+    "network": (Remedy("network.delay", "the time of each message"),),
 }
 FAMILY = Family(
     name="coflows",
@@ -121,5 +121,5 @@ FAMILY = Family(
     explained_from_all=True,
     explain=explain_coflow,
     causes=causes_of_all,
-    levers=LEVERS,
+    remedies=REMEDIES,
 )

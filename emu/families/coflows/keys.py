@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from actors.environment import Costs, Switch
-from emu.configuration.kinds import Key
+from emu.configuration.key_types import Key
 
 KEYS = (
     Key(

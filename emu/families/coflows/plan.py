@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from emu.configuration.loading import TIMELINE_ROWS, Loaded, load_of_family
-from emu.configuration.memo import Memo
+from emu.configuration.workload_cache import WorkloadCache
 from emu.results.metrics import after_warmup
 from workloads.arrow import column
 from workloads.coflow_updates import load_updates
@@ -45,7 +45,7 @@ class Ports(NamedTuple):
     busiest: tuple[str, int, float]
 
 
-def load_coflows(config: Config, schedulers: tuple[Scheduler, ...], memo: Memo) -> Loaded:
+def load_coflows(config: Config, schedulers: tuple[Scheduler, ...], cache: WorkloadCache) -> Loaded:
     """Load the coflows of a configuration, make a cluster of their ports, and check them.
 
     Raises
@@ -61,15 +61,15 @@ def load_coflows(config: Config, schedulers: tuple[Scheduler, ...], memo: Memo) 
         raise config.error(
             "resample.block", "not with fabric.updates, whose coflows are those of the trace as it is"
         )
-    source, key = load_of_family(config, memo, "coflows", schedulers[0].name)
+    source, key = load_of_family(config, cache, "coflows", schedulers[0].name)
     load_s = time.perf_counter() - started
-    cluster = _cluster(config, source, memo)
+    cluster = _cluster(config, source, cache)
     switch = switch_of(config)
     workload = source
     if config["load"] is not None:
         with config.errors_name("load"):
             wanted = (switch.port_bytes_per_s, config["load"])
-            workload = memo.once((*key, "load", *wanted), lambda: at_load(source, *wanted))
+            workload = cache.get((*key, "load", *wanted), lambda: at_load(source, *wanted))
     arrival_s = column(workload.coflows, "arrival_s")
     span_s = float(arrival_s[-1] - arrival_s[0])
     if not after_warmup(arrival_s, config["warmup"]).any():
@@ -168,7 +168,7 @@ def _check_clock(config: Config) -> None:
         )
 
 
-def _cluster(config: Config, workload: CoflowWorkload, memo: Memo) -> Cluster:
+def _cluster(config: Config, workload: CoflowWorkload, cache: WorkloadCache) -> Cluster:
     """Return a node of one slot for each port."""
     from clusters.cluster import load_cluster
 
@@ -177,7 +177,7 @@ def _cluster(config: Config, workload: CoflowWorkload, memo: Memo) -> Cluster:
         raise config.error("nodes", f"{nodes:,} is fewer than the {own:,} ports of {workload.name}")
     nodes = own if nodes is None else nodes
     with config.errors_name("nodes"):
-        return memo.once(("cluster of ports", nodes), lambda: load_cluster("homogeneous", nodes, slots=1))
+        return cache.get(("cluster of ports", nodes), lambda: load_cluster("homogeneous", nodes, slots=1))
 
 
 def _load_notes(

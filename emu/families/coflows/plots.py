@@ -27,8 +27,8 @@ from emu.report.drawing import (
     share_curve,
 )
 from emu.report.hover import GOES_ON
+from emu.report.narrow_screens import shown
 from emu.report.scales import mark_log
-from emu.report.stacked import shown
 from emu.results.metrics import Float64Array
 from emu.results.result import Result
 

@@ -29,7 +29,7 @@ from emu.families.coflows.deadlines import (
     missed_by_reason,
 )
 from emu.families.coflows.metrics import GROUPS
-from emu.families.coflows.tables import (
+from emu.families.coflows.terminal_text import (
     COORDINATOR_EXPLAINED,
     LEARNING_EXPLAINED,
     SPEEDUP_LABELS,
@@ -45,9 +45,9 @@ from emu.report.page import Cell, paragraph, section, sentence
 from emu.report.report_sections import behind_note, figure_cell, shares_of, waits_section
 from emu.results.measures import DEFAULT
 from emu.results.metrics import STATISTICS
-from emu.results.paired import SHARES, Row, Runs, best_of, shares_caption, tolerance_of
+from emu.results.paired_comparison import SHARES, Row, Runs, best_of, shares_caption, tolerance_of
 from emu.results.result import Result
-from emu.results.tables import number, percent, ratio
+from emu.results.text_tables import number, percent, ratio
 from workloads.units import format_duration
 
 SHUFFLE_NOTE = (

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from emu.explaining.records import BoolArray, IntArray, Record
+from emu.explaining.event_record import BoolArray, IntArray, Record
 from emu.explaining.spans import covered_ns, overlap_ns
 from emu.results.metrics import Float64Array
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from actors.scheduler import Scheduler
 
-from emu.families.checking import SLACK_S, head, hold
+from emu.families.result_checks import SLACK_S, head, hold
 
 
 def check_coflows(scheduler: Scheduler, run_twice: Callable[..., Result]) -> None:

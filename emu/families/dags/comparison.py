@@ -17,7 +17,7 @@ from emu.families.jobs.comparison import GROUPS as OF_JOBS
 from emu.families.jobs.comparison import compare_class
 from emu.families.jobs.metrics import in_group
 from emu.results.metrics import Float64Array, after_warmup, confidence_95, ratios
-from emu.results.paired import NOTHING, Pair, Row, Runs
+from emu.results.paired_comparison import NOTHING, Pair, Row, Runs
 from emu.results.result import Result
 
 GROUPS = ("all", *(group for group in OF_JOBS if group != "all"))

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from emu.columns import numbers
+from emu.explaining.event_record import NONE, BoolArray, IntArray, Record
 from emu.explaining.explanation import NS, Explanation, Link, counted, longest_wait
-from emu.explaining.records import NONE, BoolArray, IntArray, Record
-from emu.families.dags.waiting import wait_of
+from emu.families.dags.wait_reasons import wait_of
 from emu.results.result import Result
-from emu.results.tables import number
+from emu.results.text_tables import number
 from workloads.arrow import column
 from workloads.errors import InputError
 

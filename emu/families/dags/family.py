@@ -13,9 +13,9 @@ from emu.families.dags.plots import dag_figures
 from emu.families.dags.reference import HEAD, SUMMARY
 from emu.families.dags.report import group_section, run_facts
 from emu.families.dags.results import dag_results
-from emu.families.dags.tables import render_more, render_rows, render_summary
+from emu.families.dags.terminal_text import render_more, render_rows, render_summary
 from emu.families.dags.testing import check_dags
-from emu.families.family import Family, Figures, Lever
+from emu.families.family import Family, Figures, Remedy
 from emu.families.jobs.family import FAMILY as JOBS
 from emu.families.jobs.keys import KEYS as OF_JOBS
 from emu.families.jobs.plan import check_targets
@@ -47,14 +47,16 @@ def counters() -> dict[str, str]:
     return {**COUNTERS.about, **COUNTED}
 
 
-LEVERS = {
-    "queueing": (Lever("nodes", "more of them, or a lower load, leave room under any scheduler"),),
+REMEDIES = {
+    "queueing": (Remedy("nodes", "more of them, or a lower load, leave room under any scheduler"),),
     "network": (
-        Lever("heartbeat_s", "the time between two reports of a machine"),
-        Lever("network.delay", "the time of each message"),
+        Remedy("heartbeat_s", "the time between two reports of a machine"),
+        Remedy("network.delay", "the time of each message"),
     ),
-    "decision": (Lever("cost.per_message", "what a message costs the manager, with the other keys of cost"),),
-    "failure": JOBS.levers["failure"],
+    "decision": (
+        Remedy("cost.per_message", "what a message costs the manager, with the other keys of cost"),
+    ),
+    "failure": JOBS.remedies["failure"],
 }
 FAMILY = Family(
     name="dags",
@@ -106,11 +108,11 @@ FAMILY = Family(
     group_section=group_section,
     run_facts=run_facts,
     check_targets=check_targets,
-    nodes_for_load=lambda config, plan, load, memo: nodes_for_load(config, plan.workload, load, memo),
+    nodes_for_load=lambda config, plan, load, cache: nodes_for_load(config, plan.workload, load, cache),
     check_scheduler=check_dags,
     counters=counters,
     explained_from_all=True,
     explain=explain_dag,
     causes=causes_of_all,
-    levers=LEVERS,
+    remedies=REMEDIES,
 )

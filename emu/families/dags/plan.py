@@ -10,7 +10,7 @@ import numpy as np
 
 from clusters.capacity import check_demands, demands, drop_oversized, offered_load, work_s
 from emu.configuration.loading import TIMELINE_ROWS, Loaded, load_cluster_of, load_of_family, path_of
-from emu.configuration.memo import Memo
+from emu.configuration.workload_cache import WorkloadCache
 from emu.families.jobs.dynamics_setting import dynamics_of
 from emu.families.jobs.plan import check_jobs, classes_of
 from workloads.arrow import column
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from emu.configuration.plan import Plan
 
 
-def load_dags(config: Config, schedulers: tuple[Scheduler, ...], memo: Memo) -> Loaded:
+def load_dags(config: Config, schedulers: tuple[Scheduler, ...], cache: WorkloadCache) -> Loaded:
     """Load the DAGs and the cluster of a configuration, and check them.
 
     Raises
@@ -43,22 +43,22 @@ def load_dags(config: Config, schedulers: tuple[Scheduler, ...], memo: Memo) -> 
     if config["nodes"] is None and not by_nodes and path_of(config, "cluster") is None:
         raise InputError("--nodes: required, such as --nodes 100")
     if not by_nodes:  # a wrong cluster is reported before the workload is loaded, which takes time
-        cluster = load_cluster_of(config, config["nodes"], memo)
+        cluster = load_cluster_of(config, config["nodes"], cache)
     started = time.perf_counter()
-    loaded, key = load_of_family(config, memo, "dags", schedulers[0].name)
+    loaded, key = load_of_family(config, cache, "dags", schedulers[0].name)
     load_s = time.perf_counter() - started
     if by_nodes:
         with config.errors_name("load"):
             cluster = load_cluster_of(
-                config, nodes_for_load(config, loaded, float(config["load"]), memo), memo
+                config, nodes_for_load(config, loaded, float(config["load"]), cache), cache
             )
     key = (*key, "fitting", id(cluster), config["infeasible"])
-    source = memo.once(key, lambda: _fitting(config, loaded, cluster))
+    source = cache.get(key, lambda: _fitting(config, loaded, cluster))
     workload = source
     if config["load"] is not None and not by_nodes:
         with config.errors_name("load"):
             wanted = (slots_equal_to(source, cluster), config["load"])
-            workload = memo.once((*key, "load", *wanted), lambda: at_load(source, *wanted))
+            workload = cache.get((*key, "load", *wanted), lambda: at_load(source, *wanted))
     cutoff_s, _ = classes_of(config, workload, schedulers)
     check_jobs(config, workload)
     submit_s = column(workload.jobs, "submit_s")
@@ -154,11 +154,11 @@ def at_load(workload: DagWorkload, slots: float, load: float) -> DagWorkload:
     return with_tables(made, metadata={**made.metadata, "arrivals": done})
 
 
-def nodes_for_load(config: Config, source: DagWorkload, load: float, memo: Memo) -> int:
+def nodes_for_load(config: Config, source: DagWorkload, load: float, cache: WorkloadCache) -> int:
     """Return the number of nodes, at least one, on which a workload offers about this load."""
     nodes = 1
     for _ in range(8):  # exact at once where all nodes are alike; machine types come in proportion
-        offered = offered_load(source, load_cluster_of(config, nodes, memo))
+        offered = offered_load(source, load_cluster_of(config, nodes, cache))
         if not offered:
             busy_slots(source)  # says what is wrong
         better = max(round(nodes * (offered or load) / load), 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from emu.families.dags.comparison import FACTORS, GROUPS, compare_dags, compare_efficiency
-from emu.families.dags.tables import (
+from emu.families.dags.terminal_text import (
     EFFICIENCY_EXPLAINED,
     FACTOR_LABELS,
     SLOWER_HEAD,
@@ -17,9 +17,9 @@ from emu.families.jobs.report import run_facts as facts_of_jobs
 from emu.report.page import Cell, paragraph, section, sentence
 from emu.report.report_sections import behind_note, figure_cell, shares_of, waits_section
 from emu.results.measures import DEFAULT
-from emu.results.paired import SHARES, Row, Runs, shares_caption, tolerance_of
+from emu.results.paired_comparison import SHARES, Row, Runs, shares_caption, tolerance_of
 from emu.results.result import Result
-from emu.results.tables import number, ratio
+from emu.results.text_tables import number, ratio
 
 
 def group_section(results: Runs, warmup_s: float) -> list[str]:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from clusters.capacity import capacities, demands, work_s
 from emu.columns import make_table, null_unless, numbers
 from emu.families.dags.columns import FAIRNESS, FURTHER_TIMELINE, JOBS, RESOURCES, TASKS, TIMELINE
-from emu.families.dags.use import count_between, mean_use, runnable_ns, wide_enough, windows
+from emu.families.dags.utilisation import count_between, mean_use, runnable_ns, wide_enough, windows
 from emu.families.jobs.metrics import describe_jobs
 from emu.families.jobs.results import jobs_columns, tasks_columns
 from emu.results.metrics import Float64Array, describe_utilisation, finite

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from clusters.capacity import capacities, demands
 from clusters.cluster import Cluster, build_cluster
 from emu.columns import numbers
-from emu.families.checking import SLACK_S, hold
+from emu.families.result_checks import SLACK_S, hold
 from emu.results.result import Result
 from workloads.critical_path import critical_paths_ns
 from workloads.dags import DagWorkload, make_dag_workload

@@ -10,9 +10,9 @@ import numpy as np
 
 from emu.families.jobs.metrics import SPLIT, part_of
 from emu.results.metrics import STATISTICS, confidence_95, ratios
-from emu.results.paired import Pair
+from emu.results.paired_comparison import Pair
 from emu.results.result import Result
-from emu.results.tables import align, number, ratio, times_clause, with_error
+from emu.results.text_tables import align, number, ratio, times_clause, with_error
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from emu.explaining.records import NONE, BoolArray, IntArray, Record
+from emu.explaining.event_record import NONE, BoolArray, IntArray, Record
 
 CAUSES = ("work", "queueing", "network", "decision", "failure")
 """``work``: tasks of the chain ran; ``queueing``: they waited in a node's queue, or at the scheduler for a node;
@@ -94,7 +94,7 @@ def chain_of(
     handled : callable, optional
         Where messages cost schedulers something; without it messages leave when the event is handled that sends them.
     is_sticky : bool
-        Whether its probes are sticky (`emu.families.jobs.waits.sticky_jobs`).
+        Whether its probes are sticky (`emu.families.jobs.task_waits.sticky_jobs`).
 
     Returns
     -------

@@ -9,7 +9,7 @@ from emu.families.jobs.by_constraint import compare_kinds, compare_waits, render
 from emu.families.jobs.metrics import SPLIT, in_group, part_of
 from emu.results.measures import DEFAULT, Measure, all_measures
 from emu.results.metrics import BoolArray, after_warmup
-from emu.results.paired import (
+from emu.results.paired_comparison import (
     SHARES,
     Row,
     Runs,
@@ -20,7 +20,7 @@ from emu.results.paired import (
     shares_cells,
 )
 from emu.results.result import Result
-from emu.results.tables import align, number, ratio, times_clause, with_error
+from emu.results.text_tables import align, number, ratio, times_clause, with_error
 
 GROUPS = ("short", "long", "all", *SPLIT)
 """The groups that are compared: classes, and where jobs have constraints, jobs with and without."""

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 
 from emu.columns import numbers
+from emu.explaining.event_record import NONE, IntArray, Record
 from emu.explaining.explanation import NS, Explanation, Link, counted
-from emu.explaining.records import NONE, IntArray, Record
 from emu.families.jobs.causes import CAUSES, Handled, Step, chain_of
-from emu.families.jobs.holders import tasks_of
-from emu.families.jobs.reasons import jobs_that_held, order_of, wait_of
-from emu.families.jobs.story import Words, longest_span
-from emu.families.jobs.waiting import Case
-from emu.families.jobs.waits import Ran, ahead_of, starts_of, sticky_jobs
+from emu.families.jobs.chain_text import ChainText, longest_span
+from emu.families.jobs.job_wait import JobWait
+from emu.families.jobs.slot_holders import tasks_of
+from emu.families.jobs.task_waits import Ran, ahead_of, starts_of, sticky_jobs
+from emu.families.jobs.wait_reasons import jobs_that_held, order_of, wait_of
 from emu.results.result import Result
-from emu.results.tables import number
+from emu.results.text_tables import number
 from workloads.arrow import column
 
 MEANINGS = {
@@ -100,25 +100,25 @@ def others_of(result: Result, record: Record, job: int, handled: Handled | None)
 
 def _chain(
     result: Result, record: Record, job: int, handled: Handled | None
-) -> tuple[Record, list[Step], Words]:
+) -> tuple[Record, list[Step], ChainText]:
     nodes, submit_ns = result.summary["nodes"], submits_ns(result)[job]
     events = record.rows(np.flatnonzero(record.job == job))
     steps = chain_of(events, nodes, submit_ns, handled, bool(sticky_jobs(result)[job]))
     first_task = int(np.sum(column(result.jobs, "num_tasks")[:job]))
-    return events, steps, Words(events, nodes, first_task, submit_ns)
+    return events, steps, ChainText(events, nodes, first_task, submit_ns)
 
 
 def _longest(
-    result: Result, record: Record, job: int, events: Record, steps: list[Step], words: Words
-) -> Case | None:
+    result: Result, record: Record, job: int, events: Record, steps: list[Step], words: ChainText
+) -> JobWait | None:
     """Return the longest wait of a job; None if it did not wait, or the result has no tasks."""
     span = longest_span(steps, result.summary["nodes"])
     if span is None or result.tasks is None:
         return None
-    return Case(result, record, job, events, steps, *span, words, tasks_of(result, record))
+    return JobWait(result, record, job, events, steps, *span, words, tasks_of(result, record))
 
 
-def _link_of(case: Case, chain: list[Link]) -> Link:
+def _link_of(case: JobWait, chain: list[Link]) -> Link:
     """Return a wait as a link; one that is interrupted is more than one of the chain."""
     first = chain[case.first]
     return first if case.end == case.first + 1 else first._replace(end_ns=chain[case.end - 1].end_ns)

@@ -6,19 +6,19 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from emu.families.family import Family, Figures
-from emu.families.jobs.behind import LEVERS, finer_causes_of_all
 from emu.families.jobs.columns import ABOUT, FURTHER, TABLES
 from emu.families.jobs.comparison import compare_jobs, render_constraints, render_rows
 from emu.families.jobs.explain import causes_of_all, explain_job, others_of
+from emu.families.jobs.finer_causes import REMEDIES, finer_causes_of_all
 from emu.families.jobs.loading import nodes_for_load
 from emu.families.jobs.metrics import CLASSES, SIDES, SPLIT, job_values, part_of
 from emu.families.jobs.plan import check_targets, load_jobs
 from emu.families.jobs.plots import job_figures
 from emu.families.jobs.report import group_section, run_facts
 from emu.families.jobs.results import job_results
-from emu.families.jobs.tables import render_summary
+from emu.families.jobs.task_waits import add_waits
+from emu.families.jobs.terminal_text import render_summary
 from emu.families.jobs.testing import check_jobs
-from emu.families.jobs.waits import add_waits
 from workloads.dags import DagWorkload, as_jobs
 from workloads.frames import is_frame, workload_of_frame
 from workloads.jobs import JobWorkload
@@ -105,12 +105,12 @@ FAMILY = Family(
     group_section=group_section,
     run_facts=run_facts,
     check_targets=check_targets,
-    nodes_for_load=lambda config, plan, load, memo: nodes_for_load(config, plan.workload, load, memo),
+    nodes_for_load=lambda config, plan, load, cache: nodes_for_load(config, plan.workload, load, cache),
     check_scheduler=check_jobs,
     counters=counters,
     explain=explain_job,
     others=others_of,
     causes=causes_of_all,
     finer_causes=finer_causes_of_all,
-    levers=LEVERS,
+    remedies=REMEDIES,
 )

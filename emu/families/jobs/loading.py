@@ -8,8 +8,8 @@ import numpy as np
 
 from emu.configuration.config import Config
 from emu.configuration.loading import Keyed, load_cluster_of, load_of_family
-from emu.configuration.memo import Memo
 from emu.configuration.seeds import constraints_seed
+from emu.configuration.workload_cache import WorkloadCache
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload
 from workloads.transform import busy_slots
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _CONSTRAINTS = ("model", "combined", "jobs", "soft", "price", "seed")
 
 
-def load_jobs_of(config: Config, memo: Memo, scheduler: str) -> Keyed:
+def load_jobs_of(config: Config, cache: WorkloadCache, scheduler: str) -> Keyed:
     """Return the jobs that a configuration names, or holds, with the constraints that it asks for.
 
     Raises
@@ -29,14 +29,14 @@ def load_jobs_of(config: Config, memo: Memo, scheduler: str) -> Keyed:
     InputError
         It is not there or wrong, or of another family; an option of a generator is named where it was given.
     """
-    workload, key = load_of_family(config, memo, "jobs", scheduler)
+    workload, key = load_of_family(config, cache, "jobs", scheduler)
     if config["constraints.model"] is None:
         return Keyed(workload, key)
     asked = {name: config[f"constraints.{name}"] for name in _CONSTRAINTS} | {
         "seed": constraints_seed(config)
     }
     key = (*key, "constraints", *asked.items())
-    return Keyed(memo.once(key, lambda: _constrained(config, workload, asked)), key)
+    return Keyed(cache.get(key, lambda: _constrained(config, workload, asked)), key)
 
 
 def _constrained(config: Config, workload: JobWorkload, asked: dict[str, Any]) -> JobWorkload:
@@ -78,18 +78,18 @@ def feasible(config: Config, workload: JobWorkload, cluster: Cluster) -> JobWork
     return workload
 
 
-def cluster_for_load(config: Config, source: JobWorkload, memo: Memo) -> Cluster:
+def cluster_for_load(config: Config, source: JobWorkload, cache: WorkloadCache) -> Cluster:
     """Return the cluster on which a workload offers the load that a configuration asks for."""
     with config.errors_name("load"):
-        return load_cluster_of(config, nodes_for_load(config, source, config["load"], memo), memo)
+        return load_cluster_of(config, nodes_for_load(config, source, config["load"], cache), cache)
 
 
-def nodes_for_load(config: Config, source: JobWorkload, load: float, memo: Memo) -> int:
+def nodes_for_load(config: Config, source: JobWorkload, load: float, cache: WorkloadCache) -> int:
     """Return the number of nodes, at least one, on which a workload offers about this load."""
     wanted = busy_slots(source) / load
     nodes = max(round(wanted), 1)
     for _ in range(8):  # exact at once where all nodes have equal slots; machine types come in proportion
-        slots = load_cluster_of(config, nodes, memo).total_slots
+        slots = load_cluster_of(config, nodes, cache).total_slots
         better = max(round(nodes * wanted / slots), 1)
         if better == nodes:
             break

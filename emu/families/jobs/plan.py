@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from emu.configuration.loading import TIMELINE_ROWS, Loaded, load_cluster_of, path_of
-from emu.configuration.memo import Memo
+from emu.configuration.workload_cache import WorkloadCache
 from emu.families.jobs.dynamics_setting import dynamics_of, endless_task_note
 from emu.families.jobs.loading import cluster_for_load, feasible, load_jobs_of
 from emu.families.jobs.metrics import offered_load
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from emu.sweeps.targets import Target
 
 
-def load_jobs(config: Config, schedulers: tuple[Scheduler, ...], memo: Memo) -> Loaded:
+def load_jobs(config: Config, schedulers: tuple[Scheduler, ...], cache: WorkloadCache) -> Loaded:
     """Load the jobs and the cluster of a configuration, and check them.
 
     Raises
@@ -47,19 +47,19 @@ def load_jobs(config: Config, schedulers: tuple[Scheduler, ...], memo: Memo) -> 
     if config["nodes"] is None and not by_nodes and path_of(config, "cluster") is None:
         raise InputError("--nodes: required, such as --nodes 15000")
     if not by_nodes:  # a wrong cluster is reported before the workload is loaded, which takes time
-        cluster = load_cluster_of(config, config["nodes"], memo)
+        cluster = load_cluster_of(config, config["nodes"], cache)
     started = time.perf_counter()
-    loaded, key = load_jobs_of(config, memo, schedulers[0].name)
+    loaded, key = load_jobs_of(config, cache, schedulers[0].name)
     load_s = time.perf_counter() - started
     if by_nodes:
-        cluster = cluster_for_load(config, loaded, memo)
+        cluster = cluster_for_load(config, loaded, cache)
     key = (*key, "feasible", id(cluster), config["infeasible"])
-    source = memo.once(key, lambda: feasible(config, loaded, cluster))
+    source = cache.get(key, lambda: feasible(config, loaded, cluster))
     workload = source
     if config["load"] is not None and not by_nodes:
         with config.errors_name("load"):
             wanted = (cluster.total_slots, config["load"])
-            workload = memo.once((*key, "load", *wanted), lambda: at_load(source, *wanted))
+            workload = cache.get((*key, "load", *wanted), lambda: at_load(source, *wanted))
     cutoff_s, partition = classes_of(config, workload, schedulers)
     check_jobs(config, workload)
     submit_s = column(workload.jobs, "submit_s")

@@ -11,8 +11,8 @@ from emu.families.jobs.constraint_plots import crv_figure, wait_figure, wait_ove
 from emu.families.jobs.metrics import job_values
 from emu.report.distributions import distribution_figure
 from emu.report.drawing import Shown
-from emu.report.stacked import shown
-from emu.results.paired import Runs
+from emu.report.narrow_screens import shown
+from emu.results.paired_comparison import Runs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

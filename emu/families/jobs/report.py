@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from emu.families.jobs.by_constraint import KindRow, WaitRow, compare_kinds, compare_waits
 from emu.families.jobs.comparison import GROUPS, compare_class
-from emu.families.jobs.tables import job_facts
+from emu.families.jobs.terminal_text import job_facts
 from emu.report.page import Cell, paragraph, section, sentence
 from emu.report.report_sections import figure_cell, shares_of, waits_section
 from emu.results.measures import DEFAULT
 from emu.results.metrics import STATISTICS
-from emu.results.paired import SHARES, Row, Runs, shares_caption, tolerance_of
+from emu.results.paired_comparison import SHARES, Row, Runs, shares_caption, tolerance_of
 from emu.results.result import Result
-from emu.results.tables import TIMES, number, ratio, times_clause, with_error
+from emu.results.text_tables import TIMES, number, ratio, times_clause, with_error
 from workloads.units import format_duration
 
 

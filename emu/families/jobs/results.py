@@ -140,7 +140,7 @@ def _latency(plan: Plan, workload: JobWorkload, outcome: Outcome, jobs: pa.Table
     """Return the ``decision_latency`` of a run whose tasks were recorded."""
     if outcome.tasks is None:
         return {}
-    from emu.families.jobs.latency import describe_latency, sustained_rate
+    from emu.families.jobs.decision_latency import describe_latency, sustained_rate
 
     slots, warmup_s = plan.cluster.slots(), plan.config["warmup"]
     return {

@@ -21,7 +21,7 @@ from workloads.jobs import JobWorkload, make_workload
 if TYPE_CHECKING:
     from actors.scheduler import Scheduler
 
-from emu.families.checking import SLACK_S, head, hold
+from emu.families.result_checks import SLACK_S, head, hold
 
 
 def check_jobs(scheduler: Scheduler, run_twice: Callable[..., Result]) -> None:

@@ -18,7 +18,7 @@ from python_process import PATIENCE_S
 
 import emu as package
 from emu.families.jobs.columns import FURTHER_TIMELINE, TIMELINE
-from emu.families.jobs.tables import render_summary
+from emu.families.jobs.terminal_text import render_summary
 from emu.results.metrics import summarise_replicas
 from emu.results.result import read_result
 from workloads.catalogue import save_workload

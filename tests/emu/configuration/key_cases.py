@@ -15,8 +15,8 @@ import numpy as np
 
 from actors.schedulers.registry import find_scheduler
 from emu.configuration.config import layer_from_arguments, layer_from_set, resolve
-from emu.configuration.memo import Memo
 from emu.configuration.plan import Plan, prepare
+from emu.configuration.workload_cache import WorkloadCache
 from tests.actors.dag_settings import mixed_dags
 from tests.workloads.family_examples import coflows_of
 from workloads.constraints import parse_constraint_set, with_constraints
@@ -236,7 +236,7 @@ def planner(folder: Path) -> Callable[..., Plan]:
     """Return what makes a plan of keys as of ``--set``; the files of cases are written to `folder`."""
     for name, text in FILES.items():
         (folder / name).write_text(text)
-    memo = Memo()
+    cache = WorkloadCache()
     own = {"jobs": small_jobs(), "coflows": small_coflows(), "dags": mixed_dags()}
 
     def plan(sets: Mapping[str, str], workload: Any = None) -> Plan:
@@ -244,6 +244,6 @@ def planner(folder: Path) -> Callable[..., Plan]:
         if workload is None:
             workload = own[find_scheduler(sets["scheduler"].partition(",")[0]).family]
         layers = [layer_from_arguments({"workload": workload}), layer_from_set(texts)]
-        return prepare(resolve(layers), memo)
+        return prepare(resolve(layers), cache)
 
     return plan

@@ -18,8 +18,8 @@ from emu.configuration.config import (
     resolve,
 )
 from emu.configuration.config_file import key_lines, layer_from_file, write_config
+from emu.configuration.key_types import KINDS
 from emu.configuration.keys import BY_NAME, KEYS
-from emu.configuration.kinds import KINDS
 from workloads.errors import InputError
 
 

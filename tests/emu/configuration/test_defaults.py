@@ -14,7 +14,7 @@ from clusters.cluster import load_cluster
 from emu.cli.parser import build_parser
 from emu.configuration.keys import BY_NAME
 from emu.families.jobs.metrics import bounded_slowdown, describe_jobs
-from emu.results.paired import Tolerance
+from emu.results.paired_comparison import Tolerance
 from emu.sweeps.sizing import size
 from emu.sweeps.sweep import sweep
 from emu.sweeps.targets import find_fewest

@@ -9,9 +9,9 @@ import pytest
 
 import emu
 from actors.schedulers.registry import find_scheduler, scheduler_names
-from emu.explaining.records import Record
+from emu.explaining.event_record import Record
 from emu.families.jobs.causes import CAUSES, chain_of
-from emu.families.jobs.waits import sticky_jobs
+from emu.families.jobs.task_waits import sticky_jobs
 from workloads.coflows import make_coflow_workload
 from workloads.jobs import make_workload
 

@@ -15,7 +15,7 @@ from actors.hosting.recorded import in_order, is_note, read_events
 from actors.kernel.messages import ARRIVAL
 from actors.kernel.queue import NEVER
 from actors.kernel.trace import ACTOR_BITS, STARTS, TRACE
-from emu.configuration.events import events_text, parse_events
+from emu.configuration.event_selection import events_text, parse_events
 from emu.configuration.plan import configure, prepare
 from emu.running.emulation import observe
 from workloads.jobs import make_workload

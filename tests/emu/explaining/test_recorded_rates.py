@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import emu
-from emu.configuration.events import events_text, parse_events
+from emu.configuration.event_selection import events_text, parse_events
 from workloads.errors import InputError
 
 DEADLINES = {"coflows": 12, "ports": 5}

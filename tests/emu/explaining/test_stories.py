@@ -13,11 +13,11 @@ import pytest
 
 import emu
 from emu.cli import main
+from emu.explaining.event_record import Record
 from emu.explaining.explanation import Explanation, Link, Wait
-from emu.explaining.records import Record
 from emu.families.jobs.causes import Step
-from emu.families.jobs.holders import NEVER, Free, Tasks, free_slots, lost_runs, tasks_of, with_outages
-from emu.families.jobs.story import longest_span
+from emu.families.jobs.chain_text import longest_span
+from emu.families.jobs.slot_holders import NEVER, Free, Tasks, free_slots, lost_runs, tasks_of, with_outages
 from workloads.jobs import make_workload
 
 NS = 10**9

@@ -16,8 +16,8 @@ from emu.families.registry import find_family
 from emu.report.answer import answer_of, answer_over
 from emu.report.conditions import as_text, conditions_of
 from emu.report.report import render_report
-from emu.results.paired import Row
-from emu.results.tables import TIMES
+from emu.results.paired_comparison import Row
+from emu.results.text_tables import TIMES
 
 JOBS = find_family("jobs")
 NONE = (math.nan, math.nan)

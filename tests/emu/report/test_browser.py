@@ -15,7 +15,7 @@ import pytest
 
 import emu
 from emu.report.report import render_report
-from emu.sweeps.reading import read_runs, sections_of
+from emu.sweeps.report_input import read_runs, sections_of
 from tests.browser import CHROMIUM, NO_BROWSER, Browser
 
 _AXE = importlib.util.find_spec("axe_playwright_python")

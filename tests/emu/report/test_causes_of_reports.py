@@ -19,7 +19,7 @@ from emu.report.causes import (
 from emu.report.report import render_report
 from emu.report.report_sections import behind_note
 from emu.results.reasons import bottlenecks
-from emu.results.tables import TIMES, number
+from emu.results.text_tables import TIMES, number
 
 SMALL: dict[str, Any] = {
     "workload": "yahoo",

@@ -24,11 +24,11 @@ from emu.families.jobs.plots import cdf_figure
 from emu.report.drawing import save_figure, to_png, to_svg
 from emu.report.plots import timeline_figure
 from emu.report.report import render_report, write_report
-from emu.results.axes import group_runs
 from emu.results.comparison import Comparison
-from emu.results.paired import Tolerance
+from emu.results.paired_comparison import Tolerance
 from emu.results.result import Result
-from emu.sweeps.reading import read_runs
+from emu.results.run_groups import group_runs
+from emu.sweeps.report_input import read_runs
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload
 

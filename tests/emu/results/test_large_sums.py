@@ -9,7 +9,7 @@ import pytest
 
 import emu
 from emu.columns import numbers
-from emu.families.dags import use
+from emu.families.dags import utilisation
 from emu.results.result import Result
 from workloads.info import describe
 from workloads.jobs import JobWorkload, make_workload
@@ -60,7 +60,7 @@ def test_nothing_of_a_result_is_negative(scheduler: str) -> None:
 
 def test_windows_of_fairness_are_widened(monkeypatch: pytest.MonkeyPatch) -> None:
     """16 billion task-seconds are cut into at most so many pieces, whatever the window that was asked for."""
-    monkeypatch.setattr(use, "MOST_PIECES", 20_000)
+    monkeypatch.setattr(utilisation, "MOST_PIECES", 20_000)
     result = emu.run("drf", long_tasks(), nodes=2, slots=2000, fairness_window=60.0, **HERE)
     time_s = numbers(result.tables["fairness"], "time_s")
     width_s = float(time_s[1] - time_s[0])

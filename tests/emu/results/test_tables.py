@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import emu.results.tables
+import emu.results.text_tables
 import emu.running.progress
-from emu.families.jobs.tables import render_summary
-from emu.results.tables import (
+from emu.families.jobs.terminal_text import render_summary
+from emu.results.text_tables import (
     align,
     counter_text,
     counter_texts,
@@ -34,7 +34,7 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.mark.parametrize("module", [emu.results.tables, emu.running.progress])
+@pytest.mark.parametrize("module", [emu.results.text_tables, emu.running.progress])
 def test_examples_in_docstrings(module: object) -> None:
     assert doctest.testmod(module).failed == 0  # type: ignore[arg-type]
 

@@ -15,15 +15,15 @@ from sweep_grids import SMALL, write
 import emu as emu_package
 from actors.nodes.worlds import JOB_WORLDS
 from emu.configuration.config import resolve
-from emu.configuration.memo import Memo
 from emu.configuration.plan import Plan, prepare
 from emu.configuration.replicas import Replica
+from emu.configuration.workload_cache import WorkloadCache
 from emu.directories import run_directory as rd
-from emu.families.jobs.tables import render_summary
-from emu.results.axes import group_runs
+from emu.families.jobs.terminal_text import render_summary
 from emu.results.comparison import Comparison
 from emu.results.result import read_result
-from emu.sweeps.reading import read_runs
+from emu.results.run_groups import group_runs
+from emu.sweeps.report_input import read_runs
 from emu.sweeps.sweep import prepare_sweep, sweep
 from workloads import catalogue
 from workloads.errors import InputError
@@ -287,8 +287,8 @@ def test_workloads_are_let_go_and_loaded_again(monkeypatch: pytest.MonkeyPatch) 
     ready = prepare_sweep(source)
     assert made == [1, 2, 3]  # all kept: there is room
     assert len({run.source for run in ready.runs}) == 3
-    monkeypatch.setattr("emu.configuration.memo.ROOM_BYTES", 0)
-    monkeypatch.setattr(Memo.__init__, "__defaults__", (0,))
+    monkeypatch.setattr("emu.configuration.workload_cache.ROOM_BYTES", 0)
+    monkeypatch.setattr(WorkloadCache.__init__, "__defaults__", (0,))
     made.clear()
     tight = prepare_sweep(source)
     assert made == [1, 2, 3, 1, 2, 3]
@@ -299,14 +299,14 @@ def test_workloads_are_let_go_and_loaded_again(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_memo_keeps_what_was_asked_for_last(workload: JobWorkload) -> None:
     size = sum(table.nbytes for table in (workload.jobs, workload.tasks))
-    memo, made = Memo(room_bytes=round(2.5 * size)), []
+    cache, made = WorkloadCache(room_bytes=round(2.5 * size)), []
 
     def get(key: str) -> Any:
         from dataclasses import replace
 
-        return memo.once(key, lambda: made.append(key) or replace(workload))
+        return cache.get(key, lambda: made.append(key) or replace(workload))
 
     for key in ("a", "b", "a", "c", "a", "b"):
         get(key)
     assert made == ["a", "b", "c", "b"]  # c took the place of b, not of a
-    assert memo.once("small", lambda: 7) == memo.once("small", lambda: 8) == 7
+    assert cache.get("small", lambda: 7) == cache.get("small", lambda: 8) == 7

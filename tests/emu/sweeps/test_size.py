@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import emu
 from emu.directories import run_directory as rd
 from emu.results.measures import Measure
-from emu.sweeps import batch
+from emu.sweeps import parallel_runs
 from emu.sweeps.size_report import render_probe, size_sections
 from emu.sweeps.sizing import size
 from emu.sweeps.targets import Target, find_fewest, read_targets
@@ -257,13 +257,13 @@ def test_what_was_measured_is_not_measured_again(
     emu: Cli, trace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ran: list[int] = []
-    execute = batch.execute
+    execute = parallel_runs.execute
 
     def counting(plan: Any, *rest: Any, **more: Any) -> Any:
         ran.append(plan.cluster.num_nodes)
         return execute(plan, *rest, **more)
 
-    monkeypatch.setattr(batch, "execute", counting)
+    monkeypatch.setattr(parallel_runs, "execute", counting)
     argv = (*SIZE, "small", "--out", "s", "--json", "--tolerance", "0")
     first = emu(*argv, "--target", "p90 < 60s")
     probes = [p["nodes"] for p in json.loads(first.out)["probes"]]
@@ -303,7 +303,7 @@ def test_ctrl_c(emu: Cli, trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: Any, **__: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(batch, "execute", interrupted)
+    monkeypatch.setattr(parallel_runs, "execute", interrupted)
     ended = emu(*SIZE, "small", "--target", "p90 < 60s", "--out", "s")
     assert (ended.code, ended.line()) == (130, "emu: interrupted; the same command resumes s")
     assert json.loads(Path("s/manifest.json").read_text())["status"] == "interrupted"
@@ -313,7 +313,7 @@ def test_a_run_that_fails_ends_the_search(emu: Cli, trace: Path, monkeypatch: py
     def fails(*_: Any, **__: Any) -> Any:
         raise ValueError("not today")
 
-    monkeypatch.setattr(batch, "execute", fails)
+    monkeypatch.setattr(parallel_runs, "execute", fails)
     ended = emu(*SIZE, "small", "--target", "p90 < 60s", "--out", "s", "--low", "3")
     assert ended.code == 1
     assert ended.line().endswith("seed=1 failed: ValueError: not today")

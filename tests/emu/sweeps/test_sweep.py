@@ -17,10 +17,10 @@ from sweep_grids import FAILS, GRID, SMALL, status, write
 
 from emu.families.jobs.family import FAMILY as JOBS
 from emu.report.percentile_plots import percentiles_figure
-from emu.results.axes import Axis
 from emu.results.measures import all_measures
+from emu.results.run_groups import Axis
 from emu.running.progress import runs_bar
-from emu.sweeps import batch
+from emu.sweeps import parallel_runs
 from emu.sweeps.grid import read_grid
 from emu.sweeps.sweep import SweepResult, prepare_sweep, sweep
 
@@ -194,14 +194,14 @@ def test_ctrl_c_leaves_what_can_be_taken_up(
     emu: Cli, trace: Path, counted: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(SMALL)
-    execute = batch.execute
+    execute = parallel_runs.execute
 
     def interrupted(plan: Any, *rest: Any) -> Any:
         if plan.seed == 2:
             raise KeyboardInterrupt
         return execute(plan, *rest)
 
-    monkeypatch.setattr(batch, "execute", interrupted)
+    monkeypatch.setattr(parallel_runs, "execute", interrupted)
     ended = emu("sweep", "grid.toml", "--in-process")
     assert (ended.code, ended.line()) == (
         130,
@@ -212,7 +212,7 @@ def test_ctrl_c_leaves_what_can_be_taken_up(
     assert status(folder / "scheduler=random/seed=2") == "interrupted"
     assert not (folder / "scheduler=central-fifo").exists()
     assert (folder / "results.csv").read_text().count("\n") == 2  # the table has grown to where it got
-    monkeypatch.setattr(batch, "execute", execute)
+    monkeypatch.setattr(parallel_runs, "execute", execute)
     assert emu("sweep", "grid.toml", "--in-process").code == 0
     assert counted == ["random 1", "random 2", "central-fifo 1", "central-fifo 2"]
 
@@ -266,7 +266,7 @@ def test_pairs_are_of_seeds_that_all_have(done: SweepResult, monkeypatch: pytest
     def fails(*_: Any) -> Any:
         raise ValueError("not today")
 
-    monkeypatch.setattr(batch, "execute", fails)
+    monkeypatch.setattr(parallel_runs, "execute", fails)
     again = sweep("grid.toml", in_process=True)
     assert again.failures == {"scheduler=random/seed=2": "ValueError: not today"}
     assert "small on 20 nodes, seed 1: " in again.text

@@ -14,7 +14,7 @@ import pytest
 from python_process import PATIENCE_S
 from sweep_grids import FAILS, GRID, SMALL, status, write
 
-from emu.sweeps.batch import Hosting
+from emu.sweeps.parallel_runs import Hosting
 from emu.sweeps.sweep import prepare_sweep, run_sweep, sweep
 from workloads.jobs import JobWorkload
 

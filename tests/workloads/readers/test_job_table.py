@@ -16,7 +16,7 @@ from tests.workloads.log_files import arrivals, assert_named, durations, written
 from workloads.catalogue import load_workload
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload
-from workloads.readers.cells import Cells
+from workloads.readers.cell_values import Cells
 
 
 def read(path: Path, **options: str) -> JobWorkload:

@@ -11,10 +11,10 @@ import pytest
 from python_process import run_python
 
 from workloads.errors import InputError
+from workloads.readers.duckdb_tables import batches, database, expanded, number, write_folder
 from workloads.readers.report import Report
 from workloads.readers.scanning import EXACT, Table, csv_lines, scan
 from workloads.readers.shards import form_of, holds_table, table_of
-from workloads.readers.tables import batches, database, expanded, number, write_folder
 
 PAIRS = Table({"a": "BIGINT", "b": "VARCHAR"}, "INSERT INTO pairs SELECT a, b FROM {scan}")
 
@@ -249,7 +249,7 @@ def test_rows_are_expanded_in_pieces(tmp_path):
 SETTING = """
 import os
 from pathlib import Path
-from workloads.readers.tables import database
+from workloads.readers.duckdb_tables import database
 with database("64MB", Path(os.environ["FOLDER"])) as con:
     print(con.execute("SELECT current_setting('enable_progress_bar')").fetchone())
 """

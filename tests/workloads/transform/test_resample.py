@@ -11,7 +11,7 @@ from family_examples import a_flow, coflows_of, dags_of
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from strategies import coflows, dags, workloads
-from test_transform_parts import FEW, five, is_well_formed
+from test_transform_selection import FEW, five, is_well_formed
 
 from workloads.arrow import column
 from workloads.constraints import constraint_sets, parse_constraint_set, set_of_job, with_constraints

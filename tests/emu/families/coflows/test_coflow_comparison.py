@@ -23,15 +23,15 @@ from emu.families.coflows.comparison import (
 from emu.families.coflows.family import FAMILY as COFLOWS
 from emu.families.coflows.metrics import shuffle_shares
 from emu.families.coflows.plots import coflow_figures
-from emu.families.coflows.tables import render_coordinators, render_summary
+from emu.families.coflows.terminal_text import render_coordinators, render_summary
 from emu.report.drawing import to_svg
 from emu.report.percentile_plots import percentiles_figure
 from emu.report.plots import timeline_figure
 from emu.report.report import render_report
-from emu.results.axes import Axis
 from emu.results.comparison import Comparison
 from emu.results.result import Result
-from emu.sweeps.reading import read_runs
+from emu.results.run_groups import Axis
+from emu.sweeps.report_input import read_runs
 
 KNOWN = [math.nan, 3e6, math.nan, 900e6]
 

@@ -10,7 +10,7 @@ import pytest
 
 import emu
 from emu.configuration.plan import Plan, configure, prepare
-from emu.families.coflows.tables import render_summary
+from emu.families.coflows.terminal_text import render_summary
 from tests.workloads.family_examples import coflows_of
 from workloads.arrow import column
 from workloads.coflow_updates import DEREGISTER, MOVE, NO_SIDE, RECEIVER, RESTART, SENDER, load_updates

@@ -29,9 +29,9 @@ from emu.families.coflows.results import coflows_table, decision_figures
 from emu.report.drawing import line_look
 from emu.report.percentile_plots import Point, percentile_sheets, shares_figure
 from emu.report.scales import short_labels
-from emu.results.axes import Axis
 from emu.results.comparison import Comparison
 from emu.results.result import Result
+from emu.results.run_groups import Axis
 
 NS = 10**9
 NEVER = -1

@@ -12,7 +12,7 @@ import emu
 from clusters.capacity import capacities, check_demands, offered_load, work_s
 from clusters.cluster import build_cluster
 from emu.columns import numbers
-from emu.families.dags.use import count_between, mean_use, runnable_ns, wide_enough, windows
+from emu.families.dags.utilisation import count_between, mean_use, runnable_ns, wide_enough, windows
 from emu.results.result import Result, read_result
 from tests.actors.dag_settings import mixed_dags, unlike_machines
 from workloads.critical_path import critical_paths_ns, earliest_ends_ns

@@ -26,7 +26,7 @@ from emu.families.jobs.comparison import compare_class
 from emu.families.jobs.constraint_plots import BINS, crv_figure, wait_figure, wait_over_time_figure
 from emu.families.jobs.metrics import MOST_KINDS, OTHER_KINDS, SPLIT, describe_jobs
 from emu.families.jobs.results import crv_table
-from emu.families.jobs.tables import render_summary
+from emu.families.jobs.terminal_text import render_summary
 from emu.report.drawing import to_svg
 from emu.report.report import render_report
 from emu.results.comparison import Comparison

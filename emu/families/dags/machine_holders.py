@@ -1,0 +1,118 @@
+"""Who held the machines of a run of DAG jobs, as the resource manager knew it: from launches and reported ends."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from emu.explaining.event_record import NONE, BoolArray, IntArray, Record
+from emu.explaining.spans import covered_ns, overlap_ns, until_ns
+from emu.results.metrics import Float64Array
+
+SLACK = 1e-9
+"""Amounts are counted in billionths by the manager."""
+
+
+class Held(NamedTuple):
+    """What tasks were taken to hold: ndarrays, shape (n,), a row for each launch.
+
+    Attributes
+    ----------
+    task : the task from 0 over all in workload order
+    node : the machine
+    begin_ns : when the launch left the manager
+    end_ns : when the manager heard that it had ended or was lost; NEVER: it did not
+    """
+
+    task: IntArray
+    node: IntArray
+    begin_ns: IntArray
+    end_ns: IntArray
+
+    def within(self, begin_ns: int, end_ns: int) -> IntArray:
+        """Return how long each row lasted within a span of time, ns."""
+        return overlap_ns(self.begin_ns, self.end_ns, begin_ns, end_ns)
+
+
+class Machines(NamedTuple):
+    """Machines over a span of time in which a task waited.
+
+    Attributes
+    ----------
+    fits_ns : int
+        For how long some machine had room for the task.
+    lacking : ndarray of float64, shape (R,)
+        Of each resource, the share of the time of all machines in which there was less than the task needs.
+    """
+
+    fits_ns: int
+    lacking: Float64Array
+
+
+def held(record: Record) -> Held:
+    """Return what launches held, from all events of a run."""
+    reported = record.is_kind("TASK_DONE", "LOST") & (record.task != NONE)
+    launched = np.flatnonzero(record.is_kind("LAUNCH"))
+    left_ns = record.left_ns[launched]
+    begin_ns = np.where(left_ns == NONE, record.time_ns[launched], left_ns)
+    end_ns = until_ns(record, launched, np.flatnonzero(reported), record.task)
+    return Held(record.task[launched], record.receiver[launched], begin_ns, end_ns)
+
+
+def down(record: Record) -> Held:
+    """Return when the manager knew that machines were down; of no task."""
+    rows, back = (np.flatnonzero(record.is_kind(kind)) for kind in ("NODE_DOWN", "NODE_UP"))
+    end_ns = until_ns(record, rows, back, record.sender)
+    return Held(np.full(rows.size, NONE), record.sender[rows], record.time_ns[rows], end_ns)
+
+
+def machines_during(
+    of: Held, demand: Float64Array, capacity: Float64Array, needs: Float64Array, begin_ns: int, end_ns: int
+) -> Machines:
+    """Return how machines stood while a task waited.
+
+    Parameters
+    ----------
+    demand : ndarray, shape (n, R)
+        Of each row of `of`.
+    capacity : ndarray, shape (N, R)
+        Of machines.
+    needs : ndarray, shape (R,)
+        Of the task.
+    """
+    there = np.flatnonzero((of.begin_ns < end_ns) & (of.end_ns > begin_ns))
+    by_node = there[np.argsort(of.node[there], kind="stable")]
+    bounds = np.searchsorted(of.node[by_node], np.arange(capacity.shape[0] + 1))
+    lacking_ns, open_spans = np.zeros(needs.size), []
+    for node in range(capacity.shape[0]):
+        rows = by_node[bounds[node] : bounds[node + 1]]
+        times = np.concatenate([np.maximum(of.begin_ns[rows], begin_ns), np.minimum(of.end_ns[rows], end_ns)])
+        changes = np.concatenate([-demand[rows], demand[rows]])
+        order = np.argsort(times, kind="stable")
+        free = capacity[node] + np.concatenate([np.zeros((1, needs.size)), changes[order].cumsum(axis=0)])
+        edges = np.concatenate([[begin_ns], times[order], [end_ns]])
+        lacks = free < needs - SLACK
+        lacking_ns += (lacks * np.diff(edges)[:, None]).sum(axis=0)
+        has_room = ~lacks.any(axis=1) & (np.diff(edges) > 0)
+        open_spans.append(np.stack([edges[:-1][has_room], edges[1:][has_room]], axis=1))
+    spans = np.concatenate(open_spans) if open_spans else np.zeros((0, 2), np.int64)
+    return Machines(
+        covered_ns(spans[:, 0], spans[:, 1]), lacking_ns / (capacity.shape[0] * (end_ns - begin_ns))
+    )
+
+
+def shares_at(of: Held, part: Float64Array, job: IntArray, jobs: int, at_ns: int) -> Float64Array:
+    """Return the dominant share of each job just before a time, shape (jobs,).
+
+    Parameters
+    ----------
+    part : ndarray, shape (n, R)
+        Demand of each row over the capacity of all machines.
+    job : ndarray of int64, shape (n,)
+        Of each row.
+    """
+    now: BoolArray = (of.begin_ns < at_ns) & (of.end_ns > at_ns)
+    sums = np.stack([np.bincount(job[now], part[now, r], minlength=jobs) for r in range(part.shape[1])])
+    found: Float64Array = sums.max(axis=0)
+    return found

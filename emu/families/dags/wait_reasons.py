@@ -1,0 +1,274 @@
+"""Why a task of a DAG job waited: what machines lacked, which jobs held it, and what the scheduler put ahead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from emu.explaining.event_record import IntArray, Record
+from emu.explaining.explained_plan import plan_of
+from emu.explaining.explanation import NS, Link, Wait, counted
+from emu.explaining.spans import covered_ns
+from emu.families.dags.machine_holders import Held, Machines, down, held, machines_during, shares_at
+from emu.results.metrics import Float64Array
+from emu.results.result import Result
+from emu.results.text_tables import number, percent
+from workloads.arrow import column
+
+if TYPE_CHECKING:
+    from emu.configuration.plan import Plan
+
+MOST_COMPARED = 200
+"""Launches that went ahead are compared with the task that waited up to so many, spread over the wait."""
+DOMINANT, WORK_LEFT = "a smaller dominant share", "less work left"
+_SMALLEST = (
+    "the job that holds the smallest dominant share goes first, of equal ones the one that arrived first"
+)
+RULES = {
+    "drf": (_SMALLEST, DOMINANT),
+    "fair-dags": (_SMALLEST, DOMINANT),
+    "cpm": (_SMALLEST, DOMINANT),
+    "capacity": (
+        "the queue that uses the least of its guarantee goes first, and its job that arrived first",
+        "",
+    ),
+    "sjf": ("the job with the shortest critical path goes first", ""),
+    "srtf": ("the job with the least work left goes first", WORK_LEFT),
+    "heft": ("the task with the longest path to the end of its job goes first", ""),
+    "tetris": (
+        "the task goes first that suits a machine best, with a preference for jobs with little work left",
+        "",
+    ),
+    "tetris-fair": ("of the jobs that hold the least, the task goes first that suits a machine best", ""),
+    "dagps": (
+        "tasks go by the plan of their job, by how they suit a machine and by their job's work left",
+        "",
+    ),
+    "carbyne": (
+        "what a job's plan must start goes first, and what is left goes to the job with the least work",
+        WORK_LEFT,
+    ),
+}
+"""What each scheduler goes by, and in which respect jobs are compared, if that can be read off the run."""
+
+
+class Case(NamedTuple):
+    """A task that waited, and all that held machines of its manager; times in ns of the run."""
+
+    job: int  # row in the table of jobs
+    task: int  # from 0 over all in workload order
+    begin_ns: int
+    end_ns: int
+    of: Held
+    job_of: IntArray  # of each row of `of`
+    demand: Float64Array  # of each row of `of`
+    capacity: Float64Array  # of machines
+    needs: Float64Array  # of the task
+    resources: tuple[str, ...]
+    work: Float64Array  # of each row of `of`: task-seconds times the mean share that it holds
+    total_work: Float64Array  # of each job
+    down: Held  # machines that were down
+    ids: IntArray  # of jobs
+
+    @property
+    def length_ns(self) -> int:
+        """How long it waited."""
+        return self.end_ns - self.begin_ns
+
+
+def wait_of(result: Result, record: Record, row: int, link: Link, task: int, arrival_ns: int) -> Wait:
+    """Explain a wait, from the events of all jobs.
+
+    Parameters
+    ----------
+    row : int
+        The job's in the table of jobs.
+    link : Link
+        The wait, a part of the job's chain.
+    task : int
+        The task of it, from 0 over all in workload order.
+    arrival_ns : int
+        Of the job.
+    """
+    if link.cause != "queueing":
+        return Wait(link, (), [_OTHER[link.cause]])
+    plan = plan_of(result)
+    if plan is None:
+        return Wait(link, (), ["The run's inputs are no longer as they were: what tasks need is not known."])
+    case = _case(plan, record, row, task, arrival_ns + link.begin_ns, arrival_ns + link.end_ns)
+    machines = machines_during(
+        Held(*map(np.concatenate, zip(case.of, case.down, strict=True))),
+        np.concatenate([case.demand, case.capacity[case.down.node]]),
+        case.capacity,
+        case.needs,
+        case.begin_ns,
+        case.end_ns,
+    )
+    scarce = int(np.argmax(np.where(case.needs > 0, machines.lacking, -1.0)))
+    launched = (case.of.begin_ns > case.begin_ns) & (case.of.begin_ns < case.end_ns)
+    reasons = [*_lack(case, machines), *_ahead(plan, case, launched), *_room(plan, case, machines)]
+    facts = {
+        "resource": case.resources[scarce],
+        "lacking": float(machines.lacking[scarce]),
+        "had_room_s": machines.fits_ns / NS,
+        "launched": int(launched.sum()),
+        "launched_of_this_job": int((launched & (case.job_of == row)).sum()),
+    }
+    return Wait(link, _holders(case, scarce, launched), reasons, facts)
+
+
+_OTHER = {
+    "network": "Messages were on their way. With heartbeats an end is reported with the next heartbeat of its machine.",
+    "decision": "The resource manager was busy: with messages that had come before, and with this decision.",
+    "failure": "The machine had failed, and the manager launched the task again when it knew.",
+}
+
+
+def _case(plan: Plan, record: Record, row: int, task: int, begin_ns: int, end_ns: int) -> Case:
+    from actors.machines.dag_world import UNIT
+    from actors.schedulers.dags.job_plans import needs_and_capacity
+
+    setting, arrays = plan.setting(0), plan.workload.arrays()
+    needs, capacity = (amounts / UNIT for amounts in needs_and_capacity(setting))
+    managers = int(setting.parameters.get("managers", 1))
+    first, end = (capacity.shape[0] * (row % managers + i) // managers for i in (0, 1))
+    of, is_down = (_of_machines(some, first, end) for some in (held(record), down(record)))
+    capacity = capacity[first:end]
+    stage_of = np.repeat(np.arange(needs.shape[0]), np.diff(arrays.stage_first_task))
+    job_of = np.repeat(np.arange(arrays.submit_ns.size), np.diff(arrays.first_task))
+    share = (needs / np.maximum(capacity.sum(axis=0), 1e-9)).mean(axis=1)
+    work = arrays.stage_mean_ns[stage_of] / NS * share[stage_of]
+    return Case(
+        row,
+        task,
+        begin_ns,
+        end_ns,
+        of,
+        job_of[of.task],
+        needs[stage_of[of.task]],
+        capacity,
+        needs[stage_of[task]],
+        tuple(plan.workload.resources) or ("slots",),
+        work[of.task],
+        np.asarray(np.bincount(job_of, work), np.float64),
+        is_down,
+        column(plan.workload.jobs, "job_id"),
+    )
+
+
+def _of_machines(of: Held, first: int, end: int) -> Held:
+    """Return what is of some machines, which are numbered from 0 on."""
+    own = (of.node >= first) & (of.node < end)
+    return Held(of.task[own], of.node[own] - first, of.begin_ns[own], of.end_ns[own])
+
+
+def _holders(case: Case, resource: int, launched: Any) -> list[dict[str, Any]]:
+    """Return a row for each job that held a resource while the task waited, the one that held most of it first."""
+    lasted = case.of.within(case.begin_ns, case.end_ns)
+    amount = np.bincount(case.job_of, lasted / case.length_ns * case.demand[:, resource], case.ids.size)
+    total = case.capacity[:, resource].sum()
+    rows = []
+    for job in np.argsort(-amount, kind="stable").tolist():
+        if amount[job] <= 0.0:
+            break
+        mine = (case.job_of == job) & (lasted > 0)
+        begins = np.maximum(case.of.begin_ns[mine], case.begin_ns)
+        rows.append(
+            {
+                "job": int(case.ids[job]),
+                "whose": "this job" if job == case.job else "another",
+                f"{case.resources[resource]} held": float(amount[job]),
+                "of all (%)": float(100.0 * amount[job] / total),
+                "tasks": int(mine.sum()),
+                "launched meanwhile": int((mine & launched).sum()),
+                "s": covered_ns(begins, np.minimum(case.of.end_ns[mine], case.end_ns)) / NS,
+            }
+        )
+    return rows
+
+
+def _lack(case: Case, machines: Machines) -> Iterator[str]:
+    needs = ", ".join(
+        f"{name} {number(float(amount))}"
+        for name, amount in zip(case.resources, case.needs, strict=True)
+        if amount > 0
+    )
+    without = 1.0 - machines.fits_ns / case.length_ns
+    lacked = [
+        f"{case.resources[r]} on {percent(machines.lacking[r])}"
+        for r in np.argsort(-machines.lacking, kind="stable").tolist()
+        if machines.lacking[r] > 0
+    ]
+    text = f"It needs {needs or 'nothing'}. No machine had that for {percent(without)} of the wait"
+    yield text + (f": of all machines' time too little was free of {', '.join(lacked)}." if lacked else ".")
+    if out_ns := int(case.down.within(case.begin_ns, case.end_ns).sum()):
+        yield f"In the mean {number(out_ns / case.length_ns)} of {case.capacity.shape[0]:,} machines were down."
+
+
+def _ahead(plan: Plan, case: Case, launched: Any) -> Iterator[str]:
+    """Yield what was launched during the wait, and by which rule it came first."""
+    own = int((launched & (case.job_of == case.job)).sum())
+    others = np.flatnonzero(launched & (case.job_of != case.job))
+    jobs = np.unique(case.job_of[others]).size
+    yield (
+        f"Meanwhile the manager launched {counted(own, 'task')} of this job, and {counted(others.size, 'task')} of "
+        f"{counted(jobs, 'other job')}."
+    )
+    scheduler = plan.schedulers[0]
+    rule, respect = RULES.get(scheduler.variant_of or scheduler.name, ("", ""))
+    if not rule:
+        return
+    compare = {DOMINANT: _smaller_share, WORK_LEFT: _less_left}.get(respect)
+    chosen = (
+        others[np.unique(np.linspace(0, others.size - 1, MOST_COMPARED).astype(np.int64))]
+        if others.size
+        else others
+    )
+    if compare is None or not chosen.size:
+        yield f"Its rule: {rule}."
+        return
+    less = sum(compare(case, int(i)) for i in chosen)
+    some = f"{chosen.size:,} of them that were compared" if chosen.size < others.size else "them"
+    yield (
+        f"Its rule: {rule}. Of {some}, {percent(less / chosen.size)} belonged to jobs with {respect} when they were "
+        "launched."
+    )
+
+
+def _smaller_share(case: Case, i: int) -> bool:
+    """Whether the job of a launch held a smaller dominant share then than the one that waited."""
+    part = case.demand / np.maximum(case.capacity.sum(axis=0), 1e-9)
+    share = shares_at(case.of, part, case.job_of, case.ids.size, int(case.of.begin_ns[i]))
+    return bool(share[case.job_of[i]] < share[case.job])
+
+
+def _less_left(case: Case, i: int) -> bool:
+    """Whether the job of a launch had less work left then."""
+    ended = case.of.end_ns <= case.of.begin_ns[i]
+    done = np.bincount(case.job_of[ended], case.work[ended], case.ids.size)
+    left = case.total_work - done
+    return bool(left[case.job_of[i]] < left[case.job])
+
+
+def _room(plan: Plan, case: Case, machines: Machines) -> Iterator[str]:
+    """Yield why the task was not launched while a machine had room for it."""
+    if machines.fits_ns == 0:
+        return
+    given = plan.setting(0).parameters
+    reasons = []
+    if float(given.get("heartbeat_s", 0.0)) > 0:
+        reasons.append(
+            f"a machine gets tasks with its heartbeat alone, every {number(given['heartbeat_s'])} s"
+        )
+    if given.get("leftover") == "none":
+        reasons.append("its job had used its share, and what is left over goes to none")
+    if float(given.get("altruism", 0.0)) > 0 and given.get("leftover") == "none":
+        reasons.append("the plan of its job said that it need not start yet")
+    if float(given.get("fairness", 0.0)) > 0:
+        reasons.append("its job was not among those that hold the least")
+    if plan.costs.model != "none":
+        reasons.append("the manager was busy")
+    why = "; ".join(reasons) or "the manager had tasks to launch that came first"
+    yield f"For {number(machines.fits_ns / NS)} s a machine had room for it: {why}."

@@ -1,0 +1,208 @@
+"""One wait of a job, and what is known about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from clusters.matching import match, nodes_of
+from emu.explaining.event_record import NONE, BoolArray, IntArray, Record
+from emu.explaining.explained_plan import plan_of
+from emu.explaining.explanation import NS
+from emu.explaining.spans import NEVER
+from emu.families.jobs.causes import Step
+from emu.families.jobs.chain_text import ChainText
+from emu.families.jobs.slot_holders import Free, Tasks, free_slots, with_outages
+from emu.results.result import Result
+
+if TYPE_CHECKING:
+    from actors.setting import Setting
+
+
+@dataclass(frozen=True)
+class JobWait:
+    """One wait of a job, and what is known about it.
+
+    Attributes
+    ----------
+    result : Result
+    record : Record
+        The events of the job and, where they are there, of those that held its slots.
+    job : int
+        Its row in the table of jobs.
+    events : Record
+        Those of the job.
+    steps : sequence of Step
+        Its chain.
+    first, end : int
+        The first step of the wait, and the one behind its last.
+    words : ChainText
+    tasks : Tasks
+    """
+
+    result: Result
+    record: Record
+    job: int
+    events: Record
+    steps: Sequence[Step]
+    first: int
+    end: int
+    words: ChainText
+    tasks: Tasks
+
+    @property
+    def step(self) -> Step:
+        """The first step of the wait."""
+        return self.steps[self.first]
+
+    @property
+    def begin_ns(self) -> int:
+        """When it began."""
+        return self.step.begin_ns
+
+    @property
+    def end_ns(self) -> int:
+        """When it ended."""
+        return self.steps[self.end - 1].end_ns
+
+    @property
+    def is_at_node(self) -> bool:
+        """Whether it is a wait in the queue of a node."""
+        waits = self.step.cause == "queueing" or (
+            self.step.cause == "failure" and not self.words.has_started(self.step)
+        )
+        return waits and 0 <= self.step.actor < self.result.summary["nodes"]
+
+    @property
+    def is_at_scheduler(self) -> bool:
+        """Whether it is a wait at a scheduler, for a node."""
+        return self.step.cause == "queueing" and self.step.actor >= self.result.summary["nodes"]
+
+    @cached_property
+    def policy(self) -> str:
+        """The policy, without the ending of its constraint-aware form."""
+        return str(self.result.summary["policy"]).removesuffix("-c").removesuffix("-released")
+
+    @cached_property
+    def setting(self) -> Setting | None:
+        """What the run was of; None where its inputs are no longer as they were."""
+        plan = plan_of(self.result)
+        return None if plan is None else plan.setting(0)
+
+    @cached_property
+    def usable(self) -> tuple[BoolArray, IntArray] | None:
+        """Which nodes the job may use, and the slots of each; None where that is no longer known."""
+        setting = self.setting
+        if setting is None:
+            return None
+        scheduler, cluster = setting.scheduler, setting.cluster
+        nodes = np.ones(cluster.num_nodes, bool)
+        if scheduler.constrained and setting.workload.job_constraints.num_rows:
+            matching = match(setting.workload, cluster)
+            if (of_job := int(matching.set_of_job[self.job])) != NONE:
+                nodes[:] = False
+                nodes[nodes_of(matching, of_job, -1 if self.events.is_kind("RELAX").any() else 0)] = True
+        if self.is_long and not any(name == "long_partition" for name, _ in scheduler.ignores):
+            nodes[: self.first_long] = False
+        return nodes, cluster.slots()
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the job is long."""
+        return str(self.result.jobs["job_class"][self.job].as_py()) == "long"
+
+    @cached_property
+    def first_long(self) -> int:
+        """The first node that long jobs may use."""
+        setting = self.setting
+        return 0 if setting is None else setting.cluster.partition(setting.long_partition)
+
+    @cached_property
+    def entering(self) -> int:
+        """The event with which the probe or task joined the queue of the wait; -1: it was there before."""
+        e = self.events
+        here = e.is_kind("PROBE", "PLACED", "MOVE") & (e.receiver == self.step.actor)
+        found = np.flatnonzero(here & (e.time_ns == self.begin_ns))
+        if self.step.task != NONE and (mine := found[e.task[found] == self.step.task]).size:
+            found = mine
+        return int(found[0]) if found.size else NONE
+
+    @property
+    def chosen_ns(self) -> int:
+        """When its node was chosen; when the wait began, where no message brought it there."""
+        if self.entering == NONE or self.events.left_ns[self.entering] == NONE:
+            return self.begin_ns
+        return int(self.events.left_ns[self.entering])
+
+    @cached_property
+    def expected_ns(self) -> int | None:
+        """The wait that its scheduler expected at the node; None where it did not choose by that."""
+        e = self.events
+        if self.entering == NONE:
+            return None
+        chosen = e.is_kind("CHOICE") & (e.c == self.step.actor) & (e.time_ns <= self.chosen_ns)
+        choices = np.flatnonzero(chosen & ((e.task == e.task[self.entering]) | (e.task == NONE)))
+        return int(e.d[choices[-1]]) if choices.size else None
+
+    @cached_property
+    def busy(self) -> Tasks:
+        """What took slots: tasks, and outages of nodes."""
+        assert self.usable is not None
+        return with_outages(self.tasks, self.record, self.usable[1])
+
+    def rows_ahead(self) -> IntArray:
+        """Return the tasks that ran on the node of the wait during it, the longest within it first."""
+        ran = np.where(self.tasks.node == self.step.actor, self.tasks.within(self.begin_ns, self.end_ns), 0)
+        rows = np.flatnonzero(ran)
+        return rows[np.argsort(-ran[rows], kind="stable")]
+
+    def free_at(self, at_ns: int) -> Free:
+        """Return the slots that were free for the job at a time, of the nodes that it may use."""
+        assert self.usable is not None
+        assert self.setting is not None
+        nodes, slots = self.usable
+        network = self.setting.network
+        # For so long a slot may wait for a task that is on its way.
+        longest_s = max(network.delay_s, network.cross_rack_delay_s or 0.0) + network.spread_s
+        return free_slots(self.busy, slots, nodes, at_ns, round(4 * NS * longest_s) + 1)
+
+
+def facts_of(case: JobWait) -> dict[str, Any]:
+    """Return what a wait for a slot was about, in numbers; times in s since the arrival.
+
+    ``node``, of a wait in its queue, with the entries ``queued_before`` it and the wait ``expected_s`` there, where its
+    scheduler chose by it; ``chosen_s``, when it did, and ``ended_s``, when the wait was over; ``usable_nodes`` and
+    ``usable_slots``, what the job may use; ``down_nodes`` and ``free_nodes`` of them, when it chose;
+    ``first_free_node`` and ``first_free_s``, where one was free first from then on; ``free_slots_mean`` while it
+    waited.
+    """
+    e, submit_ns, facts = case.events, case.words.submit_ns, dict[str, Any]()
+    if case.is_at_node:
+        is_known = case.entering != NONE
+        facts |= {
+            "node": case.step.actor,
+            "queued_before": int(e.queued[case.entering]) if is_known else None,
+            "expected_s": None if case.expected_ns is None else case.expected_ns / NS,
+        }
+    facts["chosen_s"], facts["ended_s"] = (
+        (at_ns - submit_ns) / NS for at_ns in (case.chosen_ns, case.end_ns)
+    )
+    if case.usable is None:
+        return facts
+    nodes, slots = case.usable
+    free, total = case.free_at(case.chosen_ns), int(slots[nodes].sum())
+    down = (case.busy.job == NONE) & (case.busy.within(case.chosen_ns, case.chosen_ns + 1) > 0)
+    ran = case.busy.within(case.begin_ns, case.end_ns)[nodes[case.busy.node]].sum()
+    return facts | {
+        "usable_nodes": int(nodes.sum()),
+        "usable_slots": total,
+        "down_nodes": int(np.unique(case.busy.node[down & nodes[case.busy.node]]).size),
+        "free_nodes": free.nodes,
+        "first_free_node": None if free.first_ns == NEVER else free.first_node,
+        "first_free_s": None if free.first_ns == NEVER else (free.first_ns - submit_ns) / NS,
+        "free_slots_mean": max(total - float(ran) / (case.end_ns - case.begin_ns), 0.0),
+    }

@@ -1,0 +1,133 @@
+"""Who held the slots of nodes while a job waited, and which slots were free: from the table of all tasks."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from emu.columns import numbers
+from emu.explaining.event_record import NONE, BoolArray, IntArray, Record
+from emu.explaining.explanation import NS
+from emu.explaining.spans import NEVER, overlap_ns, until_ns
+from emu.families.jobs.task_waits import latest
+from emu.results.result import Result
+from workloads.arrow import column
+
+
+class Tasks(NamedTuple):
+    """The tasks that started, of all jobs: ndarrays of int64, shape (n,).
+
+    Attributes
+    ----------
+    job : row of the job in the table of jobs
+    task : the task from 0 over all in workload order
+    node, start_ns, finish_ns : where and when it ran; NEVER if it did not finish
+    """
+
+    job: IntArray
+    task: IntArray
+    node: IntArray
+    start_ns: IntArray
+    finish_ns: IntArray
+
+    def within(self, begin_ns: int, end_ns: int) -> IntArray:
+        """Return how long each task ran within a span of time, ns."""
+        return overlap_ns(self.start_ns, self.finish_ns, begin_ns, end_ns)
+
+
+class Free(NamedTuple):
+    """Slots that were free at a time.
+
+    Attributes
+    ----------
+    nodes : int
+        Nodes with a slot that no task took for a while.
+    first_ns, first_node : int
+        When, from that time on, such a slot was free first, and where; NEVER and -1 if none was.
+    """
+
+    nodes: int
+    first_ns: int
+    first_node: int
+
+
+def tasks_of(result: Result, record: Record) -> Tasks:
+    """Return the tasks of a result that started, and those that ran until a node failed, which the events tell."""
+    assert result.tasks is not None
+    job = np.repeat(np.arange(result.jobs.num_rows), column(result.jobs, "num_tasks"))
+    node, start_s, finish_s = (numbers(result.tasks, name) for name in ("node", "start_s", "finish_s"))
+    rows = np.flatnonzero(np.isfinite(start_s))
+    ended = np.isfinite(finish_s[rows])
+    finish_ns = np.full(rows.size, NEVER)
+    finish_ns[ended] = np.round(finish_s[rows][ended] * NS).astype(np.int64)
+    start_ns = np.round(start_s[rows] * NS).astype(np.int64)
+    last = Tasks(job[rows], rows, node[rows].astype(np.int64), start_ns, finish_ns)
+    return Tasks(*(np.concatenate(both) for both in zip(last, lost_runs(record), strict=True)))
+
+
+def lost_runs(record: Record) -> Tasks:
+    """Return the tasks that ran until their node failed: schedulers hear of it later, when it is detected."""
+    lost = np.flatnonzero(record.is_kind("LOST") & (record.d >= 0) & (record.task >= 0) & (record.c >= 0))
+    fails = np.flatnonzero(record.is_kind("FAIL"))
+    node, heard_ns = record.c[lost], record.time_ns[lost]
+    last = latest(record.receiver[fails], record.time_ns[fails], node, heard_ns)
+    failed_ns = np.append(record.time_ns[fails], NONE)[last]
+    return Tasks(record.job[lost], record.task[lost], node, record.d[lost], failed_ns)
+
+
+def with_outages(tasks: Tasks, record: Record, slots: IntArray) -> Tasks:
+    """Return tasks, and one of no job for each slot of a node that was down: from its failure to its repair."""
+    fails, repairs = (
+        np.flatnonzero(record.is_kind(kind) & (record.receiver < slots.size)) for kind in ("FAIL", "REPAIR")
+    )
+    node, begin_ns = record.receiver[fails], record.time_ns[fails]
+    none = np.full(fails.size, NONE)
+    down = Tasks(none, none, node, begin_ns, until_ns(record, fails, repairs, record.receiver))
+    times = slots[node]
+    return Tasks(*(np.concatenate([own, np.repeat(of, times)]) for own, of in zip(tasks, down, strict=True)))
+
+
+def free_slots(tasks: Tasks, slots: IntArray, usable: BoolArray, at_ns: int, gap_ns: int) -> Free:
+    """Return which nodes had a slot free at a time, or had one first from then on.
+
+    A slot counts if no task took it for more than `gap_ns`: one that is free for a shorter time waits for the task that
+    a message brings.
+
+    Parameters
+    ----------
+    slots : ndarray of int64, shape (nodes,)
+    usable : ndarray of bool, shape (nodes,)
+        The nodes that are considered.
+    """
+    later = usable[tasks.node] & (tasks.finish_ns > at_ns)
+    node, start_ns, finish_ns = tasks.node[later], tasks.start_ns[later], tasks.finish_ns[later]
+    places = np.flatnonzero(usable)
+    # Each node begins at `at_ns`, with what runs there; then tasks start and end.
+    times = np.concatenate([np.full(places.size, at_ns), np.maximum(start_ns, at_ns), finish_ns])
+    change = np.concatenate([np.zeros(places.size, np.int64), np.ones(node.size, np.int64)])
+    change = np.concatenate([change, np.full(node.size, -1)])
+    where = np.concatenate([places, node, node])
+    order = np.lexsort((change, times, where))
+    times, where = times[order], where[order]
+    busy = np.cumsum(change[order])  # it is 0 after the last event of each node
+    is_last = np.append(where[1:] != where[:-1], True)
+    until = np.append(times[1:], NEVER)
+    until[is_last] = NEVER
+    lasts = until > times
+    is_free = (busy < slots[where]) & lasts
+    # Spans that follow each other are one; those of no length stand for nothing.
+    kept = np.flatnonzero(lasts)
+    begins = is_free[kept] & ~np.concatenate(
+        [[False], is_free[kept][:-1] & (where[kept][1:] == where[kept][:-1])]
+    )
+    ends = is_free[kept] & ~np.concatenate(
+        [is_free[kept][1:] & (where[kept][1:] == where[kept][:-1]), [False]]
+    )
+    first, last, nodes = times[kept][begins], until[kept][ends], where[kept][begins]
+    long_enough = last - first > gap_ns
+    first, nodes = first[long_enough], nodes[long_enough]
+    if first.size == 0:
+        return Free(0, NEVER, NONE)
+    best = int(np.lexsort((nodes, first))[0])
+    return Free(int(np.count_nonzero(first == at_ns)), int(first[best]), int(nodes[best]))

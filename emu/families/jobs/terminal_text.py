@@ -1,0 +1,85 @@
+"""A run of jobs as text for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from emu.configuration.seeds import summary_alike, summary_head
+from emu.families.jobs.metrics import CLASSES, SPLIT, part_of
+from emu.results.bottlenecks import BOTTLENECKS
+from emu.results.measures import DEFAULT, Measure
+from emu.results.metrics import STATISTICS
+from emu.results.text_tables import align, counter_texts, number, ratio, statistics_cells
+from workloads.units import format_duration
+
+
+def render_summary(summary: Mapping[str, Any], columns: Sequence[Measure] = DEFAULT) -> str:
+    """Return the summary of a run, or of the runs of several seeds, as text; `columns` are those of its table."""
+    jobs = summary["jobs"]
+    intervals = summary.get("confidence_95", {}).get("jobs", {})
+    lines = [summary_head(summary), ""]
+    rows = [["job completion time (s)", "jobs", *(m.name for m in columns)]]
+    for name in (*CLASSES, *SPLIT):
+        if part := part_of(jobs, name):
+            rows.append([f"  {name}", *statistics_cells(part, part_of(intervals, name), columns)])
+    lines += [*align(rows), *_constraint_tables(jobs, intervals)]
+    facts = [f"{name} {value}" for name, value in job_facts(jobs).items()]
+    facts += [f"{jobs['unfinished']:,.0f} jobs did not finish"] if "unfinished" in jobs else []
+    lines += ["", ", ".join(facts)] if facts else []
+    return "\n".join([*lines, *run_lines(summary)]) + "\n" + summary_alike(summary)
+
+
+def run_lines(summary: Mapping[str, Any]) -> list[str]:
+    """Return the lines about a run itself: its size and speed, decision latency, bottlenecks, counters."""
+    engine = summary["engine"]
+    lines = [
+        f"{engine['tasks']:,.0f} tasks, {engine['events']:,.0f} events "
+        f"in {format_duration(engine['wall_s'])} ({engine['tasks_per_s']:,.0f} tasks/s)"
+    ]
+    if "decision_latency" in summary:
+        spread = summary["decision_latency"]["all"]
+        shown = ", ".join(f"{name} {format_duration(spread[name])}" for name in ("p50", "p90", "p99", "max"))
+        lines.append(f"decision latency: {shown}")
+    if "verdict" in summary.get("live", {}):
+        lines.append(summary["live"]["verdict"])
+    else:
+        lines += summary.get(BOTTLENECKS, [])
+    if counters := counter_texts(summary.get("counters", {})):
+        lines.append(", ".join(f"{name} {value}" for name, value in counters.items()))
+    return lines
+
+
+def job_facts(jobs: Mapping[str, Any]) -> dict[str, str]:
+    """Return the facts of a summary about all jobs besides their times, as name to text."""
+    facts = {}
+    if "makespan_s" in jobs:
+        facts["makespan"] = format_duration(jobs["makespan_s"])
+    for name, metric in (("jain_index", "slowdown"), ("bounded_jain_index", "bounded slowdown")):
+        if name in jobs:
+            facts[f"Jain index of {metric}"] = f"{jobs[name]:.3f}"
+    bounded = jobs["all"].get("bounded_slowdown", {}).get("mean")
+    if bounded is not None:
+        facts["mean bounded slowdown"] = number(bounded)
+    return facts
+
+
+def _constraint_tables(jobs: Mapping[str, Any], intervals: Mapping[str, Any]) -> list[str]:
+    """Return the lines of queueing delay and of kinds of constraints, where jobs have any."""
+    waits = [["queueing delay (s)", "jobs", *STATISTICS]]
+    for name in SPLIT:
+        if part := part_of(jobs, name):
+            waits.append(
+                [
+                    f"  {name}",
+                    *statistics_cells(part["wait"], part_of(intervals, name).get("wait", {}), DEFAULT),
+                ]
+            )
+    kinds = [["short jobs by constraint (s)", "jobs", *STATISTICS, "relative slowdown"]]
+    for kind, of_kind in jobs.get("by_constraint", {}).items():
+        if "short" in of_kind:
+            half = intervals.get("by_constraint", {}).get(kind, {}).get("short", {})
+            slowdown = of_kind.get("slowdown_vs_unconstrained")
+            relative = "" if slowdown is None else ratio(slowdown)
+            kinds.append([f"  {kind}", *statistics_cells(of_kind["short"], half, DEFAULT), relative])
+    return [line for table in (waits, kinds) if len(table) > 1 for line in ("", *align(table))]

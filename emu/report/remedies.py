@@ -1,0 +1,162 @@
+"""Sentences about what would change the answer of a page: what most delay is due to, and what addresses that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from actors.scheduler import Scheduler
+from actors.schedulers.registry import find_scheduler
+from emu.configuration.config import flatten
+from emu.configuration.keys import BY_NAME
+from emu.explaining.causes_text import parameters_of
+from emu.families.family import Family, Remedy
+from emu.report.causes import TimeByCause
+from emu.results.paired_comparison import Runs
+from emu.results.result import Result
+from emu.results.run_groups import base_value, value_text
+from emu.results.text_tables import number, percent
+from workloads.errors import InputError
+from workloads.hints import in_words
+
+MOST_SCHEDULERS = 4
+"""Whose delay a sentence has; the table has all."""
+MOST_CAUSES = 2
+LEAST_DELAY = 0.01
+"""Share of the mean completion time below which there is nothing that could change."""
+NOT_RECORDED = (
+    "What that wait is due to, and what would change it, is not recorded: with --set output.events=all{parts} "
+    "this page states it."
+)
+
+
+def changes_of(results: Runs, found: TimeByCause, family: Family) -> list[str]:
+    """Return for each group of jobs, or coflows, what its delay is due to, and what addresses that; never a guess.
+
+    Without events, what share of the time is a wait for the first task, or flow; nothing where that is not known.
+    """
+    if not found:
+        waits = [words for group in _shown(family, results) if (words := _waits_of(results, group, family))]
+        parts = " --set output.tasks=true" if family.explained_from_all else ""
+        return [*waits, NOT_RECORDED.format(parts=parts)] if waits else []
+    groups = [g for g in ("short", "long") if g in found] or list(found)
+    return [text for group in groups for text in _of_group(results, group, found[group], family)]
+
+
+def _shown(family: Family, results: Runs) -> list[str]:
+    summary = next(iter(results.values()))[0].summary
+    titles = [
+        g
+        for g in family.group_titles
+        if " " not in g and family.part_of(summary[family.heads], g).get("count")
+    ]
+    return [g for g in titles if g in ("short", "long")] or titles[:1]
+
+
+def _title(group: str, family: Family) -> str:
+    title = family.group_titles.get(group, f"{group} {family.heads}")
+    return f"{title[0].upper()}{title[1:]}"
+
+
+def _waits_of(results: Runs, group: str, family: Family) -> str:
+    """Return the share of the mean completion time that is the wait for the first part."""
+    shares = []
+    for name, runs in list(results.items())[:MOST_SCHEDULERS]:
+        part = family.part_of(runs[0].summary[family.heads], group)
+        mean, wait = part.get("mean"), part.get("wait", {}).get("mean")
+        if mean and wait is not None and wait >= LEAST_DELAY * mean:
+            shares.append(f"{percent(wait / mean)} of it under {name} ({number(wait)} of {number(mean)} s)")
+    if not shares:
+        return ""
+    seed = " (first seed)" if any(len(runs) > 1 for runs in results.values()) else ""
+    first = f"the wait until the first of a {family.one}'s {family.part} starts"
+    return f"{_title(group, family)}, mean completion time{seed}: {first} is {', '.join(shares)}."
+
+
+def _of_group(
+    results: Runs, group: str, means: Sequence[tuple[str, int, dict[str, float]]], family: Family
+) -> list[str]:
+    shares: list[str] = []
+    largest: dict[str, None] = {}
+    for name, _, causes in means:
+        delays = list(causes)[1:]
+        total, delay = sum(causes.values()), sum(causes[cause] for cause in delays)
+        if total <= 0 or delay < LEAST_DELAY * total:
+            continue
+        most = max(delays, key=lambda cause: causes[cause])
+        largest[most] = None
+        shares.append(
+            f"{percent(delay / total)} under {name} ({percent(causes[most] / delay)} of that {most})"
+        )
+    if not shares:
+        return []
+    seed = " (first seed)" if any(len(runs) > 1 for runs in results.values()) else ""
+    text = f"{_title(group, family)}: of the mean completion time{seed} delay is {', '.join(shares[:MOST_SCHEDULERS])}."
+    return [
+        text,
+        *(
+            _change(results, cause, means, _remedies(family, cause, group))
+            for cause in list(largest)[:MOST_CAUSES]
+        ),
+    ]
+
+
+def _change(
+    results: Runs, cause: str, means: Sequence[tuple[str, int, dict[str, float]]], remedies: Sequence[Remedy]
+) -> str:
+    """Return what addresses a cause, and the least of it that the runs show."""
+    named = [_remedy(remedy, results) for remedy in remedies]
+    delay = f"Delay {cause}" if cause.startswith("behind ") else f"{cause[0].upper()}{cause[1:]} delay"
+    text = f"{delay} is addressed by {'; '.join(named)}." if named else ""
+    of_cause = {name: causes[cause] for name, _, causes in means}
+    least, most = (pick(of_cause, key=lambda name: of_cause[name]) for pick in (min, max))
+    if of_cause[least] < of_cause[most]:
+        seconds = (
+            f"{number(of_cause[least])} s in the mean, and most under {most}, {number(of_cause[most])} s"
+        )
+        text += f" Of these runs it is least under {least}, {seconds}."
+    return text.strip()
+
+
+def _remedies(family: Family, cause: str, group: str) -> list[Remedy]:
+    return [remedy for remedy in family.remedies.get(cause, ()) if remedy.group in ("", group)]
+
+
+def _remedy(remedy: Remedy, results: Runs) -> str:
+    """Return what addresses a cause, and which of the compared schedulers use it, with what value."""
+    runs = {name: own[0] for name, own in results.items()}
+    values = {name: _value(run, remedy) for name, run in runs.items()}
+    having = {name: value for name, value in values.items() if value is not None}
+    without = [name for name in runs if name not in having]
+    if not having:
+        others = f"; {in_words(remedy.of)} use it" if remedy.of else ""
+        where = f"not used by {in_words(without)}{others}"
+    elif not without and len({*having.values()}) == 1:
+        where = f"here {next(iter(having.values()))}"
+    else:
+        where = ", ".join(f"{name} {value}" for name, value in having.items())
+        where += f"; not used by {in_words(without)}" if without else ""
+    return f"{remedy.name} ({where}): {remedy.does}"
+
+
+def _value(run: Result, remedy: Remedy) -> Any:
+    """Return the value of a key or a parameter in a run; None where its scheduler does not use it."""
+    config = run.manifest.get("config", {})
+    if remedy.name not in BY_NAME:
+        parameters = parameters_of(run)
+        return None if remedy.name not in parameters else value_text(remedy.name, parameters[remedy.name])
+    scheduler = _scheduler_of(run)
+    if scheduler is not None and any(
+        remedy.name == ignored or remedy.name.startswith(f"{ignored}.") for ignored, _ in scheduler.ignores
+    ):
+        return None
+    value = dict(flatten(config)).get(remedy.name)
+    return "none" if value is None else value_text(remedy.name, base_value(remedy.name, value))
+
+
+def _scheduler_of(run: Result) -> Scheduler | None:
+    """Return the scheduler of a run; None where it is not to be found, as one of a user's file that is gone."""
+    try:
+        return find_scheduler(run.summary.get("policy", run.summary["scheduler"]))
+    except InputError:
+        return None

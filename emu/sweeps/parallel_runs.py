@@ -1,0 +1,320 @@
+"""Many runs, each in its own directory: finished runs are kept, and a failed run does not stop the others."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from emu.configuration.config import Config
+from emu.configuration.keys import WINDOWS_PARTITIONS
+from emu.configuration.plan import Plan, prepare
+from emu.configuration.workload_cache import WorkloadCache
+from emu.directories import locks
+from emu.directories import run_directory as rd
+from emu.families.registry import find_family
+from emu.running.clocks import emulate_setting
+from emu.running.emulation import execute, keep_workload, observe, result_of
+from emu.running.many_runs import reason_to_compute, report_rerun
+from emu.running.recording import recording_of
+from emu.terminal import note
+from workloads.errors import UnavailableError
+
+if TYPE_CHECKING:
+    from actors.hosting.outcome import Observe, Outcome
+    from actors.hosting.recording import Recording
+    from actors.setting import Setting
+
+
+@dataclass(frozen=True)
+class Hosting:
+    """The place where runs are computed, and how many in parallel.
+
+    Attributes
+    ----------
+    parallel : int | None
+        Runs at once; None is as many as Ray has CPUs.
+    retries : int
+        Times a run is tried again when its worker process dies.
+    in_process : bool
+        One run after another in this process, without Ray.
+    address : str | None
+        Of a running Ray cluster.
+    """
+
+    parallel: int | None = None
+    retries: int = 2
+    in_process: bool = False
+    address: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One run of one scheduler and one seed, checked, and the directory it is written to.
+
+    It has no workload, as those of many runs may not fit into memory: `plan` gives it back.
+
+    Attributes
+    ----------
+    config : Config
+    cache : WorkloadCache
+    folder : Path
+    begins : dict
+        What its manifest says before the run.
+    source : str
+        Hash of the workload as it was loaded and drawn: runs with the same share it.
+    notes : tuple of str
+    load : float | None
+        Offered load.
+    memory_bytes : int
+        An estimate, on the safe side, of the most memory that a process needs for it.
+    """
+
+    config: Config
+    cache: WorkloadCache
+    folder: Path
+    begins: dict[str, Any]
+    source: str
+    notes: tuple[str, ...]
+    load: float | None
+    memory_bytes: int
+
+    @classmethod
+    def of(cls, plan: Plan, folder: Path) -> Run:
+        """Return the run of a plan of one scheduler and one seed."""
+        memory, source = memory_bytes(plan), plan.source.fingerprint()
+        return cls(plan.config, plan.cache, folder, plan.manifest(0), source, plan.notes, plan.load, memory)
+
+    @property
+    def plan(self) -> Plan:
+        """The plan, made again; what was loaded for it is loaded again only if there was no room to keep it."""
+        return prepare(self.config, self.cache, one_of_many=True)  # it was checked when this was made
+
+    def is_done(self) -> bool:
+        """Whether the directory holds this very run, finished and with all its files as they were written."""
+        return not reason_to_compute(self.folder, self.begins)
+
+
+class RunFailed(RuntimeError):
+    """A run that others rest on has failed: which one, and its error in one line."""
+
+
+Started = Callable[[Run], None]
+Ended = Callable[[Run, str | None], None]
+"""Called when a run has ended, with its error in one line if it failed."""
+
+
+def run_all(
+    runs: Sequence[Run],
+    hosting: Hosting,
+    started: Started,
+    ended: Ended,
+    tell: Callable[[str], None] | None = None,
+) -> None:
+    """Compute runs and write their directories, those of one workload after each other.
+
+    Files of an earlier attempt are replaced. The manifest of a run that fails has the status `failed`, with the
+    error.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        The user interrupted; runs that were being computed are marked so.
+    InputError
+        There is no Ray cluster, or a directory holds something else.
+    """
+    if not runs:
+        return
+    by_workload: dict[str, list[Run]] = {}
+    for run in runs:
+        by_workload.setdefault(run.source, []).append(run)
+    ordered = [run for of_it in by_workload.values() for run in of_it]
+    try:
+        if hosting.in_process:
+            for run in ordered:
+                plan = _claim(run)
+                started(run)
+                _finish(run, partial(execute, _here(plan), 0, None, tell), ended)
+        else:
+            _run_on_ray(ordered, hosting, started, ended, tell)
+    finally:
+        for run in ordered:
+            locks.release(run.folder)
+
+
+def memory_bytes(plan: Plan) -> int:
+    """Return an estimate, on the safe side, of the most memory a process needs for a run of a plan."""
+    from actors.hosting.memory import needed_bytes
+
+    return needed_bytes(plan.setting(0))
+
+
+def _run_on_ray(
+    runs: Sequence[Run],
+    hosting: Hosting,
+    started: Started,
+    ended: Ended,
+    tell: Callable[[str], None] | None,
+) -> None:
+    from actors.hosting.child import address_of
+    from actors.hosting.pool import Pool
+
+    with Pool(hosting.parallel, hosting.retries, hosting.address, note) as pool:
+        joins = address_of(hosting.address) is not None
+        _prepare_workers(pool, runs, None if joins else tell, not joins)
+        shared = _Shared(pool, runs)
+        waiting = list(reversed(runs))
+        flying: dict[Hashable, tuple[Run, Plan]] = {}
+        try:
+            while waiting or flying:
+                room = pool.parallel - sum(_width(run.config) for run, _ in flying.values())
+                if waiting and (not flying or _width(waiting[-1].config) <= room):
+                    run = waiting.pop()
+                    plan = _claim(run)
+                    started(run)
+                    flying[id(run)] = (run, plan)
+                    # The workload travels apart, once for all runs; the worker puts it back (`_task`).
+                    setting = replace(plan.setting(0), workload=None)
+                    watched = observe(plan, 0, run.folder)
+                    arguments = (shared.take(run, plan), _wanted(plan), setting, watched, _values(plan))
+                    own = run.config["clock"] == "virtual"
+                    pool.submit(
+                        id(run), _task, *arguments, memory_bytes=run.memory_bytes, cpus=1 if own else 0
+                    )
+                    continue
+                key, outcome, error = pool.ended()
+                run, plan = flying[key]
+                shared.release(run)
+                _finish(run, partial(_unpack, plan, recording_of(plan, 0, run.folder), outcome, error), ended)
+                del flying[key]
+        except BaseException as error:
+            status = rd.INTERRUPTED if isinstance(error, KeyboardInterrupt) else rd.FAILED
+            for run, _ in flying.values():
+                if rd.read_manifest(run.folder).get("status") == rd.RUNNING:
+                    rd.mark(run.folder, status)
+            raise
+
+
+class _Shared:
+    """Distinct workloads in the object store: put at their first run, let go after their last."""
+
+    def __init__(self, pool: Any, runs: Iterable[Run]):
+        self._pool = pool
+        self._uses = Counter(run.source for run in runs)
+        self._references: dict[str, Any] = {}
+
+    def take(self, run: Run, plan: Plan) -> Any:
+        if run.source not in self._references:
+            self._references[run.source] = self._pool.put(plan.source)
+        return self._references[run.source]
+
+    def release(self, run: Run) -> None:
+        self._uses[run.source] -= 1
+        if not self._uses[run.source]:
+            self._pool.drop(self._references.pop(run.source))
+
+
+def _task(
+    source: Any,
+    wanted: tuple[float, float] | None,
+    setting: Setting,
+    observe: Observe,
+    values: Mapping[str, Any],
+) -> Outcome:
+    """Emulate in a Ray worker; the workload comes from the object store and is brought to its load here."""
+    workload = source
+    if wanted is not None:
+        workload = find_family(setting.scheduler.family).at_load(source, *wanted)
+    return emulate_setting(replace(setting, workload=workload), observe, values)
+
+
+def _compile(setting: Setting) -> None:
+    """Compile a scheduler's loop into the disk cache of this machine."""
+    from actors.hosting.outcome import Observe
+    from actors.hosting.partition import Partition
+
+    Partition(setting, Observe()).start()
+
+
+def _prepare_workers(pool: Any, runs: Sequence[Run], tell: Callable[[str], None] | None, here: bool) -> None:
+    """Let users' classes travel, and compile here, once, what this machine's disk cache lacks: else each would."""
+    from actors.hosting.child import pickle_by_value
+    from actors.kernel.compiled import is_warm
+
+    cold: dict[str, tuple[Setting, int]] = {}
+    for run in {
+        (run.begins["config"]["scheduler"], *map(id, run.config["scheduler"])): run for run in runs
+    }.values():
+        plan = run.plan
+        scheduler = plan.schedulers[0]
+        if scheduler.own is not None:
+            pickle_by_value(scheduler.own)
+        if here and not is_warm(scheduler.advance):
+            cold[scheduler.policy] = (plan.setting(0), run.memory_bytes)
+    if cold and tell is not None:
+        tell(f"compiling {', '.join(cold)} (first run on this machine; later runs load it)")
+    for name, (setting, memory) in cold.items():
+        pool.submit(name, _compile, setting, memory_bytes=memory)
+    for _ in cold:
+        pool.ended()  # what is wrong with it the run itself will say
+
+
+def _width(config: Config) -> int:
+    """Return how many processes of the cluster a run takes."""
+    return 1 if config["clock"] == "virtual" else config["partitions"] or WINDOWS_PARTITIONS
+
+
+def _wanted(plan: Plan) -> tuple[float, float] | None:
+    """Return the arguments with which `Family.at_load` makes the plan's workload of its source."""
+    if plan.workload is plan.source:
+        return None
+    return plan.family.capacity(plan), plan.config["load"]
+
+
+def _values(plan: Plan) -> dict[str, Any]:
+    """Return the keys a worker must know; objects that a user gave stay here."""
+    own = {"in_process": plan.config["clock"] == "virtual", "address": None}
+    return {**plan.config.values, "scheduler": None, "workload": None, **own}
+
+
+def _here(plan: Plan) -> Plan:
+    return replace(plan, config=plan.config.but(in_process=True))
+
+
+def _unpack(plan: Plan, recording: Recording | None, outcome: Outcome, error: Exception | None) -> Any:
+    if error is not None:
+        raise error
+    return result_of(plan, 0, outcome, recording)
+
+
+def _claim(run: Run) -> Plan:
+    """Create the run's directory again, and return its plan."""
+    folder, plan = run.folder, run.plan
+    report_rerun(folder, reason_to_compute(folder, run.begins))
+    rd.claim(folder, plan.manifest(0), plan.config_toml(0), rd.empty)
+    keep_workload(plan, folder)
+    return plan
+
+
+def _finish(run: Run, result: Callable[[], Any], ended: Ended) -> None:
+    """Write the result of a claimed run, or why there is none.
+
+    Raises
+    ------
+    UnavailableError
+        The disk is full, or the like: other runs would end so too.
+    """
+    error = None
+    try:
+        with rd.running(run.folder):
+            result().write(run.folder)
+    except UnavailableError:
+        raise
+    except Exception as failure:  # whatever a run raises is its own end, not that of the others
+        error = rd.one_line(failure)
+    finally:
+        locks.release(run.folder)
+    ended(run, error)

@@ -1,0 +1,77 @@
+"""What would change the answer of a page: by hand, and against the registry."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import emu
+from actors.schedulers.registry import find_scheduler, scheduler_names
+from emu.configuration.keys import BY_NAME
+from emu.explaining.event_record import Record
+from emu.families.jobs.finer_causes import LONG, OTHER, SHORT, finer_causes_of_all
+from emu.families.registry import families, find_family
+from emu.report.causes import time_by_cause
+from emu.report.remedies import NOT_RECORDED, changes_of
+from emu.report.report import render_report
+from workloads.jobs import make_workload
+
+JOBS = find_family("jobs")
+KEPT: dict[str, Any] = {"output_events": "all", "in_process": True}
+
+
+def test_a_wait_is_shared_out_by_what_ran_meanwhile() -> None:
+    # One slot: the long task runs from 0 to 100, the short ones from 100 to 110 and to 115. There is no delay.
+    workload = make_workload("three", [0.0, 20.0, 30.0], [1, 1, 1], [100.0, 10.0, 5.0])
+    run = emu.run("sparrow", workload, 1, short_cutoff=50, network_delay=0, **KEPT)
+    found = dict(finer_causes_of_all(run, Record.of(run.events), None))
+    assert [found[2][name] / 1e9 for name in (LONG, SHORT, OTHER)] == [70.0, 10.0, 0.0]
+    assert [found[1][name] / 1e9 for name in (LONG, SHORT, OTHER)] == [80.0, 0.0, 0.0]
+    text = changes_of({"sparrow": [run]}, time_by_cause({"sparrow": [run]}), JOBS)
+    assert text[0] == (
+        "Short jobs: of the mean completion time delay is 91.4% under sparrow (93.8% of that behind long tasks)."
+    )
+    assert (
+        "long_partition (not used by sparrow; hawk, eagle and yacc-d use it): keeps long tasks off" in text[1]
+    )
+    assert "nodes (here 1)" in text[1]
+
+
+@pytest.mark.parametrize("scheduler", ["hawk", "eagle"])
+def test_finer_causes_add_up_to_the_causes(scheduler: str) -> None:
+    run = emu.run(scheduler, "yahoo", 60, workload_options={"jobs": 30}, slots=2, **KEPT)
+    causes = emu.causes(run).to_pandas().set_index("job_id")
+    for row, found in finer_causes_of_all(run, Record.of(run.events), None):
+        own = causes.loc[run.jobs["job_id"][row].as_py()]
+        assert sum(found.values()) == own.sum()
+        assert found[LONG] + found[SHORT] + found[OTHER] == own["queueing_ns"]
+        assert min(found.values()) >= 0
+
+
+def test_what_the_runs_show_is_stated_and_nothing_is_without_events() -> None:
+    options: dict[str, Any] = {"workload_options": {"jobs": 40, "nodes": 60, "load": 0.9}}
+    runs = {name: [emu.run(name, "yahoo", 60, **options, **KEPT)] for name in ("sparrow", "eagle")}
+    means = {name: causes for name, _, causes in time_by_cause(runs)["short"]}
+    page = render_report([own for (own,) in runs.values()])
+    assert "What would change it" in page
+    assert means["eagle"][LONG] < means["sparrow"][LONG]
+    assert "Of these runs it is least under eagle" in page
+    assert "not used by sparrow" in page
+    bare = {"sparrow": [emu.run("sparrow", "yahoo", 60, **options, in_process=True)]}
+    text = changes_of(bare, time_by_cause(bare), JOBS)
+    assert text[-1] == NOT_RECORDED.format(parts="")
+    assert "the wait until the first of a job's tasks starts is" in text[0]
+
+
+def test_remedies_are_keys_or_parameters_of_the_schedulers_that_they_name() -> None:
+    for family in families():
+        for remedy in (one for remedies in family.remedies.values() for one in remedies):
+            known = [find_scheduler(name) for name in remedy.of or scheduler_names(family.name)]
+            if remedy.name in BY_NAME:
+                assert all(remedy.name not in dict(scheduler.ignores) for scheduler in known if remedy.of)
+            else:
+                assert any(remedy.name in {p.name for p in scheduler.parameters} for scheduler in known)
+                assert all(
+                    remedy.name in {p.name for p in scheduler.parameters} for scheduler in known if remedy.of
+                )
