@@ -23,6 +23,26 @@ class Column(NamedTuple):
     nullable: bool = False
 
 
+class ResultTable(NamedTuple):
+    """One result file.
+
+    Attributes
+    ----------
+    columns : tuple of Column
+    about : str
+        The meaning of a row; empty where it is that of the first family.
+    further : tuple of Column
+        Columns that it has besides, of some runs: a timeline with failures, tasks with events.
+    is_optional : bool
+        Whether it may be removed from a run directory.
+    """
+
+    columns: tuple[Column, ...]
+    about: str = ""
+    further: tuple[Column, ...] = ()
+    is_optional: bool = False
+
+
 COSTS = (
     Column(
         "scheduler",

@@ -22,12 +22,11 @@ from emu.report.distributions import BANDS, distribution_figure
 from emu.report.drawing import Look, figure_paths, looking, write_figure
 from emu.report.gantt import job_figure, machines_figure
 from emu.report.percentile_plots import against_figure, points_of, ratio_points
-from emu.report.plots import bars_figure, figures_of, label_of, timeline_figure
+from emu.report.plots import Drawing, bars_figure, figures_of, label_of, timeline_figure
 from emu.results.comparison import Comparison
 from emu.results.measures import Measure
 from emu.results.metrics import EVERY_STATISTIC, STATISTICS
-from emu.results.paired_comparison import Runs
-from emu.results.result import Result
+from emu.results.result import Result, Runs, Summarising
 from emu.results.run_groups import axes_of, group_runs
 from emu.sweeps.report_input import read_runs
 from emu.sweeps.sweep import SweepResult
@@ -82,7 +81,8 @@ def cdf(
     _known("of", group, {"all", *family.group_titles})
     if band not in BANDS:
         raise InputError(f"band: {band!r} is none of {', '.join(BANDS)}")
-    samples = {n: [family.values(run, metric, group, warmup_s) for run in own] for n, own in results.items()}
+    values = family[Summarising].values
+    samples = {n: [values(run, metric, group, warmup_s) for run in own] for n, own in results.items()}
     of = family.group_titles.get(group, f"{group} {family.name}")
     share, missing = (
         f"share of {family.heads}{' above' if tail else ''}",
@@ -244,7 +244,8 @@ def _against(
         raise InputError("the runs differ in nothing that could be an axis; give those of a sweep")
     if along and along not in labels:
         raise InputError(f"along: the runs do not differ in {along!r}, but in {', '.join(labels)}")
-    measures, shown = _measures(family, metric, statistics or family.shown), _groups(family, groups)
+    statistics = statistics or family[Drawing].statistics
+    measures, shown = _measures(family, metric, statistics), _groups(family, groups)
     points = ratio_points(grouped, baseline, measures, shown) if baseline else points_of(grouped)
     with _looking(look, _order_of(read)):
         return _something(

@@ -1,13 +1,13 @@
 """The structure of the code: which packages and rooms may import which, no cycle of imports, and no long file.
 
-A room is a sub-package, or the modules beside sub-packages. What counts is every import that runs, at the top of a
-module or inside a function; those for type checkers alone do not. What a registry names by text is no import.
+A room is a sub-package, or the modules beside sub-packages. What counts is every import: at the top of a module, inside
+a function, for type checkers alone. What a registry names by text is no import.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -48,11 +48,13 @@ LAYERS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("actors.hosting",),
     ),
     "emu": (
-        ("emu.disk", "emu.terminal", "emu.families"),  # of families: what one is, and where it is found
-        ("emu.directories",),
+        ("emu.disk", "emu.terminal", "emu.configuration.key", "emu.directories.names"),
         ("emu.columns",),
+        ("emu.families",),  # what a family is, and where it is found
+        ("emu.directories",),
         ("emu.configuration",),
         ("emu.results",),
+        ("emu.sweeps.targets",),  # what `emu size` asks of a family
         (
             "emu.explaining.explanation",
             "emu.explaining.event_record",
@@ -93,25 +95,14 @@ def modules() -> dict[str, Path]:
     return found
 
 
-def imports_of(tree: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
-    """The imports in a syntax tree that run."""
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            yield node
-        elif isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
-            yield from imports_of(ast.Module(node.orelse, []))
-        else:
-            yield from imports_of(node)
-
-
 @cache
 def imported_by(module: str) -> frozenset[str]:
     """The modules of the four packages that a module imports."""
     names = []
-    for node in imports_of(tree_of(modules()[module])):
+    for node in ast.walk(tree_of(modules()[module])):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
-        else:
+        elif isinstance(node, ast.ImportFrom):
             assert not node.level, f"{module}: a relative import"
             names += [f"{node.module}.{alias.name}" for alias in node.names]
     return frozenset(modules_around(name)[0] for name in names if name.partition(".")[0] in PACKAGES)
@@ -144,7 +135,7 @@ def room_of(module: str) -> tuple[int, str]:
 
 
 def test_imports_point_one_way() -> None:
-    """Those for type checkers, too; and nothing that runs comes from tests or benchmarks."""
+    """And nothing comes from tests or benchmarks."""
     for place, package in enumerate((*PACKAGES, "run")):
         above = {*PACKAGES[place + 1 :], "run", "tests", "benchmarks"}
         files = [ROOT / "run.py"] if package == "run" else (ROOT / package).rglob("*.py")

@@ -15,6 +15,7 @@ from actors.kernel.message_kinds import kinds_of
 from actors.worlds import Worlds
 from emu.families import registry
 from emu.families.family import Family
+from emu.results.comparison import Comparing
 from emu.results.result import read_result
 from tests.toy_family import family as toy
 
@@ -109,8 +110,10 @@ def test_its_load_is_brought_about() -> None:
 def test_a_family_that_leaves_something_out_is_no_family() -> None:
     given = {one.name: getattr(toy.FAMILY, one.name) for one in fields(Family)}
     Family(**given)
-    del given["compare"]
-    with pytest.raises(TypeError, match=r"missing 1 required keyword-only argument: 'compare'"):
+    with pytest.raises(TypeError, match=r"Comparing.* missing 3 required keyword-only arguments: 'compare'"):
+        Family(**given | {"functions": ()})[Comparing]
+    del given["take"]
+    with pytest.raises(TypeError, match=r"missing 1 required keyword-only argument: 'take'"):
         Family(**given)
     with pytest.raises(TypeError, match=r"abstract method.*needed_bytes"):
         type("Empty", (Worlds,), {})()

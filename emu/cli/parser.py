@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from emu.cli.examples import EXAMPLES
 from emu.cli.results_parser import add_explain, add_plot, add_report, add_timeline
 from emu.cli.workload_parser import add_actions, add_transformations
-from emu.configuration.key_types import Key
+from emu.configuration.key import Key
 from emu.configuration.keys import BY_NAME, KEYS
 from workloads.errors import InputError
 from workloads.hints import did_you_mean

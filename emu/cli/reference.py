@@ -264,13 +264,13 @@ def _counters() -> str:
 
 def _tables(family: Family, first: Family) -> Iterator[str]:
     """Yield what runs of a family write, but for what is as with the first one."""
-    for name, columns in family.tables.items():
-        if family is not first and first.tables.get(name) is columns:
+    for name, table in family.tables.items():
+        if family is not first and name in first.tables and first.tables[name].columns is table.columns:
             continue
         of_which = f" of {family.name}" * (family is not first and name in first.tables)
-        yield f"## {name}.parquet{of_which}\n\n{family.about_tables[name]}\n\n{_columns(columns)}"
-        if further := family.further_columns.get(name):
-            yield f"Of some runs also:\n\n{_columns(further)}"
+        yield f"## {name}.parquet{of_which}\n\n{table.about}\n\n{_columns(table.columns)}"
+        if table.further:
+            yield f"Of some runs also:\n\n{_columns(table.further)}"
 
 
 def _filled(text: str, values: Mapping[str, str]) -> str:

@@ -6,7 +6,7 @@ import textwrap
 from pathlib import Path
 
 from emu.configuration.ineffective_values import NEEDS, needs_text
-from emu.configuration.key_types import Key
+from emu.configuration.key import Key
 from emu.configuration.keys import KEYS, PARAMETERS
 
 SETTINGS = Path(__file__).parents[1] / "configuration" / "settings.py"

@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from emu.configuration.key_types import Key, read_key
+from emu.configuration.key import Key
+from emu.configuration.key_types import read_key
 from emu.configuration.keys import BY_NAME, GROUPS, PARAMETERS, TABLES, VARIANTS, WORKLOAD_OPTIONS
 from workloads.errors import InputError
 from workloads.hints import did_you_mean

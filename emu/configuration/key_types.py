@@ -1,50 +1,15 @@
-"""Keys of the configuration, and the kinds of values that only they have."""
+"""The kinds of values that only keys of the configuration have, and how they are read."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from emu.configuration.key import Key
 from workloads import values
 from workloads.errors import InputError
 from workloads.units import parse_duration, parse_share
 from workloads.values import Kind
-
-
-@dataclass(frozen=True)
-class Key:
-    """One configuration key.
-
-    Attributes
-    ----------
-    name : str
-        Dotted: ``network.delay`` is ``delay`` in the table ``[network]``.
-    kind : str
-        A key of `KINDS`.
-    default : object
-        In base units (seconds, shares 0..1); None where `otherwise` describes the default.
-    meaning : str
-        One sentence for ``--help`` and the reference page.
-    option : str | None
-        The option of ``emu run`` and ``emu compare`` that gives it.
-    choices, words : tuple of str
-        All allowed values of a ``choice``; words allowed beside the kind's own values.
-    low : float | None
-        Smallest allowed number.
-    otherwise : str
-        What holds when the key is not given and has no default.
-    """
-
-    name: str
-    kind: str
-    default: Any
-    meaning: str
-    option: str | None = None
-    choices: tuple[str, ...] = ()
-    words: tuple[str, ...] = ()
-    low: float | None = None
-    otherwise: str = ""
 
 
 def _read_names(value: Any, what: str) -> tuple[Any, ...]:

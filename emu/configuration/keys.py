@@ -8,7 +8,7 @@ kind is read is in `emu.configuration.key_types`.
 from __future__ import annotations
 
 from actors.environment import Costs, Network, Pace
-from emu.configuration.key_types import Key
+from emu.configuration.key import Key
 from emu.families.registry import family_names, keys_of
 from workloads.defaults import DEFAULT_SEED
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,6 +15,7 @@ from emu.families.registry import family_of_workload, find_family
 from workloads.errors import InputError
 
 if TYPE_CHECKING:
+    from actors.scheduler import Scheduler
     from clusters.cluster import Cluster
 
 TIMELINE_ROWS = 200
@@ -54,6 +56,25 @@ class Loaded(NamedTuple):
     notes: tuple[str, ...]
     setting: dict[str, Any]
     keys: dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loading:
+    """What a family does to load what a configuration names.
+
+    Attributes
+    ----------
+    load : (config, schedulers, cache) -> Loaded
+        Load a workload and a cluster, and check them, and that the schedulers do what is asked of them.
+    capacity : (config, workload, cluster) -> float
+        What an offered load is a share of.
+    at_load : (workload, capacity, load) -> workload
+        The workload with its arrivals brought to an offered load.
+    """
+
+    load: Callable[[Config, tuple[Scheduler, ...], WorkloadCache], Loaded]
+    capacity: Callable[[Config, Any, Cluster], float]
+    at_load: Callable[[Any, float, float], Any]
 
 
 class Keyed(NamedTuple):

@@ -27,6 +27,7 @@ from emu.configuration.ineffective_values import (
 )
 from emu.configuration.keys import BY_NAME
 from emu.configuration.loading import (
+    Loading,
     draws_workload,
     input_files,
     is_given,
@@ -172,7 +173,7 @@ class Plan:
     @property
     def work(self) -> tuple[int, str]:
         """The amount of work, and its unit, such as tasks."""
-        return self.family.num_parts(self.workload), self.family.part
+        return self.schedulers[0].worlds.num_tasks(self.workload), self.family.part
 
     def setting(self, index: int) -> Setting:
         """Return what the emulation of one scheduler depends on."""
@@ -355,7 +356,6 @@ def prepare(config: Config, cache: WorkloadCache | None = None, *, one_of_many: 
     if not one_of_many:
         refuse(ineffective(config, schedulers, parameters))
     check_clock(config, schedulers, parameters)
-    family.check(config, schedulers, parameters)
     costs = costs_of(config, family)
     of_workload = draws_workload(config, cache)
     notes = check_seeds(config, of_workload)
@@ -364,7 +364,7 @@ def prepare(config: Config, cache: WorkloadCache | None = None, *, one_of_many: 
     if replicas[0].instance:  # what is wrong in one of them is known before the others are run
         for replica in replicas:
             load_of_family(of_replica(config, replica), cache, family.name, schedulers[0].name)
-    loaded = family.load(first, schedulers, cache)
+    loaded = family[Loading].load(first, schedulers, cache)
     leftovers = () if one_of_many else leftover_notes(config, schedulers, parameters)
     return Plan(
         config=config,

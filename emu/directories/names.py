@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from emu.families.registry import families
-
 SCHEMA_VERSION = 1
 """Of all files of a run directory."""
 SUMMARY = "summary.json"
@@ -22,11 +20,6 @@ REPORT_MARK = "<!-- made by emu report -->"
 """The beginning of a page, after its document type."""
 FIGURES = ("cdf-", "percentiles", "shares", "targets", "timeline")
 """Prefixes of the names of figures in run directories, besides those of a family."""
-
-
-def figure_names() -> tuple[str, ...]:
-    """Return how the names of all figures begin that run directories hold."""
-    return (*FIGURES, *(name for family in families() for name in family.figures))
 
 
 def is_report(path: Path) -> bool:

@@ -16,10 +16,10 @@ from emu.directories.names import (
     COMPARISON,
     CONFIG,
     EVENTS,
+    FIGURES,
     REPORT,
     SUMMARY,
     WORKLOAD,
-    figure_names,
     is_report,
 )
 from emu.disk import BEGUN
@@ -89,6 +89,11 @@ def _foreign_files(folder: Path) -> Iterator[Path]:
             yield from _foreign_files(path)
         else:
             yield path
+
+
+def figure_names() -> tuple[str, ...]:
+    """Return how the names of all figures begin that run directories hold."""
+    return (*FIGURES, *(name for family in families() for name in family.figures))
 
 
 def _is_file_of_ours(path: Path) -> bool:

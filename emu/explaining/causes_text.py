@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +13,8 @@ import pyarrow as pa
 from emu.columns import Column, make_table
 from emu.configuration.keys import PARAMETERS
 from emu.directories.manifest import MANIFEST
-from emu.explaining.event_record import Record
+from emu.explaining.event_record import Handled, Record
+from emu.explaining.explanation import Explanation
 from emu.families.registry import family_of_summary
 from emu.results.result import Result
 from emu.results.text_tables import align, number, percent
@@ -20,6 +22,63 @@ from workloads.arrow import column
 from workloads.errors import InputError
 
 NS = 1e9
+
+
+class Remedy(NamedTuple):
+    """What addresses a cause of delay.
+
+    Attributes
+    ----------
+    name : str
+        A key, or a parameter of schedulers.
+    does : str
+        What it does, as a clause that follows the name.
+    of : tuple of str
+        The best-known schedulers that use it; of a key all do, where empty.
+    group : str
+        The group of jobs whose delay it addresses; empty: all.
+    """
+
+    name: str
+    does: str
+    of: tuple[str, ...] = ()
+    group: str = ""
+
+
+def _no_explanation(result: Result, *_: Any) -> Any:
+    """Refuse to explain."""
+    raise InputError(f"what happens in a run of {result.family} is not explained yet", file=result.path)
+
+
+CausesOfAll = Callable[[Result, Record, Handled | None], Iterator[tuple[int, dict[str, int]]]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Causes:
+    """What a family does to explain completion times. A row is that of one job, or coflow, in its table.
+
+    Attributes
+    ----------
+    explain : (result, record, row, handled) -> Explanation
+        Why one of them took as long as it did.
+    needs_all : bool
+        Whether that needs the events of all, and `of_all` the table of parts.
+    others : (result, record, row, handled) -> rows
+        Of which others the events are wanted to explain one: those that held what it waited for.
+    of_all : (result, record, handled) -> pairs
+        The row of each, and nanoseconds of its completion time by cause; the first cause is no delay.
+    finer : (result, record, handled) -> pairs
+        The same with finer causes, for pages; None: those of `of_all`.
+    remedies : mapping
+        What addresses each cause of delay, by its name among the finer ones.
+    """
+
+    explain: Callable[[Result, Record, int, Handled | None], Explanation] = _no_explanation
+    needs_all: bool = False
+    others: Callable[[Result, Record, int, Handled | None], Sequence[int]] = lambda *_: ()
+    of_all: CausesOfAll = _no_explanation
+    finer: CausesOfAll | None = None
+    remedies: Mapping[str, Sequence[Remedy]] = field(default_factory=dict)
 
 
 def of_config(result: Result, table: str, key: str, default: Any) -> Any:
@@ -56,8 +115,10 @@ def causes_table(result: Result, record: Record, finer: bool = False) -> pa.Tabl
     """Return the table of `emu.causes` from the events of all jobs, or that of the family's finer causes."""
     family = family_of_summary(result.summary)
     rows, found = [], []
-    causes = family.finer_causes if finer and family.finer_causes is not None else family.causes
-    for row, of_one in causes(result, record, record.handled_ns if has_costs(result) else None):
+    handled = record.handled_ns if has_costs(result) else None
+    own = family[Causes]
+    causes = own.of_all if not finer or own.finer is None else own.finer
+    for row, of_one in causes(result, record, handled):
         rows.append(row)
         found.append(of_one)
     one = f"{family.one}_id"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any
 
@@ -30,6 +30,8 @@ FIELDS = (
     "c",
     "d",
 )
+Handled = Callable[[int, int], int]
+"""(sender, number of the message) -> when the event arrived during which it was sent, ns."""
 
 
 class Record:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from emu.columns import numbers
 from emu.configuration.event_selection import parse_events
-from emu.explaining.causes_text import causes_table, has_costs, of_config
+from emu.explaining.causes_text import Causes, causes_table, has_costs, of_config
 from emu.explaining.event_record import Record
 from emu.explaining.explained_plan import keep_plan, plan_to_run_again
 from emu.families.registry import family_of_summary
@@ -52,14 +52,15 @@ def explain(run: Result | str | Path, job: int) -> Explanation:
     """
     result = read_result(run) if isinstance(run, str | Path) else run
     family = family_of_summary(result.summary)
+    own = family[Causes]
     row = _row_of(result, family.heads, f"{family.one}_id", job)
     again = _with_events_of(result, [row], parts=True)
     record = Record.of(again.events)
     handled = record.handled_ns if has_costs(result) else None
-    if not _records_all(again) and (others := family.others(again, record, row, handled)):
+    if not _records_all(again) and (others := own.others(again, record, row, handled)):
         again = _with_events_of(result, [row, *others], parts=True)
         record = Record.of(again.events)
-    return family.explain(again, record, row, handled)
+    return own.explain(again, record, row, handled)
 
 
 def causes(run: Result | str | Path) -> pa.Table:
@@ -82,7 +83,7 @@ def causes(run: Result | str | Path) -> pa.Table:
     """
     result = read_result(run) if isinstance(run, str | Path) else run
     family = family_of_summary(result.summary)
-    again = _with_events_of(result, None, parts=family.explained_from_all)
+    again = _with_events_of(result, None, parts=family[Causes].needs_all)
     return causes_table(again, Record.of(again.events))
 
 
@@ -123,7 +124,7 @@ def _with_events_of(result: Result, rows: Sequence[int] | None, parts: bool) -> 
             "run it with output.events=all and output.tasks=true",
             file=result.path,
         )
-    from_all = rows is None or has_costs(result) or family_of_summary(result.summary).explained_from_all
+    from_all = rows is None or has_costs(result) or family_of_summary(result.summary)[Causes].needs_all
     from_all |= bool(
         result.counters.get("node_failures")
     )  # what ran until then, and outages, are in no table

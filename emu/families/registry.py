@@ -16,7 +16,7 @@ from workloads.errors import InputError
 from workloads.hints import did_you_mean
 
 if TYPE_CHECKING:
-    from emu.configuration.key_types import Key
+    from emu.configuration.key import Key
     from emu.families.family import Family
 
 ENTRY_POINTS = "emu.families"

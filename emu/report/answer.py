@@ -6,8 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 
 from emu.families.family import Family
+from emu.report.plots import Drawing
+from emu.results.comparison_row import Row
 from emu.results.measures import Measure
-from emu.results.paired_comparison import Row
 from emu.results.text_tables import ratio, with_error
 from workloads.hints import in_words
 
@@ -70,7 +71,7 @@ def _title(group: str, family: Family) -> str:
 
 
 def _measures(family: Family) -> list[Measure]:
-    return [Measure("", "mean"), Measure("", family.shown[-1])]
+    return [Measure("", "mean"), Measure("", family[Drawing].statistics[-1])]
 
 
 def _label(name: str) -> str:

@@ -10,14 +10,13 @@ import pyarrow as pa
 
 from emu.columns import numbers
 from emu.configuration.event_selection import parse_events
-from emu.explaining.causes_text import cause_means, causes_table, has_costs, of_config
+from emu.explaining.causes_text import Causes, cause_means, causes_table, has_costs, of_config
 from emu.explaining.event_record import Record
 from emu.families.family import Family
 from emu.families.registry import family_of_summary
 from emu.report.page import fill, section, sentence, table_of
 from emu.results.metrics import after_warmup
-from emu.results.paired_comparison import Runs
-from emu.results.result import Result, read_result
+from emu.results.result import Result, Runs, read_result
 from emu.results.text_tables import number, percent
 
 if TYPE_CHECKING:
@@ -132,7 +131,7 @@ def explained_section(run: Result) -> list[str]:
     record = Record.of(run.events)
     blocks = []
     for row in _slowest(run):
-        explained = family.explain(whole, record, row, record.handled_ns if has_costs(run) else None)
+        explained = family[Causes].explain(whole, record, row, record.handled_ns if has_costs(run) else None)
         most = max(explained.causes, key=lambda cause: explained.causes[cause])
         slowdown = number(float(numbers(run.heads, SLOWDOWN)[row]))
         facts = f"slowdown {slowdown}, took {number(explained.time_ns / 1e9)} s, mostly {most}"
@@ -184,4 +183,4 @@ def recorded_all(run: Result) -> bool:
     chosen = parse_events(of_config(run, "output", "events", "none"))
     whole = chosen is not None and chosen.is_all and chosen.is_whole
     family = family_of_summary(run.summary)
-    return whole and (not family.explained_from_all or run.tables.get(family.part) is not None)
+    return whole and (not family[Causes].needs_all or run.tables.get(family.part) is not None)

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from emu.directories.names import figure_names
+from emu.directories.overwriting import figure_names
 from emu.disk import write_bytes, write_text
 from emu.report.hover import name_lines
 from emu.report.label_fitting import fit_texts

@@ -24,8 +24,7 @@ from emu.report.drawing import (
 )
 from emu.report.scales import plain_ticks
 from emu.results.metrics import Float64Array
-from emu.results.paired_comparison import Runs
-from emu.results.result import Result
+from emu.results.result import Result, Runs
 from emu.results.slot_numbers import slot_numbers
 from workloads.errors import InputError
 

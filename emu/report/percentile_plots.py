@@ -24,11 +24,11 @@ from emu.report.drawing import (
     plain_label,
 )
 from emu.report.narrow_screens import shown
-from emu.report.plots import label_of
+from emu.report.plots import Drawing, label_of
 from emu.report.scales import fit_places, fit_times
 from emu.results.measures import Measure
-from emu.results.metrics import ratios, summary_of
-from emu.results.result import Result
+from emu.results.metrics import ratios
+from emu.results.result import Result, summary_of
 from emu.results.run_groups import Axis, Group, is_number, value_text
 from workloads.errors import InputError
 
@@ -217,7 +217,7 @@ def percentiles_figure(
 
     None when no group has any.
     """
-    measures = measures or [Measure("", statistic) for statistic in family.shown]
+    measures = measures or [Measure("", statistic) for statistic in family[Drawing].statistics]
     summaries = [summary[family.heads] for points in lines.values() for summary in points.values()]
     groups = [
         group
@@ -251,7 +251,7 @@ def shares_figure(lines: Lines, axis: Axis, family: Family) -> Figure | None:
     """
     figures = [summary[family.heads] for points in lines.values() for summary in points.values()]
     drawn: dict[str, str] = {}
-    for title, key in family.shares.items():
+    for title, key in family[Drawing].shares.items():
         values = [of.get(key) for of in figures]
         if any(v is not None for v in values) and values not in [
             [of.get(k) for of in figures] for k in drawn

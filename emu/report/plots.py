@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -26,12 +27,54 @@ from emu.report.drawing import (
 )
 from emu.report.scales import mark_log, plain_ticks
 from emu.results.measures import Measure
-from emu.results.metrics import summary_of
-from emu.results.paired_comparison import Runs
-from emu.results.result import Result
+from emu.results.result import Result, Runs, summary_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+class TimelineLook(NamedTuple):
+    """How timelines are drawn.
+
+    Attributes
+    ----------
+    upper, lower : str
+        The labels of the two axes.
+    columns : mapping
+        Of the lower one: label to column of what it shows.
+    caption : str
+    """
+
+    upper: str
+    lower: str
+    columns: Mapping[str, str]
+    caption: str = "Utilisation over time"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawing:
+    """What a family shows in figures and on pages.
+
+    Attributes
+    ----------
+    figures : (results, warmup_s) -> list of Shown
+        The figures of runs that are compared.
+    answers : (results) -> list of str
+        Sentences for the beginning of a page of runs that are compared, besides those on completion times.
+    timeline : TimelineLook
+    statistics : tuple of str
+        What figures of completion times against an axis show.
+    shares : mapping
+        The shares that another figure against an axis shows: what it is called there, to its key in the family's part
+        of a summary.
+    """
+
+    figures: Callable[[Runs, float], list[Shown]] = lambda results, warmup_s: []
+    answers: Callable[[Runs], list[str]] = lambda results: []
+    timeline: TimelineLook
+    statistics: tuple[str, ...] = ("p50", "p90", "p99")
+    shares: Mapping[str, str] = field(default_factory=dict)
+
 
 LITTLE = 0.15
 """Of the greatest value of each line: where all stay below it up to the end, there is the tail, which is left out."""
@@ -45,11 +88,11 @@ HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "----", "oooo", "++++", "**")
 
 def figures_of(results: Runs, warmup_s: float = 0.0) -> list[Shown]:
     """Return the figures of runs that are compared: those of the family, and timelines of several schedulers."""
-    family = find_family(next(iter(results.values()))[0].family)
-    figures = family.group_figures(results, warmup_s)
+    family = find_family(next(iter(results.values()))[0].family)[Drawing]
+    figures = family.figures(results, warmup_s)
     if len(results) > 1 and (drawn := timeline_figure(results)) is not None:
         seeds = ", of the first seed" if any(len(runs) > 1 for runs in results.values()) else ""
-        figures.append(Shown("timeline", drawn, f"{family.timeline_caption}, by scheduler{seeds}"))
+        figures.append(Shown("timeline", drawn, f"{family.timeline.caption}, by scheduler{seeds}"))
     return figures
 
 
@@ -95,7 +138,7 @@ def timeline_figure(results: Runs) -> Figure | None:
 
 def _panels(runs: Mapping[str, Result]) -> list[tuple[str, dict[str, tuple[Result, str]]]]:
     """Return the panels of a timeline: the label of each, and its lines by name: of which run, and of which column."""
-    share, what, columns = find_family(next(iter(runs.values())).family).timeline_labels
+    share, what, columns, _ = find_family(next(iter(runs.values())).family)[Drawing].timeline
     panels = [(share, {name: (run, "utilisation") for name, run in runs.items()})]
     if len(runs) == 1:
         (run,) = runs.values()
@@ -116,7 +159,7 @@ def _span(runs: Iterable[Result]) -> tuple[float, float]:
     for run in runs:
         time_s = numbers(run.timeline, "time_s")
         last_s = max(last_s, float(time_s[-1]))
-        for column in ("utilisation", *find_family(run.family).timeline_labels[2].values()):
+        for column in ("utilisation", *find_family(run.family)[Drawing].timeline.columns.values()):
             y = numbers(run.timeline, column)
             if y.max() > 0:
                 last = int(np.flatnonzero(y >= LITTLE * y.max())[-1])

@@ -9,11 +9,10 @@ from actors.scheduler import Scheduler
 from actors.schedulers.registry import find_scheduler
 from emu.configuration.config import flatten
 from emu.configuration.keys import BY_NAME
-from emu.explaining.causes_text import parameters_of
-from emu.families.family import Family, Remedy
+from emu.explaining.causes_text import Causes, Remedy, parameters_of
+from emu.families.family import Family
 from emu.report.causes import TimeByCause
-from emu.results.paired_comparison import Runs
-from emu.results.result import Result
+from emu.results.result import Result, Runs
 from emu.results.run_groups import base_value, value_text
 from emu.results.text_tables import number, percent
 from workloads.errors import InputError
@@ -37,7 +36,7 @@ def changes_of(results: Runs, found: TimeByCause, family: Family) -> list[str]:
     """
     if not found:
         waits = [words for group in _shown(family, results) if (words := _waits_of(results, group, family))]
-        parts = " --set output.tasks=true" if family.explained_from_all else ""
+        parts = " --set output.tasks=true" if family[Causes].needs_all else ""
         return [*waits, NOT_RECORDED.format(parts=parts)] if waits else []
     groups = [g for g in ("short", "long") if g in found] or list(found)
     return [text for group in groups for text in _of_group(results, group, found[group], family)]
@@ -119,7 +118,7 @@ def _change(
 
 
 def _remedies(family: Family, cause: str, group: str) -> list[Remedy]:
-    return [remedy for remedy in family.remedies.get(cause, ()) if remedy.group in ("", group)]
+    return [remedy for remedy in family[Causes].remedies.get(cause, ()) if remedy.group in ("", group)]
 
 
 def _remedy(remedy: Remedy, results: Runs) -> str:

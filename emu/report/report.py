@@ -22,13 +22,14 @@ from emu.report.conditions import Conditions, as_text, conditions_of
 from emu.report.drawing import Shown
 from emu.report.page import Cell, figure_of, fill, section
 from emu.report.percentile_plots import percentile_sheets, points_of
-from emu.report.plots import figures_of, timeline_figure
+from emu.report.plots import Drawing, figures_of, timeline_figure
 from emu.report.remedies import changes_of
 from emu.report.report_sections import BEST_EXPLAINED, reasons_section, run_reasons
-from emu.results.metrics import confidence_95, summary_of
-from emu.results.paired_comparison import Row
+from emu.results.comparison import Comparing
+from emu.results.comparison_row import Row
+from emu.results.metrics import confidence_95
 from emu.results.reasons import bottlenecks
-from emu.results.result import Result
+from emu.results.result import Result, Summarising, summary_of
 from emu.results.run_groups import IN_HEADINGS, Group, axes_of, group_runs, value_text
 from emu.results.text_tables import counter_name, counter_text, counter_texts
 from emu.terminal import few_alike
@@ -89,7 +90,11 @@ def render_report(
 def _rows_of(group: Group) -> list[Row]:
     """Return the comparison of a group; nothing of a single scheduler."""
     first = next(iter(group.results.values()))[0]
-    return find_family(first.family).compare(group.results, first.warmup_s) if len(group.results) > 1 else []
+    return (
+        find_family(first.family)[Comparing].compare(group.results, first.warmup_s)
+        if len(group.results) > 1
+        else []
+    )
 
 
 def _answer_over(groups: Sequence[Group], rows: Sequence[list[Row]]) -> list[str]:
@@ -170,12 +175,12 @@ def _group_section(
     of_seeds, causes = next(iter(of_runs.values())), causes_tables(results)
     by_cause = time_by_cause(results, causes)
     sections = [
-        *family.group_section(results, warmup_s),
+        *family[Summarising].sections(results, warmup_s),
         *slowest_section(results, causes),
         *causes_section(by_cause, family, len(of_seeds) > 1),
         *reasons_section(summaries),
     ]
-    answer = [*family.answers(results), *answer_of(rows, family)] if several else []
+    answer = [*family[Drawing].answers(results), *answer_of(rows, family)] if several else []
     shown = figures_of(results, warmup_s) if shown is None else shown
     lead = _lead([figure.stem for figure in shown])
     drawn = {figure.stem: figure_of(figure.drawn, figure.caption, figure.narrow) for figure in shown}
@@ -237,7 +242,7 @@ def _names_of(groups: Sequence[Group]) -> dict[int, str]:
 def _run_section(run: Result, head: str, is_open: bool) -> str:
     s = run.summary
     family = find_family(run.family)
-    sections = [section("", "", ["figure", "value"], family.run_facts(run).items()), *run_reasons(s)]
+    sections = [section("", "", ["figure", "value"], family[Summarising].facts(run).items()), *run_reasons(s)]
     if counted := counter_texts(run.counters):
         words, meanings = "What the scheduler's mechanisms did:", family.counters()
         about = {counter_name(name): _plain(text) for name, text in meanings.items()}
@@ -252,7 +257,7 @@ def _run_section(run: Result, head: str, is_open: bool) -> str:
         head=head,
         is_open=is_open,
         sections=sections,
-        figure="" if figure is None else figure_of(figure, family.timeline_caption),
+        figure="" if figure is None else figure_of(figure, family[Drawing].timeline.caption),
         config_name=CONFIG,
         config=run.config,
         versions=", ".join(f"{k} {v}" for k, v in run.manifest.get("versions", {}).items()),

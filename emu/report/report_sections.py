@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from emu.report.page import Cell, paragraph, section, sentence
+from emu.results.comparison_row import SHARES, Pair, Row
 from emu.results.measures import Measure
-from emu.results.paired_comparison import SHARES, Pair, Row
 from emu.results.reasons import EXPLAINED, reason_rows
 from emu.results.text_tables import TIMES, number, percent, with_error
 from workloads.hints import in_words

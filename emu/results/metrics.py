@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from emu.families.registry import family_of_summary
 from emu.results.bottlenecks import BOTTLENECKS, bottlenecks_of
-
-if TYPE_CHECKING:
-    from emu.results.result import Result
 
 STATISTICS = ("mean", "p50", "p90", "p99")
 """Statistics of completion times in tables by default."""
@@ -148,11 +145,6 @@ def summarise_replicas(summaries: Sequence[Mapping[str, Any]]) -> dict[str, Any]
         flags = ("overloaded", "saturated")
         merged["live"] |= {name: any(s["live"][name] for s in summaries) for name in flags}
     return merged | bottlenecks_of(merged)
-
-
-def summary_of(runs: Sequence[Result]) -> Mapping[str, Any]:
-    """Return the summary of a run, or that of several seeds or instances."""
-    return runs[0].summary if len(runs) == 1 else summarise_replicas([run.summary for run in runs])
 
 
 def _numbers(part: Mapping[str, Any]) -> dict[str, Any]:

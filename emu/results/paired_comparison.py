@@ -8,27 +8,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from emu.configuration.keys import BY_NAME
+from emu.results.comparison_row import NOTHING, SHARES, Row
 from emu.results.measures import Measure
 from emu.results.metrics import BoolArray, Float64Array, confidence_95, ratios
+from emu.results.result import Result, Runs
 from emu.results.text_tables import percent
 from workloads.errors import InputError
 from workloads.units import format_duration, parse_duration, parse_share
 
-if TYPE_CHECKING:
-    from emu.results.result import Result
-
-Pair = tuple[float, float]
-"""A mean over the seeds and its 95 % half-width."""
-Runs = Mapping[str, "list[Result]"]
-"""Results by scheduler, one a seed in equal order; the first scheduler is the one that others are compared with."""
-NOTHING: Pair = (math.nan, math.nan)
-SHARES = ("better", "equal", "worse")
 DELAYS = 20
 """Network delays that a difference must exceed to be more than a matter of messages: Hawk's ten attempts to steal take
 as many, and no scheduler here sends more one after another for a task."""
@@ -49,47 +41,6 @@ class Tolerance(NamedTuple):
     def __str__(self) -> str:
         share = f"{100 * self.relative:g} %"
         return f"{format_duration(self.absolute_s)} or {share}" if self.absolute_s else share
-
-
-@dataclass(frozen=True)
-class Row:
-    """One scheduler and group of jobs, or coflows, of a comparison.
-
-    Attributes
-    ----------
-    scheduler, group : str
-        The group is a class of jobs, or another of its family.
-    count : float
-        Jobs, or coflows, that finished.
-    figures : dict of str to Pair
-        By the name of a `Measure`: ``mean``, ``p99``, ``wait.p99``; times are in seconds.
-    ratios : dict of str to Pair
-        The same over that of the first scheduler.
-    best : frozenset of str
-        Names of the measures in which no other scheduler is better (`best_of`).
-    shares : dict of str to Pair
-        Of `SHARES`: of the jobs, or coflows, those that became so against the first. NaN for the first itself.
-    improved : float
-        The share that finished earlier than under the first, by however little; NaN for the first itself.
-    speedup : dict of str to Pair
-        Of coflows: of the first over this one (`emu.families.coflows.comparison`).
-    gains : dict of str to dict of str to float
-        Of coflows with deadlines: rate of a summary to percentiles of its gain over the replicas (likewise).
-    left_out : int
-        Replicas that the row is not of, as under some scheduler none of the group finished.
-    """
-
-    scheduler: str
-    group: str
-    count: float
-    figures: dict[str, Pair]
-    ratios: dict[str, Pair]
-    best: frozenset[str]
-    shares: dict[str, Pair]
-    improved: float
-    speedup: dict[str, Pair] = field(default_factory=dict)
-    gains: dict[str, dict[str, float]] = field(default_factory=dict)
-    left_out: int = 0
 
 
 def tolerance_of(results: Runs) -> Tolerance:

@@ -11,9 +11,9 @@ from typing import Any
 
 from emu import disk
 from emu.families.registry import family_of_summary, find_family
+from emu.results.comparison_row import NOTHING, SHARES, Pair, Row
 from emu.results.measures import TIMES, Measure, all_measures, measure_of
 from emu.results.metrics import EVERY_STATISTIC
-from emu.results.paired_comparison import NOTHING, SHARES, Pair, Row
 
 HEAD = ("scheduler", "baseline", "group", "metric", "statistic", "value", "half_95", "ratio", "ratio_half_95")
 """Columns of a CSV file, and after them ``seeds``, and of a batch ``instances``; a sweep's axes stand before them."""
@@ -75,7 +75,8 @@ def tidy(summary: Mapping[str, Any], rows: Sequence[Row] = (), first: str = "") 
         numbers = zip(HEAD[5:], map(_number, (*value, *ratio)), strict=True)
         return {**same, "group": group, "metric": metric, "statistic": statistic, **dict(numbers), **seeds}
 
-    for group, path in family.groups(figures):
+    groups = list(family.groups(figures))
+    for group, path in groups:
         part, interval = _at(figures, path), _at(intervals, path)
         yield row(group, "count", "", (part["count"], math.nan))
         for m in all_measures(family.name):
@@ -87,10 +88,9 @@ def tidy(summary: Mapping[str, Any], rows: Sequence[Row] = (), first: str = "") 
     for name, spread in summary.get("decision_latency", {}).items():
         for statistic, value in spread.items():
             yield row(name, "decision_latency_s", statistic, (value, math.nan))
+    of_groups = {path[0] for _, path in groups if path}
     inner = {
-        k: v
-        for k, v in figures.items()
-        if k not in (*family.nested, "count", *family.metrics, *EVERY_STATISTIC)
+        k: v for k, v in figures.items() if k not in (*of_groups, "count", *family.metrics, *EVERY_STATISTIC)
     }
     outer = {k: v for k, v in summary.items() if k not in (family.heads, "decision_latency", *OUTSIDE)}
     outer["engine"] = {k: v for k, v in summary.get("engine", {}).items() if k not in OF_MACHINE}

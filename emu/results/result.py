@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from emu import disk
@@ -17,11 +19,17 @@ from emu.directories.names import CONFIG, EVENTS, SUMMARY, WORKLOAD
 from emu.families.family import Family
 from emu.families.registry import families, family_of_summary
 from emu.results.events import SCHEMA, read_events
+from emu.results.metrics import summarise_replicas
 from emu.results.notebook import as_html
 from emu.results.records import tidy, write_csv
 from emu.results.validation import check_table, checked_summary
 from workloads.errors import InputError, NotWritten
 from workloads.hints import did_you_mean
+
+if TYPE_CHECKING:
+    from actors.hosting.outcome import Outcome
+    from emu.configuration.config import Config
+    from emu.configuration.plan import Plan
 
 LONG_S = 60.0
 """From what wall time on a run is worth keeping in a temporary folder."""
@@ -133,8 +141,9 @@ class Result:
     def _repr_html_(self) -> str:
         """Return the tables of the summary as HTML, for notebooks."""
         family = family_of_summary(self.summary)
-        parts = family.group_section({self.summary["scheduler"]: [self]}, self.warmup_s)
-        return as_html(summary_head(self.summary), parts, family.run_facts(self))
+        own = family[Summarising]
+        parts = own.sections({self.summary["scheduler"]: [self]}, self.warmup_s)
+        return as_html(summary_head(self.summary), parts, own.facts(self))
 
     def records(self) -> list[dict[str, Any]]:
         """Return all figures of the summary, a record each: group, metric, statistic, value."""
@@ -220,6 +229,47 @@ class Result:
         save_workload(self.workload, out / WORKLOAD, overwrite=True)
 
 
+Runs = Mapping[str, list[Result]]
+"""Results by scheduler, one a seed in equal order; the first scheduler is the one that others are compared with."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summarising:
+    """What a family does with the outcome of a run.
+
+    Attributes
+    ----------
+    results : (plan, outcome) -> (tables, figures)
+        The tables of a run, and entries for its summary; ``figures[heads]`` is its own part.
+    keeps_parts : (config) -> bool
+        Whether what became of each part must be recorded.
+    add_waits : (plan, result, outcome, events, chosen)
+        Add to the tables of a result what its events tell of its parts. ``chosen`` has the numbers of what is recorded
+        of what is scheduled; None: all.
+    values : (run, metric, group, warmup_s) -> ndarray of float64
+        One of the family's metrics of each of a group of what is scheduled, without those that arrive before the
+        warm-up's end; NaN where there is none.
+    sections : (results, warmup_s) -> list of str
+        The tables of runs that are compared, as HTML.
+    facts : (run) -> mapping
+        The facts of one run for its table, as name to text.
+    """
+
+    results: Callable[[Plan, Outcome], tuple[dict[str, pa.Table | None], dict[str, Any]]]
+    keeps_parts: Callable[[Config], bool] = lambda config: bool(config["output.tasks"])
+    add_waits: Callable[
+        [Plan, Result, Outcome, Iterator[pa.RecordBatch], npt.NDArray[np.int64] | None], None
+    ] = lambda *_: None
+    values: Callable[[Result, str, str, float], npt.NDArray[np.float64]]
+    sections: Callable[[Runs, float], list[str]] = lambda results, warmup_s: []
+    facts: Callable[[Result], Mapping[str, str]] = lambda run: {}
+
+
+def summary_of(runs: Sequence[Result]) -> Mapping[str, Any]:
+    """Return the summary of a run, or that of several seeds or instances."""
+    return runs[0].summary if len(runs) == 1 else summarise_replicas([run.summary for run in runs])
+
+
 def read_result(folder: str | Path) -> Result:
     """Return the result that a finished run directory holds.
 
@@ -235,12 +285,12 @@ def read_result(folder: str | Path) -> Result:
         if held == "runs":
             reads = f"give one of them, as {folder / next(iter(manifest['runs']), '')}; emu.resume(folder) reads all"
         raise InputError(f"holds {'several runs' if held == 'runs' else f'a {held}'}: {reads}", file=folder)
-    optional = {EVENTS, *(f"{name}.parquet" for family in families() for name in family.optional)}
+    tables_of_all = [item for family in families() for item in family.tables.items()]
+    optional = {EVENTS, *(f"{name}.parquet" for name, table in tables_of_all if table.is_optional)}
     rd.check_results(folder, manifest, optional)
     summary = checked_summary(disk.read_json(folder / SUMMARY, f"has no {SUMMARY}"), folder / SUMMARY)
     family = family_of_summary(summary)
-    known = dict.fromkeys(name for one in families() for name in one.tables)
-    there = [name for name in known if _is_there(folder, f"{name}.parquet", manifest)]
+    there = [name for name in dict(tables_of_all) if _is_there(folder, f"{name}.parquet", manifest)]
     for name in (family.heads, "timeline"):
         if name not in there:
             raise InputError(f"has no {name}.parquet", file=folder)

@@ -72,17 +72,16 @@ def checked_summary(summary: Any, file: Path) -> dict[str, Any]:
     InputError
         Names what has not the form in which a run writes it.
     """
-    checked = _part(summary, {**FORM, **{family.name: family.form for family in families()}}, file, "")
+    forms = {family.name: family.form for family in families()}
+    checked = _part(summary, {**FORM, **forms}, file, "")
     for name in sorted(_WANTED):
         checked[name]
     own = [family for family in families() if family.name in checked]
     if not own:
         raise InputError("is not there", file=file, field=families()[0].name)
-    family = family_of_summary(checked)
-    figures = checked[family.heads]
-    for key in family.all_path:
-        figures = figures[key]
-    figures["count"]
+    heads = family_of_summary(checked).heads
+    of_all = checked[heads]["all"] if "all" in forms[heads] else checked[heads]
+    of_all["count"]
     return checked
 
 
@@ -92,7 +91,7 @@ def check_table(name: str, table: pa.Table, family: Family, file: Path) -> None:
     Parameters
     ----------
     name : str
-        One of `emu.results.result.TABLES`.
+        Without ``.parquet``.
     table : pyarrow.Table
     family : Family
     file : Path
@@ -105,9 +104,8 @@ def check_table(name: str, table: pa.Table, family: Family, file: Path) -> None:
     """
     if name not in family.tables:
         raise InputError(f"is of no run of {family.name}", file=file)
-    columns = family.tables[name]
-    further = family.further_columns.get(name, ())
-    columns += tuple(column for column in further if column.name in table.column_names)
+    form = family.tables[name]
+    columns = form.columns + tuple(column for column in form.further if column.name in table.column_names)
     if name == family.heads and not table.num_rows:
         raise InputError(f"has no {name}", file=file)
     for column in columns:

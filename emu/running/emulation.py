@@ -17,7 +17,7 @@ from emu.configuration.plan import KEPT_WORKLOAD, Plan
 from emu.directories.manifest import emu_version
 from emu.directories.names import CHECKPOINTS
 from emu.results.bottlenecks import bottlenecks_of
-from emu.results.result import Result
+from emu.results.result import Result, Summarising
 from emu.running.clocks import costs_table, describe_clock, emulate_setting
 from emu.running.recording import add_events, recording_of
 from emu.terminal import detail, note
@@ -116,7 +116,7 @@ def observe(plan: Plan, index: int, out: Path | None) -> Observe:
     """Return what the run of a scheduler of a plan records."""
     from actors.hosting.outcome import MOST_ROWS, Observe
 
-    tasks = plan.family.keeps_parts(plan.config)
+    tasks = plan.family[Summarising].keeps_parts(plan.config)
     given = plan.config["timeline.period"] != "auto"
     rows = MOST_ROWS if given else AUTO_ROWS
     return Observe(plan.period_s, rows, tasks, recording_of(plan, index, out))
@@ -125,10 +125,12 @@ def observe(plan: Plan, index: int, out: Path | None) -> Observe:
 def result_of(plan: Plan, index: int, outcome: Outcome, recording: Recording | None = None) -> Result:
     """Return the outcome of a run of a plan as tables and a summary, with the events that were recorded."""
     family, config = plan.family, plan.config
-    tables, figures = family.results(plan, outcome)
+    tables, figures = family[Summarising].results(plan, outcome)
     tables["costs"] = costs_table(outcome.costs) if outcome.costs.size else None
     kept = {name: tables[name] for name in family.tables if tables.get(name) is not None}
-    figures |= describe_clock(outcome, config["quantum"], family.arrivals_ns(plan.workload))
+    figures |= describe_clock(
+        outcome, config["quantum"], plan.schedulers[index].worlds.span_ns(plan.workload)[0]
+    )
     block_s = plan.config["resample.block"]
     summary = {
         "scheduler": plan.schedulers[index].name,

@@ -13,7 +13,7 @@ from emu.configuration.event_selection import jobs_after, jobs_before, parse_eve
 from emu.configuration.plan import Plan
 from emu.directories.names import CHECKPOINTS
 from emu.results.events import batches
-from emu.results.result import Result
+from emu.results.result import Result, Summarising
 from workloads.errors import InputError, not_written
 
 if TYPE_CHECKING:
@@ -71,12 +71,13 @@ def add_events(plan: Plan, index: int, recording: Recording, outcome: Outcome, r
     chosen = parse_events(plan.config["output.events"])
     assert chosen is not None
     check_recorded(recording, outcome.recorded)
-    took_ns = np.where(outcome.finish_ns < 0, -1, outcome.finish_ns - plan.family.arrivals_ns(plan.workload))
+    arrival_ns, _ = plan.schedulers[index].worlds.span_ns(plan.workload)
+    took_ns = np.where(outcome.finish_ns < 0, -1, outcome.finish_ns - arrival_ns)
     recorded = None if recording.jobs is None else np.array(recording.jobs)
     kept = jobs_after(chosen, recorded, took_ns)
     setting = plan.setting(index)
     result.recorded = lambda: batches(recording, setting, kept)
     if chosen.is_whole:
-        plan.family.add_waits(plan, result, outcome, result.recorded(), kept)
+        plan.family[Summarising].add_waits(plan, result, outcome, result.recorded(), kept)
     if recording.folder.parent.name != CHECKPOINTS:
         weakref.finalize(result, remove_folder, recording.folder.parent)

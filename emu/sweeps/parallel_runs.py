@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from emu.configuration.config import Config
 from emu.configuration.keys import WINDOWS_PARTITIONS
+from emu.configuration.loading import Loading
 from emu.configuration.plan import Plan, prepare
 from emu.configuration.workload_cache import WorkloadCache
 from emu.directories import locks
@@ -227,7 +228,7 @@ def _task(
     """Emulate in a Ray worker; the workload comes from the object store and is brought to its load here."""
     workload = source
     if wanted is not None:
-        workload = find_family(setting.scheduler.family).at_load(source, *wanted)
+        workload = find_family(setting.scheduler.family)[Loading].at_load(source, *wanted)
     return emulate_setting(replace(setting, workload=workload), observe, values)
 
 
@@ -268,10 +269,10 @@ def _width(config: Config) -> int:
 
 
 def _wanted(plan: Plan) -> tuple[float, float] | None:
-    """Return the arguments with which `Family.at_load` makes the plan's workload of its source."""
+    """Return the arguments with which `Loading.at_load` makes the plan's workload of its source."""
     if plan.workload is plan.source:
         return None
-    return plan.family.capacity(plan), plan.config["load"]
+    return plan.family[Loading].capacity(plan.config, plan.source, plan.cluster), plan.config["load"]
 
 
 def _values(plan: Plan) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from emu.sweeps.targets import (
     SPANS,
     TOLERANCE,
     Search,
+    Sizing,
     Target,
     find_fewest,
     read_targets,
@@ -202,7 +203,7 @@ def find_size(
     _check_family(config)
     cache = WorkloadCache()
     first = _plan(config, low or high or 1, config["seed"], cache)
-    first.family.check_targets(first, targets)
+    first.family[Sizing].check_targets(first, targets)
     name = f"{SIZE}-{rd.safe_name(first.schedulers[0].name)}-{rd.safe_name(first.workload.name)}"
     place = Path(out) if out is not None else Path("runs") / name
     probes: dict[int, Probe] = {}
@@ -249,9 +250,10 @@ def find_size(
 def _check_family(config: Config) -> None:
     """Refuse schedulers whose number of nodes cannot be searched."""
     found = find_schedulers(config) if config["scheduler"] else ()
-    if found and (why := find_family(found[0].family).no_size):
-        able = " and ".join(family.name for family in families() if not family.no_size)
-        raise config.error("scheduler", f"{found[0].name} is for {why}; emu size is for {able}")
+    able = [family for family in families() if family[Sizing].nodes_for_load is not None]
+    if found and (family := find_family(found[0].family)) not in able:
+        why = f"{found[0].name} is for {family.name}, whose number of {family.node}s is not searched"
+        raise config.error("scheduler", f"{why}; emu size is for {' and '.join(one.name for one in able)}")
 
 
 def _check(config: Config, low: int | None, high: int | None, tolerance: float) -> None:
@@ -289,9 +291,10 @@ def _start(config: Config, plan: Plan, cache: WorkloadCache) -> int:
     """Return where to begin: the nodes on which offered load is 1, or if there is no load, a slot for each task."""
     slots_per_node = plan.cluster.total_slots / plan.cluster.num_nodes
     enough = max(math.ceil(plan.work[0] / slots_per_node), 1)
-    if plan.load is None or plan.load == 0:
+    nodes_for_load = plan.family[Sizing].nodes_for_load
+    if nodes_for_load is None or not plan.load:
         return enough
-    return min(plan.family.nodes_for_load(config, plan, 1.0, cache), enough)
+    return min(nodes_for_load(config, plan.workload, 1.0, cache), enough)
 
 
 def _most(plan: Plan) -> int:

@@ -5,13 +5,19 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from emu.results.measures import Measure, all_measures
 from emu.results.text_tables import number, with_error
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
 from workloads.units import format_duration, parse_duration
+
+if TYPE_CHECKING:
+    from emu.configuration.config import Config
+    from emu.configuration.plan import Plan
+    from emu.configuration.workload_cache import WorkloadCache
 
 SIZED = "jobs"
 """The family whose number of nodes can be searched."""
@@ -66,6 +72,22 @@ class Target(NamedTuple):
         sign = "<" if self.strict else "<="
         bound = format_duration(self.bound) if self.measure.is_time else number(self.bound)
         return f"{self.figure} {sign} {bound}"
+
+
+@dataclass(frozen=True)
+class Sizing:
+    """What a family gives for `emu size`.
+
+    Attributes
+    ----------
+    nodes_for_load : (config, workload, load, cache) -> int
+        The number of nodes on which a workload offers a load. None: no number of nodes is searched for the family.
+    check_targets : (plan, targets)
+        Refuse targets on groups of which the workload has none.
+    """
+
+    nodes_for_load: Callable[[Config, Any, float, WorkloadCache], int] | None = None
+    check_targets: Callable[[Plan, Sequence[Target]], None] = lambda plan, targets: None
 
 
 def verdict_of(targets: Sequence[Target], values: Sequence[tuple[float, float]]) -> str:

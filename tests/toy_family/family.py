@@ -10,12 +10,15 @@ import numpy as np
 import pyarrow as pa
 
 from clusters.cluster import load_cluster
-from emu.columns import Column, make_table, numbers
-from emu.configuration.loading import Loaded, load_workload_of
+from emu.columns import Column, ResultTable, make_table, numbers
+from emu.configuration.loading import Loaded, Loading, load_workload_of
 from emu.families.family import Family, Figures
+from emu.report.plots import Drawing, TimelineLook
+from emu.results.comparison import Comparing
 from emu.results.measures import all_measures
 from emu.results.metrics import describe_metrics
 from emu.results.paired_comparison import compare_parts
+from emu.results.result import Summarising
 from emu.results.text_tables import align, number
 from workloads.arrow import column
 from workloads.transform import at_load
@@ -26,8 +29,10 @@ if TYPE_CHECKING:
     from emu.configuration.config import Config
     from emu.configuration.plan import Plan
     from emu.configuration.workload_cache import WorkloadCache
+    from emu.results.comparison_row import Row
     from emu.results.measures import Measure
-    from emu.results.paired_comparison import Row, Runs, Tolerance
+    from emu.results.paired_comparison import Tolerance
+    from emu.results.result import Runs
 
 TICKETS = (
     Column("ticket", pa.int64(), "", "Its place in the workload."),
@@ -117,18 +122,20 @@ FAMILY = Family(
     arrival="arrival_s",
     time="turnaround_s",
     width="width",
-    tables={"tickets": TICKETS, "timeline": TIMELINE},
-    timeline_labels=("utilisation", "tickets", {"waiting": "waiting"}),
+    tables={"tickets": ResultTable(TICKETS), "timeline": ResultTable(TIMELINE)},
     group_titles={"all": "all tickets"},
     take=lambda given: None,  # a workload of jobs is one, but as it is read it is one of jobs
-    load=load,
-    num_parts=lambda workload: int(workload.num_jobs),
-    arrivals_ns=lambda workload: workload.arrays().submit_ns,
-    capacity=lambda plan: 1.0,
-    at_load=lambda workload, slots, load: at_load(workload, int(slots), load),
-    results=results,
-    values=lambda run, metric, group, warmup_s: numbers(run.tables["tickets"], "turnaround_s"),
-    compare=compare,
-    render_rows=render_rows,
-    render_summary=render_summary,
+    functions=(
+        Loading(
+            load=load,
+            capacity=lambda config, workload, cluster: 1.0,
+            at_load=lambda workload, slots, load: at_load(workload, int(slots), load),
+        ),
+        Summarising(
+            results=results,
+            values=lambda run, metric, group, warmup_s: numbers(run.tables["tickets"], "turnaround_s"),
+        ),
+        Comparing(compare=compare, render_rows=render_rows, render_summary=render_summary),
+        Drawing(timeline=TimelineLook("utilisation", "tickets", {"waiting": "waiting"})),
+    ),
 )

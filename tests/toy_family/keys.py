@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from emu.configuration.key_types import Key
+from emu.configuration.key import Key
 
 KEYS: tuple[Key, ...] = ()

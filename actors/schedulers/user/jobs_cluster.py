@@ -2,17 +2,13 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from actors.scheduler import Parameter
 from actors.schedulers.jobs.sparrow import SCHEDULERS
 from actors.schedulers.user.jobs_central import Job
-
-if TYPE_CHECKING:
-    from actors.schedulers.user.jobs_probing_host import Host
-
 
 MEANT = {
     p.name: p
@@ -75,7 +71,7 @@ class Cluster:
         coordinators: numbers of the coordinators.
     """
 
-    def __init__(self, host: "Host", slots: np.ndarray, first_long: int, schedulers: int, coordinators: int):
+    def __init__(self, host: Any, slots: np.ndarray, first_long: int, schedulers: int, coordinators: int):
         self._host, self.num_nodes, self.first_long = host, slots.size, first_long
         self.slots = slots.view()
         self.slots.flags.writeable = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from emu.columns import COSTS, Column
+from emu.columns import COSTS, Column, ResultTable
 
 COFLOWS = (
     Column("coflow_id", pa.int64(), "", "The coflow's id in the workload."),
@@ -119,11 +119,11 @@ FURTHER_FLOWS = (
 )
 """Further columns of ``flows.parquet``, where the workload states port speeds; else all have `fabric.port_speed`."""
 
-FURTHER = {"flows": FURTHER_FLOWS}
-
-TABLES = {"coflows": COFLOWS, "timeline": TIMELINE, "flows": FLOWS, "costs": COSTS}
-ABOUT = {
-    "coflows": "One row per coflow of the workload, in workload order.",
-    "timeline": "One row per `timeline.period` of virtual time.",
-    "flows": "With `output.tasks`: one row per flow, in workload order.",
+TABLES = {
+    "coflows": ResultTable(COFLOWS, "One row per coflow of the workload, in workload order."),
+    "timeline": ResultTable(TIMELINE, "One row per `timeline.period` of virtual time."),
+    "flows": ResultTable(
+        FLOWS, "With `output.tasks`: one row per flow, in workload order.", FURTHER_FLOWS, is_optional=True
+    ),
+    "costs": ResultTable(COSTS, is_optional=True),
 }

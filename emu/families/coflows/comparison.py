@@ -27,10 +27,11 @@ from emu.families.coflows.metrics import (
     speedups,
     was_learned,
 )
+from emu.results.comparison_row import NOTHING, Pair, Row
 from emu.results.measures import all_measures
 from emu.results.metrics import BoolArray, Float64Array, after_warmup, confidence_95
-from emu.results.paired_comparison import NOTHING, Pair, Row, Runs, compare_parts
-from emu.results.result import Result
+from emu.results.paired_comparison import compare_parts
+from emu.results.result import Result, Runs
 
 SPEEDUPS = ("average", "p50", "p90")
 

@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from emu.columns import flags, numbers
 from emu.configuration.seeds import instances_of
+from emu.results.comparison_row import NOTHING, Pair
 from emu.results.metrics import BoolArray, Float64Array, after_warmup, confidence_95, spread
-from emu.results.paired_comparison import NOTHING, Pair, Runs
+from emu.results.result import Runs
 from emu.results.text_tables import align, number, percent, with_error
 
 RATES = ("acceptance_rate", "weighted_acceptance_rate")

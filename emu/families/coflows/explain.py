@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from emu.explaining.causes_text import of_config
-from emu.explaining.event_record import NONE, BoolArray, IntArray, Record
+from emu.explaining.event_record import NONE, BoolArray, Handled, IntArray, Record
 from emu.explaining.explanation import NS, Explanation, Link, Wait, counted, longest_wait
 from emu.families.coflows.sending import RATES, is_exact, sendings
 from emu.families.coflows.wait_reasons import Ports, rule_of, wait_of, way_of
@@ -37,7 +37,7 @@ MEANINGS = {
 
 
 def causes_of_all(
-    result: Result, record: Record, handled: Any = None
+    result: Result, record: Record, handled: Handled | None = None
 ) -> Iterator[tuple[int, dict[str, int]]]:
     """Yield each coflow that ended, by its row in the table of coflows, and nanoseconds of its time by cause."""
     coflows = result.coflows
@@ -76,7 +76,7 @@ def _causes(
     }
 
 
-def explain_coflow(result: Result, record: Record, row: int, handled: Any = None) -> Explanation:
+def explain_coflow(result: Result, record: Record, row: int, handled: Handled | None = None) -> Explanation:
     """Explain a coflow, by its row in the table of coflows.
 
     Raises

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from emu.families.coflows.columns import ABOUT, FURTHER, TABLES
+from emu.configuration.loading import Loading
+from emu.explaining.causes_text import Causes, Remedy
+from emu.families.coflows.columns import TABLES
 from emu.families.coflows.comparison import compare_coflows
 from emu.families.coflows.explain import causes_of_all, explain_coflow
 from emu.families.coflows.metrics import BINS, GROUPS, coflow_values, part_of
-from emu.families.coflows.plan import at_load, check_updates, load_coflows, switch_of
+from emu.families.coflows.plan import at_load, load_coflows, switch_of
 from emu.families.coflows.plots import coflow_figures
 from emu.families.coflows.reference import HEAD, SUMMARY
 from emu.families.coflows.report import answers, group_section, run_facts
 from emu.families.coflows.results import coflow_results
 from emu.families.coflows.terminal_text import render_more, render_rows, render_summary
 from emu.families.coflows.testing import check_coflows
-from emu.families.family import Family, Figures, Remedy
+from emu.families.family import Family, Figures
+from emu.report.plots import Drawing, TimelineLook
+from emu.results.comparison import Comparing
+from emu.results.result import Summarising
 from workloads.coflows import CoflowWorkload
 
 METRICS = ("", "wait", "slowdown")
@@ -55,15 +60,7 @@ FAMILY = Family(
     time="cct_s",
     width="width",
     tables=TABLES,
-    further_columns=FURTHER,
-    about_tables=ABOUT,
     reference=(HEAD, SUMMARY),
-    timeline_labels=(
-        "flows under way\nper port",
-        "flows",
-        {"waiting": "waiting_flows", "running": "running_flows"},
-    ),
-    timeline_caption="Flows that have begun and not ended per port, and flows that wait and that have begun",
     metrics=METRICS,
     form={
         **_OF_METRICS,
@@ -74,9 +71,7 @@ FAMILY = Family(
         "normalised_cct": _NUMBERS,
         "wasted": _NUMBERS,
     },
-    nested=("bins",),
     group_titles={group: "all coflows" if group == "all" else group for group in GROUPS},
-    shown=("mean", "p50", "p90"),
     defaults={"network.delay": 0.0},
     without={
         **dict.fromkeys(
@@ -92,34 +87,38 @@ FAMILY = Family(
         "dynamics": "nothing fails or straggles in a run of coflows",
         "cost": "for coflows there are cost.per_message, .per_update, .per_flow, .per_coflow and .per_schedule",
     },
-    optional=frozenset({"flows", "costs"}),
-    shares={"met their deadline": "acceptance_rate", "of the weight": "weighted_acceptance_rate"},
     figures=("learning", "speedup", "estimates-", "deadlines", "gains"),
     notes_each_ignored_key=True,
-    no_size="coflows, whose number of ports is the workload's",
     take=lambda given: given if isinstance(given, CoflowWorkload) else None,
-    check=check_updates,
-    load=load_coflows,
-    num_parts=lambda workload: int(workload.num_flows),
-    arrivals_ns=lambda workload: workload.arrays().arrival_ns,
-    capacity=lambda plan: switch_of(plan.config).port_bytes_per_s,
-    at_load=at_load,
-    results=coflow_results,
     groups=groups,
     part_of=part_of,
-    values=coflow_values,
-    compare=compare_coflows,
-    render_rows=render_rows,
-    render_more=render_more,
-    render_summary=render_summary,
-    group_figures=coflow_figures,
-    group_section=group_section,
-    answers=answers,
-    run_facts=run_facts,
-    check_scheduler=check_coflows,
     counters=counters,
-    explained_from_all=True,
-    explain=explain_coflow,
-    causes=causes_of_all,
-    remedies=REMEDIES,
+    check_scheduler=check_coflows,
+    functions=(
+        Loading(
+            load=load_coflows,
+            capacity=lambda config, workload, cluster: switch_of(config).port_bytes_per_s,
+            at_load=at_load,
+        ),
+        Summarising(results=coflow_results, values=coflow_values, sections=group_section, facts=run_facts),
+        Comparing(
+            compare=compare_coflows,
+            render_rows=render_rows,
+            render_more=render_more,
+            render_summary=render_summary,
+        ),
+        Drawing(
+            figures=coflow_figures,
+            answers=answers,
+            timeline=TimelineLook(
+                "flows under way\nper port",
+                "flows",
+                {"waiting": "waiting_flows", "running": "running_flows"},
+                "Flows that have begun and not ended per port, and flows that wait and that have begun",
+            ),
+            statistics=("mean", "p50", "p90"),
+            shares={"met their deadline": "acceptance_rate", "of the weight": "weighted_acceptance_rate"},
+        ),
+        Causes(explain=explain_coflow, needs_all=True, of_all=causes_of_all, remedies=REMEDIES),
+    ),
 )

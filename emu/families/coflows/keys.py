@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from actors.environment import Costs, Switch
-from emu.configuration.key_types import Key
+from emu.configuration.key import Key
 
 KEYS = (
     Key(

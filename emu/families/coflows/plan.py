@@ -6,11 +6,12 @@ import math
 import time
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from emu.configuration.loading import TIMELINE_ROWS, Loaded, load_of_family
+from emu.configuration.schedulers import scheduler_parameters
 from emu.configuration.workload_cache import WorkloadCache
 from emu.results.metrics import after_warmup
 from workloads.arrow import column
@@ -54,6 +55,7 @@ def load_coflows(config: Config, schedulers: tuple[Scheduler, ...], cache: Workl
         What is missing or wrong, and where it was given.
     """
     _check_clock(config)
+    _check_updates(config, schedulers)
     if config["fabric.port_speed"] == 0:
         raise config.error("fabric.port_speed", "is 0; want a speed such as '1 Gbps'")
     started = time.perf_counter()
@@ -100,9 +102,7 @@ def load_coflows(config: Config, schedulers: tuple[Scheduler, ...], cache: Workl
     )
 
 
-def check_updates(
-    config: Config, schedulers: tuple[Scheduler, ...], parameters: tuple[dict[str, Any], ...]
-) -> None:
+def _check_updates(config: Config, schedulers: tuple[Scheduler, ...]) -> None:
     """Refuse updates of coflows where a scheduler does not take them.
 
     Raises
@@ -115,7 +115,7 @@ def check_updates(
 
     if config["fabric.updates"] is None:
         return
-    for scheduler, own in zip(schedulers, parameters, strict=True):
+    for scheduler, own in zip(schedulers, scheduler_parameters(config, schedulers), strict=True):
         if takes_updates(scheduler, own):
             continue
         wrong = f"{scheduler.name} takes updates of coflows with {scheduler.updatable} alone"

@@ -43,10 +43,11 @@ from emu.families.coflows.terminal_text import (
 )
 from emu.report.page import Cell, paragraph, section, sentence
 from emu.report.report_sections import behind_note, figure_cell, shares_of, waits_section
+from emu.results.comparison_row import SHARES, Row
 from emu.results.measures import DEFAULT
 from emu.results.metrics import STATISTICS
-from emu.results.paired_comparison import SHARES, Row, Runs, best_of, shares_caption, tolerance_of
-from emu.results.result import Result
+from emu.results.paired_comparison import best_of, shares_caption, tolerance_of
+from emu.results.result import Result, Runs
 from emu.results.text_tables import number, percent, ratio
 from workloads.units import format_duration
 

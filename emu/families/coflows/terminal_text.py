@@ -24,16 +24,10 @@ from emu.families.coflows.deadlines import (
 )
 from emu.families.coflows.metrics import BINS, GROUPS, LATE_SHARE, part_of
 from emu.results.bottlenecks import BOTTLENECKS
+from emu.results.comparison_row import SHARES, Row
 from emu.results.measures import DEFAULT, Measure
-from emu.results.paired_comparison import (
-    SHARES,
-    Row,
-    Runs,
-    Tolerance,
-    column_names,
-    shares_caption,
-    shares_cells,
-)
+from emu.results.paired_comparison import Tolerance, column_names, shares_caption, shares_cells
+from emu.results.result import Runs
 from emu.results.text_tables import (
     TIMES,
     align,

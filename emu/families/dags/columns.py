@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from emu.columns import COSTS, Column
-from emu.families.jobs.columns import FURTHER_TIMELINE as FURTHER_TIMELINE
+from emu.columns import COSTS, Column, ResultTable
+from emu.families.jobs.columns import FURTHER_TIMELINE
 from emu.families.jobs.columns import JOBS as OF_JOBS
 from emu.families.jobs.columns import TASKS as OF_TASKS
 
@@ -99,19 +99,16 @@ TASKS = (
 """``tasks.parquet``, on request: one row per task, in workload order."""
 
 TABLES = {
-    "jobs": JOBS,
-    "timeline": TIMELINE,
-    "resources": RESOURCES,
-    "fairness": FAIRNESS,
-    "tasks": TASKS,
-    "costs": COSTS,
-}
-ABOUT = {
-    "jobs": "One row per job of the workload, in workload order.",
-    "timeline": "One row per `timeline.period` of virtual time.",
-    "resources": "One row per `timeline.period` and resource.",
-    "fairness": "One row per window of `fairness.window`, from the first arrival on. Windows are twice, four times … "
-    "as long where there would be more than a million.",
-    "tasks": "With `output.tasks`: one row per task, in workload order.",
-    "costs": 'With `cost.model = "measured"`: one row per message that a scheduler handled, by scheduler in order.',
+    "jobs": ResultTable(JOBS, "One row per job of the workload, in workload order."),
+    "timeline": ResultTable(TIMELINE, "One row per `timeline.period` of virtual time.", FURTHER_TIMELINE),
+    "resources": ResultTable(RESOURCES, "One row per `timeline.period` and resource."),
+    "fairness": ResultTable(
+        FAIRNESS,
+        "One row per window of `fairness.window`, from the first arrival on. Windows are twice, four times … as long "
+        "where there would be more than a million.",
+    ),
+    "tasks": ResultTable(
+        TASKS, "With `output.tasks`: one row per task, in workload order.", is_optional=True
+    ),
+    "costs": ResultTable(COSTS, is_optional=True),
 }

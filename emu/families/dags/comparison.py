@@ -16,9 +16,9 @@ from emu.columns import numbers
 from emu.families.jobs.comparison import GROUPS as OF_JOBS
 from emu.families.jobs.comparison import compare_class
 from emu.families.jobs.metrics import in_group
+from emu.results.comparison_row import NOTHING, Pair, Row
 from emu.results.metrics import Float64Array, after_warmup, confidence_95, ratios
-from emu.results.paired_comparison import NOTHING, Pair, Row, Runs
-from emu.results.result import Result
+from emu.results.result import Result, Runs
 
 GROUPS = ("all", *(group for group in OF_JOBS if group != "all"))
 PERCENTILES = (50, 75, 95)

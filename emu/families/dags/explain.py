@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from emu.columns import numbers
-from emu.explaining.event_record import NONE, BoolArray, IntArray, Record
+from emu.explaining.event_record import NONE, BoolArray, Handled, IntArray, Record
 from emu.explaining.explanation import NS, Explanation, Link, counted, longest_wait
 from emu.families.dags.wait_reasons import wait_of
 from emu.results.result import Result
@@ -139,7 +139,7 @@ def _causes(parts: list[_Part]) -> dict[str, int]:
 
 
 def causes_of_all(
-    result: Result, record: Record, handled: Any = None
+    result: Result, record: Record, handled: Handled | None = None
 ) -> Iterator[tuple[int, dict[str, int]]]:
     """Yield each job that ended, by its row in the table of jobs, and nanoseconds of its completion time by cause.
 
@@ -163,7 +163,7 @@ def _checked(result: Result) -> Any:
     return result.jobs
 
 
-def explain_dag(result: Result, record: Record, row: int, handled: Any = None) -> Explanation:
+def explain_dag(result: Result, record: Record, row: int, handled: Handled | None = None) -> Explanation:
     """Explain a job, by its row in the table of jobs.
 
     Raises

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from actors.environment import Estimates
-from emu.configuration.key_types import Key
+from emu.configuration.key import Key
 from emu.families.jobs.keys import KEYS as OF_JOBS
 
 _SAME = {

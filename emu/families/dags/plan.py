@@ -6,8 +6,6 @@ import math
 import time
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from clusters.capacity import check_demands, demands, drop_oversized, offered_load, work_s
 from emu.configuration.loading import TIMELINE_ROWS, Loaded, load_cluster_of, load_of_family, path_of
 from emu.configuration.workload_cache import WorkloadCache
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
     from actors.scheduler import Scheduler
     from clusters.cluster import Cluster
     from emu.configuration.config import Config
-    from emu.configuration.plan import Plan
 
 
 def load_dags(config: Config, schedulers: tuple[Scheduler, ...], cache: WorkloadCache) -> Loaded:
@@ -166,13 +163,3 @@ def nodes_for_load(config: Config, source: DagWorkload, load: float, cache: Work
             break
         nodes = better
     return nodes
-
-
-def capacity(plan: Plan) -> float:
-    """Return what the offered load of a plan is a share of."""
-    return slots_equal_to(plan.source, plan.cluster)
-
-
-def arrivals_ns(workload: DagWorkload) -> np.ndarray:
-    """Return when jobs arrive, shape (J,), ns."""
-    return workload.arrays().submit_ns

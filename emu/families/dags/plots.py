@@ -31,8 +31,7 @@ from emu.report.gantt import (
 )
 from emu.report.hover import GOES_ON
 from emu.report.scales import mark_log, plain_ticks
-from emu.results.paired_comparison import Runs
-from emu.results.result import Result
+from emu.results.result import Result, Runs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

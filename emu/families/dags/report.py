@@ -16,9 +16,10 @@ from emu.families.dags.terminal_text import (
 from emu.families.jobs.report import run_facts as facts_of_jobs
 from emu.report.page import Cell, paragraph, section, sentence
 from emu.report.report_sections import behind_note, figure_cell, shares_of, waits_section
+from emu.results.comparison_row import SHARES, Row
 from emu.results.measures import DEFAULT
-from emu.results.paired_comparison import SHARES, Row, Runs, shares_caption, tolerance_of
-from emu.results.result import Result
+from emu.results.paired_comparison import shares_caption, tolerance_of
+from emu.results.result import Result, Runs
 from emu.results.text_tables import number, ratio
 
 

@@ -16,16 +16,10 @@ from emu.families.dags.comparison import (
 )
 from emu.families.jobs.metrics import CLASSES, part_of
 from emu.families.jobs.terminal_text import job_facts, run_lines
+from emu.results.comparison_row import SHARES, Row
 from emu.results.measures import DEFAULT, Measure
-from emu.results.paired_comparison import (
-    SHARES,
-    Row,
-    Runs,
-    Tolerance,
-    column_names,
-    shares_caption,
-    shares_cells,
-)
+from emu.results.paired_comparison import Tolerance, column_names, shares_caption, shares_cells
+from emu.results.result import Runs
 from emu.results.text_tables import TIMES, align, number, percent, ratio, statistics_cells, with_error
 
 FACTOR_LABELS = {"average": "average", "p50": "P50", "p75": "P75", "p95": "P95"}

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from emu.families.jobs.metrics import SPLIT, part_of
+from emu.results.comparison_row import Pair
 from emu.results.metrics import STATISTICS, confidence_95, ratios
-from emu.results.paired_comparison import Pair
 from emu.results.result import Result
 from emu.results.text_tables import align, number, ratio, times_clause, with_error
 

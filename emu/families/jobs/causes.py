@@ -8,12 +8,11 @@ to the completion time to the nanosecond.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from emu.explaining.event_record import NONE, BoolArray, IntArray, Record
+from emu.explaining.event_record import NONE, BoolArray, Handled, IntArray, Record
 
 CAUSES = ("work", "queueing", "network", "decision", "failure")
 """``work``: tasks of the chain ran; ``queueing``: they waited in a node's queue, or at the scheduler for a node;
@@ -45,10 +44,6 @@ class Step(NamedTuple):
     actor: int
     kind: str
     task: int = NONE
-
-
-Handled = Callable[[int, int], int]
-"""(sender, number of the message) -> when the event arrived during which it was sent, ns."""
 
 
 Next = tuple[Any, ...] | None

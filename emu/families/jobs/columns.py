@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from emu.columns import COSTS, Column
+from emu.columns import COSTS, Column, ResultTable
 
 JOBS = (
     Column("job_id", pa.int64(), "", "The job's id in the workload."),
@@ -125,12 +125,20 @@ CRV = (
 )
 """``crv.parquet``, of schedulers that keep such a table: one row per time and resource."""
 
-FURTHER = {"timeline": FURTHER_TIMELINE, "tasks": FURTHER_TASKS}
-TABLES = {"jobs": JOBS, "timeline": TIMELINE, "crv": CRV, "tasks": TASKS, "costs": COSTS}
-ABOUT = {
-    "jobs": "One row per job of the workload, in workload order.",
-    "timeline": "One row per `timeline.period` of virtual time.",
-    "crv": "Of schedulers that watch demand and supply by constraint: one row per time and resource.",
-    "tasks": "With `output.tasks`: one row per task, in workload order.",
-    "costs": 'With `cost.model = "measured"`: one row per message that a scheduler handled, by scheduler in order.',
+TABLES = {
+    "jobs": ResultTable(JOBS, "One row per job of the workload, in workload order."),
+    "timeline": ResultTable(TIMELINE, "One row per `timeline.period` of virtual time.", FURTHER_TIMELINE),
+    "crv": ResultTable(
+        CRV,
+        "Of schedulers that watch demand and supply by constraint: one row per time and resource.",
+        is_optional=True,
+    ),
+    "tasks": ResultTable(
+        TASKS, "With `output.tasks`: one row per task, in workload order.", FURTHER_TASKS, is_optional=True
+    ),
+    "costs": ResultTable(
+        COSTS,
+        'With `cost.model = "measured"`: one row per message that a scheduler handled, by scheduler in order.',
+        is_optional=True,
+    ),
 }

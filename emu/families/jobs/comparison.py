@@ -7,19 +7,11 @@ from collections.abc import Mapping, Sequence
 from emu.columns import numbers
 from emu.families.jobs.by_constraint import compare_kinds, compare_waits, render_kinds, render_waits
 from emu.families.jobs.metrics import SPLIT, in_group, part_of
+from emu.results.comparison_row import SHARES, Row
 from emu.results.measures import DEFAULT, Measure, all_measures
 from emu.results.metrics import BoolArray, after_warmup
-from emu.results.paired_comparison import (
-    SHARES,
-    Row,
-    Runs,
-    Tolerance,
-    column_names,
-    compare_parts,
-    shares_caption,
-    shares_cells,
-)
-from emu.results.result import Result
+from emu.results.paired_comparison import Tolerance, column_names, compare_parts, shares_caption, shares_cells
+from emu.results.result import Result, Runs
 from emu.results.text_tables import align, number, ratio, times_clause, with_error
 
 GROUPS = ("short", "long", "all", *SPLIT)

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from emu.columns import numbers
-from emu.explaining.event_record import NONE, IntArray, Record
+from emu.explaining.event_record import NONE, Handled, IntArray, Record
 from emu.explaining.explanation import NS, Explanation, Link, counted
-from emu.families.jobs.causes import CAUSES, Handled, Step, chain_of
+from emu.families.jobs.causes import CAUSES, Step, chain_of
 from emu.families.jobs.chain_text import ChainText, longest_span
 from emu.families.jobs.job_wait import JobWait
 from emu.families.jobs.slot_holders import tasks_of

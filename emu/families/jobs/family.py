@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from emu.configuration.loading import Loading
+from emu.explaining.causes_text import Causes
 from emu.families.family import Family, Figures
-from emu.families.jobs.columns import ABOUT, FURTHER, TABLES
+from emu.families.jobs.columns import TABLES
 from emu.families.jobs.comparison import compare_jobs, render_constraints, render_rows
 from emu.families.jobs.explain import causes_of_all, explain_job, others_of
 from emu.families.jobs.finer_causes import REMEDIES, finer_causes_of_all
@@ -19,6 +21,10 @@ from emu.families.jobs.results import job_results
 from emu.families.jobs.task_waits import add_waits
 from emu.families.jobs.terminal_text import render_summary
 from emu.families.jobs.testing import check_jobs
+from emu.report.plots import Drawing, TimelineLook
+from emu.results.comparison import Comparing
+from emu.results.result import Summarising
+from emu.sweeps.targets import Sizing
 from workloads.dags import DagWorkload, as_jobs
 from workloads.frames import is_frame, workload_of_frame
 from workloads.jobs import JobWorkload
@@ -72,45 +78,52 @@ FAMILY = Family(
     time="jct_s",
     width="num_tasks",
     tables=TABLES,
-    further_columns=FURTHER,
-    about_tables=ABOUT,
-    timeline_labels=("utilisation", "queued tasks", {"short": "queued_short", "long": "queued_long"}),
-    timeline_caption="Utilisation of all slots, and tasks that wait, by class of their job",
     metrics=METRICS,
     form={**_OF_CLASSES, **dict.fromkeys(SIDES, _OF_CLASSES), "by_constraint": {"*": _OF_CLASSES}},
-    all_path=("all",),
-    nested=("all", "short", "long", "constrained", "unconstrained", "by_constraint"),
     group_column="job_class",
     group_titles={name: f"{name} jobs" for name in ("short", "long", *SPLIT)},
-    optional=frozenset({"crv", "tasks", "costs"}),
     figures=("wait-", "crv-"),
-    no_size="",
     take=take,
-    load=load_jobs,
-    num_parts=lambda workload: int(workload.num_tasks),
-    arrivals_ns=lambda workload: workload.arrays().submit_ns,
-    capacity=lambda plan: plan.cluster.total_slots,
-    at_load=lambda workload, slots, load: at_load(workload, int(slots), load),
-    keeps_parts=keeps_tasks,
-    results=job_results,
-    add_waits=add_waits,
     groups=groups,
     part_of=part_of,
-    values=job_values,
-    compare=compare_jobs,
-    render_rows=render_rows,
-    render_more=lambda results, warmup_s: render_constraints(results),
-    render_summary=render_summary,
-    group_figures=job_figures,
-    group_section=group_section,
-    run_facts=run_facts,
-    check_targets=check_targets,
-    nodes_for_load=lambda config, plan, load, cache: nodes_for_load(config, plan.workload, load, cache),
-    check_scheduler=check_jobs,
     counters=counters,
-    explain=explain_job,
-    others=others_of,
-    causes=causes_of_all,
-    finer_causes=finer_causes_of_all,
-    remedies=REMEDIES,
+    check_scheduler=check_jobs,
+    functions=(
+        Loading(
+            load=load_jobs,
+            capacity=lambda config, workload, cluster: cluster.total_slots,
+            at_load=lambda workload, slots, load: at_load(workload, int(slots), load),
+        ),
+        Summarising(
+            results=job_results,
+            keeps_parts=keeps_tasks,
+            add_waits=add_waits,
+            values=job_values,
+            sections=group_section,
+            facts=run_facts,
+        ),
+        Comparing(
+            compare=compare_jobs,
+            render_rows=render_rows,
+            render_more=lambda results, warmup_s: render_constraints(results),
+            render_summary=render_summary,
+        ),
+        Drawing(
+            figures=job_figures,
+            timeline=TimelineLook(
+                "utilisation",
+                "queued tasks",
+                {"short": "queued_short", "long": "queued_long"},
+                "Utilisation of all slots, and tasks that wait, by class of their job",
+            ),
+        ),
+        Sizing(nodes_for_load, check_targets),
+        Causes(
+            explain=explain_job,
+            others=others_of,
+            of_all=causes_of_all,
+            finer=finer_causes_of_all,
+            remedies=REMEDIES,
+        ),
+    ),
 )

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from emu.columns import equals_text
-from emu.explaining.event_record import BoolArray, IntArray, Record
-from emu.families.family import Remedy
-from emu.families.jobs.causes import Handled, chain_of
+from emu.explaining.causes_text import Remedy
+from emu.explaining.event_record import BoolArray, Handled, IntArray, Record
+from emu.families.jobs.causes import chain_of
 from emu.families.jobs.explain import causes_of, submits_ns
 from emu.families.jobs.slot_holders import lost_runs
 from emu.families.jobs.task_waits import Ran, ahead_of, sticky_jobs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from actors.environment import Costs, Dynamics, Estimates, Network
-from emu.configuration.key_types import Key
+from emu.configuration.key import Key
 from workloads.defaults import PRICE
 
 THRESHOLD_S = 10.0

@@ -12,7 +12,7 @@ from emu.families.jobs.metrics import job_values
 from emu.report.distributions import distribution_figure
 from emu.report.drawing import Shown
 from emu.report.narrow_screens import shown
-from emu.results.paired_comparison import Runs
+from emu.results.result import Runs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,10 +7,11 @@ from emu.families.jobs.comparison import GROUPS, compare_class
 from emu.families.jobs.terminal_text import job_facts
 from emu.report.page import Cell, paragraph, section, sentence
 from emu.report.report_sections import figure_cell, shares_of, waits_section
+from emu.results.comparison_row import SHARES, Row
 from emu.results.measures import DEFAULT
 from emu.results.metrics import STATISTICS
-from emu.results.paired_comparison import SHARES, Row, Runs, shares_caption, tolerance_of
-from emu.results.result import Result
+from emu.results.paired_comparison import shares_caption, tolerance_of
+from emu.results.result import Result, Runs
 from emu.results.text_tables import TIMES, number, ratio, times_clause, with_error
 from workloads.units import format_duration
 

@@ -35,8 +35,8 @@ def test_the_arguments_of_functions_are_the_keys() -> None:
 def test_pages_name_every_key_and_column() -> None:
     configuration, results = (PAGES[name]() for name in ("configuration.md", "results.md"))
     assert all(f"| `{key.name}` |" in configuration for key in KEYS)
-    tables = [columns for family in families() for columns in family.tables.values()]
-    assert all(f"| `{c.name}` |" in results for columns in tables for c in columns)
+    tables = [table for family in families() for table in family.tables.values()]
+    assert all(f"| `{c.name}` |" in results for table in tables for c in (*table.columns, *table.further))
 
 
 def test_the_example_on_the_page_is_a_configuration(tmp_path: Path) -> None:

@@ -15,8 +15,9 @@ from emu.families.coflows.family import FAMILY as COFLOWS
 from emu.families.registry import find_family
 from emu.report.answer import answer_of, answer_over
 from emu.report.conditions import as_text, conditions_of
+from emu.report.plots import Drawing
 from emu.report.report import render_report
-from emu.results.paired_comparison import Row
+from emu.results.comparison_row import Row
 from emu.results.text_tables import TIMES
 
 JOBS = find_family("jobs")
@@ -151,7 +152,7 @@ def test_deadlines_that_seeds_do_not_tell_apart_are_called_the_same() -> None:
         }
     )
     results: Any = {"a": runs(0.5, 0.6, 0.4), "b": runs(0.6, 0.5, 0.45), "c": runs(0.1, 0.2, 0.05)}
-    text, missed = COFLOWS.answers(results)
+    text, missed = COFLOWS[Drawing].answers(results)
     one = "3 rejected or dropped, 3 ended late, 3 too long even alone"
     assert missed == (
         f"Coflows that missed theirs: under a {one}; under b {one}; under c {one}. No scheduler meets what takes too "
@@ -161,7 +162,7 @@ def test_deadlines_that_seeds_do_not_tell_apart_are_called_the_same() -> None:
         "Deadlines: b meets most of them, 52±19%; the same, to within chance or 1 %: a 50±25% (c "
     )
     del results["c"]
-    text = COFLOWS.answers(results)[0]
+    text = COFLOWS[Drawing].answers(results)[0]
     assert text.startswith("Deadlines: no difference is shown in the share that is met: b 52±19%, a 50±25%.")
 
 

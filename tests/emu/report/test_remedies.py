@@ -9,6 +9,7 @@ import pytest
 import emu
 from actors.schedulers.registry import find_scheduler, scheduler_names
 from emu.configuration.keys import BY_NAME
+from emu.explaining.causes_text import Causes
 from emu.explaining.event_record import Record
 from emu.families.jobs.finer_causes import LONG, OTHER, SHORT, finer_causes_of_all
 from emu.families.registry import families, find_family
@@ -66,7 +67,7 @@ def test_what_the_runs_show_is_stated_and_nothing_is_without_events() -> None:
 
 def test_remedies_are_keys_or_parameters_of_the_schedulers_that_they_name() -> None:
     for family in families():
-        for remedy in (one for remedies in family.remedies.values() for one in remedies):
+        for remedy in (one for remedies in family[Causes].remedies.values() for one in remedies):
             known = [find_scheduler(name) for name in remedy.of or scheduler_names(family.name)]
             if remedy.name in BY_NAME:
                 assert all(remedy.name not in dict(scheduler.ignores) for scheduler in known if remedy.of)

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 import emu
 from emu.families.jobs.comparison import compare_class
-from emu.results.paired_comparison import SHARES, Tolerance, best_of, shares_of, tolerance_of
+from emu.results.comparison_row import SHARES
+from emu.results.paired_comparison import Tolerance, best_of, shares_of, tolerance_of
 from tests.emu.results.test_comparison import result_of
 from workloads.jobs import JobWorkload
 

@@ -24,7 +24,7 @@ from workloads.errors import InputError
 from workloads.jobs import JobWorkload, make_workload
 
 NS = 10**9
-WRITTEN = {f"{name}.parquet": columns for name, columns in TABLES.items() if name not in ("costs", "crv")}
+WRITTEN = {f"{name}.parquet": table.columns for name, table in TABLES.items() if name not in ("costs", "crv")}
 
 
 def outcome(start: list[int], finish: list[int], long: list[bool]) -> Outcome:
@@ -160,7 +160,7 @@ def test_measured_costs_are_written_and_can_be_given_again(workload: JobWorkload
     settings = {"nodes": 8, "seed": 3, "in_process": True}
     first = emu.run("sparrow", workload, cost_model="measured", out=tmp_path / "a", **settings)
     schema = pq.read_schema(tmp_path / "a" / "costs.parquet")
-    assert schema.names == [c.name for c in TABLES["costs"]]
+    assert schema.names == [c.name for c in TABLES["costs"].columns]
     assert first.costs is not None
     assert first.costs.num_rows == first.summary["schedulers"]["messages"]
     emu.run(

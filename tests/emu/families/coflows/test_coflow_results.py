@@ -39,7 +39,7 @@ def coflows() -> pa.Table:
 
 def test_the_table_of_coflows_by_hand(coflows: pa.Table) -> None:
     rows = coflows.to_pydict()
-    assert coflows.column_names == [c.name for c in TABLES["coflows"]]
+    assert coflows.column_names == [c.name for c in TABLES["coflows"].columns]
     assert rows["cct_s"] == CCT
     assert rows["finish_s"] == [5.0, 12.5, 420.0, None]
     assert rows["start_s"] == [1.0, 11.0, 21.0, None]
@@ -115,7 +115,7 @@ def test_flows_and_timeline() -> None:
     assert flows["finish_s"][2:4] == [5.0, 12.5]
     assert flows["start_s"][-1] is None
     timeline = timeline_table(outcome.timeline)
-    assert timeline.column_names == [c.name for c in TABLES["timeline"]]
+    assert timeline.column_names == [c.name for c in TABLES["timeline"].columns]
     assert timeline["running_flows"].to_pylist() == [0, 1, 2]
 
 

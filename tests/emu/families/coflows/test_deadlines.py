@@ -28,6 +28,7 @@ from emu.families.coflows.plots import deadlines_figure, gains_figure
 from emu.families.coflows.results import coflows_table, decision_figures
 from emu.report.drawing import line_look
 from emu.report.percentile_plots import Point, percentile_sheets, shares_figure
+from emu.report.plots import Drawing
 from emu.report.scales import short_labels
 from emu.results.comparison import Comparison
 from emu.results.result import Result
@@ -133,7 +134,10 @@ def test_gains_by_hand() -> None:
 
 def _without(summary: dict[str, Any]) -> dict[str, Any]:
     """A summary in which no deadline was met."""
-    return {**summary, "coflows": {**summary["coflows"], **dict.fromkeys(COFLOWS.shares.values(), 0.0)}}
+    return {
+        **summary,
+        "coflows": {**summary["coflows"], **dict.fromkeys(COFLOWS[Drawing].shares.values(), 0.0)},
+    }
 
 
 def test_the_share_of_the_slack_that_was_used() -> None:
@@ -179,7 +183,7 @@ def test_shares_against_an_axis() -> None:
     heavy["coflows"]["weighted_acceptance_rate"] = 0.25
     figure = shares_figure({"b": {1.0: heavy}}, axis, COFLOWS)
     assert figure is not None
-    assert [place.get_title() for place in figure.axes] == [*COFLOWS.shares]
+    assert [place.get_title() for place in figure.axes] == [*COFLOWS[Drawing].shares]
     assert shares_figure({"b": {1.0: {"coflows": {}}}}, axis, COFLOWS) is None
 
 

@@ -259,7 +259,7 @@ def test_the_crv_table_by_hand(tmp_path: Path) -> None:
         {"time_s": 5.0, "resource": "cores", "demand": 6.0, "supply": 4.0, "crv": 1.5},
     ]
     assert table["time_s"].to_pylist() == [5.0, 5.0, 10.0, 10.0]
-    assert table.schema.names == [c.name for c in CRV] == [c.name for c in TABLES["crv"]]
+    assert table.schema.names == [c.name for c in CRV] == [c.name for c in TABLES["crv"].columns]
     assert crv_table(None) is None
     result = run_of("p", jobs_of([1, 1], ["cores", None]), crv=table)
     out = result.save(tmp_path / "r")
