@@ -1,12 +1,20 @@
-"""The Cloudera-c workload of Hawk and Eagle: 21,030 jobs of 6 published clusters."""
+"""The Cloudera-c workload of Hawk and Eagle: 21,030 jobs of 6 published clusters.
+
+What stands in. No excerpt of the trace is public. The quantiles are Yahoo's, the other MapReduce cluster
+of the same studies, with durations relative to the cut-off: 272.783 s here, 90.5811 s there. In short
+jobs durations are those of the workload ``yahoo``, which its clusters have moved towards the cut-off; in
+long jobs they are the excerpt's, as the same move would make tasks that last for days.
+
+What gives are tasks: a short job has 17,519 task-seconds, so that it has 64 tasks or more if its tasks
+stay below the cut-off, where Yahoo's have 23. `workloads.generators.clustered` has the recipe.
+"""
 
 from __future__ import annotations
 
-from workloads.defaults import DEFAULT_SEED
-from workloads.generators.arrivals import Arrivals
+from functools import partial
+
 from workloads.generators.clustered import ClusteredTrace, JobCluster, generate
 from workloads.generators.yahoo import YAHOO
-from workloads.jobs import JobWorkload
 from workloads.published_cutoffs import known_trace
 
 _CUTOFF_S, _LONG_PARTITION = known_trace("cloudera") or (0.0, 0.0)
@@ -41,42 +49,7 @@ CLOUDERA_C = ClusteredTrace(
     long_task_seconds=0.9279,
 )
 
-
-def cloudera_c(
-    *,
-    jobs: int = 21_030,
-    seed: int = DEFAULT_SEED,
-    load: float = 0.9,
-    nodes: int = 15000,
-    arrivals: str = Arrivals.process,
-    burst_ratio: float = Arrivals.burst_ratio,
-    burst_jobs: float = Arrivals.burst_jobs,
-    period_s: float = Arrivals.period_s,
-    amplitude: float = Arrivals.amplitude,
-) -> JobWorkload:
-    """Return jobs drawn from the published clusters of Cloudera's customer c and the quantiles of Yahoo.
-
-    Parameters
-    ----------
-    jobs : int
-        Number of jobs; the published 21,030 by default, other numbers in the clusters' proportions.
-    seed, load, nodes, arrivals, burst_ratio, burst_jobs, period_s, amplitude
-        As in `workloads.generators.yahoo.yahoo`.
-
-    Raises
-    ------
-    InputError
-        A parameter is out of its range.
-
-    Notes
-    -----
-    What stands in. No excerpt of the trace is public. The quantiles are Yahoo's, the other MapReduce cluster
-    of the same studies, with durations relative to the cut-off: 272.783 s here, 90.5811 s there. In short
-    jobs durations are those of the workload ``yahoo``, which its clusters have moved towards the cut-off; in
-    long jobs they are the excerpt's, as the same move would make tasks that last for days.
-
-    What gives are tasks: a short job has 17,519 task-seconds, so that it has 64 tasks or more if its tasks
-    stay below the cut-off, where Yahoo's have 23. `workloads.generators.clustered` has the recipe.
-    """
-    process = Arrivals(arrivals, burst_ratio, burst_jobs, period_s, amplitude)
-    return generate(CLOUDERA_C, jobs=jobs, seed=seed, load=load, nodes=nodes, arrivals=process)
+cloudera_c = partial(generate, CLOUDERA_C, jobs=CLOUDERA_C.num_jobs)
+cloudera_c.__doc__ = (
+    "Return jobs drawn from the published clusters of Cloudera's customer c and the quantiles of Yahoo."
+)

@@ -29,7 +29,7 @@ give, or numbers of tasks; the trace says which (`keeps`).
 Where a mean is still on the wrong side of the cut-off (the exponential is not the excerpt's shape), the
 number of tasks gives: it is moved to the nearest count that is on the right side.
 
-Where durations are measured a user may have it otherwise: with ``durations="trace"`` numbers of tasks and mean
+Where durations are measured a user may have it otherwise: in a trace `as_measured` numbers of tasks and mean
 durations are both as the quantiles have them, and task-seconds give; the next paragraph says how, but for stretching.
 
 A trace without centroids (Google) takes another way through steps 2 and 3: pairs follow the quantiles level
@@ -54,10 +54,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from workloads.apportion import apportion
-from workloads.errors import InputError
+from workloads.defaults import DEFAULT_SEED
 from workloads.generators.arrivals import Arrivals
 from workloads.generators.draws import check_load, generator, offered_load
-from workloads.hints import did_you_mean
 from workloads.jobs import Float64Array, Int64Array, JobWorkload, make_workload
 from workloads.limits import check_tasks, most_tasks
 
@@ -121,6 +120,8 @@ class ClusteredTrace:
         Published number of tasks.
     long_jobs, long_task_seconds : float | None
         Published shares (0..1) of long jobs: of all jobs, and of all task-seconds.
+    published : ClusteredTrace | None
+        The trace with its task-seconds, where this one has durations as measured in their place (`as_measured`).
     """
 
     name: str
@@ -136,6 +137,7 @@ class ClusteredTrace:
     tasks: int | None = None
     long_jobs: float | None = None
     long_task_seconds: float | None = None
+    published: ClusteredTrace | None = None
 
     @property
     def num_jobs(self) -> int:
@@ -175,18 +177,30 @@ def generate(
     trace: ClusteredTrace,
     *,
     jobs: int,
-    seed: int,
-    load: float,
-    nodes: int,
-    arrivals: Arrivals | None = None,
-    durations: str = "work",
+    seed: int = DEFAULT_SEED,
+    load: float = 0.9,
+    nodes: int = 15000,
+    arrivals: str = Arrivals.process,
+    burst_ratio: float = Arrivals.burst_ratio,
+    burst_jobs: float = Arrivals.burst_jobs,
+    period_s: float = Arrivals.period_s,
+    amplitude: float = Arrivals.amplitude,
 ) -> JobWorkload:
-    """Draw a workload of `jobs` jobs that loads `nodes` one-slot nodes by `load` until the last arrival.
+    """Draw a workload of a trace's jobs that loads nodes until the last arrival.
 
     Parameters
     ----------
-    durations : str
-        One of `DURATIONS`: whether task-seconds are as published, or durations as measured, where they disagree.
+    trace : ClusteredTrace
+    jobs : int
+        Number of jobs, in the proportions of the trace's clusters.
+    seed : int
+    load : float
+        Offered load: task-seconds over the span of the arrivals times `nodes`.
+    nodes : int
+        One-slot nodes the load is meant for. A higher load packs the same jobs into less time.
+    arrivals : str
+        ``poisson``, ``bursty`` or ``diurnal``, with `burst_ratio` and `burst_jobs`, or `period_s` and
+        `amplitude`, as in `workloads.generators.arrivals`.
 
     Raises
     ------
@@ -194,21 +208,17 @@ def generate(
         A parameter is out of its range.
     """
     check_load(jobs, load, nodes)
-    if durations not in DURATIONS:
-        hint = did_you_mean(durations, DURATIONS)
-        raise InputError(f"{durations!r} is neither 'work' nor 'trace'{hint}", field="durations")
-    published, trace = trace, as_measured(trace) if durations == "trace" else trace
-    arrivals = arrivals or Arrivals()
+    process = Arrivals(arrivals, burst_ratio, burst_jobs, period_s, amplitude)
     if jobs > 20 * _SAMPLE:  # to draw the tasks of ten million jobs takes seconds and a gigabyte
-        expected = jobs * float(_draw(generator(seed), trace, published, _SAMPLE).num_tasks.mean())
+        expected = jobs * float(_draw(generator(seed), trace, _SAMPLE).num_tasks.mean())
         if expected > 2 * most_tasks()[0]:
             check_tasks(expected, "tasks in expectation", field="jobs")
     rng = generator(seed)
-    cluster, num_tasks, task_s, cv, gave = _draw(rng, trace, published, jobs)
+    cluster, num_tasks, task_s, cv, gave = _draw(rng, trace, jobs)
     check_tasks(int(num_tasks.sum()), field="jobs")
     duration_s = _spread(rng, task_s / num_tasks, num_tasks, cv)
     total_s = float(duration_s.sum())
-    submit_s = np.round(arrivals.times(rng, jobs, total_s / (load * nodes * jobs)), _DIGITS)
+    submit_s = np.round(process.times(rng, jobs, total_s / (load * nodes * jobs)), _DIGITS)
     return make_workload(
         trace.name,
         submit_s,
@@ -219,8 +229,8 @@ def generate(
         metadata={
             "origin": f"generator {trace.name}",
             "source": trace.source,
-            "parameters": f"jobs={jobs} seed={seed} load={load:g} nodes={nodes} arrivals={arrivals}"
-            + ("" if durations == "work" else f" durations={durations}"),
+            "parameters": f"jobs={jobs} seed={seed} load={load:g} nodes={nodes} arrivals={process}"
+            + (" durations=trace" if trace.published else ""),
             "recipe": _RECIPES[trace.has_centroids],
             **({"stand_in": trace.stand_in} if trace.stand_in else {}),
             "what_gave": "; ".join(gave),
@@ -232,7 +242,7 @@ def generate(
     )
 
 
-def _draw(rng: np.random.Generator, trace: ClusteredTrace, published: ClusteredTrace, jobs: int) -> _Jobs:
+def _draw(rng: np.random.Generator, trace: ClusteredTrace, jobs: int) -> _Jobs:
     """Draw clusters, tasks and task-seconds of jobs."""
     cluster = np.repeat(np.arange(len(trace.clusters)), apportion(jobs, [c.jobs for c in trace.clusters]))
     rng.shuffle(cluster)
@@ -249,8 +259,8 @@ def _draw(rng: np.random.Generator, trace: ClusteredTrace, published: ClusteredT
         else:
             drawn = _by_quantiles(rng, trace, len(rows), is_long, short_task_s=float(task_s.sum()))
         num_tasks[rows], task_s[rows] = drawn.num_tasks, drawn.task_s
-        if trace is not published:
-            of_published = float(drawn.task_s.mean()) / published.mean_work(is_long)
+        if trace.published is not None:
+            of_published = float(drawn.task_s.mean()) / trace.published.mean_work(is_long)
             drawn = drawn._replace(gave=f"task-seconds are {of_published:.3g} times those of the clusters")
         gave.append(f"{'long' if is_long else 'short'} jobs: {drawn.gave}")
         cv[rows] = np.interp(rng.random(len(rows)), LEVELS, shape.cv)
@@ -260,14 +270,9 @@ def _draw(rng: np.random.Generator, trace: ClusteredTrace, published: ClusteredT
 def as_measured(trace: ClusteredTrace) -> ClusteredTrace:
     """Return the trace with the durations of its quantiles: without centroids, and without a share to be met."""
     clusters = tuple(replace(cluster, task_s=None) for cluster in trace.clusters)
-    return replace(trace, clusters=clusters, long_task_seconds=None)
+    return replace(trace, clusters=clusters, long_task_seconds=None, published=trace)
 
 
-DURATIONS = {
-    "work": "task-seconds as published, durations give",
-    "trace": "durations as measured, task-seconds give",
-}
-"""The choice between published task-seconds and measured durations, where these disagree."""
 _RECIPES = {
     True: "clusters by published counts; task-seconds exponential around the centroid; tasks from the "
     "class's quantiles; mean duration = task-seconds / tasks",

@@ -1,17 +1,28 @@
-"""The Facebook 2010 workload of Hawk and Eagle: 10 published clusters, all but 2 % of the jobs tiny."""
+"""The Facebook 2010 workload of Hawk and Eagle: 10 published clusters, all but 2 % of the jobs tiny.
+
+What stands in. The clusters' numbers of jobs are published and checked. Their task-seconds are recalled
+from the same table and were not checked against the paper's text. What speaks for them: with the
+published jobs they put 99.75 % of task-seconds in long jobs, and Hawk states 99.79 %. The quantiles are
+of 2,000 jobs synthesised by Hawk's recipe, two thirds of them long: there a long job has 9 times the
+work of a short one, in the clusters 19,000 times.
+
+What gives are tasks; durations keep the excerpt's quantiles. There are 0.035 times as many tasks as by
+the quantiles in short jobs, and 55 times as many in long ones. A job of 82 task-seconds does not have
+the excerpt's 62 tasks of 35 s, but one or two; one of 1.5 million that ends within an hour has
+thousands. `workloads.generators.clustered` has the recipe.
+"""
 
 from __future__ import annotations
 
-from workloads.defaults import DEFAULT_SEED
-from workloads.generators.arrivals import Arrivals
+from functools import partial
+
 from workloads.generators.clustered import ClassShape, ClusteredTrace, JobCluster, generate
-from workloads.jobs import JobWorkload
 from workloads.published_cutoffs import known_trace
 
 _CUTOFF_S, _LONG_PARTITION = known_trace("facebook") or (0.0, 0.0)
 
 # Jobs, then map and reduce task-seconds of the centroid (Chen et al., PVLDB 2012); the latter as recalled,
-# see the notes of `facebook`.
+# see above.
 _CLUSTERS = (
     JobCluster(1_145_663, 48 + 34),
     JobCluster(7911, 60_664),
@@ -52,47 +63,9 @@ FACEBOOK = ClusteredTrace(
     long_task_seconds=0.9979,
 )
 
-
-def facebook(
-    *,
-    jobs: int = 50_000,
-    seed: int = DEFAULT_SEED,
-    load: float = 0.9,
-    nodes: int = 15000,
-    arrivals: str = Arrivals.process,
-    burst_ratio: float = Arrivals.burst_ratio,
-    burst_jobs: float = Arrivals.burst_jobs,
-    period_s: float = Arrivals.period_s,
-    amplitude: float = Arrivals.amplitude,
-) -> JobWorkload:
-    """Return jobs drawn from the published clusters of Facebook 2010 and the quantiles of Hawk's recipe.
-
-    Parameters
-    ----------
-    jobs : int
-        Number of jobs, in the clusters' proportions. The default, with 4.7 million tasks, has as many
-        task-seconds as ``yahoo``. The published number is 1,169,184: 104 million tasks, for which the
-        generator takes 2.5 GiB of memory and a run several times that.
-    seed, load, nodes, arrivals, burst_ratio, burst_jobs, period_s, amplitude
-        As in `workloads.generators.yahoo.yahoo`.
-
-    Raises
-    ------
-    InputError
-        A parameter is out of its range.
-
-    Notes
-    -----
-    What stands in. The clusters' numbers of jobs are published and checked. Their task-seconds are recalled
-    from the same table and were not checked against the paper's text. What speaks for them: with the
-    published jobs they put 99.75 % of task-seconds in long jobs, and Hawk states 99.79 %. The quantiles are
-    of 2,000 jobs synthesised by Hawk's recipe, two thirds of them long: there a long job has 9 times the
-    work of a short one, in the clusters 19,000 times.
-
-    What gives are tasks; durations keep the excerpt's quantiles. There are 0.035 times as many tasks as by
-    the quantiles in short jobs, and 55 times as many in long ones. A job of 82 task-seconds does not have
-    the excerpt's 62 tasks of 35 s, but one or two; one of 1.5 million that ends within an hour has
-    thousands. `workloads.generators.clustered` has the recipe.
-    """
-    process = Arrivals(arrivals, burst_ratio, burst_jobs, period_s, amplitude)
-    return generate(FACEBOOK, jobs=jobs, seed=seed, load=load, nodes=nodes, arrivals=process)
+# As many task-seconds as `yahoo`, in 4.7 million tasks. The published 1,169,184 jobs are 104 million tasks, for which
+# the generator takes 2.5 GiB of memory and a run several times that.
+facebook = partial(generate, FACEBOOK, jobs=50_000)
+facebook.__doc__ = (
+    "Return jobs drawn from the published clusters of Facebook 2010 and the quantiles of Hawk's recipe."
+)

@@ -1,11 +1,18 @@
-"""The Google workload of Hawk and Eagle: 506,460 jobs of the 2011 trace, a tenth of them long."""
+"""The Google workload of Hawk and Eagle: 506,460 jobs of the 2011 trace, a tenth of them long.
+
+No clusters with task-seconds are published. A job's task-seconds are its number of tasks times its mean
+duration, both from the quantiles of its class, correlated as in the excerpt. That alone puts about 84 %
+of task-seconds in long jobs; their durations are stretched, by a power near 1 about the cut-off, until it
+is the published 83.65 % (the excerpt, with 9.05 % long jobs, has 78.6 %). Below some 10,000 jobs the
+heaviest decide, and the power is further from 1. Variation inside a job ends at sqrt(2), where the
+excerpt's highest percent goes to 5. `workloads.generators.clustered` has the recipe.
+"""
 
 from __future__ import annotations
 
-from workloads.defaults import DEFAULT_SEED
-from workloads.generators.arrivals import Arrivals
+from functools import partial
+
 from workloads.generators.clustered import ClassShape, ClusteredTrace, JobCluster, generate
-from workloads.jobs import JobWorkload
 from workloads.published_cutoffs import known_trace
 
 _CUTOFF_S, _LONG_PARTITION = known_trace("google") or (0.0, 0.0)
@@ -39,41 +46,7 @@ GOOGLE = ClusteredTrace(
     long_task_seconds=0.8365,
 )
 
-
-def google(
-    *,
-    jobs: int = 506_460,
-    seed: int = DEFAULT_SEED,
-    load: float = 0.9,
-    nodes: int = 15000,
-    arrivals: str = Arrivals.process,
-    burst_ratio: float = Arrivals.burst_ratio,
-    burst_jobs: float = Arrivals.burst_jobs,
-    period_s: float = Arrivals.period_s,
-    amplitude: float = Arrivals.amplitude,
-) -> JobWorkload:
-    """Return jobs drawn from the measured quantiles and published shares of Google's trace of 2011.
-
-    Parameters
-    ----------
-    jobs : int
-        Number of jobs; the published 506,460 by default (16 million tasks), one in ten of them long.
-    seed, load, nodes, arrivals, burst_ratio, burst_jobs, period_s, amplitude
-        As in `workloads.generators.yahoo.yahoo`.
-
-    Raises
-    ------
-    InputError
-        A parameter is out of its range.
-
-    Notes
-    -----
-    No clusters with task-seconds are published. A job's task-seconds are its number of tasks times its mean
-    duration, both from the quantiles of its class, correlated as in the excerpt. That alone puts about 84 %
-    of task-seconds in long jobs; their durations are stretched, by a power near 1 about the cut-off, until it
-    is the published 83.65 % (the excerpt, with 9.05 % long jobs, has 78.6 %). Below some 10,000 jobs the
-    heaviest decide, and the power is further from 1. Variation inside a job ends at sqrt(2), where the
-    excerpt's highest percent goes to 5. `workloads.generators.clustered` has the recipe.
-    """
-    process = Arrivals(arrivals, burst_ratio, burst_jobs, period_s, amplitude)
-    return generate(GOOGLE, jobs=jobs, seed=seed, load=load, nodes=nodes, arrivals=process)
+google = partial(generate, GOOGLE, jobs=GOOGLE.num_jobs)
+google.__doc__ = (
+    "Return jobs drawn from the measured quantiles and published shares of Google's trace of 2011."
+)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from workloads.defaults import DEFAULT_SEED
+from workloads.errors import InputError
 from workloads.generators.arrivals import Arrivals
-from workloads.generators.clustered import ClassShape, ClusteredTrace, JobCluster, generate
+from workloads.generators.clustered import ClassShape, ClusteredTrace, JobCluster, as_measured, generate
+from workloads.hints import did_you_mean
 from workloads.jobs import JobWorkload
 from workloads.published_cutoffs import known_trace
 
@@ -43,6 +45,7 @@ YAHOO = ClusteredTrace(
     long_jobs=0.0941,
     long_task_seconds=0.9831,
 )
+DURATIONS = ("work", "trace")
 
 
 def yahoo(
@@ -62,16 +65,8 @@ def yahoo(
 
     Parameters
     ----------
-    jobs : int
-        Number of jobs; the published 24,262 by default, other numbers in the clusters' proportions.
-    seed : int
-    load : float
-        Offered load: task-seconds over the span of the arrivals times `nodes`.
-    nodes : int
-        One-slot nodes the load is meant for. A higher load packs the same jobs into less time.
-    arrivals : str
-        ``poisson``, ``bursty`` or ``diurnal``, with `burst_ratio` and `burst_jobs`, or `period_s` and
-        `amplitude`, as in `workloads.generators.arrivals`.
+    jobs, seed, load, nodes, arrivals, burst_ratio, burst_jobs, period_s, amplitude
+        As in `workloads.generators.clustered.generate`.
     durations : str
         ``work``: task-seconds as published, so that tasks last longer than in the excerpt of the trace; or ``trace``:
         durations as measured in the excerpt, so that jobs have less work than published.
@@ -96,7 +91,18 @@ def yahoo(
     in the excerpt.
     `workloads.generators.clustered` has the recipe, `workloads.generators.closeness` the comparison.
     """
-    process = Arrivals(arrivals, burst_ratio, burst_jobs, period_s, amplitude)
+    if durations not in DURATIONS:
+        hint = did_you_mean(durations, DURATIONS)
+        raise InputError(f"{durations!r} is neither 'work' nor 'trace'{hint}", field="durations")
     return generate(
-        YAHOO, jobs=jobs, seed=seed, load=load, nodes=nodes, arrivals=process, durations=durations
+        YAHOO if durations == "work" else as_measured(YAHOO),
+        jobs=jobs,
+        seed=seed,
+        load=load,
+        nodes=nodes,
+        arrivals=arrivals,
+        burst_ratio=burst_ratio,
+        burst_jobs=burst_jobs,
+        period_s=period_s,
+        amplitude=amplitude,
     )
