@@ -123,32 +123,53 @@ def test_what_is_not_admitted_is_named(value, named):
     assert str(caught.value).isprintable()
 
 
-DTYPE = b"cnumpy\ndtype\nU\x02O8\x85R(K\x03U\x01|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK?tbq\x02"
-AGAIN = b"cnumpy.core.multiarray\n_reconstruct\n)R(K\x01J\x00\x00\x10\x00\x85h\x02\x89h\x01tb0"
-ENCODED = b"c_codecs\nencode\nh\x02\x85R"
+def array_of(body: bytes, size: int, code: bytes = b"O8") -> bytes:
+    """An array in a pickle, of what `body` pushes."""
+    dtype = b"cnumpy\ndtype\nU\x02" + code + b"\x85R(K\x03U\x01|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK?tb"
+    shape = b"J" + struct.pack("<i", size) + b"\x85"
+    return b"cnumpy.core.multiarray\n_reconstruct\n)R(K\x01" + shape + dtype + b"\x89" + body + b"tb"
+
+
+MANY = 1 << 20
+TEXT = b"X" + struct.pack("<i", MANY) + b"x" * MANY + b"q\x00"
+ENCODED = b"c_codecs\nencode\nh\x00\x85R"
 BOMBS = {
-    "long text": b"\x80\x02X\xff\xff\xff\xff" + b"x" * 9 + b".",
-    "long bytes": b"\x80\x04\x8e" + struct.pack("<Q", 2**62) + b".",
-    "long buffer": b"\x80\x05\x96" + struct.pack("<Q", 2**40) + b".",
-    "a key so deep that hashing it would crash": b"\x80\x02})" + b"\x85" * 300_000 + b"Ns.",
-    "many arrays of one list": b"\x80\x02](" + b"N" * (1 << 20) + b"eq\x01" + DTYPE + AGAIN * 100 + b".",
-    "one text as many bytes": b"\x80\x02](X\x00\x00\x10\x00"
-    + b"x" * (1 << 20)
-    + b"q\x02"
-    + ENCODED * 99
-    + b"0e.",
-    "a large array": b"\x80\x02]q\x01" + DTYPE + AGAIN + b".",
+    "long text": (b"X\xff\xff\xff\xff" + b"x" * 9, "expected 4294967295 bytes"),
+    "long bytes": (b"\x8e" + struct.pack("<Q", 2**62), "expected 4611686018427387904 bytes"),
+    "long buffer": (b"\x96" + struct.pack("<Q", 2**40), "bytearray8"),
+    "a key so deep that hashing it would crash": (b"})" + b"\x85" * 300_000 + b"Ns", "tuples in one another"),
+    "many arrays of one list": (
+        b"](](" + b"N" * MANY + b"eq\x00" + array_of(b"h\x00", MANY) * 100 + b"e",
+        "an array without its numbers or items",
+    ),
+    "one text as many bytes": (b"](" + TEXT + ENCODED * 99 + b"e", "texts too often"),
+    "one text as many arrays": (
+        b"](" + TEXT + array_of(b"h\x00", MANY, b"u1") * 99 + b"e",
+        "texts too often",
+    ),
+    "bytes as many arrays": (
+        b"](" + TEXT + ENCODED + b"q\x01" + array_of(b"h\x01", MANY, b"u1") * 99 + b"e",
+        "texts too often",
+    ),
+    "a large array": (array_of(b"]", MANY), "an array without its numbers or items"),
+    "objects at addresses": (array_of(b"U\x08AAAAAAAA", 1), "an array without its items"),
 }
 
 
 @pytest.mark.parametrize("label", BOMBS)
 def test_small_files_that_would_fill_the_memory_or_crash_are_refused(label):
-    with pytest.raises(InputError):
-        loads(BOMBS[label])
+    body, why = BOMBS[label]
+    with pytest.raises(InputError, match=why):
+        loads(b"\x80\x02" + body + b".")
 
 
-def test_a_memo_number_makes_no_table():
-    assert loads(b"\x80\x02K\x07r\xff\xff\xff\xff.") == 7  # Python's unpickler asks for 64 GB
+def test_an_array_of_a_list_is_read():
+    assert loads(b"\x80\x02" + array_of(b"](K\x01K\x02e", 2) + b".").tolist() == [1, 2]
+
+
+def test_a_number_of_a_kept_value_makes_no_table():
+    with pytest.raises(InputError, match="value 4294967295 after 0"):  # the unpickler would ask for 64 GB
+        loads(b"\x80\x02K\x07r\xff\xff\xff\xff.")
 
 
 def npy_bytes(value) -> bytes:
