@@ -1,4 +1,4 @@
-"""What the pages say of the code holds: links, paths, parameters, and the commands that are named.
+"""What the pages say of the code holds: paths, parameters, public names, and the commands that are named.
 
 `python -m tests.test_docs` writes the sections of docs/schedulers.md that are made from the policies' docstrings,
 sources and parameters.
@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+import emu
 from actors.scheduler import Scheduler
 from actors.schedulers.registry import built_in_schedulers
 from emu.cli.parser import build_parser
@@ -25,23 +26,6 @@ PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"
 )
 
 page = pytest.mark.parametrize("path", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
-
-
-def anchors(path: Path) -> set[str]:
-    """The names by which headings can be linked to, as GitHub makes them."""
-    heads = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in heads}
-
-
-@page
-def test_links_lead_somewhere(path: Path) -> None:
-    for link in re.findall(r"\]\(([^)\s]+)\)", path.read_text(encoding="utf-8")):
-        if "://" in link:
-            continue
-        file, _, anchor = link.partition("#")
-        target = path.parent / file if file else path
-        assert target.exists(), link
-        assert not anchor or anchor in anchors(target), link
 
 
 @page
@@ -139,9 +123,16 @@ def test_the_picture_is_small_and_has_a_ground_of_its_own() -> None:
     assert "fill: #ffffff" in picture.read_text(encoding="utf-8")
 
 
-def test_ci_runs_the_test_command_of_the_readme() -> None:
+def test_the_reference_has_every_public_name() -> None:
+    text = (ROOT / "docs" / "reference" / "python.md").read_text(encoding="utf-8")
+    named = re.findall(r"^\.\. auto\w+:: (?:emu\.)?(\w+)$", text, re.MULTILINE)
+    assert sorted(named) == sorted([*emu.__all__, "testing"])
+
+
+def test_ci_runs_the_test_command_of_the_readme_and_builds_the_site() -> None:
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     assert re.search(r"^pytest\b", script, re.MULTILINE)
+    assert re.search(r"^sphinx-build .*-W ", script, re.MULTILINE)  # which checks the links
     assert "pip install -e '.[dev]' && pytest" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 

@@ -54,7 +54,8 @@ class Comparison:
     ----------
     results : dict of str to list of Result
         By scheduler, the first being the baseline; one result a seed, in equal order.
-    config, manifest
+    config : str
+    manifest : dict
         Of the whole, as a `Result` has them.
     warmup_s : float
     notes : tuple of str
@@ -75,7 +76,7 @@ class Comparison:
 
     @property
     def summaries(self) -> list[dict[str, Any]]:
-        """One summary per scheduler: of the run, or of its seeds, and what it is against the first scheduler."""
+        """One summary per scheduler, of the run or of its seeds, with the comparison with the first scheduler."""
         first = next(iter(self.results))
         found = []
         for name, runs in self.results.items():
@@ -95,7 +96,7 @@ class Comparison:
 
     @property
     def family(self) -> str:
-        """``jobs`` or ``coflows``."""
+        """The name of the family of all runs, ``jobs``, ``coflows`` or ``dags``."""
         return self.runs[0][0].family
 
     def rows(self) -> list[Row]:

@@ -72,7 +72,7 @@ class Result:
 
     @cached_property
     def events(self) -> pa.Table | None:
-        """What happened, with ``output.events``: the content of ``events.parquet``. None where it was not recorded."""
+        """The content of ``events.parquet``, what happened, with ``output.events``; None where it was not recorded."""
         if self.path is not None and (self.path / EVENTS).exists():
             return read_events(self.path / EVENTS)
         if self.recorded is None:
@@ -123,12 +123,12 @@ class Result:
 
     @property
     def family(self) -> str:
-        """``jobs``, ``coflows`` or ``dags``: the name of its family."""
+        """The name of its family, ``jobs``, ``coflows`` or ``dags``."""
         return family_of_summary(self.summary).name
 
     @property
     def warmup_s(self) -> float:
-        """How long after the first arrival those are left out that arrive: ``warmup`` of the configuration."""
+        """For how long after the first arrival jobs that arrive are left out (``warmup`` of the configuration)."""
         from workloads.units import parse_duration
 
         return parse_duration(self.manifest.get("config", {}).get("warmup", 0.0), "warmup")

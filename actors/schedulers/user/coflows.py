@@ -49,15 +49,25 @@ _SLACK = 1e-9  # of a port's speed, for what adding up rates rounds
 
 
 class Coflows(NamedTuple):
-    """The active coflows in order of arrival; read-only arrays [K]."""
+    """The active coflows in order of arrival; read-only arrays [K].
 
-    coflow: np.ndarray  # place in the workload
+    Attributes:
+        coflow: their places in the workload.
+        arrival_s: their arrivals.
+        weight: their weights.
+        width: how many flows they have.
+        flows_left: how many of their flows have not ended.
+        bytes_sent: bytes that they have sent, as the coordinator estimates.
+        size_bytes: their sizes; None unless the scheduler is clairvoyant.
+    """
+
+    coflow: np.ndarray
     arrival_s: np.ndarray
     weight: np.ndarray
-    width: np.ndarray  # flows
+    width: np.ndarray
     flows_left: np.ndarray
-    bytes_sent: np.ndarray  # as the coordinator estimates
-    size_bytes: np.ndarray | None  # of the clairvoyant alone
+    bytes_sent: np.ndarray
+    size_bytes: np.ndarray | None
 
 
 class Flows(NamedTuple):

@@ -62,18 +62,27 @@ class Stages:
     """The K stages with tasks that may be launched, by arrival of their jobs, then by level; read-only arrays [K].
 
     Amounts of resources are in billionths: whole numbers, so that sums, differences and quotients of them are exact.
+
+    Attributes:
+        stage: their places among the stages of the workload.
+        ready: tasks that may be launched.
+        running: tasks that are launched and not reported as ended.
+        left: tasks that are not reported as ended.
+        fits: bool: one of the machines has room for a task.
+        job_tasks_left: tasks of the job that are not reported as ended.
+        job_held: [K, R] amounts that the running tasks of the job hold.
+        job_work_left_s: estimated work of the job that is left, of the whole cluster: seconds of tasks times the mean
+            share that they hold.
     """
 
-    stage: np.ndarray  # place among the stages of the workload
-    ready: np.ndarray  # tasks that may be launched
-    running: np.ndarray  # tasks that are launched and not reported as ended
-    left: np.ndarray  # tasks that are not reported as ended
-    fits: np.ndarray  # bool: one of the machines has room for a task
+    stage: np.ndarray
+    ready: np.ndarray
+    running: np.ndarray
+    left: np.ndarray
+    fits: np.ndarray
     job_tasks_left: np.ndarray
-    job_held: np.ndarray  # [K, R] amounts that the running tasks of the job hold
-    job_work_left_s: (
-        np.ndarray
-    )  # estimated, of the whole cluster: seconds of tasks times the mean share they hold
+    job_held: np.ndarray
+    job_work_left_s: np.ndarray
     known: Known = field(repr=False)
 
     @cached_property
@@ -117,15 +126,21 @@ class Machines:
     """The machines that tasks may be launched on: all N or, with heartbeats, one; read-only arrays.
 
     Amounts of resources are in billionths of those of `resources`: whole numbers.
+
+    Attributes:
+        machine: [N] ids of the nodes.
+        free: [N, R] what is free, as the resource manager knows; -1: the machine is known to be down.
+        capacity: [N, R] what the machine has.
+        changed: places of the machines on which tasks have ended since the class was asked last; with heartbeats of
+            the one machine.
+        resources: R names.
     """
 
-    machine: np.ndarray  # [N] ids of the nodes
-    free: np.ndarray  # [N, R] as the resource manager knows; -1: the machine is known to be down
-    capacity: np.ndarray  # [N, R]
-    changed: (
-        np.ndarray
-    )  # places of those where tasks have ended since the class was asked last; with heartbeats the one
-    resources: tuple[str, ...]  # R names
+    machine: np.ndarray
+    free: np.ndarray
+    capacity: np.ndarray
+    changed: np.ndarray
+    resources: tuple[str, ...]
 
 
 def wrap_own_dags(own: Any, name: str | None = None) -> Scheduler:

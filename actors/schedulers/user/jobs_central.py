@@ -51,23 +51,38 @@ from workloads.errors import InputError
 
 @dataclass(frozen=True)
 class Job:
-    """A job as a scheduler sees it at its arrival."""
+    """A job as a scheduler sees it at its arrival.
 
-    job_id: int  # its place in the workload
+    Attributes:
+        job_id: its place in the workload.
+        submit_s: its arrival.
+        num_tasks: how many tasks it has.
+        estimate_s: estimated duration of a task.
+        is_long: whether it is a long job.
+    """
+
+    job_id: int
     submit_s: float
     num_tasks: int
-    estimate_s: float  # estimated duration of a task
+    estimate_s: float
     is_long: bool
 
 
 @dataclass(frozen=True)
 class Nodes:
-    """The nodes as the scheduler believes them to be; read-only arrays [N]."""
+    """The nodes as the scheduler knows them; read-only arrays [N].
 
-    work_left_s: np.ndarray  # estimated work assigned and not done; inf: the node is known to be down
-    tasks: np.ndarray  # tasks assigned and not ended
+    Attributes:
+        work_left_s: estimated work that is assigned and not done; infinite: the node is known to be down.
+        tasks: tasks that are assigned and have not ended.
+        slots: tasks that each node can run at once.
+        first_long: nodes below this id are for short jobs alone.
+    """
+
+    work_left_s: np.ndarray
+    tasks: np.ndarray
     slots: np.ndarray
-    first_long: int  # nodes below this id are meant for short jobs alone
+    first_long: int
 
 
 class State(NamedTuple):
