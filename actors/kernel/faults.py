@@ -16,8 +16,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from actors.kernel.compiled import compiled, entry, inlined
-from actors.kernel.messages import LOST, NODE_UP
-from actors.kernel.queue import NONE, HasQueue, wake
+from actors.kernel.messages import NODE_UP, read_node_state, send_lost_again, send_node_state
+from actors.kernel.queue import NONE, HasQueue
 from actors.kernel.random import AGAIN, FAILURES, below, random_bits, unit
 from actors.kernel.records import Records
 
@@ -170,15 +170,22 @@ def is_known_down(w: HasFaults, node: int) -> bool:
 
 
 @inlined
+def announce_state(w: HasFaults, t: int, node: int, kind: int) -> None:
+    """Notify all schedulers that the node is down or up; `kind` is NODE_DOWN or NODE_UP."""
+    now, listener = w.queue.now, w.queue.seq.size - 1
+    send_node_state(w, t, kind, node, w.faults.actors.generation[node])
+    if now.first[0] <= listener < now.end[0]:
+        now.background[0] += 1
+
+
+@inlined
 def receive_node_state(w: HasFaults) -> bool:
     """Record for the schedulers that a node is down or up; return False if what they know of it is newer."""
-    message, row = w.queue.now, w.faults.actors
-    node = message.a[0]
-    news = 2 * message.b[0] + np.int64(message.kind[0] == NODE_UP)
-    if news <= row.heard[node]:
+    state, row = read_node_state(w), w.faults.actors
+    news = 2 * state.generation + np.int64(w.queue.now.kind[0] == NODE_UP)
+    if news <= row.heard[state.node]:
         return False
-    row.heard[node] = news
-    row.since[node] = message.c[0]
+    row.heard[state.node], row.since[state.node] = news, state.since
     return True
 
 
@@ -216,7 +223,7 @@ def draw_known_up(w: HasFaults, stream: int, owner: int, drawn: int, first: int)
 @inlined
 def look_again(w: HasFaults, t: int, me: int, job: int, task: int) -> None:
     """Let a scheduler retry the lost work later, when no node that it may use is up."""
-    wake(w, t + LOOK_AGAIN, me, LOST, job, task, NONE)
+    send_lost_again(w, t + LOOK_AGAIN, me, job, task)
 
 
 @inlined

@@ -84,6 +84,7 @@ FIELDS: dict[str, str] = {
     "task": "a task, by its number over all jobs in workload order; none for a probe",
     "flow": "a flow",
     "node": "a node",
+    "has_long": "1: some work on the node is long",
     "level": "one more than the constraint level of the job, 0 for a job without constraints",
 }
 """The meaning of each field, by name."""
@@ -160,5 +161,9 @@ def is_background(number: int) -> bool:
     return number & 0xFF >= 0xD0
 
 
+PUBLISHED = kind(
+    0x001, "PUBLISHED", "jobs", "shared state that changed in another partition", a="node", b="has_long"
+)
+"""Which the queue knows, since it is no message; `actors.kernel.messages` writes and reads it."""
 FIRST_DECISION = np.int64(0x500)
 """From this kind on they are decisions: what a scheduler does when it has handled the messages of an instant."""

@@ -1,37 +1,139 @@
 """Messages that actors of all families send: failures of nodes, state that all share, and arrivals.
 
-Each kind is declared beside the function that sends it and the one that reads it.
+The functions of a kind, `send_…` and `read_…`, are the only code that knows in which column a message has a field.
 """
 
-from actors.kernel.message_kinds import FIELDS, kind
+from typing import NamedTuple
+
+from actors.kernel.compiled import inlined
+from actors.kernel.message_kinds import FIELDS, PUBLISHED, kind
+from actors.kernel.queue import NONE, HasQueue, announce, publish, send, wake
 
 JOBS, OF_NODES = "jobs", "jobs dags"
 FIELDS.update(
     start="when the task started, none if it did not",
     generation="failures of the node so far",
-    time="when it happened",
-    bit="the node is known to have long work, or no longer",
-    resource="a resource that jobs have constraints on",
-    state="its new state",
+    since="when the node went down, or came up",
+    resource="a resource that jobs have constraints on, none: it is about the CRV of all",
+    counts="1: nodes go by the CRV, 0: they do not; none: it is about a resource",
 )
 
-PUBLISHED = kind(
-    0x001, "PUBLISHED", JOBS, "shared state that changed in another partition", a="node", b="bit"
-)
-ANNOUNCED = kind(0x002, "ANNOUNCED", JOBS, "monitor to all actors", a="resource", b="state")
+ANNOUNCED = kind(0x002, "ANNOUNCED", JOBS, "monitor to all actors", a="resource", b="crv", c="counts")
 LOST = kind(
-    0x10C,
-    "LOST",
-    OF_NODES,
-    "node to scheduler, or scheduler to itself",
-    a="job",
-    b="task",
-    c="node",
-    d="start",
-)
-NODE_DOWN = kind(0x1D0, "NODE_DOWN", OF_NODES, "node to all schedulers", a="node", b="generation", c="time")
-NODE_UP = kind(0x1D1, "NODE_UP", OF_NODES, "node to all schedulers", a="node", b="generation", c="time")
+    0x10C, "LOST", OF_NODES, "node to scheduler, or scheduler to itself",
+    a="job", b="task", c="node", d="start",
+)  # fmt: skip
+NODE_DOWN = kind(0x1D0, "NODE_DOWN", OF_NODES, "node to all schedulers", a="node", b="generation", c="since")
+NODE_UP = kind(0x1D1, "NODE_UP", OF_NODES, "node to all schedulers", a="node", b="generation", c="since")
 FAIL = kind(0x2D0, "FAIL", OF_NODES, "a node to itself")
 DETECT = kind(0x2D1, "DETECT", OF_NODES, "a node to itself")
 REPAIR = kind(0x2D2, "REPAIR", OF_NODES, "a node to itself")
 ARRIVAL = kind(0x300, "ARRIVAL", JOBS, "a scheduler to itself", a="job")
+
+
+class Published(NamedTuple):
+    """What `PUBLISHED` carries."""
+
+    node: int
+    has_long: int
+
+
+@inlined
+def send_published(w: HasQueue, t: int, node: int, has_long: int) -> None:
+    """Publish to the schedulers of other partitions whether a node has long work."""
+    publish(w, t, PUBLISHED, node, has_long, NONE)
+
+
+@inlined
+def read_published(w: HasQueue) -> Published:
+    """Return what the change of shared state that is handled carries."""
+    now = w.queue.now
+    return Published(now.a[0], now.b[0])
+
+
+class Announced(NamedTuple):
+    """What `ANNOUNCED` carries."""
+
+    resource: int
+    crv: int
+    counts: int
+
+
+@inlined
+def send_announced(w: HasQueue, t: int, monitor: int, resource: int, crv: int, counts: int) -> None:
+    """Announce the CRV of a resource to all actors, or whether that of any counts."""
+    announce(w, t, monitor, ANNOUNCED, resource, crv, counts)
+
+
+@inlined
+def read_announced(w: HasQueue) -> Announced:
+    """Return what the announcement that is handled carries."""
+    now = w.queue.now
+    return Announced(now.a[0], now.b[0], now.c[0])
+
+
+class Lost(NamedTuple):
+    """What `LOST` carries."""
+
+    job: int
+    task: int
+    node: int
+    start: int
+
+
+@inlined
+def send_lost(w: HasQueue, t: int, node: int, scheduler: int, job: int, task: int, start: int) -> None:
+    """Report to a scheduler that a node has lost a task, which ran since `start`, or did not; or a probe."""
+    send(w, t, node, scheduler, LOST, job, task, node, start)
+
+
+@inlined
+def send_lost_again(w: HasQueue, time: int, scheduler: int, job: int, task: int) -> None:
+    """Let a scheduler handle at `time` a loss for which it has no node that is up."""
+    wake(w, time, scheduler, LOST, job, task, NONE)
+
+
+@inlined
+def read_lost(w: HasQueue) -> Lost:
+    """Return what the report of a loss that is handled carries."""
+    now = w.queue.now
+    return Lost(now.a[0], now.b[0], now.c[0], now.d[0])
+
+
+class NodeState(NamedTuple):
+    """What `NODE_DOWN` and `NODE_UP` carry."""
+
+    node: int
+    generation: int
+    since: int
+
+
+@inlined
+def send_node_state(w: HasQueue, t: int, kind: int, node: int, generation: int) -> None:
+    """Send all schedulers that a node is down, or up, since `t`; `kind` is NODE_DOWN or NODE_UP."""
+    send(w, t, node, w.queue.seq.size - 1, kind, node, generation, t, NONE)
+
+
+@inlined
+def read_node_state(w: HasQueue) -> NodeState:
+    """Return what the message about a node's state that is handled carries."""
+    now = w.queue.now
+    return NodeState(now.a[0], now.b[0], now.c[0])
+
+
+class Arrival(NamedTuple):
+    """What `ARRIVAL` carries."""
+
+    job: int
+
+
+@inlined
+def send_arrival(w: HasQueue, time: int, scheduler: int, job: int) -> None:
+    """Let a job arrive at its scheduler at `time`."""
+    wake(w, time, scheduler, ARRIVAL, job, NONE, NONE)
+
+
+@inlined
+def read_arrival(w: HasQueue) -> Arrival:
+    """Return what the arrival that is handled carries."""
+    return Arrival(w.queue.now.a[0])

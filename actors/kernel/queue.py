@@ -19,8 +19,7 @@ import numpy as np
 
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.message_heap import copy_message, drop_first, push, write_message
-from actors.kernel.message_kinds import rank_of
-from actors.kernel.messages import ANNOUNCED, PUBLISHED
+from actors.kernel.message_kinds import PUBLISHED, rank_of
 from actors.kernel.random import DELAYS, random_bits, unit
 from actors.kernel.records import Records, records
 from actors.kernel.trace import ACTOR_BITS, SENT_BITS, Trace, append_row, is_recorded, no_trace
@@ -228,15 +227,15 @@ def publish(w: HasQueue, t: int, kind: int, a: int, b: int, c: int) -> None:
 
 
 @inlined
-def announce(w: HasQueue, t: int, src: int, a: int, b: int) -> None:
+def announce(w: HasQueue, t: int, src: int, kind: int, a: int, b: int, c: int) -> None:
     """Send one message to all actors of all partitions; it arrives at the same time, also where delays vary."""
     queue, now, handler = w.queue, w.queue.now, w.cost.handler
-    listener, key = queue.seq.size - 1, next_key(queue, src, ANNOUNCED)
+    listener, key = queue.seq.size - 1, next_key(queue, src, kind)
     time = t + w.network.cross_ns + handler.spent[0]
-    insert(queue, True, time, key, ANNOUNCED, listener, a, b, NONE, NONE)
+    insert(queue, True, time, key, kind, listener, a, b, c, NONE)
     # While a handler is timed the cursor names no actors of this partition; the handler's record does.
     if max(now.first[0], handler.first[0]) > 0 or max(now.end[0], handler.end[0]) <= listener:
-        post(now, queue.outbox, time, key, ANNOUNCED, listener, a, b, NONE, NONE)
+        post(now, queue.outbox, time, key, kind, listener, a, b, c, NONE)
 
 
 @compiled

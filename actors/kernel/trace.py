@@ -38,7 +38,7 @@ NOTES: dict[int, Kind] = {}
 FIELDS.update(
     own_left="work that the entry's job has left: ns, or tasks where the rule is by tasks",
     first_left="work that the job of the queue's first entry has left",
-    crv="of the Constraint Resource Vector, the entry of the job's resource, times 2^32",
+    crv="the CRV (Constraint Resource Vector) of a resource, times 2^32",
     from_node="the node that it leaves",
     wait="the wait that the scheduler expects there",
     rate_millionths="millionths of a byte per second",

@@ -12,8 +12,8 @@ from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.counters import N_FINISHED
 from actors.kernel.faults import Faults
 from actors.kernel.message_heap import copy_message, push, write_message
-from actors.kernel.message_kinds import is_background
-from actors.kernel.messages import ANNOUNCED, PUBLISHED
+from actors.kernel.message_kinds import PUBLISHED, is_background
+from actors.kernel.messages import ANNOUNCED
 from actors.kernel.queue import GROW, MESSAGE, RUNNING, HasQueue, Queue, insert
 from actors.kernel.records import Records, records
 from actors.kernel.sums import carry

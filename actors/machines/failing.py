@@ -15,7 +15,7 @@ import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_STARTED
-from actors.kernel.faults import NEVER_AGAIN, is_known_down, receive_node_state
+from actors.kernel.faults import NEVER_AGAIN, announce_state, is_known_down, receive_node_state
 from actors.kernel.messages import DETECT, FAIL, LOST, NODE_DOWN, NODE_UP, REPAIR
 from actors.kernel.queue import send, wake_in_background
 from actors.kernel.sums import carry
@@ -28,7 +28,7 @@ from actors.machines.dag_world import (
     DagWorld,
 )
 from actors.machines.messages import ENDED, LAUNCH, STAGE_TASK_END
-from actors.nodes.failing import announce_state, expect_failure, link_running, unlink_running
+from actors.nodes.failing import expect_failure, link_running, unlink_running
 
 BLOCKED = np.int64(1) << 61
 """Taken from what a machine that is down has free: nothing fits there. No machine has as much."""

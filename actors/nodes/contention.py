@@ -19,7 +19,7 @@ import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.eligible import LEVEL_SHIFT
-from actors.kernel.messages import FAIL
+from actors.kernel.messages import FAIL, read_announced
 from actors.kernel.queue import note
 from actors.kernel.trace import REORDERED
 from actors.kernel.world import N_REORDERS, NONE, World
@@ -51,12 +51,13 @@ def asks_at(c: Contention, level: int) -> int:
 
 
 @inlined
-def on_announced(c: Contention, resource: int, value: int) -> None:
-    """Note an announcement of the monitor: the CRV of a resource, or without a resource whether the CRV counts."""
-    if resource == NONE:
-        c.open[0] = value
+def on_announced(w: World, c: Contention) -> None:
+    """Note an announcement of the monitor."""
+    told = read_announced(w)
+    if told.resource == NONE:
+        c.open[0] = told.counts
     else:
-        c.crv[resource] = value
+        c.crv[told.resource] = told.crv
     hot = np.int64(0)
     for r in range(c.crv.size):
         if crv_counts(c) and c.crv[r] > 0:

@@ -17,9 +17,9 @@ of a node that has lost work is not in the background: a run ends only after it.
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_STARTED
 from actors.kernel.eligible import task_of
-from actors.kernel.faults import NEVER_AGAIN, NO_EPOCH, HasFaults, find_outage
-from actors.kernel.messages import DETECT, FAIL, LOST, NODE_DOWN, NODE_UP, REPAIR
-from actors.kernel.queue import send, wake_in_background
+from actors.kernel.faults import NEVER_AGAIN, NO_EPOCH, HasFaults, announce_state, find_outage
+from actors.kernel.messages import DETECT, FAIL, NODE_DOWN, NODE_UP, REPAIR, send_lost
+from actors.kernel.queue import wake_in_background
 from actors.kernel.sums import carry
 from actors.kernel.world import (
     N_LOST_NS,
@@ -148,13 +148,13 @@ def detect(w: World, t: int, node: int) -> None:
         task = row.running[node]
         job = rows.job[task]
         unlink_running(w, node, task)
-        send(w, t, node, w.work.home[job], LOST, job, task, node, rows.start[task])
+        send_lost(w, t, node, w.work.home[job], job, task, rows.start[task])
         left -= 1
     while left > 0 and w.nodes.head[node] != NONE:
         entry = w.nodes.head[node]
         job, task = w.entries.job[entry], task_of(w, w.entries.task[entry])
         remove(w, node, entry, NONE)
-        send(w, t, node, w.work.home[job], LOST, job, task, node, NONE)
+        send_lost(w, t, node, w.work.home[job], job, task, NONE)
         left -= 1
     if has_losses(w, node):
         expect_detection(w, t, node)
@@ -182,15 +182,6 @@ def expect_failure(w: HasFaults, node: int, k: int, up_since: int) -> None:
 
 
 @inlined
-def announce_state(w: HasFaults, t: int, node: int, kind: int) -> None:
-    """Notify all schedulers that the node is down or up."""
-    now, listener = w.queue.now, w.queue.seq.size - 1
-    send(w, t, node, listener, kind, node, w.faults.actors.generation[node], t, NONE)
-    if now.first[0] <= listener < now.end[0]:
-        now.background[0] += 1
-
-
-@inlined
 def lose(w: World, t: int, node: int, job: int, task: int) -> None:
     """Lose a task or probe that has arrived; report it at once, or with the queue when the failure is detected."""
     count_lost(w, task, 1)
@@ -199,7 +190,7 @@ def lose(w: World, t: int, node: int, job: int, task: int) -> None:
             w.queue.now.background[0] -= 1
         enqueue(w, node, job, task, NO_EPOCH, NO_EPOCH, NONE)
     else:
-        send(w, t, node, w.work.home[job], LOST, job, task_of(w, task), node, NONE)
+        send_lost(w, t, node, w.work.home[job], job, task_of(w, task), NONE)
 
 
 @inlined

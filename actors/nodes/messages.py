@@ -25,7 +25,6 @@ FIELDS.update(
     c="a number of the user's",
     question="the number of the question",
     asker="the scheduler that asks",
-    has_long="1: some work on the node is long",
     surplus="entries that wait less idle slots",
     first="the first of the tasks",
     count="how many",

@@ -8,8 +8,8 @@ from actors.conditions import NS, cost_of, estimated_ns, most_tasks, network_of,
 from actors.constraints import make_eligible
 from actors.dynamics import durations_ns, expect_failures, make_faults
 from actors.kernel.compiled import entry
-from actors.kernel.messages import ARRIVAL
-from actors.kernel.queue import MOST_ACTORS, grow_queue, make_queue, wake
+from actors.kernel.messages import send_arrival
+from actors.kernel.queue import MOST_ACTORS, grow_queue, make_queue
 from actors.kernel.records import Records, first, frozen, records
 from actors.kernel.world import (
     ACTOR,
@@ -101,7 +101,7 @@ def expect_arrivals(w: World, homes: np.ndarray, first_jobs: np.ndarray) -> None
     """Schedule the first arrival at every scheduler."""
     for i in range(homes.size):
         job = first_jobs[i]
-        wake(w, w.work.submit[job], homes[i], ARRIVAL, job, NONE, NONE)
+        send_arrival(w, w.work.submit[job], homes[i], job)
 
 
 def long_jobs(setting: Setting) -> np.ndarray:

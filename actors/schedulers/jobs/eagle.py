@@ -39,7 +39,8 @@ from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
 from actors.kernel.eligible import eligible_before, eligible_count, eligible_node, is_constrained
 from actors.kernel.faults import is_down, is_known_down, low_bits
-from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP, PUBLISHED
+from actors.kernel.message_kinds import PUBLISHED
+from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP, read_published
 from actors.kernel.queue import GROW, RUNNING, send, wake
 from actors.kernel.random import LAST_RETRIES, below, random_bits
 from actors.kernel.world import N_AGAIN, N_PROBES, N_REJECTIONS, NONE, Rules, World
@@ -253,7 +254,8 @@ def on_scheduler(w: World, p: State, t: int, kind: int, me: int, job: int) -> No
     elif kind == ARRIVAL:
         on_arrival(w, p, t, me, job)
     elif kind == PUBLISHED:
-        set_bit(p.shared, message.a[0], message.b[0])
+        published = read_published(w)
+        set_bit(p.shared, published.node, published.has_long)
     elif kind == LOST:
         on_lost(w, p, t, me, job, message.b[0], message.c[0], message.d[0])
     elif kind == NODE_DOWN or kind == NODE_UP:

@@ -13,8 +13,8 @@ from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_ARRIVED
 from actors.kernel.eligible import is_relaxed, with_level
 from actors.kernel.faults import epoch_bits, keep_task, look_again, next_again
-from actors.kernel.messages import ARRIVAL
-from actors.kernel.queue import note, send, wake
+from actors.kernel.messages import send_arrival
+from actors.kernel.queue import note, send
 from actors.kernel.trace import RELAXED
 from actors.kernel.world import N_EMPTY, N_REFUSALS, N_RELAXED, N_SENT_AGAIN, NONE, World
 from actors.nodes.messages import NO_TASK, PLACED, TASK
@@ -33,7 +33,7 @@ def next_arrival(w: World, me: int, job: int) -> int:
         note(w, w.work.submit[job], me, RELAXED, job, NONE, NONE, NONE)
     following = w.work.next_job[job]
     if following != NONE:
-        wake(w, w.work.submit[following], me, ARRIVAL, following, NONE, NONE)
+        send_arrival(w, w.work.submit[following], me, following)
     return tasks
 
 

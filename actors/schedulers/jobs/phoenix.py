@@ -230,7 +230,7 @@ def advance(w: World, p: State, until: int, most: int) -> int:
         elif kind == MONITOR:
             on_monitor(w, p.monitor, t, me)
         elif kind == ANNOUNCED:
-            on_announced(p.contention, a, b)
+            on_announced(w, p.contention)
         elif kind == NODE_DOWN or kind == NODE_UP:
             on_state(w, p, a)
         elif kind == ARRIVAL:

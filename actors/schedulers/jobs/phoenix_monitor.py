@@ -19,7 +19,8 @@ import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.faults import is_known_down
-from actors.kernel.queue import announce, wake
+from actors.kernel.messages import send_announced
+from actors.kernel.queue import wake
 from actors.kernel.records import Records, records
 from actors.kernel.window import holds
 from actors.kernel.world import NONE, World
@@ -184,11 +185,11 @@ def on_monitor(w: World, m: Monitor, t: int, me: int) -> None:
         shown = crv if crv > m.threshold else np.int64(0)
         if not m.static and shown != m.announced[r]:
             m.announced[r] = shown
-            announce(w, t, me, np.int64(r), shown)
+            send_announced(w, t, me, np.int64(r), shown, NONE)
     counts = np.int64(m.load_gate == 0.0 or total.busy[0] > m.load_gate * total.slots[0])
     if counts != total.open[0]:
         total.open[0] = counts
-        announce(w, t, me, NONE, counts)
+        send_announced(w, t, me, NONE, NONE, counts)
 
 
 @inlined

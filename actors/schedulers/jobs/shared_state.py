@@ -11,8 +11,7 @@ import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.eligible import eligible_count, is_constrained, list_of, listed, listing_of
-from actors.kernel.messages import PUBLISHED
-from actors.kernel.queue import publish
+from actors.kernel.messages import send_published
 from actors.kernel.random import RETRIES, below, random_bits
 from actors.kernel.records import Records, records
 from actors.kernel.world import NONE, World
@@ -95,7 +94,7 @@ def change_bit(w: World, shared: SharedState, t: int, node: int, bit: int) -> No
     """Change a node's bit, as its owner, for all schedulers."""
     if shared.latest[node] & 1 != bit:
         set_bit(shared, node, bit)
-        publish(w, t, PUBLISHED, node, bit, NONE)
+        send_published(w, t, node, bit)
 
 
 @inlined
