@@ -42,7 +42,8 @@ CONTENTS = {
     "What is emulated": "docs/schedulers docs/workloads docs/own-logs docs/clusters docs/dags docs/coflows"
     " docs/dynamics",
     "Runs": "docs/clocks docs/sweeps docs/live docs/checkpoints docs/run-directories docs/trust",
-    "Results": "docs/explain docs/plots docs/results",
+    "Results": "docs/explain docs/plots docs/results docs/results/fidelity docs/results/phoenix docs/results/coflows"
+    " docs/results/deadlines docs/results/dags",
     "Reference": "docs/reference/python docs/reference/configuration docs/reference/results docs/reference/events"
     " docs/environment",
     "Emu's code": "docs/architecture CONTRIBUTING CHANGELOG",

@@ -1,7 +1,7 @@
 """Completion times of coflows against those of the public simulators (benchmarks/coflow_peers.py has the whole table).
 
 Each scheduler runs at its peer's port speed, with the parameters nearest to its peer's rules. Where a difference
-remains it is bounded here, and docs/results.md says what it comes from.
+remains it is bounded here, and docs/results/coflows.md says what it comes from.
 """
 
 import numpy as np
