@@ -5,8 +5,11 @@ Configuration keys read their defaults here. So this module imports nothing that
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from workloads.units import format_duration
 
 if TYPE_CHECKING:
     import numpy as np
@@ -87,6 +90,28 @@ class Dynamics:
     straggler_distribution: str = "constant"
     straggler_shape: float = 2.0
     straggler_sigma: float = 1.0
+
+
+MANY_ATTEMPTS = 10.0
+"""So many attempts at one task, in the mean, are worth a warning: they grow with e to its length."""
+
+
+def frequent_failures(dynamics: Dynamics, most_s: float) -> str | None:
+    """Return what to say where nodes fail so often that the longest task, of `most_s` seconds, hardly ever ends.
+
+    A task starts again from its beginning. With a mean time between failures M, one of length d ends in an attempt with
+    probability e^(-d/M), so that e^(d/M) attempts are the mean: e, where M is d.
+    """
+    if dynamics.mtbf_s is None:
+        return None
+    attempts = math.exp(min(most_s / dynamics.mtbf_s, 700.0))
+    if attempts < MANY_ATTEMPTS:
+        return None
+    return (
+        f"the longest task takes {format_duration(most_s)} and nodes fail every {format_duration(dynamics.mtbf_s)}: "
+        f"about {attempts:.2g} attempts in the mean until it ends, as a lost task starts again; with a dynamics.mtbf of"
+        f" at least {format_duration(most_s)} it takes fewer than 3"
+    )
 
 
 @dataclass(frozen=True)

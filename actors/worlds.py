@@ -21,10 +21,14 @@ class Worlds(ABC):
     Attributes:
         family: its name.
         counters: what is counted in them.
+        part: what a job, or what else is scheduled, consists of.
+        longest: says how long the longest of these takes, at `{}`.
     """
 
     family: ClassVar[str]
     counters: ClassVar[Counters]
+    part: ClassVar[str] = "task"
+    longest: ClassVar[str] = "the longest task takes {}"
 
     @abstractmethod
     def num_jobs(self, workload: Any) -> int:
@@ -35,7 +39,7 @@ class Worlds(ABC):
         """Tasks, or what else these consist of."""
 
     @abstractmethod
-    def span_ns(self, workload: Any) -> tuple[np.ndarray, int]:
+    def span_ns(self, setting: Any) -> tuple[np.ndarray, int]:
         """When they arrive, [J] in order, and how long the workload lasts at least if all arrive at once."""
 
     def is_long(self, setting: Any) -> np.ndarray:

@@ -14,6 +14,8 @@ BYTES_PER_FLOW = 850
 class _CoflowWorlds(Worlds):
     family = "coflows"
     counters = COUNTERS
+    part = "flow"
+    longest = "the busiest port takes {} for all its flows"
 
     def num_jobs(self, workload: Any) -> int:
         return int(workload.num_coflows)
@@ -21,8 +23,20 @@ class _CoflowWorlds(Worlds):
     def num_tasks(self, workload: Any) -> int:
         return int(workload.num_flows)
 
-    def span_ns(self, workload: Any) -> tuple[np.ndarray, int]:
-        return workload.arrays().arrival_ns, 1
+    def span_ns(self, setting: Any) -> tuple[np.ndarray, int]:
+        """It lasts as long as the busiest port, at the least."""
+        arrays, other = setting.workload.arrays(), setting.switch.port_bytes_per_s
+        sides = (
+            (arrays.ingress, arrays.ingress_bytes_per_s),
+            (arrays.egress, arrays.egress_bytes_per_s),
+        )
+        least_s = max(
+            float(
+                np.max(np.bincount(ports, arrays.size_bytes, speeds.size) / np.nan_to_num(speeds, nan=other))
+            )
+            for ports, speeds in sides
+        )
+        return arrays.arrival_ns, max(round(least_s * 1e9), 1)
 
     def needed_bytes(self, setting: Any) -> tuple[int, int]:
         """Flows are laid out in each partition."""

@@ -16,6 +16,14 @@ class Lost(RuntimeError):
     """A process that a run needs is gone: an actor, its node, or Ray as a whole."""
 
 
+def interrupt(note: str | None) -> KeyboardInterrupt:
+    """Return what ends a run that the user interrupts, with a note for the user where there is one."""
+    error = KeyboardInterrupt()
+    if note is not None:
+        error.add_note(note)
+    return error
+
+
 @contextmanager
 def interrupts_deferred() -> Iterator[Callable[[], bool]]:
     """Defer Ctrl-C within a block; yield a function that returns whether it was pressed.

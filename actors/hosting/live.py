@@ -24,12 +24,13 @@ import numpy as np
 from actors.environment import Pace
 from actors.hosting.child import in_child, pickle_by_value
 from actors.hosting.grouping import Grouping
-from actors.hosting.interrupts import ANSWER_S, Lost
+from actors.hosting.interrupts import ANSWER_S, Lost, interrupt
 from actors.hosting.live_report import describe_live, live_timeline
 from actors.hosting.outcome import NS, Observe, Outcome
 from actors.hosting.paced import PacedPartition, Position
 from actors.hosting.partition import Partition, Report, Tell, merge_shares
 from actors.hosting.slices import COMPILING
+from actors.hosting.stall import StallWatch
 from actors.hosting.windows import check_partitions, divide
 from actors.kernel.window import NEXT
 from actors.kernel.world import NEVER
@@ -173,13 +174,14 @@ def emulate_live(
         hosted = in_child(RayActors, setting, observe, pace, partitions, address=address)
     with hosted as group:
         begun = _begin(group, setting, partitions, pace, tell)
-        _poll(group, begun, setting.workload.num_tasks, pace, progress)
+        stall = _poll(group, begun, setting, pace, progress, tell)
         shares = group.ask("share")
     outcome = merge_shares(setting, shares)
     live = describe_live(shares, begun.grouping, pace, setting, outcome)
     return replace(
         outcome,
         live=live,
+        stall=stall,
         timeline=live_timeline(outcome.timeline, shares, begun.grouping, outcome.timeline_step),
         wall_s=(int(outcome.finish_ns.max()) - begun.first) * dilation / NS,
     )
@@ -210,23 +212,20 @@ def _least_time(setting: Setting, pace: Pace) -> str:
     return format_duration(span * pace.dilation / NS)
 
 
-def _poll(group: PartitionGroup, begun: _Begun, num_tasks: int, pace: Pace, progress: Report | None) -> None:
-    """Poll the partitions until nothing is left to do, then stop them."""
-    grace, quiet = GRACE_POLLS, False
-    before: list[Position] = []
-    while grace and not quiet:
-        group.ended(POLL_S)
-        closing = sum(p.finished for p in before) >= num_tasks
-        now = group.ask("position", closing)
-        if progress is not None:
-            progress(
-                sum(p.finished for p in now),
-                sum(p.events for p in now),
-                max(max(p.now for p in now) / NS, 0.0),
-            )
-        grace -= closing and not sum(p.open for p in now)
-        quiet = _quiet(before) and _quiet(now) and sum(p.events for p in now) == sum(p.events for p in before)
-        before = now
+def _poll(
+    group: PartitionGroup,
+    begun: _Begun,
+    setting: Setting,
+    pace: Pace,
+    progress: Report | None,
+    tell: Tell | None,
+) -> str | None:
+    """Poll the partitions until nothing is left to do, then stop them; return `Outcome.stall`."""
+    stall = StallWatch(setting, progress, tell)
+    try:
+        _until_done(group, setting.num_tasks, stall, progress)
+    except KeyboardInterrupt:
+        raise interrupt(stall.present) from None
     end = int((time.monotonic_ns() + END_S * NS - begun.origin) / pace.dilation)
     group.ask("stop", end)
     waited_s = 0.0  # in steps: while this process is stopped no time counts
@@ -235,6 +234,25 @@ def _poll(group: PartitionGroup, begun: _Begun, num_tasks: int, pace: Pace, prog
         if waited_s > ANSWER_S:
             stuck = "; ".join(f"actor {k} ({begun.grouping.describe(k)})" for k in group.running())
             raise Lost(f"live: {stuck} did not end within {waited_s:.0f} s: it is stopped, or its machine is")
+    return stall.past
+
+
+def _until_done(group: PartitionGroup, num_tasks: int, stall: StallWatch, progress: Report | None) -> None:
+    """Poll the partitions until nothing is left to do."""
+    grace, quiet = GRACE_POLLS, False
+    before: list[Position] = []
+    while grace and not quiet:
+        group.ended(POLL_S)
+        closing = sum(p.finished for p in before) >= num_tasks
+        now = group.ask("position", closing)
+        finished, events = sum(p.finished for p in now), sum(p.events for p in now)
+        virtual_s = max(max(p.now for p in now) / NS, 0.0)
+        stall.update(finished, events, virtual_s)
+        if progress is not None:
+            progress(finished, events, virtual_s)
+        grace -= closing and not sum(p.open for p in now)
+        quiet = _quiet(before) and _quiet(now) and events == sum(p.events for p in before)
+        before = now
 
 
 def _quiet(positions: list[Position]) -> bool:

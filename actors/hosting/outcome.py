@@ -132,6 +132,7 @@ class Outcome:
         recorded: rows of events that each partition has written.
         restarts: times the run was taken up again from a checkpoint.
         live: what a live run measured (`actors.hosting.live_report`), None of another.
+        stall: the longest time in which no task ended and its likely cause, in one line; None if none was long.
         series: of the one partition that has any.
     """
 
@@ -154,6 +155,7 @@ class Outcome:
     windows: int = 0
     restarts: int = 0
     live: dict[str, Any] | None = None
+    stall: str | None = None
     recorded: tuple[int, ...] = ()
     series: Any = None
 

@@ -14,6 +14,7 @@ from actors.hosting.grouping import Cast, Grouping
 from actors.hosting.outcome import NS, Observe, Outcome, Share, merge, peak_rss_mb
 from actors.hosting.recording import EventFile, with_trace
 from actors.hosting.snapshot import Snapshot, put_back, take_out
+from actors.hosting.stall import likely_cause
 from actors.hosting.timeline import Samples
 from actors.kernel.compiled import config, direct, is_warm
 from actors.kernel.cost import MEASURED, grow_cost, settle
@@ -240,7 +241,6 @@ class Partition:
 
     def _step(self, until: int, most: int = SLICE_EVENTS) -> bool:
         """One call of the loop, and what it asked for; True when all before `until` is done."""
-        scheduler = self.setting.scheduler
         stop = min(until, self._samples.next_ns)
         why = self._loop(self.world, self.state, np.int64(stop), most)
         if why == PYTHON:
@@ -258,7 +258,7 @@ class Partition:
                 self._grow()
         elif stop == until or (why == IDLE and until >= NEVER):
             if why == HORIZON and until >= NEVER:
-                raise too_late(scheduler.name)
+                raise too_late(self.setting)
             return True
         else:
             self._sample()
@@ -386,9 +386,10 @@ def merge_shares(setting: Setting, shares: list[Share]) -> Outcome:
     return replace(outcome, counters=outcome.counters | dynamics, timeline=timeline)
 
 
-def too_late(scheduler: str) -> InputError:
+def too_late(setting: Setting) -> InputError:
     """The error about a run that has no end."""
     return InputError(
-        f"virtual time has reached {NEVER / NS:.2g} s, 146 years, and {scheduler} has tasks left;"
+        f"virtual time has reached {NEVER / NS:.2g} s, 146 years, and {setting.scheduler.name} has tasks left;"
         " are the workload's times in seconds, and does the cluster have nodes enough?"
+        f" {likely_cause(setting, NEVER / NS).why}"
     )

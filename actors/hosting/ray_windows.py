@@ -71,7 +71,6 @@ def emulate_windows(
     """
     window_ns(setting, quantum_s)  # errors are raised before anything is started
     check_partitions(setting, partitions)
-    name = setting.scheduler.name
 
     def attempt(start: Checkpoint | None) -> Outcome:
         with in_child(
@@ -86,7 +85,7 @@ def emulate_windows(
                 announce(session.plan())
             if start is not None:
                 session.restore(start)
-            return run_in_slices(session, session.snapshots, name, checkpoints, progress, tell)
+            return run_in_slices(session, session.snapshots, setting, checkpoints, progress, tell)
 
     if setting.scheduler.own is not None:
         pickle_by_value(setting.scheduler.own)
@@ -128,7 +127,7 @@ class WindowSession:
         self._grouping: Grouping = divide(self._setting, get(first.call.remote("cast")), len(self._actors))
         frames = get([actor.call.remote("join", self._grouping, k) for k, actor in enumerate(self._actors)])
         self._memory_mb = get([actor.memory_mb.remote() for actor in self._actors])
-        self.windows = Windows(self._by_calls, frames, self._window)
+        self.windows = Windows(self._by_calls, frames, self._window, self._setting)
 
     def compile_graph(self) -> None:
         """Let barriers pass through a compiled graph, if one can be compiled.

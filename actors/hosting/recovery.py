@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 
 from actors.hosting.checkpoint import Checkpoint, Checkpoints, Position
-from actors.hosting.interrupts import Lost
+from actors.hosting.interrupts import Lost, interrupt
 from actors.hosting.outcome import Outcome
 from actors.hosting.snapshot import Refused, Snapshot
 
@@ -53,16 +53,21 @@ def recover(attempt: Attempt, checkpoints: Checkpoints | None) -> Outcome:
 
 
 def pause(
-    checkpoints: Checkpoints | None, interrupted: bool, take: Callable[[], list[Snapshot]], at: Position
+    checkpoints: Checkpoints | None,
+    interrupted: bool,
+    take: Callable[[], list[Snapshot]],
+    at: Position,
+    stall: str | None = None,
 ) -> None:
     """Write a checkpoint if one is due, or after Ctrl-C a last one; no partition may be running.
 
     Args:
         take: returns the snapshots of all partitions.
         at: how far they are.
+        stall: what is said of the stall that lasts.
 
     Raises:
-        KeyboardInterrupt: the user interrupted.
+        KeyboardInterrupt: the user interrupted; with a note on the stall.
     """
     if not interrupted:
         if checkpoints is not None and checkpoints.due():
@@ -73,4 +78,4 @@ def pause(
             checkpoints.save(take(), at)
         except Exception as error:  # the user wants an end, and gets it
             checkpoints.warn(f"no last checkpoint: {error}")
-    raise KeyboardInterrupt
+    raise interrupt(stall)

@@ -1,6 +1,7 @@
 """A run in slices of wall time, to its end: between two slices progress is shown, and a checkpoint written."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol
 
 from actors.hosting.checkpoint import Checkpoints
@@ -10,6 +11,8 @@ from actors.hosting.outcome import Outcome
 from actors.hosting.partition import Progress, Report, Tell
 from actors.hosting.recovery import pause
 from actors.hosting.snapshot import Snapshot
+from actors.hosting.stall import StallWatch
+from actors.setting import Setting
 
 SLICE_S = 0.25
 COMPILING = "compiling the kernel (first run of this scheduler on this machine; later runs load it)"
@@ -28,7 +31,7 @@ class Running(Protocol):
 def run_in_slices(
     running: Running,
     take: Callable[[], list[Snapshot]],
-    scheduler: str,
+    setting: Setting,
     checkpoints: Checkpoints | None,
     progress: Report | None,
     tell: Tell | None,
@@ -37,22 +40,23 @@ def run_in_slices(
 
     Args:
         take: returns the snapshots of all partitions.
-        scheduler: its name.
+        setting: of the run.
         checkpoints, progress, tell: as `actors.hosting.virtual.emulate`.
 
     Raises:
         KeyboardInterrupt: the user interrupted.
     """
     slice_s = SLICE_S if checkpoints is None else min(SLICE_S, checkpoints.period_s)
-    notice = DecisionTime(scheduler, tell)
+    notice, stall = DecisionTime(setting.scheduler.name, tell), StallWatch(setting, progress, tell)
     with interrupts_deferred() as interrupted:
         while True:
             state = running.run(slice_s)
             notice.update(state.asked)
+            stall.update(state.tasks_done, state.at.events, state.at.virtual_s)
             if progress is not None:
                 if state.asked is not None and hasattr(progress, "share_done"):
                     progress.share_done(state.asked.share_done)
                 progress(state.tasks_done, state.at.events, state.at.virtual_s)
-            pause(checkpoints, interrupted(), take, state.at)
+            pause(checkpoints, interrupted(), take, state.at, stall.present)
             if state.done:
-                return running.outcome()
+                return replace(running.outcome(), stall=stall.past)

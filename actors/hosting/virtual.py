@@ -32,7 +32,8 @@ def emulate(
         address: an existing Ray cluster; None starts one on this machine.
         progress: called now and then with tasks done, events handled and virtual seconds. If it has an attribute
             `share_done`, that is called first with the share of the run that is done, where a user's own scheduler
-            decides: the tasks done do not show it there.
+            decides: the tasks done do not show it there. If it has an attribute `stalled`, that is called with a few
+            words on the stall that lasts (`actors.hosting.stall`), or None.
         tell: called with a line the user should see, such as that the first run compiles; a line that begins with
             "note: " is printed also where there is no terminal.
         checkpoints: to continue from, and to write; with them a run survives the loss of its actor.
@@ -49,8 +50,9 @@ def emulate(
             partition.start()
             if start is not None:
                 partition.restore(start.snapshots[0])
-            name = setting.scheduler.name
-            return run_in_slices(partition, lambda: [partition.snapshot()], name, checkpoints, progress, tell)
+            return run_in_slices(
+                partition, lambda: [partition.snapshot()], setting, checkpoints, progress, tell
+            )
 
     def hosted() -> AbstractContextManager[Any]:
         if in_process:

@@ -21,7 +21,7 @@ import numpy as np
 from actors.hosting.checkpoint import Checkpoint, Checkpoints, Position
 from actors.hosting.grouping import Cast, Grouping, group_actors
 from actors.hosting.outcome import NS, Observe, Outcome
-from actors.hosting.partition import Partition, Progress, Report, merge_shares, too_late
+from actors.hosting.partition import Partition, Progress, Report, Tell, merge_shares, too_late
 from actors.hosting.recovery import recover
 from actors.hosting.slices import run_in_slices
 from actors.hosting.snapshot import Snapshot
@@ -96,13 +96,14 @@ class Windows:
         barrier: takes the message to all partitions, returns the frames that they answer with.
         frames: the partitions' first ones.
         window: time from the earliest next event to the barrier, ns.
+        setting: of the run.
 
     Attributes:
         at: their progress.
     """
 
-    def __init__(self, barrier: Barrier, frames: Sequence[bytes], window: int):
-        self.barrier, self.frames, self._window = barrier, frames, window
+    def __init__(self, barrier: Barrier, frames: Sequence[bytes], window: int, setting: Setting):
+        self.barrier, self.frames, self._window, self._setting = barrier, frames, window, setting
         self.at = Position(0.0, 0, BEGINNING)
 
     def go_back(self, frames: Sequence[bytes], at: Position) -> None:
@@ -137,7 +138,7 @@ class Windows:
             if left == 0:
                 until = earliest + window
                 if until >= NEVER:
-                    raise too_late("the scheduler")
+                    raise too_late(self._setting)
             frames = barrier(barrier_message(until, frames))
             count += 1
 
@@ -154,7 +155,7 @@ def expected_windows(setting: Setting, window: int) -> int:
     each job (or coflow), three for each task (or flow). One that falls into the window of another costs nothing.
     """
     instants = 4 * setting.num_jobs + 3 * setting.num_tasks
-    arrivals, least = setting.scheduler.worlds.span_ns(setting.workload)
+    arrivals, least = setting.scheduler.worlds.span_ns(setting)
     span = max(int(arrivals[-1] - arrivals[0]), least, 1)
     return round(instants / (1 + instants * window / span))
 
@@ -170,7 +171,7 @@ class WindowsHere:
             host.start()
         frames = [host.join(grouping, k) for k, host in enumerate(self._hosts)]
         self._windows = Windows(
-            lambda message: [host.window(message) for host in self._hosts], frames, window
+            lambda message: [host.window(message) for host in self._hosts], frames, window, setting
         )
         self.run = self._windows.run
 
@@ -195,6 +196,7 @@ def emulate_here(
     partitions: int,
     quantum_s: float | None = None,
     progress: Report | None = None,
+    tell: Tell | None = None,
     checkpoints: Checkpoints | None = None,
 ) -> Outcome:
     """Run all partitions in this process."""
@@ -204,6 +206,6 @@ def emulate_here(
         here = WindowsHere(setting, observe, partitions, window)
         if start is not None:
             here.restore(start)
-        return run_in_slices(here, here.snapshots, setting.scheduler.name, checkpoints, progress, None)
+        return run_in_slices(here, here.snapshots, setting, checkpoints, progress, tell)
 
     return recover(attempt, checkpoints)

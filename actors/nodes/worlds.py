@@ -22,8 +22,8 @@ class _JobWorlds(Worlds):
     def num_tasks(self, workload: Any) -> int:
         return int(workload.num_tasks)
 
-    def span_ns(self, workload: Any) -> tuple[np.ndarray, int]:
-        arrays = workload.arrays()
+    def span_ns(self, setting: Any) -> tuple[np.ndarray, int]:
+        arrays = setting.workload.arrays()
         return arrays.submit_ns, int(arrays.duration_ns.max())
 
     def is_long(self, setting: Any) -> np.ndarray:

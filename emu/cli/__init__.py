@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _print_error(str(error))
         return FAILED if isinstance(error, UnavailableError) else WRONG_INPUT
     except KeyboardInterrupt as error:
-        _print_error(f"interrupted; {error}" if str(error) else "interrupted")
+        _print_error("; ".join(filter(None, ("interrupted", *getattr(error, "__notes__", ()), str(error)))))
         return INTERRUPTED
     except Lost as error:
         _print_error(str(error))

@@ -251,9 +251,10 @@ def running(out: Path) -> Iterator[Path]:
     """Within, the claimed directory is being run; if it ends early, the manifest then states how."""
     try:
         yield out
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
         manifest = mark(out, INTERRUPTED)
-        raise KeyboardInterrupt(how_to_resume(out, manifest) if manifest else "") from None
+        error.args = (how_to_resume(out, manifest),) if manifest else ()
+        raise
     except NotWritten as error:
         manifest = mark(out, FAILED, str(error))
         if manifest is None:

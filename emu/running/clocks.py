@@ -73,7 +73,7 @@ def _emulate_windows(
     if values["in_process"]:
         from actors.hosting.windows import emulate_here
 
-        return emulate_here(setting, observe, partitions, values["quantum"], progress, checkpoints)
+        return emulate_here(setting, observe, partitions, values["quantum"], progress, tell, checkpoints)
     from actors.hosting.ray_windows import emulate_windows
 
     return emulate_windows(

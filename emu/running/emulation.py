@@ -71,6 +71,8 @@ def _tell_engine(result: Result) -> None:
 def notes_of(plan: Plan, outcome: Outcome) -> tuple[str, ...]:
     """Return notes for the user on a finished run."""
     notes = tuple(outcome.live["notes"]) if outcome.live else ()
+    if outcome.stall is not None:
+        notes = (*notes, outcome.stall)
     if plan.config["timeline.period"] == "auto" or outcome.timeline_step == 1:
         return notes
     step, period_s = outcome.timeline_step, plan.period_s

@@ -71,6 +71,7 @@ def progress_bar(
 
 
 _BY_SHARE = "{desc}: {percentage:3.0f}%|{bar}| [{elapsed}<{remaining}{postfix}]"
+_STALLED = "{desc}: {percentage:3.0f}% [{elapsed}{postfix}]"
 
 
 class _RunBar:
@@ -80,21 +81,27 @@ class _RunBar:
         self._look = {"desc": printable(label), "total": total, "unit": f" {unit}", "file": stream}
         self._started = time.perf_counter()
         self._share: float | None = None
+        self._stall: str | None = None
         self._bar: Any = None
 
     def share_done(self, share: float) -> None:
         """Go by this share, 0..1, from now on; see `actors.hosting.virtual.emulate`."""
         self._share = share
 
+    def stalled(self, stall: str | None) -> None:
+        """Show these words on a stall, None while tasks end; see `actors.hosting.virtual.emulate`."""
+        self._stall = stall
+
     def __call__(self, tasks_done: int, events: int, virtual_s: float) -> None:
-        if self._bar is None:  # not before there is something to show: lines may be said until then
-            by_share = {} if self._share is None else {"bar_format": _BY_SHARE}
-            # leave=False: the table that follows is what stays on the screen.
-            self._bar = _bar_class()(
-                leave=False, unit_scale=True, dynamic_ncols=True, **self._look, **by_share
-            )
         elapsed_s = time.perf_counter() - self._started
-        self._bar.set_postfix_str(describe(events, elapsed_s, virtual_s), refresh=False)
+        text = self._stall or describe(events, elapsed_s, virtual_s)
+        form = _STALLED if self._stall is not None else None if self._share is None else _BY_SHARE
+        if self._bar is None:  # not before there is something to show: lines may be said until then
+            # leave=False: the table that follows is what stays on the screen.
+            look = {**self._look, "unit_scale": True, "dynamic_ncols": True, "bar_format": form}
+            self._bar = _bar_class()(leave=False, postfix=text, **look)
+        self._bar.bar_format = form
+        self._bar.set_postfix_str(text, refresh=False)
         done = tasks_done if self._share is None else max(round(self._share * self._bar.total), self._bar.n)
         self._bar.update(done - self._bar.n)
 

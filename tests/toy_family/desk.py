@@ -143,8 +143,8 @@ class _DeskWorlds(Worlds):
     def num_tasks(self, workload: Any) -> int:
         return int(workload.num_jobs)
 
-    def span_ns(self, workload: Any) -> tuple[np.ndarray, int]:
-        return workload.arrays().submit_ns, 1
+    def span_ns(self, setting: Any) -> tuple[np.ndarray, int]:
+        return setting.workload.arrays().submit_ns, 1
 
     def needed_bytes(self, setting: Any) -> tuple[int, int]:
         return 200 * setting.num_jobs, 0

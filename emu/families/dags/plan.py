@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from clusters.capacity import check_demands, demands, drop_oversized, offered_load, work_s
 from emu.configuration.loading import TIMELINE_ROWS, Loaded, load_cluster_of, load_of_family, path_of
 from emu.configuration.workload_cache import WorkloadCache
-from emu.families.jobs.dynamics_setting import dynamics_of
+from emu.families.jobs.dynamics_setting import dynamics_of, endless_task_note
 from emu.families.jobs.plan import check_jobs, classes_of
 from workloads.arrow import column
 from workloads.critical_path import critical_paths_ns
@@ -65,6 +65,7 @@ def load_dags(config: Config, schedulers: tuple[Scheduler, ...], cache: Workload
         longest_s = float(critical_paths_ns(workload).max()) / 1e9
         period_s = max(span_s + longest_s, float(work_s(workload, cluster).max()), 1e-6) / TIMELINE_ROWS
     load = offered_load(workload, cluster)
+    dynamics = dynamics_of(config, cluster)
     return Loaded(
         source=source,
         workload=workload,
@@ -72,13 +73,17 @@ def load_dags(config: Config, schedulers: tuple[Scheduler, ...], cache: Workload
         load=load,
         load_s=load_s,
         period_s=period_s,
-        notes=(*dict.fromkeys(workload.notes + cluster.notes), *_notes(config, workload, load)),
+        notes=(
+            *dict.fromkeys(workload.notes + cluster.notes),
+            *_notes(config, workload, load),
+            *endless_task_note(dynamics, workload),
+        ),
         setting={
             "short_cutoff_s": cutoff_s,
             "estimates": Estimates(
                 config["estimates.error"], config["estimates.size"], config["estimates.demands"]
             ),
-            "dynamics": dynamics_of(config, cluster),
+            "dynamics": dynamics,
         },
         keys={"short_cutoff": cutoff_s if math.isfinite(cutoff_s) else None},
     )

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from emu.configuration.seeds import scheduler_seed
-from workloads.arrow import column
-from workloads.units import format_duration
 
 if TYPE_CHECKING:
     from actors.setting import Dynamics
     from clusters.cluster import Cluster
     from emu.configuration.config import Config
-    from workloads.jobs import JobWorkload
-
-MANY_ATTEMPTS = 10.0
-"""So many attempts at one task, in the mean, are worth a warning: they grow with e to its length."""
 
 
 def dynamics_of(config: Config, cluster: Cluster) -> Dynamics:
@@ -65,19 +58,9 @@ def dynamics_of(config: Config, cluster: Cluster) -> Dynamics:
     )
 
 
-def endless_task_note(dynamics: Dynamics, workload: JobWorkload) -> str | None:
-    """Return a note if the longest task has little chance to end between two failures.
+def endless_task_note(dynamics: Dynamics, workload: Any) -> tuple[str, ...]:
+    """Return a note if the longest task has little chance to end between two failures."""
+    from actors.environment import frequent_failures
 
-    A task starts again from its beginning. With a mean time between failures M, one of length d ends in an attempt with
-    probability e^(-d/M), so that e^(d/M) attempts are the mean.
-    """
-    if dynamics.mtbf_s is None:
-        return None
-    longest_s = float(column(workload.tasks, "duration_s").max())
-    attempts = math.exp(min(longest_s / dynamics.mtbf_s, 700.0))
-    if attempts < MANY_ATTEMPTS:
-        return None
-    return (
-        f"the longest task takes {format_duration(longest_s)} and nodes fail every {format_duration(dynamics.mtbf_s)}: "
-        f"about {attempts:.2g} attempts in the mean until it ends, as a lost task starts again"
-    )
+    found = frequent_failures(dynamics, float(workload.arrays().duration_ns.max()) / 1e9)
+    return () if found is None else (found,)

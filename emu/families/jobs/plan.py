@@ -75,8 +75,8 @@ def load_jobs(config: Config, schedulers: tuple[Scheduler, ...], cache: Workload
         *_load_notes(config, cluster, load),
         *_constraint_notes(workload, schedulers),
         *_cutoff_notes(config, workload, cutoff_s),
+        *endless_task_note(dynamics, workload),
     )
-    endless = endless_task_note(dynamics, workload)
     return Loaded(
         source=source,
         workload=workload,
@@ -84,7 +84,7 @@ def load_jobs(config: Config, schedulers: tuple[Scheduler, ...], cache: Workload
         load=load,
         load_s=load_s,
         period_s=period_s,
-        notes=notes if endless is None else (*notes, endless),
+        notes=notes,
         setting={
             "short_cutoff_s": cutoff_s,
             "long_partition": partition,

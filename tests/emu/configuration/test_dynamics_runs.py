@@ -68,7 +68,7 @@ def test_a_task_that_hardly_ever_ends_is_noted_before_the_run() -> None:
     *_, note = plan_of(workload_options=options, **fails).notes
     assert note == (
         "the longest task takes 40 s and nodes fail every 10 s: about 55 attempts in the mean until it ends, "
-        "as a lost task starts again"
+        "as a lost task starts again; with a dynamics.mtbf of at least 40 s it takes fewer than 3"
     )
     short = plan_of(workload_options={**options, "mean_task_s": 20.0}, **fails).notes
     assert not any("attempts" in note for note in short)

@@ -230,6 +230,15 @@ def test_progress_goes_by_the_share_that_is_done_where_tasks_do_not_tell_it() ->
     assert plain.getvalue() == "emu: note: this must be read\n"
 
 
+def test_progress_says_that_no_task_ends() -> None:
+    terminal = Terminal()
+    with progress_bar("hawk", 100, terminal) as show:
+        assert show is not None
+        show.stalled("no task has ended for 2 h: dynamics.mtbf is too short")
+        show(3, 400, 7261.0)
+    assert "no task has ended for 2 h: dynamics.mtbf is too short]" in terminal.getvalue()
+
+
 def test_a_count_that_is_a_mean_over_runs_has_four_digits() -> None:
     assert statistics_cells({"count": 78.5 / 49}, {}, ()) == ["1.602"]
     assert statistics_cells({"count": 117_452}, {}, ()) == ["117,452"]

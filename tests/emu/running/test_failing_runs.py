@@ -7,6 +7,7 @@ import json
 import os
 import resource
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ from sweep_grids import FAILS, SMALL, write
 
 import emu as package
 from emu import disk
+from emu.cli import commands
 from emu.directories import run_directory as rd
 from workloads.errors import InputError, NotWritten
 
@@ -263,3 +265,24 @@ def test_places_that_cannot_be_written_are_named(whole: Path, emu: Cli) -> None:
     with pytest.raises(InputError, match="cannot be written"):
         package.read_result("whole").to_csv("file/r.csv")
     shutil.rmtree("whole")
+
+
+def test_ctrl_c_while_no_task_ends_says_which_setting_is_the_cause(
+    emu: Cli, trace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+
+    def say(text: str) -> None:
+        told.append(text)
+        if text.startswith("note: "):
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(commands, "say", say)
+    fails = ("--set", "dynamics.mtbf=1 s", "--set", "dynamics.mttr=1 s")
+    ended = emu(*RUN, "--out", "r", *fails)
+    assert ended.code == 130
+    line = ended.err.splitlines()[-1]
+    assert line.startswith("emu: interrupted; no task has ended for ")
+    assert "; likely cause: dynamics.mtbf: the longest task takes " in line
+    assert line.endswith("; emu run --resume r resumes it")
+    assert "no task has ended for " in told[-1]
