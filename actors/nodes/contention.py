@@ -53,11 +53,11 @@ def asks_at(c: Contention, level: int) -> int:
 @inlined
 def on_announced(w: World, c: Contention) -> None:
     """Note an announcement of the monitor."""
-    told = read_announced(w)
-    if told.resource == NONE:
-        c.open[0] = told.counts
+    announced = read_announced(w)
+    if announced.resource == NONE:
+        c.open[0] = announced.counts
     else:
-        c.crv[told.resource] = told.crv
+        c.crv[announced.resource] = announced.crv
     hot = np.int64(0)
     for r in range(c.crv.size):
         if crv_counts(c) and c.crv[r] > 0:

@@ -88,7 +88,7 @@ def test_the_longest_task_is_a_straggler_on_the_slowest_node_and_of_coflows_the_
 
 
 def interrupted(run: Callable[..., Any], setting: Setting) -> tuple[list[str], list[str]]:
-    """The notes of a run's end by Ctrl-C once it shows a stall, and what it has told before."""
+    """The notes of a run's end by Ctrl-C once it shows a stall, and what it has printed before."""
 
     class Bar:
         stalled_by: str | None = None
@@ -103,10 +103,10 @@ def interrupted(run: Callable[..., Any], setting: Setting) -> tuple[list[str], l
                 assert self.stalled_by.endswith(": dynamics.mtbf is too short")
                 signal.raise_signal(signal.SIGINT)
 
-    told: list[str] = []
+    printed: list[str] = []
     with pytest.raises(KeyboardInterrupt) as end:
-        run(setting, ALL_TASKS, progress=Bar(), tell=told.append)
-    return end.value.__notes__, [line for line in told if line.startswith("note: ")]
+        run(setting, ALL_TASKS, progress=Bar(), tell=printed.append)
+    return end.value.__notes__, [line for line in printed if line.startswith("note: ")]
 
 
 def virtual(setting: Setting, *rest: Any, **given: Any) -> Any:
@@ -125,11 +125,11 @@ def live(setting: Setting, *rest: Any, **given: Any) -> Any:
 def test_ctrl_c_in_a_stall_says_why_no_task_ends_by_each_clock(run: Callable[..., Any]) -> None:
     # 20 times the mean time between failures: e^20 = 4.9e8 attempts.
     setting = setting_of("sparrow", jobs((0, [10.0] * 8)), 8, network=0.01, dynamics=FAILING)
-    [note], [told] = interrupted(run, setting)
+    [note], [printed] = interrupted(run, setting)
     assert note.startswith("no task has ended for ")
     assert "likely cause: dynamics.mtbf: the longest task takes 10 s and nodes fail every 500 ms" in note
     assert "with a dynamics.mtbf of at least 10 s" in note
-    assert told.startswith("note: sparrow: no task has ended for ")
+    assert printed.startswith("note: sparrow: no task has ended for ")
 
 
 def test_ctrl_c_in_a_stall_of_dag_jobs_says_it_too() -> None:

@@ -270,10 +270,10 @@ def test_places_that_cannot_be_written_are_named(whole: Path, emu: Cli) -> None:
 def test_ctrl_c_while_no_task_ends_says_which_setting_is_the_cause(
     emu: Cli, trace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[str] = []
+    printed: list[str] = []
 
     def say(text: str) -> None:
-        told.append(text)
+        printed.append(text)
         if text.startswith("note: "):
             signal.raise_signal(signal.SIGINT)
 
@@ -285,4 +285,4 @@ def test_ctrl_c_while_no_task_ends_says_which_setting_is_the_cause(
     assert line.startswith("emu: interrupted; no task has ended for ")
     assert "; likely cause: dynamics.mtbf: the longest task takes " in line
     assert line.endswith("; emu run --resume r resumes it")
-    assert "no task has ended for " in told[-1]
+    assert "no task has ended for " in printed[-1]
