@@ -270,6 +270,42 @@ def load_cluster_of(config: Config, nodes: int | None, cache: WorkloadCache) -> 
         )
 
 
+def cluster_before(config: Config, cache: WorkloadCache, example: int) -> Cluster | None:
+    """Return the cluster of a configuration, before its workload is loaded, which takes longer.
+
+    None where the load that is asked for picks the number of nodes. `example` is a number that users may give.
+    """
+    by_nodes = config["load"] is not None and config["load_by"] == "nodes"
+    if by_nodes and config["nodes"] is not None:
+        raise config.error("nodes", "not allowed with load_by 'nodes', which picks the number of nodes")
+    if by_nodes:
+        return None
+    if config["nodes"] is None and path_of(config, "cluster") is None:
+        raise InputError(f"--nodes: required, such as --nodes {example}")
+    return load_cluster_of(config, config["nodes"], cache)
+
+
+def cluster_for_load(
+    config: Config,
+    cache: WorkloadCache,
+    source: Any,
+    nodes_for_load: Callable[[Config, Any, float, WorkloadCache], int],
+) -> Cluster:
+    """Return the cluster on which a workload offers the load that a configuration asks for."""
+    with config.errors_name("load"):
+        return load_cluster_of(config, nodes_for_load(config, source, config["load"], cache), cache)
+
+
+def at_load_of(config: Config, cache: WorkloadCache, family: str, source: Keyed, cluster: Cluster) -> Any:
+    """Return a workload with its arrivals brought to the load that a configuration asks for, if it asks for one."""
+    if config["load"] is None:
+        return source.workload
+    own = find_family(family)[Loading]
+    with config.errors_name("load"):
+        wanted = (own.capacity(config, source.workload, cluster), config["load"])
+        return cache.get((*source.key, "load", *wanted), lambda: own.at_load(source.workload, *wanted))
+
+
 def path_of(config: Config, what: str) -> Path | None:
     """Return the path of the workload or cluster; None when it is a name or an object."""
     from clusters.cluster import presets

@@ -7,9 +7,9 @@ from typing import Any
 
 from emu.report.page import Cell, paragraph, section, sentence
 from emu.results.comparison_row import SHARES, Pair, Row
-from emu.results.measures import Measure
+from emu.results.measures import DEFAULT, Measure
 from emu.results.reasons import EXPLAINED, reason_rows
-from emu.results.text_tables import TIMES, number, percent, with_error
+from emu.results.text_tables import TIMES, number, percent, ratio, with_error
 from workloads.hints import in_words
 from workloads.units import format_duration
 
@@ -51,6 +51,20 @@ def behind_note(first: str, speedups: Mapping[str, Mapping[str, Pair]]) -> str:
     }
     clauses = [f"{in_words(names)} ({label})" for label, names in faster.items() if names]
     return f"Below 1{TIMES} the other is faster: than {first} here {', '.join(clauses)}." if clauses else ""
+
+
+def factors_section(title: str, rows: Sequence[Row], several: bool, labels: Mapping[str, str]) -> str:
+    """Return completion times, and factors of the first scheduler by their labels, of one group."""
+    cells = []
+    for row in rows:
+        line = [row.scheduler, *(figure_cell(row, m, several) for m in DEFAULT)]
+        if several:
+            line += [*(Cell(ratio(*row.speedup[name]), "ratio") for name in labels), *shares_of(row)]
+        cells.append(line)
+    more = [*labels.values(), *SHARES] if several else []
+    faster = {label: {row.scheduler: row.speedup[name] for row in rows[1:]} for name, label in labels.items()}
+    words = behind_note(rows[0].scheduler, faster) if several else ""
+    return section(title, words, ["scheduler", *(m.name for m in DEFAULT), *more], cells)
 
 
 def shares_of(row: Row) -> list[str]:

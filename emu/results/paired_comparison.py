@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from emu.configuration.keys import BY_NAME
-from emu.results.comparison_row import NOTHING, SHARES, Row
+from emu.results.comparison_row import NOTHING, SHARES, Pair, Row
 from emu.results.measures import Measure
 from emu.results.metrics import BoolArray, Float64Array, confidence_95, ratios
 from emu.results.result import Result, Runs
-from emu.results.text_tables import percent
+from emu.results.text_tables import align, percent, ratio, with_error
 from workloads.errors import InputError
 from workloads.units import format_duration, parse_duration, parse_share
 
@@ -188,6 +188,65 @@ def _is_longer(own: Float64Array, least: Float64Array, allowed: float) -> bool:
         return False
     mean, half = confidence_95(np.log(own / least).tolist())
     return mean - half > math.log1p(allowed / float(least.mean()))
+
+
+def factors_of(
+    results: Runs, row: Row, percentiles: Sequence[int], measure: Callable[[Result, Result], Float64Array]
+) -> dict[str, Pair]:
+    """Return the factors by which the first scheduler is faster than that of a row.
+
+    ``average`` is that of the mean completion times; percentiles are of the factors of single jobs, or coflows, which
+    `measure` gives of a result of the first scheduler and one of the other.
+    """
+    first = next(iter(results))
+    nothing = dict.fromkeys(("average", *(f"p{q}" for q in percentiles)), NOTHING)
+    if row.scheduler == first:
+        return nothing
+    found = [measure(a, b) for a, b in zip(results[first], results[row.scheduler], strict=True)]
+    of_single = percentiles_over_seeds(found, percentiles) if all(map(len, found)) else {}
+    return nothing | {"average": row.ratios["mean"]} | of_single
+
+
+def percentiles_over_seeds(found: Sequence[Float64Array], percentiles: Sequence[int]) -> dict[str, Pair]:
+    """Return the mean and interval of each percentile of the values of several seeds."""
+    return {f"p{q}": confidence_95([float(np.percentile(own, q)) for own in found]) for q in percentiles}
+
+
+def render_factors(
+    rows: Sequence[Row],
+    head: str,
+    tolerance: Tolerance,
+    columns: Sequence[Measure],
+    one: str,
+    clause: str,
+    labels: Mapping[str, str],
+    titles: Mapping[str, Callable[[Sequence[Row]], str]],
+) -> str:
+    """Return completion times, and factors (`factors_of`) by the labels of their names, as a table for each group.
+
+    `one` is what one of those that are compared is called, `clause` what the factors are, and `titles` go from each
+    group, in order, to the title of its rows.
+    """
+    if not rows:
+        return f"{head}: no {one} finished under all schedulers\n"
+    first = rows[0].scheduler
+    several = any(row.scheduler != first for row in rows)
+    what = f", and as {clause} of {first}: the others' over its own" if several else ""
+    lines = [f"{head}: {column_names(columns, one)}{what}"]
+    for group, title in titles.items():
+        own = [row for row in rows if row.group == group]
+        if not own:
+            continue
+        table = [["", *(m.name for m in columns), *([*labels.values(), *SHARES] if several else [])]]
+        for row in own:
+            cells = [row.scheduler, *(with_error(*row.figures[m.name]) for m in columns)]
+            if several:
+                cells += [*(ratio(*row.speedup[name]) for name in labels), *shares_cells(row)]
+            table.append(cells)
+        lines += ["", title(own), *(f"  {line}" for line in align(table))]
+    if several:
+        lines += ["", shares_caption(first, f"{one}s", tolerance)]
+    return "\n".join(lines) + "\n"
 
 
 def column_names(columns: Sequence[Measure], what: str) -> str:

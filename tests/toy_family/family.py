@@ -129,7 +129,7 @@ FAMILY = Family(
         Loading(
             load=load,
             capacity=lambda config, workload, cluster: 1.0,
-            at_load=lambda workload, slots, load: at_load(workload, int(slots), load),
+            at_load=at_load,
         ),
         Summarising(
             results=results,

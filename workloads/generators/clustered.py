@@ -190,10 +190,8 @@ def generate(
 
     Parameters
     ----------
-    trace : ClusteredTrace
-    jobs : int
-        Number of jobs, in the proportions of the trace's clusters.
-    seed : int
+    jobs, seed : int
+        Jobs are in the proportions of the trace's clusters.
     load : float
         Offered load: task-seconds over the span of the arrivals times `nodes`.
     nodes : int
@@ -345,9 +343,8 @@ def _by_quantiles(
 def _levels(rng: np.random.Generator, values: Float64Array) -> Float64Array:
     """Return a level (0..1) for each value, in the order of the values and one in each of equal parts."""
     levels = np.empty(len(values))
-    levels[np.argsort(values, kind="stable")] = (np.arange(len(values)) + rng.random(len(values))) / len(
-        values
-    )
+    drawn = (np.arange(len(values)) + rng.random(len(values))) / len(values)
+    levels[np.argsort(values, kind="stable")] = drawn
     return levels
 
 
@@ -380,8 +377,7 @@ def _keep_class(
         kept = np.minimum(num_tasks, np.maximum(np.ceil(most_or_least) - 1, 1))
     else:
         kept = np.maximum(num_tasks, np.floor(most_or_least) + 1)
-    kept = kept.astype(np.int64)
-    return kept, int(np.count_nonzero(kept != num_tasks))
+    return kept.astype(np.int64), int(np.count_nonzero(kept != num_tasks))
 
 
 def _spread(

@@ -43,7 +43,7 @@ def busy_slots(workload: JobWorkload | DagWorkload) -> float:
     return work_s / span_s
 
 
-def at_load(workload: JobsOrDags, slots: int, load: float) -> JobsOrDags:
+def at_load(workload: JobsOrDags, slots: float, load: float) -> JobsOrDags:
     """Return the workload with its arrivals stretched, or packed, so that it offers a load.
 
     The first arrival stays where it is and all gaps are scaled alike, so that the order of jobs, their tasks
@@ -52,7 +52,7 @@ def at_load(workload: JobsOrDags, slots: int, load: float) -> JobsOrDags:
     Parameters
     ----------
     workload : JobWorkload or DagWorkload
-    slots : int
+    slots : float
         Of the cluster that the load is meant for.
     load : float
         Offered load: task-seconds over the span of the arrivals times `slots`.

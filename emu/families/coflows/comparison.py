@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import compress
 from typing import NamedTuple
 
@@ -30,10 +31,10 @@ from emu.families.coflows.metrics import (
 from emu.results.comparison_row import NOTHING, Pair, Row
 from emu.results.measures import all_measures
 from emu.results.metrics import BoolArray, Float64Array, after_warmup, confidence_95
-from emu.results.paired_comparison import compare_parts
+from emu.results.paired_comparison import compare_parts, factors_of, percentiles_over_seeds
 from emu.results.result import Result, Runs
 
-SPEEDUPS = ("average", "p50", "p90")
+PERCENTILES = (50, 90)
 
 
 @dataclass(frozen=True)
@@ -101,10 +102,11 @@ def compare_group(results: Runs, group: str, warmup_s: float) -> list[Row]:
         lambda run: numbers(run.coflows, "cct_s"),
         lambda run: counted(run.coflows, group, warmup_s),
     )
+    measure = partial(coflow_speedups, group=group, warmup_s=warmup_s)
     return [
         replace(
             row,
-            speedup=_speedups(results, row, warmup_s),
+            speedup=factors_of(results, row, PERCENTILES, measure),
             gains=gains.get(row.scheduler, {}),
             left_out=finished.count(False),
         )
@@ -158,7 +160,7 @@ def compare_job_times(results: Runs, warmup_s: float) -> list[JobRow]:
     for name in others:
         found = [job_speedups(a, b, warmup_s) for a, b in zip(results[first], results[name], strict=True)]
         if all(len(ratio) for ratio in found):
-            rows.append(JobRow(name, {f"p{q}": _over_seeds(found, q) for q in (50, 90)}))
+            rows.append(JobRow(name, percentiles_over_seeds(found, PERCENTILES)))
     return rows
 
 
@@ -196,22 +198,6 @@ def learning_shares(results: Runs, warmup_s: float) -> Iterator[tuple[str, Float
 def counted(coflows: pa.Table, group: str, warmup_s: float) -> BoolArray:
     """Return which coflows of a group count: those that do not arrive within the warm-up."""
     return after_warmup(numbers(coflows, "arrival_s"), warmup_s) & in_group(coflows, group)
-
-
-def _speedups(results: Runs, row: Row, warmup_s: float) -> dict[str, Pair]:
-    """Return the speed-up of the first scheduler over that of a row."""
-    first = next(iter(results))
-    nothing = dict.fromkeys(SPEEDUPS, NOTHING)
-    if row.scheduler == first:
-        return nothing
-    pairs = zip(results[first], results[row.scheduler], strict=True)
-    found = [coflow_speedups(a, b, row.group, warmup_s) for a, b in pairs]
-    percentiles = {f"p{q}": _over_seeds(found, q) for q in (50, 90)} if all(map(len, found)) else {}
-    return nothing | {"average": row.ratios["mean"]} | percentiles
-
-
-def _over_seeds(found: Sequence[Float64Array], percent: int) -> Pair:
-    return confidence_95([float(np.percentile(values, percent)) for values in found])
 
 
 def _median_ratio(pairs: Sequence[tuple[Result, Result]], column: str, warmup_s: float, own: bool) -> Pair:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from emu.configuration.loading import TIMELINE_ROWS, Loaded, load_of_family
+from emu.configuration.loading import TIMELINE_ROWS, Keyed, Loaded, at_load_of, load_of_family
 from emu.configuration.schedulers import scheduler_parameters
 from emu.configuration.workload_cache import WorkloadCache
 from emu.results.metrics import after_warmup
@@ -67,11 +67,7 @@ def load_coflows(config: Config, schedulers: tuple[Scheduler, ...], cache: Workl
     load_s = time.perf_counter() - started
     cluster = _cluster(config, source, cache)
     switch = switch_of(config)
-    workload = source
-    if config["load"] is not None:
-        with config.errors_name("load"):
-            wanted = (switch.port_bytes_per_s, config["load"])
-            workload = cache.get((*key, "load", *wanted), lambda: at_load(source, *wanted))
+    workload = at_load_of(config, cache, "coflows", Keyed(source, key), cluster)
     arrival_s = column(workload.coflows, "arrival_s")
     span_s = float(arrival_s[-1] - arrival_s[0])
     if not after_warmup(arrival_s, config["warmup"]).any():

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 
 from emu.families.coflows.comparison import (
-    SPEEDUPS,
     CoordinatorRow,
     JobRow,
     LearningRow,
@@ -41,10 +40,8 @@ from emu.families.coflows.terminal_text import (
     learning_head,
     rows_title,
 )
-from emu.report.page import Cell, paragraph, section, sentence
-from emu.report.report_sections import behind_note, figure_cell, shares_of, waits_section
-from emu.results.comparison_row import SHARES, Row
-from emu.results.measures import DEFAULT
+from emu.report.page import paragraph, section, sentence
+from emu.report.report_sections import behind_note, factors_section, waits_section
 from emu.results.metrics import STATISTICS
 from emu.results.paired_comparison import best_of, shares_caption, tolerance_of
 from emu.results.result import Result, Runs
@@ -71,7 +68,7 @@ def group_section(results: Runs, warmup_s: float) -> list[str]:
     for group in GROUPS:
         own = [row for row in rows if row.group == group]
         if own:
-            parts.append(_group_section(sentence(rows_title(own)), own, several))
+            parts.append(factors_section(sentence(rows_title(own)), own, several, SPEEDUP_LABELS))
     return [
         *parts,
         *waits_section(rows, "Wait and slowdown"),
@@ -159,21 +156,6 @@ def run_facts(run: Result) -> dict[str, str]:
             "flows per second of engine time": f"{engine['tasks_per_s']:,.0f}",
         }
     )
-
-
-def _group_section(title: str, rows: Sequence[Row], several: bool) -> str:
-    """Return one group of coflows; the best figures of each column stand out."""
-    cells = []
-    for row in rows:
-        line = [row.scheduler, *(figure_cell(row, m, several) for m in DEFAULT)]
-        if several:
-            line += [Cell(ratio(*row.speedup[s]), "ratio") for s in SPEEDUPS]
-            line += shares_of(row)
-        cells.append(line)
-    more = [*(SPEEDUP_LABELS[s] for s in SPEEDUPS), *SHARES] if several else []
-    faster = {SPEEDUP_LABELS[s]: {row.scheduler: row.speedup[s] for row in rows[1:]} for s in SPEEDUPS}
-    words = behind_note(rows[0].scheduler, faster) if several else ""
-    return section(title, words, ["scheduler", *(m.name for m in DEFAULT), *more], cells)
 
 
 def _deadline_section(rows: Sequence[DeadlineRow]) -> list[str]:

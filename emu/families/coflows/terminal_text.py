@@ -8,7 +8,6 @@ from typing import Any
 
 from emu.configuration.seeds import summary_alike, summary_head
 from emu.families.coflows.comparison import (
-    SPEEDUPS,
     CoordinatorRow,
     JobRow,
     LearningRow,
@@ -24,9 +23,9 @@ from emu.families.coflows.deadlines import (
 )
 from emu.families.coflows.metrics import BINS, GROUPS, LATE_SHARE, part_of
 from emu.results.bottlenecks import BOTTLENECKS
-from emu.results.comparison_row import SHARES, Row
+from emu.results.comparison_row import Row
 from emu.results.measures import DEFAULT, Measure
-from emu.results.paired_comparison import Tolerance, column_names, shares_caption, shares_cells
+from emu.results.paired_comparison import Tolerance, column_names, render_factors
 from emu.results.result import Runs
 from emu.results.text_tables import (
     TIMES,
@@ -58,27 +57,8 @@ def render_rows(
     rows: Sequence[Row], head: str, tolerance: Tolerance, columns: Sequence[Measure] = DEFAULT
 ) -> str:
     """Return completion times and speed-ups as a table for each group of coflows."""
-    if not rows:
-        return f"{head}: no coflow finished under all schedulers\n"
-    first = rows[0].scheduler
-    several = any(row.scheduler != first for row in rows)
-    clause = f", and as speed-up of {first}: the others' over its own" if several else ""
-    lines = [f"{head}: {column_names(columns, 'coflow')}{clause}"]
-    for group in GROUPS:
-        own = [row for row in rows if row.group == group]
-        if not own:
-            continue
-        more = [*(SPEEDUP_LABELS[s] for s in SPEEDUPS), *SHARES] if several else []
-        table = [["", *(m.name for m in columns), *more]]
-        for row in own:
-            cells = [row.scheduler, *(with_error(*row.figures[m.name]) for m in columns)]
-            if several:
-                cells += [*(ratio(*row.speedup[s]) for s in SPEEDUPS), *shares_cells(row)]
-            table.append(cells)
-        lines += ["", rows_title(own), *_indented(align(table))]
-    if several:
-        lines += ["", shares_caption(first, "coflows", tolerance)]
-    return "\n".join(lines) + "\n"
+    titles = dict.fromkeys(GROUPS, rows_title)
+    return render_factors(rows, head, tolerance, columns, "coflow", "speed-up", SPEEDUP_LABELS, titles)
 
 
 def render_learning(rows: Sequence[LearningRow]) -> str:

@@ -7,8 +7,8 @@ factors job by job.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -18,11 +18,11 @@ from emu.families.jobs.comparison import compare_class
 from emu.families.jobs.metrics import in_group
 from emu.results.comparison_row import NOTHING, Pair, Row
 from emu.results.metrics import Float64Array, after_warmup, confidence_95, ratios
+from emu.results.paired_comparison import factors_of
 from emu.results.result import Result, Runs
 
 GROUPS = ("all", *(group for group in OF_JOBS if group != "all"))
 PERCENTILES = (50, 75, 95)
-FACTORS = ("average", *(f"p{q}" for q in PERCENTILES))
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,8 @@ def compare_dags(results: Runs, warmup_s: float) -> list[Row]:
     rows = [row for group in GROUPS for row in compare_class(results, group, warmup_s)]
     if not any(row.group == "long" for row in rows):
         rows = [row for row in rows if row.group != "short"]  # which are all
-    return [replace(row, speedup=_factors(results, row, warmup_s)) for row in rows]
+    of = {g: partial(improvement_factors, group=g, warmup_s=warmup_s) for g in GROUPS}
+    return [replace(row, speedup=factors_of(results, row, PERCENTILES, of[row.group])) for row in rows]
 
 
 def improvement_factors(first: Result, other: Result, group: str, warmup_s: float) -> Float64Array:
@@ -107,20 +108,3 @@ def slowed_down(factors: Float64Array) -> tuple[float, float, float]:
     if not factors.size:
         return np.nan, np.nan, np.nan
     return float((factors < 1).mean()), float((factors < 0.8).mean()), float(factors.min())
-
-
-def _factors(results: Runs, row: Row, warmup_s: float) -> dict[str, Pair]:
-    """Return the factors of improvement of the first scheduler over that of a row."""
-    first = next(iter(results))
-    nothing = dict.fromkeys(FACTORS, NOTHING)
-    if row.scheduler == first:
-        return nothing
-    pairs = zip(results[first], results[row.scheduler], strict=True)
-    found = [improvement_factors(a, b, row.group, warmup_s) for a, b in pairs]
-    if not all(own.size for own in found):
-        return nothing | {"average": row.ratios["mean"]}
-    return {"average": row.ratios["mean"]} | {f"p{q}": _over_seeds(found, q) for q in PERCENTILES}
-
-
-def _over_seeds(found: Sequence[Float64Array], percent: int) -> Pair:
-    return confidence_95([float(np.percentile(factor, percent)) for factor in found])

@@ -7,7 +7,16 @@ import time
 from typing import TYPE_CHECKING
 
 from clusters.capacity import check_demands, demands, drop_oversized, offered_load, work_s
-from emu.configuration.loading import TIMELINE_ROWS, Loaded, load_cluster_of, load_of_family, path_of
+from emu.configuration.loading import (
+    TIMELINE_ROWS,
+    Keyed,
+    Loaded,
+    at_load_of,
+    cluster_before,
+    cluster_for_load,
+    load_cluster_of,
+    load_of_family,
+)
 from emu.configuration.workload_cache import WorkloadCache
 from emu.families.jobs.dynamics_setting import dynamics_of, endless_task_note
 from emu.families.jobs.plan import check_jobs, classes_of
@@ -34,28 +43,16 @@ def load_dags(config: Config, schedulers: tuple[Scheduler, ...], cache: Workload
     """
     from actors.setting import Estimates
 
-    by_nodes = config["load"] is not None and config["load_by"] == "nodes"
-    if by_nodes and config["nodes"] is not None:
-        raise config.error("nodes", "not allowed with load_by 'nodes', which picks the number of nodes")
-    if config["nodes"] is None and not by_nodes and path_of(config, "cluster") is None:
-        raise InputError("--nodes: required, such as --nodes 100")
-    if not by_nodes:  # a wrong cluster is reported before the workload is loaded, which takes time
-        cluster = load_cluster_of(config, config["nodes"], cache)
+    before = cluster_before(config, cache, example=100)
     started = time.perf_counter()
     loaded, key = load_of_family(config, cache, "dags", schedulers[0].name)
     load_s = time.perf_counter() - started
-    if by_nodes:
-        with config.errors_name("load"):
-            cluster = load_cluster_of(
-                config, nodes_for_load(config, loaded, float(config["load"]), cache), cache
-            )
+    cluster = cluster_for_load(config, cache, loaded, nodes_for_load) if before is None else before
     key = (*key, "fitting", id(cluster), config["infeasible"])
     source = cache.get(key, lambda: _fitting(config, loaded, cluster))
     workload = source
-    if config["load"] is not None and not by_nodes:
-        with config.errors_name("load"):
-            wanted = (slots_equal_to(source, cluster), config["load"])
-            workload = cache.get((*key, "load", *wanted), lambda: at_load(source, *wanted))
+    if before is not None:
+        workload = at_load_of(config, cache, "dags", Keyed(source, key), cluster)
     cutoff_s, _ = classes_of(config, workload, schedulers)
     check_jobs(config, workload)
     submit_s = column(workload.jobs, "submit_s")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from emu.families.dags.comparison import FACTORS, GROUPS, compare_dags, compare_efficiency
+from emu.families.dags.comparison import GROUPS, compare_dags, compare_efficiency
 from emu.families.dags.terminal_text import (
     EFFICIENCY_EXPLAINED,
     FACTOR_LABELS,
@@ -14,13 +14,11 @@ from emu.families.dags.terminal_text import (
     slower_rows,
 )
 from emu.families.jobs.report import run_facts as facts_of_jobs
-from emu.report.page import Cell, paragraph, section, sentence
-from emu.report.report_sections import behind_note, figure_cell, shares_of, waits_section
-from emu.results.comparison_row import SHARES, Row
-from emu.results.measures import DEFAULT
+from emu.report.page import paragraph, section, sentence
+from emu.report.report_sections import factors_section, waits_section
 from emu.results.paired_comparison import shares_caption, tolerance_of
 from emu.results.result import Result, Runs
-from emu.results.text_tables import number, ratio
+from emu.results.text_tables import number
 
 
 def group_section(results: Runs, warmup_s: float) -> list[str]:
@@ -32,7 +30,8 @@ def group_section(results: Runs, warmup_s: float) -> list[str]:
     rows = compare_dags(results, warmup_s)
     for group in GROUPS:
         if own := [row for row in rows if row.group == group]:
-            parts.append(_group_section(f"{group.capitalize()} jobs ({number(own[0].count)})", own, several))
+            title = f"{group.capitalize()} jobs ({number(own[0].count)})"
+            parts.append(factors_section(title, own, several, FACTOR_LABELS))
     efficiency = compare_efficiency(results)
     cells = [[row.scheduler, *efficiency_cells(row, efficiency)] for row in efficiency]
     parts.append(
@@ -58,18 +57,3 @@ def run_facts(run: Result) -> dict[str, str]:
         "stages": f"{run.summary['dags']['stages']:,.0f}",
         **dag_facts(run.summary["dags"]),
     }
-
-
-def _group_section(title: str, rows: list[Row], several: bool) -> str:
-    head = ["scheduler", *(m.name for m in DEFAULT)]
-    cells = []
-    for row in rows:
-        line: list[str | Cell] = [row.scheduler, *(figure_cell(row, m, several) for m in DEFAULT)]
-        if several:
-            line += [*(Cell(ratio(*row.speedup[f]), "ratio") for f in FACTORS), *shares_of(row)]
-        cells.append(line)
-    faster = {
-        label: {row.scheduler: row.speedup[f] for row in rows[1:]} for f, label in FACTOR_LABELS.items()
-    }
-    words = behind_note(rows[0].scheduler, faster) if several else ""
-    return section(title, words, [*head, *([*FACTOR_LABELS.values(), *SHARES] if several else [])], cells)

@@ -7,7 +7,6 @@ from typing import Any
 
 from emu.configuration.seeds import summary_alike, summary_head
 from emu.families.dags.comparison import (
-    FACTORS,
     GROUPS,
     EfficiencyRow,
     compare_efficiency,
@@ -16,9 +15,9 @@ from emu.families.dags.comparison import (
 )
 from emu.families.jobs.metrics import CLASSES, part_of
 from emu.families.jobs.terminal_text import job_facts, run_lines
-from emu.results.comparison_row import SHARES, Row
+from emu.results.comparison_row import Row
 from emu.results.measures import DEFAULT, Measure
-from emu.results.paired_comparison import Tolerance, column_names, shares_caption, shares_cells
+from emu.results.paired_comparison import Tolerance, render_factors
 from emu.results.result import Runs
 from emu.results.text_tables import TIMES, align, number, percent, ratio, statistics_cells, with_error
 
@@ -34,27 +33,9 @@ def render_rows(
     rows: Sequence[Row], head: str, tolerance: Tolerance, columns: Sequence[Measure] = DEFAULT
 ) -> str:
     """Return completion times and factors of improvement as a table for each group of jobs."""
-    if not rows:
-        return f"{head}: no job finished under all schedulers\n"
-    first = rows[0].scheduler
-    several = any(row.scheduler != first for row in rows)
-    clause = f", and as factors of improvement of {first}: the others' over its own" if several else ""
-    lines = [f"{head}: {column_names(columns, 'job')}{clause}"]
-    for group in GROUPS:
-        own = [row for row in rows if row.group == group]
-        if not own:
-            continue
-        more = [*FACTOR_LABELS.values(), *SHARES] if several else []
-        table = [["", *(m.name for m in columns), *more]]
-        for row in own:
-            cells = [row.scheduler, *(with_error(*row.figures[m.name]) for m in columns)]
-            if several:
-                cells += [*(ratio(*row.speedup[f]) for f in FACTORS), *shares_cells(row)]
-            table.append(cells)
-        lines += ["", f"{group} jobs ({number(own[0].count)})", *(f"  {line}" for line in align(table))]
-    if several:
-        lines += ["", shares_caption(first, "jobs", tolerance)]
-    return "\n".join(lines) + "\n"
+    titles = dict.fromkeys(GROUPS, lambda own: f"{own[0].group} jobs ({number(own[0].count)})")
+    clause = "factors of improvement"
+    return render_factors(rows, head, tolerance, columns, "job", clause, FACTOR_LABELS, titles)
 
 
 def render_more(results: Runs, warmup_s: float) -> str:

@@ -92,7 +92,7 @@ FAMILY = Family(
         Loading(
             load=load_jobs,
             capacity=lambda config, workload, cluster: cluster.total_slots,
-            at_load=lambda workload, slots, load: at_load(workload, int(slots), load),
+            at_load=at_load,
         ),
         Summarising(
             results=job_results,

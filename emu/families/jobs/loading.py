@@ -78,12 +78,6 @@ def feasible(config: Config, workload: JobWorkload, cluster: Cluster) -> JobWork
     return workload
 
 
-def cluster_for_load(config: Config, source: JobWorkload, cache: WorkloadCache) -> Cluster:
-    """Return the cluster on which a workload offers the load that a configuration asks for."""
-    with config.errors_name("load"):
-        return load_cluster_of(config, nodes_for_load(config, source, config["load"], cache), cache)
-
-
 def nodes_for_load(config: Config, source: JobWorkload, load: float, cache: WorkloadCache) -> int:
     """Return the number of nodes, at least one, on which a workload offers about this load."""
     wanted = busy_slots(source) / load

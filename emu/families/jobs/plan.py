@@ -10,17 +10,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from emu.configuration.loading import TIMELINE_ROWS, Loaded, load_cluster_of, path_of
+from emu.configuration.loading import (
+    TIMELINE_ROWS,
+    Keyed,
+    Loaded,
+    at_load_of,
+    cluster_before,
+    cluster_for_load,
+)
 from emu.configuration.workload_cache import WorkloadCache
 from emu.families.jobs.dynamics_setting import dynamics_of, endless_task_note
-from emu.families.jobs.loading import cluster_for_load, feasible, load_jobs_of
+from emu.families.jobs.loading import feasible, load_jobs_of, nodes_for_load
 from emu.families.jobs.metrics import offered_load
 from emu.results.metrics import after_warmup
 from workloads.arrow import column
 from workloads.dags import DagWorkload
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload
-from workloads.transform import at_load
 from workloads.units import format_duration, parse_share
 
 if TYPE_CHECKING:
@@ -41,25 +47,16 @@ def load_jobs(config: Config, schedulers: tuple[Scheduler, ...], cache: Workload
     """
     from actors.setting import Estimates
 
-    by_nodes = config["load"] is not None and config["load_by"] == "nodes"
-    if by_nodes and config["nodes"] is not None:
-        raise config.error("nodes", "not allowed with load_by 'nodes', which picks the number of nodes")
-    if config["nodes"] is None and not by_nodes and path_of(config, "cluster") is None:
-        raise InputError("--nodes: required, such as --nodes 15000")
-    if not by_nodes:  # a wrong cluster is reported before the workload is loaded, which takes time
-        cluster = load_cluster_of(config, config["nodes"], cache)
+    before = cluster_before(config, cache, example=15_000)
     started = time.perf_counter()
     loaded, key = load_jobs_of(config, cache, schedulers[0].name)
     load_s = time.perf_counter() - started
-    if by_nodes:
-        cluster = cluster_for_load(config, loaded, cache)
+    cluster = cluster_for_load(config, cache, loaded, nodes_for_load) if before is None else before
     key = (*key, "feasible", id(cluster), config["infeasible"])
     source = cache.get(key, lambda: feasible(config, loaded, cluster))
     workload = source
-    if config["load"] is not None and not by_nodes:
-        with config.errors_name("load"):
-            wanted = (cluster.total_slots, config["load"])
-            workload = cache.get((*key, "load", *wanted), lambda: at_load(source, *wanted))
+    if before is not None:
+        workload = at_load_of(config, cache, "jobs", Keyed(source, key), cluster)
     cutoff_s, partition = classes_of(config, workload, schedulers)
     check_jobs(config, workload)
     submit_s = column(workload.jobs, "submit_s")
