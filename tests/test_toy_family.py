@@ -119,6 +119,14 @@ def test_a_family_that_leaves_something_out_is_no_family() -> None:
         type("Empty", (Worlds,), {})()
 
 
+def test_what_it_does_not_give_is_refused_by_name() -> None:
+    recorded = run(SCHEDULERS[0], output_events="all")
+    with pytest.raises(emu.InputError, match="what happens in a run of tickets is not explained yet"):
+        emu.causes(recorded)
+    with pytest.raises(emu.InputError, match="tickets, whose number of desks is not searched"):
+        emu.size("p50 < 1s", SCHEDULERS[0], "poisson", **KEYS)
+
+
 def test_its_keys_and_messages_are_its_own() -> None:
     with pytest.raises(emu.InputError, match="it is for coflows, and fcfs schedules tickets"):
         run(SCHEDULERS[0], fabric_port_speed="2 Gbps")

@@ -131,7 +131,7 @@ def result_of(plan: Plan, index: int, outcome: Outcome, recording: Recording | N
     tables["costs"] = costs_table(outcome.costs) if outcome.costs.size else None
     kept = {name: tables[name] for name in family.tables if tables.get(name) is not None}
     figures |= describe_clock(
-        outcome, config["quantum"], plan.schedulers[index].worlds.span_ns(plan.workload)[0]
+        outcome, config["quantum"], plan.schedulers[index].worlds.span_ns(plan.setting(index))[0]
     )
     block_s = plan.config["resample.block"]
     summary = {

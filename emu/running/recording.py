@@ -71,11 +71,11 @@ def add_events(plan: Plan, index: int, recording: Recording, outcome: Outcome, r
     chosen = parse_events(plan.config["output.events"])
     assert chosen is not None
     check_recorded(recording, outcome.recorded)
-    arrival_ns, _ = plan.schedulers[index].worlds.span_ns(plan.workload)
+    setting = plan.setting(index)
+    arrival_ns, _ = setting.scheduler.worlds.span_ns(setting)
     took_ns = np.where(outcome.finish_ns < 0, -1, outcome.finish_ns - arrival_ns)
     recorded = None if recording.jobs is None else np.array(recording.jobs)
     kept = jobs_after(chosen, recorded, took_ns)
-    setting = plan.setting(index)
     result.recorded = lambda: batches(recording, setting, kept)
     if chosen.is_whole:
         plan.family[Summarising].add_waits(plan, result, outcome, result.recorded(), kept)
