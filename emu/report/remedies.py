@@ -11,7 +11,7 @@ from emu.configuration.config import flatten
 from emu.configuration.keys import BY_NAME
 from emu.explaining.causes_text import Causes, Remedy, parameters_of
 from emu.families.family import Family
-from emu.report.causes import TimeByCause
+from emu.report.causes_sections import TimeByCause
 from emu.results.result import Result, Runs
 from emu.results.run_groups import base_value, value_text
 from emu.results.text_tables import number, percent

@@ -11,7 +11,7 @@ from emu.configuration.seeds import alike_note, head_of, instances_of
 from emu.directories.names import CONFIG, REPORT_MARK, is_report
 from emu.families.registry import families, family_of_summary, find_family
 from emu.report.answer import ONE_SEED, answer_of, answer_over
-from emu.report.causes import (
+from emu.report.causes_sections import (
     causes_section,
     causes_tables,
     explained_section,

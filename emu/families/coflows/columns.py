@@ -87,7 +87,6 @@ COFLOWS = (
         True,
     ),
 )
-"""``coflows.parquet``: one row per coflow of the workload, in workload order."""
 
 TIMELINE = (
     Column("time_s", pa.float64(), "s", "Virtual time of the row."),
@@ -100,7 +99,6 @@ TIMELINE = (
     Column("waiting_flows", pa.int64(), "flows", "Flows that have arrived and not begun to be sent."),
     Column("running_flows", pa.int64(), "flows", "Flows that have begun and not ended."),
 )
-"""``timeline.parquet`` of a run of coflows: one row per `timeline.period` of virtual time."""
 
 FLOWS = (
     Column("coflow_id", pa.int64(), "", "The flow's coflow."),
@@ -111,7 +109,6 @@ FLOWS = (
     Column("start_s", pa.float64(), "s", "When it began to be sent; null if it did not.", True),
     Column("finish_s", pa.float64(), "s", "When it ended; null if it did not.", True),
 )
-"""``flows.parquet``, on request: one row per flow, in workload order."""
 
 FURTHER_FLOWS = (
     Column("ingress_bytes_per_s", pa.float64(), "B/s", "Speed of the port it enters the switch by."),

@@ -28,7 +28,6 @@ JOBS = (
         "How long its tasks would take the whole cluster, by the resource of which they take most.",
     ),
 )
-"""``jobs.parquet``: one row per job of the workload, in workload order."""
 
 TIMELINE = (
     Column("time_s", pa.float64(), "s", "Virtual time of the row."),
@@ -42,7 +41,6 @@ TIMELINE = (
     Column("runnable_tasks", pa.int64(), "tasks", "Tasks that wait for no other task and have not started."),
     Column("running_jobs", pa.int64(), "jobs", "Jobs that have arrived and not ended."),
 )
-"""``timeline.parquet``: one row per `timeline.period` of virtual time."""
 
 RESOURCES = (
     Column("time_s", pa.float64(), "s", "End of the span of time that the row is of, one `timeline.period`."),
@@ -57,7 +55,6 @@ RESOURCES = (
         "underestimated.",
     ),
 )
-"""``resources.parquet``: one row per time and resource."""
 
 FAIRNESS = (
     Column("time_s", pa.float64(), "s", "End of the window."),
@@ -83,7 +80,6 @@ FAIRNESS = (
         True,
     ),
 )
-"""``fairness.parquet``: one row per window."""
 
 TASKS = (
     *OF_TASKS,
@@ -96,7 +92,6 @@ TASKS = (
         True,
     ),
 )
-"""``tasks.parquet``, on request: one row per task, in workload order."""
 
 TABLES = {
     "jobs": ResultTable(JOBS, "One row per job of the workload, in workload order."),

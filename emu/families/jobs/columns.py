@@ -31,7 +31,6 @@ JOBS = (
     Column("constraint", pa.string(), "", "Kind of the job's placement constraint, or null.", True),
     Column("tenant", pa.string(), "", "Who submitted the job, or null.", True),
 )
-"""``jobs.parquet``: one row per job of the workload, in workload order."""
 
 TIMELINE = (
     Column("time_s", pa.float64(), "s", "Virtual time of the row."),
@@ -41,7 +40,6 @@ TIMELINE = (
     Column("running_short", pa.int64(), "tasks", "Tasks of short jobs that run."),
     Column("running_long", pa.int64(), "tasks", "Tasks of long jobs that run."),
 )
-"""``timeline.parquet``: one row per `timeline.period` of virtual time."""
 
 FURTHER_TIMELINE = (
     Column("up_nodes", pa.int64(), "nodes", "With failures: nodes that are up."),
@@ -64,7 +62,6 @@ TASKS = (
     Column("finish_s", pa.float64(), "s", "When the task finished; null if it did not.", True),
     Column("duration_s", pa.float64(), "s", "Duration of the task in the workload."),
 )
-"""``tasks.parquet``, on request: one row per task, in workload order."""
 
 FURTHER_TASKS = (
     Column(
@@ -123,7 +120,6 @@ CRV = (
         "crv", pa.float64(), "", "The resource's entry of the Constraint Resource Vector: demand over supply."
     ),
 )
-"""``crv.parquet``, of schedulers that keep such a table: one row per time and resource."""
 
 TABLES = {
     "jobs": ResultTable(JOBS, "One row per job of the workload, in workload order."),

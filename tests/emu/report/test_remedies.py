@@ -13,7 +13,7 @@ from emu.explaining.causes_text import Causes
 from emu.explaining.event_record import Record
 from emu.families.jobs.finer_causes import LONG, OTHER, SHORT, finer_causes_of_all
 from emu.families.registry import families, find_family
-from emu.report.causes import time_by_cause
+from emu.report.causes_sections import time_by_cause
 from emu.report.remedies import NOT_RECORDED, changes_of
 from emu.report.report import render_report
 from workloads.jobs import make_workload

@@ -8,7 +8,7 @@ import pytest
 
 import emu
 from emu.families.jobs.family import FAMILY as JOBS
-from emu.report.causes import (
+from emu.report.causes_sections import (
     causes_section,
     causes_tables,
     explained_section,
