@@ -23,6 +23,7 @@ from workloads.dags import DagWorkload
 from workloads.info.dags import shapes
 
 EVENTS = np.int64(200)
+MOST_EVENTS = 1_000_000_000  # a run has far fewer
 """Between two samples."""
 PROPERTIES = ("num_stages", "barriers", "depth", "disjoint_paths", "critical_path_s")
 
@@ -47,6 +48,7 @@ def leftover_shares(seed: int, options: Mapping[str, Any], nodes: int = 100) -> 
     samples, there = [], []
     with np.errstate(over="ignore"):
         while not partition._step(2**62, EVENTS):
+            assert partition.world.queue.now.events[0] < MOST_EVENTS, "no end"
             would, must, jobs = held_now(partition.world, partition.state)
             if jobs.size:
                 samples.append((would.sum(axis=0), must.sum(axis=0)))

@@ -28,6 +28,7 @@ from workloads.dags import DagWorkload
 
 NODES, EVENTS = 100, np.int64(1_000)
 ROUNDS = 20
+MOST_EVENTS = 1_000_000_000  # a run has far fewer
 """Heartbeats of each machine that are counted."""
 
 
@@ -58,6 +59,7 @@ def times_of(scheduler: str, jobs: int) -> Times:
     pending, beats = [], np.zeros(0)
     with np.errstate(over="ignore"):
         while beats.size < ROUNDS * NODES and not partition._step(2**62, EVENTS):
+            assert partition.world.queue.now.events[0] < MOST_EVENTS, "no end"
             pending.append(int(partition.world.stages.ready.sum()))
             log = partition.world.cost.log[: int(partition.world.cost.handler.recorded[0])]
             beats = np.asarray(log.cost[log.kind == FREE]) / 1e6

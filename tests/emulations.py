@@ -17,7 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from actors.hosting.partition import Observe, Outcome, Partition
+from actors.hosting.stall import longest_s
 from actors.hosting.virtual import emulate
+from actors.hosting.windows import emulate_here
 from actors.kernel.message_kinds import kinds_of
 from actors.kernel.queue import RANK_SHIFT, SOURCE_SHIFT
 from actors.kernel.world import NEVER
@@ -33,7 +35,9 @@ from workloads.jobs import JobWorkload, make_workload
 NS = 1_000_000_000
 CUTOFF_S = 10.0
 ALL_TASKS = Observe(tasks=True)
-MOST_EVENTS = 1_000_000  # of a small emulation, hundreds of times what one takes
+# Of a small emulation, far more than one takes. One that goes on for ever, as where nodes fail far more often than a
+# task takes, is then an error: no test hangs.
+MOST_EVENTS, MOST_ROUNDS = 10_000_000, 200_000
 
 KINDS = {number: kind.name for number, kind in kinds_of("jobs").items()}
 
@@ -96,20 +100,58 @@ def setting_of(
     )
 
 
+def few_events(tasks_done: int, events: int, virtual_s: float) -> None:
+    """Fail where a run has no end; the progress of `emulate`."""
+    assert events < MOST_EVENTS, (
+        f"the run has no end: {events:,} events, virtual time {virtual_s:,.0f} s, {tasks_done:,} tasks done"
+    )
+
+
+def bounded(rounds: int = MOST_ROUNDS) -> Iterator[int]:
+    """Count the rounds of a loop over a run, and fail where it has no end."""
+    yield from range(rounds)
+    raise AssertionError(f"the run has no end: {rounds:,} rounds of the loop over it")
+
+
 def run_setting(setting: Setting, observe: Observe = ALL_TASKS) -> Outcome:
     """Run a setting in this process."""
-    return emulate(setting, observe, in_process=True)
+    return emulate(setting, observe, in_process=True, progress=few_events)
+
+
+def run_windows(
+    setting: Setting, observe: Observe, partitions: int, quantum_s: float | None = None
+) -> Outcome:
+    """Run a setting in several partitions in this process."""
+    return emulate_here(setting, observe, partitions, quantum_s, few_events)
+
+
+def started(setting: Setting, observe: Observe = ALL_TASKS) -> Partition:
+    """A partition at its beginning."""
+    partition = Partition(setting, observe)
+    partition.start()  # or each step would describe the arguments' types again
+    return partition
+
+
+def finish(partition: Partition) -> Partition:
+    """Run a partition that has been started to its end."""
+    while not (progress := partition.run(0.2)).done:
+        few_events(progress.tasks_done, progress.at.events, progress.at.virtual_s)
+    return partition
 
 
 def run_partition(setting: Setting, observe: Observe = ALL_TASKS) -> Partition:
-    """Run a setting in this process; the partition as it is at the end. One without an end fails, and does not hang."""
-    partition = Partition(setting, observe)
-    partition.start()
-    while not (progress := partition.run(0.2)).done:
-        assert progress.at.events < MOST_EVENTS, (
-            f"no end: at {progress.at.virtual_s} s after {progress.at.events} events"
-        )
-    return partition
+    """Run a setting in this process; the partition as it is at the end."""
+    return finish(started(setting, observe))
+
+
+def steps(partition: Partition, most: int = 1) -> Iterator[bool]:
+    """Run a partition that has been started, so many events at a time; yields each time whether it has ended."""
+    with np.errstate(over="ignore"):
+        for _ in bounded():
+            done = partition._step(int(NEVER), np.int64(most))
+            yield done
+            if done:
+                return
 
 
 def emulate_small(
@@ -145,16 +187,13 @@ class Log(NamedTuple):
 def step_through(scheduler: Any, workload: JobWorkload, nodes: Any, **settings: Any) -> Log:
     """Run an emulation one message at a time, and write down all of it."""
     setting = setting_of(scheduler, workload, nodes, **settings)
-    partition = Partition(setting, ALL_TASKS)
-    partition.start()  # or each step would describe the arguments' types again
-    messages, done, events = [], False, 0
-    with np.errstate(over="ignore"):
-        while not done:
-            done = partition._step(int(NEVER), np.int64(1))
-            now = partition.world.queue.now[0]
-            if now.events > events:
-                events = now.events
-                messages.append(_message(now))
+    partition = started(setting)
+    messages, events = [], 0
+    for _ in steps(partition):
+        now = partition.world.queue.now[0]
+        if now.events > events:
+            events = now.events
+            messages.append(_message(now))
     outcome = partition.outcome()
     assert outcome.tasks is not None
     first = workload.arrays().first_task
@@ -196,6 +235,15 @@ ROUGH = Dynamics(
 def with_dynamics(setting: Setting, dynamics: Dynamics = ROUGH) -> Setting:
     """The same emulation where things go wrong."""
     return dataclasses.replace(setting, dynamics=dynamics)
+
+
+def with_failures(setting: Setting, dynamics: Dynamics = ROUGH) -> Setting:
+    """The same where things go wrong, but nodes are up for as long as the longest task takes: each task ends."""
+    setting = with_dynamics(setting, dynamics)
+    if dynamics.mtbf_s is None:
+        return setting
+    mtbf_s = max(dynamics.mtbf_s, longest_s(setting))
+    return with_dynamics(setting, dataclasses.replace(dynamics, mtbf_s=mtbf_s))
 
 
 VARIANTS: dict[str, tuple[dict[str, Any], ...]] = {

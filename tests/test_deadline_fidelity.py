@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from emulations import run_setting
 
 from actors.hosting.outcome import Observe, Outcome
-from actors.hosting.virtual import emulate
 from benchmarks import deadline_rules
 from tests.actors.coflow_emulations import setting_of
 from tests.test_deadline_rules import MEASURED
@@ -50,7 +50,7 @@ def instances(archive: str, most: int = 1000) -> list[CoflowWorkload]:
 
 def outcome_of(name: str, workload: CoflowWorkload) -> Outcome:
     scheduler, parameters = OURS.get(name, (name, {}))
-    return emulate(setting_of(scheduler, workload, **parameters), Observe(), in_process=True)
+    return run_setting(setting_of(scheduler, workload, **parameters), Observe())
 
 
 def is_met(outcome: Outcome, workload: CoflowWorkload) -> np.ndarray:

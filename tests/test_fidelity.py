@@ -6,9 +6,9 @@ messages. The figures that are not met are named here, each with the reason and 
 
 import numpy as np
 import pytest
+from emulations import run_setting
 
 from actors.hosting.partition import Observe
-from actors.hosting.virtual import emulate
 from actors.scheduler import resolve_parameters
 from actors.schedulers.registry import find_scheduler
 from actors.setting import Network, Setting
@@ -56,7 +56,7 @@ def short_jct_s(system: str, trace: str, nodes: int, seed: int = 1, delay_s: flo
         Network(delay_s),
         seed=seed,
     )
-    outcome = emulate(setting, Observe(), in_process=True)
+    outcome = run_setting(setting, Observe())
     return ((outcome.finish_ns - workload.arrays().submit_ns) / 1e9)[~outcome.is_long]
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from emulations import OBSERVED, digest
+from emulations import OBSERVED, bounded, digest
 
 from actors.hosting.checkpoint import Checkpoints, Position
 from actors.hosting.partition import Partition
@@ -34,7 +34,9 @@ def digest_with_restores(setting: Setting, seed: int, folder: Path | None = None
     rng = np.random.default_rng(seed)
     partition, done, moves = started(setting), False, 0
     with np.errstate(over="ignore"):
-        while not done:
+        for _ in bounded():
+            if done:
+                break
             done = partition._step(int(NEVER), np.int64(rng.integers(1, 40)))
             if rng.random() < 0.4:
                 saved = partition.snapshot()

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from emulations import OBSERVED, digest, run_setting
+from emulations import OBSERVED, bounded, digest, run_setting
 
 from actors.fabric.counters import N_DECISIONS, N_REFILLS
 from actors.hosting.partition import Observe, Partition
@@ -80,9 +80,12 @@ def updated(scheduler: str, workload: CoflowWorkload, updates: Sequence[Update],
 def instants(partition: Partition) -> Iterator[int]:
     """Run a partition that has been started; yields the time (ns) after all that happens at it."""
     with np.errstate(over="ignore"):
-        while (t := next_event(partition.world.queue)) < NEVER:
-            while not partition._step(t + 1):
-                pass
+        for _ in bounded():
+            if (t := next_event(partition.world.queue)) >= NEVER:
+                return
+            for _ in bounded():
+                if partition._step(t + 1):
+                    break
             yield t
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from emulations import run_setting
 
-from actors.hosting.outcome import Observe, Outcome
-from actors.hosting.virtual import emulate
+from actors.hosting.outcome import Outcome
 from actors.scheduler import Scheduler, resolve_parameters
 from actors.schedulers.dags.capacity import CAPACITY
 from actors.schedulers.dags.carbyne import CARBYNE
@@ -28,7 +28,7 @@ def run(scheduler: Scheduler, workload: DagWorkload, cluster: Cluster, **given: 
     setting = Setting(
         scheduler, resolve_parameters(scheduler, given), workload, cluster, network=Network(0.0)
     )
-    return emulate(setting, Observe(tasks=True), in_process=True)
+    return run_setting(setting)
 
 
 def figure_2() -> DagWorkload:

@@ -6,11 +6,10 @@ import math
 
 import numpy as np
 import pytest
-from emulations import jobs, run_partition, run_setting, setting_of
+from emulations import jobs, run_partition, run_setting, run_windows, setting_of
 
 from actors.dynamics import count_dynamics, durations_ns, make_faults, straggler_factors
 from actors.hosting.outcome import Observe
-from actors.hosting.windows import emulate_here
 from actors.kernel.queue import NEVER
 from actors.kernel.sums import WHOLE
 from actors.schedulers.dags.carbyne import CARBYNE
@@ -59,7 +58,7 @@ def test_lost_work_is_more_than_an_int64_of_nanoseconds(partitions: int) -> None
     tasks = [1.2 * years_2] * nodes
     dynamics = Dynamics(outages=outages)
     setting = setting_of("central-fifo", jobs((0.0, tasks)), nodes, dynamics=dynamics, cutoff_s=math.inf)
-    counters = emulate_here(setting, Observe(), partitions).counters
+    counters = run_windows(setting, Observe(), partitions).counters
     assert counters["tasks_lost"] == nodes
     assert counters["lost_work_ns"] == pytest.approx(nodes * years_2 * NS, rel=1e-9)
     assert counters["lost_work_ns"] > 2**63
@@ -150,7 +149,7 @@ def test_a_bound_of_work_for_all_slots_has_an_end() -> None:
 def test_late_messages_are_more_than_an_int64_of_nanoseconds_together() -> None:
     """Four messages of each of 60 jobs are late by up to 100 days."""
     workload = make_workload("daily", np.arange(60) * DAY_S, [20] * 60, np.full(1200, DAY_S / 2))
-    outcome = emulate_here(setting_of("sparrow", workload, 24), Observe(), 3, quantum_s=100 * DAY_S)
+    outcome = run_windows(setting_of("sparrow", workload, 24), Observe(), 3, quantum_s=100 * DAY_S)
     late, late_ns, most_ns = outcome.delayed
     assert late * most_ns >= late_ns > 2**63
 

@@ -17,8 +17,12 @@ from emulations import (
     outages,
     run_partition,
     run_setting,
+    run_windows,
     setting_of,
+    started,
+    steps,
     with_dynamics,
+    with_failures,
 )
 from hard_settings import EXAMPLES, columns, settings_of, slots_suffice
 from hypothesis import given, settings
@@ -27,11 +31,10 @@ from hypothesis import strategies as st
 from actors.dynamics import durations_ns, straggler_factors
 from actors.hosting.outcome import Outcome
 from actors.hosting.partition import Partition
-from actors.hosting.windows import emulate_here
 from actors.kernel.counters import N_ARRIVED, N_FINISHED, N_STARTED
 from actors.kernel.faults import NEVER_AGAIN, find_outage
 from actors.kernel.queue import MOST_ACTORS
-from actors.kernel.world import NEVER, NONE
+from actors.kernel.world import NONE
 from actors.nodes.messages import LOAD_REPORT
 from actors.nodes.waiting import length_of
 from actors.scheduler import needs_global_view
@@ -67,7 +70,7 @@ def test_invariants(scheduler: str) -> None:
     @settings(max_examples=EXAMPLES)
     @given(settings_of(scheduler), DYNAMICS)
     def hold(setting: Setting, dynamics: Dynamics) -> None:
-        setting = with_dynamics(setting, dynamics)
+        setting = with_failures(setting, dynamics)
         partition = run_partition(setting, OBSERVED)
         outcome = partition.outcome()
         every_task_finishes_once(setting, outcome, partition)
@@ -171,9 +174,7 @@ def test_results_are_the_same_for_any_number_of_partitions(scheduler: str, netwo
     assert whole.counters["scheduler_failures"] > 0
     assert "sent_again" in whole.counters
     for partitions in PARTITIONS:
-        assert digest(emulate_here(setting, OBSERVED, partitions)) == digest(whole), (
-            f"{partitions} partitions"
-        )
+        assert digest(run_windows(setting, OBSERVED, partitions)) == digest(whole), f"{partitions} partitions"
 
 
 def test_a_report_of_a_nodes_earlier_life_is_ignored() -> None:
@@ -184,19 +185,16 @@ def test_a_report_of_a_nodes_earlier_life_is_ignored() -> None:
     rough = {"network": Network(0.01, spread_s=0.2), "dynamics": Dynamics(outages=down, detection_s=0.02)}
     late = 0
     for seed in range(8):
-        partition = Partition(setting_of("dist-lwl", work, 3, seed=seed, heartbeat_s=5.0, **rough), OBSERVED)
-        partition.start()
+        partition = started(setting_of("dist-lwl", work, 3, seed=seed, heartbeat_s=5.0, **rough), OBSERVED)
         now, row = partition.world.queue.now[0], partition.world.faults.actors
         work_ns = partition.state.short.ledger.work
-        known, over = work_ns.copy(), False
-        with np.errstate(over="ignore"):
-            while not over:
-                over = partition._step(int(NEVER), np.int64(1))
-                who = int(now.a) % MOST_ACTORS
-                if now.kind == LOAD_REPORT and row.heard[who] > 2 * (int(now.a) // MOST_ACTORS) + 1:
-                    assert work_ns[who] == known[who]
-                    late += 1
-                known[:] = work_ns
+        known = work_ns.copy()
+        for _ in steps(partition):
+            who = int(now.a) % MOST_ACTORS
+            if now.kind == LOAD_REPORT and row.heard[who] > 2 * (int(now.a) // MOST_ACTORS) + 1:
+                assert work_ns[who] == known[who]
+                late += 1
+            known[:] = work_ns
     assert late > 0
 
 
@@ -208,7 +206,7 @@ def test_the_shared_log_of_eagle_grows() -> None:
     )
     partition = run_partition(setting, OBSERVED)
     assert partition.state.shared.length[0] > 2 * 40 + 1
-    assert digest(emulate_here(setting, OBSERVED, 3)) == digest(partition.outcome())
+    assert digest(run_windows(setting, OBSERVED, 3)) == digest(partition.outcome())
 
 
 # Stragglers.

@@ -11,7 +11,18 @@ from typing import Any
 import numpy as np
 import pytest
 from checkpointing import digest_with_restores, started
-from emulations import OBSERVED, VARIANTS, cases, digest, mixed_workload, named, run_setting, setting_of
+from emulations import (
+    OBSERVED,
+    VARIANTS,
+    bounded,
+    cases,
+    digest,
+    finish,
+    mixed_workload,
+    named,
+    run_setting,
+    setting_of,
+)
 from python_process import run_python
 
 from actors.hosting import windows
@@ -71,8 +82,7 @@ def test_nothing_is_compiled_again_after_a_restore(monkeypatch: pytest.MonkeyPat
     before = signatures()
     again = started(setting)
     again.restore(saved)
-    while not again.run(1.0).done:
-        pass
+    finish(again)
     assert signatures() == before
     assert digest(again.outcome()) == digest(run_setting(setting, OBSERVED))
 
@@ -143,7 +153,9 @@ def test_measured_costs_survive_a_move() -> None:
     setting = dataclasses.replace(setting, costs=Costs("measured"))
     partition, done = started(setting), False
     with np.errstate(over="ignore"):
-        while not done:
+        for _ in bounded():
+            if done:
+                break
             done = partition._step(int(NEVER), np.int64(7))
             saved = partition.snapshot()
             partition = started(setting)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from coflow_emulations import coflows, setting_of
-from emulations import jobs
+from emulations import jobs, started, steps
 from emulations import setting_of as setting_of_jobs
 
 from actors.hosting.decision_time import DecisionTime
-from actors.hosting.partition import Asked, Observe, Partition
+from actors.hosting.partition import Asked, Observe
 from actors.hosting.virtual import emulate
-from actors.kernel.world import NEVER
 
 # Many flows that end soon, and one that takes nine tenths of the time.
 FEW_LAST = coflows(
@@ -46,16 +45,11 @@ class FirstNode:
 
 def looks(setting):
     """How far a run is after every step: virtual seconds, flows or tasks done, and the reported share."""
-    partition = Partition(setting, Observe())
-    partition.start()
-    rows, done = [], False
-    with np.errstate(over="ignore"):
-        while not done:
-            done = partition._step(int(NEVER), np.int64(1))
-            asked = partition._asked(done)
-            rows.append(
-                (partition.world.queue.now[0].time / 1e9, int(partition._tasks(4).sum()), asked.share_done)
-            )
+    partition, rows = started(setting, Observe()), []
+    for done in steps(partition):
+        asked = partition._asked(done)
+        now = partition.world.queue.now[0]
+        rows.append((now.time / 1e9, int(partition._tasks(4).sum()), asked.share_done))
     return np.array(rows), asked
 
 

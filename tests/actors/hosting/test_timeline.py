@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from emulations import mixed_workload, outages, run_setting, setting_of
+from emulations import mixed_workload, outages, run_setting, run_windows, setting_of
 from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.hosting.outcome import Observe
 from actors.hosting.timeline import MOST_ROWS, TIMELINE, Samples, merge_samples
-from actors.hosting.windows import emulate_here
 from actors.kernel.queue import NEVER
 from actors.setting import Dynamics
 
@@ -87,7 +86,7 @@ def test_partitions_agree_on_which_rows_are_kept(partitions: int, period_s: floa
         "eagle", mixed_workload(12, 3), [1, 2, 1, 2, 1], long_partition=0.7, dynamics=dynamics
     )
     observe = Observe(timeline_period_s=period_s, most_rows=100)
-    alone, divided = run_setting(setting, observe), emulate_here(setting, observe, partitions)
+    alone, divided = run_setting(setting, observe), run_windows(setting, observe, partitions)
     assert alone.timeline["time_s"].size <= 100
     assert alone.timeline_step == divided.timeline_step
     for name in TIMELINE:

@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from emulations import with_dynamics
+from emulations import run_windows, with_dynamics
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors.compiling.rows import is_tree
 from actors.hosting.outcome import Observe, Outcome
-from actors.hosting.windows import emulate_here
 from actors.kernel.compiled import config
 from actors.scheduler import Scheduler, needs_global_view
 from actors.schedulers.registry import built_in_schedulers
@@ -86,7 +85,7 @@ def test_everything_is_the_same_for_any_number_of_partitions(scheduler: Schedule
         if needs_global_view(scheduler, setting.parameters):
             return
         observe = Observe(timeline_period_s=period_s, tasks=True)
-        whole = reported(setting, emulate_here(setting, observe, 1))
-        assert differing(whole, reported(setting, emulate_here(setting, observe, partitions))) == []
+        whole = reported(setting, run_windows(setting, observe, 1))
+        assert differing(whole, reported(setting, run_windows(setting, observe, partitions))) == []
 
     check()

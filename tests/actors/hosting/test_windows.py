@@ -6,14 +6,14 @@ import dataclasses
 
 import numpy as np
 import pytest
-from emulations import OBSERVED, digest, mixed_workload, named, run_setting, setting_of
+from emulations import OBSERVED, digest, mixed_workload, named, run_setting, run_windows, setting_of
 from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.hosting import partition
 from actors.hosting.grouping import Cast, group_actors
 from actors.hosting.memory import needed_bytes, refuse_too_large
-from actors.hosting.windows import emulate_here, expected_windows, lookahead_ns, window_ns
+from actors.hosting.windows import expected_windows, lookahead_ns, window_ns
 from actors.scheduler import needs_global_view
 from actors.schedulers.registry import find_scheduler, scheduler_names
 from actors.setting import Costs, Network, Setting
@@ -51,7 +51,7 @@ def test_results_are_the_same_for_any_number_of_partitions(scheduler: str, netwo
     setting = small(scheduler, NETWORKS[network])
     whole = digest(run_setting(setting, OBSERVED))
     for partitions in PARTITIONS:
-        outcome = emulate_here(setting, OBSERVED, partitions)
+        outcome = run_windows(setting, OBSERVED, partitions)
         assert outcome.partitions == partitions
         assert digest(outcome) == whole, f"{partitions} partitions"
         assert outcome.delayed == (0, 0, 0)
@@ -62,7 +62,7 @@ def test_with_costs_too(scheduler: str) -> None:
     setting = small(scheduler, NETWORKS["constant"], costs=COSTS)
     whole = run_setting(setting, OBSERVED)
     for partitions in PARTITIONS:
-        outcome = emulate_here(setting, OBSERVED, partitions)
+        outcome = run_windows(setting, OBSERVED, partitions)
         assert digest(outcome) == digest(whole), f"{partitions} partitions"
         # The listener gets changes of shared state only where there are other partitions.
         schedulers = outcome.servers[:-1], whole.servers[:-1]
@@ -76,18 +76,18 @@ def test_frames_that_are_too_small_change_nothing(messages: int, monkeypatch: py
     monkeypatch.setattr(partition, "FRAME_MESSAGES", messages)
     setting = small("eagle", NETWORKS["constant"])
     whole = run_setting(setting, OBSERVED)
-    several = emulate_here(setting, OBSERVED, 8)
+    several = run_windows(setting, OBSERVED, 8)
     assert digest(several) == digest(whole)
     monkeypatch.undo()
-    assert several.windows > emulate_here(setting, OBSERVED, 8).windows  # some took several barriers
+    assert several.windows > run_windows(setting, OBSERVED, 8).windows  # some took several barriers
 
 
 def test_a_quantum_delays_what_should_have_crossed_earlier() -> None:
     rng = np.random.default_rng(2)
     busy = make_workload("busy", np.cumsum(rng.exponential(0.01, 100)), [3] * 100, rng.exponential(0.1, 300))
     setting = setting_of("sparrow", busy, 24)
-    exact = emulate_here(setting, OBSERVED, 3)
-    coarse = emulate_here(setting, OBSERVED, 3, quantum_s=0.02)
+    exact = run_windows(setting, OBSERVED, 3)
+    coarse = run_windows(setting, OBSERVED, 3, quantum_s=0.02)
     late, late_ns, most_ns = coarse.delayed
     assert late > 0
     assert 0 < most_ns < 20_000_000
@@ -102,16 +102,14 @@ def test_a_quantum_delays_what_should_have_crossed_earlier() -> None:
 @pytest.mark.parametrize("scheduler", ["sparrow", "hawk", "dist-lwl"])
 def test_a_quantum_adds_no_barriers_where_events_are_rare(scheduler: str) -> None:
     setting = setting_of(scheduler, mixed_workload(60, seed=4), 40, seed=2)  # a job a second, or so
-    counts = [
-        emulate_here(setting, OBSERVED, 3, quantum_s=q).windows for q in (None, 0.001, 0.005, 0.02, 1.0)
-    ]
+    counts = [run_windows(setting, OBSERVED, 3, quantum_s=q).windows for q in (None, 0.001, 0.005, 0.02, 1.0)]
     assert counts == sorted(counts, reverse=True), counts
     assert counts[-1] < counts[0]
 
 
 def test_a_quantum_as_long_as_the_delay_delays_something_only_up_to_it() -> None:
     setting = small("sparrow", Network(0.5))
-    outcome = emulate_here(setting, OBSERVED, 2, quantum_s=0.5)
+    outcome = run_windows(setting, OBSERVED, 2, quantum_s=0.5)
     assert outcome.delayed[2] < 500_000_000
 
 
@@ -171,7 +169,7 @@ def test_every_actor_is_in_one_partition(
 
 def test_the_number_of_windows_is_foreseen() -> None:
     setting = setting_of("sparrow", mixed_workload(200, seed=5), 100, seed=3)
-    windows = emulate_here(setting, OBSERVED, 2).windows
+    windows = run_windows(setting, OBSERVED, 2).windows
     assert 0.4 < expected_windows(setting, window_ns(setting, None)) / windows < 2.5
 
 

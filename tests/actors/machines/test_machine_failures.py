@@ -6,9 +6,9 @@ import dataclasses
 
 import numpy as np
 import pytest
+from emulations import run_setting
 
-from actors.hosting.outcome import Observe, Outcome
-from actors.hosting.virtual import emulate
+from actors.hosting.outcome import Outcome
 from actors.setting import Dynamics, Network, Setting
 from clusters.cluster import build_cluster
 from clusters.failures import CENTRAL, NODE, Outages
@@ -27,7 +27,7 @@ def outages(*rows: tuple[int, float, float], kind: int = NODE) -> Outages:
 
 
 def run(setting: Setting) -> Outcome:
-    return emulate(setting, Observe(tasks=True), in_process=True)
+    return run_setting(setting)
 
 
 def times(outcome: Outcome) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -7,11 +7,10 @@ import dataclasses
 import numpy as np
 import pyarrow as pa
 import pytest
+from emulations import run_setting, run_windows
 
 from actors.hosting.outcome import Observe, Outcome
 from actors.hosting.partition import Partition
-from actors.hosting.virtual import emulate
-from actors.hosting.windows import emulate_here
 from actors.kernel.queue import IDLE, NEVER
 from actors.setting import Costs, Dynamics, Network, Setting
 from clusters.cluster import Cluster
@@ -32,7 +31,7 @@ def machines() -> Cluster:
 
 
 def run(setting: Setting) -> Outcome:
-    return emulate(setting, Observe(tasks=True), in_process=True)
+    return run_setting(setting)
 
 
 @pytest.mark.parametrize(
@@ -67,10 +66,10 @@ def test_any_number_of_partitions_gives_the_same(heartbeat_s: float) -> None:
     )
     setting = dataclasses.replace(setting, dynamics=Dynamics(outages=down, detection_s=0.5))
     observe = Observe(tasks=True)
-    one = emulate_here(setting, observe, 1)
+    one = run_windows(setting, observe, 1)
     assert one.counters["tasks_lost"] > 0
     for partitions in (2, 5, 8):
-        several = emulate_here(setting, observe, partitions)
+        several = run_windows(setting, observe, partitions)
         assert one.tasks is not None
         assert several.tasks is not None
         assert all((one.tasks[name] == several.tasks[name]).all() for name in one.tasks)

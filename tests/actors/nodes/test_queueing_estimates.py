@@ -10,12 +10,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from emulations import KINDS, NS, OBSERVED, log_of, outages, run_partition, setting_of, with_dynamics
+from emulations import (
+    KINDS,
+    NS,
+    OBSERVED,
+    log_of,
+    outages,
+    run_partition,
+    setting_of,
+    started,
+    steps,
+    with_dynamics,
+)
 from phoenix_examples import BY_CRV, asking, contended, nodes_of
 
-from actors.hosting.partition import Partition
 from actors.kernel.records import Records, records
-from actors.kernel.world import NEVER
 from actors.nodes.queueing import SERVED, expected_wait, note_idle, note_service
 from actors.setting import Dynamics, Network, Setting
 
@@ -119,10 +128,10 @@ def test_probes_go_where_a_task_is_expected_to_wait_least() -> None:
         (20, [1], "cores = 4"),
     )
     setting = setting_of("phoenix", asking(*rows), CLUSTER, network=1.0, crv_threshold=0.5, **BY_CRV)
-    partition = Partition(setting, OBSERVED)
-    partition.start()
-    while partition.world.queue.now.time[0] < 20 * NS:
-        partition._step(int(NEVER), np.int64(1))
+    partition = started(setting, OBSERVED)
+    for _ in steps(partition):
+        if partition.world.queue.now.time[0] >= 20 * NS:
+            break
     assert partition.state.monitor.wait[:2] == pytest.approx([7 / 3 * NS, 0.75 * NS], abs=1)
     for seed in range(6):
         log = log_of("phoenix", asking(*rows), CLUSTER, crv_threshold=0.5, seed=seed, **BY_CRV)
@@ -207,20 +216,18 @@ def mean_of(values: list[float], window: int) -> float:
 def test_nodes_have_reported_what_they_expect(network: Network) -> None:
     """After each heartbeat all nodes have reported what follows from their whole past; then the schedulers know it."""
     setting: Setting = contended(num_jobs=60, report_change=0, window=3, rho_cap=0.9, network=network)
-    partition = Partition(setting, OBSERVED)
-    partition.start()
+    partition = started(setting, OBSERVED)
     world, contention, monitor = partition.world, partition.state.contention, partition.state.monitor
     now, slots = world.queue.now[0], setting.cluster.slots()
     past = [History(int(each)) for each in slots]
-    busy_ones, done = 0, False
-    while not done:
-        idle, events = world.nodes.idle.copy(), int(now.events)
-        done = partition._step(int(NEVER), np.int64(1))
+    busy_ones, events, idle = 0, 0, world.nodes.idle.copy()
+    for _ in steps(partition):
+        before, idle = idle, world.nodes.idle.copy()
         if now.events == events:
             continue
-        kind, t = KINDS[int(now.kind)], int(now.time)
+        events, kind, t = int(now.events), KINDS[int(now.kind)], int(now.time)
         if kind != "HEARTBEAT" and now.dst < len(past):
-            past[now.dst].pass_time(t, int(idle[now.dst]))
+            past[now.dst].pass_time(t, int(before[now.dst]))
             if kind == "TASK_END":
                 past[now.dst].end(t - int(now.c))
         elif kind == "HEARTBEAT" and contention.round.next[0] == contention.round.end[0]:

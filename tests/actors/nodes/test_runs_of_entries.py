@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
-from emulations import OBSERVED, SMALL, VARIANTS, cases, digest, jobs, setting_of
+from emulations import OBSERVED, SMALL, VARIANTS, cases, digest, finish, jobs, setting_of, started, steps
 from hard_settings import settings_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 from actors.hosting.outcome import Outcome
 from actors.hosting.partition import Partition
 from actors.kernel.compiled import config
-from actors.kernel.world import NEVER, NONE
+from actors.kernel.world import NONE
 from actors.nodes.waiting import length_of
 from actors.setting import Setting
 
@@ -23,9 +22,7 @@ def run(setting: Setting, runs: int) -> Outcome:
     partition = Partition(setting, OBSERVED)
     partition.world = partition.world._replace(rules=partition.world.rules._replace(runs=runs))
     partition.start()
-    while not partition.run(1.0).done:
-        pass
-    return partition.outcome()
+    return finish(partition).outcome()
 
 
 @pytest.mark.parametrize("scheduler", sorted(VARIANTS))
@@ -53,17 +50,15 @@ def test_of_a_job_of_many_tasks_a_queue_has_a_few_runs(scheduler: str, cutoff_s:
     setting = setting_of(
         scheduler, jobs((0.0, [3.0] * 200), (1.0, [2.0])), 4, cutoff_s=cutoff_s, long_partition=0.75
     )
-    partition = Partition(setting, OBSERVED)
-    partition.start()
+    partition = started(setting, OBSERVED)
     longest, most_runs = 0, 0
-    with np.errstate(over="ignore"):
-        while not partition._step(int(NEVER), np.int64(20)):
-            world = partition.world
-            for head in world.nodes.head:
-                lengths, entry = [], int(head)
-                while entry != NONE:
-                    lengths.append(int(length_of(world.entries, entry)))
-                    entry = int(world.entries.next[entry])
-                longest, most_runs = max(longest, sum(lengths)), max(most_runs, len(lengths))
+    for _ in steps(partition, 20):
+        world = partition.world
+        for head in world.nodes.head:
+            lengths, entry = [], int(head)
+            while entry != NONE:
+                lengths.append(int(length_of(world.entries, entry)))
+                entry = int(world.entries.next[entry])
+            longest, most_runs = max(longest, sum(lengths)), max(most_runs, len(lengths))
     assert longest > 40
     assert most_runs <= 6

@@ -19,16 +19,18 @@ from emulations import (
     log_of,
     mixed_cluster,
     run_partition,
+    run_setting,
     setting_of,
-    with_dynamics,
+    started,
+    steps,
+    with_failures,
 )
 from hard_settings import AWARE, EXAMPLES, JOBS, NETWORKS, columns, slots_suffice
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.hosting.partition import Observe, Partition
-from actors.hosting.virtual import emulate
-from actors.kernel.world import ASKED, LONG_RUNS, NEVER, NONE
+from actors.hosting.partition import Partition
+from actors.kernel.world import ASKED, LONG_RUNS, NONE
 from actors.nodes.messages import TASK_END
 from actors.setting import Setting
 from clusters.cluster import build_cluster
@@ -172,7 +174,7 @@ def settings_of(draw: st.DrawFn, scheduler: str) -> Setting:
         seed=draw(st.integers(0, 2**31)),
         **draw(st.sampled_from(VARIANTS[scheduler.removesuffix("-c")])),
     )
-    return with_dynamics(setting) if draw(st.booleans()) else setting
+    return with_failures(setting) if draw(st.booleans()) else setting
 
 
 @pytest.mark.parametrize("scheduler", POLICIES)
@@ -180,11 +182,9 @@ def test_no_slot_is_idle_while_an_entry_waits_and_long_work_is_counted(scheduler
     @settings(max_examples=8)
     @given(settings_of(scheduler))
     def hold(setting: Setting) -> None:
-        partition = Partition(setting, Observe())
-        partition.start()  # or each step would describe the arguments' types again
-        with np.errstate(over="ignore"):
-            while not partition._step(int(NEVER), np.int64(1)):
-                nodes_are_in_order(partition)
+        partition = started(setting)
+        for _ in steps(partition):
+            nodes_are_in_order(partition)
 
     hold()
 
@@ -236,7 +236,7 @@ def test_no_slot_of_eagles_is_idle_at_zero_delay_while_there_is_a_task(
     setting = setting_of(
         "eagle", workload, slots, network=0.0, cutoff_s=1e6, least_probes=len(slots), shortest_first=shortest
     )
-    outcome = emulate(setting, Observe(tasks=True), in_process=True)
+    outcome = run_setting(setting)
     slots_suffice(setting, outcome)
     _, start, finish = columns(outcome)
     arrays = workload.arrays()

@@ -25,7 +25,7 @@ from coflow_emulations import (
     variants_of,
     with_deadlines,
 )
-from emulations import OBSERVED, digest, run_setting
+from emulations import OBSERVED, digest, finish, run_setting
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -311,8 +311,7 @@ def test_more_verdicts_than_one_event_may_send(scheduler: str) -> None:
     wide.world = wide.world._replace(queue=wide.world.queue._replace(room=2000))
     for partition in (narrow, wide):
         partition.start()
-        while not partition.run(60.0).done:
-            pass
+        finish(partition)
     one, other = narrow.outcome(), wide.outcome()
     assert one.counters["verdicts"] > 2 * narrow.world.queue.room
     assert one.events > other.events

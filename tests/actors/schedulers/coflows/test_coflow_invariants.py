@@ -23,7 +23,7 @@ from coflow_emulations import (
     setting_of,
     variants_of,
 )
-from emulations import OBSERVED, differing, digest, run_setting
+from emulations import OBSERVED, differing, digest, run_setting, run_windows
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from python_process import run_python
@@ -31,7 +31,6 @@ from python_process import run_python
 from actors.fabric.counters import N_DECISIONS
 from actors.hosting.outcome import Outcome
 from actors.hosting.partition import Partition
-from actors.hosting.windows import emulate_here
 from actors.kernel.compiled import config
 from actors.kernel.counters import N_ARRIVED, N_FINISHED, N_STARTED
 from actors.kernel.queue import NONE
@@ -249,7 +248,7 @@ def test_results_are_the_same_for_any_number_of_partitions(scheduler: str, costs
         setting = late(scheduler, i, costs)
         whole = run_setting(setting, OBSERVED)
         for partitions in (1, 2, 3, 4):
-            outcome = emulate_here(setting, OBSERVED, partitions)
+            outcome = run_windows(setting, OBSERVED, partitions)
             assert digest(outcome) == digest(whole), f"{variants_of(scheduler)[i]}, {partitions} partitions"
             assert outcome.delayed == (0, 0, 0)
             assert (outcome.series is None) == (whole.series is None)

@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 from checkpointing import digest_with_restores
 from coflow_emulations import COSTS, Row, coflows, instants, mixed_workload, rates_now, updated, variants_of
-from emulations import OBSERVED, digest, run_setting
+from emulations import OBSERVED, digest, run_setting, run_windows
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from actors.fabric.counters import N_LOST
 from actors.hosting.partition import Partition
-from actors.hosting.windows import emulate_here
 from actors.kernel.compiled import config
 from actors.kernel.counters import N_ARRIVED, N_FINISHED, N_STARTED
 from actors.kernel.queue import NONE
@@ -194,7 +193,7 @@ def test_results_do_not_depend_on_partitions_or_checkpoints(scheduler: str) -> N
     assert whole.counters["coflow_updates"] > whole.counters.get("updates_without_effect", 0)
     assert digest(whole) != digest(run_setting(replace(setting, updates=None), OBSERVED))
     for partitions in (2, 3):
-        outcome = emulate_here(setting, OBSERVED, partitions)
+        outcome = run_windows(setting, OBSERVED, partitions)
         assert digest(outcome) == digest(whole), partitions
         assert outcome.delayed == (0, 0, 0)
     found, moves = digest_with_restores(setting, seed=1)

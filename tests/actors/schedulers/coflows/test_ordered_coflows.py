@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from coflow_emulations import COSTS, NS, coflows, log_of, mixed_workload, setting_of
-from emulations import OBSERVED, run_setting
+from emulations import OBSERVED, finish, run_setting
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from switch_runs import by_madd, run
@@ -244,8 +244,7 @@ def test_what_one_event_may_not_send_goes_in_others(costs: Costs | None) -> None
     narrow.world = narrow.world._replace(queue=narrow.world.queue._replace(room=9))
     for partition in (whole, narrow):
         partition.start()
-        while not partition.run(60.0).done:
-            pass
+        finish(partition)
     assert narrow.world.queue.now.events[0] > whole.world.queue.now.events[0] + 100
     assert np.array_equal(narrow.outcome().finish_ns, whole.outcome().finish_ns)
     assert narrow.outcome().counters == whole.outcome().counters

@@ -23,12 +23,12 @@ from emulations import (
     mixed_workload,
     outages,
     run_setting,
+    run_windows,
     setting_of,
     with_dynamics,
 )
 from hard_settings import AWARE, check_constraints_of, columns, every_task_ran_once
 
-from actors.hosting.windows import emulate_here
 from actors.kernel import eligible
 from actors.kernel.faults import EPOCH_SHIFT
 from actors.schedulers.jobs.build import long_jobs
@@ -59,7 +59,7 @@ def test_a_node_that_is_down_at_the_end(
     whole = run_setting(setting, OBSERVED)
     assert whole.events == events
     for partitions in (2, 3):
-        assert digest(emulate_here(setting, OBSERVED, partitions)) == digest(whole)
+        assert digest(run_windows(setting, OBSERVED, partitions)) == digest(whole)
 
 
 @pytest.mark.parametrize(("scheduler", "twin"), TWINS.items())

@@ -9,12 +9,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from emulations import ALL_TASKS, TWINS, VARIANTS, digest, outages, run_partition, run_setting, setting_of
+from emulations import (
+    ALL_TASKS,
+    TWINS,
+    VARIANTS,
+    digest,
+    outages,
+    run_partition,
+    run_setting,
+    run_windows,
+    setting_of,
+)
 from hard_settings import AWARE, EXAMPLES, NETWORKS, check_constraints_of, every_task_ran_once, slots_suffice
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from actors.hosting.windows import emulate_here
 from actors.scheduler import needs_global_view
 from actors.setting import Dynamics, Estimates, Network, Setting
 from clusters.cluster import Cluster, build_cluster
@@ -209,6 +218,6 @@ def test_the_same_for_any_number_of_partitions(scheduler: str) -> None:
         # Racks are not divided where messages between them take longer; there is one scheduler at least.
         parts = 3 if setting.network.cross_rack_delay_s is None else len(set(setting.cluster.racks()))
         for partitions in (2, 3)[:parts]:
-            assert digest(emulate_here(setting, ALL_TASKS, partitions)) == whole
+            assert digest(run_windows(setting, ALL_TASKS, partitions)) == whole
 
     hold()

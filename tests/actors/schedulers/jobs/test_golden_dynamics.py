@@ -11,10 +11,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from emulations import NS, OBSERVED, FewestTasks, digest, jobs, log_of, outages, run_setting, setting_of
+from emulations import (
+    NS,
+    OBSERVED,
+    FewestTasks,
+    digest,
+    jobs,
+    log_of,
+    outages,
+    run_setting,
+    run_windows,
+    setting_of,
+)
 from hard_settings import columns
 
-from actors.hosting.windows import emulate_here
 from actors.setting import Dynamics
 from workloads.errors import InputError
 
@@ -262,7 +272,7 @@ def test_a_failure_after_the_last_task_does_not_stretch_the_run() -> None:
     outcome = run_setting(setting)
     assert "node_failures" not in outcome.counters
     assert outcome.events == quiet.events
-    assert digest(emulate_here(setting, OBSERVED, 2)) == digest(run_setting(setting, OBSERVED))
+    assert digest(run_windows(setting, OBSERVED, 2)) == digest(run_setting(setting, OBSERVED))
 
 
 def test_what_has_no_end_is_refused() -> None:

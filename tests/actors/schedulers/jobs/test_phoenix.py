@@ -23,15 +23,15 @@ from emulations import (
     outages,
     run_partition,
     run_setting,
+    run_windows,
     setting_of,
+    started,
+    steps,
     with_dynamics,
 )
 from phoenix_examples import BY_CRV, ONE_PROBE, asking, contended, nodes_of
 
-from actors.hosting.partition import Partition
-from actors.hosting.windows import emulate_here
 from actors.kernel.queue import RANK_SHIFT, SOURCE_SHIFT
-from actors.kernel.world import NEVER
 from actors.nodes.contention_state import SHARE, UNIT, nothing_reported
 from actors.nodes.demand import pack_resource, unpack_resource
 from actors.nodes.messages import LOAD_REPORT
@@ -192,13 +192,11 @@ def test_a_report_of_a_nodes_earlier_life_is_ignored() -> None:
     late = 0
     for seed in range(8):
         setting = setting_of("phoenix", workload, nodes_of(8, 8, 8), seed=seed, **BY_CRV, **rough)
-        partition = Partition(setting, OBSERVED)
-        partition.start()
+        partition = started(setting, OBSERVED)
         now, heard = partition.world.queue.now[0], partition.world.faults.actors.heard
-        with np.errstate(over="ignore"):
-            while not partition._step(int(NEVER), np.int64(1)):
-                src = int(now.key) % (1 << RANK_SHIFT) >> SOURCE_SHIFT
-                late += now.kind == LOAD_REPORT and now.time < 10 * NS and src < 2 and heard[src] == 3
+        for _ in steps(partition):
+            src = int(now.key) % (1 << RANK_SHIFT) >> SOURCE_SHIFT
+            late += now.kind == LOAD_REPORT and now.time < 10 * NS and src < 2 and heard[src] == 3
         monitor = partition.state.monitor
         assert not monitor.demand.any()
         assert not monitor.pressure.any()
@@ -214,7 +212,7 @@ def test_the_same_bits_and_the_same_table_for_any_partitions(scheduler: str, rou
     whole = run_setting(setting, OBSERVED)
     assert whole.series is not None
     for partitions in (2, 3, 6):
-        outcome = emulate_here(setting, OBSERVED, partitions)
+        outcome = run_windows(setting, OBSERVED, partitions)
         assert digest(outcome) == digest(whole)
         assert outcome.series is not None
         assert outcome.series.names == whole.series.names

@@ -23,15 +23,16 @@ from emulations import (
     mixed_workload,
     run_partition,
     run_setting,
+    run_windows,
     setting_of,
+    started,
+    steps,
 )
 from hard_settings import EXAMPLES, JOBS, columns, settings_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.hosting.partition import Partition
-from actors.hosting.windows import emulate_here
-from actors.kernel.world import NEVER, NONE
+from actors.kernel.world import NONE
 from actors.schedulers.jobs.build import estimated_ns
 from actors.setting import Network, Setting
 from clusters.cluster import build_cluster
@@ -164,24 +165,20 @@ def test_it_passes_the_checks_for_schedulers() -> None:
 @given(settings_of("yacc-d"))
 def test_queues_are_bounded_at_all_times(setting: Setting) -> None:
     parameters, slots = setting.parameters, setting.cluster.slots()
-    partition = Partition(setting, OBSERVED)
-    partition.start()  # or each step would describe the arguments' types again
+    partition = started(setting, OBSERVED)
     rows, nodes, estimate = partition.world.entries, partition.world.nodes, partition.world.work.estimate
-    done = False
-    with np.errstate(over="ignore"):
-        while not done:
-            done = partition._step(int(NEVER), np.int64(1))
-            for node in range(len(slots)):
-                waiting = []
-                entry = nodes.head[node]
-                while entry != NONE:
-                    waiting.append(int(estimate[rows.job[entry]]))
-                    entry = rows.next[entry]
-                if parameters["bound"] == "length":
-                    assert len(waiting) <= parameters["queue_limit"] * slots[node]
-                elif waiting:  # the last one to come found less than the bound; it is not known which
-                    assert sum(waiting) - max(waiting) < parameters["queue_wait_s"] * NS * slots[node]
-                assert not waiting or nodes.idle[node] == 0
+    for _ in steps(partition):
+        for node in range(len(slots)):
+            waiting = []
+            entry = nodes.head[node]
+            while entry != NONE:
+                waiting.append(int(estimate[rows.job[entry]]))
+                entry = rows.next[entry]
+            if parameters["bound"] == "length":
+                assert len(waiting) <= parameters["queue_limit"] * slots[node]
+            elif waiting:  # the last one to come found less than the bound; it is not known which
+                assert sum(waiting) - max(waiting) < parameters["queue_wait_s"] * NS * slots[node]
+            assert not waiting or nodes.idle[node] == 0
 
 
 @settings(max_examples=EXAMPLES)
@@ -248,4 +245,4 @@ def test_full_queues_make_no_difference_to_partitions(parameters: dict[str, Any]
     assert whole.counters["turned_away"] > 0
     assert whole.counters["backlogged"] > 0
     for partitions in (2, 3, 5):
-        assert digest(emulate_here(setting, OBSERVED, partitions)) == digest(whole)
+        assert digest(run_windows(setting, OBSERVED, partitions)) == digest(whole)

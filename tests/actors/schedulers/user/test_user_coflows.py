@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 from coflow_emulations import COSTS, TASKS, coflows, setting_of
-from emulations import digest, run_setting
+from emulations import digest, run_setting, run_windows
 
-from actors.hosting.windows import emulate_here
 from actors.schedulers.registry import find_scheduler
 from actors.setting import Setting
 from examples.smallest_coflow import EqualShares, LeastSent
@@ -100,7 +99,7 @@ def test_partitions_delays_and_costs_change_nothing_or_what_they_should() -> Non
         setting = own(scheduler, delay_s=0.25, costs=COSTS)
         whole = digest(run_setting(setting, TASKS))
         for partitions in (2, 3):
-            assert digest(emulate_here(setting, TASKS, partitions)) == whole
+            assert digest(run_windows(setting, TASKS, partitions)) == whole
 
 
 class Wrong(LastComes):

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 from checkpointing import digest_with_restores
-from emulations import OBSERVED, digest, outages, run_setting
+from emulations import OBSERVED, digest, outages, run_setting, run_windows
 
 import emu
 from actors.hosting.live import emulate_live
-from actors.hosting.windows import emulate_here
 from actors.machines.dag_world import UNIT
 from actors.schedulers.registry import find_scheduler
 from actors.setting import Costs, Dynamics, Estimates, Network, Setting
@@ -206,7 +205,7 @@ def test_partitions_and_checkpoints_change_nothing(given: dict[str, Any], costs:
     assert outcome.counters["tasks_lost"] > 0
     whole = digest(outcome)
     for partitions in (2, 4):
-        assert digest(emulate_here(setting, OBSERVED, partitions)) == whole
+        assert digest(run_windows(setting, OBSERVED, partitions)) == whole
     moved, moves = digest_with_restores(setting, 5)
     assert moved == whole
     assert moves > 5
@@ -240,7 +239,7 @@ def test_it_may_launch_more_than_an_event_may_send_messages() -> None:
     assert (outcome.tasks["start_ns"] == 500_000_000).all()
     assert (outcome.counters["matches"], outcome.counters["launches"]) == (1, 4500)
     assert digest_with_restores(setting, 2)[0] == digest(outcome)
-    assert digest(emulate_here(setting, OBSERVED, 2)) == digest(outcome)
+    assert digest(run_windows(setting, OBSERVED, 2)) == digest(outcome)
 
 
 class Returns(ShortestFirst):

@@ -3,10 +3,10 @@
 from typing import Any
 
 import numpy as np
+from emulations import steps
 
 import emu
 from actors.hosting.partition import Partition
-from actors.kernel.queue import NEVER
 from emu.configuration.plan import configure, prepare
 from emu.running.emulation import observe
 
@@ -50,8 +50,9 @@ def objects(scheduler: type, **settings: Any) -> dict[int, Any]:
 def with_and_without_a_pause(scheduler: type, **settings: Any) -> tuple[Partition, Partition]:
     """A run to its end, and another that went on from a snapshot of it; both have the same ends of tasks."""
     whole, resumed = started(scheduler, **settings), started(scheduler, **settings)
-    while whole.world.queue.now[0].events < 3000:
-        whole._step(int(NEVER), np.int64(500))
+    for _ in steps(whole, 500):
+        if whole.world.queue.now[0].events >= 3000:
+            break
     resumed.restore(whole.snapshot())
     for partition in (whole, resumed):
         assert partition.run(60.0).done
