@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import atexit
-import gc
 import os
-import shutil
 import signal
-import sys
-import tempfile
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
-
-from tests.forking import Forks
 
 TESTS = Path(__file__).parent
 # Tests of Ray and of killed processes wait for much of their time, in which another process computes.
@@ -51,25 +44,11 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:  # as under nohup, where Emu ignores it, too
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
-# Tests start some 200 processes. Where Python is not to write bytecode beside the sources, each of them would compile
-# all of these again, for half a second: they share a folder that goes when the tests end.
-if sys.dont_write_bytecode and "PYTEST_XDIST_WORKER" not in os.environ:
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    os.environ["PYTHONPYCACHEPREFIX"] = tempfile.mkdtemp(prefix="emu-bytecode-")
-    atexit.register(shutil.rmtree, os.environ["PYTHONPYCACHEPREFIX"], ignore_errors=True)
-
-# numba makes millions of objects while it compiles, which Python would look through again and again: garbage is left
-# where it is, until a process has held so much memory that new garbage is collected.
-gc.set_threshold(200_000, 20, 100)
-gc.disable()
-COLLECTED_FROM_MB = 1536.0
-
-# No test judges by the clock: the first example of a property may compile a kernel. People's runs look for new
-# examples, and keep those that fail in .hypothesis; CI tries the same ones each time, so that it fails by a change and
-# not by chance, and half as many where a test does not set their number.
-settings.register_profile("search", deadline=None)
-settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True, max_examples=50)
-settings.load_profile("ci" if os.environ.get("CI") else "search")
+# No test judges by the clock: the first example of a property may compile a kernel. Properties are tried on the same
+# examples each time, so that tests fail by a change and not by chance; `--hypothesis-profile=search` looks for others.
+settings.register_profile("same", deadline=None, derandomize=True, print_blob=True, max_examples=50)
+settings.register_profile("search", deadline=None, print_blob=True, max_examples=200)
+settings.load_profile("same")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -100,38 +79,10 @@ def cpus() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_make_collect_report(
-    collector: pytest.Collector,
-) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Each process begins with other folders: what one has compiled to bytecode, the others then read from the disk."""
-    report = yield
-    if collector.path == TESTS and report.result:
-        number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-        folders = ("actors", "emu", "workloads")
-        begin = folders[number % len(folders)]
-        report.result.sort(key=lambda node: (node.path.name < begin, node.path))
-    return report
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What takes longest goes first, all else by file: all processes have the same order."""
     order = {TESTS / name: i for i, name in enumerate(FIRST)}
     items.sort(key=lambda item: (order.get(item.path, len(order)), item.path))
-
-
-def pytest_collection_finish() -> None:
-    """What is there now, modules and tests, stays: no collection need look through it."""
-    gc.freeze()
-
-
-def pytest_runtest_teardown() -> None:
-    """A process of much memory collects garbage from here on: what it made, and not what lies there already."""
-    from actors.hosting.outcome import peak_rss_mb
-
-    if not gc.isenabled() and peak_rss_mb() > COLLECTED_FROM_MB:
-        gc.freeze()
-        gc.enable()
 
 
 @pytest.fixture(scope="session")
@@ -142,11 +93,3 @@ def ray_session() -> Iterator[None]:
     the_child()
     yield
     close()
-
-
-@pytest.fixture(scope="session")
-def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
-    """A warm process that forks: for commands in processes of their own, hosted without Ray."""
-    made = Forks(tmp_path_factory.mktemp("forks"))
-    yield made
-    made.close()

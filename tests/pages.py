@@ -58,17 +58,15 @@ def blocks(page: Path) -> list[Block]:
     ]
 
 
-def make_commands(folder: Path, ask: Path | None) -> None:
-    """Write the commands `emu` and `python`, as an environment with Emu installed has them; `ask` is of `Forks`."""
+def make_commands(folder: Path) -> None:
+    """Write the commands `emu` and `python`, as an environment with Emu installed has them."""
     folder.mkdir()
-    start = f'"{sys.executable}" "{ROOT / "run.py"}"' if ask is None else f'"{sys.executable}" -S -E "{ask}"'
+    start = f'"{sys.executable}" "{ROOT / "run.py"}"'
     (folder / "emu").write_text(
         f'#!/bin/sh\ncase "$1" in run|compare|"") exec {start} "$@" --in-process;; esac\nexec {start} "$@"\n'
     )
-    program = f'"{sys.executable}"' if ask is None else start
     (folder / "python").write_text(
-        f'#!/bin/sh\ncase "$1" in run.py) shift; exec emu "$@";; -|-c) exec {program} "$@";; esac\n'
-        f'exec "{sys.executable}" "$@"\n'
+        f'#!/bin/sh\ncase "$1" in run.py) shift; exec emu "$@";; esac\nexec "{sys.executable}" "$@"\n'
     )
     for file in folder.iterdir():
         file.chmod(0o755)
@@ -97,10 +95,10 @@ def comparable(printed: str) -> str:
     return ENGINE_TIME.sub("events in …", "\n".join(line.rstrip() for line in printed.splitlines()))
 
 
-def make_folder(place: Path, ask: Path | None = None) -> Path:
+def make_folder(place: Path) -> Path:
     """Return a new folder for the blocks of a page, beside the commands that they call."""
     place.mkdir(exist_ok=True)
-    make_commands(place / "bin", ask)
+    make_commands(place / "bin")
     (place / "work").mkdir()
     return place / "work"
 

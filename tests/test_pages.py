@@ -11,7 +11,6 @@ from typing import Any
 import numba
 import pytest
 
-from tests.forking import Forks
 from tests.pages import BLOCK, PICTURE, ROOT, Block, blocks, check_block, make_folder
 
 README, TOUR = ROOT / "README.md", ROOT / "docs" / "tour.md"
@@ -22,10 +21,10 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory, forks: Forks) -> dict[Path, Path]:
-    """The folder of each page, in which its blocks run one after another, in forks of one process."""
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, Path]:
+    """The folder of each page, in which its blocks run one after another."""
     place = tmp_path_factory.mktemp("pages")
-    return {page: make_folder(place / page.stem, forks.client) for page in (README, TOUR, *TUTORIALS)}
+    return {page: make_folder(place / page.stem) for page in (README, TOUR, *TUTORIALS)}
 
 
 def as_cases(page: Path) -> list[Any]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pytest
+from python_process import PATIENCE_S, ROOT
 from run_commands import RUN
 
 from emu.cli import main
@@ -75,6 +78,24 @@ def emu(
         capsys.readouterr()
         code = main([str(a) for a in argv])
         return Ended(code, *capsys.readouterr())
+
+    return call
+
+
+@pytest.fixture
+def program(trace: Path) -> Callable[..., Ended]:
+    """The command line in a process of its own, which may be killed, in the folder of the trace."""
+
+    def call(*argv: object) -> Ended:
+        done = subprocess.run(
+            [sys.executable, str(ROOT / "run.py"), *map(str, argv)],
+            cwd=trace.parent,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+        return Ended(done.returncode, done.stdout, done.stderr)
 
     return call
 

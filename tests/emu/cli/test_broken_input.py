@@ -2,14 +2,10 @@
 
 from pathlib import Path
 
-import pytest
-
 from emu.cli import main
 from tests.workloads.mutations import Mutant, mutants
 
 MUTANTS = list(mutants(seed=1))
-# Ten in processes of their own, of all kinds: text, gzip, tables.
-IN_A_PROCESS = MUTANTS[:: max(len(MUTANTS) // 10, 1)][:10]
 
 
 def command(path: Path) -> list[str]:
@@ -35,9 +31,3 @@ def test_every_malformed_workload_ends_the_run_with_one_line(tmp_path, capsys, m
         captured = capsys.readouterr()
         check(code, captured.out, captured.err, mutant)
     assert not (tmp_path / "runs").exists(), "a refused run leaves no run directory"
-
-
-@pytest.mark.parametrize("mutant", IN_A_PROCESS, ids=lambda mutant: mutant.label.replace(" ", "-"))
-def test_ten_in_a_process_of_their_own(tmp_path, mutant, forks):
-    done = forks.run(*command(mutant.write(tmp_path / "w")), cwd=tmp_path)
-    check(done.returncode, done.stdout, done.stderr, mutant)

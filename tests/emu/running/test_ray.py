@@ -8,12 +8,12 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from python_process import PATIENCE_S
-
-from tests.forking import Forks
 
 ROOT = Path(__file__).parents[3]
 OWN = f"{ROOT / 'examples' / 'least_loaded.py'}:LeastLoaded"
@@ -31,7 +31,7 @@ def start(*argv: object, cwd: Path) -> subprocess.Popen[str]:
     )
 
 
-def test_ray_gives_the_bytes_of_this_process(trace: Path, forks: Forks) -> None:
+def test_ray_gives_the_bytes_of_this_process(trace: Path, emu: Callable[..., Any]) -> None:
     argv = (
         "compare",
         "--schedulers",
@@ -44,12 +44,9 @@ def test_ray_gives_the_bytes_of_this_process(trace: Path, forks: Forks) -> None:
         "--out",
     )
     process = start(*argv, "ray", cwd=trace.parent)
-    here = forks.run(*argv, "here", "--in-process", cwd=trace.parent)
+    here = emu(*argv, "here", "--in-process")
     printed, errors = process.communicate()
-    for code, out, err in (
-        (process.returncode, printed, errors),
-        (here.returncode, here.stdout, here.stderr),
-    ):
+    for code, out, err in ((process.returncode, printed, errors), here):
         assert (code, err) == (0, "")
         assert [s["scheduler"] for s in json.loads(out)] == ["sparrow", "LeastLoaded"]
     for name in ("sparrow", "LeastLoaded"):

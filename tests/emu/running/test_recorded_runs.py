@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import resource
-import subprocess
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,6 @@ from run_commands import RUN
 from actors.kernel.trace import TRACE
 from emu.directories import run_directory as rd
 from emu.directories.names import CHECKPOINTS
-from tests.forking import Forks
 
 Cli = Callable[..., Any]
 # It ends its process at its 46th job, once, when there are two checkpoints of moments at which it had placed some.
@@ -36,17 +33,11 @@ EVENTS = ("--set", "output.events=all", "--set", "checkpoint.period=0.05 s")
 
 
 @pytest.fixture
-def program(forks: Forks, trace: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """The command line in a process of its own, in the folder of the trace, without Ray."""
-    return partial(forks.run, cwd=trace.parent)
-
-
-@pytest.fixture
 def killed(program: Any, emu: Cli, trace: Path) -> Path:
     """The checkpoints of a run that was killed, beside a whole run with its events."""
     Path("dying.py").write_text(DYING)
     argv = ("run", "--scheduler", "dying.py:Dying", *RUN[3:], *EVENTS)
-    assert program(*argv, "--out", "r").returncode == -9
+    assert program(*argv, "--out", "r").code == -9
     assert emu(*argv, "--out", "whole").code == 0
     return Path("r") / CHECKPOINTS
 

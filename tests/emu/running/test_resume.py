@@ -11,7 +11,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +21,11 @@ from python_process import PATIENCE_S
 import emu as package
 from emu.directories import run_directory as rd
 from emu.directories.names import CHECKPOINTS, CONFIG
-from tests.forking import Forks
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload
 
 ROOT = Path(__file__).parents[3]
 Cli = Callable[..., "Ended"]  # noqa: F821
-Program = Callable[..., subprocess.CompletedProcess[str]]
 
 # A slow scheduler that records the jobs it has placed, and can be made to do something at one of them.
 SLOW = """
@@ -67,12 +64,6 @@ def write_slow(folder: Path, act: str = "pass", at: int = 40) -> str:
     return "slow.py:Slow"
 
 
-@pytest.fixture
-def program(forks: Forks, trace: Path) -> Program:
-    """The command line in a process of its own, in the folder of the trace, without Ray."""
-    return partial(forks.run, cwd=trace.parent)
-
-
 def same_bytes(one: Path, other: Path) -> bool:
     names = ("jobs.parquet", "timeline.parquet")
     return all((one / n).read_bytes() == (other / n).read_bytes() for n in names)
@@ -91,19 +82,19 @@ def whole(emu: Cli, trace: Path) -> Path:
 
 
 @pytest.mark.parametrize("act", [KILL, INTERRUPT, FAIL], ids=["killed", "interrupted", "failed"])
-def test_a_run_that_ended_early_goes_on(act: str, whole: Path, program: Program) -> None:
+def test_a_run_that_ended_early_goes_on(act: str, whole: Path, emu: Cli, program: Cli) -> None:
     folder = whole.parent
     scheduler = write_slow(folder, act)
-    ended = program("run", "--scheduler", scheduler, *RUN, *OFTEN, "--out", "r")
+    ended = (program if act == KILL else emu)("run", "--scheduler", scheduler, *RUN, *OFTEN, "--out", "r")
     code, status = {KILL: (-9, "running"), INTERRUPT: (130, "interrupted"), FAIL: (2, "failed")}[act]
-    assert ended.returncode == code, ended.stderr
+    assert ended.code == code, ended.err
     assert rd.read_manifest(folder / "r")["status"] == status
     if act == INTERRUPT:
-        assert ended.stderr == "emu: interrupted; emu run --resume r resumes it\n"
+        assert ended.err == "emu: interrupted; emu run --resume r resumes it\n"
     assert 1 <= len(numbers(folder / "r")) <= 2
-    again = program("run", "--resume", "r", "--json")
-    assert (again.returncode, again.stderr) == (0, "")
-    assert json.loads(again.stdout)["engine"]["restarts"] == 1
+    again = emu("run", "--resume", "r", "--json")
+    assert (again.code, again.err) == (0, "")
+    assert json.loads(again.out)["engine"]["restarts"] == 1
     assert same_bytes(folder / "r", whole)
     manifest = rd.read_manifest(folder / "r")
     assert (manifest["status"], "process" in manifest) == ("finished", False)
@@ -113,31 +104,31 @@ def test_a_run_that_ended_early_goes_on(act: str, whole: Path, program: Program)
 
 @pytest.mark.parametrize("period", ["never", "1h"])
 def test_without_a_checkpoint_it_starts_from_the_beginning(
-    period: str, whole: Path, program: Program
+    period: str, whole: Path, emu: Cli, program: Cli
 ) -> None:
     folder = whole.parent
     scheduler = write_slow(folder, KILL)
     argv = ("run", "--scheduler", scheduler, *RUN, "--set", f"checkpoint.period={period}", "--out", "r")
-    assert program(*argv).returncode == -9
+    assert program(*argv).code == -9
     assert not (folder / "r" / CHECKPOINTS).exists()
-    again = program("run", "--resume", "r")
-    assert again.returncode == 0
-    assert again.stderr == "emu: note: r has no checkpoint: the run starts again from the beginning\n"
+    again = emu("run", "--resume", "r")
+    assert again.code == 0
+    assert again.err == "emu: note: r has no checkpoint: the run starts again from the beginning\n"
     assert same_bytes(folder / "r", whole)
 
 
-def test_a_damaged_checkpoint_is_said_and_the_one_before_used(whole: Path, program: Program) -> None:
+def test_a_damaged_checkpoint_is_said_and_the_one_before_used(whole: Path, emu: Cli, program: Cli) -> None:
     folder = whole.parent
     argv = ("run", "--scheduler", write_slow(folder, KILL), *RUN, *OFTEN, "--out", "r")
-    assert program(*argv).returncode == -9
+    assert program(*argv).code == -9
     newest = folder / "r" / CHECKPOINTS / numbers(folder / "r")[-1] / "0.npz"
     content = bytearray(newest.read_bytes())
     content[1000] ^= 255
     newest.write_bytes(content)
-    again = program("run", "--resume", "r")
-    assert again.returncode == 0
-    assert again.stderr.count("\n") == 1
-    assert again.stderr.endswith("is not used: 0.npz is damaged\n")
+    again = emu("run", "--resume", "r")
+    assert again.code == 0
+    assert again.err.count("\n") == 1
+    assert again.err.endswith("is not used: 0.npz is damaged\n")
     assert same_bytes(folder / "r", whole)
 
 
@@ -156,10 +147,10 @@ def test_checkpoint_keys_change_nothing_but_how_often(whole: Path, emu: Cli) -> 
 
 
 @pytest.fixture
-def interrupted(trace: Path, program: Program) -> Path:
+def interrupted(trace: Path, emu: Cli) -> Path:
     folder = trace.parent
     argv = ("run", "--scheduler", write_slow(folder, INTERRUPT), *RUN, "--out", "r")
-    assert program(*argv).returncode == 130
+    assert emu(*argv).code == 130
     return folder / "r"
 
 
@@ -260,24 +251,24 @@ def test_what_is_no_run_is_refused(trace: Path, emu: Cli) -> None:
     ids=["schedulers", "seeds"],
 )
 def test_several_runs_go_on(
-    argv: tuple[str, ...], inner: list[str], act: str, trace: Path, program: Program
+    argv: tuple[str, ...], inner: list[str], act: str, trace: Path, emu: Cli, program: Cli
 ) -> None:
     folder = trace.parent
     names = "sparrow,slow.py:Slow,random" if argv[0] == "compare" else "slow.py:Slow"
     write_slow(folder)
-    assert program(*argv, names, *RUN, "--out", "whole").returncode == 0
+    assert emu(*argv, names, *RUN, "--out", "whole").code == 0
     write_slow(folder, act)
-    ended = program(*argv, names, *RUN, *OFTEN, "--out", "c")
-    assert ended.returncode == (-9 if act == KILL else 130)
+    ended = (program if act == KILL else emu)(*argv, names, *RUN, *OFTEN, "--out", "c")
+    assert ended.code == (-9 if act == KILL else 130)
     kept = {
         p: (p / "jobs.parquet").stat().st_mtime_ns
         for p in map((folder / "c").joinpath, inner)
         if rd.is_finished(p)
     }
     assert len(kept) == (1 if argv[0] == "compare" else 0)
-    again = program(argv[0], "--resume", "c", "--json")
-    assert again.returncode == 0, again.stderr
-    summaries = json.loads(again.stdout)
+    again = emu(argv[0], "--resume", "c", "--json")
+    assert again.code == 0, again.err
+    summaries = json.loads(again.out)
     assert len(summaries) == 3 if argv[0] == "compare" else summaries["seeds"] == [1, 2, 3]
     assert all(same_bytes(folder / "c" / name, folder / "whole" / name) for name in inner)
     assert all((p / "jobs.parquet").stat().st_mtime_ns == at for p, at in kept.items())
@@ -344,21 +335,19 @@ def test_a_comparison_from_python(workload: JobWorkload, tmp_path: Path) -> None
 
 
 @pytest.mark.ray
-def test_an_actor_that_dies_under_a_run(whole: Path, program: Program) -> None:
+def test_an_actor_that_dies_under_a_run(whole: Path, program: Cli) -> None:
     folder = whole.parent
     argv = ["run", "--scheduler", write_slow(folder, KILL), *RUN[:-1], *OFTEN, "--json", "--out", "r"]
     ended = program(*argv)
-    assert ended.returncode == 0, ended.stderr
-    assert json.loads(ended.stdout)["engine"]["restarts"] == 1  # and nothing else on standard output
-    assert ended.stderr.count("\n") == 1
-    assert (
-        "the actor of a partition is gone (ActorDiedError); the run goes on from virtual time" in ended.stderr
-    )
+    assert ended.code == 0, ended.err
+    assert json.loads(ended.out)["engine"]["restarts"] == 1  # and nothing else on standard output
+    assert ended.err.count("\n") == 1
+    assert "the actor of a partition is gone (ActorDiedError); the run goes on from virtual time" in ended.err
     assert same_bytes(folder / "r", whole)
 
 
 @pytest.mark.ray
-def test_a_driver_that_is_killed(whole: Path, program: Program) -> None:
+def test_a_driver_that_is_killed(whole: Path, emu: Cli) -> None:
     folder = whole.parent
     # It stops where it is to be killed, with checkpoints written: how fast this process looks does not matter.
     scheduler = write_slow(folder, f"time.sleep({PATIENCE_S})")
@@ -372,8 +361,8 @@ def test_a_driver_that_is_killed(whole: Path, program: Program) -> None:
     driver.send_signal(signal.SIGKILL)
     driver.communicate()
     assert rd.read_manifest(folder / "r")["status"] == "running"
-    again = program("run", "--resume", "r", "--in-process")
-    assert again.returncode == 0, again.stderr
+    again = emu("run", "--resume", "r", "--in-process")
+    assert again.code == 0, again.err
     assert same_bytes(folder / "r", whole)
 
 
