@@ -30,6 +30,7 @@ WALL = ("wall_s", "load_s", "compile_s", "tasks_per_s", "peak_rss_mb")
 """Of a summary: what differs from run to run."""
 JOBS = {"workload": "yahoo", "workload_options.jobs": "120", "workload_options.nodes": "60", "nodes": "60"}
 COFLOWS = {"workload": "synthetic-coflows", "workload_options.coflows": "40", "workload_options.ports": "12"}
+DAGS = {"workload": "query-dags", "workload_options.jobs": "40", "nodes": "12"}
 ON_JOBS: dict[str, Mapping[str, str]] = {
     "default": {},
     "network": {
@@ -55,6 +56,17 @@ ON_COFLOWS: dict[str, Mapping[str, str]] = {
     },
     "windows": {"clock": "windows", "partitions": "3", "quantum": "20 ms", "network.delay": "1 ms", "seed": "5"},
 }  # fmt: skip
+ON_DAGS: dict[str, Mapping[str, str]] = {
+    "default": {},
+    "network": {
+        "network.delay": "5 ms", "network.spread": "20 ms", "estimates.error": "random", "estimates.size": "0.5",
+        "estimates.demands": "true", "managers": "3",
+    },
+    "dynamics": {"dynamics.mtbf": "10 min", "dynamics.mttr": "1 min", "dynamics.straggler_share": "20%", "seed": "2"},
+    "costs": {"cost.model": "fixed", "cost.per_message": "1 ms", "cost.per_job": "5 ms", "cost.per_task": "2 ms"},
+    "heartbeats": {"heartbeat_s": "1 s", "dynamics.mtbf": "10 min", "dynamics.mttr": "1 min", "seed": "3"},
+    "windows": {"clock": "windows", "partitions": "3", "managers": "2", "network.delay": "1 ms", "seed": "5"},
+}  # fmt: skip
 """Settings by name, for all schedulers of a family."""
 _PROBES = {"probe_ratio": "3", "replacement": "true", "schedulers": "3", "late_binding": "true"}
 _QUEUES = {"queues": "4", "first_limit_bytes": "2000000", "factor": "4", "interval_s": "20 ms"}
@@ -64,6 +76,8 @@ _EAGLE = (
     {"shortest_first": "false"},
 )  # fmt: skip
 _SPARROW = ({"sampling": "batch", "replacement": "true"}, {"sampling": "per-task", "schedulers": "2"})
+_BY_JOB = ({"intra_job": "critical-path", "managers": "2"}, {"intra_job": "dagps", "plan_share": "0.3"})
+_PACKED = ({"remaining_weight": "0", "remote_penalty": "0.2"}, {"remaining_weight": "3", "managers": "2"})
 PARAMETERS: dict[str, tuple[Mapping[str, str], ...]] = {
     "random": ({"schedulers": "3"},),
     "sparrow": _SPARROW,
@@ -98,6 +112,18 @@ PARAMETERS: dict[str, tuple[Mapping[str, str], ...]] = {
         {"decide": "interval", "interval_s": "20 ms"},
         {"decide": "flow-ends", "count_itself": "true"}, {"size_correction": "true"}, _QUEUES | {"thin_limit": "2"},
     ),
+    **dict.fromkeys(("drf", "fair-dags", "capacity"), (*_BY_JOB, {"leftover": "none"})),
+    **dict.fromkeys(("sjf", "srtf"), _BY_JOB),
+    "cpm": ({"leftover": "none", "managers": "2"},),
+    "tetris": (*_PACKED, {"fairness": "0.5"}),
+    "tetris-fair": (*_PACKED, {"fairness": "0.9", "managers": "2"}),
+    "dagps": (*_PACKED, {"unfairness": "0.01"}, {"unfairness": "0", "plan_share": "0.5", "managers": "3"}),
+    "carbyne": (
+        *_BY_JOB, {"packing": "dagps"}, {"packing": "dagps", "leftover": "packing", "managers": "2"},
+        {"altruism": "0.5", "leftover": "in-order"}, {"altruism": "0", "leftover": "none"},
+        {"completion": "kept", "leftover": "none"}, {"completion": "kept", "packing": "dagps", "heartbeat_s": "1 s"},
+        {"leftover": "packing", "altruism": "0.8"},
+    ),
 }  # fmt: skip
 """Other parameters of schedulers, a run for each group."""
 
@@ -105,7 +131,9 @@ PARAMETERS: dict[str, tuple[Mapping[str, str], ...]] = {
 def settings(schedulers: Mapping[str, str]) -> Iterator[tuple[str, list[str]]]:
     """Yield name and arguments of each run; `schedulers` has the family of each."""
     for scheduler, family in schedulers.items():
-        base, shared = (COFLOWS, ON_COFLOWS) if family == "coflows" else (JOBS, ON_JOBS)
+        base, shared = {"jobs": (JOBS, ON_JOBS), "coflows": (COFLOWS, ON_COFLOWS), "dags": (DAGS, ON_DAGS)}[
+            family
+        ]
         own: dict[str, Mapping[str, str]] = {
             f"parameters {i}": group for i, group in enumerate(PARAMETERS.get(scheduler, ()), 1)
         }
