@@ -30,17 +30,18 @@ class Worlds(ABC):
     part: ClassVar[str] = "task"
     longest: ClassVar[str] = "the longest task takes {}"
 
-    @abstractmethod
     def num_jobs(self, workload: Any) -> int:
         """Jobs, or what else the family schedules."""
+        return int(workload.num_jobs)
 
-    @abstractmethod
     def num_tasks(self, workload: Any) -> int:
         """Tasks, or what else these consist of."""
+        return int(workload.num_tasks)
 
-    @abstractmethod
     def span_ns(self, setting: Any) -> tuple[np.ndarray, int]:
         """When they arrive, [J] in order, and how long the workload lasts at least if all arrive at once."""
+        arrays = setting.workload.arrays()
+        return arrays.submit_ns, int(arrays.duration_ns.max())
 
     def is_long(self, setting: Any) -> np.ndarray:
         """[J] bool: which are in the report class `long`."""

@@ -84,6 +84,7 @@ FIELDS: dict[str, str] = {
     "task": "a task, by its number over all jobs in workload order; none for a probe",
     "flow": "a flow",
     "node": "a node",
+    "start": "when the task started, none if it did not",
     "has_long": "1: some work on the node is long",
     "level": "one more than the constraint level of the job, 0 for a job without constraints",
 }

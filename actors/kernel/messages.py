@@ -11,7 +11,6 @@ from actors.kernel.queue import NONE, HasQueue, announce, publish, send, wake
 
 JOBS, OF_NODES = "jobs", "jobs dags"
 FIELDS.update(
-    start="when the task started, none if it did not",
     generation="failures of the node so far",
     since="when the node went down, or came up",
     resource="a resource that jobs have constraints on, none: it is about the CRV of all",

@@ -283,6 +283,17 @@ def order_instant(now: Records, lane: Records, order: np.ndarray) -> None:
 
 
 @inlined
+def lacks_room(queue: Queue) -> bool:
+    """Whether a container of messages has less room than one event may need."""
+    now, lane = queue.now, queue.lane
+    return (
+        queue.heap.size - now.heap_size[0] < queue.room
+        or lane.size - (now.lane_tail[0] - now.lane_group[0]) < queue.room
+        or queue.outbox.size - now.outbox_size[0] < queue.room
+    )
+
+
+@inlined
 def take_first(queue: Queue, entries: Records, until: int) -> int:
     """Take the first message before `until` into `queue.now`; return RUNNING, or the stop reason.
 
@@ -291,9 +302,7 @@ def take_first(queue: Queue, entries: Records, until: int) -> int:
     """
     now, lane, heap = queue.now, queue.lane, queue.heap
     head, tail, size = now.lane_head[0], now.lane_tail[0], now.heap_size[0]
-    if heap.size - size < queue.room or lane.size - (tail - now.lane_group[0]) < queue.room:
-        return GROW
-    if queue.outbox.size - now.outbox_size[0] < queue.room:
+    if lacks_room(queue):
         return GROW
     if is_recorded(queue.trace) and queue.trace.log.size - queue.trace.size[0] < 2 * queue.room:
         return GROW

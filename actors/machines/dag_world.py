@@ -21,7 +21,7 @@ from actors.kernel.faults import Faults
 from actors.kernel.queue import NONE, Network, Queue, grow_queue, make_queue, wake
 from actors.kernel.records import Records, first, frozen, records
 from actors.kernel.world import ACTOR, JOB_INFO, NEVER, TASK_RECORD, make_entries
-from actors.machines.messages import BEAT, DAG_ARRIVAL
+from actors.machines.messages import BEAT, send_dag_arrival
 from actors.setting import Setting
 from workloads.errors import InputError
 
@@ -86,7 +86,7 @@ class Machines(NamedTuple):
 
 
 class DagWorld(NamedTuple):
-    """The state of node managers and resource manager; N machines, J jobs, S stages, T tasks, R resources."""
+    """The state of node managers and K resource managers; N machines, J jobs, S stages, T tasks, R resources."""
 
     queue: Queue
     network: Network
@@ -102,9 +102,8 @@ class DagWorld(NamedTuple):
     machines: Machines
     tasks: Tasks
     first_stage: np.ndarray  # [J + 1]
-    manager: np.ndarray  # [N] whose machine it is: one of K managers
+    manager: np.ndarray  # [N] whose machine it is, 0 to K - 1; actor N + k is manager k
     first_node: np.ndarray  # [K + 1] where the machines of each begin
-    me: np.ndarray  # [1] the manager whose message is handled
     heartbeat: int  # ns between two heartbeats of a machine; 0: machines tell each end at once
     seed: int
 
@@ -162,7 +161,6 @@ def build_dag_world(
         first_stage=arrays.first_stage,
         manager=read_only(manager),
         first_node=read_only(first_node),
-        me=np.zeros(1, np.int64),
         heartbeat=round(heartbeat_s * NS),
         seed=setting.seed,
     )
@@ -237,20 +235,14 @@ def expect_first(w: DagWorld) -> None:
     Those of a manager that gets no job send none: no last job would end them.
     """
     for job in range(min(w.first_node.size - 1, w.work.size)):
-        expect_job(w, job)
+        send_dag_arrival(w, w.work.submit[job], w.work.home[job], job)
     if w.heartbeat > 0:
         for node in range(w.nodes.size):
             if w.manager[node] < w.work.size:
-                wake(w, w.work.submit[0] + (node * w.heartbeat) // w.nodes.size, node, BEAT, NONE, NONE, NONE)
+                wake(w, first_beat(w, node), node, BEAT, NONE, NONE, NONE)
 
 
 @inlined
-def expect_job(w: DagWorld, job: int) -> None:
-    """A job arrives at its resource manager when it is submitted."""
-    wake(w, w.work.submit[job], w.work.home[job], DAG_ARRIVAL, job, NONE, NONE)
-
-
-@inlined
-def end_of_nodes(w: DagWorld) -> int:
-    """Return the node behind the last one of the manager at hand."""
-    return w.first_node[w.me[0] + 1]
+def first_beat(w: DagWorld, node: int) -> int:
+    """Return when the first heartbeat of a machine is, ns: they are spread over a period."""
+    return w.work.submit[0] + (node * w.heartbeat) // w.nodes.size

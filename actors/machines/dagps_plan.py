@@ -213,17 +213,11 @@ def bound(g: Graphs, x: Space, job: int, stage: int, direction: int) -> int:
 @compiled
 def is_open(g: Graphs, w: Work, first: int, stage: int, direction: int) -> bool:
     """Whether all parents of a stage that are in its group, or all such children, are placed."""
-    group = w.group[stage - first]
-    if direction == FORWARD:
-        for edge in range(g.first_parent[stage], g.first_parent[stage + 1]):
-            other = g.parent[edge] - first
-            if w.group[other] == group and not w.space.placed[other]:
-                return False
-    else:
-        for edge in range(g.first_child[stage], g.first_child[stage + 1]):
-            other = g.child[edge] - first
-            if w.group[other] == group and not w.space.placed[other]:
-                return False
+    firsts, others = (g.first_parent, g.parent) if direction == FORWARD else (g.first_child, g.child)
+    for edge in range(firsts[stage], firsts[stage + 1]):
+        other = others[edge] - first
+        if w.group[other] == w.group[stage - first] and not w.space.placed[other]:
+            return False
     return True
 
 

@@ -16,8 +16,8 @@ import numpy as np
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_STARTED
 from actors.kernel.faults import NEVER_AGAIN, announce_state, is_known_down, receive_node_state
-from actors.kernel.messages import DETECT, FAIL, LOST, NODE_DOWN, NODE_UP, REPAIR
-from actors.kernel.queue import send, wake_in_background
+from actors.kernel.messages import DETECT, FAIL, NODE_DOWN, NODE_UP, REPAIR, read_node_state, send_lost
+from actors.kernel.queue import wake_in_background
 from actors.kernel.sums import carry
 from actors.kernel.world import NONE
 from actors.machines.dag_world import (
@@ -27,7 +27,7 @@ from actors.machines.dag_world import (
     N_TASKS_LOST,
     DagWorld,
 )
-from actors.machines.messages import ENDED, LAUNCH, STAGE_TASK_END
+from actors.machines.messages import ENDED, LAUNCH, STAGE_TASK_END, read_launch, read_task_end
 from actors.nodes.failing import expect_failure, link_running, unlink_running
 
 BLOCKED = np.int64(1) << 61
@@ -37,8 +37,7 @@ BLOCKED = np.int64(1) << 61
 @compiled
 def apply_failure(w: DagWorld, node: int) -> bool:
     """Apply failures to a message to a machine; return whether the message is handled by that."""
-    message = w.queue.now
-    t, kind, task = message.time[0], message.kind[0], message.a[0]
+    t, kind = w.queue.now.time[0], w.queue.now.kind[0]
     if kind == FAIL:
         fail(w, t, node)
     elif kind == DETECT:
@@ -48,12 +47,15 @@ def apply_failure(w: DagWorld, node: int) -> bool:
         announce_state(w, t, node, NODE_UP)
         expect_failure(w, node, w.faults.actors.generation[node], t)
     elif kind == STAGE_TASK_END or kind == ENDED:
-        return w.faults.tasks.node[task] != node or w.faults.tasks.start[task] != message.c[0]
+        end = read_task_end(w)
+        return w.faults.tasks.node[end.task] != node or w.faults.tasks.start[end.task] != end.start
     elif kind == LAUNCH:
+        launch = read_launch(w)
+        job = w.stages.job[launch.stage]
         if w.faults.actors.down[node] == 0:
-            link_running(w, t, node, w.stages.job[message.b[0]], task)
+            link_running(w, t, node, job, launch.task)
             return False
-        lose_launch(w, t, node, task, w.stages.job[message.b[0]])
+        lose_launch(w, t, node, launch.task, job)
     else:
         return False
     return True
@@ -99,7 +101,7 @@ def detect(w: DagWorld, t: int, node: int) -> None:
         task = row.running[node]
         job = w.faults.tasks.job[task]
         unlink_running(w, node, task)
-        send(w, t, node, w.work.home[job], LOST, job, task, node, NONE)
+        send_lost(w, t, node, w.work.home[job], job, task, NONE)
         left -= 1
     if row.running[node] != NONE:
         expect_detection(w, t, node)
@@ -112,7 +114,7 @@ def lose_launch(w: DagWorld, t: int, node: int, task: int, job: int) -> None:
     """Lose a task that has come to a machine that is down."""
     w.counts[N_LAUNCHES_LOST] += 1
     if w.faults.actors.detected[node] == 1:
-        send(w, t, node, w.work.home[job], LOST, job, task, node, NONE)
+        send_lost(w, t, node, w.work.home[job], job, task, NONE)
         return
     if w.faults.actors.running[node] == NONE:  # its detection is no longer a background event
         w.queue.now.background[0] -= 1
@@ -120,18 +122,18 @@ def lose_launch(w: DagWorld, t: int, node: int, task: int, job: int) -> None:
 
 
 @inlined
-def block(w: DagWorld, ceiling: np.ndarray, per_block: int) -> int:
-    """Record for the resource manager that a machine is down or up; return the machine if it is up again, else NONE.
+def block(w: DagWorld, ceiling: np.ndarray, per_block: int) -> bool:
+    """Record for the resource manager that a machine is down or up; return whether it is up again.
 
     ``ceiling`` bounds what machines of a block of so many have free.
     """
-    node = w.queue.now.a[0]
+    node = read_node_state(w).node
     was_down = is_known_down(w, node)
     if not receive_node_state(w) or was_down == is_known_down(w, node):
-        return NONE
+        return False
     free = w.machines.free
     for r in range(free.shape[1]):
         free[node, r] += BLOCKED if was_down else -BLOCKED
         at = node // per_block + w.manager[node]
         ceiling[at, r] = max(ceiling[at, r], free[node, r])
-    return node if was_down else NONE
+    return was_down

@@ -8,119 +8,34 @@ A scheduler of DAGs has three parts, which can be combined.
   order, by the work they have left, or whichever fits best.
 
 A job that is altruistic launches, in the first place, not what fits into its share but what its plan says must start
-now (`actors.machines.planning`); the rest of its share is left to the leftover part.
+now (`actors.machines.carbyne_plan`); the rest of its share is left to the leftover part.
 
 With `packing` the task of all jobs is launched that suits a machine best (`actors.machines.packing`).
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.queue import NONE, send
-from actors.machines.dag_world import N_LAUNCHES, N_LEFTOVER, DagWorld, end_of_nodes
-from actors.machines.messages import LAUNCH
-from actors.machines.packing import Packing, deficit, note_launch, value_of
-from actors.machines.progress import Runnable, end_of_fresh, end_of_jobs, take_ready
+from actors.kernel.cost import charge_server
+from actors.kernel.queue import NONE
+from actors.machines.dag_world import N_LAUNCHES, N_LEFTOVER, DagWorld
+from actors.machines.manager_state import (
+    IN_ORDER,
+    LEAST_LEFT_FIRST,
+    NO_LEFTOVER,
+    PACKING_FIRST,
+    Manager,
+    Matcher,
+    fits,
+    fits_share,
+    next_with_room,
+)
+from actors.machines.messages import send_launch
+from actors.machines.packing import deficit, kth_least, note_launch, value_of
+from actors.machines.runnable import comes_before, end_of_fresh, end_of_jobs, make_job_fresh, take_ready
+from actors.machines.shares import update_rank
 
-BLOCK = np.int64(64)
-NO_LEFTOVER, IN_ORDER, LEAST_LEFT_FIRST, PACKING_FIRST = (np.int64(i) for i in range(4))
-
-
-class Matcher(NamedTuple):
-    """What the resource manager goes by; J jobs, N machines, R resources."""
-
-    run: Runnable
-    active: (
-        np.ndarray
-    )  # [J] jobs that have arrived and not ended, by manager and arrival; they begin at `run.first_job`
-    num_active: np.ndarray  # [K] how many there are
-    queue: (
-        np.ndarray
-    )  # [J] the queue whose share a job may use; Q queues, one for each job in most schedulers
-    guarantee: np.ndarray  # [Q] jobs go by what their queue holds, relative to this; float64
-    rank: np.ndarray  # [Q] queues go in this order, the least first; float64
-    used: np.ndarray  # [Q, R] what its tasks hold
-    share: np.ndarray  # [Q, R] what they may hold before the leftover part
-    left: np.ndarray  # [J] work that is left: task-seconds times the mean share of the cluster that they hold
-    total_left: np.ndarray  # [K] of all active jobs
-    work: np.ndarray  # [S] that of a task
-    size: np.ndarray  # [S] alignment of a task with an empty cluster
-    cursor: np.ndarray  # [S] scratch: the next machine that has room for a task of a stage
-    ceiling: (
-        np.ndarray
-    )  # [blocks, R] no machine of a block of a manager's machines has more of a resource free
-    dirty: np.ndarray  # [N] machines where something has ended since the last match, by manager
-    is_dirty: np.ndarray  # [N] bool
-    dirty_count: np.ndarray  # [K]
-    must: np.ndarray  # [S] tasks that the plan of an altruistic job says must be launched now
-    altruistic: np.ndarray  # [J] bool
-    pack: Packing
-    inter: int
-    leftover: int
-    packing: bool
-
-
-@inlined
-def fits(w: DagWorld, stage: int, node: int) -> bool:
-    """Whether a machine has room for a task."""
-    demand, free = w.stages.demand, w.machines.free
-    for r in range(demand.shape[1]):  # noqa: SIM110
-        if demand[stage, r] > free[node, r]:
-            return False
-    return True
-
-
-@compiled
-def next_with_room(w: DagWorld, m: Matcher, stage: int, node: int) -> int:
-    """Return the first machine from `node` on that has room for a task; behind the manager's last if none has.
-
-    Blocks of machines without room are passed over by their ceilings, which are brought down when none of a block has.
-    """
-    demand, nodes, resources = w.stages.demand, end_of_nodes(w), w.stages.demand.shape[1]
-    while node < nodes:
-        block = node // BLOCK
-        end = min((block + 1) * BLOCK, nodes)
-        may_fit = True
-        for r in range(resources):
-            may_fit = may_fit and demand[stage, r] <= m.ceiling[block + w.me[0], r]
-        if may_fit:
-            for i in range(node, end):
-                if fits(w, stage, i):
-                    return i
-            lower_ceiling(w, m, block, end)
-        node = end
-    return nodes
-
-
-@compiled
-def lower_ceiling(w: DagWorld, m: Matcher, block: int, end: int) -> None:
-    """Set the ceiling of a block of the manager's machines to the most that one of them has free."""
-    for r in range(m.ceiling.shape[1]):
-        most: int = 0
-        for i in range(max(block * BLOCK, w.first_node[w.me[0]]), end):
-            most = max(most, w.machines.free[i, r])
-        m.ceiling[block + w.me[0], r] = most
-
-
-@inlined
-def fits_share(w: DagWorld, m: Matcher, job: int, stage: int) -> bool:
-    """Whether a task fits into what its job's share has left; it does if nothing of the share is in use."""
-    demand, q = w.stages.demand, m.queue[job]
-    for r in range(demand.shape[1]):
-        if m.used[q, r] + demand[stage, r] > m.share[q, r]:
-            return holds_nothing(m, q)
-    return True
-
-
-@inlined
-def holds_nothing(m: Matcher, queue: int) -> bool:
-    """Whether no task of a queue holds anything."""
-    for r in range(m.used.shape[1]):  # noqa: SIM110
-        if m.used[queue, r] > 0:
-            return False
-    return True
+SPARE = np.int64(8)  # messages that an event may send besides launches
 
 
 @inlined
@@ -136,11 +51,11 @@ def place_of(m: Matcher, job: int, own: bool) -> float:
 
 
 @compiled
-def choose(w: DagWorld, m: Matcher, node: int, own: bool) -> int:
+def choose(w: DagWorld, m: Matcher, me: int, node: int, own: bool) -> int:
     """Return the stage whose task is launched on a machine: of the first job that has one; NONE if none fits."""
     best: int = NONE
     least = np.inf
-    for i in range(m.run.first_job[w.me[0]], end_of_jobs(m.run)):
+    for i in range(m.run.first_job[me], end_of_jobs(m.run, me)):
         job = m.run.jobs[i]
         place = place_of(m, job, own)
         if place < least or (place == least and job < w.stages.job[best]):
@@ -166,30 +81,29 @@ def first_that_fits(w: DagWorld, m: Matcher, job: int, node: int, own: bool) -> 
 
 
 @inlined
-def weight_of_work(m: Matcher) -> float:
+def weight_of_work(m: Matcher, me: int) -> float:
     """Return what a unit of the work that a job has left takes from the value of its tasks.
 
     Work counts in units of the mean of the jobs, alignment in units of its mean so far, so that both weigh alike with
     `remaining_weight` 1 (SIGCOMM 2014, section 3.3).
     """
-    k, me = m.pack, m.pack.me[0]
-    total = m.total_left[me]
+    k, total = m.pack, m.total_left[me]
     mean_score = k.score[me, 0] / k.score[me, 1] if k.score[me, 1] > 0.0 else 1.0
-    return k.remaining_weight * mean_score * m.num_active[me] / total if total > 0.0 else 0.0
+    return k.values.remaining_weight * mean_score * m.num_active[me] / total if total > 0.0 else 0.0
 
 
 @compiled
-def choose_packed(w: DagWorld, m: Matcher, node: int, least_fair: float) -> int:
+def choose_packed(w: DagWorld, m: Matcher, me: int, node: int, least_fair: float) -> int:
     """Return the stage whose task has the largest value on a machine; NONE if none fits.
 
     Jobs of which the rank is above `least_fair` may not launch.
     """
-    k, per_work = m.pack, weight_of_work(m)
+    k, per_work = m.pack, weight_of_work(m, me)
     best: int = NONE
     most, largest = -np.inf, 0.0
-    for i in range(m.run.first_job[w.me[0]], end_of_jobs(m.run)):
+    for i in range(m.run.first_job[me], end_of_jobs(m.run, me)):
         job = m.run.jobs[i]
-        lacks = deficit(k, job)
+        lacks = deficit(k, me, job)
         if lacks < largest or m.rank[m.queue[job]] > least_fair:
             continue
         less = per_work * m.left[job]
@@ -204,18 +118,18 @@ def choose_packed(w: DagWorld, m: Matcher, node: int, least_fair: float) -> int:
 
 
 @compiled
-def choose_fresh(w: DagWorld, m: Matcher, node: int, per_work: float) -> int:
+def choose_fresh(w: DagWorld, m: Matcher, me: int, node: int, per_work: float) -> int:
     """Return the same of the stages that are considered for all machines."""
     k, run = m.pack, m.run
     best: int = NONE
     most, largest = -np.inf, 0.0
-    for i in range(run.first_stage[w.me[0]], end_of_fresh(run)):
+    for i in range(run.first_stage[me], end_of_fresh(run, me)):
         stage = run.fresh[i]
         if w.stages.ready[stage] == 0 or not fits(w, stage, node):
             continue
         job = w.stages.job[stage]
-        lacks = deficit(k, job)
-        if lacks < largest or m.rank[m.queue[job]] > k.most_used[k.me[0]]:
+        lacks = deficit(k, me, job)
+        if lacks < largest or m.rank[m.queue[job]] > k.most_used[me]:
             continue
         value = value_of(w, k, stage, node) - per_work * m.left[job]
         if lacks > largest or value > most or (value == most and stage < best):
@@ -224,50 +138,131 @@ def choose_fresh(w: DagWorld, m: Matcher, node: int, per_work: float) -> int:
 
 
 @compiled
-def dominant_share(w: DagWorld, m: Matcher, queue: int) -> float:
-    """Return the largest share of a resource of the cluster that a queue holds (Ghodsi et al., NSDI 2011)."""
-    most = 0.0
-    for r in range(m.used.shape[1]):
-        if w.machines.total[w.me[0], r] > 0:
-            most = max(most, m.used[queue, r] / w.machines.total[w.me[0], r])
-    return most
+def fill(w: DagWorld, p: Manager, me: int, t: int, node: int) -> None:
+    """Step 3 for one machine: launch until nothing fits, or the event has launched what it may."""
+    m = p.matcher
+    while has_room(w, p):
+        if m.packing:
+            stage = choose_packed(w, m, me, node, m.pack.most_used[me])
+        else:
+            stage = choose(w, m, me, node, True)
+            if stage == NONE and m.leftover == PACKING_FIRST:
+                stage = choose_packed(w, m, me, node, np.inf)
+            elif stage == NONE and m.leftover != NO_LEFTOVER:
+                stage = choose(w, m, me, node, False)
+        if stage == NONE:
+            return
+        launch(w, p, me, t, node, stage)
+
+
+@inlined
+def has_room(w: DagWorld, p: Manager) -> bool:
+    """Whether the event under way may launch another task: how many messages one may send is bounded."""
+    return p.launched[0] < w.queue.room - SPARE
 
 
 @compiled
-def launch(w: DagWorld, m: Matcher, t: int, node: int, stage: int) -> None:
+def launch(w: DagWorld, p: Manager, me: int, t: int, node: int, stage: int) -> None:
     """Launch the next task of a stage on a machine."""
-    job, demand = w.stages.job[stage], w.stages.demand
-    task = take_ready(w, m.run, stage)
+    m, job, demand = p.matcher, w.stages.job[stage], w.stages.demand
+    charge_server(w.cost, me, w.cost.per_task)
+    task = take_ready(w, m.run, me, stage)
     w.counts[N_LAUNCHES] += 1
     if m.leftover != NO_LEFTOVER and not fits_share(w, m, job, stage):
         w.counts[N_LEFTOVER] += 1
     m.must[stage] = max(m.must[stage] - 1, 0)
     if m.packing or m.leftover == PACKING_FIRST:
-        note_launch(m.pack, job, stage, node, value_of(w, m.pack, stage, node), m.num_active[w.me[0]])
+        note_launch(m.pack, me, job, stage, node, value_of(w, m.pack, stage, node), m.num_active[me])
     for r in range(demand.shape[1]):
         w.machines.free[node, r] -= demand[stage, r]
         m.used[m.queue[job], r] += demand[stage, r]
-    send(w, t, w.nodes.size + w.me[0], node, LAUNCH, task, stage, NONE, NONE)
+    send_launch(w, t, w.nodes.size + me, node, task, stage)
+    update_rank(w, m, me, job)
+    p.launched[0] += 1
+    p.plan.running[stage] += 1
+    p.plan.last[stage] = t
+    if m.pack.values.fairness > 0.0:
+        bound_rank(p, me)
+
+
+@compiled
+def bound_rank(p: Manager, me: int) -> None:
+    """Set the rank above which jobs may not launch: that of the last of those that hold the least.
+
+    Stages of jobs that may launch again are considered for all machines: when these had room, the jobs might not.
+    """
+    m, k = p.matcher, p.matcher.pack
+    first, size = m.run.first_job[me], m.run.num_jobs[me]
+    for i in range(size):
+        k.ranks[i] = m.rank[m.queue[m.run.jobs[first + i]]]
+    allowed = max(np.int64(np.ceil((1.0 - k.values.fairness) * size)), 1)
+    k.most_used[me] = kth_least(k.ranks, size, allowed - 1) if size > 0 else np.inf
+    for i in range(size):
+        job = m.run.jobs[first + i]
+        is_denied = m.rank[m.queue[job]] > k.most_used[me]
+        if k.denied[job] and not is_denied:
+            make_job_fresh(m.run, me, job)
+        k.denied[job] = is_denied
+
+
+@compiled
+def place_fresh(w: DagWorld, p: Manager, me: int, t: int, own: bool) -> None:
+    """Launch tasks of stages that are considered for all machines, on the first machine that has room.
+
+    What a machine has free only falls meanwhile: each stage goes over the machines once.
+    """
+    m, run = p.matcher, p.matcher.run
+    for i in range(run.first_stage[me], end_of_fresh(run, me)):
+        m.cursor[run.fresh[i]] = w.first_node[me]
+    while has_room(w, p):
+        best: int = NONE
+        for i in range(run.first_stage[me], end_of_fresh(run, me)):
+            stage = run.fresh[i]
+            if w.stages.ready[stage] == 0 or m.cursor[stage] >= w.first_node[me + 1]:
+                continue
+            if best == NONE or precedes(w, m, stage, best, own):
+                best = stage
+        if best == NONE:
+            return
+        job = w.stages.job[best]
+        node = w.first_node[me + 1]
+        if not own or is_own(w, m, job, best):
+            node = next_with_room(w, m, me, best, m.cursor[best])
+        m.cursor[best] = node
+        if node < w.first_node[me + 1]:
+            launch(w, p, me, t, node, best)
+
+
+@compiled
+def pack_fresh(w: DagWorld, p: Manager, me: int, t: int) -> None:
+    """The same with packing: each machine in turn gets the tasks that suit it best."""
+    m, run = p.matcher, p.matcher.run
+    per_work = weight_of_work(m, me)
+    for i in range(run.first_stage[me], end_of_fresh(run, me)):
+        m.cursor[run.fresh[i]] = next_with_room(w, m, me, run.fresh[i], w.first_node[me])
+    while has_room(w, p):
+        node = w.first_node[me + 1]
+        for i in range(run.first_stage[me], end_of_fresh(run, me)):
+            if w.stages.ready[run.fresh[i]] > 0:
+                node = min(node, m.cursor[run.fresh[i]])
+        if node == w.first_node[me + 1]:
+            return
+        best = choose_fresh(w, m, me, node, per_work)
+        if best != NONE:
+            launch(w, p, me, t, node, best)
+        for i in range(run.first_stage[me], end_of_fresh(run, me)):
+            stage = run.fresh[i]
+            if m.cursor[stage] == node and w.stages.ready[stage] > 0:
+                m.cursor[stage] = next_with_room(w, m, me, stage, node if best != NONE else node + 1)
 
 
 @inlined
-def release(w: DagWorld, m: Matcher, node: int, stage: int) -> None:
-    """A task has ended: its machine, and its job, have what it held."""
-    job, demand = w.stages.job[stage], w.stages.demand
-    for r in range(demand.shape[1]):
-        w.machines.free[node, r] += demand[stage, r]
-        block = node // BLOCK + w.manager[node]
-        m.ceiling[block, r] = max(m.ceiling[block, r], w.machines.free[node, r])
-        m.used[m.queue[job], r] -= demand[stage, r]
-    m.left[job] -= m.work[stage]
-    m.total_left[w.me[0]] -= m.work[stage]
-    note_room(w, m, node)
-
-
-@inlined
-def note_room(w: DagWorld, m: Matcher, node: int) -> None:
-    """A machine has room again: it is considered at the next match."""
-    if not m.is_dirty[node]:
-        m.is_dirty[node] = True
-        m.dirty[w.first_node[w.me[0]] + m.dirty_count[w.me[0]]] = node
-        m.dirty_count[w.me[0]] += 1
+def precedes(w: DagWorld, m: Matcher, one: int, other: int, own: bool) -> bool:
+    """Whether a stage is served before another: by its job, and within the job by the intra-job part."""
+    first, second = w.stages.job[one], w.stages.job[other]
+    if first == second:
+        if not own and m.leftover == LEAST_LEFT_FIRST and m.size[one] != m.size[other]:
+            return m.size[one] > m.size[other]
+        return comes_before(m.run, one, other)
+    before, after = place_of(m, first, own), place_of(m, second, own)
+    return before < after or (before == after and first < second)

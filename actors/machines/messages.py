@@ -1,9 +1,13 @@
 """Messages between the resource manager and the node managers of machines with several resources.
 
-Each kind is declared beside the function that sends it and the one that reads it.
+The functions of a kind, `send_…` and `read_…`, are the only code that knows in which column a message has a field.
 """
 
+from typing import NamedTuple
+
+from actors.kernel.compiled import inlined
 from actors.kernel.message_kinds import FIELDS, kind
+from actors.kernel.queue import NONE, HasQueue, send, wake
 
 DAGS = "dags"
 FIELDS.update(stage="its stage, by its number over all jobs")
@@ -24,8 +28,114 @@ ENDED = kind(
 )  # fmt: skip
 BEAT = kind(0x2A0, "BEAT", DAGS, "a node to itself: its heartbeat is due")
 DAG_ARRIVAL = kind(0x3A0, "DAG_ARRIVAL", DAGS, "a client to the resource manager: a job has arrived", a="job")
-MATCH = kind(
-    0x5A0, "MATCH", DAGS,
-    "the resource manager to itself: match tasks to what is free, or go on with one machine's heartbeat",
+MATCH = kind(0x5A0, "MATCH", DAGS, "the resource manager to itself: match tasks to what is free")
+FREE_AGAIN = kind(
+    0x5A1, "FREE_AGAIN", DAGS,
+    "the resource manager to itself: go on with a heartbeat, as its machine takes more tasks than one event may launch",
     c="node",
 )  # fmt: skip
+
+
+class TaskEnd(NamedTuple):
+    """What `STAGE_TASK_END` and `ENDED` carry."""
+
+    task: int
+    stage: int
+    start: int
+
+
+@inlined
+def send_task_end(w: HasQueue, time: int, kind: int, node: int, task: int, stage: int, start: int) -> None:
+    """Let a task end at `time`, or its end be reported then; `kind` is STAGE_TASK_END or ENDED."""
+    wake(w, time, node, kind, task, stage, start)
+
+
+@inlined
+def read_task_end(w: HasQueue) -> TaskEnd:
+    """Return what the end of a task that is handled carries."""
+    now = w.queue.now
+    return TaskEnd(now.a[0], now.b[0], now.c[0])
+
+
+class Launch(NamedTuple):
+    """What `LAUNCH` carries."""
+
+    task: int
+    stage: int
+
+
+@inlined
+def send_launch(w: HasQueue, t: int, manager: int, node: int, task: int, stage: int) -> None:
+    """Send a task to the machine that it is to run on."""
+    send(w, t, manager, node, LAUNCH, task, stage, NONE, NONE)
+
+
+@inlined
+def read_launch(w: HasQueue) -> Launch:
+    """Return what the launch that is handled carries."""
+    now = w.queue.now
+    return Launch(now.a[0], now.b[0])
+
+
+class TaskDone(NamedTuple):
+    """What `TASK_DONE` carries."""
+
+    task: int
+    stage: int
+    node: int
+    start: int
+
+
+@inlined
+def send_task_done(w: HasQueue, t: int, node: int, manager: int, task: int, stage: int, start: int) -> None:
+    """Report to the resource manager that a task has ended."""
+    send(w, t, node, manager, TASK_DONE, task, stage, node, start)
+
+
+@inlined
+def read_task_done(w: HasQueue) -> TaskDone:
+    """Return what the report of an end that is handled carries."""
+    now = w.queue.now
+    return TaskDone(now.a[0], now.b[0], now.c[0], now.d[0])
+
+
+class Free(NamedTuple):
+    """What `FREE` and `FREE_AGAIN` carry."""
+
+    node: int
+
+
+@inlined
+def send_free(w: HasQueue, t: int, node: int, manager: int) -> None:
+    """Send a heartbeat to the resource manager."""
+    send(w, t, node, manager, FREE, NONE, NONE, node, NONE)
+
+
+@inlined
+def send_free_again(w: HasQueue, t: int, manager: int, node: int) -> None:
+    """Go on with a machine's heartbeat in another event."""
+    wake(w, t, manager, FREE_AGAIN, NONE, NONE, node)
+
+
+@inlined
+def read_free(w: HasQueue) -> Free:
+    """Return what the heartbeat that is handled, or its next part, carries."""
+    return Free(w.queue.now.c[0])
+
+
+class DagArrival(NamedTuple):
+    """What `DAG_ARRIVAL` carries."""
+
+    job: int
+
+
+@inlined
+def send_dag_arrival(w: HasQueue, time: int, manager: int, job: int) -> None:
+    """Let a job arrive at its resource manager at `time`."""
+    wake(w, time, manager, DAG_ARRIVAL, job, NONE, NONE)
+
+
+@inlined
+def read_dag_arrival(w: HasQueue) -> DagArrival:
+    """Return what the arrival that is handled carries."""
+    return DagArrival(w.queue.now.a[0])

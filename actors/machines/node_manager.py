@@ -6,60 +6,73 @@ matches tasks to a machine when that machine's heartbeat comes (YARN).
 
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_FINISHED, N_STARTED
-from actors.kernel.queue import NONE, send, wake
-from actors.machines.dag_world import N_BEATS, DagWorld
+from actors.kernel.queue import NONE, wake
+from actors.machines.dag_world import N_BEATS, DagWorld, first_beat
 from actors.machines.failing import apply_failure
-from actors.machines.messages import BEAT, ENDED, FREE, LAUNCH, STAGE_TASK_END, STOP, TASK_DONE
+from actors.machines.messages import (
+    BEAT,
+    ENDED,
+    LAUNCH,
+    STAGE_TASK_END,
+    STOP,
+    TaskEnd,
+    read_launch,
+    read_task_end,
+    send_free,
+    send_task_done,
+    send_task_end,
+)
 from actors.nodes.failing import unlink_running
 
 
 @compiled
-def node_event(w: DagWorld, me: int) -> None:
+def node_event(w: DagWorld, node: int) -> None:
     """Handle a message to a node manager."""
-    message = w.queue.now
-    if w.faults.active == 1 and apply_failure(w, me):
+    if w.faults.active == 1 and apply_failure(w, node):
         return
-    t, kind, task, stage = message.time[0], message.kind[0], message.a[0], message.b[0]
+    t, kind = w.queue.now.time[0], w.queue.now.kind[0]
     if kind == LAUNCH:
-        on_launch(w, t, me, task, stage)
+        on_launch(w, t, node)
     elif kind == STAGE_TASK_END:
-        on_task_end(w, t, me, task, stage, message.c[0])
+        on_task_end(w, t, node, read_task_end(w))
     elif kind == ENDED:
-        tell_end(w, t, me, task, stage, message.c[0])
+        report_end(w, t, node, read_task_end(w))
     elif kind == BEAT:
-        on_beat(w, t, me)
+        on_beat(w, t, node)
     elif kind == STOP:
-        on_stop(w, me)
+        w.nodes.idle[node] = 1  # its heartbeats end
 
 
 @inlined
-def on_launch(w: DagWorld, t: int, node: int, task: int, stage: int) -> None:
+def on_launch(w: DagWorld, t: int, node: int) -> None:
     """Start a task."""
+    launch = read_launch(w)
     w.counts[N_STARTED] += 1
     if w.task_records.size > 0:
-        w.task_records.node[task], w.task_records.start[task] = node, t
-    wake(w, t + w.tasks.duration[task], node, STAGE_TASK_END, task, stage, t)
+        w.task_records.node[launch.task], w.task_records.start[launch.task] = node, t
+    end = t + w.tasks.duration[launch.task]
+    send_task_end(w, end, STAGE_TASK_END, node, launch.task, launch.stage, t)
 
 
 @inlined
-def on_task_end(w: DagWorld, t: int, node: int, task: int, stage: int, started: int) -> None:
+def on_task_end(w: DagWorld, t: int, node: int, end: TaskEnd) -> None:
     """End a task: report it, now or with the next heartbeat."""
     if w.task_records.size > 0:
-        w.task_records.finish[task] = t
+        w.task_records.finish[end.task] = t
     if w.heartbeat == 0:
-        tell_end(w, t, node, task, stage, started)
+        report_end(w, t, node, end)
     else:
-        wake(w, next_beat(w, node, t), node, ENDED, task, stage, started)
+        send_task_end(w, next_beat(w, node, t), ENDED, node, end.task, end.stage, end.start)
 
 
 @inlined
-def tell_end(w: DagWorld, t: int, node: int, task: int, stage: int, started: int) -> None:
+def report_end(w: DagWorld, t: int, node: int, end: TaskEnd) -> None:
     """Report to the resource manager that a task has ended."""
     w.counts[N_FINISHED] += 1
     if w.faults.active == 1:
-        unlink_running(w, node, task)
+        unlink_running(w, node, end.task)
         w.queue.now.unfinished[0] -= 1
-    send(w, t, node, w.nodes.size + w.manager[node], TASK_DONE, task, stage, node, started)
+    send_task_done(w, t, node, w.nodes.size + w.manager[node], end.task, end.stage, end.start)
 
 
 @inlined
@@ -70,22 +83,10 @@ def next_beat(w: DagWorld, node: int, t: int) -> int:
 
 
 @inlined
-def first_beat(w: DagWorld, node: int) -> int:
-    """Return when the first heartbeat of a machine is: they are spread over a period."""
-    return w.work.submit[0] + (node * w.heartbeat) // w.nodes.size
-
-
-@inlined
 def on_beat(w: DagWorld, t: int, node: int) -> None:
     """Send a heartbeat; when it is sent, all that has ended before has been reported."""
     if w.nodes.idle[node] == 0:  # it has not been stopped
         if w.faults.active == 0 or w.faults.actors.down[node] == 0:
             w.counts[N_BEATS] += 1
-            send(w, t, node, w.nodes.size + w.manager[node], FREE, NONE, NONE, node, NONE)
+            send_free(w, t, node, w.nodes.size + w.manager[node])
         wake(w, t + w.heartbeat, node, BEAT, NONE, NONE, NONE)
-
-
-@inlined
-def on_stop(w: DagWorld, node: int) -> None:
-    """End the heartbeats."""
-    w.nodes.idle[node] = 1

@@ -18,6 +18,16 @@ from actors.kernel.compiled import compiled, inlined
 from actors.machines.dag_world import DagWorld
 
 
+class Values(NamedTuple):
+    """What the value of a task on a machine depends on, and which jobs may launch."""
+
+    by_alignment: bool = True  # how well the task suits the machine
+    remaining_weight: float = 0.0  # of the work that the task's job has left
+    remote_penalty: float = 0.0  # share lost on machines that have run no task of the parents of the stage
+    fairness: float = 0.0  # only the ceil((1 - fairness) jobs) with tasks that hold the least may launch
+    unfairness: float = np.inf  # a job whose deficit is this part of the machines goes first
+
+
 class Packing(NamedTuple):
     """What values of tasks are made of; J jobs, S stages, N machines."""
 
@@ -32,14 +42,7 @@ class Packing(NamedTuple):
     ran: np.ndarray  # [S, N] bool: the machine has run a task of the stage; [S, 0] without remote penalty
     first_parent: np.ndarray  # [S + 1]
     parent: np.ndarray
-    me: np.ndarray  # [1] the manager whose message is handled
-    by_alignment: bool
-    remaining_weight: float
-    fairness: (
-        float  # only the ceil((1 - fairness) jobs) with tasks that hold the least of their shares may launch
-    )
-    unfairness: float  # a deficit of this part of the cluster goes first; inf: none does
-    remote_penalty: float  # of the value of a task on a machine that has run no task of its stage's parents
+    values: Values
 
 
 @inlined
@@ -66,28 +69,28 @@ def is_remote(k: Packing, stage: int, node: int) -> bool:
 def value_of(w: DagWorld, k: Packing, stage: int, node: int) -> float:
     """Return the value of a task on a machine, before the work that its job has left."""
     value = k.priority[stage]
-    if k.by_alignment:
+    if k.values.by_alignment:
         value *= alignment(w, stage, node)
-    if k.remote_penalty > 0.0 and is_remote(k, stage, node):
-        value *= 1.0 - k.remote_penalty
+    if k.values.remote_penalty > 0.0 and is_remote(k, stage, node):
+        value *= 1.0 - k.values.remote_penalty
     return value
 
 
 @inlined
-def deficit(k: Packing, job: int) -> float:
+def deficit(k: Packing, me: int, job: int) -> float:
     """Return the deficit of a job if it is so large that the job goes first, else 0."""
-    less = k.given[k.me[0]] - k.got[job]
-    return less if less >= k.unfairness else 0.0
+    less = k.given[me] - k.got[job]
+    return less if less >= k.values.unfairness else 0.0
 
 
 @inlined
-def note_launch(k: Packing, job: int, stage: int, node: int, value: float, num_active: int) -> None:
+def note_launch(k: Packing, me: int, job: int, stage: int, node: int, value: float, num_active: int) -> None:
     """A task has been launched."""
-    k.score[k.me[0], 0] += value
-    k.score[k.me[0], 1] += 1.0
-    k.given[k.me[0]] += k.part[stage] / num_active
+    k.score[me, 0] += value
+    k.score[me, 1] += 1.0
+    k.given[me] += k.part[stage] / num_active
     k.got[job] += k.part[stage]
-    if k.remote_penalty > 0.0:
+    if k.values.remote_penalty > 0.0:
         k.ran[stage, node] = True
 
 

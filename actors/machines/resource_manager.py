@@ -15,214 +15,244 @@ import numpy as np
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import charge_server, take
 from actors.kernel.counters import N_ARRIVED
-from actors.kernel.messages import LOST, NODE_DOWN, NODE_UP
+from actors.kernel.messages import LOST, NODE_DOWN, NODE_UP, read_lost, read_node_state
 from actors.kernel.queue import NEVER, NONE, RUNNING, send, wake
 from actors.kernel.random import random_bits, unit
-from actors.machines.dag_world import N_MATCHES, N_SENT_AGAIN, DagWorld, end_of_nodes, expect_job
+from actors.machines.carbyne_plan import plan
+from actors.machines.dag_world import N_MATCHES, N_SENT_AGAIN, DagWorld
 from actors.machines.failing import block
-from actors.machines.launching import (
+from actors.machines.manager_state import (
+    BLOCK,
+    NO_LEFTOVER,
     Manager,
-    bound_rank,
-    fill,
-    forget_fresh,
-    has_room,
-    pack_fresh,
-    place_fresh,
-    try_again,
+    end_of_active,
+    forget_dirty,
+    note_room,
+    release,
 )
-from actors.machines.matching import BLOCK, NO_LEFTOVER, note_room, release
-from actors.machines.messages import DAG_ARRIVAL, FREE, MATCH, STOP, TASK_DONE
+from actors.machines.matching import bound_rank, fill, has_room, pack_fresh, place_fresh
+from actors.machines.messages import (
+    DAG_ARRIVAL,
+    FREE,
+    FREE_AGAIN,
+    MATCH,
+    STOP,
+    TASK_DONE,
+    read_dag_arrival,
+    read_free,
+    read_task_done,
+    send_dag_arrival,
+    send_free_again,
+)
 from actors.machines.node_manager import node_event
-from actors.machines.planning import plan
-from actors.machines.progress import add_ready, add_ready_tasks, end_of_jobs, make_fresh, note_end
+from actors.machines.runnable import (
+    add_ready,
+    add_ready_tasks,
+    end_of_jobs,
+    forget_fresh,
+    make_fresh,
+    make_job_fresh,
+    note_end,
+)
 from actors.machines.shares import divide, update_rank
 
 ALTRUISM = np.int64(0x70)  # a stream of random numbers
 
 
 @compiled
-def on_arrival(w: DagWorld, p: Manager, t: int, me: int, job: int) -> None:
+def on_arrival(w: DagWorld, p: Manager, me: int, t: int) -> None:
     """Step 1."""
-    m = p.matcher
-    if job + w.first_node.size - 1 < w.work.size:  # the next one of this manager
-        expect_job(w, job + w.first_node.size - 1)
+    m, job = p.matcher, read_dag_arrival(w).job
+    following = job + w.first_node.size - 1  # the next one of this manager
+    if following < w.work.size:
+        send_dag_arrival(w, w.work.submit[following], w.nodes.size + me, following)
     w.counts[N_ARRIVED] += w.jobs.unfinished[job]
-    charge_server(w.cost, me - w.nodes.size, w.cost.per_job)
-    first = m.run.first_job[w.me[0]]
-    m.active[first + m.num_active[w.me[0]]] = job
-    m.num_active[w.me[0]] += 1
-    m.pack.got[job] = m.pack.given[w.me[0]]
-    m.total_left[w.me[0]] += m.left[job]
+    charge_server(w.cost, me, w.cost.per_job)
+    m.active[end_of_active(m, me)] = job
+    m.num_active[me] += 1
+    m.pack.got[job] = m.pack.given[me]
+    m.total_left[me] += m.left[job]
     for stage in range(w.first_stage[job], w.first_stage[job + 1]):
-        add_ready_tasks(w, m.run, stage)
-    for i in range(first, first + m.num_active[w.me[0]]):
+        add_ready_tasks(w, m.run, me, stage)
+    for i in range(m.run.first_job[me], end_of_active(m, me)):
         p.plan.promise[m.active[i]] = NEVER  # shares fall
-    on_change(w, p, t, me)
+    on_change(w, p, me, t)
 
 
 @compiled
-def on_done(w: DagWorld, p: Manager, t: int, me: int, task: int, stage: int, node: int, started: int) -> None:
+def on_done(w: DagWorld, p: Manager, me: int, t: int) -> None:
     """Step 2."""
-    m, job = p.matcher, w.stages.job[stage]
-    release(w, m, node, stage)
-    update_rank(w, m, job)
-    p.plan.running[stage] -= 1
-    before = m.run.num_fresh[w.me[0]]
-    if note_end(w, m.run, task, stage, started):
-        first = m.run.first_job[w.me[0]]
-        place = first
-        while m.active[place] != job and place < first + m.num_active[w.me[0]] - 1:
-            place += 1
-        m.num_active[w.me[0]] -= 1
-        m.total_left[w.me[0]] = m.total_left[w.me[0]] if m.num_active[w.me[0]] > 0 else 0.0
-        for i in range(place, first + m.num_active[w.me[0]]):
-            m.active[i] = m.active[i + 1]
-        p.ended[w.me[0]] += 1
-        if p.ended[w.me[0]] == m.run.first_job[w.me[0] + 1] - first and w.heartbeat > 0:
-            for other in range(w.first_node[w.me[0]], end_of_nodes(w)):
-                send(w, t, me, other, STOP, NONE, NONE, NONE, NONE)
-        on_change(w, p, t, me)
+    m, done = p.matcher, read_task_done(w)
+    job = w.stages.job[done.stage]
+    release(w, m, me, done.node, done.stage)
+    update_rank(w, m, me, job)
+    p.plan.running[done.stage] -= 1
+    before = m.run.num_fresh[me]
+    if note_end(w, m.run, me, done):
+        forget_job(w, p, me, t, job)
+        on_change(w, p, me, t)
     elif m.leftover == NO_LEFTOVER:
-        for i in range(m.run.first_job[w.me[0]], m.run.first_job[w.me[0]] + m.num_active[w.me[0]]):
+        for i in range(m.run.first_job[me], end_of_active(m, me)):
             if m.queue[m.active[i]] == m.queue[job]:
-                try_again(p, m.active[i])
-    if m.run.num_fresh[w.me[0]] != before:  # other tasks may be launched
+                make_job_fresh(m.run, me, m.active[i])
+    if m.run.num_fresh[me] != before:  # other tasks may be launched
         p.plan.planned[job] = False
-    request_match(w, p, t, me)
+    request_match(w, p, me, t)
 
 
 @compiled
-def on_lost(w: DagWorld, p: Manager, t: int, me: int, job: int, task: int, node: int) -> None:
+def forget_job(w: DagWorld, p: Manager, me: int, t: int, job: int) -> None:
+    """A job has ended: it is no longer active. With the last one, the heartbeats of the machines end."""
+    m, place = p.matcher, p.matcher.run.first_job[me]
+    while m.active[place] != job and place < end_of_active(m, me) - 1:
+        place += 1
+    m.num_active[me] -= 1
+    m.total_left[me] = m.total_left[me] if m.num_active[me] > 0 else 0.0
+    for i in range(place, end_of_active(m, me)):
+        m.active[i] = m.active[i + 1]
+    p.ended[me] += 1
+    if p.ended[me] == m.run.first_job[me + 1] - m.run.first_job[me] and w.heartbeat > 0:
+        for node in range(w.first_node[me], w.first_node[me + 1]):
+            send(w, t, w.nodes.size + me, node, STOP, NONE, NONE, NONE, NONE)
+
+
+@compiled
+def on_lost(w: DagWorld, p: Manager, me: int, t: int) -> None:
     """A task has been lost with its machine: it may be launched again."""
-    m, stage = p.matcher, w.tasks.stage[task]
+    m, lost = p.matcher, read_lost(w)
+    stage = w.tasks.stage[lost.task]
     w.counts[N_SENT_AGAIN] += 1
-    release(w, m, node, stage)
-    m.left[job] += m.work[stage]
-    m.total_left[w.me[0]] += m.work[stage]
-    update_rank(w, m, job)
+    release(w, m, me, lost.node, stage)
+    m.left[lost.job] += m.work[stage]
+    m.total_left[me] += m.work[stage]
+    update_rank(w, m, me, lost.job)
     p.plan.running[stage] -= 1
-    p.plan.planned[job] = False
-    add_ready(w, m.run, stage, task)
-    request_match(w, p, t, me)
+    p.plan.planned[lost.job] = False
+    add_ready(w, m.run, me, stage, lost.task)
+    request_match(w, p, me, t)
 
 
 @compiled
 def on_node_state(w: DagWorld, p: Manager, t: int) -> None:
     """A machine is known to be down, or up again: then it has room."""
-    node = block(w, p.matcher.ceiling, BLOCK)
-    actor, now = w.nodes.size + w.me[0], w.queue.now
-    if node != NONE and now.first[0] <= actor < now.end[0]:  # other partitions have a copy of the state alone
-        note_room(w, p.matcher, node)
-        request_match(w, p, t, actor)
+    node, now = read_node_state(w).node, w.queue.now
+    me = w.manager[node]
+    is_up_again = block(w, p.matcher.ceiling, BLOCK)
+    # Other partitions have a copy of the state alone.
+    if is_up_again and now.first[0] <= w.nodes.size + me < now.end[0]:
+        note_room(w, p.matcher, me, node)
+        request_match(w, p, me, t)
 
 
 @compiled
-def on_change(w: DagWorld, p: Manager, t: int, me: int) -> None:
+def on_change(w: DagWorld, p: Manager, me: int, t: int) -> None:
     """A job has come or gone: all have other shares."""
     m = p.matcher
-    divide(w, m, p.profile)
-    first = m.run.first_job[w.me[0]]
-    for i in range(first, first + m.num_active[w.me[0]]):
+    divide(w, m, me, p.profile)
+    for i in range(m.run.first_job[me], end_of_active(m, me)):
         p.plan.planned[m.active[i]] = False
-    if m.leftover == NO_LEFTOVER:
-        for i in range(first, first + m.num_active[w.me[0]]):
-            try_again(p, m.active[i])
-    request_match(w, p, t, me)
+        if m.leftover == NO_LEFTOVER:
+            make_job_fresh(m.run, me, m.active[i])
+    request_match(w, p, me, t)
 
 
 @inlined
-def request_match(w: DagWorld, p: Manager, t: int, me: int) -> None:
+def request_match(w: DagWorld, p: Manager, me: int, t: int) -> None:
     """Match when all messages of this instant are handled."""
-    if w.heartbeat == 0 and not p.due[w.me[0]]:
-        p.due[w.me[0]] = True
-        wake(w, t, me, MATCH, NONE, NONE, NONE)
+    if w.heartbeat == 0 and not p.due[me]:
+        p.due[me] = True
+        wake(w, t, w.nodes.size + me, MATCH, NONE, NONE, NONE)
 
 
 @compiled
-def plan_jobs(w: DagWorld, p: Manager, t: int, me: int) -> None:
+def plan_jobs(w: DagWorld, p: Manager, me: int, t: int) -> None:
     """Plan the jobs that have another share or other tasks than when they were planned, or of which a task is due."""
     m = p.matcher
-    for i in range(m.run.first_job[w.me[0]], end_of_jobs(m.run)):
+    for i in range(m.run.first_job[me], end_of_jobs(m.run, me)):
         job = m.run.jobs[i]
         if not p.plan.planned[job] or p.plan.due[job] <= t:
             p.turns[job] += 1
             m.altruistic[job] = unit(random_bits(w.seed, ALTRUISM, job, p.turns[job])) <= p.altruism
             if m.altruistic[job]:
-                plan(w, p.plan, m.share, job, t)
+                plan(w, p.plan, me, m.share, job, t)
                 stage = m.run.first[job]
                 while stage != NONE:
                     if m.must[stage] > 0:
-                        make_fresh(m.run, stage)
+                        make_fresh(m.run, me, stage)
                     stage = m.run.next[stage]
             else:
                 p.plan.planned[job], p.plan.due[job] = True, NEVER
     nearest: int = NEVER
-    for i in range(m.run.first_job[w.me[0]], end_of_jobs(m.run)):
+    for i in range(m.run.first_job[me], end_of_jobs(m.run, me)):
         nearest = min(nearest, p.plan.due[m.run.jobs[i]])
-    if w.heartbeat == 0 and nearest < NEVER and (nearest < p.alarm[w.me[0]] or p.alarm[w.me[0]] <= t):
-        p.alarm[w.me[0]] = nearest
-        wake(w, nearest, me, MATCH, NONE, NONE, NONE)
+    if w.heartbeat == 0 and nearest < NEVER and (nearest < p.alarm[me] or p.alarm[me] <= t):
+        p.alarm[me] = nearest
+        wake(w, nearest, w.nodes.size + me, MATCH, NONE, NONE, NONE)
+
+
+@inlined
+def begin_match(w: DagWorld, p: Manager, me: int, t: int) -> None:
+    """Plan jobs, and find which may launch."""
+    w.counts[N_MATCHES] += 1
+    p.launched[0] = 0
+    if p.altruism > 0.0:
+        plan_jobs(w, p, me, t)
+    if p.matcher.pack.values.fairness > 0.0:
+        bound_rank(p, me)
 
 
 @compiled
-def on_match(w: DagWorld, p: Manager, t: int, me: int) -> None:
+def on_match(w: DagWorld, p: Manager, me: int, t: int) -> None:
     """Step 3 for all machines; it goes on with another event where it launches more than one may."""
     m = p.matcher
-    p.due[w.me[0]], p.launched[0] = False, 0
-    w.counts[N_MATCHES] += 1
-    if p.altruism > 0.0:
-        plan_jobs(w, p, t, me)
-    if p.matcher.pack.fairness > 0.0:
-        bound_rank(p)
-    while m.dirty_count[w.me[0]] > 0 and has_room(w, p):
-        node = m.dirty[w.first_node[w.me[0]] + m.dirty_count[w.me[0]] - 1]
-        fill(w, p, t, node)
+    p.due[me] = False
+    begin_match(w, p, me, t)
+    while m.dirty_count[me] > 0 and has_room(w, p):
+        node = m.dirty[w.first_node[me] + m.dirty_count[me] - 1]
+        fill(w, p, me, t, node)
         if has_room(w, p):
             m.is_dirty[node] = False
-            m.dirty_count[w.me[0]] -= 1
+            m.dirty_count[me] -= 1
     if m.packing:
-        pack_fresh(w, p, t)
-    elif m.leftover == NO_LEFTOVER:
-        place_fresh(w, p, t, True)
+        pack_fresh(w, p, me, t)
     else:
-        place_fresh(w, p, t, True)
-        place_fresh(w, p, t, False)
+        place_fresh(w, p, me, t, True)
+        if m.leftover != NO_LEFTOVER:
+            place_fresh(w, p, me, t, False)
     # A job that could not launch while its stages went over machines may do so after another launch.
-    is_settled = has_room(w, p) and (m.pack.fairness == 0.0 or p.launched[0] == 0)
+    is_settled = has_room(w, p) and (m.pack.values.fairness == 0.0 or p.launched[0] == 0)
     if is_settled:
-        forget_fresh(p)
+        forget_fresh(m.run, me)
     else:
-        request_match(w, p, t, me)
+        request_match(w, p, me, t)
 
 
 @inlined
-def on_free(w: DagWorld, p: Manager, t: int, me: int, node: int) -> None:
+def on_free(w: DagWorld, p: Manager, me: int, t: int) -> None:
     """Step 3 at a heartbeat; it goes on with another event where the machine takes more tasks than one may launch."""
-    m = p.matcher
-    w.counts[N_MATCHES] += 1
-    p.launched[0] = 0
-    forget_fresh(p)
-    first = w.first_node[w.me[0]]
-    for i in range(first, first + m.dirty_count[w.me[0]]):
-        m.is_dirty[m.dirty[i]] = False
-    m.dirty_count[w.me[0]] = 0
-    if p.altruism > 0.0:
-        plan_jobs(w, p, t, me)
-    if p.matcher.pack.fairness > 0.0:
-        bound_rank(p)
-    fill(w, p, t, node)
+    m, node = p.matcher, read_free(w).node
+    forget_fresh(m.run, me)
+    forget_dirty(w, m, me)
+    begin_match(w, p, me, t)
+    fill(w, p, me, t, node)
     if not has_room(w, p):
-        wake(w, t, me, MATCH, NONE, NONE, node)
+        send_free_again(w, t, w.nodes.size + me, node)
 
 
 @inlined
-def set_manager(w: DagWorld, me: int) -> None:
-    """Note whose message is handled: a manager's, or to all of them about a machine."""
-    managers = w.first_node.size - 1
-    if me >= w.nodes.size + managers:
-        w.me[0] = w.manager[w.queue.now.a[0]]
-    elif me >= w.nodes.size:
-        w.me[0] = me - w.nodes.size
+def on_message(w: DagWorld, p: Manager, t: int, kind: int, actor: int) -> None:
+    """Handle a message that is neither a decision of the manager nor a heartbeat."""
+    me = actor - w.nodes.size
+    if actor < w.nodes.size:
+        node_event(w, actor)
+    elif kind == TASK_DONE:
+        on_done(w, p, me, t)
+    elif kind == DAG_ARRIVAL:
+        on_arrival(w, p, me, t)
+    elif kind == LOST:
+        on_lost(w, p, me, t)
+    elif kind == NODE_DOWN or kind == NODE_UP:
+        on_node_state(w, p, t)
 
 
 @entry
@@ -233,20 +263,11 @@ def advance(w: DagWorld, p: Manager, until: int, most: int) -> int:
         why = take(w, until)
         if why != RUNNING:
             return why
-        t, kind, me, a, b = message.time[0], message.kind[0], message.dst[0], message.a[0], message.b[0]
-        set_manager(w, me)
-        if me < w.nodes.size:
-            node_event(w, me)
-        elif kind == TASK_DONE:
-            on_done(w, p, t, me, a, b, message.c[0], message.d[0])
-        elif kind == MATCH and message.c[0] == NONE:
-            on_match(w, p, t, me)
-        elif kind == MATCH or kind == FREE:
-            on_free(w, p, t, me, message.c[0])
-        elif kind == DAG_ARRIVAL:
-            on_arrival(w, p, t, me, a)
-        elif kind == LOST:
-            on_lost(w, p, t, me, a, b, message.c[0])
-        elif kind == NODE_DOWN or kind == NODE_UP:
-            on_node_state(w, p, t)
+        t, kind, actor = message.time[0], message.kind[0], message.dst[0]
+        if kind == MATCH:
+            on_match(w, p, actor - w.nodes.size, t)
+        elif kind == FREE or kind == FREE_AGAIN:
+            on_free(w, p, actor - w.nodes.size, t)
+        else:
+            on_message(w, p, t, kind, actor)
     return RUNNING

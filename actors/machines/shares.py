@@ -4,14 +4,15 @@ import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
 from actors.machines.dag_world import DagWorld
-from actors.machines.matching import Matcher, dominant_share
+from actors.machines.manager_state import Matcher, end_of_active
 
-DRF, FAIR, SHORTEST, LEAST_LEFT, QUEUES = (np.int64(i) for i in range(5))
-"""By what jobs hold, with a DRF share or an equal one; the shortest first, or with the least left; by queues."""
+DRF, FAIR, FIXED, LEAST_LEFT, QUEUES = (np.int64(i) for i in range(5))
+"""By what jobs hold, with a DRF share or an equal one; in an order that does not change; the one with the least work
+left first; by queues."""
 
 
 @compiled
-def divide(w: DagWorld, m: Matcher, profile: np.ndarray) -> None:
+def divide(w: DagWorld, m: Matcher, me: int, profile: np.ndarray) -> None:
     """Give every active job its share.
 
     Dominant resource fairness in closed form (Parkes, Dolev and Shah, EC 2012): with v_j the demand of a job's mean
@@ -19,8 +20,7 @@ def divide(w: DagWorld, m: Matcher, profile: np.ndarray) -> None:
     max over resources of the sum of v_j. Fair: each gets the same part of every resource. Queues
     keep their guarantees. Others: all of the cluster.
     """
-    total, me, first = w.machines.total, w.me[0], m.run.first_job[w.me[0]]
-    end = first + m.num_active[w.me[0]]
+    total, first, end = w.machines.total, m.run.first_job[me], end_of_active(m, me)
     if m.inter == QUEUES:
         return
     if m.inter != DRF:
@@ -41,11 +41,21 @@ def divide(w: DagWorld, m: Matcher, profile: np.ndarray) -> None:
             m.share[job, r] = np.int64(profile[job, r] / most * total[me, r]) if most > 0.0 else total[me, r]
 
 
+@compiled
+def dominant_share(w: DagWorld, m: Matcher, me: int, queue: int) -> float:
+    """Return the largest share of a resource of the manager that a queue holds (Ghodsi et al., NSDI 2011)."""
+    most = 0.0
+    for r in range(m.used.shape[1]):
+        if w.machines.total[me, r] > 0:
+            most = max(most, m.used[queue, r] / w.machines.total[me, r])
+    return most
+
+
 @inlined
-def update_rank(w: DagWorld, m: Matcher, job: int) -> None:
+def update_rank(w: DagWorld, m: Matcher, me: int, job: int) -> None:
     """Bring the place of a job among all up to date, when it has got or given back resources."""
     if m.inter == LEAST_LEFT:
         m.rank[job] = m.left[job]
-    elif m.inter != SHORTEST:
+    elif m.inter != FIXED:
         queue = m.queue[job]
-        m.rank[queue] = dominant_share(w, m, queue) / m.guarantee[queue]
+        m.rank[queue] = dominant_share(w, m, me, queue) / m.guarantee[queue]

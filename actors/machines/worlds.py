@@ -15,30 +15,20 @@ class _DagWorlds(Worlds):
     family = "dags"
     counters = COUNTERS
 
-    def num_jobs(self, workload: Any) -> int:
-        return int(workload.num_jobs)
-
-    def num_tasks(self, workload: Any) -> int:
-        return int(workload.num_tasks)
-
-    def span_ns(self, setting: Any) -> tuple[np.ndarray, int]:
-        arrays = setting.workload.arrays()
-        return arrays.submit_ns, int(arrays.duration_ns.max())
-
     def rehearsal(self, workload: Any) -> Any:
         """Its task needs what one of the first stage does: the resources are the same."""
         first = workload.arrays().demand[:1]
         needs = {name: first[:, r] for r, name in enumerate(workload.resources)}
         return make_dag_workload("rehearsal", [0.0], [1], [1], [0.0], np.zeros((0, 3), int), demands=needs)
 
-    def needed_bytes(self, setting: Any) -> tuple[int, int]:
-        """Every partition knows all stages and tasks by their number."""
-        return BYTES_PER_TASK * setting.num_tasks + BYTES_PER_STAGE * setting.workload.num_stages, 0
-
     def is_long(self, setting: Any) -> np.ndarray:
         """[J] bool: jobs whose mean task duration is above the cut-off."""
         mean_ns: np.ndarray = setting.workload.arrays().mean_ns
         return mean_ns > setting.short_cutoff_s * 1e9
+
+    def needed_bytes(self, setting: Any) -> tuple[int, int]:
+        """Every partition knows all stages and tasks by their number."""
+        return BYTES_PER_TASK * setting.num_tasks + BYTES_PER_STAGE * setting.workload.num_stages, 0
 
 
 DAG_WORLDS = _DagWorlds()

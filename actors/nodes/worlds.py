@@ -16,16 +16,6 @@ class _JobWorlds(Worlds):
     family = "jobs"
     counters = COUNTERS
 
-    def num_jobs(self, workload: Any) -> int:
-        return int(workload.num_jobs)
-
-    def num_tasks(self, workload: Any) -> int:
-        return int(workload.num_tasks)
-
-    def span_ns(self, setting: Any) -> tuple[np.ndarray, int]:
-        arrays = setting.workload.arrays()
-        return arrays.submit_ns, int(arrays.duration_ns.max())
-
     def is_long(self, setting: Any) -> np.ndarray:
         """[J] bool: jobs whose mean task duration is above the cut-off."""
         mean_ns: np.ndarray = setting.workload.arrays().mean_ns

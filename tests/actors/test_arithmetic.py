@@ -13,7 +13,7 @@ from actors.hosting.outcome import Observe
 from actors.kernel.queue import NEVER
 from actors.kernel.sums import WHOLE
 from actors.schedulers.dags.carbyne import CARBYNE
-from actors.schedulers.dags.job_plans import make_job_plans
+from actors.schedulers.dags.stage_orders import make_job_plans
 from actors.schedulers.jobs.build import estimated_ns
 from actors.schedulers.jobs.yacc_d_view import make_view, mean_rest, note_node
 from actors.setting import Costs, Dynamics, Estimates

@@ -12,8 +12,9 @@ import pytest
 
 from actors.kernel import messages
 from actors.kernel.message_kinds import KINDS, NONE, Field, Kind
+from actors.machines import messages as messages_of_dags
 
-MODULES = (messages,)
+MODULES = (messages, messages_of_dags)
 COLUMNS = ("a", "b", "c", "d")
 
 

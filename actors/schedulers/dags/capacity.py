@@ -14,15 +14,13 @@ DominantResourceCalculator), relative to its guarantee.
 A queue that holds nothing may launch a task larger than its guarantee.
 """
 
-from functools import partial
-
 import numpy as np
 
-from actors.machines.resource_manager import advance
-from actors.machines.worlds import DAG_WORLDS
-from actors.scheduler import Parameter, Scheduler
-from actors.schedulers.dags.build import HEARTBEAT, INTRA, LEFTOVER, MANAGERS, build
-from actors.schedulers.dags.job_plans import PLAN_SHARE
+from actors.machines import shares
+from actors.scheduler import Parameter
+from actors.schedulers.dags.build import dag_scheduler
+from actors.schedulers.dags.parts import LEFTOVER, LEFTOVERS, Inter, Parts, Queues
+from actors.schedulers.dags.stage_orders import INTRA, ORDERS, PLAN_SHARE
 from actors.setting import Setting
 from workloads.errors import InputError, printable
 from workloads.hints import did_you_mean
@@ -30,10 +28,17 @@ from workloads.hints import did_you_mean
 WHAT = "parameter guarantees of capacity"
 
 
-def queues_of(setting: Setting) -> tuple[np.ndarray, np.ndarray]:
-    """Return the queue of each job, [J], and the part of the cluster that each queue is guaranteed, [Q].
+def _parts(setting: Setting) -> Parts:
+    p = setting.parameters
+    return Parts(
+        inter=Inter(shares.QUEUES, queues=queues_of(setting)),
+        intra=ORDERS[p["intra_job"]](setting),
+        leftover=LEFTOVERS[p["leftover"]],
+    )
 
-    Queues are numbered in the order in which their first jobs arrive.
+
+def queues_of(setting: Setting) -> Queues:
+    """Return the queues of tenants, numbered in the order in which their first jobs arrive.
 
     Raises:
         InputError: the guarantees are not parts of the cluster of tenants of the workload.
@@ -51,7 +56,7 @@ def queues_of(setting: Setting) -> tuple[np.ndarray, np.ndarray]:
         last = next(tenant for tenant in number if tenant not in given)
         raise InputError(f"{WHAT}: nothing is left for {_shown(last)}; parts must sum to less than 1")
     parts = [given[tenant] if tenant in given else rest / others for tenant in number]
-    return np.array([number[tenant] for tenant in tenants], np.int64), np.array(parts)
+    return Queues(np.array([number[tenant] for tenant in tenants], np.int64), np.array(parts))
 
 
 def _shown(tenant: str | None) -> str:
@@ -83,7 +88,8 @@ def read_guarantees(text: str) -> dict[str, float]:
     return given
 
 
-CAPACITY = Scheduler(
+CAPACITY = dag_scheduler(
+    _parts,
     name="capacity",
     title="queues of tenants with guaranteed parts of the cluster, first come first served inside a queue",
     paper="Apache Hadoop YARN, Capacity Scheduler; Vavilapalli et al., SoCC 2013, doi 10.1145/2523616.2523633",
@@ -97,11 +103,5 @@ CAPACITY = Scheduler(
         INTRA,
         PLAN_SHARE,
         LEFTOVER,
-        HEARTBEAT,
-        MANAGERS,
     ),
-    worlds=DAG_WORLDS,
-    build=partial(build, inter="queues", queues=queues_of),
-    advance=advance,
-    about=__doc__ or "",
 )

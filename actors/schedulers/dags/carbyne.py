@@ -28,20 +28,18 @@ is 0: `altruism` 0).
 """
 
 from dataclasses import replace
-from typing import Any
 
-from actors.machines.launching import Manager
-from actors.machines.resource_manager import advance
-from actors.machines.worlds import DAG_WORLDS
-from actors.scheduler import Parameter, Scheduler
-from actors.schedulers.dags.build import HEARTBEAT, INTRA, LEFTOVERS, MANAGERS, build
-from actors.schedulers.dags.job_plans import PLAN_SHARE
+from actors.machines import shares
+from actors.scheduler import Parameter
+from actors.schedulers.dags.build import dag_scheduler
+from actors.schedulers.dags.parts import LEFTOVERS, Altruism, Inter, Parts
+from actors.schedulers.dags.stage_orders import INTRA, ORDERS, PLAN_SHARE, priorities
 from actors.setting import Setting
 from workloads.errors import InputError
 
 
-def _build(setting: Setting) -> tuple[Any, Manager]:
-    """Build machines and resource manager.
+def _parts(setting: Setting) -> Parts:
+    """Return the parts.
 
     Raises:
         InputError: jobs would never end.
@@ -51,10 +49,20 @@ def _build(setting: Setting) -> tuple[Any, Manager]:
         raise InputError(
             "carbyne: completion=renewed needs a leftover part: without one jobs may wait for ever"
         )
-    return build(setting, "drf")
+    as_dagps = p["packing"] == "dagps"
+    order = ORDERS["dagps" if as_dagps else p["intra_job"]](setting)
+    return Parts(
+        inter=Inter(shares.DRF),
+        intra=order,
+        leftover=LEFTOVERS[p["leftover"]],
+        priority=priorities(setting, order) if as_dagps else None,
+        altruism=Altruism(p["altruism"], keeps_promises=p["completion"] == "kept"),
+        plans_in_order=as_dagps,
+    )
 
 
-CARBYNE = Scheduler(
+CARBYNE = dag_scheduler(
+    _parts,
     name="carbyne",
     title="altruistic scheduling: DRF between jobs, latest starts inside a job, leftovers by least work left",
     paper="Grandl et al., OSDI 2016",
@@ -91,11 +99,5 @@ CARBYNE = Scheduler(
             "order in which jobs get what is left over",
             choices=tuple(LEFTOVERS),
         ),
-        HEARTBEAT,
-        MANAGERS,
     ),
-    worlds=DAG_WORLDS,
-    build=_build,
-    advance=advance,
-    about=__doc__ or "",
 )

@@ -17,16 +17,34 @@ paper's is of tasks.
 """
 
 from dataclasses import replace
-from functools import partial
 
-from actors.machines.resource_manager import advance
-from actors.machines.worlds import DAG_WORLDS
-from actors.scheduler import Parameter, Scheduler
-from actors.schedulers.dags.build import HEARTBEAT, MANAGERS, build
-from actors.schedulers.dags.job_plans import PLAN_SHARE, priorities
+from actors.machines import shares
+from actors.machines.packing import Values
+from actors.scheduler import Parameter
+from actors.schedulers.dags.build import dag_scheduler
+from actors.schedulers.dags.parts import Inter, Parts
+from actors.schedulers.dags.stage_orders import PLAN_SHARE, by_dagps_plan, priorities
 from actors.schedulers.dags.tetris import REMAINING_WEIGHT, REMOTE_PENALTY
+from actors.setting import Setting
 
-DAGPS = Scheduler(
+
+def _parts(setting: Setting) -> Parts:
+    p, order = setting.parameters, by_dagps_plan(setting)
+    return Parts(
+        inter=Inter(shares.DRF),
+        intra=order,
+        packing=True,
+        values=Values(
+            remaining_weight=p["remaining_weight"],
+            remote_penalty=p["remote_penalty"],
+            unfairness=p["unfairness"],
+        ),
+        priority=priorities(setting, order),
+    )
+
+
+DAGPS = dag_scheduler(
+    _parts,
     name="dagps",
     title="troublesome stages first, packed with a bound on unfairness",
     paper="Grandl, Kandula, Rao, Akella and Kulkarni (Graphene), OSDI 2016",
@@ -42,11 +60,5 @@ DAGPS = Scheduler(
             1e6,
         ),
         REMOTE_PENALTY,
-        HEARTBEAT,
-        MANAGERS,
     ),
-    worlds=DAG_WORLDS,
-    build=partial(build, inter="drf", packing=True, intra="dagps", priority=priorities),
-    advance=advance,
-    about=__doc__ or "",
 )

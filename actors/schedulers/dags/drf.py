@@ -25,41 +25,40 @@ dominant share; so does step 3, while step 2 bounds what a job may hold in the f
 
 from functools import partial
 
-from actors.machines.resource_manager import advance
-from actors.machines.worlds import DAG_WORLDS
-from actors.scheduler import Scheduler
-from actors.schedulers.dags.build import HEARTBEAT, INTRA, LEFTOVER, MANAGERS, build
-from actors.schedulers.dags.job_plans import PLAN_SHARE
+from actors.machines import shares
+from actors.schedulers.dags.build import dag_scheduler
+from actors.schedulers.dags.parts import LEFTOVER, LEFTOVERS, Inter, Parts
+from actors.schedulers.dags.stage_orders import INTRA, ORDERS, PLAN_SHARE
+from actors.setting import Setting
 
-DRF = Scheduler(
+
+def _parts(setting: Setting, by: int = shares.DRF, intra: str = "") -> Parts:
+    p = setting.parameters
+    return Parts(
+        inter=Inter(by),
+        intra=ORDERS[intra or p["intra_job"]](setting),
+        leftover=LEFTOVERS[p["leftover"]],
+    )
+
+
+DRF = dag_scheduler(
+    _parts,
     name="drf",
     title="dominant resource fairness between jobs, breadth-first inside a job",
     paper="Ghodsi et al., NSDI 2011; closed form: Parkes, Dolev and Shah, EC 2012, doi 10.1145/2229012.2229075",
-    parameters=(INTRA, PLAN_SHARE, LEFTOVER, HEARTBEAT, MANAGERS),
-    worlds=DAG_WORLDS,
-    build=partial(build, inter="drf"),
-    advance=advance,
-    about=__doc__ or "",
+    parameters=(INTRA, PLAN_SHARE, LEFTOVER),
 )
-
-FAIR = Scheduler(
+FAIR = dag_scheduler(
+    partial(_parts, by=shares.FAIR),
     name="fair-dags",
     title="an equal part of every resource for each job, breadth-first inside a job",
     paper="Zaharia et al., EuroSys 2010, doi 10.1145/1755913.1755940",
-    parameters=(INTRA, PLAN_SHARE, LEFTOVER, HEARTBEAT, MANAGERS),
-    worlds=DAG_WORLDS,
-    build=partial(build, inter="fair"),
-    advance=advance,
-    about=__doc__ or "",
+    parameters=(INTRA, PLAN_SHARE, LEFTOVER),
 )
-
-CPM = Scheduler(
+CPM = dag_scheduler(
+    partial(_parts, intra="critical-path"),
     name="cpm",
     title="dominant resource fairness between jobs, critical path first inside a job",
     paper="Kelley and Walker, Eastern Joint IRE-AIEE-ACM Conference 1959, doi 10.1145/1460299.1460318",
-    parameters=(LEFTOVER, HEARTBEAT, MANAGERS),
-    worlds=DAG_WORLDS,
-    build=partial(build, inter="drf", intra="critical-path"),
-    advance=advance,
-    about=__doc__ or "",
+    parameters=(LEFTOVER,),
 )

@@ -12,30 +12,29 @@ and tasks are placed when they are runnable (list scheduling). Where the first i
 is launched: nothing is reserved. There are no costs of communication. The rank of a task is that of its stage.
 """
 
-from functools import partial
-
-import numpy as np
-
-from actors.machines.resource_manager import advance
-from actors.machines.worlds import DAG_WORLDS
-from actors.scheduler import Scheduler
-from actors.schedulers.dags.build import HEARTBEAT, MANAGERS, build
+from actors.machines import shares
+from actors.machines.packing import Values
+from actors.schedulers.dags.build import dag_scheduler
+from actors.schedulers.dags.parts import Inter, Parts
+from actors.schedulers.dags.stage_orders import by_critical_path
 from actors.setting import Setting
 
 
-def _upward_ranks(setting: Setting, order: np.ndarray) -> np.ndarray:
-    return -order
+def _parts(setting: Setting) -> Parts:
+    order = by_critical_path(setting)
+    return Parts(
+        inter=Inter(shares.DRF),
+        intra=order,
+        packing=True,
+        values=Values(by_alignment=False),
+        priority=-order,  # the upward rank
+    )
 
 
-HEFT = Scheduler(
+HEFT = dag_scheduler(
+    _parts,
     name="heft",
     title="the task with the longest path to the end of its job first, whatever the job",
     paper="Topcuoglu, Hariri and Wu, IEEE TPDS 13(3), 2002, doi 10.1109/71.993206",
-    parameters=(HEARTBEAT, MANAGERS),
-    worlds=DAG_WORLDS,
-    build=partial(
-        build, inter="drf", packing=True, intra="critical-path", priority=_upward_ranks, by_alignment=False
-    ),
-    advance=advance,
-    about=__doc__ or "",
+    parameters=(),
 )

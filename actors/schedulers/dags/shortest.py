@@ -12,31 +12,33 @@ say how resources are weighed: here all alike.
 goes to the next ones: nothing that fits is left free.
 """
 
-from functools import partial
+from actors.machines import shares
+from actors.schedulers.dags.build import dag_scheduler
+from actors.schedulers.dags.parts import Inter, Parts
+from actors.schedulers.dags.stage_orders import INTRA, ORDERS, PLAN_SHARE, critical_paths
+from actors.setting import Setting
 
-from actors.machines.resource_manager import advance
-from actors.machines.worlds import DAG_WORLDS
-from actors.scheduler import Scheduler
-from actors.schedulers.dags.build import HEARTBEAT, INTRA, MANAGERS, build
-from actors.schedulers.dags.job_plans import PLAN_SHARE
 
-SJF = Scheduler(
+def _shortest_first(setting: Setting) -> Parts:
+    order = ORDERS[setting.parameters["intra_job"]](setting)
+    return Parts(inter=Inter(shares.FIXED, critical_paths(setting)), intra=order)
+
+
+def _least_left_first(setting: Setting) -> Parts:
+    return Parts(inter=Inter(shares.LEAST_LEFT), intra=ORDERS[setting.parameters["intra_job"]](setting))
+
+
+SJF = dag_scheduler(
+    _shortest_first,
     name="sjf",
     title="the job with the shortest critical path first",
     paper="Grandl et al., OSDI 2016, section 5.1",
-    parameters=(INTRA, PLAN_SHARE, HEARTBEAT, MANAGERS),
-    worlds=DAG_WORLDS,
-    build=partial(build, inter="shortest"),
-    advance=advance,
-    about=__doc__ or "",
+    parameters=(INTRA, PLAN_SHARE),
 )
-SRTF = Scheduler(
+SRTF = dag_scheduler(
+    _least_left_first,
     name="srtf",
     title="the job with the least work left first",
     paper="Grandl et al., OSDI 2016, section 3.3",
-    parameters=(INTRA, PLAN_SHARE, HEARTBEAT, MANAGERS),
-    worlds=DAG_WORLDS,
-    build=partial(build, inter="least-left"),
-    advance=advance,
-    about=__doc__ or "",
+    parameters=(INTRA, PLAN_SHARE),
 )

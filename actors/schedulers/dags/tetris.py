@@ -18,12 +18,15 @@ where only the job that holds the least may launch; Tetris' authors recommend 0.
 input, and that tasks read where their parents ran is an assumption. Barriers get no preference.
 """
 
-from functools import partial
+from dataclasses import replace
 
-from actors.machines.resource_manager import advance
-from actors.machines.worlds import DAG_WORLDS
-from actors.scheduler import Parameter, Scheduler
-from actors.schedulers.dags.build import HEARTBEAT, MANAGERS, build
+from actors.machines import shares
+from actors.machines.packing import Values
+from actors.scheduler import Parameter
+from actors.schedulers.dags.build import dag_scheduler
+from actors.schedulers.dags.parts import Inter, Parts
+from actors.schedulers.dags.stage_orders import by_level
+from actors.setting import Setting
 
 REMAINING_WEIGHT = Parameter(
     "remaining_weight",
@@ -41,37 +44,41 @@ REMOTE_PENALTY = Parameter(
     0,
     1,
 )
+FAIRNESS = Parameter(
+    "fairness",
+    0.0,
+    "share",
+    "share of the jobs with runnable tasks, those that hold most, that may not launch",
+    0,
+    1,
+)
 
 
-def _fairness(default: float) -> Parameter:
-    return Parameter(
-        "fairness",
-        default,
-        "share",
-        "share of the jobs with runnable tasks, those that hold most, that may not launch",
-        0,
-        1,
+def _parts(setting: Setting) -> Parts:
+    p = setting.parameters
+    return Parts(
+        inter=Inter(shares.DRF),
+        intra=by_level(setting),
+        packing=True,
+        values=Values(
+            remaining_weight=p["remaining_weight"],
+            remote_penalty=p["remote_penalty"],
+            fairness=p["fairness"],
+        ),
     )
 
 
-TETRIS = Scheduler(
+TETRIS = dag_scheduler(
+    _parts,
     name="tetris",
     title="multi-resource packing, combined with the least work left",
     paper="Grandl et al., SIGCOMM 2014, doi 10.1145/2619239.2626334",
-    parameters=(REMAINING_WEIGHT, _fairness(0.0), REMOTE_PENALTY, HEARTBEAT, MANAGERS),
-    worlds=DAG_WORLDS,
-    build=partial(build, inter="drf", packing=True),
-    advance=advance,
-    about=__doc__ or "",
+    parameters=(REMAINING_WEIGHT, FAIRNESS, REMOTE_PENALTY),
 )
-
-TETRIS_FAIR = Scheduler(
+TETRIS_FAIR = dag_scheduler(
+    _parts,
     name="tetris-fair",
     title="multi-resource packing of the jobs that hold the least of the cluster",
     paper="Grandl et al., SIGCOMM 2014, doi 10.1145/2619239.2626334",
-    parameters=(REMAINING_WEIGHT, _fairness(0.25), REMOTE_PENALTY, HEARTBEAT, MANAGERS),
-    worlds=DAG_WORLDS,
-    build=partial(build, inter="drf", packing=True),
-    advance=advance,
-    about=__doc__ or "",
+    parameters=(REMAINING_WEIGHT, replace(FAIRNESS, default=0.25), REMOTE_PENALTY),
 )

@@ -27,11 +27,14 @@ from actors.conditions import read_only
 from actors.kernel.compiled import direct
 from actors.kernel.counters import N_ARRIVED
 from actors.kernel.queue import NONE
+from actors.machines import shares
 from actors.machines.dag_world import N_LAUNCHES, UNIT
 from actors.machines.messages import FREE
 from actors.machines.worlds import DAG_WORLDS
 from actors.scheduler import Parameter, Scheduler
-from actors.schedulers.dags.build import HEARTBEAT, build, longest_paths
+from actors.schedulers.dags.build import HEARTBEAT, build
+from actors.schedulers.dags.parts import Inter, Parts
+from actors.schedulers.dags.stage_orders import by_level, longest_paths
 from actors.schedulers.user.dags_loop import NUMBERS, Pending, State, advance, collect, launch_pairs
 from actors.schedulers.user.host import OwnHost
 from actors.schedulers.user.parameters import described
@@ -175,9 +178,9 @@ def _with_heartbeat(parameters: tuple[Parameter, ...], scheduler: str) -> tuple[
 
 
 def build_own(setting: Setting) -> tuple[Any, State]:
-    """Build machines, resource manager and the first messages; a user's parameters are not those of a policy here."""
-    own = {HEARTBEAT.name: setting.parameters[HEARTBEAT.name]}
-    world, manager = build(dataclasses.replace(setting, parameters=own), inter="shortest")
+    """Build machines, resource manager and the first messages; the class takes the place of the parts."""
+    parts = Parts(Inter(shares.FIXED), intra=by_level(setting))
+    world, manager = build(setting, parts, setting.parameters[HEARTBEAT.name], managers=1)
     tasks, stages = world.tasks.duration.size, world.stages.job.size
     pending = Pending(
         stage=np.zeros(tasks, np.int64),

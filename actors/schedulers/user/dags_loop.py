@@ -12,21 +12,15 @@ import numpy as np
 
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
-from actors.kernel.messages import LOST, NODE_DOWN, NODE_UP
-from actors.kernel.queue import GROW, NONE, PYTHON, RUNNING, Queue
+from actors.kernel.queue import GROW, NONE, PYTHON, RUNNING, lacks_room
 from actors.machines.dag_world import N_MATCHES, DagWorld
-from actors.machines.launching import Manager, has_room, start_task
-from actors.machines.matching import Matcher, fits, next_with_room
-from actors.machines.messages import DAG_ARRIVAL, FREE, MATCH, TASK_DONE
-from actors.machines.node_manager import node_event
-from actors.machines.resource_manager import (
-    on_arrival,
-    on_done,
-    on_lost,
-    on_node_state,
-    set_manager,
-)
+from actors.machines.manager_state import Manager, Matcher, end_of_active, fits, forget_dirty, next_with_room
+from actors.machines.matching import has_room, launch
+from actors.machines.messages import FREE, MATCH, read_free
+from actors.machines.resource_manager import on_message
 
+ME = np.int64(0)
+"""A user's scheduler is the only manager."""
 NUMBERS = ("stage", "ready", "running", "left", "fits", "job_tasks_left")
 """The rows of whole numbers of `collect`."""
 
@@ -58,12 +52,12 @@ def collect(w: DagWorld, p: State, numbers: np.ndarray, amounts: np.ndarray, at:
     Args:
         numbers: [6, K] the rows `NUMBERS`.
         amounts: [K, R + 1] what the job holds, in billionths, and its work left, ns of the cluster.
-        at: [3] time, kind and machine of the event.
+        at: [3] time and kind of the event, and the machine whose heartbeat it is, else NONE.
     """
     m, stages, now = p.manager.matcher, w.stages, w.queue.now
-    at[0], at[1], at[2] = now.time[0], now.kind[0], now.c[0]
+    at[0], at[1], at[2] = now.time[0], now.kind[0], read_free(w).node if now.kind[0] == FREE else NONE
     count, resources = np.int64(0), stages.demand.shape[1]
-    for i in range(m.run.first_job[w.me[0]], m.run.first_job[w.me[0]] + m.num_active[w.me[0]]):
+    for i in range(end_of_active(m, ME)):
         job = m.active[i]
         stage = m.run.first[job]
         while stage != NONE:
@@ -79,9 +73,7 @@ def collect(w: DagWorld, p: State, numbers: np.ndarray, amounts: np.ndarray, at:
             stage = m.run.next[stage]
     if count <= numbers.shape[1]:
         w.counts[N_MATCHES] += 1
-        for i in range(m.dirty_count[w.me[0]]):
-            m.is_dirty[m.dirty[i]] = False
-        m.dirty_count[w.me[0]] = 0
+        forget_dirty(w, m, ME)
     return count
 
 
@@ -90,7 +82,7 @@ def fits_somewhere(w: DagWorld, m: Matcher, stage: int, at: np.ndarray) -> bool:
     """Whether a machine that the class sees has room for a task of a stage."""
     if at[1] == FREE:
         return fits(w, stage, at[2])
-    return next_with_room(w, m, stage, np.int64(0)) < w.nodes.size
+    return next_with_room(w, m, ME, stage, np.int64(0)) < w.nodes.size
 
 
 @entry
@@ -147,27 +139,16 @@ def launch_pending(w: DagWorld, p: State, t: int) -> None:
     p.manager.launched[0] = 0
     while pending.first[0] < pending.end[0] and has_room(w, p.manager):
         i = pending.first[0]
-        start_task(w, p.manager, t, pending.node[i], pending.stage[i])
+        launch(w, p.manager, ME, t, pending.node[i], pending.stage[i])
         pending.first[0] = i + 1
     if pending.first[0] == pending.end[0]:
         pending.first[0], pending.end[0] = 0, 0
 
 
-@inlined
-def lacks_room(queue: Queue) -> bool:
-    """Whether a container of messages has less room than one event may need."""
-    now, lane = queue.now, queue.lane
-    return (
-        queue.heap.size - now.heap_size[0] < queue.room
-        or lane.size - (now.lane_tail[0] - now.lane_group[0]) < queue.room
-        or queue.outbox.size - now.outbox_size[0] < queue.room
-    )
-
-
 @entry
 def advance(w: DagWorld, p: State, until: int, most: int) -> int:
     """Handle events before `until`, at most `most` of them; return the stop reason."""
-    message, m = w.queue.now, p.manager
+    message = w.queue.now
     while p.pending.end[0] > 0:
         if lacks_room(w.queue):
             return GROW
@@ -176,20 +157,11 @@ def advance(w: DagWorld, p: State, until: int, most: int) -> int:
         why = take(w, until)
         if why != RUNNING:
             return why
-        t, kind, me, a, b = message.time[0], message.kind[0], message.dst[0], message.a[0], message.b[0]
-        set_manager(w, me)
-        if me < w.nodes.size:
-            node_event(w, me)
-        elif kind == TASK_DONE:
-            on_done(w, m, t, me, a, b, message.c[0], message.d[0])
-        elif kind == MATCH or kind == FREE:
-            m.due[0] = False
-            if m.matcher.run.num_jobs[0] > 0:
+        kind = message.kind[0]
+        if kind == MATCH or kind == FREE:
+            p.manager.due[ME] = False
+            if p.manager.matcher.run.num_jobs[ME] > 0:
                 return PYTHON
-        elif kind == DAG_ARRIVAL:
-            on_arrival(w, m, t, me, a)
-        elif kind == LOST:
-            on_lost(w, m, t, me, a, b, message.c[0])
-        elif kind == NODE_DOWN or kind == NODE_UP:
-            on_node_state(w, m, t)
+        else:
+            on_message(w, p.manager, message.time[0], kind, message.dst[0])
     return RUNNING

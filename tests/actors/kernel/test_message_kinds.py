@@ -16,7 +16,7 @@ OF_RANK = {
     2: {"HEARTBEAT", "MONITOR", "OWN_WAKE", "FAIL", "DETECT", "REPAIR", "CHANGE", "BEAT"},
     3: {"ARRIVAL", "REGISTER", "DAG_ARRIVAL"},
     4: {"RETRY", "UPDATE"},
-    5: {"DECIDE", "TELL", "MATCH"},
+    5: {"DECIDE", "TELL", "MATCH", "FREE_AGAIN"},
 }
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from actors.scheduler import resolve_parameters
 from actors.schedulers.dags.dagps import DAGPS
 from actors.schedulers.dags.drf import DRF
-from actors.schedulers.dags.job_plans import make_job_plans, order_in_plans
+from actors.schedulers.dags.stage_orders import by_dagps_plan, make_job_plans
 from actors.setting import Setting
 from clusters.cluster import build_cluster
 from tests.actors.dag_emulations import queries, run, twelve_machines
@@ -42,7 +42,7 @@ def test_the_long_task_behind_a_short_one_is_planned_first() -> None:
     start, end = make_job_plans(setting_of(workload))
     assert (start / 1e9).tolist() == [3, 1, 0, 1]
     assert (end / 1e9).tolist() == [5, 3, 1, 5]
-    assert order_in_plans(setting_of(workload)).tolist() == [3, 1, 0, 2]
+    assert by_dagps_plan(setting_of(workload)).tolist() == [3, 1, 0, 2]
     # By level B and C run first, until 2, and A to 3: L ends at 7.
     cluster = build_cluster("one core", [1], cpu_cores=[1])
     for scheduler, more, ends_s in ((DRF, {}, 7), (DRF, {"intra_job": "dagps", "plan_share": 1}, 5)):

@@ -1,4 +1,4 @@
-"""How far jobs are, as the resource manager knows it: which tasks may be launched, and which jobs have ended.
+"""Which tasks may be launched, and which jobs have ended, as the resource manager knows it.
 
 A task may start when all tasks of all parents of its stage have ended; over a one-to-one edge task i waits for task i
 of the parent alone. Stages of which tasks may be launched stand in a list of their job, in the order of the intra-job
@@ -12,6 +12,7 @@ import numpy as np
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
 from actors.machines.dag_world import DagWorld
+from actors.machines.messages import TaskDone
 
 
 class Runnable(NamedTuple):
@@ -26,14 +27,11 @@ class Runnable(NamedTuple):
     jobs: np.ndarray  # [J] the jobs that have such stages, by manager, in no order
     place: np.ndarray  # [J] of a job among all
     num_jobs: np.ndarray  # [K]
-    me: np.ndarray  # [1] the manager whose message is handled
     first_job: np.ndarray  # [K] where the jobs of a manager begin in `jobs`
     first_stage: np.ndarray  # [K] where its stages begin in `fresh`
 
 
-def make_runnable(
-    key: np.ndarray, me: np.ndarray, first_job: np.ndarray, first_stage: np.ndarray
-) -> Runnable:
+def make_runnable(key: np.ndarray, first_job: np.ndarray, first_stage: np.ndarray) -> Runnable:
     """Return empty lists; where jobs, and stages, of managers begin, [K + 1] each."""
     stages, jobs, managers = key.size, int(first_job[-1]), first_job.size - 1
     return Runnable(
@@ -46,22 +44,21 @@ def make_runnable(
         np.zeros(jobs, np.int64),
         np.zeros(jobs, np.int64),
         np.zeros(managers, np.int64),
-        me,
         first_job,
         first_stage,
     )
 
 
 @inlined
-def end_of_jobs(run: Runnable) -> int:
-    """Return the place behind the last job of the manager at hand that has tasks to launch; they begin at its first."""
-    return run.first_job[run.me[0]] + run.num_jobs[run.me[0]]
+def end_of_jobs(run: Runnable, me: int) -> int:
+    """Return the place behind the last job of manager `me` that has tasks to launch; they begin at its first."""
+    return run.first_job[me] + run.num_jobs[me]
 
 
 @inlined
-def end_of_fresh(run: Runnable) -> int:
-    """Return the place behind the last fresh stage of the manager at hand."""
-    return run.first_stage[run.me[0]] + run.num_fresh[run.me[0]]
+def end_of_fresh(run: Runnable, me: int) -> int:
+    """Return the place behind the last fresh stage of manager `me`."""
+    return run.first_stage[me] + run.num_fresh[me]
 
 
 @inlined
@@ -71,7 +68,7 @@ def comes_before(run: Runnable, one: int, other: int) -> bool:
 
 
 @compiled
-def add_ready(w: DagWorld, run: Runnable, stage: int, task: int) -> None:
+def add_ready(w: DagWorld, run: Runnable, me: int, stage: int, task: int) -> None:
     """A task may be launched."""
     s, job = w.stages, w.stages.job[stage]
     w.tasks.next[task] = NONE
@@ -80,8 +77,8 @@ def add_ready(w: DagWorld, run: Runnable, stage: int, task: int) -> None:
     else:
         s.head[stage] = task
         if run.first[job] == NONE:
-            run.jobs[end_of_jobs(run)], run.place[job] = job, end_of_jobs(run)
-            run.num_jobs[run.me[0]] += 1
+            run.jobs[end_of_jobs(run, me)], run.place[job] = job, end_of_jobs(run, me)
+            run.num_jobs[me] += 1
         before, here = NONE, run.first[job]
         while here != NONE and comes_before(run, here, stage):
             before, here = here, run.next[here]
@@ -92,20 +89,37 @@ def add_ready(w: DagWorld, run: Runnable, stage: int, task: int) -> None:
             run.next[before] = stage
     s.tail[stage] = task
     s.ready[stage] += 1
-    make_fresh(run, stage)
+    make_fresh(run, me, stage)
 
 
 @inlined
-def make_fresh(run: Runnable, stage: int) -> None:
+def make_fresh(run: Runnable, me: int, stage: int) -> None:
     """A stage is to be considered for all machines at the next match."""
     if not run.is_fresh[stage]:
         run.is_fresh[stage] = True
-        run.fresh[end_of_fresh(run)] = stage
-        run.num_fresh[run.me[0]] += 1
+        run.fresh[end_of_fresh(run, me)] = stage
+        run.num_fresh[me] += 1
+
+
+@inlined
+def make_job_fresh(run: Runnable, me: int, job: int) -> None:
+    """All stages of a job are to be considered for all machines: its share may have room again."""
+    stage = run.first[job]
+    while stage != NONE:
+        make_fresh(run, me, stage)
+        stage = run.next[stage]
+
+
+@inlined
+def forget_fresh(run: Runnable, me: int) -> None:
+    """All stages have been considered for all machines."""
+    for i in range(run.first_stage[me], end_of_fresh(run, me)):
+        run.is_fresh[run.fresh[i]] = False
+    run.num_fresh[me] = 0
 
 
 @compiled
-def take_ready(w: DagWorld, run: Runnable, stage: int) -> int:
+def take_ready(w: DagWorld, run: Runnable, me: int, stage: int) -> int:
     """Return the next task of a stage, which is launched now."""
     s, job = w.stages, w.stages.job[stage]
     task = s.head[stage]
@@ -120,27 +134,28 @@ def take_ready(w: DagWorld, run: Runnable, stage: int) -> int:
         else:
             run.next[before] = run.next[stage]
         if run.first[job] == NONE:
-            run.num_jobs[run.me[0]] -= 1
-            last, place = run.jobs[end_of_jobs(run)], run.place[job]
+            run.num_jobs[me] -= 1
+            last, place = run.jobs[end_of_jobs(run, me)], run.place[job]
             run.jobs[place], run.place[last] = last, place
     return task
 
 
 @compiled
-def add_ready_tasks(w: DagWorld, run: Runnable, stage: int) -> None:
+def add_ready_tasks(w: DagWorld, run: Runnable, me: int, stage: int) -> None:
     """All stages that a stage waits for as a whole have ended: those tasks may run that wait for no other task."""
     if w.stages.waiting[stage] == 0:
         for task in range(w.stages.first_task[stage], w.stages.first_task[stage + 1]):
             if w.tasks.waiting[task] == 0:
-                add_ready(w, run, stage, task)
+                add_ready(w, run, me, stage, task)
 
 
 @compiled
-def note_end(w: DagWorld, run: Runnable, task: int, stage: int, started: int) -> bool:
+def note_end(w: DagWorld, run: Runnable, me: int, done: TaskDone) -> bool:
     """Note that a task has ended; return whether its job has."""
-    s, job = w.stages, w.stages.job[stage]
-    w.jobs.start[job] = min(w.jobs.start[job], started)
-    w.jobs.finish[job] = max(w.jobs.finish[job], started + w.tasks.duration[task])
+    s, task, stage = w.stages, done.task, done.stage
+    job = s.job[stage]
+    w.jobs.start[job] = min(w.jobs.start[job], done.start)
+    w.jobs.finish[job] = max(w.jobs.finish[job], done.start + w.tasks.duration[task])
     s.unfinished[stage] -= 1
     w.jobs.unfinished[job] -= 1
     for edge in range(s.first_child[stage], s.first_child[stage + 1]):
@@ -149,8 +164,8 @@ def note_end(w: DagWorld, run: Runnable, task: int, stage: int, started: int) ->
             its = s.first_task[child] + task - s.first_task[stage]
             w.tasks.waiting[its] -= 1
             if w.tasks.waiting[its] == 0 and s.waiting[child] == 0:
-                add_ready(w, run, child, its)
+                add_ready(w, run, me, child, its)
         elif s.unfinished[stage] == 0:
             s.waiting[child] -= 1
-            add_ready_tasks(w, run, child)
+            add_ready_tasks(w, run, me, child)
     return w.jobs.unfinished[job] == 0

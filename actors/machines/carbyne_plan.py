@@ -50,7 +50,7 @@ class Plan(NamedTuple):
     held: np.ndarray  # [1] scratch: the first of the following; NEVER: none
     hold: (
         np.ndarray
-    )  # [M] scratch: when, backward, running tasks of a stage take room; NONE: they have, or none
+    )  # [M] scratch: when, backward, running tasks of a stage take room; NONE: they do, or none
     begun: np.ndarray  # [M] scratch: tasks that the plan forward starts at once
     left: np.ndarray  # [M] scratch: tasks to place
     open: np.ndarray  # [M] scratch: stages that it waits for
@@ -113,12 +113,12 @@ def room_for(w: DagWorld, p: Plan, stage: int, first: int, end: int, now: int) -
 
 
 @compiled
-def best_stage(w: DagWorld, p: Plan, first: int, end: int, direction: int, now: int) -> int:
+def best_stage(w: DagWorld, p: Plan, me: int, first: int, end: int, direction: int, now: int) -> int:
     """Return the stage whose demand fits best into the room that is left; NONE if none fits.
 
     In the order of stages it is the first, or backward the last, that fits.
     """
-    demand, total, me = w.stages.demand, w.machines.total, w.me[0]
+    demand, total = w.stages.demand, w.machines.total
     best: int = NONE
     most = -np.inf
     for stage in range(first, end):
@@ -163,7 +163,7 @@ def begin(w: DagWorld, p: Plan, share: np.ndarray, job: int, direction: int) -> 
         p.room[r] = max(share[job, r], p.largest[job, r])
     for stage in range(first, end):
         i = stage - first
-        p.left[i] = w.stages.unfinished[stage] - p.running[stage]
+        p.left[i] = unplaced(w, p, stage)
         p.placed[i], p.open[i], p.hold[i] = 0, 0, NONE
         if direction == BACKWARD:
             for edge in range(w.stages.first_child[stage], w.stages.first_child[stage + 1]):
@@ -180,7 +180,31 @@ def unplaced(w: DagWorld, p: Plan, stage: int) -> int:
 
 
 @compiled
-def forward(w: DagWorld, p: Plan, share: np.ndarray, job: int, t: int) -> int:
+def end_batches(w: DagWorld, p: Plan, size: int, first: int, direction: int) -> int:
+    """End those of `size` batches that end first, and open stages that waited for them; return how many are left."""
+    now, stages = p.end[0], w.stages
+    while size > 0 and p.end[0] == now:
+        stage, count = p.batch_stage[0], p.batch_count[0]
+        drop_batch(p, size)
+        size -= 1
+        give_back(w, p, stage, count)
+        if count < 0:  # backward, of running tasks
+            p.hold[stage - first] = NONE
+            continue
+        p.placed[stage - first] -= count
+        if p.placed[stage - first] > 0 or p.left[stage - first] > 0:
+            continue
+        if direction == FORWARD:
+            for edge in range(stages.first_child[stage], stages.first_child[stage + 1]):
+                p.open[stages.child[edge] - first] -= 1
+        else:
+            for edge in range(p.first_parent[stage], p.first_parent[stage + 1]):
+                p.open[p.parent[edge] - first] -= 1
+    return size
+
+
+@compiled
+def forward(w: DagWorld, p: Plan, me: int, share: np.ndarray, job: int, t: int) -> int:
     """Step 1: return how long the job takes in its share, ns; NEVER if a task does not fit there.
 
     Note which tasks start now, and when the next one starts.
@@ -199,7 +223,7 @@ def forward(w: DagWorld, p: Plan, share: np.ndarray, job: int, t: int) -> int:
             size += 1
     now: int = 0
     while True:
-        stage = best_stage(w, p, first, end, FORWARD, now)
+        stage = best_stage(w, p, me, first, end, FORWARD, now)
         while stage != NONE:
             count = place(w, p, stage, first, end, now)
             if now == 0:
@@ -208,19 +232,11 @@ def forward(w: DagWorld, p: Plan, share: np.ndarray, job: int, t: int) -> int:
                 p.due[job] = min(p.due[job], t + now)
             push_batch(p, size, min(now + w.stages.duration[stage], LONGEST), stage, count)
             size += 1
-            stage = best_stage(w, p, first, end, FORWARD, now)
+            stage = best_stage(w, p, me, first, end, FORWARD, now)
         if size == 0:
             break
         now = p.end[0]
-        while size > 0 and p.end[0] == now:
-            stage, count = p.batch_stage[0], p.batch_count[0]
-            drop_batch(p, size)
-            size -= 1
-            give_back(w, p, stage, count)
-            p.placed[stage - first] -= count
-            if p.placed[stage - first] == 0 and p.left[stage - first] == 0:
-                for edge in range(w.stages.first_child[stage], w.stages.first_child[stage + 1]):
-                    p.open[w.stages.child[edge] - first] -= 1
+        size = end_batches(w, p, size, first, FORWARD)
     for i in range(end - first):
         if p.left[i] > 0:
             return NEVER
@@ -228,7 +244,7 @@ def forward(w: DagWorld, p: Plan, share: np.ndarray, job: int, t: int) -> int:
 
 
 @compiled
-def backward(w: DagWorld, p: Plan, share: np.ndarray, job: int, t: int, length: int) -> int:
+def backward(w: DagWorld, p: Plan, me: int, share: np.ndarray, job: int, t: int, length: int) -> int:
     """Steps 2 and 3: tasks from the end backward; note which must start now, and when the next one must.
 
     Return how long before the end the first task starts, ns. Running tasks take their room from when, backward, they
@@ -249,7 +265,7 @@ def backward(w: DagWorld, p: Plan, share: np.ndarray, job: int, t: int, length: 
     now: int = 0
     longest: int = 0
     while True:
-        stage = best_stage(w, p, first, end, BACKWARD, now)
+        stage = best_stage(w, p, me, first, end, BACKWARD, now)
         while stage != NONE:
             count = place(w, p, stage, first, end, now)
             before_end = now + w.stages.duration[stage]
@@ -260,22 +276,11 @@ def backward(w: DagWorld, p: Plan, share: np.ndarray, job: int, t: int, length: 
                 p.due[job] = min(p.due[job], t + length - before_end)
             push_batch(p, size, before_end, stage, count)
             size += 1
-            stage = best_stage(w, p, first, end, BACKWARD, now)
+            stage = best_stage(w, p, me, first, end, BACKWARD, now)
         if size == 0:
             break
         now = p.end[0]
-        while size > 0 and p.end[0] == now:
-            stage, count = p.batch_stage[0], p.batch_count[0]
-            drop_batch(p, size)
-            size -= 1
-            give_back(w, p, stage, count)
-            if count < 0:
-                p.hold[stage - first] = NONE
-            else:
-                p.placed[stage - first] -= count
-                if p.placed[stage - first] == 0 and p.left[stage - first] == 0:
-                    for edge in range(p.first_parent[stage], p.first_parent[stage + 1]):
-                        p.open[p.parent[edge] - first] -= 1
+        size = end_batches(w, p, size, first, BACKWARD)
     return longest
 
 
@@ -290,13 +295,13 @@ def longest_running(w: DagWorld, p: Plan, job: int, t: int) -> int:
 
 
 @compiled
-def plan_kept(w: DagWorld, p: Plan, share: np.ndarray, job: int, t: int, length: int) -> None:
+def plan_kept(w: DagWorld, p: Plan, me: int, share: np.ndarray, job: int, t: int, length: int) -> None:
     """Plan backward from what plans have promised, or from earlier; where that is too early follow the plan forward."""
     within, following = min(length, p.promise[job] - t), p.due[job]
-    takes = backward(w, p, share, job, t, within)
+    takes = backward(w, p, me, share, job, t, within)
     sooner = max(takes, longest_running(w, p, job, t))
     if sooner < within:
-        within, takes = sooner, backward(w, p, share, job, t, sooner)
+        within, takes = sooner, backward(w, p, me, share, job, t, sooner)
     if takes > within:
         p.due[job] = following
         follow_forward(w, p, job)
@@ -312,15 +317,15 @@ def follow_forward(w: DagWorld, p: Plan, job: int) -> None:
 
 
 @compiled
-def plan(w: DagWorld, p: Plan, share: np.ndarray, job: int, t: int) -> None:
-    """Plan a job from now on. If a task does not fit into its share, all that may be launched must."""
-    length = forward(w, p, share, job, t)
+def plan(w: DagWorld, p: Plan, me: int, share: np.ndarray, job: int, t: int) -> None:
+    """Plan a job of manager `me` from now on. If a task does not fit into its share, all that may be launched must."""
+    length = forward(w, p, me, share, job, t)
     if length == LONGEST:
         follow_forward(w, p, job)
     elif length < NEVER and p.keeps:
-        plan_kept(w, p, share, job, t, length)
+        plan_kept(w, p, me, share, job, t, length)
     elif length < NEVER:
-        backward(w, p, share, job, t, length)
+        backward(w, p, me, share, job, t, length)
     else:
         p.due[job] = NEVER
         for stage in range(w.first_stage[job], w.first_stage[job + 1]):

@@ -1,8 +1,17 @@
-"""What the resource manager takes tasks to need: their demands as estimated, which may differ from what they use."""
+"""What machines have, and what the resource manager takes tasks to need: an estimate, which may differ from the use."""
 
 import numpy as np
 
-from actors.setting import Estimates
+from actors.machines.dag_world import amounts
+from actors.setting import Estimates, Setting
+from clusters.capacity import capacities, demands
+
+
+def needs_and_capacity(setting: Setting) -> tuple[np.ndarray, np.ndarray]:
+    """Return what a task of each stage is taken to need, [S, R], and what nodes have, [N, R], in billionths."""
+    workload = setting.workload
+    capacity = amounts(capacities(setting.cluster, workload.resources))
+    return estimated_demand(amounts(demands(workload)), capacity, setting.estimates, setting.seed), capacity
 
 
 def estimated_demand(demand: np.ndarray, capacity: np.ndarray, estimates: Estimates, seed: int) -> np.ndarray:

@@ -1,0 +1,156 @@
+"""The state of the resource manager: what machines have free, what jobs hold, and which tasks and machines wait."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from actors.kernel.compiled import compiled, inlined
+from actors.machines.carbyne_plan import Plan
+from actors.machines.dag_world import DagWorld
+from actors.machines.packing import Packing
+from actors.machines.runnable import Runnable
+
+BLOCK = np.int64(64)
+NO_LEFTOVER, IN_ORDER, LEAST_LEFT_FIRST, PACKING_FIRST = (np.int64(i) for i in range(4))
+"""Of what is free when no task fits into the share of its job: it is left free; or jobs get it in the same order, or by
+the work they have left; or the task that fits best gets it."""
+
+
+class Matcher(NamedTuple):
+    """What K resource managers go by; J jobs, S stages, N machines, R resources."""
+
+    run: Runnable
+    active: np.ndarray  # [J] jobs that have arrived and not ended, by manager and arrival, as in `run.jobs`
+    num_active: np.ndarray  # [K] how many there are
+    queue: np.ndarray  # [J] the queue whose share a job may use; of Q, in most schedulers one for each job
+    guarantee: np.ndarray  # [Q] jobs go by what their queue holds, relative to this; float64
+    rank: np.ndarray  # [Q] queues go in this order, the least first; float64
+    used: np.ndarray  # [Q, R] what its tasks hold
+    share: np.ndarray  # [Q, R] what they may hold before the leftover part
+    left: np.ndarray  # [J] work that is left: task-seconds times the mean share of the cluster that they hold
+    total_left: np.ndarray  # [K] of all active jobs
+    work: np.ndarray  # [S] that of a task
+    size: np.ndarray  # [S] alignment of a task with an empty cluster
+    cursor: np.ndarray  # [S] scratch: the next machine that has room for a task of a stage
+    ceiling: np.ndarray  # [blocks, R] the most that a machine of a block of a manager's may have free
+    dirty: np.ndarray  # [N] machines where something has ended since the last match, by manager
+    is_dirty: np.ndarray  # [N] bool
+    dirty_count: np.ndarray  # [K]
+    must: np.ndarray  # [S] tasks that the plan of an altruistic job says must be launched now
+    altruistic: np.ndarray  # [J] bool
+    pack: Packing
+    inter: int  # one of `actors.machines.shares`
+    leftover: int
+    packing: bool  # tasks of all jobs go by their values, and not by job
+
+
+class Manager(NamedTuple):
+    """The state of K resource managers. What is handled concerns one of them, `me`, from 0 to K - 1."""
+
+    matcher: Matcher
+    profile: np.ndarray  # [J, R] demand of the mean task over capacity, the largest element 1; float64
+    plan: Plan  # of altruistic jobs
+    altruism: float  # probability that a job is altruistic at a match; 0: none is planned
+    turns: np.ndarray  # [J] draws of it
+    alarm: np.ndarray  # [K] when the next planned task must start, for which a match is pending, ns
+    ended: np.ndarray  # [K] jobs, by manager
+    due: np.ndarray  # [K] bool: a match is due at this instant
+    launched: np.ndarray  # [1] tasks launched by the event under way
+
+
+@inlined
+def end_of_active(m: Matcher, me: int) -> int:
+    """Return the place behind the last active job of manager `me`; they begin at its first."""
+    return m.run.first_job[me] + m.num_active[me]
+
+
+@inlined
+def fits(w: DagWorld, stage: int, node: int) -> bool:
+    """Whether a machine has room for a task."""
+    demand, free = w.stages.demand, w.machines.free
+    for r in range(demand.shape[1]):  # noqa: SIM110
+        if demand[stage, r] > free[node, r]:
+            return False
+    return True
+
+
+@compiled
+def next_with_room(w: DagWorld, m: Matcher, me: int, stage: int, node: int) -> int:
+    """Return the first machine from `node` on that has room for a task; behind the manager's last if none has.
+
+    Blocks of machines without room are passed over by their ceilings, which are brought down when none of a block has.
+    """
+    demand, nodes, resources = w.stages.demand, w.first_node[me + 1], w.stages.demand.shape[1]
+    while node < nodes:
+        block = node // BLOCK
+        end = min((block + 1) * BLOCK, nodes)
+        may_fit = True
+        for r in range(resources):
+            may_fit = may_fit and demand[stage, r] <= m.ceiling[block + me, r]
+        if may_fit:
+            for i in range(node, end):
+                if fits(w, stage, i):
+                    return i
+            lower_ceiling(w, m, me, block, end)
+        node = end
+    return nodes
+
+
+@compiled
+def lower_ceiling(w: DagWorld, m: Matcher, me: int, block: int, end: int) -> None:
+    """Set the ceiling of a block of the manager's machines to the most that one of them has free."""
+    for r in range(m.ceiling.shape[1]):
+        most: int = 0
+        for i in range(max(block * BLOCK, w.first_node[me]), end):
+            most = max(most, w.machines.free[i, r])
+        m.ceiling[block + me, r] = most
+
+
+@inlined
+def fits_share(w: DagWorld, m: Matcher, job: int, stage: int) -> bool:
+    """Whether a task fits into what its job's share has left; it does if nothing of the share is in use."""
+    demand, q = w.stages.demand, m.queue[job]
+    for r in range(demand.shape[1]):
+        if m.used[q, r] + demand[stage, r] > m.share[q, r]:
+            return holds_nothing(m, q)
+    return True
+
+
+@inlined
+def holds_nothing(m: Matcher, queue: int) -> bool:
+    """Whether no task of a queue holds anything."""
+    for r in range(m.used.shape[1]):  # noqa: SIM110
+        if m.used[queue, r] > 0:
+            return False
+    return True
+
+
+@inlined
+def release(w: DagWorld, m: Matcher, me: int, node: int, stage: int) -> None:
+    """A task has ended: its machine, and its job, have what it held."""
+    job, demand = w.stages.job[stage], w.stages.demand
+    for r in range(demand.shape[1]):
+        w.machines.free[node, r] += demand[stage, r]
+        block = node // BLOCK + w.manager[node]
+        m.ceiling[block, r] = max(m.ceiling[block, r], w.machines.free[node, r])
+        m.used[m.queue[job], r] -= demand[stage, r]
+    m.left[job] -= m.work[stage]
+    m.total_left[me] -= m.work[stage]
+    note_room(w, m, me, node)
+
+
+@inlined
+def note_room(w: DagWorld, m: Matcher, me: int, node: int) -> None:
+    """A machine has room again: it is considered at the next match."""
+    if not m.is_dirty[node]:
+        m.is_dirty[node] = True
+        m.dirty[w.first_node[me] + m.dirty_count[me]] = node
+        m.dirty_count[me] += 1
+
+
+@inlined
+def forget_dirty(w: DagWorld, m: Matcher, me: int) -> None:
+    """The machines where something has ended have been considered."""
+    for i in range(w.first_node[me], w.first_node[me] + m.dirty_count[me]):
+        m.is_dirty[m.dirty[i]] = False
+    m.dirty_count[me] = 0

@@ -1,0 +1,58 @@
+"""The parts that a scheduler of DAG jobs is made of. A policy's file makes a `Parts` of its parameters."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from actors.machines.manager_state import IN_ORDER, LEAST_LEFT_FIRST, NO_LEFTOVER, PACKING_FIRST
+from actors.machines.packing import Values
+from actors.scheduler import Parameter
+
+LEFTOVERS = {
+    "none": NO_LEFTOVER,
+    "in-order": IN_ORDER,
+    "srtf": LEAST_LEFT_FIRST,
+    "packing": PACKING_FIRST,
+}
+LEFTOVER = Parameter(
+    "leftover",
+    "in-order",
+    "choice",
+    "what is free when no task fits into its job's share goes to jobs in the same order, or to none",
+    choices=tuple(LEFTOVERS),
+)
+
+
+class Queues(NamedTuple):
+    """Queues of jobs; J jobs, Q queues."""
+
+    queue: np.ndarray  # [J] of each job
+    guarantee: np.ndarray  # [Q] the part of the machines that each is guaranteed
+
+
+class Inter(NamedTuple):
+    """The inter-job part: the share of each job or queue, and the order in which they are served; J jobs."""
+
+    by: int  # DRF, FAIR, FIXED, LEAST_LEFT or QUEUES of `actors.machines.shares`
+    order: np.ndarray | None = None  # [J] with FIXED: the least goes first; None: as they arrive
+    queues: Queues | None = None  # with QUEUES
+
+
+class Altruism(NamedTuple):
+    """Jobs launch before the leftover part only what must start now by their plans (`actors.machines.carbyne_plan`)."""
+
+    probability: float  # that a plan is made, else the job launches what fits into its share
+    keeps_promises: bool = False  # a job ends at the latest as its plans said since its share fell last
+
+
+class Parts(NamedTuple):
+    """What a scheduler of DAG jobs is made of; S stages."""
+
+    inter: Inter
+    intra: np.ndarray  # [S] the order of the stages of a job, as from `actors.schedulers.dags.stage_orders`
+    leftover: int = IN_ORDER  # one of `LEFTOVERS`
+    packing: bool = False  # tasks of all jobs go by their values, and not by job
+    values: Values = Values()  # for packing, and for leftovers that go to the task that fits best
+    priority: np.ndarray | None = None  # [S] a factor of the values; None: 1
+    altruism: Altruism = Altruism(0.0)
+    plans_in_order: bool = False  # plans and leftovers follow `intra` inside a job, and not how tasks fit
