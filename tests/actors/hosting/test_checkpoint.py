@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -202,7 +203,7 @@ def test_an_own_scheduler_remembers(known: bool, tmp_path: Path, monkeypatch: py
 def test_one_that_cannot_be_pickled_is_said_at_the_first_checkpoint(tmp_path: Path) -> None:
     class Stubborn:
         def __init__(self) -> None:
-            self.lock = sys._getframe()
+            self.lock = threading.Lock()
 
         def place(self, job: Any, nodes: Any) -> list[int]:
             return [0] * job.num_tasks

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -32,16 +33,6 @@ class Dying:
 EVENTS = ("--set", "output.events=all", "--set", "checkpoint.period=0.05 s")
 
 
-@pytest.fixture
-def killed(program: Any, emu: Cli, trace: Path) -> Path:
-    """The checkpoints of a run that was killed, beside a whole run with its events."""
-    Path("dying.py").write_text(DYING)
-    argv = ("run", "--scheduler", "dying.py:Dying", *RUN[3:], *EVENTS)
-    assert program(*argv, "--out", "r").code == -9
-    assert emu(*argv, "--out", "whole").code == 0
-    return Path("r") / CHECKPOINTS
-
-
 def recorded_at(checkpoint: Path) -> int:
     """Rows of events that there were at a checkpoint."""
     with np.load(checkpoint / "0.npz") as arrays:
@@ -54,34 +45,49 @@ def zero(path: Path, begin: int, size: int = 3000) -> None:
         file.write(bytes(size))
 
 
-@pytest.mark.parametrize("damage", ["none", "longer", "zeros behind the older", "short of the newer", "zeros",
-                                    "short of both", "missing"])  # fmt: skip
-def test_a_run_goes_on_from_a_checkpoint_whose_events_are_sound(damage: str, killed: Path, emu: Cli) -> None:
-    trace = killed / "traces" / "0.trace"
-    older, newer = sorted(path for path in killed.iterdir() if path.name.isdigit())
+def test_a_run_goes_on_from_a_checkpoint_whose_events_are_sound(program: Cli, emu: Cli, trace: Path) -> None:
+    Path("dying.py").write_text(DYING)
+    argv = ("run", "--scheduler", "dying.py:Dying", *RUN[3:], *EVENTS)
+    assert program(*argv, "--out", "r").code == -9
+    assert emu(*argv, "--out", "whole").code == 0
+    # What is done to the events, and how many of the two checkpoints have lost some of theirs.
+    for damage, lost in (
+        ("none", 0),
+        ("longer", 0),
+        ("zeros-behind-the-older", 1),
+        ("short-of-the-newer", 1),
+        ("zeros", 2),
+        ("short-of-both", 2),
+        ("missing", 2),
+    ):
+        shutil.copytree("r", damage)
+        events = damaged(Path(damage) / CHECKPOINTS, damage)
+        ended = emu("run", "--resume", damage)
+        assert ended.code == 0, ended.err
+        assert ended.err.count(f"the file of its events, {events}, ") == lost, damage
+        assert ("the run starts from the beginning" in ended.err) == (lost == 2), damage
+        assert Path(damage, "events.parquet").read_bytes() == Path("whole/events.parquet").read_bytes()
+        assert not Path(damage, CHECKPOINTS).exists()
+
+
+def damaged(checkpoints: Path, damage: str) -> Path:
+    """The file of the events that belong to two checkpoints, damaged."""
+    file = checkpoints / "traces" / "0.trace"
+    older, newer = sorted(path for path in checkpoints.iterdir() if path.name.isdigit())
     rows, more = recorded_at(older), recorded_at(newer)
     assert 50 < rows < more - 20
     row = TRACE.itemsize
     if damage == "longer":
-        with trace.open("ab") as file:
-            file.write(b"begun")
+        with file.open("ab") as end:
+            end.write(b"begun")
     elif damage == "missing":
-        trace.unlink()
+        file.unlink()
     elif damage.startswith("zeros"):
-        zero(trace, rows * row if damage.endswith("older") else 100)
+        zero(file, rows * row if damage.endswith("older") else 100)
     elif damage.startswith("short"):
-        with trace.open("r+b") as file:
-            file.truncate(more * row - 1 if damage.endswith("newer") else rows * row - 1)
-    ended = emu("run", "--resume", "r")
-    assert ended.code == 0, ended.err
-    one, both = (
-        damage in ("zeros behind the older", "short of the newer"),
-        damage in ("zeros", "short of both", "missing"),
-    )
-    assert ended.err.count(f"the file of its events, {trace.resolve()}, ") == one + 2 * both
-    assert ("the run starts from the beginning" in ended.err) == both
-    assert Path("r/events.parquet").read_bytes() == Path("whole/events.parquet").read_bytes()
-    assert not killed.exists()
+        with file.open("r+b") as content:
+            content.truncate(more * row - 1 if damage.endswith("newer") else rows * row - 1)
+    return file.resolve()
 
 
 def test_a_disk_that_takes_a_part_of_the_events(emu: Cli, trace: Path) -> None:
