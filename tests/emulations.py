@@ -15,6 +15,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from bounded_runs import ALL_TASKS, few_events, finish, started, steps
 
 from actors.hosting.partition import Observe, Outcome, Partition
 from actors.hosting.stall import longest_s
@@ -22,7 +23,6 @@ from actors.hosting.virtual import emulate
 from actors.hosting.windows import emulate_here
 from actors.kernel.message_kinds import kinds_of
 from actors.kernel.queue import RANK_SHIFT, SOURCE_SHIFT
-from actors.kernel.world import NEVER
 from actors.scheduler import resolve_parameters
 from actors.schedulers.registry import find_scheduler
 from actors.setting import Costs, Dynamics, Estimates, Network, Setting
@@ -34,10 +34,6 @@ from workloads.jobs import JobWorkload, make_workload
 
 NS = 1_000_000_000
 CUTOFF_S = 10.0
-ALL_TASKS = Observe(tasks=True)
-# Of a small emulation, far more than one takes. One that goes on for ever, as where nodes fail far more often than a
-# task takes, is then an error: no test hangs.
-MOST_EVENTS, MOST_ROUNDS = 10_000_000, 200_000
 
 KINDS = {number: kind.name for number, kind in kinds_of("jobs").items()}
 
@@ -100,19 +96,6 @@ def setting_of(
     )
 
 
-def few_events(tasks_done: int, events: int, virtual_s: float) -> None:
-    """Fail where a run has no end; the progress of `emulate`."""
-    assert events < MOST_EVENTS, (
-        f"the run has no end: {events:,} events, virtual time {virtual_s:,.0f} s, {tasks_done:,} tasks done"
-    )
-
-
-def bounded(rounds: int = MOST_ROUNDS) -> Iterator[int]:
-    """Count the rounds of a loop over a run, and fail where it has no end."""
-    yield from range(rounds)
-    raise AssertionError(f"the run has no end: {rounds:,} rounds of the loop over it")
-
-
 def run_setting(setting: Setting, observe: Observe = ALL_TASKS) -> Outcome:
     """Run a setting in this process."""
     return emulate(setting, observe, in_process=True, progress=few_events)
@@ -125,33 +108,9 @@ def run_windows(
     return emulate_here(setting, observe, partitions, quantum_s, few_events)
 
 
-def started(setting: Setting, observe: Observe = ALL_TASKS) -> Partition:
-    """A partition at its beginning."""
-    partition = Partition(setting, observe)
-    partition.start()  # or each step would describe the arguments' types again
-    return partition
-
-
-def finish(partition: Partition) -> Partition:
-    """Run a partition that has been started to its end."""
-    while not (progress := partition.run(0.2)).done:
-        few_events(progress.tasks_done, progress.at.events, progress.at.virtual_s)
-    return partition
-
-
 def run_partition(setting: Setting, observe: Observe = ALL_TASKS) -> Partition:
     """Run a setting in this process; the partition as it is at the end."""
     return finish(started(setting, observe))
-
-
-def steps(partition: Partition, most: int = 1) -> Iterator[bool]:
-    """Run a partition that has been started, so many events at a time; yields each time whether it has ended."""
-    with np.errstate(over="ignore"):
-        for _ in bounded():
-            done = partition._step(int(NEVER), np.int64(most))
-            yield done
-            if done:
-                return
 
 
 def emulate_small(

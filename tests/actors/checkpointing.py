@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from emulations import OBSERVED, bounded, digest
+from bounded_runs import bounded
+from emulations import OBSERVED, digest
 
 from actors.hosting.checkpoint import Checkpoints, Position
 from actors.hosting.partition import Partition

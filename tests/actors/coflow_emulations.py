@@ -11,7 +11,8 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from emulations import OBSERVED, bounded, digest, run_setting
+from bounded_runs import bounded
+from emulations import OBSERVED, digest, run_setting
 
 from actors.fabric.counters import N_DECISIONS, N_REFILLS
 from actors.hosting.partition import Observe, Partition

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from bounded_runs import started, steps
 from emulations import (
     OBSERVED,
     ROUGH,
@@ -19,8 +20,6 @@ from emulations import (
     run_setting,
     run_windows,
     setting_of,
-    started,
-    steps,
     with_dynamics,
     with_failures,
 )

@@ -11,19 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bounded_runs import bounded, finish
 from checkpointing import digest_with_restores, started
-from emulations import (
-    OBSERVED,
-    VARIANTS,
-    bounded,
-    cases,
-    digest,
-    finish,
-    mixed_workload,
-    named,
-    run_setting,
-    setting_of,
-)
+from emulations import OBSERVED, VARIANTS, cases, digest, mixed_workload, named, run_setting, setting_of
 from python_process import run_python
 
 from actors.hosting import windows

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from emulations import ALL_TASKS, named, run_setting, setting_of
+from bounded_runs import ALL_TASKS
+from emulations import named, run_setting, setting_of
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from bounded_runs import started, steps
 from coflow_emulations import coflows, setting_of
-from emulations import jobs, started, steps
+from emulations import jobs
 from emulations import setting_of as setting_of_jobs
 
 from actors.hosting.decision_time import DecisionTime

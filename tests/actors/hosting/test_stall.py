@@ -7,20 +7,13 @@ import signal
 from collections.abc import Callable
 from typing import Any
 
+import bounded_runs
 import coflow_emulations
 import dag_settings
 import emulations
 import pytest
-from emulations import (
-    ALL_TASKS,
-    MOST_EVENTS,
-    jobs,
-    outages,
-    run_partition,
-    run_setting,
-    setting_of,
-    with_dynamics,
-)
+from bounded_runs import ALL_TASKS, MOST_EVENTS
+from emulations import jobs, outages, run_partition, run_setting, setting_of, with_dynamics
 
 from actors.hosting import slices
 from actors.hosting.checkpoint import Position
@@ -171,13 +164,13 @@ def test_a_run_that_ends_after_a_stall_has_it_in_its_outcome(monkeypatch: pytest
 
 
 def test_no_test_hangs_in_a_run_without_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(emulations, "MOST_EVENTS", 10_000)
+    monkeypatch.setattr(bounded_runs, "MOST_EVENTS", 10_000)
     endless = setting_of("sparrow", jobs((0, [10.0] * 8)), 8, dynamics=FAILING)
     with pytest.raises(AssertionError, match="the run has no end: "):
         run_setting(endless)
     with pytest.raises(AssertionError, match="the run has no end: "):
         run_partition(endless)
     with pytest.raises(AssertionError, match="the run has no end: 20 rounds"):
-        for _ in emulations.bounded(20):
+        for _ in bounded_runs.bounded(20):
             pass
     assert run_setting(emulations.with_failures(endless, FAILING)).finish_ns.min() > 0

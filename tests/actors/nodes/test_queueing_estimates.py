@@ -10,18 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from emulations import (
-    KINDS,
-    NS,
-    OBSERVED,
-    log_of,
-    outages,
-    run_partition,
-    setting_of,
-    started,
-    steps,
-    with_dynamics,
-)
+from bounded_runs import started, steps
+from emulations import KINDS, NS, OBSERVED, log_of, outages, run_partition, setting_of, with_dynamics
 from phoenix_examples import BY_CRV, asking, contended, nodes_of
 
 from actors.kernel.records import Records, records

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from emulations import OBSERVED, SMALL, VARIANTS, cases, digest, finish, jobs, setting_of, started, steps
+from bounded_runs import finish, started, steps
+from emulations import OBSERVED, SMALL, VARIANTS, cases, digest, jobs, setting_of
 from hard_settings import settings_of
 from hypothesis import given, settings
 from hypothesis import strategies as st

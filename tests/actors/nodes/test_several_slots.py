@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bounded_runs import started, steps
 from emulations import (
     SETS,
     VARIANTS,
@@ -21,8 +22,6 @@ from emulations import (
     run_partition,
     run_setting,
     setting_of,
-    started,
-    steps,
     with_failures,
 )
 from hard_settings import AWARE, EXAMPLES, JOBS, NETWORKS, columns, slots_suffice

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bounded_runs import finish
 from checkpointing import digest_with_restores
 from coflow_emulations import (
     COSTS,
@@ -25,7 +26,7 @@ from coflow_emulations import (
     variants_of,
     with_deadlines,
 )
-from emulations import OBSERVED, digest, finish, run_setting
+from emulations import OBSERVED, digest, run_setting
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 

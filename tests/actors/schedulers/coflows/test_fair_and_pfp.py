@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bounded_runs import ALL_TASKS
 from coflow_emulations import COSTS, coflows, log_of, setting_of
-from emulations import ALL_TASKS, run_setting
+from emulations import run_setting
 
 from actors.hosting.outcome import Observe
 from workloads.readers.coflow_benchmark import read_coflow_benchmark

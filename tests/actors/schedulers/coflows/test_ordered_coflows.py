@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bounded_runs import finish
 from coflow_emulations import COSTS, NS, coflows, log_of, mixed_workload, setting_of
-from emulations import OBSERVED, finish, run_setting
+from emulations import OBSERVED, run_setting
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from switch_runs import by_madd, run

@@ -9,17 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from emulations import (
-    ALL_TASKS,
-    TWINS,
-    VARIANTS,
-    digest,
-    outages,
-    run_partition,
-    run_setting,
-    run_windows,
-    setting_of,
-)
+from bounded_runs import ALL_TASKS
+from emulations import TWINS, VARIANTS, digest, outages, run_partition, run_setting, run_windows, setting_of
 from hard_settings import AWARE, EXAMPLES, NETWORKS, check_constraints_of, every_task_ran_once, slots_suffice
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st

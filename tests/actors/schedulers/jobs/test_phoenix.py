@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bounded_runs import started, steps
 from emulations import (
     OBSERVED,
     constrained,
@@ -25,8 +26,6 @@ from emulations import (
     run_setting,
     run_windows,
     setting_of,
-    started,
-    steps,
     with_dynamics,
 )
 from phoenix_examples import BY_CRV, ONE_PROBE, asking, contended, nodes_of

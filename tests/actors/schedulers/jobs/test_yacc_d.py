@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bounded_runs import started, steps
 from emulations import (
     NS,
     OBSERVED,
@@ -25,8 +26,6 @@ from emulations import (
     run_setting,
     run_windows,
     setting_of,
-    started,
-    steps,
 )
 from hard_settings import EXAMPLES, JOBS, columns, settings_of
 from hypothesis import given, settings

@@ -3,7 +3,7 @@
 from typing import Any
 
 import numpy as np
-from emulations import steps
+from bounded_runs import steps
 
 import emu
 from actors.hosting.partition import Partition
