@@ -107,12 +107,14 @@ def _node_faults(run: Run, events: Frame, job: int, wait: Story, begin: int, end
     node, facts = wait["facts"]["node"], wait["facts"]
     if f"queue of node {node}" not in wait["what"]:
         yield f"its words do not name node {node}"
-    came = events[(events.receiver == node) & events.kind.isin(["PROBE", "PLACED", "MOVE"])]
+    came = events[(events.receiver == node) & events.kind.isin(["PROBE", "PLACED", "OFFERED", "MOVE"])]
     ended = events[(events.kind == "DONE") & (events.sender == node)]
     if not (near(came.time_ns, begin).any() or near(ended.d, begin).any()):
         yield f"nothing of the job joined the queue of node {node} at {begin} ns, nor did a task of it end there"
     started = events[(events.kind == "START") & (events.receiver == node)].time_ns
-    left = events[(events.sender == node) & events.kind.isin(["REQUEST", "PROBE", "REJECTED"])].left_ns
+    left = events[
+        (events.sender == node) & events.kind.isin(["REQUEST", "PROBE", "REJECTED", "RETURNED"])
+    ].left_ns
     moved = events[(events.kind == "MOVE") & (events.b == node)].time_ns
     if not any(near(times, end).any() for times in (started, left, moved)):
         yield f"nothing of the job left the queue of node {node} at {end} ns"
@@ -144,7 +146,7 @@ def _turn_faults(run: Run, wait: Story, node: int, begin: int) -> Iterator[str]:
         row = run.jobs.index[run.jobs.job_id == one["job"]][0]
         mine = run.events[(run.events.job == row) & (run.events.receiver == node)]
         first = run.jobs.num_tasks[:row].sum()
-        placed = mine[(mine.kind == "PLACED") & (mine.task == first + one["task"])]
+        placed = mine[mine.kind.isin(["PLACED", "OFFERED"]) & (mine.task == first + one["task"])]
         came = placed if len(placed) else mine[mine.kind.isin(["PROBE", "MOVE"])]
         before = came.time_ns.max() <= begin if len(placed) else (came.time_ns <= begin).any()
         if one["turn"] in ("came before", "came later") and (one["turn"] == "came before") != before:

@@ -5,8 +5,7 @@ soft one that is left (clusters/matching.py). The nodes that satisfy a level are
 have it; a job that must run in one rack may use the stretch of it that lies there. A place among a job's nodes is a
 number from 0 on; of a job without constraints it is the node itself.
 
-The level of a job belongs to its scheduler. Nodes have it from the message that brings a task: the level is in
-the upper bits of the task's column.
+The level of a job belongs to its scheduler. Nodes have it from the message that brings a task or a probe.
 """
 
 from typing import NamedTuple, Protocol
@@ -18,7 +17,6 @@ from actors.kernel.queue import NONE
 from actors.kernel.records import Records
 from clusters.matching import SAME_RACK, SPREAD_NODES, SPREAD_RACKS
 
-LEVEL_SHIFT = 32  # in the column of a task: one more than the level, 0 for a job without constraints
 MOST_NS = 2.0**62  # a task takes no longer, whatever slows it down: a run does not either (`NEVER`)
 IN_RACK, OVER_RACKS, OVER_NODES = np.int64(SAME_RACK), np.int64(SPREAD_RACKS), np.int64(SPREAD_NODES)
 
@@ -203,27 +201,11 @@ def is_relaxed(w: HasEligible, job: int) -> bool:
 
 
 @inlined
-def with_level(w: HasEligible, job: int, task: int) -> int:
-    """Return a task's column in a message: the task and its job's level, which the node needs for its run time."""
+def level_of(w: HasEligible, job: int) -> int:
+    """Return the level of a job, which a node needs for the run time of its tasks; NONE without constraints."""
     if w.eligible.active == 0:
-        return task
-    return task | (w.eligible.jobs.level[job] + 1) << LEVEL_SHIFT
-
-
-@inlined
-def task_of(w: HasEligible, column: int) -> int:
-    """Return the task in a message's column or a queue's entry; NONE if it is a probe's."""
-    if w.eligible.active == 0 or column == NONE:
-        return column
-    return column & ((np.int64(1) << LEVEL_SHIFT) - 1)
-
-
-@inlined
-def level_in(w: HasEligible, column: int) -> int:
-    """Return the level of a job in the column of its task or its probe; NONE without constraints."""
-    if w.eligible.active == 0 or column == NONE:
         return NONE
-    return (column >> LEVEL_SHIFT) - 1
+    return w.eligible.jobs.level[job]
 
 
 @inlined
@@ -233,21 +215,14 @@ def is_spread(w: HasEligible, level: int) -> bool:
 
 
 @inlined
-def factor_of(w: HasEligible, column: int) -> float:
-    """Return the factor on the duration of the task in a message's column, by its level."""
-    level = column >> LEVEL_SHIFT
-    if w.eligible.active == 0 or level == 0:
-        return 1.0
-    return w.eligible.factor[level - 1]
-
-
-@inlined
-def run_time(w: HasEligible, node: int, column: int) -> int:
-    """Return the run time, ns, of the task in a message's column: by its duration, its level and the node's speed."""
-    duration = w.duration[task_of(w, column)]
+def run_time(w: HasEligible, node: int, task: int, level: int) -> int:
+    """Return the run time of a task, ns: by its duration, the level of its job and the node's speed."""
+    duration = w.duration[task]
     if w.eligible.active == 0 and w.speed.size == 0:
         return duration
-    factor, speed = factor_of(w, column), 1.0
+    factor, speed = 1.0, 1.0
+    if level != NONE:
+        factor = w.eligible.factor[level]
     if w.speed.size > 0:
         speed = w.speed[node]
     if factor == 1.0 and speed == 1.0:

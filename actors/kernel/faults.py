@@ -25,7 +25,6 @@ TRIES = 64  # random draws before the nodes that are up are counted instead
 LOOK_AGAIN = np.int64(1_000_000_000)  # ns until a scheduler retries when no node that it may use is up
 NO_EPOCH = np.int64(0)
 NEVER_AGAIN = np.int64(1) << 61  # no outage is scheduled from this time on
-EPOCH_SHIFT = 32  # an epoch shares a message's column with a number below 2**32
 
 # One row per actor. `heard` and `since` are what the schedulers know of a node; all else is the actor's own state.
 FAULT = np.dtype(
@@ -247,17 +246,19 @@ def next_again(w: HasFaults, job: int) -> int:
 
 
 @inlined
-def epoch_bits(w: HasFaults, job: int) -> int:
-    """Return the job's epoch, shifted to where a message's column has it."""
+def epoch_of(w: HasFaults, job: int) -> int:
+    """Return how many tasks the job has lost so far."""
     if w.faults.active == 0:
-        return np.int64(0)
-    return w.faults.jobs.epoch[job] << EPOCH_SHIFT
+        return NO_EPOCH
+    return w.faults.jobs.epoch[job]
 
 
 @inlined
-def low_bits(column: int) -> int:
-    """Return the number that shares a column with an epoch."""
-    return column & ((np.int64(1) << EPOCH_SHIFT) - 1)
+def generation_of(w: HasFaults, node: int) -> int:
+    """Return how often the node has failed so far."""
+    if w.faults.active == 0:
+        return np.int64(0)
+    return w.faults.actors.generation[node]
 
 
 @inlined

@@ -11,12 +11,13 @@ partition; jobs have NN from 0x00 on, coflows from 0x40 on, DAG jobs from 0xA0 o
 free.
 
 A message has four columns, a to d, of 64 bits. A declaration names the field that each holds: ``c="start"``. Two fields
-may share a column, the first in its lower 32 bits, or in as many as are said: ``b="tasks_left, level"``,
-``d="movable:1, mean_rest_ns"``. ``b="rate:float"`` holds the bits of a float. Times are in ns, rates in bytes per ns.
+may share a column, the first in its lower 32 bits, or in as many as are said: ``c="tasks_left, epoch"``,
+``d="movable:1, mean_rest"``. A field that shares a column and may be none is stored as one more: ``b="task,
+level:or_none"``. ``b="rate:float"`` holds the bits of a float. Times are in ns, rates in bytes per ns.
 The field in column a says of what job, or coflow, a recorded event is (`actors.worlds.Worlds.owners`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,12 +29,13 @@ HALF = 32  # bits of a column that two fields share
 
 
 class Field(NamedTuple):
-    """Where a message has a field: in which column, above how many bits of it, and in how many."""
+    """Where a message has a field: in which column, above how many bits of it, in how many, and as how much more."""
 
     column: str
     shift: int
     bits: int
     is_float: bool
+    more: int
 
     def of(self, column: np.ndarray) -> np.ndarray:
         """Return the field's values from those of its column; NONE where that is negative and they share it."""
@@ -41,7 +43,11 @@ class Field(NamedTuple):
             return np.ascontiguousarray(column).view(np.float64)
         if self.bits == 64:
             return column
-        return np.where(column < 0, NONE, (column >> self.shift) & ((1 << self.bits) - 1))
+        return np.where(column < 0, NONE, self.part_of(column))
+
+    def part_of(self, column: Any) -> Any:
+        """Return the field from a column that it shares, which is not negative."""
+        return ((column >> self.shift) & ((1 << self.bits) - 1)) - self.more
 
 
 class Kind(NamedTuple):
@@ -71,6 +77,14 @@ class Kind(NamedTuple):
         """Whether a run may be over while it waits."""
         return self.number & 0xFF >= 0xD0
 
+    def read(self, columns: Sequence[int]) -> list[int]:
+        """Return what one message carries, in the order of the fields, from its columns a to d; no float."""
+        found = []
+        for field in self.fields.values():
+            column = columns["abcd".index(field.column)]
+            found.append(column if field.bits == 64 or column < 0 else field.part_of(column))
+        return found
+
     @property
     def owners(self) -> str:
         """What column a has a number of, by the names of `Worlds.owners`."""
@@ -86,7 +100,7 @@ FIELDS: dict[str, str] = {
     "node": "a node",
     "start": "when the task started, none if it did not",
     "has_long": "1: some work on the node is long",
-    "level": "one more than the constraint level of the job, 0 for a job without constraints",
+    "level": "the job's level of constraints, counted over those of all sets; none without constraints",
 }
 """The meaning of each field, by name."""
 MOST_RANK = 15  # four bits of a message's key
@@ -120,7 +134,7 @@ def describe(number: int, name: str, family: str, about: str, columns: Mapping[s
             if field not in FIELDS:
                 raise ValueError(f"message kind {name}: FIELDS has no meaning of {field!r}")
             bits = 64 - shift if part is parts[-1] else int(form or HALF)
-            fields[field] = Field(column, shift, bits, form == "float")
+            fields[field] = Field(column, shift, bits, form == "float", int(form == "or_none"))
             shift += bits
     return Kind(name, number, family, about, columns, fields)
 

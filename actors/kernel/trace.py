@@ -55,19 +55,19 @@ STARTS = _note("START", "a task starts on a node", a="job", b="task")
 BYPASSED = _note(
     "BYPASS",
     "an entry is served before its turn: its job has the least work left",
-    a="job", b="task, level", c="own_left", d="first_left",
+    a="job", b="task", c="own_left", d="first_left",
 )  # fmt: skip
 REORDERED = _note(
     "REORDER",
     "an entry is served before its turn for its constraints' sake",
-    a="job", b="task, level", c="crv", d="own_left",
+    a="job", b="task", c="crv", d="own_left",
 )  # fmt: skip
 RELAXED = _note("RELAX", "a job drops a soft constraint", a="job")
 MOVED = _note("MOVE", "an entry moves between queues at once, without a message", a="job", b="from_node")
 CHOSEN = _note(
     "CHOICE",
     "a scheduler chooses a node for a task because it waits least",
-    a="job", b="task, level", c="node", d="wait",
+    a="job", b="task", c="node", d="wait",
 )  # fmt: skip
 RATED = _note(
     "RATE",

@@ -53,11 +53,9 @@ ENTRY = np.dtype(
             "i8",
         ),  # tasks that the job had left, as last reported to this node; in `ASKED`: tasks it has requested
         ("bypassed", "i8"),  # estimated work that went before it out of turn, ns
-        ("epoch", "i8"),  # of a probe: answers to an earlier one are out of date
-        (
-            "level",
-            "i8",
-        ),  # of a job with constraints, from its probe, see actors/kernel/eligible.py; else NONE
+        # of a probe: answers to an earlier one are out of date; of a task in a bounded queue 1: it may be given back
+        ("epoch", "i8"),
+        ("level", "i8"),  # of a job with constraints, see actors/kernel/eligible.py; else NONE
         ("more", "i8"),  # the next entry of its run, or NONE
     ]
 )

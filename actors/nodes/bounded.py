@@ -12,19 +12,16 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.eligible import task_of
-from actors.kernel.faults import is_down
+from actors.kernel.faults import generation_of, is_down
 from actors.kernel.messages import FAIL
-from actors.kernel.queue import send
 from actors.kernel.sums import carry, pack, spread
 from actors.kernel.world import N_GIVEN_BACK, N_REPORTS, N_TURNED_AWAY, NONE, World
 from actors.nodes.failing import is_void
-from actors.nodes.messages import LOAD_REPORT, PLACED, REJECTED, TASK_END
-from actors.nodes.reporting import change_load, reporter
-from actors.nodes.waiting import remove
-from actors.nodes.worker import node_event
-
-MOVABLE = np.int64(1)  # in an entry's `epoch` and in the last column of PLACED: the task may be given back
+from actors.nodes.load_messages import OFFERED, read_offered, send_queue_report, send_returned
+from actors.nodes.messages import TASK_END, read_task_end
+from actors.nodes.reporting import change_load
+from actors.nodes.waiting import enqueue, remove
+from actors.nodes.worker import node_event, serve
 
 
 class BoundedQueues(NamedTuple):
@@ -42,25 +39,31 @@ class BoundedQueues(NamedTuple):
 
 
 @inlined
-def on_bounded_node(w: World, queues: BoundedQueues, t: int, kind: int, node: int, job: int) -> None:
+def on_bounded_node(w: World, queues: BoundedQueues, t: int, kind: int, node: int) -> None:
     """Handle a message to a node, other than its heartbeat."""
-    void = w.faults.active == 1 and is_void(w, node)
-    waits = False
-    if not void and kind == PLACED:
-        waits = w.nodes.idle[node] == 0
-        if waits and room_of(w, queues, node) <= 0:
-            turn_away(w, queues, t, node, job)
+    if w.faults.active == 0 or not is_void(w, node):
+        if kind == OFFERED:
+            take_offered(w, queues, t, node)
             return
-        queues.mean[node] = w.queue.now.d[0] >> 1
-        change_load(w, queues, t, node, w.work.estimate[job])
-    elif not void and kind == TASK_END:
-        change_load(w, queues, t, node, -w.work.estimate[job])
-    elif not void and kind == FAIL:
-        queues.load[node], queues.load_wholes[node] = 0, 0
-    movable = w.queue.now.d[0] & MOVABLE
+        if kind == TASK_END:
+            change_load(w, queues, t, node, -w.work.estimate[read_task_end(w).job])
+        elif kind == FAIL:
+            queues.load[node], queues.load_wholes[node] = 0, 0
     node_event(w, node)
-    if waits:
-        w.entries.epoch[w.nodes.tail[node]] = movable
+
+
+@inlined
+def take_offered(w: World, queues: BoundedQueues, t: int, node: int) -> None:
+    """Put a task into the queue, or send it back if there is no room."""
+    job, task, level, left, movable, mean_rest = read_offered(w)
+    if w.nodes.idle[node] == 0 and room_of(w, queues, node) <= 0:
+        w.counts[N_TURNED_AWAY] += 1
+        send_returned(w, t, node, job, task, rest_of(w, queues, node))
+        return
+    queues.mean[node] = mean_rest
+    change_load(w, queues, t, node, w.work.estimate[job])
+    enqueue(w, node, job, task, left, movable, level)
+    serve(w, t, node)
 
 
 @compiled
@@ -84,17 +87,9 @@ def rest_of(w: World, queues: BoundedQueues, node: int) -> int:
     return pack(rest, wholes)
 
 
-@inlined
-def turn_away(w: World, queues: BoundedQueues, t: int, node: int, job: int) -> None:
-    """Send back a task that finds the queue full."""
-    w.counts[N_TURNED_AWAY] += 1
-    task = task_of(w, w.queue.now.b[0])
-    send(w, t, node, w.work.home[job], REJECTED, job, task, node, rest_of(w, queues, node))
-
-
 @compiled
 def on_bounded_heartbeat(w: World, queues: BoundedQueues, t: int, node: int) -> None:
-    """Report a node whose load has changed. All schedulers receive the report at one time, as one message."""
+    """Report a node whose load has changed."""
     queues.to_report[node] = False
     if is_down(w, node):
         return
@@ -104,9 +99,8 @@ def on_bounded_heartbeat(w: World, queues: BoundedQueues, t: int, node: int) -> 
     busy_until, job = np.int64(0), w.nodes.running[node]
     if job != NONE:
         busy_until = w.nodes.started[node] + w.work.estimate[job]
-    listener = np.int64(w.queue.seq.size - 1)
     rest, room = rest_of(w, queues, node), room_of(w, queues, node)
-    send(w, t, node, listener, LOAD_REPORT, reporter(w, node), rest, busy_until, room)
+    send_queue_report(w, t, node, generation_of(w, node), rest, busy_until, room)
 
 
 @inlined
@@ -117,14 +111,14 @@ def give_back(w: World, queues: BoundedQueues, t: int, node: int) -> None:
     entry, before, ahead, wholes = w.nodes.head[node], NONE, np.int64(0), np.int64(0)
     while entry != NONE and left > 0:
         job, after = rows.job[entry], rows.next[entry]
-        if spread(ahead - 1, wholes, slots) >= most and rows.epoch[entry] == MOVABLE:
+        if spread(ahead - 1, wholes, slots) >= most and rows.epoch[entry] == 1:
             w.counts[N_GIVEN_BACK] += 1
-            task = task_of(w, rows.task[entry])
+            task = rows.task[entry]
             w.nodes.longs[node] -= w.work.is_long[job]
             remove(w, node, entry, before)
             less = queues.load[node] - w.work.estimate[job]
             queues.load[node], queues.load_wholes[node] = carry(less, queues.load_wholes[node])
-            send(w, t, node, w.work.home[job], REJECTED, job, task, node, rest_of(w, queues, node))
+            send_returned(w, t, node, job, task, rest_of(w, queues, node))
             left -= 1
         else:
             ahead, wholes = carry(ahead + w.work.estimate[job], wholes)

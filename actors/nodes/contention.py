@@ -18,15 +18,14 @@ import math
 import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.eligible import LEVEL_SHIFT
 from actors.kernel.messages import FAIL, read_announced
 from actors.kernel.queue import note
 from actors.kernel.trace import REORDERED
 from actors.kernel.world import N_REORDERS, NONE, World
 from actors.nodes.contention_state import UNIT, Contention
-from actors.nodes.demand import expect_report, wait_has_changed
+from actors.nodes.demand import asks_of, expect_report, wait_has_changed
 from actors.nodes.failing import is_void
-from actors.nodes.messages import PLACED, PROBE, TASK_END
+from actors.nodes.messages import PROBE, TASK_END, read_probe, read_task_end
 from actors.nodes.queueing import note_idle, note_service, reset_service
 from actors.nodes.shortest import pick_first, remaining_work, waits, whole
 from actors.nodes.worker import give_slot, next_entry, take_in
@@ -68,18 +67,15 @@ def on_announced(w: World, c: Contention) -> None:
 @inlined
 def on_contended_node(w: World, c: Contention, t: int, kind: int, node: int) -> None:
     """Handle a message to a node, other than its heartbeat."""
-    message = w.queue.now
     void, level, idle = w.faults.active == 1 and is_void(w, node), NONE, w.nodes.idle[node]
     note_idle(c.nodes, node, t, idle / c.slots[node])
     if kind == FAIL:
         invalidate_report(c, node, t)
     elif kind == TASK_END and not void:
-        note_service(c.nodes, node, float(t - message.c[0]) / c.slots[node], c.window)
-    elif kind == PROBE and w.work.is_long[message.a[0]] == 0:
-        level = (message.b[0] >> LEVEL_SHIFT) - 1
+        note_service(c.nodes, node, float(t - read_task_end(w).start) / c.slots[node], c.window)
+    elif kind == PROBE and w.work.is_long[read_probe(w).job] == 0:
+        level = read_probe(w).level
     serves, _ = take_in(w, node)
-    if (kind == PROBE or kind == PLACED) and not void:
-        w.entries.level[w.nodes.tail[node]] = level
     if serves:
         serve_contended(w, c, t, node)
     if c.reporting and not void and kind != FAIL and c.nodes.to_report[node] == 0:
@@ -96,7 +92,7 @@ def invalidate_report(c: Contention, node: int, t: int) -> None:
     reset_service(c.nodes, node, t)
     c.nodes.wait[node], c.busy[node], c.nodes.asked[node] = 0, 0, 0
     for r in range(c.counts.size):
-        c.reported[node, r] = r
+        c.reported[0, node, r], c.reported[1, node, r] = 0, 0
 
 
 @inlined
@@ -133,15 +129,6 @@ def is_contended(w: World, c: Contention, node: int) -> bool:
             return True
         entry = w.entries.next[entry]
     return False
-
-
-@inlined
-def asks_of(w: World, c: Contention, entry: int) -> int:
-    """The resources that an entry asks for, as bits."""
-    level = w.entries.level[entry]
-    if level == NONE:
-        return np.int64(0)
-    return asks_at(c, level)
 
 
 @inlined

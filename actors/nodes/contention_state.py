@@ -49,7 +49,7 @@ class Contention(NamedTuple):
     scarcity: np.ndarray  # [V, R] in SHARE: N over the number of nodes that have what is asked for
     nodes: Records  # [N] NODE
     busy: np.ndarray  # [N] busy slots as last reported, where that is wanted
-    reported: np.ndarray  # [N, R] what was last reported of a resource, as `pack_resource` makes it
+    reported: np.ndarray  # [2, N, R] as last reported: entries that ask for a resource, and their scarcity
     counts: np.ndarray  # [R] scratch, 0 between reports
     total: np.ndarray  # [R] scratch, likewise
     slots: np.ndarray  # [N]
@@ -88,7 +88,7 @@ def make_contention(
         scarcity=scarcity,
         nodes=records(NODE, nodes),
         busy=np.zeros(nodes, np.int64),
-        reported=nothing_reported(nodes, resources),
+        reported=np.zeros((2, nodes, resources), np.int64),
         counts=np.zeros(resources, np.int64),
         total=np.zeros(resources, np.int64),
         slots=slots.astype(np.int64),
@@ -98,8 +98,3 @@ def make_contention(
         more=np.zeros((2, resources), np.int64),
         **settings,
     )
-
-
-def nothing_reported(nodes: int, resources: int) -> np.ndarray:
-    """[N, R] packed resources that no entry asks for."""
-    return np.tile(np.arange(resources), (nodes, 1))

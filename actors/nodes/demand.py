@@ -11,24 +11,22 @@ more than what it says.
 import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.faults import is_down
+from actors.kernel.faults import generation_of, is_down
 from actors.kernel.message_kinds import rank_of
-from actors.kernel.queue import MOST_ACTORS, RANK_SHIFT, SOURCE_SHIFT, push, send
+from actors.kernel.queue import RANK_SHIFT, SOURCE_SHIFT, push
 from actors.kernel.world import N_REPORTS, NONE, World
 from actors.nodes.contention_state import Contention
-from actors.nodes.messages import HEARTBEAT, LOAD_REPORT
+from actors.nodes.load_messages import (
+    HEARTBEAT,
+    MOST_ENTRIES,
+    MOST_SCARCITY,
+    WAIT_REPORTS,
+    send_wait_report,
+)
 from actors.nodes.queueing import expected_wait
-from actors.nodes.reporting import NODE_BITS, reporter
 from actors.nodes.waiting import length_of
 
 MOST_WAIT = 2.0**60
-# Busy slots share a report's column with the node and its generation, which has what is left of 63 bits.
-BUSY_BITS = 20
-GENERATION_SHIFT = NODE_BITS + BUSY_BITS
-# One resource in a report: which, how many entries ask for it, their scarcity.
-RESOURCE_BITS, COUNT_BITS, SCARCITY_BITS = 6, 16, 41
-COUNT_SHIFT, SCARCITY_SHIFT = RESOURCE_BITS, RESOURCE_BITS + COUNT_BITS
-MOST_RESOURCES = (1 << RESOURCE_BITS) - 2  # as many as an int64 has bits for
 
 
 @inlined
@@ -111,9 +109,9 @@ def expect_reports(w: World, t: int) -> None:
     The next heartbeat comes later: it is longer than the network delay.
     """
     queue, listener = w.queue, np.int64(w.queue.seq.size - 1)
-    key = rank_of(LOAD_REPORT) << RANK_SHIFT | listener << SOURCE_SHIFT
+    key = rank_of(WAIT_REPORTS) << RANK_SHIFT | listener << SOURCE_SHIFT
     time = t + w.network.cross_ns
-    push(queue.now, queue.heap, queue.pool, time, key, LOAD_REPORT, listener, NONE, NONE, NONE, NONE)
+    push(queue.now, queue.heap, queue.pool, time, key, WAIT_REPORTS, listener, NONE, NONE, NONE, NONE)
 
 
 @inlined
@@ -133,18 +131,19 @@ def report(w: World, c: Contention, t: int, node: int, together: bool) -> int:
     r = 0
     while asked != 0:
         if asked & 1 == 1:
-            packed = pack_resource(np.int64(r), c.counts[r], c.total[r])
+            entries, scarcity = min(c.counts[r], MOST_ENTRIES), min(c.total[r], MOST_SCARCITY)
             c.counts[r], c.total[r] = 0, 0
-            before = c.reported[node, r]
-            if packed != before:
-                c.reported[node, r] = packed
+            more, scarcer = entries - c.reported[0, node, r], scarcity - c.reported[1, node, r]
+            if more != 0 or scarcer != 0:
+                c.reported[0, node, r], c.reported[1, node, r] = entries, scarcity
                 changed += 1
                 if together:
-                    add_difference(c, before, packed)
+                    c.more[0, r] += more
+                    c.more[1, r] += scarcer
                 elif changed & 1 == 1:
-                    waiting = packed
+                    waiting = r
                 else:
-                    send_report(w, c, t, node, waiting, packed)
+                    send_report(w, c, t, node, waiting, r)
         asked, r = asked >> 1, r + 1
     if together:
         if is_other:
@@ -163,26 +162,24 @@ def count_queue(w: World, c: Contention, node: int) -> int:
     found = np.int64(0)
     entry = w.nodes.head[node]
     while entry != NONE:
-        level = w.entries.level[entry]
-        if level != NONE:
-            asks, r, count = c.asks[level], 0, length_of(w.entries, entry)
-            found |= asks
-            while asks != 0:
-                if asks & 1 == 1:
-                    c.counts[r] += count
-                    c.total[r] += count * c.scarcity[level, r]
-                asks, r = asks >> 1, r + 1
+        asks, r, count = asks_of(w, c, entry), 0, length_of(w.entries, entry)
+        found |= asks
+        while asks != 0:
+            if asks & 1 == 1:
+                c.counts[r] += count
+                c.total[r] += count * c.scarcity[w.entries.level[entry], r]
+            asks, r = asks >> 1, r + 1
         entry = w.entries.next[entry]
     return found
 
 
 @inlined
-def add_difference(c: Contention, before: int, packed: int) -> None:
-    """Add the change of a node's report of a resource since its last report."""
-    r, count, scarcity = unpack_resource(packed)
-    _, count_before, scarcity_before = unpack_resource(before)
-    c.more[0, r] += count - count_before
-    c.more[1, r] += scarcity - scarcity_before
+def asks_of(w: World, c: Contention, entry: int) -> int:
+    """The resources that an entry asks for, as bits; one of a long job does not count as asking."""
+    level = w.entries.level[entry]
+    if level == NONE or w.work.is_long[w.entries.job[entry]] == 1:
+        return np.int64(0)
+    return c.asks[level]
 
 
 @inlined
@@ -195,34 +192,18 @@ def add_load(c: Contention, node: int) -> None:
 
 @inlined
 def send_report(w: World, c: Contention, t: int, node: int, first: int, second: int) -> None:
-    """Send a node's report, or a part of it, to all schedulers."""
-    who = pack_reporter(reporter(w, node), c.busy[node])
-    send(w, t, node, np.int64(w.queue.seq.size - 1), LOAD_REPORT, who, c.nodes.wait[node], first, second)
+    """Send a node's report, or a part of it: that of up to two resources, NONE for none."""
+    entries, scarcity = reported_of(c, node, first)
+    second_entries, second_scarcity = reported_of(c, node, second)
+    send_wait_report(
+        w, t, node, c.busy[node], generation_of(w, node), c.nodes.wait[node],
+        first, entries, scarcity, second, second_entries, second_scarcity,
+    )  # fmt: skip
 
 
 @inlined
-def pack_reporter(who: int, busy: int) -> int:
-    """Pack the node, its generation and its busy slots into one number; `who` is as `reporter` makes it."""
-    return who & np.int64(MOST_ACTORS - 1) | busy << NODE_BITS | who >> NODE_BITS << GENERATION_SHIFT
-
-
-@inlined
-def unpack_reporter(packed: int) -> tuple[int, int]:
-    """Unpack the node with its generation, as `reporter` makes it, and the busy slots."""
-    who = packed & np.int64(MOST_ACTORS - 1) | packed >> GENERATION_SHIFT << NODE_BITS
-    return who, packed >> NODE_BITS & np.int64((1 << BUSY_BITS) - 1)
-
-
-@inlined
-def pack_resource(resource: int, count: int, scarcity: int) -> int:
-    """Pack one resource of a report into one number."""
-    most_count, most_scarcity = np.int64((1 << COUNT_BITS) - 1), np.int64((1 << SCARCITY_BITS) - 1)
-    return resource | min(count, most_count) << COUNT_SHIFT | min(scarcity, most_scarcity) << SCARCITY_SHIFT
-
-
-@inlined
-def unpack_resource(packed: int) -> tuple[int, int, int]:
-    """Unpack the resource, the count and the scarcity from one number of a report."""
-    resource = packed & np.int64((1 << RESOURCE_BITS) - 1)
-    count = packed >> COUNT_SHIFT & np.int64((1 << COUNT_BITS) - 1)
-    return resource, count, packed >> SCARCITY_SHIFT
+def reported_of(c: Contention, node: int, r: int) -> tuple[int, int]:
+    """Return the entries that ask for a resource, as last reported, and their scarcity; of NONE 0."""
+    if r == NONE:
+        return np.int64(0), np.int64(0)
+    return c.reported[0, node, r], c.reported[1, node, r]

@@ -16,7 +16,6 @@ of a node that has lost work is not in the background: a run ends only after it.
 
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_STARTED
-from actors.kernel.eligible import task_of
 from actors.kernel.faults import NEVER_AGAIN, NO_EPOCH, HasFaults, announce_state, find_outage
 from actors.kernel.messages import DETECT, FAIL, NODE_DOWN, NODE_UP, REPAIR, send_lost
 from actors.kernel.queue import wake_in_background
@@ -30,15 +29,26 @@ from actors.kernel.world import (
     NONE,
     World,
 )
-from actors.nodes.messages import NO_TASK, PLACED, PROBE, TASK, TASK_END
+from actors.nodes.load_messages import OFFERED, read_offered
+from actors.nodes.messages import (
+    NO_TASK,
+    PLACED,
+    PROBE,
+    TASK,
+    TASK_END,
+    read_no_task,
+    read_placed,
+    read_probe,
+    read_task,
+    read_task_end,
+)
 from actors.nodes.waiting import enqueue, length_of, remove
 
 
 @compiled
 def apply_failure(w: World, node: int) -> bool:
     """Apply failures to a message to a node; return whether the message is handled by that."""
-    message = w.queue.now
-    t, kind = message.time[0], message.kind[0]
+    t, kind = w.queue.now.time[0], w.queue.now.kind[0]
     if kind == FAIL:
         fail(w, t, node)
     elif kind == DETECT:
@@ -47,28 +57,33 @@ def apply_failure(w: World, node: int) -> bool:
         repair(w, t, node)
     elif not is_void(w, node):
         if kind == TASK_END:
-            unlink_running(w, node, message.b[0])
+            unlink_running(w, node, read_task_end(w).task)
             w.queue.now.unfinished[0] -= 1
         return False
     elif kind == PROBE:
-        lose(w, t, node, message.a[0], NONE)
-    elif kind == PLACED or kind == TASK:
-        lose(w, t, node, message.a[0], message.b[0])
+        lose(w, t, node, read_probe(w).job, NONE)
+    elif kind == TASK:
+        lose(w, t, node, read_task(w).job, read_task(w).task)
+    elif kind == PLACED:
+        lose(w, t, node, read_placed(w).job, read_placed(w).task)
+    elif kind == OFFERED:
+        lose(w, t, node, read_offered(w).job, read_offered(w).task)
     return True
 
 
 @inlined
 def is_void(w: World, node: int) -> bool:
     """Whether a message is stale: the node is down, or has failed since it asked for the task or started it."""
-    message, row = w.queue.now, w.faults.actors
-    kind = message.kind[0]
+    kind, row = w.queue.now.kind[0], w.faults.actors
     if row.down[node] == 1:
         return True
     if kind == TASK_END:
-        task = message.b[0]
-        return w.faults.tasks.node[task] != node or w.faults.tasks.start[task] != message.c[0]
-    if kind == TASK or kind == NO_TASK:
-        return message.d[0] != row.generation[node]
+        end = read_task_end(w)
+        return w.faults.tasks.node[end.task] != node or w.faults.tasks.start[end.task] != end.start
+    if kind == TASK:
+        return read_task(w).generation != row.generation[node]
+    if kind == NO_TASK:
+        return read_no_task(w).generation != row.generation[node]
     return False
 
 
@@ -152,7 +167,7 @@ def detect(w: World, t: int, node: int) -> None:
         left -= 1
     while left > 0 and w.nodes.head[node] != NONE:
         entry = w.nodes.head[node]
-        job, task = w.entries.job[entry], task_of(w, w.entries.task[entry])
+        job, task = w.entries.job[entry], w.entries.task[entry]
         remove(w, node, entry, NONE)
         send_lost(w, t, node, w.work.home[job], job, task, NONE)
         left -= 1
@@ -190,7 +205,7 @@ def lose(w: World, t: int, node: int, job: int, task: int) -> None:
             w.queue.now.background[0] -= 1
         enqueue(w, node, job, task, NO_EPOCH, NO_EPOCH, NONE)
     else:
-        send_lost(w, t, node, w.work.home[job], job, task_of(w, task), NONE)
+        send_lost(w, t, node, w.work.home[job], job, task, NONE)
 
 
 @inlined

@@ -1,45 +1,36 @@
-"""Messages between worker nodes and schedulers of jobs.
+"""Messages about tasks and probes, between worker nodes and schedulers of jobs.
 
-Each kind is declared beside the function that sends it and the one that reads it.
+The functions of a kind, `send_…` and `read_…`, are the only code that knows in which column a message has a field.
 """
 
-from actors.kernel.message_kinds import FIELDS, kind
+from typing import NamedTuple
+
+from actors.kernel.compiled import inlined
+from actors.kernel.message_kinds import FIELDS, high_half, kind, low_half, share
+from actors.kernel.queue import NONE, send, wake
+from actors.kernel.world import World
 
 JOBS = "jobs"
 FIELDS.update(
     tasks_left="tasks that the job has left to hand out",
     round="how often the probe has been sent again",
     epoch="tasks that the job has lost so far",
-    version="of the shared state of nodes with long work",
-    movable="1: the task may be given back while it waits",
-    mean_rest="mean estimated work left of all nodes, as the scheduler knows it",
-    work="estimated work",
+    version="of the shared state of nodes with long work, none: of none",
     finish="when the task ended",
     thief="the node that looks for work",
     attempts="how often the request may still be forwarded",
     draws="random bits",
-    probe="which of the job's probes",
-    length="entries that wait, and slots that are not idle",
-    a="a number of the user's",
-    b="a number of the user's",
-    c="a number of the user's",
-    question="the number of the question",
-    asker="the scheduler that asks",
-    surplus="entries that wait less idle slots",
-    first="the first of the tasks",
-    count="how many",
-    number="as the user's scheduler gave it",
 )
 
 TASK_END = kind(0x000, "TASK_END", JOBS, "a node to itself", a="job", b="task", c="start")
 PROBE = kind(
-    0x100, "PROBE", JOBS, "scheduler to node",
-    a="job", b="tasks_left, level", c="round, epoch", d="version",
+    0x100, "PROBE", JOBS, "scheduler to node, or node to node that steals",
+    a="job", b="tasks_left, level:or_none", c="round, epoch", d="version",
 )  # fmt: skip
 REQUEST = kind(0x101, "REQUEST", JOBS, "node to scheduler, late binding", a="job", b="node", c="generation")
 TASK = kind(
     0x102, "TASK", JOBS, "scheduler to node, the answer to a request",
-    a="job", b="task, level", c="tasks_left, epoch", d="generation",
+    a="job", b="task, level:or_none", c="tasks_left, epoch", d="generation",
 )  # fmt: skip
 NO_TASK = kind(
     0x103, "NO_TASK", JOBS, "scheduler to node, the answer to a request",
@@ -50,34 +41,268 @@ DONE = kind(
 )
 PLACED = kind(
     0x105, "PLACED", JOBS, "scheduler to node, a task that is bound to it",
-    a="job", b="task, level", c="tasks_left", d="version",
+    a="job", b="task, level:or_none", c="tasks_left", d="version",
 )  # fmt: skip
 STARTED = kind(0x106, "STARTED", JOBS, "node to central scheduler", a="job", b="node", c="start")
 REJECTED = kind(
-    0x107, "REJECTED", JOBS, "node to scheduler: a probe, as the node has long work",
+    0x107, "REJECTED", JOBS, "node to scheduler, a probe that it does not take",
     a="job", b="version", c="round",
 )  # fmt: skip
 STEAL = kind(0x108, "STEAL", JOBS, "node to node", a="thief", b="attempts", c="draws")
-LOAD_REPORT = kind(0x109, "LOAD_REPORT", JOBS, "node to all schedulers", a="node", b="work", c="start")
-ASK_LENGTH = kind(0x10A, "ASK_LENGTH", JOBS, "scheduler to node", a="job", b="probe")
-LENGTH = kind(0x10B, "LENGTH", JOBS, "node to scheduler", a="job", b="probe", c="node", d="length")
-OWN_MESSAGE = kind(0x10D, "OWN_MESSAGE", JOBS, "a user's scheduler to another", a="a", b="b", c="c")
-OWN_ASK = kind(
-    0x10E, "OWN_ASK", JOBS, "a user's scheduler to node: how much work is there?", a="question", b="asker"
+RETRY = kind(
+    0x400, "RETRY", JOBS, "a scheduler to itself: rejected probes are sent again", a="job", b="round"
 )
-OWN_LOAD = kind(
-    0x10F, "OWN_LOAD", JOBS, "node to a user's scheduler, the answer",
-    a="node", b="question", c="work", d="has_long:1, surplus",
-)  # fmt: skip
-OWN_TASKS = kind(
-    0x110, "OWN_TASKS", JOBS, "a job's scheduler to another of the user's, which is to place these tasks",
-    a="job", b="first", c="count", d="node",
-)  # fmt: skip
-OWN_FREED = kind(
-    0x111, "OWN_FREED", JOBS, "node to the scheduler that placed a task of another: it has ended",
-    a="job", b="node", c="start", d="finish",
-)  # fmt: skip
-HEARTBEAT = kind(0x200, "HEARTBEAT", JOBS, "a node to itself")
-MONITOR = kind(0x201, "MONITOR", JOBS, "the monitor to itself")
-OWN_WAKE = kind(0x202, "OWN_WAKE", JOBS, "a user's scheduler to itself, at a time it asked for", a="number")
-RETRY = kind(0x400, "RETRY", JOBS, "a scheduler to itself", a="job", b="round")
+DISPATCH = kind(0x401, "DISPATCH", JOBS, "a scheduler to itself: tasks wait for room at nodes")
+
+
+class TaskEnd(NamedTuple):
+    """What `TASK_END` carries."""
+
+    job: int
+    task: int
+    start: int
+
+
+@inlined
+def send_task_end(w: World, time: int, node: int, job: int, task: int, start: int) -> None:
+    """Let a task end on its node at `time`."""
+    wake(w, time, node, TASK_END, job, task, start)
+
+
+@inlined
+def read_task_end(w: World) -> TaskEnd:
+    """Return what the end of a task that is handled carries."""
+    now = w.queue.now
+    return TaskEnd(now.a[0], now.b[0], now.c[0])
+
+
+class Probe(NamedTuple):
+    """What `PROBE` carries."""
+
+    job: int
+    tasks_left: int
+    level: int
+    round: int
+    epoch: int
+    version: int
+
+
+@inlined
+def send_probe(
+    w: World, t: int, sender: int, node: int,
+    job: int, tasks_left: int, level: int, round: int, epoch: int, version: int,
+) -> None:  # fmt: skip
+    """Send a probe to a node."""
+    b, c = share(tasks_left, level + 1), share(round, epoch)
+    send(w, t, sender, node, PROBE, job, b, c, version)
+
+
+@inlined
+def read_probe(w: World) -> Probe:
+    """Return what the probe that is handled carries."""
+    now = w.queue.now
+    left, level = low_half(now.b[0]), high_half(now.b[0]) - 1
+    return Probe(now.a[0], left, level, low_half(now.c[0]), high_half(now.c[0]), now.d[0])
+
+
+class Request(NamedTuple):
+    """What `REQUEST` carries."""
+
+    job: int
+    node: int
+    generation: int
+
+
+@inlined
+def send_request(w: World, t: int, node: int, job: int, generation: int) -> None:
+    """Ask a job's scheduler for a task."""
+    send(w, t, node, w.work.home[job], REQUEST, job, node, generation, NONE)
+
+
+@inlined
+def read_request(w: World) -> Request:
+    """Return what the request that is handled carries."""
+    now = w.queue.now
+    return Request(now.a[0], now.b[0], now.c[0])
+
+
+class Task(NamedTuple):
+    """What `TASK` carries."""
+
+    job: int
+    task: int
+    level: int
+    tasks_left: int
+    epoch: int
+    generation: int
+
+
+@inlined
+def send_task(
+    w: World, t: int, me: int, node: int,
+    job: int, task: int, level: int, tasks_left: int, epoch: int, generation: int,
+) -> None:  # fmt: skip
+    """Send a task to the node that has asked for one."""
+    send(w, t, me, node, TASK, job, share(task, level + 1), share(tasks_left, epoch), generation)
+
+
+@inlined
+def read_task(w: World) -> Task:
+    """Return what the task that is handled carries."""
+    now = w.queue.now
+    task, level = low_half(now.b[0]), high_half(now.b[0]) - 1
+    return Task(now.a[0], task, level, low_half(now.c[0]), high_half(now.c[0]), now.d[0])
+
+
+class NoTask(NamedTuple):
+    """What `NO_TASK` carries."""
+
+    job: int
+    tasks_left: int
+    epoch: int
+    generation: int
+
+
+@inlined
+def send_no_task(
+    w: World, t: int, me: int, node: int, job: int, tasks_left: int, epoch: int, generation: int
+) -> None:
+    """Answer the node that has asked for a task: there is none for it."""
+    send(w, t, me, node, NO_TASK, job, NONE, share(tasks_left, epoch), generation)
+
+
+@inlined
+def read_no_task(w: World) -> NoTask:
+    """Return what the answer without a task that is handled carries."""
+    now = w.queue.now
+    return NoTask(now.a[0], low_half(now.c[0]), high_half(now.c[0]), now.d[0])
+
+
+class Done(NamedTuple):
+    """What `DONE` carries."""
+
+    job: int
+    node: int
+    start: int
+    finish: int
+
+
+@inlined
+def send_done(w: World, t: int, node: int, job: int, start: int) -> None:
+    """Report to a job's scheduler that a task of it has ended at `t`."""
+    send(w, t, node, w.work.home[job], DONE, job, node, start, t)
+
+
+@inlined
+def read_done(w: World) -> Done:
+    """Return what the report of an end that is handled carries."""
+    now = w.queue.now
+    return Done(now.a[0], now.b[0], now.c[0], now.d[0])
+
+
+class Placed(NamedTuple):
+    """What `PLACED` carries."""
+
+    job: int
+    task: int
+    level: int
+    tasks_left: int
+    version: int
+
+
+@inlined
+def send_placed(
+    w: World, t: int, me: int, node: int, job: int, task: int, level: int, tasks_left: int, version: int
+) -> None:
+    """Bind a task to a node."""
+    send(w, t, me, node, PLACED, job, share(task, level + 1), tasks_left, version)
+
+
+@inlined
+def read_placed(w: World) -> Placed:
+    """Return what the bound task that is handled carries."""
+    now = w.queue.now
+    return Placed(now.a[0], low_half(now.b[0]), high_half(now.b[0]) - 1, now.c[0], now.d[0])
+
+
+class Started(NamedTuple):
+    """What `STARTED` carries."""
+
+    job: int
+    node: int
+    start: int
+
+
+@inlined
+def send_started(w: World, t: int, node: int, job: int) -> None:
+    """Report to a job's scheduler that a bound task of it has started at `t`."""
+    send(w, t, node, w.work.home[job], STARTED, job, node, t, NONE)
+
+
+@inlined
+def read_started(w: World) -> Started:
+    """Return what the report of a start that is handled carries."""
+    now = w.queue.now
+    return Started(now.a[0], now.b[0], now.c[0])
+
+
+class Rejected(NamedTuple):
+    """What `REJECTED` carries."""
+
+    job: int
+    version: int
+    round: int
+
+
+@inlined
+def send_rejected(w: World, t: int, node: int, job: int, version: int, round: int) -> None:
+    """Send a probe back to its scheduler; `round`: that of the probe sent in its place."""
+    send(w, t, node, w.work.home[job], REJECTED, job, version, round, NONE)
+
+
+@inlined
+def read_rejected(w: World) -> Rejected:
+    """Return what the rejection that is handled carries."""
+    now = w.queue.now
+    return Rejected(now.a[0], now.b[0], now.c[0])
+
+
+class Steal(NamedTuple):
+    """What `STEAL` carries."""
+
+    thief: int
+    attempts: int
+    draws: int
+
+
+@inlined
+def send_steal(w: World, t: int, node: int, victim: int, thief: int, attempts: int, draws: int) -> None:
+    """Ask a victim for probes on behalf of the thief."""
+    send(w, t, node, victim, STEAL, thief, attempts, draws, NONE)
+
+
+@inlined
+def read_steal(w: World) -> Steal:
+    """Return what the request for probes that is handled carries."""
+    now = w.queue.now
+    return Steal(now.a[0], now.b[0], now.c[0])
+
+
+class Retry(NamedTuple):
+    """What `RETRY` carries."""
+
+    job: int
+    round: int
+
+
+@inlined
+def send_retry(w: World, time: int, scheduler: int, job: int, round: int) -> None:
+    """Let a scheduler send rejected probes again at `time`."""
+    wake(w, time, scheduler, RETRY, job, round, NONE)
+
+
+@inlined
+def read_retry(w: World) -> Retry:
+    """Return what the scheduler's message to itself that is handled carries."""
+    now = w.queue.now
+    return Retry(now.a[0], now.b[0])

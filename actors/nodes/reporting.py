@@ -5,12 +5,10 @@ from typing import Protocol
 import numpy as np
 
 from actors.kernel.compiled import inlined
-from actors.kernel.queue import MOST_ACTORS, SOURCE_SHIFT, wake
+from actors.kernel.queue import SOURCE_SHIFT, wake
 from actors.kernel.sums import carry
 from actors.kernel.world import NONE, World
-from actors.nodes.messages import HEARTBEAT
-
-NODE_BITS = MOST_ACTORS.bit_length() - 1  # of the column of a report that has the node and its generation
+from actors.nodes.load_messages import HEARTBEAT
 
 
 class Reporting(Protocol):
@@ -44,23 +42,9 @@ def change_load(w: World, p: Reporting, t: int, node: int, amount: int) -> None:
 
 
 @inlined
-def reporter(w: World, node: int) -> int:
-    """Return how a report names its node: with the generation, where nodes fail."""
-    if w.faults.active == 0:
-        return node
-    return node | w.faults.actors.generation[node] << NODE_BITS
-
-
-@inlined
-def node_of(who: int) -> int:
-    """Return the node that a report names."""
-    return who & ((np.int64(1) << NODE_BITS) - 1)
-
-
-@inlined
-def is_current(w: World, who: int) -> bool:
+def is_current(w: World, node: int, generation: int) -> bool:
     """Whether a report is from the generation of its node that the schedulers know to be up."""
-    return w.faults.active == 0 or w.faults.actors.heard[node_of(who)] == 2 * (who >> NODE_BITS) + 1
+    return w.faults.active == 0 or w.faults.actors.heard[node] == 2 * generation + 1
 
 
 @inlined

@@ -21,11 +21,11 @@ import numpy as np
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.eligible import is_eligible, placement_of
 from actors.kernel.faults import is_down
-from actors.kernel.queue import note, send
+from actors.kernel.queue import note
 from actors.kernel.random import LOOT, VICTIMS, below, next_bits, random_bits
 from actors.kernel.trace import MOVED, count_queued
 from actors.kernel.world import LONG_RUNS, N_STEAL_ATTEMPTS, N_STEALS, N_STOLEN, NONE, World, free_entry
-from actors.nodes.messages import PROBE, STEAL
+from actors.nodes.messages import read_steal, send_probe, send_steal
 from actors.nodes.waiting import append, copy_entry, length_of, shorten, unlink
 
 
@@ -74,7 +74,7 @@ def ask(w: World, p: Stealing, t: int, node: int, thief: int, attempts: int, dra
         attempts -= 1
         w.counts[N_STEAL_ATTEMPTS] += 1
     if victim != thief and victim != node:
-        send(w, t, node, victim, STEAL, thief, attempts, draws, NONE)
+        send_steal(w, t, node, victim, thief, attempts, draws)
 
 
 @inlined
@@ -84,8 +84,9 @@ def victim_of(w: World, p: Stealing, draws: int) -> int:
 
 
 @inlined
-def on_steal(w: World, p: Stealing, t: int, victim: int, thief: int, attempts: int, draws: int) -> None:
+def on_steal(w: World, p: Stealing, t: int, victim: int) -> None:
     """Steps 2 and 3: give probes, or forward the request."""
+    thief, attempts, draws = read_steal(w)
     if steal_from(w, p, t, victim, thief, draws) == 0 and attempts > 0:
         ask(w, p, t, victim, thief, attempts, draws)
 
@@ -133,7 +134,8 @@ def give(w: World, t: int, victim: int, thief: int, entry: int, before: int, ins
         count_queued(w.queue.trace, thief, 1)
         append(w, thief, taken)
     else:
-        send(w, t, victim, thief, PROBE, rows.job[taken], rows.left[taken], NONE, NONE)
+        job, left, level, epoch = rows.job[taken], rows.left[taken], rows.level[taken], rows.epoch[taken]
+        send_probe(w, t, victim, thief, job, left, level, np.int64(0), epoch, NONE)
         free_entry(w.entries, taken)
     return is_last
 

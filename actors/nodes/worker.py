@@ -12,13 +12,28 @@ the tasks of its job must be spread, as a node may run no more of them.
 
 from actors.kernel.compiled import inlined
 from actors.kernel.counters import N_FINISHED, N_STARTED
-from actors.kernel.eligible import level_in, run_time, task_of
-from actors.kernel.faults import EPOCH_SHIFT, NO_EPOCH, low_bits
-from actors.kernel.queue import note, send, wake
+from actors.kernel.eligible import run_time
+from actors.kernel.faults import NO_EPOCH, generation_of
+from actors.kernel.queue import note
 from actors.kernel.trace import STARTS, is_recorded
 from actors.kernel.world import ASKED, LONG_RUNS, N_BYPASSES, NONE, World
 from actors.nodes.failing import apply_failure, link_running
-from actors.nodes.messages import DONE, NO_TASK, PLACED, PROBE, REQUEST, STARTED, TASK, TASK_END
+from actors.nodes.messages import (
+    NO_TASK,
+    PLACED,
+    PROBE,
+    TASK,
+    TASK_END,
+    read_no_task,
+    read_placed,
+    read_probe,
+    read_task,
+    read_task_end,
+    send_done,
+    send_request,
+    send_started,
+    send_task_end,
+)
 from actors.nodes.shortest import (
     bypass,
     drop_probe,
@@ -41,35 +56,36 @@ def node_event(w: World, node: int) -> bool:
 @inlined
 def take_in(w: World, node: int) -> tuple[bool, bool]:
     """Handle a message to a node; return whether a slot can be given now, and whether one has just become idle."""
-    message = w.queue.now
-    t, kind, job = message.time[0], message.kind[0], message.a[0]
+    t, kind = w.queue.now.time[0], w.queue.now.kind[0]
     if w.faults.active == 1 and apply_failure(w, node):
         return False, False
-    task, serves, freed = NONE, False, False
+    serves, freed = False, False
     if kind == TASK_END:
-        end_task(w, t, node, job, message.b[0], message.c[0])
+        end_task(w, t, node)
         serves = freed = True
     elif kind == TASK:
-        task = message.b[0]
+        task = read_task(w)
         if w.nodes.head[node] != NONE and (w.rules.shortest_first == 1 or w.rules.sticky == 1):
-            note_answer(w, node, job, low_bits(message.c[0]), message.c[0] >> EPOCH_SHIFT)
+            note_answer(w, node, task.job, task.tasks_left, task.epoch)
             serves = w.nodes.idle[node] > 0
+        start_task(w, t, node, task.job, task.task, task.level)
     elif kind == NO_TASK:
+        answer = read_no_task(w)
         w.nodes.idle[node] += 1
-        w.nodes.longs[node] -= w.work.is_long[job]
+        w.nodes.longs[node] -= w.work.is_long[answer.job]
         if w.rules.sticky == 1:
-            drop_probe(w, node, job, message.c[0] >> EPOCH_SHIFT)
+            drop_probe(w, node, answer.job, answer.epoch)
         serves = freed = True
-    elif kind == PROBE or kind == PLACED:
-        w.nodes.version[node] = max(w.nodes.version[node], message.d[0])
-        if kind == PLACED:
-            enqueue(w, node, job, message.b[0], message.c[0], NO_EPOCH, NONE)
-        else:
-            level, epoch = level_in(w, message.b[0]), message.c[0] >> EPOCH_SHIFT
-            enqueue(w, node, job, NONE, task_of(w, message.b[0]), epoch, level)
+    elif kind == PROBE:
+        probe = read_probe(w)
+        w.nodes.version[node] = max(w.nodes.version[node], probe.version)
+        enqueue(w, node, probe.job, NONE, probe.tasks_left, probe.epoch, probe.level)
         serves = w.nodes.idle[node] > 0
-    if task != NONE:
-        start_task(w, t, node, job, task)
+    elif kind == PLACED:
+        placed = read_placed(w)
+        w.nodes.version[node] = max(w.nodes.version[node], placed.version)
+        enqueue(w, node, placed.job, placed.task, placed.tasks_left, NO_EPOCH, placed.level)
+        serves = w.nodes.idle[node] > 0
     return serves, freed
 
 
@@ -90,17 +106,14 @@ def give_slot(w: World, t: int, node: int, entry: int, before: int) -> bool:
     """Give an idle slot to an entry, `before` in front of it; return False if `entry` is NONE."""
     if entry == NONE:
         return False
-    job, task = leave_queue(w, node, entry, before)
+    job, task, level = leave_queue(w, node, entry, before)
     w.nodes.idle[node] -= 1
     if task == NONE:
-        generation = NONE
-        if w.faults.active == 1:
-            generation = w.faults.actors.generation[node]
-        send(w, t, node, w.work.home[job], REQUEST, job, node, generation, NONE)
+        send_request(w, t, node, job, generation_of(w, node))
     else:
         if w.rules.report_start == 1:
-            send(w, t, node, w.work.home[job], STARTED, job, node, t, NONE)
-        start_task(w, t, node, job, task)
+            send_started(w, t, node, job)
+        start_task(w, t, node, job, task, level)
     return True
 
 
@@ -116,10 +129,10 @@ def next_entry(w: World, node: int) -> tuple[int, int]:
 
 
 @inlined
-def leave_queue(w: World, node: int, entry: int, before: int) -> tuple[int, int]:
-    """Take the entry that is served out of the queue, unless it is sticky; return its job and its task."""
+def leave_queue(w: World, node: int, entry: int, before: int) -> tuple[int, int, int]:
+    """Take the entry that is served out of the queue, unless it is sticky; return its job, its task and its level."""
     rows = w.entries
-    job, task = rows.job[entry], rows.task[entry]
+    job, task, level = rows.job[entry], rows.task[entry], rows.level[entry]
     stays = w.rules.sticky == 1 and task == NONE and w.work.is_long[job] == 0
     if before != NONE and passes_any(w, node, entry):
         w.counts[N_BYPASSES] += 1
@@ -132,13 +145,12 @@ def leave_queue(w: World, node: int, entry: int, before: int) -> tuple[int, int]
     else:
         part(w, node, entry)
         rows.left[entry] += ASKED
-    return job, task
+    return job, task, level
 
 
 @inlined
-def start_task(w: World, t: int, node: int, job: int, bound: int) -> None:
-    """Start a task in a slot that is held for it; `bound` is the task with its job's level, as in the message."""
-    task = task_of(w, bound)
+def start_task(w: World, t: int, node: int, job: int, task: int, level: int) -> None:
+    """Start a task in a slot that is held for it."""
     w.nodes.started[node] = t
     w.nodes.running[node] = job
     w.nodes.longs[node] += LONG_RUNS * w.work.is_long[job]
@@ -146,12 +158,13 @@ def start_task(w: World, t: int, node: int, job: int, bound: int) -> None:
     if w.faults.active == 1:
         link_running(w, t, node, job, task)
     note(w, t, node, STARTS, job, task, NONE, NONE)
-    wake(w, t + run_time(w, node, bound), node, TASK_END, job, task, t)
+    send_task_end(w, t + run_time(w, node, task, level), node, job, task, t)
 
 
 @inlined
-def end_task(w: World, t: int, node: int, job: int, task: int, start: int) -> None:
+def end_task(w: World, t: int, node: int) -> None:
     """Free the slot of a task that ends, and report the end to the job's scheduler."""
+    job, task, start = read_task_end(w)
     w.nodes.idle[node] += 1
     if w.nodes.running[node] == job and w.nodes.started[node] == start:
         w.nodes.running[node] = NONE
@@ -160,4 +173,4 @@ def end_task(w: World, t: int, node: int, job: int, task: int, start: int) -> No
     if w.task_records.size > 0:
         record = w.task_records
         record.node[task], record.start[task], record.finish[task] = node, start, t
-    send(w, t, node, w.work.home[job], DONE, job, node, start, t)
+    send_done(w, t, node, job, start)

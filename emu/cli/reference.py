@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -288,7 +289,7 @@ def events_page() -> str:
     from emu.results.events import COLUMNS
 
     def row(kind: Any) -> list[str]:
-        numbers = (kind.columns.get(name, "").replace(":float", "") for name in "abcd")
+        numbers = (re.sub(":float|:or_none", "", kind.columns.get(name, "")) for name in "abcd")
         return [f"`{kind.name}`", kind.family.replace(" ", ", ") or "all", kind.about, *numbers]
 
     rows = [row(kind) for _, kind in sorted(RECORDED.items())]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,15 @@ FIELDS = (
 )
 Handled = Callable[[int, int], int]
 """(sender, number of the message) -> when the event arrived during which it was sent, ns."""
+
+
+@cache
+def _fields_of(name: str) -> dict[str, Any]:
+    """Return where each kind of messages and notes has a field, of those that have it behind their first number."""
+    from actors.hosting.recorded import RECORDED
+
+    fields = {kind.name: kind.fields[name] for kind in RECORDED.values() if name in kind.fields}
+    return {kind: field for kind, field in fields.items() if field.column != "a"}
 
 
 class Record:
@@ -89,20 +98,22 @@ class Record:
                 found |= self._codes == at
         return found
 
-    def field(self, name: str) -> npt.NDArray[Any]:
-        """Return a field of each message or note that has it in `b`, `c` or `d`; -1 of all others.
+    def field(self, name: str, rows: IntArray | None = None) -> npt.NDArray[Any]:
+        """Return a field of each message or note, or of some, that has it in `b`, `c` or `d`; -1 of all others.
 
         Names are those of ``docs/reference/events.md``.
         """
-        from actors.hosting.recorded import RECORDED
-
-        at = {kind.name: kind.fields[name] for kind in RECORDED.values() if name in kind.fields}
-        found = np.full(len(self), NONE, float if any(field.is_float for field in at.values()) else np.int64)
+        codes, at = self._codes if rows is None else self._codes[rows], _fields_of(name)
+        found = np.full(codes.size, NONE, float if any(field.is_float for field in at.values()) else np.int64)
         for code, kind in enumerate(self._names):
-            if (field := at.get(kind)) is not None and field.column != "a":
-                mine = self._codes == code
-                found[mine] = field.of(getattr(self, field.column)[mine])
+            if (field := at.get(kind)) is not None and (mine := codes == code).any():
+                column = getattr(self, field.column)
+                found[mine] = field.of(column[mine] if rows is None else column[rows[mine]])
         return found
+
+    def value(self, name: str, row: int) -> int:
+        """Return a field of one event; -1 if that has not got it."""
+        return int(self.field(name, np.array([row]))[0])
 
     def rows(self, which: npt.NDArray[Any]) -> Record:
         """Return some of the events."""

@@ -32,9 +32,9 @@ from actors.hosting.outcome import Outcome
 from actors.hosting.partition import Partition
 from actors.kernel.counters import N_ARRIVED, N_FINISHED, N_STARTED
 from actors.kernel.faults import NEVER_AGAIN, find_outage
-from actors.kernel.queue import MOST_ACTORS
+from actors.kernel.message_kinds import KINDS
 from actors.kernel.world import NONE
-from actors.nodes.messages import LOAD_REPORT
+from actors.nodes.load_messages import LOAD_REPORT
 from actors.nodes.waiting import length_of
 from actors.scheduler import needs_global_view
 from actors.schedulers.jobs.least_work import Placer
@@ -189,10 +189,11 @@ def test_a_report_of_a_nodes_earlier_life_is_ignored() -> None:
         work_ns = partition.state.short.ledger.work
         known = work_ns.copy()
         for _ in steps(partition):
-            who = int(now.a) % MOST_ACTORS
-            if now.kind == LOAD_REPORT and row.heard[who] > 2 * (int(now.a) // MOST_ACTORS) + 1:
-                assert work_ns[who] == known[who]
-                late += 1
+            if now.kind == LOAD_REPORT:
+                node, generation, *_ = KINDS[int(LOAD_REPORT)].read((now.a, now.b, now.c, now.d))
+                if row.heard[node] > 2 * generation + 1:
+                    assert work_ns[node] == known[node]
+                    late += 1
             known[:] = work_ns
     assert late > 0
 

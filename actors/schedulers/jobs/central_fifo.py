@@ -16,16 +16,25 @@ import numpy as np
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
 from actors.kernel.faults import is_known_down, receive_node_state
-from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP
-from actors.kernel.queue import RUNNING, send, wake
+from actors.kernel.messages import (
+    ARRIVAL,
+    LOST,
+    NODE_DOWN,
+    NODE_UP,
+    read_arrival,
+    read_lost,
+    read_node_state,
+)
+from actors.kernel.queue import RUNNING, wake
 from actors.kernel.records import Records, records
 from actors.kernel.world import N_PLACEMENTS, N_SENT_AGAIN, NONE, World
-from actors.nodes.messages import DONE, PLACED, RETRY
+from actors.nodes.messages import DISPATCH, DONE, read_done, send_placed
 from actors.nodes.worker import node_event
 from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import ALL_ALIKE, Scheduler
 from actors.schedulers.jobs.build import build_world, fifo_rules
-from actors.schedulers.jobs.late_binding import next_arrival, on_done
+from actors.schedulers.jobs.late_binding import next_arrival, note_attempt, on_done
+from actors.schedulers.jobs.probing import NO_VERSION, ONE
 from actors.setting import Setting
 
 # The queue of tasks, and the ring of idle slots.
@@ -56,13 +65,13 @@ def dispatch(w: World, p: State, t: int, me: int) -> None:
         task = fifo.lost[0]
         fifo.lost[0] = w.faults.tasks.again[task]
         w.counts[N_SENT_AGAIN] += 1
-        send(w, t, me, take_slot(p), PLACED, w.faults.tasks.lost_job[task], task, 1, NONE)
+        send_placed(w, t, me, take_slot(p), w.faults.tasks.lost_job[task], task, NONE, ONE, NO_VERSION)
     while has_idle_slot(p) and fifo.job[0] < fifo.arrived[0]:
         job = fifo.job[0]
         task = w.jobs.next_task[job]
         w.jobs.next_task[job] = task + 1
         w.counts[N_PLACEMENTS] += 1
-        send(w, t, me, take_slot(p), PLACED, job, task, 1, NONE)
+        send_placed(w, t, me, take_slot(p), job, task, NONE, ONE, NO_VERSION)
         if task + 1 == w.work.end_task[job]:
             fifo.job[0] = job + 1
 
@@ -102,7 +111,7 @@ def is_own_slot(w: World, p: State, node: int, start: int) -> bool:
 @compiled
 def on_node_state(w: World, p: State) -> None:
     """Step 4: note that a node is down or up."""
-    node = w.queue.now.a[0]
+    node = read_node_state(w).node
     if not receive_node_state(w):
         return
     idle, kept = p.idle, p.fifo.taken[0]
@@ -116,17 +125,16 @@ def on_node_state(w: World, p: State) -> None:
             add_slot(p, node)
     if has_idle_slot(p) and (p.fifo.lost[0] != NONE or p.fifo.job[0] < p.fifo.arrived[0]):
         # The listener has heard this; the scheduler is the first after the nodes, and may be down itself.
-        wake(w, w.queue.now.time[0], w.nodes.size, RETRY, NONE, NONE, NONE)
+        wake(w, w.queue.now.time[0], w.nodes.size, DISPATCH, NONE, NONE, NONE)
 
 
 @inlined
-def on_lost(w: World, p: State, job: int, task: int, start: int) -> None:
+def on_lost(w: World, p: State) -> None:
     """Step 4: put a lost task in front of all others."""
-    rows = w.faults.tasks
-    if start != NONE:
-        w.jobs.start[job] = min(w.jobs.start[job], start)
-    rows.again[task], rows.lost_job[task] = p.fifo.lost[0], job
-    p.fifo.lost[0] = task
+    lost, rows = read_lost(w), w.faults.tasks
+    note_attempt(w)
+    rows.again[lost.task], rows.lost_job[lost.task] = p.fifo.lost[0], lost.job
+    p.fifo.lost[0] = lost.task
 
 
 @entry
@@ -137,21 +145,23 @@ def advance(w: World, p: State, until: int, most: int) -> int:
         why = take(w, until)
         if why != RUNNING:
             return why
-        t, kind, me, job = message.time[0], message.kind[0], message.dst[0], message.a[0]
+        t, kind, me = message.time[0], message.kind[0], message.dst[0]
         if me < w.nodes.size:
             node_event(w, me)
         elif kind == NODE_DOWN or kind == NODE_UP:
             on_node_state(w, p)
         else:
             if kind == DONE:
-                on_done(w, job, message.c[0], message.d[0])
-                if is_own_slot(w, p, message.b[0], message.c[0]):
-                    add_slot(p, message.b[0])
+                done = read_done(w)
+                on_done(w)
+                if is_own_slot(w, p, done.node, done.start):
+                    add_slot(p, done.node)
             elif kind == ARRIVAL:
+                job = read_arrival(w).job
                 next_arrival(w, me, job)
                 p.fifo.arrived[0] = job + 1
             elif kind == LOST:
-                on_lost(w, p, job, message.b[0], message.d[0])
+                on_lost(w, p)
             dispatch(w, p, t, me)
     return RUNNING
 

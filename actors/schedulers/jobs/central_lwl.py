@@ -19,10 +19,10 @@ from typing import NamedTuple
 
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
-from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP
+from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP, read_arrival, read_lost
 from actors.kernel.queue import RUNNING
 from actors.kernel.world import World
-from actors.nodes.messages import DONE, REQUEST, STARTED
+from actors.nodes.messages import DONE, REQUEST, STARTED, read_done, read_request
 from actors.nodes.worker import node_event
 from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import Parameter, Scheduler, constraint_aware
@@ -37,6 +37,7 @@ from actors.schedulers.jobs.least_work import (
     note_end,
     note_node_state,
     note_start,
+    on_started,
     place_tasks,
     send_assigned,
 )
@@ -69,22 +70,23 @@ def advance(w: World, p: State, until: int, most: int) -> int:
         why = take(w, until)
         if why != RUNNING:
             return why
-        t, kind, me, job = message.time[0], message.kind[0], message.dst[0], message.a[0]
+        t, kind, me = message.time[0], message.kind[0], message.dst[0]
         if me < w.nodes.size:
             node_event(w, me)
         elif kind == STARTED:
-            note_start(w, p.long, job, message.b[0], message.c[0])
+            on_started(w, p.long)
         elif kind == REQUEST:
-            note_start(w, p.long, job, message.b[0], t)
-            on_request(w, t, me, job, message.b[0])
+            asked = read_request(w)
+            note_start(w, p.long, asked.job, asked.node, t)
+            on_request(w, t, me)
         elif kind == DONE:
-            note_end(w, p.long, job, message.b[0])
-            on_done(w, job, message.c[0], message.d[0])
+            done = read_done(w)
+            note_end(w, p.long, done.job, done.node)
+            on_done(w)
         elif kind == ARRIVAL:
-            on_arrival(w, p, t, me, job)
+            on_arrival(w, p, t, me, read_arrival(w).job)
         elif kind == LOST:
-            placer = p.long if is_long(w, job) else p.short
-            assign_again(w, placer, t, me, job, message.b[0], message.c[0], message.d[0])
+            assign_again(w, p.long if is_long(w, read_lost(w).job) else p.short, t, me)
         elif kind == NODE_DOWN or kind == NODE_UP:
             note_node_state(w, p.long.ledger)
     return RUNNING

@@ -22,14 +22,33 @@ import numpy as np
 
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
-from actors.kernel.faults import is_down, is_known_down
-from actors.kernel.messages import ARRIVAL, FAIL, LOST, NODE_DOWN, NODE_UP
-from actors.kernel.queue import RUNNING, send
+from actors.kernel.faults import generation_of, is_down, is_known_down
+from actors.kernel.messages import (
+    ARRIVAL,
+    FAIL,
+    LOST,
+    NODE_DOWN,
+    NODE_UP,
+    read_arrival,
+    read_lost,
+    read_node_state,
+)
+from actors.kernel.queue import RUNNING
 from actors.kernel.sums import pack, unpack
 from actors.kernel.world import N_REPORTS, NEVER, NONE, Rules, World
 from actors.nodes.failing import is_void
-from actors.nodes.messages import DONE, HEARTBEAT, LOAD_REPORT, PLACED, PROBE, REQUEST, TASK_END
-from actors.nodes.reporting import change_load, is_current, is_newest, node_of, reporter
+from actors.nodes.load_messages import HEARTBEAT, LOAD_REPORT, read_load_report, send_load_report
+from actors.nodes.messages import (
+    DONE,
+    PLACED,
+    PROBE,
+    REQUEST,
+    TASK_END,
+    read_placed,
+    read_probe,
+    read_task_end,
+)
+from actors.nodes.reporting import change_load, is_current, is_newest
 from actors.nodes.worker import node_event
 from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import Parameter, Scheduler
@@ -68,7 +87,7 @@ class State(NamedTuple):
 
 @inlined
 def on_heartbeat(w: World, p: State, t: int, node: int) -> None:
-    """Step 1: report a node whose load has changed. All schedulers receive the report at one time, as one message."""
+    """Step 1: report a node whose load has changed."""
     p.to_report[node] = False
     if not p.global_view and is_down(w, node):
         return
@@ -80,18 +99,18 @@ def on_heartbeat(w: World, p: State, t: int, node: int) -> None:
     job, started, running = w.nodes.running[node], NEVER, np.int64(0)
     if job != NONE:
         started, running = w.nodes.started[node], w.work.estimate[job]
-    listener = np.int64(w.queue.seq.size - 1)
-    load = pack(p.load[node], p.load_wholes[node])
-    send(w, t, node, listener, LOAD_REPORT, reporter(w, node), load, started, running)
+    work = pack(p.load[node], p.load_wholes[node])
+    send_load_report(w, t, node, generation_of(w, node), work, started, running)
 
 
 @inlined
-def on_report(w: World, p: State, who: int, work: int, started: int, running: int) -> None:
+def on_report(w: World, p: State) -> None:
     """Note a report: the schedulers' view of the node until the next one, or until the node is down."""
-    view, node = p.short.ledger, node_of(who)
-    if is_current(w, who) and is_newest(w, p.newest, node):
+    node, generation, work, started, estimate = read_load_report(w)
+    view = p.short.ledger
+    if is_current(w, node, generation) and is_newest(w, p.newest, node):
         view.work[node], view.wholes[node] = unpack(work)
-        view.started[node], view.running[node] = started, running
+        view.started[node], view.running[node] = started, estimate
 
 
 @compiled
@@ -108,14 +127,16 @@ def on_arrival(w: World, p: State, t: int, me: int, job: int) -> None:
 
 
 @inlined
-def on_node(w: World, p: State, t: int, kind: int, node: int, job: int) -> None:
+def on_node(w: World, p: State, t: int, kind: int, node: int) -> None:
     """Step 3, and the node's own account of its load."""
     if w.faults.active == 1 and is_void(w, node):
         pass  # it changes nothing here
     elif kind == TASK_END:
-        change_load(w, p, t, node, -w.work.estimate[job])
-    elif not p.global_view and (kind == PLACED or kind == PROBE):
-        change_load(w, p, t, node, w.work.estimate[job])
+        change_load(w, p, t, node, -w.work.estimate[read_task_end(w).job])
+    elif not p.global_view and kind == PLACED:
+        change_load(w, p, t, node, w.work.estimate[read_placed(w).job])
+    elif not p.global_view and kind == PROBE:
+        change_load(w, p, t, node, w.work.estimate[read_probe(w).job])
     elif not p.global_view and kind == FAIL:
         p.load[node], p.load_wholes[node] = 0, 0
     node_event(w, node)
@@ -126,22 +147,23 @@ def on_node(w: World, p: State, t: int, kind: int, node: int, job: int) -> None:
 
 
 @compiled
-def on_lost(w: World, p: State, t: int, me: int, job: int, task: int, node: int, start: int) -> None:
+def on_lost(w: World, p: State, t: int, me: int) -> None:
     """Place a task or a probe again that a node's failure has lost."""
+    job, _, node, _ = read_lost(w)
     if p.global_view and node != NONE:
         change_load(w, p, t, node, -w.work.estimate[job])
     placer = p.long if is_long(w, job) else p.short
-    chosen = place_again(w, placer, t, me, job, task, start)
+    chosen = place_again(w, placer, t, me)
     if chosen != NONE:
         if p.global_view:
             change_load(w, p, t, chosen, w.work.estimate[job])
-        send_one(w, placer, t, me, job, task, chosen, NO_VERSION)
+        send_one(w, placer, t, me, chosen, NO_VERSION)
 
 
 @inlined
 def on_node_state(w: World, p: State) -> None:
     """Note that a node is down or up; a node that is up again has no work."""
-    node = w.queue.now.a[0]
+    node = read_node_state(w).node
     if note_node_state(w, p.short.ledger) and not is_known_down(w, node):
         p.short.ledger.work[node], p.short.ledger.wholes[node] = 0, 0
         if p.global_view:
@@ -156,21 +178,21 @@ def advance(w: World, p: State, until: int, most: int) -> int:
         why = take(w, until)
         if why != RUNNING:
             return why
-        t, kind, me, job = message.time[0], message.kind[0], message.dst[0], message.a[0]
+        t, kind, me = message.time[0], message.kind[0], message.dst[0]
         if kind == HEARTBEAT:
             on_heartbeat(w, p, t, me)
         elif me < w.nodes.size:
-            on_node(w, p, t, kind, me, job)
+            on_node(w, p, t, kind, me)
         elif kind == REQUEST:
-            on_request(w, t, me, job, message.b[0])
+            on_request(w, t, me)
         elif kind == DONE:
-            on_done(w, job, message.c[0], message.d[0])
+            on_done(w)
         elif kind == LOAD_REPORT:
-            on_report(w, p, job, message.b[0], message.c[0], message.d[0])
+            on_report(w, p)
         elif kind == ARRIVAL:
-            on_arrival(w, p, t, me, job)
+            on_arrival(w, p, t, me, read_arrival(w).job)
         elif kind == LOST:
-            on_lost(w, p, t, me, job, message.b[0], message.c[0], message.d[0])
+            on_lost(w, p, t, me)
         elif kind == NODE_DOWN or kind == NODE_UP:
             on_node_state(w, p)
     return RUNNING

@@ -38,13 +38,35 @@ import numpy as np
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
 from actors.kernel.eligible import eligible_before, eligible_count, eligible_node, is_constrained
-from actors.kernel.faults import is_down, is_known_down, low_bits
+from actors.kernel.faults import is_down, is_known_down
 from actors.kernel.message_kinds import PUBLISHED
-from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP, read_published
-from actors.kernel.queue import GROW, RUNNING, send, wake
+from actors.kernel.messages import (
+    ARRIVAL,
+    LOST,
+    NODE_DOWN,
+    NODE_UP,
+    read_arrival,
+    read_lost,
+    read_published,
+)
+from actors.kernel.queue import GROW, RUNNING
 from actors.kernel.random import LAST_RETRIES, below, random_bits
 from actors.kernel.world import N_AGAIN, N_PROBES, N_REJECTIONS, NONE, Rules, World
-from actors.nodes.messages import DONE, PROBE, REJECTED, REQUEST, RETRY, STARTED
+from actors.nodes.messages import (
+    DONE,
+    PROBE,
+    REJECTED,
+    REQUEST,
+    RETRY,
+    STARTED,
+    read_done,
+    read_probe,
+    read_rejected,
+    read_request,
+    read_retry,
+    send_rejected,
+    send_retry,
+)
 from actors.nodes.worker import node_event
 from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import Parameter, Scheduler, constraint_aware
@@ -59,6 +81,7 @@ from actors.schedulers.jobs.least_work import (
     note_end,
     note_node_state,
     note_start,
+    on_started,
     place_again,
     place_tasks,
     send_assigned,
@@ -67,11 +90,12 @@ from actors.schedulers.jobs.least_work import (
 from actors.schedulers.jobs.ledger import add_work
 from actors.schedulers.jobs.probing import (
     FIRST_ROUND,
+    NO_VERSION,
     Probing,
     make_probing,
     most_probes,
+    probe,
     probes_of,
-    send_probe,
     send_probes,
 )
 from actors.schedulers.jobs.shared_state import (
@@ -124,30 +148,31 @@ def on_arrival(w: World, p: State, t: int, me: int, job: int) -> None:
 @inlined
 def reject(w: World, t: int, node: int) -> bool:
     """Step 1: reject a probe if the node has long work, with its version of the shared state; return whether it is."""
-    message = w.queue.now
-    job, this_round = message.a[0], low_bits(message.c[0])
-    if message.kind[0] != PROBE or w.nodes.longs[node] == 0 or is_long(w, job):
+    if w.queue.now.kind[0] != PROBE or w.nodes.longs[node] == 0:
         return False
-    if this_round == LAST_ROUND or is_down(w, node):
+    came = read_probe(w)
+    if is_long(w, came.job) or came.round == LAST_ROUND or is_down(w, node):
         return False
     w.counts[N_REJECTIONS] += 1
-    send(w, t, node, w.work.home[job], REJECTED, job, w.nodes.version[node], this_round + 1, NONE)
+    send_rejected(w, t, node, came.job, w.nodes.version[node], came.round + 1)
     return True
 
 
 @inlined
-def on_rejected(w: World, t: int, me: int, job: int, version: int, next_round: int) -> None:
+def on_rejected(w: World, t: int, me: int) -> None:
     """Collect the probes that are rejected at one instant; all use the newest version of the shared state."""
+    job, version, next_round = read_rejected(w)
     jobs = w.jobs
     jobs.version[job] = max(jobs.version[job], version)
     if jobs.rejected[job] == 0:
-        wake(w, t, me, RETRY, job, next_round, NONE)
+        send_retry(w, t, me, job, next_round)
     jobs.rejected[job] += 1
 
 
 @compiled
-def on_retry(w: World, p: State, t: int, me: int, job: int, this_round: int) -> None:
+def on_retry(w: World, p: State, t: int, me: int) -> None:
     """Step 2: send the rejected probes again."""
+    job, this_round = read_retry(w)
     count = w.jobs.rejected[job]
     w.jobs.rejected[job] = 0
     w.counts[N_AGAIN] += count
@@ -183,7 +208,7 @@ def probe_free(
             round_sent = LAST_ROUND
             place = below(random_bits(w.seed, LAST_RETRIES, job, draw), short_only)
             node = next_open(w, job, place, short_only)
-        send_probe(w, t, me, node, job, tasks_of(w, job), round_sent)
+        probe(w, t, me, node, job, tasks_of(w, job), round_sent, NO_VERSION)
 
 
 @inlined
@@ -206,18 +231,19 @@ def next_open(w: World, job: int, place: int, end: int) -> int:
 
 
 @compiled
-def on_lost(w: World, p: State, t: int, me: int, job: int, task: int, node: int, start: int) -> None:
+def on_lost(w: World, p: State, t: int, me: int) -> None:
     """Place a task, or send a probe, again that a node's failure has lost."""
+    job, _, node, _ = read_lost(w)
     if not is_long(w, job):
-        probe_again(w, t, me, job, task, start, round_of_replacement(w, p, job))
+        probe_again(w, t, me, round_of_replacement(w, p, job))
         return
     if node != NONE and note_end(w, p.placer, job, node) == 0:
         change_bit(w, p.shared, t, node, 0)
-    chosen = place_again(w, p.placer, t, me, job, task, start)
+    chosen = place_again(w, p.placer, t, me)
     if chosen != NONE:
         add_work(p.placer.ledger, chosen, w.work.estimate[job])
         change_bit(w, p.shared, t, chosen, 1)
-        send_one(w, p.placer, t, me, job, task, chosen, version_of(p.shared))
+        send_one(w, p.placer, t, me, chosen, version_of(p.shared))
 
 
 @inlined
@@ -234,30 +260,31 @@ def round_of_replacement(w: World, p: State, job: int) -> int:
 
 
 @inlined
-def on_scheduler(w: World, p: State, t: int, kind: int, me: int, job: int) -> None:
+def on_scheduler(w: World, p: State, t: int, kind: int, me: int) -> None:
     """Handle a message to a scheduler."""
-    message = w.queue.now
     if kind == REQUEST:
-        if is_long(w, job):
-            note_start(w, p.placer, job, message.b[0], t)
-        on_request(w, t, me, job, message.b[0])
+        asked = read_request(w)
+        if is_long(w, asked.job):
+            note_start(w, p.placer, asked.job, asked.node, t)
+        on_request(w, t, me)
     elif kind == DONE:
-        if is_long(w, job) and note_end(w, p.placer, job, message.b[0]) == 0:
-            change_bit(w, p.shared, t, message.b[0], 0)
-        on_done(w, job, message.c[0], message.d[0])
+        done = read_done(w)
+        if is_long(w, done.job) and note_end(w, p.placer, done.job, done.node) == 0:
+            change_bit(w, p.shared, t, done.node, 0)
+        on_done(w)
     elif kind == STARTED:
-        note_start(w, p.placer, job, message.b[0], message.c[0])
+        on_started(w, p.placer)
     elif kind == REJECTED:
-        on_rejected(w, t, me, job, message.b[0], message.c[0])
+        on_rejected(w, t, me)
     elif kind == RETRY:
-        on_retry(w, p, t, me, job, message.b[0])
+        on_retry(w, p, t, me)
     elif kind == ARRIVAL:
-        on_arrival(w, p, t, me, job)
+        on_arrival(w, p, t, me, read_arrival(w).job)
     elif kind == PUBLISHED:
         published = read_published(w)
         set_bit(p.shared, published.node, published.has_long)
     elif kind == LOST:
-        on_lost(w, p, t, me, job, message.b[0], message.c[0], message.d[0])
+        on_lost(w, p, t, me)
     elif kind == NODE_DOWN or kind == NODE_UP:
         note_node_state(w, p.placer.ledger)
 
@@ -280,7 +307,7 @@ def advance(w: World, p: State, until: int, most: int) -> int:
             return why
         t, me = message.time[0], message.dst[0]
         if me >= w.nodes.size:
-            on_scheduler(w, p, t, message.kind[0], me, message.a[0])
+            on_scheduler(w, p, t, message.kind[0], me)
         elif not reject(w, t, me):
             node_event(w, me)
     return RUNNING

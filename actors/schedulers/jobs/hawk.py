@@ -23,10 +23,10 @@ from typing import NamedTuple
 
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
-from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP
+from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP, read_arrival, read_lost
 from actors.kernel.queue import RUNNING
 from actors.kernel.world import World
-from actors.nodes.messages import DONE, REQUEST, STARTED, STEAL
+from actors.nodes.messages import DONE, REQUEST, STARTED, STEAL, read_done, read_request
 from actors.nodes.stealing import Stealing, make_stealing, on_steal, start_stealing
 from actors.nodes.worker import node_event, serve
 from actors.nodes.worlds import JOB_WORLDS
@@ -43,6 +43,7 @@ from actors.schedulers.jobs.least_work import (
     note_end,
     note_node_state,
     note_start,
+    on_started,
     place_tasks,
     send_assigned,
 )
@@ -86,29 +87,31 @@ def advance(w: World, p: State, until: int, most: int) -> int:
         why = take(w, until)
         if why != RUNNING:
             return why
-        t, kind, me, job = message.time[0], message.kind[0], message.dst[0], message.a[0]
+        t, kind, me = message.time[0], message.kind[0], message.dst[0]
         if kind == STEAL:
-            on_steal(w, p.stealing, t, me, job, message.b[0], message.c[0])
+            on_steal(w, p.stealing, t, me)
         elif me < w.nodes.size:
             if node_event(w, me) and p.stealing.attempts > 0 and start_stealing(w, p.stealing, t, me):
                 serve(w, t, me)
         elif kind == REQUEST:
-            if is_long(w, job):
-                note_start(w, p.placer, job, message.b[0], t)
-            on_request(w, t, me, job, message.b[0])
+            asked = read_request(w)
+            if is_long(w, asked.job):
+                note_start(w, p.placer, asked.job, asked.node, t)
+            on_request(w, t, me)
         elif kind == DONE:
-            if is_long(w, job):
-                note_end(w, p.placer, job, message.b[0])
-            on_done(w, job, message.c[0], message.d[0])
+            done = read_done(w)
+            if is_long(w, done.job):
+                note_end(w, p.placer, done.job, done.node)
+            on_done(w)
         elif kind == STARTED:
-            note_start(w, p.placer, job, message.b[0], message.c[0])
+            on_started(w, p.placer)
         elif kind == ARRIVAL:
-            on_arrival(w, p, t, me, job)
+            on_arrival(w, p, t, me, read_arrival(w).job)
         elif kind == LOST:
-            if is_long(w, job):
-                assign_again(w, p.placer, t, me, job, message.b[0], message.c[0], message.d[0])
+            if is_long(w, read_lost(w).job):
+                assign_again(w, p.placer, t, me)
             else:
-                probe_again(w, t, me, job, message.b[0], message.d[0], FIRST_ROUND)
+                probe_again(w, t, me, FIRST_ROUND)
         elif kind == NODE_DOWN or kind == NODE_UP:
             note_node_state(w, p.placer.ledger)
     return RUNNING

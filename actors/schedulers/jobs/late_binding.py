@@ -11,15 +11,15 @@ import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_ARRIVED
-from actors.kernel.eligible import is_relaxed, with_level
-from actors.kernel.faults import epoch_bits, keep_task, look_again, next_again
-from actors.kernel.messages import send_arrival
-from actors.kernel.queue import note, send
+from actors.kernel.eligible import is_relaxed, level_of
+from actors.kernel.faults import epoch_of, keep_task, look_again, next_again
+from actors.kernel.messages import read_lost, send_arrival
+from actors.kernel.queue import note
 from actors.kernel.trace import RELAXED
 from actors.kernel.world import N_EMPTY, N_REFUSALS, N_RELAXED, N_SENT_AGAIN, NONE, World
-from actors.nodes.messages import NO_TASK, PLACED, TASK
+from actors.nodes.messages import read_done, read_request, send_no_task, send_placed, send_task
 from actors.schedulers.jobs.job_info import tasks_of
-from actors.schedulers.jobs.probing import FIRST_ROUND, send_probe
+from actors.schedulers.jobs.probing import FIRST_ROUND, NO_VERSION, ONE, probe
 from actors.schedulers.jobs.spreading import NODE_0, draw_node, hold, may_run, must_spread, release
 
 
@@ -38,10 +38,10 @@ def next_arrival(w: World, me: int, job: int) -> int:
 
 
 @inlined
-def on_request(w: World, t: int, me: int, job: int, node: int) -> None:
-    """Answer a request of `node` with the job's next task, or with none."""
-    task, end, kind = w.jobs.next_task[job], w.work.end_task[job], NO_TASK
-    generation = w.queue.now.c[0]
+def on_request(w: World, t: int, me: int) -> None:
+    """Answer a request of a node with the job's next task, or with none."""
+    job, node, generation = read_request(w)
+    task = w.jobs.next_task[job]
     if w.eligible.active == 1:
         if is_refused(w, job, node):
             refuse(w, t, me, job, node, generation)
@@ -49,15 +49,14 @@ def on_request(w: World, t: int, me: int, job: int, node: int) -> None:
         if w.eligible.jobs.placed[job] == 0 and tasks_left(w, job) > 0:
             hold(w, job, node)
     if w.faults.active == 1 and w.faults.jobs.lost[job] > 0:
-        task = with_level(w, job, next_again(w, job))
-        kind = TASK
-    elif task < end:
+        task = next_again(w, job)
+    elif task < w.work.end_task[job]:
         w.jobs.next_task[job] = task + 1
-        task = with_level(w, job, task)
-        kind = TASK
     else:
         w.counts[N_EMPTY] += 1
-    send(w, t, me, node, kind, job, task, tasks_left(w, job) | epoch_bits(w, job), generation)
+        send_no_task(w, t, me, node, job, np.int64(0), epoch_of(w, job), generation)
+        return
+    send_task(w, t, me, node, job, task, level_of(w, job), tasks_left(w, job), epoch_of(w, job), generation)
 
 
 @inlined
@@ -75,7 +74,7 @@ def is_refused(w: World, job: int, node: int) -> bool:
 def refuse(w: World, t: int, me: int, job: int, node: int, generation: int) -> None:
     """Answer with no task, as the node may run none of the job; a new probe goes to a node that may."""
     w.counts[N_REFUSALS] += 1
-    send(w, t, me, node, NO_TASK, job, NONE, tasks_left(w, job) | epoch_bits(w, job), generation)
+    send_no_task(w, t, me, node, job, tasks_left(w, job), epoch_of(w, job), generation)
     probe_one(w, t, me, job, FIRST_ROUND)
 
 
@@ -86,7 +85,7 @@ def probe_one(w: World, t: int, me: int, job: int, this_round: int) -> bool:
     if node == NONE:
         look_again(w, t, me, job, NONE)
         return False
-    send_probe(w, t, me, node, job, tasks_left(w, job), this_round)
+    probe(w, t, me, node, job, tasks_left(w, job), this_round, NO_VERSION)
     return True
 
 
@@ -100,46 +99,52 @@ def tasks_left(w: World, job: int) -> int:
 
 
 @inlined
-def on_done(w: World, job: int, start: int, finish: int) -> None:
+def on_done(w: World) -> None:
     """Note the end of a task in its job."""
-    jobs = w.jobs
-    jobs.unfinished[job] -= 1
-    jobs.start[job] = min(jobs.start[job], start)
-    jobs.finish[job] = max(jobs.finish[job], finish)
+    done, jobs = read_done(w), w.jobs
+    jobs.unfinished[done.job] -= 1
+    jobs.start[done.job] = min(jobs.start[done.job], done.start)
+    jobs.finish[done.job] = max(jobs.finish[done.job], done.finish)
 
 
 @inlined
-def note_lost(w: World, job: int, task: int, start: int) -> bool:
-    """Note a lost task or probe; return whether the job has tasks to hand out.
+def note_attempt(w: World) -> None:
+    """Note when a task that is lost had started, if it had: a job starts with the first attempt at any of its tasks."""
+    lost = read_lost(w)
+    if lost.start != NONE:
+        w.jobs.start[lost.job] = min(w.jobs.start[lost.job], lost.start)
 
-    `start` is when the task had started, or NONE: a job starts with the first attempt at any of its tasks.
-    """
-    if start != NONE:
-        w.jobs.start[job] = min(w.jobs.start[job], start)
-    if task != NONE:
-        keep_task(w, job, task)
-    return tasks_left(w, job) > 0
+
+@inlined
+def note_lost(w: World) -> bool:
+    """Note a lost task or probe; return whether the job has tasks to hand out."""
+    lost = read_lost(w)
+    note_attempt(w)
+    if lost.task != NONE:
+        keep_task(w, lost.job, lost.task)
+    return tasks_left(w, lost.job) > 0
 
 
 @compiled
-def probe_again(w: World, t: int, me: int, job: int, task: int, start: int, this_round: int) -> None:
+def probe_again(w: World, t: int, me: int, this_round: int) -> None:
     """Late binding: replace a lost task or probe by a probe to a random node that is up, if one is needed."""
-    if task != NONE:
-        release(w, job, w.queue.now.c[0])
-    if note_lost(w, job, task, start) and probe_one(w, t, me, job, this_round):
+    lost = read_lost(w)
+    if lost.task != NONE:
+        release(w, lost.job, lost.node)
+    if note_lost(w) and probe_one(w, t, me, lost.job, this_round):
         w.counts[N_SENT_AGAIN] += 1
 
 
 @compiled
-def send_again(w: World, t: int, me: int, job: int, task: int, start: int, first: int) -> None:
+def send_again(w: World, t: int, me: int, first: int) -> None:
     """Early binding: send a lost task to a random node from `first` on that is up."""
-    if start != NONE:
-        w.jobs.start[job] = min(w.jobs.start[job], start)
-    release(w, job, w.queue.now.c[0])
+    job, task, lost_at, _ = read_lost(w)
+    note_attempt(w)
+    release(w, job, lost_at)
     node = draw_node(w, job, first)
     if node == NONE:
         look_again(w, t, me, job, task)
         return
     w.counts[N_SENT_AGAIN] += 1
     hold(w, job, node)
-    send(w, t, me, node, PLACED, job, with_level(w, job, task), np.int64(1), NONE)
+    send_placed(w, t, me, node, job, task, level_of(w, job), ONE, NO_VERSION)

@@ -18,26 +18,25 @@ from actors.kernel.eligible import (
     eligible_before,
     eligible_count,
     is_constrained,
+    level_of,
     listed,
     listing_of,
-    with_level,
 )
-from actors.kernel.faults import epoch_bits, is_known_down, look_again, receive_node_state
-from actors.kernel.messages import NODE_UP
-from actors.kernel.queue import note, send
+from actors.kernel.faults import is_known_down, look_again, receive_node_state
+from actors.kernel.messages import NODE_UP, read_lost, read_node_state
+from actors.kernel.queue import note
 from actors.kernel.random import JITTER, below, random_bits
 from actors.kernel.records import Records, records
 from actors.kernel.sums import LARGE, spread
 from actors.kernel.trace import CHOSEN
 from actors.kernel.world import N_PLACEMENTS, N_PROBES, N_SENT_AGAIN, NEVER, NONE, World
-from actors.nodes.messages import PLACED, PROBE
+from actors.nodes.messages import read_started, send_placed
 from actors.schedulers.jobs.job_info import tasks_of
-from actors.schedulers.jobs.late_binding import note_lost, tasks_left
+from actors.schedulers.jobs.late_binding import note_attempt, note_lost, tasks_left
 from actors.schedulers.jobs.ledger import DOWN, IDLE, Ledger, add_work, waiting
-from actors.schedulers.jobs.probing import NO_VERSION
+from actors.schedulers.jobs.probing import FIRST_ROUND, NO_VERSION, ONE, probe
 from actors.schedulers.jobs.spreading import hold, may_run, must_spread, release, settle_rack
 
-ONE = np.int64(1)
 LONGEST = NEVER + LARGE  # ns; no node waits longer
 CHOICE = np.dtype([("wait", "i8"), ("node", "i8")])
 
@@ -261,18 +260,20 @@ def add_assigned(w: World, placer: Placer, job: int, count: int) -> None:
 @inlined
 def send_assigned(w: World, placer: Placer, t: int, me: int, job: int, count: int, version: int) -> None:
     """Send the assigned tasks to their nodes: bound to them, or as probes with late binding."""
-    first, kind = w.work.first_task[job], PLACED
-    b: int = count
-    c: int = 0
-    if placer.late:
-        kind = PROBE
-        w.counts[N_PROBES] += count
-    else:
-        w.counts[N_PLACEMENTS] += count
+    first = w.work.first_task[job]
+    w.counts[N_PROBES if placer.late else N_PLACEMENTS] += count
     for i in range(count):
-        if not placer.late:
-            b, c = with_level(w, job, first + i), count
-        send(w, t, me, placer.assigned[i], kind, job, b, c, version)
+        if placer.late:
+            probe(w, t, me, placer.assigned[i], job, count, FIRST_ROUND, version)
+        else:
+            send_placed(w, t, me, placer.assigned[i], job, first + i, level_of(w, job), count, version)
+
+
+@inlined
+def on_started(w: World, placer: Placer) -> None:
+    """Note a report that a bound task has started."""
+    job, node, start = read_started(w)
+    note_start(w, placer, job, node, start)
 
 
 @inlined
@@ -293,26 +294,26 @@ def note_end(w: World, placer: Placer, job: int, node: int) -> int:
 @inlined
 def note_node_state(w: World, ledger: Ledger) -> bool:
     """Note a message that a node is down or up; return whether it is new."""
-    message = w.queue.now
-    node, news = message.a[0], receive_node_state(w)
+    node, news = read_node_state(w).node, receive_node_state(w)
     if news:
         ledger.started[node] = NEVER
         ledger.work[node] &= DOWN - 1
-        if message.kind[0] != NODE_UP:
+        if w.queue.now.kind[0] != NODE_UP:
             ledger.work[node] += DOWN
     return news
 
 
 @compiled
-def place_again(w: World, placer: Placer, t: int, me: int, job: int, task: int, start: int) -> int:
+def place_again(w: World, placer: Placer, t: int, me: int) -> int:
     """Choose the node that waits least for a lost task or probe; return it, or NONE if nothing is sent now."""
-    release(w, job, w.queue.now.c[0])
+    job, task, lost_at, _ = read_lost(w)
+    release(w, job, lost_at)
     if placer.late:
-        if not note_lost(w, job, task, start):
+        if not note_lost(w):
             return NONE
         task = NONE
-    elif start != NONE:
-        w.jobs.start[job] = min(w.jobs.start[job], start)
+    else:
+        note_attempt(w)
     node = place_one(w, placer, t, job)
     if is_known_down(w, node):
         look_again(w, t, me, job, task)
@@ -324,22 +325,22 @@ def place_again(w: World, placer: Placer, t: int, me: int, job: int, task: int, 
 
 
 @inlined
-def send_one(w: World, placer: Placer, t: int, me: int, job: int, task: int, node: int, version: int) -> None:
+def send_one(w: World, placer: Placer, t: int, me: int, node: int, version: int) -> None:
     """Send what `place_again` has chosen a node for."""
+    job, task, _, _ = read_lost(w)
     if placer.late:
-        send(w, t, me, node, PROBE, job, tasks_left(w, job), epoch_bits(w, job), version)
+        probe(w, t, me, node, job, tasks_left(w, job), FIRST_ROUND, version)
     else:
-        send(w, t, me, node, PLACED, job, with_level(w, job, task), ONE, version)
+        send_placed(w, t, me, node, job, task, level_of(w, job), ONE, version)
 
 
 @inlined
-def assign_again(
-    w: World, placer: Placer, t: int, me: int, job: int, task: int, node: int, start: int
-) -> None:
-    """Take a lost task or probe of `node` out of the ledger, and assign it again."""
-    if node != NONE:
-        note_end(w, placer, job, node)
-    chosen = place_again(w, placer, t, me, job, task, start)
+def assign_again(w: World, placer: Placer, t: int, me: int) -> None:
+    """Take a lost task or probe out of the ledger, and assign it again."""
+    lost = read_lost(w)
+    if lost.node != NONE:
+        note_end(w, placer, lost.job, lost.node)
+    chosen = place_again(w, placer, t, me)
     if chosen != NONE:
-        add_work(placer.ledger, chosen, w.work.estimate[job])
-        send_one(w, placer, t, me, job, task, chosen, NO_VERSION)
+        add_work(placer.ledger, chosen, w.work.estimate[lost.job])
+        send_one(w, placer, t, me, chosen, NO_VERSION)

@@ -54,7 +54,7 @@ from actors.kernel.eligible import (
     set_level,
 )
 from actors.kernel.faults import is_known_down
-from actors.kernel.messages import ANNOUNCED, ARRIVAL, NODE_DOWN, NODE_UP
+from actors.kernel.messages import ANNOUNCED, ARRIVAL, NODE_DOWN, NODE_UP, read_arrival, read_node_state
 from actors.kernel.queue import GROW, RUNNING, note
 from actors.kernel.records import Records, records
 from actors.kernel.trace import CHOSEN, RELAXED
@@ -62,7 +62,7 @@ from actors.kernel.world import N_ADMISSIONS, N_PROBES, N_RELAXED, NONE, World
 from actors.nodes.contention import asks_at, contended_resources, on_announced, on_contended_node
 from actors.nodes.contention_state import UNIT, WEIGHTS, Contention, make_contention
 from actors.nodes.demand import on_heartbeat
-from actors.nodes.messages import HEARTBEAT, LOAD_REPORT, MONITOR
+from actors.nodes.load_messages import HEARTBEAT, MONITOR, WAIT_REPORT, WAIT_REPORTS
 from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.jobs import eagle
@@ -84,7 +84,14 @@ from actors.schedulers.jobs.phoenix_monitor import (
     pressure_of,
 )
 from actors.schedulers.jobs.pressure import Pressure
-from actors.schedulers.jobs.probing import FIRST_ROUND, draw_nodes, probes_of, send_probe, shuffle_nodes
+from actors.schedulers.jobs.probing import (
+    FIRST_ROUND,
+    NO_VERSION,
+    draw_nodes,
+    probe,
+    probes_of,
+    shuffle_nodes,
+)
 from actors.schedulers.jobs.spreading import NODE_0, settle_rack
 from actors.setting import Setting
 from workloads.errors import InputError
@@ -136,7 +143,7 @@ def on_arrival(w: World, p: State, t: int, me: int, job: int) -> None:
     w.counts[N_ADMISSIONS] += p.admission
     for i in range(count):
         note(w, t, me, CHOSEN, job, NONE, p.choice.node[i], p.choice.wait[i])
-        send_probe(w, t, me, p.choice.node[i], job, tasks, FIRST_ROUND)
+        probe(w, t, me, p.choice.node[i], job, tasks, FIRST_ROUND, NO_VERSION)
 
 
 @inlined
@@ -200,8 +207,9 @@ def negotiate(w: World, p: State, job: int, tasks: int, count: int, wait: float)
 
 
 @inlined
-def on_state(w: World, p: State, node: int) -> None:
+def on_state(w: World, p: State) -> None:
     """Note a message that a node is down or up."""
+    node = read_node_state(w).node
     was_down = is_known_down(w, node)
     if note_node_state(w, p.eagle.placer.ledger):
         on_node_state(w, p.monitor, node, was_down)
@@ -217,26 +225,26 @@ def advance(w: World, p: State, until: int, most: int) -> int:
         why = take(w, until)
         if why != RUNNING:
             return why
-        t, kind, me, a, b = message.time[0], message.kind[0], message.dst[0], message.a[0], message.b[0]
+        t, kind, me = message.time[0], message.kind[0], message.dst[0]
         if kind == HEARTBEAT:
             on_heartbeat(w, p.contention, t)
         elif me < w.nodes.size:
             if not eagle.reject(w, t, me):
                 on_contended_node(w, p.contention, t, kind, me)
-        elif kind == LOAD_REPORT and a == NONE:
+        elif kind == WAIT_REPORTS:
             on_reports(w, p.monitor, p.contention, t)
-        elif kind == LOAD_REPORT:
-            on_report(w, p.monitor, t, a, b, message.c[0], message.d[0])
+        elif kind == WAIT_REPORT:
+            on_report(w, p.monitor, t)
         elif kind == MONITOR:
             on_monitor(w, p.monitor, t, me)
         elif kind == ANNOUNCED:
             on_announced(w, p.contention)
         elif kind == NODE_DOWN or kind == NODE_UP:
-            on_state(w, p, a)
+            on_state(w, p)
         elif kind == ARRIVAL:
-            on_arrival(w, p, t, me, a)
+            on_arrival(w, p, t, me, read_arrival(w).job)
         else:
-            eagle.on_scheduler(w, p.eagle, t, kind, me, a)
+            eagle.on_scheduler(w, p.eagle, t, kind, me)
     return RUNNING
 
 

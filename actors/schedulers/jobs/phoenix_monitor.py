@@ -24,10 +24,9 @@ from actors.kernel.queue import wake
 from actors.kernel.records import Records, records
 from actors.kernel.window import holds
 from actors.kernel.world import NONE, World
-from actors.nodes.contention_state import SHARE, UNIT, Contention, nothing_reported
-from actors.nodes.demand import MOST_RESOURCES, pack_resource, unpack_reporter, unpack_resource
-from actors.nodes.messages import MONITOR
-from actors.nodes.reporting import is_current, is_newest, node_of, number_of
+from actors.nodes.contention_state import SHARE, UNIT, Contention
+from actors.nodes.load_messages import MONITOR, MOST_RESOURCES, read_wait_report
+from actors.nodes.reporting import is_current, is_newest, number_of
 from actors.schedulers.jobs.pressure import Pressure
 from actors.setting import Setting
 from clusters.matching import relaxing_steps, satisfies
@@ -56,7 +55,9 @@ class Monitor(NamedTuple):
     wait: np.ndarray  # [N] E[W], ns
     busy: np.ndarray  # [N] busy slots
     slots: np.ndarray  # [N]
-    reported: np.ndarray  # [N, R] of a resource, packed; where reports come one by one
+    reported: (
+        np.ndarray
+    )  # [2, N, R] entries that ask for a resource, and their scarcity; where reports come one by one
     newest: np.ndarray  # [N] number of the newest message of a report
     newest_of: np.ndarray  # [N, R] number of the newest one about a resource: a report may take several
     demand: np.ndarray  # [R] entries on all nodes
@@ -81,7 +82,7 @@ def make_monitor(slots: np.ndarray, resources: int, **settings: Any) -> Monitor:
         wait=np.zeros(nodes, np.int64),
         busy=np.zeros(nodes, np.int64),
         slots=slots.astype(np.int64),
-        reported=nothing_reported(nodes, resources),
+        reported=np.zeros((2, nodes, resources), np.int64),
         newest=np.full(nodes, NONE),
         newest_of=np.zeros((nodes, resources), np.int64),
         demand=vector,
@@ -94,20 +95,20 @@ def make_monitor(slots: np.ndarray, resources: int, **settings: Any) -> Monitor:
 
 
 @inlined
-def on_report(w: World, m: Monitor, t: int, packed: int, wait: int, first: int, second: int) -> None:
+def on_report(w: World, m: Monitor, t: int) -> None:
     """Note a node's report: how long a task waits there, its busy slots, and up to two resources."""
-    who, busy = unpack_reporter(packed)
-    if not is_current(w, who):
+    told = read_wait_report(w)
+    if not is_current(w, told.node, told.generation):
         return
-    node = node_of(who)
-    if is_newest(w, m.newest, node):
-        note_load(m, node, wait, busy)
-    for packed in (first, second):
-        if packed != NONE:
-            r, _, _ = unpack_resource(packed)
-            if number_of(w) >= m.newest_of[node, r]:
-                m.newest_of[node, r] = number_of(w)
-                note_demand(m, node, packed)
+    if is_newest(w, m.newest, told.node):
+        note_load(m, told.node, told.expected_wait, told.busy)
+    for r, entries, scarcity in (
+        (told.resource, told.entries, told.scarcity),
+        (told.second_resource, told.second_entries, told.second_scarcity),
+    ):
+        if r != NONE and number_of(w) >= m.newest_of[told.node, r]:
+            m.newest_of[told.node, r] = number_of(w)
+            note_demand(m, told.node, r, entries, scarcity)
     expect_table(w, m, t)
 
 
@@ -135,13 +136,11 @@ def note_load(m: Monitor, node: int, wait: int, busy: int) -> None:
 
 
 @inlined
-def note_demand(m: Monitor, node: int, packed: int) -> None:
+def note_demand(m: Monitor, node: int, r: int, entries: int, scarcity: int) -> None:
     """Note a node's report of a resource."""
-    r, count, scarcity = unpack_resource(packed)
-    _, count_before, scarcity_before = unpack_resource(m.reported[node, r])
-    m.demand[r] += count - count_before
-    m.pressure[r] += scarcity - scarcity_before
-    m.reported[node, r] = packed
+    m.demand[r] += entries - m.reported[0, node, r]
+    m.pressure[r] += scarcity - m.reported[1, node, r]
+    m.reported[0, node, r], m.reported[1, node, r] = entries, scarcity
 
 
 @compiled
@@ -157,7 +156,7 @@ def on_node_state(w: World, m: Monitor, node: int, was_down: bool) -> None:
     m.total.busy[0] -= m.busy[node]
     m.wait[node], m.busy[node] = 0, 0
     for r in range(m.demand.size):
-        note_demand(m, node, pack_resource(np.int64(r), np.int64(0), np.int64(0)))
+        note_demand(m, node, r, np.int64(0), np.int64(0))
 
 
 @inlined

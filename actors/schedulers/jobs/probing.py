@@ -11,18 +11,18 @@ from actors.kernel.eligible import (
     eligible_count,
     eligible_node,
     is_constrained,
+    level_of,
     placement_of,
-    with_level,
 )
-from actors.kernel.faults import epoch_bits
-from actors.kernel.queue import send
+from actors.kernel.faults import epoch_of
 from actors.kernel.random import DRAW_ORDER, PROBES, below, random_bits
 from actors.kernel.world import N_PROBES, NONE, World
-from actors.nodes.messages import PROBE
+from actors.nodes.messages import send_probe
 from actors.schedulers.jobs.spreading import NODE_0, settle_rack
 
 FIRST_ROUND = np.int64(0)
 NO_VERSION = NONE  # a message that carries no version of a shared state
+ONE = np.int64(1)  # what a task that is placed again states as the tasks that its job has left
 
 
 class Probing(NamedTuple):
@@ -110,10 +110,10 @@ def send_probes(w: World, t: int, me: int, probing: Probing, job: int, tasks: in
     draw_nodes(w, probing, job, count)
     w.counts[N_PROBES] += count
     for i in range(count):
-        send_probe(w, t, me, probing.nodes[i], job, tasks, FIRST_ROUND)
+        probe(w, t, me, probing.nodes[i], job, tasks, FIRST_ROUND, NO_VERSION)
 
 
 @inlined
-def send_probe(w: World, t: int, me: int, node: int, job: int, left: int, this_round: int) -> None:
+def probe(w: World, t: int, me: int, node: int, job: int, left: int, this_round: int, version: int) -> None:
     """Send one probe of a job that has `left` tasks to hand out."""
-    send(w, t, me, node, PROBE, job, with_level(w, job, left), this_round | epoch_bits(w, job), NO_VERSION)
+    send_probe(w, t, me, node, job, left, level_of(w, job), this_round, epoch_of(w, job), version)

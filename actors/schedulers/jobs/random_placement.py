@@ -9,16 +9,17 @@ from typing import NamedTuple
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
 from actors.kernel.faults import receive_node_state
-from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP
-from actors.kernel.queue import RUNNING, send
+from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP, read_arrival, read_lost
+from actors.kernel.queue import RUNNING
 from actors.kernel.random import PLACEMENT, below, random_bits
 from actors.kernel.world import N_PLACEMENTS, NONE, World
-from actors.nodes.messages import DONE, PLACED
+from actors.nodes.messages import DONE, send_placed
 from actors.nodes.worker import node_event
 from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import Scheduler
 from actors.schedulers.jobs.build import build_world, fifo_rules
 from actors.schedulers.jobs.late_binding import next_arrival, on_done, send_again
+from actors.schedulers.jobs.probing import NO_VERSION
 from actors.schedulers.jobs.sparrow import SCHEDULERS
 from actors.setting import Setting
 
@@ -38,7 +39,7 @@ def on_arrival(w: World, p: State, t: int, me: int, job: int) -> None:
     for i in range(tasks):
         bits = random_bits(w.seed, PLACEMENT, job, i)
         node = first + below(bits, w.nodes.size - first)
-        send(w, t, me, node, PLACED, job, w.work.first_task[job] + i, tasks, NONE)
+        send_placed(w, t, me, node, job, w.work.first_task[job] + i, NONE, tasks, NO_VERSION)
 
 
 @entry
@@ -49,15 +50,15 @@ def advance(w: World, p: State, until: int, most: int) -> int:
         why = take(w, until)
         if why != RUNNING:
             return why
-        t, kind, me, job = message.time[0], message.kind[0], message.dst[0], message.a[0]
+        t, kind, me = message.time[0], message.kind[0], message.dst[0]
         if me < w.nodes.size:
             node_event(w, me)
         elif kind == DONE:
-            on_done(w, job, message.c[0], message.d[0])
+            on_done(w)
         elif kind == ARRIVAL:
-            on_arrival(w, p, t, me, job)
+            on_arrival(w, p, t, me, read_arrival(w).job)
         elif kind == LOST:
-            send_again(w, t, me, job, message.b[0], message.d[0], p.first * w.work.is_long[job])
+            send_again(w, t, me, p.first * w.work.is_long[read_lost(w).job])
         elif kind == NODE_DOWN or kind == NODE_UP:
             receive_node_state(w)
     return RUNNING

@@ -17,16 +17,23 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.eligible import eligible_count, eligible_node, with_level
+from actors.kernel.eligible import eligible_count, eligible_node, level_of
 from actors.kernel.faults import is_down, look_again
-from actors.kernel.queue import send, wake
 from actors.kernel.random import PROBES, below, random_bits
 from actors.kernel.records import Records, records
 from actors.kernel.world import N_PLACEMENTS, N_PROBES, NONE, World
-from actors.nodes.messages import ASK_LENGTH, LENGTH, PLACED
+from actors.nodes.load_messages import (
+    read_ask_length,
+    read_length,
+    send_ask_length,
+    send_ask_length_again,
+    send_length,
+)
+from actors.nodes.messages import send_placed
 from actors.nodes.waiting import length_of
 from actors.schedulers.jobs.job_info import tasks_of
 from actors.schedulers.jobs.least_work import CHOICE, keep_least
+from actors.schedulers.jobs.probing import NO_VERSION
 from actors.schedulers.jobs.spreading import NODE_0, draw_node, hold, may_run, must_spread
 
 LONGEST = np.int64(1) << 40
@@ -69,31 +76,33 @@ def ask_lengths(w: World, p: Sampling, t: int, me: int, job: int, nodes: np.ndar
             node = eligible_node(w, job, below(random_bits(w.seed, PROBES, job, i), eligible_count(w, job)))
         else:
             node = nodes[i]
-        send(w, t, me, node, ASK_LENGTH, job, i, NONE, NONE)
+        send_ask_length(w, t, me, node, job, np.int64(i))
 
 
 @compiled
-def answer_length(w: World, t: int, node: int, job: int, i: int) -> None:
+def answer_length(w: World, t: int, node: int) -> None:
     """Step 2: how many wait here, less the idle slots."""
+    job, probe = read_ask_length(w)
     length = -w.nodes.idle[node]
     if is_down(w, node):
         if w.faults.actors.detected[node] == 0:
             # Messages of an instant come before the detection: one nanosecond later it is done.
-            wake(w, w.faults.actors.detect[node] + 1, node, ASK_LENGTH, job, i, NONE)
+            send_ask_length_again(w, w.faults.actors.detect[node] + 1, node, job, probe)
             return
         length = LONGEST
     entry = w.nodes.head[node]
     while entry != NONE:
         length += length_of(w.entries, entry)
         entry = w.entries.next[entry]
-    send(w, t, node, w.work.home[job], LENGTH, job, i, node, length)
+    send_length(w, t, node, job, probe, length)
 
 
 @compiled
-def on_length(w: World, p: Sampling, t: int, me: int, job: int, i: int, node: int, length: int) -> None:
+def on_length(w: World, p: Sampling, t: int, me: int) -> None:
     """Step 3: note an answer; place the job when it was the last one."""
+    job, probe, node, length = read_length(w)
     first, end = p.first_answer[job], p.first_answer[job + 1]
-    p.answers.node[first + i], p.answers.length[first + i] = node, length
+    p.answers.node[first + probe], p.answers.length[first + probe] = node, length
     w.jobs.answers[job] += 1
     if w.jobs.answers[job] == end - first:
         tasks = tasks_of(w, job)
@@ -107,8 +116,8 @@ def on_length(w: World, p: Sampling, t: int, me: int, job: int, i: int, node: in
             choose_of_all(p, first, end, tasks)
         for i in range(tasks):
             chosen = p.answers.node[first + p.choice.node[i]]
-            task = with_level(w, job, w.work.first_task[job] + i)
-            send(w, t, me, chosen, PLACED, job, task, tasks, NONE)
+            task = w.work.first_task[job] + i
+            send_placed(w, t, me, chosen, job, task, level_of(w, job), tasks, NO_VERSION)
 
 
 @compiled
@@ -133,7 +142,7 @@ def place_spread(w: World, p: Sampling, t: int, me: int, job: int, tasks: int) -
             look_again(w, t, me, job, task)
         else:
             hold(w, job, node)
-            send(w, t, me, node, PLACED, job, with_level(w, job, task), tasks, NONE)
+            send_placed(w, t, me, node, job, task, level_of(w, job), tasks, NO_VERSION)
 
 
 @compiled

@@ -33,10 +33,11 @@ import numpy as np
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
 from actors.kernel.faults import receive_node_state
-from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP
+from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP, read_arrival
 from actors.kernel.queue import RUNNING
 from actors.kernel.world import World
-from actors.nodes.messages import ASK_LENGTH, DONE, LENGTH, REQUEST
+from actors.nodes.load_messages import ASK_LENGTH, LENGTH
+from actors.nodes.messages import DONE, REQUEST
 from actors.nodes.worker import node_event
 from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import ALL_ALIKE, Parameter, Scheduler, constraint_aware
@@ -92,25 +93,25 @@ def advance(w: World, p: State, until: int, most: int) -> int:
         why = take(w, until)
         if why != RUNNING:
             return why
-        t, kind, me, job = message.time[0], message.kind[0], message.dst[0], message.a[0]
+        t, kind, me = message.time[0], message.kind[0], message.dst[0]
         if me < w.nodes.size:
             if kind == ASK_LENGTH:
-                answer_length(w, t, me, job, message.b[0])
+                answer_length(w, t, me)
             else:
                 node_event(w, me)
         elif kind == REQUEST:
-            on_request(w, t, me, job, message.b[0])
+            on_request(w, t, me)
         elif kind == DONE:
-            on_done(w, job, message.c[0], message.d[0])
+            on_done(w)
         elif kind == LENGTH:
-            on_length(w, p.sampling, t, me, job, message.b[0], message.c[0], message.d[0])
+            on_length(w, p.sampling, t, me)
         elif kind == ARRIVAL:
-            on_arrival(w, p, t, me, job)
+            on_arrival(w, p, t, me, read_arrival(w).job)
         elif kind == LOST:
             if p.late_binding:
-                probe_again(w, t, me, job, message.b[0], message.d[0], FIRST_ROUND)
+                probe_again(w, t, me, FIRST_ROUND)
             else:
-                send_again(w, t, me, job, message.b[0], message.d[0], NODE_0)
+                send_again(w, t, me, NODE_0)
         elif kind == NODE_DOWN or kind == NODE_UP:
             receive_node_state(w)
     return RUNNING

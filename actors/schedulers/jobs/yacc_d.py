@@ -30,19 +30,35 @@ import numpy as np
 
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
-from actors.kernel.eligible import is_constrained, with_level
+from actors.kernel.eligible import is_constrained, level_of
 from actors.kernel.faults import receive_node_state
-from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP
-from actors.kernel.queue import NEVER, RUNNING, note, send, wake
+from actors.kernel.messages import (
+    ARRIVAL,
+    LOST,
+    NODE_DOWN,
+    NODE_UP,
+    read_arrival,
+    read_lost,
+    read_node_state,
+)
+from actors.kernel.queue import NEVER, RUNNING, note, wake
 from actors.kernel.trace import CHOSEN, is_recorded
 from actors.kernel.world import N_PLACEMENTS, N_SENT_AGAIN, NONE, Rules, World
 from actors.nodes.bounded import BoundedQueues, on_bounded_heartbeat, on_bounded_node
-from actors.nodes.messages import DONE, HEARTBEAT, LOAD_REPORT, PLACED, REJECTED, RETRY
-from actors.nodes.reporting import is_current, is_newest, node_of
+from actors.nodes.load_messages import (
+    HEARTBEAT,
+    QUEUE_REPORT,
+    RETURNED,
+    read_queue_report,
+    read_returned,
+    send_offered,
+)
+from actors.nodes.messages import DISPATCH, DONE
+from actors.nodes.reporting import is_current, is_newest
 from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.jobs.build import NS, build_world, most_tasks
-from actors.schedulers.jobs.late_binding import next_arrival, on_done
+from actors.schedulers.jobs.late_binding import next_arrival, note_attempt, on_done
 from actors.schedulers.jobs.sparrow import SCHEDULERS
 from actors.schedulers.jobs.spreading import hold, release, settle_rack
 from actors.schedulers.jobs.yacc_d_backlog import (
@@ -120,7 +136,7 @@ def bind(w: World, p: State, t: int, me: int, job: int, task: int, node: int) ->
     note_sent(w, p.known, me, node, job)
     left = np.int64(1) if p.single else w.jobs.unfinished[job]
     movable = np.int64(p.backlog.tasks.returns[task] == 0)
-    send(w, t, me, node, PLACED, job, with_level(w, job, task), left, mean_rest(p.known) << 1 | movable)
+    send_offered(w, t, me, node, job, task, level_of(w, job), left, movable, mean_rest(p.known))
 
 
 @inlined
@@ -130,7 +146,7 @@ def keep(w: World, p: State, t: int, me: int, job: int, task: int) -> None:
     keep_waiting(w, p.backlog, who, job, task)
     if p.backlog.schedulers.awake[who] == 0:
         p.backlog.schedulers.awake[who] = 1
-        wake(w, next_reports(w, p, t), me, RETRY, NONE, NONE, NONE)
+        wake(w, next_reports(w, p, t), me, DISPATCH, NONE, NONE, NONE)
 
 
 @inlined
@@ -141,8 +157,9 @@ def next_reports(w: World, p: State, t: int) -> int:
 
 
 @compiled
-def on_returned(w: World, p: State, t: int, me: int, job: int, task: int, node: int, rest: int) -> None:
+def on_returned(w: World, p: State, t: int, me: int) -> None:
     """Step 2: send a task that came back to another node, or keep it."""
+    job, task, node, rest = read_returned(w)
     note_returned(w, p.known, me, node, rest)
     release(w, job, node)
     p.backlog.tasks.returns[task] += 1
@@ -163,17 +180,17 @@ def bind_elsewhere(w: World, p: State, t: int, me: int, job: int, task: int) -> 
 
 
 @compiled
-def on_lost(w: World, p: State, t: int, me: int, job: int, task: int, node: int, start: int) -> None:
+def on_lost(w: World, p: State, t: int, me: int) -> None:
     """Send a task that a node's failure has lost to another node, or keep it."""
-    if start != NONE:
-        w.jobs.start[job] = min(w.jobs.start[job], start)
-    release(w, job, node)
+    lost = read_lost(w)
+    note_attempt(w)
+    release(w, lost.job, lost.node)
     w.counts[N_SENT_AGAIN] += 1
-    bind_elsewhere(w, p, t, me, job, task)
+    bind_elsewhere(w, p, t, me, lost.job, lost.task)
 
 
 @compiled
-def on_retry(w: World, p: State, t: int, me: int) -> None:
+def on_dispatch(w: World, p: State, t: int, me: int) -> None:
     """Step 2: bind tasks that wait here to nodes that have room by the reports of the last heartbeat.
 
     A job that may use all nodes and finds no room stays first, and the search ends; other jobs go to the end.
@@ -202,13 +219,13 @@ def on_retry(w: World, p: State, t: int, me: int) -> None:
             misses += 1
     rows.awake[who] = np.int64(rows.jobs[who] > 0)
     if rows.jobs[who] > 0:
-        wake(w, t if room == 0 else next_reports(w, p, t), me, RETRY, NONE, NONE, NONE)
+        wake(w, t if room == 0 else next_reports(w, p, t), me, DISPATCH, NONE, NONE, NONE)
 
 
 @inlined
 def on_node_state(w: World, p: State) -> None:
     """Note that a node is down and has no room, or up again and without work."""
-    node = w.queue.now.a[0]
+    node = read_node_state(w).node
     if receive_node_state(w):
         room = p.known.empty_room[node] if w.queue.now.kind[0] == NODE_UP else np.int64(0)
         note_node(p.known, node, np.int64(0), np.int64(0), room)
@@ -222,25 +239,25 @@ def advance(w: World, p: State, until: int, most: int) -> int:
         why = take(w, until)
         if why != RUNNING:
             return why
-        t, kind, me, job = message.time[0], message.kind[0], message.dst[0], message.a[0]
+        t, kind, me = message.time[0], message.kind[0], message.dst[0]
         if kind == HEARTBEAT:
             on_bounded_heartbeat(w, p.queues, t, me)
         elif me < w.nodes.size:
-            on_bounded_node(w, p.queues, t, kind, me, job)
+            on_bounded_node(w, p.queues, t, kind, me)
         elif kind == DONE:
-            on_done(w, job, message.c[0], message.d[0])
-        elif kind == LOAD_REPORT:
-            node = node_of(message.a[0])
-            if is_current(w, message.a[0]) and is_newest(w, p.known.newest, node):
-                note_node(p.known, node, message.b[0], message.c[0], message.d[0])
+            on_done(w)
+        elif kind == QUEUE_REPORT:
+            told = read_queue_report(w)
+            if is_current(w, told.node, told.generation) and is_newest(w, p.known.newest, told.node):
+                note_node(p.known, told.node, told.rest, told.busy_until, told.room)
         elif kind == ARRIVAL:
-            on_arrival(w, p, t, me, job)
-        elif kind == REJECTED:
-            on_returned(w, p, t, me, job, message.b[0], message.c[0], message.d[0])
-        elif kind == RETRY:
-            on_retry(w, p, t, me)
+            on_arrival(w, p, t, me, read_arrival(w).job)
+        elif kind == RETURNED:
+            on_returned(w, p, t, me)
+        elif kind == DISPATCH:
+            on_dispatch(w, p, t, me)
         elif kind == LOST:
-            on_lost(w, p, t, me, job, message.b[0], message.c[0], message.d[0])
+            on_lost(w, p, t, me)
         elif kind == NODE_DOWN or kind == NODE_UP:
             on_node_state(w, p)
     return RUNNING

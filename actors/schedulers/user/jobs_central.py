@@ -21,28 +21,28 @@ from actors.kernel.compiled import compiled, direct, entry
 from actors.kernel.cost import take
 from actors.kernel.counters import N_ARRIVED
 from actors.kernel.faults import is_known_down, look_again
-from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP
-from actors.kernel.queue import PYTHON, RUNNING, send
+from actors.kernel.message_kinds import KINDS
+from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP, read_lost
+from actors.kernel.queue import PYTHON, RUNNING
 from actors.kernel.sums import WHOLE
 from actors.kernel.world import N_SENT_AGAIN, NONE, World
-from actors.nodes.messages import DONE, PLACED, STARTED
+from actors.nodes.messages import DONE, STARTED, read_done, send_placed
 from actors.nodes.worker import node_event
 from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import Scheduler
 from actors.schedulers.jobs.build import NS, build_world, fifo_rules, most_tasks
-from actors.schedulers.jobs.late_binding import next_arrival, on_done
+from actors.schedulers.jobs.late_binding import next_arrival, note_attempt, on_done
 from actors.schedulers.jobs.least_work import (
-    ONE,
     Placer,
     add_assigned,
     make_placer,
     note_end,
     note_node_state,
-    note_start,
+    on_started,
     send_assigned,
 )
 from actors.schedulers.jobs.ledger import DOWN, add_work
-from actors.schedulers.jobs.probing import NO_VERSION
+from actors.schedulers.jobs.probing import NO_VERSION, ONE
 from actors.schedulers.user.host import OwnHost
 from actors.schedulers.user.parameters import described
 from actors.setting import Setting
@@ -112,17 +112,17 @@ def place_lost(w: World, p: State, t: int, me: int, job: int, task: int) -> None
     p.tasks[node] += 1
     add_work(p.placer.ledger, node, w.work.estimate[job])
     w.counts[N_SENT_AGAIN] += 1
-    send(w, t, me, node, PLACED, job, task, ONE, NONE)
+    send_placed(w, t, me, node, job, task, NONE, ONE, NO_VERSION)
 
 
 @compiled
-def note_lost(w: World, p: State, job: int, node: int, start: int) -> None:
-    """Note the loss of a task that was assigned to the node."""
+def note_lost(w: World, p: State) -> None:
+    """Note the loss of a task that was assigned to a node."""
+    job, _, node, _ = read_lost(w)
     if node != NONE:
         p.tasks[node] -= 1
         note_end(w, p.placer, job, node)
-    if start != NONE:
-        w.jobs.start[job] = min(w.jobs.start[job], start)
+    note_attempt(w)
 
 
 @entry
@@ -133,19 +133,20 @@ def advance(w: World, p: State, until: int, most: int) -> int:
         why = take(w, until)
         if why != RUNNING:
             return why
-        kind, me, job = message.kind[0], message.dst[0], message.a[0]
+        kind, me = message.kind[0], message.dst[0]
         if me < w.nodes.size:
             node_event(w, me)
         elif kind == STARTED:
-            note_start(w, p.placer, job, message.b[0], message.c[0])
+            on_started(w, p.placer)
         elif kind == DONE:
-            p.tasks[message.b[0]] -= 1
-            note_end(w, p.placer, job, message.b[0])
-            on_done(w, job, message.c[0], message.d[0])
+            done = read_done(w)
+            p.tasks[done.node] -= 1
+            note_end(w, p.placer, done.job, done.node)
+            on_done(w)
         elif kind == ARRIVAL:
             return PYTHON
         elif kind == LOST:
-            note_lost(w, p, job, message.c[0], message.d[0])
+            note_lost(w, p)
             return PYTHON
         elif kind == NODE_DOWN or kind == NODE_UP:
             note_node_state(w, p.placer.ledger)
@@ -204,15 +205,15 @@ class Host(OwnHost):
     def __call__(self, world: Any, state: State) -> None:
         """Place the tasks of the job that has arrived, or the task that was lost."""
         now = world.queue.now[0]
-        t, me, index = np.int64(now.time), np.int64(now.dst), np.int64(now.a)
+        t, me, again = np.int64(now.time), np.int64(now.dst), now.kind == LOST
+        index, *lost = KINDS[int(now.kind)].read((now.a, now.b, now.c, now.d))
         info = world.work[index]
-        again = now.kind == LOST
         num_tasks = 1 if again else int(info.end_task - info.first_task)
         job = Job(int(index), int(info.submit) / NS, num_tasks, int(info.estimate) / NS, bool(info.is_long))
         ids = self.ask("place", job, _nodes(world, state, t), about=f" (job {job.job_id})")
         state.placer.assigned[:num_tasks] = _checked(self.array_of(ids), job, world.nodes.size, self.name)
         if again:
-            self._place_lost(world, state, t, me, index, np.int64(now.b))
+            self._place_lost(world, state, t, me, index, lost[0])
         else:
             self._place_assigned(world, state, t, me, index)
 

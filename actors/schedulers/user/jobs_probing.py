@@ -36,9 +36,9 @@ import numpy as np
 
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
-from actors.kernel.faults import draw_available_node, draw_known_up, is_down, low_bits, receive_node_state
-from actors.kernel.messages import ARRIVAL, FAIL, LOST, NODE_DOWN, NODE_UP
-from actors.kernel.queue import MOST_ACTORS, NEVER, PYTHON, RUNNING, SOURCE_SHIFT, send, wake
+from actors.kernel.faults import draw_available_node, draw_known_up, is_down, receive_node_state
+from actors.kernel.messages import ARRIVAL, FAIL, LOST, NODE_DOWN, NODE_UP, read_arrival, read_lost
+from actors.kernel.queue import MOST_ACTORS, NEVER, PYTHON, RUNNING, SOURCE_SHIFT
 from actors.kernel.random import AGAIN, OWN_DRAWS, below, random_bits
 from actors.kernel.sums import carry, multiple, pack
 from actors.kernel.world import (
@@ -53,19 +53,18 @@ from actors.kernel.world import (
 from actors.nodes.failing import is_void
 from actors.nodes.messages import (
     DONE,
-    OWN_ASK,
-    OWN_FREED,
-    OWN_LOAD,
-    OWN_MESSAGE,
-    OWN_TASKS,
-    OWN_WAKE,
     PLACED,
     PROBE,
-    REJECTED,
     REQUEST,
     STEAL,
     TASK,
     TASK_END,
+    read_placed,
+    read_probe,
+    read_task,
+    read_task_end,
+    send_placed,
+    send_rejected,
 )
 from actors.nodes.stealing import Stealing, make_stealing, on_steal, start_stealing
 from actors.nodes.waiting import length_of
@@ -74,6 +73,7 @@ from actors.schedulers.jobs.build import build_world, fifo_rules, long_jobs, mos
 from actors.schedulers.jobs.job_info import is_long
 from actors.schedulers.jobs.late_binding import (
     next_arrival,
+    note_attempt,
     on_done,
     on_request,
     probe_again,
@@ -83,11 +83,23 @@ from actors.schedulers.jobs.late_binding import (
 from actors.schedulers.jobs.probing import (
     FIRST_ROUND,
     NO_VERSION,
+    ONE,
     Probing,
     draw_nodes,
     draw_places,
     make_probing,
-    send_probe,
+    probe,
+)
+from actors.schedulers.user.jobs_messages import (
+    OWN_ASK,
+    read_own_ask,
+    send_own_ask,
+    send_own_ask_again,
+    send_own_freed,
+    send_own_load,
+    send_own_message,
+    send_own_tasks,
+    send_own_wake,
 )
 from actors.setting import Setting
 
@@ -146,7 +158,7 @@ def send_probes_to(w: World, p: State, t: int, me: int, job: int, count: int, th
     w.counts[N_PROBES if this_round == FIRST_ROUND else N_AGAIN] += count
     left = tasks_left(w, job)
     for i in range(count):
-        send_probe(w, t, me, p.probing.nodes[i], job, left, this_round)
+        probe(w, t, me, p.probing.nodes[i], job, left, this_round, NO_VERSION)
 
 
 @entry
@@ -157,7 +169,7 @@ def place_next(w: World, p: State, t: int, me: int, job: int, count: int) -> Non
     for i in range(count):
         task = w.jobs.next_task[job]
         w.jobs.next_task[job] = task + 1
-        send(w, t, me, p.probing.nodes[i], PLACED, job, task, tasks_left(w, job), NO_VERSION)
+        send_placed(w, t, me, p.probing.nodes[i], job, task, NONE, tasks_left(w, job), NO_VERSION)
 
 
 @entry
@@ -165,7 +177,7 @@ def place_handed(w: World, p: State, t: int, me: int, job: int, first: int, begi
     """Bind tasks that were handed over, `first` and on, to the nodes of `p.probing.nodes` from `begin` on."""
     w.counts[N_PLACEMENTS] += count
     for i in range(count):
-        send(w, t, me, p.probing.nodes[begin + i], PLACED, job, first + i, np.int64(1), NO_VERSION)
+        send_placed(w, t, me, p.probing.nodes[begin + i], job, first + i, NONE, ONE, NO_VERSION)
 
 
 @entry
@@ -175,26 +187,26 @@ def hand_next(w: World, p: State, t: int, me: int, job: int, to: int, count: int
     w.jobs.next_task[job] = first + count
     for task in range(first, first + count):
         p.handed[task] = to
-    send(w, t, me, to, OWN_TASKS, job, first, count, NONE)
+    send_own_tasks(w, t, me, to, job, first, count, NONE)
 
 
 @entry
 def ask_nodes(w: World, p: State, t: int, me: int, count: int, number: int) -> None:
     """Ask the first `count` nodes of `p.probing.nodes` for their load."""
     for i in range(count):
-        send(w, t, me, p.probing.nodes[i], OWN_ASK, number, me, NONE, NONE)
+        send_own_ask(w, t, me, p.probing.nodes[i], number)
 
 
 @entry
 def send_own(w: World, p: State, t: int, me: int, to: int, a: int, b: int, c: int) -> None:
     """Send a message of the user's to another scheduler."""
-    send(w, t, me, to, OWN_MESSAGE, a, b, c, NONE)
+    send_own_message(w, t, me, to, a, b, c)
 
 
 @entry
 def wake_own(w: World, p: State, time: int, me: int, number: int) -> None:
     """Wake a scheduler of the user's at a time."""
-    wake(w, time, me, OWN_WAKE, number, NONE, NONE)
+    send_own_wake(w, time, me, number)
 
 
 @entry
@@ -204,9 +216,9 @@ def accept_probe(w: World, p: State, t: int, node: int) -> None:
 
 
 @entry
-def reject_probe(w: World, p: State, t: int, node: int, job: int, times: int) -> None:
-    """Send a probe back to its scheduler."""
-    turn_back(w, t, node, job, times)
+def reject_probe(w: World, p: State, t: int, node: int) -> None:
+    """Send the probe that is handled back to its scheduler."""
+    turn_back(w, t, node)
 
 
 @entry
@@ -232,10 +244,11 @@ def load_of(w: World, p: State, t: int, node: int) -> tuple[int, int, int]:
 
 
 @inlined
-def turn_back(w: World, t: int, node: int, job: int, times: int) -> None:
-    """Send a probe back to its scheduler, for the so many-th time."""
+def turn_back(w: World, t: int, node: int) -> None:
+    """Send the probe that is handled back to its scheduler."""
+    came = read_probe(w)
     w.counts[N_REJECTIONS] += 1
-    send(w, t, node, w.work.home[job], REJECTED, job, NONE, times, NONE)
+    send_rejected(w, t, node, came.job, NO_VERSION, came.round + 1)
 
 
 @inlined
@@ -245,28 +258,36 @@ def sender(w: World) -> int:
 
 
 @compiled
-def answer(w: World, p: State, t: int, node: int, asker: int, number: int) -> None:
+def answer(w: World, p: State, t: int, node: int) -> None:
     """Answer a scheduler that asks a node for its load; a node that is down has no end of it, once that is detected."""
+    question, asker = read_own_ask(w)
     length, work, has_long = np.int64(0), NEVER, np.int64(0)
     if not is_down(w, node):
         length, work, has_long = load_of(w, p, t, node)
     elif w.faults.actors.detected[node] == 0:
         # Messages of an instant come before the detection: one nanosecond later it is done.
-        wake(w, w.faults.actors.detect[node] + 1, node, OWN_ASK, number, asker, NONE)
+        send_own_ask_again(w, w.faults.actors.detect[node] + 1, node, question, asker)
         return
-    send(w, t, node, asker, OWN_LOAD, node, number, work, 2 * (length - w.nodes.idle[node]) + has_long)
+    send_own_load(w, t, node, asker, question, work, has_long, w.nodes.idle[node], length)
 
 
 @compiled
 def follow(w: World, p: State, t: int, node: int) -> None:
     """Note what a message to a node changes of its load and of who placed its tasks, and report a task that ends."""
-    message = w.queue.now
-    kind, job, task = message.kind[0], message.a[0], message.b[0]
+    kind = w.queue.now.kind[0]
     if kind == FAIL:
         if p.load.size > 0:
             p.load[node], p.load_wholes[node] = 0, 0
         return
-    if (kind != PLACED and kind != TASK and kind != TASK_END) or (w.faults.active == 1 and is_void(w, node)):
+    if w.faults.active == 1 and is_void(w, node):
+        return
+    if kind == PLACED:
+        job, task = read_placed(w).job, read_placed(w).task
+    elif kind == TASK:
+        job, task = read_task(w).job, read_task(w).task
+    elif kind == TASK_END:
+        job, task = read_task_end(w).job, read_task_end(w).task
+    else:
         return
     if p.load.size > 0:
         estimate = w.work.estimate[job]
@@ -276,7 +297,7 @@ def follow(w: World, p: State, t: int, node: int) -> None:
         return
     if kind == TASK_END:
         if p.placer[task] != NONE and p.asks_freed:
-            send(w, t, node, p.placer[task], OWN_FREED, job, node, message.c[0], t)
+            send_own_freed(w, t, node, p.placer[task], job, read_task_end(w).start)
     else:
         who = sender(w)
         p.placer[task] = NONE if who == w.work.home[job] else who
@@ -292,18 +313,17 @@ def handle_at_node(w: World, p: State, t: int, node: int) -> None:
 
 
 @compiled
-def handle_lost(w: World, p: State, t: int, me: int, job: int) -> None:
+def handle_lost(w: World, p: State, t: int, me: int) -> None:
     """Have a lost task or probe run again; a task that was handed over goes to the same scheduler again."""
-    task, start = w.queue.now.b[0], w.queue.now.d[0]
+    job, task, lost_at, _ = read_lost(w)
     if p.placed[job] == 0 and (task == NONE or p.handed.size == 0 or p.handed[task] == NONE):
-        probe_again(w, t, me, job, task, start, FIRST_ROUND)
+        probe_again(w, t, me, FIRST_ROUND)
     elif p.handed.size == 0 or p.handed[task] == NONE:
-        send_again(w, t, me, job, task, start, p.stealing.first)
+        send_again(w, t, me, p.stealing.first)
     else:
-        if start != NONE:
-            w.jobs.start[job] = min(w.jobs.start[job], start)
+        note_attempt(w)
         w.counts[N_SENT_AGAIN] += 1
-        send(w, t, me, p.handed[task], OWN_TASKS, job, task, np.int64(1), w.queue.now.c[0])
+        send_own_tasks(w, t, me, p.handed[task], job, task, ONE, lost_at)
 
 
 @entry
@@ -314,29 +334,29 @@ def advance(w: World, p: State, until: int, most: int) -> int:
         why = take(w, until)
         if why != RUNNING:
             return why
-        t, kind, me, job = message.time[0], message.kind[0], message.dst[0], message.a[0]
+        t, kind, me = message.time[0], message.kind[0], message.dst[0]
         if kind == STEAL:
-            on_steal(w, p.stealing, t, me, job, message.b[0], message.c[0])
+            on_steal(w, p.stealing, t, me)
         elif kind == OWN_ASK:
-            answer(w, p, t, me, message.b[0], message.a[0])
+            answer(w, p, t, me)
         elif me < w.nodes.size:
-            if kind == PROBE and p.refuses and not is_long(w, job) and w.nodes.longs[me] > 0:
-                turn_back(w, t, me, job, low_bits(message.c[0]) + 1)
+            if kind == PROBE and p.refuses and not is_long(w, read_probe(w).job) and w.nodes.longs[me] > 0:
+                turn_back(w, t, me)
                 continue
             if kind == PROBE and p.asks_nodes:
                 return PYTHON
             handle_at_node(w, p, t, me)
         elif kind == REQUEST:
-            on_request(w, t, me, job, message.b[0])
+            on_request(w, t, me)
         elif kind == DONE:
-            on_done(w, job, message.c[0], message.d[0])
+            on_done(w)
             if p.asks_ends:
                 return PYTHON
         elif kind == ARRIVAL:
-            next_arrival(w, me, job)
+            next_arrival(w, me, read_arrival(w).job)
             return PYTHON
         elif kind == LOST:
-            handle_lost(w, p, t, me, job)
+            handle_lost(w, p, t, me)
         elif kind == NODE_DOWN or kind == NODE_UP:
             receive_node_state(w)
         else:

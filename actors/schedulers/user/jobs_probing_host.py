@@ -11,18 +11,19 @@ import numpy as np
 
 from actors.kernel.compiled import direct
 from actors.kernel.counters import N_ARRIVED
-from actors.kernel.faults import EPOCH_SHIFT
+from actors.kernel.message_kinds import KINDS
 from actors.kernel.messages import ARRIVAL
 from actors.kernel.queue import MESSAGE, MOST_ACTORS, NEVER, SOURCE_SHIFT
 from actors.kernel.sums import total_ns
 from actors.kernel.world import NONE
-from actors.nodes.messages import DONE, OWN_FREED, OWN_LOAD, OWN_MESSAGE, OWN_TASKS, OWN_WAKE, REJECTED
+from actors.nodes.messages import DONE, REJECTED
 from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import Scheduler
 from actors.schedulers.jobs.build import NS
 from actors.schedulers.user.host import OwnHost
 from actors.schedulers.user.jobs_central import Job
 from actors.schedulers.user.jobs_cluster import Cluster, NodeView, with_meanings
+from actors.schedulers.user.jobs_messages import OWN_FREED, OWN_LOAD, OWN_MESSAGE, OWN_TASKS, OWN_WAKE
 from actors.schedulers.user.jobs_probing import (
     MOST_ANYWAY,
     MOST_PER_TASK,
@@ -49,8 +50,6 @@ from workloads.errors import InputError
 
 KEPT_JOBS = 1 << 16
 MESSAGE_WORDS = MESSAGE.itemsize // 8
-LOW = (1 << EPOCH_SHIFT) - 1
-"""The bits of a probe's round, above which is the generation of its job."""
 
 
 def wrap_own_probing(own: Any, name: str | None = None) -> Scheduler:
@@ -120,7 +119,7 @@ class Host(OwnHost):
         self._wake = direct(wake_own, world, state, n, n, n)
         if state.asks_nodes:
             self._accept = direct(accept_probe, world, state, n, n)
-            self._reject = direct(reject_probe, world, state, n, n, n, n)
+            self._reject = direct(reject_probe, world, state, n, n)
             self._load = direct(load_of, world, state, n, n)
         if state.load.size:
             self._ask_nodes = direct(ask_nodes, world, state, n, n, n, n)
@@ -144,7 +143,8 @@ class Host(OwnHost):
         """Call the handler of the message at which the loop has stopped."""
         if world is not self._seen:
             self._seen, self._message = world, np.asarray(world.queue.now).view(np.int64)[:MESSAGE_WORDS]
-        time, key, kind, actor, a, b, c, d = self._message.tolist()
+        time, key, kind, actor, *columns = self._message.tolist()
+        carried = KINDS[kind].read(columns)
         self._at = (world, state, time, actor)
         self._sends = 0
         cluster = self._cluster
@@ -152,34 +152,36 @@ class Host(OwnHost):
         cluster.scheduler = actor - cluster.num_nodes
         if actor < cluster.num_nodes:
             cluster.scheduler = int(NONE)
-            self._probed(actor, a, c)
+            self._probed(actor, carried[0])
             return
         scheduler = self.schedulers.get(actor)
         self.scheduler = self._made(actor) if scheduler is None else scheduler
-        if kind == OWN_FREED:
-            self.ask("on_freed", self._job(a), b, c / NS, d / NS, cluster)
-        elif kind == ARRIVAL:
-            self.ask("on_arrival", self._job(a), cluster, about=f" (job {a})")
-        elif kind == DONE:
-            self.ask("on_done", self._job(a), b, c / NS, d / NS, cluster)
+        if kind == ARRIVAL:
+            [job] = carried
+            self.ask("on_arrival", self._job(job), cluster, about=f" (job {job})")
+        elif kind == DONE or kind == OWN_FREED:
+            job, node, start, finish = carried
+            name = "on_done" if kind == DONE else "on_freed"
+            self.ask(name, self._job(job), node, start / NS, finish / NS, cluster)
         elif kind == OWN_TASKS:
-            self._handed_over(actor, a, b, c, d)
+            self._handed_over(actor, *carried)
         elif kind == OWN_LOAD:
-            waiting, has_long = d >> 1, d & 1
-            work_left_s = math.inf if c >= NEVER else total_ns(c) / NS
-            node = NodeView(a, max(-waiting, 0), bool(has_long), max(waiting, 0), work_left_s)
-            self.ask("on_load", node, b, cluster)
+            node, question, work_left, has_long, idle, waiting = carried
+            work_left_s = math.inf if work_left >= NEVER else total_ns(work_left) / NS
+            view = NodeView(node, idle, bool(has_long), waiting, work_left_s)
+            self.ask("on_load", view, question, cluster)
         elif kind == REJECTED:
+            job, _, times = carried
             self._handled("on_rejected", "a probe came back")
-            self.ask("on_rejected", self._job(a), _sender(key), c, cluster)
+            self.ask("on_rejected", self._job(job), _sender(key), times, cluster)
         elif kind == OWN_WAKE:
             self._handled("on_wake", "it asked to be woken")
-            self.ask("on_wake", a, cluster)
+            self.ask("on_wake", *carried, cluster)
         elif kind == OWN_MESSAGE:
             self._handled("on_message", "a message came")
-            self.ask("on_message", _sender(key) - cluster.num_nodes, (a, b, c), cluster)
+            self.ask("on_message", _sender(key) - cluster.num_nodes, tuple(carried), cluster)
 
-    def _probed(self, node: int, job: int, times: int) -> None:
+    def _probed(self, node: int, job: int) -> None:
         """Ask whether a node accepts a probe."""
         world, state, t, me = self._at
         self.scheduler = self.schedulers[int(NONE)]
@@ -195,7 +197,7 @@ class Host(OwnHost):
         if accepts:
             self._accept(world, state, t, me)
         else:
-            self._reject(world, state, t, me, job, (times & LOW) + 1)
+            self._reject(world, state, t, me)
 
     def _handed_over(self, actor: int, job: int, first: int, count: int, lost_at: int) -> None:
         """Note tasks that another scheduler has handed over, or that were lost with their node, and tell of them."""

@@ -13,13 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from emu.explaining.event_record import NONE, BoolArray, Handled, IntArray, Record
+from emu.families.jobs.task_waits import BOUND
 
 CAUSES = ("work", "queueing", "network", "decision", "failure")
 """``work``: tasks of the chain ran; ``queueing``: they waited in a node's queue, or at the scheduler for a node;
 ``network``: messages were on their way; ``decision``: a scheduler was busy, or waited to probe again; ``failure``: what
 ran, or waited, was lost until a scheduler knew."""
-ENTERS = ("PROBE", "PLACED", "MOVE")
-BROUGHT = ("REJECTED", "LOST", "LENGTH", "REQUEST")
+ENTERS = ("PROBE", *BOUND, "MOVE")
+BROUGHT = ("REJECTED", "RETURNED", "LOST", "LENGTH", "REQUEST")
 
 
 class Step(NamedTuple):
@@ -100,10 +101,10 @@ def chain_of(
     done = np.flatnonzero(e.kind == "DONE")
     if done.size == 0:
         return []
-    end = int(done[np.argmax(e.d[done])])
+    end = int(done[np.argmax(e.field("finish", done))])
     c = _Chain(events, num_nodes, submit_ns, handled, is_sticky)
-    c.at_ns = int(e.d[end])
-    following: Next = (_run, int(e.b[end]), int(e.c[end]), end)
+    c.at_ns = e.value("finish", end)
+    following: Next = (_run, int(e.sender[end]), e.value("start", end), end)
     while following is not None:
         step, *arguments = following
         following = step(c, *arguments)
@@ -121,7 +122,7 @@ def _run(c: _Chain, node: int, start_ns: int, row: int) -> Next:
         return None
     task = int(e.task[at])
     c.add("work", start_ns, node, "TASK_END", task)
-    brought = c.last(c.e.is_kind("TASK", "PLACED") & (e.receiver == node) & (e.task == task), at)
+    brought = c.last(c.e.is_kind("TASK", *BOUND) & (e.receiver == node) & (e.task == task), at)
     if brought != NONE:
         c.add("queueing", int(e.time_ns[brought]), node, "START", task)
         return (_sent, brought)
@@ -144,12 +145,12 @@ def _left_scheduler(c: _Chain, row: int) -> Next:
         c.add("decision", known, scheduler, kind, int(e.task[row]))
     mine = (e.receiver == scheduler) & (e.time_ns <= c.at_ns)
     if kind == "TASK":
-        cause = c.last(mine & (e.kind == "REQUEST") & (e.b == e.receiver[row]), row)
+        cause = c.last(mine & (e.kind == "REQUEST") & (e.sender == e.receiver[row]), row)
     else:
         cause = _what_led_to(c, mine, row)
     if cause != NONE and e.kind[cause] == "LOST" and e.sender[cause] == scheduler:
         # Its messages to itself, again and again while no node was up: it waits since a node reported, or it arrived.
-        reported = (e.kind == "LOST") & (e.b == e.b[cause]) & (e.sender != scheduler)
+        reported = (e.kind == "LOST") & (e.task == e.task[cause]) & (e.sender != scheduler)
         cause = c.last(mine & (reported | (e.kind == "ARRIVAL")), cause - 1)
     if cause == NONE:
         return None
@@ -168,8 +169,7 @@ def _what_led_to(c: _Chain, mine: BoolArray, row: int) -> int:
     e, task = c.e, int(c.e.task[row])
     now = mine & (e.time_ns == c.at_ns)
     if task != NONE:
-        back = ((e.kind == "REJECTED") & (e.b == task)) | ((e.kind == "LOST") & (e.task == task))
-        found = c.last(mine & back, row)
+        found = c.last(mine & e.is_kind("RETURNED", "LOST") & (e.task == task), row)
         if found == NONE:
             found = c.last(now & (e.kind == "LENGTH"), row)
     else:
@@ -182,27 +182,28 @@ def _left_node(c: _Chain, row: int) -> Next:
     e, kind, node = c.e, str(c.e.kind[row]), int(c.e.sender[row])
     here = (e.receiver == node) & (e.time_ns <= c.at_ns)
     if kind == "LENGTH":
-        asked = c.last(here & (e.kind == "ASK_LENGTH") & (e.b == e.b[row]), row)
+        asked = c.last(here & (e.kind == "ASK_LENGTH") & (e.field("probe") == e.value("probe", row)), row)
         if asked != NONE:
             c.add("queueing", int(e.time_ns[asked]), node, kind)
         return None if asked == NONE else (_sent, asked)
-    if kind == "LOST" and e.d[row] != NONE:
-        started = c.last((e.kind == "START") & here & (e.time_ns == e.d[row]) & (e.task == e.task[row]), row)
-        c.add("failure", int(e.d[row]), node, kind, int(e.task[row]))
+    if kind == "LOST" and (start_ns := e.value("start", row)) != NONE:
+        started = c.last((e.kind == "START") & here & (e.time_ns == start_ns) & (e.task == e.task[row]), row)
+        c.add("failure", start_ns, node, kind, int(e.task[row]))
         if started != NONE:
-            brought = c.last(c.e.is_kind("TASK", "PLACED") & here & (e.task == e.task[row]), started)
+            brought = c.last(c.e.is_kind("TASK", *BOUND) & here & (e.task == e.task[row]), started)
             if brought != NONE:
                 c.add("queueing", int(e.time_ns[brought]), node, "START", int(e.task[row]))
                 return (_sent, brought)
         return None
     if c.is_sticky and kind == "REQUEST":
         entered = _entered_sticky(c, node, here)
-        ended = np.flatnonzero(e.is_kind("DONE") & (e.sender == node) & (e.d <= c.at_ns))
-        last = int(ended[np.argmax(e.d[ended])]) if ended.size else NONE
+        finish_ns = e.field("finish")
+        ended = np.flatnonzero(e.is_kind("DONE") & (e.sender == node) & (finish_ns <= c.at_ns))
+        last = int(ended[np.argmax(finish_ns[ended])]) if ended.size else NONE
         # It has waited since its task ended, unless it came later.
-        if last != NONE and (entered == NONE or e.d[last] >= e.time_ns[entered]):
-            c.add("queueing", int(e.d[last]), node, kind)
-            return (_run, node, int(e.c[last]), row)
+        if last != NONE and (entered == NONE or finish_ns[last] >= e.time_ns[entered]):
+            c.add("queueing", int(finish_ns[last]), node, kind)
+            return (_run, node, e.value("start", last), row)
     else:
         entered = _entered(c, row, node, here)
     if entered == NONE:
@@ -216,9 +217,8 @@ def _entered_sticky(c: _Chain, node: int, here: BoolArray) -> int:
     """Return the event with which the probe had come that serves its job until no task is left; NONE: none is here."""
     e = c.e
     dropped = e.time_ns[here & e.is_kind("NO_TASK")].max(initial=NONE)
-    lost = e.left_ns[e.is_kind("LOST") & (e.b == NONE) & (e.sender == node) & (e.left_ns <= c.at_ns)].max(
-        initial=NONE
-    )
+    probes_lost = e.is_kind("LOST") & (e.task == NONE) & (e.sender == node)
+    lost = e.left_ns[probes_lost & (e.left_ns <= c.at_ns)].max(initial=NONE)
     entered = _probes_entered(e, node, here)
     gone = int(np.count_nonzero(e.time_ns[entered] <= max(dropped, lost)))
     return int(entered[min(gone, entered.size - 1)]) if entered.size else NONE
@@ -233,7 +233,7 @@ def _probes_entered(e: Record, node: int, here: BoolArray) -> IntArray:
 
 def _moved(c: _Chain, row: int) -> Next:
     """An entry moved here at once, from the queue of another node."""
-    e, victim = c.e, int(c.e.b[row])
+    e, victim = c.e, c.e.value("from_node", row)
     here = (e.receiver == victim) & (e.time_ns <= c.at_ns)
     entered = c.last(here & c.e.is_kind(*ENTERS), row - 1)
     if entered == NONE:
@@ -248,18 +248,18 @@ def _entered(c: _Chain, row: int, node: int, here: BoolArray) -> int:
     Probes of a job in one queue do not differ: the first that came is the first that goes.
     """
     e, kind = c.e, str(c.e.kind[row])
-    if kind in ("REJECTED", "LOST"):
-        task = int(e.b[row])
-        bound = c.last(here & (e.kind == "PLACED") & (e.task == task), row) if task != NONE else NONE
+    if kind in ("REJECTED", "RETURNED", "LOST"):
+        task = int(e.task[row])
+        bound = c.last(here & e.is_kind(*BOUND) & (e.task == task), row) if task != NONE else NONE
         same = c.last(here & (e.kind == "PROBE") & (e.time_ns == c.at_ns), row)
         if kind == "REJECTED" and same != NONE and (bound == NONE or same > bound):
             return same
         if bound != NONE:
             return bound
     entered = _probes_entered(e, node, here)
-    left = e.is_kind("REQUEST", "PROBE") | (e.is_kind("LOST") & (e.b == NONE))
+    left = e.is_kind("REQUEST", "PROBE") | (e.is_kind("LOST") & (e.task == NONE))
     left &= (e.sender == node) & (e.left_ns >= 0)
-    left |= (e.kind == "MOVE") & (e.b == node)
+    left |= (e.kind == "MOVE") & (e.field("from_node") == node)
     when = np.where(e.kind == "MOVE", e.time_ns, e.left_ns)
     earlier = int(
         np.count_nonzero(left & ((when < c.at_ns) | ((when == c.at_ns) & (e.number < e.number[row]))))

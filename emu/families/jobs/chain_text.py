@@ -70,11 +70,12 @@ class ChainText:
 
     def _end_of_wait(self, step: Step) -> str:
         if step.kind == "MOVE":
-            return f", until node {self._at(step, 'MOVE', self.e.b == step.actor, 'receiver')} took it"
+            thief = self._at(step, "MOVE", self.e.field("from_node") == step.actor, "receiver")
+            return f", until node {thief} took it"
         if step.kind == "PROBE":
             thief = self._at(step, "PROBE", self.e.sender == step.actor, "receiver", left=True)
             return f", until node {thief} took it"
-        if step.kind == "REJECTED":
+        if step.kind in ("REJECTED", "RETURNED"):
             return ", until the node gave it back" if step.end_ns > step.begin_ns else ", which refused it"
         return ""
 
@@ -86,9 +87,11 @@ class ChainText:
         texts = {
             "PROBE": f"its probe went to {to}",
             "PLACED": f"{task} went to {to}",
+            "OFFERED": f"{task} went to {to}",
             "TASK": f"{task} went to {to}",
             "REQUEST": f"{sender} asked for a task",
             "REJECTED": f"{sender} sent it back",
+            "RETURNED": f"{sender} sent it back",
             "LOST": f"word of what was lost went to {to}",
             "ASK_LENGTH": f"{to} was asked for the length of its queue",
             "LENGTH": f"{sender} reported the length of its queue",

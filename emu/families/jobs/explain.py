@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from emu.columns import numbers
-from emu.explaining.event_record import NONE, Handled, IntArray, Record
+from emu.explaining.event_record import NONE, Handled, Record
 from emu.explaining.explanation import NS, Explanation, Link, counted
 from emu.families.jobs.causes import CAUSES, Step, chain_of
 from emu.families.jobs.chain_text import ChainText, longest_span
 from emu.families.jobs.job_wait import JobWait
 from emu.families.jobs.slot_holders import tasks_of
-from emu.families.jobs.task_waits import Ran, ahead_of, starts_of, sticky_jobs
+from emu.families.jobs.task_waits import BOUND, Ran, ahead_of, starts_of, sticky_jobs
 from emu.families.jobs.wait_reasons import jobs_that_held, order_of, wait_of
 from emu.results.result import Result
 from emu.results.text_tables import number
@@ -136,10 +136,10 @@ def _deeds(result: Result, events: Record, end_ns: int) -> Iterator[str]:
         yield f"Its scheduler sent {counted(int(probes.sum()), 'probe')} to {counted(asked, 'node')}{none}."
     if kinds["ASK_LENGTH"]:
         yield f"Its scheduler asked {counted(kinds['ASK_LENGTH'], 'node')} for the length of their queues."
+    if any(kinds[kind] for kind in BOUND):
+        yield from _placements(e)
     refused = np.flatnonzero(e.is_kind("REJECTED"))
-    if kinds["PLACED"]:
-        yield from _placements(e, refused)
-    elif refused.size:
+    if refused.size:
         where = counted(np.unique(e.sender[refused]).size, "node")
         times = counted(refused.size, "probe")
         yield f"{times} came to nodes with long work ({where}), which refused them; they were sent again."
@@ -154,24 +154,24 @@ def _deeds(result: Result, events: Record, end_ns: int) -> Iterator[str]:
         yield f"{counted(lost, 'time')} a task or a probe of it was lost with a node."
 
 
-def _placements(e: Record, refused: IntArray) -> Iterator[str]:
+def _placements(e: Record) -> Iterator[str]:
     """Yield sentences about tasks that were bound to nodes, and came back."""
-    placed = np.flatnonzero(e.is_kind("PLACED"))
+    placed, returned = np.flatnonzero(e.is_kind(*BOUND)), np.flatnonzero(e.is_kind("RETURNED"))
     tasks = np.unique(e.task[placed]).size
     again = placed.size - tasks
     more = f", and {counted(again, 'time')} one of them again" if again else ""
     yield f"Its scheduler placed {counted(tasks, 'task')} on nodes{more}."
-    if refused.size:
+    if returned.size:
         came = set(
             zip(e.time_ns[placed].tolist(), e.receiver[placed].tolist(), e.task[placed].tolist(), strict=True)
         )
         back = zip(
-            e.left_ns[refused].tolist(), e.sender[refused].tolist(), e.b[refused].tolist(), strict=True
+            e.left_ns[returned].tolist(), e.sender[returned].tolist(), e.task[returned].tolist(), strict=True
         )
         full = sum(one in came for one in back)
         parts = {
             "{} a node had no room for a task and sent it back": full,
-            "{} a node gave a task back at a heartbeat, as too much work was in front of it": refused.size
+            "{} a node gave a task back at a heartbeat, as too much work was in front of it": returned.size
             - full,
         }
         said = [text.format(counted(times, "time")) for text, times in parts.items() if times]
@@ -207,10 +207,15 @@ def _task_rows(result: Result, job: int, events: Record, nodes: int) -> list[dic
             _ran(result), starts.node[known], starts.enqueued_ns[known], starts.start_ns[known]
         )
     known_ahead = known & (result.tasks is not None)
-    done = events.is_kind("DONE")
+    done = np.flatnonzero(events.is_kind("DONE"))
+    done_at, started_ns, finish_ns = (
+        events.sender[done],
+        events.field("start", done),
+        events.field("finish", done),
+    )
     rows = []
     for i, (node, start_ns) in enumerate(zip(starts.node.tolist(), starts.start_ns.tolist(), strict=True)):
-        ended = np.flatnonzero(done & (events.b == node) & (events.c == start_ns))
+        ended = finish_ns[(done_at == node) & (started_ns == start_ns)]
         enqueued_ns = int(starts.enqueued_ns[i])
         rows.append(
             {
@@ -218,7 +223,7 @@ def _task_rows(result: Result, job: int, events: Record, nodes: int) -> list[dic
                 "node": node,
                 "enqueued_s": (enqueued_ns - submit_ns) / NS if known[i] else None,
                 "start_s": (start_ns - submit_ns) / NS,
-                "finish_s": (int(events.d[ended[0]]) - submit_ns) / NS if ended.size else None,
+                "finish_s": (int(ended[0]) - submit_ns) / NS if ended.size else None,
                 "waited_s": (start_ns - enqueued_ns) / NS if known[i] else None,
                 "ahead": int(count[i]) if known_ahead[i] else None,
                 "ahead_s": work_ns[i] / NS if known_ahead[i] else None,

@@ -79,9 +79,9 @@ def _ran(record: Record, is_long: BoolArray) -> tuple[Ran, BoolArray]:
     """Return all that ran on nodes, to its end or until it was lost, and whether it was of a long job."""
     done, lost = np.flatnonzero(record.is_kind("DONE")), lost_runs(record)
     ran = Ran(
-        np.concatenate([record.b[done], lost.node]),
-        np.concatenate([record.c[done], lost.start_ns]),
-        np.concatenate([record.d[done], lost.finish_ns]),
+        np.concatenate([record.sender[done], lost.node]),
+        np.concatenate([record.field("start", done), lost.start_ns]),
+        np.concatenate([record.field("finish", done), lost.finish_ns]),
     )
     return ran, is_long[np.concatenate([record.job[done], lost.job])]
 

@@ -14,7 +14,7 @@ from emu.explaining.event_record import NONE, BoolArray, IntArray, Record
 from emu.explaining.explained_plan import plan_of
 from emu.explaining.explanation import NS
 from emu.explaining.spans import NEVER
-from emu.families.jobs.causes import Step
+from emu.families.jobs.causes import ENTERS, Step
 from emu.families.jobs.chain_text import ChainText
 from emu.families.jobs.slot_holders import Free, Tasks, free_slots, with_outages
 from emu.results.result import Result
@@ -125,7 +125,7 @@ class JobWait:
     def entering(self) -> int:
         """The event with which the probe or task joined the queue of the wait; -1: it was there before."""
         e = self.events
-        here = e.is_kind("PROBE", "PLACED", "MOVE") & (e.receiver == self.step.actor)
+        here = e.is_kind(*ENTERS) & (e.receiver == self.step.actor)
         found = np.flatnonzero(here & (e.time_ns == self.begin_ns))
         if self.step.task != NONE and (mine := found[e.task[found] == self.step.task]).size:
             found = mine
@@ -144,9 +144,10 @@ class JobWait:
         e = self.events
         if self.entering == NONE:
             return None
-        chosen = e.is_kind("CHOICE") & (e.c == self.step.actor) & (e.time_ns <= self.chosen_ns)
-        choices = np.flatnonzero(chosen & ((e.task == e.task[self.entering]) | (e.task == NONE)))
-        return int(e.d[choices[-1]]) if choices.size else None
+        of_task = (e.task == e.task[self.entering]) | (e.task == NONE)
+        choices = np.flatnonzero(e.is_kind("CHOICE") & (e.time_ns <= self.chosen_ns) & of_task)
+        choices = choices[e.field("node", choices) == self.step.actor]
+        return e.value("wait", int(choices[-1])) if choices.size else None
 
     @cached_property
     def busy(self) -> Tasks:

@@ -68,12 +68,14 @@ def tasks_of(result: Result, record: Record) -> Tasks:
 
 def lost_runs(record: Record) -> Tasks:
     """Return the tasks that ran until their node failed: schedulers hear of it later, when it is detected."""
-    lost = np.flatnonzero(record.is_kind("LOST") & (record.d >= 0) & (record.task >= 0) & (record.c >= 0))
+    lost = np.flatnonzero(record.is_kind("LOST") & (record.task >= 0))
+    start_ns, node = record.field("start", lost), record.field("node", lost)
+    ran = (start_ns >= 0) & (node >= 0)
+    lost, start_ns, node = lost[ran], start_ns[ran], node[ran]
     fails = np.flatnonzero(record.is_kind("FAIL"))
-    node, heard_ns = record.c[lost], record.time_ns[lost]
-    last = latest(record.receiver[fails], record.time_ns[fails], node, heard_ns)
+    last = latest(record.receiver[fails], record.time_ns[fails], node, record.time_ns[lost])
     failed_ns = np.append(record.time_ns[fails], NONE)[last]
-    return Tasks(record.job[lost], record.task[lost], node, record.d[lost], failed_ns)
+    return Tasks(record.job[lost], record.task[lost], node, start_ns, failed_ns)
 
 
 def with_outages(tasks: Tasks, record: Record, slots: IntArray) -> Tasks:

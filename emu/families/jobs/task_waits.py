@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from emu.configuration.plan import Plan
     from emu.results.result import Result
 
-KINDS = ("START", "PROBE", "PLACED", "MOVE", "TASK", "NO_TASK", "REQUEST", "REJECTED", "LOST", "DONE")
+BOUND = ("PLACED", "OFFERED")
+"""The kinds of messages that bring a task that is bound to the node."""
+KINDS = ("START", "PROBE", *BOUND, "MOVE", "TASK", "NO_TASK", "REQUEST", "REJECTED", "LOST", "DONE")
 TASKS_A_BLOCK = 200_000
 FIELDS = ("time_ns", "sender", "receiver", "job", "task", "left_ns", "number", "b", "d")
 
@@ -78,7 +80,7 @@ def starts_of(events: Record, num_nodes: int, is_sticky: BoolArray) -> Starts:
     """
     e = events
     starts = np.flatnonzero(e.is_kind("START"))
-    sent = np.flatnonzero(e.is_kind("TASK", "PLACED"))
+    sent = np.flatnonzero(e.is_kind("TASK", *BOUND))
     bound = e.task * num_nodes + e.receiver  # a task and a node
     brought = latest(bound[sent], sent, bound[starts], starts)
     brought = np.where(brought == NONE, NONE, sent[brought])
@@ -89,7 +91,7 @@ def starts_of(events: Record, num_nodes: int, is_sticky: BoolArray) -> Starts:
     # The last request of the node for the job that had arrived when the scheduler sent the task.
     arrived = np.searchsorted(e.time_ns, e.left_ns[brought[late]], "right") - 1
     asked = latest(
-        e.job[requests] * num_nodes + e.b[requests],
+        e.job[requests] * num_nodes + e.sender[requests],
         requests,
         e.job[starts[late]] * num_nodes + e.receiver[starts[late]],
         np.minimum(arrived, brought[late]),
@@ -116,19 +118,20 @@ def _joined_ns(e: Record, requests: IntArray, num_nodes: int, is_sticky: BoolArr
     joined[known] = e.time_ns[enters[index.order[np.minimum(begin + gone, end - 1)[known]]]]
     if sticky.any():  # it waits again when a task of its job has ended here
         done = np.flatnonzero(e.is_kind("DONE"))
-        ended = latest(e.job[done] * num_nodes + e.sender[done], e.d[done], mine, left)
+        finish_ns = e.field("finish", done)
+        ended = latest(e.job[done] * num_nodes + e.sender[done], finish_ns, mine, left)
         again = sticky & (ended != NONE)
-        joined[again] = np.maximum(joined[again], e.d[done[ended[again]]])
+        joined[again] = np.maximum(joined[again], finish_ns[ended[again]])
     return joined
 
 
 def _departed(e: Record, requests: IntArray, num_nodes: int) -> IntArray:
     """Return how many probes of its job had left a node's queue before each request did."""
     moved = e.is_kind("MOVE")
-    goes = e.is_kind("REQUEST", "PROBE") | (e.is_kind("LOST") & (e.b == NONE))
+    goes = e.is_kind("REQUEST", "PROBE") | (e.is_kind("LOST") & (e.task == NONE))
     goes &= (e.sender < num_nodes) & (e.left_ns >= 0)
     leaves = np.flatnonzero(goes | moved)
-    node = np.where(moved, e.b, e.sender)[leaves]
+    node = np.where(moved, e.field("from_node"), e.sender)[leaves]
     left_ns = np.where(moved, e.time_ns, e.left_ns)[leaves]
     nth = np.empty(len(e), np.int64)
     nth[leaves] = _place_in_group(e.job[leaves] * num_nodes + node, e.number[leaves], left_ns)
@@ -137,7 +140,7 @@ def _departed(e: Record, requests: IntArray, num_nodes: int) -> IntArray:
 
 def _dropped(e: Record, entered: _Index, mine: IntArray, left_ns: IntArray, num_nodes: int) -> IntArray:
     """Return how many sticky probes had left a queue at a time: all that had come when their job had no task left."""
-    answers, losses = e.is_kind("NO_TASK"), e.is_kind("LOST") & (e.b == NONE)
+    answers, losses = e.is_kind("NO_TASK"), e.is_kind("LOST") & (e.task == NONE)
     drops = np.flatnonzero(answers | losses)
     at_ns = np.where(answers, e.time_ns, e.left_ns)[drops]
     where = e.job[drops] * num_nodes + np.where(answers, e.receiver, e.sender)[drops]

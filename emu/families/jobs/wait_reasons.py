@@ -14,6 +14,7 @@ from emu.explaining.event_record import NONE, IntArray
 from emu.explaining.explanation import NS, Link, Wait, counted
 from emu.families.jobs.causes import Step
 from emu.families.jobs.job_wait import JobWait, facts_of
+from emu.families.jobs.task_waits import BOUND
 from emu.results.result import Result
 from emu.results.text_tables import number, percent
 from workloads.arrow import column
@@ -80,7 +81,7 @@ def _turn(case: JobWait, row: int, known: Sequence[int]) -> str:
         return ""
     e = case.record
     mine = (e.job == tasks.job[row]) & (e.receiver == case.step.actor) & (e.time_ns <= tasks.start_ns[row])
-    bound = mine & e.is_kind("PLACED") & (e.task == tasks.task[row])
+    bound = mine & e.is_kind(*BOUND) & (e.task == tasks.task[row])
     came = e.time_ns[bound] if bound.any() else e.time_ns[mine & e.is_kind("PROBE", "MOVE")]
     if came.size == 0:
         return ""
@@ -125,7 +126,7 @@ def _least_work(case: JobWait, job_ids: set[int]) -> str:
     by_crv = int(np.count_nonzero(e.is_kind("REORDER")[notes]))
     if by_crv:
         return f": {by_crv} times one was preferred because of its constraints"
-    own, first = (np.sort(values[notes])[notes.size // 2] for values in (e.c, e.d))
+    own, first = (np.sort(e.field(name, notes))[notes.size // 2] for name in ("own_left", "first_left"))
     order = order_of(case.result)
     if order == "lrtf":
         return f": their jobs had fewer tasks left (in the median {own:,}; the first in the queue {first:,})"
@@ -149,7 +150,7 @@ def _belief(case: JobWait, rows: Sequence[dict[str, Any]]) -> Iterator[str]:
         return
     kind = str(e.kind[row])
     if kind == "MOVE" or e.sender[row] < case.result.summary["nodes"]:
-        victim = int(e.b[row]) if kind == "MOVE" else int(e.sender[row])
+        victim = e.value("from_node", row) if kind == "MOVE" else int(e.sender[row])
         yield f"Node {node} had nothing to run when it took it from the queue of node {victim}."
         return
     waiting = int(e.queued[row])
@@ -157,8 +158,9 @@ def _belief(case: JobWait, rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     if case.expected_ns is not None:
         yield from _expected(case, rows, case.expected_ns, queued)
     elif e.is_kind("LENGTH").any():
-        lengths = np.flatnonzero(e.is_kind("LENGTH") & (e.c == node) & (e.time_ns <= e.left_ns[row]))
-        said = f" said {e.d[lengths[-1]]:,}" if lengths.size else ""
+        of_node = e.is_kind("LENGTH") & (e.sender == node)
+        lengths = e.field("length", np.flatnonzero(of_node & (e.time_ns <= e.left_ns[row])))
+        said = f" said {lengths[-1]:,}" if lengths.size else ""
         yield f"Its scheduler had asked nodes for the length of their queues: this one{said}; {queued}."
     elif _draws(case):
         yield from _drawn(case, row, queued)
@@ -238,18 +240,17 @@ def _is_unknown(case: JobWait, row: dict[str, Any]) -> bool:
     if not _draws(case):
         return False
     ids, e = column(case.result.jobs, "job_id"), case.record
-    sent = e.is_kind("PROBE", "PLACED", "TASK") & (e.sender >= case.result.summary["nodes"])
+    sent = e.is_kind("PROBE", *BOUND, "TASK") & (e.sender >= case.result.summary["nodes"])
     homes = [e.sender[sent & (e.job == at)] for at in (int(np.flatnonzero(ids == row["job"])[0]), case.job)]
     return all(home.size for home in homes) and homes[0][0] != homes[1][0]
 
 
 def _drawn(case: JobWait, row: int, queued: str) -> Iterator[str]:
     """Yield sentences about a node that was drawn at random."""
-    from actors.kernel.faults import EPOCH_SHIFT
     from actors.schedulers.jobs.eagle import LAST_ROUND
 
     e, node, usable = case.events, case.step.actor, case.usable
-    of_round = int(e.c[row]) & ((1 << EPOCH_SHIFT) - 1) if e.kind[row] == "PROBE" else 0
+    of_round = e.value("round", row) if e.kind[row] == "PROBE" else 0
     refused = [
         step for step in case.steps[: case.first] if step.kind == "REJECTED" and step.cause == "network"
     ]
@@ -323,7 +324,7 @@ def _held_all(case: JobWait) -> list[dict[str, Any]]:
 
 def _at_scheduler(case: JobWait) -> Iterator[str]:
     """Yield sentences about a wait at a scheduler."""
-    trips = sum(step.kind == "REJECTED" for step in case.steps[case.first : case.end])
+    trips = sum(step.kind == "RETURNED" for step in case.steps[case.first : case.end])
     if trips:
         yield f"{counted(trips, 'time')} it was sent to a node in that time, which had no room."
     if case.policy == "yacc-d":

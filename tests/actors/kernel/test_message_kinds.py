@@ -15,7 +15,7 @@ OF_RANK = {
     0: {"TASK_END", "PUBLISHED", "ANNOUNCED", "FLOW_END", "LINE_END", "STAGE_TASK_END"},
     2: {"HEARTBEAT", "MONITOR", "OWN_WAKE", "FAIL", "DETECT", "REPAIR", "CHANGE", "BEAT"},
     3: {"ARRIVAL", "REGISTER", "DAG_ARRIVAL"},
-    4: {"RETRY", "UPDATE"},
+    4: {"RETRY", "DISPATCH", "UPDATE"},
     5: {"DECIDE", "TELL", "MATCH", "FREE_AGAIN"},
 }
 
@@ -48,7 +48,7 @@ def test_fields_that_share_a_column_are_separated() -> None:
     probe = next(known for known in KINDS.values() if known.name == "PROBE").fields
     column = np.array([7 | 3 << 32, -1, 5])
     assert probe["tasks_left"].of(column).tolist() == [7, -1, 5]
-    assert probe["level"].of(column).tolist() == [3, -1, 0]
+    assert probe["level"].of(column).tolist() == [2, -1, -1]
 
 
 def test_a_field_without_a_meaning_is_refused() -> None:

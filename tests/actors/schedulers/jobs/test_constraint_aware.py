@@ -29,8 +29,6 @@ from emulations import (
 )
 from hard_settings import AWARE, check_constraints_of, columns, every_task_ran_once
 
-from actors.kernel import eligible
-from actors.kernel.faults import EPOCH_SHIFT
 from actors.schedulers.jobs.build import long_jobs
 from actors.setting import Dynamics
 from clusters.cluster import build_cluster
@@ -142,8 +140,7 @@ def test_more_probes_than_nodes_go_to_each_in_turn() -> None:
         assert sorted(set(columns(outcome)[0].tolist())) == [2, 6]
 
 
-def test_a_level_fits_beside_a_task() -> None:
-    assert eligible.LEVEL_SHIFT == EPOCH_SHIFT
+def test_jobs_without_constraints_have_no_level() -> None:
     setting = setting_of("sparrow-c", constrained(mixed_workload(8, seed=1), *SETS), mixed_cluster())
     world = setting.scheduler.build(setting)[0]
     assert (world.eligible.jobs.level[world.eligible.set_of_job < 0] == -1).all()

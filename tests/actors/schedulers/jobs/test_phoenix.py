@@ -31,9 +31,8 @@ from emulations import (
 from phoenix_examples import BY_CRV, ONE_PROBE, asking, contended, nodes_of
 
 from actors.kernel.queue import RANK_SHIFT, SOURCE_SHIFT
-from actors.nodes.contention_state import SHARE, UNIT, nothing_reported
-from actors.nodes.demand import pack_resource, unpack_resource
-from actors.nodes.messages import LOAD_REPORT
+from actors.nodes.contention_state import SHARE, UNIT
+from actors.nodes.load_messages import WAIT_REPORT
 from actors.schedulers.jobs import phoenix, phoenix_monitor
 from actors.schedulers.jobs.build import NS
 from actors.schedulers.jobs.phoenix_monitor import find_asked
@@ -61,7 +60,7 @@ def test_the_entry_with_the_greatest_crv_goes_first() -> None:
         TASK_END=3,
         DONE=3,
         HEARTBEAT=4,
-        LOAD_REPORT=4,
+        WAIT_REPORTS=4,
         MONITOR=4,
         ANNOUNCED=3,
     )
@@ -152,18 +151,6 @@ def test_scarcity_by_resource_and_level() -> None:
     ]
 
 
-def test_a_resource_of_a_report_is_one_number() -> None:
-    for given in [(0, 0, 0), (5, 12, 123_456), (61, 65_535, (1 << 41) - 1)]:
-        packed = pack_resource(*map(np.int64, given))
-        assert packed >= 0
-        assert unpack_resource(packed) == given
-    assert unpack_resource(pack_resource(np.int64(1), np.int64(70_000), np.int64(1 << 50))) == (
-        1,
-        65_535,
-        (1 << 41) - 1,
-    )
-
-
 def test_what_is_asked_for_is_forgotten_when_it_is_served() -> None:
     partition = run_partition(contended())
     state, outcome = partition.state, partition.outcome()
@@ -174,7 +161,7 @@ def test_what_is_asked_for_is_forgotten_when_it_is_served() -> None:
     assert not state.monitor.demand.any()
     assert not state.monitor.pressure.any()
     for reported in (state.monitor.reported, state.contention.reported):
-        assert np.array_equal(reported, nothing_reported(*reported.shape))
+        assert not reported.any()
     assert not state.contention.nodes.to_report.any()
     crv = outcome.series.demand / outcome.series.supply
     asked = outcome.series.demand > 0
@@ -195,11 +182,11 @@ def test_a_report_of_a_nodes_earlier_life_is_ignored() -> None:
         now, heard = partition.world.queue.now[0], partition.world.faults.actors.heard
         for _ in steps(partition):
             src = int(now.key) % (1 << RANK_SHIFT) >> SOURCE_SHIFT
-            late += now.kind == LOAD_REPORT and now.time < 10 * NS and src < 2 and heard[src] == 3
+            late += now.kind == WAIT_REPORT and now.time < 10 * NS and src < 2 and heard[src] == 3
         monitor = partition.state.monitor
         assert not monitor.demand.any()
         assert not monitor.pressure.any()
-        assert np.array_equal(monitor.reported, nothing_reported(*monitor.reported.shape))
+        assert not monitor.reported.any()
     assert late > 0
 
 

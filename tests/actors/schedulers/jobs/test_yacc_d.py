@@ -66,7 +66,7 @@ def test_tasks_go_where_the_wait_is_least_by_reports_and_own_placements() -> Non
         ("2.0", 0, 12, 13),
         ("3.0", 1, 13, 17),
     ]
-    assert log.kinds == counts(ARRIVAL=4, PLACED=5, TASK_END=5, DONE=5, HEARTBEAT=4, LOAD_REPORT=4)
+    assert log.kinds == counts(ARRIVAL=4, OFFERED=5, TASK_END=5, DONE=5, HEARTBEAT=4, QUEUE_REPORT=4)
     assert log.counters == {"placements": 5, "load_reports": 4}
 
 
@@ -79,7 +79,7 @@ def test_a_full_queue_sends_tasks_back_and_they_wait_for_a_report_of_room() -> N
     )
     assert log.tasks == [("0.0", 0, 1, 6), ("1.0", 0, 6, 10), ("2.0", 0, 12, 18), ("3.0", 0, 18, 20)]
     assert log.kinds == counts(
-        ARRIVAL=4, PLACED=6, REJECTED=2, TASK_END=4, DONE=4, HEARTBEAT=2, LOAD_REPORT=2, RETRY=2
+        ARRIVAL=4, OFFERED=6, RETURNED=2, TASK_END=4, DONE=4, HEARTBEAT=2, QUEUE_REPORT=2, DISPATCH=2
     )
     assert log.counters == {"placements": 4, "load_reports": 2, "turned_away": 2, "backlogged": 2}
 
@@ -91,8 +91,8 @@ def test_a_task_that_is_sent_back_tries_another_node() -> None:
     workload = jobs((0, [20, 4]), (1, [4]))
     log = log_of_yacc_d(workload, 2, queue_limit=0, schedulers=2, tries=1, heartbeat_s=3)
     assert log.tasks == [("0.0", 0, 1, 21), ("0.1", 1, 1, 5), ("1.0", 1, 8, 12)]
-    assert [(m.time_s, m.dst) for m in log.messages if m.kind == "PLACED"][2:] == [(2, 0), (4, 1), (8, 1)]
-    assert [m.time_s for m in log.messages if m.kind == "REJECTED"] == [3, 5]
+    assert [(m.time_s, m.dst) for m in log.messages if m.kind == "OFFERED"][2:] == [(2, 0), (4, 1), (8, 1)]
+    assert [m.time_s for m in log.messages if m.kind == "RETURNED"] == [3, 5]
     assert log.counters == {"placements": 3, "load_reports": 6, "turned_away": 2, "backlogged": 1}
 
 
@@ -103,7 +103,7 @@ def test_a_queue_can_be_bounded_by_its_work() -> None:
     log = log_of_yacc_d(workload, 1, bound="wait", queue_wait_s=5, schedulers=4, order="fifo")
     assert log.tasks == [("0.0", 0, 1, 6), ("1.0", 0, 6, 10), ("2.0", 0, 10, 16), ("3.0", 0, 16, 18)]
     assert log.counters["turned_away"] == 1
-    assert [m.time_s for m in log.messages if m.kind == "PLACED" and m.a == 3] == [4, 12]
+    assert [m.time_s for m in log.messages if m.kind == "OFFERED" and m.a == 3] == [4, 12]
 
 
 @pytest.mark.parametrize(("rebalance", "last"), [(True, ("0.4", 1, 12, 32)), (False, ("0.4", 0, 41, 61))])
@@ -123,7 +123,7 @@ def test_a_task_is_given_back_once() -> None:
     # From then on it stays, though as much is in front of it.
     log = log_of_yacc_d(jobs((0, [20] * 4)), 1, rebalance_s=5)
     assert log.counters["given_back"] == 2
-    assert [(m.time_s, m.a) for m in log.messages if m.kind == "REJECTED"] == [(11, 0), (11, 0)]
+    assert [(m.time_s, m.a) for m in log.messages if m.kind == "RETURNED"] == [(11, 0), (11, 0)]
     assert len(log.tasks) == 4
 
 

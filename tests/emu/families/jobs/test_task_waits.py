@@ -37,7 +37,7 @@ def replayed(events: pd.DataFrame, is_sticky: bool) -> dict[tuple[int, int, int]
     """
     moments = []
     for at, e in enumerate(events.itertuples()):
-        if e.kind in ("PROBE", "PLACED") and e.receiver < NODES:
+        if e.kind in ("PROBE", "PLACED", "OFFERED") and e.receiver < NODES:
             moments.append((e.time_ns, at, "in", e))
         if e.kind in ("REQUEST", "PROBE", "LOST", "REJECTED") and e.sender < NODES:
             moments.append((e.left_ns, at, "out", e))
@@ -48,7 +48,7 @@ def replayed(events: pd.DataFrame, is_sticky: bool) -> dict[tuple[int, int, int]
     for time, _, what, e in sorted(moments, key=lambda one: (one[0], one[2] not in ("in", "DONE"), one[1])):
         node = e.sender if what in ("out", "DONE") else e.receiver
         queue = probes[e.job, node]
-        if what == "in" and e.kind == "PLACED":
+        if what == "in" and e.kind in ("PLACED", "OFFERED"):
             bound[e.task, node] = time
         elif what == "in":
             queue.append(time)

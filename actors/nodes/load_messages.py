@@ -1,0 +1,280 @@
+"""Messages about the load of nodes: reports of heartbeats, lengths of queues, and tasks for bounded queues.
+
+The functions of a kind, `send_…` and `read_…`, are the only code that knows in which column a message has a field.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from actors.kernel.compiled import inlined
+from actors.kernel.message_kinds import FIELDS, high_half, kind, low_half, share
+from actors.kernel.queue import MOST_ACTORS, NONE, send, wake
+from actors.kernel.world import World
+from actors.nodes.messages import JOBS
+
+FIELDS.update(
+    probe="which of the job's probes",
+    length="entries that wait less idle slots",
+    movable="1: the task may be given back while it waits",
+    mean_rest="mean estimated work left of all nodes for a slot, as the scheduler knows it",
+    work="estimated work that waits or runs (`actors.kernel.sums.pack`)",
+    started="when the task started that runs; 2^62: none does",
+    estimate="estimated duration of the task that runs",
+    rest="estimated work of the node, less that of the task that started last (`actors.kernel.sums.pack`)",
+    busy_until="when the task that started last is estimated to end",
+    room="tasks, or estimated work, that the queue has room for",
+    busy="busy slots, where schedulers want to know them",
+    expected_wait="how long a task that comes to the node is expected to wait",
+    entries="queued entries that ask for the resource",
+    scarcity="of what these ask for, the sum of 2^10 · nodes over those that have it",
+    second_resource="another resource, none: there is none",
+    second_entries="queued entries that ask for it",
+    second_scarcity="the scarcity of what these ask for",
+)
+
+NODE_BITS, BUSY_BITS = MOST_ACTORS.bit_length() - 1, 20
+RESOURCE_BITS, ENTRIES_BITS, SCARCITY_BITS = 6, 16, 41
+MOST_RESOURCES = (1 << RESOURCE_BITS) - 2  # as many as an int64 has bits for
+MOST_ENTRIES = np.int64((1 << ENTRIES_BITS) - 1)  # what a report states of a resource at the most
+MOST_SCARCITY = np.int64((1 << SCARCITY_BITS) - 1)
+
+ASK_LENGTH = kind(0x10A, "ASK_LENGTH", JOBS, "scheduler to node", a="job", b="probe")
+LENGTH = kind(0x10B, "LENGTH", JOBS, "node to scheduler", a="job", b="probe", c="node", d="length")
+LOAD_REPORT = kind(
+    0x109, "LOAD_REPORT", JOBS, "node to all schedulers: its work",
+    a="node:24, generation", b="work", c="started", d="estimate",
+)  # fmt: skip
+OFFERED = kind(
+    0x112, "OFFERED", JOBS, "scheduler to node, a task for its bounded queue",
+    a="job", b="task, level:or_none", c="tasks_left", d="movable:1, mean_rest",
+)  # fmt: skip
+RETURNED = kind(
+    0x113, "RETURNED", JOBS, "node to scheduler, a task for which its bounded queue has no room",
+    a="job", b="task", c="node", d="rest",
+)  # fmt: skip
+QUEUE_REPORT = kind(
+    0x114, "QUEUE_REPORT", JOBS, "node to all schedulers: its work, and the room in its bounded queue",
+    a="node:24, generation", b="rest", c="busy_until", d="room",
+)  # fmt: skip
+WAIT_REPORT = kind(
+    0x115, "WAIT_REPORT", JOBS, "node to all schedulers: how long a task waits, and what its queue asks for",
+    a="node:24, busy:20, generation", b="expected_wait",
+    c="resource:6, entries:16, scarcity", d="second_resource:6, second_entries:16, second_scarcity",
+)  # fmt: skip
+WAIT_REPORTS = kind(
+    0x116, "WAIT_REPORTS", JOBS, "nodes to all schedulers: all WAIT_REPORT of a heartbeat as one"
+)
+HEARTBEAT = kind(0x200, "HEARTBEAT", JOBS, "a node to itself")
+MONITOR = kind(0x201, "MONITOR", JOBS, "the monitor to itself")
+
+
+class AskLength(NamedTuple):
+    """What `ASK_LENGTH` carries."""
+
+    job: int
+    probe: int
+
+
+@inlined
+def send_ask_length(w: World, t: int, me: int, node: int, job: int, probe: int) -> None:
+    """Ask a node for the length of its queue."""
+    send(w, t, me, node, ASK_LENGTH, job, probe, NONE, NONE)
+
+
+@inlined
+def send_ask_length_again(w: World, time: int, node: int, job: int, probe: int) -> None:
+    """Let a node that is asked for the length of its queue answer at `time`."""
+    wake(w, time, node, ASK_LENGTH, job, probe, NONE)
+
+
+@inlined
+def read_ask_length(w: World) -> AskLength:
+    """Return what the question that is handled carries."""
+    now = w.queue.now
+    return AskLength(now.a[0], now.b[0])
+
+
+class Length(NamedTuple):
+    """What `LENGTH` carries."""
+
+    job: int
+    probe: int
+    node: int
+    length: int
+
+
+@inlined
+def send_length(w: World, t: int, node: int, job: int, probe: int, length: int) -> None:
+    """Answer a scheduler that asks for the length of a queue."""
+    send(w, t, node, w.work.home[job], LENGTH, job, probe, node, length)
+
+
+@inlined
+def read_length(w: World) -> Length:
+    """Return what the length of a queue that is handled carries."""
+    now = w.queue.now
+    return Length(now.a[0], now.b[0], now.c[0], now.d[0])
+
+
+class Offered(NamedTuple):
+    """What `OFFERED` carries."""
+
+    job: int
+    task: int
+    level: int
+    tasks_left: int
+    movable: int
+    mean_rest: int
+
+
+@inlined
+def send_offered(
+    w: World, t: int, me: int, node: int,
+    job: int, task: int, level: int, tasks_left: int, movable: int, mean_rest: int,
+) -> None:  # fmt: skip
+    """Send a task to a node whose queue is bounded."""
+    send(w, t, me, node, OFFERED, job, share(task, level + 1), tasks_left, movable | mean_rest << 1)
+
+
+@inlined
+def read_offered(w: World) -> Offered:
+    """Return what the task for a bounded queue that is handled carries."""
+    now = w.queue.now
+    task, level = low_half(now.b[0]), high_half(now.b[0]) - 1
+    return Offered(now.a[0], task, level, now.c[0], now.d[0] & 1, now.d[0] >> 1)
+
+
+class Returned(NamedTuple):
+    """What `RETURNED` carries."""
+
+    job: int
+    task: int
+    node: int
+    rest: int
+
+
+@inlined
+def send_returned(w: World, t: int, node: int, job: int, task: int, rest: int) -> None:
+    """Send a task back to its scheduler."""
+    send(w, t, node, w.work.home[job], RETURNED, job, task, node, rest)
+
+
+@inlined
+def read_returned(w: World) -> Returned:
+    """Return what the task that was sent back carries."""
+    now = w.queue.now
+    return Returned(now.a[0], now.b[0], now.c[0], now.d[0])
+
+
+class LoadReport(NamedTuple):
+    """What `LOAD_REPORT` carries."""
+
+    node: int
+    generation: int
+    work: int
+    started: int
+    estimate: int
+
+
+@inlined
+def send_load_report(
+    w: World, t: int, node: int, generation: int, work: int, started: int, estimate: int
+) -> None:
+    """Report a node's work to all schedulers, which receive it at one time, as one message."""
+    a = node | generation << NODE_BITS
+    send(w, t, node, np.int64(w.queue.seq.size - 1), LOAD_REPORT, a, work, started, estimate)
+
+
+@inlined
+def read_load_report(w: World) -> LoadReport:
+    """Return what the report that is handled carries."""
+    now = w.queue.now
+    node, generation = reporter(now.a[0])
+    return LoadReport(node, generation, now.b[0], now.c[0], now.d[0])
+
+
+@inlined
+def reporter(column: int) -> tuple[int, int]:
+    """Return the node that reports, and what the column has above it."""
+    return column & np.int64(MOST_ACTORS - 1), column >> NODE_BITS
+
+
+class QueueReport(NamedTuple):
+    """What `QUEUE_REPORT` carries."""
+
+    node: int
+    generation: int
+    rest: int
+    busy_until: int
+    room: int
+
+
+@inlined
+def send_queue_report(
+    w: World, t: int, node: int, generation: int, rest: int, busy_until: int, room: int
+) -> None:
+    """Report a node's work and room to all schedulers, which receive it at one time, as one message."""
+    a = node | generation << NODE_BITS
+    send(w, t, node, np.int64(w.queue.seq.size - 1), QUEUE_REPORT, a, rest, busy_until, room)
+
+
+@inlined
+def read_queue_report(w: World) -> QueueReport:
+    """Return what the report that is handled carries."""
+    now = w.queue.now
+    node, generation = reporter(now.a[0])
+    return QueueReport(node, generation, now.b[0], now.c[0], now.d[0])
+
+
+class WaitReport(NamedTuple):
+    """What `WAIT_REPORT` carries."""
+
+    node: int
+    busy: int
+    generation: int
+    expected_wait: int
+    resource: int
+    entries: int
+    scarcity: int
+    second_resource: int
+    second_entries: int
+    second_scarcity: int
+
+
+@inlined
+def send_wait_report(
+    w: World, t: int, node: int, busy: int, generation: int, expected_wait: int,
+    resource: int, entries: int, scarcity: int,
+    second_resource: int, second_entries: int, second_scarcity: int,
+) -> None:  # fmt: skip
+    """Report to all schedulers how long a task waits at a node, and up to two resources, NONE for none."""
+    a = node | busy << NODE_BITS | generation << NODE_BITS + BUSY_BITS
+    c, d = demand(resource, entries, scarcity), demand(second_resource, second_entries, second_scarcity)
+    send(w, t, node, np.int64(w.queue.seq.size - 1), WAIT_REPORT, a, expected_wait, c, d)
+
+
+@inlined
+def demand(resource: int, entries: int, scarcity: int) -> int:
+    """Return the column of a resource."""
+    if resource == NONE:
+        return NONE
+    return resource | entries << RESOURCE_BITS | scarcity << RESOURCE_BITS + ENTRIES_BITS
+
+
+@inlined
+def demanded(column: int) -> tuple[int, int, int]:
+    """Return the resource of a column, its entries and their scarcity."""
+    if column < 0:
+        return NONE, NONE, NONE
+    resource = column & np.int64((1 << RESOURCE_BITS) - 1)
+    return resource, column >> RESOURCE_BITS & MOST_ENTRIES, column >> RESOURCE_BITS + ENTRIES_BITS
+
+
+@inlined
+def read_wait_report(w: World) -> WaitReport:
+    """Return what the report that is handled carries."""
+    now = w.queue.now
+    node, above = reporter(now.a[0])
+    busy, generation = above & np.int64((1 << BUSY_BITS) - 1), above >> BUSY_BITS
+    return WaitReport(node, busy, generation, now.b[0], *demanded(now.c[0]), *demanded(now.d[0]))
