@@ -5,7 +5,8 @@ written: the order does not depend on the number of partitions, nor on what else
 partition has a copy, such as an announcement, is given once.
 """
 
-from collections.abc import Iterator, Sequence
+from collections import ChainMap
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,8 +29,7 @@ CHUNK = 1 << 19  # rows that are read of each file at once
 
 # Kinds are known when the modules are imported that declare them.
 DECLARED_IN = (messages_of_jobs, load_messages, jobs_messages, messages_of_coflows, messages_of_dags)
-RECORDED: dict[int, Kind] = KINDS | NOTES
-KIND_NAMES = {number: kind.name for number, kind in RECORDED.items()}
+RECORDED: Mapping[int, Kind] = ChainMap(KINDS, NOTES)  # also of families that are imported later
 
 
 class Events(NamedTuple):

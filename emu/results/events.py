@@ -81,9 +81,9 @@ def batches(
 
 
 def _batch(events: Events, nodes: int) -> pa.RecordBatch:
-    from actors.hosting.recorded import KIND_NAMES
+    from actors.hosting.recorded import RECORDED
 
-    numbers, names = list(KIND_NAMES), list(KIND_NAMES.values())
+    numbers, names = list(RECORDED), [kind.name for kind in RECORDED.values()]
     places = np.zeros(max(numbers) + 1, np.int32)
     places[numbers] = np.arange(len(numbers))
     kinds = pa.DictionaryArray.from_arrays(from_numpy(places[events.kind]), pa.array(names))

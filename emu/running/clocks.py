@@ -164,11 +164,11 @@ def _describe_schedulers(outcome: Outcome, first_ns: int, last_ns: int) -> dict[
 
 def costs_table(costs: np.ndarray) -> pa.Table:
     """Return the table of measured costs."""
-    from actors.hosting.recorded import KIND_NAMES
+    from actors.hosting.recorded import RECORDED
 
     kinds, which = np.unique(costs["kind"], return_inverse=True)
     names = pa.array(
-        [KIND_NAMES.get(number, f"{number:#05x}") for number in kinds.tolist()],
+        [RECORDED[number].name if number in RECORDED else f"{number:#05x}" for number in kinds.tolist()],
         pa.string(),
     )
     return make_table(

@@ -37,7 +37,7 @@ import numpy as np
 
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
-from actors.kernel.eligible import eligible_before, eligible_count, eligible_node, is_constrained
+from actors.kernel.eligible import eligible_before, eligible_count, is_constrained
 from actors.kernel.faults import is_down, is_known_down
 from actors.kernel.message_kinds import PUBLISHED
 from actors.kernel.messages import (
@@ -110,7 +110,7 @@ from actors.schedulers.jobs.shared_state import (
     version_of,
 )
 from actors.schedulers.jobs.sparrow import PROBE_RATIO, REPLACEMENT, SCHEDULERS
-from actors.schedulers.jobs.spreading import is_open
+from actors.schedulers.jobs.spreading import next_open
 from actors.setting import Setting
 
 LAST_ROUND = np.int64(1 << 30)  # a probe of this round is never rejected
@@ -209,25 +209,6 @@ def probe_free(
             place = below(random_bits(w.seed, LAST_RETRIES, job, draw), short_only)
             node = next_open(w, job, place, short_only)
         probe(w, t, me, node, job, tasks_of(w, job), round_sent, NO_VERSION)
-
-
-@inlined
-def next_open(w: World, job: int, place: int, end: int) -> int:
-    """Find the job's node at a place, or the next one that is up and may run a task; the first if there is none.
-
-    The places are those below `end`. A job with constraints, which may have few of them, takes those behind them next.
-    """
-    if w.faults.active == 1 or is_constrained(w, job):
-        for i in range(end):
-            node = eligible_node(w, job, (place + i) % end)
-            if is_open(w, job, node):
-                return node
-        if is_constrained(w, job):
-            for i in range(end, eligible_count(w, job)):
-                node = eligible_node(w, job, i)
-                if is_open(w, job, node):
-                    return node
-    return eligible_node(w, job, place)
 
 
 @compiled

@@ -100,16 +100,9 @@ DOWN = np.int64(1) << 61  # ns: how long a task waits at a node that is known to
 
 # Parameters that one of the two forms does not have, and the values that hold there.
 FIXED_VALUES: dict[str, Any] = {
-    "load_gate": 0.0,
-    "crv_threshold": 0.0,
-    "order": "crv",
-    "admission": False,
-    "candidates": 1,
-    "negotiate": False,
-    "window": 1,
-    "rho_cap": 0.0,
-    "report_change": 1.0,
-}
+    "load_gate": 0.0, "crv_threshold": 0.0, "order": "crv", "admission": False, "candidates": 1, "negotiate": False,
+    "window": 1, "rho_cap": 0.0, "report_change": 1.0,
+}  # fmt: skip
 
 
 class State(NamedTuple):

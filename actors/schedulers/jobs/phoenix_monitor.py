@@ -97,18 +97,18 @@ def make_monitor(slots: np.ndarray, resources: int, **settings: Any) -> Monitor:
 @inlined
 def on_report(w: World, m: Monitor, t: int) -> None:
     """Note a node's report: how long a task waits there, its busy slots, and up to two resources."""
-    told = read_wait_report(w)
-    if not is_current(w, told.node, told.generation):
+    heard = read_wait_report(w)
+    if not is_current(w, heard.node, heard.generation):
         return
-    if is_newest(w, m.newest, told.node):
-        note_load(m, told.node, told.expected_wait, told.busy)
+    if is_newest(w, m.newest, heard.node):
+        note_load(m, heard.node, heard.expected_wait, heard.busy)
     for r, entries, scarcity in (
-        (told.resource, told.entries, told.scarcity),
-        (told.second_resource, told.second_entries, told.second_scarcity),
+        (heard.resource, heard.entries, heard.scarcity),
+        (heard.second_resource, heard.second_entries, heard.second_scarcity),
     ):
-        if r != NONE and number_of(w) >= m.newest_of[told.node, r]:
-            m.newest_of[told.node, r] = number_of(w)
-            note_demand(m, told.node, r, entries, scarcity)
+        if r != NONE and number_of(w) >= m.newest_of[heard.node, r]:
+            m.newest_of[heard.node, r] = number_of(w)
+            note_demand(m, heard.node, r, entries, scarcity)
     expect_table(w, m, t)
 
 

@@ -158,3 +158,22 @@ def find_rack(w: World, job: int, begin: int, wanted: int, skip: int) -> int:
                 return rack
         i = end
     return passed
+
+
+@inlined
+def next_open(w: World, job: int, place: int, end: int) -> int:
+    """Find the job's node at a place, or the next one that is up and may run a task; the first if there is none.
+
+    The places are those below `end`. A job with constraints, which may have few of them, takes those behind them next.
+    """
+    if w.faults.active == 1 or is_constrained(w, job):
+        for i in range(end):
+            node = eligible_node(w, job, (place + i) % end)
+            if is_open(w, job, node):
+                return node
+        if is_constrained(w, job):
+            for i in range(end, eligible_count(w, job)):
+                node = eligible_node(w, job, i)
+                if is_open(w, job, node):
+                    return node
+    return eligible_node(w, job, place)

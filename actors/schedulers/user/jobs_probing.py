@@ -41,15 +41,7 @@ from actors.kernel.messages import ARRIVAL, FAIL, LOST, NODE_DOWN, NODE_UP, read
 from actors.kernel.queue import MOST_ACTORS, NEVER, PYTHON, RUNNING, SOURCE_SHIFT
 from actors.kernel.random import AGAIN, OWN_DRAWS, below, random_bits
 from actors.kernel.sums import carry, multiple, pack
-from actors.kernel.world import (
-    N_AGAIN,
-    N_PLACEMENTS,
-    N_PROBES,
-    N_REJECTIONS,
-    N_SENT_AGAIN,
-    NONE,
-    World,
-)
+from actors.kernel.world import N_AGAIN, N_PLACEMENTS, N_PROBES, N_REJECTIONS, N_SENT_AGAIN, NONE, World
 from actors.nodes.failing import is_void
 from actors.nodes.messages import (
     DONE,
