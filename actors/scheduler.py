@@ -90,7 +90,7 @@ class Scheduler:
         grow: for loops that stop with GROW for want of room in their own state: (world, state) -> state with more.
         series: for schedulers one of whose actors keeps more than what is recorded of every job: (setting, world, state
             at the end of a partition) -> copies of it, as the type that the family's `results` reads
-            (`actors/schedulers/coflows/learned.py`); None in partitions that have not got this actor.
+            (`actors/schedulers/coflows/learned_and_admitted.py`); None in partitions that have not got this actor.
         remade: for schedulers that the registry does not know by name: the call that makes it again in
             another process.
         own: a user's class or object, if it is one.

@@ -12,13 +12,13 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.fabric.agent import note_rate
-from actors.fabric.bits import count_bits
 from actors.fabric.coordinator import note_sent
 from actors.fabric.counters import N_ADMISSIONS, N_DROPPED, N_REJECTIONS, N_VERDICTS
 from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.greedy import Matching, end_stopped_flow, free_port, move_group, stop_flow
 from actors.fabric.intervals import charge, note_schedules
 from actors.fabric.messages import TELL, VERDICT
+from actors.fabric.port_sets import count_bits
 from actors.fabric.ports import last_end
 from actors.fabric.ranking import Ranking
 from actors.kernel.compiled import compiled, inlined

@@ -7,15 +7,15 @@ O(lines log n).
 
 import numpy as np
 
+from actors.fabric.deadline_order import DeadlineOrder, collect_lines, list_by_deadline, most_needed
 from actors.fabric.late_jobs import reject_fewest
 from actors.fabric.ports import Fabric
 from actors.fabric.priority_queues import sort_groups
-from actors.fabric.sigma import Sigma, collect_lines, list_by_deadline, most_needed
 from actors.kernel.compiled import compiled
 
 
 @compiled
-def cs_mha(fabric: Fabric, s: Sigma, count: int) -> int:
+def cs_mha(fabric: Fabric, s: DeadlineOrder, count: int) -> int:
     """Put the first `count` of `s.groups` into CS-MHA's order, admitted ones first; return how many are admitted."""
     list_by_deadline(fabric, s, count)
     for port in range(s.load.size):

@@ -17,16 +17,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.fabric.late_jobs import Choices, reject_fewest, reject_least_weight
-from actors.fabric.ports import Fabric
-from actors.fabric.sigma import (
-    Sigma,
+from actors.fabric.deadline_order import (
+    DeadlineOrder,
     collect_lines,
     drop_placed,
     is_in_time,
     list_by_deadline,
     put_rejected_last,
 )
+from actors.fabric.late_jobs import Choices, reject_fewest, reject_least_weight
+from actors.fabric.ports import Fabric
 from actors.kernel.arrays import fill, largest
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
@@ -48,7 +48,7 @@ class Rejection(NamedTuple):
 
 
 @compiled
-def dcoflow(fabric: Fabric, s: Sigma, choices: Choices, how: Rejection, count: int) -> int:
+def dcoflow(fabric: Fabric, s: DeadlineOrder, choices: Choices, how: Rejection, count: int) -> int:
     """Put the first `count` of `s.groups` into DCoflow's order, admitted ones first; return how many are admitted."""
     list_by_deadline(fabric, s, count)
     end = count - 1
@@ -81,7 +81,7 @@ def dcoflow(fabric: Fabric, s: Sigma, choices: Choices, how: Rejection, count: i
 
 
 @inlined
-def unload_ports(fabric: Fabric, s: Sigma, coflow: int) -> None:
+def unload_ports(fabric: Fabric, s: DeadlineOrder, coflow: int) -> None:
     """Take what a coflow needs off the loads of its ports."""
     lines = fabric.lines
     for side in range(2):
@@ -91,7 +91,7 @@ def unload_ports(fabric: Fabric, s: Sigma, coflow: int) -> None:
 
 
 @compiled
-def choose_rejected(fabric: Fabric, s: Sigma, choices: Choices, how: Rejection, port: int) -> int:
+def choose_rejected(fabric: Fabric, s: DeadlineOrder, choices: Choices, how: Rejection, port: int) -> int:
     """Return the coflow at a port that has the least measure, the first to arrive of several."""
     count = collect_lines(fabric, s, port)
     group = fabric.lines.group
@@ -113,7 +113,7 @@ def choose_rejected(fabric: Fabric, s: Sigma, choices: Choices, how: Rejection, 
 
 
 @compiled
-def keep_late(fabric: Fabric, s: Sigma, choices: Choices, rule: int, count: int) -> int:
+def keep_late(fabric: Fabric, s: DeadlineOrder, choices: Choices, rule: int, count: int) -> int:
     """Keep of the first `count` of `s.lines` those of jobs that the port rejects for itself; return how many."""
     group = fabric.lines.group
     for i in range(count):
@@ -133,7 +133,7 @@ def keep_late(fabric: Fabric, s: Sigma, choices: Choices, rule: int, count: int)
 
 
 @compiled
-def measure(fabric: Fabric, s: Sigma, how: Rejection, coflow: int, most: float) -> float:
+def measure(fabric: Fabric, s: DeadlineOrder, how: Rejection, coflow: int, most: float) -> float:
     """Return the measure of a coflow, and set its bound; `most` is the load of the bottleneck."""
     lines = fabric.lines
     negative, least, congested = 0.0, np.inf, 0.0
@@ -153,7 +153,7 @@ def measure(fabric: Fabric, s: Sigma, how: Rejection, coflow: int, most: float) 
 
 
 @compiled
-def drop_late(fabric: Fabric, s: Sigma, count: int) -> None:
+def drop_late(fabric: Fabric, s: DeadlineOrder, count: int) -> None:
     """Keep those rejected in advance that are in time in `s.order`, beginning at its front."""
     fill(s.load, 0.0)
     for i in range(count):
@@ -166,7 +166,7 @@ def drop_late(fabric: Fabric, s: Sigma, count: int) -> None:
 
 
 @compiled
-def drop_late_from_back(fabric: Fabric, s: Sigma, count: int) -> None:
+def drop_late_from_back(fabric: Fabric, s: DeadlineOrder, count: int) -> None:
     """Keep those rejected in advance that are in time in `s.order`, beginning at its back."""
     fill(s.load, 0.0)
     for i in range(count):
@@ -179,7 +179,7 @@ def drop_late_from_back(fabric: Fabric, s: Sigma, count: int) -> None:
 
 
 @compiled
-def add_load(fabric: Fabric, s: Sigma, coflow: int, times: float) -> None:
+def add_load(fabric: Fabric, s: DeadlineOrder, coflow: int, times: float) -> None:
     """Add what a coflow needs, so many times, to the loads of its ports."""
     lines = fabric.lines
     for side in range(2):
@@ -188,7 +188,7 @@ def add_load(fabric: Fabric, s: Sigma, coflow: int, times: float) -> None:
 
 
 @compiled
-def estimate(fabric: Fabric, s: Sigma, coflow: int) -> float:
+def estimate(fabric: Fabric, s: DeadlineOrder, coflow: int) -> float:
     """Return the largest load of the ports at which a coflow has bytes, ns."""
     lines, longest = fabric.lines, 0.0
     for side in range(2):

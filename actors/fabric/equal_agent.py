@@ -1,7 +1,7 @@
 """The agent of a port under equal rates: each flow of an ingress line, its part of a coflow, is sent at one rate.
 
 The agent receives a rate for a line, and not for each of its flows, which end in order of what they have left
-(`actors.fabric.served_together`). A backfilled flow has a rate of its own beyond that, and ends by itself. The columns
+(`actors.fabric.equal_groups`). A backfilled flow has a rate of its own beyond that, and ends by itself. The columns
 of `Sending` are those of backfilled flows: `rate` is what a flow has beyond its line's, `since` when it got it, `end`
 when it ends by it. A flow ends when its line's `served` reaches its ``left``, which is 0 after that.
 """
@@ -12,11 +12,7 @@ import numpy as np
 
 from actors.fabric.agent import await_flow_end, has_ended, note_end, note_rate, note_start, timer_for
 from actors.fabric.counters import N_STALE
-from actors.fabric.fabric_world import CoflowWorld
-from actors.fabric.floats import float_of
-from actors.fabric.messages import FLOW_DONE, FLOW_END, LINE_END, SET_LINE
-from actors.fabric.ports import Fabric
-from actors.fabric.served_together import (
+from actors.fabric.equal_groups import (
     extra_sent,
     ns_for,
     predict_end,
@@ -24,6 +20,10 @@ from actors.fabric.served_together import (
     served_by,
     sift_up,
 )
+from actors.fabric.fabric_world import CoflowWorld
+from actors.fabric.floats import float_of
+from actors.fabric.messages import FLOW_DONE, FLOW_END, LINE_END, SET_LINE
+from actors.fabric.ports import Fabric
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE, send, wake
 from actors.kernel.world import NEVER

@@ -25,9 +25,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.fabric.bits import exclude, include, lowest, place
-from actors.fabric.ends import predict_end
+from actors.fabric.flow_ends import predict_end
 from actors.fabric.heap import drop, push
+from actors.fabric.port_sets import exclude, include, lowest, place
 from actors.fabric.ports import (
     Fabric,
     Lines,

@@ -5,16 +5,16 @@
 - The dynamic program of Lawler and Moore (Management Science 16, 1969): as little weight as possible, of whole weights.
   The least time in which jobs of a total weight can be done, by that weight, job after job. O(n W) for a total of W.
 
-The jobs of a port are the coflows of its lines in `Sigma.lines`, and their times what their lines need.
+The jobs of a port are the coflows of its lines in `DeadlineOrder.lines`, and their times what their lines need.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
+from actors.fabric.deadline_order import DeadlineOrder, is_in_time
 from actors.fabric.heap import drop, push
 from actors.fabric.ports import Fabric
-from actors.fabric.sigma import Sigma, is_in_time
 from actors.kernel.compiled import compiled, inlined
 from workloads.errors import InputError
 
@@ -54,7 +54,7 @@ def make_choices(weight: np.ndarray, used: bool) -> Choices:
 
 
 @compiled
-def reject_fewest(fabric: Fabric, s: Sigma, count: int) -> int:
+def reject_fewest(fabric: Fabric, s: DeadlineOrder, count: int) -> int:
     """Mark as `late` the jobs that Moore-Hodgson rejects of the first `count` of `lines`; return how many."""
     s.heap_size[0] = 0
     end, rejected = 0.0, 0
@@ -72,7 +72,7 @@ def reject_fewest(fabric: Fabric, s: Sigma, count: int) -> int:
 
 
 @compiled
-def reject_least_weight(fabric: Fabric, s: Sigma, choices: Choices, count: int) -> int:
+def reject_least_weight(fabric: Fabric, s: DeadlineOrder, choices: Choices, count: int) -> int:
     """Mark as `late` the jobs that the dynamic program rejects of the first `count` of `lines`; return how many."""
     group, least = fabric.lines.group, choices.least
     total = 0
@@ -97,7 +97,7 @@ def reject_least_weight(fabric: Fabric, s: Sigma, choices: Choices, count: int) 
 
 
 @inlined
-def mark_not_taken(fabric: Fabric, s: Sigma, choices: Choices, count: int, weight: int) -> int:
+def mark_not_taken(fabric: Fabric, s: DeadlineOrder, choices: Choices, count: int, weight: int) -> int:
     """Mark as `late` the jobs that are not in the best set, which has this weight; return how many."""
     rejected: int = 0
     for i in range(count):

@@ -19,11 +19,11 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from actors.fabric.bits import bit_of, exclude, include, lowest
 from actors.fabric.floats import whole_ns
 from actors.fabric.heap import drop, push
-from actors.fabric.order import Order, list_lines
+from actors.fabric.port_sets import bit_of, exclude, include, lowest
 from actors.fabric.ports import Fabric, finish_flow, flow_at
+from actors.fabric.service_order import Order, list_lines
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER

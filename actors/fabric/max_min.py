@@ -17,7 +17,7 @@ import numpy as np
 
 from actors.fabric.floats import whole_ns
 from actors.fabric.heap import drop, push, sink_first
-from actors.fabric.pairs import Pairs, insert, make_pairs, remove_first, set_amount
+from actors.fabric.port_pairs import Pairs, insert, make_pairs, remove_first, set_amount
 from actors.fabric.ports import Fabric, mark_ended
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE

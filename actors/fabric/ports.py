@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.fabric.bits import bit_of, bits_before, count_bits
+from actors.fabric.port_sets import bit_of, bits_before, count_bits
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER

@@ -10,8 +10,8 @@ reservations that were made fit again at any later time.
 import numpy as np
 
 from actors.fabric.madd import Madd, has_residual, slowest, take_residual
-from actors.fabric.order import Order
 from actors.fabric.ports import Fabric
+from actors.fabric.service_order import Order
 from actors.kernel.arrays import fill
 from actors.kernel.compiled import compiled, inlined
 

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.fabric.ends import Ends, enter_end, make_ends
+from actors.fabric.flow_ends import Ends, enter_end, make_ends
 from actors.fabric.heap import drop, push
-from actors.fabric.pairs import Pairs, insert, make_pairs, remove_first, set_amount
+from actors.fabric.port_pairs import Pairs, insert, make_pairs, remove_first, set_amount
 from actors.fabric.ports import Fabric, flow_speed, mark_ended
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE

@@ -9,8 +9,8 @@ no flow that may be backfilled finds room at both of its ports.
 
 import numpy as np
 
-from actors.fabric.bits import lowest, place
-from actors.fabric.equal import (
+from actors.fabric.equal_groups import remove_from_heap, served_by, sift_up
+from actors.fabric.equal_rates import (
     add_rates,
     backfill,
     end_flow,
@@ -21,7 +21,7 @@ from actors.fabric.equal import (
 )
 from actors.fabric.heap import drop
 from actors.fabric.madd import has_residual, update_open_port
-from actors.fabric.served_together import remove_from_heap, served_by, sift_up
+from actors.fabric.port_sets import lowest, place
 from actors.kernel.compiled import compiled
 from actors.kernel.world import NEVER
 

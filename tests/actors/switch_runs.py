@@ -10,13 +10,14 @@ import equal_loop
 import numpy as np
 from hypothesis import strategies as st
 
-from actors.fabric import equal, greedy, madd
+from actors.fabric import equal_rates as equal
+from actors.fabric import greedy, madd
 from actors.fabric import max_min as fair_rates
 from actors.fabric import shortest_flow_first as pfp
-from actors.fabric.ends import next_end
-from actors.fabric.order import list_lines, make_order, set_order
+from actors.fabric.flow_ends import next_end
 from actors.fabric.ports import Fabric, build_fabric
 from actors.fabric.ranking import make_ranking
+from actors.fabric.service_order import list_lines, make_order, set_order
 from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 from workloads.coflows import CoflowArrays, make_coflow_workload

@@ -8,7 +8,7 @@ import numpy as np
 
 from actors.hosting.outcome import Outcome
 from actors.kernel.histogram import BUCKETS
-from actors.schedulers.coflows.learned import Admitted, Learned
+from actors.schedulers.coflows.learned_and_admitted import Admitted, Learned
 from actors.setting import Switch
 from emu.families.coflows.metrics import describe_coflows
 from emu.families.coflows.results import coflow_tables, coordinator_figures

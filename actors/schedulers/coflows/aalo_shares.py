@@ -6,9 +6,9 @@ differs: `aalo` serves flows one after another, and queues in turn; here all que
 1. A coflow registers: it enters the first queue.
 2. Every `interval_s` agents report what coflows have sent. Those that have sent more than their queue's limit go to the
    tail of the queue of what they have sent.
-3. Each queue that has coflows has its weight's part of every port (`actors.fabric.shares`): K - q for queue q = 0, 1,
-   ... of K. In a queue, first in, first out: each coflow gives all its flows the same rate, as much as the slowest of
-   them can have of what those before it left.
+3. Each queue that has coflows has its weight's part of every port (`actors.fabric.queue_shares`): K - q for queue q =
+   0, 1, ... of K. In a queue, first in, first out: each coflow gives all its flows the same rate, as much as the
+   slowest of them can have of what those before it left.
 4. What queues leave of their parts goes to all coflows once more, in the same way; and the rest goes to single flows,
    each as much as both of its ports have: work is conserved.
 5. The agents receive the rates that are new. What an ended flow leaves is idle until the next interval.
@@ -25,13 +25,12 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.fabric.coordinator import Agenda, is_due, make_agenda, receive_flow_done, register, remove_ended
-from actors.fabric.equal import Equal, backfill, make_equal, progress, reset_residual
 from actors.fabric.equal_agent import Serving, make_serving, serving_event
-from actors.fabric.equal_schedule import apply_flow_done, enforce_decision, send_rates, start_sending
+from actors.fabric.equal_coordinator import apply_flow_done, enforce_decision, send_rates, start_sending
+from actors.fabric.equal_rates import Equal, backfill, make_equal, progress, reset_residual
 from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.intervals import charge_reports, enter_interval, has_costs
 from actors.fabric.messages import FLOW_DONE, REGISTER, TELL
-from actors.fabric.order import Order, make_order, set_order
 from actors.fabric.priority_queues import (
     QUEUE_PARAMETERS,
     Queues,
@@ -42,7 +41,8 @@ from actors.fabric.priority_queues import (
     order_key,
     sort_groups,
 )
-from actors.fabric.shares import Shares, make_shares, share_equally
+from actors.fabric.queue_shares import Shares, make_shares, share_equally
+from actors.fabric.service_order import Order, make_order, set_order
 from actors.fabric.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take

@@ -46,21 +46,27 @@ from actors.fabric.coordinator import (
 from actors.fabric.counters import N_REFILLS
 from actors.fabric.cs_mha import cs_mha
 from actors.fabric.dcoflow import DYNAMIC_PROGRAMMING, MIN_NEGATIVE, Rejection, dcoflow
+from actors.fabric.deadline_order import (
+    DeadlineOrder,
+    find_needs,
+    make_deadline_order,
+    most_needed,
+    sort_by_deadline,
+)
 from actors.fabric.fabric_world import NS, CoflowWorld, build_world
 from actors.fabric.flow_order import FlowOrder, make_flow_order, refill_ports, serve_coflows
 from actors.fabric.greedy import Matching, make_matching, move_group, settle_all
 from actors.fabric.late_jobs import Choices, make_choices
-from actors.fabric.madd_schedule import effective_time
+from actors.fabric.madd_coordinator import effective_time
 from actors.fabric.messages import DECIDE, FLOW_DONE, REGISTER, VERDICT
 from actors.fabric.priority_queues import next_tick
 from actors.fabric.ranking import Ranking, make_ranking
-from actors.fabric.sigma import Sigma, find_needs, make_sigma, most_needed, sort_by_deadline
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
 from actors.kernel.queue import NONE, PYTHON, RUNNING
 from actors.kernel.world import NEVER
 from actors.scheduler import Parameter
-from actors.schedulers.coflows.learned import Admitted, admitted_by
+from actors.schedulers.coflows.learned_and_admitted import Admitted, admitted_by
 from actors.setting import Setting
 
 BY_DCOFLOW, BY_CS_MHA, BY_DEADLINE, BY_PROGRAM = map(np.int64, range(4))
@@ -97,7 +103,7 @@ class State(NamedTuple):
     ranking: Ranking
     matching: Matching
     flow_order: FlowOrder
-    sigma: Sigma
+    deadline_order: DeadlineOrder
     choices: Choices
     admission: Admission
     decide_at: np.ndarray  # [1] ns, when the next decision is wanted; until then the last order holds
@@ -137,7 +143,7 @@ class Admits(Protocol):
         """The flows that run."""
 
     @property
-    def sigma(self) -> Sigma:
+    def deadline_order(self) -> DeadlineOrder:
         """The order that is made."""
 
     @property
@@ -213,7 +219,7 @@ def on_decide(w: CoflowWorld, p: State, t: int, due: int) -> bool:
 
 @compiled
 def begin_decision(w: CoflowWorld, p: State, t: int) -> int:
-    """Put the coflows to decide about into `sigma.groups`, with what they need and have left; return how many."""
+    """Put the coflows to decide about, with what they need and have left, into the order; return how many."""
     note_decision(w, remove_ended(w, p.agenda))
     settle_all(w.fabric, p.matching, t + w.network.delay_ns)
     return consider(w, p, t)
@@ -221,12 +227,12 @@ def begin_decision(w: CoflowWorld, p: State, t: int) -> int:
 
 @compiled
 def end_decision(w: CoflowWorld, p: State, t: int, due: int, admitted: int, count: int) -> None:
-    """Apply the order in `sigma.groups`, whose first `admitted` are admitted; send rates and verdicts."""
+    """Apply the order in `deadline_order.groups`, whose first `admitted` are admitted; send rates and verdicts."""
     m, effective = p.matching, t + w.network.delay_ns
     admitted = keep_ended(w, p, admitted, count)
     served = count if p.serves_rejected else admitted
     judge(w, p, t, admitted, served, count)
-    serve_coflows(w.fabric, p.ranking, m, p.flow_order, effective, p.sigma.groups, served)
+    serve_coflows(w.fabric, p.ranking, m, p.flow_order, effective, p.deadline_order.groups, served)
     charge_verdicts(w, p.admission)
     rates = m.changes[0]
     send_greedy_rates(w, m, t)
@@ -237,8 +243,8 @@ def end_decision(w: CoflowWorld, p: State, t: int, due: int, admitted: int, coun
 
 @compiled
 def consider(w: CoflowWorld, p: Admits, t: int) -> int:
-    """Put the coflows to decide about into `sigma.groups`; drop those whose deadlines have passed; return how many."""
-    fabric, s, a = w.fabric, p.sigma, p.admission
+    """Put the coflows to decide about into the order; drop those whose deadlines have passed; return how many."""
+    fabric, s, a = w.fabric, p.deadline_order, p.admission
     effective = effective_time(w, t)
     count: int = 0
     for i in range(p.agenda.used[0]):
@@ -256,12 +262,12 @@ def consider(w: CoflowWorld, p: Admits, t: int) -> int:
 
 @compiled
 def put_in_order(w: CoflowWorld, p: State, count: int) -> int:
-    """Order the first `count` of `sigma.groups`, those that are admitted first; return how many these are."""
+    """Order the first `count` of `deadline_order.groups`, those that are admitted first; return how many these are."""
     if p.rule == BY_DCOFLOW:
-        return dcoflow(w.fabric, p.sigma, p.choices, p.how, count)
+        return dcoflow(w.fabric, p.deadline_order, p.choices, p.how, count)
     if p.rule == BY_CS_MHA:
-        return cs_mha(w.fabric, p.sigma, count)
-    sort_by_deadline(p.sigma, count)
+        return cs_mha(w.fabric, p.deadline_order, count)
+    sort_by_deadline(p.deadline_order, count)
     return count
 
 
@@ -271,7 +277,7 @@ def keep_ended(w: CoflowWorld, p: Admits, admitted: int, count: int) -> int:
 
     Its deadline may be that time, so that no rule admits it: it needs nothing more, or what rounding leaves.
     """
-    s = p.sigma
+    s = p.deadline_order
     for i in range(admitted, count):
         coflow = s.groups[i]
         if p.admission.verdict[coflow] == ADMITTED and most_needed(w.fabric, s, coflow) <= _DONE_NS:
@@ -287,7 +293,7 @@ def judge(w: CoflowWorld, p: Admits, t: int, admitted: int, served: int, count: 
     """Note the verdicts on coflows in order; stop those that are not served, and drop those without another chance."""
     has_chance = more_come(w, p) or (served > 0 and (p.at_ends or p.period > 0))
     for i in range(count):
-        coflow = p.sigma.groups[i]
+        coflow = p.deadline_order.groups[i]
         if i < admitted:
             if not p.admits_all:
                 decide_verdict(w, p.admission, t, coflow, ADMITTED)
@@ -365,7 +371,7 @@ def build_admitting(
         ranking=make_ranking(fabric),
         matching=make_matching(fabric),
         flow_order=make_flow_order(world, given["flow_order"]),
-        sigma=make_sigma(fabric),
+        deadline_order=make_deadline_order(fabric),
         choices=make_choices(fabric.coflows.weight, how.rule == DYNAMIC_PROGRAMMING),
         admission=make_admission(setting.workload.arrays().deadline_ns),
         decide_at=np.array([NEVER]),

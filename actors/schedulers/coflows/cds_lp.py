@@ -6,8 +6,8 @@ heuristics are compared with: HiGHS solves the program, and takes long where the
 1. A coflow registers, with the sizes of its flows and its deadline.
 2. Of those that have not ended, the program admits the ones with the most weight that can all be sent by their
    deadlines: time is cut into slots at the deadlines, and what each flow sends in each slot is a variable
-   (`actors.schedulers.coflows.programs`). When `time_limit_s` ends the search, those of the last set that can be sent
-   together are admitted, and the summary has the gap.
+   (`actors.schedulers.coflows.integer_programs`). When `time_limit_s` ends the search, those of the last set that can
+   be sent together are admitted, and the summary has the gap.
 3. In a slot each flow has one rate; at its end the coordinator sends those of the next one. Plans keep a millionth of
    each port free, so that a flow ends just before its slot does. What rates that begin late, as costs were not known,
    leave of a flow has what the plan leaves of both of its ports; if it is more than 1e-5 of the flow, it is planned
@@ -46,6 +46,7 @@ from actors.kernel.cost import known_cost
 from actors.kernel.world import NEVER
 from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.coflows.admitting import DECIDE_AT, UPDATE_PERIOD
+from actors.schedulers.coflows.integer_programs import ADMITTED, Demand, Solved, most_in_time
 from actors.schedulers.coflows.order_ilp import TIME_LIMIT, note_solved
 from actors.schedulers.coflows.ordered import INTERVAL
 from actors.schedulers.coflows.planned import (
@@ -57,7 +58,6 @@ from actors.schedulers.coflows.planned import (
     end_decision,
     series,
 )
-from actors.schedulers.coflows.programs import ADMITTED, Demand, Solved, most_in_time
 from actors.setting import Setting
 from workloads.groups import rows_of_groups
 
@@ -118,9 +118,9 @@ class Host:
         self._finish(world, state, t, due, np.int64(admitted), np.int64(count))
 
     def _plan(self, world: Any, state: State, count: int, effective: int) -> int:
-        """Admit coflows, which come first in `sigma.groups`, and plan the rates of their flows; return how many."""
-        fabric, found = world.fabric, state.sigma.groups[:count].copy()
-        time_left = state.sigma.time_left[found]
+        """Admit coflows, which come first in the order, and plan the rates of their flows; return how many."""
+        fabric, found = world.fabric, state.deadline_order.groups[:count].copy()
+        time_left = state.deadline_order.time_left[found]
         flow = rows_of_groups(np.diff(fabric.coflows.first_flow), found)
         flow = flow[(fabric.flows.finish[flow] == NEVER) & ~_ends(state, flow, fabric.flows.left[flow])]
         state.wanted[flow] = 0.0
@@ -144,7 +144,7 @@ class Host:
             admitted[can_be] = chosen
             sent = chosen[place[fabric.flows.coflow[flow]]]
             self._keep(flow[sent], solved._replace(sent_bytes=solved.sent_bytes[sent]), effective)
-        state.sigma.groups[:count] = found[np.argsort(~admitted, kind="stable")]
+        state.deadline_order.groups[:count] = found[np.argsort(~admitted, kind="stable")]
         return int(admitted.sum())
 
     def _demand(

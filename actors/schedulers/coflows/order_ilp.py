@@ -5,8 +5,8 @@ ports at the same time, so that some of what it admits may be late (`prediction_
 
 1. A coflow registers, with the sizes of its flows and its deadline.
 2. Of those that have not ended, problem (II-B) of DCoflow's paper admits the ones with the most weight in time if each
-   port served them in one order, independently of the others (`actors.schedulers.coflows.programs`). HiGHS solves it;
-   when `time_limit_s` ends the search, the best that it has found is taken, and the summary has the gap.
+   port served them in one order, independently of the others (`actors.schedulers.coflows.integer_programs`). HiGHS
+   solves it; when `time_limit_s` ends the search, the best that it has found is taken, and the summary has the gap.
 3. Those that are admitted are served by deadline: any order that has them in time can be replaced by this one. The
    others are rejected, and considered again until their deadlines.
 4. In this order each flow gets both of its ports if they are free; a running flow that holds a port which an earlier
@@ -45,8 +45,8 @@ from actors.schedulers.coflows.admitting import (
     series,
     serve_rejected,
 )
+from actors.schedulers.coflows.integer_programs import Solved, most_in_order
 from actors.schedulers.coflows.ordered import INTERVAL
-from actors.schedulers.coflows.programs import Solved, most_in_order
 from actors.setting import Setting
 
 TIME_LIMIT = Parameter(
@@ -67,7 +67,7 @@ def begin(w: CoflowWorld, p: State, t: int) -> int:
 
 @entry
 def end(w: CoflowWorld, p: State, t: int, due: int, admitted: int, count: int) -> None:
-    """Admit the first `admitted` of the coflows in `sigma.groups`, in their order, and reject the others."""
+    """Admit the first `admitted` of the coflows in `deadline_order.groups`, in their order, and reject the others."""
     end_decision(w, p, t, due, admitted, count)
 
 
@@ -85,19 +85,19 @@ class Host:
 
     def __call__(self, world: Any, state: State) -> None:
         """Order and admit the coflows that the decision at hand is about."""
-        now, sigma = world.queue.now[0], state.sigma
+        now, order = world.queue.now[0], state.deadline_order
         t, due = np.int64(now.time), np.int64(now.a)
         count = self._begin(world, state, t)
-        found = sigma.groups[:count].copy()
-        time_left_s, admitted = sigma.time_left[found] / NS, np.zeros(count, bool)
+        found = order.groups[:count].copy()
+        time_left_s, admitted = order.time_left[found] / NS, np.zeros(count, bool)
         can_be = time_left_s > 0
         if can_be.any():
-            times_s = times_of(world.fabric, sigma.need, found[can_be]) / NS
+            times_s = times_of(world.fabric, order.need, found[can_be]) / NS
             weight = world.fabric.coflows.weight[found[can_be]]
             solved = most_in_order(times_s, time_left_s[can_be], weight, self._time_limit_s)
             admitted[can_be] = solved.admitted
             note_solved(state.solved, solved)
-        sigma.groups[:count] = found[np.lexsort((time_left_s, ~admitted))]
+        order.groups[:count] = found[np.lexsort((time_left_s, ~admitted))]
         self._end(world, state, t, due, np.int64(admitted.sum()), np.int64(count))
 
     def save(self) -> bytes:

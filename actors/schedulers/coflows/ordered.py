@@ -15,7 +15,6 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.fabric.agent import agent_event
-from actors.fabric.bits import count_bits
 from actors.fabric.bssi import BssiScratch, bssi, make_scratch
 from actors.fabric.coordinator import (
     NO_AGENT_REPORTS,
@@ -38,7 +37,7 @@ from actors.fabric.greedy import Matching, make_matching, settle_all
 from actors.fabric.greedy_updates import change_flows, receive_update
 from actors.fabric.madd import Madd, any_ends_by, bottleneck_ns, decide, make_madd, progress
 from actors.fabric.madd_agent import Shrinking, make_shrinking, shrinking_event
-from actors.fabric.madd_schedule import (
+from actors.fabric.madd_coordinator import (
     charge_decision,
     effective_time,
     receive_backfilled_done,
@@ -48,10 +47,11 @@ from actors.fabric.madd_schedule import (
     send_times,
 )
 from actors.fabric.messages import DECIDE, FLOW_DONE, LINE_DONE, REGISTER, UPDATE
-from actors.fabric.order import Order, make_order, set_order
+from actors.fabric.port_sets import count_bits
 from actors.fabric.ports import Fabric
 from actors.fabric.priority_queues import sort_groups
 from actors.fabric.ranking import Ranking, make_ranking
+from actors.fabric.service_order import Order, make_order, set_order
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
 from actors.kernel.queue import NONE, RUNNING

@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 from actors.fabric.agent import note_end, note_start
 from actors.fabric.coordinator import Agenda, is_due, make_agenda, register, request_decision
-from actors.fabric.ends import next_end
 from actors.fabric.fabric_world import CoflowWorld
+from actors.fabric.flow_ends import next_end
 from actors.fabric.messages import REGISTER
 from actors.fabric.shortest_flow_first import Shortest, arrive, end_flow, make_shortest, match
 from actors.fabric.worlds import COFLOW_WORLDS

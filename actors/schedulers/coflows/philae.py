@@ -73,7 +73,7 @@ from actors.kernel.cost import take
 from actors.kernel.queue import RUNNING
 from actors.kernel.world import NEVER
 from actors.scheduler import Parameter, Scheduler
-from actors.schedulers.coflows.learned import Learned, learned_by
+from actors.schedulers.coflows.learned_and_admitted import Learned, learned_by
 from actors.schedulers.coflows.philae_measures import (
     BACKFILL,
     MAIN,

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from actors.fabric.bits import bit_of, bits_before, count_bits
 from actors.fabric.fabric_world import CoflowWorld
+from actors.fabric.port_sets import bit_of, bits_before, count_bits
 from actors.fabric.ports import Fabric, Lines, add_to_line, pilot_group, remove_from_line
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE

@@ -33,19 +33,19 @@ from actors.fabric.coordinator import (
     request_decision,
 )
 from actors.fabric.counters import N_REFILLS
+from actors.fabric.deadline_order import DeadlineOrder, make_deadline_order
 from actors.fabric.fabric_world import NS, CoflowWorld, build_world
 from actors.fabric.flow_rates import end_rate, send_wanted, settle
 from actors.fabric.greedy import Matching, make_matching
-from actors.fabric.madd_schedule import effective_time
+from actors.fabric.madd_coordinator import effective_time
 from actors.fabric.messages import DECIDE, FLOW_DONE, REGISTER, VERDICT
 from actors.fabric.ranking import Ranking, make_ranking
-from actors.fabric.sigma import Sigma, make_sigma
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import previous_cost, take
 from actors.kernel.queue import NONE, PYTHON, RUNNING
 from actors.kernel.world import NEVER
 from actors.schedulers.coflows.admitting import consider, judge, keep_ended, on_arrival, request_admission
-from actors.schedulers.coflows.learned import Admitted, admitted_by
+from actors.schedulers.coflows.learned_and_admitted import Admitted, admitted_by
 from actors.setting import Setting
 
 
@@ -59,7 +59,7 @@ class State(NamedTuple):
     agenda: Agenda
     ranking: Ranking  # of no group: ports are not matched
     matching: Matching
-    sigma: Sigma
+    deadline_order: DeadlineOrder
     admission: Admission
     decide_at: np.ndarray  # [1] ns, when the next decision is wanted; before it slots end
     last_coflow: np.ndarray  # [1] the last one that was registered, NONE before
@@ -110,7 +110,7 @@ def account_for_cost(w: CoflowWorld, p: State) -> None:
 
 @entry
 def begin_decision(w: CoflowWorld, p: State, t: int) -> int:
-    """Account for what has been sent, and put the coflows to decide about into `sigma.groups`; return how many."""
+    """Account for what has been sent, and put the coflows to decide about into the order; return how many."""
     note_decision(w, remove_ended(w, p.agenda))
     effective = effective_time(w, t)
     for i in range(p.agenda.used[0]):
@@ -134,10 +134,10 @@ def stop_flows(w: CoflowWorld, p: State, coflow: int) -> None:
 
 @entry
 def end_decision(w: CoflowWorld, p: State, t: int, due: int, admitted: int, count: int) -> None:
-    """Admit the first `admitted` of the coflows in `sigma.groups`; send the rates in `wanted`, and verdicts."""
+    """Admit the first `admitted` coflows of the order; send the rates in `wanted`, and verdicts."""
     admitted = keep_ended(w, p, admitted, count)
     for i in range(admitted, count):
-        stop_flows(w, p, p.sigma.groups[i])
+        stop_flows(w, p, p.deadline_order.groups[i])
     rates = send_rates(w, p, t)
     judge(w, p, t, admitted, admitted, count)
     charge_verdicts(w, p.admission)
@@ -205,7 +205,7 @@ def build_planned(setting: Setting) -> tuple[CoflowWorld, State]:
         agenda=make_agenda(coflows),
         ranking=make_ranking(fabric),
         matching=make_matching(fabric),
-        sigma=make_sigma(fabric),
+        deadline_order=make_deadline_order(fabric),
         admission=make_admission(setting.workload.arrays().deadline_ns),
         decide_at=np.array([NEVER]),
         last_coflow=np.array([NONE]),

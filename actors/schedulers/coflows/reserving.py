@@ -5,7 +5,7 @@ by who may ask first (`stands`), and by what becomes of coflows that are rejecte
 goes to the others, and then to single flows in order, as in `ordered`.
 
 Rates are those of MADD: the coordinator decides for the time at which its decision takes effect, and what a decision
-costs is known before it is made (`actors.fabric.madd_schedule`). So a reservation holds to the nanosecond, whatever
+costs is known before it is made (`actors.fabric.madd_coordinator`). So a reservation holds to the nanosecond, whatever
 messages and decisions take. The price of a decision has a schedule for every agent at which a coflow that it looks at
 has flows to send; verdicts are part of these schedules, and cost nothing else.
 
@@ -51,7 +51,7 @@ from actors.fabric.madd import (
     reset_residual,
 )
 from actors.fabric.madd_agent import Shrinking, make_shrinking, shrinking_event
-from actors.fabric.madd_schedule import (
+from actors.fabric.madd_coordinator import (
     charge_decision,
     effective_time,
     receive_backfilled_done,
@@ -61,14 +61,14 @@ from actors.fabric.madd_schedule import (
     send_times,
 )
 from actors.fabric.messages import DECIDE, FLOW_DONE, LINE_DONE, REGISTER, VERDICT
-from actors.fabric.order import Order, make_order, set_order
 from actors.fabric.priority_queues import sort_groups
 from actors.fabric.ranking import Ranking, make_ranking
 from actors.fabric.reservations import fits, reserve, share_by_demand
+from actors.fabric.service_order import Order, make_order, set_order
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
 from actors.kernel.queue import RUNNING
-from actors.schedulers.coflows.learned import Admitted, admitted_by
+from actors.schedulers.coflows.learned_and_admitted import Admitted, admitted_by
 from actors.schedulers.coflows.ordered import check_costs
 from actors.setting import Setting
 

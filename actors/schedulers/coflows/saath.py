@@ -16,7 +16,7 @@ served first.
 6. The agents receive the rates that are new. What an ended flow leaves is idle until the next interval.
 
 The coordinator decides only at those multiples of the interval at which something can change, as Aalo's. O(lines of all
-active coflows) a decision, whatever their number of flows (`actors.fabric.equal`); contention is kept up to date
+active coflows) a decision, whatever their number of flows (`actors.fabric.equal_rates`); contention is kept up to date
 (`actors.fabric.port_contention`). An agent receives one rate for all that it sends of a coflow
 (`actors.fabric.equal_agent`).
 
@@ -44,9 +44,8 @@ from actors.fabric.coordinator import (
     request_decision,
 )
 from actors.fabric.counters import N_DEMOTIONS
-from actors.fabric.equal import Equal, add_rates, backfill, make_equal, progress, reset_residual
 from actors.fabric.equal_agent import Serving, make_serving, serving_event
-from actors.fabric.equal_schedule import (
+from actors.fabric.equal_coordinator import (
     apply_flow_done,
     enforce_decision,
     has_sent_more,
@@ -55,10 +54,10 @@ from actors.fabric.equal_schedule import (
     start_sending,
     update_ahead,
 )
+from actors.fabric.equal_rates import Equal, add_rates, backfill, make_equal, progress, reset_residual
 from actors.fabric.fabric_world import CoflowWorld, build_world
 from actors.fabric.intervals import charge_reports, enter_interval, has_costs
 from actors.fabric.messages import FLOW_DONE, REGISTER, TELL
-from actors.fabric.order import Order, make_order, set_order
 from actors.fabric.port_contention import Contention, add_coflow, change_kind, leave_port, make_contention
 from actors.fabric.ports import bytes_sent
 from actors.fabric.priority_queues import (
@@ -70,13 +69,14 @@ from actors.fabric.priority_queues import (
     next_tick,
     sort_groups,
 )
+from actors.fabric.service_order import Order, make_order, set_order
 from actors.fabric.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
 from actors.kernel.queue import RUNNING
 from actors.kernel.world import NEVER
 from actors.scheduler import Parameter, Scheduler
-from actors.schedulers.coflows.learned import Learned, learned_by
+from actors.schedulers.coflows.learned_and_admitted import Learned, learned_by
 from actors.setting import Setting
 
 _FIRST = np.int64(0)

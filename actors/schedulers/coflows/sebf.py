@@ -16,7 +16,7 @@ With `rates=greedy` each flow in order has both of its ports alone, or waits: th
 O(lines of all active coflows) a decision, O(words of a line) a flow that is backfilled: all flows of a coflow that MADD
 serves shrink in one proportion (`actors.fabric.madd`). An agent receives a time for a line, not for each of its flows,
 and only what is new (`actors.fabric.madd_agent`). The coordinator decides for the time at which its rates take effect,
-and knows what will have ended by then (`actors.fabric.madd_schedule`).
+and knows what will have ended by then (`actors.fabric.madd_coordinator`).
 
 **Deviations from the paper.** No deadlines and no admission. A coflow without rates waits for what backfill gives its
 flows; the paper's guard against starvation, a share of time for all, is not here. What a backfilled flow leaves is

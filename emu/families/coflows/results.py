@@ -149,7 +149,7 @@ def coordinator_figures(counters: Mapping[str, int], busy_ns: int = 0) -> dict[s
 
 def program_figures(outcome: Outcome) -> dict[str, dict[str, float]]:
     """Return the ``programs`` part of a summary: those that were solved to decide; nothing where none were."""
-    from actors.schedulers.coflows.learned import Admitted
+    from actors.schedulers.coflows.learned_and_admitted import Admitted
 
     if not isinstance(outcome.series, Admitted) or not outcome.series.solved[0]:
         return {}
@@ -170,7 +170,7 @@ def decision_figures(outcome: Outcome) -> dict[str, dict[str, float]]:
 
 def _learning(outcome: Outcome, arrival_ns: npt.NDArray[np.int64]) -> dict[str, pa.Array]:
     """Return the columns of what the scheduler learned; null where it learns nothing."""
-    from actors.schedulers.coflows.learned import Learned
+    from actors.schedulers.coflows.learned_and_admitted import Learned
 
     count, found = len(arrival_ns), outcome.series
     if not isinstance(found, Learned):
@@ -186,7 +186,7 @@ def _learning(outcome: Outcome, arrival_ns: npt.NDArray[np.int64]) -> dict[str, 
 
 def _admission(outcome: Outcome, count: int) -> dict[str, pa.Array]:
     """Return the columns of what the scheduler admitted: everything, where it has no admission."""
-    from actors.schedulers.coflows.learned import Admitted
+    from actors.schedulers.coflows.learned_and_admitted import Admitted
 
     found = outcome.series
     if not isinstance(found, Admitted):
@@ -203,7 +203,7 @@ def _wasted(
     outcome: Outcome, size_bytes: npt.NDArray[np.float64], deadline_ns: npt.NDArray[np.int64]
 ) -> pa.Array:
     """Return what coflows have sent that did not meet their deadlines; null where that is not known."""
-    from actors.schedulers.coflows.learned import Admitted
+    from actors.schedulers.coflows.learned_and_admitted import Admitted
 
     finished, found = outcome.finish_ns >= 0, outcome.series
     due, met = deadline_ns != NO_DEADLINE_NS, finished & (outcome.finish_ns <= deadline_ns)

@@ -14,9 +14,15 @@ from hypothesis import strategies as st
 
 from actors.fabric.cs_mha import cs_mha
 from actors.fabric.dcoflow import REJECT_RULES, Rejection, dcoflow
+from actors.fabric.deadline_order import (
+    DeadlineOrder,
+    collect_lines,
+    find_needs,
+    list_by_deadline,
+    make_deadline_order,
+)
 from actors.fabric.late_jobs import Choices, make_choices, reject_fewest, reject_least_weight
 from actors.fabric.ports import Fabric, build_fabric
-from actors.fabric.sigma import Sigma, collect_lines, find_needs, list_by_deadline, make_sigma
 from benchmarks import deadline_rules
 from workloads.coflows import CoflowWorkload, make_coflow_workload
 from workloads.errors import InputError
@@ -28,11 +34,11 @@ Job = tuple[int, int, int]  # time, deadline, weight
 JOBS = st.lists(st.tuples(st.integers(1, 6), st.integers(1, 16), st.integers(1, 4)), min_size=1, max_size=8)
 
 
-def laid_out(workload: CoflowWorkload) -> tuple[Fabric, Sigma, np.int64]:
+def laid_out(workload: CoflowWorkload) -> tuple[Fabric, DeadlineOrder, np.int64]:
     """A fabric whose coflows are all to be ordered, their number, and the arrays for it."""
     arrays = workload.arrays()
     fabric = build_fabric(arrays, SPEED)
-    s, count = make_sigma(fabric), np.int64(arrays.arrival_ns.size)
+    s, count = make_deadline_order(fabric), np.int64(arrays.arrival_ns.size)
     s.groups[:] = np.arange(count)
     s.time_left[:] = arrays.deadline_ns
     for coflow in s.groups.copy():
@@ -40,7 +46,7 @@ def laid_out(workload: CoflowWorkload) -> tuple[Fabric, Sigma, np.int64]:
     return fabric, s, count
 
 
-def one_machine(jobs: list[Job]) -> tuple[Fabric, Sigma, np.int64]:
+def one_machine(jobs: list[Job]) -> tuple[Fabric, DeadlineOrder, np.int64]:
     """Jobs at ingress port 0, each with an egress port of its own; their lines are collected."""
     time, deadline, weight = (np.array(column, float) for column in zip(*jobs, strict=True))
     count = len(jobs)
@@ -154,7 +160,7 @@ def test_cs_mha_s_order_is_that_of_the_independent_program() -> None:
         assert not s.late[s.groups[:admitted]].any()
 
 
-def late_in_order(fabric: Fabric, s: Sigma, order: list[int]) -> list[int]:
+def late_in_order(fabric: Fabric, s: DeadlineOrder, order: list[int]) -> list[int]:
     """Coflows that would be late in an order, by the load of their ports up to them."""
     lines, load, late = fabric.lines, np.zeros(fabric.speed.size), []
     for coflow in order:

@@ -20,7 +20,7 @@ AWARE = {s.build: s for s in built_in_schedulers() if s.constrained}
 # Of two schedulers with the same code the constraint-aware one: it has jobs with constraints, and jobs without.
 DISTINCT = [s for s in built_in_schedulers() if s.parameters and (s.constrained or s.build not in AWARE)]
 
-# What it ends depends on the machine: tests/actors/schedulers/coflows/test_programs.py
+# What it ends depends on the machine: tests/actors/schedulers/coflows/test_integer_programs.py
 BY_THE_CLOCK = {"time_limit_s"}
 
 

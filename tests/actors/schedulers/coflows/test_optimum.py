@@ -10,9 +10,9 @@ import pytest
 from coflow_emulations import NAMES, coflows, setting_of, variants_of
 from emulations import OBSERVED, run_setting
 
-from actors.schedulers.coflows.programs import Demand
+from actors.schedulers.coflows.integer_programs import Demand
 from tests.actors.schedulers.coflows.test_admission import due
-from tests.actors.schedulers.coflows.test_programs import can_be_sent
+from tests.actors.schedulers.coflows.test_integer_programs import can_be_sent
 from workloads.coflows import CoflowWorkload
 
 PORTS = 3

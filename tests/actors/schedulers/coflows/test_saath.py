@@ -14,10 +14,10 @@ import pytest
 from coflow_emulations import COSTS, SPEED, TASKS, coflows, log_of, mixed_workload, setting_of, variants_of
 from emulations import run_setting
 
-from actors.fabric import equal
-from actors.fabric.equal_schedule import reported_sent
-from actors.fabric.order import make_order, set_order
+from actors.fabric import equal_rates
+from actors.fabric.equal_coordinator import reported_sent
 from actors.fabric.ports import Fabric, build_fabric, merge_parallel
+from actors.fabric.service_order import make_order, set_order
 from actors.kernel.world import NEVER
 from actors.schedulers.coflows import saath
 from actors.setting import Costs, Setting
@@ -171,14 +171,14 @@ def test_a_coflow_that_has_ended_meanwhile_needs_no_rate() -> None:
 
 
 def fluid(setting: Setting) -> Fabric:
-    """Serve coflows by a plain reading of the steps, with the rates of `actors.fabric.equal`."""
+    """Serve coflows by a plain reading of the steps, with the rates of `actors.fabric.equal_rates`."""
     given, now, tick = setting.parameters, np.int64(0), np.int64(0)
     assert isinstance(setting.workload, CoflowWorkload)
     fabric = build_fabric(merge_parallel(setting.workload.arrays())[0], setting.switch.port_bytes_per_s)
     flows, finish, arrival = fabric.flows, fabric.coflows.finish, fabric.coflows.arrival
     interval, width = round(given["interval_s"] * 1e9), np.diff(fabric.coflows.first_flow)
     limits = given["first_limit_bytes"] * given["factor"] ** np.arange(given["queues"], dtype=float)
-    order, e, arrived, entries = make_order(fabric), equal.make_equal(fabric), 0, 0
+    order, e, arrived, entries = make_order(fabric), equal_rates.make_equal(fabric), 0, 0
     queue, entered, deadline = ({} for _ in range(3))
 
     def go_to(coflow: int, which: int) -> None:
@@ -234,7 +234,7 @@ def fluid(setting: Setting) -> Fabric:
             }
             for c in there()
         }
-        equal.progress(fabric, order, e, now)
+        equal_rates.progress(fabric, order, e, now)
         groups = np.array(sorted(ports, key=key), np.int64)
         set_order(order, groups, groups.size)
         equal_loop.decide(fabric, order, e)

@@ -11,7 +11,7 @@ from coflow_cases import SWITCH, four_coflows, outcome_of, result_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.schedulers.coflows.learned import Admitted
+from actors.schedulers.coflows.learned_and_admitted import Admitted
 from actors.setting import Switch
 from emu.columns import from_flags, numbers
 from emu.families.coflows.columns import TABLES

@@ -11,7 +11,7 @@ import pytest
 from coflow_cases import SWITCH, four_coflows, outcome_of, result_of
 
 from actors.kernel.cost import COST
-from actors.schedulers.coflows.learned import Admitted
+from actors.schedulers.coflows.learned_and_admitted import Admitted
 from emu.columns import numbers
 from emu.families.coflows.deadlines import (
     GAINS_HEAD,

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.fabric.bits import bit_of, bits_before, count_bits, exclude, include, lowest, place
 from actors.fabric.heap import drop, push
+from actors.fabric.port_sets import bit_of, bits_before, count_bits, exclude, include, lowest, place
 from actors.kernel.compiled import entry
 
 

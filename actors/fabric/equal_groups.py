@@ -1,9 +1,9 @@
 """Groups of flows that have all been served the same number of bytes, in order of their end.
 
 What each flow has been served is one number, `served`; a flow ends when `served` reaches its ``left``. A heap has the
-flow with the least ``left`` in front. The coordinator has such groups (`actors.fabric.equal`), and the agents' ingress
-lines are such groups too (`actors.fabric.equal_agent`): `e` is either, `flows` has `left` and `since`, and both compute
-the same figures.
+flow with the least ``left`` in front. The coordinator has such groups (`actors.fabric.equal_rates`), and the agents'
+ingress lines are such groups too (`actors.fabric.equal_agent`): `e` is either, `flows` has `left` and `since`, and both
+compute the same figures.
 """
 
 from typing import Protocol

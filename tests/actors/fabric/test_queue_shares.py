@@ -24,9 +24,17 @@ from switch_runs import (
     unfinished,
 )
 
-from actors.fabric import equal, madd
+from actors.fabric import equal_rates as equal
+from actors.fabric import madd
 from actors.fabric.ports import Fabric
-from actors.fabric.shares import close_share, make_shares, open_pool, open_share, share_equally, start_sharing
+from actors.fabric.queue_shares import (
+    close_share,
+    make_shares,
+    open_pool,
+    open_share,
+    share_equally,
+    start_sharing,
+)
 from actors.kernel.compiled import compiled
 from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER

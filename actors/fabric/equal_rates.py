@@ -7,7 +7,7 @@ USENIX ATC 2019, section 4.5). A coflow that finds no residual bandwidth at one 
 coflows, or to those of all, in order, each as much as its two ports have.
 
 All flows of a group have been served the same number of bytes, `served`, so that the state of a coflow of 20,000 flows
-is one number and the order in which they end is fixed (`actors.fabric.served_together`): a flow ends when `served`
+is one number and the order in which they end is fixed (`actors.fabric.equal_groups`): a flow ends when `served`
 reaches its ``flows.left``, and has ``flows.left - served`` left. An end costs a step in the group's heap, a decision
 costs lines and not flows. Only backfilled flows, about as many as ports, progress by themselves; when a flow loses its
 backfilled rate, what it was sent beyond the others is subtracted from its ``flows.left``.
@@ -24,12 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.fabric.bits import include, lowest
-from actors.fabric.heap import push
-from actors.fabric.madd import has_residual, update_open_port
-from actors.fabric.order import Order
-from actors.fabric.ports import Coflows, Fabric, Flows, Lines, change_rate, coflow_of, finish_flow, flow_at
-from actors.fabric.served_together import (
+from actors.fabric.equal_groups import (
     extra_sent,
     ns_for,
     predict_end,
@@ -37,6 +32,11 @@ from actors.fabric.served_together import (
     served_by,
     sift_up,
 )
+from actors.fabric.heap import push
+from actors.fabric.madd import has_residual, update_open_port
+from actors.fabric.port_sets import include, lowest
+from actors.fabric.ports import Coflows, Fabric, Flows, Lines, change_rate, coflow_of, finish_flow, flow_at
+from actors.fabric.service_order import Order
 from actors.kernel.arrays import fill
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
@@ -191,7 +191,7 @@ def reset_residual(fabric: Fabric, e: Equal) -> None:
 def add_rates(fabric: Fabric, order: Order, e: Equal, first: int, end: int) -> None:
     """Give each group from level `first` to before `end` one rate for all its flows, out of `residual`, or nothing.
 
-    A group keeps the rate that it has: it may be served again out of other bandwidth (`actors.fabric.shares`).
+    A group keeps the rate that it has: it may be served again out of other bandwidth (`actors.fabric.queue_shares`).
     """
     lines = fabric.lines
     for level in range(first, end):

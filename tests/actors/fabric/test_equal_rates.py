@@ -22,10 +22,10 @@ from switch_runs import (
     unfinished,
 )
 
-from actors.fabric.equal import make_equal, progress
-from actors.fabric.equal_schedule import has_sent_more, update_ahead
-from actors.fabric.order import make_order, set_order
+from actors.fabric.equal_coordinator import has_sent_more, update_ahead
+from actors.fabric.equal_rates import make_equal, progress
 from actors.fabric.ports import Fabric, build_fabric, bytes_sent
+from actors.fabric.service_order import make_order, set_order
 from actors.schedulers.coflows.philae_pilots import separate_pilot
 
 TRIGGERS = [BACKFILLED, SERVED, COFLOW]

@@ -1,6 +1,6 @@
 """What orders of coflows with deadlines share: the time that is left, and the coflows at each port by deadline.
 
-An order (sigma) has the coflows that are admitted first, each group of them served after those before it. What an
+An order has the coflows that are admitted first, each group of them served after those before it. What an
 admitted coflow needs of a port is the time that the port takes for its bytes there. By an estimate it ends when, at
 each of its ports, all that is before it and its own has been sent.
 """
@@ -18,7 +18,7 @@ from actors.kernel.queue import NONE
 _ROUNDING, _ROUNDING_NS = 1e-12, 1e-3  # what sums of times may be off by, relative and in ns
 
 
-class Sigma(NamedTuple):
+class DeadlineOrder(NamedTuple):
     """An order that is being made, and scratch arrays; C coflows, N ports, L lines."""
 
     groups: np.ndarray  # [C] the coflows; when the order is made, those that are admitted come first
@@ -39,10 +39,10 @@ class Sigma(NamedTuple):
     heap_size: np.ndarray  # [1]
 
 
-def make_sigma(fabric: Fabric) -> Sigma:
+def make_deadline_order(fabric: Fabric) -> DeadlineOrder:
     """Return an empty order of the coflows of a fabric."""
     coflows, ports = fabric.coflows.arrival.size, fabric.speed.size
-    return Sigma(
+    return DeadlineOrder(
         groups=np.zeros(coflows, np.int64),
         keys=np.zeros(coflows),
         time_left=np.zeros(coflows),
@@ -69,7 +69,7 @@ def is_in_time(needed: float, time_left: float) -> bool:
 
 
 @compiled
-def find_needs(fabric: Fabric, s: Sigma, coflow: int) -> float:
+def find_needs(fabric: Fabric, s: DeadlineOrder, coflow: int) -> float:
     """Compute what a coflow needs at each of its ports; return the most, which it needs on an empty switch, ns."""
     lines, longest = fabric.lines, 0.0
     for side in range(2):
@@ -82,7 +82,7 @@ def find_needs(fabric: Fabric, s: Sigma, coflow: int) -> float:
 
 
 @compiled
-def most_needed(fabric: Fabric, s: Sigma, coflow: int) -> float:
+def most_needed(fabric: Fabric, s: DeadlineOrder, coflow: int) -> float:
     """Return the most that a coflow needs of a port, ns, as `find_needs` has computed it."""
     lines, longest = fabric.lines, 0.0
     for side in range(2):
@@ -92,7 +92,7 @@ def most_needed(fabric: Fabric, s: Sigma, coflow: int) -> float:
 
 
 @compiled
-def sort_by_deadline(s: Sigma, count: int) -> None:
+def sort_by_deadline(s: DeadlineOrder, count: int) -> None:
     """Sort the first `count` coflows by their deadlines; of equal ones the first to arrive is first."""
     for i in range(count):
         s.keys[i] = s.time_left[s.groups[i]]
@@ -100,7 +100,7 @@ def sort_by_deadline(s: Sigma, count: int) -> None:
 
 
 @compiled
-def list_by_deadline(fabric: Fabric, s: Sigma, count: int) -> None:
+def list_by_deadline(fabric: Fabric, s: DeadlineOrder, count: int) -> None:
     """Sort the first `count` coflows by deadline; list their lines at each port, the last first, and add up the needs.
 
     `find_needs` is called for each of them before.
@@ -123,7 +123,7 @@ def list_by_deadline(fabric: Fabric, s: Sigma, count: int) -> None:
 
 
 @compiled
-def drop_placed(fabric: Fabric, s: Sigma, port: int) -> int:
+def drop_placed(fabric: Fabric, s: DeadlineOrder, port: int) -> int:
     """Take coflows that have their places off the list of a port; return the first line that is left, or NONE."""
     line = s.head[port]
     while line != NONE and s.placed[fabric.lines.group[line]]:
@@ -133,7 +133,7 @@ def drop_placed(fabric: Fabric, s: Sigma, port: int) -> int:
 
 
 @compiled
-def collect_lines(fabric: Fabric, s: Sigma, port: int) -> int:
+def collect_lines(fabric: Fabric, s: DeadlineOrder, port: int) -> int:
     """Put the lines at a port whose coflows have no places into `lines`, the last deadline first; return how many."""
     found: int = 0
     line, before = drop_placed(fabric, s, port), NONE
@@ -148,7 +148,7 @@ def collect_lines(fabric: Fabric, s: Sigma, port: int) -> int:
 
 
 @compiled
-def put_rejected_last(s: Sigma, count: int) -> int:
+def put_rejected_last(s: DeadlineOrder, count: int) -> int:
     """Set `groups` to those of `order` that are not rejected, then those that are; return the number of the former."""
     kept: int = 0
     for i in range(count):

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.fabric.equal import Equal, add_rates
-from actors.fabric.order import Order
+from actors.fabric.equal_rates import Equal, add_rates
 from actors.fabric.ports import Fabric
+from actors.fabric.service_order import Order
 from actors.kernel.compiled import compiled, inlined
 
 

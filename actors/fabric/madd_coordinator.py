@@ -21,7 +21,7 @@ from actors.fabric.floats import bits_of
 from actors.fabric.intervals import charge, note_schedules
 from actors.fabric.madd import Madd, refill
 from actors.fabric.messages import PACE, SHRINK, TELL
-from actors.fabric.order import Order
+from actors.fabric.service_order import Order
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.cost import FIXED, known_cost
 from actors.kernel.queue import NONE, send, wake

@@ -9,14 +9,14 @@ that is backfilled.
 import numpy as np
 
 from actors.fabric.counters import N_DECISIONS, N_RATES
-from actors.fabric.equal import Equal, end_flow, enforce_rates, group_of
+from actors.fabric.equal_groups import served_by
+from actors.fabric.equal_rates import Equal, end_flow, enforce_rates, group_of
 from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.intervals import charge
-from actors.fabric.madd_schedule import effective_time, send_value
+from actors.fabric.madd_coordinator import effective_time, send_value
 from actors.fabric.messages import SET_LINE, SET_RATE, TELL
-from actors.fabric.order import Order
 from actors.fabric.ports import Fabric
-from actors.fabric.served_together import served_by
+from actors.fabric.service_order import Order
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE, wake
 from actors.kernel.world import NEVER

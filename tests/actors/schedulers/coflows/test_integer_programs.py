@@ -13,8 +13,8 @@ from coflow_emulations import setting_of
 from emulations import OBSERVED, run_setting
 
 from actors.kernel.cost import COST
-from actors.schedulers.coflows import programs
-from actors.schedulers.coflows.programs import (
+from actors.schedulers.coflows import integer_programs
+from actors.schedulers.coflows.integer_programs import (
     Demand,
     Solved,
     _bandwidth,
@@ -178,7 +178,7 @@ def test_the_row_of_a_set_is_kept_by_all_that_can_be_sent(seed: int) -> None:
 def test_when_the_time_is_over_those_that_can_be_sent_together_are_admitted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(programs.time, "monotonic", iter([0.0, 1.0, *[100.0] * 9]).__next__)
+    monkeypatch.setattr(integer_programs.time, "monotonic", iter([0.0, 1.0, *[100.0] * 9]).__next__)
     solved = most_in_time(crossing()._replace(weight=np.ones(3)))
     assert (solved.admitted.sum(), solved.bound, solved.is_optimal, solved.gap) == (1, 2.0, False, 0.5)
     check_bandwidth(crossing(), solved)
