@@ -11,25 +11,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.fabric.agent import note_rate
-from actors.fabric.coordinator import note_sent
+from actors.fabric.coordinator import SPARE, note_schedule
 from actors.fabric.counters import N_ADMISSIONS, N_DROPPED, N_REJECTIONS, N_VERDICTS
 from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.greedy import Matching, end_stopped_flow, free_port, move_group, stop_flow
-from actors.fabric.intervals import charge, note_schedules
-from actors.fabric.messages import TELL, VERDICT
-from actors.fabric.port_sets import count_bits
+from actors.fabric.intervals import charge
+from actors.fabric.messages import TELL, read_due, send_due, send_verdict
 from actors.fabric.ports import last_end
 from actors.fabric.ranking import Ranking
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.counters import N_ARRIVED, N_STARTED
-from actors.kernel.queue import NONE, send, wake
+from actors.kernel.counters import N_ARRIVED
+from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 
 UNDECIDED = NONE
 REJECTED, ADMITTED = np.int64(0), np.int64(1)
 DROPPED, LATE = np.int64(2), np.int64(3)  # rejected for good; dropped as it is late
-_SPARE = 8  # messages that the same event may send for other reasons
 
 
 class Admission(NamedTuple):
@@ -158,14 +155,13 @@ def num_senders(w: CoflowWorld, coflow: int) -> int:
 
 
 @compiled
-def send_verdicts(w: CoflowWorld, a: Admission, t: int, due: int, others: int) -> None:
+def send_verdicts(w: CoflowWorld, a: Admission, t: int, others: int) -> None:
     """Send the agents new verdicts, as many as one event may send; a further event at once sends the others.
 
     Args:
-        due: when this was to be done: nothing else is before that.
         others: messages that the event at hand has sent besides.
     """
-    lines, room = w.fabric.lines, w.queue.room - _SPARE - others
+    lines, room = w.fabric.lines, w.queue.room - SPARE - others
     while a.sent[0] < a.changes[0]:
         coflow = a.changed[a.sent[0]]
         line = lines.of_group[coflow, 0] + a.sent[1]
@@ -174,37 +170,10 @@ def send_verdicts(w: CoflowWorld, a: Admission, t: int, due: int, others: int) -
             a.sent[1] = 0
             continue
         if room <= 0:
-            wake(w, due, w.nodes.size, TELL, due, NONE, NONE)
+            send_due(w, TELL, read_due(w))
             return
         room -= 1
         a.sent[1] += 1
-        agent = lines.port[line]
-        send(w, t, w.nodes.size, agent, VERDICT, line, a.verdict[coflow], NONE, NONE)
-        if note_sent(w, agent):
-            note_schedules(w, 1)
+        send_verdict(w, t, lines.port[line], line, a.verdict[coflow])
+        note_schedule(w, lines.port[line])
     a.changes[0] = a.sent[0] = 0
-
-
-@compiled
-def receive_verdict(w: CoflowWorld, line: int, verdict: int) -> None:
-    """Receive a verdict at an agent: the flows of a coflow that is dropped are forgotten; others go by their rates."""
-    if verdict < DROPPED:
-        return
-    lines = w.fabric.lines
-    for b in range(lines.block[line], lines.block[line + 1]):
-        for i in range(lines.first[b], lines.first[b] + count_bits(lines.mask[b])):
-            forget_flow(w, lines.flow[i])
-
-
-@inlined
-def forget_flow(w: CoflowWorld, flow: int) -> None:
-    """Forget a flow that has not ended."""
-    s = w.sending
-    if s.left[flow] == 0.0:
-        return
-    if s.since[flow] != NONE:
-        note_rate(w, w.queue.now.time[0], flow, 0.0)
-        w.counts[N_STARTED] -= 1  # it is none of those that have begun and not ended
-        if w.task_records.size > 0:
-            w.task_records.node[flow] = NONE
-    s.left[flow], s.rate[flow], s.since[flow], s.end[flow] = 0.0, 0.0, NONE, NEVER

@@ -6,14 +6,28 @@ has ended (Philae, section 6: "they comply to the last schedule until a new sche
 
 import numpy as np
 
+from actors.fabric.admission import DROPPED
 from actors.fabric.counters import N_LOST, N_STALE
-from actors.fabric.fabric_world import CoflowWorld
-from actors.fabric.floats import float_of, whole_ns
-from actors.fabric.messages import CHANGE, FLOW_DONE, FLOW_END
+from actors.fabric.fabric_world import CoflowWorld, Sending
+from actors.fabric.flow_ends import whole_ns
+from actors.fabric.messages import (
+    CHANGE,
+    FLOW_END,
+    SET_RATE,
+    SetRate,
+    read_change,
+    read_flow_end,
+    read_set_rate,
+    read_verdict,
+    send_flow_done,
+    send_flow_end,
+    send_line_end,
+)
+from actors.fabric.port_sets import count_bits
 from actors.fabric.updates import expect_stop, generation_of_agent
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_FINISHED, N_STARTED
-from actors.kernel.queue import NONE, note, send, wake
+from actors.kernel.queue import NONE, note
 from actors.kernel.trace import RATED
 from actors.kernel.world import NEVER
 from workloads.coflow_updates import DEREGISTER
@@ -26,16 +40,19 @@ _LEAST = 1e-6  # bytes that a flow has left which has not ended, whatever roundi
 
 
 @inlined
-def agent_event(w: CoflowWorld, me: int) -> None:
-    """Handle the message of an agent."""
-    message = w.queue.now
-    t, flow = message.time[0], message.a[0]
-    if message.kind[0] == FLOW_END:
-        on_flow_end(w, t, me, flow)
-    elif message.kind[0] == CHANGE:
-        stop_flows(w, t, me, flow)
-    elif w.updates.flow.size == 0 or accept_generation(w, flow, message.c[0], message.d[0]):
-        on_set_rate(w, t, me, flow, float_of(message.b[0]))
+def agent_event(w: CoflowWorld, s: Sending, me: int) -> None:
+    """Handle the message of an agent; `s`, the state of such agents, is `w.sending`."""
+    t, kind = w.queue.now.time[0], w.queue.now.kind[0]
+    if kind == FLOW_END:
+        on_flow_end(w, t, me)
+    elif kind == SET_RATE:
+        given = read_set_rate(w)
+        if w.updates.flow.size == 0 or accept_generation(w, given):
+            on_set_rate(w, t, me, given.flow, given.rate)
+    elif kind == CHANGE:
+        stop_flows(w, t, me, read_change(w))
+    else:
+        receive_verdict(w)
 
 
 @compiled
@@ -63,17 +80,33 @@ def timer_for(end: int, since: int, t: int) -> int:
 
 
 @inlined
-def await_flow_end(w: CoflowWorld, t: int, me: int, flow: int) -> None:
-    """Set a timer for a flow's end, or an earlier one that is then set again."""
-    end = w.sending.end[flow]
-    wake(w, timer_for(end, w.sending.since[flow], t), me, FLOW_END, flow, end, NONE)
+def set_line_timer(
+    w: CoflowWorld, timer: np.ndarray, end: np.ndarray, since: np.ndarray, t: int, me: int, line: int
+) -> None:
+    """Set a line's timer for its next end, or an earlier one that is then set again, as ends are often postponed.
+
+    Args:
+        timer, end, since: [L] as of `actors.fabric.madd_agent.Shrinking`.
+    """
+    at = timer_for(end[line], since[line], t)
+    if end[line] < NEVER and at < timer[line]:
+        timer[line] = at
+        send_line_end(w, at, me, line)
 
 
 @inlined
-def has_ended(w: CoflowWorld, t: int, me: int, flow: int) -> bool:
-    """Return whether a flow ends now; if its timer was only early, set it again."""
+def await_flow_end(w: CoflowWorld, t: int, me: int, flow: int) -> None:
+    """Set a timer for a flow's end, or an earlier one that is then set again."""
     end = w.sending.end[flow]
-    if end > t and end < NEVER and end == w.queue.now.b[0]:
+    send_flow_end(w, timer_for(end, w.sending.since[flow], t), me, flow, end)
+
+
+@inlined
+def has_ended(w: CoflowWorld, t: int, me: int) -> bool:
+    """Return whether the flow of the FLOW_END at hand ends now; if its timer was only early, set it again."""
+    flow, expected_end = read_flow_end(w)
+    end = w.sending.end[flow]
+    if end > t and end < NEVER and end == expected_end:
         await_flow_end(w, t, me, flow)
     return end == t
 
@@ -84,6 +117,15 @@ def note_start(w: CoflowWorld, t: int, flow: int) -> None:
     w.counts[N_STARTED] += 1
     if w.task_records.size > 0:
         w.task_records.node[flow], w.task_records.start[flow] = w.fabric.flows.source[flow], t
+
+
+@inlined
+def start_flow(w: CoflowWorld, unsent: np.ndarray, t: int, line: int, flow: int) -> None:
+    """Note that a flow of a line is sent, if it is the first time; `unsent` [L] flows were not."""
+    if w.sending.since[flow] == NONE:
+        w.sending.since[flow] = t
+        unsent[line] -= 1
+        note_start(w, t, flow)
 
 
 @inlined
@@ -104,21 +146,21 @@ def note_end(w: CoflowWorld, t: int, flow: int) -> None:
 
 
 @inlined
-def on_flow_end(w: CoflowWorld, t: int, me: int, flow: int) -> None:
+def on_flow_end(w: CoflowWorld, t: int, me: int) -> None:
     """End a flow, unless its rate has changed since the timer was set."""
-    s = w.sending
-    if has_ended(w, t, me, flow):
+    s, (flow, _) = w.sending, read_flow_end(w)
+    if has_ended(w, t, me):
         s.left[flow], s.rate[flow], s.end[flow] = 0.0, 0.0, NEVER
         note_end(w, t, flow)
         generation, total = generation_of_agent(w, flow)
-        send(w, t, me, w.nodes.size, FLOW_DONE, flow, t, generation, total)
+        send_flow_done(w, t, me, flow, t, generation, total)
 
 
 @compiled
-def accept_generation(w: CoflowWorld, flow: int, generation: int, bits: int) -> bool:
+def accept_generation(w: CoflowWorld, given: SetRate) -> bool:
     """Return whether a rate is for the present generation of a flow; if so, set the bytes to send in it."""
-    s, generations, total = w.sending, w.updates.flow, float_of(bits)
-    if generation != generations.generation[flow]:
+    s, generations, flow, total = w.sending, w.updates.flow, given.flow, given.size_bytes
+    if given.flow_generation != generations.generation[flow]:
         w.counts[N_STALE] += 1
         return False
     if total > generations.total[flow]:
@@ -154,3 +196,29 @@ def end_generation(w: CoflowWorld, t: int, flow: int, again: bool) -> None:
     s.left[flow], s.rate[flow], s.since[flow], s.end[flow] = 0.0, 0.0, NONE, NEVER
     generations.generation[flow] += 1
     generations.total[flow] = 0.0
+
+
+@compiled
+def receive_verdict(w: CoflowWorld) -> None:
+    """Receive a verdict: the flows of a coflow that is dropped are forgotten; others go by their rates."""
+    line, verdict = read_verdict(w)
+    if verdict < DROPPED:
+        return
+    lines = w.fabric.lines
+    for b in range(lines.block[line], lines.block[line + 1]):
+        for i in range(lines.first[b], lines.first[b] + count_bits(lines.mask[b])):
+            forget_flow(w, lines.flow[i])
+
+
+@inlined
+def forget_flow(w: CoflowWorld, flow: int) -> None:
+    """Forget a flow that has not ended."""
+    s = w.sending
+    if s.left[flow] == 0.0:
+        return
+    if s.since[flow] != NONE:
+        note_rate(w, w.queue.now.time[0], flow, 0.0)
+        w.counts[N_STARTED] -= 1  # it is none of those that have begun and not ended
+        if w.task_records.size > 0:
+            w.task_records.node[flow] = NONE
+    s.left[flow], s.rate[flow], s.since[flow], s.end[flow] = 0.0, 0.0, NONE, NEVER

@@ -6,13 +6,13 @@ no port ever carries more than it can. The coordinator computes with these times
 is exact where its own costs are given, and approximate where they are measured.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from actors.fabric.counters import N_DECISIONS, N_RATES, N_REFILLS, N_UPDATES
 from actors.fabric.fabric_world import CoflowWorld, expect_coflow
-from actors.fabric.floats import bits_of, float_of
 from actors.fabric.greedy import Matching, end_flow, end_stopped_flow
 from actors.fabric.intervals import (
     charge,
@@ -22,17 +22,31 @@ from actors.fabric.intervals import (
     note_heard,
     note_schedules,
 )
-from actors.fabric.messages import DECIDE, SET_RATE
+from actors.fabric.messages import (
+    DECIDE,
+    FLOW_DONE,
+    LINE_DONE,
+    REGISTER,
+    TELL,
+    UPDATE,
+    read_due,
+    read_flow_done,
+    read_register,
+    read_update,
+    send_due,
+    send_set_rate,
+)
 from actors.fabric.ports import Fabric, flow_speed, mark_ended
 from actors.fabric.ranking import Ranking
 from actors.fabric.updates import generation_to_send
-from actors.kernel.compiled import compiled, inlined
-from actors.kernel.cost import known_cost
+from actors.kernel.compiled import compiled, inlined, template
+from actors.kernel.cost import known_cost, take
 from actors.kernel.counters import N_ARRIVED, N_FINISHED, N_STARTED
-from actors.kernel.queue import NONE, send, wake
+from actors.kernel.queue import PYTHON, RUNNING
 from actors.kernel.world import NEVER
 
 NO_AGENT_REPORTS = np.int64(0)
+SPARE = 8  # messages that the same event may send for other reasons
 
 
 class Agenda(NamedTuple):
@@ -59,16 +73,7 @@ def request_decision(w: CoflowWorld, agenda: Agenda, time: int) -> None:
     """Request a decision at `time`, after all other events of that instant; an earlier one that is due stands."""
     if time < agenda.due[0]:
         agenda.due[0] = time
-        wake(w, time, w.nodes.size, DECIDE, time, NONE, NONE)
-
-
-@inlined
-def is_due(w: CoflowWorld, agenda: Agenda) -> bool:
-    """Return whether the DECIDE at hand is the one that is wanted; then none is wanted any more."""
-    if w.queue.now.a[0] != agenda.due[0]:
-        return False
-    agenda.due[0] = NEVER
-    return True
+        send_due(w, DECIDE, time)
 
 
 @compiled
@@ -76,7 +81,7 @@ def register(w: CoflowWorld, agenda: Agenda, t: int, coflow: int) -> bool:
     """Register a coflow; return whether it has flows that take bandwidth."""
     coflows = w.fabric.coflows
     if coflow + 1 < coflows.arrival.size:
-        expect_coflow(w, w.nodes.size, coflow + 1)
+        expect_coflow(w, coflow + 1)
     enter_interval(w, t, NO_AGENT_REPORTS)
     charge_message(w)
     w.counts[N_ARRIVED] += coflows.left[coflow]
@@ -106,23 +111,23 @@ def end_local_flows(w: CoflowWorld, coflow: int) -> bool:
 
 
 @inlined
-def receive_flow_done(w: CoflowWorld, t: int, reporting: int, flow: int) -> None:
-    """Receive an agent's message that a flow has ended."""
+def note_report(w: CoflowWorld, t: int, reporting: int, agent: int) -> None:
+    """Count an agent's message that flows have ended, and charge for it."""
     enter_interval(w, t, reporting)
     w.counts[N_UPDATES] += 1
-    note_heard(w, w.fabric.flows.source[flow])
+    note_heard(w, agent)
     charge_updates(w, 1)
 
 
 @inlined
 def has_more_to_send(w: CoflowWorld, flow: int) -> bool:
     """Return whether the FLOW_DONE at hand is of a flow that has more to send than its agent knew, after an update."""
-    generations, message = w.updates.flow, w.queue.now
+    generations, done = w.updates.flow, read_flow_done(w)
     if generations.size == 0:
         return False
-    if message.c[0] != generations.known_generation[flow]:
+    if done.flow_generation != generations.known_generation[flow]:
         return True
-    generations.heard[flow] = float_of(message.d[0])
+    generations.heard[flow] = done.size_bytes
     if generations.heard[flow] < generations.due[flow]:
         w.counts[N_ARRIVED] += 1  # as its agent has counted an end
         return True
@@ -188,7 +193,7 @@ def send_greedy_rates(w: CoflowWorld, m: Matching, t: int) -> None:
 def send_rate(w: CoflowWorld, t: int, flow: int, rate: float) -> None:
     """Send the agent of a flow its rate."""
     generation, due = generation_to_send(w, t, flow)
-    send(w, t, w.nodes.size, w.fabric.flows.source[flow], SET_RATE, flow, bits_of(rate), generation, due)
+    send_set_rate(w, t, w.fabric.flows.source[flow], flow, rate, generation, due)
 
 
 @inlined
@@ -198,6 +203,48 @@ def note_sent(w: CoflowWorld, agent: int) -> bool:
     first = w.intervals.last_sent[agent] != now
     w.intervals.last_sent[agent] = now
     return first
+
+
+@inlined
+def note_schedule(w: CoflowWorld, agent: int) -> None:
+    """Count the schedule that an agent is sent, when something of it is sent for the first time."""
+    if note_sent(w, agent):
+        note_schedules(w, 1)
+
+
+@template
+def send_changes(
+    w: CoflowWorld,
+    p: Any,
+    num_sent: np.ndarray,
+    t: int,
+    send_to_flow: Callable,
+    of_flow: np.ndarray,
+    send_to_line: Callable,
+    of_group: np.ndarray,
+) -> None:
+    """Send what is new in an allocation, as much as one event may send; a further event at once sends the rest.
+
+    Args:
+        p: the allocation; flows that have changed, and as ~line ingress lines, are the first `changes` of `changed`.
+        num_sent: [1] how many of them have been sent.
+        send_to_flow, send_to_line: write the message, as functions of `actors.fabric.messages`.
+        of_flow, of_group: [F] what a flow is sent; [G] what the lines of a group are.
+    """
+    flows, lines, end = w.fabric.flows, w.fabric.lines, min(p.changes[0], num_sent[0] + w.queue.room - SPARE)
+    for k in range(num_sent[0], end):
+        which = p.changed[k]
+        if which >= 0:
+            agent = flows.source[which]
+            send_to_flow(w, t, agent, which, of_flow[which])
+        else:
+            agent = lines.port[~which]
+            send_to_line(w, t, agent, ~which, of_group[lines.group[~which]])
+        note_schedule(w, agent)
+    w.counts[N_RATES] += end - num_sent[0]
+    num_sent[0] = end
+    if end < p.changes[0]:
+        send_due(w, TELL, read_due(w))
 
 
 @inlined
@@ -224,3 +271,63 @@ def delay_change(fabric: Fabric, flow: int, rate: float, late: int) -> None:
     coflows.sent[flows.coflow[flow]] += more
     lines.bytes[flows.line[flow, 0]] -= more
     lines.bytes[flows.line[flow, 1]] -= more
+
+
+@inlined
+def ignore(*arguments: Any) -> None:
+    """Handle a message of which nothing follows, or which a policy does not get."""
+
+
+@template
+def handle_events(
+    w: CoflowWorld,
+    p: Any,
+    agents: Any,
+    until: int,
+    most: int,
+    on_agent_event: Callable = ignore,
+    on_flow_done: Callable = ignore,
+    on_line_done: Callable = ignore,
+    on_arrival: Callable = ignore,
+    on_update: Callable = ignore,
+    on_tell: Callable = ignore,
+    on_decide: Callable = ignore,
+) -> int:
+    """Handle events before `until`, at most `most` of them; return the stop reason: the loop of all policies.
+
+    Args:
+        p: the policy's state.
+        agents: that of its agents.
+        on_agent_event: (w, agents, me), handles a message of the agent `me`.
+        on_flow_done: (w, p, t, flow, ended).
+        on_line_done: (w, p, t).
+        on_arrival: (w, p, t, coflow).
+        on_update: (w, p, t, update).
+        on_tell: (w, p, t), sends the rest of a schedule.
+        on_decide: (w, p, t), makes a decision; returns whether the host is to be asked.
+    """
+    message = w.queue.now
+    for _ in range(most):
+        why = take(w, until)
+        if why != RUNNING:
+            return why
+        t, kind, me = message.time[0], message.kind[0], message.dst[0]
+        if me < w.nodes.size:
+            on_agent_event(w, agents, me)
+        elif kind == FLOW_DONE:
+            done = read_flow_done(w)
+            on_flow_done(w, p, t, done.flow, done.end)
+        elif kind == LINE_DONE:
+            on_line_done(w, p, t)
+        elif kind == REGISTER:
+            on_arrival(w, p, t, read_register(w))
+        elif kind == UPDATE:
+            on_update(w, p, t, read_update(w))
+        elif kind != DECIDE:
+            on_tell(w, p, t)
+        elif read_due(w) == p.agenda.due[0]:  # not one that an earlier decision has replaced
+            p.agenda.due[0] = NEVER
+            asks_host = on_decide(w, p, t)
+            if asks_host:
+                return PYTHON
+    return RUNNING

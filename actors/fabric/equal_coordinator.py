@@ -6,22 +6,23 @@ however late the rates are. An agent receives one rate for all flows of a coflow
 that is backfilled.
 """
 
+from typing import Any
+
 import numpy as np
 
-from actors.fabric.counters import N_DECISIONS, N_RATES
+from actors.fabric.coordinator import send_changes
+from actors.fabric.counters import N_DECISIONS
 from actors.fabric.equal_groups import served_by
 from actors.fabric.equal_rates import Equal, end_flow, enforce_rates, group_of
 from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.intervals import charge
-from actors.fabric.madd_coordinator import effective_time, send_value
-from actors.fabric.messages import SET_LINE, SET_RATE, TELL
+from actors.fabric.madd_coordinator import effective_time
+from actors.fabric.messages import send_set_extra, send_set_line
 from actors.fabric.ports import Fabric
 from actors.fabric.service_order import Order
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.queue import NONE, wake
 from actors.kernel.world import NEVER
 
-_SPARE = 8  # messages that the same event may send for other reasons
 _IDLE = 1e-9  # of a port's speed: less than this is what rounding leaves of rates
 _FAR = 1e18  # ns; what takes longer does not happen
 _ROUNDING = 1e-3  # ns
@@ -59,7 +60,7 @@ def is_sending(fabric: Fabric, e: Equal, agent: int) -> bool:
 def estimated_sent(fabric: Fabric, e: Equal, t: int, flow: int) -> float:
     """Return what a flow has been sent by t if it has not ended, bytes."""
     flows = fabric.flows
-    sent = flows.size[flow] - flows.left[flow] + served_by(e, t, group_of(fabric, flow))
+    sent = flows.size[flow] - flows.left[flow] + served_by(e.groups, t, group_of(fabric, flow))
     return sent + e.extra_in_force[flow] * (t - flows.since[flow])
 
 
@@ -72,11 +73,13 @@ def reported_sent(fabric: Fabric, e: Equal, t: int, flow: int) -> float:
 @compiled
 def update_ahead(fabric: Fabric, e: Equal, t: int) -> None:
     """Update how far backfilled flows are ahead of their groups at t, for calls of `has_sent_more` with this t."""
-    for k in range(e.end_size[0]):
-        flow = e.end_flow[k]
+    for k in range(e.ends.size[0]):
+        flow = e.ends.flow[k]
         group = group_of(fabric, flow)
-        if fabric.flows.end[flow] == e.end_time[k]:
-            e.ahead[group] = max(e.ahead[group], reported_sent(fabric, e, t, flow) - served_by(e, t, group))
+        if fabric.flows.end[flow] == e.ends.time[k]:
+            e.ahead[group] = max(
+                e.ahead[group], reported_sent(fabric, e, t, flow) - served_by(e.groups, t, group)
+            )
 
 
 @compiled
@@ -85,13 +88,13 @@ def has_sent_more(fabric: Fabric, e: Equal, group: int, limit: float, t: int) ->
 
     It searches the group's flows only if one of them may have been sent more.
     """
-    first, served = e.first[group], served_by(e, t, group)
+    first, served = e.groups.first[group], served_by(e.groups, t, group)
     if e.longest[group] > limit:
         return True
     if served + e.ahead[group] > limit:  # the flow that was furthest ahead may have ended
         e.ahead[group] = 0.0
-        for i in range(first, first + e.size[group]):
-            e.ahead[group] = max(e.ahead[group], reported_sent(fabric, e, t, e.heap[i]) - served)
+        for i in range(first, first + e.groups.size[group]):
+            e.ahead[group] = max(e.ahead[group], reported_sent(fabric, e, t, e.groups.heap[i]) - served)
     return served + e.ahead[group] > limit
 
 
@@ -101,15 +104,15 @@ def next_time_above(fabric: Fabric, order: Order, e: Equal, limit: np.ndarray, t
     first: int = NEVER
     for i in range(order.used[0]):
         group = order.groups[i]
-        if e.size[group] > 0 and e.in_force[group] > 0.0:
-            left = limit[group] - served_by(e, t, group) - e.ahead[group]
-            first = min(first, after(t, left / e.in_force[group]))
-    for k in range(e.end_size[0]):
-        flow = e.end_flow[k]
+        if e.groups.size[group] > 0 and e.groups.in_force[group] > 0.0:
+            left = limit[group] - served_by(e.groups, t, group) - e.ahead[group]
+            first = min(first, after(t, left / e.groups.in_force[group]))
+    for k in range(e.ends.size[0]):
+        flow = e.ends.flow[k]
         group = group_of(fabric, flow)
-        if fabric.flows.end[flow] == e.end_time[k]:
+        if fabric.flows.end[flow] == e.ends.time[k]:
             left = limit[group] - estimated_sent(fabric, e, t, flow)
-            first = min(first, after(t, left / (e.in_force[group] + e.extra_in_force[flow])))
+            first = min(first, after(t, left / (e.groups.in_force[group] + e.extra_in_force[flow])))
     return first
 
 
@@ -151,29 +154,8 @@ def enforce_decision(
         num_sending[0] += np.int64(is_sending(w.fabric, e, agent))
 
 
-@inlined
-def start_sending(w: CoflowWorld, e: Equal, num_sent: np.ndarray, t: int, due: int) -> None:
-    """Send the agents a new decision."""
-    num_sent[0] = 0
-    send_rates(w, e, num_sent, t, due)
-
-
 @compiled
-def send_rates(w: CoflowWorld, e: Equal, num_sent: np.ndarray, t: int, due: int) -> None:
-    """Send the agents the rates that are new, as many as one event may send; a further event at once sends the others.
-
-    Args:
-        num_sent: [1] how many of them have been sent.
-        due: when this was to be done: nothing else is before that.
-    """
-    lines, end = w.fabric.lines, min(e.changes[0], num_sent[0] + w.queue.room - _SPARE)
-    for k in range(num_sent[0], end):
-        which = e.changed[k]
-        if which >= 0:
-            send_value(w, t, w.fabric.flows.source[which], SET_RATE, which, e.extra_in_force[which])
-        else:
-            send_value(w, t, lines.port[~which], SET_LINE, ~which, e.in_force[lines.group[~which]])
-    w.counts[N_RATES] += end - num_sent[0]
-    num_sent[0] = end
-    if end < e.changes[0]:
-        wake(w, due, w.nodes.size, TELL, due, NONE, NONE)
+def send_rates(w: CoflowWorld, p: Any, t: int) -> None:
+    """Send the agents the rates that are new; `p` is a policy's state, with `equal` and `num_sent`."""
+    e = p.equal
+    send_changes(w, e, p.num_sent, t, send_set_extra, e.extra_in_force, send_set_line, e.groups.in_force)

@@ -2,137 +2,121 @@
 
 What each flow has been served is one number, `served`; a flow ends when `served` reaches its ``left``. A heap has the
 flow with the least ``left`` in front. The coordinator has such groups (`actors.fabric.equal_rates`), and the agents'
-ingress lines are such groups too (`actors.fabric.equal_agent`): `e` is either, `flows` has `left` and `since`, and both
-compute the same figures.
+ingress lines are such groups too (`actors.fabric.equal_agent`), and both compute the same figures.
 """
 
-from typing import Protocol
+from typing import NamedTuple
 
 import numpy as np
 
-from actors.fabric.floats import whole_ns
+from actors.fabric.flow_ends import whole_ns
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 
 _LEAST = 1e-6  # bytes that a flow has left which has not ended, whatever rounding says
 
 
-class Group(Protocol):
-    """Groups of flows, or ingress lines, all of whose flows have been served the same bytes."""
+class EqualGroups(NamedTuple):
+    """G groups of F flows; the heap of each has its unfinished flows by ``left``."""
 
-    @property
-    def in_force(self) -> np.ndarray:
-        """Bytes per ns of each flow."""
-
-    @property
-    def since(self) -> np.ndarray:
-        """From when on, ns."""
-
-    @property
-    def served(self) -> np.ndarray:
-        """Bytes that each flow had been served by then."""
-
-    @property
-    def end(self) -> np.ndarray:
-        """When the next flow ends, ns; NEVER."""
-
-    @property
-    def first(self) -> np.ndarray:
-        """Where its heap begins."""
-
-    @property
-    def size(self) -> np.ndarray:
-        """Flows in its heap."""
-
-    @property
-    def heap(self) -> np.ndarray:
-        """Flows by `left`."""
-
-    @property
-    def position(self) -> np.ndarray:
-        """Where a flow is in `heap`."""
+    in_force: np.ndarray  # [G] bytes per ns of each flow
+    since: np.ndarray  # [G] from when on, ns
+    served: np.ndarray  # [G] what each flow had been served by then, bytes
+    end: np.ndarray  # [G] when the next flow ends by that rate, ns; NEVER
+    first: np.ndarray  # [G] where its heap begins
+    size: np.ndarray  # [G] flows in its heap
+    heap: np.ndarray  # [F, and room for further flows]
+    position: np.ndarray  # [flows] where a flow is in `heap`
 
 
-class Served(Protocol):
-    """Flows of such groups."""
+def make_groups(left: np.ndarray, group: np.ndarray, more: np.ndarray) -> EqualGroups:
+    """Return groups that have been served nothing yet.
 
-    @property
-    def left(self) -> np.ndarray:
-        """How much its group has to be served until it ends, bytes."""
-
-    @property
-    def since(self) -> np.ndarray:
-        """From when on it has had a rate of its own, ns."""
+    Args:
+        left: [flows] bytes.
+        group: [flows] that of each flow, NONE for one that is in none.
+        more: [G] room for further flows, in groups after all that have flows.
+    """
+    count, flows = more.size, np.flatnonzero(group != NONE)
+    heap = flows[np.lexsort((left[flows], group[flows]))]  # sorted, hence a heap
+    size = np.bincount(group[flows], minlength=count)
+    position = np.full(group.size, NONE)
+    position[heap] = np.arange(heap.size)
+    return EqualGroups(
+        in_force=np.zeros(count),
+        since=np.zeros(count, np.int64),
+        served=np.zeros(count),
+        end=np.full(count, NEVER),
+        first=np.cumsum(size + more) - size - more,
+        size=size,
+        heap=np.concatenate([heap, np.zeros(more.sum(), np.int64)]),
+        position=position,
+    )
 
 
 @inlined
-def served_by(e: Group, t: int, group: int) -> float:
+def served_by(g: EqualGroups, t: int, group: int) -> float:
     """Return what each flow of a group has been served by t; backfilled flows have had more."""
-    return e.served[group] + e.in_force[group] * (t - e.since[group])
+    return g.served[group] + g.in_force[group] * (t - g.since[group])
 
 
 @inlined
-def extra_sent(flows: Served, e: Group, group: int, t: int, flow: int, extra: float) -> float:
-    """Return what a flow was sent beyond its group's rate since `flows.since`; it has not ended by it."""
-    left = flows.left[flow] - served_by(e, t, group) - _LEAST
-    return max(min(extra * (t - flows.since[flow]), left), 0.0)
+def extra_sent(left: float, since: int, g: EqualGroups, group: int, t: int, extra: float) -> float:
+    """Return what a flow with so much ``left`` was sent beyond its group's rate since then; it has not ended by it."""
+    most = left - served_by(g, t, group) - _LEAST
+    return max(min(extra * (t - since), most), 0.0)
 
 
 @inlined
-def ns_for(left: float, rate: float) -> int:
-    """Return how long so many bytes take, whole ns."""
-    return whole_ns(left / rate)
-
-
-@inlined
-def predict_end(flows: Served, e: Group, group: int, least: int) -> None:
+def predict_end(left: np.ndarray, g: EqualGroups, group: int, least: int) -> None:
     """Compute when the next flow of a group ends by the group's rate, not before `least`.
 
     If that one is backfilled it ends before, by itself.
     """
-    if e.size[group] == 0 or e.in_force[group] == 0.0:
-        e.end[group] = NEVER
+    if g.size[group] == 0 or g.in_force[group] == 0.0:
+        g.end[group] = NEVER
     else:
-        left = flows.left[e.heap[e.first[group]]] - e.served[group]
-        e.end[group] = max(e.since[group] + ns_for(left, e.in_force[group]), least)
+        first_left = left[g.heap[g.first[group]]] - g.served[group]
+        g.end[group] = max(g.since[group] + whole_ns(first_left / g.in_force[group]), least)
 
 
 @compiled
-def remove_from_heap(flows: Served, e: Group, group: int, flow: int) -> None:
+def remove_from_heap(left: np.ndarray, g: EqualGroups, group: int, flow: int) -> None:
     """Take a flow out of the heap of its group."""
-    e.size[group] -= 1
-    i, last = e.position[flow], e.heap[e.first[group] + e.size[group]]
+    g.size[group] -= 1
+    i, last = g.position[flow], g.heap[g.first[group] + g.size[group]]
     if last != flow:
-        e.heap[i], e.position[last] = last, i
-        sift_up(flows, e, group, i)
-        sink(flows, e, group, e.position[last])
+        g.heap[i], g.position[last] = last, i
+        sift_up(left, g, group, i)
+        sink(left, g, group, g.position[last])
 
 
 @compiled
-def sift_up(flows: Served, e: Group, group: int, i: int) -> None:
+def sift_up(left: np.ndarray, g: EqualGroups, group: int, i: int) -> None:
     """Move the flow at place i of a group's heap up to its place."""
-    base, flow = e.first[group], e.heap[i]
+    base, flow = g.first[group], g.heap[i]
     while i > base:
         up = base + ((i - base - 1) >> 1)
-        if flows.left[e.heap[up]] <= flows.left[flow]:
+        if left[g.heap[up]] <= left[flow]:
             break
-        e.heap[i] = e.heap[up]
-        e.position[e.heap[i]] = i
+        g.heap[i] = g.heap[up]
+        g.position[g.heap[i]] = i
         i = up
-    e.heap[i], e.position[flow] = flow, i
+    g.heap[i], g.position[flow] = flow, i
 
 
 @compiled
-def sink(flows: Served, e: Group, group: int, i: int) -> None:
+def sink(left: np.ndarray, g: EqualGroups, group: int, i: int) -> None:
     """Move the flow at place i of a group's heap down to its place."""
-    base, end, flow = e.first[group], e.first[group] + e.size[group], e.heap[i]
+    base, end, flow = g.first[group], g.first[group] + g.size[group], g.heap[i]
     least = 2 * i - base + 1
     while least < end:
-        if least + 1 < end and flows.left[e.heap[least + 1]] < flows.left[e.heap[least]]:
+        if least + 1 < end and left[g.heap[least + 1]] < left[g.heap[least]]:
             least += 1
-        if flows.left[e.heap[least]] >= flows.left[flow]:
+        if left[g.heap[least]] >= left[flow]:
             break
-        e.heap[i] = e.heap[least]
-        e.position[e.heap[i]] = i
+        g.heap[i] = g.heap[least]
+        g.position[g.heap[i]] = i
         i, least = least, 2 * least - base + 1
-    e.heap[i], e.position[flow] = flow, i
+    g.heap[i], g.position[flow] = flow, i

@@ -25,17 +25,18 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.fabric.equal_groups import (
+    EqualGroups,
     extra_sent,
-    ns_for,
+    make_groups,
     predict_end,
     remove_from_heap,
     served_by,
     sift_up,
 )
-from actors.fabric.heap import push
+from actors.fabric.flow_ends import Ends, add_end, make_ends, purge, whole_ns
 from actors.fabric.madd import has_residual, update_open_port
 from actors.fabric.port_sets import include, lowest
-from actors.fabric.ports import Coflows, Fabric, Flows, Lines, change_rate, coflow_of, finish_flow, flow_at
+from actors.fabric.ports import Coflows, Fabric, Lines, change_rate, coflow_of, finish_flow, flow_at
 from actors.fabric.service_order import Order
 from actors.kernel.arrays import fill
 from actors.kernel.compiled import compiled, inlined
@@ -52,14 +53,7 @@ class Equal(NamedTuple):
     missed_only: bool  # backfill is for missed groups alone
     now: np.ndarray  # [1] from when on the last decision holds, ns
     rate: np.ndarray  # [G] bytes per ns of each flow of a group, 0.0 where missed, as decided
-    in_force: np.ndarray  # [G] the same, in force
-    since: np.ndarray  # [G] from when on, ns
-    served: np.ndarray  # [G] what each flow of a group had been served by then, bytes
-    end: np.ndarray  # [G] when the next flow ends by that rate, NEVER if it has none
-    first: np.ndarray  # [G] of its heap
-    size: np.ndarray  # [G] of it: unfinished flows, the first to end in front
-    heap: np.ndarray  # [F + pilots] flows by `flows.left`
-    position: np.ndarray  # [F] where a flow is in `heap`
+    groups: EqualGroups  # what is in force
     longest: np.ndarray  # [G] the largest of its flows that have ended, bytes
     ahead: np.ndarray  # [G] by how much at most a flow of it has been sent more than `served`, bytes
     residual: np.ndarray  # [N] residual bandwidth, bytes per ns
@@ -67,9 +61,7 @@ class Equal(NamedTuple):
     released: np.ndarray  # [words] uint64, the set of ports that ended flows have left
     extra: np.ndarray  # [F] what a backfilled flow has beyond its group's rate, bytes per ns, as decided
     extra_in_force: np.ndarray  # [F] the same, in force; since `flows.since`
-    end_time: np.ndarray  # heap of backfilled flows, by end; an entry is stale if that is not `flows.end`
-    end_flow: np.ndarray
-    end_size: np.ndarray  # [1]
+    ends: Ends  # of backfilled flows
     # flows whose extra, and as ~line ingress lines whose rate is new: the first `changes` of them
     changed: np.ndarray
     changes: np.ndarray  # [1]
@@ -79,25 +71,15 @@ def make_equal(fabric: Fabric, missed_only: bool = True) -> Equal:
     """Return an allocation in which no group has a rate, and pilots are flows of their coflows."""
     flows, lines, ports = fabric.flows, fabric.lines, fabric.speed.size
     coflows, groups = fabric.coflows.arrival.size, lines.of_group.shape[0] - 1
-    crossing = np.flatnonzero(flows.line[:, 0] != NONE)
-    heap = crossing[np.lexsort((flows.left[crossing], flows.coflow[crossing]))]  # sorted, hence a heap
-    width = np.bincount(flows.coflow[crossing], minlength=groups)
     pilots = np.diff(lines.of_group[:, 0])
     pilots[:coflows] = 0
-    position = np.full(flows.size.size, NONE)
-    position[heap] = np.arange(heap.size)
+    members = make_groups(flows.left, np.where(flows.line[:, 0] != NONE, flows.coflow, NONE), pilots)
+    room = members.heap.size - pilots.sum()
     return Equal(
         missed_only=bool(missed_only),
         now=np.zeros(1, np.int64),
         rate=np.zeros(groups),
-        in_force=np.zeros(groups),
-        since=np.zeros(groups, np.int64),
-        served=np.zeros(groups),
-        end=np.full(groups, NEVER),
-        first=np.concatenate([[0], np.cumsum(width + pilots)])[:-1],
-        size=width,
-        heap=np.concatenate([heap, np.zeros(pilots.sum(), np.int64)]),
-        position=position,
+        groups=members,
         longest=np.zeros(groups),
         ahead=np.zeros(groups),
         residual=np.zeros(ports),
@@ -105,10 +87,8 @@ def make_equal(fabric: Fabric, missed_only: bool = True) -> Equal:
         released=np.zeros(ports // 64, np.uint64),
         extra=np.zeros(flows.size.size),
         extra_in_force=np.zeros(flows.size.size),
-        end_time=np.zeros(heap.size, np.int64),
-        end_flow=np.zeros(heap.size, np.int64),
-        end_size=np.zeros(1, np.int64),
-        changed=np.zeros(2 * heap.size + lines.of_group[0, 1], np.int64),
+        ends=make_ends(room),
+        changed=np.zeros(2 * room + lines.of_group[0, 1], np.int64),
         changes=np.zeros(1, np.int64),
     )
 
@@ -123,15 +103,15 @@ def group_of(fabric: Fabric, flow: int) -> int:
 def end_flow(fabric: Fabric, e: Equal, t: int, flow: int) -> bool:
     """End a flow and release what it had; return whether its coflow has ended."""
     flows, group = fabric.flows, group_of(fabric, flow)
-    coflow, had = flows.coflow[flow], e.in_force[group] + e.extra_in_force[flow]
+    coflow, had = flows.coflow[flow], e.groups.in_force[group] + e.extra_in_force[flow]
     e.extra[flow] = e.extra_in_force[flow] = 0.0
     e.longest[group] = max(e.longest[group], flows.size[flow])
     for port in (flows.source[flow], flows.sink[flow]):
         e.residual[port] += had
         include(e.released, port)
     change_rate(fabric.coflows, t, coflow, -had)
-    remove_from_heap(flows, e, group, flow)
-    predict_end(flows, e, group, t)
+    remove_from_heap(flows.left, e.groups, group, flow)
+    predict_end(flows.left, e.groups, group, t)
     coflow_ended = finish_flow(fabric, t, flow)
     if coflow_ended:
         fabric.coflows.rate[coflow] = 0.0
@@ -142,9 +122,9 @@ def end_flow(fabric: Fabric, e: Equal, t: int, flow: int) -> bool:
 def progress(fabric: Fabric, order: Order, e: Equal, t: int) -> None:
     """Begin a decision at t: remove backfilled rates, and groups without flows. `add_rates` must follow."""
     e.now[0], e.changes[0] = t, 0
-    purge(fabric.flows, e)
-    for k in range(e.end_size[0]):
-        flow = e.end_flow[k]
+    purge(fabric.flows, e.ends)
+    for k in range(e.ends.size[0]):
+        flow = e.ends.flow[k]
         if e.extra[flow] > 0.0:
             e.extra[flow] = 0.0
             note_change(e, flow)
@@ -152,8 +132,8 @@ def progress(fabric: Fabric, order: Order, e: Equal, t: int) -> None:
     for i in range(order.used[0]):
         group = order.groups[i]
         e.rate[group] = 0.0
-        if e.size[group] == 0:
-            order.level[group], e.in_force[group] = NONE, 0.0
+        if e.groups.size[group] == 0:
+            order.level[group], e.groups.in_force[group] = NONE, 0.0
         else:
             order.groups[keep], order.level[group] = group, keep
             keep += 1
@@ -171,13 +151,13 @@ def note_change(e: Equal, which: int) -> None:
 def settle_extra(fabric: Fabric, e: Equal, t: int, flow: int) -> None:
     """Account for what a backfilled flow was sent beyond its group's rate."""
     flows, lines, group = fabric.flows, fabric.lines, group_of(fabric, flow)
-    sent = extra_sent(flows, e, group, t, flow, e.extra_in_force[flow])
+    sent = extra_sent(flows.left[flow], flows.since[flow], e.groups, group, t, e.extra_in_force[flow])
     flows.left[flow] -= sent
     lines.bytes[flows.line[flow, 0]] -= sent
     lines.bytes[flows.line[flow, 1]] -= sent
     flows.since[flow] = t
     e.ahead[group] = max(e.ahead[group], flows.size[flow] - flows.left[flow])
-    sift_up(flows, e, group, e.position[flow])
+    sift_up(flows.left, e.groups, group, e.groups.position[flow])
 
 
 @compiled
@@ -208,7 +188,7 @@ def add_rates(fabric: Fabric, order: Order, e: Equal, first: int, end: int) -> N
 def slowest_rate(fabric: Fabric, e: Equal, group: int) -> float:
     """Return the rate of a group's slowest flow, with its ports' residual bandwidth shared; 0.0 if a port has none."""
     lines, rate = fabric.lines, np.inf
-    if e.size[group] == 0:
+    if e.groups.size[group] == 0:
         return 0.0
     for side in range(2):
         for line in range(lines.of_group[group, side], lines.of_group[group + 1, side]):
@@ -256,8 +236,8 @@ def is_same(rate: float, in_force: float) -> bool:
 @inlined
 def note_rate(lines: Lines, e: Equal, group: int) -> None:
     """Note the ingress lines of a group as changed if its rate is new."""
-    if is_same(e.rate[group], e.in_force[group]):
-        e.rate[group] = e.in_force[group]
+    if is_same(e.rate[group], e.groups.in_force[group]):
+        e.rate[group] = e.groups.in_force[group]
         return
     for line in range(lines.of_group[group, 0], lines.of_group[group + 1, 0]):
         if lines.left[line] > 0:
@@ -282,13 +262,16 @@ def enforce_rates(fabric: Fabric, order: Order, e: Equal, t: int) -> None:
     coflows = fabric.coflows
     for i in range(order.used[0]):
         group = order.groups[i]
-        if e.rate[group] != e.in_force[group]:
+        if e.rate[group] != e.groups.in_force[group]:
             add_rate(
-                coflows, t, coflow_of(fabric, group), (e.rate[group] - e.in_force[group]) * e.size[group]
+                coflows,
+                t,
+                coflow_of(fabric, group),
+                (e.rate[group] - e.groups.in_force[group]) * e.groups.size[group],
             )
-            e.served[group] = served_by(e, t, group)
-            e.since[group], e.in_force[group] = t, e.rate[group]
-            predict_end(fabric.flows, e, group, t + 1)
+            e.groups.served[group] = served_by(e.groups, t, group)
+            e.groups.since[group], e.groups.in_force[group] = t, e.rate[group]
+            predict_end(fabric.flows.left, e.groups, group, t + 1)
     for k in range(e.changes[0]):
         if e.changed[k] >= 0:
             enforce_extra(fabric, e, t, e.changed[k])
@@ -303,12 +286,12 @@ def enforce_extra(fabric: Fabric, e: Equal, t: int, flow: int) -> None:
     e.extra_in_force[flow] = e.extra[flow]
     if e.extra[flow] == 0.0:
         flows.end[flow] = NEVER
-        predict_end(flows, e, group, t + 1)
+        predict_end(flows.left, e.groups, group, t + 1)
         return
-    flows.end[flow] = t + ns_for(flows.left[flow] - served_by(e, t, group), e.in_force[group] + e.extra[flow])
-    if e.end_size[0] == e.end_time.size:
-        purge(flows, e)
-    push(e.end_time, e.end_flow, e.end_size, flows.end[flow], flow)
+    flows.end[flow] = t + whole_ns(
+        (flows.left[flow] - served_by(e.groups, t, group)) / (e.groups.in_force[group] + e.extra[flow])
+    )
+    add_end(flows, e.ends, flow)
 
 
 @inlined
@@ -343,18 +326,7 @@ def give_more(fabric: Fabric, e: Equal, flow: int) -> None:
         residual[port] -= more
         update_open_port(fabric, e, port)
     e.extra[flow] += more
-    if is_same(e.extra[flow], e.extra_in_force[flow]) and e.rate[group] == e.in_force[group]:
+    if is_same(e.extra[flow], e.extra_in_force[flow]) and e.rate[group] == e.groups.in_force[group]:
         e.extra[flow] = e.extra_in_force[flow]
     else:
         note_change(e, flow)
-
-
-@compiled
-def purge(flows: Flows, e: Equal) -> None:
-    """Remove stale entries from the heap of ends."""
-    size = e.end_size[0]
-    e.end_size[0] = 0
-    for i in range(size):
-        time, flow = e.end_time[i], e.end_flow[i]
-        if flows.end[flow] == time:
-            push(e.end_time, e.end_flow, e.end_size, time, flow)

@@ -13,13 +13,13 @@ import numpy as np
 from actors.dynamics import no_faults
 from actors.fabric.counters import COUNTERS
 from actors.fabric.intervals import Intervals, make_intervals
-from actors.fabric.messages import REGISTER
+from actors.fabric.messages import send_register
 from actors.fabric.ports import Fabric, build_fabric, merge_parallel
 from actors.fabric.updates import Updates, expect_updates, follow_moves, lay_out, no_updates
 from actors.kernel.compiled import entry, inlined
 from actors.kernel.cost import FIXED, MEASURED, NO_COST, RECORDED, Cost, check_prices, make_cost
 from actors.kernel.faults import Faults
-from actors.kernel.queue import MOST_ACTORS, NONE, Network, Queue, make_queue, wake
+from actors.kernel.queue import MOST_ACTORS, NONE, Network, Queue, make_queue
 from actors.kernel.records import Records, first, frozen, records
 from actors.kernel.world import ACTOR, JOB_INFO, NEVER, TASK_RECORD, make_entries
 from actors.scheduler import takes_updates
@@ -144,14 +144,14 @@ def build_world(
 @entry
 def expect_first(w: CoflowWorld) -> None:
     """Set timers for the registration of the first coflow, and for the first updates."""
-    expect_coflow(w, w.nodes.size, 0)
+    expect_coflow(w, 0)
     expect_updates(w)
 
 
 @inlined
-def expect_coflow(w: CoflowWorld, me: int, coflow: int) -> None:
+def expect_coflow(w: CoflowWorld, coflow: int) -> None:
     """Set a timer for the registration of a coflow, one network delay after it arrives."""
-    wake(w, w.work.submit[coflow] + w.network.delay_ns, me, REGISTER, coflow, NONE, NONE)
+    send_register(w, w.work.submit[coflow] + w.network.delay_ns, coflow)
 
 
 def _describe(work: CoflowArrays, ports: int) -> Records:

@@ -1,4 +1,4 @@
-"""When running flows end: a heap in which the entries of flows that were stopped stay until they come up.
+"""When running flows end, in whole ns: a heap in which the entries of flows that were stopped stay until they come up.
 
 An entry counts if its time is its flow's `end`; any other is stale.
 """
@@ -7,11 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.fabric.floats import whole_ns
 from actors.fabric.heap import drop, push
 from actors.fabric.ports import Fabric, Flows, flow_speed
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.world import NEVER
+
+_FAR = 1e18  # ns, 32 years: what takes longer, at next to no rate, would not fit into a time
 
 
 class Ends(NamedTuple):
@@ -22,10 +23,15 @@ class Ends(NamedTuple):
     size: np.ndarray  # [1] entries in use
 
 
-def make_ends(fabric: Fabric) -> Ends:
-    """Return a heap with room for one flow a port, and for stale entries."""
-    room = 8 * fabric.speed.size
+def make_ends(room: int) -> Ends:
+    """Return an empty heap with room for so many entries, stale ones included."""
     return Ends(np.zeros(room, np.int64), np.zeros(room, np.int64), np.zeros(1, np.int64))
+
+
+@inlined
+def whole_ns(duration: float) -> int:
+    """Return a duration in ns as a whole number, from 1 to that of 32 years."""
+    return max(np.int64(min(duration, _FAR) + 0.5), np.int64(1))
 
 
 @inlined
@@ -39,8 +45,13 @@ def predict_end(fabric: Fabric, t: int, flow: int) -> None:
 @compiled
 def enter_end(fabric: Fabric, ends: Ends, t: int, flow: int) -> None:
     """Let a flow run from t on, and put its end into the heap."""
-    flows = fabric.flows
     predict_end(fabric, t, flow)
+    add_end(fabric.flows, ends, flow)
+
+
+@inlined
+def add_end(flows: Flows, ends: Ends, flow: int) -> None:
+    """Put a flow's end into the heap, which loses its stale entries when it is full."""
     if ends.size[0] == ends.time.size:
         purge(flows, ends)
     push(ends.time, ends.flow, ends.size, flows.end[flow], flow)

@@ -10,7 +10,7 @@ import numpy as np
 from actors.fabric.coordinator import NO_AGENT_REPORTS, send_rate
 from actors.fabric.counters import N_COFLOW_UPDATES, N_DEREGISTERED, N_LOST, N_RATES, N_WITHOUT_EFFECT
 from actors.fabric.fabric_world import CoflowWorld
-from actors.fabric.floats import whole_ns
+from actors.fabric.flow_ends import whole_ns
 from actors.fabric.greedy import Matching, end_flow, end_stopped_flow, offer
 from actors.fabric.intervals import charge, charge_updates, enter_interval
 from actors.fabric.ports import Fabric, add_to_line, flow_speed

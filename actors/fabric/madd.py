@@ -19,7 +19,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from actors.fabric.floats import whole_ns
+from actors.fabric.flow_ends import whole_ns
 from actors.fabric.heap import drop, push
 from actors.fabric.port_sets import bit_of, exclude, include, lowest
 from actors.fabric.ports import Fabric, finish_flow, flow_at

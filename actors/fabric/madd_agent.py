@@ -10,14 +10,29 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.fabric.agent import await_flow_end, note_rate, on_flow_end, timer_for
+from actors.fabric.agent import (
+    await_flow_end,
+    note_end,
+    note_rate,
+    on_flow_end,
+    receive_verdict,
+    set_line_timer,
+    start_flow,
+)
 from actors.fabric.fabric_world import CoflowWorld
-from actors.fabric.floats import float_of, whole_ns
-from actors.fabric.messages import FLOW_END, LINE_DONE, LINE_END, SHRINK
+from actors.fabric.flow_ends import whole_ns
+from actors.fabric.messages import (
+    FLOW_END,
+    LINE_END,
+    PACE,
+    SHRINK,
+    read_line_end,
+    read_pace,
+    read_shrink,
+    send_line_done,
+)
 from actors.fabric.ports import Fabric
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.counters import N_FINISHED, N_STARTED
-from actors.kernel.queue import NONE, send, wake
 from actors.kernel.world import NEVER
 
 _LEAST = 1e-6  # bytes that a flow has left which has not ended, whatever rounding says
@@ -30,7 +45,7 @@ class Shrinking(NamedTuple):
     need: np.ndarray  # [L] ns from `since` until they end, inf while they are not sent
     since: np.ndarray  # [L] ns
     end: np.ndarray  # [L] when they end, ns; NEVER
-    due: np.ndarray  # [L] the timer for that, ns: at that time or earlier; NEVER
+    timer: np.ndarray  # [L] the timer for that, ns: at that time or earlier; NEVER
     unsent: np.ndarray  # [L] flows that were never sent
 
 
@@ -42,7 +57,7 @@ def make_shrinking(fabric: Fabric) -> Shrinking:
         need=np.full(lines, np.inf),
         since=np.zeros(lines, np.int64),
         end=np.full(lines, NEVER),
-        due=np.full(lines, NEVER),
+        timer=np.full(lines, NEVER),
         unsent=fabric.lines.left[:lines].copy(),
     )
 
@@ -50,16 +65,19 @@ def make_shrinking(fabric: Fabric) -> Shrinking:
 @inlined
 def shrinking_event(w: CoflowWorld, s: Shrinking, me: int) -> None:
     """Handle the message of an agent under MADD."""
-    message = w.queue.now
-    t, kind, which = message.time[0], message.kind[0], message.a[0]
+    t, kind = w.queue.now.time[0], w.queue.now.kind[0]
     if kind == FLOW_END:
-        on_flow_end(w, t, me, which)
+        on_flow_end(w, t, me)
     elif kind == LINE_END:
-        on_line_end(w, s, t, me, which)
+        on_line_end(w, s, t, me, read_line_end(w))
     elif kind == SHRINK:
-        on_shrink(w, s, t, me, which, float_of(message.b[0]))
+        line, duration = read_shrink(w)
+        on_shrink(w, s, t, me, line, duration)
+    elif kind == PACE:
+        flow, duration = read_pace(w)
+        on_pace(w, s, t, me, flow, duration)
     else:
-        on_pace(w, s, t, me, which, float_of(message.b[0]))
+        receive_verdict(w)
 
 
 @inlined
@@ -77,9 +95,9 @@ def on_shrink(w: CoflowWorld, s: Shrinking, t: int, me: int, line: int, need: fl
         lines, flow_ids = w.fabric.lines, w.fabric.lines.flow
         if s.unsent[line] > 0:
             for k in range(lines.first[lines.block[line]], lines.first[lines.block[line + 1]]):
-                start_flow(w, s, t, me, line, flow_ids[k])
+                start_flow(w, s.unsent, t, line, flow_ids[k])
         s.end[line] = t + whole_ns(need)
-        set_line_timer(w, s, t, me, line)
+        set_line_timer(w, s.timer, s.end, s.since, t, me, line)
     if w.queue.trace.rates:
         note_line(w, s, t, line)
 
@@ -94,26 +112,6 @@ def note_line(w: CoflowWorld, s: Shrinking, t: int, line: int) -> None:
             note_rate(w, t, flow, f.left[flow] * s.scale[line] / s.need[line])
 
 
-@inlined
-def set_line_timer(w: CoflowWorld, s: Shrinking, t: int, me: int, line: int) -> None:
-    """Set a line's timer for its end, or an earlier one that is then set again, as ends are often postponed."""
-    due = timer_for(s.end[line], s.since[line], t)
-    if s.end[line] < NEVER and due < s.due[line]:
-        s.due[line] = due
-        wake(w, due, me, LINE_END, line, NONE, NONE)
-
-
-@inlined
-def start_flow(w: CoflowWorld, s: Shrinking, t: int, me: int, line: int, flow: int) -> None:
-    """Note that a flow is sent, if it is the first time."""
-    if w.sending.since[flow] == NONE:
-        w.sending.since[flow] = t
-        s.unsent[line] -= 1
-        w.counts[N_STARTED] += 1
-        if w.task_records.size > 0:
-            w.task_records.node[flow], w.task_records.start[flow] = me, t
-
-
 @compiled
 def on_pace(w: CoflowWorld, s: Shrinking, t: int, me: int, flow: int, pace: float) -> None:
     """Let a flow end by itself, `pace` ns from now; inf: together with the waiting flows of its line."""
@@ -122,7 +120,7 @@ def on_pace(w: CoflowWorld, s: Shrinking, t: int, me: int, flow: int, pace: floa
         f.left[flow] = max(f.left[flow] - f.rate[flow] * (t - f.since[flow]), _LEAST)
     else:
         f.left[flow] *= scale_at(s, t, line)
-    start_flow(w, s, t, me, line, flow)
+    start_flow(w, s.unsent, t, line, flow)
     f.since[flow] = t
     if pace < np.inf:
         f.rate[flow] = f.left[flow] / pace
@@ -132,7 +130,7 @@ def on_pace(w: CoflowWorld, s: Shrinking, t: int, me: int, flow: int, pace: floa
         f.left[flow] /= scale_at(s, t, line)
         f.rate[flow], f.end[flow] = 0.0, NEVER
         if s.end[line] > t:
-            set_line_timer(w, s, t, me, line)
+            set_line_timer(w, s.timer, s.end, s.since, t, me, line)
     note_rate(w, t, flow, f.rate[flow] if pace < np.inf else f.left[flow] * s.scale[line] / s.need[line])
 
 
@@ -149,12 +147,12 @@ def has_waiting(w: CoflowWorld, line: int) -> bool:
 @compiled
 def on_line_end(w: CoflowWorld, s: Shrinking, t: int, me: int, line: int) -> None:
     """End the waiting flows of a line, unless another end was set since the timer."""
-    if s.due[line] != t:
+    if s.timer[line] != t:
         return
-    s.due[line] = NEVER
+    s.timer[line] = NEVER
     if s.end[line] != t:
         if s.end[line] < NEVER and has_waiting(w, line):  # all others end on their own, or have ended
-            set_line_timer(w, s, t, me, line)
+            set_line_timer(w, s.timer, s.end, s.since, t, me, line)
         return
     s.end[line] = NEVER
     f, lines, ended = w.sending, w.fabric.lines, 0
@@ -162,10 +160,7 @@ def on_line_end(w: CoflowWorld, s: Shrinking, t: int, me: int, line: int) -> Non
         flow = lines.flow[k]
         if f.left[flow] > 0.0 and f.end[flow] == NEVER:
             f.left[flow] = 0.0
-            note_rate(w, t, flow, 0.0)
+            note_end(w, t, flow)
             ended += 1
-            if w.task_records.size > 0:
-                w.task_records.finish[flow] = t
     if ended > 0:
-        w.counts[N_FINISHED] += ended
-        send(w, t, me, w.nodes.size, LINE_DONE, line, t, ended, NONE)
+        send_line_done(w, t, me, line, t, ended)

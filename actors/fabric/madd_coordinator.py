@@ -6,50 +6,49 @@ end that was predicted changes nothing when its message arrives. The cost of a d
 prices depend on what the decision is about, and measured costs cannot be used.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from actors.fabric.coordinator import (
     NO_AGENT_REPORTS,
     Agenda,
-    note_sent,
-    receive_flow_done,
+    note_report,
     request_decision,
+    send_changes,
 )
-from actors.fabric.counters import N_DECISIONS, N_RATES, N_REFILLS
+from actors.fabric.counters import N_DECISIONS, N_REFILLS
 from actors.fabric.fabric_world import CoflowWorld
-from actors.fabric.floats import bits_of
-from actors.fabric.intervals import charge, note_schedules
-from actors.fabric.madd import Madd, refill
-from actors.fabric.messages import PACE, SHRINK, TELL
+from actors.fabric.intervals import charge
+from actors.fabric.madd import Madd, any_ends_by, progress, refill
+from actors.fabric.messages import read_line_done, send_pace, send_shrink
 from actors.fabric.service_order import Order
-from actors.kernel.compiled import compiled, inlined
+from actors.kernel.compiled import compiled, inlined, template
 from actors.kernel.cost import FIXED, known_cost
-from actors.kernel.queue import NONE, send, wake
 from actors.kernel.world import NEVER
-
-_SPARE = 8  # messages that the same event may send for other reasons
 
 
 @compiled
-def receive_backfilled_done(w: CoflowWorld, agenda: Agenda, ended: np.ndarray, t: int, flow: int) -> None:
+def receive_backfilled_done(w: CoflowWorld, p: Any, t: int, flow: int, ended: int) -> None:
     """Receive the end of a backfilled flow; request that what it had is given away, unless its end was predicted.
 
     Args:
-        ended: [1] flows whose ends were received, and not predicted, since the last decision.
+        p: a policy's state, with `agenda` and `ended`.
     """
-    receive_flow_done(w, t, NO_AGENT_REPORTS, flow)
+    note_report(w, t, NO_AGENT_REPORTS, w.fabric.flows.source[flow])
     if w.fabric.flows.finish[flow] == NEVER:
-        ended[0] += 1
-        request_decision(w, agenda, t)
+        p.ended[0] += 1
+        request_decision(w, p.agenda, t)
 
 
 @compiled
-def receive_line_done(w: CoflowWorld, agenda: Agenda, t: int, line: int) -> None:
+def receive_line_done(w: CoflowWorld, p: Any, t: int) -> None:
     """Receive the end of a line; request a decision if its coflow was not known to end."""
-    lines = w.fabric.lines
-    receive_flow_done(w, t, NO_AGENT_REPORTS, lines.flow[lines.first[lines.block[line]]])
+    lines, (line, _, _) = w.fabric.lines, read_line_done(w)
+    note_report(w, t, NO_AGENT_REPORTS, lines.port[line])
     if w.fabric.coflows.left[lines.group[line]] > 0:
-        request_decision(w, agenda, t)
+        request_decision(w, p.agenda, t)
 
 
 @inlined
@@ -85,6 +84,23 @@ def charge_decision(w: CoflowWorld, agenda: Agenda, counted_at: np.ndarray) -> N
     charge(w, w.prices.coflow * agenda.used[0] + w.prices.flow * flows + w.prices.schedule * agents)
 
 
+@template
+def decide_or_refill(w: CoflowWorld, p: Any, t: int, decide: Callable) -> None:
+    """Call ``decide(w, p, t)`` if a coflow has arrived or will have ended; else refill what ended flows had.
+
+    `p`: a policy's state, with `stale`, `ended`, `agenda`, `order`, `madd`, `counted_at` and `num_sent`.
+    """
+    if p.stale[0] or any_ends_by(p.order, p.madd, effective_time(w, t) + refill_price(w, p.ended[0])):
+        p.stale[0] = False
+        w.counts[N_DECISIONS] += 1
+        charge_decision(w, p.agenda, p.counted_at)
+        progress(w.fabric, p.order, p.madd, effective_time(w, t))
+        decide(w, p, t)
+    else:
+        refill_ended(w, p.order, p.madd, t, p.ended[0])
+    p.ended[0] = p.num_sent[0] = 0
+
+
 @inlined
 def effective_time(w: CoflowWorld, t: int) -> int:
     """Return when rates sent at t take effect: one network delay after the decision is made, as far as charged."""
@@ -92,31 +108,7 @@ def effective_time(w: CoflowWorld, t: int) -> int:
 
 
 @compiled
-def send_times(w: CoflowWorld, a: Madd, num_sent: np.ndarray, t: int, due: int) -> None:
-    """Send the agents the times that are new, as many as one event may send; a further event at once sends the others.
-
-    Args:
-        num_sent: [1] how many of them have been sent.
-        due: when this was to be done: nothing else is before that.
-    """
-    lines, end = w.fabric.lines, min(a.changes[0], num_sent[0] + w.queue.room - _SPARE)
-    for k in range(num_sent[0], end):
-        which = a.changed[k]
-        if which >= 0:
-            agent = w.fabric.flows.source[which]
-            send_value(w, t, agent, PACE, which, a.pace[which])
-        else:
-            agent = lines.port[~which]
-            send_value(w, t, agent, SHRINK, ~which, a.need[lines.group[~which]])
-    w.counts[N_RATES] += end - num_sent[0]
-    num_sent[0] = end
-    if end < a.changes[0]:
-        wake(w, due, w.nodes.size, TELL, due, NONE, NONE)
-
-
-@inlined
-def send_value(w: CoflowWorld, t: int, agent: int, kind: int, which: int, ns: float) -> None:
-    """Send an agent a time or a rate."""
-    send(w, t, w.nodes.size, agent, kind, which, bits_of(ns), NONE, NONE)
-    if note_sent(w, agent):
-        note_schedules(w, 1)
+def send_times(w: CoflowWorld, p: Any, t: int) -> None:
+    """Send the agents the times that are new; `p` is a policy's state, with `madd` and `num_sent`."""
+    a = p.madd
+    send_changes(w, a, p.num_sent, t, send_pace, a.pace, send_shrink, a.need)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.fabric.floats import whole_ns
+from actors.fabric.flow_ends import whole_ns
 from actors.fabric.heap import drop, push, sink_first
 from actors.fabric.port_pairs import Pairs, insert, make_pairs, remove_first, set_amount
 from actors.fabric.ports import Fabric, mark_ended

@@ -1,23 +1,30 @@
 """Messages between the agents at the ports of a switch and the coordinator of coflows.
 
-Each kind is declared beside the function that sends it and the one that reads it. Of a coflow that was updated, those
-about a flow have its generation and bytes.
+Of each kind: its declaration, the function that sends it (`send_…`), and the one that reads it when it is handled
+(`read_…`). The coordinator is the actor after all agents. Times in ns,
+rates in bytes per ns. Without updates of coflows messages about flows carry no generation, and no bytes.
 """
 
-from actors.kernel.message_kinds import FIELDS, kind
+from typing import NamedTuple
+
+from actors.kernel.compiled import inlined
+from actors.kernel.cost import HasCost
+from actors.kernel.message_kinds import FIELDS, bits_of, float_of, kind
+from actors.kernel.queue import NONE, send, wake
 
 COFLOWS = "coflows"
 FIELDS.update(
     line="a line of flows",
     coflow="a coflow",
     update="an update of a coflow",
-    stop="flows that an update stops",
+    stop="the flows of one agent that an update stops",
     expected_end="when the flow ends at its rate",
     end="when it ended",
-    rate="bytes per ns; of SET_RATE beyond that of the flow's line, 0: the flow stops",
-    flow_generation="updates of the flow so far",
-    size_bytes="bytes of the flow, sent or to be sent",
-    duration="ns in which its flows end; infinity: they stop, or wait again",
+    rate="bytes per ns; 0: the flow, or each flow of the line, stops",
+    extra_rate="bytes per ns that a flow has beyond the rate of its line",
+    flow_generation="how often updates have stopped the flow",
+    size_bytes="bytes of the flow in this generation, sent or to be sent",
+    duration="ns in which the flow ends, or the waiting flows of the line; infinity: it joins these; they stop",
     ended="how many flows have ended",
     verdict="0 rejected, 1 admitted, 2 rejected for good, 3 dropped as late",
     due="when the decision, or what is sent, is due",
@@ -41,24 +48,225 @@ FLOW_DONE = kind(
     0x142, "FLOW_DONE", COFLOWS, "agent to coordinator",
     a="flow", b="end", c="flow_generation", d="size_bytes:float",
 )  # fmt: skip
-PACE = kind(
-    0x143, "PACE", COFLOWS, "coordinator to agent: a flow that ends on its own", a="flow", b="duration:float"
-)
+PACE = kind(0x143, "PACE", COFLOWS, "coordinator to agent: a backfilled flow", a="flow", b="duration:float")
 LINE_DONE = kind(
     0x144, "LINE_DONE", COFLOWS, "agent to coordinator: the waiting flows of a line have ended",
     a="line", b="end", c="ended",
 )  # fmt: skip
 SET_LINE = kind(
-    0x145, "SET_LINE", COFLOWS, "coordinator to agent: the rate of each flow of a line; 0 stops them",
-    a="line", b="rate:float",
-)  # fmt: skip
-VERDICT = kind(
-    0x146, "VERDICT", COFLOWS, "coordinator to agent, of the coflow of this line", a="line", b="verdict"
+    0x145,
+    "SET_LINE",
+    COFLOWS,
+    "coordinator to agent: the rate of each flow of a line",
+    a="line",
+    b="rate:float",
+)
+VERDICT = kind(0x146, "VERDICT", COFLOWS, "coordinator to agent, of a line's coflow", a="line", b="verdict")
+SET_EXTRA = kind(
+    0x147, "SET_EXTRA", COFLOWS, "coordinator to agent: a backfilled flow", a="flow", b="extra_rate:float"
 )
 CHANGE = kind(0x240, "CHANGE", COFLOWS, "an agent to itself: an update of a coflow stops flows", a="stop")
 REGISTER = kind(0x340, "REGISTER", COFLOWS, "framework to coordinator: a coflow has arrived", a="coflow")
 UPDATE = kind(0x440, "UPDATE", COFLOWS, "framework to coordinator: a coflow has changed", a="update")
 DECIDE = kind(0x540, "DECIDE", COFLOWS, "the coordinator to itself", a="due")
-TELL = kind(
-    0x541, "TELL", COFLOWS, "the coordinator to itself: send the rest of this instant's schedules", a="due"
-)
+TELL = kind(0x541, "TELL", COFLOWS, "the coordinator to itself: send the rest of the schedules", a="due")
+
+
+class SetRate(NamedTuple):
+    """What `SET_RATE` carries."""
+
+    flow: int
+    rate: float
+    flow_generation: int
+    size_bytes: float
+
+
+class FlowDone(NamedTuple):
+    """What `FLOW_DONE` carries."""
+
+    flow: int
+    end: int
+    flow_generation: int
+    size_bytes: float
+
+
+@inlined
+def send_flow_end(w: HasCost, time: int, me: int, flow: int, expected_end: int) -> None:
+    """Set the timer of an agent for the end of a flow: for that time, or an earlier one."""
+    wake(w, time, me, FLOW_END, flow, expected_end, NONE)
+
+
+@inlined
+def read_flow_end(w: HasCost) -> tuple[int, int]:
+    """Return the flow of the `FLOW_END` at hand, and its expected end."""
+    return w.queue.now.a[0], w.queue.now.b[0]
+
+
+@inlined
+def send_line_end(w: HasCost, time: int, me: int, line: int) -> None:
+    """Set the timer of an agent for the end of a line: for that time, or an earlier one."""
+    wake(w, time, me, LINE_END, line, NONE, NONE)
+
+
+@inlined
+def read_line_end(w: HasCost) -> int:
+    """Return the line of the `LINE_END` at hand."""
+    return w.queue.now.a[0]
+
+
+@inlined
+def send_set_rate(
+    w: HasCost, t: int, agent: int, flow: int, rate: float, flow_generation: int, size_bytes: float
+) -> None:
+    """Send an agent the rate of a flow."""
+    send(
+        w, t, w.nodes.size, agent, SET_RATE, flow, bits_of(rate), *of_generation(flow_generation, size_bytes)
+    )
+
+
+@inlined
+def read_set_rate(w: HasCost) -> SetRate:
+    """Return what the `SET_RATE` at hand carries."""
+    now = w.queue.now
+    return SetRate(now.a[0], float_of(now.b[0]), now.c[0], float_of(now.d[0]))
+
+
+@inlined
+def of_generation(flow_generation: int, size_bytes: float) -> tuple[int, int]:
+    """Return the columns of a flow's generation and bytes, of which there are none without updates."""
+    return flow_generation, bits_of(size_bytes) if flow_generation != NONE else NONE
+
+
+@inlined
+def send_set_extra(w: HasCost, t: int, agent: int, flow: int, extra_rate: float) -> None:
+    """Send an agent what a flow has beyond the rate of its line."""
+    send(w, t, w.nodes.size, agent, SET_EXTRA, flow, bits_of(extra_rate), NONE, NONE)
+
+
+@inlined
+def read_set_extra(w: HasCost) -> tuple[int, float]:
+    """Return the flow and the extra rate of the `SET_EXTRA` at hand."""
+    return w.queue.now.a[0], float_of(w.queue.now.b[0])
+
+
+@inlined
+def send_set_line(w: HasCost, t: int, agent: int, line: int, rate: float) -> None:
+    """Send an agent the rate of each flow of a line."""
+    send(w, t, w.nodes.size, agent, SET_LINE, line, bits_of(rate), NONE, NONE)
+
+
+@inlined
+def read_set_line(w: HasCost) -> tuple[int, float]:
+    """Return the line and the rate of the `SET_LINE` at hand."""
+    return w.queue.now.a[0], float_of(w.queue.now.b[0])
+
+
+@inlined
+def send_shrink(w: HasCost, t: int, agent: int, line: int, duration: float) -> None:
+    """Send an agent in how many ns the waiting flows of a line end together."""
+    send(w, t, w.nodes.size, agent, SHRINK, line, bits_of(duration), NONE, NONE)
+
+
+@inlined
+def read_shrink(w: HasCost) -> tuple[int, float]:
+    """Return the line and the duration of the `SHRINK` at hand."""
+    return w.queue.now.a[0], float_of(w.queue.now.b[0])
+
+
+@inlined
+def send_pace(w: HasCost, t: int, agent: int, flow: int, duration: float) -> None:
+    """Send an agent in how many ns a flow ends by itself."""
+    send(w, t, w.nodes.size, agent, PACE, flow, bits_of(duration), NONE, NONE)
+
+
+@inlined
+def read_pace(w: HasCost) -> tuple[int, float]:
+    """Return the flow and the duration of the `PACE` at hand."""
+    return w.queue.now.a[0], float_of(w.queue.now.b[0])
+
+
+@inlined
+def send_verdict(w: HasCost, t: int, agent: int, line: int, verdict: int) -> None:
+    """Send an agent the verdict on the coflow of a line."""
+    send(w, t, w.nodes.size, agent, VERDICT, line, verdict, NONE, NONE)
+
+
+@inlined
+def read_verdict(w: HasCost) -> tuple[int, int]:
+    """Return the line and the verdict of the `VERDICT` at hand."""
+    return w.queue.now.a[0], w.queue.now.b[0]
+
+
+@inlined
+def send_flow_done(
+    w: HasCost, t: int, me: int, flow: int, end: int, flow_generation: int, size_bytes: float
+) -> None:
+    """Send the coordinator that a flow has ended."""
+    send(w, t, me, w.nodes.size, FLOW_DONE, flow, end, *of_generation(flow_generation, size_bytes))
+
+
+@inlined
+def read_flow_done(w: HasCost) -> FlowDone:
+    """Return what the `FLOW_DONE` at hand carries."""
+    now = w.queue.now
+    return FlowDone(now.a[0], now.b[0], now.c[0], float_of(now.d[0]))
+
+
+@inlined
+def send_line_done(w: HasCost, t: int, me: int, line: int, end: int, ended: int) -> None:
+    """Send the coordinator that the waiting flows of a line have ended."""
+    send(w, t, me, w.nodes.size, LINE_DONE, line, end, ended, NONE)
+
+
+@inlined
+def read_line_done(w: HasCost) -> tuple[int, int, int]:
+    """Return the line of the `LINE_DONE` at hand, its end, and how many flows have ended."""
+    return w.queue.now.a[0], w.queue.now.b[0], w.queue.now.c[0]
+
+
+@inlined
+def send_change(w: HasCost, time: int, agent: int, stop: int) -> None:
+    """Set the timer of an agent for flows that an update stops."""
+    wake(w, time, agent, CHANGE, stop, NONE, NONE)
+
+
+@inlined
+def read_change(w: HasCost) -> int:
+    """Return the stop of the `CHANGE` at hand."""
+    return w.queue.now.a[0]
+
+
+@inlined
+def send_register(w: HasCost, time: int, coflow: int) -> None:
+    """Set the timer of the coordinator for the registration of a coflow."""
+    wake(w, time, w.nodes.size, REGISTER, coflow, NONE, NONE)
+
+
+@inlined
+def read_register(w: HasCost) -> int:
+    """Return the coflow of the `REGISTER` at hand."""
+    return w.queue.now.a[0]
+
+
+@inlined
+def send_update(w: HasCost, time: int, update: int) -> None:
+    """Set the timer of the coordinator for an update of a coflow."""
+    wake(w, time, w.nodes.size, UPDATE, update, NONE, NONE)
+
+
+@inlined
+def read_update(w: HasCost) -> int:
+    """Return the update of the `UPDATE` at hand."""
+    return w.queue.now.a[0]
+
+
+@inlined
+def send_due(w: HasCost, kind: int, due: int) -> None:
+    """Set the timer of the coordinator for a decision; or let it go on with what it sends: `kind` is DECIDE or TELL."""
+    wake(w, due, w.nodes.size, kind, due, NONE, NONE)
+
+
+@inlined
+def read_due(w: HasCost) -> int:
+    """Return when the `DECIDE`, or `TELL`, at hand was due."""
+    return w.queue.now.a[0]

@@ -52,7 +52,7 @@ def make_shortest(fabric: Fabric) -> Shortest:
         found=np.full(ports, NONE),
         served=np.zeros(ports, np.int64),
         num_served=np.zeros(1, np.int64),
-        ends=make_ends(fabric),
+        ends=make_ends(8 * fabric.speed.size),
     )
 
 

@@ -19,11 +19,10 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from actors.fabric.floats import bits_of
-from actors.fabric.messages import CHANGE, UPDATE
+from actors.fabric.messages import send_change, send_update
 from actors.kernel.compiled import inlined
 from actors.kernel.cost import HasCost, known_cost
-from actors.kernel.queue import NONE, wake
+from actors.kernel.queue import NONE
 from actors.kernel.records import Records, as_records, frozen, records
 from actors.kernel.world import NEVER
 from workloads.coflow_updates import CoflowUpdates
@@ -171,29 +170,29 @@ def expect_updates(w: HasUpdates) -> None:
 @inlined
 def expect_update(w: HasUpdates, k: int) -> None:
     """Set a timer for the framework's message, one network delay after the update."""
-    wake(w, w.updates.row.time[k] + w.network.delay_ns, w.nodes.size, UPDATE, k, NONE, NONE)
+    send_update(w, w.updates.row.time[k] + w.network.delay_ns, k)
 
 
 @inlined
 def expect_stop(w: HasUpdates, k: int) -> None:
     """Set a timer for an agent's stop of flows, when their tasks stop."""
-    wake(w, w.updates.stop.time[k], w.updates.stop.agent[k], CHANGE, k, NONE, NONE)
+    send_change(w, w.updates.stop.time[k], w.updates.stop.agent[k], k)
 
 
 @inlined
-def generation_to_send(w: HasUpdates, t: int, flow: int) -> tuple[int, int]:
-    """Return a flow's generation and the bits of its bytes, for the agent; NONE without updates."""
+def generation_to_send(w: HasUpdates, t: int, flow: int) -> tuple[int, float]:
+    """Return a flow's generation and its bytes, for the agent; without updates NONE, and no bytes."""
     generations = w.updates.flow
     if generations.size == 0:
-        return NONE, NONE
+        return NONE, 0.0
     generations.known_from[flow] = min(generations.known_from[flow], t + known_cost(w) + w.network.delay_ns)
-    return generations.known_generation[flow], bits_of(generations.due[flow])
+    return generations.known_generation[flow], generations.due[flow]
 
 
 @inlined
-def generation_of_agent(w: HasUpdates, flow: int) -> tuple[int, int]:
-    """Return a flow's generation and the bits of its bytes as its agent knows them; NONE without updates."""
+def generation_of_agent(w: HasUpdates, flow: int) -> tuple[int, float]:
+    """Return a flow's generation and its bytes as its agent knows them; without updates NONE, and no bytes."""
     generations = w.updates.flow
     if generations.size == 0:
-        return NONE, NONE
-    return generations.generation[flow], bits_of(generations.total[flow])
+        return NONE, 0.0
+    return generations.generation[flow], generations.total[flow]

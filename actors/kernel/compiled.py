@@ -91,6 +91,15 @@ def inlined(function: F) -> F:
     return _inner(function, forceinline=True)
 
 
+def template(function: F) -> F:
+    """Compile a function into its callers before they are typed: its arguments may be compiled functions, as handlers.
+
+    A loop that is given its handlers so is compiled as part of a policy's own `entry`, and kept on disk with that.
+    """
+    made: F = _njit(inline="always")(function)
+    return made
+
+
 def _inner(function: Any, **options: Any) -> Any:
     if not IS_QUICK:
         return _compile(function, _CalledByPython, KernelCache, **options)

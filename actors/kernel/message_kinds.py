@@ -157,6 +157,18 @@ def high_half(column: int) -> int:
     return column >> HALF
 
 
+@inlined
+def bits_of(value: float) -> Any:
+    """Return a float as a column."""
+    return np.float64(value).view(np.int64)
+
+
+@inlined
+def float_of(column: int) -> float:
+    """Return the float that a column holds."""
+    return np.int64(column).view(np.float64)  # type: ignore[attr-defined]
+
+
 def kinds_of(family: str) -> dict[int, Kind]:
     """The kinds that a family's actors receive, by number."""
     return {

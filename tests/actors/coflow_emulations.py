@@ -109,7 +109,7 @@ def rates_now(partition: Partition) -> np.ndarray:
     if hasattr(state, "serving"):  # of lines whose flows have one rate
         line = flows.line[:, 0]
         there = np.flatnonzero((line >= 0) & (sending.left > 0.0))
-        rates[there] += state.serving.in_force[line[there]]
+        rates[there] += state.serving.groups.in_force[line[there]]
     if hasattr(state, "fair"):
         level = state.fair.level
         there = (fabric.coflows.start[flows.coflow] < NEVER) & (flows.finish == NEVER)

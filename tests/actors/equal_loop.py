@@ -9,6 +9,7 @@ no flow that may be backfilled finds room at both of its ports.
 
 import numpy as np
 
+from actors.fabric import flow_ends
 from actors.fabric.equal_groups import remove_from_heap, served_by, sift_up
 from actors.fabric.equal_rates import (
     add_rates,
@@ -36,27 +37,23 @@ def next_end(fabric, order, e):
     """Return when the next flow ends, NEVER if none has a rate."""
     t = NEVER
     for i in range(order.used[0]):
-        t = min(t, e.end[order.groups[i]])
-    while e.end_size[0] > 0:
-        if fabric.flows.end[e.end_flow[0]] == e.end_time[0]:
-            return min(t, e.end_time[0])
-        drop(e.end_time, e.end_flow, e.end_size)
-    return t
+        t = min(t, e.groups.end[order.groups[i]])
+    return min(t, flow_ends.next_end(fabric.flows, e.ends))
 
 
 @compiled
 def end_due(fabric, order, e, t):
     """End the flows whose time has come at t; return what has ended. `refill`, or `progress`, must follow."""
     ended = BACKFILLED
-    while e.end_size[0] > 0 and e.end_time[0] <= t:
-        flow = e.end_flow[0]
-        if fabric.flows.end[flow] == e.end_time[0] and end_flow(fabric, e, t, flow):
+    while e.ends.size[0] > 0 and e.ends.time[0] <= t:
+        flow = e.ends.flow[0]
+        if fabric.flows.end[flow] == e.ends.time[0] and end_flow(fabric, e, t, flow):
             ended = COFLOW
-        drop(e.end_time, e.end_flow, e.end_size)
+        drop(e.ends.time, e.ends.flow, e.ends.size)
     for i in range(order.used[0]):
         group = order.groups[i]
-        while e.end[group] <= t:
-            over = end_flow(fabric, e, t, e.heap[e.first[group]])
+        while e.groups.end[group] <= t:
+            over = end_flow(fabric, e, t, e.groups.heap[e.groups.first[group]])
             ended = max(ended, COFLOW if over else SERVED)
     return ended
 
@@ -96,10 +93,10 @@ def offer_residual(fabric, order, e, port):
 def move_flow(fabric, e, flow, group):
     """Serve a flow no longer with `group` but with the one to whose lines it has been moved; neither has a rate."""
     flows, own = fabric.flows, group_of(fabric, flow)
-    remove_from_heap(flows, e, group, flow)
-    flows.left[flow] += served_by(e, e.now[0], own) - served_by(e, e.now[0], group)
+    remove_from_heap(flows.left, e.groups, group, flow)
+    flows.left[flow] += served_by(e.groups, e.now[0], own) - served_by(e.groups, e.now[0], group)
     e.ahead[own] = max(e.ahead[own], flows.size[flow] - flows.left[flow])
-    i = e.first[own] + e.size[own]
-    e.size[own] += 1
-    e.heap[i], e.position[flow] = flow, i
-    sift_up(flows, e, own, i)
+    i = e.groups.first[own] + e.groups.size[own]
+    e.groups.size[own] += 1
+    e.groups.heap[i], e.groups.position[flow] = flow, i
+    sift_up(flows.left, e.groups, own, i)

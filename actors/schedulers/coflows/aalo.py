@@ -26,7 +26,7 @@ rule.
 learning sizes. Deviations from the paper: those of `aalo`.
 """
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,12 +34,12 @@ from actors.fabric.agent import agent_event
 from actors.fabric.coordinator import (
     Agenda,
     end_greedy,
+    handle_events,
     has_more_to_send,
-    is_due,
     make_agenda,
     note_decision,
+    note_report,
     num_active,
-    receive_flow_done,
     register,
     remove_ended,
     request_decision,
@@ -50,7 +50,6 @@ from actors.fabric.fabric_world import CoflowWorld, build_world
 from actors.fabric.greedy import Matching, fill_ports, make_matching, move_group, num_running
 from actors.fabric.greedy_updates import change_flows, receive_update
 from actors.fabric.intervals import charge_reports, enter_interval, has_costs
-from actors.fabric.messages import FLOW_DONE, REGISTER, UPDATE
 from actors.fabric.ports import bytes_sent
 from actors.fabric.priority_queues import (
     QUEUE_PARAMETERS,
@@ -67,8 +66,6 @@ from actors.fabric.priority_queues import (
 from actors.fabric.ranking import Ranking, make_ranking
 from actors.fabric.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry
-from actors.kernel.cost import take
-from actors.kernel.queue import RUNNING
 from actors.kernel.world import NEVER
 from actors.scheduler import Scheduler
 from actors.schedulers.coflows.learned_and_admitted import Learned, learned_by
@@ -89,30 +86,6 @@ class State(NamedTuple):
     learned_bytes: np.ndarray  # [C] float64, what it had sent then
 
 
-class Demoting(Protocol):
-    """What these functions need of a state."""
-
-    @property
-    def agenda(self) -> Agenda:
-        """The active coflows."""
-
-    @property
-    def queues(self) -> Queues:
-        """Their queues."""
-
-    @property
-    def size(self) -> np.ndarray:
-        """[C] bytes, if they are known; else empty."""
-
-    @property
-    def learned(self) -> np.ndarray:
-        """[C] when a coflow entered its queue, ns."""
-
-    @property
-    def learned_bytes(self) -> np.ndarray:
-        """[C] bytes that it had sent then."""
-
-
 @compiled
 def on_arrival(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
     """Step 1: put a coflow into the first queue, or its last one if sizes are known; decide at the next tick."""
@@ -127,7 +100,7 @@ def on_arrival(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
 @compiled
 def on_flow_done(w: CoflowWorld, p: State, t: int, flow: int, ended: int) -> None:
     """Apply the end of a flow; its ports are reassigned when the interval ends."""
-    receive_flow_done(w, t, num_running(p.matching), flow)
+    note_report(w, t, num_running(p.matching), w.fabric.flows.source[flow])
     if has_more_to_send(w, flow):
         return
     if end_greedy(w, p.ranking, p.matching, flow, ended):
@@ -167,13 +140,17 @@ def on_tick(w: CoflowWorld, p: State, t: int) -> None:
     if count > 0:
         following = next_tick(t + 1, q.interval)
         if not has_costs(w):
-            following = max(following, min(slot_end(q), next_crossing(w, p, t)))
+            crossing = next_crossing(w, p, t) if p.size.size == 0 else NEVER
+            following = max(following, min(slot_end(q), crossing))
         request_decision(w, p.agenda, following)
 
 
 @compiled
-def demote(w: CoflowWorld, p: Demoting, t: int) -> None:
-    """Step 2: move each coflow to the queue of the bytes that it had sent when the agents reported."""
+def demote(w: CoflowWorld, p: Any, t: int) -> None:
+    """Step 2: move each coflow to the queue of the bytes that it had sent when the agents reported.
+
+    `p`: a state with `agenda`, `queues`, `learned` and `learned_bytes`.
+    """
     q = p.queues
     for i in range(num_active(p.agenda)):
         coflow = p.agenda.active[i]
@@ -186,13 +163,11 @@ def demote(w: CoflowWorld, p: Demoting, t: int) -> None:
 
 
 @compiled
-def next_crossing(w: CoflowWorld, p: Demoting, t: int) -> int:
+def next_crossing(w: CoflowWorld, p: Any, t: int) -> int:
     """Return the first multiple of the interval at which a coflow is known to have sent more than its queue takes."""
     q, coflows = p.queues, w.fabric.coflows
     first: int = NEVER
     known = t - w.network.delay_ns
-    if p.size.size > 0:
-        return first
     for i in range(num_active(p.agenda)):
         coflow = p.agenda.active[i]
         limit = q.limit[q.queue[coflow]]
@@ -206,50 +181,35 @@ def next_crossing(w: CoflowWorld, p: Demoting, t: int) -> int:
 @entry
 def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
     """Handle events before `until`, at most `most` of them; return the stop reason."""
-    message = w.queue.now
-    for _ in range(most):
-        why = take(w, until)
-        if why != RUNNING:
-            return why
-        t, kind, me = message.time[0], message.kind[0], message.dst[0]
-        if me < w.nodes.size:
-            agent_event(w, me)
-        elif kind == FLOW_DONE:
-            on_flow_done(w, p, t, message.a[0], message.b[0])
-        elif kind == REGISTER:
-            on_arrival(w, p, t, message.a[0])
-        elif kind == UPDATE:
-            on_update(w, p, t, message.a[0])
-        elif is_due(w, p.agenda):
-            on_tick(w, p, t)
-    return RUNNING
-
-
-def make_state(setting: Setting, world: CoflowWorld, size: np.ndarray) -> State:
-    """Return the coordinator's state at time 0."""
-    fabric, coflows = world.fabric, world.work.size
-    return State(
-        agenda=make_agenda(coflows),
-        ranking=make_ranking(fabric),
-        matching=make_matching(fabric),
-        queues=make_queues(coflows, setting.parameters),
-        size=size,
-        learned=np.full(coflows, NEVER),
-        learned_bytes=np.zeros(coflows),
-    )
+    return handle_events(
+        w, p, w.sending, until, most, on_agent_event=agent_event,
+        on_flow_done=on_flow_done, on_arrival=on_arrival, on_update=on_update, on_decide=on_tick,
+    )  # fmt: skip
 
 
 def build(setting: Setting) -> tuple[CoflowWorld, State]:
     """Return the world and the coordinator's state at time 0."""
-    world = build_world(setting, interval_s=setting.parameters["interval_s"])
-    return world, make_state(setting, world, np.zeros(0))
+    return build_with(setting, np.zeros(0))
 
 
 def build_oracle(setting: Setting) -> tuple[CoflowWorld, State]:
     """Return the same for a coordinator that knows sizes."""
-    world = build_world(setting, interval_s=setting.parameters["interval_s"])
     work = setting.workload.arrays()
-    return world, make_state(setting, world, np.add.reduceat(work.size_bytes, work.first_flow[:-1]))
+    return build_with(setting, np.add.reduceat(work.size_bytes, work.first_flow[:-1]))
+
+
+def build_with(setting: Setting, size: np.ndarray) -> tuple[CoflowWorld, State]:
+    """Return the same for a coordinator that knows these sizes, [C] or none."""
+    world = build_world(setting, interval_s=setting.parameters["interval_s"])
+    return world, State(
+        agenda=make_agenda(world.work.size),
+        ranking=make_ranking(world.fabric),
+        matching=make_matching(world.fabric),
+        queues=make_queues(world.work.size, setting.parameters),
+        size=size,
+        learned=np.full(world.work.size, NEVER),
+        learned_bytes=np.zeros(world.work.size),
+    )
 
 
 def series(setting: Setting, world: CoflowWorld, state: State) -> Learned | None:

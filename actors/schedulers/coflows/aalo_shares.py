@@ -24,33 +24,33 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.fabric.coordinator import Agenda, is_due, make_agenda, receive_flow_done, register, remove_ended
-from actors.fabric.equal_agent import Serving, make_serving, serving_event
-from actors.fabric.equal_coordinator import apply_flow_done, enforce_decision, send_rates, start_sending
-from actors.fabric.equal_rates import Equal, backfill, make_equal, progress, reset_residual
+from actors.fabric.coordinator import Agenda, handle_events, note_report, register
+from actors.fabric.equal_agent import Serving, serving_event
+from actors.fabric.equal_coordinator import apply_flow_done, send_rates
+from actors.fabric.equal_rates import Equal, make_equal
+from actors.fabric.equal_ticks import (
+    begin_tick,
+    build_serving_world,
+    end_tick,
+    put_in_order,
+    request_tick,
+    ticking_state,
+)
 from actors.fabric.fabric_world import CoflowWorld
-from actors.fabric.intervals import charge_reports, enter_interval, has_costs
-from actors.fabric.messages import FLOW_DONE, REGISTER, TELL
+from actors.fabric.intervals import enter_interval
 from actors.fabric.priority_queues import (
     QUEUE_PARAMETERS,
     Queues,
     dequeue,
     enqueue,
-    make_queues,
-    next_tick,
     order_key,
-    sort_groups,
 )
 from actors.fabric.queue_shares import Shares, make_shares, share_equally
-from actors.fabric.service_order import Order, make_order, set_order
+from actors.fabric.service_order import Order
 from actors.fabric.worlds import COFLOW_WORLDS
-from actors.kernel.compiled import compiled, entry
-from actors.kernel.cost import take
-from actors.kernel.queue import RUNNING
-from actors.kernel.world import NEVER
+from actors.kernel.compiled import compiled, entry, inlined
 from actors.scheduler import Scheduler
 from actors.schedulers.coflows.aalo import demote, next_crossing, series
-from actors.schedulers.coflows.saath import await_change, build_serving_world, request_tick
 from actors.setting import Setting
 
 _FIRST = np.int64(0)
@@ -65,7 +65,6 @@ class State(NamedTuple):
     serving: Serving
     queues: Queues
     shares: Shares
-    size: np.ndarray  # empty: sizes are not known
     idle_until: np.ndarray  # [1] until when no decision can change anything without a new message, ns
     num_sending: np.ndarray  # [1] agents that send
     num_sent: np.ndarray  # [1] how many of the last decision's changes have been sent
@@ -87,81 +86,44 @@ def on_arrival(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
 @compiled
 def on_flow_done(w: CoflowWorld, p: State, t: int, flow: int, ended: int) -> None:
     """Apply the end of a flow; its bandwidth is reassigned when the interval ends."""
-    receive_flow_done(w, t, p.num_sending[0], flow)
+    note_report(w, t, p.num_sending[0], w.fabric.flows.source[flow])
     if apply_flow_done(w.fabric, p.equal, p.num_sending, flow, ended):
         dequeue(p.queues, w.fabric.flows.coflow[flow])
     request_tick(w, p, t)
 
 
 @compiled
-def on_tick(w: CoflowWorld, p: State, t: int, due: int) -> None:
+def on_tick(w: CoflowWorld, p: State, t: int) -> None:
     """Make the decision at the end of an interval: steps 2 to 5."""
-    fabric, order, e, q = w.fabric, p.order, p.equal, p.queues
-    if t < p.idle_until[0]:
-        await_change(w, p, t)
-        return
-    enter_interval(w, t, p.num_sending[0])
-    charge_reports(w, p.num_sending[0])
-    count = remove_ended(w, p.agenda)
-    demote(w, p, t)
-    for i in range(count):
-        q.groups[i] = p.agenda.active[i]
-        q.keys[i] = order_key(q, q.groups[i])
-    sort_groups(q, count)
-    progress(fabric, order, e, t)
-    set_order(order, q.groups, count)
-    reset_residual(fabric, e)
-    share_equally(fabric, order, e, p.shares, q.queue, _FIRST, order.used[0])
-    backfill(fabric, order, e)
-    enforce_decision(w, order, e, p.num_sending, p.counted_at, count, t)
-    start_sending(w, e, p.num_sent, t, due)
-    if count > 0:
-        following = next_tick(t + 1, q.interval)
-        p.idle_until[0] = max(following, next_crossing(w, p, t)) if not has_costs(w) else following
-        await_change(w, p, t)
+    if begin_tick(w, p, t):
+        demote(w, p, t)
+        put_in_order(w, p, t, key_of)
+        share_equally(w.fabric, p.order, p.equal, p.shares, p.queues.queue, _FIRST, p.order.used[0])
+        end_tick(w, p, t, next_crossing)
+
+
+@inlined
+def key_of(p: State, t: int, coflow: int) -> int:
+    """Return the sort key of a coflow: queues in their order, in a queue first in, first out."""
+    return order_key(p.queues, coflow)
 
 
 @entry
 def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
     """Handle events before `until`, at most `most` of them; return the stop reason."""
-    message = w.queue.now
-    for _ in range(most):
-        why = take(w, until)
-        if why != RUNNING:
-            return why
-        t, kind, me = message.time[0], message.kind[0], message.dst[0]
-        if me < w.nodes.size:
-            serving_event(w, p.serving, me)
-        elif kind == FLOW_DONE:
-            on_flow_done(w, p, t, message.a[0], message.b[0])
-        elif kind == REGISTER:
-            on_arrival(w, p, t, message.a[0])
-        elif kind == TELL:
-            send_rates(w, p.equal, p.num_sent, t, message.a[0])
-        elif is_due(w, p.agenda):
-            on_tick(w, p, t, message.a[0])
-    return RUNNING
+    return handle_events(
+        w, p, p.serving, until, most, on_agent_event=serving_event,
+        on_flow_done=on_flow_done, on_arrival=on_arrival, on_tell=send_rates, on_decide=on_tick,
+    )  # fmt: skip
 
 
 def build(setting: Setting) -> tuple[CoflowWorld, State]:
     """Return the world and the coordinator's state at time 0."""
-    given = setting.parameters
     world = build_serving_world(setting)
-    fabric, coflows = world.fabric, world.work.size
     return world, State(
-        agenda=make_agenda(coflows),
-        order=make_order(fabric),
-        equal=make_equal(fabric, missed_only=False),
-        serving=make_serving(fabric),
-        queues=make_queues(coflows, {**given, "starvation": "strict"}),
-        shares=make_shares(fabric, np.arange(given["queues"], 0, -1)),
-        size=np.zeros(0),
-        idle_until=np.zeros(1, np.int64),
-        num_sending=np.zeros(1, np.int64),
-        num_sent=np.zeros(1, np.int64),
-        counted_at=np.zeros(world.nodes.size, np.int64),
-        learned=np.full(coflows, NEVER),
-        learned_bytes=np.zeros(coflows),
+        **ticking_state(setting, world),
+        equal=make_equal(world.fabric, missed_only=False),
+        shares=make_shares(world.fabric, np.arange(setting.parameters["queues"], 0, -1)),
     )
 
 

@@ -8,9 +8,11 @@ included, by the bytes that they have left when the schedule takes effect, and t
 deadlines. Of what a decision costs, the price of its coflows is known before; that of rates and verdicts is not. What
 has not ended by its deadline is dropped; and so are rejected coflows that no other decision can admit: if none is to
 come, or if nothing is sent that could make room.
+
+Where `p` is of any type, it is a state with the fields that `State` and that of `planned` both have.
 """
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,7 +27,6 @@ from actors.fabric.admission import (
     drop_greedy,
     ends_dropped,
     make_admission,
-    receive_verdict,
     send_verdicts,
     time_left,
 )
@@ -34,10 +35,10 @@ from actors.fabric.coordinator import (
     NO_AGENT_REPORTS,
     Agenda,
     end_greedy,
-    is_due,
+    handle_events,
     make_agenda,
     note_decision,
-    receive_flow_done,
+    note_report,
     register,
     remove_ended,
     request_decision,
@@ -58,12 +59,11 @@ from actors.fabric.flow_order import FlowOrder, make_flow_order, refill_ports, s
 from actors.fabric.greedy import Matching, make_matching, move_group, settle_all
 from actors.fabric.late_jobs import Choices, make_choices
 from actors.fabric.madd_coordinator import effective_time
-from actors.fabric.messages import DECIDE, FLOW_DONE, REGISTER, VERDICT
+from actors.fabric.ports import Fabric
 from actors.fabric.priority_queues import next_tick
 from actors.fabric.ranking import Ranking, make_ranking
 from actors.kernel.compiled import compiled, entry, inlined
-from actors.kernel.cost import take
-from actors.kernel.queue import NONE, PYTHON, RUNNING
+from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 from actors.scheduler import Parameter
 from actors.schedulers.coflows.learned_and_admitted import Admitted, admitted_by
@@ -111,56 +111,8 @@ class State(NamedTuple):
     solved: np.ndarray  # [3] float64, of programs: how many, how many the time limit ended, and the worst gap
 
 
-class Admits(Protocol):
-    """The part of a coordinator's state that functions about decisions need; as in `State`."""
-
-    @property
-    def admits_all(self) -> bool:
-        """There is no admission."""
-
-    @property
-    def drops_expired(self) -> bool:
-        """Coflows that are late are dropped."""
-
-    @property
-    def at_ends(self) -> bool:
-        """A decision is made when a coflow has ended."""
-
-    @property
-    def period(self) -> int:
-        """Time between decisions, ns; 0: they are made at events."""
-
-    @property
-    def agenda(self) -> Agenda:
-        """The active coflows."""
-
-    @property
-    def ranking(self) -> Ranking:
-        """The order that is served."""
-
-    @property
-    def matching(self) -> Matching:
-        """The flows that run."""
-
-    @property
-    def deadline_order(self) -> DeadlineOrder:
-        """The order that is made."""
-
-    @property
-    def admission(self) -> Admission:
-        """The verdicts."""
-
-    @property
-    def decide_at(self) -> np.ndarray:
-        """When the next decision is wanted, [1] ns."""
-
-    @property
-    def last_coflow(self) -> np.ndarray:
-        """The last coflow that was registered, [1]."""
-
-
 @inlined
-def request_admission(w: CoflowWorld, p: Admits, t: int) -> None:
+def request_admission(w: CoflowWorld, p: Any, t: int) -> None:
     """Request a decision at t, or at the next multiple of the period."""
     at = next_tick(t, p.period) if p.period > 0 else t
     p.decide_at[0] = min(p.decide_at[0], at)
@@ -168,7 +120,7 @@ def request_admission(w: CoflowWorld, p: Admits, t: int) -> None:
 
 
 @compiled
-def on_arrival(w: CoflowWorld, p: Admits, t: int, coflow: int) -> None:
+def register_coflow(w: CoflowWorld, p: Any, t: int, coflow: int) -> None:
     """Register a coflow, with the sizes of its flows."""
     p.last_coflow[0] = coflow
     if register(w, p.agenda, t, coflow):
@@ -180,7 +132,7 @@ def on_arrival(w: CoflowWorld, p: Admits, t: int, coflow: int) -> None:
 
 
 @inlined
-def more_come(w: CoflowWorld, p: Admits) -> bool:
+def more_come(w: CoflowWorld, p: Any) -> bool:
     """Return whether coflows are still to be registered."""
     return p.last_coflow[0] + 1 < w.work.size
 
@@ -188,7 +140,7 @@ def more_come(w: CoflowWorld, p: Admits) -> bool:
 @compiled
 def on_flow_done(w: CoflowWorld, p: State, t: int, flow: int, ended: int) -> None:
     """Apply the end of a flow, which may end its coflow."""
-    receive_flow_done(w, t, NO_AGENT_REPORTS, flow)
+    note_report(w, t, NO_AGENT_REPORTS, w.fabric.flows.source[flow])
     if ends_dropped(w, p.admission, flow, ended):
         return
     if end_greedy(w, p.ranking, p.matching, flow, ended) and p.at_ends:
@@ -197,7 +149,7 @@ def on_flow_done(w: CoflowWorld, p: State, t: int, flow: int, ended: int) -> Non
 
 
 @compiled
-def on_decide(w: CoflowWorld, p: State, t: int, due: int) -> bool:
+def on_decide(w: CoflowWorld, p: State, t: int) -> bool:
     """Decide, if that is wanted now; else give away the ports of flows that have ended.
 
     Return whether the host of a program is to decide.
@@ -207,7 +159,7 @@ def on_decide(w: CoflowWorld, p: State, t: int, due: int) -> bool:
         if p.rule == BY_PROGRAM:
             return True
         count = begin_decision(w, p, t)
-        end_decision(w, p, t, due, put_in_order(w, p, count), count)
+        end_decision(w, p, t, put_in_order(w, p, count), count)
         return False
     w.counts[N_REFILLS] += 1
     refill_ports(w.fabric, p.ranking, p.matching, p.flow_order, t + w.network.delay_ns)
@@ -226,7 +178,7 @@ def begin_decision(w: CoflowWorld, p: State, t: int) -> int:
 
 
 @compiled
-def end_decision(w: CoflowWorld, p: State, t: int, due: int, admitted: int, count: int) -> None:
+def end_decision(w: CoflowWorld, p: State, t: int, admitted: int, count: int) -> None:
     """Apply the order in `deadline_order.groups`, whose first `admitted` are admitted; send rates and verdicts."""
     m, effective = p.matching, t + w.network.delay_ns
     admitted = keep_ended(w, p, admitted, count)
@@ -236,13 +188,13 @@ def end_decision(w: CoflowWorld, p: State, t: int, due: int, admitted: int, coun
     charge_verdicts(w, p.admission)
     rates = m.changes[0]
     send_greedy_rates(w, m, t)
-    send_verdicts(w, p.admission, t, due, rates)
+    send_verdicts(w, p.admission, t, rates)
     if p.period > 0 and served > 0:
         request_admission(w, p, t + 1)
 
 
 @compiled
-def consider(w: CoflowWorld, p: Admits, t: int) -> int:
+def consider(w: CoflowWorld, p: Any, t: int) -> int:
     """Put the coflows to decide about into the order; drop those whose deadlines have passed; return how many."""
     fabric, s, a = w.fabric, p.deadline_order, p.admission
     effective = effective_time(w, t)
@@ -272,7 +224,7 @@ def put_in_order(w: CoflowWorld, p: State, count: int) -> int:
 
 
 @compiled
-def keep_ended(w: CoflowWorld, p: Admits, admitted: int, count: int) -> int:
+def keep_ended(w: CoflowWorld, p: Any, admitted: int, count: int) -> int:
     """Admit first what was admitted before and ends when the schedule takes effect; return how many are admitted.
 
     Its deadline may be that time, so that no rule admits it: it needs nothing more, or what rounding leaves.
@@ -289,7 +241,7 @@ def keep_ended(w: CoflowWorld, p: Admits, admitted: int, count: int) -> int:
 
 
 @compiled
-def judge(w: CoflowWorld, p: Admits, t: int, admitted: int, served: int, count: int) -> None:
+def judge(w: CoflowWorld, p: Any, t: int, admitted: int, served: int, count: int) -> None:
     """Note the verdicts on coflows in order; stop those that are not served, and drop those without another chance."""
     has_chance = more_come(w, p) or (served > 0 and (p.at_ends or p.period > 0))
     for i in range(count):
@@ -307,37 +259,18 @@ def judge(w: CoflowWorld, p: Admits, t: int, admitted: int, served: int, count: 
 
 
 @inlined
-def coordinator_event(w: CoflowWorld, p: State) -> bool:
-    """Handle the message of the coordinator; return whether the host of a program is to decide."""
-    message = w.queue.now
-    t, kind, a = message.time[0], message.kind[0], message.a[0]
-    if kind == FLOW_DONE:
-        on_flow_done(w, p, t, a, message.b[0])
-    elif kind == REGISTER:
-        on_arrival(w, p, t, a)
-    elif kind != DECIDE:
-        send_verdicts(w, p.admission, t, a, np.int64(0))
-    elif is_due(w, p.agenda):
-        return on_decide(w, p, t, a)
-    return False
+def send_other_verdicts(w: CoflowWorld, p: Any, t: int) -> None:
+    """Send the verdicts that the events before had no room for."""
+    send_verdicts(w, p.admission, t, np.int64(0))
 
 
 @entry
 def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
     """Handle events before `until`, at most `most` of them; return the stop reason."""
-    message = w.queue.now
-    for _ in range(most):
-        why = take(w, until)
-        if why != RUNNING:
-            return why
-        if message.dst[0] >= w.nodes.size:
-            if coordinator_event(w, p):
-                return PYTHON
-        elif message.kind[0] == VERDICT:
-            receive_verdict(w, message.a[0], message.b[0])
-        else:
-            agent_event(w, message.dst[0])
-    return RUNNING
+    return handle_events(
+        w, p, w.sending, until, most, on_agent_event=agent_event,
+        on_flow_done=on_flow_done, on_arrival=register_coflow, on_tell=send_other_verdicts, on_decide=on_decide,
+    )  # fmt: skip
 
 
 NO_REJECTION = Rejection(int(MIN_NEGATIVE), congested=1.0, weighted=False, from_back=False)
@@ -358,26 +291,33 @@ def build_admitting(
     """
     given = setting.parameters
     world = build_world(setting, interval_s=given["interval_s"])
-    fabric, coflows = world.fabric, world.work.size
+    fabric = world.fabric
     return world, State(
         rule=int(rule),
         how=how,
         serves_rejected=serves_rejected,
         admits_all=rule == BY_DEADLINE,
         drops_expired=drops_expired,
-        at_ends=given["decide_at"] == "ends",
-        period=round(given["update_period_s"] * NS),
-        agenda=make_agenda(coflows),
-        ranking=make_ranking(fabric),
-        matching=make_matching(fabric),
         flow_order=make_flow_order(world, given["flow_order"]),
-        deadline_order=make_deadline_order(fabric),
         choices=make_choices(fabric.coflows.weight, how.rule == DYNAMIC_PROGRAMMING),
-        admission=make_admission(setting.workload.arrays().deadline_ns),
-        decide_at=np.array([NEVER]),
-        last_coflow=np.array([NONE]),
-        solved=np.zeros(3),
+        **deciding_state(setting, fabric),
     )
+
+
+def deciding_state(setting: Setting, fabric: Fabric) -> dict[str, Any]:
+    """Return those fields of a state at time 0 that follow from the setting, here and in `planned`."""
+    return {
+        "at_ends": setting.parameters["decide_at"] == "ends",
+        "period": round(setting.parameters["update_period_s"] * NS),
+        "agenda": make_agenda(fabric.coflows.arrival.size),
+        "ranking": make_ranking(fabric),
+        "matching": make_matching(fabric),
+        "deadline_order": make_deadline_order(fabric),
+        "admission": make_admission(setting.workload.arrays().deadline_ns),
+        "decide_at": np.array([NEVER]),
+        "last_coflow": np.array([NONE]),
+        "solved": np.zeros(3),
+    }
 
 
 def series(setting: Setting, world: CoflowWorld, state: State) -> Admitted | None:

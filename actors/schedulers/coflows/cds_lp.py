@@ -45,7 +45,7 @@ from actors.kernel.compiled import direct
 from actors.kernel.cost import known_cost
 from actors.kernel.world import NEVER
 from actors.scheduler import Parameter, Scheduler
-from actors.schedulers.coflows.admitting import DECIDE_AT, UPDATE_PERIOD
+from actors.schedulers.coflows.admitting import DECIDE_AT, UPDATE_PERIOD, series
 from actors.schedulers.coflows.integer_programs import ADMITTED, Demand, Solved, most_in_time
 from actors.schedulers.coflows.order_ilp import TIME_LIMIT, note_solved
 from actors.schedulers.coflows.ordered import INTERVAL
@@ -56,7 +56,6 @@ from actors.schedulers.coflows.planned import (
     build_planned,
     change_slot,
     end_decision,
-    series,
 )
 from actors.setting import Setting
 from workloads.groups import rows_of_groups
@@ -99,13 +98,12 @@ class Host:
         """Compile the functions that the host calls."""
         number = np.int64(0)
         self._begin = direct(begin_decision, world, state, number)
-        self._finish = direct(end_decision, world, state, number, number, number, number)
+        self._finish = direct(end_decision, world, state, number, number, number)
         self._change = direct(change_slot, world, state, number)
 
     def __call__(self, world: Any, state: State) -> None:
         """Decide, or go on with the next slot of the plan."""
-        now = world.queue.now[0]
-        t, due = np.int64(now.time), np.int64(now.a)
+        t = np.int64(world.queue.now[0].time)
         if t < state.decide_at[0]:
             self._begin_slot(world, state, t + world.network.delay_ns)
             self._change(world, state, t)
@@ -115,7 +113,7 @@ class Host:
         effective = t + world.network.delay_ns + known_cost(world)
         admitted = self._plan(world, state, count, int(effective))
         self._begin_slot(world, state, int(effective))
-        self._finish(world, state, t, due, np.int64(admitted), np.int64(count))
+        self._finish(world, state, t, np.int64(admitted), np.int64(count))
 
     def _plan(self, world: Any, state: State, count: int, effective: int) -> int:
         """Admit coflows, which come first in the order, and plan the rates of their flows; return how many."""
@@ -123,7 +121,7 @@ class Host:
         time_left = state.deadline_order.time_left[found]
         flow = rows_of_groups(np.diff(fabric.coflows.first_flow), found)
         flow = flow[(fabric.flows.finish[flow] == NEVER) & ~_ends(state, flow, fabric.flows.left[flow])]
-        state.wanted[flow] = 0.0
+        state.rates.wanted[flow] = 0.0
         self._flow, self._end, self._rate = flow[:0], np.zeros(0, np.int64), np.zeros((0, 0))
         admitted = np.isinf(time_left)
         place = np.full(fabric.coflows.arrival.size, -1)
@@ -178,13 +176,13 @@ class Host:
         left = _left(world, state, flow, effective)
         late = over & ~_ends(state, flow, left)  # rates began later than planned, or it was planned in part
         again = late & (left > _LATE * flows.size[flow])
-        state.wanted[flow[late]] = 0.0
+        state.rates.wanted[flow[late]] = 0.0
         t, end = int(world.queue.now[0].time), int(NEVER)
         if again.any():
             state.decide_at[0] = min(int(state.decide_at[0]), t + 1)
         planned = flow[~over]
         if planned.size:
-            state.wanted[planned] = rate[~over, k]
+            state.rates.wanted[planned] = rate[~over, k]
             end = int(self._end[k])
         end = min(end, self._fill(world, state, planned, flow[late & ~again], effective))
         state.slot_end[0] = max(end - world.network.delay_ns, t + 1) if end < NEVER else NEVER
@@ -200,16 +198,16 @@ class Host:
         if late.size + behind.size == 0:
             return int(NEVER)
         borders = np.flatnonzero(np.diff(flows.coflow[behind])) + 1
-        residual = fabric.speed - _load(fabric, planned, state.wanted[planned])
+        residual = fabric.speed - _load(fabric, planned, state.rates.wanted[planned])
         for part in [*np.split(late, np.arange(1, late.size)), *np.split(behind, borders)]:
             left = _left(world, state, part, effective)
             load = _load(fabric, part, left)
             used = load > 0
-            state.wanted[part] = 0.0
+            state.rates.wanted[part] = 0.0
             if used.any() and (residual[used] > _FULL * fabric.speed[used]).all():
                 need = max(float((load[used] / residual[used]).max()), 1.0)
-                wanted, now = left / need, state.rate[part]
-                state.wanted[part] = np.where(np.abs(wanted - now) <= _SAME * now, now, wanted)
+                wanted, now = left / need, state.rates.rate[part]
+                state.rates.wanted[part] = np.where(np.abs(wanted - now) <= _SAME * now, now, wanted)
                 residual -= load / need
                 first = min(first, effective + np.ceil(need))
         return int(min(first, NEVER))
@@ -229,13 +227,13 @@ class Host:
 
 def _left(world: Any, state: State, flow: np.ndarray, t: int) -> np.ndarray:
     """Return what flows have left at a time, by the rates that were sent last."""
-    sent = state.rate[flow] * np.maximum(t - state.since[flow], 0)
+    sent = state.rates.rate[flow] * np.maximum(t - state.rates.since[flow], 0)
     return np.asarray(np.maximum(world.fabric.flows.left[flow] - sent, 0.0))
 
 
 def _ends(state: State, flow: np.ndarray, left: np.ndarray) -> np.ndarray:
     """Return which flows end by the rates that were sent last, but for rounding; they must not be stopped."""
-    return np.asarray((state.rate[flow] > 0) & (left <= state.rate[flow] * _DONE_NS))
+    return np.asarray((state.rates.rate[flow] > 0) & (left <= state.rates.rate[flow] * _DONE_NS))
 
 
 def _load(fabric: Any, flow: np.ndarray, amount: np.ndarray) -> np.ndarray:

@@ -19,14 +19,12 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from actors.fabric.agent import note_end, note_start
-from actors.fabric.coordinator import Agenda, is_due, make_agenda, register, request_decision
+from actors.fabric.coordinator import Agenda, handle_events, make_agenda, register, request_decision
 from actors.fabric.fabric_world import CoflowWorld, build_world
 from actors.fabric.max_min import Fair, add_coflow, end_due, fill, make_fair, next_due
-from actors.fabric.messages import REGISTER
 from actors.fabric.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry
-from actors.kernel.cost import take
-from actors.kernel.queue import NONE, RUNNING
+from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 from actors.scheduler import Scheduler
 from actors.setting import Costs, Network, Setting
@@ -72,16 +70,7 @@ def on_change(w: CoflowWorld, p: State, t: int) -> None:
 @entry
 def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
     """Handle events before `until`, at most `most` of them; return the stop reason."""
-    message = w.queue.now
-    for _ in range(most):
-        why = take(w, until)
-        if why != RUNNING:
-            return why
-        if message.kind[0] == REGISTER:
-            on_arrival(w, p, message.time[0], message.a[0])
-        elif is_due(w, p.agenda):
-            on_change(w, p, message.time[0])
-    return RUNNING
+    return handle_events(w, p, w.sending, until, most, on_arrival=on_arrival, on_decide=on_change)
 
 
 def build_switch(setting: Setting) -> CoflowWorld:

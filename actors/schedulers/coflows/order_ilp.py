@@ -66,9 +66,9 @@ def begin(w: CoflowWorld, p: State, t: int) -> int:
 
 
 @entry
-def end(w: CoflowWorld, p: State, t: int, due: int, admitted: int, count: int) -> None:
+def end(w: CoflowWorld, p: State, t: int, admitted: int, count: int) -> None:
     """Admit the first `admitted` of the coflows in `deadline_order.groups`, in their order, and reject the others."""
-    end_decision(w, p, t, due, admitted, count)
+    end_decision(w, p, t, admitted, count)
 
 
 class Host:
@@ -81,12 +81,11 @@ class Host:
         """Compile the functions that the host calls."""
         number = np.int64(0)
         self._begin = direct(begin, world, state, number)
-        self._end = direct(end, world, state, number, number, number, number)
+        self._end = direct(end, world, state, number, number, number)
 
     def __call__(self, world: Any, state: State) -> None:
         """Order and admit the coflows that the decision at hand is about."""
-        now, order = world.queue.now[0], state.deadline_order
-        t, due = np.int64(now.time), np.int64(now.a)
+        t, order = np.int64(world.queue.now[0].time), state.deadline_order
         count = self._begin(world, state, t)
         found = order.groups[:count].copy()
         time_left_s, admitted = order.time_left[found] / NS, np.zeros(count, bool)
@@ -98,7 +97,7 @@ class Host:
             admitted[can_be] = solved.admitted
             note_solved(state.solved, solved)
         order.groups[:count] = found[np.lexsort((time_left_s, ~admitted))]
-        self._end(world, state, t, due, np.int64(admitted.sum()), np.int64(count))
+        self._end(world, state, t, np.int64(admitted.sum()), np.int64(count))
 
     def save(self) -> bytes:
         """Return nothing: all that lasts is in the world and the state."""

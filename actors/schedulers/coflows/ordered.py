@@ -20,41 +20,36 @@ from actors.fabric.coordinator import (
     NO_AGENT_REPORTS,
     Agenda,
     end_greedy,
+    handle_events,
     has_more_to_send,
-    is_due,
     make_agenda,
     note_decision,
-    receive_flow_done,
+    note_report,
     register,
     remove_ended,
     request_decision,
     send_greedy_rates,
 )
-from actors.fabric.counters import N_DECISIONS, N_REFILLS
+from actors.fabric.counters import N_REFILLS
 from actors.fabric.fabric_world import CoflowWorld, build_world
 from actors.fabric.flow_order import FlowOrder, make_flow_order, refill_ports, serve_coflows
 from actors.fabric.greedy import Matching, make_matching, settle_all
 from actors.fabric.greedy_updates import change_flows, receive_update
-from actors.fabric.madd import Madd, any_ends_by, bottleneck_ns, decide, make_madd, progress
+from actors.fabric.madd import Madd, bottleneck_ns, decide, make_madd
 from actors.fabric.madd_agent import Shrinking, make_shrinking, shrinking_event
 from actors.fabric.madd_coordinator import (
-    charge_decision,
-    effective_time,
+    decide_or_refill,
     receive_backfilled_done,
     receive_line_done,
-    refill_ended,
-    refill_price,
     send_times,
 )
-from actors.fabric.messages import DECIDE, FLOW_DONE, LINE_DONE, REGISTER, UPDATE
 from actors.fabric.port_sets import count_bits
 from actors.fabric.ports import Fabric
 from actors.fabric.priority_queues import sort_groups
 from actors.fabric.ranking import Ranking, make_ranking
 from actors.fabric.service_order import Order, make_order, set_order
 from actors.kernel.compiled import compiled, entry, inlined
-from actors.kernel.cost import take
-from actors.kernel.queue import NONE, RUNNING
+from actors.kernel.queue import NONE
 from actors.scheduler import Parameter
 from actors.setting import Setting
 from workloads.errors import InputError
@@ -112,9 +107,9 @@ def on_arrival(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
 def on_flow_done(w: CoflowWorld, p: State, t: int, flow: int, ended: int) -> None:
     """Apply the end of a single flow, which may end its coflow."""
     if p.by_madd:
-        receive_backfilled_done(w, p.agenda, p.ended, t, flow)
+        receive_backfilled_done(w, p, t, flow, ended)
         return
-    receive_flow_done(w, t, NO_AGENT_REPORTS, flow)
+    note_report(w, t, NO_AGENT_REPORTS, w.fabric.flows.source[flow])
     if has_more_to_send(w, flow):
         return
     if end_greedy(w, p.ranking, p.matching, flow, ended) and p.reorders_at_ends:
@@ -194,22 +189,28 @@ def decide_greedy(w: CoflowWorld, p: State, t: int) -> None:
 
 
 @compiled
-def decide_madd(w: CoflowWorld, p: State, t: int, due: int) -> None:
+def decide_madd(w: CoflowWorld, p: State, t: int) -> None:
     """Recompute order and rates if a coflow has arrived or will have ended; else refill what ended flows had."""
-    fabric, order, a = w.fabric, p.order, p.madd
-    if p.stale[0] or any_ends_by(order, a, effective_time(w, t) + refill_price(w, p.ended[0])):
-        p.stale[0] = False
-        w.counts[N_DECISIONS] += 1
-        charge_decision(w, p.agenda, p.counted_at)
-        progress(fabric, order, a, effective_time(w, t))
-        count = remove_ended(w, p.agenda)
-        put_in_order(w, p, count)
-        set_order(order, p.groups, count)
-        decide(fabric, order, a, p.backfills)
+    decide_or_refill(w, p, t, decide_rates)
+    send_times(w, p, t)
+
+
+@inlined
+def decide_rates(w: CoflowWorld, p: State, t: int) -> None:
+    """Recompute order and rates."""
+    count = remove_ended(w, p.agenda)
+    put_in_order(w, p, count)
+    set_order(p.order, p.groups, count)
+    decide(w.fabric, p.order, p.madd, p.backfills)
+
+
+@inlined
+def on_decide(w: CoflowWorld, p: State, t: int) -> None:
+    """Decide under either kind of rates."""
+    if p.by_madd:
+        decide_madd(w, p, t)
     else:
-        refill_ended(w, order, a, t, p.ended[0])
-    p.ended[0] = p.num_sent[0] = 0
-    send_times(w, a, p.num_sent, t, due)
+        decide_greedy(w, p, t)
 
 
 @inlined
@@ -218,43 +219,17 @@ def port_event(w: CoflowWorld, p: State, me: int) -> None:
     if p.by_madd:
         shrinking_event(w, p.shrinking, me)
     else:
-        agent_event(w, me)
-
-
-@inlined
-def coordinator_event(w: CoflowWorld, p: State) -> None:
-    """Handle the message of the coordinator."""
-    message = w.queue.now
-    t, kind, a = message.time[0], message.kind[0], message.a[0]
-    if kind == FLOW_DONE:
-        on_flow_done(w, p, t, a, message.b[0])
-    elif kind == LINE_DONE:
-        receive_line_done(w, p.agenda, t, a)
-    elif kind == REGISTER:
-        on_arrival(w, p, t, a)
-    elif kind == UPDATE:
-        on_update(w, p, t, a)
-    elif kind != DECIDE:
-        send_times(w, p.madd, p.num_sent, t, a)
-    elif is_due(w, p.agenda):
-        if p.by_madd:
-            decide_madd(w, p, t, a)
-        else:
-            decide_greedy(w, p, t)
+        agent_event(w, w.sending, me)
 
 
 @entry
 def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
     """Handle events before `until`, at most `most` of them; return the stop reason."""
-    for _ in range(most):
-        why = take(w, until)
-        if why != RUNNING:
-            return why
-        if w.queue.now.dst[0] < w.nodes.size:
-            port_event(w, p, w.queue.now.dst[0])
-        else:
-            coordinator_event(w, p)
-    return RUNNING
+    return handle_events(
+        w, p, p, until, most, on_agent_event=port_event,
+        on_flow_done=on_flow_done, on_line_done=receive_line_done, on_arrival=on_arrival, on_update=on_update,
+        on_tell=send_times, on_decide=on_decide,
+    )  # fmt: skip
 
 
 def check_costs(setting: Setting) -> None:

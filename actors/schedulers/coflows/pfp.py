@@ -18,18 +18,16 @@ approximate it, are not modelled.
 from typing import NamedTuple
 
 from actors.fabric.agent import note_end, note_start
-from actors.fabric.coordinator import Agenda, is_due, make_agenda, register, request_decision
+from actors.fabric.coordinator import Agenda, handle_events, make_agenda, request_decision
 from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.flow_ends import next_end
-from actors.fabric.messages import REGISTER
 from actors.fabric.shortest_flow_first import Shortest, arrive, end_flow, make_shortest, match
 from actors.fabric.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry
-from actors.kernel.cost import take
-from actors.kernel.queue import NONE, RUNNING
+from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 from actors.scheduler import Scheduler
-from actors.schedulers.coflows.fair import NO_COORDINATOR, build_switch
+from actors.schedulers.coflows.fair import NO_COORDINATOR, build_switch, on_arrival
 from actors.setting import Setting
 
 
@@ -38,13 +36,6 @@ class State(NamedTuple):
 
     agenda: Agenda  # active: coflows that have arrived at this instant
     shortest: Shortest
-
-
-@compiled
-def on_arrival(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
-    """Step 1: register a coflow; its flows start at this instant."""
-    if register(w, p.agenda, t, coflow):
-        request_decision(w, p.agenda, t)
 
 
 @compiled
@@ -79,16 +70,7 @@ def start(w: CoflowWorld, t: int, flow: int) -> None:
 @entry
 def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
     """Handle events before `until`, at most `most` of them; return the stop reason."""
-    message = w.queue.now
-    for _ in range(most):
-        why = take(w, until)
-        if why != RUNNING:
-            return why
-        if message.kind[0] == REGISTER:
-            on_arrival(w, p, message.time[0], message.a[0])
-        elif is_due(w, p.agenda):
-            on_change(w, p, message.time[0])
-    return RUNNING
+    return handle_events(w, p, w.sending, until, most, on_arrival=on_arrival, on_decide=on_change)
 
 
 def build(setting: Setting) -> tuple[CoflowWorld, State]:

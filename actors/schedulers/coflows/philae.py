@@ -42,10 +42,10 @@ from actors.fabric.agent import agent_event
 from actors.fabric.coordinator import (
     NO_AGENT_REPORTS,
     end_greedy,
+    handle_events,
     has_more_to_send,
-    is_due,
     note_decision,
-    receive_flow_done,
+    note_report,
     register,
     remove_ended,
     request_decision,
@@ -54,7 +54,6 @@ from actors.fabric.coordinator import (
 from actors.fabric.counters import N_PILOTS, N_REFILLS
 from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.greedy import fill_ports, move_group
-from actors.fabric.messages import FLOW_DONE, REGISTER, UPDATE
 from actors.fabric.ports import merge_parallel, pilot_group
 from actors.fabric.priority_queues import (
     QUEUE_PARAMETERS,
@@ -69,8 +68,6 @@ from actors.fabric.priority_queues import (
 )
 from actors.fabric.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry, inlined
-from actors.kernel.cost import take
-from actors.kernel.queue import RUNNING
 from actors.kernel.world import NEVER
 from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.coflows.learned_and_admitted import Learned, learned_by
@@ -137,7 +134,7 @@ def request_reorder(w: CoflowWorld, p: State, t: int) -> None:
 def on_flow_done(w: CoflowWorld, p: State, t: int, flow: int, ended: int) -> None:
     """Apply the end of a flow to the sample and to the contention; request a decision, or a refill."""
     fabric, flows, lines = w.fabric, w.fabric.flows, w.fabric.lines
-    receive_flow_done(w, t, NO_AGENT_REPORTS, flow)
+    note_report(w, t, NO_AGENT_REPORTS, flows.source[flow])
     if has_more_to_send(w, flow):
         return
     coflow, group = flows.coflow[flow], lines.group[flows.line[flow, 0]]
@@ -255,23 +252,10 @@ def set_levels(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
 @entry
 def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
     """Handle events before `until`, at most `most` of them; return the stop reason."""
-    message = w.queue.now
-    for _ in range(most):
-        why = take(w, until)
-        if why != RUNNING:
-            return why
-        t, kind, me = message.time[0], message.kind[0], message.dst[0]
-        if me < w.nodes.size:
-            agent_event(w, me)
-        elif kind == FLOW_DONE:
-            on_flow_done(w, p, t, message.a[0], message.b[0])
-        elif kind == REGISTER:
-            on_arrival(w, p, t, message.a[0])
-        elif kind == UPDATE:
-            on_update(w, p, t, message.a[0])
-        elif is_due(w, p.agenda):
-            on_decide(w, p, t)
-    return RUNNING
+    return handle_events(
+        w, p, w.sending, until, most, on_agent_event=agent_event,
+        on_flow_done=on_flow_done, on_arrival=on_arrival, on_update=on_update, on_decide=on_decide,
+    )  # fmt: skip
 
 
 def series(setting: Setting, world: CoflowWorld, state: State) -> Learned | None:

@@ -16,8 +16,6 @@ from actors.fabric.admission import (
     charge_verdicts,
     ends_dropped,
     is_dropped,
-    make_admission,
-    receive_verdict,
     send_verdicts,
 )
 from actors.fabric.agent import agent_event
@@ -25,27 +23,31 @@ from actors.fabric.coordinator import (
     NO_AGENT_REPORTS,
     Agenda,
     end_greedy,
-    is_due,
-    make_agenda,
+    handle_events,
     note_decision,
-    receive_flow_done,
+    note_report,
     remove_ended,
     request_decision,
 )
 from actors.fabric.counters import N_REFILLS
-from actors.fabric.deadline_order import DeadlineOrder, make_deadline_order
-from actors.fabric.fabric_world import NS, CoflowWorld, build_world
-from actors.fabric.flow_rates import end_rate, send_wanted, settle
-from actors.fabric.greedy import Matching, make_matching
+from actors.fabric.deadline_order import DeadlineOrder
+from actors.fabric.fabric_world import CoflowWorld, build_world
+from actors.fabric.flow_rates import FlowRates, end_rate, make_flow_rates, send_wanted, settle
+from actors.fabric.greedy import Matching
 from actors.fabric.madd_coordinator import effective_time
-from actors.fabric.messages import DECIDE, FLOW_DONE, REGISTER, VERDICT
-from actors.fabric.ranking import Ranking, make_ranking
+from actors.fabric.ranking import Ranking
 from actors.kernel.compiled import compiled, entry, inlined
-from actors.kernel.cost import previous_cost, take
-from actors.kernel.queue import NONE, PYTHON, RUNNING
+from actors.kernel.cost import previous_cost
 from actors.kernel.world import NEVER
-from actors.schedulers.coflows.admitting import consider, judge, keep_ended, on_arrival, request_admission
-from actors.schedulers.coflows.learned_and_admitted import Admitted, admitted_by
+from actors.schedulers.coflows.admitting import (
+    consider,
+    deciding_state,
+    judge,
+    keep_ended,
+    register_coflow,
+    request_admission,
+    send_other_verdicts,
+)
 from actors.setting import Setting
 
 
@@ -64,10 +66,7 @@ class State(NamedTuple):
     decide_at: np.ndarray  # [1] ns, when the next decision is wanted; before it slots end
     last_coflow: np.ndarray  # [1] the last one that was registered, NONE before
     solved: np.ndarray  # [3] as that of `admitting.State`
-    rate: np.ndarray  # [F] bytes per ns, as sent
-    wanted: np.ndarray  # [F] the same, to be sent
-    since: np.ndarray  # [F] from when on
-    changed: np.ndarray  # [F] scratch
+    rates: FlowRates
     before: np.ndarray  # [F] the rates before those that were sent last
     num_changed: np.ndarray  # [1] how many of these are in `changed`, until the next event
     slot_end: (
@@ -78,10 +77,11 @@ class State(NamedTuple):
 @compiled
 def on_flow_done(w: CoflowWorld, p: State, t: int, flow: int, ended: int) -> None:
     """Apply the end of a flow, which may end its coflow."""
-    receive_flow_done(w, t, NO_AGENT_REPORTS, flow)
+    account_for_cost(w, p)
+    note_report(w, t, NO_AGENT_REPORTS, w.fabric.flows.source[flow])
     if ends_dropped(w, p.admission, flow, ended):
         return
-    end_rate(w, p, ended, flow)
+    end_rate(w, p.rates, ended, flow)
     if end_greedy(w, p.ranking, p.matching, flow, ended) and p.at_ends:
         request_admission(w, p, t)
 
@@ -89,19 +89,22 @@ def on_flow_done(w: CoflowWorld, p: State, t: int, flow: int, ended: int) -> Non
 @compiled
 def send_rates(w: CoflowWorld, p: State, t: int) -> int:
     """Send the rates in `wanted`; return how many are new."""
-    for i in range(p.rate.size):
-        p.before[i] = p.rate[i]
-    p.num_changed[0] = send_wanted(w, p, t, p.agenda.used[0])
+    for i in range(p.rates.rate.size):
+        p.before[i] = p.rates.rate[i]
+    p.num_changed[0] = send_wanted(w, p.agenda, p.rates, t, p.agenda.used[0])
     return p.num_changed[0]
 
 
 @compiled
 def account_for_cost(w: CoflowWorld, p: State) -> None:
-    """Account for a cost that was not known when rates were sent: they have begun so much later."""
+    """Account for a cost that was not known when rates were sent: they have begun so much later.
+
+    It is called when the coordinator handles the next message, whatever that is.
+    """
     flows, lines, spent = w.fabric.flows, w.fabric.lines, previous_cost(w, np.int64(0))
     for k in range(p.num_changed[0]):
-        flow = p.changed[k]
-        unsent = (p.rate[flow] - p.before[flow]) * spent
+        flow = p.rates.changed[k]
+        unsent = (p.rates.rate[flow] - p.before[flow]) * spent
         flows.left[flow] += unsent
         lines.bytes[flows.line[flow, 0]] += unsent
         lines.bytes[flows.line[flow, 1]] += unsent
@@ -116,7 +119,7 @@ def begin_decision(w: CoflowWorld, p: State, t: int) -> int:
     for i in range(p.agenda.used[0]):
         coflow = p.agenda.active[i]
         for flow in range(w.fabric.coflows.first_flow[coflow], w.fabric.coflows.first_flow[coflow + 1]):
-            settle(w, p, effective, flow)
+            settle(w, p.rates, effective, flow)
     p.slot_end[0] = NEVER
     count = consider(w, p, t)
     for i in range(p.agenda.used[0]):
@@ -129,11 +132,11 @@ def begin_decision(w: CoflowWorld, p: State, t: int) -> int:
 def stop_flows(w: CoflowWorld, p: State, coflow: int) -> None:
     """Want no rates for the flows of a coflow."""
     for flow in range(w.fabric.coflows.first_flow[coflow], w.fabric.coflows.first_flow[coflow + 1]):
-        p.wanted[flow] = 0.0
+        p.rates.wanted[flow] = 0.0
 
 
 @entry
-def end_decision(w: CoflowWorld, p: State, t: int, due: int, admitted: int, count: int) -> None:
+def end_decision(w: CoflowWorld, p: State, t: int, admitted: int, count: int) -> None:
     """Admit the first `admitted` coflows of the order; send the rates in `wanted`, and verdicts."""
     admitted = keep_ended(w, p, admitted, count)
     for i in range(admitted, count):
@@ -141,7 +144,7 @@ def end_decision(w: CoflowWorld, p: State, t: int, due: int, admitted: int, coun
     rates = send_rates(w, p, t)
     judge(w, p, t, admitted, admitted, count)
     charge_verdicts(w, p.admission)
-    send_verdicts(w, p.admission, t, due, rates)
+    send_verdicts(w, p.admission, t, rates)
     if p.period > 0 and admitted > 0:
         request_admission(w, p, t + 1)
     await_slot_end(w, p)
@@ -163,63 +166,47 @@ def await_slot_end(w: CoflowWorld, p: State) -> None:
         request_decision(w, p.agenda, at)
 
 
+@inlined
+def on_arrival(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
+    """Register a coflow."""
+    account_for_cost(w, p)
+    register_coflow(w, p, t, coflow)
+
+
+@inlined
+def on_tell(w: CoflowWorld, p: State, t: int) -> None:
+    """Send further verdicts."""
+    account_for_cost(w, p)
+    send_other_verdicts(w, p, t)
+
+
+@inlined
+def on_decide(w: CoflowWorld, p: State, t: int) -> bool:
+    """Let the host decide."""
+    account_for_cost(w, p)
+    return True
+
+
 @entry
 def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
     """Handle events before `until`, at most `most` of them; return the stop reason."""
-    message = w.queue.now
-    for _ in range(most):
-        why = take(w, until)
-        if why != RUNNING:
-            return why
-        t, kind, a = message.time[0], message.kind[0], message.a[0]
-        if message.dst[0] < w.nodes.size:
-            if kind == VERDICT:
-                receive_verdict(w, a, message.b[0])
-            else:
-                agent_event(w, message.dst[0])
-            continue
-        if p.num_changed[0] > 0:
-            account_for_cost(w, p)
-        if kind == FLOW_DONE:
-            on_flow_done(w, p, t, a, message.b[0])
-        elif kind == REGISTER:
-            on_arrival(w, p, t, a)
-        elif kind != DECIDE:
-            send_verdicts(w, p.admission, t, a, np.int64(0))
-        elif is_due(w, p.agenda):
-            return PYTHON
-    return RUNNING
+    return handle_events(
+        w, p, w.sending, until, most, on_agent_event=agent_event,
+        on_flow_done=on_flow_done, on_arrival=on_arrival, on_tell=on_tell, on_decide=on_decide,
+    )  # fmt: skip
 
 
 def build_planned(setting: Setting) -> tuple[CoflowWorld, State]:
     """Return the world and the coordinator's state at time 0."""
     given = setting.parameters
     world = build_world(setting, interval_s=given["interval_s"], most_sends=2 * setting.num_tasks)
-    fabric, coflows = world.fabric, world.work.size
-    flows = fabric.flows.size.size
+    fabric, flows = world.fabric, world.fabric.flows.size.size
     return world, State(
         admits_all=False,
         drops_expired=True,
-        at_ends=given["decide_at"] == "ends",
-        period=round(given["update_period_s"] * NS),
-        agenda=make_agenda(coflows),
-        ranking=make_ranking(fabric),
-        matching=make_matching(fabric),
-        deadline_order=make_deadline_order(fabric),
-        admission=make_admission(setting.workload.arrays().deadline_ns),
-        decide_at=np.array([NEVER]),
-        last_coflow=np.array([NONE]),
-        solved=np.zeros(3),
-        rate=np.zeros(flows),
-        wanted=np.zeros(flows),
-        since=np.zeros(flows, np.int64),
-        changed=np.zeros(flows, np.int64),
+        **deciding_state(setting, fabric),
+        rates=make_flow_rates(flows),
         before=np.zeros(flows),
         num_changed=np.zeros(1, np.int64),
         slot_end=np.array([NEVER]),
     )
-
-
-def series(setting: Setting, world: CoflowWorld, state: State) -> Admitted | None:
-    """Return which coflows were admitted, and when."""
-    return admitted_by(world, state.admission, state.solved)

@@ -25,49 +25,40 @@ from actors.fabric.admission import (
     decide_verdict,
     drop_greedy,
     make_admission,
-    receive_verdict,
     send_verdicts,
     time_left,
 )
 from actors.fabric.coordinator import (
     Agenda,
-    is_due,
+    handle_events,
     make_agenda,
     register,
     remove_ended,
     request_decision,
 )
-from actors.fabric.counters import N_DECISIONS
 from actors.fabric.fabric_world import NS, CoflowWorld, build_world
 from actors.fabric.greedy import Matching, make_matching
 from actors.fabric.madd import (
     Madd,
     add_rates,
-    any_ends_by,
     backfill,
     bottleneck_ns,
     make_madd,
-    progress,
     reset_residual,
 )
 from actors.fabric.madd_agent import Shrinking, make_shrinking, shrinking_event
 from actors.fabric.madd_coordinator import (
-    charge_decision,
+    decide_or_refill,
     effective_time,
     receive_backfilled_done,
     receive_line_done,
-    refill_ended,
-    refill_price,
     send_times,
 )
-from actors.fabric.messages import DECIDE, FLOW_DONE, LINE_DONE, REGISTER, VERDICT
 from actors.fabric.priority_queues import sort_groups
 from actors.fabric.ranking import Ranking, make_ranking
 from actors.fabric.reservations import fits, reserve, share_by_demand
 from actors.fabric.service_order import Order, make_order, set_order
 from actors.kernel.compiled import compiled, entry, inlined
-from actors.kernel.cost import take
-from actors.kernel.queue import RUNNING
 from actors.schedulers.coflows.learned_and_admitted import Admitted, admitted_by
 from actors.schedulers.coflows.ordered import check_costs
 from actors.setting import Setting
@@ -183,69 +174,42 @@ def admit(w: CoflowWorld, p: State, t: int, effective: int) -> int:
 
 
 @compiled
-def decide(w: CoflowWorld, p: State, t: int, due: int) -> None:
+def on_decide(w: CoflowWorld, p: State, t: int) -> None:
     """Decide on coflows and rates if a coflow has arrived or will have ended; else refill what ended flows had."""
-    fabric, order, a = w.fabric, p.order, p.madd
-    if p.stale[0] or any_ends_by(order, a, effective_time(w, t) + refill_price(w, p.ended[0])):
-        p.stale[0] = False
-        w.counts[N_DECISIONS] += 1
-        charge_decision(w, p.agenda, p.counted_at)
-        effective = effective_time(w, t)
-        progress(fabric, order, a, effective)
-        reserved = admit(w, p, t, effective)
-        if p.rejected == SHARE:
-            share_by_demand(fabric, order, a, p.load, reserved)
-        else:
-            add_rates(fabric, order, a, reserved, order.used[0])
-        backfill(fabric, order, a)
-        count_verdicts(w, p.admission)
-    else:
-        refill_ended(w, order, a, t, p.ended[0])
-    p.ended[0] = p.num_sent[0] = 0
-    send_schedule(w, p, t, due)
-
-
-@compiled
-def send_schedule(w: CoflowWorld, p: State, t: int, due: int) -> None:
-    """Send the agents new times, then new verdicts, as many as one event may send; others at once in further events."""
-    before = p.num_sent[0]
-    send_times(w, p.madd, p.num_sent, t, due)
-    if p.num_sent[0] == p.madd.changes[0]:
-        send_verdicts(w, p.admission, t, due, p.num_sent[0] - before)
+    decide_or_refill(w, p, t, decide)
+    send_schedule(w, p, t)
 
 
 @inlined
-def coordinator_event(w: CoflowWorld, p: State) -> None:
-    """Handle the message of the coordinator."""
-    message = w.queue.now
-    t, kind, a = message.time[0], message.kind[0], message.a[0]
-    if kind == FLOW_DONE:
-        receive_backfilled_done(w, p.agenda, p.ended, t, a)
-    elif kind == LINE_DONE:
-        receive_line_done(w, p.agenda, t, a)
-    elif kind == REGISTER:
-        on_arrival(w, p, t, a)
-    elif kind != DECIDE:
-        send_schedule(w, p, t, a)
-    elif is_due(w, p.agenda):
-        decide(w, p, t, a)
+def decide(w: CoflowWorld, p: State, t: int) -> None:
+    """Decide on coflows and rates."""
+    fabric, order, a = w.fabric, p.order, p.madd
+    reserved = admit(w, p, t, effective_time(w, t))
+    if p.rejected == SHARE:
+        share_by_demand(fabric, order, a, p.load, reserved)
+    else:
+        add_rates(fabric, order, a, reserved, order.used[0])
+    backfill(fabric, order, a)
+    count_verdicts(w, p.admission)
+
+
+@compiled
+def send_schedule(w: CoflowWorld, p: State, t: int) -> None:
+    """Send the agents new times, then new verdicts, as many as one event may send; others at once in further events."""
+    before = p.num_sent[0]
+    send_times(w, p, t)
+    if p.num_sent[0] == p.madd.changes[0]:
+        send_verdicts(w, p.admission, t, p.num_sent[0] - before)
 
 
 @entry
 def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
     """Handle events before `until`, at most `most` of them; return the stop reason."""
-    message = w.queue.now
-    for _ in range(most):
-        why = take(w, until)
-        if why != RUNNING:
-            return why
-        if message.dst[0] >= w.nodes.size:
-            coordinator_event(w, p)
-        elif message.kind[0] == VERDICT:
-            receive_verdict(w, message.a[0], message.b[0])
-        else:
-            shrinking_event(w, p.shrinking, message.dst[0])
-    return RUNNING
+    return handle_events(
+        w, p, p.shrinking, until, most, on_agent_event=shrinking_event,
+        on_flow_done=receive_backfilled_done, on_line_done=receive_line_done, on_arrival=on_arrival,
+        on_tell=send_schedule, on_decide=on_decide,
+    )  # fmt: skip
 
 
 def build_reserving(

@@ -29,35 +29,37 @@ stragglers and failures, by which a coflow some of whose flows have ended is put
 probably have left.
 """
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
 from actors.fabric.coordinator import (
     Agenda,
-    is_due,
-    make_agenda,
+    handle_events,
+    note_report,
     num_active,
-    receive_flow_done,
     register,
-    remove_ended,
-    request_decision,
 )
 from actors.fabric.counters import N_DEMOTIONS
-from actors.fabric.equal_agent import Serving, make_serving, serving_event
+from actors.fabric.equal_agent import Serving, serving_event
 from actors.fabric.equal_coordinator import (
     apply_flow_done,
-    enforce_decision,
     has_sent_more,
     next_time_above,
     send_rates,
-    start_sending,
     update_ahead,
 )
-from actors.fabric.equal_rates import Equal, add_rates, backfill, make_equal, progress, reset_residual
-from actors.fabric.fabric_world import CoflowWorld, build_world
-from actors.fabric.intervals import charge_reports, enter_interval, has_costs
-from actors.fabric.messages import FLOW_DONE, REGISTER, TELL
+from actors.fabric.equal_rates import Equal, add_rates, make_equal
+from actors.fabric.equal_ticks import (
+    begin_tick,
+    build_serving_world,
+    end_tick,
+    put_in_order,
+    request_tick,
+    ticking_state,
+)
+from actors.fabric.fabric_world import CoflowWorld
+from actors.fabric.intervals import enter_interval
 from actors.fabric.port_contention import Contention, add_coflow, change_kind, leave_port, make_contention
 from actors.fabric.ports import bytes_sent
 from actors.fabric.priority_queues import (
@@ -65,24 +67,17 @@ from actors.fabric.priority_queues import (
     Queues,
     dequeue,
     enqueue,
-    make_queues,
     next_tick,
-    sort_groups,
 )
-from actors.fabric.service_order import Order, make_order, set_order
+from actors.fabric.service_order import Order
 from actors.fabric.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry, inlined
-from actors.kernel.cost import take
-from actors.kernel.queue import RUNNING
 from actors.kernel.world import NEVER
 from actors.scheduler import Parameter, Scheduler
-from actors.schedulers.coflows.learned_and_admitted import Learned, learned_by
+from actors.schedulers.coflows.aalo import series
 from actors.setting import Setting
 
 _FIRST = np.int64(0)
-_MOST_SENDS = 1 << 13  # of one event; further events at the same instant send what is left of a decision
-# intervals: a longer wait is divided, so that a far deadline does not prolong a run
-_MOST_IDLE_INTERVALS = np.int64(128)
 _QUEUE_SHIFT, _CONTENTION_SHIFT = 56, 32  # of a key; below is the order in which coflows came to the queue
 
 
@@ -109,22 +104,6 @@ class State(NamedTuple):
     learned_bytes: np.ndarray  # [C] float64, what it had sent then
 
 
-class Waiting(Protocol):
-    """What `await_change` and `request_tick` need of a state."""
-
-    @property
-    def agenda(self) -> Agenda:
-        """The active coflows, and the next decision."""
-
-    @property
-    def queues(self) -> Queues:
-        """Their queues."""
-
-    @property
-    def idle_until(self) -> np.ndarray:
-        """[1] until when no decision can change anything, ns."""
-
-
 @compiled
 def on_arrival(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
     """Step 1: put a coflow into the first queue, with a deadline; decide at the interval's end."""
@@ -148,7 +127,7 @@ def enter_queue(p: State, t: int, coflow: int, queue: int) -> None:
 @compiled
 def on_flow_done(w: CoflowWorld, p: State, t: int, flow: int, ended: int) -> None:
     """Apply the end of a flow; its bandwidth is reassigned when the interval ends."""
-    receive_flow_done(w, t, p.num_sending[0], flow)
+    note_report(w, t, p.num_sending[0], w.fabric.flows.source[flow])
     lines, line = w.fabric.lines, w.fabric.flows.line
     coflow_ended = apply_flow_done(w.fabric, p.equal, p.num_sending, flow, ended)
     for side in range(2):
@@ -160,48 +139,13 @@ def on_flow_done(w: CoflowWorld, p: State, t: int, flow: int, ended: int) -> Non
 
 
 @compiled
-def on_tick(w: CoflowWorld, p: State, t: int, due: int) -> None:
+def on_tick(w: CoflowWorld, p: State, t: int) -> None:
     """Make the decision at the end of an interval: steps 2 to 6."""
-    fabric, order, e, q = w.fabric, p.order, p.equal, p.queues
-    if t < p.idle_until[0]:
-        await_change(w, p, t)
-        return
-    enter_interval(w, t, p.num_sending[0])
-    charge_reports(w, p.num_sending[0])
-    count = remove_ended(w, p.agenda)
-    demote(w, p, t)
-    for i in range(count):
-        q.groups[i] = p.agenda.active[i]
-        q.keys[i] = order_key(p, t, q.groups[i])
-    sort_groups(q, count)
-    progress(fabric, order, e, t)
-    set_order(order, q.groups, count)
-    reset_residual(fabric, e)
-    add_rates(fabric, order, e, _FIRST, order.used[0])
-    backfill(fabric, order, e)
-    enforce_decision(w, order, e, p.num_sending, p.counted_at, count, t)
-    start_sending(w, e, p.num_sent, t, due)
-    if count > 0:
-        following = next_tick(t + 1, q.interval)
-        p.idle_until[0] = max(following, next_change(w, p, t)) if not has_costs(w) else following
-        await_change(w, p, t)
-
-
-@inlined
-def request_tick(w: CoflowWorld, p: Waiting, t: int) -> None:
-    """Request a decision at the end of the interval, as something has changed."""
-    p.idle_until[0] = 0
-    request_decision(w, p.agenda, next_tick(t, p.queues.interval))
-
-
-@inlined
-def await_change(w: CoflowWorld, p: Waiting, t: int) -> None:
-    """Request a decision at `idle_until`; if that is far away, an earlier one, which requests the next."""
-    request_decision(
-        w,
-        p.agenda,
-        min(p.idle_until[0], next_tick(t + _MOST_IDLE_INTERVALS * p.queues.interval, p.queues.interval)),
-    )
+    if begin_tick(w, p, t):
+        demote(w, p, t)
+        put_in_order(w, p, t, order_key)
+        add_rates(w.fabric, p.order, p.equal, _FIRST, p.order.used[0])
+        end_tick(w, p, t, next_change)
 
 
 @compiled
@@ -252,32 +196,10 @@ def next_change(w: CoflowWorld, p: State, t: int) -> int:
 @entry
 def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
     """Handle events before `until`, at most `most` of them; return the stop reason."""
-    message = w.queue.now
-    for _ in range(most):
-        why = take(w, until)
-        if why != RUNNING:
-            return why
-        t, kind, me = message.time[0], message.kind[0], message.dst[0]
-        if me < w.nodes.size:
-            serving_event(w, p.serving, me)
-        elif kind == FLOW_DONE:
-            on_flow_done(w, p, t, message.a[0], message.b[0])
-        elif kind == REGISTER:
-            on_arrival(w, p, t, message.a[0])
-        elif kind == TELL:
-            send_rates(w, p.equal, p.num_sent, t, message.a[0])
-        elif is_due(w, p.agenda):
-            on_tick(w, p, t, message.a[0])
-    return RUNNING
-
-
-def build_serving_world(setting: Setting) -> CoflowWorld:
-    """Return a world in which a decision may send the rates of many flows."""
-    return build_world(
-        setting,
-        interval_s=setting.parameters["interval_s"],
-        most_sends=max(min(2 * setting.num_tasks, _MOST_SENDS), 2 * setting.cluster.num_nodes),
-    )
+    return handle_events(
+        w, p, p.serving, until, most, on_agent_event=serving_event,
+        on_flow_done=on_flow_done, on_arrival=on_arrival, on_tell=send_rates, on_decide=on_tick,
+    )  # fmt: skip
 
 
 def build(setting: Setting) -> tuple[CoflowWorld, State]:
@@ -288,29 +210,15 @@ def build(setting: Setting) -> tuple[CoflowWorld, State]:
     equal = make_equal(fabric)
     limits = given["first_limit_bytes"] * given["factor"] ** np.arange(given["queues"], dtype=np.float64)
     return world, State(
-        agenda=make_agenda(coflows),
-        order=make_order(fabric),
+        **ticking_state(setting, world),
         equal=equal,
-        serving=make_serving(fabric),
-        queues=make_queues(coflows, {**given, "starvation": "strict"}),
         contention=make_contention(fabric),
         by_queue=given["contention"] == "queue",
-        width=equal.size[:coflows].copy(),
+        width=equal.groups.size[:coflows].copy(),
         limit=np.full(coflows, np.inf),
         deadline=np.full(coflows, NEVER),
         wait_per_coflow_ns=given["deadline_factor"] * limits / fabric.speed.max(),
-        idle_until=np.zeros(1, np.int64),
-        num_sending=np.zeros(1, np.int64),
-        num_sent=np.zeros(1, np.int64),
-        counted_at=np.zeros(world.nodes.size, np.int64),
-        learned=np.full(coflows, NEVER),
-        learned_bytes=np.zeros(coflows),
     )
-
-
-def series(setting: Setting, world: CoflowWorld, state: State) -> Learned | None:
-    """Return when each coflow entered its last queue, and what it had sent by then."""
-    return learned_by(world, state.learned, state.learned_bytes)
 
 
 SAATH = Scheduler(

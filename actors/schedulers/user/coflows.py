@@ -23,6 +23,7 @@ import numpy as np
 
 from actors.fabric.coordinator import make_agenda
 from actors.fabric.fabric_world import build_world
+from actors.fabric.flow_rates import make_flow_rates
 from actors.fabric.greedy import make_matching
 from actors.fabric.ranking import make_ranking
 from actors.fabric.worlds import COFLOW_WORLDS
@@ -108,10 +109,7 @@ def wrap_own_coflows(own: Any, name: str | None = None) -> Scheduler:
             whole=np.zeros((3, coflows), np.int64),
             real=np.zeros((3, coflows)),
             place=np.zeros(coflows, np.int64),
-            rate=np.zeros(flows),
-            wanted=np.zeros(flows),
-            since=np.zeros(flows, np.int64),
-            changed=np.zeros(flows, np.int64),
+            rates=make_flow_rates(flows),
             interval=round(interval_s * NS),
             must_ask=np.zeros(1, np.int64),
         )
@@ -146,7 +144,7 @@ class Host(OwnHost):
         """Compile the functions that the host calls."""
         number = np.int64(0)
         self._begin = direct(begin_decision, world, state, number)
-        if state.rate.size == 0:
+        if state.rates.rate.size == 0:
             self._serve = direct(apply_order, world, state, number, np.zeros(0, np.int64), number)
         else:
             self._apply = direct(apply_rates, world, state, number, number)
@@ -166,7 +164,7 @@ class Host(OwnHost):
         t = np.int64(world.queue.now[0].time)
         count = self._begin(world, state, t)
         coflows = self._coflows(world, state, count)
-        if state.rate.size == 0:
+        if state.rates.rate.size == 0:
             order = self.ask("order", coflows, int(t) / NS) if count else np.zeros(0, np.int64)
             if not self._serve(world, state, t, self._places(order, count), np.int64(count)):
                 raise self._no_order(order, count)
@@ -177,7 +175,7 @@ class Host(OwnHost):
         if flow.size:
             flows = self._flows(world, state, active, flow, t)
             rates = self.ask("rates", coflows, flows, int(t) / NS)
-            state.wanted[flow] = self._checked_rates(rates, world.fabric, flow) / NS
+            state.rates.wanted[flow] = self._checked_rates(rates, world.fabric, flow) / NS
         self._apply(world, state, t, np.int64(count))
 
     @property
@@ -199,7 +197,7 @@ class Host(OwnHost):
         flows, side = fabric.flows, int(fabric.side)
         left = None
         if self._clairvoyant:
-            sent = state.rate[flow] * np.maximum(t - state.since[flow], 0)
+            sent = state.rates.rate[flow] * np.maximum(t - state.rates.since[flow], 0)
             left = _read_only(np.maximum(flows.left[flow] - sent, 0.0))
         return Flows(
             coflow=_read_only(np.searchsorted(active, flows.coflow[flow])),

@@ -13,9 +13,9 @@ from actors.fabric.coordinator import (
     NO_AGENT_REPORTS,
     Agenda,
     end_greedy,
-    is_due,
+    handle_events,
     note_decision,
-    receive_flow_done,
+    note_report,
     register,
     remove_ended,
     request_decision,
@@ -23,14 +23,12 @@ from actors.fabric.coordinator import (
 )
 from actors.fabric.counters import N_REFILLS
 from actors.fabric.fabric_world import CoflowWorld
-from actors.fabric.flow_rates import end_rate, send_wanted
+from actors.fabric.flow_rates import FlowRates, end_rate, send_wanted
 from actors.fabric.greedy import Matching, fill_ports, serve_in_order
-from actors.fabric.messages import FLOW_DONE, REGISTER
 from actors.fabric.priority_queues import next_tick
 from actors.fabric.ranking import Ranking
 from actors.kernel.compiled import compiled, entry
-from actors.kernel.cost import take
-from actors.kernel.queue import NONE, PYTHON, RUNNING
+from actors.kernel.queue import NONE
 
 NS = 1_000_000_000
 
@@ -45,10 +43,7 @@ class State(NamedTuple):
     whole: np.ndarray  # [3, C] of the active coflows: which, width, flows that are left
     real: np.ndarray  # [3, C] likewise: arrival (s), weight, bytes sent as estimated
     place: np.ndarray  # [C] scratch: the last place in an order at which a coflow stands
-    rate: np.ndarray  # [F] bytes per ns, as sent; empty where coflows are ordered
-    wanted: np.ndarray  # [F] the same, to be sent
-    since: np.ndarray  # [F] from when on
-    changed: np.ndarray  # [F] scratch
+    rates: FlowRates  # empty where coflows are ordered
     interval: int  # ns, 0: at events
     # [1] 1: the class is asked at the next decision; 0: its order stands, and ports are given away
     must_ask: np.ndarray
@@ -64,21 +59,31 @@ def request_schedule(w: CoflowWorld, p: State, t: int) -> None:
 @compiled
 def on_flow_done(w: CoflowWorld, p: State, t: int, flow: int, ended: int) -> None:
     """Apply the end of a flow."""
-    receive_flow_done(w, t, NO_AGENT_REPORTS, flow)
-    end_rate(w, p, ended, flow)
+    note_report(w, t, NO_AGENT_REPORTS, w.fabric.flows.source[flow])
+    end_rate(w, p.rates, ended, flow)
     coflow_ended = end_greedy(w, p.ranking, p.matching, flow, ended)
-    if coflow_ended or p.rate.size > 0:
+    if coflow_ended or p.rates.rate.size > 0:
         request_schedule(w, p, t)
     elif p.interval == 0:
         request_decision(w, p.agenda, t)
 
 
 @compiled
-def refill(w: CoflowWorld, p: State, t: int) -> None:
-    """Give what ended flows have left to the next flows in order."""
+def on_arrival(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
+    """Register a coflow."""
+    if register(w, p.agenda, t, coflow):
+        request_schedule(w, p, t)
+
+
+@compiled
+def on_decide(w: CoflowWorld, p: State, t: int) -> bool:
+    """Give what ended flows have left to the next flows in order, or return that the class is to be asked."""
+    if p.must_ask[0] == 1:
+        return True
     fill_ports(w.fabric, p.ranking, p.matching, t + w.network.delay_ns)
     w.counts[N_REFILLS] += 1
     send_greedy_rates(w, p.matching, t)
+    return False
 
 
 @entry
@@ -121,9 +126,9 @@ def apply_order(w: CoflowWorld, p: State, t: int, order: np.ndarray, count: int)
 
 @entry
 def apply_rates(w: CoflowWorld, p: State, t: int, count: int) -> None:
-    """Send the flows of the active coflows at the rates in `p.wanted`."""
+    """Send the flows of the active coflows at the rates in `p.rates.wanted`."""
     note_decision(w, count)
-    send_wanted(w, p, t, count)
+    send_wanted(w, p.agenda, p.rates, t, count)
     if p.interval > 0 and count > 0:
         request_schedule(w, p, t + 1)
 
@@ -131,21 +136,7 @@ def apply_rates(w: CoflowWorld, p: State, t: int, count: int) -> None:
 @entry
 def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
     """Handle events before `until`, at most `most` of them; return the stop reason."""
-    message = w.queue.now
-    for _ in range(most):
-        why = take(w, until)
-        if why != RUNNING:
-            return why
-        t, kind, me = message.time[0], message.kind[0], message.dst[0]
-        if me < w.nodes.size:
-            agent_event(w, me)
-        elif kind == FLOW_DONE:
-            on_flow_done(w, p, t, message.a[0], message.b[0])
-        elif kind == REGISTER:
-            if register(w, p.agenda, t, message.a[0]):
-                request_schedule(w, p, t)
-        elif is_due(w, p.agenda):
-            if p.must_ask[0] == 1:
-                return PYTHON
-            refill(w, p, t)
-    return RUNNING
+    return handle_events(
+        w, p, w.sending, until, most, on_agent_event=agent_event,
+        on_flow_done=on_flow_done, on_arrival=on_arrival, on_decide=on_decide,
+    )  # fmt: skip

@@ -11,7 +11,7 @@ from emu.explaining.event_record import BoolArray, IntArray, Record
 from emu.explaining.spans import covered_ns, overlap_ns
 from emu.results.metrics import Float64Array
 
-RATES = ("SET_RATE", "SET_LINE", "SHRINK", "PACE")
+RATES = ("SET_RATE", "SET_EXTRA", "SET_LINE", "SHRINK", "PACE")
 """The messages that set rates. Those of single flows tell when each flow is sent; the others are for many at once."""
 
 
@@ -66,7 +66,7 @@ def sendings(record: Record, start_ns: IntArray, finish_ns: IntArray, size_bytes
     rows = np.flatnonzero(record.is_kind("SET_RATE") & (record.task >= 0) & (record.task < start_ns.size))
     rows = rows[np.lexsort((rows, record.time_ns[rows], record.task[rows]))]
     flow, begin = record.task[rows], record.time_ns[rows]
-    rate = np.ascontiguousarray(record.b[rows]).view(np.float64)
+    rate = record.rows(rows).field("rate")
     last = np.iinfo(np.int64).max
     end = np.where(finish_ns < 0, last, finish_ns)[flow]
     is_followed = flow[:-1] == flow[1:]

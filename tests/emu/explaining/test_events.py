@@ -122,8 +122,8 @@ COFLOWS: dict[str, Any] = {
     "workload_options": {"coflows": 12, "ports": 6},
     "in_process": True,
 }
-OF_A_COFLOW = {"FLOW_END", "LINE_END", "SET_RATE", "SHRINK", "FLOW_DONE", "PACE", "LINE_DONE", "SET_LINE", "VERDICT",
-               "REGISTER"}  # fmt: skip
+OF_A_COFLOW = {"FLOW_END", "LINE_END", "SET_RATE", "SET_EXTRA", "SHRINK", "FLOW_DONE", "PACE", "LINE_DONE", "SET_LINE",
+               "VERDICT", "REGISTER"}  # fmt: skip
 
 
 @pytest.mark.parametrize("scheduler", ["fair", "sebf", "philae", "aalo", "saath", "sincronia", "cs-mha"])
