@@ -247,9 +247,9 @@ def advance(w: World, p: State, until: int, most: int) -> int:
         elif kind == DONE:
             on_done(w)
         elif kind == QUEUE_REPORT:
-            told = read_queue_report(w)
-            if is_current(w, told.node, told.generation) and is_newest(w, p.known.newest, told.node):
-                note_node(p.known, told.node, told.rest, told.busy_until, told.room)
+            heard = read_queue_report(w)
+            if is_current(w, heard.node, heard.generation) and is_newest(w, p.known.newest, heard.node):
+                note_node(p.known, heard.node, heard.rest, heard.busy_until, heard.room)
         elif kind == ARRIVAL:
             on_arrival(w, p, t, me, read_arrival(w).job)
         elif kind == RETURNED:
