@@ -77,12 +77,12 @@ class Kind(NamedTuple):
         """Whether a run may be over while it waits."""
         return self.number & 0xFF >= 0xD0
 
-    def read(self, columns: Sequence[int]) -> list[int]:
-        """Return what one message carries, in the order of the fields, from its columns a to d; no float."""
-        found = []
-        for field in self.fields.values():
+    def read(self, columns: Sequence[int]) -> dict[str, int]:
+        """Return what one message carries, by field, from its columns a to d; no float."""
+        found = {}
+        for name, field in self.fields.items():
             column = columns["abcd".index(field.column)]
-            found.append(column if field.bits == 64 or column < 0 else field.part_of(column))
+            found[name] = column if field.bits == 64 or column < 0 else field.part_of(column)
         return found
 
     @property

@@ -152,34 +152,33 @@ class Host(OwnHost):
         cluster.scheduler = actor - cluster.num_nodes
         if actor < cluster.num_nodes:
             cluster.scheduler = int(NONE)
-            self._probed(actor, carried[0])
+            self._probed(actor, carried["job"])
             return
         scheduler = self.schedulers.get(actor)
         self.scheduler = self._made(actor) if scheduler is None else scheduler
         if kind == ARRIVAL:
-            [job] = carried
+            job = carried["job"]
             self.ask("on_arrival", self._job(job), cluster, about=f" (job {job})")
         elif kind == DONE or kind == OWN_FREED:
-            job, node, start, finish = carried
             name = "on_done" if kind == DONE else "on_freed"
-            self.ask(name, self._job(job), node, start / NS, finish / NS, cluster)
+            start_s, finish_s = carried["start"] / NS, carried["finish"] / NS
+            self.ask(name, self._job(carried["job"]), carried["node"], start_s, finish_s, cluster)
         elif kind == OWN_TASKS:
-            self._handed_over(actor, *carried)
+            self._handed_over(actor, *carried.values())
         elif kind == OWN_LOAD:
-            node, question, work_left, has_long, idle, waiting = carried
+            node, question, work_left, has_long, idle, waiting = carried.values()
             work_left_s = math.inf if work_left >= NEVER else total_ns(work_left) / NS
             view = NodeView(node, idle, bool(has_long), waiting, work_left_s)
             self.ask("on_load", view, question, cluster)
         elif kind == REJECTED:
-            job, _, times = carried
             self._handled("on_rejected", "a probe came back")
-            self.ask("on_rejected", self._job(job), _sender(key), times, cluster)
+            self.ask("on_rejected", self._job(carried["job"]), _sender(key), carried["round"], cluster)
         elif kind == OWN_WAKE:
             self._handled("on_wake", "it asked to be woken")
-            self.ask("on_wake", *carried, cluster)
+            self.ask("on_wake", *carried.values(), cluster)
         elif kind == OWN_MESSAGE:
             self._handled("on_message", "a message came")
-            self.ask("on_message", _sender(key) - cluster.num_nodes, tuple(carried), cluster)
+            self.ask("on_message", _sender(key) - cluster.num_nodes, tuple(carried.values()), cluster)
 
     def _probed(self, node: int, job: int) -> None:
         """Ask whether a node accepts a probe."""
