@@ -18,10 +18,10 @@ import numpy as np
 from bounded_runs import ALL_TASKS, few_events, finish, started, steps
 
 from actors.hosting.partition import Observe, Outcome, Partition
+from actors.hosting.recorded import RECORDED
 from actors.hosting.stall import longest_s
 from actors.hosting.virtual import emulate
 from actors.hosting.windows import emulate_here
-from actors.kernel.message_kinds import kinds_of
 from actors.kernel.queue import RANK_SHIFT, SOURCE_SHIFT
 from actors.scheduler import resolve_parameters
 from actors.schedulers.registry import find_scheduler
@@ -35,7 +35,7 @@ from workloads.jobs import JobWorkload, make_workload
 NS = 1_000_000_000
 CUTOFF_S = 10.0
 
-KINDS = {number: kind.name for number, kind in kinds_of("jobs").items()}
+KINDS = {number: kind.name for number, kind in RECORDED.items()}
 
 
 class FewestTasks:

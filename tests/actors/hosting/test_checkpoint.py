@@ -123,7 +123,7 @@ def test_several_partitions_go_on_from_a_barrier(scheduler: str, partitions: int
 
     while True:
         try:
-            windows.Windows(barrier, frames, window).run(math.inf)
+            windows.Windows(barrier, frames, window, setting).run(math.inf)
             break
         except Stop:
             saved = [host.snapshot() for host in hosts]

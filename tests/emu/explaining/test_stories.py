@@ -109,7 +109,7 @@ def test_give_backs_are_no_refusals() -> None:
     run = emu.run("yacc-d", "yahoo", 40, workload_options={"jobs": 60}, seed=2, **KEPT)
     record, jobs = Record.of(run.events), run.jobs.to_pydict()
     returned = 0
-    for job in np.unique(record.job[record.is_kind("REJECTED")])[:8].tolist():
+    for job in np.unique(record.job[record.is_kind("RETURNED")])[:8].tolist():
         text = " ".join(emu.explain(run, jobs["job_id"][job]).sentences)
         assert f"placed {jobs['num_tasks'][job]:,} task" in text
         assert "long work" not in text
