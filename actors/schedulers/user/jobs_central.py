@@ -206,7 +206,7 @@ class Host(OwnHost):
         """Place the tasks of the job that has arrived, or the task that was lost."""
         now = world.queue.now[0]
         t, me, again = np.int64(now.time), np.int64(now.dst), now.kind == LOST
-        index, *lost = KINDS[int(now.kind)].read((now.a, now.b, now.c, now.d))
+        index, *lost = KINDS[int(now.kind)].read((now.a, now.b, now.c, now.d)).values()
         info = world.work[index]
         num_tasks = 1 if again else int(info.end_task - info.first_task)
         job = Job(int(index), int(info.submit) / NS, num_tasks, int(info.estimate) / NS, bool(info.is_long))
