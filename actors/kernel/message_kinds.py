@@ -166,7 +166,9 @@ def bits_of(value: float) -> Any:
 @inlined
 def float_of(column: int) -> float:
     """Return the float that a column holds."""
-    return np.int64(column).view(np.float64)  # type: ignore[attr-defined]
+    bits: Any = np.int64(column)
+    value: float = bits.view(np.float64)
+    return value
 
 
 def kinds_of(family: str) -> dict[int, Kind]:

@@ -205,12 +205,14 @@ class _Array(np.ndarray):
             raise TypeError("an array without its items")
         if len(body) != _size(shape) * (1 if kind.kind == "O" else kind.itemsize):
             raise ValueError("an array without its numbers or items")
-        super().__setstate__((1, shape, kind, bool(by_columns), body[:]))  # type: ignore[arg-type]
+        checked: Any = (1, shape, kind, bool(by_columns), body[:])
+        super().__setstate__(checked)
         if kind.kind == "O":
             body.clear()  # a second array of the same list would make a small file large
-        if self.dtype != kind:  # NumPy has made the order of bytes this machine's
-            self.byteswap(inplace=True)
-            self.dtype = kind  # type: ignore[misc]
+        own: Any = self
+        if own.dtype != kind:  # NumPy has made the order of bytes this machine's
+            own.byteswap(inplace=True)
+            own.dtype = kind
 
 
 def _check_values(value: Any) -> None:

@@ -23,18 +23,16 @@ OWN = [kind for kind in KINDS.values() if kind.family == "coflows"]
 def python_of(name: str) -> Callable[..., Any]:
     """A function of the module as plain Python, which calls others of it as such."""
     function = getattr(messages, name)
-    return getattr(function, "py_func", function)  # type: ignore[no-any-return]
+    plain: Callable[..., Any] = getattr(function, "py_func", function)
+    return plain
 
 
 @pytest.fixture
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     """What is sent: time, receiver, kind and columns."""
     found: list[tuple[Any, ...]] = []
-    for name in ("bits_of", "float_of"):
-        monkeypatch.setattr(
-            messages, name, getattr(getattr(messages, name), "py_func", getattr(messages, name))
-        )
-    monkeypatch.setattr(messages, "of_generation", python_of("of_generation"))
+    for name in ("bits_of", "float_of", "of_generation"):
+        monkeypatch.setattr(messages, name, python_of(name))
     monkeypatch.setattr(
         messages, "send", lambda w, t, src, dst, kind, *columns: found.append((t, dst, kind, *columns))
     )
