@@ -40,13 +40,18 @@ def temporary_folder(what: str, short: bool = False) -> Path:
     place = "/tmp" if short and os.access("/tmp", os.W_OK) else tempfile.gettempdir()
     while True:
         folder = Path(tempfile.mkdtemp(prefix=f"emu_{what}_", dir=place))
-        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except (
+            FileNotFoundError
+        ):  # another process took it for one that had been left, before it could be locked
+            continue
         with suppress(OSError):  # a file system without locks, where nothing is removed for others
             fcntl.flock(handle, fcntl.LOCK_EX)
         if _is_there(handle, folder):
             _held[folder] = handle
             return folder
-        os.close(handle)  # another process took it for one that had been left
+        os.close(handle)  # the same, while it was locked
 
 
 def remove_folder(folder: Path) -> None:

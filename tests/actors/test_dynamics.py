@@ -190,8 +190,9 @@ def test_a_report_of_a_nodes_earlier_life_is_ignored() -> None:
         known = work_ns.copy()
         for _ in steps(partition):
             if now.kind == LOAD_REPORT:
-                node, generation, *_ = KINDS[int(LOAD_REPORT)].read((now.a, now.b, now.c, now.d))
-                if row.heard[node] > 2 * generation + 1:
+                report = KINDS[int(LOAD_REPORT)].read((now.a, now.b, now.c, now.d))
+                node = report["node"]
+                if row.heard[node] > 2 * report["generation"] + 1:
                     assert work_ns[node] == known[node]
                     late += 1
             known[:] = work_ns

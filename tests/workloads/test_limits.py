@@ -170,9 +170,9 @@ def test_what_generators_make(name, options):
 def test_tasks_are_estimated_before_all_are_drawn(monkeypatch):
     draw, drawn = clustered._draw, []
 
-    def noted(rng, trace, published, jobs):
+    def noted(rng, trace, jobs):
         drawn.append(jobs)
-        return draw(rng, trace, published, jobs)
+        return draw(rng, trace, jobs)
 
     monkeypatch.setattr(clustered, "_draw", noted)
     for name in ("yahoo", "google", "cloudera-c"):

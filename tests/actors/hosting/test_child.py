@@ -167,6 +167,23 @@ def test_what_ended_processes_have_left_is_removed(tmp_path: Path, monkeypatch: 
     assert not mine.exists()
 
 
+def test_a_folder_that_another_process_removes_before_it_is_locked_is_made_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    made: list[Path] = []
+
+    def make(prefix: str, dir: str) -> str:
+        made.append(tmp_path / f"{prefix}{len(made)}")
+        if len(made) > 1:  # the first is gone already
+            made[-1].mkdir()
+        return str(made[-1])
+
+    monkeypatch.setattr(cleanup.tempfile, "mkdtemp", make)
+    assert cleanup.temporary_folder("events") == made[1]
+    assert len(made) == 2
+    cleanup.remove_folder(made[1])
+
+
 @pytest.mark.parametrize("ended", ["by itself", "by Ctrl-C"])
 def test_a_process_that_ends_takes_its_folders(ended: str, tmp_path: Path) -> None:
     command = [sys.executable, "-c", MAKES_FOLDERS, str(tmp_path)]
