@@ -43,7 +43,7 @@ RUNS = {
 }  # fmt: skip
 VERSIONS = """
 import numba, numpy, llvmlite, ray, sys
-from actors.kernel.kernel_cache import IS_QUICK
+from actors.compiling.kernel_cache import IS_QUICK
 print(f"numba {numba.__version__}, llvmlite {llvmlite.__version__}, NumPy {numpy.__version__}, Ray {ray.__version__}, "
       f"Python {sys.version.split()[0]}, {'quick' if IS_QUICK else 'plain'} form")
 """
