@@ -1,6 +1,6 @@
 """Whether Emu computes the same with other versions of numba and Ray: at both ends of the ranges that it allows.
 
-How to run: `python -m benchmarks.versions [numba==0.60.* ray==2.60.* …] [--runs sparrow …] [--wheel FILE]`
+How to run: `python -m benchmarks.versions [numba==0.60.* ray==2.44.* …] [--runs sparrow …] [--wheel FILE]`
 
 Each version is installed with Emu's wheel by pip into a new environment, so that pip has to find the ranges of
 pyproject.toml satisfied. There a scheduler of each family runs in one process, and one under `virtual` and `windows` on
@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-ENDS = ("numba", "numba==0.60.*", "ray==2.60.*")
+ENDS = ("numba", "numba==0.60.*", "ray==2.44.*")
 """Without a version: the newest that pip has in the range."""
 FEW = "workload_options.jobs=20"
 JOBS = (
