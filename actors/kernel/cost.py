@@ -23,7 +23,7 @@ from actors.kernel.faults import HasFaults, is_over, take_over
 from actors.kernel.histogram import BUCKETS, note_time
 from actors.kernel.message_heap import push
 from actors.kernel.message_kinds import FIRST_DECISION, PUBLISHED, is_background
-from actors.kernel.messages import ANNOUNCED, ARRIVAL, read_arrival
+from actors.kernel.messages import ANNOUNCED, ARRIVAL, read_job
 from actors.kernel.queue import GROW, IDLE, NEVER, NONE, RUNNING, Queue, take_first
 from actors.kernel.records import Records, as_records, records
 from actors.kernel.sums import WHOLE, carry
@@ -177,7 +177,7 @@ def begin(w: HasCost) -> None:
     if cost.model == FIXED:
         spent = cost.per_message
         if now.kind[0] == ARRIVAL:
-            job = read_arrival(w).job
+            job = read_job(w)
             tasks = w.work.end_task[job] - w.work.first_task[job]
             spent += cost.per_job + cost.per_task * tasks
     elif cost.model == RECORDED and server.next_cost[server_id] < server.end_cost[server_id]:

@@ -180,11 +180,11 @@ def announce_state(w: HasFaults, t: int, node: int, kind: int) -> None:
 @inlined
 def receive_node_state(w: HasFaults) -> bool:
     """Record for the schedulers that a node is down or up; return False if what they know of it is newer."""
-    state, row = read_node_state(w), w.faults.actors
-    news = 2 * state.generation + np.int64(w.queue.now.kind[0] == NODE_UP)
-    if news <= row.heard[state.node]:
+    node, generation, since = read_node_state(w)
+    news = 2 * generation + np.int64(w.queue.now.kind[0] == NODE_UP)
+    if news <= w.faults.actors.heard[node]:
         return False
-    row.heard[state.node], row.since[state.node] = news, state.since
+    w.faults.actors.heard[node], w.faults.actors.since[node] = news, since
     return True
 
 

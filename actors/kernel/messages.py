@@ -1,9 +1,8 @@
 """Messages that actors of all families send: failures of nodes, state that all share, and arrivals.
 
 The functions of a kind, `send_…` and `read_…`, are the only code that knows in which column a message has a field.
+What is read has the order of the fields in the declaration.
 """
-
-from typing import NamedTuple
 
 from actors.kernel.compiled import inlined
 from actors.kernel.message_kinds import FIELDS, PUBLISHED, kind
@@ -30,13 +29,6 @@ REPAIR = kind(0x2D2, "REPAIR", OF_NODES, "a node to itself")
 ARRIVAL = kind(0x300, "ARRIVAL", JOBS, "a scheduler to itself", a="job")
 
 
-class Published(NamedTuple):
-    """What `PUBLISHED` carries."""
-
-    node: int
-    has_long: int
-
-
 @inlined
 def send_published(w: HasQueue, t: int, node: int, has_long: int) -> None:
     """Publish to the schedulers of other partitions whether a node has long work."""
@@ -44,18 +36,10 @@ def send_published(w: HasQueue, t: int, node: int, has_long: int) -> None:
 
 
 @inlined
-def read_published(w: HasQueue) -> Published:
-    """Return what the change of shared state that is handled carries."""
+def read_published(w: HasQueue) -> tuple[int, int]:
+    """Return the node of the `PUBLISHED` at hand, and whether it has long work."""
     now = w.queue.now
-    return Published(now.a[0], now.b[0])
-
-
-class Announced(NamedTuple):
-    """What `ANNOUNCED` carries."""
-
-    resource: int
-    crv: int
-    counts: int
+    return now.a[0], now.b[0]
 
 
 @inlined
@@ -65,19 +49,10 @@ def send_announced(w: HasQueue, t: int, monitor: int, resource: int, crv: int, c
 
 
 @inlined
-def read_announced(w: HasQueue) -> Announced:
-    """Return what the announcement that is handled carries."""
+def read_announced(w: HasQueue) -> tuple[int, int, int]:
+    """Return the resource of the `ANNOUNCED` at hand, its CRV, and whether nodes go by the CRV."""
     now = w.queue.now
-    return Announced(now.a[0], now.b[0], now.c[0])
-
-
-class Lost(NamedTuple):
-    """What `LOST` carries."""
-
-    job: int
-    task: int
-    node: int
-    start: int
+    return now.a[0], now.b[0], now.c[0]
 
 
 @inlined
@@ -93,18 +68,10 @@ def send_lost_again(w: HasQueue, time: int, scheduler: int, job: int, task: int)
 
 
 @inlined
-def read_lost(w: HasQueue) -> Lost:
-    """Return what the report of a loss that is handled carries."""
+def read_lost(w: HasQueue) -> tuple[int, int, int, int]:
+    """Return the job of the `LOST` at hand, its task, the node and when the task started."""
     now = w.queue.now
-    return Lost(now.a[0], now.b[0], now.c[0], now.d[0])
-
-
-class NodeState(NamedTuple):
-    """What `NODE_DOWN` and `NODE_UP` carry."""
-
-    node: int
-    generation: int
-    since: int
+    return now.a[0], now.b[0], now.c[0], now.d[0]
 
 
 @inlined
@@ -114,16 +81,10 @@ def send_node_state(w: HasQueue, t: int, kind: int, node: int, generation: int) 
 
 
 @inlined
-def read_node_state(w: HasQueue) -> NodeState:
-    """Return what the message about a node's state that is handled carries."""
+def read_node_state(w: HasQueue) -> tuple[int, int, int]:
+    """Return the node that is down, or up, how often it has failed, and since when it is so."""
     now = w.queue.now
-    return NodeState(now.a[0], now.b[0], now.c[0])
-
-
-class Arrival(NamedTuple):
-    """What `ARRIVAL` carries."""
-
-    job: int
+    return now.a[0], now.b[0], now.c[0]
 
 
 @inlined
@@ -133,6 +94,6 @@ def send_arrival(w: HasQueue, time: int, scheduler: int, job: int) -> None:
 
 
 @inlined
-def read_arrival(w: HasQueue) -> Arrival:
-    """Return what the arrival that is handled carries."""
-    return Arrival(w.queue.now.a[0])
+def read_job(w: HasQueue) -> int:
+    """Return the job of the message at hand, of any kind that has its job in column a."""
+    return w.queue.now.a[0]

@@ -47,15 +47,15 @@ def apply_failure(w: DagWorld, node: int) -> bool:
         announce_state(w, t, node, NODE_UP)
         expect_failure(w, node, w.faults.actors.generation[node], t)
     elif kind == STAGE_TASK_END or kind == ENDED:
-        end = read_task_end(w)
-        return w.faults.tasks.node[end.task] != node or w.faults.tasks.start[end.task] != end.start
+        task, _, start = read_task_end(w)
+        return w.faults.tasks.node[task] != node or w.faults.tasks.start[task] != start
     elif kind == LAUNCH:
-        launch = read_launch(w)
-        job = w.stages.job[launch.stage]
+        task, stage = read_launch(w)
+        job = w.stages.job[stage]
         if w.faults.actors.down[node] == 0:
-            link_running(w, t, node, job, launch.task)
+            link_running(w, t, node, job, task)
             return False
-        lose_launch(w, t, node, launch.task, job)
+        lose_launch(w, t, node, task, job)
     else:
         return False
     return True
@@ -127,7 +127,7 @@ def block(w: DagWorld, ceiling: np.ndarray, per_block: int) -> bool:
 
     ``ceiling`` bounds what machines of a block of so many have free.
     """
-    node = read_node_state(w).node
+    node, _, _ = read_node_state(w)
     was_down = is_known_down(w, node)
     if not receive_node_state(w) or was_down == is_known_down(w, node):
         return False

@@ -1,9 +1,8 @@
 """Messages between the resource manager and the node managers of machines with several resources.
 
 The functions of a kind, `send_…` and `read_…`, are the only code that knows in which column a message has a field.
+What is read has the order of the fields in the declaration.
 """
-
-from typing import NamedTuple
 
 from actors.kernel.compiled import inlined
 from actors.kernel.message_kinds import FIELDS, kind
@@ -36,14 +35,6 @@ FREE_AGAIN = kind(
 )  # fmt: skip
 
 
-class TaskEnd(NamedTuple):
-    """What `STAGE_TASK_END` and `ENDED` carry."""
-
-    task: int
-    stage: int
-    start: int
-
-
 @inlined
 def send_task_end(w: HasQueue, time: int, kind: int, node: int, task: int, stage: int, start: int) -> None:
     """Let a task end at `time`, or its end be reported then; `kind` is STAGE_TASK_END or ENDED."""
@@ -51,17 +42,10 @@ def send_task_end(w: HasQueue, time: int, kind: int, node: int, task: int, stage
 
 
 @inlined
-def read_task_end(w: HasQueue) -> TaskEnd:
-    """Return what the end of a task that is handled carries."""
+def read_task_end(w: HasQueue) -> tuple[int, int, int]:
+    """Return the task of the `STAGE_TASK_END`, or `ENDED`, at hand, its stage, and when it started."""
     now = w.queue.now
-    return TaskEnd(now.a[0], now.b[0], now.c[0])
-
-
-class Launch(NamedTuple):
-    """What `LAUNCH` carries."""
-
-    task: int
-    stage: int
+    return now.a[0], now.b[0], now.c[0]
 
 
 @inlined
@@ -71,19 +55,10 @@ def send_launch(w: HasQueue, t: int, manager: int, node: int, task: int, stage: 
 
 
 @inlined
-def read_launch(w: HasQueue) -> Launch:
-    """Return what the launch that is handled carries."""
+def read_launch(w: HasQueue) -> tuple[int, int]:
+    """Return the task of the `LAUNCH` at hand, and its stage."""
     now = w.queue.now
-    return Launch(now.a[0], now.b[0])
-
-
-class TaskDone(NamedTuple):
-    """What `TASK_DONE` carries."""
-
-    task: int
-    stage: int
-    node: int
-    start: int
+    return now.a[0], now.b[0]
 
 
 @inlined
@@ -93,16 +68,10 @@ def send_task_done(w: HasQueue, t: int, node: int, manager: int, task: int, stag
 
 
 @inlined
-def read_task_done(w: HasQueue) -> TaskDone:
-    """Return what the report of an end that is handled carries."""
+def read_task_done(w: HasQueue) -> tuple[int, int, int, int]:
+    """Return the task of the `TASK_DONE` at hand, its stage, the node, and when the task started."""
     now = w.queue.now
-    return TaskDone(now.a[0], now.b[0], now.c[0], now.d[0])
-
-
-class Free(NamedTuple):
-    """What `FREE` and `FREE_AGAIN` carry."""
-
-    node: int
+    return now.a[0], now.b[0], now.c[0], now.d[0]
 
 
 @inlined
@@ -118,24 +87,12 @@ def send_free_again(w: HasQueue, t: int, manager: int, node: int) -> None:
 
 
 @inlined
-def read_free(w: HasQueue) -> Free:
-    """Return what the heartbeat that is handled, or its next part, carries."""
-    return Free(w.queue.now.c[0])
-
-
-class DagArrival(NamedTuple):
-    """What `DAG_ARRIVAL` carries."""
-
-    job: int
+def read_free(w: HasQueue) -> int:
+    """Return the node of the `FREE`, or `FREE_AGAIN`, at hand."""
+    return w.queue.now.c[0]
 
 
 @inlined
 def send_dag_arrival(w: HasQueue, time: int, manager: int, job: int) -> None:
     """Let a job arrive at its resource manager at `time`."""
     wake(w, time, manager, DAG_ARRIVAL, job, NONE, NONE)
-
-
-@inlined
-def read_dag_arrival(w: HasQueue) -> DagArrival:
-    """Return what the arrival that is handled carries."""
-    return DagArrival(w.queue.now.a[0])

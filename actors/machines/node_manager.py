@@ -15,7 +15,6 @@ from actors.machines.messages import (
     LAUNCH,
     STAGE_TASK_END,
     STOP,
-    TaskEnd,
     read_launch,
     read_task_end,
     send_free,
@@ -34,9 +33,9 @@ def node_event(w: DagWorld, node: int) -> None:
     if kind == LAUNCH:
         on_launch(w, t, node)
     elif kind == STAGE_TASK_END:
-        on_task_end(w, t, node, read_task_end(w))
+        on_task_end(w, t, node)
     elif kind == ENDED:
-        report_end(w, t, node, read_task_end(w))
+        report_end(w, t, node)
     elif kind == BEAT:
         on_beat(w, t, node)
     elif kind == STOP:
@@ -46,33 +45,34 @@ def node_event(w: DagWorld, node: int) -> None:
 @inlined
 def on_launch(w: DagWorld, t: int, node: int) -> None:
     """Start a task."""
-    launch = read_launch(w)
+    task, stage = read_launch(w)
     w.counts[N_STARTED] += 1
     if w.task_records.size > 0:
-        w.task_records.node[launch.task], w.task_records.start[launch.task] = node, t
-    end = t + w.tasks.duration[launch.task]
-    send_task_end(w, end, STAGE_TASK_END, node, launch.task, launch.stage, t)
+        w.task_records.node[task], w.task_records.start[task] = node, t
+    send_task_end(w, t + w.tasks.duration[task], STAGE_TASK_END, node, task, stage, t)
 
 
 @inlined
-def on_task_end(w: DagWorld, t: int, node: int, end: TaskEnd) -> None:
+def on_task_end(w: DagWorld, t: int, node: int) -> None:
     """End a task: report it, now or with the next heartbeat."""
+    task, stage, start = read_task_end(w)
     if w.task_records.size > 0:
-        w.task_records.finish[end.task] = t
+        w.task_records.finish[task] = t
     if w.heartbeat == 0:
-        report_end(w, t, node, end)
+        report_end(w, t, node)
     else:
-        send_task_end(w, next_beat(w, node, t), ENDED, node, end.task, end.stage, end.start)
+        send_task_end(w, next_beat(w, node, t), ENDED, node, task, stage, start)
 
 
 @inlined
-def report_end(w: DagWorld, t: int, node: int, end: TaskEnd) -> None:
+def report_end(w: DagWorld, t: int, node: int) -> None:
     """Report to the resource manager that a task has ended."""
+    task, stage, start = read_task_end(w)
     w.counts[N_FINISHED] += 1
     if w.faults.active == 1:
-        unlink_running(w, node, end.task)
+        unlink_running(w, node, task)
         w.queue.now.unfinished[0] -= 1
-    send_task_done(w, t, node, w.nodes.size + w.manager[node], end.task, end.stage, end.start)
+    send_task_done(w, t, node, w.nodes.size + w.manager[node], task, stage, start)
 
 
 @inlined

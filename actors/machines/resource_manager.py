@@ -15,7 +15,7 @@ import numpy as np
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import charge_server, take
 from actors.kernel.counters import N_ARRIVED
-from actors.kernel.messages import LOST, NODE_DOWN, NODE_UP, read_lost, read_node_state
+from actors.kernel.messages import LOST, NODE_DOWN, NODE_UP, read_job, read_lost, read_node_state
 from actors.kernel.queue import NEVER, NONE, RUNNING, send, wake
 from actors.kernel.random import random_bits, unit
 from actors.machines.carbyne_plan import plan
@@ -38,7 +38,6 @@ from actors.machines.messages import (
     MATCH,
     STOP,
     TASK_DONE,
-    read_dag_arrival,
     read_free,
     read_task_done,
     send_dag_arrival,
@@ -62,7 +61,7 @@ ALTRUISM = np.int64(0x70)  # a stream of random numbers
 @compiled
 def on_arrival(w: DagWorld, p: Manager, me: int, t: int) -> None:
     """Step 1."""
-    m, job = p.matcher, read_dag_arrival(w).job
+    m, job = p.matcher, read_job(w)
     following = job + w.first_node.size - 1  # the next one of this manager
     if following < w.work.size:
         send_dag_arrival(w, w.work.submit[following], w.nodes.size + me, following)
@@ -82,13 +81,14 @@ def on_arrival(w: DagWorld, p: Manager, me: int, t: int) -> None:
 @compiled
 def on_done(w: DagWorld, p: Manager, me: int, t: int) -> None:
     """Step 2."""
-    m, done = p.matcher, read_task_done(w)
-    job = w.stages.job[done.stage]
-    release(w, m, me, done.node, done.stage)
+    m = p.matcher
+    task, stage, node, start = read_task_done(w)
+    job = w.stages.job[stage]
+    release(w, m, me, node, stage)
     update_rank(w, m, me, job)
-    p.plan.running[done.stage] -= 1
+    p.plan.running[stage] -= 1
     before = m.run.num_fresh[me]
-    if note_end(w, m.run, me, done):
+    if note_end(w, m.run, me, task, stage, start):
         forget_job(w, p, me, t, job)
         on_change(w, p, me, t)
     elif m.leftover == NO_LEFTOVER:
@@ -119,24 +119,25 @@ def forget_job(w: DagWorld, p: Manager, me: int, t: int, job: int) -> None:
 @compiled
 def on_lost(w: DagWorld, p: Manager, me: int, t: int) -> None:
     """A task has been lost with its machine: it may be launched again."""
-    m, lost = p.matcher, read_lost(w)
-    stage = w.tasks.stage[lost.task]
+    m = p.matcher
+    job, task, node, _ = read_lost(w)
+    stage = w.tasks.stage[task]
     w.counts[N_SENT_AGAIN] += 1
-    release(w, m, me, lost.node, stage)
-    m.left[lost.job] += m.work[stage]
+    release(w, m, me, node, stage)
+    m.left[job] += m.work[stage]
     m.total_left[me] += m.work[stage]
-    update_rank(w, m, me, lost.job)
+    update_rank(w, m, me, job)
     p.plan.running[stage] -= 1
-    p.plan.planned[lost.job] = False
-    add_ready(w, m.run, me, stage, lost.task)
+    p.plan.planned[job] = False
+    add_ready(w, m.run, me, stage, task)
     request_match(w, p, me, t)
 
 
 @compiled
 def on_node_state(w: DagWorld, p: Manager, t: int) -> None:
     """A machine is known to be down, or up again: then it has room."""
-    node, now = read_node_state(w).node, w.queue.now
-    me = w.manager[node]
+    node, _, _ = read_node_state(w)
+    me, now = w.manager[node], w.queue.now
     is_up_again = block(w, p.matcher.ceiling, BLOCK)
     # Other partitions have a copy of the state alone.
     if is_up_again and now.first[0] <= w.nodes.size + me < now.end[0]:
@@ -230,7 +231,7 @@ def on_match(w: DagWorld, p: Manager, me: int, t: int) -> None:
 @inlined
 def on_free(w: DagWorld, p: Manager, me: int, t: int) -> None:
     """Step 3 at a heartbeat; it goes on with another event where the machine takes more tasks than one may launch."""
-    m, node = p.matcher, read_free(w).node
+    m, node = p.matcher, read_free(w)
     forget_fresh(m.run, me)
     forget_dirty(w, m, me)
     begin_match(w, p, me, t)

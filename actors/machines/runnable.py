@@ -12,7 +12,6 @@ import numpy as np
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
 from actors.machines.dag_world import DagWorld
-from actors.machines.messages import TaskDone
 
 
 class Runnable(NamedTuple):
@@ -150,12 +149,11 @@ def add_ready_tasks(w: DagWorld, run: Runnable, me: int, stage: int) -> None:
 
 
 @compiled
-def note_end(w: DagWorld, run: Runnable, me: int, done: TaskDone) -> bool:
+def note_end(w: DagWorld, run: Runnable, me: int, task: int, stage: int, start: int) -> bool:
     """Note that a task has ended; return whether its job has."""
-    s, task, stage = w.stages, done.task, done.stage
-    job = s.job[stage]
-    w.jobs.start[job] = min(w.jobs.start[job], done.start)
-    w.jobs.finish[job] = max(w.jobs.finish[job], done.start + w.tasks.duration[task])
+    s, job = w.stages, w.stages.job[stage]
+    w.jobs.start[job] = min(w.jobs.start[job], start)
+    w.jobs.finish[job] = max(w.jobs.finish[job], start + w.tasks.duration[task])
     s.unfinished[stage] -= 1
     w.jobs.unfinished[job] -= 1
     for edge in range(s.first_child[stage], s.first_child[stage + 1]):

@@ -13,12 +13,12 @@ import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.faults import generation_of, is_down
-from actors.kernel.messages import FAIL
+from actors.kernel.messages import FAIL, read_job
 from actors.kernel.sums import carry, pack, spread
 from actors.kernel.world import N_GIVEN_BACK, N_REPORTS, N_TURNED_AWAY, NONE, World
 from actors.nodes.failing import is_void
 from actors.nodes.load_messages import OFFERED, read_offered, send_queue_report, send_returned
-from actors.nodes.messages import TASK_END, read_task_end
+from actors.nodes.messages import TASK_END
 from actors.nodes.reporting import change_load
 from actors.nodes.waiting import enqueue, remove
 from actors.nodes.worker import node_event, serve
@@ -46,7 +46,7 @@ def on_bounded_node(w: World, queues: BoundedQueues, t: int, kind: int, node: in
             take_offered(w, queues, t, node)
             return
         if kind == TASK_END:
-            change_load(w, queues, t, node, -w.work.estimate[read_task_end(w).job])
+            change_load(w, queues, t, node, -w.work.estimate[read_job(w)])
         elif kind == FAIL:
             queues.load[node], queues.load_wholes[node] = 0, 0
     node_event(w, node)

@@ -18,7 +18,7 @@ import math
 import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.messages import FAIL, read_announced
+from actors.kernel.messages import FAIL, read_announced, read_job
 from actors.kernel.queue import note
 from actors.kernel.trace import REORDERED
 from actors.kernel.world import N_REORDERS, NONE, World
@@ -52,11 +52,11 @@ def asks_at(c: Contention, level: int) -> int:
 @inlined
 def on_announced(w: World, c: Contention) -> None:
     """Note an announcement of the monitor."""
-    announced = read_announced(w)
-    if announced.resource == NONE:
-        c.open[0] = announced.counts
+    resource, crv, counts = read_announced(w)
+    if resource == NONE:
+        c.open[0] = counts
     else:
-        c.crv[announced.resource] = announced.crv
+        c.crv[resource] = crv
     hot = np.int64(0)
     for r in range(c.crv.size):
         if crv_counts(c) and c.crv[r] > 0:
@@ -72,9 +72,10 @@ def on_contended_node(w: World, c: Contention, t: int, kind: int, node: int) -> 
     if kind == FAIL:
         invalidate_report(c, node, t)
     elif kind == TASK_END and not void:
-        note_service(c.nodes, node, float(t - read_task_end(w).start) / c.slots[node], c.window)
-    elif kind == PROBE and w.work.is_long[read_probe(w).job] == 0:
-        level = read_probe(w).level
+        _, _, start = read_task_end(w)
+        note_service(c.nodes, node, float(t - start) / c.slots[node], c.window)
+    elif kind == PROBE and w.work.is_long[read_job(w)] == 0:
+        _, _, level, _, _, _ = read_probe(w)
     serves, _ = take_in(w, node)
     if serves:
         serve_contended(w, c, t, node)

@@ -17,7 +17,7 @@ of a node that has lost work is not in the background: a run ends only after it.
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_STARTED
 from actors.kernel.faults import NEVER_AGAIN, NO_EPOCH, HasFaults, announce_state, find_outage
-from actors.kernel.messages import DETECT, FAIL, NODE_DOWN, NODE_UP, REPAIR, send_lost
+from actors.kernel.messages import DETECT, FAIL, NODE_DOWN, NODE_UP, REPAIR, read_job, send_lost
 from actors.kernel.queue import wake_in_background
 from actors.kernel.sums import carry
 from actors.kernel.world import (
@@ -29,18 +29,16 @@ from actors.kernel.world import (
     NONE,
     World,
 )
-from actors.nodes.load_messages import OFFERED, read_offered
+from actors.nodes.load_messages import OFFERED
 from actors.nodes.messages import (
     NO_TASK,
     PLACED,
     PROBE,
     TASK,
     TASK_END,
-    read_no_task,
-    read_placed,
-    read_probe,
-    read_task,
+    read_generation,
     read_task_end,
+    read_task_sent,
 )
 from actors.nodes.waiting import enqueue, length_of, remove
 
@@ -57,17 +55,15 @@ def apply_failure(w: World, node: int) -> bool:
         repair(w, t, node)
     elif not is_void(w, node):
         if kind == TASK_END:
-            unlink_running(w, node, read_task_end(w).task)
+            _, task, _ = read_task_end(w)
+            unlink_running(w, node, task)
             w.queue.now.unfinished[0] -= 1
         return False
     elif kind == PROBE:
-        lose(w, t, node, read_probe(w).job, NONE)
-    elif kind == TASK:
-        lose(w, t, node, read_task(w).job, read_task(w).task)
-    elif kind == PLACED:
-        lose(w, t, node, read_placed(w).job, read_placed(w).task)
-    elif kind == OFFERED:
-        lose(w, t, node, read_offered(w).job, read_offered(w).task)
+        lose(w, t, node, read_job(w), NONE)
+    elif kind == TASK or kind == PLACED or kind == OFFERED:
+        job, task, _ = read_task_sent(w)
+        lose(w, t, node, job, task)
     return True
 
 
@@ -78,13 +74,9 @@ def is_void(w: World, node: int) -> bool:
     if row.down[node] == 1:
         return True
     if kind == TASK_END:
-        end = read_task_end(w)
-        return w.faults.tasks.node[end.task] != node or w.faults.tasks.start[end.task] != end.start
-    if kind == TASK:
-        return read_task(w).generation != row.generation[node]
-    if kind == NO_TASK:
-        return read_no_task(w).generation != row.generation[node]
-    return False
+        _, task, start = read_task_end(w)
+        return w.faults.tasks.node[task] != node or w.faults.tasks.start[task] != start
+    return (kind == TASK or kind == NO_TASK) and read_generation(w) != row.generation[node]
 
 
 @inlined

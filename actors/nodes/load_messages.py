@@ -1,17 +1,16 @@
 """Messages about the load of nodes: reports of heartbeats, lengths of queues, and tasks for bounded queues.
 
 The functions of a kind, `send_…` and `read_…`, are the only code that knows in which column a message has a field.
+What is read has the order of the fields in the declaration.
 """
-
-from typing import NamedTuple
 
 import numpy as np
 
 from actors.kernel.compiled import inlined
-from actors.kernel.message_kinds import FIELDS, high_half, kind, low_half, share
+from actors.kernel.message_kinds import FIELDS, kind, share
 from actors.kernel.queue import MOST_ACTORS, NONE, send, wake
 from actors.kernel.world import World
-from actors.nodes.messages import JOBS
+from actors.nodes.messages import JOBS, read_task_sent
 
 FIELDS.update(
     probe="which of the job's probes",
@@ -69,13 +68,6 @@ HEARTBEAT = kind(0x200, "HEARTBEAT", JOBS, "a node to itself")
 MONITOR = kind(0x201, "MONITOR", JOBS, "the monitor to itself")
 
 
-class AskLength(NamedTuple):
-    """What `ASK_LENGTH` carries."""
-
-    job: int
-    probe: int
-
-
 @inlined
 def send_ask_length(w: World, t: int, me: int, node: int, job: int, probe: int) -> None:
     """Ask a node for the length of its queue."""
@@ -89,19 +81,10 @@ def send_ask_length_again(w: World, time: int, node: int, job: int, probe: int) 
 
 
 @inlined
-def read_ask_length(w: World) -> AskLength:
-    """Return what the question that is handled carries."""
+def read_ask_length(w: World) -> tuple[int, int]:
+    """Return the job of the `ASK_LENGTH` at hand, and the number of the probe."""
     now = w.queue.now
-    return AskLength(now.a[0], now.b[0])
-
-
-class Length(NamedTuple):
-    """What `LENGTH` carries."""
-
-    job: int
-    probe: int
-    node: int
-    length: int
+    return now.a[0], now.b[0]
 
 
 @inlined
@@ -111,21 +94,10 @@ def send_length(w: World, t: int, node: int, job: int, probe: int, length: int) 
 
 
 @inlined
-def read_length(w: World) -> Length:
-    """Return what the length of a queue that is handled carries."""
+def read_length(w: World) -> tuple[int, int, int, int]:
+    """Return the job of the `LENGTH` at hand, the number of the probe, the node and its queue's length."""
     now = w.queue.now
-    return Length(now.a[0], now.b[0], now.c[0], now.d[0])
-
-
-class Offered(NamedTuple):
-    """What `OFFERED` carries."""
-
-    job: int
-    task: int
-    level: int
-    tasks_left: int
-    movable: int
-    mean_rest: int
+    return now.a[0], now.b[0], now.c[0], now.d[0]
 
 
 @inlined
@@ -138,20 +110,10 @@ def send_offered(
 
 
 @inlined
-def read_offered(w: World) -> Offered:
-    """Return what the task for a bounded queue that is handled carries."""
-    now = w.queue.now
-    task, level = low_half(now.b[0]), high_half(now.b[0]) - 1
-    return Offered(now.a[0], task, level, now.c[0], now.d[0] & 1, now.d[0] >> 1)
-
-
-class Returned(NamedTuple):
-    """What `RETURNED` carries."""
-
-    job: int
-    task: int
-    node: int
-    rest: int
+def read_offered(w: World) -> tuple[int, int, int, int, int, int]:
+    """Return the job of the `OFFERED` at hand, the task, its level, the tasks left, movable and the mean rest."""
+    (job, task, level), now = read_task_sent(w), w.queue.now
+    return job, task, level, now.c[0], now.d[0] & 1, now.d[0] >> 1
 
 
 @inlined
@@ -161,20 +123,10 @@ def send_returned(w: World, t: int, node: int, job: int, task: int, rest: int) -
 
 
 @inlined
-def read_returned(w: World) -> Returned:
-    """Return what the task that was sent back carries."""
+def read_returned(w: World) -> tuple[int, int, int, int]:
+    """Return the job of the `RETURNED` at hand, the task, the node and its rest."""
     now = w.queue.now
-    return Returned(now.a[0], now.b[0], now.c[0], now.d[0])
-
-
-class LoadReport(NamedTuple):
-    """What `LOAD_REPORT` carries."""
-
-    node: int
-    generation: int
-    work: int
-    started: int
-    estimate: int
+    return now.a[0], now.b[0], now.c[0], now.d[0]
 
 
 @inlined
@@ -187,27 +139,17 @@ def send_load_report(
 
 
 @inlined
-def read_load_report(w: World) -> LoadReport:
-    """Return what the report that is handled carries."""
+def read_load_report(w: World) -> tuple[int, int, int, int, int]:
+    """Return the node of the `LOAD_REPORT` at hand, its generation, its work, and start and estimate of its task."""
     now = w.queue.now
     node, generation = reporter(now.a[0])
-    return LoadReport(node, generation, now.b[0], now.c[0], now.d[0])
+    return node, generation, now.b[0], now.c[0], now.d[0]
 
 
 @inlined
 def reporter(column: int) -> tuple[int, int]:
     """Return the node that reports, and what the column has above it."""
     return column & np.int64(MOST_ACTORS - 1), column >> NODE_BITS
-
-
-class QueueReport(NamedTuple):
-    """What `QUEUE_REPORT` carries."""
-
-    node: int
-    generation: int
-    rest: int
-    busy_until: int
-    room: int
 
 
 @inlined
@@ -220,26 +162,11 @@ def send_queue_report(
 
 
 @inlined
-def read_queue_report(w: World) -> QueueReport:
-    """Return what the report that is handled carries."""
+def read_queue_report(w: World) -> tuple[int, int, int, int, int]:
+    """Return the node of the `QUEUE_REPORT` at hand, its generation, its rest, until when it is busy, and its room."""
     now = w.queue.now
     node, generation = reporter(now.a[0])
-    return QueueReport(node, generation, now.b[0], now.c[0], now.d[0])
-
-
-class WaitReport(NamedTuple):
-    """What `WAIT_REPORT` carries."""
-
-    node: int
-    busy: int
-    generation: int
-    expected_wait: int
-    resource: int
-    entries: int
-    scarcity: int
-    second_resource: int
-    second_entries: int
-    second_scarcity: int
+    return node, generation, now.b[0], now.c[0], now.d[0]
 
 
 @inlined
@@ -272,9 +199,9 @@ def demanded(column: int) -> tuple[int, int, int]:
 
 
 @inlined
-def read_wait_report(w: World) -> WaitReport:
-    """Return what the report that is handled carries."""
+def read_wait_report(w: World) -> tuple[int, int, int, int, int, int, int, int, int, int]:
+    """Return the fields of the `WAIT_REPORT` at hand, in the order of its declaration."""
     now = w.queue.now
     node, above = reporter(now.a[0])
     busy, generation = above & np.int64((1 << BUSY_BITS) - 1), above >> BUSY_BITS
-    return WaitReport(node, busy, generation, now.b[0], *demanded(now.c[0]), *demanded(now.d[0]))
+    return node, busy, generation, now.b[0], *demanded(now.c[0]), *demanded(now.d[0])

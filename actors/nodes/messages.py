@@ -1,9 +1,8 @@
 """Messages about tasks and probes, between worker nodes and schedulers of jobs.
 
 The functions of a kind, `send_…` and `read_…`, are the only code that knows in which column a message has a field.
+What is read has the order of the fields in the declaration.
 """
-
-from typing import NamedTuple
 
 from actors.kernel.compiled import inlined
 from actors.kernel.message_kinds import FIELDS, high_half, kind, low_half, share
@@ -55,14 +54,6 @@ RETRY = kind(
 DISPATCH = kind(0x401, "DISPATCH", JOBS, "a scheduler to itself: tasks wait for room at nodes")
 
 
-class TaskEnd(NamedTuple):
-    """What `TASK_END` carries."""
-
-    job: int
-    task: int
-    start: int
-
-
 @inlined
 def send_task_end(w: World, time: int, node: int, job: int, task: int, start: int) -> None:
     """Let a task end on its node at `time`."""
@@ -70,21 +61,10 @@ def send_task_end(w: World, time: int, node: int, job: int, task: int, start: in
 
 
 @inlined
-def read_task_end(w: World) -> TaskEnd:
-    """Return what the end of a task that is handled carries."""
+def read_task_end(w: World) -> tuple[int, int, int]:
+    """Return the job of the `TASK_END` at hand, its task, and when the task started."""
     now = w.queue.now
-    return TaskEnd(now.a[0], now.b[0], now.c[0])
-
-
-class Probe(NamedTuple):
-    """What `PROBE` carries."""
-
-    job: int
-    tasks_left: int
-    level: int
-    round: int
-    epoch: int
-    version: int
+    return now.a[0], now.b[0], now.c[0]
 
 
 @inlined
@@ -98,19 +78,11 @@ def send_probe(
 
 
 @inlined
-def read_probe(w: World) -> Probe:
-    """Return what the probe that is handled carries."""
+def read_probe(w: World) -> tuple[int, int, int, int, int, int]:
+    """Return the job of the `PROBE` at hand, the tasks left, its level, the round, the epoch and the version."""
     now = w.queue.now
     left, level = low_half(now.b[0]), high_half(now.b[0]) - 1
-    return Probe(now.a[0], left, level, low_half(now.c[0]), high_half(now.c[0]), now.d[0])
-
-
-class Request(NamedTuple):
-    """What `REQUEST` carries."""
-
-    job: int
-    node: int
-    generation: int
+    return now.a[0], left, level, low_half(now.c[0]), high_half(now.c[0]), now.d[0]
 
 
 @inlined
@@ -120,21 +92,10 @@ def send_request(w: World, t: int, node: int, job: int, generation: int) -> None
 
 
 @inlined
-def read_request(w: World) -> Request:
-    """Return what the request that is handled carries."""
+def read_request(w: World) -> tuple[int, int, int]:
+    """Return the job of the `REQUEST` at hand, the node and its generation."""
     now = w.queue.now
-    return Request(now.a[0], now.b[0], now.c[0])
-
-
-class Task(NamedTuple):
-    """What `TASK` carries."""
-
-    job: int
-    task: int
-    level: int
-    tasks_left: int
-    epoch: int
-    generation: int
+    return now.a[0], now.b[0], now.c[0]
 
 
 @inlined
@@ -147,20 +108,24 @@ def send_task(
 
 
 @inlined
-def read_task(w: World) -> Task:
-    """Return what the task that is handled carries."""
+def read_task_sent(w: World) -> tuple[int, int, int]:
+    """Return the job of the `TASK`, `PLACED` or `OFFERED` at hand, the task and its level."""
     now = w.queue.now
-    task, level = low_half(now.b[0]), high_half(now.b[0]) - 1
-    return Task(now.a[0], task, level, low_half(now.c[0]), high_half(now.c[0]), now.d[0])
+    return now.a[0], low_half(now.b[0]), high_half(now.b[0]) - 1
 
 
-class NoTask(NamedTuple):
-    """What `NO_TASK` carries."""
+@inlined
+def read_task(w: World) -> tuple[int, int, int, int, int, int]:
+    """Return the job of the `TASK` at hand, the task, its level, the tasks left, the epoch and the generation."""
+    job, task, level = read_task_sent(w)
+    left_and_epoch = w.queue.now.c[0]
+    return job, task, level, low_half(left_and_epoch), high_half(left_and_epoch), w.queue.now.d[0]
 
-    job: int
-    tasks_left: int
-    epoch: int
-    generation: int
+
+@inlined
+def read_generation(w: World) -> int:
+    """Return the generation of the `TASK` or `NO_TASK` at hand."""
+    return w.queue.now.d[0]
 
 
 @inlined
@@ -172,19 +137,10 @@ def send_no_task(
 
 
 @inlined
-def read_no_task(w: World) -> NoTask:
-    """Return what the answer without a task that is handled carries."""
+def read_no_task(w: World) -> tuple[int, int, int, int]:
+    """Return the job of the `NO_TASK` at hand, the tasks left, the epoch and the generation."""
     now = w.queue.now
-    return NoTask(now.a[0], low_half(now.c[0]), high_half(now.c[0]), now.d[0])
-
-
-class Done(NamedTuple):
-    """What `DONE` carries."""
-
-    job: int
-    node: int
-    start: int
-    finish: int
+    return now.a[0], low_half(now.c[0]), high_half(now.c[0]), now.d[0]
 
 
 @inlined
@@ -194,20 +150,10 @@ def send_done(w: World, t: int, node: int, job: int, start: int) -> None:
 
 
 @inlined
-def read_done(w: World) -> Done:
-    """Return what the report of an end that is handled carries."""
+def read_done(w: World) -> tuple[int, int, int, int]:
+    """Return the job of the `DONE` at hand, the node, and when the task started and ended."""
     now = w.queue.now
-    return Done(now.a[0], now.b[0], now.c[0], now.d[0])
-
-
-class Placed(NamedTuple):
-    """What `PLACED` carries."""
-
-    job: int
-    task: int
-    level: int
-    tasks_left: int
-    version: int
+    return now.a[0], now.b[0], now.c[0], now.d[0]
 
 
 @inlined
@@ -219,18 +165,10 @@ def send_placed(
 
 
 @inlined
-def read_placed(w: World) -> Placed:
-    """Return what the bound task that is handled carries."""
-    now = w.queue.now
-    return Placed(now.a[0], low_half(now.b[0]), high_half(now.b[0]) - 1, now.c[0], now.d[0])
-
-
-class Started(NamedTuple):
-    """What `STARTED` carries."""
-
-    job: int
-    node: int
-    start: int
+def read_placed(w: World) -> tuple[int, int, int, int, int]:
+    """Return the job of the `PLACED` at hand, the task, its level, the tasks left and the version."""
+    job, task, level = read_task_sent(w)
+    return job, task, level, w.queue.now.c[0], w.queue.now.d[0]
 
 
 @inlined
@@ -240,18 +178,10 @@ def send_started(w: World, t: int, node: int, job: int) -> None:
 
 
 @inlined
-def read_started(w: World) -> Started:
-    """Return what the report of a start that is handled carries."""
+def read_started(w: World) -> tuple[int, int, int]:
+    """Return the job of the `STARTED` at hand, the node, and when the task started."""
     now = w.queue.now
-    return Started(now.a[0], now.b[0], now.c[0])
-
-
-class Rejected(NamedTuple):
-    """What `REJECTED` carries."""
-
-    job: int
-    version: int
-    round: int
+    return now.a[0], now.b[0], now.c[0]
 
 
 @inlined
@@ -261,18 +191,10 @@ def send_rejected(w: World, t: int, node: int, job: int, version: int, round: in
 
 
 @inlined
-def read_rejected(w: World) -> Rejected:
-    """Return what the rejection that is handled carries."""
+def read_rejected(w: World) -> tuple[int, int, int]:
+    """Return the job of the `REJECTED` at hand, the version and the round."""
     now = w.queue.now
-    return Rejected(now.a[0], now.b[0], now.c[0])
-
-
-class Steal(NamedTuple):
-    """What `STEAL` carries."""
-
-    thief: int
-    attempts: int
-    draws: int
+    return now.a[0], now.b[0], now.c[0]
 
 
 @inlined
@@ -282,17 +204,10 @@ def send_steal(w: World, t: int, node: int, victim: int, thief: int, attempts: i
 
 
 @inlined
-def read_steal(w: World) -> Steal:
-    """Return what the request for probes that is handled carries."""
+def read_steal(w: World) -> tuple[int, int, int]:
+    """Return the thief of the `STEAL` at hand, the attempts left and the random bits."""
     now = w.queue.now
-    return Steal(now.a[0], now.b[0], now.c[0])
-
-
-class Retry(NamedTuple):
-    """What `RETRY` carries."""
-
-    job: int
-    round: int
+    return now.a[0], now.b[0], now.c[0]
 
 
 @inlined
@@ -302,7 +217,7 @@ def send_retry(w: World, time: int, scheduler: int, job: int, round: int) -> Non
 
 
 @inlined
-def read_retry(w: World) -> Retry:
-    """Return what the scheduler's message to itself that is handled carries."""
+def read_retry(w: World) -> tuple[int, int]:
+    """Return the job of the `RETRY` at hand, and the round."""
     now = w.queue.now
-    return Retry(now.a[0], now.b[0])
+    return now.a[0], now.b[0]

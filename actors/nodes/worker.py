@@ -64,27 +64,27 @@ def take_in(w: World, node: int) -> tuple[bool, bool]:
         end_task(w, t, node)
         serves = freed = True
     elif kind == TASK:
-        task = read_task(w)
+        job, task, level, left, epoch, _ = read_task(w)
         if w.nodes.head[node] != NONE and (w.rules.shortest_first == 1 or w.rules.sticky == 1):
-            note_answer(w, node, task.job, task.tasks_left, task.epoch)
+            note_answer(w, node, job, left, epoch)
             serves = w.nodes.idle[node] > 0
-        start_task(w, t, node, task.job, task.task, task.level)
+        start_task(w, t, node, job, task, level)
     elif kind == NO_TASK:
-        answer = read_no_task(w)
+        job, _, epoch, _ = read_no_task(w)
         w.nodes.idle[node] += 1
-        w.nodes.longs[node] -= w.work.is_long[answer.job]
+        w.nodes.longs[node] -= w.work.is_long[job]
         if w.rules.sticky == 1:
-            drop_probe(w, node, answer.job, answer.epoch)
+            drop_probe(w, node, job, epoch)
         serves = freed = True
     elif kind == PROBE:
-        probe = read_probe(w)
-        w.nodes.version[node] = max(w.nodes.version[node], probe.version)
-        enqueue(w, node, probe.job, NONE, probe.tasks_left, probe.epoch, probe.level)
+        job, left, level, _, epoch, version = read_probe(w)
+        w.nodes.version[node] = max(w.nodes.version[node], version)
+        enqueue(w, node, job, NONE, left, epoch, level)
         serves = w.nodes.idle[node] > 0
     elif kind == PLACED:
-        placed = read_placed(w)
-        w.nodes.version[node] = max(w.nodes.version[node], placed.version)
-        enqueue(w, node, placed.job, placed.task, placed.tasks_left, NO_EPOCH, placed.level)
+        job, task, level, left, version = read_placed(w)
+        w.nodes.version[node] = max(w.nodes.version[node], version)
+        enqueue(w, node, job, task, left, NO_EPOCH, level)
         serves = w.nodes.idle[node] > 0
     return serves, freed
 

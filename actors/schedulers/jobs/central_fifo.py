@@ -21,7 +21,7 @@ from actors.kernel.messages import (
     LOST,
     NODE_DOWN,
     NODE_UP,
-    read_arrival,
+    read_job,
     read_lost,
     read_node_state,
 )
@@ -111,7 +111,7 @@ def is_own_slot(w: World, p: State, node: int, start: int) -> bool:
 @compiled
 def on_node_state(w: World, p: State) -> None:
     """Step 4: note that a node is down or up."""
-    node = read_node_state(w).node
+    node, _, _ = read_node_state(w)
     if not receive_node_state(w):
         return
     idle, kept = p.idle, p.fifo.taken[0]
@@ -131,10 +131,10 @@ def on_node_state(w: World, p: State) -> None:
 @inlined
 def on_lost(w: World, p: State) -> None:
     """Step 4: put a lost task in front of all others."""
-    lost, rows = read_lost(w), w.faults.tasks
+    job, task, _, _ = read_lost(w)
     note_attempt(w)
-    rows.again[lost.task], rows.lost_job[lost.task] = p.fifo.lost[0], lost.job
-    p.fifo.lost[0] = lost.task
+    w.faults.tasks.again[task], w.faults.tasks.lost_job[task] = p.fifo.lost[0], job
+    p.fifo.lost[0] = task
 
 
 @entry
@@ -152,12 +152,12 @@ def advance(w: World, p: State, until: int, most: int) -> int:
             on_node_state(w, p)
         else:
             if kind == DONE:
-                done = read_done(w)
+                _, node, start, _ = read_done(w)
                 on_done(w)
-                if is_own_slot(w, p, done.node, done.start):
-                    add_slot(p, done.node)
+                if is_own_slot(w, p, node, start):
+                    add_slot(p, node)
             elif kind == ARRIVAL:
-                job = read_arrival(w).job
+                job = read_job(w)
                 next_arrival(w, me, job)
                 p.fifo.arrived[0] = job + 1
             elif kind == LOST:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
-from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP, read_arrival, read_lost
+from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP, read_job
 from actors.kernel.queue import RUNNING
 from actors.kernel.world import World
 from actors.nodes.messages import DONE, REQUEST, STARTED, read_done, read_request
@@ -76,17 +76,17 @@ def advance(w: World, p: State, until: int, most: int) -> int:
         elif kind == STARTED:
             on_started(w, p.long)
         elif kind == REQUEST:
-            asked = read_request(w)
-            note_start(w, p.long, asked.job, asked.node, t)
+            job, node, _ = read_request(w)
+            note_start(w, p.long, job, node, t)
             on_request(w, t, me)
         elif kind == DONE:
-            done = read_done(w)
-            note_end(w, p.long, done.job, done.node)
+            job, node, _, _ = read_done(w)
+            note_end(w, p.long, job, node)
             on_done(w)
         elif kind == ARRIVAL:
-            on_arrival(w, p, t, me, read_arrival(w).job)
+            on_arrival(w, p, t, me, read_job(w))
         elif kind == LOST:
-            assign_again(w, p.long if is_long(w, read_lost(w).job) else p.short, t, me)
+            assign_again(w, p.long if is_long(w, read_job(w)) else p.short, t, me)
         elif kind == NODE_DOWN or kind == NODE_UP:
             note_node_state(w, p.long.ledger)
     return RUNNING

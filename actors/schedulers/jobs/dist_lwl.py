@@ -29,7 +29,7 @@ from actors.kernel.messages import (
     LOST,
     NODE_DOWN,
     NODE_UP,
-    read_arrival,
+    read_job,
     read_lost,
     read_node_state,
 )
@@ -44,9 +44,6 @@ from actors.nodes.messages import (
     PROBE,
     REQUEST,
     TASK_END,
-    read_placed,
-    read_probe,
-    read_task_end,
 )
 from actors.nodes.reporting import change_load, is_current, is_newest
 from actors.nodes.worker import node_event
@@ -132,11 +129,11 @@ def on_node(w: World, p: State, t: int, kind: int, node: int) -> None:
     if w.faults.active == 1 and is_void(w, node):
         pass  # it changes nothing here
     elif kind == TASK_END:
-        change_load(w, p, t, node, -w.work.estimate[read_task_end(w).job])
+        change_load(w, p, t, node, -w.work.estimate[read_job(w)])
     elif not p.global_view and kind == PLACED:
-        change_load(w, p, t, node, w.work.estimate[read_placed(w).job])
+        change_load(w, p, t, node, w.work.estimate[read_job(w)])
     elif not p.global_view and kind == PROBE:
-        change_load(w, p, t, node, w.work.estimate[read_probe(w).job])
+        change_load(w, p, t, node, w.work.estimate[read_job(w)])
     elif not p.global_view and kind == FAIL:
         p.load[node], p.load_wholes[node] = 0, 0
     node_event(w, node)
@@ -163,7 +160,7 @@ def on_lost(w: World, p: State, t: int, me: int) -> None:
 @inlined
 def on_node_state(w: World, p: State) -> None:
     """Note that a node is down or up; a node that is up again has no work."""
-    node = read_node_state(w).node
+    node, _, _ = read_node_state(w)
     if note_node_state(w, p.short.ledger) and not is_known_down(w, node):
         p.short.ledger.work[node], p.short.ledger.wholes[node] = 0, 0
         if p.global_view:
@@ -190,7 +187,7 @@ def advance(w: World, p: State, until: int, most: int) -> int:
         elif kind == LOAD_REPORT:
             on_report(w, p)
         elif kind == ARRIVAL:
-            on_arrival(w, p, t, me, read_arrival(w).job)
+            on_arrival(w, p, t, me, read_job(w))
         elif kind == LOST:
             on_lost(w, p, t, me)
         elif kind == NODE_DOWN or kind == NODE_UP:

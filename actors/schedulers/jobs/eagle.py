@@ -45,7 +45,7 @@ from actors.kernel.messages import (
     LOST,
     NODE_DOWN,
     NODE_UP,
-    read_arrival,
+    read_job,
     read_lost,
     read_published,
 )
@@ -150,11 +150,11 @@ def reject(w: World, t: int, node: int) -> bool:
     """Step 1: reject a probe if the node has long work, with its version of the shared state; return whether it is."""
     if w.queue.now.kind[0] != PROBE or w.nodes.longs[node] == 0:
         return False
-    came = read_probe(w)
-    if is_long(w, came.job) or came.round == LAST_ROUND or is_down(w, node):
+    job, _, _, this_round, _, _ = read_probe(w)
+    if is_long(w, job) or this_round == LAST_ROUND or is_down(w, node):
         return False
     w.counts[N_REJECTIONS] += 1
-    send_rejected(w, t, node, came.job, w.nodes.version[node], came.round + 1)
+    send_rejected(w, t, node, job, w.nodes.version[node], this_round + 1)
     return True
 
 
@@ -244,14 +244,14 @@ def round_of_replacement(w: World, p: State, job: int) -> int:
 def on_scheduler(w: World, p: State, t: int, kind: int, me: int) -> None:
     """Handle a message to a scheduler."""
     if kind == REQUEST:
-        asked = read_request(w)
-        if is_long(w, asked.job):
-            note_start(w, p.placer, asked.job, asked.node, t)
+        job, node, _ = read_request(w)
+        if is_long(w, job):
+            note_start(w, p.placer, job, node, t)
         on_request(w, t, me)
     elif kind == DONE:
-        done = read_done(w)
-        if is_long(w, done.job) and note_end(w, p.placer, done.job, done.node) == 0:
-            change_bit(w, p.shared, t, done.node, 0)
+        job, node, _, _ = read_done(w)
+        if is_long(w, job) and note_end(w, p.placer, job, node) == 0:
+            change_bit(w, p.shared, t, node, 0)
         on_done(w)
     elif kind == STARTED:
         on_started(w, p.placer)
@@ -260,10 +260,10 @@ def on_scheduler(w: World, p: State, t: int, kind: int, me: int) -> None:
     elif kind == RETRY:
         on_retry(w, p, t, me)
     elif kind == ARRIVAL:
-        on_arrival(w, p, t, me, read_arrival(w).job)
+        on_arrival(w, p, t, me, read_job(w))
     elif kind == PUBLISHED:
-        published = read_published(w)
-        set_bit(p.shared, published.node, published.has_long)
+        node, has_long = read_published(w)
+        set_bit(p.shared, node, has_long)
     elif kind == LOST:
         on_lost(w, p, t, me)
     elif kind == NODE_DOWN or kind == NODE_UP:

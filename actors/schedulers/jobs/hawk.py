@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
-from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP, read_arrival, read_lost
+from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP, read_job
 from actors.kernel.queue import RUNNING
 from actors.kernel.world import World
 from actors.nodes.messages import DONE, REQUEST, STARTED, STEAL, read_done, read_request
@@ -94,21 +94,21 @@ def advance(w: World, p: State, until: int, most: int) -> int:
             if node_event(w, me) and p.stealing.attempts > 0 and start_stealing(w, p.stealing, t, me):
                 serve(w, t, me)
         elif kind == REQUEST:
-            asked = read_request(w)
-            if is_long(w, asked.job):
-                note_start(w, p.placer, asked.job, asked.node, t)
+            job, node, _ = read_request(w)
+            if is_long(w, job):
+                note_start(w, p.placer, job, node, t)
             on_request(w, t, me)
         elif kind == DONE:
-            done = read_done(w)
-            if is_long(w, done.job):
-                note_end(w, p.placer, done.job, done.node)
+            job, node, _, _ = read_done(w)
+            if is_long(w, job):
+                note_end(w, p.placer, job, node)
             on_done(w)
         elif kind == STARTED:
             on_started(w, p.placer)
         elif kind == ARRIVAL:
-            on_arrival(w, p, t, me, read_arrival(w).job)
+            on_arrival(w, p, t, me, read_job(w))
         elif kind == LOST:
-            if is_long(w, read_lost(w).job):
+            if is_long(w, read_job(w)):
                 assign_again(w, p.placer, t, me)
             else:
                 probe_again(w, t, me, FIRST_ROUND)

@@ -101,37 +101,37 @@ def tasks_left(w: World, job: int) -> int:
 @inlined
 def on_done(w: World) -> None:
     """Note the end of a task in its job."""
-    done, jobs = read_done(w), w.jobs
-    jobs.unfinished[done.job] -= 1
-    jobs.start[done.job] = min(jobs.start[done.job], done.start)
-    jobs.finish[done.job] = max(jobs.finish[done.job], done.finish)
+    job, _, start, finish = read_done(w)
+    w.jobs.unfinished[job] -= 1
+    w.jobs.start[job] = min(w.jobs.start[job], start)
+    w.jobs.finish[job] = max(w.jobs.finish[job], finish)
 
 
 @inlined
 def note_attempt(w: World) -> None:
     """Note when a task that is lost had started, if it had: a job starts with the first attempt at any of its tasks."""
-    lost = read_lost(w)
-    if lost.start != NONE:
-        w.jobs.start[lost.job] = min(w.jobs.start[lost.job], lost.start)
+    job, _, _, start = read_lost(w)
+    if start != NONE:
+        w.jobs.start[job] = min(w.jobs.start[job], start)
 
 
 @inlined
 def note_lost(w: World) -> bool:
     """Note a lost task or probe; return whether the job has tasks to hand out."""
-    lost = read_lost(w)
+    job, task, _, _ = read_lost(w)
     note_attempt(w)
-    if lost.task != NONE:
-        keep_task(w, lost.job, lost.task)
-    return tasks_left(w, lost.job) > 0
+    if task != NONE:
+        keep_task(w, job, task)
+    return tasks_left(w, job) > 0
 
 
 @compiled
 def probe_again(w: World, t: int, me: int, this_round: int) -> None:
     """Late binding: replace a lost task or probe by a probe to a random node that is up, if one is needed."""
-    lost = read_lost(w)
-    if lost.task != NONE:
-        release(w, lost.job, lost.node)
-    if note_lost(w) and probe_one(w, t, me, lost.job, this_round):
+    job, task, lost_at, _ = read_lost(w)
+    if task != NONE:
+        release(w, job, lost_at)
+    if note_lost(w) and probe_one(w, t, me, job, this_round):
         w.counts[N_SENT_AGAIN] += 1
 
 

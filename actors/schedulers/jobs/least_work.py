@@ -294,7 +294,8 @@ def note_end(w: World, placer: Placer, job: int, node: int) -> int:
 @inlined
 def note_node_state(w: World, ledger: Ledger) -> bool:
     """Note a message that a node is down or up; return whether it is new."""
-    node, news = read_node_state(w).node, receive_node_state(w)
+    node, _, _ = read_node_state(w)
+    news = receive_node_state(w)
     if news:
         ledger.started[node] = NEVER
         ledger.work[node] &= DOWN - 1
@@ -337,10 +338,10 @@ def send_one(w: World, placer: Placer, t: int, me: int, node: int, version: int)
 @inlined
 def assign_again(w: World, placer: Placer, t: int, me: int) -> None:
     """Take a lost task or probe out of the ledger, and assign it again."""
-    lost = read_lost(w)
-    if lost.node != NONE:
-        note_end(w, placer, lost.job, lost.node)
+    job, _, node, _ = read_lost(w)
+    if node != NONE:
+        note_end(w, placer, job, node)
     chosen = place_again(w, placer, t, me)
     if chosen != NONE:
-        add_work(placer.ledger, chosen, w.work.estimate[lost.job])
+        add_work(placer.ledger, chosen, w.work.estimate[job])
         send_one(w, placer, t, me, chosen, NO_VERSION)

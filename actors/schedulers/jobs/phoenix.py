@@ -54,7 +54,7 @@ from actors.kernel.eligible import (
     set_level,
 )
 from actors.kernel.faults import is_known_down
-from actors.kernel.messages import ANNOUNCED, ARRIVAL, NODE_DOWN, NODE_UP, read_arrival, read_node_state
+from actors.kernel.messages import ANNOUNCED, ARRIVAL, NODE_DOWN, NODE_UP, read_job, read_node_state
 from actors.kernel.queue import GROW, RUNNING, note
 from actors.kernel.records import Records, records
 from actors.kernel.trace import CHOSEN, RELAXED
@@ -202,7 +202,7 @@ def negotiate(w: World, p: State, job: int, tasks: int, count: int, wait: float)
 @inlined
 def on_state(w: World, p: State) -> None:
     """Note a message that a node is down or up."""
-    node = read_node_state(w).node
+    node, _, _ = read_node_state(w)
     was_down = is_known_down(w, node)
     if note_node_state(w, p.eagle.placer.ledger):
         on_node_state(w, p.monitor, node, was_down)
@@ -235,7 +235,7 @@ def advance(w: World, p: State, until: int, most: int) -> int:
         elif kind == NODE_DOWN or kind == NODE_UP:
             on_state(w, p)
         elif kind == ARRIVAL:
-            on_arrival(w, p, t, me, read_arrival(w).job)
+            on_arrival(w, p, t, me, read_job(w))
         else:
             eagle.on_scheduler(w, p.eagle, t, kind, me)
     return RUNNING

@@ -97,18 +97,15 @@ def make_monitor(slots: np.ndarray, resources: int, **settings: Any) -> Monitor:
 @inlined
 def on_report(w: World, m: Monitor, t: int) -> None:
     """Note a node's report: how long a task waits there, its busy slots, and up to two resources."""
-    heard = read_wait_report(w)
-    if not is_current(w, heard.node, heard.generation):
+    node, busy, generation, wait, r1, entries1, scarcity1, r2, entries2, scarcity2 = read_wait_report(w)
+    if not is_current(w, node, generation):
         return
-    if is_newest(w, m.newest, heard.node):
-        note_load(m, heard.node, heard.expected_wait, heard.busy)
-    for r, entries, scarcity in (
-        (heard.resource, heard.entries, heard.scarcity),
-        (heard.second_resource, heard.second_entries, heard.second_scarcity),
-    ):
-        if r != NONE and number_of(w) >= m.newest_of[heard.node, r]:
-            m.newest_of[heard.node, r] = number_of(w)
-            note_demand(m, heard.node, r, entries, scarcity)
+    if is_newest(w, m.newest, node):
+        note_load(m, node, wait, busy)
+    for r, entries, scarcity in ((r1, entries1, scarcity1), (r2, entries2, scarcity2)):
+        if r != NONE and number_of(w) >= m.newest_of[node, r]:
+            m.newest_of[node, r] = number_of(w)
+            note_demand(m, node, r, entries, scarcity)
     expect_table(w, m, t)
 
 

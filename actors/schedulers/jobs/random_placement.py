@@ -9,7 +9,7 @@ from typing import NamedTuple
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
 from actors.kernel.faults import receive_node_state
-from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP, read_arrival, read_lost
+from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP, read_job
 from actors.kernel.queue import RUNNING
 from actors.kernel.random import PLACEMENT, below, random_bits
 from actors.kernel.world import N_PLACEMENTS, NONE, World
@@ -56,9 +56,9 @@ def advance(w: World, p: State, until: int, most: int) -> int:
         elif kind == DONE:
             on_done(w)
         elif kind == ARRIVAL:
-            on_arrival(w, p, t, me, read_arrival(w).job)
+            on_arrival(w, p, t, me, read_job(w))
         elif kind == LOST:
-            send_again(w, t, me, p.first * w.work.is_long[read_lost(w).job])
+            send_again(w, t, me, p.first * w.work.is_long[read_job(w)])
         elif kind == NODE_DOWN or kind == NODE_UP:
             receive_node_state(w)
     return RUNNING

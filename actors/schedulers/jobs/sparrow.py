@@ -33,7 +33,7 @@ import numpy as np
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
 from actors.kernel.faults import receive_node_state
-from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP, read_arrival
+from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP, read_job
 from actors.kernel.queue import RUNNING
 from actors.kernel.world import World
 from actors.nodes.load_messages import ASK_LENGTH, LENGTH
@@ -106,7 +106,7 @@ def advance(w: World, p: State, until: int, most: int) -> int:
         elif kind == LENGTH:
             on_length(w, p.sampling, t, me)
         elif kind == ARRIVAL:
-            on_arrival(w, p, t, me, read_arrival(w).job)
+            on_arrival(w, p, t, me, read_job(w))
         elif kind == LOST:
             if p.late_binding:
                 probe_again(w, t, me, FIRST_ROUND)

@@ -37,7 +37,7 @@ from actors.kernel.messages import (
     LOST,
     NODE_DOWN,
     NODE_UP,
-    read_arrival,
+    read_job,
     read_lost,
     read_node_state,
 )
@@ -182,11 +182,11 @@ def bind_elsewhere(w: World, p: State, t: int, me: int, job: int, task: int) -> 
 @compiled
 def on_lost(w: World, p: State, t: int, me: int) -> None:
     """Send a task that a node's failure has lost to another node, or keep it."""
-    lost = read_lost(w)
+    job, task, node, _ = read_lost(w)
     note_attempt(w)
-    release(w, lost.job, lost.node)
+    release(w, job, node)
     w.counts[N_SENT_AGAIN] += 1
-    bind_elsewhere(w, p, t, me, lost.job, lost.task)
+    bind_elsewhere(w, p, t, me, job, task)
 
 
 @compiled
@@ -225,7 +225,7 @@ def on_dispatch(w: World, p: State, t: int, me: int) -> None:
 @inlined
 def on_node_state(w: World, p: State) -> None:
     """Note that a node is down and has no room, or up again and without work."""
-    node = read_node_state(w).node
+    node, _, _ = read_node_state(w)
     if receive_node_state(w):
         room = p.known.empty_room[node] if w.queue.now.kind[0] == NODE_UP else np.int64(0)
         note_node(p.known, node, np.int64(0), np.int64(0), room)
@@ -247,11 +247,11 @@ def advance(w: World, p: State, until: int, most: int) -> int:
         elif kind == DONE:
             on_done(w)
         elif kind == QUEUE_REPORT:
-            heard = read_queue_report(w)
-            if is_current(w, heard.node, heard.generation) and is_newest(w, p.known.newest, heard.node):
-                note_node(p.known, heard.node, heard.rest, heard.busy_until, heard.room)
+            node, generation, rest, busy_until, room = read_queue_report(w)
+            if is_current(w, node, generation) and is_newest(w, p.known.newest, node):
+                note_node(p.known, node, rest, busy_until, room)
         elif kind == ARRIVAL:
-            on_arrival(w, p, t, me, read_arrival(w).job)
+            on_arrival(w, p, t, me, read_job(w))
         elif kind == RETURNED:
             on_returned(w, p, t, me)
         elif kind == DISPATCH:

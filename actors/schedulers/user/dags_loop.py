@@ -55,7 +55,7 @@ def collect(w: DagWorld, p: State, numbers: np.ndarray, amounts: np.ndarray, at:
         at: [3] time and kind of the event, and the machine whose heartbeat it is, else NONE.
     """
     m, stages, now = p.manager.matcher, w.stages, w.queue.now
-    at[0], at[1], at[2] = now.time[0], now.kind[0], read_free(w).node if now.kind[0] == FREE else NONE
+    at[0], at[1], at[2] = now.time[0], now.kind[0], read_free(w) if now.kind[0] == FREE else NONE
     count, resources = np.int64(0), stages.demand.shape[1]
     for i in range(end_of_active(m, ME)):
         job = m.active[i]

@@ -139,9 +139,9 @@ def advance(w: World, p: State, until: int, most: int) -> int:
         elif kind == STARTED:
             on_started(w, p.placer)
         elif kind == DONE:
-            done = read_done(w)
-            p.tasks[done.node] -= 1
-            note_end(w, p.placer, done.job, done.node)
+            job, node, _, _ = read_done(w)
+            p.tasks[node] -= 1
+            note_end(w, p.placer, job, node)
             on_done(w)
         elif kind == ARRIVAL:
             return PYTHON

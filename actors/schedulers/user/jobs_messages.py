@@ -4,8 +4,6 @@ The functions of a kind, `send_…` and `read_…`, are the only code that knows
 comes to a scheduler is read in Python, by `Kind.read`.
 """
 
-from typing import NamedTuple
-
 from actors.kernel.compiled import inlined
 from actors.kernel.message_kinds import FIELDS, HALF, kind
 from actors.kernel.queue import NONE, send, wake
@@ -52,13 +50,6 @@ def send_own_message(w: World, t: int, me: int, to: int, a: int, b: int, c: int)
     send(w, t, me, to, OWN_MESSAGE, a, b, c, NONE)
 
 
-class OwnAsk(NamedTuple):
-    """What `OWN_ASK` carries."""
-
-    question: int
-    asker: int
-
-
 @inlined
 def send_own_ask(w: World, t: int, asker: int, node: int, question: int) -> None:
     """Ask a node for its load."""
@@ -72,10 +63,10 @@ def send_own_ask_again(w: World, time: int, node: int, question: int, asker: int
 
 
 @inlined
-def read_own_ask(w: World) -> OwnAsk:
-    """Return what the question that is handled carries."""
+def read_own_ask(w: World) -> tuple[int, int]:
+    """Return the question of the `OWN_ASK` at hand, and the scheduler that asks."""
     now = w.queue.now
-    return OwnAsk(now.a[0], now.b[0])
+    return now.a[0], now.b[0]
 
 
 @inlined

@@ -37,7 +37,7 @@ import numpy as np
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
 from actors.kernel.faults import draw_available_node, draw_known_up, is_down, receive_node_state
-from actors.kernel.messages import ARRIVAL, FAIL, LOST, NODE_DOWN, NODE_UP, read_arrival, read_lost
+from actors.kernel.messages import ARRIVAL, FAIL, LOST, NODE_DOWN, NODE_UP, read_job, read_lost
 from actors.kernel.queue import MOST_ACTORS, NEVER, PYTHON, RUNNING, SOURCE_SHIFT
 from actors.kernel.random import AGAIN, OWN_DRAWS, below, random_bits
 from actors.kernel.sums import carry, multiple, pack
@@ -51,10 +51,9 @@ from actors.nodes.messages import (
     STEAL,
     TASK,
     TASK_END,
-    read_placed,
     read_probe,
-    read_task,
     read_task_end,
+    read_task_sent,
     send_placed,
     send_rejected,
 )
@@ -238,9 +237,9 @@ def load_of(w: World, p: State, t: int, node: int) -> tuple[int, int, int]:
 @inlined
 def turn_back(w: World, t: int, node: int) -> None:
     """Send the probe that is handled back to its scheduler."""
-    came = read_probe(w)
+    job, _, _, this_round, _, _ = read_probe(w)
     w.counts[N_REJECTIONS] += 1
-    send_rejected(w, t, node, came.job, NO_VERSION, came.round + 1)
+    send_rejected(w, t, node, job, NO_VERSION, this_round + 1)
 
 
 @inlined
@@ -273,12 +272,11 @@ def follow(w: World, p: State, t: int, node: int) -> None:
         return
     if w.faults.active == 1 and is_void(w, node):
         return
-    if kind == PLACED:
-        job, task = read_placed(w).job, read_placed(w).task
-    elif kind == TASK:
-        job, task = read_task(w).job, read_task(w).task
+    if kind == PLACED or kind == TASK:
+        job, task, _ = read_task_sent(w)
+        start = NONE
     elif kind == TASK_END:
-        job, task = read_task_end(w).job, read_task_end(w).task
+        job, task, start = read_task_end(w)
     else:
         return
     if p.load.size > 0:
@@ -289,7 +287,7 @@ def follow(w: World, p: State, t: int, node: int) -> None:
         return
     if kind == TASK_END:
         if p.placer[task] != NONE and p.asks_freed:
-            send_own_freed(w, t, node, p.placer[task], job, read_task_end(w).start)
+            send_own_freed(w, t, node, p.placer[task], job, start)
     else:
         who = sender(w)
         p.placer[task] = NONE if who == w.work.home[job] else who
@@ -332,7 +330,7 @@ def advance(w: World, p: State, until: int, most: int) -> int:
         elif kind == OWN_ASK:
             answer(w, p, t, me)
         elif me < w.nodes.size:
-            if kind == PROBE and p.refuses and not is_long(w, read_probe(w).job) and w.nodes.longs[me] > 0:
+            if kind == PROBE and p.refuses and not is_long(w, read_job(w)) and w.nodes.longs[me] > 0:
                 turn_back(w, t, me)
                 continue
             if kind == PROBE and p.asks_nodes:
@@ -345,7 +343,7 @@ def advance(w: World, p: State, until: int, most: int) -> int:
             if p.asks_ends:
                 return PYTHON
         elif kind == ARRIVAL:
-            next_arrival(w, me, read_arrival(w).job)
+            next_arrival(w, me, read_job(w))
             return PYTHON
         elif kind == LOST:
             handle_lost(w, p, t, me)
