@@ -1,6 +1,6 @@
 """The conditions of a setting, as the kernel uses them: network, costs of schedulers, estimates of durations."""
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,15 +16,18 @@ A = TypeVar("A", bound=np.ndarray)
 
 def estimated_ns(mean_ns: np.ndarray, estimates: Estimates, seed: int) -> np.ndarray:
     """Return estimated task durations, ns, of 36 years at the most (Hawk, ATC'15, section 4.8: the random error)."""
-    factor: float | np.ndarray = 1.0
-    if estimates.error == "constant":
-        factor = 1.0 + estimates.size
-    elif estimates.error == "random":
-        draws = np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, 0xE57]))).random(
-            mean_ns.size
-        )
-        factor = 1.0 + estimates.size * (2.0 * draws - 1.0)
+    factor = error_factor(estimates, [seed, 0xE57], mean_ns.shape)
     return np.clip(np.rint(mean_ns * factor), 0, float(WHOLE)).astype(np.int64)
+
+
+def error_factor(estimates: Estimates, seeds: list[int], shape: tuple[int, ...]) -> Any:
+    """Return the factor between estimates and what they estimate: one for all, or of this shape if it is random."""
+    if estimates.error == "none":
+        return 1.0
+    if estimates.error == "constant":
+        return 1.0 + estimates.size
+    draws = np.random.Generator(np.random.Philox(np.random.SeedSequence(seeds))).random(shape)
+    return 1.0 + estimates.size * (2.0 * draws - 1.0)
 
 
 def network_of(setting: Setting) -> Network:
@@ -51,7 +54,7 @@ def cost_of(setting: Setting, schedulers: int, last_arrival: int) -> Cost:
     """Return the cost model in ns.
 
     Raises:
-        InputError: a cost would keep a scheduler busy for decades.
+        InputError: a cost is so large that a scheduler would be busy for decades.
     """
     costs = setting.costs
     per_message, per_job, per_task = (

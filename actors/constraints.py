@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 
+from actors.conditions import read_only
 from actors.kernel.eligible import ELIGIBLE_JOB, IN_RACK, OVER_NODES, OVER_RACKS, Eligible
 from actors.kernel.queue import NONE
 from actors.kernel.records import records
@@ -26,8 +25,8 @@ def make_eligible(setting: Setting) -> Eligible:
     A job starts at the first level at which its tasks fit: all constraints, if they do.
 
     Raises:
-        InputError: a job that no node can run, or no longer when nodes fail for good; a job that must run in one rack
-            where racks do not lie together.
+        InputError: no node can run some job, or none is left when nodes have failed for good; or a job must run in one
+            rack, and the nodes of a rack do not lie together.
     """
     workload, cluster = setting.workload, setting.cluster
     if not setting.scheduler.constrained or workload.job_constraints.num_rows == 0:
@@ -46,8 +45,8 @@ def make_eligible(setting: Setting) -> Eligible:
     return Eligible(
         1,
         *found,
-        kinds=_read_only([_kinds(one) for one in constraint_sets(workload)]),
-        rack_end=_read_only(_rack_ends(cluster) if in_one_rack else []),
+        kinds=read_only(np.array([_kinds(one) for one in constraint_sets(workload)], np.int64)),
+        rack_end=read_only(_rack_ends(cluster) if in_one_rack else np.zeros(0, np.int64)),
         jobs=jobs,
         held=np.zeros(workload.num_tasks if spread else 0, np.int64),
     )
@@ -62,18 +61,11 @@ def start_levels(found: Matching, most: np.ndarray, sets: np.ndarray, tasks: np.
 
 
 def _nothing() -> Eligible:
-    none = _read_only([])
-    empty = dict.fromkeys(Matching._fields, none) | {"factor": _read_only(none.astype(np.float64))}
+    none = read_only(np.zeros(0, np.int64))
+    empty = dict.fromkeys(Matching._fields, none) | {"factor": read_only(np.zeros(0))}
     return Eligible(
         0, **empty, kinds=none, rack_end=none, jobs=records(ELIGIBLE_JOB, 0), held=np.zeros(0, np.int64)
     )
-
-
-def _read_only(values: Iterable[int] | np.ndarray) -> np.ndarray:
-    """Return the values as a read-only array, as those of a `Matching` are: the compiler sees one type."""
-    array = values if isinstance(values, np.ndarray) else np.array(values, np.int64)
-    array.flags.writeable = False
-    return array
 
 
 def _kinds(constraints: ConstraintSet) -> int:

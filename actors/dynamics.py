@@ -1,9 +1,11 @@
 """Dynamics of a setting, as the kernel uses them: outages by actor, and the durations of stragglers."""
 
 import math
+from typing import Any, TypeVar
 
 import numpy as np
 
+from actors.conditions import NS
 from actors.kernel.compiled import entry
 from actors.kernel.faults import (
     FAULT,
@@ -14,17 +16,16 @@ from actors.kernel.faults import (
     TASK_STATE,
     Faults,
     HasFaults,
-    count_outages,
     note_outages,
 )
-from actors.kernel.queue import NEVER, NONE
+from actors.kernel.queue import NEVER, NONE, grow_queue
 from actors.kernel.records import Records, records
 from actors.nodes.failing import expect_failure
 from actors.setting import Dynamics, Setting
 from clusters.failures import CENTRAL, NODE, SCHEDULER
 from workloads.errors import InputError
 
-NS = 1_000_000_000
+W = TypeVar("W", bound=Any)
 COUNTED = {
     "node_failures": "failures of nodes up to the end of the last task",
     "node_downtime_ns": "time that nodes were down until then, summed over nodes",
@@ -74,6 +75,19 @@ def no_faults(origin_ns: int) -> Faults:
     """Return the state where nothing can fail."""
     empty = [records(dtype, 0) for dtype in (FAULT, TASK_STATE, JOB_STATE, OUTAGE)]
     return Faults(0, 0, 0.0, 0.0, origin_ns, 0, *empty)
+
+
+def start_failures(world: W, tasks: int) -> W:
+    """Schedule the first failures in a world with `tasks` tasks; return it with room for them in its queue."""
+    if not world.faults.active:
+        return world
+    nodes = world.nodes.size
+    while world.queue.heap.size - world.queue.now.heap_size[0] < world.queue.room + nodes:
+        world = world._replace(queue=grow_queue(world.queue, nodes))
+    world.queue.now.unfinished[0] = tasks
+    with np.errstate(over="ignore"):
+        expect_failures(world)
+    return world
 
 
 @entry
@@ -131,7 +145,7 @@ def durations_ns(setting: Setting) -> np.ndarray:
     """Return [T] durations of the tasks, ns, with those of stragglers made longer.
 
     A task that straggles does so wherever and whenever it runs, and under every scheduler: they are compared on the
-    same tasks. One that would take longer than a run can (`NEVER`) takes so long, and the run is refused for it.
+    same tasks. One that would take longer than a run can (`NEVER`) takes that long, and the run is refused for it.
     """
     own = setting.workload.arrays().duration_ns
     factors = straggler_factors(setting.dynamics, own.size, setting.seed)
@@ -166,35 +180,34 @@ def outages_of(faults: Faults) -> Faults:
     return faults._replace(tasks=records(TASK_STATE, 0), jobs=records(JOB_STATE, 0))
 
 
-def nodes_up(setting: Setting, faults: Faults, times_ns: np.ndarray) -> np.ndarray:
-    """Return how many nodes are up at each of some times, in order; a node is down from its failure to its repair.
+def _outages(setting: Setting, faults: Faults, times_ns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return how many nodes are down at each of some times, and [2, N] the failures and downtimes up to the last, ns.
 
-    As outages do not depend on what runs, they are counted afterwards.
+    Outages do not depend on what runs, so that they are counted afterwards; no partition has to stop at those times.
     """
     nodes = np.int64(setting.cluster.num_nodes)
-    change = np.zeros(times_ns.size + 1, np.int64)
+    change, found = np.zeros(times_ns.size + 1, np.int64), np.zeros((2, nodes), np.int64)
     if times_ns.size:
         with np.errstate(over="ignore"):
-            note_outages(faults, setting.seed, nodes, times_ns.astype(np.int64), change)
-    return nodes - np.cumsum(change[:-1])
+            note_outages(faults, setting.seed, nodes, times_ns.astype(np.int64), change, found)
+    return np.cumsum(change[:-1]), found
+
+
+def nodes_up(setting: Setting, faults: Faults, times_ns: np.ndarray) -> np.ndarray:
+    """Return how many nodes are up at each of some times, in order; a node is down from its failure to its repair."""
+    return setting.cluster.num_nodes - _outages(setting, faults, times_ns)[0]
 
 
 def count_dynamics(setting: Setting, faults: Faults | None, last_ns: int) -> dict[str, int]:
-    """Count what failed up to the end of the last task, and how many tasks straggled.
-
-    Outages do not depend on what runs, so that they are counted afterwards; no partition has to stop at that time.
-    """
+    """Count what failed up to the end of the last task, and how many tasks straggled."""
     counters: dict[str, int] = {}
     if faults is not None:
-        nodes = np.int64(setting.cluster.num_nodes)
-        found = np.zeros((2, nodes), np.int64)
-        with np.errstate(over="ignore"):
-            count_outages(faults, setting.seed, nodes, np.int64(last_ns), found)
-        first = int(faults.actors.end_outage[:nodes].max())  # schedulers come after the nodes
+        _, found = _outages(setting, faults, np.array([last_ns]))
+        first = int(faults.actors.end_outage[: found.shape[1]].max())  # schedulers come after the nodes
         counters["node_failures"], counters["node_downtime_ns"] = (sum(row) for row in found.tolist())
         counters["scheduler_failures"] = int((faults.schedule.start[first:] <= last_ns).sum())
-    if faults is not None and setting.dynamics.outages is not None:
-        counters["outages_left_out"] = setting.dynamics.outages.kind.size - faults.schedule.size
+        if setting.dynamics.outages is not None:
+            counters["outages_left_out"] = setting.dynamics.outages.kind.size - faults.schedule.size
     factors = straggler_factors(setting.dynamics, setting.workload.num_tasks, setting.seed)
     if factors is not None:
         counters["stragglers"] = int((factors > 1).sum())

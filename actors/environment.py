@@ -35,7 +35,7 @@ class Estimates:
 
     error: str = "none"
     size: float = 0.0
-    demands: bool = False  # of DAG jobs: what tasks need of machines is misestimated likewise, drawn by stage
+    demands: bool = False  # of DAG jobs: the same error for what tasks need of machines, drawn by stage
 
 
 @dataclass(frozen=True, eq=False)

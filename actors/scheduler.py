@@ -24,9 +24,8 @@ class Parameter:
             "duration" (seconds, takes "8 s"; the name ends in _s), "size" (bytes, takes "10 MB"; the name ends in
             _bytes), "choice", "text" or "any" (text that reads as a number or a truth value is one).
         low, high: inclusive bounds of numbers.
-        needs: what it goes with, and means nothing without: one of these other parameters, if it is true, or more than
-            0, or has one of the values that stand there, as in "pilots=senders|flows". Those that the scheduler lacks
-            do not count.
+        needs: it has an effect only with one of these other parameters: if that is true, or above 0, or has one of the
+            values that stand there, as in "pilots=senders|flows". Those that the scheduler lacks do not count.
     """
 
     name: str
@@ -75,7 +74,7 @@ class Scheduler:
     """A named policy.
 
     Attributes:
-        hybrid: it treats short and long jobs differently, and wants a cut-off.
+        hybrid: it treats short and long jobs differently, and needs a cut-off.
         constrained: it is constraint-aware: tasks run only on nodes that satisfy their jobs' constraints.
         global_view: parameters (or "always") that let it see other actors' state; only the clock `virtual`
             runs it then.
@@ -87,17 +86,17 @@ class Scheduler:
         build: setting -> (World, the policy's own state) at time 0.
         advance: the compiled loop, (world, state, until_ns, most_events) -> the stop reason.
         host: for loops that stop with PYTHON: setting -> the Python side of one emulation.
-        grow: for loops that stop with GROW for want of room in their own state: (world, state) -> state with more.
+        grow: for loops that stop with GROW because their own state lacks room: (world, state) -> state with more.
         series: for schedulers one of whose actors keeps more than what is recorded of every job: (setting, world, state
             at the end of a partition) -> copies of it, as the type that the family's `results` reads
-            (`actors/schedulers/coflows/learned_and_admitted.py`); None in partitions that have not got this actor.
+            (`actors/schedulers/coflows/learned_and_admitted.py`); None in partitions without this actor.
         remade: for schedulers that the registry does not know by name: the call that makes it again in
             another process.
         own: a user's class or object, if it is one.
         about: the page of a scheduler; empty: the docstring of the module of `build`, unless it is a user's.
-        variant_of: name of the scheduler that this is a variant of; empty: it is none.
-        fixed: parameters whose defaults are the variant's, and cannot be set otherwise; an object fixes all of its own,
-            and here are those in its name.
+        variant_of: the name of the scheduler of which this is a variant; empty: this is not a variant.
+        fixed: parameters that the variant has set, and nothing else can set; of an object, which fixes all of its
+            parameters, those in its name.
     """
 
     name: str

@@ -21,8 +21,8 @@ class Worlds(ABC):
     Attributes:
         family: its name.
         counters: what is counted in them.
-        part: what a job, or what else is scheduled, consists of.
-        longest: says how long the longest of these takes, at `{}`.
+        part: the word for what a job, or whatever is scheduled, consists of.
+        longest: the words for how long the longest of these takes, which stands at `{}`.
     """
 
     family: ClassVar[str]
@@ -39,24 +39,24 @@ class Worlds(ABC):
         return int(workload.num_tasks)
 
     def span_ns(self, setting: Any) -> tuple[np.ndarray, int]:
-        """When they arrive, [J] in order, and how long the workload lasts at least if all arrive at once."""
+        """Return the arrivals, [J] in order, and how long the workload lasts at least if all arrive at once, ns."""
         arrays = setting.workload.arrays()
         return arrays.submit_ns, int(arrays.duration_ns.max())
 
     def is_long(self, setting: Any) -> np.ndarray:
-        """[J] bool: which are in the report class `long`."""
+        """Return [J] bool: which jobs are in the report class `long`."""
         return np.zeros(self.num_jobs(setting.workload), bool)
 
     @abstractmethod
     def needed_bytes(self, setting: Any) -> tuple[int, int]:
-        """Memory that each partition needs besides its process, and what all need together: on the safe side."""
+        """Return bounds of the bytes that each partition needs besides its process, and that all need together."""
 
     def rehearsal(self, workload: Any) -> Any:
         """Return a workload like this one of one job that takes no time: a user's scheduler is called with it first."""
         return make_workload("rehearsal", [0.0], [1], [0.0])
 
     def owners(self, world: Any) -> dict[str, np.ndarray]:
-        """Return the job, or coflow, of each of what column a of messages has numbers of, by its name there.
+        """Return the job, or coflow, of each thing that column a of messages numbers, by the name of its kind.
 
         ``jobs`` and ``tasks`` are there at least.
         """

@@ -39,7 +39,8 @@ LAYERS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("actors.environment",),
         ("actors.setting",),
         ("actors.nodes",),
-        ("actors.constraints", "actors.dynamics", "actors.conditions"),
+        ("actors.conditions",),
+        ("actors.constraints", "actors.dynamics"),
         ("actors.fabric", "actors.machines"),
         ("actors.schedulers",),  # what policies share: variants
         ("actors.schedulers.jobs", "actors.schedulers.coflows", "actors.schedulers.dags"),

@@ -31,7 +31,7 @@ class InnerLibrary(JITCodeLibrary):
 
     @property
     def codegen(self) -> Any:
-        """Return a code generator that sets no environment: there is no machine code that would read one."""
+        """Return a code generator that sets no environment, which only machine code would read."""
         return _WithoutEnvironments(self._codegen)
 
     def finalize(self) -> None:
@@ -95,7 +95,7 @@ class _WithoutEnvironments:
         return getattr(self._codegen, name)
 
     def set_env(self, name: str, env: Any) -> None:
-        """Do nothing: there is no environment."""
+        """Do nothing: inner functions have no environment."""
 
 
 def _library_of(module: str, name: str, arguments: tuple[Any, ...]) -> Any:
@@ -116,7 +116,7 @@ class EntryLibrary(JITCodeLibrary):
         """Link each library once, even if several call it.
 
         Raises:
-            RuntimeError: a function that is called has no code here; it would be called all the same, at address 0.
+            RuntimeError: a function that is called has no code here; the call would go to address 0.
         """
         self._linking_libraries = _callers_first(self._linking_libraries)
         super().finalize()

@@ -2,7 +2,7 @@
 
 numba passes a named tuple of arrays by value, some 300 words for a world, and makes an array view of every
 `rows.field[i]`; most of the time to compile a policy went into that. Here a named tuple is a pointer, and
-`rows.field[i]` one load. Plain Python uses none of this: tuples are tuples there, and arrays NumPy's.
+`rows.field[i]` one load. Plain Python does without this: it uses the named tuples and NumPy's arrays themselves.
 
 The table has the leaves of the tree side by side: of a number its value; of an array the address of its first element,
 and the length of each axis. While compiled code runs the table is not written, so the compiler keeps what it has read.
@@ -204,7 +204,7 @@ def _type_of_index(array: ArrayType, index: _types.Type) -> Any:
     return None
 
 
-# numba tries what is for one target before its own templates, of which there are dozens.
+# numba tries templates for one target before its own general ones, of which there are dozens.
 _FIRST = {"target": "cpu"}
 
 

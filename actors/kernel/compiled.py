@@ -114,7 +114,8 @@ def direct(function: F, *arguments: Any) -> Callable[..., Any]:
     """
     if not isinstance(function, CPUDispatcher):
         return lambda *given: function(*(np.int64(x) if type(x) is int else x for x in given))
-    made: Any = function.compile(tuple(numba.typeof(as_compiled(argument)) for argument in arguments))
+    called: Any = function._for_python if isinstance(function, _CalledByCompiled) else function
+    made = called.compile(tuple(numba.typeof(as_compiled(argument)) for argument in arguments))
     given_trees = [is_tree(argument) for argument in arguments]
     if given_trees[:2] == [True, True] and not any(given_trees[2:]):
         return _with_world(made, *arguments[:2])

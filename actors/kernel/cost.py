@@ -25,7 +25,7 @@ from actors.kernel.message_heap import push
 from actors.kernel.message_kinds import FIRST_DECISION, PUBLISHED, is_background
 from actors.kernel.messages import ANNOUNCED, ARRIVAL, read_job
 from actors.kernel.queue import GROW, IDLE, NEVER, NONE, RUNNING, Queue, take_first
-from actors.kernel.records import Records, as_records, records
+from actors.kernel.records import Records, as_records, doubled, records
 from actors.kernel.sums import WHOLE, carry
 from workloads.errors import InputError
 
@@ -38,7 +38,7 @@ SERVER = np.dtype(
         ("served", "i8"),  # messages handled
         ("busy", "i8"),  # ns spent on them, until NEVER
         ("waited", "i8"),  # ns they waited for it,
-        ("waited_wholes", "i8"),  # and so many times `WHOLE` ns besides
+        ("waited_wholes", "i8"),  # and this many times `WHOLE` ns
         ("longest", "i8"),  # the longest wait of one
         ("most", "i8"),  # messages that waited for it at once, at the most
         # Of `busy`, ns until the last job, or coflow, arrived; NONE until a message came later.
@@ -84,9 +84,8 @@ class Cost(NamedTuple):
     handler: Records  # [1] HANDLER
     origin: int  # live: the wall time of virtual time 0, ns
     dilation: float  # live: wall time over virtual time
-    lateness: (
-        np.ndarray
-    )  # [2, BUCKETS] events of nodes (live) and of schedulers, by how late they are handled
+    # [2, BUCKETS] events of nodes (live) and of schedulers, by how late they are handled
+    lateness: np.ndarray
     last_arrival: int  # of a job, or coflow, ns
     waiting: Records  # WAITING
 
@@ -105,6 +104,10 @@ class HasCost(HasFaults, Protocol):
     @property
     def work(self) -> Records:
         """[J] what is known of each job."""
+
+    @property
+    def counts(self) -> np.ndarray:
+        """The counts of the run, by counter."""
 
 
 @inlined
@@ -151,7 +154,7 @@ def begin(w: HasCost) -> None:
         now.time[0] = max(start, due)
     if (
         server_id < 0 or now.kind[0] == PUBLISHED
-    ):  # what is published is read by other partitions, and no message
+    ):  # other partitions read what is published; it is not a message
         return
     server = cost.servers
     # Nothing happens from NEVER on. The time of a server that has work beyond it must not wrap.
@@ -171,7 +174,7 @@ def begin(w: HasCost) -> None:
         server.most[server_id] = max(server.most[server_id], queue_at_server(cost, server_id, due, start))
         if (
             cost.model != LIVE and server_id < server.size - 1
-        ):  # the listener's are of others: a copy in each partition
+        ):  # the listener's are copies, one in each partition
             note_time(cost.lateness, np.int64(1), start - due)
     spent = np.int64(0)
     if cost.model == FIXED:
@@ -194,15 +197,15 @@ def begin(w: HasCost) -> None:
 
 @inlined
 def known_cost(w: HasCost) -> int:
-    """Return what the handler at hand is known to cost while it runs, ns: nothing, if its cost is, or was, measured."""
+    """Return the cost of the handler at hand, ns, as far as it is known while it runs: 0 if costs are measured."""
     return w.cost.handler.spent[0] if w.cost.model == FIXED else np.int64(0)
 
 
 @inlined
 def previous_cost(w: HasCost, server_id: int) -> int:
-    """Return what the handler before the one at hand cost, ns, where it could not be known then; else nothing.
+    """Return the cost of the handler before the one at hand, ns, if it was not known while that ran; else 0.
 
-    It was of the same scheduler: the partition has no other one.
+    The same scheduler ran it: the partition has no other one.
     """
     if w.cost.model == MEASURED and w.cost.handler.recorded[0] > 0:
         return w.cost.log.cost[w.cost.handler.recorded[0] - 1]
@@ -213,7 +216,7 @@ def previous_cost(w: HasCost, server_id: int) -> int:
 
 @inlined
 def charge_server(cost: Cost, server_id: int, price: int) -> None:
-    """Charge the handler at hand, which is a server's, with so many ns more, if costs are fixed."""
+    """Add `price`, ns, to the cost of the handler at hand, which is a server's, if costs are fixed."""
     if cost.model == FIXED:
         cost.handler.spent[0] += price
         cost.servers.busy[server_id] = min(cost.servers.busy[server_id] + price, NEVER)
@@ -358,10 +361,10 @@ def _check_recorded(recorded: np.ndarray, schedulers: int) -> None:
 
 
 def check_prices(*prices: tuple[str, int, int]) -> None:
-    """Refuse given costs of more than `MOST_COST_NS` at a time; of each its key, ns, and how often it may come at once.
+    """Refuse fixed costs of more than `MOST_COST_NS` at a time; of each its key, ns, and how often it may come at once.
 
     Raises:
-        InputError: it names the key.
+        InputError: one is too large; the message names its key.
     """
     for key, price, times in prices:
         if price * times > MOST_COST_NS // len(prices):
@@ -374,16 +377,10 @@ def check_prices(*prices: tuple[str, int, int]) -> None:
 def grow_cost(cost: Cost) -> Cost:
     """Return the same model, with twice the space for recorded costs and for messages that wait, where that is full."""
     if cost.model >= MEASURED and cost.handler.recorded[0] == cost.log.size:
-        cost = cost._replace(log=_doubled(cost.log))
+        cost = cost._replace(log=doubled(cost.log))
     if cost.model != NO_COST and cost.waiting.next[0] == NONE and cost.waiting.start[0] == cost.waiting.size:
-        cost = cost._replace(waiting=_doubled(cost.waiting))
+        cost = cost._replace(waiting=doubled(cost.waiting))
     return cost
-
-
-def _doubled(rows: Records) -> Records:
-    wider = records(rows.dtype, 2 * rows.size)
-    wider[: rows.size] = rows
-    return wider
 
 
 def clock_overhead() -> int:

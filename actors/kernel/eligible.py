@@ -25,11 +25,9 @@ ELIGIBLE_JOB = np.dtype(
     [
         ("level", "i8"),  # index of `factor`, `placement` and `list_of_level`; NONE without constraints
         ("begin", "i8"),  # the job may use the list's nodes from here on,
-        ("count", "i8"),  # so many
-        (
-            "rack",
-            "i8",
-        ),  # the rack of a job that runs in one (a run of nodes, see `rack_end`); NONE before it is chosen
+        ("count", "i8"),  # and this many of them
+        # the rack of a job that runs in one (a run of nodes, see `rack_end`); NONE before it is chosen
+        ("rack", "i8"),
         ("held", "i8"),  # nodes that its tasks hold, if they must be spread
         ("placed", "i8"),  # 1: they hold them since they were placed, 0: since they were handed out
         ("draws", "i8"),  # random nodes drawn for it beyond its first probes
@@ -50,9 +48,8 @@ class Eligible(NamedTuple):
     low: np.ndarray  # [L] the first id of a list that is a run of ids, otherwise NONE
     first: np.ndarray  # [L + 1] where the other lists begin in `nodes`
     nodes: np.ndarray
-    kinds: (
-        np.ndarray
-    )  # [S] bit r: it constrains attribute r of clusters.schema.ATTRIBUTES; placement and own: the next two
+    # [S] bit r: it constrains attribute r of clusters.schema.ATTRIBUTES; placement and own: the next two
+    kinds: np.ndarray
     rack_end: np.ndarray  # [racks] one behind the last node of each, where some job must run in one rack
     jobs: Records  # [J] ELIGIBLE_JOB
     held: np.ndarray  # [T] a job's part holds its `held` nodes; where some job's tasks must be spread

@@ -16,13 +16,12 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from actors.kernel.compiled import compiled, entry, inlined
-from actors.kernel.messages import NODE_UP, read_node_state, send_lost_again, send_node_state
+from actors.kernel.messages import NODE_UP, read_node_state, send_node_state
 from actors.kernel.queue import NONE, HasQueue
 from actors.kernel.random import AGAIN, FAILURES, below, random_bits, unit
 from actors.kernel.records import Records
 
 TRIES = 64  # random draws before the nodes that are up are counted instead
-LOOK_AGAIN = np.int64(1_000_000_000)  # ns until a scheduler retries when no node that it may use is up
 NO_EPOCH = np.int64(0)
 NEVER_AGAIN = np.int64(1) << 61  # no outage is scheduled from this time on
 
@@ -38,7 +37,10 @@ FAULT = np.dtype(
         ("repair", "i8"),  # when the next, or present, outage ends
         ("next_outage", "i8"),  # place in the schedule
         ("end_outage", "i8"),
-        ("heard", "i8"),  # 2 · generation if that is known to be down, and 1 more if it is up again
+        (
+            "heard",
+            "i8",
+        ),  # 2 · generation if the node is known to be down, and 1 more if it is known to be up again
         ("since", "i8"),  # when the generation known to be up came up
     ]
 )
@@ -109,27 +111,18 @@ def find_outage(faults: Faults, seed: int, node: int, k: int, up_since: int) -> 
     return NEVER_AGAIN, NEVER_AGAIN
 
 
-@compiled
-def count_outages(faults: Faults, seed: int, nodes: int, until: int, found: np.ndarray) -> None:
-    """Count failures of each node up to `until`, and the time its outages take up to then, into `found` [2, nodes].
-
-    By node: of all nodes that time can be more than an int64 holds.
-    """
-    for node in range(nodes):
-        k, up_since = np.int64(0), np.int64(faults.origin)
-        start, end = find_outage(faults, seed, node, k, up_since)
-        while start <= until and start < NEVER_AGAIN:
-            found[0, node] += 1
-            found[1, node] += min(end, until) - start
-            k += 1
-            start, end = find_outage(faults, seed, node, k, end)
-            if end >= NEVER_AGAIN:
-                end = NEVER_AGAIN
-
-
 @entry
-def note_outages(faults: Faults, seed: int, nodes: int, times: np.ndarray, change: np.ndarray) -> None:
-    """Add 1 to `change` [R + 1] where a node has failed, and subtract 1 where it is back, by place in `times` [R]."""
+def note_outages(
+    faults: Faults, seed: int, nodes: int, times: np.ndarray, change: np.ndarray, found: np.ndarray
+) -> None:
+    """Note the outages of nodes that begin up to the last of some times.
+
+    Args:
+        times: [R] rising, ns.
+        change: [R + 1] to which 1 is added where a node has failed, and -1 where it is back, by place in `times`.
+        found: [2, nodes] to which failures are added, and the time of outages up to the last of `times`. By node: of
+            all nodes that time can be more than an int64 holds.
+    """
     last = times[times.size - 1]
     for node in range(nodes):
         k, up_since = np.int64(0), np.int64(faults.origin)
@@ -137,10 +130,11 @@ def note_outages(faults: Faults, seed: int, nodes: int, times: np.ndarray, chang
         while start <= last and start < NEVER_AGAIN:
             change[_place(times, start)] += 1
             change[_place(times, end)] -= 1
+            found[0, node] += 1
+            found[1, node] += min(end, last) - start
             k += 1
             start, end = find_outage(faults, seed, node, k, end)
-            if end >= NEVER_AGAIN:
-                end = NEVER_AGAIN
+            end = min(end, NEVER_AGAIN)
 
 
 @compiled
@@ -164,7 +158,7 @@ def is_down(w: HasFaults, node: int) -> bool:
 
 @inlined
 def is_known_down(w: HasFaults, node: int) -> bool:
-    """Return whether a node is down as far as the schedulers know."""
+    """Return whether the schedulers know that a node is down."""
     return w.faults.active == 1 and w.faults.actors.heard[node] & 1 == 0
 
 
@@ -197,7 +191,7 @@ def draw_available_node(w: HasFaults, job: int, first: int) -> int:
 
 @compiled
 def draw_known_up(w: HasFaults, stream: int, owner: int, drawn: int, first: int) -> tuple[int, int]:
-    """Return the same, after `drawn` draws of an owner in a stream, and how many draws there are then."""
+    """Return such a node, after `drawn` draws of an owner in a stream, and the number of draws after it."""
     count = w.nodes.size - first
     for _ in range(TRIES):
         drawn += 1
@@ -217,12 +211,6 @@ def draw_known_up(w: HasFaults, stream: int, owner: int, drawn: int, first: int)
                 return np.int64(node), drawn
             skip -= 1
     return NONE, drawn
-
-
-@inlined
-def look_again(w: HasFaults, t: int, me: int, job: int, task: int) -> None:
-    """Let a scheduler retry the lost work later, when no node that it may use is up."""
-    send_lost_again(w, t + LOOK_AGAIN, me, job, task)
 
 
 @inlined
@@ -263,7 +251,7 @@ def generation_of(w: HasFaults, node: int) -> int:
 
 @inlined
 def is_over(w: HasFaults) -> bool:
-    """Return whether a partition that has all actors has only background messages left."""
+    """Return whether only background messages are left, in a partition that has all actors."""
     now = w.queue.now
     return (
         now.unfinished[0] == 0

@@ -30,7 +30,7 @@ def note_time(histogram: np.ndarray, row: int, time: int) -> None:
 
 
 def lower_edges() -> np.ndarray:
-    """Return [BUCKETS + 1] the least time of each bucket, ns, and where the last one ends."""
+    """Return [BUCKETS + 1] the least time of each bucket, ns, and the end of the last one."""
     bucket = np.arange(BUCKETS + 1)
     shift = np.maximum(bucket // _STEPS - 1, 0)
     return (bucket - _STEPS * shift) << shift

@@ -4,17 +4,17 @@ Each kind is declared by a call of `kind` in the `messages.py` of a folder (kern
 function that sends it and the one that reads it: what a message carries is known there alone.
 
 A kind is a whole number, ``0xRNN``. R is the rank: at equal times completions come before messages, those before
-heartbeats, those before arrivals; RETRY comes when all else at its instant is handled, and decisions, which are no
+heartbeats, those before arrivals; RETRY comes when all else at its instant is handled, and decisions, which are not
 messages, come last. NN tells the kinds of a rank apart; from 0xD0 on they are background messages, and a run is over
 when only such messages are left. Numbers are unique over all families, so that actors of two families can share a
 partition; jobs have NN from 0x00 on, coflows from 0x40 on, DAG jobs from 0xA0 on, and other families may take what is
 free.
 
 A message has four columns, a to d, of 64 bits. A declaration names the field that each holds: ``c="start"``. Two fields
-may share a column, the first in its lower 32 bits, or in as many as are said: ``c="tasks_left, epoch"``,
+may share a column, the first in its lower 32 bits, or in as many as stand there: ``c="tasks_left, epoch"``,
 ``d="movable:1, mean_rest"``. A field that shares a column and may be none is stored as one more: ``b="task,
 level:or_none"``. ``b="rate:float"`` holds the bits of a float. Times are in ns, rates in bytes per ns.
-The field in column a says of what job, or coflow, a recorded event is (`actors.worlds.Worlds.owners`).
+The field in column a tells to which job, or coflow, a recorded event belongs (`actors.worlds.Worlds.owners`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ HALF = 32  # bits of a column that two fields share
 
 
 class Field(NamedTuple):
-    """Where a message has a field: in which column, above how many bits of it, in how many, and as how much more."""
+    """Where a message has a field: the column, the bits below it, its own bits, and what is added to it there."""
 
     column: str
     shift: int
@@ -54,7 +54,7 @@ class Kind(NamedTuple):
     """A kind of messages.
 
     Attributes:
-        family: whose it is, with spaces between several; empty: of all.
+        family: the families that have it, with spaces between; empty: all.
         about: from whom to whom, in words.
         columns: by column, the fields that it holds, as they were declared.
         fields: by name, where it is.
@@ -87,7 +87,7 @@ class Kind(NamedTuple):
 
     @property
     def owners(self) -> str:
-        """What column a has a number of, by the names of `Worlds.owners`."""
+        """What column a numbers, by the names of `Worlds.owners`."""
         return f"{self.columns['a']}s" if "a" in self.columns else ""
 
 
@@ -110,7 +110,7 @@ def kind(number: int, name: str, family: str, about: str, **columns: str) -> Any
     """Declare a kind; return its number, an int64 since numba compiles a callee again for every plain number.
 
     Raises:
-        ValueError: the number or the name is taken, the number has no rank, or `FIELDS` has not one of its fields.
+        ValueError: the number or the name is taken, the number has no rank, or `FIELDS` lacks one of its fields.
     """
     if number in KINDS or any(known.name == name for known in KINDS.values()):
         raise ValueError(f"message kind {name}, {number:#05x}: the number or the name is taken")
@@ -124,7 +124,7 @@ def describe(number: int, name: str, family: str, about: str, columns: Mapping[s
     """Return a kind, or a note, with its fields found in the columns.
 
     Raises:
-        ValueError: `FIELDS` has not one of its fields.
+        ValueError: `FIELDS` lacks one of its fields.
     """
     fields = {}
     for column, text in columns.items():
@@ -193,6 +193,6 @@ def is_background(number: int) -> bool:
 PUBLISHED = kind(
     0x001, "PUBLISHED", "jobs", "shared state that changed in another partition", a="node", b="has_long"
 )
-"""Which the queue knows, since it is no message; `actors.kernel.messages` writes and reads it."""
+"""The queue knows it, since it is not a message; `actors.kernel.messages` writes and reads it."""
 FIRST_DECISION = np.int64(0x500)
 """From this kind on they are decisions: what a scheduler does when it has handled the messages of an instant."""

@@ -4,11 +4,14 @@ The functions of a kind, `send_…` and `read_…`, are the only code that knows
 What is read has the order of the fields in the declaration.
 """
 
+import numpy as np
+
 from actors.kernel.compiled import inlined
 from actors.kernel.message_kinds import FIELDS, PUBLISHED, kind
 from actors.kernel.queue import NONE, HasQueue, announce, publish, send, wake
 
 JOBS, OF_NODES = "jobs", "jobs dags"
+LOOK_AGAIN = np.int64(1_000_000_000)  # ns until a scheduler handles a loss again
 FIELDS.update(
     generation="failures of the node so far",
     since="when the node went down, or came up",
@@ -38,8 +41,7 @@ def send_published(w: HasQueue, t: int, node: int, has_long: int) -> None:
 @inlined
 def read_published(w: HasQueue) -> tuple[int, int]:
     """Return the node of the `PUBLISHED` at hand, and whether it has long work."""
-    now = w.queue.now
-    return now.a[0], now.b[0]
+    return w.queue.now.a[0], w.queue.now.b[0]
 
 
 @inlined
@@ -51,8 +53,7 @@ def send_announced(w: HasQueue, t: int, monitor: int, resource: int, crv: int, c
 @inlined
 def read_announced(w: HasQueue) -> tuple[int, int, int]:
     """Return the resource of the `ANNOUNCED` at hand, its CRV, and whether nodes go by the CRV."""
-    now = w.queue.now
-    return now.a[0], now.b[0], now.c[0]
+    return w.queue.now.a[0], w.queue.now.b[0], w.queue.now.c[0]
 
 
 @inlined
@@ -62,16 +63,15 @@ def send_lost(w: HasQueue, t: int, node: int, scheduler: int, job: int, task: in
 
 
 @inlined
-def send_lost_again(w: HasQueue, time: int, scheduler: int, job: int, task: int) -> None:
-    """Let a scheduler handle at `time` a loss for which it has no node that is up."""
-    wake(w, time, scheduler, LOST, job, task, NONE)
+def send_lost_again(w: HasQueue, t: int, scheduler: int, job: int, task: int) -> None:
+    """Let a scheduler handle a loss again later: no node that it may use is up."""
+    wake(w, t + LOOK_AGAIN, scheduler, LOST, job, task, NONE)
 
 
 @inlined
 def read_lost(w: HasQueue) -> tuple[int, int, int, int]:
     """Return the job of the `LOST` at hand, its task, the node and when the task started."""
-    now = w.queue.now
-    return now.a[0], now.b[0], now.c[0], now.d[0]
+    return w.queue.now.a[0], w.queue.now.b[0], w.queue.now.c[0], w.queue.now.d[0]
 
 
 @inlined
@@ -83,8 +83,7 @@ def send_node_state(w: HasQueue, t: int, kind: int, node: int, generation: int) 
 @inlined
 def read_node_state(w: HasQueue) -> tuple[int, int, int]:
     """Return the node that is down, or up, how often it has failed, and since when it is so."""
-    now = w.queue.now
-    return now.a[0], now.b[0], now.c[0]
+    return w.queue.now.a[0], w.queue.now.b[0], w.queue.now.c[0]
 
 
 @inlined

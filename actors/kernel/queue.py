@@ -21,7 +21,7 @@ from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.message_heap import copy_message, drop_first, push, write_message
 from actors.kernel.message_kinds import PUBLISHED, rank_of
 from actors.kernel.random import DELAYS, random_bits, unit
-from actors.kernel.records import Records, records
+from actors.kernel.records import Records, doubled, records
 from actors.kernel.trace import ACTOR_BITS, SENT_BITS, Trace, append_row, is_recorded, no_trace
 
 MESSAGE = np.dtype([(name, "i8") for name in ("time", "key", "kind", "dst", "a", "b", "c", "d")])
@@ -48,7 +48,7 @@ CURSOR = np.dtype(
         ("end", "i8"),  # and below `end`
         ("outbox_size", "i8"),  # messages for actors of other partitions
         ("background", "i8"),  # background messages in lane and heap; counted where nodes can fail
-        ("unfinished", "i8"),  # tasks less those that ended here; likewise
+        ("unfinished", "i8"),  # tasks less those that ended here; counted where nodes can fail
     ]
 )
 # Of the heap's slots the first `heap_size` are in order of the heap; the rest are free.
@@ -133,14 +133,11 @@ def grow_queue(queue: Queue, messages: int = 0) -> Queue:
         queue = queue._replace(lane=wider, order=order)
     size = queue.heap.size
     if size - now.heap_size < room:
-        heap, pool = records(HEAP, 2 * size), records(MESSAGE, 2 * size)
-        heap[:size], pool[:size] = queue.heap, queue.pool
+        heap, pool = doubled(queue.heap), doubled(queue.pool)
         heap.slot[size:] = np.arange(size, 2 * size)
         queue = queue._replace(heap=heap, pool=pool)
     if queue.outbox.size - now.outbox_size < queue.room:
-        outbox = records(MESSAGE, 2 * queue.outbox.size)
-        outbox[: queue.outbox.size] = queue.outbox
-        queue = queue._replace(outbox=outbox)
+        queue = queue._replace(outbox=doubled(queue.outbox))
     return queue
 
 
@@ -240,16 +237,7 @@ def announce(w: HasQueue, t: int, src: int, kind: int, a: int, b: int, c: int) -
 
 @compiled
 def post(
-    now: Records,
-    outbox: Records,
-    time: int,
-    key: int,
-    kind: int,
-    dst: int,
-    a: int,
-    b: int,
-    c: int,
-    d: int,
+    now: Records, outbox: Records, time: int, key: int, kind: int, dst: int, a: int, b: int, c: int, d: int
 ) -> None:
     """Append a message for another partition to the outbox."""
     i = now.outbox_size[0]
@@ -340,7 +328,7 @@ def append_event(queue: Queue) -> None:
     """Append the message that is about to be handled to the trace."""
     now, trace = queue.now, queue.trace
     trace.event[0], trace.event[1] = now.time[0], now.key[0]
-    if now.kind[0] == PUBLISHED:  # which is no message
+    if now.kind[0] == PUBLISHED:  # which is not a message
         return
     dst = now.dst[0]
     what = (now.kind[0] << ACTOR_BITS) | dst

@@ -1,6 +1,6 @@
 """Counter-based random numbers: (seed, stream, owner, counter) gives the value, whichever actor draws it, and when.
 
-There is no generator whose state is shared, so grouping actors into partitions cannot change a draw. The
+No generator has a state that actors share, so grouping actors into partitions cannot change a draw. The
 mixing function is the finaliser of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number
 generators, OOPSLA 2014), applied once to the stream and once to the counter.
 """

@@ -1,6 +1,6 @@
-"""Sums of nanoseconds over many tasks or messages, exact though an int64, which holds 292 years, need not hold them.
+"""Exact sums of nanoseconds over many tasks or messages, which may be above the 292 years that an int64 holds.
 
-100,000 slots have a queue of 292 years after a day. So a sum is two numbers, its `rest` and so many `WHOLE`. While it
+100,000 slots have a queue of 292 years after a day. So a sum is two numbers, its `rest` and how many `WHOLE`. While it
 is below 73 years the rest is the sum. From there on the rest stays from one WHOLE to two, so that it alone says whether
 there is anything, and the search for idle nodes reads no other number.
 """
@@ -19,7 +19,7 @@ MOST_WHOLES = (np.int64(1) << 31) - 2  # that a message states
 
 @inlined
 def carry(rest: int, wholes: int) -> tuple[int, int]:
-    """Return a sum with its rest where that belongs, after amounts of at most `4 * WHOLE` were added or subtracted."""
+    """Return a sum with its rest in range, after at most `4 * WHOLE` was added to the rest or subtracted from it."""
     if rest >= LARGE:
         more = (rest >> WHOLE_BITS) - 1
         return rest - more * WHOLE, wholes + more
@@ -31,7 +31,7 @@ def carry(rest: int, wholes: int) -> tuple[int, int]:
 
 @inlined
 def multiple(amount: int, times: int) -> tuple[int, int]:
-    """Return the sum of an amount of at most WHOLE, so many times, which are fewer than 2**31."""
+    """Return an amount of at most WHOLE, times a number below 2**31, as a sum."""
     steps = (amount >> STEP_BITS) * times
     rest = ((steps & (STEP - 1)) << STEP_BITS) + (amount & (STEP - 1)) * times
     return carry(rest, steps >> STEP_BITS)

@@ -32,7 +32,7 @@ TRACE = np.dtype(
 )
 ROWS = 1 << 13  # half a megabyte: what is written at once stays in the cache until then
 
-# Notes: their numbers are no message's, as this rank is none.
+# Notes: no message has their numbers, as no message has this rank.
 NOTES: dict[int, Kind] = {}
 """All kinds of notes, by number; those of jobs and tasks have the job in column a and the task in b, if any."""
 FIELDS.update(
@@ -83,8 +83,8 @@ class Trace(NamedTuple):
     log: Records  # [rows] TRACE; empty: nothing is recorded
     size: np.ndarray  # [1] rows written
     span: np.ndarray  # [2] recorded from, and before, ns
-    chosen: np.ndarray  # [jobs] 1: of these jobs alone; empty: all, and what is of no job
-    # [kinds] where in `job_of` the jobs begin of what the first number of a message is an index of; NO_JOB: of no job
+    chosen: np.ndarray  # [jobs] 1: of these jobs alone; empty: all, and what belongs to no job
+    # [kinds] where `job_of` begins for what column a of a message numbers; NO_JOB: it numbers nothing that has a job
     owners: np.ndarray
     job_of: np.ndarray  # the job of each job, task, flow, line …: all of these one after the other
     queued: np.ndarray  # [actors] entries in the queue of each; empty: nothing is recorded
@@ -129,7 +129,7 @@ def no_trace() -> Trace:
 
 
 def owners_by_kind(owners: Mapping[str, np.ndarray], family: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return `owners` and `job_of` of a trace, from the job of each of what messages have numbers of, by its name.
+    """Return `owners` and `job_of` of a trace, from the jobs of all that messages number, by the name of its kind.
 
     Kinds of other families are left out: whether a process knows them depends on what else it has run.
     """
@@ -155,7 +155,7 @@ def make_trace(
     Parameters:
         room: the most messages that the handling of one event may send.
         span_ns: recorded from, and before.
-        chosen: [jobs] bool: which are recorded; None: all, and what is of no job.
+        chosen: [jobs] bool: which are recorded; None: all, and what belongs to no job.
         owners: as of `actors.worlds.Worlds.owners`.
         family: of the scheduler.
         rates: those of flows, too.

@@ -4,17 +4,15 @@ A frame is an array of int64: a header, the number of messages for each partitio
 numbers each, grouped by the partition they are for. Every partition receives the frames of all and takes its own part.
 """
 
-from typing import Protocol
-
 import numpy as np
 
 from actors.kernel.compiled import compiled, entry, inlined
+from actors.kernel.cost import HasCost
 from actors.kernel.counters import N_FINISHED
-from actors.kernel.faults import Faults
-from actors.kernel.message_heap import copy_message, push, write_message
+from actors.kernel.message_heap import copy_message, push
 from actors.kernel.message_kinds import PUBLISHED, is_background
 from actors.kernel.messages import ANNOUNCED
-from actors.kernel.queue import GROW, MESSAGE, RUNNING, HasQueue, Queue, insert
+from actors.kernel.queue import GROW, MESSAGE, RUNNING, Queue, insert
 from actors.kernel.records import Records, records
 from actors.kernel.sums import carry
 from actors.kernel.world import NEVER
@@ -32,20 +30,8 @@ from actors.kernel.world import NEVER
 FIELDS = len(MESSAGE.descr)
 
 
-class HasCounts(HasQueue, Protocol):
-    """The part of a world that the functions of this file need."""
-
-    @property
-    def counts(self) -> np.ndarray:
-        """The counts of the run, by counter."""
-
-    @property
-    def faults(self) -> Faults:
-        """The failures of the run, possible and past."""
-
-
 def make_frame(partitions: int, messages: int) -> np.ndarray:
-    """Return an empty frame with room for so many messages."""
+    """Return an empty frame with room for `messages` messages."""
     return np.zeros(HEADER + partitions + FIELDS * messages, np.int64)
 
 
@@ -60,13 +46,7 @@ def partition_of(first: np.ndarray, dst: int) -> int:
 
 @entry
 def pack(
-    w: HasCounts,
-    first: np.ndarray,
-    me: int,
-    schedulers: int,
-    tasks: int,
-    frame: np.ndarray,
-    quiet: np.ndarray,
+    w: HasCost, first: np.ndarray, me: int, schedulers: int, tasks: int, frame: np.ndarray, quiet: np.ndarray
 ) -> int:
     """Move messages from the outbox into the frame; return the frame's length.
 
@@ -103,7 +83,7 @@ def pack(
                 frame[place + 6], frame[place + 7] = rows.c[i], rows.d[i]
                 place += FIELDS
     for i in range(taken, now.outbox_size[0]):
-        copy_row(rows, i - taken, i)
+        rows[i - taken] = rows[i]
     now.outbox_size[0] -= taken
     frame[NEXT], frame[LEFT], frame[EVENTS] = least, now.outbox_size[0], now.events[0]
     frame[WORK], frame[TASKS] = np.int64(work), tasks
@@ -123,23 +103,6 @@ def goes_to(kind: int, dst: int, k: int, first: np.ndarray, me: int, schedulers:
 
 
 @inlined
-def copy_row(rows: Records, to: int, i: int) -> None:
-    """Copy row `i` to row `to`."""
-    write_message(
-        rows,
-        to,
-        rows.time[i],
-        rows.key[i],
-        rows.kind[i],
-        rows.dst[i],
-        rows.a[i],
-        rows.b[i],
-        rows.c[i],
-        rows.d[i],
-    )
-
-
-@inlined
 def next_time(queue: Queue) -> int:
     """Return the time of the next event of a queue, NEVER if there is none."""
     now, least = queue.now, NEVER
@@ -153,7 +116,7 @@ def next_time(queue: Queue) -> int:
 
 @entry
 def deliver(
-    w: HasCounts,
+    w: HasCost,
     frames: np.ndarray,
     partitions: int,
     me: int,
@@ -161,12 +124,12 @@ def deliver(
     barrier: int,
     delayed: np.ndarray,
 ) -> int:
-    """Insert the messages for partition `me` of all frames; return GROW, with nothing done, if there is no room.
+    """Insert the messages for partition `me` of all frames; if there is no room, do nothing and return GROW.
 
     `barrier` is the time that all partitions have reached: what should have arrived before it arrives then,
     and is counted in `delayed` [4] (messages, ns in all, ns at the most, and WHOLE in all besides). Of the copies of a
-    message to the listener only that of the first partition that has schedulers counts as an event, and none of what is
-    published or announced.
+    message to the listener only that of the first partition that has schedulers counts as an event; what is published
+    or announced does not.
     """
     queue, place, count = w.queue, 0, 0
     while place < frames.size:
@@ -210,7 +173,7 @@ def end_of_frame(frames: np.ndarray, place: int, partitions: int) -> int:
 
 @inlined
 def insert_row(
-    w: HasCounts, frames: np.ndarray, row: int, barrier: int, delayed: np.ndarray, is_first: bool
+    w: HasCost, frames: np.ndarray, row: int, barrier: int, delayed: np.ndarray, is_first: bool
 ) -> None:
     """Insert one message of a frame into lane or heap."""
     queue, now = w.queue, w.queue.now

@@ -15,7 +15,7 @@ from actors.kernel.eligible import Eligible
 from actors.kernel.faults import Faults
 from actors.kernel.queue import NEVER as NEVER
 from actors.kernel.queue import NONE, Network, Queue
-from actors.kernel.records import Records, records
+from actors.kernel.records import Records, doubled, records
 
 # One row per actor, 64 bytes: a node uses all of it, a scheduler only `seq`.
 ACTOR = np.dtype(
@@ -23,10 +23,8 @@ ACTOR = np.dtype(
         ("head", "i8"),  # first entry of the node's queue, or NONE
         ("tail", "i8"),
         ("idle", "i8"),  # idle slots
-        (
-            "longs",
-            "i8",
-        ),  # long tasks and probes of long jobs, queued or running; those that run also in `LONG_RUNS`
+        # long tasks and probes of long jobs, queued or running; those that run also in `LONG_RUNS`
+        ("longs", "i8"),
         ("version", "i8"),  # of the shared state that the last placement brought
         ("started", "i8"),  # when the task that started last did, ns
         ("running", "i8"),  # its job, or NONE if it has ended
@@ -48,10 +46,8 @@ ENTRY = np.dtype(
         ("next", "i8"),
         ("job", "i8"),
         ("task", "i8"),
-        (
-            "left",
-            "i8",
-        ),  # tasks that the job had left, as last reported to this node; in `ASKED`: tasks it has requested
+        # tasks that the job had left, as last reported to this node; in `ASKED`: tasks it has requested
+        ("left", "i8"),
         ("bypassed", "i8"),  # estimated work that went before it out of turn, ns
         # of a probe: answers to an earlier one are out of date; of a task in a bounded queue 1: it may be given back
         ("epoch", "i8"),
@@ -129,14 +125,14 @@ TASK_RECORD = np.dtype([("node", "i8"), ("start", "i8"), ("finish", "i8")])
 
 
 class Rules(NamedTuple):
-    """The rules by which a node serves its queue."""
+    """The rules by which a node serves its queue: by default in order of arrival."""
 
-    shortest_first: int  # 1: the job with the least remaining work first, 0: in order of arrival
-    sticky: int  # 1: a probe of a short job stays until its job has no task left
-    slack: float  # an entry may be bypassed by at most `slack` times its estimate
-    live: int  # 1: remaining work is read from the scheduler (global view), 0: as last reported
-    bound_all: int  # 1: the bound holds for long entries too, and every choice is charged
-    report_start: int  # 1: the node reports to the scheduler when a bound task starts
+    shortest_first: int = 0  # 1: the job with the least remaining work first, 0: in order of arrival
+    sticky: int = 0  # 1: a probe of a short job stays until its job has no task left
+    slack: float = 0.0  # an entry may be bypassed by at most `slack` times its estimate
+    live: int = 0  # 1: remaining work is read from the scheduler (global view), 0: as last reported
+    bound_all: int = 0  # 1: the bound holds for long entries too, and every choice is charged
+    report_start: int = 0  # 1: the node reports to the scheduler when a bound task starts
     by_tasks: int = 0  # 1: what is left of a job is counted in tasks, not in time
     runs: int = 1  # 1: entries that differ in their tasks alone are kept as runs, 0: each entry has a state of its own
 
@@ -176,9 +172,7 @@ def grow_entries(entries: Records) -> Records:
     """Return the same pool, with twice the space if it is full."""
     if entries.next[0] != NONE or entries.job[0] < entries.size:
         return entries
-    wider = records(ENTRY, 2 * entries.size)
-    wider[: entries.size] = entries
-    return wider
+    return doubled(entries)
 
 
 @inlined

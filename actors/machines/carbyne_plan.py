@@ -48,9 +48,8 @@ class Plan(NamedTuple):
     in_order: bool  # plans go by it, and not by how well tasks fit
     keeps: bool  # what plans promised
     held: np.ndarray  # [1] scratch: the first of the following; NEVER: none
-    hold: (
-        np.ndarray
-    )  # [M] scratch: when, backward, running tasks of a stage take room; NONE: they do, or none
+    # [M] scratch: when, backward, running tasks of a stage take room; NONE: they do, or none
+    hold: np.ndarray
     begun: np.ndarray  # [M] scratch: tasks that the plan forward starts at once
     left: np.ndarray  # [M] scratch: tasks to place
     open: np.ndarray  # [M] scratch: stages that it waits for
@@ -310,7 +309,7 @@ def plan_kept(w: DagWorld, p: Plan, me: int, share: np.ndarray, job: int, t: int
 
 @inlined
 def follow_forward(w: DagWorld, p: Plan, job: int) -> None:
-    """What the plan forward starts at once must be launched."""
+    """Set what must be launched to what the plan forward starts at once."""
     first = w.first_stage[job]
     for stage in range(first, w.first_stage[job + 1]):
         p.must[stage] = p.begun[stage - first]

@@ -12,20 +12,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.conditions import cost_of, estimated_ns, network_of, read_only
-from actors.dynamics import durations_ns, expect_failures, make_faults
+from actors.conditions import NS, cost_of, estimated_ns, network_of, read_only
+from actors.dynamics import durations_ns, make_faults, start_failures
 from actors.kernel.compiled import entry, inlined
 from actors.kernel.cost import Cost
 from actors.kernel.counters import Counters
 from actors.kernel.faults import Faults
-from actors.kernel.queue import NONE, Network, Queue, grow_queue, make_queue, wake
+from actors.kernel.queue import NONE, Network, Queue, make_queue, wake
 from actors.kernel.records import Records, first, frozen, records
 from actors.kernel.world import ACTOR, JOB_INFO, NEVER, TASK_RECORD, make_entries
 from actors.machines.messages import BEAT, send_dag_arrival
 from actors.setting import Setting
 from workloads.errors import InputError
 
-NS = 1_000_000_000
 UNIT = 1_000_000_000
 """Billionths of a core, of a node's memory, of a node's bandwidth."""
 
@@ -135,6 +134,7 @@ def build_dag_world(
     manager = np.repeat(np.arange(managers), np.diff(first_node))
     schedulers = 2 if managers == 1 else managers + 2
     table = records(ACTOR, nodes + schedulers)
+    table.head[:] = NONE
     work = records(JOB_INFO, jobs)
     work.submit[:], work.home[:] = arrays.submit_ns, nodes + np.arange(jobs) % managers
     work.first_task[:], work.end_task[:] = arrays.first_task[:-1], arrays.first_task[1:]
@@ -165,13 +165,7 @@ def build_dag_world(
         seed=setting.seed,
     )
     expect_first(world)
-    if faults.active:
-        while world.queue.heap.size - world.queue.now.heap_size[0] < world.queue.room + nodes:
-            world = world._replace(queue=grow_queue(world.queue, nodes))
-        world.queue.now.unfinished[0] = arrays.duration_ns.size
-        with np.errstate(over="ignore"):
-            expect_failures(world)
-    return world
+    return start_failures(world, arrays.duration_ns.size)
 
 
 def _make_stages(setting: Setting, demand: np.ndarray) -> Stages:
@@ -230,9 +224,9 @@ def _check_managers(
 
 @entry
 def expect_first(w: DagWorld) -> None:
-    """The first job of each manager arrives at its time; machines begin their heartbeats, spread over a period.
+    """Schedule the first job of each manager, and the machines' first heartbeats, spread over a period.
 
-    Those of a manager that gets no job send none: no last job would end them.
+    Machines of a manager without jobs send none: no last job would end them.
     """
     for job in range(min(w.first_node.size - 1, w.work.size)):
         send_dag_arrival(w, w.work.submit[job], w.work.home[job], job)

@@ -80,7 +80,7 @@ class Work(NamedTuple):
 
 
 def make_work(stages: int, tasks: int, resources: int) -> Work:
-    """Return scratch space for jobs of so many stages and tasks at most: each batch begins and ends at two times."""
+    """Return scratch space for jobs of at most these numbers of stages and tasks: a batch adds two times at most."""
 
     def space() -> Space:
         times = 2 * tasks + 2

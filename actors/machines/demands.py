@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from actors.conditions import error_factor
 from actors.machines.dag_world import amounts
 from actors.setting import Estimates, Setting
 from clusters.capacity import capacities, demands
@@ -26,10 +27,7 @@ def estimated_demand(demand: np.ndarray, capacity: np.ndarray, estimates: Estima
     """
     if not estimates.demands or estimates.error == "none":
         return demand
-    factor: float | np.ndarray = 1.0 + estimates.size
-    if estimates.error == "random":
-        draws = np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, 0xDE3A])))
-        factor = 1.0 + estimates.size * (2.0 * draws.random(demand.shape) - 1.0)
+    factor = error_factor(estimates, [seed, 0xDE3A], demand.shape)
     found = np.minimum(np.rint(demand * factor), float(capacity.max())).astype(np.int64)
     limit = np.full(demand.shape, -1, np.int64)
     for machine in np.unique(capacity, axis=0):

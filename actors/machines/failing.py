@@ -14,21 +14,12 @@ task runs again. Failures are background events, as those of nodes with slots (`
 import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.counters import N_STARTED
-from actors.kernel.faults import NEVER_AGAIN, announce_state, is_known_down, receive_node_state
-from actors.kernel.messages import DETECT, FAIL, NODE_DOWN, NODE_UP, REPAIR, read_node_state, send_lost
-from actors.kernel.queue import wake_in_background
-from actors.kernel.sums import carry
+from actors.kernel.faults import announce_state, is_known_down, receive_node_state
+from actors.kernel.messages import DETECT, FAIL, NODE_UP, REPAIR, read_node_state, send_lost
 from actors.kernel.world import NONE
-from actors.machines.dag_world import (
-    N_LAUNCHES_LOST,
-    N_LOST_NS,
-    N_LOST_WHOLES,
-    N_TASKS_LOST,
-    DagWorld,
-)
+from actors.machines.dag_world import N_LAUNCHES_LOST, N_TASKS_LOST, DagWorld
 from actors.machines.messages import ENDED, LAUNCH, STAGE_TASK_END, read_launch, read_task_end
-from actors.nodes.failing import expect_failure, link_running, unlink_running
+from actors.nodes.failing import begin_outage, detect, expect_detection, expect_failure, link_running
 
 BLOCKED = np.int64(1) << 61
 """Taken from what a machine that is down has free: nothing fits there. No machine has as much."""
@@ -63,50 +54,13 @@ def apply_failure(w: DagWorld, node: int) -> bool:
 
 @inlined
 def fail(w: DagWorld, t: int, node: int) -> None:
-    """Step 1."""
-    row, counts, tasks = w.faults.actors, w.counts, w.faults.tasks
-    row.down[node], row.detected[node] = 1, 0
-    row.generation[node] += 1
-    row.detect[node] = min(t + w.faults.detection, row.repair[node])
-    task = row.running[node]
+    """Step 1. A task that is lost has no start, so that an end of it that is on its way is ignored."""
+    begin_outage(w, t, node, np.int64(N_TASKS_LOST))
+    task = w.faults.actors.running[node]
     while task != NONE:
-        counts[N_STARTED] -= 1
-        counts[N_TASKS_LOST] += 1
-        lost = counts[N_LOST_NS] + t - tasks.start[task]
-        counts[N_LOST_NS], counts[N_LOST_WHOLES] = carry(lost, counts[N_LOST_WHOLES])
-        tasks.start[task] = NONE  # ends of it that are on their way are of no run
-        task = tasks.next[task]
-    expect_detection(w, row.detect[node], node)
-
-
-@inlined
-def expect_detection(w: DagWorld, t: int, node: int) -> None:
-    """Schedule step 2, or the next part of it; a run does not end before the resource manager knows of losses."""
-    wake_in_background(w, t, node, DETECT)
-    if w.faults.actors.running[node] != NONE:
-        w.queue.now.background[0] -= 1
-
-
-@inlined
-def detect(w: DagWorld, t: int, node: int) -> None:
-    """Step 2, in several parts if the messages of one event do not suffice."""
-    row = w.faults.actors
-    left = w.queue.room - 4
-    if row.running[node] != NONE:  # this message was not counted as a background message
-        w.queue.now.background[0] += 1
-    if row.detected[node] == 0:
-        row.detected[node] = 1
-        announce_state(w, t, node, NODE_DOWN)
-    while left > 0 and row.running[node] != NONE:
-        task = row.running[node]
-        job = w.faults.tasks.job[task]
-        unlink_running(w, node, task)
-        send_lost(w, t, node, w.work.home[job], job, task, NONE)
-        left -= 1
-    if row.running[node] != NONE:
-        expect_detection(w, t, node)
-    elif row.repair[node] < NEVER_AGAIN:
-        wake_in_background(w, row.repair[node], node, REPAIR)
+        w.faults.tasks.start[task] = NONE
+        task = w.faults.tasks.next[task]
+    expect_detection(w, w.faults.actors.detect[node], node)
 
 
 @inlined
@@ -116,7 +70,7 @@ def lose_launch(w: DagWorld, t: int, node: int, task: int, job: int) -> None:
     if w.faults.actors.detected[node] == 1:
         send_lost(w, t, node, w.work.home[job], job, task, NONE)
         return
-    if w.faults.actors.running[node] == NONE:  # its detection is no longer a background event
+    if w.faults.actors.running[node] == NONE:  # its detection stops to be a background event
         w.queue.now.background[0] -= 1
     link_running(w, NONE, node, job, task)
 
@@ -125,7 +79,7 @@ def lose_launch(w: DagWorld, t: int, node: int, task: int, job: int) -> None:
 def block(w: DagWorld, ceiling: np.ndarray, per_block: int) -> bool:
     """Record for the resource manager that a machine is down or up; return whether it is up again.
 
-    ``ceiling`` bounds what machines of a block of so many have free.
+    ``ceiling`` bounds what machines of a block of `per_block` have free.
     """
     node, _, _ = read_node_state(w)
     was_down = is_known_down(w, node)

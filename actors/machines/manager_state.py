@@ -12,8 +12,8 @@ from actors.machines.runnable import Runnable
 
 BLOCK = np.int64(64)
 NO_LEFTOVER, IN_ORDER, LEAST_LEFT_FIRST, PACKING_FIRST = (np.int64(i) for i in range(4))
-"""Of what is free when no task fits into the share of its job: it is left free; or jobs get it in the same order, or by
-the work they have left; or the task that fits best gets it."""
+"""What is done with what is free when no task fits into the share of its job: it is left free; jobs get it, in the same
+order or by the work they have left; or the task that fits best gets it."""
 
 
 class Matcher(NamedTuple):
@@ -78,7 +78,7 @@ def fits(w: DagWorld, stage: int, node: int) -> bool:
 def next_with_room(w: DagWorld, m: Matcher, me: int, stage: int, node: int) -> int:
     """Return the first machine from `node` on that has room for a task; behind the manager's last if none has.
 
-    Blocks of machines without room are passed over by their ceilings, which are brought down when none of a block has.
+    The search skips blocks whose ceilings show no room; a ceiling is lowered when no machine of its block has room.
     """
     demand, nodes, resources = w.stages.demand, w.first_node[me + 1], w.stages.demand.shape[1]
     while node < nodes:
@@ -127,7 +127,7 @@ def holds_nothing(m: Matcher, queue: int) -> bool:
 
 @inlined
 def release(w: DagWorld, m: Matcher, me: int, node: int, stage: int) -> None:
-    """A task has ended: its machine, and its job, have what it held."""
+    """Give back what a task that has ended held of its machine and of the share of its job."""
     job, demand = w.stages.job[stage], w.stages.demand
     for r in range(demand.shape[1]):
         w.machines.free[node, r] += demand[stage, r]
@@ -141,7 +141,7 @@ def release(w: DagWorld, m: Matcher, me: int, node: int, stage: int) -> None:
 
 @inlined
 def note_room(w: DagWorld, m: Matcher, me: int, node: int) -> None:
-    """A machine has room again: it is considered at the next match."""
+    """Note that a machine has room again, to be considered at the next match."""
     if not m.is_dirty[node]:
         m.is_dirty[node] = True
         m.dirty[w.first_node[me] + m.dirty_count[me]] = node
@@ -150,7 +150,7 @@ def note_room(w: DagWorld, m: Matcher, me: int, node: int) -> None:
 
 @inlined
 def forget_dirty(w: DagWorld, m: Matcher, me: int) -> None:
-    """The machines where something has ended have been considered."""
+    """Note that the machines where something has ended have been considered."""
     for i in range(w.first_node[me], w.first_node[me] + m.dirty_count[me]):
         m.is_dirty[m.dirty[i]] = False
     m.dirty_count[me] = 0

@@ -119,7 +119,7 @@ def choose_packed(w: DagWorld, m: Matcher, me: int, node: int, least_fair: float
 
 @compiled
 def choose_fresh(w: DagWorld, m: Matcher, me: int, node: int, per_work: float) -> int:
-    """Return the same of the stages that are considered for all machines."""
+    """Return the stage that `choose_packed` returns, of those that are considered for all machines."""
     k, run = m.pack, m.run
     best: int = NONE
     most, largest = -np.inf, 0.0
@@ -235,7 +235,7 @@ def place_fresh(w: DagWorld, p: Manager, me: int, t: int, own: bool) -> None:
 
 @compiled
 def pack_fresh(w: DagWorld, p: Manager, me: int, t: int) -> None:
-    """The same with packing: each machine in turn gets the tasks that suit it best."""
+    """Launch tasks of such stages with packing: each machine in turn gets the tasks that suit it best."""
     m, run = p.matcher, p.matcher.run
     per_work = weight_of_work(m, me)
     for i in range(run.first_stage[me], end_of_fresh(run, me)):

@@ -44,8 +44,7 @@ def send_task_end(w: HasQueue, time: int, kind: int, node: int, task: int, stage
 @inlined
 def read_task_end(w: HasQueue) -> tuple[int, int, int]:
     """Return the task of the `STAGE_TASK_END`, or `ENDED`, at hand, its stage, and when it started."""
-    now = w.queue.now
-    return now.a[0], now.b[0], now.c[0]
+    return w.queue.now.a[0], w.queue.now.b[0], w.queue.now.c[0]
 
 
 @inlined
@@ -57,8 +56,7 @@ def send_launch(w: HasQueue, t: int, manager: int, node: int, task: int, stage: 
 @inlined
 def read_launch(w: HasQueue) -> tuple[int, int]:
     """Return the task of the `LAUNCH` at hand, and its stage."""
-    now = w.queue.now
-    return now.a[0], now.b[0]
+    return w.queue.now.a[0], w.queue.now.b[0]
 
 
 @inlined
@@ -70,8 +68,7 @@ def send_task_done(w: HasQueue, t: int, node: int, manager: int, task: int, stag
 @inlined
 def read_task_done(w: HasQueue) -> tuple[int, int, int, int]:
     """Return the task of the `TASK_DONE` at hand, its stage, the node, and when the task started."""
-    now = w.queue.now
-    return now.a[0], now.b[0], now.c[0], now.d[0]
+    return w.queue.now.a[0], w.queue.now.b[0], w.queue.now.c[0], w.queue.now.d[0]
 
 
 @inlined
@@ -82,7 +79,7 @@ def send_free(w: HasQueue, t: int, node: int, manager: int) -> None:
 
 @inlined
 def send_free_again(w: HasQueue, t: int, manager: int, node: int) -> None:
-    """Go on with a machine's heartbeat in another event."""
+    """Continue a machine's heartbeat in another event."""
     wake(w, t, manager, FREE_AGAIN, NONE, NONE, node)
 
 

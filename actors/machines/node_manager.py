@@ -7,20 +7,9 @@ matches tasks to a machine when that machine's heartbeat comes (YARN).
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_FINISHED, N_STARTED
 from actors.kernel.queue import NONE, wake
+from actors.machines import messages
 from actors.machines.dag_world import N_BEATS, DagWorld, first_beat
 from actors.machines.failing import apply_failure
-from actors.machines.messages import (
-    BEAT,
-    ENDED,
-    LAUNCH,
-    STAGE_TASK_END,
-    STOP,
-    read_launch,
-    read_task_end,
-    send_free,
-    send_task_done,
-    send_task_end,
-)
 from actors.nodes.failing import unlink_running
 
 
@@ -30,49 +19,49 @@ def node_event(w: DagWorld, node: int) -> None:
     if w.faults.active == 1 and apply_failure(w, node):
         return
     t, kind = w.queue.now.time[0], w.queue.now.kind[0]
-    if kind == LAUNCH:
+    if kind == messages.LAUNCH:
         on_launch(w, t, node)
-    elif kind == STAGE_TASK_END:
+    elif kind == messages.STAGE_TASK_END:
         on_task_end(w, t, node)
-    elif kind == ENDED:
+    elif kind == messages.ENDED:
         report_end(w, t, node)
-    elif kind == BEAT:
+    elif kind == messages.BEAT:
         on_beat(w, t, node)
-    elif kind == STOP:
+    elif kind == messages.STOP:
         w.nodes.idle[node] = 1  # its heartbeats end
 
 
 @inlined
 def on_launch(w: DagWorld, t: int, node: int) -> None:
     """Start a task."""
-    task, stage = read_launch(w)
+    task, stage = messages.read_launch(w)
     w.counts[N_STARTED] += 1
     if w.task_records.size > 0:
         w.task_records.node[task], w.task_records.start[task] = node, t
-    send_task_end(w, t + w.tasks.duration[task], STAGE_TASK_END, node, task, stage, t)
+    messages.send_task_end(w, t + w.tasks.duration[task], messages.STAGE_TASK_END, node, task, stage, t)
 
 
 @inlined
 def on_task_end(w: DagWorld, t: int, node: int) -> None:
     """End a task: report it, now or with the next heartbeat."""
-    task, stage, start = read_task_end(w)
+    task, stage, start = messages.read_task_end(w)
     if w.task_records.size > 0:
         w.task_records.finish[task] = t
     if w.heartbeat == 0:
         report_end(w, t, node)
     else:
-        send_task_end(w, next_beat(w, node, t), ENDED, node, task, stage, start)
+        messages.send_task_end(w, next_beat(w, node, t), messages.ENDED, node, task, stage, start)
 
 
 @inlined
 def report_end(w: DagWorld, t: int, node: int) -> None:
     """Report to the resource manager that a task has ended."""
-    task, stage, start = read_task_end(w)
+    task, stage, start = messages.read_task_end(w)
     w.counts[N_FINISHED] += 1
     if w.faults.active == 1:
         unlink_running(w, node, task)
         w.queue.now.unfinished[0] -= 1
-    send_task_done(w, t, node, w.nodes.size + w.manager[node], task, stage, start)
+    messages.send_task_done(w, t, node, w.nodes.size + w.manager[node], task, stage, start)
 
 
 @inlined
@@ -85,8 +74,8 @@ def next_beat(w: DagWorld, node: int, t: int) -> int:
 @inlined
 def on_beat(w: DagWorld, t: int, node: int) -> None:
     """Send a heartbeat; when it is sent, all that has ended before has been reported."""
-    if w.nodes.idle[node] == 0:  # it has not been stopped
+    if w.nodes.idle[node] == 0:  # STOP has not come
         if w.faults.active == 0 or w.faults.actors.down[node] == 0:
             w.counts[N_BEATS] += 1
-            send_free(w, t, node, w.nodes.size + w.manager[node])
-        wake(w, t + w.heartbeat, node, BEAT, NONE, NONE, NONE)
+            messages.send_free(w, t, node, w.nodes.size + w.manager[node])
+        wake(w, t + w.heartbeat, node, messages.BEAT, NONE, NONE, NONE)

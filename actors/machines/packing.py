@@ -85,7 +85,7 @@ def deficit(k: Packing, me: int, job: int) -> float:
 
 @inlined
 def note_launch(k: Packing, me: int, job: int, stage: int, node: int, value: float, num_active: int) -> None:
-    """A task has been launched."""
+    """Note a launch: the value of the task, and what its job has got."""
     k.score[me, 0] += value
     k.score[me, 1] += 1.0
     k.given[me] += k.part[stage] / num_active

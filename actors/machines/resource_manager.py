@@ -18,6 +18,7 @@ from actors.kernel.counters import N_ARRIVED
 from actors.kernel.messages import LOST, NODE_DOWN, NODE_UP, read_job, read_lost, read_node_state
 from actors.kernel.queue import NEVER, NONE, RUNNING, send, wake
 from actors.kernel.random import random_bits, unit
+from actors.machines import messages, runnable
 from actors.machines.carbyne_plan import plan
 from actors.machines.dag_world import N_MATCHES, N_SENT_AGAIN, DagWorld
 from actors.machines.failing import block
@@ -31,28 +32,7 @@ from actors.machines.manager_state import (
     release,
 )
 from actors.machines.matching import bound_rank, fill, has_room, pack_fresh, place_fresh
-from actors.machines.messages import (
-    DAG_ARRIVAL,
-    FREE,
-    FREE_AGAIN,
-    MATCH,
-    STOP,
-    TASK_DONE,
-    read_free,
-    read_task_done,
-    send_dag_arrival,
-    send_free_again,
-)
 from actors.machines.node_manager import node_event
-from actors.machines.runnable import (
-    add_ready,
-    add_ready_tasks,
-    end_of_jobs,
-    forget_fresh,
-    make_fresh,
-    make_job_fresh,
-    note_end,
-)
 from actors.machines.shares import divide, update_rank
 
 ALTRUISM = np.int64(0x70)  # a stream of random numbers
@@ -64,7 +44,7 @@ def on_arrival(w: DagWorld, p: Manager, me: int, t: int) -> None:
     m, job = p.matcher, read_job(w)
     following = job + w.first_node.size - 1  # the next one of this manager
     if following < w.work.size:
-        send_dag_arrival(w, w.work.submit[following], w.nodes.size + me, following)
+        messages.send_dag_arrival(w, w.work.submit[following], w.nodes.size + me, following)
     w.counts[N_ARRIVED] += w.jobs.unfinished[job]
     charge_server(w.cost, me, w.cost.per_job)
     m.active[end_of_active(m, me)] = job
@@ -72,7 +52,7 @@ def on_arrival(w: DagWorld, p: Manager, me: int, t: int) -> None:
     m.pack.got[job] = m.pack.given[me]
     m.total_left[me] += m.left[job]
     for stage in range(w.first_stage[job], w.first_stage[job + 1]):
-        add_ready_tasks(w, m.run, me, stage)
+        runnable.add_ready_tasks(w, m.run, me, stage)
     for i in range(m.run.first_job[me], end_of_active(m, me)):
         p.plan.promise[m.active[i]] = NEVER  # shares fall
     on_change(w, p, me, t)
@@ -82,19 +62,19 @@ def on_arrival(w: DagWorld, p: Manager, me: int, t: int) -> None:
 def on_done(w: DagWorld, p: Manager, me: int, t: int) -> None:
     """Step 2."""
     m = p.matcher
-    task, stage, node, start = read_task_done(w)
+    task, stage, node, start = messages.read_task_done(w)
     job = w.stages.job[stage]
     release(w, m, me, node, stage)
     update_rank(w, m, me, job)
     p.plan.running[stage] -= 1
     before = m.run.num_fresh[me]
-    if note_end(w, m.run, me, task, stage, start):
+    if runnable.note_end(w, m.run, me, task, stage, start):
         forget_job(w, p, me, t, job)
         on_change(w, p, me, t)
     elif m.leftover == NO_LEFTOVER:
         for i in range(m.run.first_job[me], end_of_active(m, me)):
             if m.queue[m.active[i]] == m.queue[job]:
-                make_job_fresh(m.run, me, m.active[i])
+                runnable.make_job_fresh(m.run, me, m.active[i])
     if m.run.num_fresh[me] != before:  # other tasks may be launched
         p.plan.planned[job] = False
     request_match(w, p, me, t)
@@ -102,7 +82,7 @@ def on_done(w: DagWorld, p: Manager, me: int, t: int) -> None:
 
 @compiled
 def forget_job(w: DagWorld, p: Manager, me: int, t: int, job: int) -> None:
-    """A job has ended: it is no longer active. With the last one, the heartbeats of the machines end."""
+    """Remove a job that has ended. With the last one, the heartbeats of the machines end."""
     m, place = p.matcher, p.matcher.run.first_job[me]
     while m.active[place] != job and place < end_of_active(m, me) - 1:
         place += 1
@@ -113,12 +93,12 @@ def forget_job(w: DagWorld, p: Manager, me: int, t: int, job: int) -> None:
     p.ended[me] += 1
     if p.ended[me] == m.run.first_job[me + 1] - m.run.first_job[me] and w.heartbeat > 0:
         for node in range(w.first_node[me], w.first_node[me + 1]):
-            send(w, t, w.nodes.size + me, node, STOP, NONE, NONE, NONE, NONE)
+            send(w, t, w.nodes.size + me, node, messages.STOP, NONE, NONE, NONE, NONE)
 
 
 @compiled
 def on_lost(w: DagWorld, p: Manager, me: int, t: int) -> None:
-    """A task has been lost with its machine: it may be launched again."""
+    """Note that a task was lost with its machine, and may be launched again."""
     m = p.matcher
     job, task, node, _ = read_lost(w)
     stage = w.tasks.stage[task]
@@ -129,13 +109,13 @@ def on_lost(w: DagWorld, p: Manager, me: int, t: int) -> None:
     update_rank(w, m, me, job)
     p.plan.running[stage] -= 1
     p.plan.planned[job] = False
-    add_ready(w, m.run, me, stage, task)
+    runnable.add_ready(w, m.run, me, stage, task)
     request_match(w, p, me, t)
 
 
 @compiled
 def on_node_state(w: DagWorld, p: Manager, t: int) -> None:
-    """A machine is known to be down, or up again: then it has room."""
+    """Note that a machine is down, or up again and has room."""
     node, _, _ = read_node_state(w)
     me, now = w.manager[node], w.queue.now
     is_up_again = block(w, p.matcher.ceiling, BLOCK)
@@ -147,13 +127,13 @@ def on_node_state(w: DagWorld, p: Manager, t: int) -> None:
 
 @compiled
 def on_change(w: DagWorld, p: Manager, me: int, t: int) -> None:
-    """A job has come or gone: all have other shares."""
+    """Divide the shares again, as a job has arrived or ended."""
     m = p.matcher
     divide(w, m, me, p.profile)
     for i in range(m.run.first_job[me], end_of_active(m, me)):
         p.plan.planned[m.active[i]] = False
         if m.leftover == NO_LEFTOVER:
-            make_job_fresh(m.run, me, m.active[i])
+            runnable.make_job_fresh(m.run, me, m.active[i])
     request_match(w, p, me, t)
 
 
@@ -162,14 +142,14 @@ def request_match(w: DagWorld, p: Manager, me: int, t: int) -> None:
     """Match when all messages of this instant are handled."""
     if w.heartbeat == 0 and not p.due[me]:
         p.due[me] = True
-        wake(w, t, w.nodes.size + me, MATCH, NONE, NONE, NONE)
+        wake(w, t, w.nodes.size + me, messages.MATCH, NONE, NONE, NONE)
 
 
 @compiled
 def plan_jobs(w: DagWorld, p: Manager, me: int, t: int) -> None:
     """Plan the jobs that have another share or other tasks than when they were planned, or of which a task is due."""
     m = p.matcher
-    for i in range(m.run.first_job[me], end_of_jobs(m.run, me)):
+    for i in range(m.run.first_job[me], runnable.end_of_jobs(m.run, me)):
         job = m.run.jobs[i]
         if not p.plan.planned[job] or p.plan.due[job] <= t:
             p.turns[job] += 1
@@ -179,16 +159,16 @@ def plan_jobs(w: DagWorld, p: Manager, me: int, t: int) -> None:
                 stage = m.run.first[job]
                 while stage != NONE:
                     if m.must[stage] > 0:
-                        make_fresh(m.run, me, stage)
+                        runnable.make_fresh(m.run, me, stage)
                     stage = m.run.next[stage]
             else:
                 p.plan.planned[job], p.plan.due[job] = True, NEVER
     nearest: int = NEVER
-    for i in range(m.run.first_job[me], end_of_jobs(m.run, me)):
+    for i in range(m.run.first_job[me], runnable.end_of_jobs(m.run, me)):
         nearest = min(nearest, p.plan.due[m.run.jobs[i]])
     if w.heartbeat == 0 and nearest < NEVER and (nearest < p.alarm[me] or p.alarm[me] <= t):
         p.alarm[me] = nearest
-        wake(w, nearest, w.nodes.size + me, MATCH, NONE, NONE, NONE)
+        wake(w, nearest, w.nodes.size + me, messages.MATCH, NONE, NONE, NONE)
 
 
 @inlined
@@ -223,7 +203,7 @@ def on_match(w: DagWorld, p: Manager, me: int, t: int) -> None:
     # A job that could not launch while its stages went over machines may do so after another launch.
     is_settled = has_room(w, p) and (m.pack.values.fairness == 0.0 or p.launched[0] == 0)
     if is_settled:
-        forget_fresh(m.run, me)
+        runnable.forget_fresh(m.run, me)
     else:
         request_match(w, p, me, t)
 
@@ -231,13 +211,13 @@ def on_match(w: DagWorld, p: Manager, me: int, t: int) -> None:
 @inlined
 def on_free(w: DagWorld, p: Manager, me: int, t: int) -> None:
     """Step 3 at a heartbeat; it goes on with another event where the machine takes more tasks than one may launch."""
-    m, node = p.matcher, read_free(w)
-    forget_fresh(m.run, me)
+    m, node = p.matcher, messages.read_free(w)
+    runnable.forget_fresh(m.run, me)
     forget_dirty(w, m, me)
     begin_match(w, p, me, t)
     fill(w, p, me, t, node)
     if not has_room(w, p):
-        send_free_again(w, t, w.nodes.size + me, node)
+        messages.send_free_again(w, t, w.nodes.size + me, node)
 
 
 @inlined
@@ -246,9 +226,9 @@ def on_message(w: DagWorld, p: Manager, t: int, kind: int, actor: int) -> None:
     me = actor - w.nodes.size
     if actor < w.nodes.size:
         node_event(w, actor)
-    elif kind == TASK_DONE:
+    elif kind == messages.TASK_DONE:
         on_done(w, p, me, t)
-    elif kind == DAG_ARRIVAL:
+    elif kind == messages.DAG_ARRIVAL:
         on_arrival(w, p, me, t)
     elif kind == LOST:
         on_lost(w, p, me, t)
@@ -265,9 +245,9 @@ def advance(w: DagWorld, p: Manager, until: int, most: int) -> int:
         if why != RUNNING:
             return why
         t, kind, actor = message.time[0], message.kind[0], message.dst[0]
-        if kind == MATCH:
+        if kind == messages.MATCH:
             on_match(w, p, actor - w.nodes.size, t)
-        elif kind == FREE or kind == FREE_AGAIN:
+        elif kind == messages.FREE or kind == messages.FREE_AGAIN:
             on_free(w, p, actor - w.nodes.size, t)
         else:
             on_message(w, p, t, kind, actor)

@@ -68,7 +68,7 @@ def comes_before(run: Runnable, one: int, other: int) -> bool:
 
 @compiled
 def add_ready(w: DagWorld, run: Runnable, me: int, stage: int, task: int) -> None:
-    """A task may be launched."""
+    """Note that a task may be launched."""
     s, job = w.stages, w.stages.job[stage]
     w.tasks.next[task] = NONE
     if s.ready[stage] > 0:
@@ -93,7 +93,7 @@ def add_ready(w: DagWorld, run: Runnable, me: int, stage: int, task: int) -> Non
 
 @inlined
 def make_fresh(run: Runnable, me: int, stage: int) -> None:
-    """A stage is to be considered for all machines at the next match."""
+    """Have a stage considered for all machines at the next match."""
     if not run.is_fresh[stage]:
         run.is_fresh[stage] = True
         run.fresh[end_of_fresh(run, me)] = stage
@@ -102,7 +102,7 @@ def make_fresh(run: Runnable, me: int, stage: int) -> None:
 
 @inlined
 def make_job_fresh(run: Runnable, me: int, job: int) -> None:
-    """All stages of a job are to be considered for all machines: its share may have room again."""
+    """Have all stages of a job considered for all machines: its share may have room again."""
     stage = run.first[job]
     while stage != NONE:
         make_fresh(run, me, stage)
@@ -111,7 +111,7 @@ def make_job_fresh(run: Runnable, me: int, job: int) -> None:
 
 @inlined
 def forget_fresh(run: Runnable, me: int) -> None:
-    """All stages have been considered for all machines."""
+    """Note that all stages have been considered for all machines."""
     for i in range(run.first_stage[me], end_of_fresh(run, me)):
         run.is_fresh[run.fresh[i]] = False
     run.num_fresh[me] = 0
@@ -141,7 +141,7 @@ def take_ready(w: DagWorld, run: Runnable, me: int, stage: int) -> int:
 
 @compiled
 def add_ready_tasks(w: DagWorld, run: Runnable, me: int, stage: int) -> None:
-    """All stages that a stage waits for as a whole have ended: those tasks may run that wait for no other task."""
+    """Note the tasks of a stage that may be launched if it waits for no other stage: those that wait for no task."""
     if w.stages.waiting[stage] == 0:
         for task in range(w.stages.first_task[stage], w.stages.first_task[stage + 1]):
             if w.tasks.waiting[task] == 0:

@@ -7,8 +7,8 @@ from actors.machines.dag_world import DagWorld
 from actors.machines.manager_state import Matcher, end_of_active
 
 DRF, FAIR, FIXED, LEAST_LEFT, QUEUES = (np.int64(i) for i in range(5))
-"""By what jobs hold, with a DRF share or an equal one; in an order that does not change; the one with the least work
-left first; by queues."""
+"""How jobs are served: by what they hold, with a DRF share or an equal one; in an order that does not change; the job
+with the least work left first; by queues."""
 
 
 @compiled
@@ -53,7 +53,7 @@ def dominant_share(w: DagWorld, m: Matcher, me: int, queue: int) -> float:
 
 @inlined
 def update_rank(w: DagWorld, m: Matcher, me: int, job: int) -> None:
-    """Bring the place of a job among all up to date, when it has got or given back resources."""
+    """Update the rank of a job that has got or given back resources."""
     if m.inter == LEAST_LEFT:
         m.rank[job] = m.left[job]
     elif m.inter != FIXED:

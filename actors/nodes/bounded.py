@@ -19,7 +19,7 @@ from actors.kernel.world import N_GIVEN_BACK, N_REPORTS, N_TURNED_AWAY, NONE, Wo
 from actors.nodes.failing import is_void
 from actors.nodes.load_messages import OFFERED, read_offered, send_queue_report, send_returned
 from actors.nodes.messages import TASK_END
-from actors.nodes.reporting import change_load
+from actors.nodes.reporting import Loads, add_load, change_load
 from actors.nodes.waiting import enqueue, remove
 from actors.nodes.worker import node_event, serve
 
@@ -30,12 +30,9 @@ class BoundedQueues(NamedTuple):
     limit: np.ndarray  # [N] the most that waits: tasks, or ns of estimated work
     slots: np.ndarray  # [N]
     by_work: bool  # the bound is on work
-    load: np.ndarray  # [N] a node's own estimated work, waiting or running, ns,
-    load_wholes: np.ndarray  # [N] and so many WHOLE besides
-    to_report: np.ndarray  # [N] bool: the load has changed since the node's last heartbeat
+    loads: Loads
     mean: np.ndarray  # [N] mean work that waits for a slot over all nodes, as last reported to the node, ns
     above: int  # work beyond that mean from which tasks are given back, ns; NONE: never
-    heartbeat: int  # ns
 
 
 @inlined
@@ -46,9 +43,9 @@ def on_bounded_node(w: World, queues: BoundedQueues, t: int, kind: int, node: in
             take_offered(w, queues, t, node)
             return
         if kind == TASK_END:
-            change_load(w, queues, t, node, -w.work.estimate[read_job(w)])
+            change_load(w, queues.loads, t, node, -w.work.estimate[read_job(w)])
         elif kind == FAIL:
-            queues.load[node], queues.load_wholes[node] = 0, 0
+            queues.loads.work[node], queues.loads.wholes[node] = 0, 0
     node_event(w, node)
 
 
@@ -61,7 +58,7 @@ def take_offered(w: World, queues: BoundedQueues, t: int, node: int) -> None:
         send_returned(w, t, node, job, task, rest_of(w, queues, node))
         return
     queues.mean[node] = mean_rest
-    change_load(w, queues, t, node, w.work.estimate[job])
+    change_load(w, queues.loads, t, node, w.work.estimate[job])
     enqueue(w, node, job, task, left, movable, level)
     serve(w, t, node)
 
@@ -80,17 +77,17 @@ def room_of(w: World, queues: BoundedQueues, node: int) -> int:
 @inlined
 def rest_of(w: World, queues: BoundedQueues, node: int) -> int:
     """Return the node's estimated work, less that of the task that started last, as messages state it."""
-    job, load = w.nodes.running[node], queues.load[node]
+    job, load = w.nodes.running[node], queues.loads.work[node]
     if job != NONE:
         load -= w.work.estimate[job]
-    rest, wholes = carry(load, queues.load_wholes[node])
+    rest, wholes = carry(load, queues.loads.wholes[node])
     return pack(rest, wholes)
 
 
 @compiled
 def on_bounded_heartbeat(w: World, queues: BoundedQueues, t: int, node: int) -> None:
     """Report a node whose load has changed."""
-    queues.to_report[node] = False
+    queues.loads.to_report[node] = False
     if is_down(w, node):
         return
     if queues.above != NONE:
@@ -116,8 +113,7 @@ def give_back(w: World, queues: BoundedQueues, t: int, node: int) -> None:
             task = rows.task[entry]
             w.nodes.longs[node] -= w.work.is_long[job]
             remove(w, node, entry, before)
-            less = queues.load[node] - w.work.estimate[job]
-            queues.load[node], queues.load_wholes[node] = carry(less, queues.load_wholes[node])
+            add_load(queues.loads, node, -w.work.estimate[job])
             send_returned(w, t, node, job, task, rest_of(w, queues, node))
             left -= 1
         else:

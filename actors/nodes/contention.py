@@ -38,18 +38,6 @@ def contended_resources(c: Contention) -> int:
 
 
 @inlined
-def crv_counts(c: Contention) -> bool:
-    """Whether queues are served by the CRV: the load of the cluster is high enough."""
-    return c.open[0] == 1
-
-
-@inlined
-def asks_at(c: Contention, level: int) -> int:
-    """The resources that a job asks for at a level, as bits."""
-    return c.asks[level]
-
-
-@inlined
 def on_announced(w: World, c: Contention) -> None:
     """Note an announcement of the monitor."""
     resource, crv, counts = read_announced(w)
@@ -59,7 +47,7 @@ def on_announced(w: World, c: Contention) -> None:
         c.crv[resource] = crv
     hot = np.int64(0)
     for r in range(c.crv.size):
-        if crv_counts(c) and c.crv[r] > 0:
+        if c.open[0] == 1 and c.crv[r] > 0:
             hot |= np.int64(1) << r
     c.hot[0] = hot
 
@@ -110,7 +98,7 @@ def next_contended(w: World, c: Contention, node: int) -> tuple[int, int]:
     """Find the next entry to serve and the one in front of it; NONE if none waits."""
     entry = w.nodes.head[node]
     if entry != NONE and w.entries.next[entry] != NONE:
-        if crv_counts(c) and c.reorder and is_contended(w, c, node):
+        if c.open[0] == 1 and c.reorder and is_contended(w, c, node):
             return pick_by_crv(w, c, node)
         if not c.shortest_first:
             return pick_first(w, node)

@@ -14,7 +14,7 @@ NODE = np.dtype(
     [
         *SERVED.descr,
         ("wait", "i8"),  # E[W] as last reported, ns
-        ("asked", "i8"),  # bits: resources that queued entries ask for, likewise
+        ("asked", "i8"),  # bits: resources that queued entries ask for, as last reported
         ("to_report", "i8"),  # 1: there may be something new
     ]
 )
@@ -51,14 +51,13 @@ class Contention(NamedTuple):
     busy: np.ndarray  # [N] busy slots as last reported, where that is wanted
     reported: np.ndarray  # [2, N, R] as last reported: entries that ask for a resource, and their scarcity
     counts: np.ndarray  # [R] scratch, 0 between reports
-    total: np.ndarray  # [R] scratch, likewise
+    total: np.ndarray  # [R] scratch, 0 between reports
     slots: np.ndarray  # [N]
     ring: np.ndarray  # [N] nodes that are to report at the next heartbeat
     round: Records  # [1] ROUND
     loads: Records  # [N] LOAD, those that one event brings
-    more: (
-        np.ndarray
-    )  # [2, R] likewise: entries that ask for a resource, and their scarcity, more than was reported before
+    # [2, R] what one event brings: by how much the entries that ask for a resource, and their scarcity, have grown
+    more: np.ndarray
     reorder: bool  # nodes serve their queues by the CRV
     weighted: bool  # by remaining work over CRV
     static: bool  # by weights that never change, first come first served among equals; all queues, where they count
@@ -72,11 +71,7 @@ class Contention(NamedTuple):
 
 
 def make_contention(
-    asks: np.ndarray,
-    scarcity: np.ndarray,
-    slots: np.ndarray,
-    crv: np.ndarray,
-    **settings: Any,
+    asks: np.ndarray, scarcity: np.ndarray, slots: np.ndarray, crv: np.ndarray, **settings: Any
 ) -> Contention:
     """Return the state of nodes without reports; `settings` are the scalars of `Contention`."""
     nodes, resources = slots.size, crv.size

@@ -1,11 +1,11 @@
 """What a node reports at a heartbeat: how long a task is expected to wait, and what its queue asks for.
 
-A node that has something new, also that a slot has fallen idle or none is any more, reports the expected wait
-(actors/nodes/queueing.py), and by resource how many queued entries ask for it and how scarce what they ask for is. All
-schedulers receive it at the same time. A message has up to two resources. Where the schedulers are in the node's
+A node that has something new (also when a first slot falls idle, or the last idle one gets work) reports the expected
+wait (actors/nodes/queueing.py), and by resource how many queued entries ask for it and how scarce what they ask for is.
+All schedulers receive it at the same time. A message has up to two resources. Where the schedulers are in the node's
 partition, all messages take equally long and no node fails, one event stands for the messages of a heartbeat, and
-counts as so many. It has the changes since the last reports, summed over the nodes: a message would cost
-more than what it says.
+counts as that number of events. It has the changes since the last reports, summed over the nodes: the messages would
+cost more time than their contents.
 """
 
 import numpy as np
@@ -16,13 +16,7 @@ from actors.kernel.message_kinds import rank_of
 from actors.kernel.queue import RANK_SHIFT, SOURCE_SHIFT, push
 from actors.kernel.world import N_REPORTS, NONE, World
 from actors.nodes.contention_state import Contention
-from actors.nodes.load_messages import (
-    HEARTBEAT,
-    MOST_ENTRIES,
-    MOST_SCARCITY,
-    WAIT_REPORTS,
-    send_wait_report,
-)
+from actors.nodes.load_messages import HEARTBEAT, MOST_ENTRIES, MOST_SCARCITY, WAIT_REPORTS, send_wait_report
 from actors.nodes.queueing import expected_wait
 from actors.nodes.waiting import length_of
 
@@ -54,19 +48,16 @@ def expect_report(w: World, c: Contention, t: int, node: int) -> None:
     c.ring[c.round.end[0] % c.ring.size] = node
     c.round.end[0] += 1
     if c.round.end[0] - c.round.next[0] == 1:
-        schedule_heartbeat(w, (t + c.heartbeat - 1) // c.heartbeat * c.heartbeat)
+        beat = (t + c.heartbeat - 1) // c.heartbeat * c.heartbeat
+        schedule(w, beat, HEARTBEAT, w.queue.now.first[0])
 
 
 @inlined
-def schedule_heartbeat(w: World, beat: int) -> None:
-    """Schedule the heartbeat of all nodes of this partition that have something to report: one event.
-
-    Its key belongs to no node, so that the sequence numbers of the nodes' messages do not depend on partitions.
-    """
-    queue = w.queue
-    key = rank_of(HEARTBEAT) << RANK_SHIFT | np.int64(queue.seq.size - 1) << SOURCE_SHIFT
-    first = queue.now.first[0]
-    push(queue.now, queue.heap, queue.pool, beat, key, HEARTBEAT, first, NONE, NONE, NONE, NONE)
+def schedule(w: World, time: int, kind: int, actor: int) -> None:
+    """Schedule an event of many nodes. Its key belongs to none, so that their messages do not depend on partitions."""
+    queue, listener = w.queue, np.int64(w.queue.seq.size - 1)
+    key = rank_of(kind) << RANK_SHIFT | listener << SOURCE_SHIFT
+    push(queue.now, queue.heap, queue.pool, time, key, kind, actor, NONE, NONE, NONE, NONE)
 
 
 @compiled
@@ -89,9 +80,10 @@ def on_heartbeat(w: World, c: Contention, t: int) -> None:
         done += 1
     w.queue.now.events[0] += done - 1  # one for each node
     if c.round.messages[0] > 0:
-        expect_reports(w, t)
+        # They arrive before the next heartbeat: a heartbeat is longer than the network delay.
+        schedule(w, t + w.network.cross_ns, WAIT_REPORTS, np.int64(w.queue.seq.size - 1))
     if c.round.next[0] < c.round.end[0]:
-        schedule_heartbeat(w, t)
+        schedule(w, t, HEARTBEAT, w.queue.now.first[0])
 
 
 @inlined
@@ -100,18 +92,6 @@ def are_together(w: World) -> bool:
     now = w.queue.now
     is_whole = now.end[0] - now.first[0] == w.queue.seq.size
     return is_whole and w.network.spread_ns == 0.0 and w.cost.model == 0 and w.faults.active == 0
-
-
-@inlined
-def expect_reports(w: World, t: int) -> None:
-    """Schedule the one event in which the reports of a heartbeat arrive, after the other messages of that instant.
-
-    The next heartbeat comes later: it is longer than the network delay.
-    """
-    queue, listener = w.queue, np.int64(w.queue.seq.size - 1)
-    key = rank_of(WAIT_REPORTS) << RANK_SHIFT | listener << SOURCE_SHIFT
-    time = t + w.network.cross_ns
-    push(queue.now, queue.heap, queue.pool, time, key, WAIT_REPORTS, listener, NONE, NONE, NONE, NONE)
 
 
 @inlined

@@ -14,32 +14,18 @@ they are the same for any partitions. Failures and repairs are background events
 of a node that has lost work is not in the background: a run ends only after it.
 """
 
+import numpy as np
+
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.cost import HasCost
 from actors.kernel.counters import N_STARTED
 from actors.kernel.faults import NEVER_AGAIN, NO_EPOCH, HasFaults, announce_state, find_outage
 from actors.kernel.messages import DETECT, FAIL, NODE_DOWN, NODE_UP, REPAIR, read_job, send_lost
 from actors.kernel.queue import wake_in_background
 from actors.kernel.sums import carry
-from actors.kernel.world import (
-    N_LOST_NS,
-    N_LOST_WHOLES,
-    N_PLACEMENTS_LOST,
-    N_PROBES_LOST,
-    N_TASKS_LOST,
-    NONE,
-    World,
-)
+from actors.kernel.world import N_PLACEMENTS_LOST, N_PROBES_LOST, N_TASKS_LOST, NONE, World
+from actors.nodes import messages
 from actors.nodes.load_messages import OFFERED
-from actors.nodes.messages import (
-    NO_TASK,
-    PLACED,
-    PROBE,
-    TASK,
-    TASK_END,
-    read_generation,
-    read_task_end,
-    read_task_sent,
-)
 from actors.nodes.waiting import enqueue, length_of, remove
 
 
@@ -54,29 +40,31 @@ def apply_failure(w: World, node: int) -> bool:
     elif kind == REPAIR:
         repair(w, t, node)
     elif not is_void(w, node):
-        if kind == TASK_END:
-            _, task, _ = read_task_end(w)
+        if kind == messages.TASK_END:
+            _, task, _ = messages.read_task_end(w)
             unlink_running(w, node, task)
             w.queue.now.unfinished[0] -= 1
         return False
-    elif kind == PROBE:
+    elif kind == messages.PROBE:
         lose(w, t, node, read_job(w), NONE)
-    elif kind == TASK or kind == PLACED or kind == OFFERED:
-        job, task, _ = read_task_sent(w)
+    elif kind == messages.TASK or kind == messages.PLACED or kind == OFFERED:
+        job, task, _ = messages.read_task_sent(w)
         lose(w, t, node, job, task)
     return True
 
 
 @inlined
 def is_void(w: World, node: int) -> bool:
-    """Whether a message is stale: the node is down, or has failed since it asked for the task or started it."""
+    """Whether a message is void: the node is down, or has failed since it asked for the task or started it."""
     kind, row = w.queue.now.kind[0], w.faults.actors
     if row.down[node] == 1:
         return True
-    if kind == TASK_END:
-        _, task, start = read_task_end(w)
+    if kind == messages.TASK_END:
+        _, task, start = messages.read_task_end(w)
         return w.faults.tasks.node[task] != node or w.faults.tasks.start[task] != start
-    return (kind == TASK or kind == NO_TASK) and read_generation(w) != row.generation[node]
+    return (kind == messages.TASK or kind == messages.NO_TASK) and messages.read_generation(
+        w
+    ) != row.generation[node]
 
 
 @inlined
@@ -108,33 +96,43 @@ def unlink_running(w: HasFaults, node: int, task: int) -> None:
 @inlined
 def fail(w: World, t: int, node: int) -> None:
     """Step 1: the node fails; running tasks are lost."""
-    row, nodes, counts = w.faults.actors, w.nodes, w.counts
-    row.down[node], row.detected[node] = 1, 0
-    row.generation[node] += 1
-    row.detect[node] = min(t + w.faults.detection, row.repair[node])
-    nodes.idle[node], nodes.running[node], nodes.version[node] = 0, NONE, NONE
-    task = row.running[node]
-    while task != NONE:
-        counts[N_STARTED + w.work.report_class[w.faults.tasks.job[task]]] -= 1
-        counts[N_TASKS_LOST] += 1
-        lost = counts[N_LOST_NS] + t - w.faults.tasks.start[task]
-        counts[N_LOST_NS], counts[N_LOST_WHOLES] = carry(lost, counts[N_LOST_WHOLES])
-        task = w.faults.tasks.next[task]
-    entry = nodes.head[node]
+    begin_outage(w, t, node, np.int64(N_TASKS_LOST))
+    w.nodes.idle[node], w.nodes.running[node], w.nodes.version[node] = 0, NONE, NONE
+    entry = w.nodes.head[node]
     while entry != NONE:
         count_lost(w, w.entries.task[entry], length_of(w.entries, entry))
         entry = w.entries.next[entry]
-    expect_detection(w, row.detect[node], node)
+    expect_detection(w, w.faults.actors.detect[node], node)
 
 
 @inlined
-def has_losses(w: World, node: int) -> bool:
+def begin_outage(w: HasCost, t: int, node: int, lost: int) -> None:
+    """Note that a node is down, and count the tasks that ran.
+
+    Args:
+        lost: the counter of tasks, before those of the time that they had run and of its wholes.
+    """
+    row, counts, tasks = w.faults.actors, w.counts, w.faults.tasks
+    row.down[node], row.detected[node] = 1, 0
+    row.generation[node] += 1
+    row.detect[node] = min(t + w.faults.detection, row.repair[node])
+    task = row.running[node]
+    while task != NONE:
+        counts[N_STARTED + w.work.report_class[tasks.job[task]]] -= 1
+        counts[lost] += 1
+        lost_ns = counts[lost + 1] + t - tasks.start[task]
+        counts[lost + 1], counts[lost + 2] = carry(lost_ns, counts[lost + 2])
+        task = tasks.next[task]
+
+
+@inlined
+def has_losses(w: HasCost, node: int) -> bool:
     """Whether a node that is down has losses that it has not reported."""
     return w.faults.actors.running[node] != NONE or w.nodes.head[node] != NONE
 
 
 @inlined
-def expect_detection(w: World, t: int, node: int) -> None:
+def expect_detection(w: HasCost, t: int, node: int) -> None:
     """Schedule step 2, or the next part of it."""
     wake_in_background(w, t, node, DETECT)
     if has_losses(w, node):
@@ -142,7 +140,7 @@ def expect_detection(w: World, t: int, node: int) -> None:
 
 
 @inlined
-def detect(w: World, t: int, node: int) -> None:
+def detect(w: HasCost, t: int, node: int) -> None:
     """Step 2: notify the schedulers, in several parts if the messages of one event do not suffice."""
     row, rows = w.faults.actors, w.faults.tasks
     left = w.queue.room - 4

@@ -83,8 +83,7 @@ def send_ask_length_again(w: World, time: int, node: int, job: int, probe: int) 
 @inlined
 def read_ask_length(w: World) -> tuple[int, int]:
     """Return the job of the `ASK_LENGTH` at hand, and the number of the probe."""
-    now = w.queue.now
-    return now.a[0], now.b[0]
+    return w.queue.now.a[0], w.queue.now.b[0]
 
 
 @inlined
@@ -96,8 +95,7 @@ def send_length(w: World, t: int, node: int, job: int, probe: int, length: int) 
 @inlined
 def read_length(w: World) -> tuple[int, int, int, int]:
     """Return the job of the `LENGTH` at hand, the number of the probe, the node and its queue's length."""
-    now = w.queue.now
-    return now.a[0], now.b[0], now.c[0], now.d[0]
+    return w.queue.now.a[0], w.queue.now.b[0], w.queue.now.c[0], w.queue.now.d[0]
 
 
 @inlined
@@ -125,8 +123,7 @@ def send_returned(w: World, t: int, node: int, job: int, task: int, rest: int) -
 @inlined
 def read_returned(w: World) -> tuple[int, int, int, int]:
     """Return the job of the `RETURNED` at hand, the task, the node and its rest."""
-    now = w.queue.now
-    return now.a[0], now.b[0], now.c[0], now.d[0]
+    return w.queue.now.a[0], w.queue.now.b[0], w.queue.now.c[0], w.queue.now.d[0]
 
 
 @inlined

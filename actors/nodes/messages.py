@@ -63,8 +63,7 @@ def send_task_end(w: World, time: int, node: int, job: int, task: int, start: in
 @inlined
 def read_task_end(w: World) -> tuple[int, int, int]:
     """Return the job of the `TASK_END` at hand, its task, and when the task started."""
-    now = w.queue.now
-    return now.a[0], now.b[0], now.c[0]
+    return w.queue.now.a[0], w.queue.now.b[0], w.queue.now.c[0]
 
 
 @inlined
@@ -94,8 +93,7 @@ def send_request(w: World, t: int, node: int, job: int, generation: int) -> None
 @inlined
 def read_request(w: World) -> tuple[int, int, int]:
     """Return the job of the `REQUEST` at hand, the node and its generation."""
-    now = w.queue.now
-    return now.a[0], now.b[0], now.c[0]
+    return w.queue.now.a[0], w.queue.now.b[0], w.queue.now.c[0]
 
 
 @inlined
@@ -132,7 +130,7 @@ def read_generation(w: World) -> int:
 def send_no_task(
     w: World, t: int, me: int, node: int, job: int, tasks_left: int, epoch: int, generation: int
 ) -> None:
-    """Answer the node that has asked for a task: there is none for it."""
+    """Answer the node that has asked for a task that there is none for it."""
     send(w, t, me, node, NO_TASK, job, NONE, share(tasks_left, epoch), generation)
 
 
@@ -152,8 +150,7 @@ def send_done(w: World, t: int, node: int, job: int, start: int) -> None:
 @inlined
 def read_done(w: World) -> tuple[int, int, int, int]:
     """Return the job of the `DONE` at hand, the node, and when the task started and ended."""
-    now = w.queue.now
-    return now.a[0], now.b[0], now.c[0], now.d[0]
+    return w.queue.now.a[0], w.queue.now.b[0], w.queue.now.c[0], w.queue.now.d[0]
 
 
 @inlined
@@ -180,8 +177,7 @@ def send_started(w: World, t: int, node: int, job: int) -> None:
 @inlined
 def read_started(w: World) -> tuple[int, int, int]:
     """Return the job of the `STARTED` at hand, the node, and when the task started."""
-    now = w.queue.now
-    return now.a[0], now.b[0], now.c[0]
+    return w.queue.now.a[0], w.queue.now.b[0], w.queue.now.c[0]
 
 
 @inlined
@@ -193,8 +189,7 @@ def send_rejected(w: World, t: int, node: int, job: int, version: int, round: in
 @inlined
 def read_rejected(w: World) -> tuple[int, int, int]:
     """Return the job of the `REJECTED` at hand, the version and the round."""
-    now = w.queue.now
-    return now.a[0], now.b[0], now.c[0]
+    return w.queue.now.a[0], w.queue.now.b[0], w.queue.now.c[0]
 
 
 @inlined
@@ -206,8 +201,7 @@ def send_steal(w: World, t: int, node: int, victim: int, thief: int, attempts: i
 @inlined
 def read_steal(w: World) -> tuple[int, int, int]:
     """Return the thief of the `STEAL` at hand, the attempts left and the random bits."""
-    now = w.queue.now
-    return now.a[0], now.b[0], now.c[0]
+    return w.queue.now.a[0], w.queue.now.b[0], w.queue.now.c[0]
 
 
 @inlined
@@ -219,5 +213,4 @@ def send_retry(w: World, time: int, scheduler: int, job: int, round: int) -> Non
 @inlined
 def read_retry(w: World) -> tuple[int, int]:
     """Return the job of the `RETRY` at hand, and the round."""
-    now = w.queue.now
-    return now.a[0], now.b[0]
+    return w.queue.now.a[0], w.queue.now.b[0]

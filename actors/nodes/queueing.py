@@ -2,7 +2,7 @@
 
 E[W] = λ E[S²] / (2 (1 - ρ)) with ρ = λ E[S]. That is ρ E[R] / (1 - ρ), where E[R] = E[S²] / (2 E[S]) is what a running
 task has left on the mean: a task finds the server busy with probability ρ (Poisson arrivals see time averages), waits
-E[R] / (1 - ρ) then, and not at all otherwise. A node knows which of the two it is. So it expects no wait while a slot
+E[R] / (1 - ρ) then, and not at all otherwise. A node knows which case it is in. So it expects no wait while a slot
 is idle and E[W | busy] = E[R] / (1 - ρ) while none is; over time that is P-K's mean. Several slots count as one server
 as many times as fast; with exponential tasks E[W | busy] is then that of M/M/c.
 

@@ -1,6 +1,6 @@
 """Heartbeats: a node reports its load at the first one after a change; those with nothing to report are left out."""
 
-from typing import Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,33 +11,33 @@ from actors.kernel.world import NONE, World
 from actors.nodes.load_messages import HEARTBEAT
 
 
-class Reporting(Protocol):
-    """What nodes know of their own load; part of the state of a policy whose nodes report it."""
+class Loads(NamedTuple):
+    """What N nodes know of their own load, and when they report it."""
 
-    @property
-    def load(self) -> np.ndarray:
-        """[N] estimated work that waits or runs, ns."""
+    work: np.ndarray  # [N] estimated work that waits or runs, ns,
+    wholes: np.ndarray  # [N] and this many WHOLE (`actors.kernel.sums`)
+    to_report: np.ndarray  # [N] bool: the load has changed since the node's last heartbeat
+    heartbeat: int  # time between two heartbeats, ns
 
-    @property
-    def load_wholes(self) -> np.ndarray:
-        """[N] and so many WHOLE besides (`actors.kernel.sums`)."""
 
-    @property
-    def to_report(self) -> np.ndarray:
-        """[N] bool: the load has changed since the node's last heartbeat."""
-
-    @property
-    def heartbeat(self) -> int:
-        """Time between two heartbeats, ns."""
+def make_loads(nodes: int, heartbeat: int) -> Loads:
+    """Return the loads of idle nodes."""
+    return Loads(np.zeros(nodes, np.int64), np.zeros(nodes, np.int64), np.zeros(nodes, np.bool_), heartbeat)
 
 
 @inlined
-def change_load(w: World, p: Reporting, t: int, node: int, amount: int) -> None:
+def add_load(loads: Loads, node: int, amount: int) -> None:
+    """Add to a node's load, up or down, ns."""
+    loads.work[node], loads.wholes[node] = carry(loads.work[node] + amount, loads.wholes[node])
+
+
+@inlined
+def change_load(w: World, loads: Loads, t: int, node: int, amount: int) -> None:
     """Change a node's load; the node reports that at the first heartbeat from `t` on."""
-    p.load[node], p.load_wholes[node] = carry(p.load[node] + amount, p.load_wholes[node])
-    if not p.to_report[node]:
-        p.to_report[node] = True
-        next_beat = (t + p.heartbeat - 1) // p.heartbeat * p.heartbeat
+    add_load(loads, node, amount)
+    if not loads.to_report[node]:
+        loads.to_report[node] = True
+        next_beat = (t + loads.heartbeat - 1) // loads.heartbeat * loads.heartbeat
         wake(w, next_beat, node, HEARTBEAT, NONE, NONE, NONE)
 
 

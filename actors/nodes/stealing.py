@@ -40,14 +40,6 @@ class Stealing(NamedTuple):
     searches: np.ndarray  # [N] how often the node has started to ask for work
 
 
-def make_stealing(
-    nodes: int, *, attempts: int, limit: int, at_random: bool, instant: bool, first: int
-) -> Stealing:
-    """Return the state of stealing among `nodes` nodes, of which those from `first` on are victims."""
-    searches = np.zeros(nodes, np.int64)
-    return Stealing(int(attempts), int(limit), at_random, instant, int(first), searches)
-
-
 @inlined
 def start_stealing(w: World, p: Stealing, t: int, node: int) -> bool:
     """Step 1: ask for work; return whether some was taken at once, as a global view allows."""

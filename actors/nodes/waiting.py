@@ -1,6 +1,7 @@
 """A node's queue: a linked list of entries in the partition's pool, alike ones as one run (see `ENTRY`)."""
 
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.cost import HasCost
 from actors.kernel.records import Records
 from actors.kernel.trace import count_queued
 from actors.kernel.world import NONE, World, free_entry, new_entry
@@ -26,7 +27,7 @@ def enqueue(w: World, node: int, job: int, task: int, left: int, epoch: int, lev
 
 @inlined
 def joins_run(w: World, tail: int, job: int, task: int, left: int, epoch: int, level: int) -> bool:
-    """Whether an entry that comes is like the last one of a queue, `tail` or NONE, but for its task."""
+    """Whether an entry that comes is like the last one of a queue, `tail` or NONE, except for its task."""
     rows = w.entries
     return (
         tail != NONE
@@ -81,7 +82,7 @@ def shorten(rows: Records, entry: int) -> int:
 
 
 @inlined
-def remove(w: World, node: int, entry: int, before: int) -> None:
+def remove(w: HasCost, node: int, entry: int, before: int) -> None:
     """Take an entry out and free it; `before` is the one in front of it, or NONE. Of a run the others stay."""
     rows = w.entries
     count_queued(w.queue.trace, node, -1)
@@ -133,7 +134,7 @@ def part(w: World, node: int, entry: int) -> None:
 
 
 @inlined
-def unlink(w: World, node: int, entry: int, before: int) -> None:
+def unlink(w: HasCost, node: int, entry: int, before: int) -> None:
     """Take an entry out of the queue, with its run, without freeing it."""
     rows, nodes = w.entries, w.nodes
     after = rows.next[entry]

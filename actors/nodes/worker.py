@@ -17,32 +17,8 @@ from actors.kernel.faults import NO_EPOCH, generation_of
 from actors.kernel.queue import note
 from actors.kernel.trace import STARTS, is_recorded
 from actors.kernel.world import ASKED, LONG_RUNS, N_BYPASSES, NONE, World
+from actors.nodes import messages, shortest
 from actors.nodes.failing import apply_failure, link_running
-from actors.nodes.messages import (
-    NO_TASK,
-    PLACED,
-    PROBE,
-    TASK,
-    TASK_END,
-    read_no_task,
-    read_placed,
-    read_probe,
-    read_task,
-    read_task_end,
-    send_done,
-    send_request,
-    send_started,
-    send_task_end,
-)
-from actors.nodes.shortest import (
-    bypass,
-    drop_probe,
-    note_answer,
-    note_bypass,
-    passes_any,
-    pick_first,
-    pick_shortest,
-)
 from actors.nodes.waiting import enqueue, part, remove
 
 
@@ -60,29 +36,29 @@ def take_in(w: World, node: int) -> tuple[bool, bool]:
     if w.faults.active == 1 and apply_failure(w, node):
         return False, False
     serves, freed = False, False
-    if kind == TASK_END:
+    if kind == messages.TASK_END:
         end_task(w, t, node)
         serves = freed = True
-    elif kind == TASK:
-        job, task, level, left, epoch, _ = read_task(w)
+    elif kind == messages.TASK:
+        job, task, level, left, epoch, _ = messages.read_task(w)
         if w.nodes.head[node] != NONE and (w.rules.shortest_first == 1 or w.rules.sticky == 1):
-            note_answer(w, node, job, left, epoch)
+            shortest.note_answer(w, node, job, left, epoch)
             serves = w.nodes.idle[node] > 0
         start_task(w, t, node, job, task, level)
-    elif kind == NO_TASK:
-        job, _, epoch, _ = read_no_task(w)
+    elif kind == messages.NO_TASK:
+        job, _, epoch, _ = messages.read_no_task(w)
         w.nodes.idle[node] += 1
         w.nodes.longs[node] -= w.work.is_long[job]
         if w.rules.sticky == 1:
-            drop_probe(w, node, job, epoch)
+            shortest.drop_probe(w, node, job, epoch)
         serves = freed = True
-    elif kind == PROBE:
-        job, left, level, _, epoch, version = read_probe(w)
+    elif kind == messages.PROBE:
+        job, left, level, _, epoch, version = messages.read_probe(w)
         w.nodes.version[node] = max(w.nodes.version[node], version)
         enqueue(w, node, job, NONE, left, epoch, level)
         serves = w.nodes.idle[node] > 0
-    elif kind == PLACED:
-        job, task, level, left, version = read_placed(w)
+    elif kind == messages.PLACED:
+        job, task, level, left, version = messages.read_placed(w)
         w.nodes.version[node] = max(w.nodes.version[node], version)
         enqueue(w, node, job, task, left, NO_EPOCH, level)
         serves = w.nodes.idle[node] > 0
@@ -109,10 +85,10 @@ def give_slot(w: World, t: int, node: int, entry: int, before: int) -> bool:
     job, task, level = leave_queue(w, node, entry, before)
     w.nodes.idle[node] -= 1
     if task == NONE:
-        send_request(w, t, node, job, generation_of(w, node))
+        messages.send_request(w, t, node, job, generation_of(w, node))
     else:
         if w.rules.report_start == 1:
-            send_started(w, t, node, job)
+            messages.send_started(w, t, node, job)
         start_task(w, t, node, job, task, level)
     return True
 
@@ -122,9 +98,9 @@ def next_entry(w: World, node: int) -> tuple[int, int]:
     """Find the next entry to serve and the one in front of it; NONE if none waits."""
     entry = w.nodes.head[node]
     if w.rules.shortest_first == 1 and entry != NONE and (w.entries.next[entry] != NONE or w.rules.live == 1):
-        return pick_shortest(w, node)
+        return shortest.pick_shortest(w, node)
     if entry != NONE and w.entries.left[entry] >= ASKED:
-        return pick_first(w, node)
+        return shortest.pick_first(w, node)
     return entry, NONE
 
 
@@ -134,12 +110,12 @@ def leave_queue(w: World, node: int, entry: int, before: int) -> tuple[int, int,
     rows = w.entries
     job, task, level = rows.job[entry], rows.task[entry], rows.level[entry]
     stays = w.rules.sticky == 1 and task == NONE and w.work.is_long[job] == 0
-    if before != NONE and passes_any(w, node, entry):
+    if before != NONE and shortest.passes_any(w, node, entry):
         w.counts[N_BYPASSES] += 1
         if is_recorded(w.queue.trace):
-            note_bypass(w, node, entry)
+            shortest.note_bypass(w, node, entry)
         if not stays:  # a sticky probe is charged to the entries that it bypassed when its task arrives
-            bypass(w, node, entry)
+            shortest.bypass(w, node, entry)
     if not stays:
         remove(w, node, entry, before)
     else:
@@ -158,13 +134,13 @@ def start_task(w: World, t: int, node: int, job: int, task: int, level: int) -> 
     if w.faults.active == 1:
         link_running(w, t, node, job, task)
     note(w, t, node, STARTS, job, task, NONE, NONE)
-    send_task_end(w, t + run_time(w, node, task, level), node, job, task, t)
+    messages.send_task_end(w, t + run_time(w, node, task, level), node, job, task, t)
 
 
 @inlined
 def end_task(w: World, t: int, node: int) -> None:
     """Free the slot of a task that ends, and report the end to the job's scheduler."""
-    job, task, start = read_task_end(w)
+    job, task, start = messages.read_task_end(w)
     w.nodes.idle[node] += 1
     if w.nodes.running[node] == job and w.nodes.started[node] == start:
         w.nodes.running[node] = NONE
@@ -173,4 +149,4 @@ def end_task(w: World, t: int, node: int) -> None:
     if w.task_records.size > 0:
         record = w.task_records
         record.node[task], record.start[task], record.finish[task] = node, start, t
-    send_done(w, t, node, job, start)
+    messages.send_done(w, t, node, job, start)

@@ -84,12 +84,11 @@ _PLACES = {
 @cache
 def _built_in(name: str) -> Scheduler | None:
     """The built-in scheduler of this name, or None."""
-    for family, places in _PLACES.items():
-        if name in places:
-            module, _, own = places[name].partition(".")
-            found: Scheduler = getattr(importlib.import_module(f"actors.schedulers.{family}.{module}"), own)
-            return found
-    return None
+    if not any(name in places for places in _PLACES.values()):
+        return None
+    module, _, own = place_of(name).rpartition(".")
+    found: Scheduler = getattr(importlib.import_module(module), own)
+    return found
 
 
 def place_of(name: str) -> str:

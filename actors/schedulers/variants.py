@@ -78,7 +78,7 @@ def make_variant(scheduler: Scheduler, settings: Mapping[str, Any], name: str = 
     """Return the scheduler with these settings as fixed defaults of its parameters.
 
     Raises:
-        InputError: an unknown parameter, or a value that is none.
+        InputError: a parameter is unknown, or a value is not one of the parameter's kind.
     """
     own = resolve_parameters(scheduler, settings)
     fixed = tuple(p.name for p in scheduler.parameters if p.name in settings or p.name in scheduler.fixed)

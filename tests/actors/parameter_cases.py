@@ -152,7 +152,7 @@ class Case(NamedTuple):
 
 
 def case_of(scheduler: Scheduler, parameter: Parameter) -> Case:
-    """The case of a parameter; says what to add if there is none."""
+    """The case of a parameter; the error tells what to add if it lacks."""
     found = WHERE.get(f"{scheduler.name}.{parameter.name}", WHERE.get(parameter.name, Where()))
     own = [p.name for p in scheduler.parameters]
     given = {name: value for name, value in found.parameters.items() if name in own}

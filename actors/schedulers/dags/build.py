@@ -32,12 +32,7 @@ HEARTBEAT = Parameter(
     1e6,
 )
 MANAGERS = Parameter(
-    "managers",
-    1,
-    "integer",
-    "resource managers, each over its share of the machines; jobs go to them in turn",
-    1,
-    10_000,
+    "managers", 1, "integer", "resource managers, which share the machines, and take jobs in turn", 1, 10_000
 )
 
 

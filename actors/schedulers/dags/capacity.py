@@ -81,7 +81,7 @@ def read_guarantees(text: str) -> dict[str, float]:
                 f"{WHAT}: {item!r} is not a tenant and a part above 0 and up to 1, as in ads=0.5"
             )
         if name in given:
-            raise InputError(f"{WHAT}: tenant {name!r} is there twice")
+            raise InputError(f"{WHAT}: tenant {name!r} is given twice")
         given[name] = value
     if sum(given.values()) > 1.0 + 1e-9:
         raise InputError(f"{WHAT}: the parts sum to {sum(given.values()):g}; 1 is all of the cluster")

@@ -2,9 +2,10 @@
 
 1. Each job's share is that of DRF (as `drf`).
 2. A job is planned in its share, whenever that or the set of its runnable tasks has changed, or a planned task is due:
-   how long it would take if its tasks were packed into the share from now on; then, with precedence reversed, each task
-   as late as the job still ends then. What would start now must start now; all else is left to others (Pseudocode 1,
-   lines 17 to 22). With probability 1 - `altruism` a plan is not made, and the job launches what fits into its share.
+   first, how long it takes if its tasks are packed into the share from now on; then, with precedence reversed, each
+   task as late as possible, such that the job ends at the same time. What starts now in that plan must start now; all
+   else is left to others (Pseudocode 1, lines 17 to 22). With probability 1 - `altruism` a plan is not made, and the
+   job launches what fits into its share.
 3. What must start goes first, of the job with the smallest dominant share.
 4. What is left goes to jobs in the order of the work that they have left, and of one job the largest task that fits
    (lines 8 to 15); or to the task that fits best, whatever its job (`leftover`).
@@ -12,10 +13,10 @@
 With `packing` "dagps" plans and leftovers follow the order of `dagps` inside a job.
 
 With `completion` "renewed" each plan computes again when the job ends, as in the pseudocode. Packing is a heuristic:
-where the plan backward takes less time than the plan forward, nothing must start, and so again with the next plan.
-Such a job gets only what is left over, which leaves more to short jobs. With "kept" the end does not move back while
-the job's share does not fall, and is at most as far as the plan backward takes: then altruism ends no job later than
-its share would have, as Theorem 3.1 says of jobs that are there from the start, if the share is divisible.
+where the plan backward takes less time than the plan forward, nothing must start, and the same holds for the next plan.
+Such a job gets only what is left over, which leaves more to short jobs. With "kept" a later plan does not end later,
+unless the job's share falls, and ends at the latest when the plan backward does. Then altruism ends no job later than
+its share alone would, as Theorem 3.1 says of jobs that are there from the start, if the share is divisible.
 
 A plan of a job takes O(stages x batches of like tasks). Tasks of a stage are alike: those that start together in a plan
 are one batch, as long as the stage's estimate; running tasks of a stage are taken to end when the last of them does.
@@ -23,8 +24,8 @@ are one batch, as long as the stage's estimate; running tasks of a stage are tak
 **Deviations from the paper.** A share that is smaller than the largest task of the job has room for that one in its
 plan. Plans are made in the share as one machine, and not per machine; so tasks that must start may find no room, and
 then go first as soon as there is some. Disk and network rates are not reduced while a task waits for nothing else
-("fungible" demands of the authors' simulator), where by default the reverse plan is never made (its LEVEL_OF_OPTIMISM
-is 0: `altruism` 0).
+("fungible" demands of the authors' simulator). That simulator never makes the reverse plan by default (its
+LEVEL_OF_OPTIMISM is 0: `altruism` 0).
 """
 
 from dataclasses import replace

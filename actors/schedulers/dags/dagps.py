@@ -1,19 +1,19 @@
-"""DAGPS (Graphene): the stages of a job that are troublesome to place go first, as its plan for itself has them.
+"""DAGPS (Graphene): stages go in the order of a plan of their job alone, which places troublesome stages first.
 
 1. Before the run each job is planned alone, in a part of the cluster (`plan_share`), by `actors.machines.dagps_plan`:
    stages with long tasks and stages that pack badly are placed first, and all others around them. The order in which
    stages begin there is the job's order: the priority of a stage falls from 1 to 1 / stages along it.
 2. Whenever a machine has room, the value of each runnable task that fits there is its priority, times the alignment of
    its demand and what the machine has free, less the work that its job has left, as in `tetris`.
-3. The task with the largest value is launched. But a job that lacks so much of what an equal part of all launches would
-   have given it that this is `unfairness` of the cluster goes first, and of several the one that lacks most.
+3. The task with the largest value is launched. But a job goes first if it has got less than an equal part of all
+   launches, by at least the part `unfairness` of the cluster; of several the one that lacks most.
 
 To plan a job takes O(thresholds, stages and batches of tasks); thresholds are 10 x 10 at most.
 
-**Deviations from the paper.** What the paper says of the step on line is followed as recalled, not read. There is no
-overbooking of disk and network, and no preference for machines that have the input beyond `remote_penalty`. Plans are
-made for one machine as large as a part of the cluster, and not for several. The order is that of stages, where the
-paper's is of tasks.
+**Deviations from the paper.** The rules of the online step are recalled from the paper, and were not compared with it.
+There is no overbooking of disk and network, and no preference for machines that have the input beyond `remote_penalty`.
+Plans are made for one machine as large as a part of the cluster, and not for several. The order is that of stages,
+where the paper's is of tasks.
 """
 
 from dataclasses import replace

@@ -14,13 +14,13 @@ A job that holds nothing may launch a task larger than its share.
 `fair-dags` is the same with an equal part of every resource, and so of the slots, for each job. **Deviations from the
 paper.** Tasks do not wait for machines that hold their data (delay scheduling): workloads do not say where data is.
 
-`cpm` is `drf` with the critical path first inside a job: the stage from whose start the longest path leads to the job's
-end, by mean durations of tasks (Kelley and Walker, 1959; the alternative inside jobs of Carbyne's section 2.1).
+`cpm` is `drf` with the critical path first inside a job: the stage with the longest path from its start to the end of
+the job, by mean durations of tasks (Kelley and Walker, 1959; the alternative inside jobs of Carbyne's section 2.1).
 **Deviations from the paper.** The paper plans one project without a limit of resources; here its longest paths order
 the stages that may run.
 
-**Deviations from the paper.** The paper's shares follow as tasks are handed out one by one to the job with the smallest
-dominant share; so does step 3, while step 2 bounds what a job may hold in the first place by the closed form.
+**Deviations from the paper.** In the paper shares result from tasks that go, one by one, to the job with the smallest
+dominant share. Step 3 does so; step 2 bounds what a job may hold before that, by the closed form.
 """
 
 from functools import partial
@@ -35,9 +35,7 @@ from actors.setting import Setting
 def _parts(setting: Setting, by: int = shares.DRF, intra: str = "") -> Parts:
     p = setting.parameters
     return Parts(
-        inter=Inter(by),
-        intra=ORDERS[intra or p["intra_job"]](setting),
-        leftover=LEFTOVERS[p["leftover"]],
+        inter=Inter(by), intra=ORDERS[intra or p["intra_job"]](setting), leftover=LEFTOVERS[p["leftover"]]
     )
 
 

@@ -1,4 +1,4 @@
-"""HEFT: of all jobs' runnable tasks the one from which the longest path leads to its job's end goes first.
+"""HEFT: of the runnable tasks of all jobs, the one with the longest path to the end of its job goes first.
 
 1. The upward rank of a stage is the mean duration of its tasks plus the largest upward rank of its children.
 2. Whenever a machine has room, the runnable task that fits there with the largest upward rank is launched.

@@ -8,12 +8,7 @@ from actors.machines.manager_state import IN_ORDER, LEAST_LEFT_FIRST, NO_LEFTOVE
 from actors.machines.packing import Values
 from actors.scheduler import Parameter
 
-LEFTOVERS = {
-    "none": NO_LEFTOVER,
-    "in-order": IN_ORDER,
-    "srtf": LEAST_LEFT_FIRST,
-    "packing": PACKING_FIRST,
-}
+LEFTOVERS = {"none": NO_LEFTOVER, "in-order": IN_ORDER, "srtf": LEAST_LEFT_FIRST, "packing": PACKING_FIRST}
 LEFTOVER = Parameter(
     "leftover",
     "in-order",

@@ -29,12 +29,7 @@ from actors.schedulers.dags.stage_orders import by_level
 from actors.setting import Setting
 
 REMAINING_WEIGHT = Parameter(
-    "remaining_weight",
-    1.0,
-    "number",
-    "weight of the work that a task's job has left, against alignment",
-    0,
-    1e6,
+    "remaining_weight", 1.0, "number", "weight of the work that a job has left, against alignment", 0, 1e6
 )
 REMOTE_PENALTY = Parameter(
     "remote_penalty",
@@ -61,9 +56,7 @@ def _parts(setting: Setting) -> Parts:
         intra=by_level(setting),
         packing=True,
         values=Values(
-            remaining_weight=p["remaining_weight"],
-            remote_penalty=p["remote_penalty"],
-            fairness=p["fairness"],
+            remaining_weight=p["remaining_weight"], remote_penalty=p["remote_penalty"], fairness=p["fairness"]
         ),
     )
 

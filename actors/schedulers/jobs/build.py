@@ -6,10 +6,10 @@ import numpy as np
 
 from actors.conditions import NS, cost_of, estimated_ns, most_tasks, network_of, read_only
 from actors.constraints import make_eligible
-from actors.dynamics import durations_ns, expect_failures, make_faults
+from actors.dynamics import durations_ns, make_faults, start_failures
 from actors.kernel.compiled import entry
 from actors.kernel.messages import send_arrival
-from actors.kernel.queue import MOST_ACTORS, grow_queue, make_queue
+from actors.kernel.queue import MOST_ACTORS, make_queue
 from actors.kernel.records import Records, first, frozen, records
 from actors.kernel.world import (
     ACTOR,
@@ -25,11 +25,6 @@ from actors.kernel.world import (
 )
 from actors.setting import Setting
 from workloads.errors import InputError
-
-
-def fifo_rules(report_start: bool = False) -> Rules:
-    """Return the rules of nodes that serve their queue in order of arrival."""
-    return Rules(shortest_first=0, sticky=0, slack=0.0, live=0, bound_all=0, report_start=report_start)
 
 
 def build_world(
@@ -66,10 +61,8 @@ def build_world(
     jobs.unfinished[:] = work.end_task - work.first_task
     jobs.start[:], jobs.finish[:], jobs.version[:] = NEVER, NONE, NONE
 
-    room = most_sends(most_tasks(setting)) + 8
-    faults = make_faults(setting, schedulers, central_jobs is not None)
     world = World(
-        queue=make_queue(table.seq, room=room),
+        queue=make_queue(table.seq, room=most_sends(most_tasks(setting)) + 8),
         network=network_of(setting),
         work=work,
         duration=read_only(durations_ns(setting)),
@@ -80,20 +73,14 @@ def build_world(
         counts=np.zeros(len(COUNTERS), np.int64),
         task_records=records(TASK_RECORD, 0),
         cost=cost_of(setting, schedulers + 2, int(work.submit[-1])),
-        faults=faults,
+        faults=make_faults(setting, schedulers, central_jobs is not None),
         eligible=make_eligible(setting),
         speed=read_only(setting.cluster.attribute("speed") if setting.machine_speed else np.zeros(0)),
         seed=setting.seed,
     )
     homes, first_jobs = np.unique(work.home, return_index=True)
     expect_arrivals(world, homes, first_jobs)
-    if faults.active:
-        while world.queue.heap.size - world.queue.now.heap_size[0] < room + nodes:
-            world = world._replace(queue=grow_queue(world.queue, nodes))
-        world.queue.now.unfinished[0] = world.duration.size
-        with np.errstate(over="ignore"):
-            expect_failures(world)
-    return world
+    return start_failures(world, world.duration.size)
 
 
 @entry
@@ -102,6 +89,22 @@ def expect_arrivals(w: World, homes: np.ndarray, first_jobs: np.ndarray) -> None
     for i in range(homes.size):
         job = first_jobs[i]
         send_arrival(w, w.work.submit[job], homes[i], job)
+
+
+def heartbeat_ns(setting: Setting) -> int:
+    """Return the parameter `heartbeat_s`, ns.
+
+    Raises:
+        InputError: it is not longer than the network delay.
+    """
+    heartbeat_s, network = setting.parameters["heartbeat_s"], setting.network
+    delay_s = max(network.delay_s, network.cross_rack_delay_s or 0.0)
+    if heartbeat_s <= delay_s:
+        raise InputError(
+            f"parameter heartbeat_s of {setting.scheduler.name}: {heartbeat_s} s is not longer than the network delay"
+            f" ({delay_s} s); reports would pile up"
+        )
+    return round(heartbeat_s * NS)
 
 
 def long_jobs(setting: Setting) -> np.ndarray:

@@ -16,23 +16,15 @@ import numpy as np
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
 from actors.kernel.faults import is_known_down, receive_node_state
-from actors.kernel.messages import (
-    ARRIVAL,
-    LOST,
-    NODE_DOWN,
-    NODE_UP,
-    read_job,
-    read_lost,
-    read_node_state,
-)
+from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP, read_job, read_lost, read_node_state
 from actors.kernel.queue import RUNNING, wake
 from actors.kernel.records import Records, records
-from actors.kernel.world import N_PLACEMENTS, N_SENT_AGAIN, NONE, World
+from actors.kernel.world import N_PLACEMENTS, N_SENT_AGAIN, NONE, Rules, World
 from actors.nodes.messages import DISPATCH, DONE, read_done, send_placed
 from actors.nodes.worker import node_event
 from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import ALL_ALIKE, Scheduler
-from actors.schedulers.jobs.build import build_world, fifo_rules
+from actors.schedulers.jobs.build import build_world
 from actors.schedulers.jobs.late_binding import next_arrival, note_attempt, on_done
 from actors.schedulers.jobs.probing import NO_VERSION, ONE
 from actors.setting import Setting
@@ -174,7 +166,7 @@ def build(setting: Setting) -> tuple[World, State]:
     idle = np.repeat(np.arange(slots.size, dtype=np.int64), slots)[np.argsort(nth, kind="stable")]
     world = build_world(
         setting,
-        fifo_rules(),
+        Rules(),
         most_sends=lambda tasks: min(int(slots.sum()), setting.workload.num_tasks),
         schedulers=1,
     )

@@ -21,26 +21,15 @@ from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
 from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP, read_job
 from actors.kernel.queue import RUNNING
-from actors.kernel.world import World
+from actors.kernel.world import Rules, World
 from actors.nodes.messages import DONE, REQUEST, STARTED, read_done, read_request
 from actors.nodes.worker import node_event
 from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import Parameter, Scheduler, constraint_aware
-from actors.schedulers.jobs.build import build_world, fifo_rules, most_tasks
+from actors.schedulers.jobs import least_work
+from actors.schedulers.jobs.build import build_world, most_tasks
 from actors.schedulers.jobs.job_info import is_long
 from actors.schedulers.jobs.late_binding import next_arrival, on_done, on_request
-from actors.schedulers.jobs.least_work import (
-    Placer,
-    add_assigned,
-    assign_again,
-    make_placer,
-    note_end,
-    note_node_state,
-    note_start,
-    on_started,
-    place_tasks,
-    send_assigned,
-)
 from actors.schedulers.jobs.probing import NO_VERSION
 from actors.setting import Setting
 
@@ -48,8 +37,8 @@ from actors.setting import Setting
 class State(NamedTuple):
     """Bookkeeping for short jobs and for long ones: one ledger, two sets of nodes."""
 
-    short: Placer
-    long: Placer
+    short: least_work.Placer
+    long: least_work.Placer
 
 
 @compiled
@@ -57,9 +46,9 @@ def on_arrival(w: World, p: State, t: int, me: int, job: int) -> None:
     """Step 1: place every task."""
     next_arrival(w, me, job)
     placer = p.long if is_long(w, job) else p.short
-    count = place_tasks(w, placer, t, job)
-    add_assigned(w, placer, job, count)
-    send_assigned(w, placer, t, me, job, count, NO_VERSION)
+    count = least_work.place_tasks(w, placer, t, job)
+    least_work.add_assigned(w, placer, job, count)
+    least_work.send_assigned(w, placer, t, me, job, count, NO_VERSION)
 
 
 @entry
@@ -74,32 +63,30 @@ def advance(w: World, p: State, until: int, most: int) -> int:
         if me < w.nodes.size:
             node_event(w, me)
         elif kind == STARTED:
-            on_started(w, p.long)
+            least_work.on_started(w, p.long)
         elif kind == REQUEST:
             job, node, _ = read_request(w)
-            note_start(w, p.long, job, node, t)
+            least_work.note_start(w, p.long, job, node, t)
             on_request(w, t, me)
         elif kind == DONE:
             job, node, _, _ = read_done(w)
-            note_end(w, p.long, job, node)
+            least_work.note_end(w, p.long, job, node)
             on_done(w)
         elif kind == ARRIVAL:
             on_arrival(w, p, t, me, read_job(w))
         elif kind == LOST:
-            assign_again(w, p.long if is_long(w, read_job(w)) else p.short, t, me)
+            least_work.assign_again(w, p.long if is_long(w, read_job(w)) else p.short, t, me)
         elif kind == NODE_DOWN or kind == NODE_UP:
-            note_node_state(w, p.long.ledger)
+            least_work.note_node_state(w, p.long.ledger)
     return RUNNING
 
 
 def build(setting: Setting) -> tuple[World, State]:
     """Make the world and the scheduler's state at time 0."""
     late = setting.parameters["late_binding"]
-    world = build_world(
-        setting, fifo_rules(report_start=not late), most_sends=lambda tasks: tasks, schedulers=1
-    )
+    world = build_world(setting, Rules(report_start=not late), most_sends=lambda tasks: tasks, schedulers=1)
     slots, first = setting.cluster.slots(), setting.cluster.partition(setting.long_partition)
-    short = make_placer(slots, most_tasks(setting), 0, late)
+    short = least_work.make_placer(slots, most_tasks(setting), 0, late)
     return world, State(short, short._replace(first=first))
 
 

@@ -38,65 +38,47 @@ from actors.kernel.sums import pack, unpack
 from actors.kernel.world import N_REPORTS, NEVER, NONE, Rules, World
 from actors.nodes.failing import is_void
 from actors.nodes.load_messages import HEARTBEAT, LOAD_REPORT, read_load_report, send_load_report
-from actors.nodes.messages import (
-    DONE,
-    PLACED,
-    PROBE,
-    REQUEST,
-    TASK_END,
-)
-from actors.nodes.reporting import change_load, is_current, is_newest
+from actors.nodes.messages import DONE, PLACED, PROBE, REQUEST, TASK_END
+from actors.nodes.reporting import Loads, change_load, is_current, is_newest, make_loads
 from actors.nodes.worker import node_event
 from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import Parameter, Scheduler
-from actors.schedulers.jobs.build import NS, build_world, most_tasks
+from actors.schedulers.jobs import least_work
+from actors.schedulers.jobs.build import NS, build_world, heartbeat_ns, most_tasks
 from actors.schedulers.jobs.central_lwl import LATE_BINDING
 from actors.schedulers.jobs.eagle import SHORTEST_FIRST, SLACK
 from actors.schedulers.jobs.job_info import is_long
 from actors.schedulers.jobs.late_binding import next_arrival, on_done, on_request
-from actors.schedulers.jobs.least_work import (
-    Placer,
-    make_placer,
-    note_node_state,
-    place_again,
-    place_tasks,
-    send_assigned,
-    send_one,
-)
 from actors.schedulers.jobs.probing import NO_VERSION
 from actors.schedulers.jobs.sparrow import SCHEDULERS
 from actors.setting import Setting
-from workloads.errors import InputError
 
 
 class State(NamedTuple):
     """The load of the nodes, and what they have reported to the schedulers."""
 
-    short: Placer  # its ledger is the schedulers' view, as of the last reports
-    long: Placer  # the same ledger, for the nodes that long jobs may use
-    load: np.ndarray  # [N] a node's own estimated work, waiting or running, ns,
-    load_wholes: np.ndarray  # [N] and so many WHOLE besides
-    to_report: np.ndarray  # [N] bool: the load has changed since the node's last heartbeat
+    short: least_work.Placer  # its ledger is the schedulers' view, as of the last reports
+    long: least_work.Placer  # the same ledger, for the nodes that long jobs may use
+    loads: Loads
     newest: np.ndarray  # [N] number of the newest report that the schedulers have
-    heartbeat: int  # ns
     global_view: bool
 
 
 @inlined
 def on_heartbeat(w: World, p: State, t: int, node: int) -> None:
     """Step 1: report a node whose load has changed."""
-    p.to_report[node] = False
+    p.loads.to_report[node] = False
     if not p.global_view and is_down(w, node):
         return
     w.counts[N_REPORTS] += 1
     if p.global_view:
         if not is_known_down(w, node):
-            p.short.ledger.work[node], p.short.ledger.wholes[node] = p.load[node], p.load_wholes[node]
+            p.short.ledger.work[node], p.short.ledger.wholes[node] = p.loads.work[node], p.loads.wholes[node]
         return
     job, started, running = w.nodes.running[node], NEVER, np.int64(0)
     if job != NONE:
         started, running = w.nodes.started[node], w.work.estimate[job]
-    work = pack(p.load[node], p.load_wholes[node])
+    work = pack(p.loads.work[node], p.loads.wholes[node])
     send_load_report(w, t, node, generation_of(w, node), work, started, running)
 
 
@@ -115,12 +97,12 @@ def on_arrival(w: World, p: State, t: int, me: int, job: int) -> None:
     """Step 2: place every task."""
     next_arrival(w, me, job)
     placer = p.long if is_long(w, job) else p.short
-    count = place_tasks(w, placer, t, job)
+    count = least_work.place_tasks(w, placer, t, job)
     if p.global_view:
         for i in range(count):
             # An arrival comes after a heartbeat at the same instant: the next one reports it.
-            change_load(w, p, t + 1, placer.assigned[i], w.work.estimate[job])
-    send_assigned(w, placer, t, me, job, count, NO_VERSION)
+            change_load(w, p.loads, t + 1, placer.assigned[i], w.work.estimate[job])
+    least_work.send_assigned(w, placer, t, me, job, count, NO_VERSION)
 
 
 @inlined
@@ -129,13 +111,13 @@ def on_node(w: World, p: State, t: int, kind: int, node: int) -> None:
     if w.faults.active == 1 and is_void(w, node):
         pass  # it changes nothing here
     elif kind == TASK_END:
-        change_load(w, p, t, node, -w.work.estimate[read_job(w)])
+        change_load(w, p.loads, t, node, -w.work.estimate[read_job(w)])
     elif not p.global_view and kind == PLACED:
-        change_load(w, p, t, node, w.work.estimate[read_job(w)])
+        change_load(w, p.loads, t, node, w.work.estimate[read_job(w)])
     elif not p.global_view and kind == PROBE:
-        change_load(w, p, t, node, w.work.estimate[read_job(w)])
+        change_load(w, p.loads, t, node, w.work.estimate[read_job(w)])
     elif not p.global_view and kind == FAIL:
-        p.load[node], p.load_wholes[node] = 0, 0
+        p.loads.work[node], p.loads.wholes[node] = 0, 0
     node_event(w, node)
     if p.global_view:
         running = w.nodes.running[node]
@@ -148,23 +130,23 @@ def on_lost(w: World, p: State, t: int, me: int) -> None:
     """Place a task or a probe again that a node's failure has lost."""
     job, _, node, _ = read_lost(w)
     if p.global_view and node != NONE:
-        change_load(w, p, t, node, -w.work.estimate[job])
+        change_load(w, p.loads, t, node, -w.work.estimate[job])
     placer = p.long if is_long(w, job) else p.short
-    chosen = place_again(w, placer, t, me)
+    chosen = least_work.place_again(w, placer, t, me)
     if chosen != NONE:
         if p.global_view:
-            change_load(w, p, t, chosen, w.work.estimate[job])
-        send_one(w, placer, t, me, chosen, NO_VERSION)
+            change_load(w, p.loads, t, chosen, w.work.estimate[job])
+        least_work.send_one(w, placer, t, me, chosen, NO_VERSION)
 
 
 @inlined
 def on_node_state(w: World, p: State) -> None:
     """Note that a node is down or up; a node that is up again has no work."""
     node, _, _ = read_node_state(w)
-    if note_node_state(w, p.short.ledger) and not is_known_down(w, node):
+    if least_work.note_node_state(w, p.short.ledger) and not is_known_down(w, node):
         p.short.ledger.work[node], p.short.ledger.wholes[node] = 0, 0
         if p.global_view:
-            p.short.ledger.work[node], p.short.ledger.wholes[node] = p.load[node], p.load_wholes[node]
+            p.short.ledger.work[node], p.short.ledger.wholes[node] = p.loads.work[node], p.loads.wholes[node]
 
 
 @entry
@@ -199,31 +181,17 @@ def build(setting: Setting) -> tuple[World, State]:
     """Make the world and the schedulers' state at time 0."""
     p = setting.parameters
     nodes = setting.cluster.num_nodes
-    if p["heartbeat_s"] <= setting.network.delay_s:
-        raise InputError(
-            f"parameter heartbeat_s of dist-lwl: {p['heartbeat_s']} s is not longer than the network delay"
-            f" ({setting.network.delay_s} s); reports would pile up"
-        )
-    rules = Rules(
-        shortest_first=p["shortest_first"],
-        sticky=0,
-        slack=p["slack"],
-        live=p["global_view"],
-        bound_all=1,
-        report_start=0,
-    )
+    heartbeat = heartbeat_ns(setting)
+    rules = Rules(p["shortest_first"], slack=p["slack"], live=p["global_view"], bound_all=1)
     world = build_world(setting, rules, most_sends=lambda tasks: tasks, schedulers=p["schedulers"])
     step = max(round(p["jitter_step_s"] * NS), 1)
-    short = make_placer(setting.cluster.slots(), most_tasks(setting), 0, p["late_binding"])
+    short = least_work.make_placer(setting.cluster.slots(), most_tasks(setting), 0, p["late_binding"])
     short = short._replace(jitter=round(p["jitter_s"] * NS) // step, jitter_step=step)
     return world, State(
         short,
         short._replace(first=setting.cluster.partition(setting.long_partition)),
-        load=np.zeros(nodes, np.int64),
-        load_wholes=np.zeros(nodes, np.int64),
-        to_report=np.zeros(nodes, np.bool_),
+        loads=make_loads(nodes, heartbeat),
         newest=np.full(nodes, NONE),
-        heartbeat=round(p["heartbeat_s"] * NS),
         global_view=p["global_view"],
     )
 

@@ -40,75 +40,20 @@ from actors.kernel.cost import take
 from actors.kernel.eligible import eligible_before, eligible_count, is_constrained
 from actors.kernel.faults import is_down, is_known_down
 from actors.kernel.message_kinds import PUBLISHED
-from actors.kernel.messages import (
-    ARRIVAL,
-    LOST,
-    NODE_DOWN,
-    NODE_UP,
-    read_job,
-    read_lost,
-    read_published,
-)
+from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP, read_job, read_lost, read_published
 from actors.kernel.queue import GROW, RUNNING
 from actors.kernel.random import LAST_RETRIES, below, random_bits
 from actors.kernel.world import N_AGAIN, N_PROBES, N_REJECTIONS, NONE, Rules, World
-from actors.nodes.messages import (
-    DONE,
-    PROBE,
-    REJECTED,
-    REQUEST,
-    RETRY,
-    STARTED,
-    read_done,
-    read_probe,
-    read_rejected,
-    read_request,
-    read_retry,
-    send_rejected,
-    send_retry,
-)
+from actors.nodes import messages
 from actors.nodes.worker import node_event
 from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import Parameter, Scheduler, constraint_aware
+from actors.schedulers.jobs import least_work, probing, shared_state
 from actors.schedulers.jobs.build import build_world, long_jobs, most_tasks
 from actors.schedulers.jobs.central_lwl import LATE_BINDING
 from actors.schedulers.jobs.job_info import is_long, tasks_of
 from actors.schedulers.jobs.late_binding import next_arrival, on_done, on_request, probe_again
-from actors.schedulers.jobs.least_work import (
-    Placer,
-    add_assigned,
-    make_placer,
-    note_end,
-    note_node_state,
-    note_start,
-    on_started,
-    place_again,
-    place_tasks,
-    send_assigned,
-    send_one,
-)
 from actors.schedulers.jobs.ledger import add_work
-from actors.schedulers.jobs.probing import (
-    FIRST_ROUND,
-    NO_VERSION,
-    Probing,
-    make_probing,
-    most_probes,
-    probe,
-    probes_of,
-    send_probes,
-)
-from actors.schedulers.jobs.shared_state import (
-    SharedState,
-    change_bit,
-    draw_free,
-    grow_shared_state,
-    known_free,
-    make_shared_state,
-    room_in_log,
-    set_bit,
-    version_of,
-)
 from actors.schedulers.jobs.sparrow import PROBE_RATIO, REPLACEMENT, SCHEDULERS
 from actors.schedulers.jobs.spreading import next_open
 from actors.setting import Setting
@@ -121,9 +66,9 @@ FIXED_VALUES: dict[str, Any] = {"live_progress": False, "replacement": True, "re
 class State(NamedTuple):
     """Eagle's parameters and bookkeeping."""
 
-    probing: Probing
-    placer: Placer
-    shared: SharedState
+    probing: probing.Probing
+    placer: least_work.Placer
+    shared: shared_state.SharedState
     reprobe_rounds: int
     ideal: bool  # probes go where no long work is at that moment (global view)
 
@@ -133,46 +78,55 @@ def on_arrival(w: World, p: State, t: int, me: int, job: int) -> None:
     """Place a long job and publish where it is; probe for a short one."""
     tasks = next_arrival(w, me, job)
     if is_long(w, job):
-        place_tasks(w, p.placer, t, job)
-        add_assigned(w, p.placer, job, tasks)
+        least_work.place_tasks(w, p.placer, t, job)
+        least_work.add_assigned(w, p.placer, job, tasks)
         for i in range(tasks):
-            change_bit(w, p.shared, t, p.placer.assigned[i], 1)
-        send_assigned(w, p.placer, t, me, job, tasks, version_of(p.shared))
+            shared_state.change_bit(w, p.shared, t, p.placer.assigned[i], 1)
+        least_work.send_assigned(w, p.placer, t, me, job, tasks, shared_state.version_of(p.shared))
     elif p.ideal:
-        probe_free(w, p, t, me, job, probes_of(p.probing, tasks), version_of(p.shared), LAST_ROUND)
-        w.counts[N_PROBES] += probes_of(p.probing, tasks)
+        probe_free(
+            w,
+            p,
+            t,
+            me,
+            job,
+            probing.probes_of(p.probing, tasks),
+            shared_state.version_of(p.shared),
+            LAST_ROUND,
+        )
+        w.counts[N_PROBES] += probing.probes_of(p.probing, tasks)
     else:
-        send_probes(w, t, me, p.probing, job, tasks)
+        probing.send_probes(w, t, me, p.probing, job, tasks)
 
 
 @inlined
 def reject(w: World, t: int, node: int) -> bool:
-    """Step 1: reject a probe if the node has long work, with its version of the shared state; return whether it is."""
-    if w.queue.now.kind[0] != PROBE or w.nodes.longs[node] == 0:
+    """Step 1: reject a probe, with its version of the shared state, if the node has long work; return if it has."""
+    if w.queue.now.kind[0] != messages.PROBE or w.nodes.longs[node] == 0:
         return False
-    job, _, _, this_round, _, _ = read_probe(w)
+    job, _, _, this_round, _, _ = messages.read_probe(w)
     if is_long(w, job) or this_round == LAST_ROUND or is_down(w, node):
         return False
     w.counts[N_REJECTIONS] += 1
-    send_rejected(w, t, node, job, w.nodes.version[node], this_round + 1)
+    messages.send_rejected(w, t, node, job, w.nodes.version[node], this_round + 1)
     return True
 
 
 @inlined
 def on_rejected(w: World, t: int, me: int) -> None:
     """Collect the probes that are rejected at one instant; all use the newest version of the shared state."""
-    job, version, next_round = read_rejected(w)
+    job, version, next_round = messages.read_rejected(w)
     jobs = w.jobs
     jobs.version[job] = max(jobs.version[job], version)
     if jobs.rejected[job] == 0:
-        send_retry(w, t, me, job, next_round)
+        messages.send_retry(w, t, me, job, next_round)
     jobs.rejected[job] += 1
 
 
 @compiled
 def on_retry(w: World, p: State, t: int, me: int) -> None:
     """Step 2: send the rejected probes again."""
-    job, this_round = read_retry(w)
+    job, this_round = messages.read_retry(w)
     count = w.jobs.rejected[job]
     w.jobs.rejected[job] = 0
     w.counts[N_AGAIN] += count
@@ -193,7 +147,7 @@ def probe_free(
     short_only = eligible_before(w, job, p.placer.first)
     if short_only == 0:
         short_only = eligible_count(w, job)
-    if version != NONE and known_free(w, p.shared, version, job) == 0:
+    if version != NONE and shared_state.known_free(w, p.shared, version, job) == 0:
         version = NONE
     for _ in range(count):
         w.jobs.draws[job] += 1
@@ -201,14 +155,14 @@ def probe_free(
         node: int = NONE
         round_sent = this_round
         if version != NONE:
-            node = draw_free(w, p.shared, version, job, draw)
+            node = shared_state.draw_free(w, p.shared, version, job, draw)
             if node == NONE:
-                version = NONE  # there is none for the others either
+                version = NONE  # the others would find none either
         if node == NONE or is_known_down(w, node):
             round_sent = LAST_ROUND
             place = below(random_bits(w.seed, LAST_RETRIES, job, draw), short_only)
             node = next_open(w, job, place, short_only)
-        probe(w, t, me, node, job, tasks_of(w, job), round_sent, NO_VERSION)
+        probing.probe(w, t, me, node, job, tasks_of(w, job), round_sent, probing.NO_VERSION)
 
 
 @compiled
@@ -218,13 +172,13 @@ def on_lost(w: World, p: State, t: int, me: int) -> None:
     if not is_long(w, job):
         probe_again(w, t, me, round_of_replacement(w, p, job))
         return
-    if node != NONE and note_end(w, p.placer, job, node) == 0:
-        change_bit(w, p.shared, t, node, 0)
-    chosen = place_again(w, p.placer, t, me)
+    if node != NONE and least_work.note_end(w, p.placer, job, node) == 0:
+        shared_state.change_bit(w, p.shared, t, node, 0)
+    chosen = least_work.place_again(w, p.placer, t, me)
     if chosen != NONE:
         add_work(p.placer.ledger, chosen, w.work.estimate[job])
-        change_bit(w, p.shared, t, chosen, 1)
-        send_one(w, p.placer, t, me, chosen, version_of(p.shared))
+        shared_state.change_bit(w, p.shared, t, chosen, 1)
+        least_work.send_one(w, p.placer, t, me, chosen, shared_state.version_of(p.shared))
 
 
 @inlined
@@ -233,47 +187,47 @@ def round_of_replacement(w: World, p: State, job: int) -> int:
     if p.ideal:
         return LAST_ROUND
     if is_constrained(w, job):  # a last one goes to any node that the job may use, if it must
-        return FIRST_ROUND
+        return probing.FIRST_ROUND
     for node in range(p.placer.first):
         if not is_known_down(w, node):
-            return FIRST_ROUND
-    return FIRST_ROUND if p.placer.first == 0 else LAST_ROUND
+            return probing.FIRST_ROUND
+    return probing.FIRST_ROUND if p.placer.first == 0 else LAST_ROUND
 
 
 @inlined
 def on_scheduler(w: World, p: State, t: int, kind: int, me: int) -> None:
     """Handle a message to a scheduler."""
-    if kind == REQUEST:
-        job, node, _ = read_request(w)
+    if kind == messages.REQUEST:
+        job, node, _ = messages.read_request(w)
         if is_long(w, job):
-            note_start(w, p.placer, job, node, t)
+            least_work.note_start(w, p.placer, job, node, t)
         on_request(w, t, me)
-    elif kind == DONE:
-        job, node, _, _ = read_done(w)
-        if is_long(w, job) and note_end(w, p.placer, job, node) == 0:
-            change_bit(w, p.shared, t, node, 0)
+    elif kind == messages.DONE:
+        job, node, _, _ = messages.read_done(w)
+        if is_long(w, job) and least_work.note_end(w, p.placer, job, node) == 0:
+            shared_state.change_bit(w, p.shared, t, node, 0)
         on_done(w)
-    elif kind == STARTED:
-        on_started(w, p.placer)
-    elif kind == REJECTED:
+    elif kind == messages.STARTED:
+        least_work.on_started(w, p.placer)
+    elif kind == messages.REJECTED:
         on_rejected(w, t, me)
-    elif kind == RETRY:
+    elif kind == messages.RETRY:
         on_retry(w, p, t, me)
     elif kind == ARRIVAL:
         on_arrival(w, p, t, me, read_job(w))
     elif kind == PUBLISHED:
         node, has_long = read_published(w)
-        set_bit(p.shared, node, has_long)
+        shared_state.set_bit(p.shared, node, has_long)
     elif kind == LOST:
         on_lost(w, p, t, me)
     elif kind == NODE_DOWN or kind == NODE_UP:
-        note_node_state(w, p.placer.ledger)
+        least_work.note_node_state(w, p.placer.ledger)
 
 
 @inlined
 def lacks_room(w: World, p: State) -> bool:
     """Whether the log of changes is too short for those of one event."""
-    return room_in_log(p.shared) < w.queue.room
+    return shared_state.room_in_log(p.shared) < w.queue.room
 
 
 @entry
@@ -296,7 +250,7 @@ def advance(w: World, p: State, until: int, most: int) -> int:
 
 def grow(world: World, state: State) -> State:
     """Return the state with enough room in the log for the changes of one event."""
-    return state._replace(shared=grow_shared_state(state.shared, world.queue.room))
+    return state._replace(shared=shared_state.grow_shared_state(state.shared, world.queue.room))
 
 
 def build(setting: Setting, ideal: bool = False, least_sends: int = 0) -> tuple[World, State]:
@@ -306,28 +260,25 @@ def build(setting: Setting, ideal: bool = False, least_sends: int = 0) -> tuple[
     longs = long_jobs(setting)
     world = build_world(
         setting,
-        Rules(
-            shortest_first=p["shortest_first"],
-            sticky=p["sticky"],
-            slack=p["slack"],
-            live=p["live_progress"],
-            bound_all=0,
-            report_start=not late,
+        Rules(p["shortest_first"], p["sticky"], p["slack"], p["live_progress"], report_start=not late),
+        most_sends=lambda tasks: max(
+            probing.most_probes(p["probe_ratio"], p["least_probes"], tasks), least_sends
         ),
-        most_sends=lambda tasks: max(most_probes(p["probe_ratio"], p["least_probes"], tasks), least_sends),
         schedulers=p["schedulers"],
         central_jobs=longs,
     )
     long_tasks = int((world.work.end_task - world.work.first_task)[longs].sum())
     return world, State(
-        make_probing(p["probe_ratio"], p["least_probes"], p["replacement"], nodes, most_tasks(setting)),
-        make_placer(
+        probing.make_probing(
+            p["probe_ratio"], p["least_probes"], p["replacement"], nodes, most_tasks(setting)
+        ),
+        least_work.make_placer(
             setting.cluster.slots(),
             most_tasks(setting),
             setting.cluster.partition(setting.long_partition),
             late,
         ),
-        make_shared_state(nodes, long_tasks, world.eligible.num_nodes.size),
+        shared_state.make_shared_state(nodes, long_tasks, world.eligible.num_nodes.size),
         p["reprobe_rounds"],
         ideal,
     )

@@ -14,47 +14,30 @@ its victims' queues without a message: `instant_stealing=true` (a global view), 
 `replacement=true`, and binds long tasks late: `late_binding=true`.
 
 `hawk-c` is constraint-aware: long jobs are placed on, and short ones probed for and stolen by, nodes that satisfy them.
-A long job none of whose nodes is in the part for long jobs uses those that it has. A victim keeps probes that the thief
-cannot run, and gives those behind them. `instant_stealing=true` is a global view here too. Deviations from the paper:
-it has no constraints; these rules are ours.
+A long job that no node in the part for long jobs satisfies uses the other nodes that do. A victim keeps probes that the
+thief cannot run, and gives those behind them. `instant_stealing=true` is a global view here too.
+Deviations from the paper: it has no constraints; these rules are ours.
 """
 
 from typing import NamedTuple
+
+import numpy as np
 
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
 from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP, read_job
 from actors.kernel.queue import RUNNING
-from actors.kernel.world import World
+from actors.kernel.world import Rules, World
 from actors.nodes.messages import DONE, REQUEST, STARTED, STEAL, read_done, read_request
-from actors.nodes.stealing import Stealing, make_stealing, on_steal, start_stealing
+from actors.nodes.stealing import Stealing, on_steal, start_stealing
 from actors.nodes.worker import node_event, serve
 from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import Parameter, Scheduler, constraint_aware
-from actors.schedulers.jobs.build import build_world, fifo_rules, long_jobs, most_tasks
+from actors.schedulers.jobs import least_work, probing
+from actors.schedulers.jobs.build import build_world, long_jobs, most_tasks
 from actors.schedulers.jobs.central_lwl import LATE_BINDING
 from actors.schedulers.jobs.job_info import is_long
 from actors.schedulers.jobs.late_binding import next_arrival, on_done, on_request, probe_again
-from actors.schedulers.jobs.least_work import (
-    Placer,
-    add_assigned,
-    assign_again,
-    make_placer,
-    note_end,
-    note_node_state,
-    note_start,
-    on_started,
-    place_tasks,
-    send_assigned,
-)
-from actors.schedulers.jobs.probing import (
-    FIRST_ROUND,
-    NO_VERSION,
-    Probing,
-    make_probing,
-    most_probes,
-    send_probes,
-)
 from actors.schedulers.jobs.sparrow import PROBE_RATIO, REPLACEMENT, SCHEDULERS
 from actors.setting import Setting
 
@@ -62,8 +45,8 @@ from actors.setting import Setting
 class State(NamedTuple):
     """Hawk's parameters and bookkeeping."""
 
-    probing: Probing
-    placer: Placer
+    probing: probing.Probing
+    placer: least_work.Placer
     stealing: Stealing
 
 
@@ -72,11 +55,11 @@ def on_arrival(w: World, p: State, t: int, me: int, job: int) -> None:
     """Steps 1 and 2: place a long job, probe for a short one."""
     tasks = next_arrival(w, me, job)
     if is_long(w, job):
-        place_tasks(w, p.placer, t, job)
-        add_assigned(w, p.placer, job, tasks)
-        send_assigned(w, p.placer, t, me, job, tasks, NO_VERSION)
+        least_work.place_tasks(w, p.placer, t, job)
+        least_work.add_assigned(w, p.placer, job, tasks)
+        least_work.send_assigned(w, p.placer, t, me, job, tasks, probing.NO_VERSION)
     else:
-        send_probes(w, t, me, p.probing, job, tasks)
+        probing.send_probes(w, t, me, p.probing, job, tasks)
 
 
 @entry
@@ -96,24 +79,24 @@ def advance(w: World, p: State, until: int, most: int) -> int:
         elif kind == REQUEST:
             job, node, _ = read_request(w)
             if is_long(w, job):
-                note_start(w, p.placer, job, node, t)
+                least_work.note_start(w, p.placer, job, node, t)
             on_request(w, t, me)
         elif kind == DONE:
             job, node, _, _ = read_done(w)
             if is_long(w, job):
-                note_end(w, p.placer, job, node)
+                least_work.note_end(w, p.placer, job, node)
             on_done(w)
         elif kind == STARTED:
-            on_started(w, p.placer)
+            least_work.on_started(w, p.placer)
         elif kind == ARRIVAL:
             on_arrival(w, p, t, me, read_job(w))
         elif kind == LOST:
             if is_long(w, read_job(w)):
-                assign_again(w, p.placer, t, me)
+                least_work.assign_again(w, p.placer, t, me)
             else:
-                probe_again(w, t, me, FIRST_ROUND)
+                probe_again(w, t, me, probing.FIRST_ROUND)
         elif kind == NODE_DOWN or kind == NODE_UP:
-            note_node_state(w, p.placer.ledger)
+            least_work.note_node_state(w, p.placer.ledger)
     return RUNNING
 
 
@@ -122,24 +105,24 @@ def build(setting: Setting) -> tuple[World, State]:
     p = setting.parameters
     nodes, late = setting.cluster.num_nodes, p["late_binding"]
     first = setting.cluster.partition(setting.long_partition)
-    limit = min(p["steal_limit"], most_probes(p["probe_ratio"], 1, setting.workload.num_tasks))
+    limit = min(p["steal_limit"], probing.most_probes(p["probe_ratio"], 1, setting.workload.num_tasks))
     world = build_world(
         setting,
-        fifo_rules(report_start=not late),
-        most_sends=lambda tasks: max(most_probes(p["probe_ratio"], 1, tasks), limit),
+        Rules(report_start=not late),
+        most_sends=lambda tasks: max(probing.most_probes(p["probe_ratio"], 1, tasks), limit),
         schedulers=p["schedulers"],
         central_jobs=long_jobs(setting),
     )
     return world, State(
-        make_probing(p["probe_ratio"], 1, p["replacement"], nodes, most_tasks(setting)),
-        make_placer(setting.cluster.slots(), most_tasks(setting), first, late),
-        make_stealing(
-            nodes,
-            attempts=p["steal_attempts"],
-            limit=limit,
+        probing.make_probing(p["probe_ratio"], 1, p["replacement"], nodes, most_tasks(setting)),
+        least_work.make_placer(setting.cluster.slots(), most_tasks(setting), first, late),
+        Stealing(
+            p["steal_attempts"],
+            limit,
             at_random=p["steal_choice"] == "random",
             instant=p["instant_stealing"],
             first=first,
+            searches=np.zeros(nodes, np.int64),
         ),
     )
 

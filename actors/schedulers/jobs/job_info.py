@@ -12,5 +12,5 @@ def is_long(w: World, job: int) -> bool:
 
 @inlined
 def tasks_of(w: World, job: int) -> int:
-    """How many tasks the job has."""
+    """Return how many tasks the job has."""
     return w.work.end_task[job] - w.work.first_task[job]

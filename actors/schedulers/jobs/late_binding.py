@@ -12,8 +12,8 @@ import numpy as np
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_ARRIVED
 from actors.kernel.eligible import is_relaxed, level_of
-from actors.kernel.faults import epoch_of, keep_task, look_again, next_again
-from actors.kernel.messages import read_lost, send_arrival
+from actors.kernel.faults import epoch_of, keep_task, next_again
+from actors.kernel.messages import read_lost, send_arrival, send_lost_again
 from actors.kernel.queue import note
 from actors.kernel.trace import RELAXED
 from actors.kernel.world import N_EMPTY, N_REFUSALS, N_RELAXED, N_SENT_AGAIN, NONE, World
@@ -72,7 +72,7 @@ def is_refused(w: World, job: int, node: int) -> bool:
 
 @compiled
 def refuse(w: World, t: int, me: int, job: int, node: int, generation: int) -> None:
-    """Answer with no task, as the node may run none of the job; a new probe goes to a node that may."""
+    """Answer without a task, as the node may not run one of the job; probe a node that may."""
     w.counts[N_REFUSALS] += 1
     send_no_task(w, t, me, node, job, tasks_left(w, job), epoch_of(w, job), generation)
     probe_one(w, t, me, job, FIRST_ROUND)
@@ -83,7 +83,7 @@ def probe_one(w: World, t: int, me: int, job: int, this_round: int) -> bool:
     """Probe a random node that may run a task of the job and is up; return False if there is none now."""
     node = draw_node(w, job, NODE_0)
     if node == NONE:
-        look_again(w, t, me, job, NONE)
+        send_lost_again(w, t, me, job, NONE)
         return False
     probe(w, t, me, node, job, tasks_left(w, job), this_round, NO_VERSION)
     return True
@@ -109,7 +109,7 @@ def on_done(w: World) -> None:
 
 @inlined
 def note_attempt(w: World) -> None:
-    """Note when a task that is lost had started, if it had: a job starts with the first attempt at any of its tasks."""
+    """Note the start of a lost task, if it had started: a job starts with the first attempt at any of its tasks."""
     job, _, _, start = read_lost(w)
     if start != NONE:
         w.jobs.start[job] = min(w.jobs.start[job], start)
@@ -143,7 +143,7 @@ def send_again(w: World, t: int, me: int, first: int) -> None:
     release(w, job, lost_at)
     node = draw_node(w, job, first)
     if node == NONE:
-        look_again(w, t, me, job, task)
+        send_lost_again(w, t, me, job, task)
         return
     w.counts[N_SENT_AGAIN] += 1
     hold(w, job, node)

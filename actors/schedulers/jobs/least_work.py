@@ -6,24 +6,17 @@ one to the node that waits least; ties go to the node that has just been given a
 One pass over the nodes picks the k least for a job of k tasks; O(N + k log k) for most jobs.
 
 For a job with constraints only its eligible nodes are searched. A job whose tasks must be spread gets its nodes one by
-one. A long job uses the long partition, as far as its eligible nodes there suffice.
+one. A long job uses its eligible nodes in the long partition, or all of them if none is there.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
+from actors.kernel import eligible
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.eligible import (
-    eligible_before,
-    eligible_count,
-    is_constrained,
-    level_of,
-    listed,
-    listing_of,
-)
-from actors.kernel.faults import is_known_down, look_again, receive_node_state
-from actors.kernel.messages import NODE_UP, read_lost, read_node_state
+from actors.kernel.faults import is_known_down, receive_node_state
+from actors.kernel.messages import NODE_UP, read_lost, read_node_state, send_lost_again
 from actors.kernel.queue import note
 from actors.kernel.random import JITTER, below, random_bits
 from actors.kernel.records import Records, records
@@ -79,26 +72,19 @@ def swap(choice: Records, i: int, j: int) -> None:
 
 
 @inlined
-def sink_worse(choice: Records, i: int, size: int) -> None:
-    """Restore a heap with the worst on top, from `i` down."""
-    while 2 * i + 1 < size:
-        child = 2 * i + 1
-        if child + 1 < size and precedes(choice, child, child + 1):
-            child += 1
-        if not precedes(choice, i, child):
-            break
-        swap(choice, i, child)
-        i = child
+def is_above(choice: Records, i: int, j: int, best: bool) -> bool:
+    """Whether choice `i` stands above choice `j` in a heap with the best on top, or with the worst."""
+    return precedes(choice, i, j) if best else precedes(choice, j, i)
 
 
 @inlined
-def sink_better(choice: Records, i: int, size: int) -> None:
-    """Restore a heap with the best on top, from `i` down."""
+def sink(choice: Records, i: int, size: int, best: bool) -> None:
+    """Restore a heap, from `i` down, with the best on top, or with the worst."""
     while 2 * i + 1 < size:
         child = 2 * i + 1
-        if child + 1 < size and precedes(choice, child + 1, child):
+        if child + 1 < size and is_above(choice, child + 1, child, best):
             child += 1
-        if not precedes(choice, child, i):
+        if not is_above(choice, child, i, best):
             break
         swap(choice, i, child)
         i = child
@@ -111,26 +97,26 @@ def keep_least(choice: Records, size: int, k: int, wait: int, node: int) -> int:
         choice.wait[size], choice.node[size] = wait, node
         if size == k - 1:
             for i in range(k // 2 - 1, -1, -1):
-                sink_worse(choice, i, k)
+                sink(choice, i, k, False)
         return size + 1
     if wait < choice.wait[0]:
         choice.wait[0], choice.node[0] = wait, node
-        sink_worse(choice, 0, k)
+        sink(choice, 0, k, False)
     return size
 
 
 @inlined
 def first_place(w: World, placer: Placer, job: int) -> int:
     """Return the job's first place that may be used: for a long job, that of a node of the long partition."""
-    begin = eligible_before(w, job, placer.first)
-    if is_constrained(w, job) and begin == eligible_count(w, job):
+    begin = eligible.eligible_before(w, job, placer.first)
+    if eligible.is_constrained(w, job) and begin == eligible.eligible_count(w, job):
         return np.int64(0)
     return begin
 
 
 @inlined
 def jitter_of(w: World, placer: Placer, job: int, node: int) -> int:
-    """The random time that is added to a node's wait for the job, ns."""
+    """Return the random time that is added to a node's wait for the job, ns."""
     if placer.jitter == 0:
         return np.int64(0)
     return below(random_bits(w.seed, JITTER, job, node), placer.jitter + 1) * placer.jitter_step
@@ -139,10 +125,10 @@ def jitter_of(w: World, placer: Placer, job: int, node: int) -> int:
 @inlined
 def choose_idle(w: World, ledger: Ledger, choice: Records, job: int, begin: int, k: int) -> bool:
     """Put the job's first `k` nodes without work into `choice[:k]`, in order of id; False if there are fewer."""
-    low, first = listing_of(w, job)
+    low, first = eligible.listing_of(w, job)
     found = 0
-    for i in range(begin, eligible_count(w, job)):
-        node = listed(w, low, first, i)
+    for i in range(begin, eligible.eligible_count(w, job)):
+        node = eligible.listed(w, low, first, i)
         if ledger.work[node] <= 0:
             choice.wait[found], choice.node[found] = IDLE, node
             found += 1
@@ -160,10 +146,10 @@ def choose_least(w: World, placer: Placer, t: int, job: int, begin: int, k: int)
     ledger, choice = placer.ledger, placer.choice
     if placer.jitter == 0 and choose_idle(w, ledger, choice, job, begin, k):
         return
-    low, first = listing_of(w, job)
+    low, first = eligible.listing_of(w, job)
     size: int = 0
-    for place in range(begin, eligible_count(w, job)):
-        node = listed(w, low, first, place)
+    for place in range(begin, eligible.eligible_count(w, job)):
+        node = eligible.listed(w, low, first, place)
         wait = waiting(ledger, node, t)
         if size == k and wait >= choice.wait[0]:
             if choice.wait[0] == IDLE:  # none waits less than the worst of those that are chosen
@@ -172,7 +158,7 @@ def choose_least(w: World, placer: Placer, t: int, job: int, begin: int, k: int)
         wait += jitter_of(w, placer, job, node)
         size = keep_least(choice, size, k, wait, node)
     for i in range(k // 2 - 1, -1, -1):
-        sink_better(choice, i, k)
+        sink(choice, i, k, True)
 
 
 @inlined
@@ -195,7 +181,7 @@ def assign(w: World, placer: Placer, t: int, job: int, k: int, count: int) -> No
         if k > 2 and choice.wait[2] < choice.wait[1]:
             second = 2
         if k > 1 and choice.wait[second] < choice.wait[0]:
-            sink_better(choice, 0, k)
+            sink(choice, 0, k, True)
 
 
 @inlined
@@ -207,7 +193,7 @@ def place_tasks(w: World, placer: Placer, t: int, job: int) -> int:
         spread_tasks(w, placer, t, job, count)
     else:
         begin = first_place(w, placer, job)
-        k = min(count, eligible_count(w, job) - begin)
+        k = min(count, eligible.eligible_count(w, job) - begin)
         choose_least(w, placer, t, job, begin, k)
         assign(w, placer, t, job, k, count)
     return count
@@ -229,7 +215,7 @@ def place_one(w: World, placer: Placer, t: int, job: int) -> int:
     """Find the node that waits least and may run a task of the job; a long job tries the long partition first."""
     begin = first_place(w, placer, job)
     node = least_of(w, placer, t, job, begin)
-    if is_constrained(w, job) and begin > 0 and (node == NONE or is_known_down(w, node)):
+    if eligible.is_constrained(w, job) and begin > 0 and (node == NONE or is_known_down(w, node)):
         node = least_of(w, placer, t, job, np.int64(0))
     return node
 
@@ -237,11 +223,11 @@ def place_one(w: World, placer: Placer, t: int, job: int) -> int:
 @compiled
 def least_of(w: World, placer: Placer, t: int, job: int, begin: int) -> int:
     """Find the job's node from place `begin` on that waits least and may run a task of it; NONE if there is none."""
-    low, first = listing_of(w, job)
+    low, first = eligible.listing_of(w, job)
     best: int = NONE
     least: int = NONE
-    for i in range(begin, eligible_count(w, job)):
-        node = listed(w, low, first, i)
+    for i in range(begin, eligible.eligible_count(w, job)):
+        node = eligible.listed(w, low, first, i)
         wait = waiting(placer.ledger, node, t) + jitter_of(w, placer, job, node)
         if (best == NONE or wait < least) and may_run(w, job, node):
             best, least = node, wait
@@ -266,7 +252,9 @@ def send_assigned(w: World, placer: Placer, t: int, me: int, job: int, count: in
         if placer.late:
             probe(w, t, me, placer.assigned[i], job, count, FIRST_ROUND, version)
         else:
-            send_placed(w, t, me, placer.assigned[i], job, first + i, level_of(w, job), count, version)
+            send_placed(
+                w, t, me, placer.assigned[i], job, first + i, eligible.level_of(w, job), count, version
+            )
 
 
 @inlined
@@ -317,7 +305,7 @@ def place_again(w: World, placer: Placer, t: int, me: int) -> int:
         note_attempt(w)
     node = place_one(w, placer, t, job)
     if is_known_down(w, node):
-        look_again(w, t, me, job, task)
+        send_lost_again(w, t, me, job, task)
         return NONE
     note_choice(w, placer, t, job, task, node, waiting(placer.ledger, node, t))
     hold(w, job, node)
@@ -332,7 +320,7 @@ def send_one(w: World, placer: Placer, t: int, me: int, node: int, version: int)
     if placer.late:
         probe(w, t, me, node, job, tasks_left(w, job), FIRST_ROUND, version)
     else:
-        send_placed(w, t, me, node, job, task, level_of(w, job), ONE, version)
+        send_placed(w, t, me, node, job, task, eligible.level_of(w, job), ONE, version)
 
 
 @inlined

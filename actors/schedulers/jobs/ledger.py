@@ -23,8 +23,8 @@ class Ledger(NamedTuple):
     """
 
     work: np.ndarray  # estimated work assigned and not ended, and DOWN of a node that is down
-    wholes: np.ndarray  # and so many WHOLE besides (`actors.kernel.sums`)
-    started: np.ndarray  # when the running task started as far as is known; NEVER if none is known to run
+    wholes: np.ndarray  # and this many WHOLE (`actors.kernel.sums`)
+    started: np.ndarray  # when the task started that is known to run; NEVER if none is
     running: np.ndarray  # its estimate
     slots: np.ndarray
 

@@ -59,30 +59,17 @@ from actors.kernel.queue import GROW, RUNNING, note
 from actors.kernel.records import Records, records
 from actors.kernel.trace import CHOSEN, RELAXED
 from actors.kernel.world import N_ADMISSIONS, N_PROBES, N_RELAXED, NONE, World
-from actors.nodes.contention import asks_at, contended_resources, on_announced, on_contended_node
+from actors.nodes.contention import contended_resources, on_announced, on_contended_node
 from actors.nodes.contention_state import UNIT, WEIGHTS, Contention, make_contention
 from actors.nodes.demand import on_heartbeat
 from actors.nodes.load_messages import HEARTBEAT, MONITOR, WAIT_REPORT, WAIT_REPORTS
 from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import Parameter, Scheduler
-from actors.schedulers.jobs import eagle
-from actors.schedulers.jobs.build import NS
+from actors.schedulers.jobs import eagle, phoenix_monitor
+from actors.schedulers.jobs.build import heartbeat_ns
 from actors.schedulers.jobs.job_info import is_long
 from actors.schedulers.jobs.late_binding import next_arrival
 from actors.schedulers.jobs.least_work import CHOICE, keep_least, note_node_state
-from actors.schedulers.jobs.phoenix_monitor import (
-    Monitor,
-    asked_names,
-    find_asked,
-    grow_log,
-    lacks_log,
-    make_monitor,
-    on_monitor,
-    on_node_state,
-    on_report,
-    on_reports,
-    pressure_of,
-)
 from actors.schedulers.jobs.pressure import Pressure
 from actors.schedulers.jobs.probing import (
     FIRST_ROUND,
@@ -94,7 +81,6 @@ from actors.schedulers.jobs.probing import (
 )
 from actors.schedulers.jobs.spreading import NODE_0, settle_rack
 from actors.setting import Setting
-from workloads.errors import InputError
 
 DOWN = np.int64(1) << 61  # ns: how long a task waits at a node that is known to be down
 
@@ -110,7 +96,7 @@ class State(NamedTuple):
 
     eagle: eagle.State  # its scratch space for drawn nodes is wide enough for all candidates
     contention: Contention
-    monitor: Monitor
+    monitor: phoenix_monitor.Monitor
     choice: Records  # [most probes of a job] CHOICE, scratch: the nodes that are probed
     trial: Records  # the same at a level that is tried
     candidates: int  # nodes drawn for each probe of a job that asks for a contended resource
@@ -144,7 +130,7 @@ def is_contended(w: World, p: State, job: int) -> bool:
     """Whether a job that arrives asks for a contended resource, and `admission` or `negotiate` is on."""
     if not is_constrained(w, job) or not (p.admission or p.negotiate):
         return False
-    return asks_at(p.contention, w.eligible.jobs.level[job]) & contended_resources(p.contention) != 0
+    return p.contention.asks[w.eligible.jobs.level[job]] & contended_resources(p.contention) != 0
 
 
 @compiled
@@ -205,7 +191,7 @@ def on_state(w: World, p: State) -> None:
     node, _, _ = read_node_state(w)
     was_down = is_known_down(w, node)
     if note_node_state(w, p.eagle.placer.ledger):
-        on_node_state(w, p.monitor, node, was_down)
+        phoenix_monitor.on_node_state(w, p.monitor, node, was_down)
 
 
 @entry
@@ -213,7 +199,7 @@ def advance(w: World, p: State, until: int, most: int) -> int:
     """Handle events before `until`, at most `most` of them; return the stop reason."""
     message = w.queue.now
     for _ in range(most):
-        if eagle.lacks_room(w, p.eagle) or lacks_log(p.monitor):
+        if eagle.lacks_room(w, p.eagle) or phoenix_monitor.lacks_log(p.monitor):
             return GROW
         why = take(w, until)
         if why != RUNNING:
@@ -225,11 +211,11 @@ def advance(w: World, p: State, until: int, most: int) -> int:
             if not eagle.reject(w, t, me):
                 on_contended_node(w, p.contention, t, kind, me)
         elif kind == WAIT_REPORTS:
-            on_reports(w, p.monitor, p.contention, t)
+            phoenix_monitor.on_reports(w, p.monitor, p.contention, t)
         elif kind == WAIT_REPORT:
-            on_report(w, p.monitor, t)
+            phoenix_monitor.on_report(w, p.monitor, t)
         elif kind == MONITOR:
-            on_monitor(w, p.monitor, t, me)
+            phoenix_monitor.on_monitor(w, p.monitor, t, me)
         elif kind == ANNOUNCED:
             on_announced(w, p.contention)
         elif kind == NODE_DOWN or kind == NODE_UP:
@@ -242,23 +228,16 @@ def advance(w: World, p: State, until: int, most: int) -> int:
 
 
 def grow(world: World, state: State) -> State:
-    """The state with room for what one event may add."""
+    """Return the state with room for what one event may add."""
     return state._replace(
-        eagle=eagle.grow(world, state.eagle),
-        monitor=grow_log(state.monitor),
+        eagle=eagle.grow(world, state.eagle), monitor=phoenix_monitor.grow_log(state.monitor)
     )
 
 
 def build(setting: Setting, released: bool = False) -> tuple[World, State]:
     """Make the world and the scheduler's state at time 0."""
     p, slots = FIXED_VALUES | setting.parameters, setting.cluster.slots()
-    delay_s = max(setting.network.delay_s, setting.network.cross_rack_delay_s or 0.0)
-    if p["heartbeat_s"] <= delay_s:
-        raise InputError(
-            f"parameter heartbeat_s of {setting.scheduler.name}: {p['heartbeat_s']} s is not longer than the network"
-            f" delay ({delay_s} s); reports would pile up"
-        )
-    asked, heartbeat = find_asked(setting), round(p["heartbeat_s"] * NS)
+    asked, heartbeat = phoenix_monitor.find_asked(setting), heartbeat_ns(setting)
     world, base = eagle.build(setting, least_sends=len(asked.names) + 1)
     rules = world.rules._replace(shortest_first=p["shortest_first"] or p["reorder"])
     gate, candidates = float(p["load_gate"]), p["candidates"] if p["admission"] else 1
@@ -279,7 +258,7 @@ def build(setting: Setting, released: bool = False) -> tuple[World, State]:
         change=float(p["report_change"]),
         heartbeat=heartbeat,
     )
-    monitor = make_monitor(
+    monitor = phoenix_monitor.make_monitor(
         slots,
         len(asked.names),
         static=released,
@@ -303,8 +282,8 @@ def build(setting: Setting, released: bool = False) -> tuple[World, State]:
 
 
 def series(setting: Setting, world: World, state: State) -> Pressure | None:
-    """Return the CRV over time; None in a partition that has not got the monitor."""
-    return pressure_of(world, state.monitor, asked_names(setting))
+    """Return the CRV over time; None in a partition without the monitor."""
+    return phoenix_monitor.pressure_of(world, state.monitor, phoenix_monitor.asked_names(setting))
 
 
 EAGLE_PARAMETERS = tuple(one for one in eagle.EAGLE.parameters if one.name != "live_progress")
@@ -338,28 +317,13 @@ PHOENIX = Scheduler(
             "negotiate", True, "flag", "jobs that ask for contended resources may drop soft constraints"
         ),
         Parameter(
-            "window",
-            50,
-            "integer",
-            "tasks from which a node's expected waiting time is computed",
-            1,
-            1_000_000,
+            "window", 50, "integer", "tasks from which a node's expected wait is computed", 1, 1_000_000
         ),
         Parameter(
-            "rho_cap",
-            0.99,
-            "number",
-            "upper bound of the share of time for which a node is taken to be busy",
-            0,
-            0.9999,
+            "rho_cap", 0.99, "number", "the largest share of time for which a node counts as busy", 0, 0.9999
         ),
         Parameter(
-            "report_change",
-            0.1,
-            "share",
-            "an expected wait is reported again when it has changed by more",
-            0,
-            1,
+            "report_change", 0.1, "share", "an expected wait that changes by more is reported again", 0, 1
         ),
     ),
     worlds=JOB_WORLDS,

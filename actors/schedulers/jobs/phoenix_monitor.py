@@ -10,7 +10,7 @@ alike.
 
 The monitor is at the central scheduler. Twice the network delay after a heartbeat of the nodes, when what they
 reported has arrived, it computes a new table and announces the changes to all nodes and schedulers, which use them from
-their arrival on. Announced are values above the threshold, and that a value is no longer above it.
+their arrival on. It announces values above the threshold, and when a value has fallen to the threshold or below.
 """
 
 from typing import Any, NamedTuple
@@ -55,9 +55,8 @@ class Monitor(NamedTuple):
     wait: np.ndarray  # [N] E[W], ns
     busy: np.ndarray  # [N] busy slots
     slots: np.ndarray  # [N]
-    reported: (
-        np.ndarray
-    )  # [2, N, R] entries that ask for a resource, and their scarcity; where reports come one by one
+    # [2, N, R] entries that ask for a resource, and their scarcity; where reports come one by one
+    reported: np.ndarray
     newest: np.ndarray  # [N] number of the newest message of a report
     newest_of: np.ndarray  # [N, R] number of the newest one about a resource: a report may take several
     demand: np.ndarray  # [R] entries on all nodes
@@ -224,9 +223,8 @@ class Asked(NamedTuple):
 
     names: list[str]  # [R] in the order of the cluster's attributes
     asks: np.ndarray  # [V] bits
-    scarcity: (
-        np.ndarray
-    )  # [V, R] in SHARE: N over the number of nodes that have it, 0 where it is not asked for
+    # [V, R] in SHARE: N over the number of nodes that have it, 0 where it is not asked for
+    scarcity: np.ndarray
 
 
 def asked_names(setting: Setting) -> list[str]:

@@ -5,15 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from actors.kernel import eligible
 from actors.kernel.compiled import inlined
-from actors.kernel.eligible import (
-    OVER_NODES,
-    eligible_count,
-    eligible_node,
-    is_constrained,
-    level_of,
-    placement_of,
-)
 from actors.kernel.faults import epoch_of
 from actors.kernel.random import DRAW_ORDER, PROBES, below, random_bits
 from actors.kernel.world import N_PROBES, NONE, World
@@ -61,10 +54,10 @@ def probes_of(probing: Probing, tasks: int) -> int:
 @inlined
 def draw_nodes(w: World, probing: Probing, job: int, count: int) -> None:
     """Draw `count` nodes that the job may use into `probing.nodes`, as `draw_places` does their places."""
-    draw_places(w, probing, PROBES, job, np.int64(0), count, eligible_count(w, job))
-    if is_constrained(w, job):
+    draw_places(w, probing, PROBES, job, np.int64(0), count, eligible.eligible_count(w, job))
+    if eligible.is_constrained(w, job):
         for i in range(count):
-            probing.nodes[i] = eligible_node(w, job, probing.nodes[i])
+            probing.nodes[i] = eligible.eligible_node(w, job, probing.nodes[i])
 
 
 @inlined
@@ -105,8 +98,8 @@ def send_probes(w: World, t: int, me: int, probing: Probing, job: int, tasks: in
     """Probe nodes for a job of `tasks` tasks that arrives; where no two may share a node, each at most once."""
     settle_rack(w, job, NODE_0)
     count = probes_of(probing, tasks)
-    if placement_of(w, job) & OVER_NODES != 0:
-        count = min(count, eligible_count(w, job))
+    if eligible.placement_of(w, job) & eligible.OVER_NODES != 0:
+        count = min(count, eligible.eligible_count(w, job))
     draw_nodes(w, probing, job, count)
     w.counts[N_PROBES] += count
     for i in range(count):
@@ -116,4 +109,4 @@ def send_probes(w: World, t: int, me: int, probing: Probing, job: int, tasks: in
 @inlined
 def probe(w: World, t: int, me: int, node: int, job: int, left: int, this_round: int, version: int) -> None:
     """Send one probe of a job that has `left` tasks to hand out."""
-    send_probe(w, t, me, node, job, left, level_of(w, job), this_round, epoch_of(w, job), version)
+    send_probe(w, t, me, node, job, left, eligible.level_of(w, job), this_round, epoch_of(w, job), version)

@@ -12,12 +12,12 @@ from actors.kernel.faults import receive_node_state
 from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP, read_job
 from actors.kernel.queue import RUNNING
 from actors.kernel.random import PLACEMENT, below, random_bits
-from actors.kernel.world import N_PLACEMENTS, NONE, World
+from actors.kernel.world import N_PLACEMENTS, NONE, Rules, World
 from actors.nodes.messages import DONE, send_placed
 from actors.nodes.worker import node_event
 from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import Scheduler
-from actors.schedulers.jobs.build import build_world, fifo_rules
+from actors.schedulers.jobs.build import build_world
 from actors.schedulers.jobs.late_binding import next_arrival, on_done, send_again
 from actors.schedulers.jobs.probing import NO_VERSION
 from actors.schedulers.jobs.sparrow import SCHEDULERS
@@ -67,7 +67,7 @@ def advance(w: World, p: State, until: int, most: int) -> int:
 def build(setting: Setting) -> tuple[World, State]:
     """Make the world and the scheduler's state at time 0."""
     world = build_world(
-        setting, fifo_rules(), most_sends=lambda tasks: tasks, schedulers=setting.parameters["schedulers"]
+        setting, Rules(), most_sends=lambda tasks: tasks, schedulers=setting.parameters["schedulers"]
     )
     return world, State(setting.cluster.partition(setting.long_partition))
 

@@ -18,17 +18,12 @@ import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.eligible import eligible_count, eligible_node, level_of
-from actors.kernel.faults import is_down, look_again
+from actors.kernel.faults import is_down
+from actors.kernel.messages import send_lost_again
 from actors.kernel.random import PROBES, below, random_bits
 from actors.kernel.records import Records, records
 from actors.kernel.world import N_PLACEMENTS, N_PROBES, NONE, World
-from actors.nodes.load_messages import (
-    read_ask_length,
-    read_length,
-    send_ask_length,
-    send_ask_length_again,
-    send_length,
-)
+from actors.nodes import load_messages
 from actors.nodes.messages import send_placed
 from actors.nodes.waiting import length_of
 from actors.schedulers.jobs.job_info import tasks_of
@@ -55,14 +50,9 @@ def make_sampling(probes: np.ndarray, most_tasks: int, per_task: bool) -> Sampli
     return Sampling(per_task, first, records(ANSWER, int(first[-1])), records(CHOICE, most_tasks))
 
 
-def no_sampling() -> Sampling:
-    """Return the state where tasks are bound late and nothing is sampled."""
-    return Sampling(False, np.zeros(2, np.int64), records(ANSWER, 0), records(CHOICE, 0))
-
-
 @inlined
 def answers_of(p: Sampling, job: int) -> int:
-    """How many answers the job waits for in all."""
+    """Return for how many answers the job waits in all."""
     return p.first_answer[job + 1] - p.first_answer[job]
 
 
@@ -76,31 +66,31 @@ def ask_lengths(w: World, p: Sampling, t: int, me: int, job: int, nodes: np.ndar
             node = eligible_node(w, job, below(random_bits(w.seed, PROBES, job, i), eligible_count(w, job)))
         else:
             node = nodes[i]
-        send_ask_length(w, t, me, node, job, np.int64(i))
+        load_messages.send_ask_length(w, t, me, node, job, np.int64(i))
 
 
 @compiled
 def answer_length(w: World, t: int, node: int) -> None:
-    """Step 2: how many wait here, less the idle slots."""
-    job, probe = read_ask_length(w)
+    """Step 2: send the number of entries that wait here, less the idle slots."""
+    job, probe = load_messages.read_ask_length(w)
     length = -w.nodes.idle[node]
     if is_down(w, node):
         if w.faults.actors.detected[node] == 0:
             # Messages of an instant come before the detection: one nanosecond later it is done.
-            send_ask_length_again(w, w.faults.actors.detect[node] + 1, node, job, probe)
+            load_messages.send_ask_length_again(w, w.faults.actors.detect[node] + 1, node, job, probe)
             return
         length = LONGEST
     entry = w.nodes.head[node]
     while entry != NONE:
         length += length_of(w.entries, entry)
         entry = w.entries.next[entry]
-    send_length(w, t, node, job, probe, length)
+    load_messages.send_length(w, t, node, job, probe, length)
 
 
 @compiled
 def on_length(w: World, p: Sampling, t: int, me: int) -> None:
     """Step 3: note an answer; place the job when it was the last one."""
-    job, probe, node, length = read_length(w)
+    job, probe, node, length = load_messages.read_length(w)
     first, end = p.first_answer[job], p.first_answer[job + 1]
     p.answers.node[first + probe], p.answers.length[first + probe] = node, length
     w.jobs.answers[job] += 1
@@ -139,7 +129,7 @@ def place_spread(w: World, p: Sampling, t: int, me: int, job: int, tasks: int) -
             node = draw_node(w, job, NODE_0)
         task = w.work.first_task[job] + i
         if node == NONE:
-            look_again(w, t, me, job, task)
+            send_lost_again(w, t, me, job, task)
         else:
             hold(w, job, node)
             send_placed(w, t, me, node, job, task, level_of(w, job), tasks, NO_VERSION)

@@ -51,7 +51,7 @@ def make_shared_state(nodes: int, long_tasks: int, lists: int) -> SharedState:
 
 
 def grow_shared_state(shared: SharedState, changes: int) -> SharedState:
-    """Return the state with room in the log for so many changes: its size is doubled as often as needed."""
+    """Return the state with room in its log for a number of changes: its size is doubled as often as needed."""
     while shared.previous.size - shared.length[0] < changes:
         shared = shared._replace(previous=np.concatenate([shared.previous, np.zeros_like(shared.previous)]))
     return shared
@@ -59,13 +59,13 @@ def grow_shared_state(shared: SharedState, changes: int) -> SharedState:
 
 @inlined
 def version_of(shared: SharedState) -> int:
-    """The current version: how many changes the log has."""
+    """Return the current version: how many changes the log has."""
     return shared.length[0]
 
 
 @inlined
 def room_in_log(shared: SharedState) -> int:
-    """How many changes still fit into the log."""
+    """Return how many changes still fit into the log."""
     return shared.previous.size - shared.length[0]
 
 

@@ -35,31 +35,15 @@ from actors.kernel.cost import take
 from actors.kernel.faults import receive_node_state
 from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP, read_job
 from actors.kernel.queue import RUNNING
-from actors.kernel.world import World
+from actors.kernel.world import Rules, World
 from actors.nodes.load_messages import ASK_LENGTH, LENGTH
 from actors.nodes.messages import DONE, REQUEST
 from actors.nodes.worker import node_event
 from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import ALL_ALIKE, Parameter, Scheduler, constraint_aware
-from actors.schedulers.jobs.build import build_world, fifo_rules, most_tasks
-from actors.schedulers.jobs.late_binding import (
-    NODE_0,
-    next_arrival,
-    on_done,
-    on_request,
-    probe_again,
-    send_again,
-)
+from actors.schedulers.jobs import late_binding, sampling
+from actors.schedulers.jobs.build import build_world, most_tasks
 from actors.schedulers.jobs.probing import FIRST_ROUND, Probing, draw_nodes, make_probing, send_probes
-from actors.schedulers.jobs.sampling import (
-    Sampling,
-    answer_length,
-    answers_of,
-    ask_lengths,
-    make_sampling,
-    no_sampling,
-    on_length,
-)
 from actors.schedulers.jobs.spreading import settle_rack
 from actors.setting import Setting
 
@@ -68,21 +52,21 @@ class State(NamedTuple):
     """Sparrow's parameters and scratch space."""
 
     probing: Probing
-    sampling: Sampling
+    sampling: sampling.Sampling
     late_binding: bool
 
 
 @compiled
 def on_arrival(w: World, p: State, t: int, me: int, job: int) -> None:
     """Step 1: probe."""
-    tasks = next_arrival(w, me, job)
+    tasks = late_binding.next_arrival(w, me, job)
     if p.late_binding:
         send_probes(w, t, me, p.probing, job, tasks)
     else:
-        settle_rack(w, job, NODE_0)
+        settle_rack(w, job, late_binding.NODE_0)
         if not p.sampling.per_task:
-            draw_nodes(w, p.probing, job, answers_of(p.sampling, job))
-        ask_lengths(w, p.sampling, t, me, job, p.probing.nodes)
+            draw_nodes(w, p.probing, job, sampling.answers_of(p.sampling, job))
+        sampling.ask_lengths(w, p.sampling, t, me, job, p.probing.nodes)
 
 
 @entry
@@ -96,22 +80,22 @@ def advance(w: World, p: State, until: int, most: int) -> int:
         t, kind, me = message.time[0], message.kind[0], message.dst[0]
         if me < w.nodes.size:
             if kind == ASK_LENGTH:
-                answer_length(w, t, me)
+                sampling.answer_length(w, t, me)
             else:
                 node_event(w, me)
         elif kind == REQUEST:
-            on_request(w, t, me)
+            late_binding.on_request(w, t, me)
         elif kind == DONE:
-            on_done(w)
+            late_binding.on_done(w)
         elif kind == LENGTH:
-            on_length(w, p.sampling, t, me)
+            sampling.on_length(w, p.sampling, t, me)
         elif kind == ARRIVAL:
             on_arrival(w, p, t, me, read_job(w))
         elif kind == LOST:
             if p.late_binding:
-                probe_again(w, t, me, FIRST_ROUND)
+                late_binding.probe_again(w, t, me, FIRST_ROUND)
             else:
-                send_again(w, t, me, NODE_0)
+                late_binding.send_again(w, t, me, late_binding.NODE_0)
         elif kind == NODE_DOWN or kind == NODE_UP:
             receive_node_state(w)
     return RUNNING
@@ -124,26 +108,25 @@ def build(setting: Setting) -> tuple[World, State]:
     per_task = p["sampling"] == "per-task"
     world = build_world(
         setting,
-        fifo_rules(),
+        Rules(),
         most_sends=lambda tasks: math.ceil(p["probe_ratio"]) * tasks,
         schedulers=p["schedulers"],
     )
     tasks = world.work.end_task - world.work.first_task
     # With per-task sampling, each task has a whole number of nodes of its own.
-    probes = tasks * math.ceil(p["probe_ratio"]) if per_task else np.ceil(p["probe_ratio"] * tasks)
+    probes = (tasks * math.ceil(p["probe_ratio"]) if per_task else np.ceil(p["probe_ratio"] * tasks)).astype(
+        int
+    )
     return world, State(
         make_probing(p["probe_ratio"], 1, p["replacement"], setting.cluster.num_nodes, most),
-        no_sampling() if late else make_sampling(probes.astype(np.int64), most, per_task),
+        sampling.make_sampling(probes[:0] if late else probes, most, per_task),
         late,
     )
 
 
 PROBE_RATIO = Parameter("probe_ratio", 2.0, "number", "probes per task", low=1.0, high=100.0)
 REPLACEMENT = Parameter(
-    "replacement",
-    False,
-    "flag",
-    "draw nodes with replacement, as the authors of Eagle simulate it",
+    "replacement", False, "flag", "draw nodes with replacement, as the authors of Eagle simulate it"
 )
 SCHEDULERS = Parameter(
     "schedulers", 10, "integer", "probe schedulers that share the jobs in turn", low=1, high=10_000

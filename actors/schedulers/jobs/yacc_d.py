@@ -32,65 +32,25 @@ from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
 from actors.kernel.eligible import is_constrained, level_of
 from actors.kernel.faults import receive_node_state
-from actors.kernel.messages import (
-    ARRIVAL,
-    LOST,
-    NODE_DOWN,
-    NODE_UP,
-    read_job,
-    read_lost,
-    read_node_state,
-)
+from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP, read_job, read_lost, read_node_state
 from actors.kernel.queue import NEVER, RUNNING, note, wake
 from actors.kernel.trace import CHOSEN, is_recorded
 from actors.kernel.world import N_PLACEMENTS, N_SENT_AGAIN, NONE, Rules, World
+from actors.nodes import load_messages
 from actors.nodes.bounded import BoundedQueues, on_bounded_heartbeat, on_bounded_node
-from actors.nodes.load_messages import (
-    HEARTBEAT,
-    QUEUE_REPORT,
-    RETURNED,
-    read_queue_report,
-    read_returned,
-    send_offered,
-)
 from actors.nodes.messages import DISPATCH, DONE
-from actors.nodes.reporting import is_current, is_newest
+from actors.nodes.reporting import is_current, is_newest, make_loads
 from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import Parameter, Scheduler
+from actors.schedulers.jobs import yacc_d_backlog, yacc_d_candidates, yacc_d_view
 from actors.schedulers.jobs.build import NS, build_world, most_tasks
 from actors.schedulers.jobs.late_binding import next_arrival, note_attempt, on_done
 from actors.schedulers.jobs.sparrow import SCHEDULERS
 from actors.schedulers.jobs.spreading import hold, release, settle_rack
-from actors.schedulers.jobs.yacc_d_backlog import (
-    Backlog,
-    add_last,
-    keep_waiting,
-    make_backlog,
-    put_first,
-    take_job,
-    take_task,
-)
-from actors.schedulers.jobs.yacc_d_candidates import (
-    Candidates,
-    best_on_top,
-    draw_candidates,
-    first_of,
-    make_candidates,
-)
-from actors.schedulers.jobs.yacc_d_view import (
-    View,
-    find_node,
-    make_view,
-    mean_rest,
-    note_node,
-    note_returned,
-    note_sent,
-    wait_at,
-)
 from actors.setting import Setting
 from workloads.errors import InputError
 
-MISSES = 64  # jobs that find no node; after so many a scheduler stops its search until the next heartbeat
+MISSES = 64  # jobs that find no node, after which a scheduler stops its search until the next heartbeat
 FIFO, SJF, SRJF, LRTF = ORDERS = ("fifo", "sjf", "srjf", "lrtf")
 LENGTH, WAIT = BOUNDS = ("length", "wait")
 
@@ -99,9 +59,9 @@ class State(NamedTuple):
     """Yacc-D's parameters and bookkeeping."""
 
     queues: BoundedQueues
-    known: View  # a field named `view` would be NumPy's to the compiler
-    backlog: Backlog
-    candidates: Candidates
+    known: yacc_d_view.View  # a field named `view` would be NumPy's to the compiler
+    backlog: yacc_d_backlog.Backlog
+    candidates: yacc_d_candidates.Candidates
     first_long: int  # the first node that long jobs may use
     tries: int
     single: bool  # nodes receive 1 as the number of tasks left, so that their order goes by the task alone
@@ -113,13 +73,13 @@ def on_arrival(w: World, p: State, t: int, me: int, job: int) -> None:
     tasks, first_task = next_arrival(w, me, job), w.work.first_task[job]
     w.counts[N_PLACEMENTS] += tasks
     settle_rack(w, job, p.first_long * w.work.is_long[job])
-    first = first_of(w, p.first_long, job)
-    size = draw_candidates(w, p.candidates, p.known, t, me, job, first, tasks)
+    first = yacc_d_candidates.first_of(w, p.first_long, job)
+    size = yacc_d_candidates.draw_candidates(w, p.candidates, p.known, t, me, job, first, tasks)
     for i in range(tasks):
-        size = best_on_top(w, p.candidates, p.known, t, me, job, size)
+        size = yacc_d_candidates.best_on_top(w, p.candidates, p.known, t, me, job, size)
         node = p.candidates.heap.node[0]
         if size == 0:
-            node = find_node(w, p.known, t, me, job, first)
+            node = yacc_d_view.find_node(w, p.known, t, me, job, first)
         if node == NONE:
             for task in range(first_task + tasks - 1, first_task + i - 1, -1):
                 keep(w, p, t, me, job, np.int64(task))
@@ -131,19 +91,21 @@ def on_arrival(w: World, p: State, t: int, me: int, job: int) -> None:
 def bind(w: World, p: State, t: int, me: int, job: int, task: int, node: int) -> None:
     """Send a task to a node, with the nodes' mean work, and whether the node may give it back at a heartbeat."""
     if is_recorded(w.queue.trace):
-        note(w, t, me, CHOSEN, job, task, node, wait_at(w, p.known, t, me, node))
+        note(w, t, me, CHOSEN, job, task, node, yacc_d_view.wait_at(w, p.known, t, me, node))
     hold(w, job, node)
-    note_sent(w, p.known, me, node, job)
+    yacc_d_view.note_sent(w, p.known, me, node, job)
     left = np.int64(1) if p.single else w.jobs.unfinished[job]
     movable = np.int64(p.backlog.tasks.returns[task] == 0)
-    send_offered(w, t, me, node, job, task, level_of(w, job), left, movable, mean_rest(p.known))
+    load_messages.send_offered(
+        w, t, me, node, job, task, level_of(w, job), left, movable, yacc_d_view.mean_rest(p.known)
+    )
 
 
 @inlined
 def keep(w: World, p: State, t: int, me: int, job: int, task: int) -> None:
     """Keep a task at its scheduler until a heartbeat shows room."""
     who = me - w.nodes.size
-    keep_waiting(w, p.backlog, who, job, task)
+    yacc_d_backlog.keep_waiting(w, p.backlog, who, job, task)
     if p.backlog.schedulers.awake[who] == 0:
         p.backlog.schedulers.awake[who] = 1
         wake(w, next_reports(w, p, t), me, DISPATCH, NONE, NONE, NONE)
@@ -152,15 +114,15 @@ def keep(w: World, p: State, t: int, me: int, job: int, task: int) -> None:
 @inlined
 def next_reports(w: World, p: State, t: int) -> int:
     """Return when the reports of the next heartbeat arrive."""
-    delay, beat = w.network.cross_ns, p.queues.heartbeat
+    delay, beat = w.network.cross_ns, p.queues.loads.heartbeat
     return ((t - delay) // beat + 1) * beat + delay
 
 
 @compiled
 def on_returned(w: World, p: State, t: int, me: int) -> None:
     """Step 2: send a task that came back to another node, or keep it."""
-    job, task, node, rest = read_returned(w)
-    note_returned(w, p.known, me, node, rest)
+    job, task, node, rest = load_messages.read_returned(w)
+    yacc_d_view.note_returned(w, p.known, me, node, rest)
     release(w, job, node)
     p.backlog.tasks.returns[task] += 1
     if p.backlog.tasks.returns[task] > p.tries:
@@ -172,7 +134,7 @@ def on_returned(w: World, p: State, t: int, me: int) -> None:
 @compiled
 def bind_elsewhere(w: World, p: State, t: int, me: int, job: int, task: int) -> None:
     """Bind a task to another node that has room by the last reports, or keep it."""
-    node = find_node(w, p.known, t, me, job, first_of(w, p.first_long, job))
+    node = yacc_d_view.find_node(w, p.known, t, me, job, yacc_d_candidates.first_of(w, p.first_long, job))
     if node == NONE:
         keep(w, p, t, me, job, task)
     else:
@@ -199,23 +161,23 @@ def on_dispatch(w: World, p: State, t: int, me: int) -> None:
     jobs, misses, room = rows.jobs[who], 0, w.queue.room - 4
     while jobs > 0 and misses < MISSES and room > 0:
         jobs -= 1
-        job = take_job(p.backlog, who)
-        first = first_of(w, p.first_long, job)
+        job = yacc_d_backlog.take_job(p.backlog, who)
+        first = yacc_d_candidates.first_of(w, p.first_long, job)
         node: int = np.int64(0)
         while p.backlog.jobs.task[job] != NONE and room > 0:
-            node = find_node(w, p.known, t, me, job, first)
+            node = yacc_d_view.find_node(w, p.known, t, me, job, first)
             if node == NONE:
                 break
             room -= 1
-            bind(w, p, t, me, job, take_task(p.backlog, job), node)
+            bind(w, p, t, me, job, yacc_d_backlog.take_task(p.backlog, job), node)
         if node != NONE:
             if p.backlog.jobs.task[job] != NONE:
-                put_first(p.backlog, who, job)  # no more messages fit: it goes on at once
+                yacc_d_backlog.put_first(p.backlog, who, job)  # no more messages fit: it goes on at once
         elif first == 0 and not is_constrained(w, job):
-            put_first(p.backlog, who, job)
+            yacc_d_backlog.put_first(p.backlog, who, job)
             break
         else:
-            add_last(p.backlog, who, job)
+            yacc_d_backlog.add_last(p.backlog, who, job)
             misses += 1
     rows.awake[who] = np.int64(rows.jobs[who] > 0)
     if rows.jobs[who] > 0:
@@ -228,7 +190,7 @@ def on_node_state(w: World, p: State) -> None:
     node, _, _ = read_node_state(w)
     if receive_node_state(w):
         room = p.known.empty_room[node] if w.queue.now.kind[0] == NODE_UP else np.int64(0)
-        note_node(p.known, node, np.int64(0), np.int64(0), room)
+        yacc_d_view.note_node(p.known, node, np.int64(0), np.int64(0), room)
 
 
 @entry
@@ -240,19 +202,19 @@ def advance(w: World, p: State, until: int, most: int) -> int:
         if why != RUNNING:
             return why
         t, kind, me = message.time[0], message.kind[0], message.dst[0]
-        if kind == HEARTBEAT:
+        if kind == load_messages.HEARTBEAT:
             on_bounded_heartbeat(w, p.queues, t, me)
         elif me < w.nodes.size:
             on_bounded_node(w, p.queues, t, kind, me)
         elif kind == DONE:
             on_done(w)
-        elif kind == QUEUE_REPORT:
-            node, generation, rest, busy_until, room = read_queue_report(w)
+        elif kind == load_messages.QUEUE_REPORT:
+            node, generation, rest, busy_until, room = load_messages.read_queue_report(w)
             if is_current(w, node, generation) and is_newest(w, p.known.newest, node):
-                note_node(p.known, node, rest, busy_until, room)
+                yacc_d_view.note_node(p.known, node, rest, busy_until, room)
         elif kind == ARRIVAL:
             on_arrival(w, p, t, me, read_job(w))
-        elif kind == RETURNED:
+        elif kind == load_messages.RETURNED:
             on_returned(w, p, t, me)
         elif kind == DISPATCH:
             on_dispatch(w, p, t, me)
@@ -268,11 +230,8 @@ def build(setting: Setting) -> tuple[World, State]:
     p, slots, nodes = setting.parameters, setting.cluster.slots(), setting.cluster.num_nodes
     rules = Rules(
         shortest_first=p["order"] != FIFO,
-        sticky=0,
         slack=p["slack"],
-        live=0,
         bound_all=1,
-        report_start=0,
         by_tasks=p["order"] == LRTF,
         runs=0,  # an entry's epoch says whether its task may be given back
     )
@@ -289,18 +248,15 @@ def build(setting: Setting) -> tuple[World, State]:
         limit=limit,
         slots=slots,
         by_work=by_work,
-        load=np.zeros(nodes, np.int64),
-        load_wholes=np.zeros(nodes, np.int64),
-        to_report=np.zeros(nodes, np.bool_),
+        loads=make_loads(nodes, round(p["heartbeat_s"] * NS)),
         mean=np.zeros(nodes, np.int64),
         above=round(p["rebalance_s"] * NS) if p["rebalance"] else int(NONE),
-        heartbeat=round(p["heartbeat_s"] * NS),
     )
     return world, State(
         queues,
-        make_view(slots, limit + slots, by_work, p["schedulers"]),
-        make_backlog(p["schedulers"], world.work.size, world.duration.size),
-        candidates=make_candidates(p["choices"], nodes, most_tasks(setting)),
+        yacc_d_view.make_view(slots, limit + slots, by_work, p["schedulers"]),
+        yacc_d_backlog.make_backlog(p["schedulers"], world.work.size, world.duration.size),
+        candidates=yacc_d_candidates.make_candidates(p["choices"], nodes, most_tasks(setting)),
         first_long=setting.cluster.partition(setting.long_partition),
         tries=p["tries"],
         single=p["order"] == SJF,
@@ -319,13 +275,7 @@ YACC_D = Scheduler(
             "bound", LENGTH, "choice", "queues are bounded by tasks or by estimated work", choices=BOUNDS
         ),
         Parameter(
-            "queue_limit",
-            5,
-            "integer",
-            "tasks that may wait for a slot",
-            0,
-            1_000_000,
-            needs=("bound=length",),
+            "queue_limit", 5, "integer", "tasks that wait for a slot", 0, 1_000_000, needs=("bound=length",)
         ),
         Parameter(
             "queue_wait_s",
@@ -359,7 +309,7 @@ YACC_D = Scheduler(
             "rebalance_s",
             30.0,
             "duration",
-            "work in front, above the nodes' mean, from which that is so",
+            "a task waits too far behind if the work in front of it exceeds the mean of the nodes by this",
             0,
             1e6,
             needs=("rebalance",),

@@ -73,7 +73,7 @@ def add_last(backlog: Backlog, who: int, job: int) -> None:
 
 @inlined
 def take_job(backlog: Backlog, who: int) -> int:
-    """Take the first job; it is in the list no longer."""
+    """Take the first job out of the list."""
     rows = backlog.schedulers
     job = rows.head[who]
     rows.head[who] = backlog.jobs.next[job]

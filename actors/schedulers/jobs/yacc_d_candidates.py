@@ -4,21 +4,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from actors.kernel import eligible
 from actors.kernel.compiled import inlined
-from actors.kernel.eligible import (
-    OVER_NODES,
-    OVER_RACKS,
-    eligible_before,
-    eligible_count,
-    eligible_node,
-    is_constrained,
-    placement_of,
-)
 from actors.kernel.random import PROBES
 from actors.kernel.records import Records, records
 from actors.kernel.world import NONE, World
 from actors.schedulers.jobs.job_info import tasks_of
-from actors.schedulers.jobs.least_work import CHOICE, sink_better, swap
+from actors.schedulers.jobs.least_work import CHOICE, sink, swap
 from actors.schedulers.jobs.probing import Probing, draw_places, make_probing, most_probes, probes_of
 from actors.schedulers.jobs.spreading import may_run
 from actors.schedulers.jobs.yacc_d_view import View, wait_at
@@ -43,13 +35,13 @@ def make_candidates(choices: int, nodes: int, most_tasks: int) -> Candidates:
 def first_of(w: World, first_long: int, job: int) -> int:
     """Return the first node that the job may use: for a long job that of the long partition, if it has enough nodes."""
     first = first_long * w.work.is_long[job]
-    if first > 0 and is_constrained(w, job):
-        placement = placement_of(w, job)
+    if first > 0 and eligible.is_constrained(w, job):
+        placement = eligible.placement_of(w, job)
         wanted: int = 1
-        if placement & OVER_NODES != 0:
+        if placement & eligible.OVER_NODES != 0:
             wanted = tasks_of(w, job)
-        few = eligible_count(w, job) - eligible_before(w, job, first) < wanted
-        if few or placement & OVER_RACKS != 0:
+        few = eligible.eligible_count(w, job) - eligible.eligible_before(w, job, first) < wanted
+        if few or placement & eligible.OVER_RACKS != 0:
             return np.int64(0)
     return first
 
@@ -59,19 +51,19 @@ def draw_candidates(
     w: World, candidates: Candidates, view: View, t: int, me: int, job: int, first: int, tasks: int
 ) -> int:
     """Put the nodes with room, of those drawn for the job, into the heap; return its size."""
-    begin = eligible_before(w, job, first)
-    places = eligible_count(w, job) - begin
+    begin = eligible.eligible_before(w, job, first)
+    places = eligible.eligible_count(w, job) - begin
     count = min(probes_of(candidates.drawing, tasks), places)
     draw_places(w, candidates.drawing, PROBES, job, np.int64(0), count, places)
     size = 0
     for i in range(count):
-        node = eligible_node(w, job, begin + candidates.drawing.nodes[i])
+        node = eligible.eligible_node(w, job, begin + candidates.drawing.nodes[i])
         wait = wait_at(w, view, t, me, node)
         if wait != NONE:
             candidates.heap.wait[size], candidates.heap.node[size] = wait, node
             size += 1
     for i in range(size // 2 - 1, -1, -1):
-        sink_better(candidates.heap, i, size)
+        sink(candidates.heap, i, size, True)
     return size
 
 
@@ -89,5 +81,5 @@ def best_on_top(w: World, candidates: Candidates, view: View, t: int, me: int, j
             choice.wait[0] = wait
         else:
             break
-        sink_better(choice, 0, size)
+        sink(choice, 0, size, True)
     return size

@@ -22,7 +22,7 @@ LOOKS = 64  # nodes considered for one task that is sent again
 REPORTED = np.dtype(
     [
         ("rest", "i8"),  # estimated work, less that of the task that started last, ns,
-        ("wholes", "i8"),  # and so many WHOLE besides (`actors.kernel.sums`)
+        ("wholes", "i8"),  # and this many WHOLE (`actors.kernel.sums`)
         ("busy_until", "i8"),  # when that task is estimated to end, ns
         ("room", "i8"),  # in units of the queues' bound; none on a node that is down
         ("report", "i8"),  # reports so far

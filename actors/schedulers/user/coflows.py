@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from actors.conditions import NS, read_only
 from actors.fabric.coordinator import make_agenda
 from actors.fabric.fabric_world import build_world
 from actors.fabric.flow_rates import make_flow_rates
@@ -31,19 +32,12 @@ from actors.kernel.compiled import direct
 from actors.kernel.counters import N_FINISHED
 from actors.kernel.world import NEVER
 from actors.scheduler import Parameter, Scheduler
-from actors.schedulers.user.coflows_loop import (
-    State,
-    advance,
-    apply_order,
-    apply_rates,
-    begin_decision,
-)
+from actors.schedulers.user.coflows_loop import State, advance, apply_order, apply_rates, begin_decision
 from actors.schedulers.user.host import OwnHost
 from actors.schedulers.user.parameters import described
 from workloads.errors import InputError
 from workloads.groups import rows_of_groups
 
-NS = 1_000_000_000
 INTERVAL, LEAST_INTERVAL_S = "interval_s", 1e-6
 COUNTED_S = 0.008  # the interval by which decisions at events are counted
 _SLACK = 1e-9  # of a port's speed, for what adding up rates rounds
@@ -89,9 +83,9 @@ def wrap_own_coflows(own: Any, name: str | None = None) -> Scheduler:
     object is copied. A method `start(num_ports, seed)`, if there is one, is called first.
 
     Raises:
-        InputError: its `interval_s` is no duration, or an argument has no default.
+        InputError: its `interval_s` is not a duration, or an argument has no default.
     """
-    face = described(own, name)
+    face = described(own, name, "a user's coordinator of coflows")
     face["parameters"] = _with_interval(face["parameters"], own, face["name"])
     rated = callable(getattr(own, "rates", None))
 
@@ -116,8 +110,6 @@ def wrap_own_coflows(own: Any, name: str | None = None) -> Scheduler:
 
     return Scheduler(
         **face,
-        title=face["about"].partition("\n")[0] or "a user's coordinator of coflows",
-        paper="-",
         build=build,
         advance=advance,
         worlds=COFLOW_WORLDS,
@@ -184,11 +176,11 @@ class Host(OwnHost):
 
     def _coflows(self, world: Any, state: State, count: int) -> Coflows:
         """Return the active coflows as the coordinator knows them: copies, which a class may keep."""
-        whole, real = _read_only(state.whole[:, :count]), _read_only(state.real[:, :count])
+        whole, real = read_only(state.whole[:, :count].copy()), read_only(state.real[:, :count].copy())
         sizes = None
         if self._clairvoyant:
             first, size = world.fabric.coflows.first_flow, world.fabric.flows.size
-            sizes = _read_only(np.add.reduceat(size, first[:-1])[whole[0]])
+            sizes = read_only(np.add.reduceat(size, first[:-1])[whole[0]])
         return Coflows(whole[0], real[0], real[1], whole[1], whole[2], real[2], sizes)
 
     def _flows(self, world: Any, state: State, active: np.ndarray, flow: np.ndarray, t: int) -> Flows:
@@ -198,21 +190,21 @@ class Host(OwnHost):
         left = None
         if self._clairvoyant:
             sent = state.rates.rate[flow] * np.maximum(t - state.rates.since[flow], 0)
-            left = _read_only(np.maximum(flows.left[flow] - sent, 0.0))
+            left = read_only(np.maximum(flows.left[flow] - sent, 0.0))
         return Flows(
-            coflow=_read_only(np.searchsorted(active, flows.coflow[flow])),
-            ingress=_read_only(flows.source[flow]),
-            egress=_read_only(flows.sink[flow] - side),
+            coflow=read_only(np.searchsorted(active, flows.coflow[flow])),
+            ingress=read_only(flows.source[flow]),
+            egress=read_only(flows.sink[flow] - side),
             left_bytes=left,
-            ingress_bytes_per_s=_read_only(fabric.speed[:ports] * NS),
-            egress_bytes_per_s=_read_only(fabric.speed[side : side + ports] * NS),
+            ingress_bytes_per_s=read_only(fabric.speed[:ports] * NS),
+            egress_bytes_per_s=read_only(fabric.speed[side : side + ports] * NS),
         )
 
     def _places(self, order: Any, count: int) -> np.ndarray:
         """Return the order as an array of whole numbers.
 
         Raises:
-            InputError: it is none, or not of the active coflows.
+            InputError: it is not an order of the active coflows.
         """
         found = self.array_of(order)
         if found.shape != (count,) or (count and found.dtype.kind not in "iu"):
@@ -233,7 +225,7 @@ class Host(OwnHost):
         """Return the rates in bytes per second.
 
         Raises:
-            InputError: one is no rate, or a port would carry more than it can.
+            InputError: one is not a rate, or a port would carry more than it can.
         """
         found = self.array_of(rates, np.float64)
         if found.shape != flow.shape or not (np.isfinite(found).all() and (found >= 0).all()):
@@ -264,9 +256,3 @@ def _earliest_end(world: Any, now: int) -> int:
     of_port += np.bincount(flows.sink, left, minlength=speed.size)
     exists = speed > 0
     return max(int(world.work.submit[-1]), now + int((of_port[exists] / speed[exists]).max()))
-
-
-def _read_only(column: np.ndarray) -> np.ndarray:
-    column = np.array(column)
-    column.flags.writeable = False
-    return column

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from actors.conditions import NS
 from actors.fabric.agent import agent_event
 from actors.fabric.coordinator import (
     NO_AGENT_REPORTS,
@@ -30,8 +31,6 @@ from actors.fabric.ranking import Ranking
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.queue import NONE
 
-NS = 1_000_000_000
-
 
 class State(NamedTuple):
     """The state of the coordinator of C coflows with F flows."""
@@ -41,7 +40,7 @@ class State(NamedTuple):
     matching: Matching
     groups: np.ndarray  # [C] the order that is made
     whole: np.ndarray  # [3, C] of the active coflows: which, width, flows that are left
-    real: np.ndarray  # [3, C] likewise: arrival (s), weight, bytes sent as estimated
+    real: np.ndarray  # [3, C] of the active coflows: arrival (s), weight, bytes sent as estimated
     place: np.ndarray  # [C] scratch: the last place in an order at which a coflow stands
     rates: FlowRates  # empty where coflows are ordered
     interval: int  # ns, 0: at events
@@ -106,7 +105,7 @@ def begin_decision(w: CoflowWorld, p: State, t: int) -> int:
 
 @entry
 def apply_order(w: CoflowWorld, p: State, t: int, order: np.ndarray, count: int) -> bool:
-    """Serve the active coflows in an order of their places, [count]; false, and nothing, if it is none."""
+    """Serve the active coflows in an order of their places, [count]; do nothing and return False if it is not one."""
     for i in range(count):
         p.place[i] = NONE
     for i in range(count):

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from actors.conditions import read_only
+from actors.conditions import NS, read_only
 from actors.kernel.compiled import direct
 from actors.kernel.counters import N_ARRIVED
 from actors.kernel.queue import NONE
@@ -42,7 +42,6 @@ from actors.setting import Setting
 from workloads.dags import stage_levels
 from workloads.errors import InputError
 
-NS = 1_000_000_000
 FIRST = read_only(np.zeros(1, np.int64))
 DOWN = -1  # what a machine has free that is known to be down: nothing fits there
 MOST_IDLE_BEATS = 1000  # of each machine at which nothing is launched while nothing runs
@@ -153,15 +152,13 @@ def wrap_own_dags(own: Any, name: str | None = None) -> Scheduler:
     `heartbeat_s`; an object is copied. A method `start(num_nodes, seed)`, if there is one, is called first.
 
     Raises:
-        InputError: its `heartbeat_s` is no duration, or an argument has no default.
+        InputError: its `heartbeat_s` is not a duration, or an argument has no default.
     """
-    face = described(own, name)
+    face = described(own, name, "a user's scheduler of DAG jobs")
     mine = tuple(p.name for p in face["parameters"])
     face["parameters"] = _with_heartbeat(face["parameters"], face["name"])
     return Scheduler(
         **face,
-        title=face["about"].partition("\n")[0] or "a user's scheduler of DAG jobs",
-        paper="-",
         build=build_own,
         advance=advance,
         worlds=DAG_WORLDS,
@@ -336,7 +333,7 @@ class Host(OwnHost):
         """Count heartbeats at which nothing is launched and nothing runs, once all jobs have arrived: they never end.
 
         Raises:
-            InputError: there were so many that no other can be expected.
+            InputError: there were more than `MOST_IDLE_BEATS` of each machine.
         """
         free, capacity = world.machines.free, world.machines.capacity
         arrived = int(world.counts[N_ARRIVED : N_ARRIVED + 2].sum())

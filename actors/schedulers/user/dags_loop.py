@@ -134,7 +134,7 @@ def check_pairs(
 
 @compiled
 def launch_pending(w: DagWorld, p: State, t: int) -> None:
-    """Launch what has not been sent, as far as one event may send messages."""
+    """Launch what has not been sent, up to the messages that one event may send."""
     pending = p.pending
     p.manager.launched[0] = 0
     while pending.first[0] < pending.end[0] and has_room(w, p.manager):

@@ -15,13 +15,13 @@ _LIBRARIES = (*_INSTALLED, *(f"{sysconfig.get_path(name)}/" for name in ("stdlib
 
 
 def raised(what: str, error: BaseException, about: str = "") -> InputError:
-    """Return the error for what a user's code has raised, with the last line of the user's that it came through.
+    """Return the error for what a user's code has raised, with the last line of the user's code on its way.
 
     Ctrl-C is the user's too, and is raised again.
 
     Args:
-        what: begins the line, before the error.
-        about: what it was for, at the end of the line.
+        what: the beginning of the line, before the error.
+        about: what the call was for; it ends the line.
     """
     if isinstance(error, KeyboardInterrupt):
         raise error
@@ -46,7 +46,7 @@ def _place(trace: TracebackType | None) -> dict[str, Any]:
 
 
 def defined_at(kind: type, method: str) -> dict[str, Any]:
-    """Return file and line of a method of a user's class; of its first one if it has none of that name."""
+    """Return file and line of a method of a user's class, or of its first method if it lacks that one."""
     codes = [code for value in vars(kind).values() if (code := getattr(value, "__code__", None))]
     own = getattr(getattr(kind, method, None), "__code__", None)
     if own is None and not codes:

@@ -12,6 +12,12 @@ from actors.schedulers.user.pickling import pickled, unpickled
 from workloads.errors import InputError
 
 
+def first_outside(ids: np.ndarray, count: int) -> int | None:
+    """Return the first of some whole numbers that is not from 0 to `count` - 1; None if all are."""
+    wrong = ids[(ids < 0) | (ids >= count)]
+    return int(wrong[0]) if wrong.size else None
+
+
 class OwnHost(ABC):
     """A user's scheduler. What it raises becomes one line that names its place."""
 
@@ -24,7 +30,7 @@ class OwnHost(ABC):
             self.scheduler = (
                 make_own(own, setting.parameters) if isinstance(own, type) else copy.deepcopy(own)
             )
-        except BaseException as error:  # whatever a user's code raises is theirs to see, with its place
+        except BaseException as error:  # whatever a user's code raises is shown, with its place
             raise self._raised(method, error) from error
         if hasattr(self.scheduler, "start"):
             self.ask("start", *self.start_arguments(setting))
@@ -34,7 +40,7 @@ class OwnHost(ABC):
         return setting.cluster.num_nodes, setting.seed
 
     def ask(self, method: str, *arguments: Any, about: str = "") -> Any:
-        """Call a method of the user's scheduler, and return its result; `about` says in an error what it was for."""
+        """Call a method of the user's scheduler, and return its result; `about` tells in errors what it was for."""
         self._asked = method
         try:  # thousands of times a second, so without another call in between
             return getattr(self.scheduler, method)(*arguments)
@@ -42,7 +48,7 @@ class OwnHost(ABC):
             raise self._raised(method, error, about) from error
 
     def array_of(self, answer: Any, kind: Any = None) -> np.ndarray:
-        """Return what a method of the user's has answered as an array: of no dimension where it cannot be one."""
+        """Return the answer of a user's method as an array; without dimensions if it cannot be made one."""
         try:
             return np.asarray(answer, kind)
         except (TypeError, ValueError, OverflowError):  # such as rows of different lengths

@@ -6,7 +6,7 @@
             return np.resize(order, job.num_tasks)
 
 A task that a node's failure has lost comes to `place` again, as a job of one task with the same `job_id`. A node that
-is known to be down shows infinite work left; if a lost task is placed there all the same, `place` is asked again later.
+is known to be down has infinite work left; if `place` chooses it for a lost task, it is called again later.
 
 The kernel stops at a job's arrival, binds the tasks to the nodes that the class returns, and continues. What the class
 sees of the nodes is the scheduler's own bookkeeping, from what it assigned and what nodes reported.
@@ -17,33 +17,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from actors.conditions import NS, read_only
 from actors.kernel.compiled import compiled, direct, entry
 from actors.kernel.cost import take
 from actors.kernel.counters import N_ARRIVED
-from actors.kernel.faults import is_known_down, look_again
+from actors.kernel.faults import is_known_down
 from actors.kernel.message_kinds import KINDS
-from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP, read_lost
+from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP, read_lost, send_lost_again
 from actors.kernel.queue import PYTHON, RUNNING
 from actors.kernel.sums import WHOLE
-from actors.kernel.world import N_SENT_AGAIN, NONE, World
+from actors.kernel.world import N_SENT_AGAIN, NONE, Rules, World
 from actors.nodes.messages import DONE, STARTED, read_done, send_placed
 from actors.nodes.worker import node_event
 from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import Scheduler
-from actors.schedulers.jobs.build import NS, build_world, fifo_rules, most_tasks
+from actors.schedulers.jobs import least_work
+from actors.schedulers.jobs.build import build_world, most_tasks
 from actors.schedulers.jobs.late_binding import next_arrival, note_attempt, on_done
-from actors.schedulers.jobs.least_work import (
-    Placer,
-    add_assigned,
-    make_placer,
-    note_end,
-    note_node_state,
-    on_started,
-    send_assigned,
-)
 from actors.schedulers.jobs.ledger import DOWN, add_work
 from actors.schedulers.jobs.probing import NO_VERSION, ONE
-from actors.schedulers.user.host import OwnHost
+from actors.schedulers.user.host import OwnHost, first_outside
 from actors.schedulers.user.parameters import described
 from actors.setting import Setting
 from workloads.errors import InputError
@@ -88,7 +81,7 @@ class Nodes:
 class State(NamedTuple):
     """The scheduler's bookkeeping."""
 
-    placer: Placer
+    placer: least_work.Placer
     tasks: np.ndarray  # [N] tasks assigned and not ended
 
 
@@ -98,8 +91,8 @@ def place_assigned(w: World, p: State, t: int, me: int, job: int) -> None:
     count = next_arrival(w, me, job)
     for i in range(count):
         p.tasks[p.placer.assigned[i]] += 1
-    add_assigned(w, p.placer, job, count)
-    send_assigned(w, p.placer, t, me, job, count, NO_VERSION)
+    least_work.add_assigned(w, p.placer, job, count)
+    least_work.send_assigned(w, p.placer, t, me, job, count, NO_VERSION)
 
 
 @entry
@@ -107,7 +100,7 @@ def place_lost(w: World, p: State, t: int, me: int, job: int, task: int) -> None
     """Send a lost task to the node in `p.placer.assigned`, unless that is known to be down."""
     node = p.placer.assigned[0]
     if is_known_down(w, node):
-        look_again(w, t, me, job, task)
+        send_lost_again(w, t, me, job, task)
         return
     p.tasks[node] += 1
     add_work(p.placer.ledger, node, w.work.estimate[job])
@@ -121,7 +114,7 @@ def note_lost(w: World, p: State) -> None:
     job, _, node, _ = read_lost(w)
     if node != NONE:
         p.tasks[node] -= 1
-        note_end(w, p.placer, job, node)
+        least_work.note_end(w, p.placer, job, node)
     note_attempt(w)
 
 
@@ -137,11 +130,11 @@ def advance(w: World, p: State, until: int, most: int) -> int:
         if me < w.nodes.size:
             node_event(w, me)
         elif kind == STARTED:
-            on_started(w, p.placer)
+            least_work.on_started(w, p.placer)
         elif kind == DONE:
             job, node, _, _ = read_done(w)
             p.tasks[node] -= 1
-            note_end(w, p.placer, job, node)
+            least_work.note_end(w, p.placer, job, node)
             on_done(w)
         elif kind == ARRIVAL:
             return PYTHON
@@ -149,17 +142,17 @@ def advance(w: World, p: State, until: int, most: int) -> int:
             note_lost(w, p)
             return PYTHON
         elif kind == NODE_DOWN or kind == NODE_UP:
-            note_node_state(w, p.placer.ledger)
+            least_work.note_node_state(w, p.placer.ledger)
     return RUNNING
 
 
 def build(setting: Setting) -> tuple[World, State]:
     """Make the world and the scheduler's bookkeeping at time 0."""
-    world = build_world(setting, fifo_rules(report_start=True), most_sends=lambda tasks: tasks, schedulers=1)
+    world = build_world(setting, Rules(report_start=True), most_sends=lambda tasks: tasks, schedulers=1)
     slots = setting.cluster.slots()
     first = setting.cluster.partition(setting.long_partition)
     return world, State(
-        make_placer(slots, most_tasks(setting), first, late=False), np.zeros(slots.size, np.int64)
+        least_work.make_placer(slots, most_tasks(setting), first, late=False), np.zeros(slots.size, np.int64)
     )
 
 
@@ -176,11 +169,9 @@ def wrap_own(own: Any, name: str | None = None) -> Scheduler:
         kind = own if isinstance(own, type) else type(own)
         wrong = f"scheduler {name or kind.__name__}: it has no method place(self, job, nodes) that returns node ids"
         raise InputError(wrong)
-    face = described(own, name)
+    face = described(own, name, "a user's central scheduler")
     return Scheduler(
         **face,
-        title=face["about"].partition("\n")[0] or "a user's central scheduler",
-        paper="-",
         worlds=JOB_WORLDS,
         build=build,
         advance=advance,
@@ -210,7 +201,7 @@ class Host(OwnHost):
         info = world.work[index]
         num_tasks = 1 if again else int(info.end_task - info.first_task)
         job = Job(int(index), int(info.submit) / NS, num_tasks, int(info.estimate) / NS, bool(info.is_long))
-        ids = self.ask("place", job, _nodes(world, state, t), about=f" (job {job.job_id})")
+        ids = self.ask("place", job, _nodes(state, t), about=f" (job {job.job_id})")
         state.placer.assigned[:num_tasks] = _checked(self.array_of(ids), job, world.nodes.size, self.name)
         if again:
             self._place_lost(world, state, t, me, index, lost[0])
@@ -218,31 +209,28 @@ class Host(OwnHost):
             self._place_assigned(world, state, t, me, index)
 
 
-def _nodes(world: Any, state: State, t: int) -> Nodes:
+def _nodes(state: State, t: int) -> Nodes:
     """The bookkeeping as the user's class gets it."""
     ledger = state.placer.ledger
     done = np.where(ledger.started <= t, np.minimum(t - ledger.started, ledger.running), 0)
     wholes_s = ledger.wholes * (float(WHOLE) / NS)
     work_left_s = np.where(ledger.work >= DOWN, np.inf, np.maximum(ledger.work - done, 0) / NS + wholes_s)
-    tasks, slots = state.tasks.copy(), ledger.slots.copy()
-    for column in (work_left_s, tasks, slots):
-        column.flags.writeable = False
-    return Nodes(work_left_s, tasks, slots, state.placer.first)
+    tasks, slots = read_only(state.tasks.copy()), read_only(ledger.slots.copy())
+    return Nodes(read_only(work_left_s), tasks, slots, state.placer.first)
 
 
 def _checked(found: np.ndarray, job: Job, num_nodes: int, name: str) -> np.ndarray:
     """The node ids as int64.
 
     Raises:
-        InputError: there are not as many as tasks, or one is no node.
+        InputError: there are not as many as tasks, or one is not a node.
     """
     if found.shape != (job.num_tasks,) or found.dtype.kind not in "iu":
         raise InputError(
             f"scheduler {name}: place() returned {found.dtype} of shape {found.shape} for job {job.job_id};"
             f" it must return {job.num_tasks} whole numbers, a node id for each task"
         )
-    if found.min() < 0 or found.max() >= num_nodes:
-        wrong = found[(found < 0) | (found >= num_nodes)][0]
+    if (wrong := first_outside(found, num_nodes)) is not None:
         raise InputError(
             f"scheduler {name}: place() returned node {wrong} for job {job.job_id};"
             f" node ids are 0 to {num_nodes - 1}"

@@ -1,14 +1,23 @@
 """What a user's probing scheduler sees, and what it can do: `Cluster`, and `NodeView` of one node."""
 
+import math
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from actors.conditions import NS, read_only
+from actors.kernel.compiled import direct
+from actors.kernel.world import NONE
 from actors.scheduler import Parameter
 from actors.schedulers.jobs.sparrow import SCHEDULERS
+from actors.schedulers.user import jobs_probing
+from actors.schedulers.user.host import first_outside
 from actors.schedulers.user.jobs_central import Job
+from actors.schedulers.user.jobs_messages import send_own_message, send_own_wake
+from workloads.errors import InputError
 
 MEANT = {
     p.name: p
@@ -73,47 +82,172 @@ class Cluster:
 
     def __init__(self, host: Any, slots: np.ndarray, first_long: int, schedulers: int, coordinators: int):
         self._host, self.num_nodes, self.first_long = host, slots.size, first_long
-        self.slots = slots.view()
-        self.slots.flags.writeable = False
+        self.slots = read_only(slots.view())
         self.num_schedulers = schedulers
         self.coordinators = range(schedulers, schedulers + coordinators)
-        self.now_s, self.scheduler = 0.0, 0
+        self.now_s, self.scheduler = 0.0, int(NONE)
+        self._held: dict[tuple[int, int], deque[tuple[int, int]]] = {}  # tasks handed over, by actor and job
 
     def draw(self, job: Job, count: int) -> np.ndarray:
         """Return `count` different random nodes, others at each call; at first those that `sparrow` draws for the job.
 
         Where there are fewer nodes, all of them come in turn before any comes again.
         """
-        return self._host.draw(job, count)
+        world, state, _, me = self._at
+        count = self._counted("draw", count)
+        self._draw(world, state, me, job.job_id, count)
+        return state.probing.nodes[:count].copy()
 
     def draw_again(self, job: Job, first: int = 0) -> int:
         """Return another random node that is up, from `first` on; -1 if there is none."""
-        return self._host.draw_again(job, first)
+        world, state, _, me = self._at
+        if not 0 <= first < self.num_nodes:
+            raise self._error("draw_again", f"first node {first}, which is not there")
+        return int(self._draw_one(world, state, me, job.job_id, int(first)))
 
     def probe(self, job: Job, nodes: Any, times: int = 0) -> None:
         """Send a probe to each of some nodes; `times` is how often it has been sent back, 0 for a first one."""
-        self._host.probe(job, nodes, times)
+        self._arrived_here("probe", job)
+        count = self._to("probe", nodes)
+        self._probe(*self._at, job.job_id, count, int(times))
 
     def place(self, job: Job, nodes: Any) -> None:
         """Bind the job's next tasks to nodes, one to each: of a job that arrived here, or was handed over."""
-        self._host.place(job, nodes)
+        index, me = job.job_id, self._at[3]
+        held = self._held.get((me, index))
+        if held is not None:
+            left, here = sum(size for _, size in held), " here"
+        elif self._homes.item(index) == me:
+            left, here = self._left(index), ""
+        else:
+            left, here = 0, " here"
+        count = self._to("place", nodes)
+        if count > left:
+            raise self._error("place", f"{count} nodes, and job {index} has {left} tasks left{here}")
+        if held is None:
+            self._place(*self._at, index, count)
+            return
+        begin = 0
+        while begin < count:
+            first, size = held.popleft()
+            now = min(size, count - begin)
+            self._place_handed(*self._at, index, first, begin, now)
+            begin += now
+            if now < size:
+                held.appendleft((first + now, size - now))
+        if count == left:
+            del self._held[me, index]
 
     def hand_over(self, job: Job, scheduler: int, count: int) -> None:
         """Have another scheduler place the job's next `count` tasks; its `on_tasks` gets them a network delay later."""
-        self._host.hand_over(job, scheduler, count)
+        self._host.require("on_tasks", "tasks are handed over")
+        self._arrived_here("hand_over", job)
+        to, left = self._other("hand_over", scheduler), self._left(job.job_id)
+        if not 1 <= count <= left:
+            raise self._error("hand_over", f"{count} tasks, and job {job.job_id} has {left} left")
+        if to == self._at[3]:
+            raise self._error("hand_over", f"scheduler {scheduler}, which it is")
+        self._counted("hand_over", 1)
+        self._hand(*self._at, job.job_id, to, int(count))
 
     def ask(self, nodes: Any, number: int = 0) -> None:
         """Ask nodes how much work they have; `on_load` gets each answer, with the number, after two network delays."""
-        self._host.ask_nodes(nodes, number)
+        self._host.require("on_load", "it asks nodes for their load")
+        self._ask_nodes(*self._at, self._to("ask", nodes), int(number))
 
     def is_down(self, node: int) -> bool:
         """Return whether a node is down, as far as schedulers know."""
-        return self._host.is_down(node)
+        if not 0 <= node < self.num_nodes:
+            raise self._error("is_down", f"node {node}; node ids are 0 to {self.num_nodes - 1}")
+        faults = self._at[0].faults
+        return bool(faults.active and not int(faults.actors.heard[node]) & 1)
 
     def send(self, scheduler: int, a: int = 0, b: int = 0, c: int = 0) -> None:
         """Send three whole numbers to another scheduler; `on_message` gets them after the network delay."""
-        self._host.send(scheduler, a, b, c)
+        world, _, t, me = self._at
+        to = self._other("send", scheduler)
+        self._counted("send", 1)
+        self._send(world, t, me, to, int(a), int(b), int(c))
 
     def wake(self, after_s: float, number: int = 0) -> None:
         """Have `on_wake(number)` called after a time."""
-        self._host.wake(after_s, number)
+        world, _, t, me = self._at
+        if not (math.isfinite(after_s) and after_s >= 0):
+            raise self._error("wake", f"{after_s!r} s; want a time from 0 on")
+        self._counted("wake", 1)
+        self._wake(world, t + round(after_s * NS), me, int(number))
+
+    def _compile(self, world: Any, state: jobs_probing.State) -> None:
+        """Compile what the methods call."""
+        n = np.int64(0)
+        self._draw = direct(jobs_probing.draw, world, state, n, n, n)
+        self._draw_one = direct(jobs_probing.draw_one, world, state, n, n, n)
+        self._probe = direct(jobs_probing.send_probes_to, world, state, n, n, n, n, n)
+        self._place = direct(jobs_probing.place_next, world, state, n, n, n, n)
+        self._send = direct(send_own_message, world, n, n, n, n, n, n)
+        self._wake = direct(send_own_wake, world, n, n, n)
+        if state.loads.work.size:
+            self._ask_nodes = direct(jobs_probing.ask_nodes, world, state, n, n, n, n)
+        if state.handed.size:
+            self._hand = direct(jobs_probing.hand_next, world, state, n, n, n, n, n)
+            self._place_handed = direct(jobs_probing.place_handed, world, state, n, n, n, n, n, n)
+        self._last_scheduler = world.queue.seq.size - 2 - self.num_nodes
+        self._homes = np.asarray(world.work.home)
+        self._ends, self._next = np.asarray(world.work.end_task), np.asarray(world.jobs.next_task)
+
+    def _begin(self, world: Any, state: jobs_probing.State, time: int, actor: int) -> None:
+        """Note for which actor, and when, a handler is called."""
+        self._at, self._sends = (world, state, time, actor), 0
+        self.now_s = time / NS
+        self.scheduler = actor - self.num_nodes if actor >= self.num_nodes else int(NONE)
+
+    def _error(self, what: str, got: str) -> InputError:
+        return InputError(f"scheduler {self._host.name}: {what}() got {got}")
+
+    def _left(self, index: int) -> int:
+        """Return how many tasks of a job its scheduler has not handed out."""
+        return int(self._ends.item(index) - self._next.item(index))
+
+    def _other(self, what: str, scheduler: int) -> int:
+        """Return the actor of a scheduler's number."""
+        if not 0 <= scheduler <= self._last_scheduler:
+            raise self._error(what, f"scheduler {scheduler}; they are 0 to {self._last_scheduler}")
+        return self.num_nodes + int(scheduler)
+
+    def _arrived_here(self, what: str, job: Job) -> None:
+        """Refuse a job of another scheduler, of which only that one knows what is left."""
+        home = self._homes.item(job.job_id)
+        if home != self._at[3]:
+            there = f"job {job.job_id}, which arrived at scheduler {home - self.num_nodes}"
+            raise self._error(what, f"{there}; only that one can do this")
+
+    def _to(self, what: str, nodes: Any) -> int:
+        """Put node ids where the kernel reads them; return how many."""
+        drawn = self._at[1].probing.nodes
+        one = nodes[0] if type(nodes) is list and len(nodes) == 1 else None
+        if type(one) is int and 0 <= one < self.num_nodes:
+            drawn[0] = one
+            return self._counted(what, 1)
+        found = np.asarray(nodes)
+        if found.ndim != 1 or (found.size and found.dtype.kind not in "iu"):
+            raise self._error(what, f"{found.dtype} of shape {found.shape}; want node ids")
+        if (wrong := first_outside(found, self.num_nodes)) is not None:
+            raise self._error(what, f"node {wrong}; node ids are 0 to {self.num_nodes - 1}")
+        count = self._counted(what, found.size)
+        drawn[:count] = found
+        return count
+
+    def _counted(self, what: str, count: int) -> int:
+        """Count messages that one handler sends.
+
+        Raises:
+            InputError: they are more than there is room for.
+        """
+        self._sends += 0 if what == "draw" else count
+        most = self._at[1].probing.nodes.size
+        if count < 0 or max(count, self._sends) > most:
+            raise InputError(
+                f"scheduler {self._host.name}: {what}() of {count} nodes or messages; a handler sends at most {most:,}"
+                f" ({jobs_probing.MOST_PER_TASK} for each task of the largest job, and {jobs_probing.MOST_ANYWAY} more)"
+            )
+        return int(count)

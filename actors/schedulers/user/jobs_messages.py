@@ -65,8 +65,7 @@ def send_own_ask_again(w: World, time: int, node: int, question: int, asker: int
 @inlined
 def read_own_ask(w: World) -> tuple[int, int]:
     """Return the question of the `OWN_ASK` at hand, and the scheduler that asks."""
-    now = w.queue.now
-    return now.a[0], now.b[0]
+    return w.queue.now.a[0], w.queue.now.b[0]
 
 
 @inlined

@@ -14,9 +14,9 @@ which it gets as long as the job has one left. What else a class handles costs a
 only if it has the method:
 
 - `on_arrival(job, cluster)`: a job has arrived;
-- `on_probe(job, node, cluster)`: a probe has come to a node; what is false sends it back. It is called on an object
-  that all nodes of a partition share, so it may keep nothing but by node;
-- `on_rejected(job, node, times, cluster)`: a probe has come back, for the so many-th time;
+- `on_probe(job, node, cluster)`: a probe has come to a node; an answer that is false sends it back. It is called on an
+  object that all nodes of a partition share: what it keeps, it must keep by node;
+- `on_rejected(job, node, times, cluster)`: a probe has come back; `times` counts how often it has;
 - `on_done(job, node, start_s, finish_s, cluster)`: a task of a job that arrived here has ended;
 - `on_load(node, number, cluster)`: a node has answered `cluster.ask`;
 - `on_tasks(job, count, cluster)`: another scheduler has handed over tasks of its job, for this one to place;
@@ -41,46 +41,25 @@ from actors.kernel.messages import ARRIVAL, FAIL, LOST, NODE_DOWN, NODE_UP, read
 from actors.kernel.queue import MOST_ACTORS, NEVER, PYTHON, RUNNING, SOURCE_SHIFT
 from actors.kernel.random import AGAIN, OWN_DRAWS, below, random_bits
 from actors.kernel.sums import carry, multiple, pack
-from actors.kernel.world import N_AGAIN, N_PLACEMENTS, N_PROBES, N_REJECTIONS, N_SENT_AGAIN, NONE, World
-from actors.nodes.failing import is_void
-from actors.nodes.messages import (
-    DONE,
-    PLACED,
-    PROBE,
-    REQUEST,
-    STEAL,
-    TASK,
-    TASK_END,
-    read_probe,
-    read_task_end,
-    read_task_sent,
-    send_placed,
-    send_rejected,
+from actors.kernel.world import (
+    N_AGAIN,
+    N_PLACEMENTS,
+    N_PROBES,
+    N_REJECTIONS,
+    N_SENT_AGAIN,
+    NONE,
+    Rules,
+    World,
 )
-from actors.nodes.stealing import Stealing, make_stealing, on_steal, start_stealing
+from actors.nodes import messages
+from actors.nodes.failing import is_void
+from actors.nodes.reporting import Loads, add_load, make_loads
+from actors.nodes.stealing import Stealing, on_steal, start_stealing
 from actors.nodes.waiting import length_of
 from actors.nodes.worker import node_event, serve
-from actors.schedulers.jobs.build import build_world, fifo_rules, long_jobs, most_tasks
+from actors.schedulers.jobs import late_binding, probing
+from actors.schedulers.jobs.build import build_world, long_jobs, most_tasks
 from actors.schedulers.jobs.job_info import is_long
-from actors.schedulers.jobs.late_binding import (
-    next_arrival,
-    note_attempt,
-    on_done,
-    on_request,
-    probe_again,
-    send_again,
-    tasks_left,
-)
-from actors.schedulers.jobs.probing import (
-    FIRST_ROUND,
-    NO_VERSION,
-    ONE,
-    Probing,
-    draw_nodes,
-    draw_places,
-    make_probing,
-    probe,
-)
 from actors.schedulers.user.jobs_messages import (
     OWN_ASK,
     read_own_ask,
@@ -88,32 +67,27 @@ from actors.schedulers.user.jobs_messages import (
     send_own_ask_again,
     send_own_freed,
     send_own_load,
-    send_own_message,
     send_own_tasks,
-    send_own_wake,
 )
 from actors.setting import Setting
 
 MOST_PER_TASK, MOST_ANYWAY = 8, 64
-"""An event may send so many messages for each task of the largest job, and so many more."""
+"""How many messages an event may send: for each task of the largest job, and besides."""
 
 
 class State(NamedTuple):
     """What the kernel keeps for a user's probing scheduler."""
 
-    probing: Probing
+    probing: probing.Probing
     stealing: Stealing
     placed: np.ndarray  # [J] 1: tasks of the job were bound to nodes, by `Cluster.place`
     drawn: np.ndarray  # [J] 1: its scheduler has drawn the nodes that `sparrow` draws
     draws: np.ndarray  # [actors] what each has drawn besides
-    load: np.ndarray  # [N] work of tasks that wait or run, by estimates, ns; empty where no node is asked
-    load_wholes: np.ndarray  # and so many WHOLE besides
-    handed: (
-        np.ndarray
-    )  # [T] the scheduler that its job's handed a task over to, or NONE; empty without `on_tasks`
-    placer: (
-        np.ndarray
-    )  # [T] the node's: the scheduler, not its job's, that placed the task there, or NONE; likewise
+    loads: Loads  # of tasks that wait or run; empty where no node is asked
+    # [T] the scheduler that its job's handed a task over to, or NONE; empty without `on_tasks`
+    handed: np.ndarray
+    # [T] known to the node: the scheduler, if not its job's, that placed the task there, or NONE; likewise empty
+    placer: np.ndarray
     refuses: bool  # nodes with long work refuse probes of short jobs
     asks_nodes: bool  # the class has `on_probe`
     asks_ends: bool  # the class has `on_done`
@@ -125,15 +99,15 @@ def draw(w: World, p: State, me: int, job: int, count: int) -> None:
     """Draw nodes for a job into `p.probing.nodes`: at first those that `sparrow` draws, then others each time."""
     if me == w.work.home[job] and p.drawn[job] == 0:
         p.drawn[job] = 1
-        draw_nodes(w, p.probing, job, count)
+        probing.draw_nodes(w, p.probing, job, count)
         return
-    draw_places(w, p.probing, OWN_DRAWS, me, p.draws[me], count, w.nodes.size)
+    probing.draw_places(w, p.probing, OWN_DRAWS, me, p.draws[me], count, w.nodes.size)
     p.draws[me] += count
 
 
 @entry
 def draw_one(w: World, p: State, me: int, job: int, first: int) -> int:
-    """Draw a node for a job from `first` on that is up; NONE if there is none. Each draw of a job is another one."""
+    """Draw a node for a job from `first` on that is up, another at each call; NONE if there is none."""
     if me != w.work.home[job]:
         node, p.draws[me] = draw_known_up(w, OWN_DRAWS, me, p.draws[me], first)
         return node
@@ -146,10 +120,10 @@ def draw_one(w: World, p: State, me: int, job: int, first: int) -> int:
 @entry
 def send_probes_to(w: World, p: State, t: int, me: int, job: int, count: int, this_round: int) -> None:
     """Probe the first `count` nodes of `p.probing.nodes`."""
-    w.counts[N_PROBES if this_round == FIRST_ROUND else N_AGAIN] += count
-    left = tasks_left(w, job)
+    w.counts[N_PROBES if this_round == probing.FIRST_ROUND else N_AGAIN] += count
+    left = late_binding.tasks_left(w, job)
     for i in range(count):
-        probe(w, t, me, p.probing.nodes[i], job, left, this_round, NO_VERSION)
+        probing.probe(w, t, me, p.probing.nodes[i], job, left, this_round, probing.NO_VERSION)
 
 
 @entry
@@ -160,7 +134,9 @@ def place_next(w: World, p: State, t: int, me: int, job: int, count: int) -> Non
     for i in range(count):
         task = w.jobs.next_task[job]
         w.jobs.next_task[job] = task + 1
-        send_placed(w, t, me, p.probing.nodes[i], job, task, NONE, tasks_left(w, job), NO_VERSION)
+        messages.send_placed(
+            w, t, me, p.probing.nodes[i], job, task, NONE, late_binding.tasks_left(w, job), probing.NO_VERSION
+        )
 
 
 @entry
@@ -168,7 +144,9 @@ def place_handed(w: World, p: State, t: int, me: int, job: int, first: int, begi
     """Bind tasks that were handed over, `first` and on, to the nodes of `p.probing.nodes` from `begin` on."""
     w.counts[N_PLACEMENTS] += count
     for i in range(count):
-        send_placed(w, t, me, p.probing.nodes[begin + i], job, first + i, NONE, ONE, NO_VERSION)
+        messages.send_placed(
+            w, t, me, p.probing.nodes[begin + i], job, first + i, NONE, probing.ONE, probing.NO_VERSION
+        )
 
 
 @entry
@@ -189,37 +167,13 @@ def ask_nodes(w: World, p: State, t: int, me: int, count: int, number: int) -> N
 
 
 @entry
-def send_own(w: World, p: State, t: int, me: int, to: int, a: int, b: int, c: int) -> None:
-    """Send a message of the user's to another scheduler."""
-    send_own_message(w, t, me, to, a, b, c)
-
-
-@entry
-def wake_own(w: World, p: State, time: int, me: int, number: int) -> None:
-    """Wake a scheduler of the user's at a time."""
-    send_own_wake(w, time, me, number)
-
-
-@entry
-def accept_probe(w: World, p: State, t: int, node: int) -> None:
-    """Put a probe into the queue of its node."""
-    handle_at_node(w, p, t, node)
-
-
-@entry
-def reject_probe(w: World, p: State, t: int, node: int) -> None:
-    """Send the probe that is handled back to its scheduler."""
-    turn_back(w, t, node)
-
-
-@entry
 def load_of(w: World, p: State, t: int, node: int) -> tuple[int, int, int]:
     """Return what a node knows of its load: entries that wait, its work left, and whether some of it is long.
 
     The work of tasks that wait or run and of probes that wait, by estimates, less the time for which the task has run
     that started last, as messages state it.
     """
-    length, work, wholes = np.int64(0), p.load[node], p.load_wholes[node]
+    length, work, wholes = np.int64(0), p.loads.work[node], p.loads.wholes[node]
     entry = w.nodes.head[node]
     while entry != NONE:
         here = length_of(w.entries, entry)
@@ -237,9 +191,9 @@ def load_of(w: World, p: State, t: int, node: int) -> tuple[int, int, int]:
 @inlined
 def turn_back(w: World, t: int, node: int) -> None:
     """Send the probe that is handled back to its scheduler."""
-    job, _, _, this_round, _, _ = read_probe(w)
+    job, _, _, this_round, _, _ = messages.read_probe(w)
     w.counts[N_REJECTIONS] += 1
-    send_rejected(w, t, node, job, NO_VERSION, this_round + 1)
+    messages.send_rejected(w, t, node, job, probing.NO_VERSION, this_round + 1)
 
 
 @inlined
@@ -267,25 +221,24 @@ def follow(w: World, p: State, t: int, node: int) -> None:
     """Note what a message to a node changes of its load and of who placed its tasks, and report a task that ends."""
     kind = w.queue.now.kind[0]
     if kind == FAIL:
-        if p.load.size > 0:
-            p.load[node], p.load_wholes[node] = 0, 0
+        if p.loads.work.size > 0:
+            p.loads.work[node], p.loads.wholes[node] = 0, 0
         return
     if w.faults.active == 1 and is_void(w, node):
         return
-    if kind == PLACED or kind == TASK:
-        job, task, _ = read_task_sent(w)
+    if kind == messages.PLACED or kind == messages.TASK:
+        job, task, _ = messages.read_task_sent(w)
         start = NONE
-    elif kind == TASK_END:
-        job, task, start = read_task_end(w)
+    elif kind == messages.TASK_END:
+        job, task, start = messages.read_task_end(w)
     else:
         return
-    if p.load.size > 0:
+    if p.loads.work.size > 0:
         estimate = w.work.estimate[job]
-        more = -estimate if kind == TASK_END else estimate
-        p.load[node], p.load_wholes[node] = carry(p.load[node] + more, p.load_wholes[node])
+        add_load(p.loads, node, -estimate if kind == messages.TASK_END else estimate)
     if p.placer.size == 0:
         return
-    if kind == TASK_END:
+    if kind == messages.TASK_END:
         if p.placer[task] != NONE and p.asks_freed:
             send_own_freed(w, t, node, p.placer[task], job, start)
     else:
@@ -296,7 +249,7 @@ def follow(w: World, p: State, t: int, node: int) -> None:
 @compiled
 def handle_at_node(w: World, p: State, t: int, node: int) -> None:
     """Handle a message to a node; a node that falls idle steals."""
-    if p.load.size > 0 or p.placer.size > 0:
+    if p.loads.work.size > 0 or p.placer.size > 0:
         follow(w, p, t, node)
     if node_event(w, node) and p.stealing.attempts > 0 and start_stealing(w, p.stealing, t, node):
         serve(w, t, node)
@@ -307,13 +260,13 @@ def handle_lost(w: World, p: State, t: int, me: int) -> None:
     """Have a lost task or probe run again; a task that was handed over goes to the same scheduler again."""
     job, task, lost_at, _ = read_lost(w)
     if p.placed[job] == 0 and (task == NONE or p.handed.size == 0 or p.handed[task] == NONE):
-        probe_again(w, t, me, FIRST_ROUND)
+        late_binding.probe_again(w, t, me, probing.FIRST_ROUND)
     elif p.handed.size == 0 or p.handed[task] == NONE:
-        send_again(w, t, me, p.stealing.first)
+        late_binding.send_again(w, t, me, p.stealing.first)
     else:
-        note_attempt(w)
+        late_binding.note_attempt(w)
         w.counts[N_SENT_AGAIN] += 1
-        send_own_tasks(w, t, me, p.handed[task], job, task, ONE, lost_at)
+        send_own_tasks(w, t, me, p.handed[task], job, task, probing.ONE, lost_at)
 
 
 @entry
@@ -325,25 +278,25 @@ def advance(w: World, p: State, until: int, most: int) -> int:
         if why != RUNNING:
             return why
         t, kind, me = message.time[0], message.kind[0], message.dst[0]
-        if kind == STEAL:
+        if kind == messages.STEAL:
             on_steal(w, p.stealing, t, me)
         elif kind == OWN_ASK:
             answer(w, p, t, me)
         elif me < w.nodes.size:
-            if kind == PROBE and p.refuses and not is_long(w, read_job(w)) and w.nodes.longs[me] > 0:
+            if kind == messages.PROBE and p.refuses and not is_long(w, read_job(w)) and w.nodes.longs[me] > 0:
                 turn_back(w, t, me)
                 continue
-            if kind == PROBE and p.asks_nodes:
+            if kind == messages.PROBE and p.asks_nodes:
                 return PYTHON
             handle_at_node(w, p, t, me)
-        elif kind == REQUEST:
-            on_request(w, t, me)
-        elif kind == DONE:
-            on_done(w)
+        elif kind == messages.REQUEST:
+            late_binding.on_request(w, t, me)
+        elif kind == messages.DONE:
+            late_binding.on_done(w)
             if p.asks_ends:
                 return PYTHON
         elif kind == ARRIVAL:
-            next_arrival(w, me, read_job(w))
+            late_binding.next_arrival(w, me, read_job(w))
             return PYTHON
         elif kind == LOST:
             handle_lost(w, p, t, me)
@@ -367,23 +320,22 @@ def build(setting: Setting) -> tuple[World, State]:
     limit = min(int(p.get("steal_limit", 10_000)), room)
     world = build_world(
         setting,
-        fifo_rules(),
+        Rules(),
         most_sends=lambda tasks: room,
         schedulers=int(p.get("schedulers", 10)),
         coordinators=int(p.get("coordinators", 0)),
         central_jobs=long_jobs(setting) if p.get("central", False) else None,
     )
     attempts = int(p.get("steal_attempts", 0))
-    load = np.zeros(nodes if handles("on_load") or handles("on_probe") else 0, np.int64)
+    asked = handles("on_load") or handles("on_probe")
     handed = np.full(world.duration.size if handles("on_tasks") else 0, NONE)
     return world, State(
-        make_probing(1.0, room, False, nodes, 1),
-        make_stealing(nodes, attempts=attempts, limit=limit, at_random=False, instant=False, first=first),
+        probing.make_probing(1.0, room, False, nodes, 1),
+        Stealing(attempts, limit, False, False, first, np.zeros(nodes, np.int64)),
         placed=np.zeros(world.work.size, np.int64),
         drawn=np.zeros(world.work.size, np.int64),
         draws=np.zeros(world.queue.seq.size, np.int64),
-        load=load,
-        load_wholes=load.copy(),
+        loads=make_loads(nodes if asked else 0, 0),
         handed=handed,
         placer=handed.copy(),
         refuses=bool(p.get("refuse_behind_long", False)),

@@ -7,9 +7,9 @@
 
 A parameter's kind is that of its default: a truth value, a whole number, a number, a text; a number whose name ends in
 `_s` is a duration, in `_bytes` a size. What is None takes anything. Names that begin with `_` or are all capitals, the
-attribute `name`, and what holds anything else (a list, an array, a function) are no parameters.
+attribute `name`, and what holds anything else (a list, an array, a function) are not parameters.
 
-An object has the values it was made with, as far as it keeps them under the same names: `LeastLoaded(choices=4)`.
+An object has the values it was made with, of those that it keeps under the same names: `LeastLoaded(choices=4)`.
 """
 
 import inspect
@@ -26,8 +26,10 @@ from workloads.units import parse_duration
 _SIMPLE = (bool, int, float, str)
 
 
-def described(own: Any, name: str | None) -> dict[str, Any]:
+def described(own: Any, name: str | None, what: str) -> dict[str, Any]:
     """Return the fields of `Scheduler` for a user's class or object: its names, its docstring, its parameters.
+
+    Without a docstring its title is `what` it is.
 
     Raises:
         InputError: a class that cannot be made without arguments; the message names the first without a default.
@@ -47,7 +49,8 @@ def described(own: Any, name: str | None) -> dict[str, Any]:
         shown = getattr(own, "__dict__", {}).get("name") or name_with(policy, own_values)
         found = {"name": shown, "variant_of": policy if shown != policy else "", "fixed": tuple(own_values)}
     about = inspect.cleandoc(kind.__doc__ or "")
-    return {**found, "parameters": parameters, "own": own, "about": about}
+    title = about.partition("\n")[0] or what
+    return {**found, "title": title, "paper": "-", "parameters": parameters, "own": own, "about": about}
 
 
 def parameters_of(own: Any) -> tuple[Parameter, ...]:

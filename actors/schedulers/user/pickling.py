@@ -1,4 +1,4 @@
-"""Pickles of a user's object whose module may be known to no import: it was loaded from a file, or came by the wire.
+"""Pickles of a user's object whose module may not be importable: it was loaded from a file, or came from a process.
 
 Classes and functions of the object's own module are pickled as names, and found again in the module itself or in what
 the methods of the object's class refer to.
@@ -33,7 +33,7 @@ def unpickled(saved: bytes, kind: type) -> Any:
 
 
 def _find(kind: type, name: str) -> Any:
-    """What a qualified name stands for in the module of a class; None if it is not known there."""
+    """Return what a qualified name means in the module of a class; None if it is not known there."""
     if name == kind.__qualname__:
         return kind
     known = dict(vars(sys.modules[kind.__module__])) if kind.__module__ in sys.modules else {}
@@ -49,7 +49,7 @@ class _Pickler(pickle.Pickler):
         self.kind = kind
 
     def persistent_id(self, value: Any) -> str | None:
-        """The name of a class or function of the object's own module."""
+        """Return the name of a class or function of the object's own module; None for anything else."""
         mine = isinstance(value, type | FunctionType) and value.__module__ == self.kind.__module__
         return value.__qualname__ if mine and _find(self.kind, value.__qualname__) is value else None
 
@@ -60,5 +60,5 @@ class _Unpickler(pickle.Unpickler):
         self.kind = kind
 
     def persistent_load(self, name: str) -> Any:
-        """What the name stands for here."""
+        """Return what the name means here."""
         return _find(self.kind, name)

@@ -37,7 +37,7 @@ def test_no_task_of_yacc_d_waits_for_ever_for_a_node_that_is_idle() -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_the_view_of_dist_lwl_is_that_of_idle_nodes_in_the_end(seed: int) -> None:
     state = run_partition(overtaken("dist-lwl", seed, heartbeat_s=0.5)).state
-    assert not state.load.any()
+    assert not state.loads.work.any()
     assert not state.short.ledger.work.any()
 
 

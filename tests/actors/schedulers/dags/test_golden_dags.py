@@ -91,7 +91,7 @@ def test_capacity_guarantees_parts_of_the_cluster(given: dict[str, Any], ends: l
         ("a=0.7,b=0.7", "sum to 1.4"),
         ("a", "'a' is not a tenant and a part"),
         ("a=0", "'a=0' is not"),
-        ("a=0.2,a=0.3", "'a' is there twice"),
+        ("a=0.2,a=0.3", "'a' is given twice"),
     ],
 )
 def test_capacity_refuses_other_guarantees(guarantees: str, wrong: str) -> None:

@@ -125,7 +125,7 @@ def test_no_entry_is_passed_by_more_than_its_slack() -> None:
 
 
 def test_scarcity_by_resource_and_level() -> None:
-    cluster = mixed_cluster()  # of 8 nodes 5 have 4 cores, 2 have 8; 4 of 2 GHz are no x86 …
+    cluster = mixed_cluster()  # of 8 nodes 5 have 4 cores, 2 have 8; 4 of 2 GHz are not x86 …
     texts = [
         "cores >= 8 soft 1.5 and clock >= 3 GHz soft 2",
         "cores >= 4 and cores < 8 and isa = arm",

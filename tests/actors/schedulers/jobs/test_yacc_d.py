@@ -220,7 +220,7 @@ def test_overload_comes_to_an_end(bound: dict[str, Any]) -> None:
     assert outcome.counters["backlogged"] > 100
     assert (partition.world.jobs.unfinished == 0).all()
     assert (partition.state.backlog.schedulers.jobs == 0).all()
-    # The nodes are busy but for the time that reports of idle slots and new tasks take: a heartbeat for each task.
+    # The nodes are busy except for the time that reports of idle slots and new tasks take: a heartbeat for each task.
     busy_s, least_s = outcome.finish_ns.max() / NS, 300 * 2.0 / 2
     assert least_s <= busy_s <= least_s * (1 + 1.0 / 2.0) + 1
 
