@@ -28,7 +28,7 @@ def grid(jobs: int, seeds: range) -> dict[str, Any]:
         "workload": "yahoo",
         "nodes": NODES,
         "workload_seed": 0,  # one workload for all runs
-        "workload_options": {"jobs": jobs, "nodes": NODES},
+        "workload_options": {"jobs": jobs, "nodes": NODES, "max_tasks": 100_000_000},
         "sweep": {"scheduler": ["sparrow", "eagle"], "load": [0.7, 0.8], "seed": seeds},
     }
 

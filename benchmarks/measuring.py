@@ -1,0 +1,112 @@
+"""What benchmarks share: where traces are, settings of the engine and the time it takes, processes, tables."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from actors.hosting.partition import Observe, Partition, Progress
+from actors.scheduler import resolve_parameters
+from actors.schedulers.registry import find_scheduler
+from actors.setting import Setting
+from clusters.cluster import Cluster, load_cluster
+from emu.results.text_tables import align
+from workloads.jobs import JobWorkload
+
+ROOT = Path(__file__).resolve().parents[1]
+SHARED = Path(os.environ.get("EMU_SHARED", ROOT.parent / "shared"))
+T = TypeVar("T")
+MOST_S = 3600.0  # of wall time, for one run
+
+
+class Times(NamedTuple):
+    """What the engine takes from the first event to the last; compilation and set-up are not in it."""
+
+    wall_s: float
+    cpu_s: float
+    progress: Progress
+    partition: Partition
+
+
+def parser_of(doc: str | None) -> argparse.ArgumentParser:
+    """Return a parser whose help is the docstring of a benchmark."""
+    return argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+
+
+def run_sections(
+    parser: argparse.ArgumentParser,
+    sections: Mapping[str, Callable[[argparse.Namespace], None]],
+    default: Sequence[str] = (),
+) -> None:
+    """Run the parts of a benchmark that are asked for, or these, or all."""
+    parser.add_argument("sections", nargs="*", metavar="SECTION", help=", ".join(sections))
+    asked = parser.parse_args()
+    if unknown := [name for name in asked.sections if name not in sections]:
+        parser.error(f"there is no section {', '.join(unknown)}; there are {', '.join(sections)}")
+    for name in asked.sections or default or sections:
+        sections[name](asked)
+
+
+def setting_of(
+    scheduler: Any, workload: Any, cluster: Cluster | int, parameters: Mapping[str, Any] = {}, **more: Any
+) -> Setting:
+    """Return the emulation of a workload, with its own cut-off and long partition, on a cluster or on so many nodes."""
+    found = find_scheduler(scheduler)
+    if isinstance(workload, JobWorkload):
+        more.setdefault("short_cutoff_s", workload.short_cutoff_s or float("inf"))
+        more.setdefault("long_partition", (workload.long_partition or 1.0) if found.hybrid else 1.0)
+    if isinstance(cluster, int):
+        cluster = load_cluster("homogeneous", cluster)
+    resolved = resolve_parameters(found, dict(parameters))
+    return Setting(found, resolved, workload, cluster, **{"seed": 1, **more})
+
+
+def engine_times(setting: Setting, observe: Observe | None = None) -> Times:
+    """Run a setting in this process."""
+    partition = Partition(setting, observe or Observe())
+    partition.start()
+    begin_s = time.process_time()
+    progress = partition.run(MOST_S)
+    assert progress.done, "no end within an hour"
+    return Times(partition.wall_s, time.process_time() - begin_s, progress, partition)
+
+
+def in_turn(repeats: int, measures: Mapping[str, Callable[[], T]]) -> dict[str, list[T]]:
+    """Return what each gives, so many times, in turn: a slow spell of the machine does not fall on one alone."""
+    found: dict[str, list[T]] = {name: [] for name in measures}
+    for _ in range(repeats):
+        for name, measure in measures.items():
+            found[name].append(measure())
+    return found
+
+
+def run_python(code: str, *arguments: object, root: Path = ROOT, **environment: str) -> str:
+    """Run a program in a process of its own, with the packages of a checkout; return what it prints."""
+    ended = subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": str(root), **environment},
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    return ended.stdout
+
+
+def show(head: str, rows: Sequence[Sequence[str]]) -> None:
+    """Print a table."""
+    print(head, *align(rows), "", sep="\n", flush=True)
+
+
+def verdict(value: float, most: float | None = None, least: float | None = None) -> str:
+    """Return whether a value keeps to a limit, as text; nothing where there is none."""
+    if most is None and least is None:
+        return ""
+    met = (most is None or value <= most) and (least is None or value >= least)
+    return "met" if met else "missed"
