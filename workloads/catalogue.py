@@ -65,7 +65,7 @@ def generators() -> dict[str, str]:
 
 
 def options_without_meaning(name: Any, given: Mapping[str, Any]) -> dict[str, str]:
-    """Return the options of a generator that were given and change nothing, and why; none of what is no generator.
+    """Return the options of a generator that were given and change nothing, and why; empty for other names.
 
     Raises
     ------
@@ -108,7 +108,7 @@ def load_workload(
     ------
     InputError
         Neither a name nor a path that exists, an option that does not exist, a file that is wrong, or a workload
-        that is larger than its source gives reason for.
+        that exceeds its limits.
     """
     from workloads.formats import find_format
 
@@ -128,7 +128,7 @@ def load_workload(
 
 
 def generate(name: str, options: Mapping[str, Any]) -> Workload:
-    """Return the workload of a generator, whatever is called like it; its seed is an option.
+    """Return the workload of a generator, even if a file has its name; its seed is an option.
 
     Raises
     ------
@@ -147,14 +147,14 @@ def _generated(name: str, options: Mapping[str, Any]) -> Workload:
 def instances_of(
     name_or_path: str | Path, options: Mapping[str, Any] | None = None, format: str | None = None
 ) -> tuple[str, ...]:
-    """Return the instances of a path that holds several workloads, when `options` chooses none; else nothing.
+    """Return the instances of a path that holds several workloads, if `options` chooses none of them; else ().
 
     Each is a workload of its own: ``load_workload(path, options={"instance": name})``.
 
     Raises
     ------
     InputError
-        As `load_workload`, as far as the path is looked at: not what is in the instances.
+        As `load_workload`; the instances themselves are not read.
     """
     from workloads.formats import find_format
 
@@ -169,7 +169,7 @@ def instances_of(
 
 
 def options_of(name_or_path: str | Path, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return all options of a generator, or of the reader of a path, as they hold: what is given, else the default.
+    """Return the value of each option of a generator, or of the reader of a path: what is given, else the default.
 
     Raises
     ------
@@ -285,7 +285,7 @@ def _lost_in_tr(workload: JobWorkload, path: Path) -> tuple[str, ...]:
 
 
 def _is_generator(name_or_path: str | Path, format: str | None) -> bool:
-    """Return whether a generator is meant; refuse a name that a workload which is there has, too."""
+    """Return whether a generator is meant; refuse a name that an existing workload also has."""
     if format is not None or not isinstance(name_or_path, str) or name_or_path not in _GENERATORS:
         return False
     if os.path.exists(name_or_path) and (format := _format_of(Path(name_or_path))):
@@ -308,7 +308,7 @@ def _generator_options(name: str, options: Mapping[str, Any] | None) -> dict[str
 
 
 def _face(name: str) -> Callable[..., Any]:
-    """Return whose options a format's reader takes: a reader that converts has them there."""
+    """Return the function with a format's options: `convert` if there is one, else `read`."""
     from workloads.formats import find_format
 
     known = find_format(name)
@@ -316,7 +316,7 @@ def _face(name: str) -> Callable[..., Any]:
 
 
 def _existing(name_or_path: str | Path, format: str | None = None) -> Path:
-    """Return the path that is meant, if there is one; of a format that is given, whatever it is called."""
+    """Return the path that is meant; with `format`, files called like Emu's own tables are accepted."""
     from workloads.formats import is_own_table
 
     text = str(name_or_path)
@@ -355,11 +355,11 @@ def _reader_options(
 
 
 def _refuse_existing(path: Path, format: str, overwrite: bool) -> None:
-    """Refuse to write over what is there, unless asked for, and a name that says it is another file or no folder."""
+    """Refuse to overwrite without being asked, and a name with the ending of another kind of file."""
     from workloads.formats import FORMATS, PARQUET
 
     is_folder = format == PARQUET
-    if path.exists() and path.is_dir() != is_folder:
+    if os.path.exists(path) and path.is_dir() != is_folder:
         have, want = ("folder", "file") if path.is_dir() else ("file", "folder")
         raise InputError(f"is a {have}; format {format!r} writes a {want}", file=path)
     if is_folder:
@@ -369,7 +369,7 @@ def _refuse_existing(path: Path, format: str, overwrite: bool) -> None:
         own = (".tr", ".tr.gz") if format == "tr" else ()
         check_extension(path, f"text in the format {format}", (*own, *TEXT))
     there = [path / name for files in FAMILIES.values() for name in files] if is_folder else [path]
-    if not overwrite and any(p.exists() for p in there):
+    if not overwrite and any(map(os.path.exists, there)):
         raise InputError("exists already; choose another name, or ask for it to be overwritten", file=path)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -168,7 +169,7 @@ def _beside(path: str | Path, value: Any) -> Any:
         return value
     file, colon, name = value.partition(".py:")  # a user's scheduler is FILE.py:CLASS
     beside = Path(path).parent / (file + ".py" if colon else value)
-    if Path(value).is_absolute() or not beside.exists():
+    if Path(value).is_absolute() or not os.path.exists(beside):
         return value
     return f"{beside}:{name}" if colon else str(beside)
 

@@ -110,6 +110,11 @@ def test_formats_can_be_named(tmp_path, workload):
         save_workload(workload, tmp_path / "folder.tr", overwrite=True)
 
 
+def test_a_name_that_is_too_long_for_the_system_is_refused(tmp_path, workload):
+    with pytest.raises(InputError, match="cannot be written: File name too long"):
+        save_workload(workload, tmp_path / f"{'x' * 300}.tr")
+
+
 def test_a_table_instead_of_its_folder_is_named(tmp_path, workload):
     save_workload(workload, tmp_path / "w")
     with pytest.raises(InputError, match="give the folder"):

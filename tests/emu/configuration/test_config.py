@@ -181,6 +181,11 @@ def test_paths_in_a_file_are_beside_it_and_names_stay_names(
     assert layer_from_file(toml(tmp_path / "in", 'workload = "yahoo"\n'))["workload"].value == "yahoo"
 
 
+def test_a_path_that_is_too_long_for_the_system_stays_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text(f'workload = "./{"x" * 5000}"\n')
+    assert layer_from_file(tmp_path / "c.toml")["workload"].value == f"./{'x' * 5000}"
+
+
 def test_set_gives_keys_and_parameters() -> None:
     layer = layer_from_set(
         ["network.delay=1 ms", "probe_ratio=3", "eagle.slack=4", "parameters.x=1", "seed=a=b"]
