@@ -47,12 +47,12 @@ def from_strings(values: Sequence[str | None], name: str = "", file: object = No
     Raises
     ------
     InputError
-        One is no text: half of a pair of surrogates, as JSON may state, or not UTF-8; `name` and `file` are named.
+        A string is not valid Unicode: half of a pair of surrogates, as JSON may state, or not UTF-8.
     """
     try:
         encoded = [b"" if v is None else v.encode() for v in values]
     except UnicodeEncodeError as error:
-        wrong = f"{ascii(error.object)[:40]} is no text: it holds half a character, or what is not UTF-8"
+        wrong = f"{ascii(error.object)[:40]} is not text: it holds half a character, or what is not UTF-8"
         raise InputError(wrong, file=file, field=name or None) from None
     offsets = np.zeros(len(encoded) + 1, np.int32)
     np.cumsum([len(e) for e in encoded], out=offsets[1:])
@@ -61,6 +61,23 @@ def from_strings(values: Sequence[str | None], name: str = "", file: object = No
     return pa.StringArray.from_buffers(
         len(encoded), pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded)), valid
     )
+
+
+def text_column(
+    values: pa.Array | Sequence[str | None] | None, count: int, name: str, of: str, file: object = None
+) -> pa.Array:
+    """Return a string column of `count` rows; all null where no values are given.
+
+    Raises
+    ------
+    InputError
+        There is not one value for each row, or one is not text.
+    """
+    if values is None:
+        return pa.nulls(count, pa.string())
+    if len(values) != count:
+        raise InputError(f"{len(values)} values for {count} {of}", file=file, field=name)
+    return values if isinstance(values, pa.Array) else from_strings(values, name, file)
 
 
 def to_numpy(array: pa.Array) -> npt.NDArray[Any]:
@@ -91,15 +108,25 @@ def optional_column(table: pa.Table, name: str) -> npt.NDArray[np.float64]:
         return column(table, name)
     values = chunks.combine_chunks()
     found = np.full(len(values), np.nan)
-    found[to_numpy(values.is_valid().cast(pa.int32())) == 1] = to_numpy(values.drop_null())
+    found[is_known(values)] = to_numpy(values.drop_null())
     found.flags.writeable = False
     return found
 
 
-def label_bytes(labels: pa.ChunkedArray) -> bytes:
-    """Return bytes that identify columns of strings by content, whatever their chunks and slices."""
-    coded = labels.combine_chunks().dictionary_encode()  # in the order of first appearance: one coding
-    return repr(coded.dictionary.to_pylist()).encode() + to_numpy(coded.indices.fill_null(-1)).tobytes()
+def is_known(array: pa.Array) -> npt.NDArray[np.bool_]:
+    """Return which values of an array are not null."""
+    return to_numpy(array.is_valid().cast(pa.int32())) == 1
+
+
+def coded_labels(labels: pa.Array | pa.ChunkedArray) -> tuple[list[str], npt.NDArray[np.int32]]:
+    """Return the distinct strings of a column in the order of their first rows, and which of them each row has.
+
+    A null has the code -1. (`fill_null` would import pandas.)
+    """
+    coded = (labels.combine_chunks() if isinstance(labels, pa.ChunkedArray) else labels).dictionary_encode()
+    codes = np.full(len(coded), -1, np.int32)
+    codes[is_known(coded.indices)] = to_numpy(coded.indices.drop_null())
+    return coded.dictionary.to_pylist(), codes
 
 
 class WithTables:

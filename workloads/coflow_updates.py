@@ -233,7 +233,7 @@ def _read_row(line: int, values: dict[str, str], path: Path) -> Row:
     def choice(field: str, choices: tuple[str, ...]) -> int:
         if values[field] not in choices:
             near = did_you_mean(values[field], choices)
-            raise wrong(field, f"{values[field]!r} is none of {', '.join(choices)}{near}")
+            raise wrong(field, f"{values[field]!r} is not one of {', '.join(choices)}{near}")
         return choices.index(values[field])
 
     def number(field: str) -> int:

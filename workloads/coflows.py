@@ -23,7 +23,7 @@ from workloads.arrow import WithTables, column, described_field, from_numpy, fro
 from workloads.errors import InputError
 from workloads.groups import (
     check_sum,
-    distinct_ids,
+    checked_ids,
     file_of,
     first_rows,
     nanoseconds,
@@ -266,7 +266,9 @@ def make_coflow_workload(
             (egress_bytes_per_s, PORTS_SCHEMA.names[2]),
         )
     ]
-    ids = _ids(coflow_id, count, coflows_file)
+    ids = None
+    if coflow_id is not None:
+        ids = checked_ids(coflow_id, count, "coflow_id", "coflows", file=coflows_file)
     if np.any(arrival[1:] < arrival[:-1]):
         order = np.argsort(arrival, kind="stable")
         moved = int(np.count_nonzero(order != np.arange(count)))
@@ -348,15 +350,6 @@ def _ports(values: npt.ArrayLike, side: str, num_ports: int, count: int, file: o
     ports = whole_numbers(values, side, 0, num_ports - 1, file=file)
     same_length(ports, count, side, "flows", file=file)
     return ports
-
-
-def _ids(coflow_id: npt.ArrayLike | None, count: int, file: object) -> np.ndarray | None:
-    if coflow_id is None:
-        return None
-    ids = np.array(coflow_id, np.int64)
-    same_length(ids, count, "coflow_id", "coflows", file=file)
-    distinct_ids(ids, "coflow_id", file=file)
-    return ids
 
 
 def _deadlines(deadline_s: npt.ArrayLike | None, arrival: Float64Array, file: object) -> Float64Array:

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from workloads.arrow import column, described_field, from_numpy, from_optional, from_strings, to_numpy
+from workloads.arrow import column, described_field, from_numpy, from_optional, from_strings, is_known
 from workloads.errors import InputError
 from workloads.groups import Int64Array, distinct_ids, positions, refuse_first
 
@@ -142,7 +142,7 @@ def parse_constraint(text: str, what: str = "constraint") -> Constraint:
     Raises
     ------
     InputError
-        The text is no constraint, or the price is not a factor from 1 on.
+        The text is not a constraint, or the price is not a factor of 1 or more.
 
     Examples
     --------
@@ -222,7 +222,7 @@ def with_constraints(workload: W, sets: Sequence[Iterable[Constraint]], set_of_j
     ----------
     workload : JobWorkload or DagWorkload
     sets : sequence of sets
-        An empty set is as none. Sets that are equal become one, sets that no job has are left out, and what
+        An empty set means no constraints. Sets that are equal become one, sets that no job has are left out, and what
         remains is numbered in the order of the first job that has it.
     set_of_job : array_like of int, shape (J,)
         The set of each job, as its place in `sets`; -1 for a job without constraints.
@@ -230,7 +230,7 @@ def with_constraints(workload: W, sets: Sequence[Iterable[Constraint]], set_of_j
     Raises
     ------
     InputError
-        A constraint that is none, one that is twice in its set, or a set that is not there.
+        A row that is not a constraint or is repeated in its set, or a set that does not exist.
     """
     given = np.asarray(set_of_job, np.int64)
     if given.shape != (workload.num_jobs,):
@@ -267,8 +267,8 @@ def attach_constraints(
     Raises
     ------
     InputError
-        A constraint that is none, one that is twice in its set, a job or a set that is not there, a job that is
-        there twice.
+        A row that is not a constraint or is repeated in its set, a job or a set that does not exist, a job that is
+        given twice.
     """
     check_sets(sets, file=sets_file)
     sets = sets.take(from_numpy(np.argsort(column(sets, "set_id"), kind="stable")))
@@ -280,8 +280,7 @@ def attach_constraints(
     refuse_first(unknown, of_set, "is not one of the constraint sets", "set_id", file=owners_file)
     owners = owners.take(from_numpy(np.argsort(at, kind="stable")))
     kinds = workload.jobs["constraint"].combine_chunks()
-    stated = to_numpy(kinds.is_valid().cast(pa.int32())) == 1
-    return _labelled(replace(workload, **tidied(sets, owners)), stated)
+    return _labelled(replace(workload, **tidied(sets, owners)), is_known(kinds))
 
 
 def tidied(sets: pa.Table, owners: pa.Table) -> dict[str, pa.Table]:
@@ -325,13 +324,13 @@ def constraint_bytes(workload: Constrained) -> bytes:
 
 
 def check_sets(sets: pa.Table, *, file: object = None) -> None:
-    """Refuse the first row of a table of sets that is no constraint, or is in its set already."""
+    """Refuse the first row of a table of sets that is not a constraint, or is repeated in its set."""
     seen = set()
     for line, row in enumerate(sets.to_pylist(), start=1):
         set_id, one = row.pop("set_id"), Constraint(**row)
         field, wrong = _what_is_wrong(one)
         if not wrong and (key := (set_id, *one[:3])) in seen:
-            field, wrong = "attribute", f"{one} is twice in set {set_id}"
+            field, wrong = "attribute", f"{one} is given twice in set {set_id}"
         if wrong:
             raise InputError(wrong, file=file, line=line, field=field)
         seen.add(key)
@@ -374,7 +373,7 @@ def _sets_table(rows: Sequence[tuple[object, ...]]) -> pa.Table:
 
 
 def _labelled(workload: W, stated: npt.NDArray[np.bool_]) -> W:
-    """Return the workload whose jobs have the kinds of their sets, but for those whose kind is `stated`."""
+    """Return the workload whose jobs have the kinds of their sets, except those whose kind is `stated`."""
     count = workload.num_jobs
     kinds: list[str | None] = [*map(kind_of, constraint_sets(workload)), None]
     of_job = set_of_job(workload)

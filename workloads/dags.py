@@ -20,12 +20,12 @@ import pyarrow as pa
 
 from workloads.arrow import (
     WithTables,
+    coded_labels,
     column,
     from_numpy,
     from_optional,
-    from_strings,
-    label_bytes,
     optional_column,
+    text_column,
 )
 from workloads.constraints import no_job_constraints, no_sets
 from workloads.errors import InputError
@@ -206,7 +206,8 @@ class DagWorkload(WithTables):
             digest.update(column(self.stages, name).data)
         for name in ("cpu_cores", "memory"):
             digest.update(optional_column(self.stages, name).data)
-        digest.update(label_bytes(self.stages["name"]))
+        labels, codes = coded_labels(self.stages["name"])
+        digest.update(repr(labels).encode() + codes.tobytes())
         for name in EDGES_SCHEMA.names:
             digest.update(column(self.edges, name).data)
         for name in self.resources:
@@ -282,7 +283,7 @@ def make_dag_workload(
         What `make_workload` refuses; a job without stages, a stage without tasks, counts that do not add up;
         an edge from or to a stage that is not there, to itself, or given twice; stages that wait for each other
         in a circle; a one-to-one edge between stages with different numbers of tasks; a demand that is out of its
-        range, or of what is no resource.
+        range, or of what is not a resource.
     """
     jobs_file, stages_file, tasks_file = (file_of(origin, t) for t in ("jobs", "stages", "tasks"))
     submit = check_times(submit_s, "submit_s", file=jobs_file)
@@ -302,7 +303,7 @@ def make_dag_workload(
         same_length(means, len(tasks), "mean_task_s", "stages", file=stages_file)
     own = {name: given for name, given in (("cpu_cores", cpu_cores), ("memory", memory)) if given is not None}
     needs = check_demands({**(demands or {}), **own}, len(tasks), stages_file)
-    names = _names(stage_name, len(tasks), stages_file)
+    names = text_column(stage_name, len(tasks), "name", "stages", stages_file)
     between = check_edges(edges, stages, job_id, file_of(origin, "edges"))
     first_stage = first_rows(stages)
     ends = (tasks[first_stage[between[0]] + between[1]], tasks[first_stage[between[0]] + between[2]])
@@ -390,11 +391,3 @@ def stage_levels(dag: DagWorkload) -> Int64Array:
     """Return the level of each stage, shape (S,): edges on the longest path to it, 0 without parents."""
     arrays = dag.arrays()
     return levels(arrays.first_child, arrays.child)
-
-
-def _names(labels: pa.Array | Sequence[str | None] | None, count: int, file: object) -> pa.Array:
-    if labels is None:
-        return pa.nulls(count, pa.string())
-    if len(labels) != count:
-        raise InputError(f"{len(labels)} values for {count} stages", file=file, field="name")
-    return labels if isinstance(labels, pa.Array) else from_strings(labels, "name", file)

@@ -10,7 +10,7 @@ from workloads.errors import InputError
 FOLDER = ("",)
 """The endings that a folder may have."""
 TEXT = (".txt", ".txt.gz", ".dat", ".dat.gz", ".log", ".log.gz", ".gz")
-"""Those of a file of text; that of no format but its own."""
+"""The endings that a text file may have, besides that of its format."""
 _PACKED = frozenset((".gz", ".zip", ".bz2", ".xz", ".zst", ".7z", ".tar", ".tgz"))
 _FILES = _PACKED | {
     ".arrow", ".avro", ".csv", ".dat", ".dax", ".db", ".doc", ".docx", ".feather", ".h5", ".hdf5", ".htm",
@@ -21,7 +21,7 @@ _FILES = _PACKED | {
 
 
 def extension_of(name: str) -> str:
-    """Return the ending of a name that is a file's, in lower case; nothing where it has none, or one of its own.
+    """Return the known ending of a file's name, in lower case; "" if there is none.
 
     Examples
     --------
@@ -36,7 +36,7 @@ def extension_of(name: str) -> str:
 
 
 def check_extension(path: str | Path, what: str, allowed: Sequence[str], option: str | None = None) -> None:
-    """Refuse a name that says that a file is another one than what is written there; the name of a folder may stay.
+    """Refuse a name whose ending is that of another kind of file; an existing folder keeps its name.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ def is_frame(value: Any) -> bool:
     if is_of_pandas(value):
         return True
     offers = any(hasattr(value, name) for name in _INTERFACES)
-    return offers and (hasattr(value, "columns") or hasattr(value, "schema"))  # which a single column has not
+    return offers and (hasattr(value, "columns") or hasattr(value, "schema"))  # a single column has neither
 
 
 def is_of_pandas(value: Any) -> bool:
@@ -44,13 +44,13 @@ def arrow_table(frame: Any) -> pa.Table:
     Raises
     ------
     InputError
-        It is no frame, or Arrow has no type for one of its columns.
+        It is not a frame, or Arrow has no type for one of its columns.
     """
     if not is_frame(frame):
         kind = f"{type(frame).__module__}.{type(frame).__qualname__}".removeprefix("builtins.")
         later = "; collect it first" if hasattr(frame, "collect") else ""
         wrong = (
-            f"a {kind} is no frame: want one of pandas, Polars or Arrow, or with __arrow_c_stream__{later}"
+            f"a {kind} is not a frame: want one of pandas, Polars or Arrow, or with __arrow_c_stream__{later}"
         )
         raise InputError(wrong)
     try:

@@ -72,11 +72,19 @@ def refuse_first(
         raise InputError(f"{values[at]} {wrong}", file=file, line=at + 1, field=name)
 
 
+def checked_ids(values: npt.ArrayLike, count: int, name: str, of: str, *, file: object = None) -> Int64Array:
+    """Return the ids of `count` rows as a new int64 array; refuse other numbers of them, and ids given twice."""
+    ids = np.array(values, np.int64)
+    same_length(ids, count, name, of, file=file)
+    distinct_ids(ids, name, file=file)
+    return ids
+
+
 def distinct_ids(ids: Int64Array, name: str, *, file: object = None) -> None:
-    """Refuse ids of which one is there twice; the second is named."""
+    """Refuse ids of which one is given twice; the second is named."""
     again = np.ones(len(ids), bool)
     again[np.unique(ids, return_index=True)[1]] = False
-    refuse_first(again, ids, "is there twice", name, file=file)
+    refuse_first(again, ids, "is given twice", name, file=file)
 
 
 def same_length(values: npt.NDArray[Any], count: int, name: str, of: str, *, file: object = None) -> None:

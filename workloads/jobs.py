@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from workloads.arrow import WithTables, column, described_field, from_numpy, from_strings, to_numpy
+from workloads.arrow import WithTables, coded_labels, column, described_field, from_numpy, text_column
 from workloads.constraints import constraint_bytes, no_job_constraints, no_sets
 from workloads.errors import InputError
-from workloads.groups import first_rows, nanoseconds, rows_of_groups, same_length
+from workloads.groups import check_sum, checked_ids, first_rows, nanoseconds, rows_of_groups, same_length
 
 SCHEMA_VERSION = 1
 MAX_TIME_S = 4.0e9
@@ -151,11 +151,10 @@ class JobWorkload(WithTables):
             digest.update(column(self.jobs, name).data)
         digest.update(column(self.tasks, "duration_s").data)
         for name in ("constraint", "tenant"):
-            labels = self.jobs[name].combine_chunks()
-            if labels.null_count < len(labels):  # order of first appearance: one coding for one content
-                coded = labels.dictionary_encode()
-                digest.update(repr((name, coded.dictionary.to_pylist())).encode())
-                digest.update(_codes(coded.indices).data)
+            labels, codes = coded_labels(self.jobs[name])
+            if labels:
+                digest.update(repr((name, labels)).encode())
+                digest.update(codes.data)
         digest.update(constraint_bytes(self))
         return digest.hexdigest()
 
@@ -208,23 +207,18 @@ def make_workload(
     if len(submit) == 0:
         raise InputError("the workload has no jobs", file=origin)
     same_length(counts, len(submit), "num_tasks", "jobs", file=origin)
-    # The largest count first: a sum of absurd counts would wrap.
-    if int(counts.max()) > len(durations) or (total := int(counts.sum())) != len(durations):
-        total = sum(counts.tolist())
-        raise InputError(
-            f"counts add up to {total} tasks, but there are {len(durations)} durations",
-            file=origin,
-            field="num_tasks",
-        )
+    check_sum(counts, len(durations), "num_tasks", "durations", file=origin)
     if mean_task_s is None:
         means = np.add.reduceat(durations, np.cumsum(counts) - counts) / counts
     else:
         means = check_times(mean_task_s, "mean_task_s", file=origin)
         same_length(means, len(submit), "mean_task_s", "jobs", file=origin)
     _check_classes(short_cutoff_s, long_partition, origin)
-    ids = None if job_id is None else _check_ids(job_id, len(submit), origin)
-    kinds = _labels("constraint", constraint, len(submit), origin)
-    tenants = _labels("tenant", tenant, len(submit), origin)
+    ids = None if job_id is None else checked_ids(job_id, len(submit), "job_id", "jobs", file=origin)
+    kinds, tenants = (
+        text_column(labels, len(submit), label, "jobs", origin)
+        for labels, label in ((constraint, "constraint"), (tenant, "tenant"))
+    )
 
     if np.any(submit[1:] < submit[:-1]):
         order = np.argsort(submit, kind="stable")
@@ -292,17 +286,6 @@ def check_counts(values: npt.ArrayLike, name: str, *, file: object = None) -> In
     return counts
 
 
-def _check_ids(job_id: npt.ArrayLike, num_jobs: int, file: object) -> Int64Array:
-    ids = np.array(job_id, np.int64)
-    same_length(ids, num_jobs, "job_id", "jobs", file=file)
-    order = np.argsort(ids, kind="stable")
-    twice = ids[order][1:] == ids[order][:-1]
-    if twice.any():
-        at = int(order[1:][twice].min())
-        raise InputError(f"job {ids[at]} is there twice", file=file, line=at + 1, field="job_id")
-    return ids
-
-
 def _check_classes(short_cutoff_s: float | None, long_partition: float | None, file: object) -> None:
     if short_cutoff_s is not None and not (0 <= short_cutoff_s <= MAX_TIME_S):
         raise InputError(
@@ -310,24 +293,6 @@ def _check_classes(short_cutoff_s: float | None, long_partition: float | None, f
         )
     if long_partition is not None and not (0 <= long_partition <= 1):
         raise InputError(f"{long_partition!r} is not a share in 0..1", file=file, field="long_partition")
-
-
-def _labels(
-    name: str, labels: pa.Array | Sequence[str | None] | None, num_jobs: int, file: object
-) -> pa.Array:
-    """Return labels of jobs as a string array, all null where there are none."""
-    if labels is None:
-        return pa.nulls(num_jobs, pa.string())
-    if len(labels) != num_jobs:
-        raise InputError(f"{len(labels)} values for {num_jobs} jobs", file=file, field=name)
-    return labels if isinstance(labels, pa.Array) else from_strings(labels, name, file)
-
-
-def _codes(indices: pa.Array) -> npt.NDArray[np.int32]:
-    """Return codes of labels, -1 where there is none (`fill_null` would import pandas)."""
-    codes = np.full(len(indices), -1, np.int32)
-    codes[to_numpy(indices.is_valid().cast(pa.int32())) == 1] = to_numpy(indices.drop_null())
-    return codes
 
 
 def _sorted_note(order: Int64Array, origin: object) -> str:

@@ -31,7 +31,7 @@ def _of_machine() -> int:
 def _of_container(at: Path = Path("/sys/fs/cgroup")) -> int:
     for limit, used, files in _CGROUPS:
         if (at / limit).exists():
-            most = int((at / limit).read_text())  # "max", which is no number: no limit
+            most = int((at / limit).read_text())  # "max" is not a number: no limit
             lines = (at / used).with_name("memory.stat").read_text().splitlines()
             giving_way = next((int(line.split()[1]) for line in lines if line.startswith(f"{files} ")), 0)
             return most - int((at / used).read_text()) + giving_way

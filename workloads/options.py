@@ -71,7 +71,7 @@ def read_options(what: str, function: Callable[..., Any], given: Mapping[str, An
     Raises
     ------
     InputError
-        An option that does not exist, text that is not of its kind, or a value that is none of those it may have.
+        An option that does not exist, text that is not of its kind, or a value that is not allowed.
     """
     known = {p.name: p for p in _options(function)}
     read = {}
@@ -84,7 +84,7 @@ def read_options(what: str, function: Callable[..., Any], given: Mapping[str, An
             wrong = (
                 f"is neither {choices[0]!r} nor {choices[1]!r}"
                 if len(choices) == 2
-                else f"is none of {choices}"
+                else f"is not one of {choices}"
             )
             raise InputError(f"{read[name]!r} {wrong}", field=name)
     return read

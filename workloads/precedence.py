@@ -45,7 +45,7 @@ def check_edges(
     order = np.lexsort(between[::-1])
     twice = np.zeros(len(job), bool)
     twice[order[1:]] = (between[:, order[1:]] == between[:, order[:-1]]).all(axis=0)
-    refuse_first(twice, child, "has this parent already: the edge is there twice", "child", file=file)
+    refuse_first(twice, child, "has this parent already: the edge is given twice", "child", file=file)
 
     first_stage = first_rows(num_stages)
     parents, children = first_stage[job][order] + parent[order], first_stage[job][order] + child[order]

@@ -30,7 +30,7 @@ _AT_LINE = re.compile(r"\(at line (\d+), column (\d+)\)")
 
 
 def check_is_file(path: str | Path) -> int:
-    """Return the size in bytes of a file; what is no file is not opened, for that could wait for ever.
+    """Return the size of a file in bytes. Devices and pipes are not opened: reading them may never end.
 
     Raises
     ------
@@ -75,7 +75,7 @@ def read_small_text(path: str | Path, most_bytes: int = TOML_BYTES) -> str:
 def read_csv(
     path: str | Path, check_header: Callable[[list[str]], None]
 ) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield line and values by column of a CSV file with a header; blank lines are passed over.
+    """Yield line and values by column of a CSV file with a header; blank lines are skipped.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def read_csv(
     Raises
     ------
     InputError
-        As `check_is_file`; or a line is no CSV, too long, or has another number of values.
+        As `check_is_file`; or a line is not CSV, is too long, or has another number of values.
     """
     check_is_file(path)
     try:
@@ -147,7 +147,7 @@ _TOO_DEEP = f"tables or arrays are nested too deep; want {DEPTH} levels at most"
 
 
 def _check_depth(table: dict[str, Any], path: str | Path) -> None:
-    """Refuse what those who walk over it by recursion could not."""
+    """Refuse tables too deep for recursion."""
     level: list[Any] = [table]
     for _ in range(DEPTH):
         level = [

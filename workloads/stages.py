@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from workloads.arrow import described_field, from_strings, optional_column, to_numpy
+from workloads.arrow import coded_labels, described_field, from_strings, optional_column, text_column
 from workloads.constraints import OWN
 from workloads.errors import InputError
 from workloads.groups import Int64Array, refuse_first, same_length
@@ -119,7 +119,7 @@ def is_resource(name: str) -> bool:
 
 
 def check_resource(name: str, *, file: object = None, field: str | None = None) -> None:
-    """Refuse a name that is none of a resource."""
+    """Refuse a name that is not a resource."""
     if not is_resource(name):
         hint = did_you_mean(name, RESOURCES)
         raise InputError(
@@ -154,9 +154,8 @@ def one_to_one_edges(edges: pa.Table) -> npt.NDArray[np.int8]:
     """Return 1 for each edge that is one-to-one, else 0: shape (E,)."""
     if _KIND.name not in edges.column_names:
         return np.zeros(edges.num_rows, np.int8)
-    coded = edges[_KIND.name].combine_chunks().dictionary_encode()
-    kinds = np.array([kind == ONE_TO_ONE for kind in coded.dictionary.to_pylist()] + [False])
-    return kinds[to_numpy(coded.indices.fill_null(len(kinds) - 1))].astype(np.int8)
+    kinds, code = coded_labels(edges[_KIND.name])
+    return np.array([kind == ONE_TO_ONE for kind in kinds] + [False])[code].astype(np.int8)
 
 
 def without_unused(table: pa.Table) -> pa.Table:
@@ -196,7 +195,7 @@ def check_demands(
     Raises
     ------
     InputError
-        A name that is none of a resource, or a demand that is out of its range.
+        A name that is not a resource, or a demand that is out of its range.
     """
     for name in given:
         check_resource(name, file=file, field="demands")
@@ -236,15 +235,11 @@ def check_edge_kinds(
     Raises
     ------
     InputError
-        A kind that is none, or stages with different numbers of tasks.
+        An unknown kind, or stages with different numbers of tasks.
     """
     if kinds is None:
         return np.zeros(len(parent_tasks), bool)
-    if len(kinds) != len(parent_tasks):
-        raise InputError(f"{len(kinds)} values for {len(parent_tasks)} edges", file=file, field="kind")
-    coded = (kinds if isinstance(kinds, pa.Array) else from_strings(kinds)).dictionary_encode()
-    known = coded.dictionary.to_pylist()
-    code = to_numpy(coded.indices.fill_null(len(known)))
+    known, code = coded_labels(text_column(kinds, len(parent_tasks), "kind", "edges", file))
     for at, kind in enumerate(known):
         if kind not in EDGE_KINDS:
             wrong = f"{kind!r} is not a kind of edge; want {' or '.join(EDGE_KINDS)}"

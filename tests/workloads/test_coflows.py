@@ -160,7 +160,7 @@ def test_every_part_counts_in_the_fingerprint():
         ({"size_bytes": [1, 1, 1, np.nan]}, "flows: line 4: field size_bytes: nan is not a number"),
         ({"size_bytes": [1, 1, 1, 1e19]}, "flows: line 4: field size_bytes: 1e+19 is not a number"),
         ({"num_ports": 0}, "ports: field port: 0 ports; want 1 to"),
-        ({"coflow_id": [5, 5]}, "coflows: line 2: field coflow_id: 5 is there twice"),
+        ({"coflow_id": [5, 5]}, "coflows: line 2: field coflow_id: 5 is given twice"),
         ({"weight": [1, -1]}, "coflows: line 2: field weight: -1.0 is not a number above 0"),
         ({"deadline_s": [np.nan, 1.0]}, "coflows: line 2: field deadline_s: 1.0 is before the arrival"),
         ({"deadline_s": [np.nan, np.inf]}, "coflows: line 2: field deadline_s: inf is not a finite"),

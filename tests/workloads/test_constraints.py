@@ -190,7 +190,7 @@ def test_tables_of_others_are_read(tmp_path: Path) -> None:
         (
             "job_constraints",
             {"job_id": [0, 0], "set_id": [0, 0]},
-            "line 2: field job_id: 0 is there twice",
+            "line 2: field job_id: 0 is given twice",
         ),
     ],
 )
@@ -205,7 +205,7 @@ def test_wrong_tables_are_named(tmp_path: Path, file: str, changes: dict[str, An
 
 
 def test_a_constraint_twice_in_a_set_is_refused() -> None:
-    with pytest.raises(InputError, match=r"cores > 4 soft 2\.0 is twice in set 0"):
+    with pytest.raises(InputError, match=r"cores > 4 soft 2\.0 is given twice in set 0"):
         with_constraints(two_jobs(), [parse_constraint_set("cores > 4 and cores > 4 soft 2")], [0, 0])
 
 

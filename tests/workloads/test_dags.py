@@ -258,7 +258,7 @@ def test_every_part_counts_in_the_fingerprint():
             {"edges": [(0, 0, 1), (0, 2, 3), (0, 1, 2), (0, 3, 1)], "job_id": [77, 5]},
             "edges: line 2: field child: stages of job 77 wait for each other: 1 -> 2 -> 3 -> 1",
         ),
-        ({"job_id": [3, 3]}, "jobs: line 2: field job_id: job 3 is there twice"),
+        ({"job_id": [3, 3]}, "jobs: line 2: field job_id: 3 is given twice"),
     ],
 )
 def test_what_is_wrong_is_named(changes, message):

@@ -55,7 +55,7 @@ def test_what_else_a_frame_may_say() -> None:
         ({"submit_s": [0.0, [[1], [1, 2]], 2.0]}, "submit_s of row 1 is "),
         ({"submit_s": [1, 2, None]}, "submit_s: nan is not a finite number"),
         ({"job_id": ["x", "y", "z"]}, "job_id of row 0 is 'x'; want a whole number"),
-        ({"job_id": [1, 1, 2]}, "job 1 is there twice"),
+        ({"job_id": [1, 1, 2]}, "field job_id: 1 is given twice"),
     ],
 )
 def test_what_is_wrong_with_a_frame(changed: dict[str, Any], expected: str) -> None:

@@ -12,8 +12,8 @@ is the recipe:
 3. For every job of a class a number of tasks and a mean duration are drawn independently from the class's
    quantiles. Pairs are given to jobs by rank: the job with the k-th most task-seconds gets the pair with the
    k-th largest product. The number of tasks is the pair's; the mean duration is task-seconds / tasks.
-4. Task durations spread around the job's mean by the class's coefficient of variation, positive but for
-   what rounds to 0 at a microsecond (one task in a million).
+4. Task durations spread around the job's mean by the class's coefficient of variation, positive except
+   for those that round to 0 at a microsecond (one task in a million).
 5. Arrivals have the mean gap at which the drawn task-seconds load the nodes as asked; the process is one of
    `workloads.generators.arrivals`.
 
@@ -30,7 +30,8 @@ Where a mean is still on the wrong side of the cut-off (the exponential is not t
 number of tasks gives: it is moved to the nearest count that is on the right side.
 
 Where durations are measured a user may have it otherwise: in a trace `as_measured` numbers of tasks and mean
-durations are both as the quantiles have them, and task-seconds give; the next paragraph says how, but for stretching.
+durations are both as the quantiles have them, and task-seconds give, as in the next paragraph without the
+stretching.
 
 A trace without centroids (Google) takes another way through steps 2 and 3: pairs follow the quantiles level
 by level, tasks and durations correlated as measured; a job's task-seconds are its pair's product. Where the

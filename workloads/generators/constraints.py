@@ -62,7 +62,7 @@ def find_model(model: str | Mapping[str, Any]) -> Model:
     Raises
     ------
     InputError
-        Neither a name nor frequencies, a constraint that is none, or a share that is none.
+        Neither a name nor frequencies, or a wrong constraint or share.
     """
     if isinstance(model, str) and model in MODELS:
         return MODELS[model]
@@ -78,7 +78,7 @@ def find_model(model: str | Mapping[str, Any]) -> Model:
     items = tuple(parse_constraint_set(text, "model") for text in given)
     shares = [_share(value, text) for text, value in given.items()]
     if len(set(items)) < len(items):
-        raise InputError("a constraint is there twice", field="model")
+        raise InputError("a constraint is given twice", field="model")
     name = ", ".join(f"{set_text(item)}: {share!r}" for item, share in zip(items, shares, strict=True))
     return Model(name, items, np.ones(1), np.array([shares]), False, "all")
 
@@ -105,7 +105,7 @@ def draw(model: Model, combined: bool, count: int, rng: np.random.Generator) -> 
         return _draw_one(model.shares[0], count, rng)
     cluster = np.minimum(np.searchsorted(np.cumsum(model.weights), rng.random(count)), len(model.weights) - 1)
     bits = np.zeros(count, np.int64)
-    winner = np.full(count, 2.0)  # the item whose own random number is least stays: each as likely
+    winner = np.full(count, 2.0)  # the item with the least random number stays: each is as likely
     for item in range(len(model.items)):
         has = rng.random(count) < model.shares[cluster, item]
         if combined:
@@ -159,7 +159,7 @@ def _split(text: str) -> list[tuple[str, str]]:
         if not colon:
             raise InputError(f"{part.strip()!r} is not 'constraint: share'", field="model")
         if constraint.strip() in dict(pairs):
-            raise InputError(f"{constraint.strip()} is there twice", field="model")
+            raise InputError(f"{constraint.strip()} is given twice", field="model")
         pairs.append((constraint.strip(), share.strip()))
     return pairs
 

@@ -224,7 +224,7 @@ def _check_classes(jobs: int, long_jobs: float, short: tuple[int, float], long: 
     num_long = round(long_jobs * jobs)
     if num_long and long[1] <= short[1]:
         raise InputError(
-            f"{long[1]!r} s is no longer than mean_task_s, {short[1]!r} s", field="long_mean_task_s"
+            f"{long[1]!r} s is not longer than mean_task_s, {short[1]!r} s", field="long_mean_task_s"
         )
     expected = (jobs - num_long) * short[0] + num_long * long[0]
     check_tasks(expected, "tasks in expectation", field="tasks_per_job")

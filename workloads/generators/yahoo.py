@@ -79,7 +79,7 @@ def yahoo(
     Notes
     -----
     At the published size task-seconds are the clusters' 1.586e9, 98.4 % of them in the 9.40 % of jobs
-    outside the small cluster (Hawk states 98.31 % and 9.41 %), and the cut-off tells these apart but for a
+    outside the small cluster (Hawk states 98.31 % and 9.41 %), and the cut-off separates these except for a
     few jobs. Tasks come within about 3 % of the 968,335 of the trace Hawk used. What gives are durations:
     the clusters have 2.3 times the work a job that the excerpt has, so that the median of the mean duration
     is 55 s in short and 2,200 s in long jobs, where the excerpt has 13.5 s and 717 s. The longest tasks

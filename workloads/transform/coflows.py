@@ -95,7 +95,7 @@ def skew(
        hundredth of their mean.
 
     With ``of="flows"`` each receiver has weights of its own for those that send to it, drawn with its coflow's c.v.:
-    flows are as unequal, but no sender has most of a whole coflow, so that its port is no new bottleneck.
+    flows are as unequal, but no sender has most of a whole coflow, so that its port does not become a bottleneck.
 
     A note compares the values reached with those asked for.
 

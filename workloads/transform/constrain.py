@@ -173,7 +173,9 @@ def _softened(model: Model, soft: str | None, price: float) -> tuple[ConstraintS
         raise InputError(f"{price!r} is not a factor from 1 to {MAX_PRICE:g}", field="price")
     known = {kind_of([c]) for item in model.items for c in item}
     for name in sorted(names - known):
-        raise InputError(f"{name!r} is no attribute of the model{did_you_mean(name, known)}", field="soft")
+        raise InputError(
+            f"{name!r} is not an attribute of the model{did_you_mean(name, known)}", field="soft"
+        )
     return tuple(
         tuple(c._replace(price=float(price)) if kind_of([c]) in names else c for c in item)
         for item in model.items

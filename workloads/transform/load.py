@@ -188,6 +188,6 @@ def stretched_s(workload: Workload, factor: float, wanted: str) -> Float64Array:
         )
     if stretched[-1] == stretched[0] < times_s[-1]:
         raise InputError(
-            f"{wanted} all {family(workload).name} of {workload.name} would arrive at once: they have next to no work"
+            f"{wanted} all {family(workload).name} of {workload.name} would arrive at once: their work is too little"
         )
     return stretched

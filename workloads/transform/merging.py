@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 
-from workloads.arrow import column, optional_column
+from workloads.arrow import coded_labels, column, optional_column
 from workloads.coflows import MAX_PORTS, PORT_SPEEDS, CoflowWorkload
 from workloads.defaults import DEFAULT_SEED
 from workloads.errors import InputError
@@ -22,7 +22,6 @@ from workloads.transform.history import recorded
 from workloads.transform.primitives import (
     JobsOrDags,
     W,
-    Workload,
     arrivals_s,
     arriving_at,
     family,
@@ -59,8 +58,11 @@ def replicate(workload: W, copies: int, jitter_s: float | None = None, seed: int
     InputError
         An option is out of range.
     """
-    check_whole("copies", copies, 1, _most_copies(workload))
-    tasks, what = _rows_of(workload)
+    if isinstance(workload, CoflowWorkload):
+        most, tasks, what = max(MAX_PORTS // workload.num_ports, 1), workload.num_flows, "flows"
+    else:
+        most, tasks, what = 10**12, workload.num_tasks, "tasks"
+    check_whole("copies", copies, 1, most)
     if copies > 1:
         check_tasks(copies * tasks, what, field="copies")
     times_s = arrivals_s(workload)
@@ -91,7 +93,7 @@ def merge(workloads: Sequence[W], label: bool = False, align: bool = False, name
     """Return the jobs or coflows of several workloads as one workload, numbered again in order of arrival.
 
     Coflows share the ports, so that the workload with the most determines their number. A cut-off or a long
-    partition stays where all have the same; otherwise there is none, and there is a note. The metadata of the
+    partition stays where all have the same; otherwise the result has neither, and there is a note. The metadata of the
     n-th workload is under ``merged.n.``.
 
     Parameters
@@ -155,16 +157,13 @@ def split(workload: JobsOrDags) -> dict[str, JobsOrDags]:
     """
     if isinstance(workload, CoflowWorkload):
         raise InputError(f"{workload.name} has coflows, which have no tenants")
-    tenants = workload.jobs["tenant"].combine_chunks()
-    if tenants.null_count == len(tenants):
+    found, codes = coded_labels(workload.jobs["tenant"])
+    if not found:
         raise InputError(f"no job of {workload.name} has a tenant", field="tenant")
-    coded = tenants.dictionary_encode()
-    found = coded.dictionary.to_pylist()
-    if tenants.null_count and NO_TENANT in found:
+    if NO_TENANT in found and codes.min() < 0:
         raise InputError(
             f"{workload.name} has a tenant called {NO_TENANT!r} and jobs without one", field="tenant"
         )
-    codes = column(pa.table({"code": coded.indices.fill_null(len(found))}), "code")
     tenants_of = {code: (*found, NO_TENANT)[code] for code in dict.fromkeys(codes.tolist())}
     names = _distinct([_plain(tenant) for tenant in tenants_of.values()])
     made = {}
@@ -175,19 +174,6 @@ def split(workload: JobsOrDags) -> dict[str, JobsOrDags]:
             part, "split", {"tenant": tenant}, f"{part.num_jobs:,} of {len(codes):,} jobs"
         )
     return made
-
-
-def _most_copies(workload: Workload) -> int:
-    if isinstance(workload, CoflowWorkload):
-        return max(MAX_PORTS // workload.num_ports, 1)
-    return 10**12
-
-
-def _rows_of(workload: Workload) -> tuple[int, str]:
-    """Return how many tasks, or flows, a workload has, and which they are."""
-    if isinstance(workload, CoflowWorkload):
-        return workload.num_flows, "flows"
-    return workload.num_tasks, "tasks"
 
 
 def _reflected(times_s: Float64Array, shift_s: Float64Array) -> Float64Array:
@@ -246,7 +232,7 @@ def _agreed(workloads: Sequence[W]) -> tuple[dict[str, float | None], tuple[str,
         agreed[key] = values[0] if len(set(values)) == 1 else None
         if len(set(values)) > 1:
             given = ", ".join(f"{w.name}: {v}" for w, v in zip(workloads, values, strict=True))
-            notes += (f"merged workloads differ in the {about} ({given}), so that there is none",)
+            notes += (f"merged workloads differ in the {about} ({given}), so that the result has none",)
     return agreed, notes
 
 

@@ -47,7 +47,7 @@ class Option:
 
     @property
     def flag(self) -> str:
-        """Its name on a command line: without the unit, which is written with the value (but for rates)."""
+        """Its name on a command line: without the unit, which is written with the value (except for rates)."""
         name = (
             self.name if self.name.endswith("_per_s") else self.name.removesuffix("_bps").removesuffix("_s")
         )
@@ -104,7 +104,7 @@ class Transformation:
 
 
 def redo(workloads: Sequence[W], line: str) -> W:
-    """Return what a line of history made, from the workloads it was made from (one, but for merge).
+    """Return what a line of history made, from the workloads it was made from (one, except for merge).
 
     Raises
     ------

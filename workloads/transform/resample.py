@@ -61,7 +61,7 @@ def resample(workload: W, block_s: float, seed: int = DEFAULT_SEED) -> W:
     span_s = float(times_s[-1] - times_s[0])
     if span_s <= 0:
         raise InputError(
-            f"all {name} of {workload.name} arrive at once, so that there is no time to draw blocks of"
+            f"all {name} of {workload.name} arrive at once, so that no blocks of time can be drawn"
         )
     if not 0 < block_s < math.inf:
         raise InputError(f"{block_s!r} is not a duration above 0", field="block_s")

@@ -50,12 +50,12 @@ def time_slice(workload: W, start_s: float = 0.0, end_s: float | None = None, re
     Raises
     ------
     InputError
-        Nothing arrives in that time, or it is no time.
+        Nothing arrives in that time, or it is empty.
     """
     stop_s = math.inf if end_s is None else end_s
     if not 0 <= start_s < stop_s:
         raise InputError(
-            f"from {start_s:g} s to {stop_s:g} s is no time; want 0 <= start < end", field="start_s"
+            f"from {start_s:g} s to {stop_s:g} s is empty; want 0 <= start < end", field="start_s"
         )
     times_s = arrivals_s(workload)
     first, end = np.searchsorted(times_s, [start_s, stop_s])  # start_s is in, end_s is not
@@ -94,7 +94,7 @@ def sample(workload: W, share: float | None = None, count: int | None = None, se
     Raises
     ------
     InputError
-        Not one of share and count, or out of range.
+        Both or neither of share and count are given, or one is out of range.
     """
     total, name = heads(workload).num_rows, family(workload).name
     if (share is None) == (count is None):

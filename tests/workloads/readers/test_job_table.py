@@ -293,7 +293,7 @@ def test_a_frame_of_another_library() -> None:
     assert durations(made) == [[1.0], [2.0]]
     own = Foreign(pa.table({"submit_s": [0.0, 1.0], "durations_s": [[1.0], [2.0, 3.0]]}))
     assert emu.run("sparrow", own, 4, in_process=True).jobs["num_tasks"].to_pylist() == [1, 2]
-    with pytest.raises(InputError, match="a list is no frame"):
+    with pytest.raises(InputError, match="a list is not a frame"):
         emu.workload_from([1, 2])
 
 

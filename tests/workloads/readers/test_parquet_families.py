@@ -209,7 +209,7 @@ WRONG = [
     (DAG, "jobs", "job_id", [7, 7], "line 5: field job_id: task of job 5 where job 7 is due"),
     (DAG, "jobs", "num_tasks", [3, 1], "field num_tasks: adds up to 4 tasks, but tasks.parquet has 5"),
     (DAG, "jobs", "num_tasks", [0, 5], "line 1: field num_tasks: 0 tasks; a job has a whole number"),
-    (COFLOWS, "coflows", "coflow_id", [7, 7], "line 2: field coflow_id: 7 is there twice"),
+    (COFLOWS, "coflows", "coflow_id", [7, 7], "line 2: field coflow_id: 7 is given twice"),
     (COFLOWS, "coflows", "width", [2, 1], "field width: adds up to 3 flows, but flows.parquet has 4"),
     (COFLOWS, "coflows", "width", [-1, 5], "line 1: field width: -1 is not a whole number"),
     (COFLOWS, "coflows", "senders", [2, 2], "line 2: field senders: 2 is not what the flows"),

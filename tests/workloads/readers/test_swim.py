@@ -139,7 +139,7 @@ def test_files_and_options_that_cannot_be_are_named(tmp_path):
     with pytest.raises(InputError, match="the file holds no job"):
         read_swim(path)
     write(path, ("job0", 0, 0, 1, 1, 1), ("job0", 1, 1, 1, 1, 1))
-    with pytest.raises(InputError, match="job 0 is there twice"):
+    with pytest.raises(InputError, match="field job_id: 0 is given twice"):
         read_swim(path)
     for field, value in (
         ("block_bytes", 0),

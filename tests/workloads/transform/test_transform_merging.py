@@ -135,7 +135,7 @@ def test_merged_by_hand() -> None:
     assert made.notes == (
         "five: read so",
         "other: look",
-        "merged workloads differ in the long partition (five: 0.9, other: None), so that there is none",
+        "merged workloads differ in the long partition (five: 0.9, other: None), so that the result has none",
     )
     assert made.metadata == {
         "merged.1.name": "five",

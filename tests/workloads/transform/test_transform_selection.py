@@ -102,9 +102,9 @@ def test_slices_partition(workload: JobWorkload, share: float) -> None:
     [
         (0.0, 600.0, r"none of the jobs of five arrives from 0 s to 600 s; they arrive from 600 s to 610 s"),
         (611.0, None, "from 611 s to inf s"),
-        (5.0, 5.0, "is no time; want 0 <= start < end"),
-        (-1.0, 5.0, "is no time"),
-        (float("nan"), None, "is no time"),
+        (5.0, 5.0, "is empty; want 0 <= start < end"),
+        (-1.0, 5.0, "is empty"),
+        (float("nan"), None, "is empty"),
     ],
 )
 def test_an_empty_slice_is_refused(start_s: float, end_s: float | None, message: str) -> None:
