@@ -4,23 +4,13 @@ How to run: `python -m benchmarks.coflow_causes [CLAIM...] [--keep FOLDER]`; a c
 Every line changes one thing from the settings of `benchmarks.coflows`, in Philae, in the other scheduler or in both.
 """
 
-import argparse
 from collections.abc import Mapping
-from pathlib import Path
+from functools import partial
 from typing import Any, NamedTuple
 
-from benchmarks.coflow_runs import (
-    EPOCH_S,
-    Runs,
-    Setting,
-    cells,
-    quantised,
-    registered,
-    show,
-    speedup,
-    workload_of,
-)
+from benchmarks.coflow_runs import EPOCH_S, Runs, Setting, cells, keeping, quantised, speedup, workload_of
 from benchmarks.coflows import AALO, AGAINST, PHILAE, Paper
+from benchmarks.measuring import run_sections, show
 from workloads.arrow import column
 
 NOT_CONSERVING = {"work_conservation": False}
@@ -139,25 +129,18 @@ def figures(runs: Runs, rule: Rule, other: Setting) -> tuple[float, float, float
     return speedup(first_s, other_s)
 
 
+def claim(name: str, runs: Runs) -> None:
+    """Print what moves a speed-up."""
+    setting, paper = CLAIMS[name]
+    rows = [["rule", "average", "P50", "P90"], ["(the paper)", *cells(paper)]]
+    rows += [[rule.name, *cells(figures(runs, rule, setting))] for rule in rules_for(name)]
+    show(f"{name}: what moves Philae's speed-up over {setting.scheduler}", rows)
+
+
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("claims", nargs="*", metavar="CLAIM", help=", ".join(CLAIMS))
-    parser.add_argument("--keep", type=Path, help="a folder in which runs are kept")
-    options = parser.parse_args()
-    if unknown := set(options.claims) - set(CLAIMS):
-        parser.error(f"no claim {', '.join(sorted(unknown))}; there are {', '.join(CLAIMS)}")
-    runs = Runs(options.keep)
-    there = registered(sorted({setting.scheduler for setting, _ in CLAIMS.values()}))
-    for name in options.claims or CLAIMS:
-        setting, paper = CLAIMS[name]
-        if setting.scheduler not in there:
-            continue
-        rows = [["rule", "average", "P50", "P90"], ["(the paper)", *cells(paper)]]
-        rows += [[rule.name, *cells(figures(runs, rule, setting))] for rule in rules_for(name)]
-        show(f"{name}: what moves Philae's speed-up over {setting.scheduler}", rows)
+    sections = {name: partial(claim, name) for name in CLAIMS}
+    run_sections(keeping(__doc__), sections, arguments=lambda asked: (Runs(asked.keep),))
 
 
 if __name__ == "__main__":

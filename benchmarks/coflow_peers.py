@@ -9,19 +9,18 @@ EMU_SHARED says. Each scheduler runs at its peer's port speed, with the paramete
 after another, in small simulators that have them (`coflowsim_rules`, `coflowsim_flows`, `philae_rules`).
 """
 
-import argparse
 import csv
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from benchmarks.coflow_causes import AUTHORS, NOT_CONSERVING, SOME_STARVE, STEPPED
-from benchmarks.coflow_runs import SHARED, Runs, Setting, cells, registered, show, workload_of
+from benchmarks.coflow_runs import Runs, Setting, cells, keeping, workload_of
 from benchmarks.coflowsim_flows import FlowRules, fair_cct_s, pfp_cct_s
 from benchmarks.coflowsim_rules import AT_FLOWS, DARK, FIFO, NCF, REFILL, SEBF, Rules, cct_s
+from benchmarks.measuring import SHARED, show
 from benchmarks.peer_trace import Trace, trace_of
 from benchmarks.philae_rules import A, D, PhilaeRules, philae_cct_s
 from emu.results.metrics import Float64Array
@@ -235,24 +234,14 @@ def explain_rules(runs: Runs, names: list[str]) -> None:
         show(f"{simulator} {algorithm}, seconds", rows)
 
 
-def wanted(names: Mapping[str, None] | list[str]) -> list[tuple[str, str, str]]:
-    """Rows of the reference whose simulator or algorithm is named, or all, of schedulers that there are."""
-    there = registered(sorted({setting.scheduler for setting, _ in PEERS.values()}))
-    rows = [key for key in reference() if not names or key[0] in names or key[1] in names]
-    return [key for key in rows if key[:2] in PEERS and PEERS[key[:2]][0].scheduler in there]
-
-
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = keeping(__doc__)
     parser.add_argument(
         "peers", nargs="*", metavar="PEER", help="coflowsim, philae, philae+patch, D, SEBF, …"
     )
     parser.add_argument("--explain", action="store_true", help="what moves Philae's figures")
     parser.add_argument("--rules", action="store_true", help="switch the peers' rules to ours one by one")
-    parser.add_argument("--keep", type=Path, help="a folder in which runs are kept")
     options = parser.parse_args()
     if not REFERENCE.exists():
         parser.error(f"no reference results in {SHARED}; name the folder with EMU_SHARED")
@@ -264,7 +253,9 @@ def main() -> None:
         explain_philae(runs)
         return
     rows = [["simulator", *STATISTICS, "median ratio", "within 10 %"]]
-    rows += [row_of(compare(runs, *key)) for key in wanted(options.peers)]
+    names = options.peers
+    wanted = [key for key in reference() if not names or key[0] in names or key[1] in names]
+    rows += [row_of(compare(runs, *key)) for key in wanted if key[:2] in PEERS]
     show("Seconds, ours / the peer's; the ratio coflow by coflow", rows)
 
 

@@ -3,6 +3,7 @@
 Runs of one setting are done once; `Runs(folder)` keeps them in a folder, and a benchmark that is begun again goes on.
 """
 
+import argparse
 import hashlib
 import json
 import os
@@ -15,17 +16,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import emu
-from actors.schedulers.registry import scheduler_names
+from benchmarks.measuring import SHARED, parser_of
 from emu.columns import numbers
 from emu.results.metrics import Float64Array
-from emu.results.text_tables import align
 from workloads.arrow import column
 from workloads.catalogue import load_workload
 from workloads.coflows import CoflowWorkload
 from workloads.transform import keep_coflows, replicate, skew
 from workloads.transform.primitives import set_column, with_tables
 
-SHARED = Path(os.environ.get("EMU_SHARED", Path(__file__).resolve().parents[2] / "shared"))
 TRACE = SHARED / "traces" / "FB2010-1Hr-150-0.txt"
 EPOCH_S = 10.24
 """The public simulators let coflows in at multiples of this, all that arrive before the next one."""
@@ -47,6 +46,13 @@ class Setting(NamedTuple):
             workload or self.workload,
             {**self.keys, **keys},
         )
+
+
+def keeping(doc: str | None) -> argparse.ArgumentParser:
+    """Return a parser with the option `--keep`."""
+    parser = parser_of(doc)
+    parser.add_argument("--keep", type=Path, help="a folder in which runs are kept")
+    return parser
 
 
 class Runs:
@@ -155,20 +161,6 @@ def speedup(first_s: Float64Array, other_s: Float64Array) -> tuple[float, float,
     return float(other_s.mean() / first_s.mean()), float(p50), float(p90)
 
 
-def registered(names: Sequence[str]) -> list[str]:
-    """Those schedulers that there are; says which are left out."""
-    there = scheduler_names("coflows")
-    for name in names:
-        if name not in there:
-            print(f"left out: {name}, which is not registered")
-    return [name for name in names if name in there]
-
-
 def cells(values: Sequence[float | None], digits: int = 2) -> list[str]:
     """Figures as text, a dash where there is none."""
     return ["-" if v is None or np.isnan(v) else f"{v:,.{digits}f}" for v in values]
-
-
-def show(head: str, rows: list[list[str]]) -> None:
-    """Print a table."""
-    print(head, *align(rows), "", sep="\n", flush=True)

@@ -7,14 +7,13 @@ there), and all else is predicted with it. Messages take 0.5 ms. 150 ports have 
 six times, of 48 ms. `--keep FOLDER` keeps the runs, and goes on from those that are there.
 """
 
-import argparse
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.coflow_runs import Runs, Setting, cells, show, speedup
+from benchmarks.coflow_runs import Runs, Setting, cells, keeping, speedup
+from benchmarks.measuring import show
 from emu.columns import numbers
 
 DELAY = "0.5 ms"
@@ -169,9 +168,7 @@ def breakdown(runs: Runs, ports: list[int]) -> None:
 
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = keeping(__doc__)
     parser.add_argument("--price", nargs="*", choices=list(PRICES), default=[], help="what is calibrated")
     parser.add_argument(
         "--set-at", type=int, choices=(150, 900), default=150, help="by whose missed intervals it is"
@@ -179,7 +176,6 @@ def main() -> None:
     parser.add_argument("--grid", action="store_true", help="how speed-ups move with the prices")
     parser.add_argument("--measured", action="store_true", help="with our own coordinators' costs")
     parser.add_argument("--ports", nargs="+", type=int, choices=(150, 900), default=[150, 900])
-    parser.add_argument("--keep", type=Path, help="a folder in which runs are kept")
     options = parser.parse_args()
     runs = Runs(options.keep)
     for price in options.price:

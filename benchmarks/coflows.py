@@ -7,13 +7,12 @@ intervals of 8 ms, no delay, no costs. A speed-up is the other scheduler's compl
 there. `benchmarks.coflow_causes` has what moves these ratios.
 """
 
-import argparse
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 
-from benchmarks.coflow_runs import Runs, Setting, cells, registered, show, speedup, workload_of
+from benchmarks.coflow_runs import Runs, Setting, cells, keeping, speedup, workload_of
+from benchmarks.measuring import run_sections, show
 from emu.columns import numbers
 from emu.families.coflows.comparison import compare_learning, job_speedups
 from emu.families.coflows.metrics import BINS, estimate_error, in_group, learning_share
@@ -77,8 +76,7 @@ def against(runs: Runs) -> None:
         ["philae against", *HEAD, "mean CCT, s"],
         ["(philae itself)", *["-"] * 6, *cells([base_s.mean()])],
     ]
-    for name in registered(list(AGAINST)):
-        setting, paper = AGAINST[name]
+    for name, (setting, paper) in AGAINST.items():
         other_s = runs.cct_s(setting)
         rows.append([name, *beside(speedup(base_s, other_s), paper), *cells([other_s.mean()])])
     show("Speed-up of Philae, all coflows", rows)
@@ -96,12 +94,10 @@ def policies(runs: Runs) -> None:
 def traces(runs: Runs) -> None:
     """Philae on derived traces (sections 8.4, 8.5)."""
     rows = [["trace, against", *HEAD, "coflows"]]
-    there = registered(sorted({other for _, other, _ in TRACES}))
     for trace, other, paper in TRACES:
-        if other in there:
-            base_s = runs.cct_s(PHILAE.but(workload=trace))
-            found = speedup(base_s, runs.cct_s(Setting(other, workload=trace)))
-            rows.append([f"{trace}, {other}", *beside(found, paper), f"{len(base_s)}"])
+        base_s = runs.cct_s(PHILAE.but(workload=trace))
+        found = speedup(base_s, runs.cct_s(Setting(other, workload=trace)))
+        rows.append([f"{trace}, {other}", *beside(found, paper), f"{len(base_s)}"])
     show("Speed-up of Philae on derived traces", rows)
 
 
@@ -240,17 +236,7 @@ SECTIONS: dict[str, Callable[[Runs], None]] = {
 
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("sections", nargs="*", metavar="SECTION", help=", ".join(SECTIONS))
-    parser.add_argument("--keep", type=Path, help="a folder in which runs are kept")
-    options = parser.parse_args()
-    if unknown := set(options.sections) - set(SECTIONS):
-        parser.error(f"no section {', '.join(sorted(unknown))}; there are {', '.join(SECTIONS)}")
-    runs = Runs(options.keep)
-    for name in options.sections or SECTIONS:
-        SECTIONS[name](runs)
+    run_sections(keeping(__doc__), SECTIONS, arguments=lambda asked: (Runs(asked.keep),))
 
 
 if __name__ == "__main__":

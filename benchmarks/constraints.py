@@ -9,7 +9,6 @@ clusters, each beside eagle-c, at one load.
 `--speed` measures what constraints cost the emulation.
 """
 
-import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,8 +17,9 @@ import numpy as np
 import pyarrow.parquet as pq
 
 import emu
+from benchmarks.measuring import parser_of, show
 from emu.results.metrics import confidence_95
-from emu.results.text_tables import align, with_error
+from emu.results.text_tables import with_error
 from workloads.constraints import set_text
 from workloads.generators.constraints import MODELS, expected
 
@@ -262,9 +262,7 @@ def of_seeds(runs: Runs, load: float, model: str, scheduler: str) -> list[Jobs]:
 
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__)
     parser.add_argument("sweeps", nargs="*", type=Path, help="directories of finished sweeps")
     parser.add_argument("--variants", metavar="WORKLOAD", help="such as yahoo")
     parser.add_argument("--speed", metavar="WORKLOAD", help="such as yahoo")
@@ -288,11 +286,6 @@ def main() -> None:
                 f"{name}: relative slowdown by kind of constraint, eagle-c", slowdowns(runs, loads, "eagle-c")
             )
         show(f"{name}: phoenix over eagle-c", harm(runs, loads))
-
-
-def show(head: str, rows: list[list[str]]) -> None:
-    """Print a table."""
-    print(head, *align(rows), "", sep="\n")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,6 @@ such as ``diversity=0``, or ``heartbeat_s=0`` to match on events. Sections:
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from typing import Any, NamedTuple
@@ -27,9 +26,10 @@ import numpy as np
 
 import emu
 from benchmarks.dag_leftover import leftover_shares
+from benchmarks.measuring import parser_of, run_sections, show
 from emu.columns import numbers
 from emu.results.metrics import confidence_95
-from emu.results.text_tables import align, with_error
+from emu.results.text_tables import with_error
 
 PACKING = "tetris@remaining_weight=0"
 """Tetris without regard to the work that jobs have left, as the authors of Carbyne simulate it."""
@@ -109,13 +109,6 @@ def factors(runs: Runs, name: str, first: str = "carbyne") -> list[str]:
     ]
 
 
-def show(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table."""
-    print(
-        f"\n{title}\n" + "\n".join(f"  {line}" for line in align([list(head), *map(list, rows)])), flush=True
-    )
-
-
 HEAD = ["over carbyne", *(f"P{p}" for p in PERCENTILES)]
 
 
@@ -128,7 +121,7 @@ def compared(title: str, runs: Runs) -> None:
         fairness = [pair([run.jain for run in own]), pair(less), pair([run.jain_running for run in own])]
         rows.append([name, mean_text(own), *factors(runs, name), *efficiency, *fairness])
     head = ["", "mean JCT (s)", *HEAD, "makespan over packing", "Jain", "less drf", "of running"]
-    show(title, head, rows)
+    show(title, [head, *rows])
 
 
 def mean_text(runs: Sequence[Run]) -> str:
@@ -153,7 +146,7 @@ def loads(seeds: int, options: Mapping[str, Any]) -> None:
         runs = runs_of(BASES, seeds, nodes, options)
         rows.append([f"{times}x", *factors(runs, "drf"), *factors(runs, PACKING)])
     percentiles = [f"P{p}" for p in PERCENTILES]
-    show("load", ["", "over drf", *percentiles, "over tetris, packing alone", *percentiles], rows)
+    show("load", [["", "over drf", *percentiles, "over tetris, packing alone", *percentiles], *rows])
 
 
 def errors(seeds: int, options: Mapping[str, Any]) -> None:
@@ -164,7 +157,7 @@ def errors(seeds: int, options: Mapping[str, Any]) -> None:
         runs = runs_of(BASES, seeds, 100, options, **keys)
         over_others = [factors(runs, name)[0] for name in BASES[1:]]
         rows.append([f"{error} {size:+.0%}", mean_text(runs["carbyne"]), *over_others])
-    show("errors of estimates", ["", "mean JCT (s)", "over drf", "over tetris, packing alone"], rows)
+    show("errors of estimates", [["", "mean JCT (s)", "over drf", "over tetris, packing alone"], *rows])
 
 
 def altruism(seeds: int, options: Mapping[str, Any]) -> None:
@@ -174,7 +167,7 @@ def altruism(seeds: int, options: Mapping[str, Any]) -> None:
     for share in (0.0, 0.25, 0.5, 0.75, 1.0):
         runs = {**base, **runs_of(BASES[:1], seeds, 100, options, parameters={"altruism": share})}
         rows.append([f"{share:.0%}", *(factors(runs, name)[0] for name in BASES[1:])])
-    show("probability of altruism", ["", "over drf", "over tetris, packing alone"], rows)
+    show("probability of altruism", [["", "over drf", "over tetris, packing alone"], *rows])
 
 
 def dagps(seeds: int, options: Mapping[str, Any]) -> None:
@@ -185,7 +178,7 @@ def dagps(seeds: int, options: Mapping[str, Any]) -> None:
         parameters = {"packing": packing, "completion": completion}
         runs = {**base, **runs_of(BASES[:1], seeds, 100, options, parameters=parameters)}
         rows.append([f"carbyne + {packing}, {completion}", *factors(runs, "drf"), factors(runs, PACKING)[0]])
-    show("plans", ["", "over drf", *HEAD[1:], "over tetris, packing alone"], rows)
+    show("plans", [["", "over drf", *HEAD[1:], "over tetris, packing alone"], *rows])
 
 
 def slower(seeds: int, options: Mapping[str, Any]) -> None:
@@ -197,7 +190,7 @@ def slower(seeds: int, options: Mapping[str, Any]) -> None:
         below = [pair([100 * float((r < limit).mean()) for r in ratios]) for limit in (1.0, 0.8)]
         rows.append([name, *below, pair([r.min() for r in ratios])])
     head = ["than under", "longer", "factor below 0.8", "least factor"]
-    show("jobs that take longer under carbyne (%)", head, rows)
+    show("jobs that take longer under carbyne (%)", [head, *rows])
 
 
 def leftover(seeds: int, options: Mapping[str, Any]) -> None:
@@ -207,9 +200,9 @@ def leftover(seeds: int, options: Mapping[str, Any]) -> None:
         [name, *(pair([100 * f.shares[name][k] for f in found]) for k in range(2))]
         for name in found[0].shares
     ]
-    show("what jobs would hold and need not (%)", ["", "median", "mean"], rows)
+    show("what jobs would hold and need not (%)", [["", "median", "mean"], *rows])
     rows = [[name, pair([f.correlation[name] for f in found])] for name in found[0].correlation]
-    show("correlation over time of what need not be held with the DAGs that are there", ["", "r"], rows)
+    show("correlation over time of what need not be held with the DAGs that are there", [["", "r"], *rows])
 
 
 def production(
@@ -219,7 +212,7 @@ def production(
     for load in loads:
         found = runs_of(BASES, seeds, nodes, options, workload, load=load)
         rows = [[name, mean_text(found[name]), *factors(found, name)] for name in found]
-        show(f"{workload} on {nodes:,} machines, load {load:g}", ["", "mean JCT (s)", *HEAD], rows)
+        show(f"{workload} on {nodes:,} machines, load {load:g}", [["", "mean JCT (s)", *HEAD], *rows])
 
 
 SECTIONS: dict[str, Callable[[int, Mapping[str, Any]], None]] = {
@@ -243,18 +236,15 @@ SLOW = ("facebook", "microsoft")
 
 def main() -> None:
     """Print the sections that are asked for."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "sections", nargs="*", choices=[*SECTIONS, []], help="by default all but the slow ones"
-    )
+    parser = parser_of(__doc__)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
-    arguments = parser.parse_args()
-    options = dict(text.split("=", 1) for text in arguments.set)
-    for name in arguments.sections or [name for name in SECTIONS if name not in SLOW]:
-        SECTIONS[name](arguments.seeds, options)
+    run_sections(
+        parser,
+        SECTIONS,
+        default=[name for name in SECTIONS if name not in SLOW],
+        arguments=lambda asked: (asked.seeds, dict(text.split("=", 1) for text in asked.set)),
+    )
 
 
 if __name__ == "__main__":

@@ -14,9 +14,7 @@ import numpy as np
 
 from actors.hosting.outcome import Observe
 from actors.hosting.partition import Partition
-from actors.scheduler import resolve_parameters
-from actors.schedulers.registry import find_scheduler
-from actors.setting import Setting
+from benchmarks.measuring import setting_of
 from clusters.cluster import load_cluster
 from workloads.catalogue import load_workload
 from workloads.dags import DagWorkload
@@ -39,10 +37,7 @@ def leftover_shares(seed: int, options: Mapping[str, Any], nodes: int = 100) -> 
     """Run Carbyne on DAGs of queries, and return what of the resources need not be held."""
     workload = load_workload("query-dags", seed=seed, options=options)
     assert isinstance(workload, DagWorkload)
-    scheduler = find_scheduler("carbyne")
-    setting = Setting(
-        scheduler, resolve_parameters(scheduler, {}), workload, load_cluster("carbyne", nodes), seed=seed
-    )
+    setting = setting_of("carbyne", workload, load_cluster("carbyne", nodes), seed=seed)
     partition = Partition(setting, Observe())
     partition.start()
     samples, there = [], []

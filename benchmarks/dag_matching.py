@@ -10,7 +10,6 @@ with 10,000 and 50,000 (section 5.3).
 
 from __future__ import annotations
 
-import argparse
 from typing import NamedTuple
 
 import numpy as np
@@ -18,11 +17,9 @@ import numpy as np
 from actors.hosting.outcome import Observe
 from actors.hosting.partition import Partition
 from actors.machines.messages import FREE
-from actors.scheduler import resolve_parameters
-from actors.schedulers.registry import find_scheduler
-from actors.setting import Costs, Setting
+from actors.setting import Costs
+from benchmarks.measuring import parser_of, setting_of, show
 from clusters.cluster import load_cluster
-from emu.results.text_tables import align
 from workloads.catalogue import load_workload
 from workloads.dags import DagWorkload
 
@@ -45,15 +42,8 @@ def times_of(scheduler: str, jobs: int) -> Times:
     """Run the first heartbeats of so many jobs."""
     workload = load_workload("query-dags", seed=1, options={"jobs": jobs, "arrivals": "at-once"})
     assert isinstance(workload, DagWorkload)
-    found = find_scheduler(scheduler)
-    setting = Setting(
-        found,
-        resolve_parameters(found, {"heartbeat_s": 3.0}),
-        workload,
-        load_cluster("carbyne", NODES),
-        costs=Costs("measured"),
-        seed=1,
-    )
+    cluster = load_cluster("carbyne", NODES)
+    setting = setting_of(scheduler, workload, cluster, {"heartbeat_s": 3.0}, costs=Costs("measured"))
     partition = Partition(setting, Observe())
     partition.start()
     pending, beats = [], np.zeros(0)
@@ -83,9 +73,7 @@ def jobs_for(pending: int) -> int:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__)
     parser.add_argument("--pending", type=int, nargs="+", default=[10_000, 50_000])
     parser.add_argument("--schedulers", default="drf,tetris,carbyne,dagps")
     arguments = parser.parse_args()
@@ -97,7 +85,7 @@ def main() -> None:
             rows.append(
                 [name, str(jobs), f"{t.pending:,.0f}", f"{t.first:.3f}", f"{t.mean:.3f}", f"{t.p99:.3f}"]
             )
-    print("\n".join(align(rows)))
+    show("CPU time of a heartbeat", rows)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ these files show, and no bound: another file may differ by more.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -20,11 +19,9 @@ from tqdm import tqdm
 
 from actors.hosting.partition import Observe
 from actors.hosting.virtual import emulate
-from actors.scheduler import resolve_parameters
-from actors.schedulers.registry import find_scheduler
-from actors.setting import Setting, Switch
+from actors.setting import Switch
+from benchmarks.measuring import parser_of, setting_of, show
 from clusters.cluster import build_cluster
-from emu.results.text_tables import align
 from workloads.coflows import CoflowWorkload
 from workloads.generators.deadline_coflows import deadline_coflows
 from workloads.readers.coflowlib import read_coflowlib
@@ -48,15 +45,8 @@ SHAPES = [
 
 def met_share(work: CoflowWorkload, parameters: dict[str, Any], speed: float) -> float:
     """The share of coflows that meet their deadlines."""
-    scheduler = find_scheduler("dcoflow")
-    setting = Setting(
-        scheduler=scheduler,
-        parameters=resolve_parameters(scheduler, parameters),
-        workload=work,
-        cluster=build_cluster("ports", [1] * work.num_ports),
-        short_cutoff_s=float("inf"),
-        switch=Switch(speed, False),
-    )
+    ports = build_cluster("ports", [1] * work.num_ports)
+    setting = setting_of("dcoflow", work, ports, parameters, switch=Switch(speed, False), seed=0)
     outcome = emulate(setting, Observe(), in_process=True)
     return float(((outcome.finish_ns >= 0) & (outcome.finish_ns <= work.arrays().deadline_ns)).mean())
 
@@ -82,9 +72,7 @@ def instances_of(shape: dict[str, Any], seed: int, count: int) -> Iterator[tuple
 
 def main() -> int:
     """Print a row for each choice."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--instances", type=int, default=100)
     parser.add_argument("--archives", type=Path, nargs="*", default=())
@@ -104,8 +92,7 @@ def main() -> int:
         each = np.array([one[choice] for one in found.values()])
         far = list(found)[int(np.abs(each).argmax())]
         rows.append([choice, *(f"{value:+.4f}" for value in (each.mean(), each.min(), each.max())), far])
-    print(f"{len(files)} files of {asked.instances} instances")
-    print("\n".join(align(rows)))
+    show(f"{len(files)} files of {asked.instances} instances", rows)
     return 0
 
 

@@ -8,9 +8,7 @@ Each story's JSON is compared with what `tasks.parquet` and `events.parquet` say
 checks of each family of schedulers: a function from the run and a story to what is wrong with it.
 """
 
-import argparse
 import json
-import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -21,8 +19,8 @@ import numpy as np
 import pyarrow.parquet as pq
 
 import emu
+from benchmarks.measuring import SHARED, parser_of
 
-SHARED = Path(os.environ.get("EMU_SHARED", Path(__file__).resolve().parents[2] / "shared"))
 TRACE = SHARED / "traces" / "YH1_sub.tr"
 SCHEDULERS = ("sparrow", "hawk", "eagle", "phoenix", "yacc-d")
 CONSTRAINED: dict[str, Any] = {
@@ -212,7 +210,7 @@ def first_words(story: Story) -> str:
 
 def main() -> int:
     """Print a row for each story, and what is wrong with it; 1 if anything is."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = parser_of(__doc__)
     parser.add_argument("schedulers", nargs="*", default=SCHEDULERS)
     parser.add_argument("--jobs", type=int, default=10, help="of each scheduler")
     parser.add_argument("--nodes", type=int, default=4000)

@@ -7,7 +7,6 @@ share nothing with `emu.explaining` and the families' stories: the chain has no 
 held most of the resource, or of the ports, in the longest wait, and how much.
 """
 
-import argparse
 import json
 import struct
 import sys
@@ -22,6 +21,7 @@ import pyarrow.parquet as pq
 import emu
 from benchmarks.explained import NEAR_S as NEAR
 from benchmarks.explained import NS, Story, chain_faults
+from benchmarks.measuring import parser_of
 from workloads.catalogue import load_workload
 
 COFLOWS = ("philae", "aalo")
@@ -204,7 +204,7 @@ def check(name: str, path: Path, count: int, size: int = SIZE) -> Iterator[tuple
 
 def main() -> int:
     """Print a row for each story, and what is wrong with it; 1 if anything is."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = parser_of(__doc__)
     parser.add_argument("schedulers", nargs="*", default=("carbyne", "philae", "aalo"))
     parser.add_argument("--count", type=int, default=10, help="of each scheduler")
     options = parser.parse_args()

@@ -8,10 +8,8 @@ relative spread over its seeds (pooled over the rows of the system where a row h
 seeds and the peer's. Overloaded rows (GOOG_subtrace below 11,760 nodes) are shown with --all and not judged.
 """
 
-import argparse
 import csv
 import math
-import os
 import sys
 from collections import defaultdict
 from collections.abc import Collection, Iterator
@@ -23,14 +21,10 @@ import numpy as np
 
 from actors.hosting.partition import Observe
 from actors.hosting.virtual import emulate
-from actors.scheduler import resolve_parameters
-from actors.schedulers.registry import find_scheduler
-from actors.setting import Setting
-from clusters.cluster import load_cluster
+from benchmarks.measuring import SHARED, parser_of, setting_of
 from workloads.catalogue import load_workload
 from workloads.jobs import JobWorkload
 
-SHARED = Path(os.environ.get("EMU_SHARED", Path(__file__).resolve().parents[2] / "shared"))
 STATISTICS = ("p50", "p90", "p99", "mean")
 SCHEDULERS = {
     "Sparrow": "sparrow",
@@ -108,22 +102,12 @@ def our_statistics(
     trace: str, nodes: int, system: str, seeds: int, peer_rules: bool
 ) -> dict[tuple[str, str], float]:
     """(class, statistic) -> the mean over seeds 1 to `seeds`; one seed is enough for what draws nothing."""
-    workload = workload_of(trace)
-    scheduler = find_scheduler(SCHEDULERS[system])
-    given = PEER_RULES[scheduler.name] if peer_rules else {}
+    workload, name = workload_of(trace), SCHEDULERS[system]
+    given = PEER_RULES[name] if peer_rules else {}
     sums: dict[tuple[str, str], list[float]] = defaultdict(list)
-    assert workload.short_cutoff_s is not None
     finish_ns = set()
     for seed in range(1, seeds + 1):
-        setting = Setting(
-            scheduler=scheduler,
-            parameters=resolve_parameters(scheduler, given),
-            workload=workload,
-            cluster=load_cluster("homogeneous", nodes),
-            short_cutoff_s=workload.short_cutoff_s,
-            long_partition=(workload.long_partition or 1.0) if scheduler.hybrid else 1.0,
-            seed=seed,
-        )
+        setting = setting_of(name, workload, nodes, given, seed=seed)
         outcome = emulate(setting, Observe(), in_process=True)
         finish_ns.add(outcome.finish_ns.tobytes())
         if len(finish_ns) < seed:
@@ -187,7 +171,7 @@ def render(rows: list[Row]) -> str:
 
 def main() -> int:
     """Print the table; exit code 1 if a judged row is off."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = parser_of(__doc__)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--rules", choices=("messages", "peer", "both"), default="both")
     parser.add_argument("--all", action="store_true", help="also the overloaded rows, which are not judged")

@@ -7,13 +7,13 @@ the number of jobs exact, the share of long jobs within 0.3 points by cluster, t
 within 2 points in the mean over the seeds; coflows exact, their flows, the wide and the skewed within 10 % in the mean.
 """
 
-import argparse
 import sys
 import time
 from collections.abc import Callable
 
 import numpy as np
 
+from benchmarks.measuring import parser_of
 from workloads.arrow import column
 from workloads.generators.closeness import closeness, render_closeness
 from workloads.generators.cloudera import cloudera_c
@@ -110,7 +110,7 @@ def measure_coflows(seeds: int) -> bool:
 
 def main() -> int:
     """Measure all generators."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = parser_of(__doc__)
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--jobs", type=int, help="of every generator, instead of its default")
     parser.add_argument(

@@ -41,16 +41,18 @@ def parser_of(doc: str | None) -> argparse.ArgumentParser:
 
 def run_sections(
     parser: argparse.ArgumentParser,
-    sections: Mapping[str, Callable[[argparse.Namespace], None]],
+    sections: Mapping[str, Callable[..., None]],
     default: Sequence[str] = (),
+    arguments: Callable[[argparse.Namespace], tuple[Any, ...]] = lambda asked: (asked,),
 ) -> None:
-    """Run the parts of a benchmark that are asked for, or these, or all."""
+    """Call the sections that are asked for, or the default, or all, with the options or with `arguments` of them."""
     parser.add_argument("sections", nargs="*", metavar="SECTION", help=", ".join(sections))
     asked = parser.parse_args()
     if unknown := [name for name in asked.sections if name not in sections]:
         parser.error(f"there is no section {', '.join(unknown)}; there are {', '.join(sections)}")
+    given = arguments(asked)
     for name in asked.sections or default or sections:
-        sections[name](asked)
+        sections[name](*given)
 
 
 def setting_of(

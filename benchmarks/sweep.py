@@ -7,13 +7,13 @@ machine does falls on both alike. With the default size a run takes 10 s or more
 more on 2 cores at least 1.6 times faster than with parallelism 1.
 """
 
-import argparse
 import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
+from benchmarks.measuring import parser_of
 from emu.sweeps.parallel_runs import Hosting
 from emu.sweeps.sweep import Sweep, SweepResult, prepare_sweep, run_sweep
 
@@ -44,7 +44,7 @@ def timed(ready: Sweep, parallel: int) -> tuple[float, SweepResult]:
 
 def main() -> int:
     """Print seconds, the ratio and what a run takes."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = parser_of(__doc__)
     parser.add_argument(
         "--jobs", type=int, default=420_000, help="of the workload yahoo; about 40 tasks each"
     )

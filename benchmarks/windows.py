@@ -6,11 +6,8 @@ Runs the workload exactly, in Ray actors; then, in the same run and before and a
 return bytes as requested, with the mean sizes of requests and answers. What counts is the ratio of the rates.
 """
 
-import argparse
-import os
 import statistics
 import time
-from pathlib import Path
 from typing import Any
 
 import ray
@@ -20,13 +17,9 @@ from actors.hosting.outcome import Observe
 from actors.hosting.ray_session import close, connect
 from actors.hosting.ray_windows import WindowSession
 from actors.hosting.virtual import emulate
-from actors.scheduler import resolve_parameters
-from actors.schedulers.registry import find_scheduler
-from actors.setting import Setting
-from clusters.cluster import load_cluster
+from benchmarks.measuring import SHARED, parser_of, setting_of
 from workloads.catalogue import load_workload
 
-SHARED = Path(os.environ.get("EMU_SHARED", Path(__file__).resolve().parents[2] / "shared"))
 TARGET = 0.7  # of the barrier rate
 TARGET_S = 300.0
 BARRIERS = 5000
@@ -63,25 +56,14 @@ def barrier_s(partitions: int, request: int, answered: int) -> float:
 
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__)
     parser.add_argument("--workload", default=str(SHARED / "traces" / "YH1_sub.tr"))
     parser.add_argument("--nodes", type=int, default=15_000)
     parser.add_argument("--partitions", type=int, default=4)
     parser.add_argument("--scheduler", default="sparrow")
     options = parser.parse_args()
     workload = load_workload(options.workload)
-    scheduler = find_scheduler(options.scheduler)
-    setting = Setting(
-        scheduler,
-        resolve_parameters(scheduler, {}),
-        workload,
-        load_cluster("homogeneous", options.nodes),
-        workload.short_cutoff_s or 90.5811,
-        (workload.long_partition or 0.98) if scheduler.hybrid else 1.0,
-        seed=1,
-    )
+    setting = setting_of(options.scheduler, workload, options.nodes)
     connect()
     whole = emulate(setting, Observe(), in_process=True)
     session = WindowSession(setting, Observe(), options.partitions, None, "graph")
@@ -109,7 +91,7 @@ def main() -> None:
     request, answered = sizes[1] // sizes[0], sizes[2] // sizes[0] // options.partitions
     bare = barrier_s(options.partitions, request, answered)
     each = wall_s / windows
-    print(f"{workload.name}, {options.nodes:,} nodes, {scheduler.name}, {options.partitions} partitions")
+    print(f"{workload.name}, {options.nodes:,} nodes, {options.scheduler}, {options.partitions} partitions")
     print(f"  {windows:,} windows in {wall_s:.1f} s (target {TARGET_S:.0f}), {1e3 * each:.3f} ms each")
     print(
         f"  requests of {request} bytes, answers of {answered} each; same finish times as one partition: {same}"
