@@ -9,11 +9,8 @@ that others use is slower for minutes; `best` is the ratio of the least of each.
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import statistics
-import subprocess
 import sys
 import tempfile
 from operator import truediv
@@ -21,7 +18,8 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-HERE = Path(__file__).resolve().parents[1]
+from benchmarks.measuring import parser_of, run_python
+
 # What engines measure by the wall clock, they measure here by the CPU time of the process.
 RUN = """
 import json, sys, time
@@ -38,27 +36,16 @@ print(json.dumps([result.summary["engine"]["wall_s"], result.summary["engine"]["
 """
 
 
-def run_once(
-    root: Path, cache: str, scheduler: str, tasks: int, nodes: int, family: str
-) -> tuple[float, int]:
+def run_once(root: Path, cache: str, *arguments: object) -> tuple[float, int]:
     """Engine time of one run of a checkout, s of CPU, and the events it handled."""
-    ended = subprocess.run(
-        [sys.executable, "-c", RUN, scheduler, str(tasks), str(nodes), family],
-        cwd=root,
-        env={**os.environ, "EMU_CACHE_DIR": cache, "PYTHONPATH": str(root)},
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    engine_s, events = json.loads(ended.stdout.splitlines()[-1])
+    printed = run_python(RUN, *arguments, root=root, EMU_CACHE_DIR=cache)
+    engine_s, events = json.loads(printed.splitlines()[-1])
     return float(engine_s), int(events)
 
 
 def main() -> int:
     """Print a line for each scheduler and checkout; exit code 1 if one handled other events than the first."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__)
     parser.add_argument("--checkouts", required=True, help="paths, with commas between")
     parser.add_argument("--schedulers", default="sparrow,hawk,eagle,central-lwl,dist-lwl")
     parser.add_argument("--coflows", action="store_true", help="they schedule coflows")
@@ -85,12 +72,10 @@ def main() -> int:
             for root in roots:
                 median, least = statistics.median(took[root]), min(took[root])
                 paired = statistics.median(map(truediv, took[root], first))
-                ratios = f"{paired:>8.3f}{least / min(first):>8.3f}"
                 other = "" if events[root] == events[roots[0]] else "  OTHER EVENTS"
                 same &= not other
-                print(
-                    f"{scheduler:<14}{root.name:<34}{median:>10.3f}{least:>10.3f}{ratios}{other}", flush=True
-                )
+                row = f"{scheduler:<14}{root.name:<34}{median:>10.3f}{least:>10.3f}"
+                print(f"{row}{paired:>8.3f}{least / min(first):>8.3f}{other}", flush=True)
     return 0 if same else 1
 
 

@@ -146,7 +146,7 @@ def measured(runs: Runs, ports: list[int]) -> None:
 def breakdown(runs: Runs, ports: list[int]) -> None:
     """The coordinator's CPU time in an interval, by part (table 6), as measured of our own handlers.
 
-    Updates of agents that report at every interval are counted and are no messages here: what it would take to
+    Updates of agents that report at every interval are counted and are not messages here: what it would take to
     receive them is not in these times, but in the number of agents heard.
     """
     rows = [

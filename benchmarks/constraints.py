@@ -26,7 +26,7 @@ from workloads.generators.constraints import MODELS, expected
 SCHEDULERS = ("phoenix", "eagle-c", "hawk-c", "sparrow-c", "yacc-d")
 QUANTILES = (50, 90, 99)
 WITH, WITHOUT = "phoenix", "none"
-# Table II of the paper by the attributes of Emu's nodes; the number of nodes is no attribute of a node.
+# Table II of the paper by the attributes of Emu's nodes; the number of nodes is not an attribute of a node.
 PAPER_SLOWDOWN = {
     "isa": 2.03,
     "port": 1.91,

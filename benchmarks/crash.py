@@ -12,14 +12,13 @@ in quick succession.
 
 After kills of what Ray runs the program must end by itself; after those of the driver, or more losses in a row than it
 takes, by `emu run --resume`, or the same sweep again. Then all files of the run must be there, and be those of an
-undisturbed run but for wall times; no process, semaphore, temporary folder or file may be left; no command may wait
+undisturbed run except for wall times; no process, semaphore, temporary folder or file may be left; no command may wait
 longer than LIMIT_S after a kill; and every event must be reported in a line. Only processes that this program started
 are killed.
 """  # fmt: skip
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import shutil
@@ -29,29 +28,29 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import product
+from itertools import cycle, product
 from pathlib import Path
 
-from benchmarks.crash_checks import differences, leftovers
-from benchmarks.crash_processes import LocalCluster, kill, victims
+from benchmarks.crash_machine import LocalCluster, differences, kill, leftovers, victims
+from benchmarks.measuring import ROOT, parser_of
 
-ROOT = Path(__file__).resolve().parents[1]
 KINDS = ("actor", "raylet", "other-raylet", "gcs", "ray-driver", "driver", "term")
 PHASES = ("start-up", "running", "writing")
 # Some seconds of work, most of them in the scheduler.
 RUN = (
-    "run",
-    "--scheduler",
-    "dist-lwl",
-    "--workload",
-    "yahoo",
-    "--set",
-    "workload_seed=0",
-    "--json",
-    "--out",
-    "run",
+    *[
+        "run",
+        "--scheduler",
+        "dist-lwl",
+        "--workload",
+        "yahoo",
+        "--set",
+        "workload_seed=0",
+        "--json",
+        "--out",
+        "run",
+    ],
 )
 OFTEN = ("--set", "checkpoint.period=0.2 s")
 # A barrier for every two or three events: a small part of the same workload takes as long.
@@ -91,9 +90,7 @@ class Times:
 
 def main() -> None:
     """Kill, compare, and print a line a run and what they come to."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__)
     parser.add_argument("--kills", type=int, default=20, help="of each kind")
     parser.add_argument("--seed", type=int, default=1)
     for name, values in (("kinds", KINDS), ("clocks", tuple(COMMANDS)), ("phases", PHASES)):
@@ -111,7 +108,7 @@ def main() -> None:
     try:
         times = {clock: undisturbed(clock, folder) for clock in clocks}
         for kind in options.kinds.split(","):
-            for turn, (clock, phase) in enumerate(_for_ever(clocks, phases)):
+            for turn, (clock, phase) in enumerate(cycle(product(clocks, phases))):
                 if kills[kind] >= options.kills or turn > 4 * options.kills:
                     break
                 chance = random.Random(f"{options.seed} {kind} {turn}")
@@ -127,11 +124,6 @@ def main() -> None:
     print(f"kills: {', '.join(f'{kind} {number}' for kind, number in kills.items())}")
     print(f"{sum(runs.values())} runs: {runs['identical']} identical")
     sys.exit(runs["identical"] != sum(runs.values()))
-
-
-def _for_ever(clocks: list[str], phases: list[str]) -> Iterator[tuple[str, ...]]:
-    while True:
-        yield from product(clocks, phases)
 
 
 def undisturbed(clock: str, folder: Path) -> Times:

@@ -200,12 +200,20 @@ def check(path: Path, count: int) -> Iterator[tuple[Story, list[str]]]:
         yield story, list(CHECKS["jobs"](run, story))
 
 
-def first_words(story: Story) -> str:
-    """Return what a story names as the longest wait, and who held it."""
-    wait = story["longest_wait"]
-    first = wait["holders"][0] if wait and wait["holders"] else {}
-    held = ", ".join(f"{name} {first[name]}" for name in ("job", "task") if name in first)
-    return f"{story['title'].split(',')[0]:10s} {story['time_s']:10.1f} s; {wait['s']:10.1f} s: {wait['what']}; {held}"
+def show_stories(name: str, stories: Iterator[tuple[Story, list[str]]]) -> int:
+    """Print a row for each story of a scheduler, and what is wrong with it; return how much is."""
+    print(name)
+    wrong = 0
+    for story, faults in stories:
+        wrong += len(faults)
+        wait = story["longest_wait"]
+        first = wait["holders"][0] if wait and wait["holders"] else {}
+        held = ", ".join(f"{key} {value}" for key, value in list(first.items())[:2])
+        longest = f"{wait['s']:10.1f} s: {wait['what']}; {held}" if wait else "no wait"
+        print(f"  {story['title'].split(',')[0]:10s} {story['time_s']:10.1f} s; {longest}")
+        for fault in faults:
+            print(f"    wrong: {fault}")
+    return wrong
 
 
 def main() -> int:
@@ -225,10 +233,7 @@ def main() -> int:
             if not (path / "manifest.json").exists():
                 more = CONSTRAINED if name.startswith("phoenix") else {}
                 emu.run(name, TRACE, options.nodes, out=path, **KEPT, **more)
-            print(name)
-            for story, faults in check(path, options.jobs):
-                wrong += len(faults)
-                print(f"  {first_words(story)}", *(f"    wrong: {fault}" for fault in faults), sep="\n")
+            wrong += show_stories(name, check(path, options.jobs))
     print(f"{wrong} faults")
     return int(wrong > 0)
 

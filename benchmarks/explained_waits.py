@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 import emu
 from benchmarks.explained import NEAR_S as NEAR
-from benchmarks.explained import NS, Story, chain_faults
+from benchmarks.explained import NS, Story, chain_faults, show_stories
 from benchmarks.measuring import parser_of
 from workloads.catalogue import load_workload
 
@@ -211,17 +211,7 @@ def main() -> int:
     wrong = 0
     with tempfile.TemporaryDirectory() as folder:
         for name in options.schedulers:
-            print(name)
-            for story, faults in check(name, Path(folder) / name, options.count):
-                wait, wrong = story["longest_wait"], wrong + len(faults)
-                first = wait["holders"][0] if wait and wait["holders"] else {}
-                print(
-                    f"  {story['title'].split(',')[0]:10s} {story['time_s']:9.1f} s;",
-                    f"{wait['s']:9.1f} s: {wait['what']}; {dict(list(first.items())[:2])}"
-                    if wait
-                    else "no wait",
-                    *(f"\n    wrong: {fault}" for fault in faults),
-                )
+            wrong += show_stories(name, check(name, Path(folder) / name, options.count))
     print(f"{wrong} faults")
     return int(wrong > 0)
 

@@ -9,11 +9,11 @@ within 2 points in the mean over the seeds; coflows exact, their flows, the wide
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from benchmarks.measuring import parser_of
+from benchmarks.measuring import parser_of, show
 from workloads.arrow import column
 from workloads.generators.closeness import closeness, render_closeness
 from workloads.generators.cloudera import cloudera_c
@@ -46,25 +46,15 @@ def row(make: Callable[..., JobWorkload], seed: int, jobs: int | None) -> tuple[
     return found, [workload.num_jobs, workload.num_tasks, *shares, load, took_s]
 
 
-def line(label: str, figures: list[float | None]) -> str:
-    """Return a line of the table."""
-    formats = ("{:,.0f}", "{:,.0f}", *("{:.2%}",) * 4, "{:.3f}", "{:.2f}")
-    cells = ["-" if f is None else form.format(f) for form, f in zip(formats, figures, strict=True)]
-    return f"{label:>10s}" + "".join(f"{cell:>12s}" for cell in cells)
-
-
 def measure(make: Callable[..., JobWorkload], seeds: int, jobs: int | None, quantiles: bool) -> bool:
     """Print the table of one generator; whether it meets the targets."""
+    formats = ("{:,.0f}", "{:,.0f}", *("{:.2%}",) * 4, "{:.3f}", "{:.2f}")
     drawn = [row(make, seed, jobs) for seed in range(seeds)]
     found = drawn[0][0]
     share, work = (found[s]["published"] for s in ("long_jobs", "long_task_seconds"))
-    print(f"\n{found['trace']}\n{'':10s}" + "".join(f"{c:>12s}" for c in COLUMNS))
     counts = [found[c]["published"] for c in ("jobs", "tasks")]
-    print(line("published", [*counts, share, share, work, work, None, None]))
-    for seed, (_, figures) in enumerate(drawn):
-        print(line(f"seed {seed}", [*figures]))
-    mean = [sum(column) / seeds for column in zip(*(figures for _, figures in drawn), strict=True)]
-    print(line("mean", [*mean]))
+    figures = {"published": [*counts, share, share, work, work, None, None]}
+    mean = show_seeds(found["trace"], COLUMNS, formats, figures, [figures for _, figures in drawn])
     if quantiles:
         print(render_closeness(found), end="")
     wanted_jobs = jobs or (drawn[0][1][0] if make is facebook else counts[0])
@@ -74,6 +64,24 @@ def measure(make: Callable[..., JobWorkload], seeds: int, jobs: int | None, quan
     )
     print("met" if met else "missed")
     return met
+
+
+def show_seeds(
+    head: str,
+    columns: Sequence[str],
+    formats: Sequence[str],
+    first: Mapping[str, Sequence[float | None]],
+    drawn: Sequence[Sequence[float]],
+) -> list[float]:
+    """Print published figures, those of each seed and their mean, which is returned."""
+    mean = [sum(figures) / len(drawn) for figures in zip(*drawn, strict=True)]
+    lines = {**first, **{f"seed {seed}": figures for seed, figures in enumerate(drawn)}, "mean": mean}
+    rows = [["", *columns]]
+    for label, figures in lines.items():
+        cells = ["-" if f is None else form.format(f) for form, f in zip(formats, figures, strict=True)]
+        rows.append([label, *cells])
+    show(head, rows)
+    return mean
 
 
 def coflow_row(seed: int) -> list[float]:
@@ -96,12 +104,7 @@ def measure_coflows(seeds: int) -> bool:
     """Print the table of the coflows; whether they meet the targets."""
     formats = (*("{:,.0f}",) * 4, *("{:,.2f}",) * 4, "{:.3f}")
     drawn = [coflow_row(seed) for seed in range(seeds)]
-    mean = [sum(figures) / seeds for figures in zip(*drawn, strict=True)]
-    print("\ncoflow benchmark\n" + " " * 10 + "".join(f"{c:>12s}" for c in COFLOW_COLUMNS))
-    lines = {"trace": TRACE, **{f"seed {seed}": figures for seed, figures in enumerate(drawn)}, "mean": mean}
-    for label, figures in lines.items():
-        cells = [form.format(f) for form, f in zip(formats, figures, strict=True)]
-        print(f"{label:>10s}" + "".join(f"{cell:>12s}" for cell in cells))
+    mean = show_seeds("coflow benchmark", COFLOW_COLUMNS, formats, {"trace": TRACE}, drawn)
     off = [abs(have / want - 1) for have, want in zip(mean[:4], TRACE[:4], strict=True)]
     met = off[0] == 0 and max(off) <= MAX_COFLOWS_OFF
     print("met" if met else "missed")

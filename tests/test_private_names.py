@@ -20,7 +20,7 @@ REASONS = {
     ("actors/hosting/ray_windows.py", "_buffer_size_bytes"): "an argument of compiled graphs, documented so",
     ("actors/hosting/ray_windows.py", "_submit_timeout"): "an argument of compiled graphs, documented so",
     (
-        "benchmarks/crash_processes.py",
+        "benchmarks/crash_machine.py",
         "_system_config",
     ): "an argument of ray.init, documented under this name",
     ("benchmarks/windows.py", "_buffer_size_bytes"): "an argument of compiled graphs, documented so",
