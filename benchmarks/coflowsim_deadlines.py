@@ -14,10 +14,10 @@ import numpy as np
 import emu
 from benchmarks.coflow_runs import TRACE, workload_of
 from benchmarks.coflowsim_rules import backfill_order, share_room
+from benchmarks.measuring import show
 from benchmarks.peer_arrays import NONE, inner, outer, set_all, take
 from benchmarks.peer_trace import EPOCH_MS, STEP_MS, Trace, begin_ms, trace_of
 from emu.results.metrics import BoolArray, Float64Array
-from emu.results.text_tables import align
 from workloads.coflows import CoflowWorkload, with_demands
 from workloads.jobs import Int64Array
 
@@ -242,12 +242,10 @@ def with_coflowsim_deadlines(work: CoflowWorkload, trace: Trace) -> CoflowWorklo
     return with_demands(work, deadline_s=trace.arrival / 1000 + duration)
 
 
-def main() -> int:
+def main() -> None:
     """Print a row for each set of rules."""
     if not TRACE.exists():
-        raise SystemExit(
-            f"benchmarks.coflowsim_deadlines: {TRACE} is not there; EMU_SHARED says where traces are"
-        )
+        raise SystemExit(f"{TRACE} is not there; EMU_SHARED says where traces are")
     work = workload_of("facebook")
     trace, rules = trace_of(work), Rules()
     rows = [["", "admitted", "in time"]]
@@ -266,9 +264,8 @@ def main() -> int:
         )
         found = run.coflows.to_pandas()
         rows.append([name, str(found.admitted.sum()), str(found.met_deadline.sum())])
-    print("\n".join(align(rows)))
-    return 0
+    show("coflows", rows)
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    main()

@@ -10,7 +10,6 @@ must pace both machines alike: were their clocks taken for one, messages would b
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
@@ -21,7 +20,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+from benchmarks.measuring import ROOT, parser_of
+
 HEAD, OTHER = "emu-head", "emu-other"
 ADDRESS = "10.77.0.1:6400"
 AHEAD_S = "5000"
@@ -48,9 +48,7 @@ LATE_S = 1.0  # far below the difference of the clocks, far above what a busy ma
 
 def main() -> int:
     """Print a line for each thing shown; 1 if one does not hold."""
-    argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    ).parse_args()
+    parser_of(__doc__).parse_args()
     with two_machines(), tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         (folder / "grid.toml").write_text(SWEEP)

@@ -4,16 +4,15 @@ How to run: `python -m benchmarks.readme_picture` (about 10 s); it writes docs/i
 one that `python run.py` does without arguments.
 """
 
-import argparse
 import sys
-from pathlib import Path
 
 import emu
+from benchmarks.measuring import ROOT, parser_of
 from emu.cli.commands import MAIN_JOB
 from emu.families.jobs.plots import cdf_figure
 from emu.report.drawing import to_svg
 
-PICTURE = Path(__file__).resolve().parents[1] / "docs" / "img" / "short-jobs.svg"
+PICTURE = ROOT / "docs" / "img" / "short-jobs.svg"
 
 
 def picture() -> str:
@@ -31,9 +30,7 @@ def picture() -> str:
 
 def main() -> int:
     """Write the picture."""
-    argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    ).parse_args()
+    parser_of(__doc__).parse_args()
     PICTURE.parent.mkdir(parents=True, exist_ok=True)
     PICTURE.write_text(picture(), encoding="utf-8")
     print(f"{PICTURE}: {PICTURE.stat().st_size:,} bytes")

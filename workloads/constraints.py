@@ -8,8 +8,8 @@ two tables: `CONSTRAINT_SETS_SCHEMA` and `JOB_CONSTRAINTS_SCHEMA`.
 Here a value is text as it was written. What attributes there are and what their values mean is the cluster's
 business: see `clusters.matching`.
 
-An attribute of the user's own (``attr:NAME``) may be compared with the empty value, written ``""``: a node equals
-it that lacks the attribute. The constraints of Google's traces are of this form
+An attribute of the user's own (``attr:NAME``) may be compared with the empty value, written ``""``, which equals nodes
+without the attribute. The constraints of Google's traces are of this form
 (`workloads.readers.google_constraints`).
 """
 
@@ -284,7 +284,7 @@ def attach_constraints(
 
 
 def tidied(sets: pa.Table, owners: pa.Table) -> dict[str, pa.Table]:
-    """Return the two tables of constraints by their names in a workload, in the one form that a content has.
+    """Return the two tables of constraints by their names in a workload, in a canonical form.
 
     Equal sets become one, sets without a job are left out, and the others are numbered in the order of the
     first job that has them. Rows of a set must lie together, and jobs in order.

@@ -40,8 +40,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 def nearest(name: str, names: Iterable[str]) -> str:
     """Return the name that one was probably meant to be, or ``""`` where none is near.
 
-    Near is what three mistakes in ten letters make of a name, one at the least, whatever dashes are in front; or a
-    beginning of it, or of which it is the beginning, of three letters or more.
+    Two names are near if three edits in ten letters, or one edit, make one of the other, without dashes in front; or if
+    one of them begins with the other, which has three letters or more.
     """
     meant = _plain(name)[:_LONGEST]
     names = [*names]

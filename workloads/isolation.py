@@ -1,4 +1,4 @@
-"""What a coflow asks of ports by itself: the time that it takes alone on the switch, which deadlines are factors of."""
+"""The time that a coflow takes alone on the switch; deadlines are factors of it."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ _now: ContextVar[Limits] = ContextVar("limits", default=_NONE)
 
 @contextmanager
 def limited(limits: Limits) -> Iterator[None]:
-    """Within, these limits hold.
+    """Apply limits within a ``with`` block.
 
     Raises
     ------
@@ -113,12 +113,12 @@ def check_tasks(
     field: str | None = None,
     each_bytes: int = TASK_BYTES,
 ) -> None:
-    """Refuse more tasks, flows or rows than may be; `file` is the source, if there is one.
+    """Refuse more tasks, flows or rows than the limit; `file` is the source, if there is one.
 
     Raises
     ------
     InputError
-        There are more; names the limit, and the option that lifts it if that can help.
+        There are more; names the limit, and the option that raises it if that can help.
     """
     most, why = most_tasks(file, each_bytes)
     if count <= most:
@@ -148,7 +148,7 @@ def add_tasks(total: int, more: int, *, file: Any = None, line: int | None = Non
 
 
 def most_tasks(source: Any = None, each_bytes: int = TASK_BYTES) -> tuple[int, str]:
-    """Return how many tasks or flows a source may make, of `each_bytes` in memory, and in words why so many."""
+    """Return the most tasks or flows of a source, of `each_bytes` in memory each, and the reason in words."""
     limit, free = _now.get().max_tasks, free_bytes()
     if limit is not None and (free is None or limit <= free // NUMBER_BYTES):
         return limit, ", the limit that was given"
@@ -178,7 +178,7 @@ def most_line_bytes() -> int:
 
 
 def unpacks_to_more(given_bytes: int, packed_bytes: int) -> str:
-    """Return what is said of a file that unpacks to more than it may."""
+    """Return the error for a file that unpacks to more bytes than allowed."""
     return (
         f"unpacks to more than {given_bytes >> 20:,} MiB from {packed_bytes:,} bytes, as no trace does; "
         "--set workload_options.max_bytes='10 GiB' allows so many"
@@ -186,7 +186,7 @@ def unpacks_to_more(given_bytes: int, packed_bytes: int) -> str:
 
 
 def size_of(source: str | os.PathLike[str]) -> int:
-    """Return the bytes of a file, or of all files below a folder; 0 of what is not there."""
+    """Return the bytes of a file, or of all files below a folder; 0 if it does not exist."""
     if not os.path.isdir(source):
         return os.path.getsize(source) if os.path.isfile(source) else 0
     paths = (os.path.join(at, name) for at, _, names in os.walk(source) for name in names)

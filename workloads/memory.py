@@ -11,7 +11,7 @@ _CGROUPS = (
     ("memory.max", "memory.current", "inactive_file"),
     ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "total_inactive_file"),
 )
-"""Of the two versions of control groups: the limit, what is in use, and what of that is files, which gives way."""
+"""For both versions of control groups: the limit, the memory in use, and the part of it that caches files."""
 
 
 def free_bytes() -> int | None:

@@ -25,7 +25,7 @@ from workloads.jobs import SCHEMA_VERSION, TASKS_SCHEMA, Float64Array
 
 
 class Resource(NamedTuple):
-    """What a task can need of a node: the unit, what the column holds, what a demand must be, and the most."""
+    """A resource of nodes: its unit, what its column holds, and valid demands, in words and the most."""
 
     unit: str
     about: str

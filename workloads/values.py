@@ -1,7 +1,7 @@
 """Values as users give them: what each kind looks like, and the one place where it is read.
 
 Keys of the configuration, parameters of schedulers, options of generators, readers and transformations all have a kind
-of `KINDS`, and are read by `read_value`: what is true for one is true for all.
+of `KINDS`, and are read by `read_value`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from workloads.hints import did_you_mean
 from workloads.units import parse_bandwidth, parse_duration, parse_share, parse_size
 
 MAX_LOAD = 10
-"""An offered load above it is refused, as it is a slip: 80 is meant as 80 %."""
+"""A larger offered load is refused as a mistake: 80 probably means 80 %."""
 MOST_INTEGER = 2**63 - 1
 _FLAGS = {
     **dict.fromkeys(("true", "yes", "on", "1"), True),

@@ -5,7 +5,7 @@ of the same studies, with durations relative to the cut-off: 272.783 s here, 90.
 jobs durations are those of the workload ``yahoo``, which its clusters have moved towards the cut-off; in
 long jobs they are the excerpt's, as the same move would make tasks that last for days.
 
-What gives are tasks: a short job has 17,519 task-seconds, so that it has 64 tasks or more if its tasks
+Numbers of tasks are adapted: a short job has 17,519 task-seconds, so that it has 64 tasks or more if its tasks
 stay below the cut-off, where Yahoo's have 23. `workloads.generators.clustered` has the recipe.
 """
 

@@ -18,7 +18,7 @@ is the recipe:
    `workloads.generators.arrivals`.
 
 Clusters and excerpt disagree on how much work a job has. Task-seconds and class are kept, and mean durations
-give, or numbers of tasks; the trace says which (`keeps`).
+or numbers of tasks are adapted to them; the trace states which (`keeps`).
 
 - ``"tasks"`` (Yahoo): before step 3 mean durations are stretched to
   ``cutoff * (duration / cutoff) ** power``, with the power that brings the mean product of the pairs to the
@@ -27,11 +27,10 @@ give, or numbers of tasks; the trace says which (`keeps`).
   task-seconds / duration, a whole number of at least one.
 
 Where a mean is still on the wrong side of the cut-off (the exponential is not the excerpt's shape), the
-number of tasks gives: it is moved to the nearest count that is on the right side.
+number of tasks is adapted: it is moved to the nearest count that is on the right side.
 
-Where durations are measured a user may have it otherwise: in a trace `as_measured` numbers of tasks and mean
-durations are both as the quantiles have them, and task-seconds give, as in the next paragraph without the
-stretching.
+Where durations are measured, `as_measured` gives a trace whose numbers of tasks and mean durations both follow
+the quantiles, and whose task-seconds result from them: as in the next paragraph, without the stretching.
 
 A trace without centroids (Google) takes another way through steps 2 and 3: pairs follow the quantiles level
 by level, tasks and durations correlated as measured; a job's task-seconds are its pair's product. Where the

@@ -11,7 +11,6 @@ from workloads.errors import InputError
 from workloads.jobs import Float64Array
 
 MAX_JOBS = 10_000_000
-"""The default seed of a workload; it equals that of an emulation."""
 
 
 def generator(seed: int, stream: int | None = None) -> np.random.Generator:

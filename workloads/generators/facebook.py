@@ -6,7 +6,7 @@ published jobs they put 99.75 % of task-seconds in long jobs, and Hawk states 99
 of 2,000 jobs synthesised by Hawk's recipe, two thirds of them long: there a long job has 9 times the
 work of a short one, in the clusters 19,000 times.
 
-What gives are tasks; durations keep the excerpt's quantiles. There are 0.035 times as many tasks as by
+Numbers of tasks are adapted; durations keep the excerpt's quantiles. There are 0.035 times as many tasks as by
 the quantiles in short jobs, and 55 times as many in long ones. A job of 82 task-seconds does not have
 the excerpt's 62 tasks of 35 s, but one or two; one of 1.5 million that ends within an hour has
 thousands. `workloads.generators.clustered` has the recipe.

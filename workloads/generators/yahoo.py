@@ -80,7 +80,7 @@ def yahoo(
     -----
     At the published size task-seconds are the clusters' 1.586e9, 98.4 % of them in the 9.40 % of jobs
     outside the small cluster (Hawk states 98.31 % and 9.41 %), and the cut-off separates these except for a
-    few jobs. Tasks come within about 3 % of the 968,335 of the trace Hawk used. What gives are durations:
+    few jobs. Tasks come within about 3 % of the 968,335 of the trace Hawk used. Durations are adapted:
     the clusters have 2.3 times the work a job that the excerpt has, so that the median of the mean duration
     is 55 s in short and 2,200 s in long jobs, where the excerpt has 13.5 s and 717 s. The longest tasks
     outlast the arrivals: about an eighth of the work is done after the last of them.

@@ -21,7 +21,7 @@ CV_MEDIAN, CV_P90 = 0.34, 3.1
 """Variation of what senders send in Microsoft's cluster, in Mantri (OSDI 2010) as Philae takes it."""
 
 _NEAREST = 0.95
-"""Share of the most that the c.v. of so many senders can be: at all of it one would send everything."""
+"""The largest c.v. as a share of its bound, at which one sender would send everything."""
 _LEAST = 0.01
 """No sender has less than this share of the mean, so that flows are not absurdly short."""
 _DIGITS = 9

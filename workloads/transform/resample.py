@@ -3,8 +3,8 @@
 The circular block bootstrap, for arrivals in time (Politis and Romano: A circular block-resampling procedure for
 stationary data; in LePage and Billard, eds., Exploring the Limits of Bootstrap, Wiley 1992, pages 263-270):
 
-1. The time of the trace is bent to a circle: from the first arrival to the last, and a mean gap more, so that the first
-   follows on the last.
+1. The time of the trace is closed to a circle: from the first arrival to the last, and a mean gap more, so that the
+   first follows on the last.
 2. Blocks of the given length begin at times that are uniform on the circle, each drawn by itself. There are as many as
    fill the circle; the last is as long as what is left.
 3. What arrives in a block arrives at the same distance from the block's beginning, and the blocks follow each other.

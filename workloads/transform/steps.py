@@ -1,4 +1,4 @@
-"""Steps: transformations written as a line of text, such as ``deadlines most=4 seed=3``, and laid over a workload.
+"""Steps: transformations written as a line of text, such as ``deadlines most=4 seed=3``, and applied to a workload.
 
 A step is what `emu workload` is given on its command line, without the workload and the place it is written to: the
 name of a transformation and its options, as ``--most 4`` or ``most=4``, as in a workload's history
@@ -87,7 +87,7 @@ def parse_steps(text: str) -> list[Step]:
 
 
 def _sentences(text: str) -> Iterator[list[str]]:
-    """Yield the words of each step of a text; in quotes a semicolon divides nothing."""
+    """Yield the words of each step of a text; a semicolon in quotes does not separate steps."""
     parser = shlex.shlex(text, posix=True, punctuation_chars=";")
     parser.whitespace_split = True
     parser.commenters = ""
