@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from workloads.arrow import column, optional_column
+from workloads.critical_path import critical_paths_ns
 from workloads.dags import DagArrays, DagWorkload, stage_levels
 from workloads.errors import printable
-from workloads.groups import rows_of_groups
 from workloads.info import jobs
 from workloads.info.common import Distribution, number, quantiles, row
-from workloads.jobs import Float64Array, Int64Array
+from workloads.jobs import Int64Array
 from workloads.stages import RESOURCES
 
 _LABELS = {
@@ -87,7 +87,7 @@ def shapes(workload: DagWorkload) -> dict[str, npt.NDArray[Any]]:
     durations = column(workload.tasks, "duration_s")
     work_s = np.add.reduceat(durations, arrays.first_task[:-1])
     level = stage_levels(workload)
-    critical_s = np.maximum.reduceat(_finish_s(arrays, durations, level), first)
+    critical_s = critical_paths_ns(workload) / 1e9
     parents = np.diff(arrays.first_parent)
     of_stages_s = np.add.reduceat(durations, arrays.stage_first_task[:-1])
     input_s = np.add.reduceat(np.where(parents == 0, of_stages_s, 0.0), first)
@@ -130,33 +130,6 @@ def _disjoint_paths(arrays: DagArrays) -> Int64Array:
     )
     matched = maximum_bipartite_matching(after, perm_type="column") >= 0
     return counts - np.add.reduceat(matched.astype(np.int64), arrays.first_stage[:-1])
-
-
-def _finish_s(arrays: DagArrays, duration_s: Float64Array, level: Int64Array) -> Float64Array:
-    """Return when each stage ends at the earliest (s), from the start of its job."""
-    first, counts = arrays.stage_first_task[:-1], np.diff(arrays.stage_first_task)
-    if len(arrays.child) == 0:
-        return np.maximum.reduceat(duration_s, first)
-    ends_s = duration_s.copy()  # of tasks
-    finish_s = np.maximum.reduceat(ends_s, first)
-    start_s, task_start_s = np.zeros(len(level)), np.zeros(len(ends_s))
-    parent = np.repeat(np.arange(len(level)), np.diff(arrays.first_child))
-    order = np.lexsort((arrays.child, level[arrays.child]))
-    parent, child, one = parent[order], arrays.child[order], arrays.edge_one_to_one[order] == 1
-    next_level = np.flatnonzero(np.diff(level[child])) + 1
-    for edges in np.split(np.arange(len(child)), next_level):
-        below = np.unique(child[edges])
-        whole, single = edges[~one[edges]], edges[one[edges]]
-        np.maximum.at(start_s, child[whole], finish_s[parent[whole]])
-        np.maximum.at(
-            task_start_s,
-            rows_of_groups(counts, child[single]),
-            ends_s[rows_of_groups(counts, parent[single])],
-        )
-        tasks = rows_of_groups(counts, below)
-        ends_s[tasks] += np.maximum(task_start_s[tasks], np.repeat(start_s[below], counts[below]))
-        finish_s[below] = np.maximum.reduceat(ends_s[tasks], np.cumsum(counts[below]) - counts[below])
-    return finish_s
 
 
 def _demands(workload: DagWorkload) -> dict[str, dict[str, Any]]:

@@ -122,29 +122,10 @@ _OTHER_NAMES = {
     "disaster_level_2": "failure_domain_2",
 }  # fmt: skip
 """In headers: those of the trace's description, where its schema has others."""
-_MACHINES_SCHEMA = pa.schema(
-    [
-        pa.field("machine_id", pa.string(), nullable=False),
-        pa.field("time_s", pa.float64(), nullable=False),
-        pa.field("status", pa.string()),
-        pa.field("cpu_cores", pa.float64()),
-        pa.field("memory", pa.float64()),
-        pa.field("failure_domain_1", pa.string()),
-        pa.field("failure_domain_2", pa.string()),
-    ]
-)
-_MACHINES = """
-SELECT machine_id, CAST(coalesce(time_stamp, 0) AS DOUBLE) AS time_s, status,
-    CASE WHEN cpu_num > 0 AND isfinite(cpu_num) THEN cpu_num END AS cpu_cores,
-    CASE WHEN mem_size > 0 AND mem_size <= 100 THEN mem_size / 100 END AS memory,
-    failure_domain_1, failure_domain_2
-FROM machine_meta WHERE machine_id IS NOT NULL ORDER BY ALL
-"""
 _BEGINS = {
     "ready": "it was registered and the last stage that it depends on had ended",
     "registered": "it was registered, with the wait for the stages that it depends on",
 }
-MACHINES_FILE = "machines.parquet"
 _NODES_SCHEMA = pa.schema(
     [
         described_field("node_id", pa.int64(), "1", "0, 1, 2, ... in the order of the machines' numbers"),
@@ -201,8 +182,8 @@ def convert_alibaba_2018(
 ) -> None:
     """Convert the trace into a folder of Parquet files, which `read_dags` reads; in bounded memory.
 
-    Where the source has ``machine_meta``, the folder also gets ``machines.parquet``, its content, and
-    ``cluster.parquet``, a cluster as `clusters.cluster.load_cluster` reads it.
+    Where the source has ``machine_meta``, the folder also gets ``cluster.parquet``, a cluster as
+    `clusters.cluster.load_cluster` reads it.
 
     Parameters
     ----------
@@ -229,10 +210,6 @@ def convert_alibaba_2018(
         Names the file, the line and the field that is wrong, a table that is missing or there twice, or an
         option that is out of its range.
     """
-    if unfinished not in ("job", "task"):
-        raise InputError(f"{unfinished!r} is neither 'job' nor 'task'", field="unfinished")
-    if starts not in ("ready", "registered"):
-        raise InputError(f"{starts!r} is neither 'ready' nor 'registered'", field="starts")
     if not 0 <= shortest_s <= MAX_TIME_S:
         raise InputError(f"{shortest_s!r} is not a duration in seconds", field="shortest_s")
     source, report = Path(source), Report() if report is None else report
@@ -274,7 +251,7 @@ def convert_alibaba_2018(
             JOBS_FILE: (batches(con, JOBS), about_workload(JOBS_SCHEMA, about)),
         }
         if "machine_meta" in found:
-            files |= {MACHINES_FILE: (batches(con, _MACHINES), _MACHINES_SCHEMA), **nodes}
+            files |= nodes
         write_folder(Path(to), files)
 
 

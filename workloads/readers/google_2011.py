@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from workloads import published_cutoffs
 from workloads.errors import InputError
@@ -33,13 +33,10 @@ from workloads.readers.duckdb_tables import MEMORY, database, read_converted
 from workloads.readers.google_constraints import cluster_file, constraint_files
 from workloads.readers.google_events import (
     TABLES,
-    Attempts,
     Files,
-    Unfinished,
     about_trace,
     check_beside,
     check_events,
-    check_options,
     in_time,
     kinds,
     resolve,
@@ -131,8 +128,8 @@ def convert_google_2011(
     source: str | Path,
     to: str | Path,
     *,
-    attempts: Attempts = "last",
-    unfinished: Unfinished = "drop",
+    attempts: Literal["last", "all"] = "last",
+    unfinished: Literal["drop", "ran"] = "drop",
     constraints: bool = True,
     memory: str = MEMORY,
     report: Report | None = None,
@@ -167,7 +164,6 @@ def convert_google_2011(
         Names the file, the line and the field that is wrong, a table that is missing or there twice, or an
         option that is out of its range.
     """
-    check_options(attempts, unfinished)
     source, report = Path(source), Report() if report is None else report
     with database(memory, source) as con:
         con.execute(TABLES)

@@ -24,20 +24,17 @@ References
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from workloads.jobs import JobWorkload
 from workloads.readers.duckdb_tables import MEMORY, database, number, read_converted
 from workloads.readers.google_constraints import cluster_file, constraint_files
 from workloads.readers.google_events import (
     TABLES,
-    Attempts,
     Files,
-    Unfinished,
     about_trace,
     check_beside,
     check_events,
-    check_options,
     kinds,
     resolve,
     write_jobs,
@@ -138,8 +135,8 @@ def convert_google_2019(
     source: str | Path,
     to: str | Path,
     *,
-    attempts: Attempts = "last",
-    unfinished: Unfinished = "drop",
+    attempts: Literal["last", "all"] = "last",
+    unfinished: Literal["drop", "ran"] = "drop",
     constraints: bool = True,
     memory: str = MEMORY,
     report: Report | None = None,
@@ -162,7 +159,6 @@ def convert_google_2019(
         Names the file, and of JSON the line, that is wrong, a table that is missing or there twice, or an option
         that is out of its range.
     """
-    check_options(attempts, unfinished)
     source, report = Path(source), Report() if report is None else report
     with database(memory, source) as con:
         con.execute(TABLES + _MORE_COLUMNS)

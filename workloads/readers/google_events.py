@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -40,8 +40,6 @@ from workloads.readers.report import Report
 if TYPE_CHECKING:
     import duckdb
 
-Attempts = Literal["last", "all"]
-Unfinished = Literal["drop", "ran"]
 Files = dict[str, tuple[Iterable[pa.RecordBatch], pa.Schema]]
 """Files of a folder by name: rows and schema."""
 
@@ -190,14 +188,6 @@ def kinds(column: str, known: Mapping[str, str]) -> str:
     """Return SQL for the kind of a trace's event types: by literal, null for what is none of `KINDS`, -1 for others."""
     whens = " ".join(f"WHEN {literal} THEN {KINDS.get(name, 'NULL')}" for literal, name in known.items())
     return f"CASE {column} {whens} ELSE -1 END"
-
-
-def check_options(attempts: str, unfinished: str) -> None:
-    """Refuse an option that is none."""
-    for field, value, options in (("attempts", attempts, Attempts), ("unfinished", unfinished, Unfinished)):
-        if value not in get_args(options):
-            first, second = get_args(options)
-            raise InputError(f"{value!r} is neither {first!r} nor {second!r}", field=field)
 
 
 def resolve(

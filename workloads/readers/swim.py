@@ -106,8 +106,6 @@ def read_swim(
     InputError
         Names the file, the line and the field that is wrong; or an option that is out of its range.
     """
-    if family not in ("jobs", "dags"):
-        raise InputError(f"{family!r} is neither 'jobs' nor 'dags'", field="family")
     _check_options(block_bytes, reduce_bytes, machines, task_bytes_per_s, min_task_s)
     report = Report() if report is None else report
     name = Path(path).name.removesuffix(".gz").removesuffix(".tsv")

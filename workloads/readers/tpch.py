@@ -127,7 +127,10 @@ def read_tpch(
     InputError
         Names the file that is wrong, or the option that is out of its range.
     """
-    _check_options(jobs, mean_gap_s, executors, durations, demand_model)
+    check_positive("mean_gap_s", mean_gap_s)
+    check_whole("executors", executors, 1, 1_000_000)
+    if jobs is not None:
+        check_whole("jobs", jobs, 1, MAX_JOBS)
     if demand_model != "uniform" and not demands:
         raise InputError("goes with demands=true: else demands are not known", field="demand_model")
     check_share("diversity", diversity)
@@ -178,21 +181,6 @@ def recognises(path: Path) -> bool:
         return bool(_numbers(path) or _sizes_in(path))
     except OSError:
         return False
-
-
-def _check_options(
-    jobs: int | None, mean_gap_s: float, executors: int, durations: str, demand_model: str
-) -> None:
-    if demand_model not in ("uniform", "by-place"):
-        wrong = f"{demand_model!r} is neither 'uniform' nor 'by-place'"
-        raise InputError(wrong, field="demand_model")
-    if durations not in ("sampled", "recorded"):
-        wrong = f"{durations!r} is neither 'sampled' nor 'recorded'"
-        raise InputError(wrong, field="durations")
-    check_positive("mean_gap_s", mean_gap_s)
-    check_whole("executors", executors, 1, 1_000_000)
-    if jobs is not None:
-        check_whole("jobs", jobs, 1, MAX_JOBS)
 
 
 def _sizes_in(path: Path) -> list[Path]:

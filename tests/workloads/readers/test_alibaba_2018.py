@@ -47,15 +47,6 @@ def test_the_example_of_the_trace(tmp_path):
         "duration_s": [4.0, 9.0, 20.0, 5.0, 1.0, 20.0, 10.0, 30.0],  # by start, then ins_8, ins_9, ins_19
         "stage": [0, 0, 1, 2, 3, 4, 4, 4],
     }
-    assert got["machines"] == {
-        "machine_id": ["m_1", "m_1", "m_2"],
-        "time_s": [0.0, 60.0, 0.0],
-        "status": ["USING", None, "USING"],
-        "cpu_cores": [96.0, 96.0, 96.0],
-        "memory": [0.5, None, 1.0],
-        "failure_domain_1": ["1"] * 3,
-        "failure_domain_2": ["7"] * 3,
-    }
     assert [line for line in report.notes() if not line.startswith("read")] == [
         "dropped 1: rows of machine_meta without a machine"
     ]

@@ -60,8 +60,6 @@ def test_too_little_memory_is_said(tmp_path):
 def test_what_is_missing_or_twice_is_named(tmp_path):
     source = folder_of(tmp_path / "in", JOB_A)
     assert "in: holds no batch_instance.csv" in refused(source, tmp_path / "out", instances=True)
-    assert "field unfinished: 'x' is" in refused(source, tmp_path / "out", unfinished="x")
-    assert "field starts: 'x' is neither 'ready'" in refused(source, tmp_path / "out", starts="x")
     assert "field shortest_s: -1 is not a duration" in refused(source, tmp_path / "out", shortest_s=-1)
     (source / "batch_task.csv.gz").write_bytes(gzip.compress(JOB_A.encode()))
     assert "holds batch_task, and so does" in refused(source, tmp_path / "out")

@@ -147,7 +147,6 @@ def test_files_and_options_that_cannot_be_are_named(tmp_path):
         ("machines", 0),
         ("task_bytes_per_s", float("nan")),
         ("min_task_s", -1.0),
-        ("family", "coflows"),
     ):
         with pytest.raises(InputError, match=f"^field {field}: "):
             read_swim(path, **{field: value})
