@@ -50,21 +50,14 @@ def _capacity(cluster: Cluster, name: str) -> Float64Array:
             values = np.asarray(cluster.attribute(attribute), np.float64)
             return values / values.max()
     codes, texts = cluster.attribute(name), cluster.attribute_names(name)
-    try:
-        return np.array([float(text) if text else 0.0 for text in texts])[codes]
-    except ValueError:
-        wrong = next(text for text in texts if text and not _is_number(text))
-        raise InputError(
-            f"{cluster.name}: tasks need amounts of {name}, and a node has {wrong!r} there; want a number"
-        ) from None
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    amounts = []
+    for text in texts:
+        try:
+            amounts.append(float(text or 0))
+        except ValueError:
+            wrong = f"tasks need amounts of {name}, and a node has {text!r} there; want a number"
+            raise InputError(f"{cluster.name}: {wrong}") from None
+    return np.array(amounts)[codes]
 
 
 def demands(workload: DagWorkload) -> Float64Array:

@@ -32,7 +32,8 @@ from workloads.groups import Int64Array
 from workloads.jobs import MAX_TIME_S, Float64Array
 from workloads.limits import check_tasks, most_tasks
 from workloads.readers.report import Progress, Report
-from workloads.readers.source import open_text, read_lines
+from workloads.readers.samples import first_lines
+from workloads.readers.source import read_lines
 from workloads.readers.text import Fields, number_text, write_text
 
 LINE_FORMAT = "id arrival_ms mappers rack... reducers rack:MB..."
@@ -156,13 +157,9 @@ def write_coflow_benchmark(
 
 def recognises(path: Path) -> bool:
     """Return whether a file's first two lines are those of the coflow benchmark."""
-    try:
-        with open_text(path) as stream:
-            head, line = stream.readline(64).split(), stream.readline(1 << 20).split()
-    except InputError:
-        return False
+    head, line = [*map(str.split, first_lines(path)[:2]), [], []][:2]
     whole = len(head) == 2 and all(f.isdigit() for f in (*head, *line[:1], *line[2:4]))
-    return whole and len(line) > 5 and b":" in line[-1]
+    return whole and len(line) > 5 and any(":" in field for field in line)
 
 
 def _read_head(path: str | Path, lines: Iterator[tuple[int, list[bytes]]]) -> tuple[int, int, int]:

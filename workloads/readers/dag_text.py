@@ -44,8 +44,9 @@ from workloads.jobs import MAX_TIME_S
 from workloads.limits import check_tasks, most_tasks
 from workloads.precedence import check_edges
 from workloads.readers.report import Progress, Report
-from workloads.readers.source import open_text, read_lines, shown
-from workloads.readers.text import Fields
+from workloads.readers.samples import first_lines
+from workloads.readers.source import read_lines, shown
+from workloads.readers.text import Fields, is_number
 from workloads.stages import ALL_TO_ALL, ONE_TO_ONE, RESOURCES, check_resource
 
 HEAD_FORMAT = "stages dag_id arrival_s queue"
@@ -60,8 +61,6 @@ KINDS = {
 
 STATED = re.compile(r"emu resources=(\S+) node_cores=(\S+)")
 """What the first line of a file that Emu wrote states, behind the #."""
-
-_LOOKED_AT = 1 << 14  # bytes
 
 Lines = Iterator[tuple[int, list[bytes]]]
 
@@ -135,20 +134,16 @@ def read_dag_text(
 
 def recognises(path: Path) -> bool:
     """Return whether a file begins with a DAG: its numbers, and stages with a name and numbers."""
-    try:
-        with open_text(path) as stream:
-            lines = stream.read(_LOOKED_AT).splitlines()[:-1]
-    except InputError:
-        return False
-    named = bool(lines) and lines[0].startswith(b"#")
-    rows = [fields for line in lines if (fields := line.split()) and not fields[0].startswith(b"#")]
-    if len(rows) < 2 or len(rows[0]) > 4 or not re.fullmatch(rb"[1-9][0-9]{0,8}", rows[0][0]):
+    lines = first_lines(path)[:-1]
+    named = bool(lines) and lines[0].startswith("#")
+    rows = [fields for line in lines if (fields := line.split()) and not fields[0].startswith("#")]
+    if len(rows) < 2 or len(rows[0]) > 4 or not re.fullmatch("[1-9][0-9]{0,8}", rows[0][0]):
         return False
     stages = rows[1 : 1 + int(rows[0][0])]
     return all(
         len(row) == len(stages[0]) >= 4
-        and (named or not _is_number(row[0]))
-        and all(map(_is_number, row[1:]))
+        and (named or not is_number(row[0]))
+        and all(map(is_number, row[1:]))
         and row[-1].isdigit()
         for row in stages
     )
@@ -339,11 +334,3 @@ def _made(
         notes=report.notes(),
         origin=path,
     )
-
-
-def _is_number(text: bytes) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

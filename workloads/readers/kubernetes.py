@@ -23,7 +23,7 @@ from workloads.jobs import JobWorkload
 from workloads.readers.job_rows import JobRows
 from workloads.readers.kubernetes_objects import ENDED, Found, count, objects, part, parts, seconds, text
 from workloads.readers.report import Progress, Report
-from workloads.readers.source import open_text
+from workloads.readers.samples import first_lines
 
 INDEX = "batch.kubernetes.io/job-completion-index"
 
@@ -219,19 +219,13 @@ def _add_job(rows: JobRows, report: Report, found: Found) -> None:
     )
 
 
-_TABLE = re.compile(rb"(?:NAMESPACE +)?NAME +(?:READY +STATUS|STATUS +COMPLETIONS|COMPLETIONS) ")
+_TABLE = re.compile(r"(?:NAMESPACE +)?NAME +(?:READY +STATUS|STATUS +COMPLETIONS|COMPLETIONS) ")
 
 
 def recognises(path: Path) -> bool:
     """Return whether a file begins like objects of Kubernetes, in JSON or in a form that is refused by name."""
-    if path.is_dir():
-        return False
-    try:
-        with open_text(path) as stream:
-            begin = stream.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip()
-    except InputError:
-        return False
-    if begin.startswith((b"{", b"[")):
-        named = b'"apiVersion"' in begin or b'"creationTimestamp"' in begin
-        return named and (b'"items"' in begin or b'"metadata"' in begin)
-    return begin.startswith((b"apiVersion:", b"---\napiVersion:")) or _TABLE.match(begin) is not None
+    begin = "\n".join(first_lines(path)).lstrip()
+    if begin.startswith(("{", "[")):
+        named = '"apiVersion"' in begin or '"creationTimestamp"' in begin
+        return named and ('"items"' in begin or '"metadata"' in begin)
+    return begin.startswith(("apiVersion:", "---\napiVersion:")) or _TABLE.match(begin) is not None

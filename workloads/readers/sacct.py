@@ -26,6 +26,7 @@ from workloads.hints import did_you_mean
 from workloads.jobs import JobWorkload
 from workloads.limits import ROW_OBJECTS_BYTES, check_tasks, most_tasks
 from workloads.readers.report import Progress, Report
+from workloads.readers.samples import first_lines
 from workloads.readers.slurm_fields import (
     WITHOUT_VALUE,
     elapsed_s,
@@ -36,7 +37,7 @@ from workloads.readers.slurm_fields import (
     time_of,
 )
 from workloads.readers.slurm_runs import Run, Runs
-from workloads.readers.source import open_text, read_lines
+from workloads.readers.source import read_lines
 
 NOT_ENDED = (
     "PENDING", "RUNNING", "SUSPENDED", "CONFIGURING", "COMPLETING", "SIGNALING", "STAGE_OUT", "STOPPED",
@@ -277,14 +278,8 @@ def _check_names(names: list[str], text: str, path: object, line: int | None) ->
 
 def recognises(path: Path) -> bool:
     """Return whether a file's first line names fields of sacct, or looks like what it prints without them."""
-    if path.is_dir():
-        return False
-    try:
-        with open_text(path) as stream:
-            lines = (stream.readline(8192).decode("utf-8", "replace").strip("\ufeff\r\n ") for _ in range(20))
-            text = next((line for line in lines if line and not line.startswith("#")), "")
-    except InputError:
-        return False
+    lines = (line.strip() for line in first_lines(path))
+    text = next((line for line in lines if line and not line.startswith("#")), "")
     if _is_data(text.split("|")):
         return True
     names = {*_split(text, _separator(text)), *text.split()}

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from workloads.errors import InputError
-from workloads.readers.source import open_members
+from workloads.readers.source import open_members, open_text
 
 ROWS = 20
 _BYTES = 1 << 16
@@ -79,6 +79,15 @@ def take_sample(stream: io.BufferedReader) -> Sample:
         return Sample("csv", tuple(map(plain_name, rows[0])), rows, text)
     rows = tuple(tuple(line.split()) for line in lines)
     return Sample("words", tuple(map(plain_name, rows[0])), rows, text)
+
+
+def first_lines(path: Path) -> list[str]:
+    """Return the lines of the first 64 KiB of a file, of which the last may be cut; none of a folder or an archive."""
+    try:
+        with open_text(path) as stream:
+            return stream.read(_BYTES).decode("utf-8-sig", "replace").splitlines()
+    except InputError:
+        return []
 
 
 def sample_of(path: Path) -> Sample:

@@ -13,6 +13,7 @@ References
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +27,9 @@ from workloads.job_dependencies import as_chains
 from workloads.jobs import JobWorkload
 from workloads.readers.job_rows import JobRows
 from workloads.readers.report import Progress, Report
-from workloads.readers.source import lines_of, member_names, open_members, open_text, shown
+from workloads.readers.samples import first_lines
+from workloads.readers.source import lines_of, member_names, open_members, shown
+from workloads.readers.text import is_number
 
 FIELDS = (
     "job_number", "submit_time", "wait_time", "run_time", "allocated_processors", "average_cpu_time", "used_memory",
@@ -132,21 +135,21 @@ _NOT_THERE = "jobs whose preceding job is not on a line before, or did not run: 
 
 def _rows(
     path: str | Path, report: Report, progress: Progress | None
-) -> Iterator[tuple[int, dict[str, float], bytes]]:
+) -> Iterator[tuple[int, dict[str, float], str]]:
     """Yield number, values and user of each line that is neither a comment nor names of fields."""
     log = _log_of(path)
-    names: list[bytes] = []
+    names: list[str] = []
     for _, stream in open_members(path, None, progress, lambda name: name == log):
         for number, line in lines_of(stream, path):
-            text = line.removeprefix(b"\xef\xbb\xbf").partition(b";")[0].split()
-            if not text or text[0].startswith(b"#"):
+            text = line.decode("utf-8", "backslashreplace").removeprefix("\ufeff").partition(";")[0].split()
+            if not text or text[0].startswith("#"):
                 continue
             if not names and _is_header(text):
                 names = text
             if text == names:
                 report.repaired("lines with names of fields: passed over", 1)
                 continue
-            names = names or [b""]  # they are at the beginning
+            names = names or [""]  # they are at the beginning
             if len(text) < len(FIELDS):
                 wrong = f"the line has {len(text)} fields; want the 18 of the Standard Workload Format"
                 raise InputError(wrong, file=path, line=number, field=FIELDS[len(text)])
@@ -169,32 +172,26 @@ def _log_of(path: str | Path) -> str:
     return logs[0]
 
 
-def _is_header(text: list[bytes]) -> bool:
+def _is_header(text: list[str]) -> bool:
     """Return whether the fields of a line are names."""
-    return len(text) >= len(FIELDS) and not any(map(_is_number, text))
+    return len(text) >= len(FIELDS) and not any(map(is_number, text))
 
 
 _USER = FIELDS.index("user_id")
 
 
-def _user(text: bytes) -> str | None:
-    """Return what a user is called, None where it is not known."""
-    if not _is_number(text):
-        return text.decode("utf-8", "backslashreplace")
-    return None if text.startswith(b"-") else f"user-{float(text):.0f}"
+def _user(text: str) -> str | None:
+    """Return the name of a user, None where it is not known."""
+    if not is_number(text):
+        return text
+    return None if text.startswith("-") else f"user-{float(text):.0f}"
 
 
-def _number(text: bytes, name: str, path: object, line: int) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = float("nan")
-    if 1e15 <= abs(value) < float("inf"):
-        raise InputError(
-            f"{shown(text)} is out of range: want less than 1e15", file=path, line=line, field=name
-        )
-    if not abs(value) < 1e15 or b"_" in text:
-        raise InputError(f"{shown(text)} is not a number", file=path, line=line, field=name)
+def _number(text: str, name: str, path: object, line: int) -> float:
+    value = float(text) if is_number(text) else math.nan
+    if not abs(value) < 1e15:
+        wrong = "out of range: want less than 1e15" if math.isfinite(value) else "not a number"
+        raise InputError(f"{shown(text)} is {wrong}", file=path, line=line, field=name)
     return value
 
 
@@ -203,25 +200,11 @@ def recognises(path: Path) -> bool:
 
     More than 18 may be of another format, unless one of them is unknown, -1.
     """
-    if path.is_dir():
-        return False
-    if path.name.lower().endswith((".swf", ".swf.gz", ".swf.zip")):
+    if path.name.lower().endswith((".swf", ".swf.gz", ".swf.zip")) and not path.is_dir():
         return True
-    try:
-        with open_text(path) as stream:
-            for _ in range(200):
-                line = stream.readline(4096)
-                fields = line.split()
-                if not line or (fields and not (fields[0].startswith((b";", b"#")) or _is_header(fields))):
-                    break
-            else:
-                return False
-    except InputError:
-        return False
+    rows = (line.split() for line in first_lines(path))
+    jobs = (row for row in rows if row and not row[0].startswith((";", "#")) and not _is_header(row))
+    fields = next(jobs, [])
     known = fields[: len(FIELDS)]
-    is_whole = len(fields) == len(FIELDS) or b"-1" in known
-    return len(known) == len(FIELDS) and is_whole and all(map(_is_number, known))
-
-
-def _is_number(text: bytes) -> bool:
-    return text.lstrip(b"-").replace(b".", b"", 1).isdigit()
+    is_whole = len(fields) == len(FIELDS) or "-1" in known
+    return len(known) == len(FIELDS) and is_whole and all(map(is_number, known))

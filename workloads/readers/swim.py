@@ -37,7 +37,9 @@ from workloads.errors import InputError
 from workloads.jobs import MAX_TIME_S, Float64Array, Int64Array, JobWorkload, check_times, make_workload
 from workloads.limits import check_tasks
 from workloads.readers.report import Progress, Report
-from workloads.readers.source import open_text, read_lines, shown
+from workloads.readers.samples import first_lines
+from workloads.readers.source import read_lines
+from workloads.readers.text import Fields
 
 LINE_FORMAT = "job_id submit_s gap_s map_input_bytes shuffle_bytes reduce_output_bytes"
 
@@ -159,11 +161,7 @@ def read_swim(
 
 def recognises(path: Path) -> bool:
     """Return whether a file's first line is one of SWIM's."""
-    try:
-        with open_text(path) as stream:
-            fields = stream.readline(4096).rstrip(b"\r\n").split(b"\t")
-    except InputError:
-        return False
+    fields = next(iter(first_lines(path)), "").split("\t")
     # A .tr file may have tabs too; it starts with a number.
     return 6 <= len(fields) <= 9 and fields[0][:1].isalpha() and all(f.isdigit() for f in fields[1:6])
 
@@ -195,9 +193,9 @@ def _read_rows(path: str | Path, report: Report, progress: Progress | None) -> _
         try:
             numbers = array("d", map(float, fields[1:6]))
         except ValueError:
-            _explain(path, number, fields)
+            _refuse(path, number, fields)
         if len(numbers) != 5 or any(fields[7:]) or b"_" in b"".join(fields[1:6]):
-            _explain(path, number, fields)
+            _refuse(path, number, fields)
         values.extend(numbers)
         lines.append(number)
         named = _JOB.fullmatch(fields[0])
@@ -274,18 +272,12 @@ def _check_total(tasks: Float64Array, line_of: Int64Array, path: str | Path) -> 
     check_tasks(float(tasks.sum()), file=path, line=int(line_of[np.argmax(tasks)]))
 
 
-def _explain(path: str | Path, number: int, fields: list[bytes]) -> NoReturn:
-    """Raise the error for a line that is wrong, naming its first wrong field."""
-    for name, text in zip(_FIELDS[1:], fields[1:], strict=False):
-        try:
-            if b"_" not in text:
-                float(text)
-                continue
-        except ValueError:
-            pass
-        raise InputError(f"{shown(text)} is not a number", file=path, line=number, field=name)
-    if len(fields) < len(_FIELDS):
-        wrong = f"the line ends after {len(fields)} of 6 fields, separated by tabs; want {LINE_FORMAT!r}"
-        raise InputError(wrong, file=path, line=number, field=_FIELDS[len(fields)])
-    wrong = f"the line has {len(fields)} fields; want the 6 of {LINE_FORMAT!r} and an input path at most"
-    raise InputError(wrong, file=path, line=number, field=str(len(fields)))
+def _refuse(path: str | Path, number: int, fields: list[bytes]) -> NoReturn:
+    """Raise the error for the first field of a line that is wrong."""
+    line = Fields(path, number, fields, "\t".join(_FIELDS))
+    line.text("job_id")
+    for name in _FIELDS[1:]:
+        line.number(name, _LARGEST_BYTES)
+    line.refuse(
+        str(len(fields)), f"the line has {len(fields)} fields; want {line.form!r} and an input path at most"
+    )

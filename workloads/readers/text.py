@@ -18,6 +18,15 @@ _NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})
 _LONGEST_NUMBER = 64
 
 
+def is_number(text: str) -> bool:
+    """Return whether a text is a number that a format can have: ``1_000`` is not."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return "_" not in text
+
+
 class Fields:
     """The fields of one line, taken from the left; errors name file, line and field.
 
@@ -78,8 +87,9 @@ class Fields:
 
     def end(self) -> None:
         """Refuse a line with more fields than were taken."""
-        if more := len(self._fields) - self._at:
-            self.refuse(str(self._at + 1), f"the line has {more} fields too many; want {self.form!r}")
+        if len(self._fields) > self._at:
+            wrong = f"the line has {len(self._fields)} fields; want {self.form!r}"
+            self.refuse(str(self._at + 1), wrong)
 
     def looks_like(self, form: bytes) -> bool:
         """Return whether the fields, with a blank between each two, are of a form, a regular expression."""

@@ -7,7 +7,6 @@ estimate from it.
 
 from __future__ import annotations
 
-import os
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,16 +16,15 @@ import numpy as np
 
 from workloads.arrow import column
 from workloads.errors import InputError
-from workloads.jobs import MAX_TIME_S, Int64Array, JobWorkload, check_times, make_workload
+from workloads.jobs import MAX_TIME_S, JobWorkload, check_times, make_workload
 from workloads.limits import check_tasks, most_tasks
 from workloads.published_cutoffs import known_trace
 from workloads.readers.report import Progress, Report
 from workloads.readers.samples import Sample
-from workloads.readers.source import read_lines, shown
-from workloads.readers.text import write_text
+from workloads.readers.source import read_lines
+from workloads.readers.text import Fields, is_number, write_text
 
 LINE_FORMAT = "submit_time num_tasks mean_task_duration duration..."
-_HEAD = ("submit_time", "num_tasks", "mean_task_duration")
 
 
 def read_tr(
@@ -44,8 +42,6 @@ def read_tr(
     """
     submit, means, durations = array("d"), array("d"), array("d")
     counts, lines = array("q"), array("q")
-    if os.path.isdir(path):
-        raise InputError("is not a file; want a .tr file, or a folder with jobs.parquet", file=path)
     most, _ = most_tasks(path)
     for number, line in read_lines(path, progress=progress):
         fields = line.split()
@@ -53,12 +49,11 @@ def read_tr(
             continue
         try:
             values = array("d", map(float, fields))
-            count = values[1]
-        except (ValueError, IndexError):
-            _explain(path, number, fields)
+        except ValueError:
+            _refuse(path, number, fields)
         # float() takes 1_000 for a number; the format does not.
-        if count != len(values) - 3 or count < 1 or b"_" in line:
-            _explain(path, number, fields)
+        if len(values) < 4 or values[1] != len(values) - 3 or b"_" in line:
+            _refuse(path, number, fields)
         submit.append(values[0])
         means.append(values[2])
         counts.append(len(values) - 3)
@@ -75,12 +70,12 @@ def read_tr(
     mean_s = check_times(np.frombuffer(means), "mean_task_duration", file=path, lines=line_of)
     duration_s = np.frombuffer(durations)
     if not (duration_s.min() >= 0 and duration_s.max() <= MAX_TIME_S):  # false for NaN too
-        _explain_durations(path, duration_s, num_tasks, line_of)
+        check_times(duration_s, "duration", file=path, lines=np.repeat(line_of, num_tasks))
 
     if report is not None:
         report.read("jobs", len(submit))
         report.read("tasks", len(durations))
-    name = trace_stem(path)
+    name = Path(path).name.removesuffix(".gz").removesuffix(".tr")
     short_cutoff_s, long_partition = known_trace(name) or (None, None)
     return make_workload(
         name,
@@ -116,16 +111,8 @@ def write_tr(workload: JobWorkload, path: str | Path) -> None:
 
 def begins_like_tr(sample: Sample) -> bool:
     """Return whether a file's first line is a job, whatever the file is called."""
-    if sample.form != "words":
-        return False
-    first = sample.rows[0]
-    values = [_number(text.encode()) for text in first]
-    return len(first) > 3 and None not in values and values[1] == len(first) - 3
-
-
-def trace_stem(path: str | Path) -> str:
-    """Return the file's name without ``.tr`` and ``.gz``."""
-    return Path(path).name.removesuffix(".gz").removesuffix(".tr")
+    first = sample.rows[0] if sample.form == "words" else ()
+    return len(first) > 3 and all(map(is_number, first)) and float(first[1]) == len(first) - 3
 
 
 def _lines(workload: JobWorkload) -> Iterator[str]:
@@ -144,39 +131,13 @@ def _lines(workload: JobWorkload) -> Iterator[str]:
         first += count
 
 
-def _explain(path: str | Path, number: int, fields: list[bytes]) -> NoReturn:
-    """Raise the error for a line that is wrong, naming its first wrong field."""
-    for at, text in enumerate(fields):
-        name = _HEAD[at] if at < 3 else f"duration {at - 2}"
-        value = _number(text)
-        if value is None:
-            raise InputError(f"{shown(text)} is not a number", file=path, line=number, field=name)
-        if at == 1 and (not 1 <= value < float("inf") or value != int(value)):
-            wrong = f"{shown(text)} is not a task count; a job has a whole number of tasks, 1 or more"
-            raise InputError(wrong, file=path, line=number, field=name)
-    if len(fields) < 3:
-        wrong = f"the line ends after {len(fields)} of at least 4 fields; want {LINE_FORMAT!r}"
-        raise InputError(wrong, file=path, line=number, field=_HEAD[len(fields)])
-    have, want = len(fields) - 3, int(float(fields[1]))
-    which = "few" if have < want else "many"
-    wrong = f"too {which} durations: the line says {shown(fields[1])} tasks and has {have}"
-    raise InputError(wrong, file=path, line=number, field=f"duration {min(have, want) + 1}")
-
-
-def _explain_durations(
-    path: str | Path, duration_s: np.ndarray, num_tasks: Int64Array, line_of: Int64Array
-) -> NoReturn:
-    """Raise the error for the first duration that is negative, not finite or too large."""
-    at = int(np.argmax(~((duration_s >= 0) & (duration_s <= MAX_TIME_S))))
-    ends = np.cumsum(num_tasks)
-    job = int(np.searchsorted(ends, at, side="right"))
-    within = at - int(ends[job] - num_tasks[job])
-    check_times(duration_s[at : at + 1], f"duration {within + 1}", file=path, lines=line_of[job : job + 1])
-    raise AssertionError("unreachable: the duration was wrong")
-
-
-def _number(text: bytes) -> float | None:
-    try:
-        return None if b"_" in text else float(text)
-    except ValueError:
-        return None
+def _refuse(path: str | Path, number: int, fields: list[bytes]) -> NoReturn:
+    """Raise the error for the first field of a line that is wrong."""
+    line = Fields(path, number, fields, LINE_FORMAT)
+    line.number("submit_time", MAX_TIME_S)
+    tasks = line.whole("num_tasks", 1, 2**40)
+    line.number("mean_task_duration", MAX_TIME_S)
+    for nth in range(1, tasks + 1):
+        line.number(f"duration {nth}", MAX_TIME_S)
+    line.end()
+    raise AssertionError("unreachable: a field was wrong")

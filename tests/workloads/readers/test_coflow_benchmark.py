@@ -124,7 +124,7 @@ def test_numbers_are_written_short():
     [
         ("", "the file is empty; want a line 'ports coflows'"),
         ("4\n", "line 1: field coflows: the line ends after 1 fields"),
-        ("4 2 1\n", "line 1: field 3: the line has 1 fields too many"),
+        ("4 2 1\n", "line 1: field 3: the line has 3 fields; want 'ports coflows'"),
         ("0 1\n", "line 1: field ports: '0' is not a whole number from 1"),
         ("4 1\n", "line 2: the file ends after 0 of the 1 coflows"),
         ("4 2\n1 0 1 0 1 0:1\n\n", "line 3: the file ends after 1 of the 2 coflows"),
@@ -136,7 +136,7 @@ def test_numbers_are_written_short():
         ("4 1\n1 0 2 1 4 1 0:1\n", "line 2: field mapper 2: '4' is not a whole number from 0 to 3"),
         ("4 1\n1 0 2 1 1 1 0:1\n", "line 2: field mappers: rack 1 is there twice"),
         ("4 1\n1 0 1 1 2 0:1\n", "line 2: field reducer 2: the line ends after 6 fields"),
-        ("4 1\n1 0 1 1 1 0:1 1:1\n", "line 2: field 7: the line has 1 fields too many"),
+        ("4 1\n1 0 1 1 1 0:1 1:1\n", "line 2: field 7: the line has 7 fields; want"),
         ("4 1\n1 0 1 1 2 0:1 0:1\n", "line 2: field reducers: rack 0 is there twice"),
         ("4 1\n1 0 1 1 1 0;1\n", "line 2: field reducer 1: want rack:MB, have '0;1'"),
         ("4 1\n1 0 1 1 1 0:\n", "line 2: field reducer 1: '' is not a number"),

@@ -92,7 +92,7 @@ WRONG = [
     ("", "the file is empty; want DAGs that begin with 'stages dag_id arrival_s queue'"),
     ("# a\n", "the file holds no DAG"),
     ("0\n0\n", "line 1: field stages: '0' is not a whole number from 1"),
-    ("1 1 0 q x\na 1 0 0 0 0 0 0 1\n0\n", "line 1: field 5: the line has 1 fields too many"),
+    ("1 1 0 q x\na 1 0 0 0 0 0 0 1\n0\n", "line 1: field 5: the line has 5 fields; want"),
     ("1 1 -2\na 1 0 0 0 0 0 0 1\n0\n", "line 1: field arrival_s: '-2' is negative"),
     ("1\na 1 0 0 0 0 0 1\n0\n", "line 2: field tasks: the line ends after 8 fields; want 'stage duration_s cpu_cores"),
     ("1\na 1 0 0 0 0 0 0 0\n0\n", "line 2: field tasks: '0' is not a whole number from 1"),
@@ -104,7 +104,7 @@ WRONG = [
     ("2\na 1 0 0 0 0 0 0 1\n", "line 3: field stage: the file ends after 1 of 2 stages of DAG 1"),
     ("2\na 1 0 0 0 0 0 0 1\n0\n", "line 3: field duration_s: the line ends after 1 fields"),
     ("1\na 1 0 0 0 0 0 0 1\n", "line 3: field edges: the file ends after 0 of 1 lines with how many edges DAG 1"),
-    ("1\na 1 0 0 0 0 0 0 1\n0 0\n", "line 3: field 2: the line has 1 fields too many; want 'edges'"),
+    ("1\na 1 0 0 0 0 0 0 1\n0 0\n", "line 3: field 2: the line has 2 fields; want 'edges'"),
     ("1\na 1 0 0 0 0 0 0 1\n0\na a ata\n", "line 4: field stages: 'a' is not a whole number"),
     ("1 4\na 1 0 0 0 0 0 0 1\n0\n1 4\n", "line 4: field dag_id: DAG 4 is there already, in line 1"),
 ]  # fmt: skip

@@ -110,8 +110,8 @@ def test_wrong_gaps_and_names_are_repaired_and_reported(tmp_path):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("job1\t1\t1\t5\t6", "field reduce_output_bytes: the line ends after 5 of 6 fields, separated by tabs"),
-        ("job1 1 1 5 6 7", "field submit_s: the line ends after 1 of 6 fields"),
+        ("job1\t1\t1\t5\t6", "field reduce_output_bytes: the line ends after 5 fields; want 'job_id\\tsubmit_s"),
+        ("job1 1 1 5 6 7", "field submit_s: the line ends after 1 fields"),
         ("job1\t1\t1\t5\t6\t7\tpath\t8", "field 8: the line has 8 fields"),
         ("job1\tx\t1\t5\t6\t7", "field submit_s: 'x' is not a number"),
         ("job1\t1\t\t5\t6\t7", "field gap_s: '' is not a number"),
