@@ -85,7 +85,7 @@ def columns_from_toml(path: Path, nodes: int | None, slots: int | None, seed: in
     order = description.get("order", ORDERS[0])
     if order not in ORDERS:
         hint = did_you_mean(str(order), ORDERS)
-        raise InputError(f"{order!r} is no order of machine types{hint}", file=path, field="order")
+        raise InputError(f"{order!r} is not an order of machine types{hint}", file=path, field="order")
     counts = _counts(description["machines"], nodes, path)
     rows, rack = _arrange(counts, rack_size, order, seed)
     columns: dict[str, Any] = {"rack": rack}
@@ -104,7 +104,7 @@ def load_table(path: Path) -> pa.Table:
         names = file.schema_arrow.names
         if len({*names}) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
-            raise InputError("the column is there twice", file=path, field=twice)
+            raise InputError("the column occurs twice", file=path, field=twice)
         return read_columns(file, names, path)
 
 

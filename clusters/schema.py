@@ -281,7 +281,7 @@ def find_attribute(name: str) -> Attribute:
         return Attribute(name, name, "own", _TEXT, "", "of the user's own", "")
     found = ATTRIBUTES.get(name) or next((a for a in _ALL if a.column == name), None)
     if found is None:
-        raise InputError(f"{name!r} is no attribute of nodes{did_you_mean(name, ATTRIBUTES)}")
+        raise InputError(f"{name!r} is not an attribute of nodes{did_you_mean(name, ATTRIBUTES)}")
     return found
 
 

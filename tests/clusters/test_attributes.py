@@ -70,7 +70,7 @@ def test_values_that_are_none_are_named(name: str, text: object, message: str) -
 def test_an_unknown_attribute_is_named() -> None:
     cluster = load_cluster("homogeneous", 3)
     for call in (find_attribute, cluster.attribute, cluster.attribute_names):
-        with pytest.raises(InputError, match="'core' is no attribute of nodes; did you mean 'cores'"):
+        with pytest.raises(InputError, match="'core' is not an attribute of nodes; did you mean 'cores'"):
             call("core")
 
 

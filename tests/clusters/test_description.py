@@ -68,7 +68,7 @@ def test_seeds_order_nodes_differently(tmp_path: Path) -> None:
         text = described([100, 100], order, 10)
         found = {tuple(load_text(tmp_path, text, seed=s).attribute("cores").tolist()) for s in range(8)}
         assert len(found) == differ
-    with pytest.raises(InputError, match=r"field order: 'random' is no order of machine types; known"):
+    with pytest.raises(InputError, match=r"field order: 'random' is not an order of machine types; known"):
         load_text(tmp_path, 'order = "random"\n[[machines]]\ncount = 1\n')
     for seed in (-1, 2**64, 1.5):
         with pytest.raises(InputError, match="field seed"):

@@ -265,7 +265,7 @@ def test_memory_is_bounded() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("coers >= 16", "'coers' is no attribute of nodes; did you mean 'cores'"),
+        ("coers >= 16", "'coers' is not an attribute of nodes; did you mean 'cores'"),
         ("cores >= many", "cores >= many: 'many' is not a number"),
         ("port > 10 GHz", "port > 10 GHz: '10 GHz' is not a speed"),
         ("isa < x86", "isa < x86: isa has no order; compare it with = or !="),

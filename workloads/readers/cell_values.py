@@ -1,7 +1,7 @@
-"""Values of a table's cells, as tables have them: numbers, times and lengths of time, exact to the nanosecond.
+"""Values of a table's cells: numbers, times and lengths of time, exact to the nanosecond.
 
-A cell is text, a number, a time or a length of time of Python, or one of Arrow as `Instant` or `Span`. Times that are
-subtracted must be exact: seconds since 1970 leave a double 0.2 microseconds. So times are whole nanoseconds here.
+A cell is a text, a number, a time or length of time of Python, or an `Instant` or `Span` for one of Arrow. Differences
+of times must be exact, and a double of seconds since 1970 has steps of 0.2 microseconds. Times are whole nanoseconds.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from workloads.jobs import MAX_TIME_S
 from workloads.readers.source import shown
 
 UNITS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1, "min": 60 * 10**9, "h": 3600 * 10**9}
-"""Nanoseconds of the units in which a table may have its numbers."""
+"""Nanoseconds of each unit that numbers of a table may have."""
 _SECOND, _DAY = 10**9, 86400 * 10**9
 _MOST_NS = int(MAX_TIME_S) * _SECOND
-_FARTHEST_NS = 2**62  # from 1970, 146 years: of two such the difference is an int64
+_FARTHEST_NS = 2**62  # from 1970, 146 years: the difference of two fits an int64
 _LONGEST = 64  # characters of a number
 _MISSING = frozenset(("", "nan", "nat", "na", "n/a", "null", "none", "\\n", "<na>", "#n/a"))
-"""What programs write for a value that is not known, in lower case: pandas, R, databases, spreadsheets."""
+"""What pandas, R, databases and spreadsheets write for an unknown value, in lower case."""
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
 _GROUPED = {
     decimal: re.compile(
@@ -32,7 +32,7 @@ _GROUPED = {
     )
     for decimal, mark in ((".", ","), (",", "."))
 }
-"""Numbers whose thousands have a mark that cannot be the decimal one: ``1,234.5``, and with commas ``1.234,5``."""
+"""Numbers with unambiguous marks between thousands: ``1,234.5``, and with decimal commas ``1.234,5``."""
 _EITHER = re.compile(r"[+-]?[1-9][0-9]{0,2}\.[0-9]{3}")
 _CLOCK = re.compile(
     r"(?:([0-9]{1,7})\s*(?:days?,?\s*|-|\.))?\+?([0-9]{1,9}):([0-5]?[0-9]):([0-5]?[0-9](?:[.,][0-9]{1,12})?)",
@@ -71,12 +71,12 @@ class Cells:
     unit : str
         Of numbers that are times: one of `UNITS`.
     decimal : str
-        What separates the whole part of a number in text from the rest, ``"."`` or ``","``.
+        The decimal sign of numbers in text, ``"."`` or ``","``.
 
     Raises
     ------
     InputError
-        Of every method: names the line and the column of a cell that is not what it must be.
+        Every method: names the line and the column of a cell with a wrong value.
     """
 
     def __init__(self, path: object, unit: str = "s", decimal: str = "."):
@@ -88,7 +88,7 @@ class Cells:
         self._kind_of: dict[str, type] = {}
 
     def duration_s(self, value: Any, name: str, line: int) -> float:
-        """Return a length of time in seconds: of a number of the unit, or a text such as ``1h`` or ``00:01:30``."""
+        """Return a length of time in seconds: from a number in the unit, or a text such as ``1h`` or ``00:01:30``."""
         span = self._span_ns(value)
         if span is None:
             wrong = f"is neither a number{self._comma(value)} nor a length of time such as 00:01:30 or 1h"
@@ -96,9 +96,9 @@ class Cells:
         return seconds_of(self._in_range(span, value, name, line))
 
     def time_ns(self, value: Any, name: str, line: int, like: str | None = None) -> Instant | Span:
-        """Return a time as nanoseconds, rounded: since 1970 of a date, else since the beginning that numbers have.
+        """Return a time in whole nanoseconds: since 1970 for a date, since the numbers' own zero for a number.
 
-        The times of a column, and of one that is `like` it, are all dates, or none is.
+        A column, with those that are `like` it, holds dates only or numbers only.
         """
         found: Instant | Span
         if (span := self._span_ns(value)) is not None:
@@ -111,16 +111,15 @@ class Cells:
         if not -_FARTHEST_NS <= found <= _FARTHEST_NS:
             self.refuse(value, "is out of range; want a time from 1824 to 2116", name, line)
         if self._kind_of.setdefault(like or name, type(found)) is not type(found):
+            is_date = type(found) is Instant
             other = (
-                "no date, and an earlier one is"
-                if type(found) is Span
-                else "a date, and an earlier one is none"
+                "is a date, and an earlier one is not" if is_date else "is not a date, and an earlier one is"
             )
-            self.refuse(value, f"is {other}", name, line)
+            self.refuse(value, other, name, line)
         return found
 
     def whole(self, value: Any, name: str, line: int) -> int:
-        """Return a whole number from 0 on; 4.0 is one."""
+        """Return a whole number, 0 or more; 4.0 counts as one."""
         number = self._number(value)
         if number is None or number < 0:
             mark = ", without marks between thousands" if isinstance(value, str) and "," in value else ""
@@ -132,7 +131,7 @@ class Cells:
         return int(number)
 
     def label(self, value: Any, name: str, line: int) -> Hashable:
-        """Return what rows are compared by."""
+        """Return the value by which rows of one job are grouped."""
         if isinstance(value, str | bytes):
             return self.text(value, name, line)
         if not isinstance(value, Hashable) or isinstance(value, tuple):
@@ -147,7 +146,7 @@ class Cells:
         return text.strip()
 
     def _number(self, value: Any) -> int | Decimal | None:
-        """Return the number that a cell holds, None where it holds none; never more digits than are quick."""
+        """Return the number in a cell, None for anything else and for numbers of too many digits."""
         if isinstance(value, bool | Instant | Span):
             return None
         if isinstance(value, int):
@@ -165,12 +164,12 @@ class Cells:
         return value if isinstance(value, Decimal) and value.is_finite() else None
 
     def _span_ns(self, value: Any) -> Decimal | Fraction | int | None:
-        """Return the nanoseconds of a number of the unit, or of a length of time; None of what is neither."""
+        """Return the nanoseconds of a number in the unit, or of a length of time; None for anything else."""
         number = self._number(value)
         return _span_ns(value) if number is None else number * self._unit_ns
 
     def _in_range(self, nanoseconds: Any, value: Any, name: str, line: int) -> Any:
-        """Return a number of nanoseconds as an exact number that is quick to compute with."""
+        """Return a number of nanoseconds, 0 for a tiny one, whose exact form is long; refuse one out of range."""
         if not 0 <= nanoseconds <= _MOST_NS:
             if nanoseconds < 0:
                 self.refuse(value, "is negative; want a time from 0 on", name, line)
@@ -180,7 +179,7 @@ class Cells:
         return 0 if tiny else nanoseconds
 
     def _comma(self, value: Any) -> str:
-        """Return what is said of a number with a comma, or with a point that may mean two things."""
+        """Return the hint about a number with a comma, or with a point of two meanings, or ``""``."""
         if not isinstance(value, str):
             return ""
         if self._decimal == ",":
@@ -218,12 +217,12 @@ def seconds_of(nanoseconds: int | Decimal | Fraction) -> float:
 
 
 def is_missing(value: Any) -> bool:
-    """Return whether a cell holds nothing, or what stands for nothing: ``""``, NaN, NaT, ``NULL`` and the like."""
+    """Return whether a cell holds no value: ``""``, NaN, NaT, ``NULL`` and the like."""
     if isinstance(value, str):
         return len(value) < 16 and value.strip().lower() in _MISSING
     if isinstance(value, Decimal):
         return value.is_nan()
-    # of pandas, which is not imported for its two values
+    # by name: pandas is not imported for its two values
     return (
         value is None
         or type(value).__name__ in ("NAType", "NaTType")
@@ -232,7 +231,7 @@ def is_missing(value: Any) -> bool:
 
 
 def _span_ns(value: Any) -> Fraction | int | None:
-    """Return a length of time in nanoseconds, exact; None of what is none."""
+    """Return a length of time in nanoseconds, exact; None for anything else."""
     if isinstance(value, Span):
         return int(value)
     if isinstance(value, timedelta):
@@ -242,7 +241,7 @@ def _span_ns(value: Any) -> Fraction | int | None:
     if not isinstance(value, str) or len(text := value.strip()) > _LONGEST:
         return None
     if text.startswith("-"):
-        # so that it is refused as a negative one; of pandas "-1 days +23:59:59", too
+        # refused as negative by the caller; pandas also writes "-1 days +23:59:59"
         return -1 if _span_ns(text[1:]) else None
     if found := _CLOCK.fullmatch(text):
         days, hours, minutes, seconds = found.groups()
@@ -263,7 +262,7 @@ def _span_ns(value: Any) -> Fraction | int | None:
 
 
 def _instant_ns(value: Any) -> int | None:
-    """Return a time in nanoseconds since 1970, of UTC where it states no zone; None of what is none."""
+    """Return a time in nanoseconds since 1970, in UTC where it states no zone; None for anything else."""
     if isinstance(value, Instant):
         return int(value)
     more = 0

@@ -85,7 +85,7 @@ def read_coflow_benchmark(
             line.refuse(None, f"more coflows than the {num_coflows} that the first line says")
         coflow = line.whole("id", 0, 2**63 - 1)
         if coflow in seen:
-            line.refuse("id", f"coflow {coflow} is there already, in line {seen[coflow]}")
+            line.refuse("id", f"coflow {coflow} occurs already in line {seen[coflow]}")
         seen[coflow] = number
         arrival.append(float(line.exact("arrival_ms", MAX_TIME_S * 1000) * _MS))
         mappers, reducers, sizes = _read_shuffle(line, num_ports, megabyte_bytes)
@@ -193,7 +193,7 @@ def _read_shuffle(
     for what, racks in (("mapper", mappers), ("reducer", reducers)):
         if len(set(racks)) < len(racks):
             twice = next(rack for rack, count in Counter(racks).items() if count > 1)
-            line.refuse(f"{what}s", f"rack {twice} is there twice; want one {what} for a rack")
+            line.refuse(f"{what}s", f"rack {twice} occurs twice; want one {what} for a rack")
     return np.array(mappers, np.int64), np.array(reducers, np.int64), np.array(sizes)
 
 

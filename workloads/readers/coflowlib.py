@@ -259,7 +259,7 @@ def _read_coflow(lines: _Lines, read: _Read, num_coflows: int, stated: str) -> s
     with _adding(doubt):
         coflow = line.whole("id", 0, 2**63 - 1)
         if coflow in read.ids:
-            line.refuse("id", f"coflow {coflow} is there already, in line {read.ids[coflow]}")
+            line.refuse("id", f"coflow {coflow} occurs already in line {read.ids[coflow]}")
         read.ids[coflow] = line.line
         read.weight.append(_positive(line, "weight"))
         read.arrival.append(line.number("arrival", MAX_TIME_S))

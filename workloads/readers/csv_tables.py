@@ -1,8 +1,8 @@
 """Tables of a trace as CSV: without a header, as most are published, or with one.
 
-Without a header a table's columns are in their order, and quotes are part of a field. With one they are found by their
-names, in any order: those that are not asked for are passed over, those that are not there are null, fields may be
-in quotes, and whole numbers may be written ``1.0``, as programs write them that had nulls in the column.
+Without a header the columns are in the published order, and quotes are part of a field. With a header columns are found
+by name, in any order: other columns are ignored, absent ones are null, fields may be in quotes, and whole numbers may
+be written ``1.0``, as programs write a column with nulls.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ERROR = re.compile(
 )
 """DuckDB's message about the first line that does not fit the columns."""
 _OUT_OF_RANGE = re.compile(r"with value (-?\d+) can't be cast because the value is out of range")
-"""DuckDB's message about a number that a table has no room for."""
+"""DuckDB's message about a number that the type of a column cannot hold."""
 _MOST_FIELDS = 10_000
 """The number of fields that DuckDB reports."""
 _WHOLE, _WIDE = ("BIGINT", "INTEGER", "TINYINT"), "DECIMAL(38, 6)"
@@ -45,16 +45,16 @@ class Table(NamedTuple):
     Attributes
     ----------
     columns : mapping of str to str
-        Name to SQL type, as declared to the reader of the file: all of a CSV without a header in their order; else
-        those that are wanted, null where a row has none.
+        Name to SQL type: for CSV without a header all columns in their order; otherwise the wanted ones, null where a
+        row has none.
     insert : str
         SQL that inserts the rows of ``{scan}``.
     required : tuple of str
         Columns that a header must name.
     aliases : mapping of str to str
-        Other names in headers, as `workloads.readers.samples.plain_name` has them, and the columns they stand for.
+        Other names in headers, as `workloads.readers.samples.plain_name` writes them, and the columns they stand for.
     nested : mapping of str to str
-        Columns that are no plain values, and SQL that makes one of a text of CSV, ``{text}``.
+        Columns of lists or structs, and SQL that makes one from a field of CSV, ``{text}``.
     headed : bool
         Whether CSV must have a header: the table is not published as CSV, and its columns have no order.
     """
@@ -74,7 +74,7 @@ class Table(NamedTuple):
 
 
 Header = tuple[str, ...]
-"""The columns that a header names, by place: ``""`` for one that is not asked for; empty where there is no header."""
+"""The columns that a header names, ``""`` for an ignored one; empty for a file without a header."""
 
 
 def header_of(table: Table, sample: Sample, place: str) -> Header:
@@ -83,7 +83,7 @@ def header_of(table: Table, sample: Sample, place: str) -> Header:
     Raises
     ------
     InputError
-        A header names a column twice, or lacks one that is required, or there is none where one must be.
+        A header names a column twice, or lacks a required one; or the file needs a header and has none.
     """
     names = sample.rows[0] if sample.rows else ()
     header = tuple(map(table.column, names))
@@ -110,7 +110,7 @@ def skip_header(stream: io.BufferedReader) -> int:
 
 
 def csv_scan(table: Table, header: Header) -> str:
-    """Return SQL for the rows of the shards ``$path``: of a table, or of a header what of it is asked for."""
+    """Return SQL for the rows of the shards ``$path``, with the columns of the table."""
     if not header:
         return _read_csv(table.columns, "")
     kinds = {
@@ -125,10 +125,10 @@ def csv_scan(table: Table, header: Header) -> str:
 
 
 def explain(said: str, table: Table, header: Header, place: str, stream: io.BufferedReader) -> InputError:
-    """Return the error for a shard at whose first wrong line DuckDB stopped, from what it said; `stream` is all of it.
+    """Return the error for a shard, from DuckDB's message about its first wrong line; `stream` is the whole shard.
 
-    It is not asked to pass wrong lines over and list them: it would go on to the end of what may be no table at all,
-    and takes the square of the fields of a line for each.
+    DuckDB could list all wrong lines, but would read to the end of a file that may not be a table, and its time for
+    a line grows with the square of the number of fields.
     """
     if (report := _ERROR.search(said)) is not None:
         line = int(report["line"]) + (skip_header(stream) if header else 0)
@@ -147,9 +147,9 @@ def explain(said: str, table: Table, header: Header, place: str, stream: io.Buff
 def _wrong_line(
     report: re.Match[str], table: Table, header: Header, rows: io.BufferedReader
 ) -> tuple[str, str]:
-    """Return the field that is wrong in a line and what is wrong; `rows` begin behind the header.
+    """Return the wrong field of a line and what is wrong with it; `rows` begin after the header.
 
-    The message contains the line itself, which may hold any text: so the message is not trusted to be what it seems.
+    The message contains the line itself, which may hold any text, so its parts are checked.
     """
     names = header or tuple(table.columns)
     fields = _fields(report["text"].lstrip("\r\n"), header)
@@ -176,7 +176,7 @@ def _wrong_line(
 
 
 def csv_rows(table: Table, header: Header, stream: io.BufferedReader) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield line and fields by column of a file; of a row with too few fields those that are there."""
+    """Yield line and fields by column of a file; a row with too few fields gives those that it has."""
     names = header or tuple(table.columns)
     first = skip_header(stream) if header else 0
     for number, line in enumerate(stream, start=first + 1):
@@ -186,7 +186,7 @@ def csv_rows(table: Table, header: Header, stream: io.BufferedReader) -> Iterato
 
 
 def _separated(line: str) -> str:
-    """Return what is said of a line whose fields have something else than commas between them."""
+    """Return the hint about a line whose fields have another sign than commas between them, or ``""``."""
     line = line.lstrip().partition("\n")[0]
     most = max(_SEPARATORS, key=line.count)
     other = "," not in line and line.count(most) > 1
@@ -203,7 +203,7 @@ def _fields(line: str, header: Header) -> list[str]:
 
 
 def _value(table: Table, column: str, header: Header) -> str:
-    """Return SQL for a column of the table by the names that a header's columns are read under."""
+    """Return SQL for a column of the table, from the columns ``c0``, ``c1``, ... of a file with a header."""
     if column not in header:
         return "NULL"
     text = f"c{header.index(column)}"

@@ -200,7 +200,7 @@ def _read_dag(
     tenant = _text(head, "queue") if given > 3 else None
     head.end()
     if job_id in seen:
-        head.refuse("dag_id", f"DAG {job_id} is there already, in line {seen[job_id]}")
+        head.refuse("dag_id", f"DAG {job_id} occurs already in line {seen[job_id]}")
     seen[job_id] = head.line
     place: dict[str, int] = {}
     form = f"stage duration_s {' '.join(resources)} tasks"
@@ -251,7 +251,7 @@ def _read_stage(
     if name.startswith("#"):
         line.refuse("stage", f"{shown(name)} where a stage is due; want {line.form!r}")
     if name in place:
-        line.refuse("stage", f"{shown(name)} is there twice")
+        line.refuse("stage", f"{shown(name)} occurs twice")
     place[name] = len(place)
     read.duration_s.append(line.number("duration_s", MAX_TIME_S))
     demand = []
@@ -288,7 +288,7 @@ def _read_edge(
     if parent == child:
         line.refuse("child", "a stage is its own parent")
     if (parent, child) in there:
-        line.refuse("child", "the edge is there twice")
+        line.refuse("child", "the edge occurs twice")
     if kind == ONE_TO_ONE and tasks[parent] != tasks[child]:
         unlike = f"between {tasks[parent]} and {tasks[child]} tasks; want equally many"
         line.refuse("kind", f"{ONE_TO_ONE} {unlike}")

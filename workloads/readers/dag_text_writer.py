@@ -112,7 +112,7 @@ def _lines(workload: DagWorkload, path: str | Path, node_cores: float) -> Iterat
         first, end = int(arrays.first_stage[job]), int(arrays.first_stage[job + 1])
         dag, own = _names(names[first:end], job_id, path)
         if tenant is not None and not _WORD.fullmatch(tenant):
-            _refuse(path, "tenant", f"{tenant!r} of job {job_id} is no word")
+            _refuse(path, "tenant", f"{tenant!r} of job {job_id} is not one word")
         if dag:
             yield f"# {dag}\n"
         yield f"{end - first} {job_id} {submit_s!r}{'' if tenant is None else f' {tenant}'}\n"
@@ -142,7 +142,7 @@ def _names(given: list[str | None], job_id: int, path: str | Path) -> tuple[str,
         dag, own = "", names
     wrong = next((name for name in own if not _WORD.fullmatch(name)), None)
     if wrong is not None:
-        _refuse(path, "name", f"{wrong!r}, a stage of job {job_id}, is no word")
+        _refuse(path, "name", f"{wrong!r}, a stage of job {job_id}, is not one word")
     if len(set(own)) < len(own):
         _refuse(path, "name", f"two stages of job {job_id} have the same name")
     return dag, own

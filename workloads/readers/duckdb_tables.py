@@ -1,8 +1,8 @@
 """Tables of traces larger than memory, in DuckDB: resolved by SQL, and written as a workload folder.
 
 A reader opens a `database`, makes its tables, fills them with `workloads.readers.scanning`, states its rules as
-SQL, and gives `write_folder` rows and a schema for each file. What is in memory is bounded; what is above goes to
-a temporary folder that is removed at the end. The database opens no files but the source's.
+SQL, and gives `write_folder` rows and a schema for each file. Memory is bounded; DuckDB writes more data to a temporary
+folder that is removed at the end. The database opens no files except the source's.
 """
 
 from __future__ import annotations
@@ -37,34 +37,34 @@ if TYPE_CHECKING:
 CLUSTER_FILE = "cluster.parquet"
 """Beside a workload: the machines of its trace, as nodes."""
 MEMORY = "1GiB"
-"""What DuckDB may use where nothing is asked for."""
+"""The memory that DuckDB may use by default."""
 _ROWS_PER_BATCH = 1 << 20
 _SPILL_BYTES, _SPILL_TIMES = 1 << 30, 30
-"""The limit on spilled bytes: this, or so many times the source: a packed shard unpacks to 3 to 10 times its size."""
+"""The limit on spilled bytes: the first, or so many times the source; packed shards unpack to 3 to 10 times that."""
 
 
 @contextmanager
 def database(memory: str, source: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open a database of its own in a temporary folder that is removed at the end.
+    """Open a new database in a temporary folder that is removed at the end.
 
     Parameters
     ----------
     memory : str
-        What DuckDB may use, such as ``"1GiB"``.
+        The memory that DuckDB may use, such as ``"1GiB"``.
     source : Path
-        What is read: nothing else can be, and the disk that is used is bounded by its size.
+        The only files that can be read; their size bounds the disk that is used.
 
     Raises
     ------
     InputError
         The memory or the disk does not suffice.
     KeyboardInterrupt
-        A query was interrupted, which DuckDB reports otherwise.
+        A query was interrupted.
     """
     import duckdb
 
     limit = f"{parse_size(memory, 'memory') >> 20}MiB"
-    # What DuckDB opens by name; all else comes through pipes. It looks at where links lead.
+    # DuckDB opens these by name, and follows links; other files come through pipes.
     files = (path for path in (*source.glob("*"), *source.glob("*/*")) if form_of(path.name) == "parquet")
     paths = [os.path.realpath(path) for path in (*files, source)]
     with tempfile.TemporaryDirectory(prefix="emu-") as folder:
@@ -78,9 +78,9 @@ def database(memory: str, source: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         }
         try:
             with duckdb.connect(f"{folder}/tables.duckdb", config=settings) as con:
-                con.execute("PRAGMA disable_checkpoint_on_shutdown")  # it is not opened again
+                con.execute("PRAGMA disable_checkpoint_on_shutdown")  # it is opened once
                 con.execute("SET enable_progress_bar = false")  # it would print to standard output
-                # Of an unpacked file DuckDB looks at the name, /dev/fd/N, and from 2.0.1 on at where that leads.
+                # DuckDB checks the name of an unpacked file, /dev/fd/N, and from 2.0.1 on the file it leads to.
                 os.mkdir(unpacked := unpacked_folder(f"{folder}/spill"))
                 con.execute("SET allowed_directories = $folders", {"folders": ["/dev/fd/", f"{unpacked}/"]})
                 con.execute("SET allowed_paths = $paths", {"paths": paths})
@@ -95,8 +95,8 @@ def database(memory: str, source: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         except RuntimeError as error:
             if "Query interrupted" not in str(error):
                 raise
-            raise KeyboardInterrupt from None  # which DuckDB reports in this way
-        except duckdb.DataError as error:  # of rules, on values that no check has named
+            raise KeyboardInterrupt from None
+        except duckdb.DataError as error:  # from the SQL of rules, on values that no check has refused
             wrong = f"holds a value that is out of range ({shown(str(error))})"
             raise InputError(wrong, file=source) from None
         except duckdb.IOException as error:
@@ -106,12 +106,12 @@ def database(memory: str, source: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def number(con: duckdb.DuckDBPyConnection, query: str) -> int:
-    """Return the one number that a query gives, 0 for null."""
+    """Return the single number of a query's result, 0 for null."""
     return int(con.execute(query).fetchall()[0][0] or 0)
 
 
 def count_dropped(con: duckdb.DuckDBPyConnection, table: str, report: Report) -> None:
-    """Report how many rows of a table were dropped by its column ``reason``, null where a row is kept."""
+    """Report the dropped rows of a table by its column ``reason``, which is null for rows that are kept."""
     query = f"SELECT reason, count(*) FROM {table} WHERE reason IS NOT NULL GROUP BY reason ORDER BY reason"
     for reason, count in con.execute(query).fetchall():
         report.dropped(reason, count)
@@ -141,7 +141,7 @@ def batches(con: duckdb.DuckDBPyConnection, query: str) -> Iterator[pa.RecordBat
 
 
 def expanded(rows: Iterable[pa.RecordBatch], at_once: int) -> Iterator[pa.RecordBatch]:
-    """Yield rows as often as their last column says, which is left out; at most `at_once` in a batch."""
+    """Yield each row as often as its last column states, without that column; at most `at_once` rows in a batch."""
     for batch in rows:
         ends = np.cumsum(to_numpy(batch[batch.num_columns - 1]))
         rest = batch.select(range(batch.num_columns - 1))
@@ -151,7 +151,7 @@ def expanded(rows: Iterable[pa.RecordBatch], at_once: int) -> Iterator[pa.Record
 
 
 def write_folder(to: Path, files: Mapping[str, tuple[Iterable[pa.RecordBatch], pa.Schema]]) -> None:
-    """Write Parquet files beside the folder, and put them there when all are whole.
+    """Write Parquet files beside the folder, and move them into it when all are whole.
 
     Raises
     ------
@@ -164,9 +164,9 @@ def write_folder(to: Path, files: Mapping[str, tuple[Iterable[pa.RecordBatch], p
             for name, (rows, schema) in files.items():
                 _write_batches(rows, schema, Path(beside) / name)
             to.mkdir(exist_ok=True)
-            for name in ALL_FILES - files.keys():  # of a workload that this one takes the place of
+            for name in ALL_FILES - files.keys():  # of a workload that this one replaces
                 (to / name).unlink(missing_ok=True)
-            for name in sorted(files, key=JOBS_FILE.__eq__):  # without it there is no workload: it comes last
+            for name in sorted(files, key=JOBS_FILE.__eq__):  # last: without it there is no workload
                 os.replace(Path(beside) / name, to / name)
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror or error}", file=to) from None

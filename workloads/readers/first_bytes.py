@@ -1,4 +1,4 @@
-"""First bytes of files that are not read, whatever they are called, and what such a file is."""
+"""First bytes of files that are not read, and what such a file is."""
 
 PACKINGS = {
     rb"BZh[1-9]1AY&SY": "bzip2",
@@ -6,7 +6,7 @@ PACKINGS = {
     rb"\x28\xb5\x2f\xfd": "zstd",
     rb"7z\xbc\xaf\x27\x1c": "7z",
 }
-"""How files begin that are packed by what is not unpacked, as regular expressions; and by what."""
+"""First bytes of packed files that are not unpacked, as regular expressions; and the name of the packing."""
 CONTENTS = {
     rb"\xff\xfe|\xfe\xff": "this is text in UTF-16; save it as UTF-8",
     rb"version https://git-lfs": "this is Git LFS's pointer to a file that was not fetched; git lfs pull fetches it",
@@ -19,7 +19,7 @@ CONTENTS = {
     rb"SQLite format 3\0": "this is a database of SQLite; write the table as CSV or Parquet",
     rb"%PDF-": "this is a PDF",
 }
-"""First bytes that no file of a trace has, and the error about a file that has them."""
+"""First bytes of files that are not traces, and the error about them."""
 DOCUMENTS = {
     "xl/workbook.xml": "a workbook of Excel",
     "xl/workbook.bin": "a workbook of Excel",

@@ -202,7 +202,7 @@ def _check(con: duckdb.DuckDBPyConnection, source: Path) -> None:
                     wrong = f"{shown(text)} is not a whole number" if text else "is not there"
                     raise InputError(wrong, file=place, line=line, field=field) from None
             if fields["type"] not in _CODES:
-                wrong = f"{shown(fields['type'])} is no type of event; they are 0 to {len(_TYPES) - 1}"
+                wrong = f"{shown(fields['type'])} is not a type of event; they are 0 to {len(_TYPES) - 1}"
                 raise InputError(wrong, file=place, line=line, field="type") from None
             if not in_time(float(fields["time"])):
                 wrong = f"{shown(fields['time'])} is out of range; want microseconds, 0 or more"

@@ -1,4 +1,4 @@
-"""Rows of logs that become jobs: rows of one job are its tasks, and a row may stand for several tasks alike."""
+"""Rows of logs that become jobs: the rows of a job are its tasks, and a row may stand for several equal tasks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class JobRows:
     path : object
         The file, for errors.
     per_s : int
-        The unit of arrivals: so many are a second. Those of another unit are whole, and subtracted exactly.
+        The unit of arrivals, as their number in a second. Above 1, arrivals are integers and subtracted exactly.
     """
 
     def __init__(self, path: object, per_s: int = 1):
@@ -52,9 +52,9 @@ class JobRows:
         tenant: str | None = None,
         constraints: str = "",
     ) -> None:
-        """Add a row: `tasks` tasks of one duration; of a job, None for one of its own, the first row gives the rest.
+        """Add a row: `tasks` tasks of one duration, of a job, or with None of a job of their own.
 
-        Rows with another user, or other constraints, than the first of their job are counted.
+        The first row of a job gives its tenant and constraints; rows with others are counted.
 
         Raises
         ------
@@ -82,7 +82,7 @@ class JobRows:
         Raises
         ------
         InputError
-            There is no row, a time is no time, or there are more tasks than fit in memory.
+            There are no rows, a time is wrong, or there are more tasks than fit in memory.
         """
         if not len(self):
             left_out = "; ".join(report.left_out())
@@ -126,6 +126,6 @@ class JobRows:
         texts = sorted({text for text in self._constraints if text})
         sets = [parse_constraint_set(text, "constraints") for text in texts]
         place = {text: i for i, text in enumerate(texts)}
-        by_arrival = np.argsort(arrival_s, kind="stable")  # as the jobs of a workload lie
+        by_arrival = np.argsort(arrival_s, kind="stable")  # the order of a workload's jobs
         chosen = np.array([place.get(text, -1) for text in self._constraints])[by_arrival]
         return with_constraints(made, sets, chosen)

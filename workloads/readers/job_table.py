@@ -1,9 +1,9 @@
-"""A table of one's own, CSV or Parquet, whose columns are named by options: a row a job, or a row a task.
+"""A user's own table, CSV or Parquet, whose columns options name: a row a job, or a row a task.
 
 ``--from job-table --set workload_options.arrival=submitted --set workload_options.duration=seconds`` reads a row as a
-job. With ``tasks`` a column gives its number of tasks; with ``job`` a row is a task, and rows with the same value there
+job. ``tasks`` names a column with its number of tasks; with ``job`` a row is a task, and rows with the same value there
 are one job. Arrivals are numbers, or times such as ``2026-01-31T12:30:00``; durations are numbers, lengths of time such
-as ``00:01:30`` or ``1h``, or what is between two columns, ``start`` and ``end``. Times are subtracted in nanoseconds.
+as ``00:01:30`` or ``1h``, or differences of two columns, ``start`` and ``end``, exact to the nanosecond.
 
 Rows without an arrival, a duration or a number of tasks are dropped and counted; a row without a job is one of its own.
 """
@@ -52,19 +52,19 @@ def read_job_table(
     arrival, duration : str
         The columns of arrivals, and of the durations of tasks.
     start, end : str, optional
-        The columns of when tasks started and ended, in place of durations; both or neither.
+        The columns of the times at which tasks started and ended, in place of durations; both or neither.
     tasks : str, optional
         The column of the number of tasks; by default a row has one.
     job : str, optional
         The column that rows of one job share; by default every row is a job.
     estimate : str, optional
-        The column of what schedulers know of a task's duration.
+        The column of the duration of a task that schedulers assume.
     user : str, optional
-        The column of who submitted a job.
+        The column of the user who submitted a job.
     constraints : str, optional
         The column of constraints, such as ``cpu_cores>=8; arch=arm`` (docs/workloads.md); empty for none.
     unit : "s", "ms", "us", "ns", "min" or "h"
-        Of arrivals, starts, ends, durations and estimates, where they are numbers.
+        Of arrivals, starts, ends, durations and estimates that are numbers.
     separator : str, optional
         Between the fields of CSV: a character or its name, such as ``tab``. By default the one of comma, semicolon,
         tab, bar and blank with which the first line names the columns.
@@ -108,13 +108,8 @@ def workload_from(
     Parameters
     ----------
     frame : pandas.DataFrame, polars.DataFrame, pyarrow.Table, or another with ``__arrow_c_stream__``
-    arrival, duration, start, end, tasks, job, estimate, user, constraints : str
-        The columns of arrivals, durations (or of starts and ends in their place), numbers of tasks, of what rows of one
-        job share, of what schedulers know of durations, of users, and of constraints; None for what there is none of.
-    unit : "s", "ms", "us", "ns", "min" or "h"
-        Of arrivals, durations and estimates that are numbers; they may be times, and lengths of time, instead.
-    decimal : str
-        ``","`` where numbers in text are written ``1,5``.
+    arrival, duration, start, end, tasks, job, estimate, user, constraints, unit, decimal : str
+        As in `read_job_table`; None for a column that the frame does not have.
     name : str
         Of the workload.
 
@@ -142,12 +137,12 @@ def workload_from(
 
 
 def _used(**columns: str | None) -> Used:
-    """Return the columns that are asked for by the options that name them.
+    """Return the wanted columns by the options that name them.
 
     Raises
     ------
     InputError
-        Only one of `start` and `end` is given, or a duration beside them; or one that there must be is none.
+        Only one of `start` and `end` is given, or a duration beside them; or a needed column is None.
     """
     start, end = columns["start"], columns["end"]
     if (start is None) != (end is None):
@@ -164,13 +159,7 @@ def _used(**columns: str | None) -> Used:
 def _workload_of_rows(
     table: Iterable[Row], used: Used, cells: Cells, name: str, path: object, report: Report
 ) -> JobWorkload:
-    """Return the jobs of rows; `path` is what errors name.
-
-    Raises
-    ------
-    InputError
-        Names the line and the column that is wrong.
-    """
+    """Return the jobs of rows; errors name `path`, the line and the column."""
     rows = JobRows(path, 10**9)
     needed = [option for option in ("arrival", "duration", "start", "end", "tasks") if option in used]
     optional: dict[str, Callable[[Any, str, int], Any]] = {
@@ -216,5 +205,5 @@ def _duration_s(cells: Cells, row: Mapping[str, Any], used: Used, line: int) -> 
 
 
 def recognises(path: Path) -> bool:
-    """Return False: which columns are meant is said by options, and so is the format (``--from job-table``)."""
+    """Return False: options state the columns, and ``--from job-table`` the format."""
     return False

@@ -1,9 +1,8 @@
-"""Tables of public traces, known by what is in them: those that are read, and look-alikes that are not.
+"""Tables of public traces, known by their content: those that are read, and similar ones that are not.
 
 A table is known by the names of its columns where a file has them (a header, keys of JSON, columns of Parquet), and
-otherwise by the width of its rows and what each field looks like. Similar formats are named in the error, so that a
-trace is not read as another one, with a wrong workload or a misleading error about a field: Alibaba's traces of 2017
-and 2018 have a ``batch_task.csv`` each, with other columns.
+otherwise by the number and form of the fields of its rows. The error names similar formats, so that no trace is read
+as another one: Alibaba's traces of 2017 and 2018 both have a ``batch_task.csv``, with different columns.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ class KnownTable:
     Attributes
     ----------
     trace, table : str
-        What they are called.
+        Their names.
     format : str
-        The format of `workloads.formats.FORMATS` that reads it; empty: none does.
+        The format of `workloads.formats.FORMATS` that reads it; empty if none does.
     named : tuple of str
-        Columns that are there where columns have names, as `workloads.readers.samples.plain_name` has them.
+        Columns by which it is known where columns have names, as `workloads.readers.samples.plain_name` writes them.
     fields : tuple of str
         Regular expressions for the fields of a row of CSV, where columns have no names.
     as_table : str
@@ -50,7 +49,7 @@ class KnownTable:
         return f"{self.table} of {self.trace}"
 
     def fits(self, sample: Sample) -> bool:
-        """Return whether a file that begins like this may hold the table."""
+        """Return whether a file with this beginning may hold the table."""
         if self.named and {*self.named} <= {*sample.names}:
             return True
         if not self.fields or sample.form != "csv":
@@ -72,7 +71,7 @@ _G11, _G19 = "Google's cluster trace of 2011", "Google's cluster trace of 2019"
 _PAI = "Alibaba's GPU cluster trace of 2020 (PAI)"
 _AZURE = "Azure's public dataset"
 
-# In the order in which a file is compared with them: of two whose columns are alike the more special one first.
+# A file is compared with them in this order: of two with similar columns the more special one comes first.
 KNOWN_TABLES = (
     KnownTable("Google's cluster trace of 2019, joined with usage", "the sample borg_traces_data", "",
                ("instance_events_type", "collections_events_type")),
@@ -147,11 +146,11 @@ KNOWN_TABLES = (
 
 
 MAIN_TABLES = {GOOGLE_2011: "task_events", GOOGLE_2019: "instance_events", ALIBABA_2018: "batch_task"}
-"""The table that makes a workload, by format."""
+"""By format, the table without which there is no workload."""
 CLUSTER_TABLES = {"machine_events", "machine_meta"}
-"""Those that make a cluster."""
+"""Tables from which a cluster is made."""
 
 
 def identify(sample: Sample) -> KnownTable | None:
-    """Return the table that a file holds by its beginning; None of one that is not known."""
+    """Return the known table to which the first rows of a file belong, or None."""
     return next((known for known in KNOWN_TABLES if known.fits(sample)), None)

@@ -59,7 +59,7 @@ def objects(path: str | Path, report: Report, progress: Progress | None) -> list
     total = 0
     for name, kind, item in _items(path, progress):
         if not isinstance(item, dict):
-            raise InputError("is no object", file=path, field=name)
+            raise InputError("is not an object", file=path, field=name)
         try:
             kind = str(item.get("kind") or kind or ("Job" if "template" in part(item, "spec") else "Pod"))
             if kind not in KINDS:
@@ -91,7 +91,9 @@ def _items(path: str | Path, progress: Progress | None) -> Iterator[tuple[str, s
     for number, document in enumerate(_documents(path, progress)):
         within = f"object {number + 1}: " if number else ""
         if not isinstance(document, dict | list):
-            raise InputError("is no list of Kubernetes; want what kubectl get pods -o json prints", file=path)
+            raise InputError(
+                "is not a list of Kubernetes; want what kubectl get pods -o json prints", file=path
+            )
         yield from _within(document, f"{within}the object", within, "", path, _NESTED)
 
 
@@ -106,7 +108,7 @@ def _within(
         place, found = f"{place}items", found["items"]
         found = [] if found is None else found  # Go's empty list
         if not isinstance(found, list):
-            raise InputError("is no list", file=path, field=place)
+            raise InputError("is not a list", file=path, field=place)
     if not isinstance(found, list) or not nested:
         yield name, kind, found
         return
@@ -144,11 +146,11 @@ def part(item: Mapping[str, Any], name: str) -> dict[str, Any]:
     Raises
     ------
     TypeError
-        It is no object.
+        It is not an object.
     """
     found = item.get(name)
     if found is not None and not isinstance(found, dict):
-        raise TypeError(f"{name} is no object")
+        raise TypeError(f"{name} is not an object")
     return found or {}
 
 
@@ -156,7 +158,7 @@ def parts(item: Mapping[str, Any], name: str) -> Iterator[dict[str, Any]]:
     """Yield the objects of a list within an object, none where it is not there."""
     found = item.get(name) or []
     if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
-        raise TypeError(f"{name} is no list of objects")
+        raise TypeError(f"{name} is not a list of objects")
     yield from found
 
 
@@ -164,7 +166,7 @@ def text(item: Mapping[str, Any], name: str) -> str | None:
     """Return a text, None where it is not there; halves of surrogate pairs, which no UTF-8 has, as JSON writes them."""
     found = item.get(name)
     if found is not None and not isinstance(found, str):
-        raise TypeError(f"{name} is no text but {shown(str(found)[:100])}")
+        raise TypeError(f"{name} is not text but {shown(str(found)[:100])}")
     return found.encode("utf-8", "backslashreplace").decode() if found else None
 
 
@@ -176,7 +178,7 @@ def count(item: Mapping[str, Any], name: str) -> int:
     if isinstance(found, float) and found.is_integer():  # as programs write it that know no whole numbers
         found = int(found)
     if isinstance(found, bool) or not isinstance(found, int) or not 0 <= found < 2**63:
-        raise TypeError(f"{name} is no count but {shown(str(found)[:100])}")
+        raise TypeError(f"{name} is not a count but {shown(str(found)[:100])}")
     return found
 
 
@@ -188,5 +190,5 @@ def seconds(time: Any) -> float | None:
         found = datetime.fromisoformat(time)
         since = (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
     except (TypeError, ValueError, OverflowError):
-        raise TypeError(f"{shown(str(time)[:100])} is no time such as 2026-03-01T00:00:05Z") from None
+        raise TypeError(f"{shown(str(time)[:100])} is not a time such as 2026-03-01T00:00:05Z") from None
     return since if since > _FIRST_YEAR_S else None

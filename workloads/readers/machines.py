@@ -1,4 +1,4 @@
-"""Machines of public traces as nodes of a cluster: from their tables alone, or beside a workload that is converted.
+"""Machines of public traces as nodes of a cluster.
 
 A trace's machines become nodes by the rules of `workloads.readers.google_constraints` (Google's, of 2011 and 2019) and
 `workloads.readers.alibaba_2018` (Alibaba's).
@@ -66,12 +66,12 @@ def machine_tables(path: Path) -> list[Path]:
 
 
 def is_trace_table(path: Path) -> bool:
-    """Return whether a file is a table of a trace, which lists machines or something else."""
+    """Return whether a file is a table of a trace, of machines or of anything else."""
     return identify(sample_of(path)) is not None
 
 
 def _format_of(path: Path) -> str | None:
-    """Return the format whose machines a path holds: by what is in a table, for two traces call theirs alike."""
+    """Return the format whose machines a path holds, by content: tables of two traces have the same name."""
     by_name = None
     for format in _FORMATS:
         wanted = Wanted(format, CLUSTER_TABLES)

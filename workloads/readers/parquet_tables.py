@@ -58,7 +58,7 @@ def read_table(
             raise InputError(f"no such column{did_you_mean(missing[0], names)}", file=path, field=missing[0])
         for field in schema:
             if names.count(field.name) > 1:
-                raise InputError("the column is there twice", file=path, field=field.name)
+                raise InputError("the column occurs twice", file=path, field=field.name)
             if field.name in names and not _same_kind(
                 have := file.schema_arrow.field(field.name).type, field
             ):

@@ -22,14 +22,13 @@ _PIPE_BYTES = 1 << 20
 def piped(stream: IO[bytes], place: object = None, lines_before: int = 0) -> Iterator[str]:
     """Give a stream a path, ``/dev/fd/N``, for a library that opens files by name; it can be read once.
 
-    A line that is longer than `PIPED_LINE_BYTES` is an error about `place`; `lines_before` were read already.
-
-    A thread feeds it. Errors of the stream are raised at the end of the block, in which the library sees the
-    file end early. A library that stops reading is not waited for.
+    A line that is longer than `PIPED_LINE_BYTES` is an error about `place`; `lines_before` is the number of lines that
+    were read before. A thread feeds the pipe. On an error of the stream the library sees the end of the file, and the
+    error is raised at the end of the block. The thread ends when the library stops reading.
     """
     reader, writer = os.pipe()
-    os.set_blocking(writer, False)  # or the thread would wait for ever for one that stopped to read
-    with suppress(AttributeError, OSError):  # where it can be had: 64 KiB would change sides at every block
+    os.set_blocking(writer, False)  # otherwise the thread would wait for ever for a reader that has stopped
+    with suppress(AttributeError, OSError):  # fewer changes between the threads than with 64 KiB
         fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
     done = threading.Event()
     failed: list[InputError] = []
@@ -59,12 +58,12 @@ def piped(stream: IO[bytes], place: object = None, lines_before: int = 0) -> Ite
         done.set()
         os.close(reader)
         thread.join()
-        if failed:  # the cause of whatever the library made of the early end
+        if failed:  # the cause of any error of the library
             raise failed[0]
 
 
 def _with_short_lines(stream: IO[bytes], place: object, lines: int) -> Iterator[bytes]:
-    """Yield what a stream gives; DuckDB takes minutes to say that a line is too long for it."""
+    """Yield the blocks of a stream, and refuse a long line, for which DuckDB would take minutes."""
     open_bytes = 0  # of the line that has not ended
     while block := stream.read(PIPED_LINE_BYTES):
         first = block.find(b"\n")

@@ -12,8 +12,7 @@ Progress = Callable[[str, int, int], None]
 class Report:
     """Counts of what was read, repaired and dropped, in the order in which each was first met.
 
-    What is counted twice under the same words adds up. What was repaired or dropped 0 times is not listed,
-    so that a reader may count without asking.
+    Counts under the same words add up. A count of 0 of what was repaired or dropped is not listed.
 
     Examples
     --------
@@ -26,28 +25,24 @@ class Report:
     """
 
     def __init__(self) -> None:
-        self._counts: dict[str, Counter[str]] = {
-            "read": Counter(),
-            "repaired": Counter(),
-            "dropped": Counter(),
-        }
+        self._counts: dict[str, Counter[str]] = {name: Counter() for name in ("read", "repaired", "dropped")}
 
     def read(self, what: str, count: int) -> None:
         """Count what was read, such as ``"rows of batch_task.csv"``."""
         self._counts["read"][what] += count
 
     def repaired(self, what: str, count: int) -> None:
-        """Count what was wrong and what was done about it: ``"end before start: taken as 0 s long"``."""
+        """Count a fault and its repair, such as ``"end before start: taken as 0 s long"``."""
         if count:
             self._counts["repaired"][what] += count
 
     def dropped(self, what: str, count: int) -> None:
-        """Count what was left out and why: ``"tasks that never ended"``."""
+        """Count what was left out, by reason, such as ``"tasks that never ended"``."""
         if count:
             self._counts["dropped"][what] += count
 
     def lines(self) -> list[str]:
-        """Return one line for each thing that was counted: read, then repaired, then dropped."""
+        """Return a line for each count: read, then repaired, then dropped."""
         joint = {"read": " ", "repaired": ": ", "dropped": ": "}
         return [
             f"{done} {count:,}{joint[done]}{what}"
@@ -56,7 +51,7 @@ class Report:
         ]
 
     def left_out(self) -> list[str]:
-        """Return one line for each thing that was dropped."""
+        """Return a line for each count of what was dropped."""
         return [f"dropped {count:,}: {what}" for what, count in self._counts["dropped"].items()]
 
     def notes(self) -> tuple[str, ...]:

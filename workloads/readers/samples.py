@@ -1,6 +1,6 @@
 """The beginning of a file of unknown content: its form, the names of its columns, its first rows.
 
-What is in a file is often not in its name: traces are passed on as ``part-00000-of-00001.csv.gz`` or under
+A name often does not tell the content of a file: traces are passed on as ``part-00000-of-00001.csv.gz`` or under
 another name. `workloads.readers.known_tables` determines from a sample which table of which trace a file holds.
 """
 
@@ -29,14 +29,14 @@ class Sample(NamedTuple):
     ----------
     form : str
         ``csv`` (commas between fields), ``words`` (blanks between them), ``json`` (an object a line), ``parquet``,
-        ``bytes`` (another form that is no text) or ``empty``.
+        ``bytes`` (another form, not text) or ``empty``.
     names : tuple of str
-        What columns are called, as `plain_name` has it: of CSV and words the first row, which may be data; of JSON
-        the keys of all rows.
+        The names of the columns, as `plain_name` writes them: of CSV and words the first row, which may be data; of
+        JSON the keys of all rows.
     rows : tuple of tuple of str
-        The first rows that are there whole, at most `ROWS`: of CSV and words.
+        Of CSV and words the first whole rows, at most `ROWS`.
     text : str
-        The beginning of the file, some kB; of ``bytes`` why it cannot be read, if so.
+        The beginning of the file, some kB; of ``bytes`` why it cannot be read, or empty.
     """
 
     form: str
@@ -46,12 +46,12 @@ class Sample(NamedTuple):
 
 
 def plain_name(name: str) -> str:
-    """Return a column's name in lower case, with ``_`` for what is neither letter, digit nor dot."""
+    """Return a column's name in lower case, with ``_`` for other signs than letters, digits and dots."""
     return re.sub(r"[^a-z0-9.]+", "_", name.strip("\ufeff \t\"'").lower()).strip("_")
 
 
 def take_sample(stream: io.BufferedReader) -> Sample:
-    """Return a sample of a stream, which is not read on by it.
+    """Return a sample of a stream, whose position stays as it is.
 
     Raises
     ------
@@ -82,7 +82,7 @@ def take_sample(stream: io.BufferedReader) -> Sample:
 
 
 def first_lines(path: Path) -> list[str]:
-    """Return the lines of the first 64 KiB of a file, of which the last may be cut; none of a folder or an archive."""
+    """Return the lines of a file's first 64 KiB, the last of which may be cut; [] for a folder, or an archive."""
     try:
         with open_text(path) as stream:
             return stream.read(_BYTES).decode("utf-8-sig", "replace").splitlines()
@@ -91,7 +91,7 @@ def first_lines(path: Path) -> list[str]:
 
 
 def sample_of(path: Path) -> Sample:
-    """Return a sample of a file, or of the first file in an archive; of one that cannot be read ``bytes`` and why."""
+    """Return a sample of a file, or of the first file in an archive; ``bytes`` and the reason if it cannot be read."""
     try:
         if os.path.isdir(path):
             return Sample("empty")

@@ -1,8 +1,8 @@
 """Tables of a trace, read into DuckDB: CSV and JSON lines through pipes, Parquet by path, all their shards.
 
-The guards and errors of `workloads.readers.source` hold for what is piped. A line that does not fit the columns
-is named; values are scanned with declared types, and nothing that is read is taken for SQL. Which files hold a table
-is said in `workloads.readers.shards`, and how CSV is read in `workloads.readers.csv_tables`.
+The guards and errors of `workloads.readers.source` hold for pipes. Types are declared, a line that does not fit the
+columns is named, and nothing that is read is taken for SQL. `workloads.readers.shards` finds the files of a table,
+`workloads.readers.csv_tables` has the rules of CSV.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def scan(
     *,
     format: str = "",
 ) -> dict[str, int]:
-    """Read the tables of a source, all their shards; return those that are there, with the rows that were inserted.
+    """Read all shards of the tables of a source; return how many rows of each table that it has were inserted.
 
     Parameters
     ----------
@@ -63,13 +63,13 @@ def scan(
         Gets the numbers of rows that were read.
     progress : callable, optional
     format : str
-        The format whose tables they are: a file that is not named like a table is then known by its beginning,
-        and look-alikes are refused by name.
+        The format of the tables. With it, a file that is not named like a table is known by its first rows, and
+        similar tables of other formats are refused by name.
 
     Raises
     ------
     InputError
-        Names the file, the line and the field that is wrong, or a shard that is there twice.
+        Names the file, the line and the field that is wrong, or a shard that the source has twice.
     """
     wanted = Wanted(format, tables)
     places: dict[str, str] = {}
@@ -92,7 +92,7 @@ def scan(
 
 
 def need_rows(found: Mapping[str, int], table: str, source: Path, such_as: str) -> None:
-    """Refuse a source without a table, or with an empty one; `such_as` is what its files may be called."""
+    """Refuse a source without a table, or with an empty one; `such_as` is a name of its files."""
     if table not in found:
         raise InputError(f"holds no {table}, such as {such_as}", file=source)
     if not found[table]:
@@ -100,7 +100,7 @@ def need_rows(found: Mapping[str, int], table: str, source: Path, such_as: str) 
 
 
 def whole(column: str) -> str:
-    """Return SQL for the whole number that a column of text holds, null where it holds none or anything beside it."""
+    """Return SQL for the whole number in a column of text, null for any other text."""
     number = f'TRY_CAST("{column}" AS BIGINT)'
     return f'CASE WHEN CAST({number} AS VARCHAR) = "{column}" THEN {number} END'
 
@@ -108,7 +108,7 @@ def whole(column: str) -> str:
 def csv_lines(
     source: Path, name: str, table: Table, *, format: str = ""
 ) -> Iterator[tuple[str, int, dict[str, str]]]:
-    """Yield file, line and fields by column of a table that `scan` has read, to find the line of what is wrong."""
+    """Yield file, line and fields by column of a table that `scan` has read, to find a wrong line."""
     wanted = Wanted(format, [name])
     for path in files_of(source, wanted):
         for member in members_of(path, source, wanted):
@@ -119,7 +119,7 @@ def csv_lines(
 
 
 def _header(table: Table, member: Member, format: str) -> Header:
-    """Return the header of a file; refuse one that is called like the table and begins like another one."""
+    """Return the header of a file; refuse a file that has the name of the table and the content of another one."""
     known = identify(member.sample) if format else None
     wrong = f"this is {known}; want {member.table} of the format {format}"
     if known is not None and known.format != format:
@@ -140,7 +140,7 @@ def _header(table: Table, member: Member, format: str) -> Header:
 def _insert(
     con: duckdb.DuckDBPyConnection, table: Table, form: str, header: Header, members: list[Member]
 ) -> int:
-    """Insert shards of a table that are read in one way; return how many rows were."""
+    """Insert shards of one form and header into a table; return the number of rows."""
     if form == "parquet":
         return sum(_insert_parquet(con, table, member) for member in members)
     import duckdb
@@ -185,7 +185,7 @@ def _insert_parquet(con: duckdb.DuckDBPyConnection, table: Table, member: Member
             done = con.execute(table.insert.replace("{scan}", text), {"path": path}).fetchall()
         except (duckdb.OutOfMemoryException, duckdb.InterruptException):
             raise
-        # Of damaged files also the plain class, and what Python makes of a footer's text and numbers.
+        # Damaged files also raise RuntimeError, and what Python raises for text and numbers of a footer.
         except (duckdb.Error, RuntimeError, ValueError, OverflowError, MemoryError) as error:
             if "Query interrupted" in str(error):
                 raise
@@ -195,13 +195,13 @@ def _insert_parquet(con: duckdb.DuckDBPyConnection, table: Table, member: Member
 
 
 def unpacked_folder(spill: str) -> str:
-    """Return where packed Parquet files are unpacked to: a folder beside that to which DuckDB spills."""
+    """Return the folder for unpacked Parquet files, beside the one to which DuckDB spills."""
     return os.path.join(os.path.dirname(os.path.realpath(spill)), "unpacked")
 
 
 @contextmanager
 def _seekable(con: duckdb.DuckDBPyConnection, member: Member) -> Iterator[str]:
-    """Give a Parquet file a path: its own, or of what is packed that of a temporary file; it has no name on disk."""
+    """Give a Parquet file a path: its own, or of a packed file that of a temporary file without a name on disk."""
     with open(member.path, "rb") as file:
         plain = file.read(4) == b"PAR1"
     if plain:
@@ -232,7 +232,7 @@ def _json(table: Table) -> str:
 
 
 def _explained(said: str, table: Table, form: str, header: Header, member: Member) -> InputError:
-    """Return the error for a shard that DuckDB could not read; with the line where it is found."""
+    """Return the error for a shard that DuckDB could not read, with the line if it is found."""
     for name, stream in open_members(member.path):
         if name == member.name:
             if form == "csv":
@@ -243,7 +243,7 @@ def _explained(said: str, table: Table, form: str, header: Header, member: Membe
 
 
 def _json_line(said: str, stream: IO[bytes]) -> int | None:
-    """Return the line that DuckDB could not read: it counts rows, and says where text is malformed only about."""
+    """Return the line that DuckDB could not read: DuckDB counts rows, and locates malformed text only roughly."""
     row = re.search("transform error.* in line ([0-9]+)", said)
     rows = 0
     for number, line in enumerate(stream, start=1):

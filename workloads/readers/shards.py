@@ -1,10 +1,9 @@
-"""The files that hold a trace's tables: known by name, in folders and archives, or by what is in them.
+"""The files that hold a trace's tables, in folders and archives: known by their names, or else by their content.
 
 A shard is known by its name: ``x/task_events/part-00001-of-00500.csv.gz``, ``batch_task_3.csv`` or
-``instance_events-000000000001.parquet.gz``, in a folder, in an archive, or an archive itself. Where no file of a
-source is named so, those whose beginning is that of the table hold it, whatever they are called
-(`workloads.readers.known_tables`). The file's ending says whether it is Parquet, JSON lines or CSV, and its beginning
-where the ending does not.
+``instance_events-000000000001.parquet.gz``. Where no file of a source has such a name, the first rows of each file tell
+which table it holds (`workloads.readers.known_tables`). The file's ending, or else its first bytes, tell whether it is
+Parquet, JSON lines or CSV.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ class Member(NamedTuple):
     table, form : str
         ``csv``, ``json`` or ``parquet``.
     shard, place : str
-        What it is called, the same for two copies, and where it is, for errors.
+        Its name, the same for two copies, and where it is, for errors.
     sample : Sample
     stream : BinaryIO
         Its bytes, unpacked, until the next member is asked for.
@@ -60,17 +59,17 @@ class Member(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """Tables that are looked for, and the format they are of; the empty format: by names alone."""
+    """Tables that are looked for, and their format; with the empty format by file names alone."""
 
     format: str
     tables: Collection[str]
 
     def named(self, name: str) -> str:
-        """Return the table that a file or member holds by its name, or ``""``."""
+        """Return the table that a file's name stands for, or ``""``."""
         return table_of(name, self.tables)
 
     def within(self, sample: Sample) -> str:
-        """Return the table that a file holds by its beginning, or ``""``."""
+        """Return the table to which the first rows of a file belong, or ``""``."""
         known = identify(sample) if self.format else None
         return known.table if known is not None and self.are(known) else ""
 
@@ -80,7 +79,7 @@ class Wanted(NamedTuple):
 
 
 def table_of(name: str, tables: Collection[str]) -> str:
-    """Return the table that a file or member holds by its name, or ``""``."""
+    """Return the table that the name of a file or member stands for, or ``""``."""
     *folders, last = PurePosixPath(name).parts or ("",)
     stem = _SHARD.sub("", last.partition(".")[0])
     if not stem and folders:  # nothing but a shard's number: the folder is the table's
@@ -109,13 +108,13 @@ def holds_table(path: Path, format: str, table: str) -> bool:
 
 
 def files_within(folder: Path) -> list[Path]:
-    """Return the files of a folder and its folders in order, links that lead nowhere among them."""
+    """Return the files of a folder and its subfolders in order, with broken links."""
     children = sorted((*folder.glob("*"), *folder.glob("*/*")))
     return [path for path in children if not is_hidden(path.name) and not path.is_dir()]
 
 
 def files_of(source: Path, wanted: Wanted) -> list[Path]:
-    """Return what to read, in order: of a folder and its folders the files of the tables; a file may be an archive."""
+    """Return the files to read, in order: those of a folder that hold the tables, or the source itself."""
     if not os.path.isdir(source):
         return [source]
     files = files_within(source)
@@ -135,7 +134,7 @@ def files_of(source: Path, wanted: Wanted) -> list[Path]:
 def members_at_once(
     paths: list[Path], source: Path, wanted: Wanted, progress: Progress | None
 ) -> Iterator[list[Member]]:
-    """Yield members that can be read at the same time: one of each of a few files."""
+    """Yield lists of members that can be read at the same time, each of another file."""
     joint = None if progress is None else _joint(progress, source.resolve().name, paths)
     for first in range(0, len(paths), _FILES_AT_ONCE):
         with ExitStack() as stack:
@@ -163,19 +162,19 @@ def members_of(
 
 
 def _named(path: Path, source: Path) -> str:
-    """Return the name by which a file's table is known: with the folder that holds it, even the source itself."""
+    """Return a file's name with the folders that may name its table, the source among them."""
     path, source = Path(os.path.abspath(path)), Path(os.path.abspath(source))
     return path.relative_to(source.parent if os.path.isdir(source) else source.parent.parent).as_posix()
 
 
 def _shard(table: str, name: str) -> str:
-    """Return what a shard is called without its folders and endings: two forms of it are copies."""
+    """Return the name of a shard without folders and endings: copies in two forms have the same."""
     stem = PurePosixPath(name).name.partition(".")[0]
     return stem if _SHARD.sub("", stem) else f"{table}/{stem}"
 
 
 def _joint(progress: Progress, what: str, paths: list[Path]) -> Callable[[Path], Progress]:
-    """Return a progress for each of the files: they are read at once, by several threads; their bytes add up."""
+    """Return the progress of each file; several threads read them at once, and their bytes add up."""
     total = sum(path.stat().st_size for path in paths if os.path.isfile(path))
     lock, done_of = threading.Lock(), dict.fromkeys(paths, 0)
 

@@ -1,8 +1,8 @@
 """Bytes of the files that readers read: plain, gzip, folders and archives, streamed and never unpacked to disk.
 
-What is in a file is known by its first bytes, not by its name. An archive is not trusted: names of its members
-are labels and never paths, links and devices in it are refused, and so is one that unpacks to far more than
-any real trace does. All errors of reading are `InputError` and name the file.
+The first bytes of a file determine its form, not its name. An archive is not trusted: names of its members are labels
+and never paths; links and devices are refused, and so are archives that unpack to far more than any real trace. All
+errors of reading are `InputError` and name the file.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from workloads.readers.first_bytes import CONTENTS, DOCUMENTS, PACKINGS
 from workloads.readers.report import Progress, Report
 
 BLANK_LINES = 1_000_000
-"""More of them than this are no trace: a few bytes of gzip hold a thousand."""
+"""The most that a trace has: a few bytes of gzip hold a thousand of them."""
 
 _BUFFER = 1 << 20
 _HEADER_LIMIT = 1 << 20  # of a tar's extended headers, which tarfile holds in memory
@@ -50,7 +50,7 @@ def open_text(
     ----------
     path : str or Path
     report : Report, optional
-        Gets the number of bytes, when they were all read.
+        Gets the number of bytes after all of them were read.
     progress : callable, optional
         Called as the file is read.
 
@@ -58,13 +58,13 @@ def open_text(
     ------
     InputError
         On opening and, from the stream, on reading: no such file, not a file, not readable, truncated or
-        corrupt gzip, another packing, an archive, or more bytes than can be meant (see `workloads.limits`).
+        corrupt gzip, another packing, an archive, or more bytes than `workloads.limits` allows.
     """
     with _open(path, progress) as file:
         if file.head.startswith(_ZIP):
             try:
                 _open_zip(file).close()
-            except InputError as error:  # it begins like one
+            except InputError as error:  # a damaged archive, or a document
                 raise InputError(error.message, file=path, line=1) from None
             raise InputError("this is a zip archive; want a text file, plain or gzip", file=path, line=1)
         with file.stream() as stream:
@@ -114,10 +114,8 @@ def open_members(
 ) -> Iterator[tuple[str, io.BufferedReader]]:
     """Yield (name, stream) of the files in a folder or archive (zip, tar, tar.gz), or of one file itself.
 
-    `wanted` is asked by name which of them; the others are not opened.
-
-    A member that is gzip is unpacked; archives inside archives are not. A stream can be read until the next
-    is asked for; what is not read of it is skipped. Hidden files are passed over. Names are
+    Files for whose name `wanted` returns False are not opened, and hidden files are left out. A member that is gzip is
+    unpacked; archives inside archives are not. A stream can be read until the next one is asked for. Names are
     relative, with slashes, and only labels: do not open them.
 
     Raises
@@ -144,7 +142,7 @@ def open_members(
 
 
 def member_names(path: str | Path) -> list[str]:
-    """Return the names that `open_members` yields, in its order; what is in the files is not looked at."""
+    """Return the names that `open_members` yields, in its order, without reading the files."""
     names: list[str] = []
 
     def note(name: str) -> bool:
@@ -157,7 +155,7 @@ def member_names(path: str | Path) -> list[str]:
 
 
 def shown(text: bytes | str) -> str:
-    """Return what was read as it can be printed in an error: short, and without control characters."""
+    """Return a part of a file as an error prints it: short, and without control characters."""
     text = ascii(text if isinstance(text, str) else text.decode("utf-8", "backslashreplace"))
     return text if len(text) <= 40 else f"{text[:36]}…{text[0]}"
 
@@ -171,7 +169,9 @@ class _File:
         self.size = os.fstat(raw.fileno()).st_size
         self.head = raw.peek(16)[:16]
         self.given = 0
-        self._most = most_bytes(self.size)  # here: other threads, which may read it, know no limits
+        self._most = most_bytes(
+            self.size
+        )  # here: the limits are not set in other threads, which may read the file
         self._progress = progress
 
     def stream(self) -> io.BufferedReader:
@@ -202,7 +202,7 @@ class _Watched(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         try:
-            # One read at a time: what came before the damage is given out, so that errors name the line.
+            # One read at a time: bytes before the damage are returned, so that errors name the line.
             count = self._inner.readinto1(buffer)
         except _UNREADABLE as error:
             raise _explained(error, self._file.path, self._member) from None
@@ -243,12 +243,12 @@ def _open(path: str | Path, progress: Progress | None) -> Iterator[_File]:
 def _unpacked(stream: io.BufferedReader, head: bytes) -> io.BufferedIOBase:
     if not head.startswith(_GZIP):
         return stream
-    packed: Any = _LittlePadded(stream)  # it is read, and no more
+    packed: Any = _LittlePadded(stream)  # GzipFile calls its `read` only
     return gzip.GzipFile(fileobj=packed)
 
 
 class _LittlePadded:
-    """A stream of gzip behind which there may be zeros, but not gigabytes: Python reads them one by one."""
+    """A stream of gzip with few zeros after its end: Python reads them one by one, gigabytes would take minutes."""
 
     def __init__(self, stream: io.BufferedReader) -> None:
         self._stream, self._zeros = stream, 0
@@ -263,7 +263,7 @@ class _LittlePadded:
 
 
 def is_hidden(name: str) -> bool:
-    """Return whether a file or member is none of the trace: systems put such beside it, macOS one for each file."""
+    """Return whether a file or member is hidden, as those that macOS adds for each file of an archive."""
     return PurePosixPath(name).name.startswith(".")
 
 
@@ -295,7 +295,7 @@ def _zip_members(file: _File, wanted: Callable[[str], bool]) -> Iterator[tuple[s
 
 
 def _open_zip(file: _File) -> zipfile.ZipFile:
-    """Open an archive; a document that is one is refused."""
+    """Open an archive; refuse a document of an office program, which is one too."""
     try:
         archive = zipfile.ZipFile(file.raw)
     except _UNREADABLE as error:
@@ -308,7 +308,7 @@ def _open_zip(file: _File) -> zipfile.ZipFile:
 
 
 def _refuse_twice(file: _File, name: str, seen: set[str]) -> None:
-    """Refuse a member whose name another one has: which of the two is meant is not known."""
+    """Refuse a second member of the same name: which of the two is meant is not known."""
     if name in seen:
         raise InputError(f"holds two members called {shown(name)}; keep one", file=file.path)
     seen.add(name)
@@ -346,7 +346,7 @@ def _member(
 
 
 class _Header(tarfile.TarInfo):
-    """A header that is refused where tarfile would end the archive without an error, or fill the memory."""
+    """A header; refused where tarfile would end the archive without an error, or fill the memory."""
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _Header:

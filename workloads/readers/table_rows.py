@@ -1,7 +1,6 @@
-"""The rows of tables of any kind by the columns that are meant: CSV, Parquet, and frames of Python.
+"""The wanted columns of a table, row by row: from CSV, Parquet, and frames of Python.
 
-Only the columns that are asked for are read. Of Arrow's types times and lengths of time come as `Instant` and `Span`
-of `workloads.readers.cell_values`, all others as Python has them.
+Arrow's times and lengths of time become `Instant` and `Span` of `workloads.readers.cell_values`, other values Python's.
 """
 
 from __future__ import annotations
@@ -25,17 +24,17 @@ from workloads.readers.report import Progress, Report
 from workloads.readers.source import lines_of, open_text
 
 Row = tuple[int, tuple[Any, ...]]
-"""The line, or the number of the row, and the values of the columns that were asked for, in their order."""
+"""The line, or the number of the row, and the values of the wanted columns, in their order."""
 Used = Mapping[str, str]
-"""The columns that are asked for, by the options that name them."""
+"""The wanted columns, by the options that name them."""
 
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "bar": "|", "pipe": "|", "space": " "}
 """Words for characters between fields."""
 _TRIED = (",", ";", "\t", "|")
 _OF_EXCEL = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
-"""What Excel writes and reads in a line before the names."""
+"""Excel writes and reads such a line before the names."""
 _NOTED = ("tasks", "job", "estimate", "user", "constraints")
-"""Options without which a column called like them would be passed over without a word."""
+"""Options of which a column with the same name is reported where the option does not name it."""
 _BATCH = 1 << 16
 _PER_DAY_NS = 86400 * 10**9
 _PER_UNIT_NS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
@@ -71,7 +70,7 @@ def frame_rows(frame: Any, used: Used, name: str, report: Report) -> Iterator[Ro
     Raises
     ------
     InputError
-        It is no frame, or one without a column that is asked for; `name` is what errors name.
+        It is not a frame, or lacks a wanted column; errors call it `name`.
     """
     if not is_of_pandas(frame):
         table = arrow_table(frame)
@@ -80,7 +79,7 @@ def frame_rows(frame: Any, used: Used, name: str, report: Report) -> Iterator[Ro
         return
     names, index = [*map(str, frame.columns)], [*map(str, frame.index.names)]
     if wrong := next((column for column in used.values() if column in index and column not in names), None):
-        raise InputError(f"{wrong!r} is the index and no column; reset_index() makes it one", file=name)
+        raise InputError(f"{wrong!r} is the index, not a column; reset_index() makes it one", file=name)
     check_columns(names, used, name, report, "{}=NAME names one")
     columns = {
         column: _of_series(frame.iloc[:, names.index(column)], column, name) for column in used.values()
@@ -95,9 +94,9 @@ def check_columns(
     report: Report,
     how: str = "--set workload_options.{}=NAME names one",
 ) -> None:
-    """Refuse a table that lacks a column that is asked for, or has it twice; errors name the option, and say `how`.
+    """Refuse a table that lacks a wanted column, or has it twice; errors name the option and state `how` to give it.
 
-    Columns that are not asked for, but called as options are that give a job tasks and what it needs, are counted.
+    Report columns that have the name of one of `_NOTED`, where the option does not name a column.
     """
     for option in _NOTED:
         if option in names and option not in used and option not in used.values():
@@ -112,13 +111,13 @@ def check_columns(
                 field=option,
             )
         if there > 1:
-            raise InputError(f"the column {name!r} is there {there} times", file=path, field=option)
+            raise InputError(f"the column {name!r} occurs {there} times", file=path, field=option)
 
 
 def _csv_rows(
     numbered: Iterator[tuple[int, bytes]], path: Path, used: Used, separator: str | None, report: Report
 ) -> Iterator[Row]:
-    """Yield the rows of CSV; what is not UTF-8 stays as surrogates, for whoever uses the field to refuse."""
+    """Yield the rows of CSV; bytes that are not UTF-8 become surrogates, which `Cells.text` refuses."""
     parts = (part for _, line in numbered for part in line.splitlines(keepends=True))
     lines = (part.decode("utf-8", "surrogateescape").removeprefix("\ufeff") for part in parts)
     blank = 0
@@ -147,7 +146,7 @@ def _csv_rows(
 
 
 def _separator(given: str | None, head: str, used: Used) -> str:
-    """Return what separates fields: as given, else that with which the first line names the columns."""
+    """Return the separator of fields: the given one, else the one with which the first line names the columns."""
     if given is not None:
         own = SEPARATORS.get(given.strip().lower(), given)
         if len(own) != 1 or own in '\r\n"':
@@ -175,7 +174,7 @@ def _arrow_rows(table: pa.Table, used: Used, path: object, first: int) -> Iterat
 
 
 def _maker(field: pa.Field, path: object) -> Callable[[pa.Array], list[Any]]:
-    """Return what makes Python's values of a column."""
+    """Return the function that makes Python's values of a column."""
     kind, types = field.type, pa.types
     if (
         types.is_nested(kind)
@@ -196,7 +195,7 @@ def _maker(field: pa.Field, path: object) -> Callable[[pa.Array], list[Any]]:
     if types.is_time(kind):
         whole = pa.int32() if types.is_time32(kind) else pa.int64()
         return lambda column: _scaled(column, whole, Span, _PER_UNIT_NS[kind.unit])
-    if types.is_binary(kind) or types.is_large_binary(kind):  # some programs write text so
+    if types.is_binary(kind) or types.is_large_binary(kind):  # some programs write text as bytes
         return lambda column: [
             value and value.decode("utf-8", "surrogateescape") for value in column.to_pylist()
         ]
@@ -206,7 +205,7 @@ def _maker(field: pa.Field, path: object) -> Callable[[pa.Array], list[Any]]:
 
 
 def _of_interval(value: Any) -> Any:
-    """Return an interval of SQL as a length of time; one of months is none."""
+    """Return an interval of SQL as a length of time; an interval with months stays as it is."""
     return value if value is None or value.months else Span(value.days * _PER_DAY_NS + value.nanoseconds)
 
 
@@ -215,7 +214,7 @@ def _scaled(column: pa.Array, whole: pa.DataType, kind: type[int], per_ns: int) 
 
 
 def _of_series(series: Any, name: str, path: object) -> list[Any]:
-    """Return the values of a column of pandas; one of several kinds of values as they are, numbers as Python's."""
+    """Return the values of a column of pandas; where it mixes types, values as they are and numbers as Python's."""
     try:
         column = pa.Array.from_pandas(series)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
@@ -226,6 +225,6 @@ def _of_series(series: Any, name: str, path: object) -> list[Any]:
 
 
 def _of_numpy(value: Any) -> Any:
-    """Return a number of NumPy as Python's; what else there is, as it is."""
+    """Return a number of NumPy as Python's, and any other value as it is."""
     is_number = isinstance(value, np.number) and not isinstance(value, np.timedelta64)
     return value.item() if is_number else value

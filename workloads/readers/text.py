@@ -1,4 +1,4 @@
-"""Fields of text formats: taken off a line one by one and checked, and numbers written so that they read back."""
+"""Fields of text formats: read from a line one by one and checked; numbers that are written read back the same."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Fields:
         1-based number of the line.
     fields : list of bytes
     form : str
-        What the line should look like, for errors.
+        The form that the line must have, for errors.
     """
 
     def __init__(self, file: object, line: int, fields: list[bytes], form: str) -> None:
@@ -54,11 +54,11 @@ class Fields:
         return self._fields[self._at - 1]
 
     def exact(self, name: str, most: float) -> Fraction:
-        """Return the next field as the exact number that is written there, in 0..most."""
+        """Return the next field as an exact number in 0..most."""
         return self.as_exact(name, self.text(name), most)
 
     def as_exact(self, name: str, text: bytes, most: float) -> Fraction:
-        """Return a part of a field as the exact number that is written there, in 0..most."""
+        """Return a part of a field as an exact number in 0..most."""
         if len(text) > _LONGEST_NUMBER or not _NUMBER.fullmatch(text):
             self.refuse(name, f"{shown(text)} is not a number")
         value = Fraction(text.decode())
@@ -72,7 +72,7 @@ class Fields:
         """Return the next field as a number in 0..most."""
         text = self.text(name)
         if len(text) <= _LONGEST_NUMBER and _NUMBER.fullmatch(text) and 0 < (value := float(text)) < most:
-            return value  # exact arithmetic says the same, and takes several times as long
+            return value  # the same as from exact arithmetic, several times faster
         return float(self.as_exact(name, text, most))
 
     def whole(self, name: str, least: int, most: int) -> int:
@@ -86,13 +86,13 @@ class Fields:
         return int(text)
 
     def end(self) -> None:
-        """Refuse a line with more fields than were taken."""
+        """Refuse a line that has more fields."""
         if len(self._fields) > self._at:
             wrong = f"the line has {len(self._fields)} fields; want {self.form!r}"
             self.refuse(str(self._at + 1), wrong)
 
     def looks_like(self, form: bytes) -> bool:
-        """Return whether the fields, with a blank between each two, are of a form, a regular expression."""
+        """Return whether the fields, with blanks between them, match a regular expression."""
         return re.fullmatch(form, b" ".join(self._fields)) is not None
 
     def refuse(self, name: str | None, wrong: str) -> NoReturn:
@@ -109,7 +109,7 @@ def number_text(value: float, scale: Fraction = Fraction(1)) -> str:
     '0.0625'
     """
     exact = Fraction(value) / scale
-    for digits in count(15):  # 15 give back what was read with 15; up to 20 are needed where scale rounds
+    for digits in count(15):  # a number with 15 digits reads back the same; a scale may need up to 20
         text = str(Context(prec=digits).divide(Decimal(exact.numerator), Decimal(exact.denominator)))
         if float(Fraction(text) * scale) == value:
             break

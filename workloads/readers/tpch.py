@@ -281,7 +281,7 @@ def _read_runs(stage: Any, number: int, path: Path) -> dict[int, Run]:
             if not all(
                 isinstance(d, int | float | np.integer) and 0 <= d <= MAX_TIME_S * 1000 for d in durations
             ):
-                refuse(f"has in {wave} of {key} executors what is no duration in milliseconds")
+                refuse(f"has in {wave} of {key} executors what is not a duration in milliseconds")
             runs[key][wave] = np.array(durations, np.float64) / 1000
         if _num_tasks(runs[key]) == 0:
             refuse(f"has no task in the run with {key} executors")

@@ -1,6 +1,6 @@
-"""Files of formats that are not read, known by their content, so that errors name what they are and what is read.
+"""Files of formats that are not read, known by keys of JSON, the root of XML or the first lines of a text.
 
-What is in a file is known by keys of JSON, the root of XML, or its first lines, and not by its name.
+Errors name such a format, and which form of it is read.
 """
 
 from __future__ import annotations
@@ -26,26 +26,19 @@ _JSON: tuple[tuple[set[str], str], ...] = (
     ),
     ({"pegasus", "jobs"}, "a workflow of Pegasus; recorded instances of WfCommons (WfFormat) are read"),
     ({"cwlVersion"}, "a workflow in the Common Workflow Language, which states no durations"),
-    ({"traceEvents"}, "a trace for timeline viewers"),
     ({"Event", "Timestamp"}, "an event log of Spark"),
     ({"task_id", "func_or_class_name"}, f"Ray's list of tasks; {_TABLE} (arrival, start and end)"),
-    ({"resultType", "status", "data"}, "an answer of Prometheus"),
-    ({"nbformat", "cells"}, "a notebook of Jupyter"),
     ({"scheduler", "nodes", "engine"}, "the summary of a run"),
     ({"configuration", "versions"}, "the manifest of a run"),
 )
-"""Keys of JSON, and what has them."""
+"""Keys of JSON, and the format that has them."""
 _XML = {
     "adag": "a workflow of Pegasus (DAX); recorded instances of WfCommons (WfFormat) are read",
     "platform": "a platform of SimGrid",
-    "graphml": "a graph (GraphML)",
-    "gexf": "a graph (GEXF)",
-    "svg": "a picture (SVG)",
     "Data": "what qstat -x of PBS prints",
     "job_info": "what qstat -xml of Grid Engine prints",
-    "Project": "a project of Microsoft Project",
 }
-"""Roots of XML, without their name space, and what has them."""
+"""Roots of XML, without their name space, and the format that has them."""
 _TEXTS = (
     (
         r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;[A-Z];",
@@ -69,25 +62,25 @@ _TEXTS = (
     ),
     (r"(?:---\s*\n)(?:#.*\n)*[\w-]+:", "YAML, of which no form is read"),
 )
-"""How texts begin, and which do so."""
-# Groups are atomic: else a text of thirty comments, and no root, would take hours.
+"""Beginnings of texts, and the format that has them."""
+# Groups are atomic: otherwise a text of thirty comments without a root would take hours.
 _ROOT = re.compile(
     r"\s*+(?:(?><\?xml.*?\?>)\s*+|(?><!--.*?-->)\s*+|<!DOCTYPE[^>]*+>\s*+)*+<([A-Za-z_][\w.:-]*)", re.DOTALL
 )
 _TOKEN = re.compile(r'"((?:[^"\\]++|\\.)*+)(?:"(\s*+:)?|\\?\Z)|[{}\[\]]', re.DOTALL)
-"""A text, perhaps cut short, with the colon of a key; or what begins or ends an object or list."""
+"""A text, perhaps cut short, with the colon of a key; or the sign that begins or ends an object or list."""
 _KIND = re.compile(r'"kind"\s*:\s*"(\w{1,40})"')
 
 
 class Key(NamedTuple):
-    """A key of JSON, and how many objects and lists it is in."""
+    """A key of JSON, and the number of objects and lists around it."""
 
     depth: int
     name: str
 
 
 def keys_of(text: str) -> Iterator[Key]:
-    """Yield the keys of JSON that may be cut short, in their order.
+    """Yield the keys of JSON, which may be cut short, in order.
 
     Examples
     --------
@@ -104,7 +97,7 @@ def keys_of(text: str) -> Iterator[Key]:
 
 
 def unsupported_format(sample: Sample) -> str:
-    """Return what a file of a format that is not read is, in words; "" where that is not known."""
+    """Return the format of a file that is not read, in words; "" for an unknown one."""
     text = sample.text
     if sample.form == "json":
         return _foreign_json(text)

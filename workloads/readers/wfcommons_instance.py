@@ -136,7 +136,7 @@ class _Object:
         """Refuse halves of pairs of surrogates, which JSON can state and no text has."""
         for text in texts:
             if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
-                self.refuse(key, f"{shown(text)} is no text: it holds half a character")
+                self.refuse(key, f"{shown(text)} is not text: it holds half a character")
 
     def number(self, *keys: str, most: float = _MOST, optional: bool = True) -> float:
         """Return the number of the first of these members that is there, NaN where none is."""
@@ -180,7 +180,7 @@ def _tasks(tasks: list[_Object], measured: list[_Object] | None) -> tuple[list[W
     by_id: dict[str, _Object] = {}
     for task in measured or ():
         if (id_ := task.text("id")) in by_id:
-            task.refuse("id", f"{shown(id_)} is there twice")
+            task.refuse("id", f"{shown(id_)} occurs twice")
         by_id[id_] = task
     made: list[WfTask] = []
     names: dict[str, int] = {}
@@ -188,7 +188,7 @@ def _tasks(tasks: list[_Object], measured: list[_Object] | None) -> tuple[list[W
         # Up to 1.4 ids are optional, and names are unique.
         own = task.text("name") if measured is None else task.text("id")
         if own in names:
-            task.refuse("name" if measured is None else "id", f"{shown(own)} is there twice")
+            task.refuse("name" if measured is None else "id", f"{shown(own)} occurs twice")
         names[own] = place
         run = task if measured is None else by_id.pop(own, None)
         if run is None:

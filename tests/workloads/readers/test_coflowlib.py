@@ -259,7 +259,7 @@ def test_a_folder_without_instances_is_refused(tmp_path):
     [
         ("0\n2\n", "", "line 2: field 2: the line has 5 fields; want 'type'"),
         ("0\n2\n", "0\n0\n", "line 2: field coflows: '0' is not a whole number from 1"),
-        ("6 1 0.049", "5 1 0.049", "line 7: field id: coflow 5 is there already, in line 4"),
+        ("6 1 0.049", "5 1 0.049", "line 7: field id: coflow 5 occurs already in line 4"),
         ("6 1 0.049", "6 0 0.049", "line 7: field weight: is 0; want a number above 0"),
         ("6 1 0.049", "6 1 9.049", "line 7: field deadline: is before the arrival"),
         ("2.72733", "nan", "line 7: field deadline: 'nan' is not a number"),

@@ -100,13 +100,13 @@ WRONG = [
     ("1\na 1 1.01 0 0 0 0 0 1\n0\n", "line 2: field cpu_cores: '1.01' is more than 1"),
     ("1\na -1 0 0 0 0 0 0 1\n0\n", "line 2: field duration_s: '-1' is negative"),
     ("1\n# 1 0 0 0 0 0 0 1\n0\n", "line 2: field stage: '#' where a stage is due"),
-    ("2\na 1 0 0 0 0 0 0 1\na 1 0 0 0 0 0 0 1\n0\n", "line 3: field stage: 'a' is there twice"),
+    ("2\na 1 0 0 0 0 0 0 1\na 1 0 0 0 0 0 0 1\n0\n", "line 3: field stage: 'a' occurs twice"),
     ("2\na 1 0 0 0 0 0 0 1\n", "line 3: field stage: the file ends after 1 of 2 stages of DAG 1"),
     ("2\na 1 0 0 0 0 0 0 1\n0\n", "line 3: field duration_s: the line ends after 1 fields"),
     ("1\na 1 0 0 0 0 0 0 1\n", "line 3: field edges: the file ends after 0 of 1 lines with how many edges DAG 1"),
     ("1\na 1 0 0 0 0 0 0 1\n0 0\n", "line 3: field 2: the line has 2 fields; want 'edges'"),
     ("1\na 1 0 0 0 0 0 0 1\n0\na a ata\n", "line 4: field stages: 'a' is not a whole number"),
-    ("1 4\na 1 0 0 0 0 0 0 1\n0\n1 4\n", "line 4: field dag_id: DAG 4 is there already, in line 1"),
+    ("1 4\na 1 0 0 0 0 0 0 1\n0\n1 4\n", "line 4: field dag_id: DAG 4 occurs already in line 1"),
 ]  # fmt: skip
 TWO = "2\na 1 0 0 0 0 0 0 1\nb 1 0 0 0 0 0 0 2\n"
 WRONG += [
@@ -116,7 +116,7 @@ WRONG += [
     (TWO + "1\na b some\n", "line 5: field kind: is not a kind of edge; want one of ata, all-to-all"),
     (TWO + "1\na b o2o\n", "line 5: field kind: one-to-one between 1 and 2 tasks; want equally many"),
     (TWO + "1\na a ata\n", "line 5: field child: a stage is its own parent"),
-    (TWO + "2\na b ata\na b ata\n", "line 6: field child: the edge is there twice"),
+    (TWO + "2\na b ata\na b ata\n", "line 6: field child: the edge occurs twice"),
     ("\n# x\n" + TWO + "2\na b ata\nb a ata\n", "line 7: field child: stages of job 1 wait for each other: 0 -> 1"),
     ("# emu resources=cpu_cores,disk node_cores=20\n", "field resources: 'disk' is not a resource; want attr:"),
     ("# emu resources=memory,memory node_cores=20\n", "field resources: want one or more resources, each once"),
@@ -247,9 +247,9 @@ def some(**changes: Any) -> Any:
         ({"demands": {"cpu_cores": [1, 21]}}, "line 2: field cpu_cores: 21.0 cores are more than the 20 of"),
         ({"short_cutoff_s": 3.0}, "field short_cutoff_s: the text format of DAGs has no short_cutoff_s"),
         ({"constraint": ["x"]}, "field constraint: the text format of DAGs has no constraints"),
-        ({"stage_name": ["a b", "c"]}, "field name: 'a b', a stage of job 0, is no word"),
+        ({"stage_name": ["a b", "c"]}, "field name: 'a b', a stage of job 0, is not one word"),
         ({"stage_name": ["a", "a"]}, "field name: two stages of job 0 have the same name"),
-        ({"tenant": ["a b"]}, "field tenant: 'a b' of job 0 is no word"),
+        ({"tenant": ["a b"]}, "field tenant: 'a b' of job 0 is not one word"),
         ({"job_id": [-1]}, "line 1: field job_id: -1 is below 0"),
     ],
 )

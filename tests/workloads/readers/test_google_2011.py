@@ -189,7 +189,7 @@ def test_it_is_recognised_by_its_names(tmp_path):
         (",,1,0,,1,u,2,9,,,,", "field time: is not there"),
         ("-5,,1,0,,1,u,2,9,,,,", "field time: '-5' is out of range; want microseconds, 0 or more"),
         ("10000000000000000,,1,0,,1,u,2,9,,,,", "field time: '10000000000000000' is out of range"),
-        ("0,,1,0,,9,u,2,9,,,,", "field type: '9' is no type of event; they are 0 to 8"),
+        ("0,,1,0,,9,u,2,9,,,,", "field type: '9' is not a type of event; they are 0 to 8"),
         ("9223372036854775808,,1,0,,1,u,2,9,,,,", "field time: '9223372036854775808' is not a whole number"),
         ("0,,,0,,1,u,2,9,,,,", "field job ID: is not there"),
         ("0,,1,\x1b,,1,u,2,9,,,,", "field task index: '\\x1b' is not a whole number"),

@@ -172,7 +172,7 @@ def test_starts_and_ends_are_subtracted_in_nanoseconds(tmp_path: Path) -> None:
         ("5,3", {"start": "a", "end": "b"}, "field b: '3' is before '5', which is the a"),
         ("5,3", {"start": "a"}, "field start: start needs end"),
         ("5,3", {"start": "a", "end": "b", "duration": "b"}, "durations are given, or start and end"),
-        ("2026-01-31,3", {"start": "a", "end": "b"}, "field b: '3' is no date, and an earlier one is"),
+        ("2026-01-31,3", {"start": "a", "end": "b"}, "field b: '3' is not a date, and an earlier one is"),
         ("5,J\udcf6rg", {"duration": "a", "user": "b"}, "line 2: field b: 'J\\udcf6rg' is not UTF-8 text"),
         ("5,'1,5'", {"duration": "b"}, "the line has 3 fields, and the first line names 2"),
         ('5,"1,5"', {"duration": "b"}, "--set workload_options.decimal=, reads a comma"),
@@ -221,7 +221,7 @@ def test_columns_of_pandas_are_named_by_numbers_and_an_index_is_none() -> None:
     first: Any = 0  # a number, as the columns of this frame have
     assert durations(emu.workload_from(numbered, arrival=first, duration="1", decimal=",")) == [[1.5], [2.0]]
     with pytest.raises(
-        InputError, match=r"'arrival' is the index and no column; reset_index\(\) makes it one"
+        InputError, match=r"'arrival' is the index, not a column; reset_index\(\) makes it one"
     ):
         emu.workload_from(pd.DataFrame({"duration": [1]}, index=pd.Index([0], name="arrival")))
     with pytest.raises(InputError, match="no column 'arrival'; known: duration: arrival=NAME names one"):

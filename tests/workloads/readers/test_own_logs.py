@@ -197,7 +197,7 @@ def test_jobs_of_kubernetes_by_hand(tmp_path: Path) -> None:
     [
         ('{"apiVersion": "v1", "items": [', "is not JSON"),
         ('{"apiVersion": "v1", "items": []}', "holds no job that ran"),
-        ('{"apiVersion": "v1", "items": [3]}', "items[0].*is no object"),
+        ('{"apiVersion": "v1", "items": [3]}', "items[0].*is not an object"),
         ('{"apiVersion": "v1", "items": [{"kind": "Pod"}]}', "items[0].*has no metadata"),
     ],
 )

@@ -166,7 +166,7 @@ def test_half_a_character_is_no_text(tmp_path: Path) -> None:
     }
     instance = {"name": "\ud800", "schemaVersion": "1.4", "workflow": {"tasks": [task]}}
     (tmp_path / "a.json").write_text(json.dumps(instance))
-    assert "field name: '\\ud800' is no text: it holds half a character" in refusal(tmp_path / "a.json")
+    assert "field name: '\\ud800' is not text: it holds half a character" in refusal(tmp_path / "a.json")
 
 
 @pytest.mark.parametrize("format", [None, *FORMATS])

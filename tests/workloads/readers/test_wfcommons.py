@@ -248,7 +248,7 @@ WRONG = [
     (lambda v, t, e: t[1].update(id=7), "field workflow.specification.tasks[1].id: want text, not empty"),
     (
         lambda v, t, e: t[2].update(id="split"),
-        "field workflow.specification.tasks[2].id: 'split' is there twice",
+        "field workflow.specification.tasks[2].id: 'split' occurs twice",
     ),
     (
         lambda v, t, e: (t.pop(), e["tasks"].pop()),
@@ -277,7 +277,7 @@ WRONG = [
     ),
     (
         lambda v, t, e: e["tasks"].append(e["tasks"][0]),
-        "field workflow.execution.tasks[8].id: 'split' is there twice",
+        "field workflow.execution.tasks[8].id: 'split' occurs twice",
     ),
     (
         lambda v, t, e: e["tasks"][0].pop("runtimeInSeconds"),
