@@ -19,8 +19,7 @@ def compose_only(put: Callable[[Any, str, Any], None]) -> None:
     from emu.report import drawing
 
     def savefig(figure: Figure, out: Any, format: str, **options: Any) -> None:
-        svg = f"<svg>{composed(figure)}</svg>"
-        out.write(svg if format == "svg" else svg.encode())
+        out.write(f"<svg>{composed(figure)}</svg>".encode())
 
     put(matplotlib.figure.Figure, "savefig", savefig)
     put(drawing, "_lay_out", lambda figure: None)

@@ -61,7 +61,7 @@ LAYERS: dict[str, tuple[tuple[str, ...], ...]] = {
             "emu.explaining.event_record",
         ),  # what explanations of all families have
         ("emu.explaining.spans",),
-        ("emu.explaining.event_blocks", "emu.explaining.explained_plan", "emu.explaining.causes_text"),
+        ("emu.explaining.explained_plan", "emu.explaining.causes_text"),
         ("emu.report",),
         ("emu.families.jobs", "emu.families.coflows"),
         ("emu.families.dags",),  # a job of stages has the figures of a job

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from emu.columns import Column, make_table
+from emu.configuration.event_selection import parse_events
 from emu.configuration.keys import PARAMETERS
 from emu.directories.manifest import MANIFEST
 from emu.explaining.event_record import Handled, Record
@@ -32,11 +33,11 @@ class Remedy(NamedTuple):
     name : str
         A key, or a parameter of schedulers.
     does : str
-        What it does, as a clause that follows the name.
+        Its effect, as a clause that follows the name.
     of : tuple of str
-        The best-known schedulers that use it; of a key all do, where empty.
+        The best-known schedulers that use it; empty for a key that all use.
     group : str
-        The group of jobs whose delay it addresses; empty: all.
+        The group of jobs whose delay it addresses; empty for all.
     """
 
     name: str
@@ -46,7 +47,6 @@ class Remedy(NamedTuple):
 
 
 def _no_explanation(result: Result, *_: Any) -> Any:
-    """Refuse to explain."""
     raise InputError(f"what happens in a run of {result.family} is not explained yet", file=result.path)
 
 
@@ -55,22 +55,22 @@ CausesOfAll = Callable[[Result, Record, Handled | None], Iterator[tuple[int, dic
 
 @dataclass(frozen=True, kw_only=True)
 class Causes:
-    """What a family does to explain completion times. A row is that of one job, or coflow, in its table.
+    """What a family does to explain completion times. A row is the place of a job, or coflow, in their table.
 
     Attributes
     ----------
     explain : (result, record, row, handled) -> Explanation
         Why one of them took as long as it did.
     needs_all : bool
-        Whether that needs the events of all, and `of_all` the table of parts.
+        Whether `explain` needs the events of all of them, and `of_all` the table of parts.
     others : (result, record, row, handled) -> rows
-        Of which others the events are wanted to explain one: those that held what it waited for.
+        The others whose events `explain` needs too: those that held what it waited for.
     of_all : (result, record, handled) -> pairs
-        The row of each, and nanoseconds of its completion time by cause; the first cause is no delay.
+        The row of each, and nanoseconds of its completion time by cause; the first cause is not a delay.
     finer : (result, record, handled) -> pairs
-        The same with finer causes, for pages; None: those of `of_all`.
+        The same with finer causes, for pages; None: `of_all`.
     remedies : mapping
-        What addresses each cause of delay, by its name among the finer ones.
+        What addresses each (finer) cause of delay.
     """
 
     explain: Callable[[Result, Record, int, Handled | None], Explanation] = _no_explanation
@@ -101,9 +101,34 @@ def of_config(result: Result, table: str, key: str, default: Any) -> Any:
 
 
 def parameters_of(result: Result) -> Any:
-    """Return the parameters of the scheduler of a run, by name: those of its variant, or of its policy."""
+    """Return the parameters of the scheduler of a run, by name, of its variant if it has one."""
     own = of_config(result, PARAMETERS, result.summary["scheduler"], None)
     return own if own is not None else of_config(result, PARAMETERS, result.summary["policy"], {})
+
+
+def title_of(result: Result, which: int) -> str:
+    """Return what an explanation is of: the job, or coflow, of an id, and its run."""
+    return f"{family_of_summary(result.summary).one} {which}, {_run_title(result)}"
+
+
+def _run_title(result: Result) -> str:
+    summary = result.summary
+    node = family_of_summary(summary).node
+    return f"{summary['scheduler']} on {summary['workload']}, {summary['nodes']:,} {node}s"
+
+
+def records_all(result: Result) -> bool:
+    """Return whether a run has recorded the events of all jobs, from beginning to end."""
+    chosen = parse_events(of_config(result, "output", "events", "none"))
+    return chosen is not None and chosen.is_all and chosen.is_whole
+
+
+def sum_by_cause(parts: Iterable[Any], causes: Iterable[str]) -> dict[str, int]:
+    """Return nanoseconds by cause, of parts of a completion time with ``cause``, ``begin_ns`` and ``end_ns``."""
+    sums = dict.fromkeys(causes, 0)
+    for part in parts:
+        sums[part.cause] += part.end_ns - part.begin_ns
+    return sums
 
 
 def has_costs(result: Result) -> bool:
@@ -132,13 +157,7 @@ def causes_table(result: Result, record: Record, finer: bool = False) -> pa.Tabl
 
 
 def cause_means(result: Result, table: pa.Table) -> Iterator[tuple[str, int, dict[str, float]]]:
-    """Yield each group of jobs, their number, and the mean seconds of their completion time by cause.
-
-    Parameters
-    ----------
-    table : pyarrow.Table
-        As `emu.causes` returns it.
-    """
+    """Yield each group of jobs of a table of causes, their number, and the mean seconds of their time by cause."""
     family = family_of_summary(result.summary)
     name = f"{family.one}_id"
     ids = column(result.heads, name)
@@ -150,7 +169,7 @@ def cause_means(result: Result, table: pa.Table) -> Iterator[tuple[str, int, dic
         of_row = np.array(classes)[rows]
         of_class = {group: of_row == group for group in ("short", "long")}
         if "all" not in family.group_titles or all(mine.any() for mine in of_class.values()):
-            groups |= of_class  # of DAG jobs most workloads have one class, which is all of them
+            groups |= of_class  # most workloads of DAG jobs have one class
     causes = [c.removesuffix("_ns") for c in table.column_names if c.endswith("_ns")]
     for group, mine in groups.items():
         if mine.any():
@@ -165,15 +184,11 @@ def render_causes(tables: Sequence[tuple[Result, pa.Table]]) -> str:
     """Return where the mean completion time of each group went, by run."""
     lines = []
     for result, table in tables:
-        summary, family = result.summary, family_of_summary(result.summary)
-        lines += [
-            f"{summary['scheduler']} on {summary['workload']}, {summary['nodes']:,} {family.node}s",
-            "",
-        ]
-        rows: list[list[str]] = []
+        lines += [_run_title(result), ""]
+        heads, rows = family_of_summary(result.summary).heads, list[list[str]]()
         for group, count, means in cause_means(result, table):
             total = sum(means.values())
-            rows = rows or [["mean completion time by cause (s)", family.heads, "mean", *means]]
+            rows = rows or [["mean completion time by cause (s)", heads, "mean", *means]]
             shares = (
                 f"{number(value)} ({percent(value / total) if total else '-'})" for value in means.values()
             )

@@ -31,12 +31,12 @@ FIELDS = (
     "d",
 )
 Handled = Callable[[int, int], int]
-"""(sender, number of the message) -> when the event arrived during which it was sent, ns."""
+"""From a sender and the number of its message to when the event arrived during which it was sent, ns."""
 
 
 @cache
 def _fields_of(name: str) -> dict[str, Any]:
-    """Return where each kind of messages and notes has a field, of those that have it behind their first number."""
+    """Return the place of a field in each kind of messages and notes that has it, except in column `a`."""
     from actors.hosting.recorded import RECORDED
 
     fields = {kind.name: kind.fields[name] for kind in RECORDED.values() if name in kind.fields}
@@ -44,7 +44,7 @@ def _fields_of(name: str) -> dict[str, Any]:
 
 
 class Record:
-    """Events in order, as arrays of int64; -1 for what an event has not.
+    """Events in order, as arrays of int64; -1 where an event has no value.
 
     Attributes
     ----------
@@ -99,10 +99,7 @@ class Record:
         return found
 
     def field(self, name: str, rows: IntArray | None = None) -> npt.NDArray[Any]:
-        """Return a field of each message or note, or of some, that has it in `b`, `c` or `d`; -1 of all others.
-
-        Names are those of ``docs/reference/events.md``.
-        """
+        """Return a field (docs/reference/events.md) of all events, or of some rows; -1 of events without it."""
         codes, at = self._codes if rows is None else self._codes[rows], _fields_of(name)
         found = np.full(codes.size, NONE, float if any(field.is_float for field in at.values()) else np.int64)
         for code, kind in enumerate(self._names):
@@ -112,14 +109,13 @@ class Record:
         return found
 
     def value(self, name: str, row: int) -> int:
-        """Return a field of one event; -1 if that has not got it."""
+        """Return a field of one event; -1 if it does not have it."""
         return int(self.field(name, np.array([row]))[0])
 
     def rows(self, which: npt.NDArray[Any]) -> Record:
         """Return some of the events."""
-        return Record(
-            self._codes[which], self._names, {name: getattr(self, name)[which] for name in self._fields}
-        )
+        fields = {name: getattr(self, name)[which] for name in self._fields}
+        return Record(self._codes[which], self._names, fields)
 
     def by_job(self) -> Iterator[tuple[int, Record]]:
         """Yield each job that is named, and its events."""
@@ -128,19 +124,18 @@ class Record:
         jobs, first = np.unique(self.job[order], return_index=True)
         ends = np.append(first, order.size)[1:]
         for job, begin, end in zip(jobs.tolist(), first.tolist(), ends.tolist(), strict=True):
-            mine = order[begin:end]
-            yield job, self.rows(mine)
+            yield job, self.rows(order[begin:end])
 
     @cached_property
     def _by_receiver(self) -> tuple[IntArray, IntArray, IntArray]:
-        """The events by receiver: their places, and for each actor where its events begin."""
-        own = np.flatnonzero(self.number != NONE)  # notes are no events
+        """The events by receiver: their rows, where those of each actor begin, and their `sent`."""
+        own = np.flatnonzero(self.number != NONE)  # notes have no number
         order = own[np.argsort(self.receiver[own], kind="stable")]
         begins = np.searchsorted(self.receiver[order], np.arange(self.receiver.max(initial=0) + 2))
         return order, begins, self.sent[order]
 
     def handled_ns(self, sender: int, number: int) -> int:
-        """Return when the event arrived during which an actor sent a message; it needs the events of all jobs."""
+        """Return when the event arrived during which an actor sent a message; needs the events of all jobs."""
         order, begins, sent = self._by_receiver
         begin, end = begins[sender], begins[sender + 1]
         at = int(np.searchsorted(sent[begin:end], number, "right")) - 1

@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from emu.columns import numbers
-from emu.configuration.event_selection import parse_events
-from emu.explaining.causes_text import Causes, causes_table, has_costs, of_config
+from emu.explaining.causes_text import Causes, causes_table, has_costs, of_config, records_all
 from emu.explaining.event_record import Record
 from emu.explaining.explained_plan import keep_plan, plan_to_run_again
 from emu.families.registry import family_of_summary
@@ -57,7 +56,7 @@ def explain(run: Result | str | Path, job: int) -> Explanation:
     again = _with_events_of(result, [row], parts=True)
     record = Record.of(again.events)
     handled = record.handled_ns if has_costs(result) else None
-    if not _records_all(again) and (others := own.others(again, record, row, handled)):
+    if not records_all(again) and (others := own.others(again, record, row, handled)):
         again = _with_events_of(result, [row, *others], parts=True)
         record = Record.of(again.events)
     return own.explain(again, record, row, handled)
@@ -107,32 +106,25 @@ def _row_of(result: Result, heads: str, name: str, job: int) -> int:
     return int(found[0])
 
 
-def _records_all(result: Result) -> bool:
-    """Return whether a run has recorded all events."""
-    chosen = parse_events(of_config(result, "output", "events", "none"))
-    return chosen is not None and chosen.is_all and chosen.is_whole
-
-
 def _with_events_of(result: Result, rows: Sequence[int] | None, parts: bool) -> Result:
-    """Return the run with the events of some jobs, or of all, and with all its tasks if `parts` are wanted."""
+    """Return the run with the events of some jobs, or of all, and with its tasks if `parts` are wanted."""
     has_parts = any(result.tables.get(name) is not None for name in ("tasks", "flows"))
-    if _records_all(result) and (has_parts or not parts):
+    if records_all(result) and (has_parts or not parts):
         return result
     if result.summary.get("clock") == "live" or of_config(result, "cost", "model", "none") == "measured":
         raise InputError(
-            "what happened was not recorded, and a live run, or one with measured costs, does not come again: "
+            "its events were not recorded, and a live run, or one with measured costs, cannot be repeated: "
             "run it with output.events=all and output.tasks=true",
             file=result.path,
         )
     from_all = rows is None or has_costs(result) or family_of_summary(result.summary)[Causes].needs_all
-    from_all |= bool(
-        result.counters.get("node_failures")
-    )  # what ran until then, and outages, are in no table
+    # Tables do not have what ran until a node failed, nor outages.
+    from_all |= bool(result.counters.get("node_failures"))
     return _again(result, "all" if from_all else f"job={','.join(map(str, rows or ()))}", parts)
 
 
 def _again(result: Result, events: str, parts: bool) -> Result:
-    """Run again what a result is of, with its events."""
+    """Repeat the run of a result, with its events."""
     from emu.running.emulation import execute
 
     settings = {"output_events": events, "output_tasks": parts, "in_process": True}
@@ -140,8 +132,6 @@ def _again(result: Result, events: str, parts: bool) -> Result:
     again = execute(plan, 0)
     before, after = (numbers(one.heads, family_of_summary(result.summary).time) for one in (result, again))
     if not np.array_equal(before, after, equal_nan=True):
-        raise InputError(
-            "gives other completion times when it is run again with this version", file=result.path
-        )
+        raise InputError("gives other completion times when this version repeats it", file=result.path)
     keep_plan(again, plan)
     return again

@@ -1,4 +1,4 @@
-"""The plan of a run that is explained: what it ran on, and to run it again."""
+"""The plan of a run that is explained: its workload and cluster, and how to repeat it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from emu.configuration.plan import Plan
 
 _made: WeakKeyDictionary[Result, Plan | None] = WeakKeyDictionary()
-"""Several jobs of a run are explained one after the other."""
+"""The plans of runs of which several jobs are explained one after another."""
 
 
 def plan_to_run_again(result: Result, settings: Mapping[str, Any]) -> Plan:
@@ -24,7 +24,7 @@ def plan_to_run_again(result: Result, settings: Mapping[str, Any]) -> Plan:
     Raises
     ------
     InputError
-        Its inputs are not there, or are wrong by this version.
+        Its inputs are missing, or this version refuses them.
     """
     from actors.hosting.cleanup import temporary
     from emu.configuration.plan import configure, prepare
@@ -39,7 +39,7 @@ def plan_to_run_again(result: Result, settings: Mapping[str, Any]) -> Plan:
 
 
 def plan_of(result: Result) -> Plan | None:
-    """Return the plan of a run; None where its inputs are not as they were."""
+    """Return the plan of a run; None where its inputs have changed."""
     if result not in _made:
         try:
             plan = plan_to_run_again(result, {})
@@ -51,10 +51,10 @@ def plan_of(result: Result) -> Plan | None:
 
 
 def _hashes(inputs: Iterable[Mapping[str, str]]) -> list[str]:
-    """Return what inputs hold; of the workload not its file, which may have been kept elsewhere since."""
+    """Return the hashes of inputs, without the file of the workload, which may have moved."""
     return [one["sha256"] for one in inputs if one["what"] != "workload file"]
 
 
 def keep_plan(result: Result, plan: Plan) -> None:
-    """Keep the plan that a result was made by, so that it is not made again."""
+    """Keep the plan of a result for `plan_of`."""
     _made[result] = plan

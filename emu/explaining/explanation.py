@@ -13,24 +13,24 @@ from emu.results.text_tables import align, number, percent
 
 NS = 1e9
 WIDTH = 116
-"""Sentences are broken into lines of so many characters."""
+"""Characters of the lines into which sentences are broken."""
 LONGEST_LINKS = 4
-"""Of a long chain so many links are shown; those between two of them are added up."""
+"""Links of a long chain that are shown; those between two of them are added up."""
 MOST_HOLDERS = 5
-"""Of those who held what a job waited for so many are shown, and the rest is added up."""
+"""Holders of what a job waited for that are shown; the rest are added up."""
 SCREEN = 40
-"""Lines of a terminal that an explanation fits where it can: of fewer holders, and then of fewer links."""
+"""Lines of a terminal, to which an explanation is shortened: by fewer holders, and then by fewer links."""
 FEWER = ((MOST_HOLDERS, LONGEST_LINKS), (4, 4), (3, 4), (3, 3), (2, 3), (2, 2))
 """Holders and links that are shown, until the explanation fits."""
 
 IDENTIFIERS = ("job", "task", "coflow", "flow", "node", "port", "ingress", "egress", "stage")
-"""Columns whose whole numbers are names, and not counts: their digits are not grouped."""
+"""Columns whose whole numbers are names and not counts: their digits are not grouped."""
 
 Row = Mapping[str, Any]
 
 
 class Link(NamedTuple):
-    """A part of the way from the arrival to the end; each begins where the one before it ends.
+    """A part of the time from the arrival to the end; each begins where the one before it ends.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Link(NamedTuple):
 
     @property
     def s(self) -> float:
-        """How long it took."""
+        """Its length in seconds."""
         return (self.end_ns - self.begin_ns) / NS
 
     def row(self) -> dict[str, Any]:
@@ -60,20 +60,21 @@ class Link(NamedTuple):
 
 @dataclass(frozen=True)
 class Wait:
-    """The longest wait of a story, and why it was so long.
+    """The longest wait of a job, and its reasons.
 
     Attributes
     ----------
     link : Link
     holders : sequence of mapping
-        Who held during that time what it waited for, the one that held it longest first: a mapping for each, from
-        column to value. Column ``s`` has how long, within the wait.
+        Who held what the job waited for, the longest holder first: a mapping for each, from column to value. Column
+        ``s`` has for how long, within the wait.
     reasons : sequence of str
         Sentences: what the scheduler believed when it chose, what else it could have chosen.
     facts : mapping
-        What they are about, for programs: numbers by name.
+        The numbers in the reasons, by name, for programs.
     within_s : float
-        Where a wait is the time that a low rate added: how long the sending took, of which the holders tell; else 0.
+        Where the wait is the time that a low rate added: how long the flow was sent, during which others held its
+        ports; else 0.
     """
 
     link: Link
@@ -90,7 +91,7 @@ class Explanation:
     Attributes
     ----------
     title : str
-        Which one, of which run.
+        The job, or coflow, and its run.
     time_ns : int
         Its completion time; -1 if it did not end.
     causes : mapping of str to int
@@ -98,7 +99,7 @@ class Explanation:
     meanings : mapping of str to str
         What each cause means.
     sentences : sequence of str
-        Its life until it ended.
+        What happened to it until it ended.
     tables : mapping of str to sequence of mapping
         Details by title, shown on request: a mapping for each row, from column to value. Times are in seconds since the
         arrival.
@@ -151,15 +152,12 @@ class Explanation:
         return [f"{self.held_head()}, the most first: {most}{held}."]
 
     def holders(self, most: int | None = MOST_HOLDERS) -> list[dict[str, str]]:
-        """Return who held what it waited for, the one that held it longest first, as text by column.
-
-        After the first `most` there is a row that adds up the others.
-        """
+        """Return the holders of what it waited for, as text by column: the first ones, and the sum of the rest."""
         rows = () if self.longest is None else _first(self.longest.holders, most)
         return [{name: _text(value, name) for name, value in row.items()} for row in rows]
 
     def wait_head(self) -> str:
-        """Return how long the longest wait was, and for what; empty where it did not wait."""
+        """Return the length of the longest wait, and what it was for; empty where it did not wait."""
         if self.longest is None:
             return ""
         link = self.longest.link
@@ -170,14 +168,14 @@ class Explanation:
         return f"The longest wait: {number(link.s)} s ({share}) {begin}: {link.what}."
 
     def held_head(self) -> str:
-        """Return what `holders` are, without a stop; empty where there are none."""
+        """Return what `holders` are, without a full stop; empty where there are none."""
         if self.longest is None or not self.longest.holders:
             return ""
         during = f" in the {number(self.longest.within_s)} s of that sending" if self.longest.within_s else ""
         return f"Who held what it waited for{during}"
 
     def render(self, *, details: bool = False) -> str:
-        """Return the explanation as text for a terminal; about a screen of it, and all there is with `details`."""
+        """Return the explanation as text for a terminal: about a screen, or with `details` all of it."""
         if details:
             lines = self._lines(None, None)
             for title, table in self.tables.items():
@@ -190,7 +188,7 @@ class Explanation:
         return "\n".join(lines) + "\n"
 
     def _lines(self, holders: int | None, links: int | None) -> list[str]:
-        """Return the explanation without its tables, with so many holders and links of its chain; None: all."""
+        """Return the explanation without its tables, with a number of holders and of links; None: all."""
         rows = [["where its time went", "s", "share", ""]]
         rows += [
             [f"  {row['cause']}", number(row["s"]), percent(row["share"]), row["is"]]
@@ -213,7 +211,7 @@ class Explanation:
         return ["", *align(rows, right_until=2)]
 
     def _shown(self, links: Sequence[Link], most: int = LONGEST_LINKS) -> list[Link]:
-        """Return the links that are shown of a chain: the longest ones, and always the longest wait."""
+        """Return the links of a chain that are shown: the longest ones, and always the longest wait."""
         return _shortened(links, None if self.longest is None else self.longest.link, most)
 
     def _wait_lines(self, most: int | None) -> list[str]:
@@ -277,15 +275,15 @@ def counted(n: int, what: str) -> str:
     return f"{n:,} {what}{'' if n == 1 else 's'}"
 
 
-def longest_wait(chain: Sequence[Link], work: Sequence[str] = ("work", "transmission")) -> Link | None:
-    """Return the longest link of a chain that is no work; None if there is none that takes time."""
-    waits = [link for link in chain if link.cause not in work and link.end_ns > link.begin_ns]
+def longest_wait(chain: Sequence[Link]) -> Link | None:
+    """Return the longest link of a chain that is a wait; None if nothing waited."""
+    waits = [link for link in chain if link.cause not in ("work", "transmission") and link.s]
     return max(waits, key=lambda link: link.end_ns - link.begin_ns, default=None)
 
 
-def _shortened(links: Sequence[Link], always: Link | None = None, most: int = LONGEST_LINKS) -> list[Link]:
-    """Return the longest links of a chain, and one for all that lie between two of them; `always` stays."""
-    if len(links) <= 2 * most + 1:  # no more lines than the shortened chain may have
+def _shortened(links: Sequence[Link], always: Link | None, most: int) -> list[Link]:
+    """Return the longest links of a chain, and one link for those between two of them; `always` is kept."""
+    if len(links) <= 2 * most + 1:  # the shortened chain may have as many
         return list(links)
     longest = sorted(
         range(len(links)), key=lambda i: (links[i] != always, links[i].begin_ns - links[i].end_ns)
@@ -310,7 +308,7 @@ def _sum_of(links: Sequence[Link]) -> Link:
 
 
 def _first(table: Sequence[Row], most: int | None) -> list[Row]:
-    """Return the first rows of a table, and one for the rest, in which bytes, or else seconds, are added up."""
+    """Return the first rows of a table, and one row for the rest with their sum of bytes, or else of seconds."""
     if most is None or len(table) <= most + 1:
         return list(table)
     rest, names = table[most:], list(table[0])
@@ -340,7 +338,7 @@ def _table_lines(title: str, table: Sequence[Row]) -> list[str]:
 
 
 def _plain(table: Sequence[Row]) -> list[dict[str, Any]]:
-    """Return rows of plain values: numbers as numbers, None for what is not finite."""
+    """Return rows of plain values, None for what is not finite."""
     return [{name: _value(cell) for name, cell in row.items()} for row in table]
 
 
@@ -365,7 +363,7 @@ def _html(table: Sequence[Row]) -> str:
 
 
 def render_beside(first: Explanation, second: Explanation, *, details: bool = False) -> str:
-    """Return two explanations of the same job side by side: the causes in one table, then each life."""
+    """Return two explanations of the same job: the causes in one table, then each explanation."""
     rows = [["where its time went", "1 (s)", "2 (s)", "difference (s)"]]
     for name in dict.fromkeys((*first.causes, *second.causes)):
         left, right = first.causes.get(name, 0) / NS, second.causes.get(name, 0) / NS

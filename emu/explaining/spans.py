@@ -1,21 +1,28 @@
-"""Spans of time as arrays: how much of them lies within another span, and what they cover together."""
+"""Spans of time as arrays: their overlap with another span, and the time that they cover together."""
 
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from emu.explaining.event_record import NONE, IntArray, Record
 
 NEVER = np.iinfo(np.int64).max
 
 
+def whole(values: npt.NDArray[np.float64], scale: float = 1.0) -> IntArray:
+    """Return values times a scale as whole numbers; -1 for what is not finite."""
+    known = np.isfinite(values)
+    return np.where(known, np.rint(np.where(known, values, 0.0) * scale), NONE).astype(np.int64)
+
+
 def overlap_ns(begins: IntArray, ends: IntArray, begin_ns: int, end_ns: int) -> IntArray:
-    """Return how long each of some spans lasts within another one, ns."""
+    """Return the length of each span within another one, ns."""
     return np.maximum(np.minimum(ends, end_ns) - np.maximum(begins, begin_ns), 0)
 
 
 def merged(begins: IntArray, ends: IntArray) -> list[tuple[int, int]]:
-    """Return the times that at least one of some spans covers, in order."""
+    """Return the union of spans as pairs of times, in order."""
     found: list[tuple[int, int]] = []
     order = np.argsort(begins, kind="stable")
     for begin, end in zip(begins[order].tolist(), ends[order].tolist(), strict=True):
@@ -27,7 +34,7 @@ def merged(begins: IntArray, ends: IntArray) -> list[tuple[int, int]]:
 
 
 def covered_ns(begins: IntArray, ends: IntArray) -> int:
-    """Return how long at least one of some spans lasts, ns; one that ends before it begins counts for nothing."""
+    """Return the length of the union of spans, ns; a span that ends before it begins counts as empty."""
     order = np.argsort(begins, kind="stable")
     begins, ends = begins[order], np.maximum.accumulate(ends[order])
     before = np.concatenate([begins[:1], ends[:-1]])
@@ -35,14 +42,14 @@ def covered_ns(begins: IntArray, ends: IntArray) -> int:
 
 
 def until_ns(record: Record, begins: IntArray, ends: IntArray, of: IntArray) -> IntArray:
-    """Return when that ended which began with each event: with the next of the events `ends` of the same; else NEVER.
+    """Return when each of the events `begins` is followed by one of `ends` of the same actor or task; NEVER if not.
 
     Parameters
     ----------
     begins, ends : ndarray of int64
         Rows of the record.
     of : ndarray of int64
-        By row of the record: what begins, and ends, in turn.
+        By row of the record: the actor, or task, that begins and ends in turn.
     """
     if begins.size == 0:
         return np.zeros(0, np.int64)

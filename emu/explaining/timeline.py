@@ -1,8 +1,7 @@
 """A run as a timeline for Perfetto and Chrome's trace viewer: the Trace Event Format, as JSON.
 
 Nodes are tracks, a track for each slot that was used at once; tasks are slices; messages are arrows; queues, running
-tasks and utilisation are counters; each event is a mark on the track of its receiver. Times are in microseconds, as the
-format wants them.
+tasks and utilisation are counters; each event is a mark on the track of its receiver. Times are in microseconds.
 
 Reference: "Trace Event Format", Google, 2016.
 """
@@ -27,7 +26,7 @@ from workloads.arrow import column
 from workloads.errors import InputError
 
 MOST_BYTES = 100_000_000
-"""Trace viewers become slow above."""
+"""Trace viewers are slow with larger files."""
 BYTES_EACH = 150
 """Of an entry, about."""
 NODES, SCHEDULERS, RUN = 1, 2, 3
@@ -56,16 +55,16 @@ def write_timeline(
     InputError
         The run has no tasks, nothing is left, or the file would be larger than a viewer can show.
     """
-    parts = _Parts(result)
-    kept = parts.chosen(nodes, jobs)
-    if not kept.size:
-        raise InputError("no task that ran is among what was chosen", file=result.path)
+    parts = _chosen(result, nodes, jobs)
+    tasks = parts["node"].size
+    if not tasks:
+        raise InputError("none of the chosen nodes and jobs has a task that ran", file=result.path)
     if nodes is None and jobs is None:
-        _check_size(kept.size, result.num_events, result.path)  # before all events are in memory
+        _check_size(tasks, result.num_events, result.path)  # before all events are in memory
     record = None if result.events is None else Record.of(result.events)
     rows = np.zeros(0, np.int64) if record is None else _messages(record, result, nodes, jobs)
-    _check_size(kept.size, rows.size, result.path)
-    entries = [*_slices(parts, kept), *_counters(result)]
+    _check_size(tasks, rows.size, result.path)
+    entries = [*_slices(result, parts), *_counters(result)]
     if record is not None:
         entries += _decisions(record.rows(rows), result.summary["nodes"])
     disk.write_text(
@@ -84,55 +83,49 @@ def _check_size(tasks: int, events: int, place: Path | None) -> None:
         )
 
 
-class _Parts:
-    """The tasks, or flows, that ran: where, and when in seconds."""
-
-    def __init__(self, result: Result):
-        family = family_of_summary(result.summary)
-        table = result.tables.get(family.part)
-        if table is None:
-            raise InputError(f"the run has no {family.part}; run it with output.tasks=true", file=result.path)
-        self.one, self.what = family.one, family.part.removesuffix("s")
-        self.job = column(table, f"{family.one}_id")
-        self.part = column(table, self.what)
-        self.start, self.finish = numbers(table, "start_s"), numbers(table, "finish_s")
-        self.node = numbers(table, "node" if "node" in table.column_names else "ingress")
-        self.unit = family.node
-
-    def chosen(self, nodes: Sequence[int] | None, jobs: Sequence[int] | None) -> npt.NDArray[np.int64]:
-        """Return the rows that ran, of chosen nodes and jobs, in order of their start."""
-        kept = np.isfinite(self.start) & np.isfinite(self.finish)
-        if nodes is not None:
-            kept &= np.isin(self.node, nodes)
-        if jobs is not None:
-            kept &= np.isin(self.job, jobs)
-        rows = np.flatnonzero(kept)
-        return rows[np.argsort(self.start[rows], kind="stable")]
+def _chosen(
+    result: Result, nodes: Sequence[int] | None, jobs: Sequence[int] | None
+) -> dict[str, npt.NDArray[Any]]:
+    """Return node, start, finish, job and part of the tasks, or flows, that ran, of chosen nodes and jobs, by start."""
+    family = family_of_summary(result.summary)
+    table = result.tables.get(family.part)
+    if table is None:
+        raise InputError(f"the run has no {family.part}; run it with output.tasks=true", file=result.path)
+    node = "node" if "node" in table.column_names else "ingress"
+    names = {"node": node, "start": "start_s", "finish": "finish_s", "job": f"{family.one}_id"}
+    columns = {name: numbers(table, column) for name, column in names.items()}
+    columns["part"] = numbers(table, family.part.removesuffix("s"))
+    kept = np.isfinite(columns["start"]) & np.isfinite(columns["finish"])
+    for name, chosen in (("node", nodes), ("job", jobs)):
+        if chosen is not None:
+            kept &= np.isin(columns[name], chosen)
+    rows = np.flatnonzero(kept)
+    rows = rows[np.argsort(columns["start"][rows], kind="stable")]
+    return {name: values[rows] for name, values in columns.items()}
 
 
-def _slices(parts: _Parts, kept: npt.NDArray[np.int64]) -> Iterator[dict[str, Any]]:
-    """Yield the names of tracks and a slice for each task; what overlaps on a node gets tracks of its own."""
-    yield {"ph": "M", "pid": NODES, "name": "process_name", "args": {"name": f"{parts.unit}s"}}
-    slots = slot_numbers(parts.node[kept], parts.start[kept], parts.finish[kept])
-    named: set[tuple[int, int]] = set()
-    for row, slot in zip(kept.tolist(), slots.tolist(), strict=True):
-        node, start, finish = int(parts.node[row]), float(parts.start[row]), float(parts.finish[row])
-        track = node * 1000 + slot
-        if (node, slot) not in named:
-            named.add((node, slot))
-            name = f"{parts.unit} {node}" + (f", slot {slot}" if slot else "")
-            yield {"ph": "M", "pid": NODES, "tid": track, "name": "thread_name", "args": {"name": name}}
-            yield {
-                "ph": "M",
-                "pid": NODES,
-                "tid": track,
-                "name": "thread_sort_index",
-                "args": {"sort_index": track},
-            }
+def _slices(result: Result, parts: dict[str, npt.NDArray[Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the names of tracks and a slice for each task; tasks that overlap on a node have tracks of their own."""
+    family = family_of_summary(result.summary)
+    what = family.part.removesuffix("s")
+    yield {"ph": "M", "pid": NODES, "name": "process_name", "args": {"name": f"{family.node}s"}}
+    slots = slot_numbers(parts["node"], parts["start"], parts["finish"])
+    named: set[int] = set()
+    for *whole, slot, start, finish in zip(
+        *(parts[name].astype(np.int64).tolist() for name in ("node", "job", "part")),
+        *(values.tolist() for values in (slots, parts["start"], parts["finish"])),
+        strict=True,
+    ):
+        node, job, part = whole
+        track = {"pid": NODES, "tid": node * 1000 + slot}
+        if track["tid"] not in named:
+            named.add(track["tid"])
+            name = f"{family.node} {node}" + (f", slot {slot}" if slot else "")
+            yield {"ph": "M", **track, "name": "thread_name", "args": {"name": name}}
+            yield {"ph": "M", **track, "name": "thread_sort_index", "args": {"sort_index": track["tid"]}}
         yield {
-            "ph": "X", "pid": NODES, "tid": track, "cat": parts.what, "ts": round(start * US, 3),
-            "dur": round((finish - start) * US, 3), "name": f"{parts.one} {parts.job[row]}",
-            "args": {parts.what: int(parts.part[row])},
+            "ph": "X", **track, "cat": what, "ts": round(start * US, 3), "dur": round((finish - start) * US, 3),
+            "name": f"{family.one} {job}", "args": {what: part},
         }  # fmt: skip
 
 

@@ -5,7 +5,7 @@ all families have, and `family`, whose `FAMILY` is the one object of `Family`. T
 is read with the keys alone; `keys` imports no more than they need, so that `emu --help` starts without pyarrow.
 
 Its functions are grouped by who calls them. Each group is a dataclass that stands beside its callers, and a family has
-one object of it: ``family[Loading].load(…)``. What a family does not give is as the group has it.
+one object of it: ``family[Loading].load(…)``. A group that a family does not give has its defaults.
 
 ====================================  =================================================
 `emu.configuration.loading.Loading`   a workload and a cluster of a configuration
@@ -49,9 +49,9 @@ class Family:
     Attributes
     ----------
     name : str
-        Of what its schedulers schedule, such as ``jobs``.
+        What its schedulers schedule, such as ``jobs``.
     one, part, node : str
-        What one of them is called, what it consists of, and what it is scheduled on: ``job``, ``tasks``, ``node``.
+        The words for one of them, its parts, and what it is scheduled on: ``job``, ``tasks``, ``node``.
     arrival, time, width : str
         The columns of arrivals, completion times and the number of parts: ``submit_s``, ``jct_s``, ``num_tasks``.
     tables : mapping
@@ -60,23 +60,23 @@ class Family:
     reference : (str, str)
         The text of the reference page before and after the tables; the first family's is empty.
     metrics : tuple of str
-        What is described of them; of completion times, which stand first, the name is empty.
+        What summaries describe. Completion times come first, with an empty name.
     form : mapping
-        The parts of its part of a summary under its own name (`emu.results.validation`).
+        The form of its part of a summary (`emu.results.validation`).
     group_column : str
         What the column of groups is called in frames.
     group_titles : mapping
-        The groups that figures show, in order, to what each is called there.
+        The groups that figures show, in order, to their titles.
     defaults : mapping
-        Defaults of keys, where this family has others.
+        Its defaults of keys that are not those of other families.
     without : mapping
-        Why it has not a key of other families, or not one of a table of them.
+        By key, or table of keys, that other families have and it does not: why.
     figures : tuple of str
-        What the names of its figures begin with, besides ``cdf-``.
+        How the names of its figures begin, besides ``cdf-``.
     notes_each_ignored_key : bool
-        Whether a key that one of several schedulers ignores is reported; else only one that all ignore.
+        Whether a note names each key that any scheduler ignores; else only keys that all schedulers ignore.
     take : (what was read, or given in Python) -> workload
-        The workload of this family; None if it is none.
+        The workload of this family; None for a workload of another family.
     groups : (figures) -> pairs
         Each group that a summary describes, and the keys that lead there.
     part_of : (figures, group) -> figures
@@ -84,9 +84,8 @@ class Family:
     counters : () -> mapping
         The meaning of each counter, by its name.
     check_scheduler : (scheduler, run_twice)
-        Raise AssertionError where a scheduler breaks what holds of every one of the family (`emu.testing`).
-        ``run_twice`` goes from a name, a workload and arguments of `emu.run` to the result, and checks that it comes
-        again.
+        Raise AssertionError where a scheduler breaks an invariant of the family (`emu.testing`). ``run_twice`` takes a
+        name, a workload and arguments of `emu.run`, checks that two runs give the same, and returns the result.
     functions : tuple
         The groups of its functions.
     """
@@ -116,18 +115,18 @@ class Family:
     functions: tuple[object, ...]
 
     def __getitem__(self, group: type[T]) -> T:
-        """Return a group of its functions by its type; that with the defaults alone, where the family has none."""
+        """Return a group of its functions by its type: with the defaults where the family does not give it."""
         return next((own for own in self.functions if isinstance(own, group)), None) or group()
 
     @property
     def heads(self) -> str:
-        """The table of what is scheduled, and the part of a summary that describes it.
+        """The name of the table of what is scheduled, and of the part of a summary that describes it.
 
-        Where it is called as that of another family, a summary has a second part, under the family's own name.
+        Where another family has the same name, a summary has a second part, under the family's own name.
         """
         return next(iter(self.tables))
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The parts of a summary that are its own: that of `heads` first."""
+        """The names of its parts of a summary: `heads` first."""
         return tuple(dict.fromkeys((self.heads, self.name)))

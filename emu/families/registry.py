@@ -20,11 +20,7 @@ if TYPE_CHECKING:
     from emu.families.family import Family
 
 ENTRY_POINTS = "emu.families"
-FAMILIES = {
-    "jobs": "emu.families.jobs",
-    "coflows": "emu.families.coflows",
-    "dags": "emu.families.dags",
-}
+FAMILIES = {"jobs": "emu.families.jobs", "coflows": "emu.families.coflows", "dags": "emu.families.dags"}
 
 
 @cache
@@ -34,7 +30,7 @@ def find_family(name: str) -> Family:
     Raises
     ------
     InputError
-        There is none; the message gives the nearest name.
+        There is no family of this name; the message gives the nearest one.
     """
     found: Family = importlib.import_module(f"{_package_of(name)}.family").FAMILY
     return found
@@ -42,7 +38,7 @@ def find_family(name: str) -> Family:
 
 @cache
 def keys_of(name: str) -> tuple[Key, ...]:
-    """Return the keys that a family has and not all families have; two may have the same one.
+    """Return the keys that a family has and not all families have; two families may have the same key.
 
     Raises
     ------
@@ -64,7 +60,7 @@ def families() -> tuple[Family, ...]:
 
 
 def family_of_workload(given: Any) -> tuple[Family, Any] | None:
-    """Return the family of a workload that was read or given, and the workload as it is run; None if it is none."""
+    """Return the family that takes a workload, and the workload as that family runs it; None if no family does."""
     for family in families():
         if (workload := family.take(given)) is not None:
             return family, workload
@@ -72,7 +68,7 @@ def family_of_workload(given: Any) -> tuple[Family, Any] | None:
 
 
 def family_of_summary(summary: Mapping[str, Any]) -> Family:
-    """Return the family of the run, or runs, that a summary is of."""
+    """Return the family of the runs that a summary describes."""
     found = [family for family in families() if family.name in summary]
     return next((family for family in found if family.heads != family.name), found[0])
 

@@ -8,15 +8,15 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SLACK_S = 1e-6
-"""Times in tables are rounded: two equal ones may differ by less than this."""
+"""Times in tables are rounded: equal times may differ by less than this."""
 
 
 def hold(holds: bool, case: str, what: str) -> None:
-    """Raise AssertionError, which names the case, where something does not hold."""
+    """Raise an AssertionError that names the case, unless something holds."""
     if not holds:
         raise AssertionError(f"{case}: {what}")
 
 
 def head(table: pd.DataFrame, rows: pd.Index) -> Any:
-    """Return whose the first of some rows of tasks, or of flows, is."""
+    """Return the id of the job, or coflow, of the first of some rows."""
     return table.iloc[:, 0][rows[0]] if len(rows) else None

@@ -1,4 +1,4 @@
-"""The answer of a comparison's page: which scheduler performed best, by how much, and how surely."""
+"""The answer at the beginning of a comparison's page: the best scheduler, by how much, and how certainly."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from emu.families.family import Family
+from emu.report.page import sentence
 from emu.report.plots import Drawing
 from emu.results.comparison_row import Row
 from emu.results.measures import Measure
@@ -14,13 +15,13 @@ from workloads.hints import in_words
 
 ONE_SEED = "One seed does not show random variation; --seeds 5 gives intervals."
 MOST_PLACES = 2
-"""Points of a sweep at which a scheduler is best are named up to so many."""
+"""Up to this many points of a sweep at which a scheduler is best are named."""
 
 
 def answer_of(rows: Sequence[Row], family: Family) -> list[str]:
     """Return a sentence for each group of jobs, or coflows: the schedulers with the least mean and the least tail.
 
-    Of two schedulers that differ by no more than chance, or than what is called equal, both are named.
+    Schedulers that differ by no more than chance, or the tolerance, are all named.
     """
     if len({row.scheduler for row in rows}) < 2:
         return []
@@ -28,18 +29,15 @@ def answer_of(rows: Sequence[Row], family: Family) -> list[str]:
     for group in _shown_groups(rows):
         of_group = [row for row in rows if row.group == group]
         clauses = [_clause(of_group, m) for m in _measures(family) if m.name in of_group[0].figures]
-        sentences.append(f"{_title(group, family)}: {'; '.join(clauses)}.")
+        sentences.append(f"{group_title(group, family)}: {'; '.join(clauses)}.")
     return sentences
 
 
 def answer_over(points: Mapping[str, Sequence[Row]], family: Family) -> list[str]:
-    """Return a sentence for each group of jobs, or coflows: at which points of a sweep which scheduler is best.
+    """Return a sentence for each group of jobs, or coflows: the points of a sweep at which each scheduler is best.
 
-    Parameters
-    ----------
-    points : mapping
-        The label of each point, such as ``load 0.9``, to the rows of its comparison. Points at which not all of the
-        schedulers are compared are left out.
+    `points` go from the label of each point, such as ``load 0.9``, to the rows of its comparison. Points at which not
+    all schedulers are compared are left out.
     """
     schedulers = list(dict.fromkeys(row.scheduler for rows in points.values() for row in rows))
     whole = {at: rows for at, rows in points.items() if {row.scheduler for row in rows} == set(schedulers)}
@@ -55,19 +53,19 @@ def answer_over(points: Mapping[str, Sequence[Row]], family: Family) -> list[str
             for m in _measures(family)
             if all(m.name in rows[0].figures for rows in of_group.values())
         ]
-        sentences.append(f"{_title(group, family)}: {'; '.join(clauses)}.")
+        sentences.append(f"{group_title(group, family)}: {'; '.join(clauses)}.")
     return sentences
 
 
 def _shown_groups(rows: Sequence[Row]) -> list[str]:
     groups = list(dict.fromkeys(row.group for row in rows))
     plain = [g for g in groups if " " not in g and not g.startswith("bin-")]
-    return [g for g in plain if g != "all"] or plain  # all are those of the classes, where there are classes
+    return [g for g in plain if g != "all"] or plain  # where there are classes, all jobs are in them
 
 
-def _title(group: str, family: Family) -> str:
-    title = family.group_titles.get(group, f"{group} {family.heads}")
-    return f"{title[0].upper()}{title[1:]}"
+def group_title(group: str, family: Family) -> str:
+    """Return what a group is called at the beginning of a sentence."""
+    return sentence(family.group_titles.get(group, f"{group} {family.heads}"))
 
 
 def _measures(family: Family) -> list[Measure]:
@@ -87,23 +85,20 @@ def _clause_over(points: Mapping[str, Sequence[Row]], measure: Measure) -> str:
         won.setdefault(in_words(best) if best else "", []).append(at)
     parts = []
     for schedulers, places in sorted(won.items(), key=lambda one: (not one[0], -len(one[1]))):
-        where = (
-            f"all {len(points)} points"
-            if len(places) == len(points)
-            else f"{len(places)} of {len(points)} points"
-        )
-        if len(places) <= MOST_PLACES and len(places) < len(points):
+        where = f"{len(places)} of {len(points)} points"
+        if len(places) == len(points):
+            where = f"all {where.partition(' of ')[2]}"
+        elif len(places) <= MOST_PLACES:
             where = in_words(places)
         ratios = _ratios(points, schedulers, places, name)
-        parts.append(
-            f"under {schedulers} at {where}{ratios}" if schedulers else f"called equal under all at {where}"
-        )
+        equal = f"called equal under all at {where}"
+        parts.append(f"under {schedulers} at {where}{ratios}" if schedulers else equal)
     least = "least " if any(won) else ""
     return f"{_label(name)} is {least}{', '.join(parts)}"
 
 
 def _ratios(points: Mapping[str, Sequence[Row]], scheduler: str, places: Sequence[str], name: str) -> str:
-    """Return the range of a scheduler's ratios to the first one; nothing of several schedulers, or the first."""
+    """Return the range of a scheduler's ratios to the first one; empty for several schedulers, or the first."""
     first = next(iter(points.values()))[0].scheduler
     found = [
         row.ratios[name][0]
@@ -118,7 +113,7 @@ def _ratios(points: Mapping[str, Sequence[Row]], scheduler: str, places: Sequenc
 
 
 def _clause(rows: Sequence[Row], measure: Measure) -> str:
-    """Return which schedulers have the least of a measure, and how it is under the first, or the next."""
+    """Return which schedulers have the least of a measure, and its value under the first one, or the others."""
     name = measure.name
     known = [row for row in rows if row.figures[name][0] == row.figures[name][0]]
     if not known:

@@ -1,4 +1,4 @@
-"""Report sections of runs that recorded their events: where completion times went, and the slowest jobs explained."""
+"""Report sections of runs that recorded their events: causes of completion times, the slowest jobs explained."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from emu.columns import numbers
-from emu.configuration.event_selection import parse_events
-from emu.explaining.causes_text import Causes, cause_means, causes_table, has_costs, of_config
+from emu.explaining.causes_text import Causes, cause_means, causes_table, has_costs, records_all
 from emu.explaining.event_record import Record
 from emu.families.family import Family
 from emu.families.registry import family_of_summary
@@ -25,9 +24,9 @@ if TYPE_CHECKING:
 SLOWEST = 5
 """Jobs of a run that are shown and explained."""
 MOST_HOLDERS = 3
-"""Of those who held what a job waited for, those that a page names."""
+"""Holders of what a job waited for that a page names."""
 LEAST_SLOWDOWN = 1.01
-"""What was slowed down by less is not among the slowest."""
+"""The least slowdown of the slowest."""
 EXPLAINED_TITLE = "The slowest, explained"
 NO_PARTS = "The table of tasks is not recorded: with --set output.tasks=true this page explains them."
 NONE_SLOWED = "None took more than 1 % longer than it takes alone."
@@ -43,7 +42,7 @@ TimeByCause = Mapping[str, Sequence[tuple[str, int, dict[str, float]]]]
 
 
 def causes_tables(results: Runs) -> dict[str, pa.Table]:
-    """Return the finer causes of each job, or coflow, under each scheduler that recorded all events, of first seeds."""
+    """Return the finer causes of all jobs, or coflows, by scheduler that recorded all events; of first seeds."""
     whole = {name: _with_parts(run) for name, (run, *_) in results.items()}
     return {
         name: causes_table(run, Record.of(run.events), finer=True)
@@ -53,14 +52,14 @@ def causes_tables(results: Runs) -> dict[str, pa.Table]:
 
 
 def _with_parts(run: Result) -> Result:
-    """Return a run with its table of flows, or of another part, which a comparison drops once it is on the disk."""
+    """Return a run with its table of parts, such as tasks, which a comparison drops once it is on the disk."""
     part = family_of_summary(run.summary).part
     on_disk = f"{part}.parquet" in run.manifest.get("results", {})
     return read_result(run.path) if run.path is not None and on_disk and part not in run.tables else run
 
 
 def time_by_cause(results: Runs, tables: Mapping[str, pa.Table] | None = None) -> TimeByCause:
-    """Return where the completion time of each group of jobs went, of first seeds; nothing without events of all."""
+    """Return the causes of the completion time of each group of jobs, of first seeds; nothing without all events."""
     found: dict[str, list[tuple[str, int, dict[str, float]]]] = {}
     for name, table in (causes_tables(results) if tables is None else tables).items():
         for group, count, means in cause_means(results[name][0], table):
@@ -69,7 +68,7 @@ def time_by_cause(results: Runs, tables: Mapping[str, pa.Table] | None = None) -
 
 
 def causes_section(found: TimeByCause, family: Family, several: bool = False) -> list[str]:
-    """Return where the completion time of each group of jobs went, by scheduler; `several` seeds have run."""
+    """Return the causes of the completion time of each group of jobs, by scheduler; `several`: seeds have run."""
     every = [means for of_group in found.values() for _, _, means in of_group]
     causes = [cause for cause in (every[0] if every else {}) if any(means[cause] for means in every)]
     rows = []
@@ -86,11 +85,7 @@ def causes_section(found: TimeByCause, family: Family, several: bool = False) ->
 def slowest_section(results: Runs, tables: Mapping[str, pa.Table]) -> list[str]:
     """Return the slowest jobs, or coflows, by slowdown under each scheduler, of first seeds.
 
-    Parameters
-    ----------
-    results : mapping
-    tables : mapping
-        Of `causes_tables`: with them, the greatest cause of each is shown.
+    Where `tables` of `causes_tables` are given, the greatest cause of each is shown.
     """
     runs = {name: own[0] for name, own in results.items()}
     first = next(iter(runs.values()))
@@ -111,17 +106,14 @@ def slowest_section(results: Runs, tables: Mapping[str, pa.Table]) -> list[str]:
     words += " Of the first seed." if any(len(own) > 1 for own in results.values()) else ""
     head = ["slowest under", family.one, family.part, "took (s)"]
     head += [f"slowdown, {name}" if len(runs) > 1 else "slowdown" for name in runs]
-    return (
-        [section(f"The slowest {family.heads}", words, [*head, *(["mostly"] if tables else [])], rows)]
-        if rows
-        else []
-    )
+    head += ["mostly"] if tables else []
+    return [section(f"The slowest {family.heads}", words, head, rows)] if rows else []
 
 
 def explained_section(run: Result) -> list[str]:
-    """Return the explanation of the slowest jobs of a run; nothing without events of all.
+    """Return the explanation of the slowest jobs of a run; nothing without all events.
 
-    Without the table of tasks, which not all families need to know the events of all, it says how to record that.
+    Without the table of tasks, it states how to record it.
     """
     whole, family = _with_parts(run), family_of_summary(run.summary)
     if not recorded_all(whole) or SLOWDOWN not in run.heads.column_names:
@@ -142,10 +134,9 @@ def explained_section(run: Result) -> list[str]:
 def _explained_block(explained: Explanation, head: str) -> dict[str, Any]:
     """Return what the template shows of one explanation."""
     held = explained.holders(MOST_HOLDERS)
-    table = (
-        table_of(list(held[0]), [list(row.values()) for row in held], f"{head}: who held") if held else None
-    )
-    wait = explained.longest
+    table, wait = None, explained.longest
+    if held:
+        table = table_of(list(held[0]), [list(row.values()) for row in held], f"{head}: who held")
     return {
         "head": sentence(head),
         "sentences": explained.sentences,
@@ -156,13 +147,13 @@ def _explained_block(explained: Explanation, head: str) -> dict[str, Any]:
 
 
 def _slowest(run: Result) -> list[int]:
-    """Return the rows of what was slowed down most and counts, the greatest slowdown first."""
+    """Return the rows of the slowest jobs, or coflows, after the warm-up, the greatest slowdown first."""
     family = family_of_summary(run.summary)
     slowdown = numbers(run.heads, SLOWDOWN)
     known = np.isfinite(slowdown) & after_warmup(numbers(run.heads, family.arrival), run.warmup_s)
     known &= slowdown >= LEAST_SLOWDOWN
-    order = np.argsort(-np.where(known, slowdown, -1.0), kind="stable")[: min(SLOWEST, int(known.sum()))]
-    return [int(row) for row in order]
+    order = np.argsort(-np.where(known, slowdown, -1.0), kind="stable")
+    return order[: min(SLOWEST, int(known.sum()))].tolist()
 
 
 def _greatest(run: Result, table: pa.Table) -> dict[int, str]:
@@ -179,8 +170,6 @@ def _greatest(run: Result, table: pa.Table) -> dict[int, str]:
 
 
 def recorded_all(run: Result) -> bool:
-    """Return whether a run has recorded the events of all jobs, from beginning to end."""
-    chosen = parse_events(of_config(run, "output", "events", "none"))
-    whole = chosen is not None and chosen.is_all and chosen.is_whole
+    """Return whether a run has recorded all that its causes are found from."""
     family = family_of_summary(run.summary)
-    return whole and (not family[Causes].needs_all or run.tables.get(family.part) is not None)
+    return records_all(run) and (not family[Causes].needs_all or run.tables.get(family.part) is not None)

@@ -1,8 +1,8 @@
-"""The conditions of runs, for the beginning of a page: load, failures, seeds, and all settings that are no defaults."""
+"""The conditions of runs, for the beginning of a page: load, failures, seeds, and settings other than defaults."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from actors.schedulers.registry import find_scheduler
@@ -17,29 +17,25 @@ from emu.results.text_tables import number
 from workloads.errors import InputError
 
 Conditions = dict[str, str]
-"""What a condition is called, to its value."""
-ALWAYS = {
-    "short_cutoff": "short cut-off",
-    "cluster": "cluster",
-    "network.delay": "network delay",
-}
-"""Keys that are shown where a run has them, to what they are called."""
+"""The name of a condition, to its value."""
+ALWAYS = {"short_cutoff": "short cut-off", "cluster": "cluster", "network.delay": "network delay"}
+"""Keys that are shown where a run has them, to their names."""
 CALLED = {
     "cost.model": "cost of decisions",
     "constraints.model": "constraints",
     "warmup": "warm-up",
     "estimates.error": "error of estimates",
 }
-"""What other keys are called."""
+"""Names of other keys."""
 ELSEWHERE = ("workload", "nodes", "load", "short_cutoff", "long_partition", "clock", "partitions", "dilation")
-"""Keys that headings have, or that are the workload's unless they are given."""
+"""Keys that headings show, or whose values are the workload's unless they are given."""
 MOST_VALUES = 4
 
 
 def conditions_of(runs: Sequence[Result]) -> Conditions:
-    """Return the conditions of runs, of which there is one at least; where they differ, the range or the values."""
+    """Return the conditions of one or more runs; where they differ, the range or the values."""
     configs = [dict(flatten(run.manifest.get("config", {}))) for run in runs]
-    loads = [s["offered_load"] for s in _summaries(runs) if s.get("offered_load") is not None]
+    loads = [load for run in runs if (load := run.summary.get("offered_load")) is not None]
     found = {"offered load": _span(loads)} if loads else {}
     family = find_family(runs[0].family)
     found[family.heads] = _span([run.heads.num_rows for run in runs])
@@ -62,25 +58,21 @@ def as_text(conditions: Mapping[str, str]) -> str:
     return ", ".join(f"{label} {value}" for label, value in conditions.items())
 
 
-def _summaries(runs: Iterable[Result]) -> list[Mapping[str, Any]]:
-    return [run.summary for run in runs]
-
-
 def _span(values: Sequence[float]) -> str:
     low, high = number(min(values)), number(max(values))
     return low if low == high else f"{low} to {high}"
 
 
 def _seeds(runs: Sequence[Result]) -> str:
-    """Return the seeds, what they vary, and what that says of the figures."""
-    by_replica = {(s["seed"], s.get("instance")): s for s in _summaries(runs)}
+    """Return the seeds, what they vary, and for a single one that figures have no interval."""
+    by_replica = {(run.summary["seed"], run.summary.get("instance")): run.summary for run in runs}
     own = list(by_replica.values())
     text = replicas_text({**own[0], **replicas_part(own)}).removeprefix("seeds ").removeprefix("seed ")
     return text if len(own) > 1 or instances_of(own) else f"{text} alone, so no figure has an interval"
 
 
 def _dynamics(configs: Sequence[Mapping[str, Any]]) -> Conditions:
-    """Return what fails, and what straggles; nothing of families in which nothing does."""
+    """Return the conditions of failures and stragglers; none of families without them."""
     names = [name for name in BY_NAME if name.startswith("dynamics.")]
     if not any(name in config for config in configs for name in names):
         return {}
@@ -98,13 +90,11 @@ def _dynamics(configs: Sequence[Mapping[str, Any]]) -> Conditions:
 def _is_setting(name: str) -> bool:
     table = name.partition(".")[0]
     shown = name in ALWAYS or name in ELSEWHERE or table == "dynamics" or "seed" in name.rpartition(".")[2]
-    return (
-        name in BY_NAME and not shown and table not in (*NO_AXES, "windows", "live") and name not in NO_AXES
-    )
+    return name in BY_NAME and not shown and not {name, table} & {*NO_AXES, "windows", "live"}
 
 
 def _is_given(name: str, runs: Sequence[Result], configs: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether a run has another value of a key than holds by default."""
+    """Return whether a run has another value of a key than the default."""
     return any(
         _differs(name, config.get(name), find_family(run.family).defaults.get(name, BY_NAME[name].default))
         for run, config in zip(runs, configs, strict=True)
@@ -125,14 +115,14 @@ def _values(name: str, configs: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _parameters(runs: Sequence[Result], configs: Sequence[Mapping[str, Any]]) -> Conditions:
-    """Return the parameters of schedulers that are no defaults."""
+    """Return the parameters of schedulers that differ from their defaults."""
     found: dict[str, dict[str, None]] = {}
     given = set()
     for run, config in zip(runs, configs, strict=True):
         name = run.summary["scheduler"]
         try:
             known = {p.name: p for p in find_scheduler(run.summary.get("policy", name)).parameters}
-        except InputError:  # of a user's file that is gone
+        except InputError:  # from a user's file that does not exist any more
             continue
         for key, value in config.items():
             table, _, parameter = key.rpartition(".")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,15 +19,16 @@ from emu.report.drawing import (
 from emu.report.hover import GOES_ON
 from emu.report.scales import mark_log
 from emu.results.metrics import Float64Array, confidence_95, finite
+from emu.results.result import Result, Runs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 BANDS = ("none", "range", "interval")
-"""What a band shows over the seeds: nothing, from the least to the greatest, the mean's 95 % confidence interval."""
+"""What a band shows over the seeds: nothing, the range, or the 95 % confidence interval of the mean."""
 POINTS = 512
 SAME = 0.005
-"""Curves coincide where all their quantiles differ by no more than this share."""
+"""Share up to which all quantiles of curves that coincide may differ."""
 
 Samples = Mapping[str, Sequence[Float64Array]]
 """Values by scheduler, an array for each seed."""
@@ -49,7 +50,7 @@ def distribution_figure(
     Parameters
     ----------
     samples : mapping
-        NaN where there is none: the label of shares says how many those are.
+        NaN for no value: the label of shares has their number.
     x_label, y_label : str
         Of values, and of their share.
     tail : bool
@@ -57,7 +58,7 @@ def distribution_figure(
     band : str
         One of `BANDS`. With a band, a curve is the mean of the seeds' quantiles; without, that of all seeds together.
     missing : str
-        What became of those without a value.
+        What happened to those without a value.
     """
     total = sum(len(own) for seeds in samples.values() for own in seeds)
     samples = {name: [finite(own) for own in seeds] for name, seeds in samples.items()}
@@ -80,7 +81,10 @@ def distribution_figure(
             axes.plot(middle, heights, label=plain_label(joined(together)), gid=GOES_ON, **look)
             if band != "none":
                 axes.fill_betweenx(heights, low, high, color=look["color"], alpha=0.2, linewidth=0)
-        left = min(np.quantile(np.maximum(own, least), LEFT_QUANTILE) for own in _pooled(samples).values())
+        left = min(
+            np.quantile(np.maximum(own, least), LEFT_QUANTILE)
+            for own in map(np.concatenate, samples.values())
+        )
         axes.set_xscale("log")
         axes.set_xlim(left=left)
         mark_log(axes.xaxis, *axes.get_xlim())
@@ -96,8 +100,85 @@ def distribution_figure(
         return figure
 
 
+def shares_figure(
+    samples: Mapping[str, Float64Array],
+    names: Iterable[str],
+    x_label: str,
+    y_label: str,
+    *,
+    mark: float | None = None,
+    limits: tuple[float, float] | None = None,
+    log: bool = False,
+) -> Figure | None:
+    """Return the distributions of values, such as ratios; None where there are none.
+
+    Parameters
+    ----------
+    samples : mapping
+        Values by scheduler.
+    names : iterable of str
+        All schedulers, by whose order each has its look.
+    x_label, y_label : str
+    mark, limits, log
+        As of `draw_shares`.
+    """
+    if not samples:
+        return None
+    with figure_style():
+        figure, axes = new_figure()
+        draw_shares(axes, samples, names, mark=mark, limits=limits, log=log)
+        axes.set_xlabel(x_label, parse_math=False)
+        axes.set_ylabel(y_label)
+        add_legend(figure, axes)
+        return figure
+
+
+def draw_shares(
+    axes: Any,
+    samples: Mapping[str, Float64Array],
+    names: Iterable[str],
+    *,
+    mark: float | None = None,
+    limits: tuple[float, float] | None = None,
+    log: bool = False,
+) -> None:
+    """Draw the share of values up to x of each scheduler, within `limits` of x, and a vertical line at a `mark`."""
+    names = list(names)
+    if mark is not None:
+        axes.axvline(mark, color="#888888", linewidth=1.0)
+    for name, values in samples.items():
+        axes.plot(
+            *share_curve(values), gid=GOES_ON, label=plain_label(name), **line_look(place_of(name, names))
+        )
+    if log:
+        axes.set_xscale("log")
+    if limits is not None:
+        axes.set_xlim(*limits)
+    if log:
+        mark_log(axes.xaxis, *axes.get_xlim())
+    axes.set_ylim(0.0, 1.0)
+
+
+def paired_samples(
+    results: Runs, measure: Callable[[Result, Result], Float64Array]
+) -> dict[str, Float64Array]:
+    """Return the values that `measure` gives for the first scheduler and each other, all seeds together."""
+    first, *others = results
+    found = {
+        name: np.concatenate([measure(a, b) for a, b in zip(results[first], results[name], strict=True)])
+        for name in others
+    }
+    return {name: values for name, values in found.items() if len(values)}
+
+
+def share_curve(values: Float64Array) -> tuple[Float64Array, Float64Array]:
+    """Return the points of the distribution of some values: x, and the share of the values up to it."""
+    share = _shares(len(values), tail=False)
+    return np.quantile(values, share), share
+
+
 def coinciding(curves: Mapping[str, Float64Array]) -> list[list[str]]:
-    """Return names of curves, those together that coincide with the first of them, in the order of the first.
+    """Return groups of names of curves that coincide with the first of the group.
 
     Examples
     --------
@@ -106,17 +187,16 @@ def coinciding(curves: Mapping[str, Float64Array]) -> list[list[str]]:
     """
     groups: list[list[str]] = []
     for name, curve in curves.items():
-        for group in groups:
-            if np.allclose(curve, curves[group[0]], rtol=SAME, atol=0.0):
-                group.append(name)
-                break
+        same = (group for group in groups if np.allclose(curve, curves[group[0]], rtol=SAME, atol=0.0))
+        if (group := next(same, None)) is not None:
+            group.append(name)
         else:
             groups.append([name])
     return groups
 
 
 def joined(names: Sequence[str]) -> str:
-    """Return the label of a curve that is that of several.
+    """Return the label of a curve of one or several names.
 
     Examples
     --------
@@ -127,7 +207,7 @@ def joined(names: Sequence[str]) -> str:
 
 
 def _shares(count: int, tail: bool) -> Float64Array:
-    """Return the shares at which `count` values are drawn; of a tail dense where few values are left."""
+    """Return the shares at which the quantiles of `count` values are drawn; dense at the end of a tail."""
     points = min(POINTS, count + 1)
     if not tail:
         return np.linspace(0.0, 1.0, points)
@@ -148,7 +228,3 @@ def _curve(
     middle, half = (np.array(of) for of in zip(*pairs, strict=True))
     half = np.nan_to_num(half)  # one seed has no interval
     return middle, np.maximum(middle - half, least), middle + half
-
-
-def _pooled(samples: Samples) -> dict[str, Float64Array]:
-    return {name: np.concatenate(seeds) for name, seeds in samples.items()}

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import numpy.typing as npt
 
 from emu.directories.overwriting import figure_names
 from emu.disk import write_bytes, write_text
@@ -28,25 +27,24 @@ if TYPE_CHECKING:
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
 STYLES = ("-", "--", "-.", ":")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-"""Of lines of figures for papers, which are printed without colours, too."""
+"""Markers of lines in figures for papers, which may be printed without colours."""
 MARK_EVERY = 0.16
-"""The way between two markers of a line, as a share of the diagonal of its axes."""
+"""Distance between two markers of a line, as a share of the diagonal of its axes."""
 SIZE = (6.4, 3.8)
-"""Inches of a figure of one panel."""
+"""Inches of a figure with one panel."""
 NARROW = 4.6
 STACKED_PANEL = 2.2
-"""Inches of each panel's height where they stand below one another."""
+"""Inches of the height of each panel where panels are stacked."""
 FONT_SIZE = 9.0
-"""Points of all text of a figure: headings and labels differ by their place."""
-_CDF_POINTS = 512
+"""Points of all text of a figure."""
 _IMAGE_DPI = 300
-"""Of what is an image in a file of shapes."""
+"""Of images in vector files."""
 COLUMN_FONT_SIZE = 7.5
-"""The same of figures that are narrower than `NARROW`."""
+"""Points of the text of figures narrower than `NARROW`."""
 LEAST_PANEL = 1.6
-"""Inches: panels that would be narrower stand below one another."""
+"""Inches: panels that would be narrower are stacked."""
 LEAST_ROW = 1.1
-"""Inches of a row of panels that has less by the proportions of its figure."""
+"""Least inches of the height of a row of panels."""
 CHARACTERS_PER_INCH = 11.0
 """Of a legend, at `FONT_SIZE`."""
 LEFT_QUANTILE = 0.002  # a job of a millisecond must not take half of a logarithmic axis
@@ -77,20 +75,19 @@ _STYLE: dict[Any, Any] = {
 
 
 class Shown(NamedTuple):
-    """A figure, the name of its files without ending, and what it shows."""
+    """A figure, the name of its files without extension, and its caption."""
 
     stem: str
     drawn: Figure
     caption: str
     narrow: Figure | None = None
-    """The same with its panels below one another, for screens of a phone's width; None where they are so already."""
+    """The figure with stacked panels, for narrow screens; None where it has one column."""
 
 
 class Look(NamedTuple):
-    """What a reader asks of a figure: points of its text, inches of its size; None is what the figure is drawn with.
+    """Options of figures: points of text and inches of size, None for the default of the figure.
 
-    Where it `stacks`, panels that would stand side by side stand below one another, `NARROW` inches wide. Where it
-    `marks`, lines have markers, too.
+    With `stacks`, panels are stacked, `NARROW` inches wide; with `marks`, lines have markers.
     """
 
     font_size: float | None = None
@@ -101,7 +98,7 @@ class Look(NamedTuple):
 
     @property
     def points(self) -> float:
-        """The size of text: of narrow figures it is smaller by default."""
+        """The size of text, by default smaller in narrow figures."""
         return self.font_size or (COLUMN_FONT_SIZE if self.width and self.width < NARROW else FONT_SIZE)
 
 
@@ -111,10 +108,7 @@ _ORDER: ContextVar[tuple[str, ...]] = ContextVar("order", default=())
 
 @contextmanager
 def looking(look: Look, order: Sequence[str] = ()) -> Iterator[None]:
-    """Draw the figures within as `look` says; those that are made elsewhere are as they were.
-
-    A scheduler has the look of its place in `order`, whichever others are drawn beside it.
-    """
+    """Draw figures within the context with a look; a scheduler's line style is by its place in `order`."""
     before = _LOOK.set(look), _ORDER.set(tuple(order))
     try:
         yield
@@ -125,23 +119,25 @@ def looking(look: Look, order: Sequence[str] = ()) -> Iterator[None]:
 
 @contextmanager
 def figure_style() -> Iterator[None]:
-    """Make, or write, figures within in Emu's style."""
-    import matplotlib as mpl
-
-    with mpl.rc_context():
-        dict.update(mpl.rcParams, _settings(_LOOK.get().points))
-        yield
-
-
-@cache
-def _settings(font_size: float) -> dict[Any, Any]:
-    """Return matplotlib's settings, checked once: that takes as long as to make an axis."""
+    """Make, or write, figures within the context in Emu's style."""
     import matplotlib as mpl
 
     # From matplotlib's own defaults: a matplotlibrc on this machine must not change the figures.
     plain: dict[Any, Any] = {k: v for k, v in mpl.rcParamsDefault.items() if k != "backend"}
-    with mpl.rc_context(plain | _STYLE | {"font.size": font_size}):
-        return {k: v for k, v in mpl.rcParams.items() if k != "backend"}
+    with mpl.rc_context(plain | _STYLE | {"font.size": _LOOK.get().points}):
+        yield
+
+
+def shown(stem: str, caption: str, make: Callable[..., Figure | None], *arguments: Any) -> Iterator[Shown]:
+    """Yield the figure that a function draws from arguments, with its form for narrow screens; nothing of None."""
+    if (drawn := make(*arguments)) is None:
+        return
+    grids = [spec.get_gridspec() for axes in drawn.axes if (spec := axes.get_subplotspec()) is not None]
+    narrow = None
+    if grids and grids[0].ncols > 1:
+        with looking(Look(stacks=True)):
+            narrow = make(*arguments)
+    yield Shown(stem, drawn, caption, narrow)
 
 
 def new_figure(
@@ -149,7 +145,7 @@ def new_figure(
 ) -> tuple[Figure, Any]:
     """Return a figure and its axes, one or an array; rows share the x axis, unless `share_x` is false.
 
-    The size in inches is that of the look, where it has one; of a width alone the height follows.
+    The size in inches is that of the look, if it has one; the height follows from a width alone.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -186,7 +182,7 @@ def _unwrapped(grid: Any, columns: int) -> Any:
 
 
 def label_panels(places: Any, x: str, y: str) -> None:
-    """Label the panels of a grid whose axes are of equal things: y at the left edge, x where the ticks have numbers."""
+    """Label the panels of a grid with equal axes: y at the left edge, x where the ticks have numbers."""
     for place in np.ravel(places):
         spec = place.get_subplotspec()
         if spec.is_first_col():
@@ -196,22 +192,21 @@ def label_panels(places: Any, x: str, y: str) -> None:
 
 
 def line_look(index: int) -> dict[str, Any]:
-    """Return colour and style of the n-th line, and its marker; when colours come again, styles differ."""
+    """Return colour, style and marker of the n-th line; lines with equal colours have different styles."""
     look = {
         "color": COLOURS[index % len(COLOURS)],
         "linestyle": STYLES[(index + index // len(COLOURS)) % len(STYLES)],
         "linewidth": 1.6,
     }
     if _LOOK.get().marks:
-        first = (
-            MARK_EVERY * (index % len(MARKERS)) / len(MARKERS)
-        )  # lines that coincide show all their markers
+        # Lines that coincide show all their markers.
+        first = MARK_EVERY * (index % len(MARKERS)) / len(MARKERS)
         look |= {"marker": MARKERS[index % len(MARKERS)], "markersize": 4.0, "markevery": (first, MARK_EVERY)}
     return look
 
 
 def place_of(name: str, names: Iterable[str]) -> int:
-    """Return the place of a scheduler, by which it has its look: among all of the runs, or those that are drawn."""
+    """Return the place of a scheduler among all of the runs, or those that are drawn, for `line_look`."""
     names, order = list(names), _ORDER.get()
     return order.index(name) if set(names) <= set(order) else names.index(name)
 
@@ -257,25 +252,15 @@ def _add_legend(parent: Any, axes: Any, place: dict[str, Any], width: float) -> 
         figure.set_figheight(figure.get_figheight() + max(rows - 1, 0) * 1.4 * look.points / 72)
 
 
-def share_curve(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Return the points of the distribution of some values: x, and the share of the values up to it."""
-    share = np.linspace(0.0, 1.0, min(_CDF_POINTS, len(values) + 1))
-    return np.quantile(values, share), share
-
-
 def plain_label(name: str) -> str:
     """Return a name as matplotlib shows it."""
     return f" {name}" if name.startswith("_") else name  # matplotlib hides labels that start with _
 
 
 def time_scale(seconds: float) -> tuple[float, str]:
-    """Return the seconds of a unit in which a time reads well, and the unit."""
-    for scale, unit, least in (
-        (86400.0, "days", 3 * 86400.0),
-        (3600.0, "h", 3 * 3600.0),
-        (60.0, "min", 600.0),
-    ):
-        if seconds >= least:
+    """Return the seconds of a unit that suits a time, and the unit."""
+    for scale, unit, least in ((86400.0, "days", 3.0), (3600.0, "h", 3.0), (60.0, "min", 10.0)):
+        if seconds >= least * scale:
             return scale, unit
     return 1.0, "s"
 
@@ -293,15 +278,15 @@ FORMS = (".svg", ".png", ".pdf")
 
 
 def figure_paths(path: Path) -> list[Path]:
-    """Return the files that a figure goes to: the path by its ending, or without one an SVG and a PNG.
+    """Return the files of a figure: the path, or without an extension an SVG and a PNG.
 
     Raises
     ------
     InputError
-        The path ends in something else, or its folder is not there.
+        The extension is unknown, or the folder does not exist.
     """
     if not path.parent.is_dir():
-        raise InputError(f"{path.parent} is no folder")
+        raise InputError(f"{path.parent} is not a folder")
     if not path.suffix:
         return [path.with_name(path.name + form) for form in FORMS[:2]]
     if path.suffix.lower() not in FORMS:
@@ -313,48 +298,39 @@ def figure_paths(path: Path) -> list[Path]:
 
 def write_figure(figure: Figure, path: Path) -> None:
     """Write a figure in the format of the path's ending."""
-    form = path.suffix.lower()
-    path.write_bytes(
-        to_pdf(figure) if form == ".pdf" else to_png(figure) if form == ".png" else to_svg(figure).encode()
-    )
+    write = {".pdf": to_pdf, ".png": to_png}.get(path.suffix.lower())
+    path.write_bytes(to_svg(figure).encode() if write is None else write(figure))
 
 
 _svg_of: WeakKeyDictionary[Figure, str] = WeakKeyDictionary()
 
 
 def to_svg(figure: Figure) -> str:
-    """Return a figure as an SVG element, without a date; a file and a page have the same one."""
+    """Return a figure as an SVG element, without a date; drawn once for a file and a page."""
     if figure not in _svg_of:
-        out = io.StringIO()
         name_lines(figure)
-        with figure_style():
-            _lay_out(figure)
-            figure.savefig(out, format="svg", dpi=_IMAGE_DPI, metadata={"Date": None, "Creator": None})
-        text = out.getvalue()
+        undated = dict.fromkeys(("Date", "Creator"))
+        text = _to_bytes(figure, format="svg", dpi=_IMAGE_DPI, metadata=undated).decode()
         _svg_of[figure] = printable(text[text.index("<svg") :], keep="\n\t")
     return _svg_of[figure]
 
 
 def to_pdf(figure: Figure) -> bytes:
     """Return a figure as PDF, without a date."""
-    out = io.BytesIO()
-    with figure_style():
-        _lay_out(figure)
-        figure.savefig(
-            out,
-            format="pdf",
-            dpi=_IMAGE_DPI,
-            metadata={"CreationDate": None, "Creator": None, "Producer": None},
-        )
-    return out.getvalue()
+    undated = dict.fromkeys(("CreationDate", "Creator", "Producer"))
+    return _to_bytes(figure, format="pdf", dpi=_IMAGE_DPI, metadata=undated)
 
 
 def to_png(figure: Figure) -> bytes:
     """Return a figure as PNG."""
+    return _to_bytes(figure, format="png", dpi=150, metadata={"Software": None})
+
+
+def _to_bytes(figure: Figure, **options: Any) -> bytes:
     out = io.BytesIO()
     with figure_style():
         _lay_out(figure)
-        figure.savefig(out, format="png", dpi=150, metadata={"Software": None})
+        figure.savefig(out, **options)
     return out.getvalue()
 
 

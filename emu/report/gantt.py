@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MACHINES, MOST_MACHINES = 6, 12
-"""Of a chart by default, and those for which a chart becomes higher."""
+"""Machines of a chart by default, and up to how many a chart grows in height."""
 MOST_SHAPES = 4000
-"""Tasks of a chart that are shapes of their own; more are an image in files of shapes."""
+"""Tasks of a chart up to which bars are vector shapes; more are an image in vector files."""
 MOST_ROWS = 100
-"""Tasks of a job without stages for which its chart becomes higher."""
+"""Tasks of a job without stages up to which its chart grows in height."""
 STRIDE = 1.1
-"""From one machine to the next, whose bars are 1 high."""
+"""Distance from one machine to the next, whose bars are 1 high."""
 Int64Array = npt.NDArray[np.int64]
 
 
@@ -50,8 +50,8 @@ class Parts(NamedTuple):
     start, finish : ndarray of float64
         Seconds.
     node, head, row : ndarray of int64
-        The node, or ingress port; the id of the job, or coflow; the row in the chart of its job: its stage, of jobs
-        without stages its place.
+        The node, or ingress port; the id of the job, or coflow; the row in the chart of its job: its stage, or in jobs
+        without stages its number.
     """
 
     start: Float64Array
@@ -62,12 +62,12 @@ class Parts(NamedTuple):
 
 
 def machines_figure(run: Result, nodes: Sequence[int] | None = None) -> Figure:
-    """Return the tasks of machines over time: a slot for each task that runs at once, a colour for each job.
+    """Return the tasks of machines over time, in the slots of each machine, with a colour for each job.
 
     Parameters
     ----------
     run : Result
-        With tasks, or flows (``output.tasks``); of coflows, what enters by a port.
+        With tasks, or flows (``output.tasks``), which are shown at their ingress port.
     nodes : sequence of int, optional
         By default the `MACHINES` that ran most.
 
@@ -83,7 +83,7 @@ def machines_figure(run: Result, nodes: Sequence[int] | None = None) -> Figure:
         busy = np.bincount(parts.node, parts.finish - parts.start, minlength=count)
         nodes = np.sort(np.argsort(-busy, kind="stable")[:MACHINES]).tolist()
     if wrong := [n for n in nodes if not 0 <= n < count]:
-        raise InputError(f"nodes: {wrong[0]} is no {what} of the run; it has 0 to {count - 1}")
+        raise InputError(f"nodes: the run has no {what} {wrong[0]}; it has 0 to {count - 1}")
     chosen = np.flatnonzero(np.isin(parts.node, nodes))
     chosen = chosen[np.argsort(parts.start[chosen], kind="stable")]
     places, heights = np.empty(chosen.size), np.empty(chosen.size)
@@ -110,8 +110,8 @@ def machines_figure(run: Result, nodes: Sequence[int] | None = None) -> Figure:
 def job_figure(run: Result, job_id: int) -> Figure:
     """Return the tasks of one job over time since its arrival.
 
-    Of a job with stages there is a row for each, darker where more tasks run; of another a row for each task, from the
-    one that ended last, which begins with a light bar while it waits.
+    A job with stages has a row for each stage, darker where more tasks run; another job has a row for each task, the
+    last to end first, with a light bar while it waits.
 
     Raises
     ------
@@ -157,7 +157,7 @@ def _draw_stages(axes: Any, parts: Parts) -> None:
 def _add_bars(
     axes: Any, low: Any, height: Any, start: Float64Array, finish: Float64Array, colours: Any, label: str = ""
 ) -> None:
-    """Draw a bar for each of the tasks as one collection: an image where they are many, which are fine lines then."""
+    """Draw a bar for each task, as one collection; as an image where there are many."""
     from matplotlib.collections import PolyCollection
 
     high = low + height
@@ -168,7 +168,7 @@ def _add_bars(
 
 
 def _unended(run: Result, parts: Parts, job_id: int | None = None) -> str:
-    """Return how many tasks, of a job or of all, have no bar as they did not end."""
+    """Return the number of tasks, of a job or of all, that have no bar because they did not end."""
     family = find_family(run.family)
     heads = numbers(_table_of(run), f"{family.one}_id")
     if job_id is None:
@@ -212,7 +212,7 @@ def running_figure(results: Runs, job_id: int) -> Figure:
 
 
 def shown_job(results: Runs) -> int:
-    """Return the job that pictures show: of those of median length under the first scheduler that with most stages."""
+    """Return the job that figures show: with most stages of those of about median length under the first scheduler."""
     jobs = next(iter(results.values()))[0].jobs
     jct, stages = numbers(jobs, "jct_s"), numbers(jobs, "num_stages")
     middle = np.abs(jct - np.nanmedian(jct)) <= np.nanquantile(np.abs(jct - np.nanmedian(jct)), 0.25)
@@ -220,11 +220,10 @@ def shown_job(results: Runs) -> int:
 
 
 def has_tasks(run: Result) -> bool:
-    """Return whether a run has recorded its tasks; in comparisons they are on the disk alone."""
+    """Return whether a run has recorded its tasks; in comparisons they are only on the disk."""
     name = find_family(run.family).part
-    return run.tables.get(name) is not None or (
-        run.path is not None and (run.path / f"{name}.parquet").exists()
-    )
+    on_disk = run.path is not None and (run.path / f"{name}.parquet").exists()
+    return run.tables.get(name) is not None or on_disk
 
 
 def parts_of(run: Result) -> Parts:

@@ -1,4 +1,4 @@
-"""What page.js needs of a figure to show values under the pointer and to zoom: its axes, and the lines on them."""
+"""The axes and lines of a figure, from which page.js shows values under the pointer and zooms."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 _SCALES = ("linear", "log")
 GOES_ON = "goes-on"
-"""The id that a line is given whose first and last values hold before and after it, as those of a distribution."""
+"""The id of a line whose first and last values hold before and after it, as in a distribution."""
 _POINTS = 72.0
 """Of an inch: the unit of an SVG."""
 
 
 def name_lines(figure: Figure) -> None:
-    """Give axes and lines of a figure the ids under which page.js finds them; before the figure becomes SVG."""
+    """Give axes and lines of a figure the ids by which page.js finds them; before it is converted to SVG."""
     for number, axes in enumerate(figure.axes):
         axes.set_gid(f"axes-{number}")
         for place, line in enumerate(axes.lines):
@@ -27,15 +27,15 @@ def name_lines(figure: Figure) -> None:
 
 
 def describe_axes(figure: Figure) -> list[dict[str, Any]]:
-    """Return what page.js needs of the axes that have lines; after the figure became SVG, which lays it out.
+    """Return what page.js needs of the axes that have lines, after the conversion to SVG, which lays the figure out.
 
     Returns
     -------
     list of dict
-        ``id``; ``box``, its edges in the SVG, left, top, right, bottom; ``x`` and ``y``, from, to and whether
-        logarithmic; ``name`` of the x axis, ``title`` of the panel; ``font``, points of its text; ``lines``, id, label,
-        empty where a legend would have none, and whether it goes on (`GOES_ON`); ``zooms``, whether it consists of
-        lines without markers; ``points``, label and places in the SVG of what has markers and no line.
+        ``id``; ``box``, its left, top, right and bottom edge in the SVG; ``x`` and ``y``, the limits and whether
+        logarithmic; ``name`` of the x axis, ``title`` of the panel; ``font``, points of its text; ``lines``, id, label
+        (empty if not in a legend) and whether it goes on (`GOES_ON`); ``zooms``, whether it has only lines without
+        markers; ``points``, label and places in the SVG of markers without a line.
     """
     width, height = (float(size) * _POINTS for size in figure.get_size_inches())
     found = []
@@ -70,7 +70,7 @@ def describe_axes(figure: Figure) -> list[dict[str, Any]]:
 
 
 def _points(axes: Any, height: float) -> list[Any]:
-    """Return the label, and the places in the SVG, of each series that is markers alone."""
+    """Return the label, and the places in the SVG, of each series that has only markers."""
     scale = _POINTS / axes.get_figure().dpi
     found = []
     for line in axes.lines:
@@ -89,7 +89,7 @@ def _is_marked(line: Line2D) -> bool:
 
 
 def _label_of(line: Line2D, axes: Any) -> str:
-    """Return the label of a line as a legend has it; of one with error bars, the label is that of both together."""
+    """Return the label of a line in a legend; with error bars it is the label of their container."""
     held = [of for of in axes.containers if any(part is line for part in of.get_children())]
     text = str((held[0] if held and line is held[0][0] else line).get_label())
     return "" if text.startswith("_") else text.strip()

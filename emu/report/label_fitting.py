@@ -1,4 +1,4 @@
-"""Texts of a figure that has been laid out: long ones get lines, and labels of ticks that overlap become fewer."""
+"""Texts of a figure that has been laid out: long ones are wrapped, and tick labels that overlap are thinned."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SLANT = 30.0
 
 
 def fit_texts(figure: Figure) -> bool:
-    """Fit titles, labels and ticks of a figure into their room; returns whether any had to change."""
+    """Fit titles, labels and ticks of a figure into their room, and return whether any had to change."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     renderer = FigureCanvasAgg(figure).get_renderer()
@@ -43,7 +43,7 @@ def fit_texts(figure: Figure) -> bool:
 
 
 def _twice(sum_of_edges: float, most: float) -> tuple[float, float]:
-    """Return the sizes up to which a text that is centred between two edges stays in a figure."""
+    """Return the sizes up to which a text centred between two edges stays in a figure."""
     return sum_of_edges, most - sum_of_edges
 
 
@@ -58,7 +58,7 @@ def _wrap(text: Any, size: float, room: float) -> bool:
 
 
 def _thin(axis: Any, renderer: Any, side: int) -> bool:
-    """Give an axis fewer labels where they overlap; words below an axis are slanted instead, as each has its own."""
+    """Give an axis fewer labels where they overlap; words below an axis are slanted instead."""
     from matplotlib.ticker import FixedLocator
 
     axis.get_tightbbox(renderer)  # makes the ticks
@@ -87,6 +87,6 @@ def _thin(axis: Any, renderer: Any, side: int) -> bool:
 
 
 def _overlap(boxes: list[Any], side: int) -> bool:
-    """Return whether any of the boxes, in order of their place, is too near to the next."""
+    """Return whether any of the boxes, in order, is too near to the next."""
     pairs = itertools.pairwise(boxes)
     return any(b.min[side] < a.max[side] + (GAP if side == 0 else 0.0) for a, b in pairs)

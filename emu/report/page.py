@@ -1,4 +1,4 @@
-"""The parts of pages, made of the templates beside this file, which escape every value that is not marked as HTML."""
+"""The parts of pages, from the templates in templates/, which escape every value that is not marked as HTML."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 PADDING = 1.5
-"""Of a cell, in characters."""
+"""Of a cell in print, in characters."""
 WIDTH_OF_TEXT = 40
 
 
 class Cell(NamedTuple):
-    """A cell of a table that does not look like the others: `look` is a class of page.html's style."""
+    """A cell of a table with a `look`, a class of page.html's style."""
 
     words: str
     look: str
@@ -40,16 +40,13 @@ def paragraph(words: str, look: str = "") -> Markup:
 
 
 def section(title: str, words: str, head: Sequence[str], rows: Iterable[Sequence[str | Cell]]) -> Markup:
-    """Return a table under a title and a paragraph, each left out where it is empty."""
+    """Return a table under a title and a paragraph, which are left out where they are empty."""
     label = title or words.rstrip(":.") or f"{head[0]}, {head[-1]}"
     return fill("section.html", title=title, words=words, **table_of(head, rows, label))
 
 
 def table_of(head: Sequence[str], rows: Iterable[Sequence[str | Cell]], label: str) -> dict[str, Any]:
-    """Return the values of ``table.html``; `label` is what its scroll area is called, ``chars`` its width in print.
-
-    ``texts`` are the columns of text.
-    """
+    """Return the values of ``table.html``: `label` names its scroll area, ``chars`` is its width in print."""
     shown = [list(row) for row in rows]
     widths = [max(map(len, cell.split()), default=0) for cell in head]
     for row in shown:
@@ -64,7 +61,7 @@ def table_of(head: Sequence[str], rows: Iterable[Sequence[str | Cell]], label: s
 
 
 def _width(cell: str | Cell) -> int:
-    """Return the characters of a cell on one line; of text, which may be broken, a column's."""
+    """Return the characters of a cell on one line; text, which may be wrapped, has at most `WIDTH_OF_TEXT`."""
     words = cell.words if isinstance(cell, Cell) else cell
     return min(len(words), WIDTH_OF_TEXT) if _is_text(cell) else len(words)
 
@@ -74,10 +71,7 @@ def _is_text(cell: str | Cell) -> bool:
 
 
 def figure_of(figure: Any, caption: str, narrow: Any = None) -> Markup:
-    """Return a figure with its caption, and what the page's script needs to show its values.
-
-    `narrow` is the same figure for screens of a phone's width, where it has another layout there.
-    """
+    """Return a figure with its caption and what page.js needs; `narrow` is its form for narrow screens."""
     drawn = []
     for one, width in ((figure, "wide" if narrow is not None else ""), (narrow, "narrow")):
         if one is not None:
@@ -94,11 +88,7 @@ def sentence(words: str) -> str:
 
 @cache
 def _templates() -> Environment:
-    from jinja2 import (  # runs without a report need not wait for it
-        Environment,
-        PackageLoader,
-        StrictUndefined,
-    )
+    from jinja2 import Environment, PackageLoader, StrictUndefined
 
     return Environment(
         loader=PackageLoader("emu.report"),

@@ -1,8 +1,8 @@
-"""Figures against what differs between runs, an axis of a sweep or a key of configurations: times, and shares."""
+"""Figures against an axis of a sweep, or a key that differs between runs: completion times, and shares."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,8 +22,8 @@ from emu.report.drawing import (
     new_figure,
     place_of,
     plain_label,
+    shown,
 )
-from emu.report.narrow_screens import shown
 from emu.report.plots import Drawing, label_of
 from emu.report.scales import fit_places, fit_times
 from emu.results.measures import Measure
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 PREFERRED = ("nodes", "load")
 """Axes that figures are drawn against, where they have several values."""
 MARKERS = ("o", "s", "^")
-"""Of points, one for each time that the colours come again: without lines there are no styles."""
+"""Markers of points, one for each repetition of the colours."""
 MOST_OF_MEAN = 3.0
-"""Error bars beyond so many times the mean, or below that part of it, run out of the figure."""
+"""Error bars above this multiple of the mean, or below that fraction of it, leave the figure."""
 
 Lines = Mapping[str, Mapping[Any, Mapping[str, Any]]]
 """Label of a line to {value on the axis: a summary}."""
@@ -75,15 +75,15 @@ def points_of(groups: Sequence[Group]) -> list[Point]:
 def ratio_points(
     groups: Sequence[Group], baseline: str, measures: Sequence[Measure], shown: Sequence[str]
 ) -> list[Point]:
-    """Return the points of groups of runs whose summaries have ratios to a baseline that has run in the same place.
+    """Return the points of groups of runs, with ratios to the runs of a baseline in the same group.
 
-    ``ratios`` of a summary has the mean over the seeds and its half-width, by name of group and measure: ratios are
-    taken seed by seed, of runs of the same workload.
+    ``ratios`` of a summary has the mean over the seeds and its half-width, by group and measure; ratios are taken seed
+    by seed.
 
     Raises
     ------
     InputError
-        A place has no runs of the baseline; or nowhere is another scheduler.
+        A group has no runs of the baseline, or no group has another scheduler.
     """
     points = []
     for group in groups:
@@ -93,9 +93,7 @@ def ratio_points(
                 summary = {**summary_of(runs), "ratios": _ratios_of(base, runs, measures, shown)}
                 points.append(Point(runs[0].summary["scheduler"], group.at | group.own[name], summary))
     if not points:
-        raise InputError(
-            f"the runs are of {baseline!r} alone; give those of schedulers to compare with it, too"
-        )
+        raise InputError(f"all runs are of {baseline!r}; give runs of other schedulers too")
     return points
 
 
@@ -104,11 +102,8 @@ def _baseline_of(group: Group, baseline: str) -> list[Result]:
     own = {n: runs for n, runs in group.results.items() if runs[0].summary["scheduler"] == baseline}
     if len(own) != 1:
         at = ", ".join(f"{label} {value_text(label, value)}" for label, value in group.at.items())
-        there = (
-            f"there are {', '.join(own)}"
-            if own
-            else f"there is only {', '.join(group.results)}, or other seeds"
-        )
+        only = f"there is only {', '.join(group.results)}, or other seeds"
+        there = f"there are {', '.join(own)}" if own else only
         raise InputError(f"baseline: want runs of one {baseline!r} at {at or 'each place'}; {there}")
     return next(iter(own.values()))
 
@@ -130,40 +125,48 @@ def _ratios_of(
 
 
 def percentile_sheets(axes: Sequence[Axis], points: Sequence[Point]) -> Iterator[Shown]:
-    """Yield figures for each combination of the axes that are neither its own nor parameters; none without an axis.
-
-    They are of completion times, and of the family's shares where summaries have them.
+    """Yield figures of completion times, and of the family's shares, against an axis; none without an axis.
 
     A figure is drawn against nodes or load, whichever has more values; where neither varies, against the number that
-    does and has most values; where none does, against what does. Parameters distinguish lines.
+    has most values; where no number varies, against what does. There is one for each combination of the other axes that
+    are not parameters; parameters distinguish lines.
     """
     axis = _choose(axes)
     if axis is None or not points:
         return
     family = family_of_summary(points[0].summary)
     several = [a for a in axes if len(a.values) > 1 and a is not axis]
-    sheets: dict[str, dict[str, dict[Any, Mapping[str, Any]]]] = {}
+    sheets: dict[str, list[Point]] = {}
     titles: dict[str, str] = {}
     for point in points:
         shared = [a.label for a in several if not a.is_own and a.label in point.at]
-        own = [a.label for a in several if a.is_own and a.label in point.at]
         stem = "".join(f"-{name}={point.at[name]}" for name in shared)
-        titles[stem] = ", ".join(f"{name} {value_text(name, point.at[name])}" for name in shared)
-        # A scheduler without the parameter is the same wherever it stands.
-        places = [point.at[axis.label]] if axis.label in point.at else axis.values
-        line = " ".join([point.scheduler, *(f"{name}={value_text(name, point.at[name])}" for name in own)])
-        sheets.setdefault(stem, {}).setdefault(line, {}).update(dict.fromkeys(places, point.summary))
-    for stem, lines in sheets.items():
-        where = f", {titles[stem]}" if titles[stem] else ""
-        summaries = [s for points_of in lines.values() for s in points_of.values()]
-        units = [unit for unit in ("instances", "seeds") if any(unit in s for s in summaries)]
+        titles[stem] = "".join(f", {name} {value_text(name, point.at[name])}" for name in shared)
+        sheets.setdefault(stem, []).append(point)
+    for stem, own in sheets.items():
+        lines = _lines(own, axis, [a for a in several if a.is_own])
+        units = [unit for unit in ("instances", "seeds") if any(unit in point.summary for point in own)]
         clause = f"; bars are 95 % confidence intervals over the {units[0]}" if units else ""
         for kind, what, make in (
             ("percentiles", "Completion times", percentiles_figure),
             ("shares", f"Shares of {family.name}", shares_figure),
         ):
-            caption = f"{what} against {axis.label}{where}{clause}"
-            yield from shown(safe_name(kind + stem), partial(make, lines, axis, family), caption)
+            caption = f"{what} against {axis.label}{titles[stem]}{clause}"
+            yield from shown(safe_name(kind + stem), caption, make, lines, axis, family)
+
+
+def _lines(
+    points: Iterable[Point], axis: Axis, others: Sequence[Axis]
+) -> dict[str, dict[Any, Mapping[str, Any]]]:
+    """Return the lines of points against an axis, whose labels have the values of the other axes."""
+    lines: dict[str, dict[Any, Mapping[str, Any]]] = {}
+    for point in points:
+        names = [a.label for a in others if a.label in point.at]
+        line = " ".join([point.scheduler, *(f"{name}={value_text(name, point.at[name])}" for name in names)])
+        # A scheduler without the parameter is the same at all its values.
+        places = [point.at[axis.label]] if axis.label in point.at else axis.values
+        lines.setdefault(line, {}).update(dict.fromkeys(places, point.summary))
+    return lines
 
 
 def against_figure(
@@ -176,19 +179,15 @@ def against_figure(
 ) -> Figure | None:
     """Return statistics against one axis, `along` by its label; values of all others distinguish lines.
 
-    With a `baseline` the points are those of `ratio_points`. None where there is no such axis with several values, or
-    no group has any.
+    With a `baseline` the points are those of `ratio_points`. None where no axis has several values, or no group has
+    any.
     """
     axis = next((a for a in axes if a.label == along), None) if along else _choose(axes)
     if axis is None or not points:
         return None
-    lines: dict[str, dict[Any, Mapping[str, Any]]] = {}
     order = list(dict.fromkeys(point.scheduler for point in points))
-    for point in sorted(points, key=lambda point: order.index(point.scheduler)):
-        others = [a.label for a in axes if len(a.values) > 1 and a is not axis and a.label in point.at]
-        line = " ".join([point.scheduler, *(f"{name}={value_text(name, point.at[name])}" for name in others)])
-        places = [point.at[axis.label]] if axis.label in point.at else axis.values
-        lines.setdefault(line, {}).update(dict.fromkeys(places, point.summary))
+    by_scheduler = sorted(points, key=lambda point: order.index(point.scheduler))
+    lines = _lines(by_scheduler, axis, [a for a in axes if len(a.values) > 1 and a is not axis])
     return percentiles_figure(lines, axis, family_of_summary(points[0].summary), measures, groups, baseline)
 
 
@@ -245,7 +244,7 @@ def percentiles_figure(
 
 
 def shares_figure(lines: Lines, axis: Axis, family: Family) -> Figure | None:
-    """Return the family's shares against an axis, side by side, one line a scheduler; those that are alike once.
+    """Return the family's shares against an axis, side by side, one line a scheduler; equal shares are drawn once.
 
     None when no summary has any.
     """
@@ -253,9 +252,8 @@ def shares_figure(lines: Lines, axis: Axis, family: Family) -> Figure | None:
     drawn: dict[str, str] = {}
     for title, key in family[Drawing].shares.items():
         values = [of.get(key) for of in figures]
-        if any(v is not None for v in values) and values not in [
-            [of.get(k) for of in figures] for k in drawn
-        ]:
+        before = [[of.get(other) for of in figures] for other in drawn]
+        if any(v is not None for v in values) and values not in before:
             drawn[key] = title
     if not drawn:
         return None
@@ -281,7 +279,7 @@ def _draw(
     bounds: list[float] = [1.0] if is_ratio else []
     if is_ratio:
         place.axhline(1.0, color="#888888", linewidth=1.0)
-    numeric = all(map(is_number, axis.values))  # what is no number has no way from one to the next
+    numeric = all(map(is_number, axis.values))  # other values are not connected by lines
     scale = fit_places(place, axis.values, numeric)
     for label, points in lines.items():
         number = place_of(label, lines)
@@ -289,18 +287,12 @@ def _draw(
         x, y, half = (np.array(c, float) for c in zip(*found, strict=True)) if found else np.zeros((3, 0))
         known = np.isfinite(y)
         x, y, half = x[known], y[known], np.nan_to_num(half[known])
-        # On a logarithmic axis a bar must not end at or below 0.
+        # A bar on a logarithmic axis must end above 0.
         bars = np.array([np.minimum(half, y * (1 - 1e-9)), half])
         look = {"marker": MARKERS[number // len(COLOURS) % len(MARKERS)], **line_look(number)}
         look |= {"markersize": 3.5, "markevery": None} | ({} if numeric else {"linestyle": "none"})
         place.errorbar(
-            x,
-            y,
-            bars if half.any() else None,
-            label=plain_label(label),
-            capsize=2.5,
-            elinewidth=1.0,
-            **look,
+            x, y, bars if half.any() else None, label=plain_label(label), capsize=2.5, elinewidth=1.0, **look
         )
         bounds += (
             np.maximum(y - half, y / MOST_OF_MEAN).tolist() + np.minimum(y + half, y * MOST_OF_MEAN).tolist()

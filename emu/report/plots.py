@@ -1,4 +1,4 @@
-"""Figures that runs of all families have: their timelines, bars of statistics, and all that a page shows of a group."""
+"""Figures of runs of all families: timelines, bars of statistics, and all figures of a comparison."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class TimelineLook(NamedTuple):
     upper, lower : str
         The labels of the two axes.
     columns : mapping
-        Of the lower one: label to column of what it shows.
+        Of the lower axis: label to column.
     caption : str
     """
 
@@ -57,19 +57,18 @@ class Drawing:
 
     Attributes
     ----------
-    figures : (results, warmup_s) -> list of Shown
+    figures : (results, warmup_s) -> iterable of Shown
         The figures of runs that are compared.
     answers : (results) -> list of str
-        Sentences for the beginning of a page of runs that are compared, besides those on completion times.
+        Sentences for the beginning of a page of a comparison, besides those on completion times.
     timeline : TimelineLook
     statistics : tuple of str
-        What figures of completion times against an axis show.
+        Of completion times in figures against an axis.
     shares : mapping
-        The shares that another figure against an axis shows: what it is called there, to its key in the family's part
-        of a summary.
+        Shares in figures against an axis: title, to key in the family's part of a summary.
     """
 
-    figures: Callable[[Runs, float], list[Shown]] = lambda results, warmup_s: []
+    figures: Callable[[Runs, float], Iterable[Shown]] = lambda results, warmup_s: []
     answers: Callable[[Runs], list[str]] = lambda results: []
     timeline: TimelineLook
     statistics: tuple[str, ...] = ("p50", "p90", "p99")
@@ -77,19 +76,19 @@ class Drawing:
 
 
 LITTLE = 0.15
-"""Of the greatest value of each line: where all stay below it up to the end, there is the tail, which is left out."""
+"""Share of the maximum of each line: where all lines stay below it until the end, the tail is left out."""
 LEAST_TAIL = 0.2
-"""Of the time: a shorter tail is drawn."""
+"""Share of the time: a shorter tail is drawn."""
 SPREAD = 30.0
-"""Bars that differ by more than this factor stand on a logarithmic axis."""
+"""Bars that differ by more than this factor have a logarithmic axis."""
 HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "----", "oooo", "++++", "**")
-"""Of bars, which differ without colours; one more than colours, so that no two bars have both."""
+"""Hatches of bars; one more than colours, so that no two bars have both in common."""
 
 
 def figures_of(results: Runs, warmup_s: float = 0.0) -> list[Shown]:
     """Return the figures of runs that are compared: those of the family, and timelines of several schedulers."""
     family = find_family(next(iter(results.values()))[0].family)[Drawing]
-    figures = family.figures(results, warmup_s)
+    figures = list(family.figures(results, warmup_s))
     if len(results) > 1 and (drawn := timeline_figure(results)) is not None:
         seeds = ", of the first seed" if any(len(runs) > 1 for runs in results.values()) else ""
         figures.append(Shown("timeline", drawn, f"{family.timeline.caption}, by scheduler{seeds}"))
@@ -97,11 +96,10 @@ def figures_of(results: Runs, warmup_s: float = 0.0) -> list[Shown]:
 
 
 def timeline_figure(results: Runs) -> Figure | None:
-    """Return utilisation and, below it, what waits or runs over virtual time; None if there is nothing.
+    """Return utilisation and, below it, what waits or runs over virtual time; None without rows. Of first seeds.
 
-    One scheduler has one panel below, several have a panel each for what one has a line for, where that is ever above
-    0. Each is shown by its first seed. A long tail, in which almost nothing runs, is left out; the label of the axis
-    has its end.
+    One scheduler has one lower panel with a line for each column; several schedulers have a panel for each column that
+    is ever above 0. A long tail, in which almost nothing runs, is left out; the label of the axis has its end.
     """
     first = {name: runs[0] for name, runs in results.items() if runs[0].timeline.num_rows}
     if not first:
@@ -137,7 +135,7 @@ def timeline_figure(results: Runs) -> Figure | None:
 
 
 def _panels(runs: Mapping[str, Result]) -> list[tuple[str, dict[str, tuple[Result, str]]]]:
-    """Return the panels of a timeline: the label of each, and its lines by name: of which run, and of which column."""
+    """Return the label of each panel of a timeline, and by name of a line its run and column."""
     share, what, columns, _ = find_family(next(iter(runs.values())).family)[Drawing].timeline
     panels = [(share, {name: (run, "utilisation") for name, run in runs.items()})]
     if len(runs) == 1:
@@ -154,7 +152,7 @@ def _panels(runs: Mapping[str, Result]) -> list[tuple[str, dict[str, tuple[Resul
 
 
 def _span(runs: Iterable[Result]) -> tuple[float, float]:
-    """Return up to when timelines are shown, and the end of the last, seconds."""
+    """Return the time up to which timelines are shown, and the end of the last, seconds."""
     last_s = shown_s = 0.0
     for run in runs:
         time_s = numbers(run.timeline, "time_s")
@@ -163,24 +161,15 @@ def _span(runs: Iterable[Result]) -> tuple[float, float]:
             y = numbers(run.timeline, column)
             if y.max() > 0:
                 last = int(np.flatnonzero(y >= LITTLE * y.max())[-1])
-                shown_s = max(
-                    shown_s, float(time_s[min(last + 1, len(time_s) - 1)])
-                )  # up to where it has fallen
+                shown_s = max(shown_s, float(time_s[min(last + 1, len(time_s) - 1)]))
     return (last_s if shown_s >= (1 - LEAST_TAIL) * last_s else shown_s), last_s
 
 
 def bars_figure(results: Runs, measures: Sequence[Measure], groups: Sequence[str]) -> Figure | None:
     """Return statistics of each group under each scheduler, side by side; None where no group has any.
 
-    Lines on bars of several seeds are 95 % confidence intervals of the mean.
-
-    Parameters
-    ----------
-    results : mapping
-    measures : sequence of Measure
-        Of one metric.
-    groups : sequence of str
-        A panel each.
+    The measures are of one metric; each group has a panel. Lines on bars of several seeds are 95 % confidence intervals
+    of the mean.
     """
     summaries = {name: summary_of(runs) for name, runs in results.items()}
     family = family_of_summary(next(iter(summaries.values())))
@@ -211,10 +200,7 @@ def _draw_bars(
         y = np.array([measure.of(part) for measure in measures])
         edges = np.array([measure.interval(intervals) for measure in measures])
         x = np.arange(len(measures)) - 0.4 + (at + 0.5) * width
-        look = {
-            "color": COLOURS[index % len(COLOURS)],
-            "hatch": HATCHES[index % len(HATCHES)],
-        }
+        look = {"color": COLOURS[index % len(COLOURS)], "hatch": HATCHES[index % len(HATCHES)]}
         place.bar(x, y, width, label=plain_label(name), edgecolor="white", linewidth=0.5, **look)
         known = np.isfinite(edges).all(axis=1)
         if known.any():
@@ -234,7 +220,7 @@ def _draw_bars(
 
 
 def label_of(metric: str, of: str = "") -> str:
-    """Return the label of an axis of a metric, with its unit; `of` names what has it.
+    """Return the label of an axis of a metric, with its unit.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Sentences about what would change the answer of a page: what most delay is due to, and what addresses that."""
+"""Sentences about what would change the answer of a page: the causes of delay, and what addresses them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from emu.configuration.config import flatten
 from emu.configuration.keys import BY_NAME
 from emu.explaining.causes_text import Causes, Remedy, parameters_of
 from emu.families.family import Family
+from emu.report.answer import group_title
 from emu.report.causes_sections import TimeByCause
 from emu.results.result import Result, Runs
 from emu.results.run_groups import base_value, value_text
@@ -19,10 +20,10 @@ from workloads.errors import InputError
 from workloads.hints import in_words
 
 MOST_SCHEDULERS = 4
-"""Whose delay a sentence has; the table has all."""
+"""Schedulers whose delay a sentence has; the table has all."""
 MOST_CAUSES = 2
 LEAST_DELAY = 0.01
-"""Share of the mean completion time below which there is nothing that could change."""
+"""Share of the mean completion time below which a delay is not worth a sentence."""
 NOT_RECORDED = (
     "What that wait is due to, and what would change it, is not recorded: with --set output.events=all{parts} "
     "this page states it."
@@ -30,9 +31,9 @@ NOT_RECORDED = (
 
 
 def changes_of(results: Runs, found: TimeByCause, family: Family) -> list[str]:
-    """Return for each group of jobs, or coflows, what its delay is due to, and what addresses that; never a guess.
+    """Return for each group of jobs, or coflows, the causes of its delay, and what addresses them.
 
-    Without events, what share of the time is a wait for the first task, or flow; nothing where that is not known.
+    Without events, the share of the time that is a wait for the first task, or flow, if it is known.
     """
     if not found:
         waits = [words for group in _shown(family, results) if (words := _waits_of(results, group, family))]
@@ -52,11 +53,6 @@ def _shown(family: Family, results: Runs) -> list[str]:
     return [g for g in titles if g in ("short", "long")] or titles[:1]
 
 
-def _title(group: str, family: Family) -> str:
-    title = family.group_titles.get(group, f"{group} {family.heads}")
-    return f"{title[0].upper()}{title[1:]}"
-
-
 def _waits_of(results: Runs, group: str, family: Family) -> str:
     """Return the share of the mean completion time that is the wait for the first part."""
     shares = []
@@ -69,7 +65,7 @@ def _waits_of(results: Runs, group: str, family: Family) -> str:
         return ""
     seed = " (first seed)" if any(len(runs) > 1 for runs in results.values()) else ""
     first = f"the wait until the first of a {family.one}'s {family.part} starts"
-    return f"{_title(group, family)}, mean completion time{seed}: {first} is {', '.join(shares)}."
+    return f"{group_title(group, family)}, mean completion time{seed}: {first} is {', '.join(shares)}."
 
 
 def _of_group(
@@ -90,7 +86,8 @@ def _of_group(
     if not shares:
         return []
     seed = " (first seed)" if any(len(runs) > 1 for runs in results.values()) else ""
-    text = f"{_title(group, family)}: of the mean completion time{seed} delay is {', '.join(shares[:MOST_SCHEDULERS])}."
+    what = f"{group_title(group, family)}: of the mean completion time{seed} delay is"
+    text = f"{what} {', '.join(shares[:MOST_SCHEDULERS])}."
     return [
         text,
         *(
@@ -103,7 +100,7 @@ def _of_group(
 def _change(
     results: Runs, cause: str, means: Sequence[tuple[str, int, dict[str, float]]], remedies: Sequence[Remedy]
 ) -> str:
-    """Return what addresses a cause, and the least of it that the runs show."""
+    """Return what addresses a cause, and under which schedulers the cause takes least and most."""
     named = [_remedy(remedy, results) for remedy in remedies]
     delay = f"Delay {cause}" if cause.startswith("behind ") else f"{cause[0].upper()}{cause[1:]} delay"
     text = f"{delay} is addressed by {'; '.join(named)}." if named else ""
@@ -122,7 +119,7 @@ def _remedies(family: Family, cause: str, group: str) -> list[Remedy]:
 
 
 def _remedy(remedy: Remedy, results: Runs) -> str:
-    """Return what addresses a cause, and which of the compared schedulers use it, with what value."""
+    """Return what addresses a cause, and which of the compared schedulers use it, with which value."""
     runs = {name: own[0] for name, own in results.items()}
     values = {name: _value(run, remedy) for name, run in runs.items()}
     having = {name: value for name, value in values.items() if value is not None}
@@ -154,7 +151,7 @@ def _value(run: Result, remedy: Remedy) -> Any:
 
 
 def _scheduler_of(run: Result) -> Scheduler | None:
-    """Return the scheduler of a run; None where it is not to be found, as one of a user's file that is gone."""
+    """Return the scheduler of a run; None where it is not found, such as one of a user's file that was removed."""
     try:
         return find_scheduler(run.summary.get("policy", run.summary["scheduler"]))
     except InputError:

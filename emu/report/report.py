@@ -24,25 +24,25 @@ from emu.report.page import Cell, figure_of, fill, section
 from emu.report.percentile_plots import percentile_sheets, points_of
 from emu.report.plots import Drawing, figures_of, timeline_figure
 from emu.report.remedies import changes_of
-from emu.report.report_sections import BEST_EXPLAINED, reasons_section, run_reasons
+from emu.report.report_sections import BEST_EXPLAINED, run_reasons, table_section
 from emu.results.comparison import Comparing
 from emu.results.comparison_row import Row
 from emu.results.metrics import confidence_95
-from emu.results.reasons import bottlenecks
+from emu.results.reasons import bottlenecks, reasons_tables
 from emu.results.result import Result, Summarising, summary_of
 from emu.results.run_groups import IN_HEADINGS, Group, axes_of, group_runs, value_text
-from emu.results.text_tables import counter_name, counter_text, counter_texts
+from emu.results.text_tables import counter_name, counter_text
 from emu.terminal import few_alike
 from workloads.errors import InputError
 
 MANY_GROUPS = 4
-"""From so many on, the sections of a page, such as the points of a sweep, can be folded."""
+"""Number of sections of a page, such as points of a sweep, from which they can be folded."""
 MOST_INSTANCES = 3
-"""Of a batch, for each scheduler: those whose runs a page shows one by one."""
+"""Instances of a batch whose runs a page shows, for each scheduler."""
 
 
 def write_report(path: Path, text: str) -> Path:
-    """Write a page; a file that is there is replaced only if it is a report."""
+    """Write a page; an existing file is replaced only if it is a report."""
     if path.exists() and not is_report(path):
         raise InputError("exists and is not a report; give another file with --out", file=path)
     disk.write_text(path, text)
@@ -55,10 +55,10 @@ def render_report(
     sections: Sequence[str] = (),
     figures: Sequence[Shown] | None = None,
 ) -> str:
-    """Return the page of any runs: those of the same jobs, nodes and seeds are compared, each is shown.
+    """Return the page of any runs: runs of the same jobs, nodes and seeds are compared, and each run is shown.
 
-    `sections` come first, such as `sections_of` the directories. `figures` are those of runs that are all compared with
-    each other (`figures_of`), where they are drawn already: to draw takes most of the time of a page.
+    `sections` come first. `figures` are those of `figures_of` where all runs are compared with each other, if they are
+    drawn already: drawing takes most of the time of a page.
     """
     groups = group_runs(runs)
     rows = [_rows_of(group) for group in groups]
@@ -88,17 +88,14 @@ def render_report(
 
 
 def _rows_of(group: Group) -> list[Row]:
-    """Return the comparison of a group; nothing of a single scheduler."""
+    """Return the comparison of a group; nothing for a single scheduler."""
     first = next(iter(group.results.values()))[0]
-    return (
-        find_family(first.family)[Comparing].compare(group.results, first.warmup_s)
-        if len(group.results) > 1
-        else []
-    )
+    compare = find_family(first.family)[Comparing].compare
+    return compare(group.results, first.warmup_s) if len(group.results) > 1 else []
 
 
 def _answer_over(groups: Sequence[Group], rows: Sequence[list[Row]]) -> list[str]:
-    """Return which scheduler is best at which points, for each family and workload; nothing of a single comparison."""
+    """Return which scheduler is best at which points, for each family and workload; nothing for one comparison."""
     points: dict[tuple[str, str], dict[str, list[Row]]] = {}
     for group, own in zip(groups, rows, strict=True):
         first = next(iter(group.results.values()))[0]
@@ -113,12 +110,12 @@ def _answer_over(groups: Sequence[Group], rows: Sequence[list[Row]]) -> list[str
 
 
 def _folding(number: int, count: int) -> str | None:
-    """Return whether the section of a group is open; None where there are so few that none is folded."""
+    """Return whether the section of a group is ``open`` or ``closed``; None where there are too few to fold."""
     return None if count < MANY_GROUPS else "open" if number == 0 else "closed"
 
 
 def _with_sections(groups: Sequence[Group]) -> set[int]:
-    """Return the ids of the runs that have a section of their own: of a batch those of its first instances."""
+    """Return the ids of the runs that have a section: of a batch those of its first instances."""
     return {
         id(run)
         for group in groups
@@ -128,7 +125,7 @@ def _with_sections(groups: Sequence[Group]) -> set[int]:
 
 
 def _axis_figures(groups: Sequence[Group]) -> list[str]:
-    """Return percentiles against what differs between the groups; nothing where nothing does."""
+    """Return the figures of percentiles against the axes of the groups."""
     axes = axes_of(groups)
     points = points_of(groups)
     return [
@@ -153,16 +150,9 @@ def _what(runs: Sequence[Result]) -> str:
 
 
 def _group_section(
-    group: Group,
-    rows: Sequence[Row],
-    folded: str | None,
-    shown: Sequence[Shown] | None,
-    of_page: Conditions,
+    group: Group, rows: Sequence[Row], folded: str | None, shown: Sequence[Shown] | None, of_page: Conditions
 ) -> str:
-    """Return the section of runs that are compared; `folded` is ``open`` or ``closed`` where there are many.
-
-    Of its conditions it shows those that are not `of_page`.
-    """
+    """Return the section of runs that are compared; `folded` as of `_folding`, without the conditions `of_page`."""
     results = group.results
     first = next(iter(results.values()))[0]
     family, warmup_s, several = find_family(first.family), first.warmup_s, len(results) > 1
@@ -178,7 +168,7 @@ def _group_section(
         *family[Summarising].sections(results, warmup_s),
         *slowest_section(results, causes),
         *causes_section(by_cause, family, len(of_seeds) > 1),
-        *reasons_section(summaries),
+        *map(table_section, reasons_tables(summaries)),
     ]
     answer = [*family[Drawing].answers(results), *answer_of(rows, family)] if several else []
     shown = figures_of(results, warmup_s) if shown is None else shown
@@ -227,7 +217,7 @@ def _plain(markdown: str) -> str:
 
 
 def _names_of(groups: Sequence[Group]) -> dict[int, str]:
-    """Return what each run is called, by its id: with the axes and parameters that distinguish it from the others."""
+    """Return the name of each run by its id, with the axes and parameters that distinguish it."""
     found = {}
     for group in groups:
         own = [f"{label} {value_text(label, v)}" for label, v in group.at.items() if label not in IN_HEADINGS]
@@ -243,12 +233,14 @@ def _run_section(run: Result, head: str, is_open: bool) -> str:
     s = run.summary
     family = find_family(run.family)
     sections = [section("", "", ["figure", "value"], family[Summarising].facts(run).items()), *run_reasons(s)]
-    if counted := counter_texts(run.counters):
-        words, meanings = "What the scheduler's mechanisms did:", family.counters()
-        about = {counter_name(name): _plain(text) for name, text in meanings.items()}
-        rows: list[list[str | Cell]] = [
-            [name, value, Cell(about.get(name, ""), "text")] for name, value in counted.items()
-        ]
+    meanings = family.counters()
+    rows: list[list[str | Cell]] = [
+        [counter_name(name), counter_text(name, value), Cell(_plain(meanings.get(name, "")), "text")]
+        for name, value in run.counters.items()
+        if value
+    ]
+    if rows:
+        words = "What the scheduler's mechanisms did:"
         sections.append(section("", words, ["counter", "count", "what it counts"], rows))
     sections += explained_section(run)
     figure = timeline_figure({s["scheduler"]: [run]})

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from markupsafe import Markup
+
 from emu.report.page import Cell, paragraph, section, sentence
-from emu.results.comparison_row import SHARES, Pair, Row
+from emu.results.comparison_row import SHARES, Row
 from emu.results.measures import DEFAULT, Measure
+from emu.results.paired_comparison import behind_note, shares_caption, tolerance_of
 from emu.results.reasons import EXPLAINED, reason_rows
-from emu.results.text_tables import TIMES, number, percent, ratio, with_error
-from workloads.hints import in_words
+from emu.results.result import Runs
+from emu.results.text_tables import Table, number, percent, ratio, with_error
 from workloads.units import format_duration
 
 BEST_EXPLAINED = {
@@ -32,30 +35,48 @@ WAITS = tuple(
 
 
 def figure_cell(row: Row, measure: Measure, several: bool) -> str | Cell:
-    """Return a cell with a figure; where there are several schedulers, those that are the best stand out."""
+    """Return a cell with a figure; of several schedulers, the best ones are bold."""
     shown = with_error(*row.figures[measure.name])
     return Cell(shown, "best") if several and measure.name in row.best else shown
 
 
-def behind_note(first: str, speedups: Mapping[str, Mapping[str, Pair]]) -> str:
-    """Return which others are faster than the first scheduler, by the columns of a table in which it is below 1.
+def table_section(table: Table) -> Markup:
+    """Return a table of a comparison."""
+    return section(table.title, f"{sentence(table.caption)}. {table.note}".rstrip(), table.head, table.rows)
+
+
+def sections_by_group(
+    results: Runs,
+    rows: Sequence[Row],
+    words: str,
+    heads: str,
+    titles: Mapping[str, Callable[[Sequence[Row]], str]],
+    make: Callable[[str, Sequence[Row]], str],
+) -> list[str]:
+    """Return what the tables of a comparison show, and a table for each group that has rows.
 
     Parameters
     ----------
-    speedups : mapping
-        By the label of a column: the speed-up of the first over each other scheduler, and its half-width.
+    words : str
+        The beginning of the paragraph before the tables.
+    heads : str
+        What is compared: ``jobs`` or ``coflows``.
+    titles : mapping
+        Each group, in order, to the function that gives the title of its rows.
+    make : callable
+        From a title and the rows of a group to the table.
     """
-    faster = {
-        label: [name for name, (mean, half) in of_column.items() if mean + (half if half > 0 else 0.0) < 1]
-        for label, of_column in speedups.items()
-    }
-    clauses = [f"{in_words(names)} ({label})" for label, names in faster.items() if names]
-    return f"Below 1{TIMES} the other is faster: than {first} here {', '.join(clauses)}." if clauses else ""
+    shares = f" {sentence(shares_caption(next(iter(results)), heads, tolerance_of(results)))}."
+    parts: list[str] = [paragraph(f"{words}.{shares * (len(results) > 1)}")]
+    for group, title in titles.items():
+        if own := [row for row in rows if row.group == group]:
+            parts.append(make(sentence(title(own)), own))
+    return parts
 
 
-def factors_section(title: str, rows: Sequence[Row], several: bool, labels: Mapping[str, str]) -> str:
+def factors_section(title: str, rows: Sequence[Row], labels: Mapping[str, str]) -> str:
     """Return completion times, and factors of the first scheduler by their labels, of one group."""
-    cells = []
+    cells, several = [], len(rows) > 1
     for row in rows:
         line = [row.scheduler, *(figure_cell(row, m, several) for m in DEFAULT)]
         if several:
@@ -68,7 +89,7 @@ def factors_section(title: str, rows: Sequence[Row], several: bool, labels: Mapp
 
 
 def shares_of(row: Row) -> list[str]:
-    """Return the cells of what became better, equal and worse."""
+    """Return the cells of the shares that became better, equal and worse."""
     return [percent(*row.shares[name]) for name in SHARES]
 
 
@@ -88,18 +109,8 @@ def waits_section(rows: Sequence[Row], title: str) -> list[str]:
     return [section(title, explained, ["scheduler", "of", *head], cells)]
 
 
-def reasons_section(summaries: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return what jobs and messages waited for, and how busy schedulers and nodes were, a column a scheduler."""
-    rows = reason_rows(summaries)
-    if not rows:
-        return []
-    return [
-        section("Reasons", f"{sentence(EXPLAINED)}.", ["reason", *(s["scheduler"] for s in summaries)], rows)
-    ]
-
-
 def run_reasons(summary: Mapping[str, Any]) -> list[str]:
-    """Return the same of one run, and whether a live run kept up."""
+    """Return what jobs and messages of a run waited for, how busy it was, and whether a live run kept up."""
     rows = reason_rows([summary])
     live = summary.get("live", {})
     parts: list[str] = [paragraph(f"{sentence(live['verdict'])}.")] if "verdict" in live else []

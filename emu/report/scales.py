@@ -10,18 +10,17 @@ import numpy as np
 from emu.results.text_tables import number
 
 LEAST_SPAN = 0.1
-"""Of a linear axis, as a share of the times on it."""
+"""Least span of a linear axis, as a share of the times on it."""
 LEAST_GAP = 0.12
-"""Between two ticks with a text each, as a share of the axis."""
+"""Between two ticks with texts, as a share of the axis."""
 MOST_OF_LABEL = 24
 """Characters of a text at a tick."""
 
 
 def fit_times(axes: Any, low: float, high: float) -> None:
-    """Fit the y axis of an axes to times from `low` to `high`.
+    """Fit the y axis to times from `low` to `high`: logarithmic from a decade on, else linear.
 
-    It is logarithmic from a decade on. Below that it is linear, and not so narrow that rounding looks like a
-    difference: at the least `LEAST_SPAN` of the times themselves. Ticks are plain numbers.
+    A linear axis spans at least `LEAST_SPAN` of the times, so that rounding does not look like a difference.
     """
     from matplotlib.ticker import MaxNLocator
 
@@ -39,7 +38,7 @@ def fit_times(axes: Any, low: float, high: float) -> None:
 
 
 def mark_log(axis: Any, low: float, high: float) -> None:
-    """Give a logarithmic axis that shows `low` to `high` ticks that are plain numbers, and enough of them."""
+    """Give a logarithmic axis from `low` to `high` enough ticks, with plain numbers."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 300 * low else (1.0,), numticks=9))
@@ -55,10 +54,10 @@ def plain_ticks() -> Any:
 
 
 def fit_places(axes: Any, values: Sequence[Any], numeric: bool) -> Callable[[Any], float]:
-    """Fit the x axis of an axes to the values of what figures are drawn against; returns where each of them stands.
+    """Fit the x axis to the values of an axis, and return the function from a value to its place.
 
-    Numbers stand on a scale, logarithmic where they are spread over it, with a tick each where there is room; all
-    else side by side.
+    Numbers are on a scale, logarithmic where they are spread, each with a tick where there is room; other values are
+    side by side.
     """
     from matplotlib.ticker import FixedLocator, NullFormatter, NullLocator
 
@@ -89,7 +88,7 @@ def fit_places(axes: Any, values: Sequence[Any], numeric: bool) -> Callable[[Any
 
 
 def short_labels(texts: Sequence[str]) -> list[str]:
-    """Return texts for ticks side by side: long ones without the words that all have, and cut.
+    """Return texts for ticks side by side: long ones without the words that all have in common, and cut.
 
     Examples
     --------

@@ -36,8 +36,7 @@ def workload_figure(workload: Workload, description: dict[str, Any]) -> Figure:
     workload
         Jobs, DAGs or coflows.
     description : dict
-        What `workloads.info.describe` says of it; the load is drawn for its numbers of nodes (its speeds of
-        ports).
+        Of `workloads.info.describe`; the load is drawn for its numbers of nodes (its speeds of ports).
     """
     with figure_style():
         figure, grid = new_figure(_WIDTH, _HEIGHT, rows=2, columns=3, share_x=False)
@@ -57,7 +56,7 @@ def _title(d: dict[str, Any]) -> str:
 
 
 def _draw_arrivals(counts: Any, amounts: Any, d: dict[str, Any]) -> None:
-    """Draw how many arrive in each span of time, and beside it how much work or how many bytes."""
+    """Draw the arrivals in each span of time, and beside it their work or bytes."""
     of = d["arrivals"]
     names = [name for name in of if name not in ("start_s", "bin_s")]
     edges_s = of["start_s"] + of["bin_s"] * np.arange(len(of[names[0]]) + 1)
@@ -91,7 +90,7 @@ def _draw_load(place: Any, d: dict[str, Any]) -> None:
 
 
 def _draw_cdf(place: Any, of: Distribution) -> None:
-    """Draw what share of jobs (tasks, coflows) has a value up to x, a line per class."""
+    """Draw the share of jobs (tasks, coflows) with a value up to x, a line per class."""
     for number, (name, values) in enumerate(of.values.items()):
         if len(values):
             share = np.linspace(0.0, 1.0, min(_CDF_POINTS, len(values) + 1))
@@ -100,7 +99,7 @@ def _draw_cdf(place: Any, of: Distribution) -> None:
     every = of.values["all"]
     positive = every[every > 0]
     if len(positive) and positive.max() > _LOG_FROM * (least := float(np.quantile(positive, LEFT_QUANTILE))):
-        place.set_xscale("log")  # what is less, or 0, lies left of the axis: the lines begin above 0
+        place.set_xscale("log")  # smaller values are left of the axis
         place.set_xlim(left=least / 1.2)
     place.set_ylim(0.0, 1.02)
     place.set_xlabel(of.label)

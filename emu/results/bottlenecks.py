@@ -10,19 +10,13 @@ from workloads.units import format_duration
 BOTTLENECKS = "bottlenecks"
 """The key of a summary that has them, where there are any."""
 SATURATED = 0.8
-"""Busy share from which a scheduler is taken for one, as with the clock `live` (`actors.hosting.live_report`)."""
+"""Busy share from which a scheduler counts as a bottleneck, as with the clock `live` (`actors.hosting.live_report`)."""
 NODES_BUSY = 0.98
 INTERVALS_MISSED = 0.05
 
 
 def bottlenecks_of(summary: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return the part of a summary that names its bottlenecks, a sentence each; nothing where there is none.
-
-    Parameters
-    ----------
-    summary : mapping
-        Of a run, or of the runs of several seeds.
-    """
+    """Return the part of a summary that names its bottlenecks, a sentence each; nothing without bottlenecks."""
     found = list(_bottlenecks(summary))
     return {BOTTLENECKS: found} if found else {}
 

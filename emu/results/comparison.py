@@ -62,8 +62,7 @@ class Comparison:
     path : Path | None
         The directory it was written to.
     failures : dict of str to str
-        Each run that failed, as its folder in the directory is called, to its error. Its scheduler is not compared, or
-        its seed is not.
+        The folder of each run that failed, to its error. Its scheduler, or its seed, is not compared.
     """
 
     results: dict[str, list[Result]]
@@ -100,7 +99,7 @@ class Comparison:
         return self.runs[0][0].family
 
     def rows(self) -> list[Row]:
-        """Return the comparison as numbers, short jobs first; of coflows, all of them first."""
+        """Return the comparison as numbers: of jobs short ones first, of coflows all of them first."""
         return list(self._rows)
 
     def to_text(self, columns: Sequence[str] | None = None, reasons: bool = False) -> str:
@@ -111,7 +110,7 @@ class Comparison:
         columns : sequence of str, optional
             Figures to show, such as ``mean``, ``p99.9``, ``wait.p99``; by default mean, p50, p90 and p99.
         reasons : bool
-            Whether to show also what jobs and messages waited for, and how busy schedulers and nodes were.
+            Whether to show what jobs and messages waited for, and how busy schedulers and nodes were.
         """
         shown = read_measures(columns, self.family)
         of_runs = {name: [r.summary for r in runs] for name, runs in self.results.items()}
@@ -136,7 +135,7 @@ class Comparison:
 
     @property
     def _head(self) -> str:
-        """What the runs are of: workload, size, seeds."""
+        """The workload, size and seeds of the runs."""
         return head_of([run.summary for run in self.runs[0]])
 
     def failed_text(self) -> str:
@@ -172,7 +171,7 @@ def read_comparison(folder: str | Path) -> Comparison:
     Raises
     ------
     InputError
-        It did not finish, or a file of it or of one of its runs is not as it was written.
+        It did not finish, or a file has changed since it was written.
     """
     folder = Path(folder)
     manifest = rd.read_manifest(folder)
@@ -187,7 +186,7 @@ def read_comparison(folder: str | Path) -> Comparison:
 
 
 def paths_of(runs: Sequence[Result]) -> dict[str, Any]:
-    """Return where runs of a scheduler lie: ``path`` of the one, or the folder of all, and ``paths`` by seed."""
+    """Return where runs of a scheduler are: ``path``, of several runs their folder, and ``paths`` by seed."""
     found = [r.path for r in runs if r.path is not None]
     if len(found) < len(runs):
         return {}

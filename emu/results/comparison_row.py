@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 Pair = tuple[float, float]
@@ -28,15 +29,15 @@ class Row:
     best : frozenset of str
         Names of the measures in which no other scheduler is better (`emu.results.paired_comparison.best_of`).
     shares : dict of str to Pair
-        Of `SHARES`: of the jobs, or coflows, those that became so against the first. NaN for the first itself.
+        By `SHARES`: the share of the jobs, or coflows, that are so against the first. NaN for the first itself.
     improved : float
         The share that finished earlier than under the first, by however little; NaN for the first itself.
     speedup : dict of str to Pair
-        Of coflows: of the first over this one (`emu.families.coflows.comparison`).
-    gains : dict of str to dict of str to float
-        Of coflows with deadlines: rate of a summary to percentiles of its gain over the replicas (likewise).
+        Of DAG jobs and coflows: factors of the first over this one (`emu.results.paired_comparison.factors_of`).
+    gains : mapping
+        Of coflows with deadlines: `emu.families.coflows.deadlines.Gains`.
     left_out : int
-        Replicas that the row is not of, as under some scheduler none of the group finished.
+        Replicas that are left out, as none of the group finished under some scheduler.
     """
 
     scheduler: str
@@ -48,5 +49,5 @@ class Row:
     shares: dict[str, Pair]
     improved: float
     speedup: dict[str, Pair] = field(default_factory=dict)
-    gains: dict[str, dict[str, float]] = field(default_factory=dict)
+    gains: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     left_out: int = 0

@@ -47,7 +47,7 @@ def read_events(path: Path) -> pa.Table:
     Raises
     ------
     InputError
-        It cannot be read, or a column is not there, there twice, of another type, or null where it must not be.
+        It cannot be read, or a column is missing, repeated, of another type, or null where it must not be.
     """
     table = disk.read_table(path, {column.name: column.type for column in COLUMNS})
     for column in COLUMNS:
@@ -59,13 +59,7 @@ def read_events(path: Path) -> pa.Table:
 def batches(
     recording: Recording, setting: Setting, kept: npt.NDArray[np.int64] | None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the events that partitions have recorded, in order.
-
-    Parameters
-    ----------
-    kept : ndarray of int64, optional
-        Of these jobs alone.
-    """
+    """Yield the events that partitions have recorded, in order; if jobs are `kept`, only theirs."""
     from actors.hosting.recorded import read_events
 
     nodes = setting.cluster.num_nodes

@@ -12,7 +12,7 @@ from workloads.errors import InputError
 from workloads.hints import did_you_mean
 
 TIMES = ("", "wait")
-"""Of these, the times; the others are ratios."""
+"""The metrics that are times; the others are ratios."""
 
 
 class Measure(NamedTuple):
@@ -53,7 +53,7 @@ def measure_of(name: str) -> Measure:
 
 
 def all_measures(family: str) -> tuple[Measure, ...]:
-    """Return all that is described of a family."""
+    """Return all measures of a family."""
     return tuple(Measure(metric, s) for metric in find_family(family).metrics for s in EVERY_STATISTIC)
 
 
@@ -67,7 +67,7 @@ def read_measures(names: Sequence[str] | None, family: str, option: str = "colum
     Raises
     ------
     InputError
-        A name is unknown, or there twice; names the option, and the nearest that exists.
+        A name is unknown, or given twice; the message gives the option, and the nearest name.
     """
     if names is None:
         return DEFAULT
@@ -76,5 +76,5 @@ def read_measures(names: Sequence[str] | None, family: str, option: str = "colum
         if name not in known:
             raise InputError(f"{option}: unknown column {name!r}{did_you_mean(name, known)}")
         if name in names[:i]:
-            raise InputError(f"{option}: {name!r} is there twice")
+            raise InputError(f"{option}: {name!r} is given twice")
     return tuple(known[name] for name in names)

@@ -34,7 +34,7 @@ BoolArray = npt.NDArray[np.bool_]
 
 
 def describe_values(values: Float64Array) -> dict[str, Any]:
-    """Return count, mean, linear percentiles and the largest of values; of none, only the count."""
+    """Return count, mean, linear percentiles and the maximum of values; only the count where there are none."""
     if len(values) == 0:
         return {"count": 0}
     found = np.percentile(values, list(QUANTILES.values())).tolist()
@@ -47,12 +47,12 @@ def after_warmup(submit_s: Float64Array, warmup_s: float) -> BoolArray:
 
 
 def finite(values: Float64Array) -> Float64Array:
-    """Return the values that are numbers, and not infinite."""
+    """Return the values that are finite."""
     return values[np.isfinite(values)]
 
 
 def describe_metrics(values: Mapping[str, Float64Array]) -> dict[str, Any]:
-    """Return `describe_values` of completion times, whose name is empty, with that of the others in it by name."""
+    """Return `describe_values` of completion times, whose name is empty, and of other metrics within it by name."""
     described = {metric: describe_values(finite(own)) for metric, own in values.items()}
     return described.pop("") | described
 
@@ -60,13 +60,10 @@ def describe_metrics(values: Mapping[str, Float64Array]) -> dict[str, Any]:
 def describe_utilisation(
     time_s: Float64Array, utilisation: Float64Array, last_arrival_s: float
 ) -> dict[str, float]:
-    """Return the ``utilisation`` part of a summary, of the rows of a timeline; of none, nothing.
+    """Return the ``utilisation`` part of a summary, of the rows of a timeline; nothing without rows.
 
-    Returns
-    -------
-    dict
-        ``mean`` of all rows; ``while_arriving``, that of the rows up to the last arrival, if there are any: long jobs
-        that run on alone after it make the first one small; ``max``.
+    ``mean`` and ``max`` are of all rows, ``while_arriving`` is the mean of rows up to the last arrival: after it a few
+    long jobs run alone.
     """
     if len(time_s) == 0:
         return {}
@@ -79,7 +76,7 @@ def describe_utilisation(
 
 
 def t_quantile(degrees: int) -> float:
-    """Return the two-sided 95 % quantile of Student's t, exact to the table's rows and never too small."""
+    """Return the two-sided 95 % quantile of Student's t; between rows of the table the larger one."""
     if degrees < 1:
         return math.inf
     if degrees > _T_LAST:
@@ -100,18 +97,18 @@ def confidence_95(values: Sequence[float]) -> tuple[float, float]:
 
 _BY_REPLICA = ("offered_load", "engine", "counters", "decision_latency", "sustained_tasks_per_s", "schedulers",
             "utilisation", "coordinator", "programs", "decisions", "windows", "live")  # fmt: skip
-"""Parts of a summary that differ from run to run, beside those of jobs or coflows."""
+"""Parts of a summary that differ from run to run, besides those of the family."""
 
 
 def summarise_replicas(summaries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return one summary of the runs of several seeds, or of several instances.
 
-    It has the keys of a run's summary. Figures are means over the runs, ``seed`` is the first, ``seeds`` holds all
-    and ``varied`` what they vary; ``confidence_95`` has ``[low, high]`` for each mean of ``jobs``, or ``coflows``. Of a
-    batch ``instances`` holds the instances, and ``workload`` is the batch's name.
-    Where all runs gave the same, ``alike`` is true and there are no intervals. A part that not all seeds have is left
-    out; what any seed of ``live`` was, such as overloaded, all are. Of a batch a part is the mean over the instances
-    that have it: some have no wide coflows, or none that meets its deadline.
+    It has the keys of a run's summary. Figures are means over the runs, ``seed`` is the first, ``seeds`` has all and
+    ``varied`` what they vary; ``confidence_95`` has ``[low, high]`` for each mean of ``jobs``, or ``coflows``. Of a
+    batch ``instances`` has the instances, and ``workload`` is the batch's name.
+    Where all runs gave the same, ``alike`` is true and there are no intervals. A part that some seeds lack is left
+    out; a flag of ``live``, such as overloaded, is true if it is true for any seed. Of a batch a part is the mean over
+    the instances that have it: some have no wide coflows, or none that meets its deadline.
     """
     from emu.configuration.seeds import are_alike, replicas_part
 
@@ -138,9 +135,8 @@ def summarise_replicas(summaries: Sequence[Mapping[str, Any]]) -> dict[str, Any]
     parts = [_numbers({name: s[name] for name in _BY_REPLICA if name in s}) for s in summaries]
     merged |= _means(parts, of_some=batch)[0]
     if "programs" in merged:
-        merged["programs"]["worst_gap"] = max(
-            s["programs"]["worst_gap"] for s in summaries if "programs" in s
-        )
+        gaps = [s["programs"]["worst_gap"] for s in summaries if "programs" in s]
+        merged["programs"]["worst_gap"] = max(gaps)
     if "live" in merged:
         flags = ("overloaded", "saturated")
         merged["live"] |= {name: any(s["live"][name] for s in summaries) for name in flags}
@@ -163,7 +159,7 @@ def ratios(first: Sequence[float], other: Sequence[float]) -> tuple[float, float
 
 
 _COUNTED = ("count", "unfinished")
-"""Of these, a part that has none lacks the key, or all of the part."""
+"""Keys that are absent where their number is 0."""
 
 
 def _means(
@@ -171,7 +167,7 @@ def _means(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the means of equal keys, nested, and their intervals.
 
-    A key that a part lacks is left out, or `of_some`: the mean is of the parts that have it.
+    A key that some parts lack is left out, or with `of_some` its mean is of the parts that have it.
     """
     means: dict[str, Any] = {}
     intervals: dict[str, Any] = {}

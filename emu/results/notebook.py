@@ -1,4 +1,4 @@
-"""What results are in the cells of a notebook: tables as HTML."""
+"""Results in the cells of a notebook: tables as HTML."""
 
 from __future__ import annotations
 

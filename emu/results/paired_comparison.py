@@ -1,7 +1,7 @@
-"""Schedulers against the first, seed by seed: means, ratios, which are the best, what became better, equal or worse.
+"""Schedulers against the first, seed by seed: means, ratios, the best, what became better, equal or worse.
 
-Runs of equal seeds are of the same workload, so that differences and ratios are taken seed by seed, and it is their
-mean and interval that tell whether there is any (a paired t-test).
+Runs with equal seeds have the same workload, so that differences and ratios are taken seed by seed; their mean and
+interval show whether schedulers differ (a paired t-test).
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from emu.results.comparison_row import NOTHING, SHARES, Pair, Row
 from emu.results.measures import Measure
 from emu.results.metrics import BoolArray, Float64Array, confidence_95, ratios
 from emu.results.result import Result, Runs
-from emu.results.text_tables import align, percent, ratio, with_error
+from emu.results.text_tables import TIMES, align, indented, percent, ratio, with_error
 from workloads.errors import InputError
+from workloads.hints import in_words
 from workloads.units import format_duration, parse_duration, parse_share
 
 DELAYS = 20
-"""Network delays that a difference must exceed to be more than a matter of messages: Hawk's ten attempts to steal take
-as many, and no scheduler here sends more one after another for a task."""
+"""Network delays up to which a difference may be due to messages: Hawk's ten attempts to steal take as many, and no
+scheduler sends more messages in sequence for a task."""
 BEST_WITHIN = 0.01
 """The relative margin of the best figures where a single seed, or equal results, show no variation."""
 
@@ -44,7 +45,7 @@ class Tolerance(NamedTuple):
 
 
 def tolerance_of(results: Runs) -> Tolerance:
-    """Return when two completion times of a comparison are called equal, by the configuration of its runs."""
+    """Return the tolerance of a comparison, by the configuration of its runs."""
     config = next(iter(results.values()))[0].manifest.get("config", {})
     given, network = config.get("tolerance", {}), config.get("network", {})
     relative = parse_share(given.get("relative", Tolerance().relative), "tolerance.relative")
@@ -69,15 +70,12 @@ def compare_parts(
 
     Parameters
     ----------
-    results : mapping
     parts : mapping
-        By scheduler, seed by seed: what the summary has of the group.
-    group : str
-    measures : sequence of Measure
+        By scheduler, seed by seed: the figures of the group in the summary.
     times_of : callable
         From a result to the completion times of all jobs, or coflows.
     counted : callable
-        From a result to which of them are of the group and count.
+        From a result to which of them belong to the group and count.
     """
     tolerance = tolerance_of(results)
     first = next(iter(parts))
@@ -113,12 +111,12 @@ def _judge(
     counted: Callable[[Result], BoolArray],
     tolerance: Tolerance,
 ) -> dict[str, float]:
-    """Return `shares_of` of a seed, and what has improved by however little.
+    """Return `shares_of` of a seed, and the share that improved by however little.
 
     Raises
     ------
     InputError
-        The two have not the same jobs, or coflows: a file of one of them is not as it was written.
+        The two have different numbers of jobs, or coflows: a file has changed since it was written.
     """
     own, want = other.heads.num_rows, first.heads.num_rows
     if own != want:
@@ -133,9 +131,9 @@ def _judge(
 def shares_of(
     first_s: Float64Array, other_s: Float64Array, mask: BoolArray, tolerance: Tolerance
 ) -> dict[str, float]:
-    """Return the shares of `SHARES` of what is in `mask` and finished under one of the two at least.
+    """Return the `SHARES` of the jobs in `mask` that finished under at least one of the two schedulers.
 
-    What finished under one alone is better, or worse, by that.
+    A job that finished under one of them only is better, or worse.
     """
     first, other = (np.where(np.isfinite(t), t, np.inf)[mask] for t in (first_s, other_s))
     some = np.isfinite(first) | np.isfinite(other)
@@ -156,15 +154,15 @@ def shares_of(
 def best_of(values: Mapping[str, Sequence[float]], tolerance: Tolerance | None = None) -> frozenset[str]:
     """Return those with the least mean, and those that are as good; none where all are.
 
-    Of several seeds, one is as good as the least if the 95 % intervals of its differences to that, seed by seed, and of
-    the logarithms of its ratios both reach the tolerance: the workloads of some seeds take many times as long as those
-    of others, and then a few differences are most of all. With one seed, or where all give the same difference, one is
-    as good if it is within the tolerance or `BEST_WITHIN` of the least.
+    With several seeds, one is as good if the 95 % intervals of its differences to the least, seed by seed, and of the
+    logarithms of its ratios both reach the tolerance: where the workloads of some seeds take many times as long, a few
+    differences dominate. With one seed, or where all differences are equal, one is as good if it is within the
+    tolerance or `BEST_WITHIN` of the least.
 
     Parameters
     ----------
     values : mapping
-        By name, seed by seed; NaN where there is none.
+        By name, seed by seed; NaN for no value.
     tolerance : Tolerance, optional
         Of times; ratios are compared by `Tolerance.relative` alone.
     """
@@ -183,7 +181,7 @@ def best_of(values: Mapping[str, Sequence[float]], tolerance: Tolerance | None =
 
 
 def _is_longer(own: Float64Array, least: Float64Array, allowed: float) -> bool:
-    """Return whether ratios, seed by seed, are above what may differ, by more than chance."""
+    """Return whether ratios, seed by seed, are above the tolerance by more than chance."""
     if min(own.min(), least.min()) <= 0:
         return False
     mean, half = confidence_95(np.log(own / least).tolist())
@@ -195,8 +193,8 @@ def factors_of(
 ) -> dict[str, Pair]:
     """Return the factors by which the first scheduler is faster than that of a row.
 
-    ``average`` is that of the mean completion times; percentiles are of the factors of single jobs, or coflows, which
-    `measure` gives of a result of the first scheduler and one of the other.
+    ``average`` is the factor of mean completion times; percentiles are of the factors of single jobs, or coflows, which
+    `measure` returns for a result of the first scheduler and one of the other.
     """
     first = next(iter(results))
     nothing = dict.fromkeys(("average", *(f"p{q}" for q in percentiles)), NOTHING)
@@ -224,29 +222,64 @@ def render_factors(
 ) -> str:
     """Return completion times, and factors (`factors_of`) by the labels of their names, as a table for each group.
 
-    `one` is what one of those that are compared is called, `clause` what the factors are, and `titles` go from each
-    group, in order, to the title of its rows.
+    `one` is the word for what is compared, `clause` the words for the factors, and `titles` go from each group, in
+    order, to the function that gives the title of its rows.
     """
     if not rows:
         return f"{head}: no {one} finished under all schedulers\n"
     first = rows[0].scheduler
     several = any(row.scheduler != first for row in rows)
     what = f", and as {clause} of {first}: the others' over its own" if several else ""
-    lines = [f"{head}: {column_names(columns, one)}{what}"]
+    names = [*(m.name for m in columns), *(labels.values() if several else ())]
+
+    def cells(row: Row) -> list[str]:
+        factors = (ratio(*row.speedup[name]) for name in labels) if several else ()
+        return [*(with_error(*row.figures[m.name]) for m in columns), *factors]
+
+    return render_groups(
+        rows, f"{head}: {column_names(columns, one)}{what}", names, cells, titles, f"{one}s", tolerance
+    )
+
+
+def render_groups(
+    rows: Sequence[Row],
+    head: str,
+    names: Sequence[str],
+    cells: Callable[[Row], list[str]],
+    titles: Mapping[str, Callable[[Sequence[Row]], str]],
+    heads: str,
+    tolerance: Tolerance,
+) -> str:
+    """Return a table for each group of rows as text below a head, and of several schedulers the shares of `SHARES`.
+
+    `names` are those of the columns that `cells` gives of a row, and `heads` is what is compared.
+    """
+    first = rows[0].scheduler
+    several = any(row.scheduler != first for row in rows)
+    lines = [head]
     for group, title in titles.items():
-        own = [row for row in rows if row.group == group]
-        if not own:
-            continue
-        table = [["", *(m.name for m in columns), *([*labels.values(), *SHARES] if several else [])]]
-        for row in own:
-            cells = [row.scheduler, *(with_error(*row.figures[m.name]) for m in columns)]
-            if several:
-                cells += [*(ratio(*row.speedup[name]) for name in labels), *shares_cells(row)]
-            table.append(cells)
-        lines += ["", title(own), *(f"  {line}" for line in align(table))]
-    if several:
-        lines += ["", shares_caption(first, f"{one}s", tolerance)]
+        if own := [row for row in rows if row.group == group]:
+            table = [["", *names, *(SHARES if several else ())]]
+            table += [[row.scheduler, *cells(row), *(shares_cells(row) if several else ())] for row in own]
+            lines += ["", title(own), *indented(align(table))]
+    lines += ["", shares_caption(first, heads, tolerance)] if several else []
     return "\n".join(lines) + "\n"
+
+
+def behind_note(first: str, speedups: Mapping[str, Mapping[str, Pair]]) -> str:
+    """Return which others are faster than the first scheduler, by the columns of a table in which it is below 1.
+
+    Parameters
+    ----------
+    speedups : mapping
+        By the label of a column: the speed-up of the first over each other scheduler, and its half-width.
+    """
+    faster = {
+        label: [name for name, (mean, half) in of_column.items() if mean + (half if half > 0 else 0.0) < 1]
+        for label, of_column in speedups.items()
+    }
+    clauses = [f"{in_words(names)} ({label})" for label, names in faster.items() if names]
+    return f"Below 1{TIMES} the other is faster: than {first} here {', '.join(clauses)}." if clauses else ""
 
 
 def column_names(columns: Sequence[Measure], what: str) -> str:

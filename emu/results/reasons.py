@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from emu.results.bottlenecks import BOTTLENECKS
-from emu.results.text_tables import align, number, percent
+from emu.results.text_tables import Table, number, percent, render_tables
 
 EXPLAINED = (
     "what jobs and messages waited for; busy: share of the time from the first arrival to the last finish"
@@ -60,9 +60,9 @@ REASONS = (
 
 
 def reason_rows(summaries: Sequence[Mapping[str, Any]]) -> list[list[str]]:
-    """Return label and a cell for each summary, of the reasons that any of them has.
+    """Return the label, and a cell for each summary, of the reasons that any summary has.
 
-    Waits are those of each class of jobs, or of all where there is one class alone.
+    Waits are by class of jobs, or of all jobs where there is only one class.
     """
     classes = any(_value(summary, ("jobs", "long", "count")) for summary in summaries)
     left_out = {("jobs", name) for name in (("all",) if classes else CLASSES)}
@@ -77,22 +77,24 @@ def reason_rows(summaries: Sequence[Mapping[str, Any]]) -> list[list[str]]:
     return rows
 
 
+def reasons_tables(summaries: Sequence[Mapping[str, Any]]) -> list[Table]:
+    """Return the table of the reasons, a column for each scheduler; none where there are no reasons."""
+    rows, head = reason_rows(summaries), ["reason", *(s["scheduler"] for s in summaries)]
+    return [Table("Reasons", EXPLAINED, head, rows)] if rows else []
+
+
 def render_reasons(summaries: Sequence[Mapping[str, Any]]) -> str:
-    """Return the reasons as a table, a column for each scheduler, behind a blank line; nothing where there are none."""
-    rows = reason_rows(summaries)
-    if not rows:
-        return ""
-    table = align([["", *(s["scheduler"] for s in summaries)], *rows])
-    return "\n".join(["", EXPLAINED, *(f"  {line}" for line in table), ""])
+    """Return the reasons as text behind a blank line; nothing where there are none."""
+    return render_tables(reasons_tables(summaries))
 
 
 def bottlenecks(summaries: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return what held runs up, a sentence each; once where several runs have the same."""
+    """Return the bottlenecks of runs, a sentence each; one that several runs share is returned once."""
     return list(dict.fromkeys(text for summary in summaries for text in summary.get(BOTTLENECKS, ())))
 
 
 def render_bottlenecks(summaries: Sequence[Mapping[str, Any]]) -> str:
-    """Return what held runs up, a line each and behind a blank line; nothing where nothing did."""
+    """Return the bottlenecks of runs, a line each behind a blank line; nothing without bottlenecks."""
     lines = bottlenecks(summaries)
     return "\n".join(["", *lines, ""]) if lines else ""
 

@@ -19,20 +19,17 @@ HEAD = ("scheduler", "baseline", "group", "metric", "statistic", "value", "half_
 """Columns of a CSV file, and after them ``seeds``, and of a batch ``instances``; a sweep's axes stand before them."""
 OUTSIDE = ("seed", "seeds", "instances", "drawn", "nodes", "resample_block_s", "confidence_95", "ratios", *SHARES,
            "improved", "speedup", "gains", "left_out")  # fmt: skip
-"""Keys of a summary that are no figures of a run, or that have columns of their own."""
+"""Keys of a summary that are not figures of a run, or that have columns of their own."""
 OF_MACHINE = ("wall_s", "load_s", "compile_s", "tasks_per_s", "peak_rss_mb")
-"""Figures of the engine that differ from run to run: summaries have them, files of records have not."""
+"""Figures of the engine that differ from run to run: they are in summaries, and not in files of records."""
 
 
 def compared(rows: Sequence[Row], first: str) -> dict[str, Any]:
     """Return a summary's entries of one scheduler against the first, from the rows of that scheduler.
 
-    Returns
-    -------
-    dict
-        ``baseline``; ``ratios`` by group, as the summary has the figures; ``better``, ``equal``, ``worse`` and
-        ``improved`` by group; of coflows ``speedup`` too. Each figure is ``{"mean", "half_95"}``, None for none. Of
-        coflows with deadlines, percentiles of ``gains`` by group (`Row.gains`); ``left_out`` by group, of replicas.
+    By group: ``ratios``, nested as in the summary; ``better``, ``equal``, ``worse`` and ``improved``; of DAG jobs and
+    coflows ``speedup``. Each figure is ``{"mean", "half_95"}``, None for no value. Of coflows with deadlines also
+    percentiles of ``gains`` (`Row.gains`), and ``left_out``, a number of replicas.
     """
     fields: dict[str, Any] = {
         "baseline": first,
@@ -52,16 +49,8 @@ def compared(rows: Sequence[Row], first: str) -> dict[str, Any]:
 def tidy(summary: Mapping[str, Any], rows: Sequence[Row] = (), first: str = "") -> Iterator[dict[str, Any]]:
     """Yield the figures of a summary, a row each: `HEAD` and ``seeds``, and of a batch ``instances``.
 
-    What the engine took of the machine (`OF_MACHINE`) is left out, so that runs of equal results have equal records.
-
-    Parameters
-    ----------
-    summary : mapping
-        Of a run, or of the runs of several seeds.
-    rows : sequence of Row
-        Of that scheduler in a comparison, for ratios and shares.
-    first : str
-        The scheduler that it is compared with.
+    `OF_MACHINE` is left out, so that equal results have equal records. In a comparison, `rows` are those of the
+    summary's scheduler, and `first` is the scheduler that it is compared with.
     """
     family = family_of_summary(summary)
     figures, intervals = summary[family.heads], summary.get("confidence_95", {}).get(family.heads, {})
@@ -115,7 +104,7 @@ def placed(summary: Mapping[str, Any], out: Path) -> dict[str, Any]:
 
 
 def write_csv(records: Iterable[Mapping[str, Any]], path: str | Path | None = None) -> str:
-    """Return records as CSV text, written to a file if one is given; a column that some lack is empty there."""
+    """Return records as CSV text, and write it to a path if one is given; missing columns are empty."""
     found = list(records)
     names = list(dict.fromkeys(name for record in found for name in record))
     text = io.StringIO()
@@ -165,7 +154,7 @@ def _at(tree: Mapping[str, Any], path: Sequence[str]) -> Mapping[str, Any]:
 
 
 def _unit(metric: str, time: str) -> str:
-    """Return a metric's name with its unit, if it has one; of completion times it is that of their column."""
+    """Return a metric's name with its unit, if it has one; for completion times the name of their column."""
     if not metric:
         return time
     return f"{metric}_s" if metric in TIMES else metric

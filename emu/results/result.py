@@ -16,7 +16,6 @@ from emu import disk
 from emu.configuration.seeds import summary_head
 from emu.directories import run_directory as rd
 from emu.directories.names import CONFIG, EVENTS, SUMMARY, WORKLOAD
-from emu.families.family import Family
 from emu.families.registry import families, family_of_summary
 from emu.results.events import SCHEMA, read_events
 from emu.results.metrics import summarise_replicas
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from emu.configuration.plan import Plan
 
 LONG_S = 60.0
-"""From what wall time on a run is worth keeping in a temporary folder."""
+"""Wall time from which a run is worth keeping in a temporary folder."""
 
 
 @dataclass(eq=False, repr=False)
@@ -42,10 +41,10 @@ class Result:
     Attributes
     ----------
     tables : dict of str to pyarrow.Table
-        By name, with the columns of ``docs/reference/results.md``. Each is an attribute too, None where the run has it
-        not: ``jobs`` and ``timeline``; ``tasks`` with ``output.tasks``; ``coflows`` and ``flows`` of a run of coflows,
-        in place of jobs and tasks; ``costs`` with ``cost.model='measured'``; ``crv``, demand and supply of what
-        constraints ask for over time, of schedulers that keep them. ``.to_pandas()`` gives frames.
+        By name, with the columns of ``docs/reference/results.md``. Each is an attribute too, None where the run does
+        not have it: ``jobs`` and ``timeline``; ``tasks`` with ``output.tasks``; ``coflows`` and ``flows`` of a run of
+        coflows, in place of jobs and tasks; ``costs`` with ``cost.model='measured'``; ``crv`` of schedulers that
+        monitor constraints, the demand and supply of resources over time. ``.to_pandas()`` gives frames.
     summary : dict
         The content of ``summary.json``.
     counters : dict of str to int
@@ -72,7 +71,7 @@ class Result:
 
     @cached_property
     def events(self) -> pa.Table | None:
-        """The content of ``events.parquet``, what happened, with ``output.events``; None where it was not recorded."""
+        """The content of ``events.parquet``, with ``output.events``; None where events were not recorded."""
         if self.path is not None and (self.path / EVENTS).exists():
             return read_events(self.path / EVENTS)
         if self.recorded is None:
@@ -86,7 +85,7 @@ class Result:
             return disk.num_rows(self.path / EVENTS)
         return 0 if self.events is None else self.events.num_rows
 
-    if TYPE_CHECKING:  # so that a name that is no table is an error there, too
+    if TYPE_CHECKING:  # any other attribute is an error for type checkers too
         jobs: ClassVar[pa.Table]
         tasks: ClassVar[pa.Table]
         coflows: ClassVar[pa.Table]
@@ -128,13 +127,13 @@ class Result:
 
     @property
     def warmup_s(self) -> float:
-        """For how long after the first arrival jobs that arrive are left out (``warmup`` of the configuration)."""
+        """How long after the first arrival jobs are left out (``warmup`` of the configuration)."""
         from workloads.units import parse_duration
 
         return parse_duration(self.manifest.get("config", {}).get("warmup", 0.0), "warmup")
 
     def drop_large(self) -> None:
-        """Forget the tables of parts, such as tasks, which are large and on the disk."""
+        """Drop the table of parts, such as tasks, which is large and on the disk."""
         own = family_of_summary(self.summary).part
         self.tables = {name: table for name, table in self.tables.items() if name != own}
 
@@ -160,18 +159,12 @@ class Result:
         return pd.DataFrame(self.records())
 
     def save(self, out: str | Path, *, overwrite: bool = False) -> Path:
-        """Write a run directory and return its path.
-
-        Parameters
-        ----------
-        out : path
-        overwrite : bool
-            Replace the run that is there.
+        """Write a run directory and return its path; `overwrite` replaces the run that it holds.
 
         Raises
         ------
         InputError
-            The directory holds something, or cannot be written.
+            The directory is not empty, or cannot be written.
         """
         with rd.claimed(out, self.manifest, self.config, overwrite=overwrite) as folder:
             return self.write(folder)
@@ -182,8 +175,8 @@ class Result:
         Raises
         ------
         NotWritten
-            The disk is full. Checkpoints are there still; without any, hours of work are saved in a temporary folder,
-            which is named.
+            The disk is full. Without checkpoints, the results of a long run are saved in a temporary folder, which the
+            message names.
         """
         try:
             return self._write(out)
@@ -222,7 +215,7 @@ class Result:
         return out
 
     def _write_workload(self, out: Path) -> None:
-        """Keep a workload that came from neither a name nor a path, so that ``config.toml`` can name it."""
+        """Keep a workload that was given as an object, so that ``config.toml`` can name it."""
         from workloads.catalogue import save_workload
 
         assert self.workload is not None
@@ -244,11 +237,10 @@ class Summarising:
     keeps_parts : (config) -> bool
         Whether what became of each part must be recorded.
     add_waits : (plan, result, outcome, events, chosen)
-        Add to the tables of a result what its events tell of its parts. ``chosen`` has the numbers of what is recorded
-        of what is scheduled; None: all.
+        Add to the tables of a result what its events show about its parts. ``chosen`` are the numbers of the jobs, or
+        coflows, whose events are recorded; None: all.
     values : (run, metric, group, warmup_s) -> ndarray of float64
-        One of the family's metrics of each of a group of what is scheduled, without those that arrive before the
-        warm-up's end; NaN where there is none.
+        One of the family's metrics of each job, or coflow, of a group after the warm-up; NaN for no value.
     sections : (results, warmup_s) -> list of str
         The tables of runs that are compared, as HTML.
     facts : (run) -> mapping
@@ -276,7 +268,7 @@ def read_result(folder: str | Path) -> Result:
     Raises
     ------
     InputError
-        It is not a run directory, the run did not finish, or a file is missing or not as the run wrote it.
+        It is not a run directory, the run did not finish, or a file is missing or has changed.
     """
     folder = Path(folder)
     manifest = rd.read_manifest(folder)
@@ -290,29 +282,20 @@ def read_result(folder: str | Path) -> Result:
     rd.check_results(folder, manifest, optional)
     summary = checked_summary(disk.read_json(folder / SUMMARY, f"has no {SUMMARY}"), folder / SUMMARY)
     family = family_of_summary(summary)
-    there = [name for name in dict(tables_of_all) if _is_there(folder, f"{name}.parquet", manifest)]
+    names = dict.fromkeys(name for name, _ in tables_of_all)
+    files = {name: folder / f"{name}.parquet" for name in names if f"{name}.parquet" in manifest["results"]}
+    tables = {name: disk.read_table(file) for name, file in files.items() if file.exists()}
     for name in (family.heads, "timeline"):
-        if name not in there:
+        if name not in tables:
             raise InputError(f"has no {name}.parquet", file=folder)
-    tables = {name: _read_table(name, folder, family) for name in there}
-    config = disk.read_text(folder / CONFIG)
+    for name, table in tables.items():
+        check_table(name, table, family, files[name])
     return Result(
         tables=tables,
         summary=summary,
         counters=summary.get("counters", {}),
-        config=config,
+        config=disk.read_text(folder / CONFIG),
         manifest=manifest,
         notes=tuple(manifest.get("notes", ())),
         path=folder,
     )
-
-
-def _is_there(folder: Path, name: str, manifest: Mapping[str, Any]) -> bool:
-    return name in manifest["results"] and (folder / name).exists()
-
-
-def _read_table(name: str, folder: Path, family: Family) -> pa.Table:
-    path = folder / f"{name}.parquet"
-    table = disk.read_table(path)
-    check_table(name, table, family, path)
-    return table

@@ -27,11 +27,11 @@ NO_AXES = (
     "variants",
     f"{WORKLOAD_OPTIONS}.{INSTANCE}",
 )
-"""Keys, and tables of keys, in which runs may differ that are compared; of others' seeds see `_is_axis`."""
+"""Keys, and tables of keys, in which runs that are compared may differ; for other seeds see `_is_axis`."""
 OF_THE_WORKLOAD = ("short_cutoff", "long_partition")
-"""Keys that are the workload's unless they are given, and differ with it."""
+"""Keys whose values are the workload's unless they are given."""
 IN_HEADINGS = ("workload", "nodes")
-"""The part that all headings share."""
+"""Axes that all headings show."""
 OFFERED_LOAD = "offered_load"
 
 
@@ -43,9 +43,9 @@ class Axis(NamedTuple):
     label : str
         A dotted key, or the name of a parameter.
     values : tuple
-        In base units; numbers in rising order, others as they come.
+        In base units; numbers in rising order, others in order of appearance.
     is_own : bool
-        Whether it is a parameter, which only some schedulers have.
+        Whether it is a parameter of schedulers.
     """
 
     label: str
@@ -55,12 +55,12 @@ class Axis(NamedTuple):
 
 @dataclass(frozen=True)
 class Group:
-    """Runs that differ in nothing but scheduler and replica.
+    """Runs that differ only in scheduler and replica.
 
     Attributes
     ----------
     at : dict of str to object
-        Label to value, in base units, of the axes that are no parameters.
+        Label to value, in base units, of the axes that are not parameters.
     results : dict of str to list of Result
         By scheduler, with the parameters in which its runs differ; in order of replicas.
     own : dict of str to dict
@@ -75,8 +75,8 @@ class Group:
 def group_runs(runs: Sequence[Result]) -> list[Group]:
     """Return the runs that can be compared.
 
-    Schedulers are compared if they have run with the same seeds, or on the same instances of an archive, each on the
-    same workload. Runs of a scheduler that are there twice stand alone.
+    Schedulers are compared if they have run with the same seeds, or on the same instances of an archive, with the same
+    workload for each. Where a scheduler has several runs of a replica, each run is a group of its own.
     """
     configs = [_config_of(run) for run in runs]
     shared = _shared(runs, configs)
@@ -92,7 +92,7 @@ def group_runs(runs: Sequence[Result]) -> list[Group]:
     ]
     inputs = [workload_hash(run) for run in runs]
     replicas = [replica_of(run.summary) for run in runs]
-    # The same scheduler with the same seed on several workloads: they differ by something that is not a key.
+    # The same scheduler with the same seed has several workloads: they differ in something that is not a key.
     same = list(zip(keys, names, replicas, strict=True))
     untold = len(set(zip(same, inputs, strict=True))) > len(set(same))
     groups: dict[Any, Group] = {}
@@ -119,7 +119,7 @@ def axes_of(groups: Sequence[Group]) -> list[Axis]:
 
 
 def _config_of(run: Result) -> dict[str, Any]:
-    """Return the keys of a run; of nodes that a load picked, which differ from seed to seed, the load."""
+    """Return the keys of a run; where a load determines the nodes, which differ by seed, the load instead."""
     config = dict(flatten(run.manifest.get("config", {})))
     if NODES_FOR_LOAD in run.manifest:
         config |= {"nodes": None, "load": run.manifest[NODES_FOR_LOAD]}
@@ -127,7 +127,7 @@ def _config_of(run: Result) -> dict[str, Any]:
 
 
 def _shared(runs: Sequence[Result], configs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the keys that are no parameters and differ between runs of a family."""
+    """Return the keys that are not parameters and differ between runs of a family."""
     names = dict.fromkeys(name for config in configs for name in config)
     families = {run.family for run in runs}
     found = []
@@ -145,7 +145,7 @@ def _shared(runs: Sequence[Result], configs: Sequence[Mapping[str, Any]]) -> lis
 
 
 def _is_axis(name: str, runs: Sequence[Result], configs: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether a key is more than a seed that follows the run's."""
+    """Return whether a key is an axis: not a seed that follows the seed of the run."""
     if "seed" not in name.rpartition(".")[2]:
         return True
     by_run: dict[tuple[str, Replica], set[str]] = {}
@@ -159,7 +159,7 @@ def _is_axis(name: str, runs: Sequence[Result], configs: Sequence[Mapping[str, A
 def _variants(
     runs: Sequence[Result], configs: Sequence[Mapping[str, Any]]
 ) -> tuple[list[str], list[dict[str, Any]]]:
-    """Return a name for each run, and its parameters in which runs of its scheduler differ."""
+    """Return a name for each run, and the parameters in which runs of its scheduler differ."""
     by_scheduler: dict[str, list[dict[str, Any]]] = {}
     given = []
     for run, config in zip(runs, configs, strict=True):
@@ -193,12 +193,12 @@ def _paired(group: Group) -> Iterator[Group]:
 
 
 def workload_hash(run: Result) -> str:
-    """Return the hash of the workload that a run was of."""
+    """Return the hash of the workload of a run."""
     return " ".join(i["sha256"] for i in run.manifest.get("inputs", ()) if i.get("what") == "workload")
 
 
 def base_value(name: str, value: Any) -> Any:
-    """Return a value of a key as a configuration has it, in base units."""
+    """Return a value of a key in a configuration, in base units."""
     if value is None or name not in BY_NAME:
         return value
     return read_given(BY_NAME[name], Given(value, Place(name)))
@@ -210,7 +210,7 @@ def _in_order(values: Iterable[Any]) -> tuple[Any, ...]:
 
 
 def value_text(label: str, value: Any) -> str:
-    """Return a value of an axis for people; None is what holds by default."""
+    """Return a value of an axis as text; None is the default."""
     if value is None:
         return "by default"
     if label in BY_NAME and BY_NAME[label].kind == "steps":
@@ -225,5 +225,5 @@ def value_text(label: str, value: Any) -> str:
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value of an axis can be a place on a scale."""
+    """Return whether a value of an axis is a number."""
     return isinstance(value, int | float) and not isinstance(value, bool)

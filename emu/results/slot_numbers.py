@@ -1,4 +1,4 @@
-"""Lanes: where what runs at once on a machine is shown."""
+"""Slots of machines for intervals that overlap."""
 
 from __future__ import annotations
 
@@ -12,23 +12,13 @@ Int64Array = npt.NDArray[np.int64]
 
 
 def slot_numbers(machine: npt.NDArray[Any], start: npt.NDArray[Any], finish: npt.NDArray[Any]) -> Int64Array:
-    """Return a slot for each interval, from 0: in order of their starts the lowest that is free on its machine.
-
-    Parameters
-    ----------
-    machine, start, finish : ndarray, shape (n,)
-
-    Returns
-    -------
-    ndarray of int64, shape (n,)
-        No two that overlap on a machine have the same slot.
-    """
+    """Return a slot for each interval, shape (n,), from 0: in order of starts, the lowest free slot of its machine."""
     slot = np.zeros(machine.size, np.int64)
     order = np.lexsort((start, machine))
     ordered = machine[order]
     next_is_same = ordered[1:] == ordered[:-1]
     overlap = next_is_same & (start[order][1:] < finish[order][:-1])
-    # Where no interval overlaps the next one of its machine, none overlaps any.
+    # Machines whose intervals do not overlap have one slot.
     shared = order[np.isin(ordered, ordered[1:][overlap])]
     now: Any = None
     running: list[tuple[Any, int]] = []

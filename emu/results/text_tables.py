@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from emu.results.measures import Measure
 from workloads.errors import printable
@@ -14,7 +14,47 @@ NODE_HOUR_NS = 3.6e12
 LEAST_RATIO = 0.1
 """Ratios below it are shown as one over their inverse."""
 WIDEST_INVERSE = 0.25
-"""Share of a ratio above which its error is too large for that: the interval of the inverse is then far from even."""
+"""Share of a ratio above which its error is too large to invert it: the interval would be far from symmetric."""
+
+
+class Table(NamedTuple):
+    """A table of a comparison, for a terminal and for a page.
+
+    Attributes
+    ----------
+    title : str
+        On a page, above the table.
+    caption : str
+        What it shows, without a full stop.
+    head : sequence of str
+        A terminal does not show the heads of the first columns, which are names.
+    rows : sequence of sequence of str
+    note : str
+        Further sentences for a page.
+    names : int
+        How many of the first columns are names.
+    """
+
+    title: str
+    caption: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    note: str = ""
+    names: int = 1
+
+
+def render_tables(tables: Iterable[Table]) -> str:
+    """Return tables as text, each behind a blank line."""
+    lines = []
+    for table in tables:
+        head = [*[""] * table.names, *table.head[table.names :]]
+        lines += ["", table.caption, *indented(align([head, *table.rows], table.names))]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def indented(lines: Iterable[str]) -> list[str]:
+    """Return lines that begin with two spaces."""
+    return [f"  {line}" for line in lines]
 
 
 def number(value: float | None) -> str:
@@ -32,11 +72,11 @@ def number(value: float | None) -> str:
 
 
 def with_error(value: float, half: float, digits: int = 5) -> str:
-    """Return ``value±half``, or only the value where there is no interval, as where all seeds gave the same.
+    """Return ``value±half``, or only the value where the interval is empty or unknown.
 
-    The error is rounded as the Particle Data Group does it: to two digits where it begins with 100 to 354, else to
-    one. The value ends at the same place. No value has more than `digits` digits, though all before the point; where
-    these end earlier, the error is rounded up to what is left, so that it is never shown too small.
+    The error is rounded as by the Particle Data Group: to two digits where it begins with 100 to 354, else to one. The
+    value ends at the same place. A value has at most `digits` digits, and all digits before the point; where that cuts
+    the error, it is rounded up, so that it is never shown too small.
 
     References
     ----------
@@ -59,10 +99,10 @@ def with_error(value: float, half: float, digits: int = 5) -> str:
 
 
 def ratio(mean: float, half: float = math.nan) -> str:
-    """Return a ratio as ``0.153×``, and below a tenth as ``1/21.4×``; nothing where there is none.
+    """Return a ratio as ``0.153×``, and below a tenth as ``1/21.4×``; empty where it is not finite.
 
-    Three digits, or with an interval as many as it allows. That of an inverse is the interval over the ratio squared;
-    a ratio whose error is above a quarter of it is never inverted.
+    It has three digits, or as many as its interval allows. The interval of an inverse is that of the ratio over the
+    ratio squared; a ratio with an error above a quarter of it is not inverted.
 
     Examples
     --------
@@ -88,7 +128,7 @@ def _three_digits(value: float, half: float) -> str:
 
 
 def percent(share: float, half: float = math.nan) -> str:
-    """Return a share as ``81.0%``; what is nearly none or nearly all is not shown as none or all."""
+    """Return a share as ``81.0%``, and as ``<0.1%`` or ``>99.9%`` near 0 and 1."""
     if not math.isfinite(share):
         return ""
     if math.isfinite(half) and half > 0:
@@ -99,18 +139,18 @@ def percent(share: float, half: float = math.nan) -> str:
 
 
 def _exponent(value: float, digits: int = 4) -> int:
-    """Return the power of ten of a value's first digit, when it is rounded to so many."""
+    """Return the power of ten of the first digit of a value that is rounded to a number of digits."""
     return int(f"{value:.{digits - 1}e}".partition("e")[2])
 
 
 def _rounded(value: float, place: int) -> str:
-    """Return a value that ends at a power of ten, in full and without an exponent."""
+    """Return a value rounded at a power of ten, without an exponent."""
     text = f"{round(value, -place):,.{max(-place, 0)}f}"
     return text if text.strip("-0.,") else text.lstrip("-")
 
 
 def align(rows: Sequence[Sequence[str]], right_from: int = 1, right_until: int | None = None) -> list[str]:
-    """Return rows of cells as lines; columns from `right_from` on, and before `right_until`, are flush right."""
+    """Return rows of cells as lines; columns from `right_from` to before `right_until` are flush right."""
     rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(len(row[i]) for row in rows if i < len(row)) for i in range(max(map(len, rows)))]
     lines = []
@@ -129,12 +169,12 @@ def counter_texts(counters: Mapping[str, float]) -> dict[str, str]:
 
 
 def counter_name(name: str) -> str:
-    """Return what a counter is called in tables."""
+    """Return the name of a counter in tables."""
     return name.removesuffix("_ns").replace("_", " ")
 
 
 def counter_text(name: str, value: float, half: float = math.nan) -> str:
-    """Return the value of a counter: of those in nanoseconds, which add up over nodes, in node-hours."""
+    """Return the value of a counter as text; nanoseconds, which add up over nodes, in node-hours."""
     if name.endswith("_ns"):
         return f"{with_error(value / NODE_HOUR_NS, half / NODE_HOUR_NS)} node-hours"
     return f"{value:,.0f}" if math.isnan(half) else with_error(value, half)
@@ -144,7 +184,7 @@ def statistics_cells(
     part: Mapping[str, Any], intervals: Mapping[str, Any], columns: Sequence[Measure]
 ) -> list[str]:
     """Return count and figures of one group of jobs, or coflows, as cells."""
-    cells = [number(part["count"])]  # a mean over runs is no integer
+    cells = [number(part["count"])]  # a mean over runs need not be an integer
     for measure in columns:
         low, high = measure.interval(intervals)
         cells.append(with_error(measure.of(part), (high - low) / 2))

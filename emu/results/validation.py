@@ -1,7 +1,6 @@
-"""The form of files that a run writes, checked when they are read: a forged manifest may have matching hashes.
+"""Checks of the form of a run's files when they are read: a forged manifest may have matching hashes.
 
-Tables must have the columns of `emu.columns`, and a summary the parts and values of ``docs/reference/results.md``,
-which are recognised by their names. If a requested part is absent, the error names the file.
+Tables must have the columns of `emu.columns`, and a summary the parts and values of ``docs/reference/results.md``.
 """
 
 from __future__ import annotations
@@ -49,12 +48,12 @@ FORM: Form = {
         "lateness": dict.fromkeys(("nodes", "schedulers"), _FLAT),
     },
 }
-"""The parts of a summary of any family, and their parts; what else is in them is a number, true or false."""
+"""The parts of a summary of any family, and their parts; other values are numbers, true or false."""
 _WANTED = {"scheduler", "workload", "nodes", "seed", "clock", "engine", "counters"}
 
 
 class Part(dict[str, Any]):
-    """A part of a summary that was read: what is asked for and not in it is the file's fault."""
+    """A part of a summary that was read: a missing key is an error of the file."""
 
     def __init__(self, values: Mapping[str, Any], file: Path, name: str):
         super().__init__(values)
@@ -70,7 +69,7 @@ def checked_summary(summary: Any, file: Path) -> dict[str, Any]:
     Raises
     ------
     InputError
-        Names what has not the form in which a run writes it.
+        A part does not have the form in which a run writes it.
     """
     forms = {family.name: family.form for family in families()}
     checked = _part(summary, {**FORM, **forms}, file, "")
@@ -86,24 +85,15 @@ def checked_summary(summary: Any, file: Path) -> dict[str, Any]:
 
 
 def check_table(name: str, table: pa.Table, family: Family, file: Path) -> None:
-    """Refuse a table of a run that has not the columns it is written with.
-
-    Parameters
-    ----------
-    name : str
-        Without ``.parquet``.
-    table : pyarrow.Table
-    family : Family
-    file : Path
-        That it was read from.
+    """Refuse a table that does not have the columns with which a run writes it.
 
     Raises
     ------
     InputError
-        Names the column that is not there, of another type, or null.
+        A column is missing, repeated, of another type, or null where it must not be.
     """
     if name not in family.tables:
-        raise InputError(f"is of no run of {family.name}", file=file)
+        raise InputError(f"is not a table of a run of {family.name}", file=file)
     form = family.tables[name]
     columns = form.columns + tuple(column for column in form.further if column.name in table.column_names)
     if name == family.heads and not table.num_rows:
@@ -114,7 +104,7 @@ def check_table(name: str, table: pa.Table, family: Family, file: Path) -> None:
             wrong = f"is there {len(found)} times" if found else "is not there"
             raise InputError(wrong, file=file, field=column.name)
         if found[0].type != column.type:
-            raise InputError(f"is of {found[0].type}; want {column.type}", file=file, field=column.name)
+            raise InputError(f"is of type {found[0].type}; want {column.type}", file=file, field=column.name)
         if not column.nullable and table[column.name].null_count:
             raise InputError("is null in some rows", file=file, field=column.name)
         if pa.types.is_floating(column.type):
@@ -138,7 +128,7 @@ def _part(values: Any, form: Form, file: Path, name: str) -> Part:
 
 
 def _lacks(place: str, value: Any) -> str:
-    """Return what is wanted at a place in a summary that is no part, empty if the value is that."""
+    """Return what a value at a place in a summary should be; empty if it is that."""
     if place in TEXTS:
         return "" if isinstance(value, str) else "a text"
     if place in LISTS:

@@ -11,7 +11,7 @@ from actors.kernel.histogram import BUCKETS
 from actors.schedulers.coflows.learned_and_admitted import Admitted, Learned
 from actors.setting import Switch
 from emu.families.coflows.metrics import describe_coflows
-from emu.families.coflows.results import coflow_tables, coordinator_figures
+from emu.families.coflows.results import coflows_table, coordinator_figures, flows_table, timeline_table
 from emu.results.result import Result
 from tests.workloads.family_examples import coflows_of
 from workloads.coflows import CoflowWorkload
@@ -93,7 +93,11 @@ def outcome_of(
 def result_of(scheduler: str, outcome: Outcome, seed: int = 1) -> Result:
     """A run of `four_coflows` that gave an outcome."""
     workload = four_coflows()
-    tables = coflow_tables(workload, outcome, SWITCH, flows=True)
+    tables = {
+        "coflows": coflows_table(workload, outcome, SWITCH),
+        "timeline": timeline_table(outcome.timeline),
+        "flows": flows_table(workload, outcome.tasks, SWITCH) if outcome.tasks else None,
+    }
     engine = {"wall_s": 0.5, "load_s": 0.1, "compile_s": 0.0, "events": 40, "flows": 20, "tasks": 20}
     summary = {
         "scheduler": scheduler,

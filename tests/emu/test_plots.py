@@ -181,7 +181,7 @@ def test_ratios_are_taken_seed_by_seed() -> None:
     assert legend_of(against) == ["eagle"]
     with pytest.raises(InputError, match="no run is of 'phoenix'"):
         plots.ratio(grid, baseline="phoenix")
-    with pytest.raises(InputError, match="the runs are of 'sparrow' alone"):
+    with pytest.raises(InputError, match="all runs are of 'sparrow'"):
         plots.ratio(grid[:4])
     with pytest.raises(
         InputError, match="baseline: want runs of one 'sparrow' at nodes 100; there is only hawk"

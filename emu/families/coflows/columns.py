@@ -1,4 +1,4 @@
-"""The columns of what runs of coflows write."""
+"""The columns of the tables of runs of coflows."""
 
 from __future__ import annotations
 
@@ -10,18 +10,14 @@ COFLOWS = (
     Column("coflow_id", pa.int64(), "", "The coflow's id in the workload."),
     Column("arrival_s", pa.float64(), "s", "When the coflow arrived."),
     Column(
-        "finish_s",
-        pa.float64(),
-        "s",
-        "When its last flow ended; null if the coflow did not finish.",
-        True,
+        "finish_s", pa.float64(), "s", "When its last flow ended; null if the coflow did not finish.", True
     ),
     Column("cct_s", pa.float64(), "s", "Coflow completion time, finish_s - arrival_s.", True),
     Column("width", pa.int64(), "flows", "Flows of the coflow."),
     Column("senders", pa.int64(), "ports", "Distinct ingress ports of its flows."),
     Column("receivers", pa.int64(), "ports", "Distinct egress ports of its flows."),
     Column("size_bytes", pa.float64(), "B", "Sum over its flows."),
-    Column("weight", pa.float64(), "", "How much the coflow counts."),
+    Column("weight", pa.float64(), "", "Its weight."),
     Column(
         "deadline_s", pa.float64(), "s", "When it should end, in absolute time; null for no deadline.", True
     ),
@@ -29,21 +25,17 @@ COFLOWS = (
         "admitted",
         pa.bool_(),
         "",
-        "Whether the scheduler's last decision admitted it; true where there is no admission.",
+        "Whether the scheduler's last decision admitted it; true without admission.",
     ),
     Column(
-        "met_deadline",
-        pa.bool_(),
-        "",
-        "Whether it ended by its deadline; null where there is none.",
-        True,
+        "met_deadline", pa.bool_(), "", "Whether it ended by its deadline; null without a deadline.", True
     ),
     Column("start_s", pa.float64(), "s", "When its first flow began to be sent; null if none did.", True),
     Column(
         "ideal_s",
         pa.float64(),
         "s",
-        "Completion time were it alone on the switch: bytes over speed of the port where that is most.",
+        "Completion time alone on the switch: bytes over speed of the port where that is largest.",
     ),
     Column(
         "slowdown",
@@ -56,8 +48,8 @@ COFLOWS = (
         "learned_s",
         pa.float64(),
         "s",
-        "From its arrival until the scheduler knew what it needs to place it for good: the queue in which it ends, or "
-        "its size by its pilot flows. Null where there was nothing to learn, or it was not learned.",
+        "From its arrival until the scheduler had learned what it orders it by: the queue in which it ends, or its "
+        "size by its pilot flows. Null where there was nothing to learn, or it was not learned.",
         True,
     ),
     Column("learned_bytes", pa.float64(), "B", "What the coflow had sent by then.", True),
@@ -66,24 +58,17 @@ COFLOWS = (
         "admitted_s",
         pa.float64(),
         "s",
-        "When the scheduler admitted it, the last time that it was not admitted before; null if it never did, or "
-        "has no admission.",
+        "When it last became admitted; null if it never did, or without admission.",
         True,
     ),
-    Column(
-        "rejected_s",
-        pa.float64(),
-        "s",
-        "When the scheduler rejected it, the last time that it was not rejected before; null if it never did.",
-        True,
-    ),
+    Column("rejected_s", pa.float64(), "s", "When it last became rejected; null if it never did.", True),
     Column(
         "wasted_bytes",
         pa.float64(),
         "B",
-        "What it sent without effect: its size if it ended after its deadline; if it was dropped, what it had sent "
-        "when that decision took effect; 0 if it met its deadline. Null without a deadline, and if it left for "
-        "another reason.",
+        "Bytes sent without effect: its size if it ended after its deadline; if it was dropped, what it had sent when "
+        "that decision took effect; 0 if it met its deadline. Null without a deadline, and if it left for another "
+        "reason.",
         True,
     ),
 )

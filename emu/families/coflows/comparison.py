@@ -1,7 +1,6 @@
 """Several schedulers over the same coflows: completion times, speed-ups of the first, learning, and what jobs gain.
 
-The first scheduler is the one that others are compared with. A ratio is the other's figure over the first's: how many
-times as long coflows take under the other, which is the speed-up of the first, as papers on coflows report it.
+A ratio is a figure of another scheduler over that of the first: the speed-up of the first, as papers report it.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import compress
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -41,19 +39,10 @@ PERCENTILES = (50, 90)
 class LearningRow:
     """The cost and accuracy of one scheduler's learning of coflow sizes.
 
-    Attributes
-    ----------
-    scheduler : str
-    count : float
-        Coflows that had to be learned.
-    cct_share, bytes_share : dict of str to Pair
-        Mean, p50 and p90 of the share of the completion time, and of the bytes.
-    late : Pair
-        Share of these coflows that were learned late.
-    latency_times, bytes_times : Pair
-        Median, coflow by coflow, of time and bytes over those under the first scheduler that learns; NaN for it.
-    error : dict of str to Pair
-        Mean, std, p50 and p90 of the relative error of estimated sizes; empty without any.
+    ``count`` of the coflows that had to be learned, and of these: mean, p50 and p90 of the share of the completion time
+    and of the bytes, the share that was learned ``late``, and medians, coflow by coflow, of time and bytes over those
+    under the first scheduler that learns (NaN for it). ``error`` has mean, std, p50 and p90 of the relative error of
+    estimated sizes; empty without any.
     """
 
     scheduler: str
@@ -66,32 +55,17 @@ class LearningRow:
     error: dict[str, Pair]
 
 
-class CoordinatorRow(NamedTuple):
-    """The work of a coordinator in a scheduling interval: the ``coordinator`` part of summaries."""
-
-    scheduler: str
-    figures: dict[str, Pair]
-
-
-class JobRow(NamedTuple):
-    """Completion times of jobs that shuffle by one coflow each, of another scheduler over those of the first."""
-
-    scheduler: str
-    speedup: dict[str, Pair]
-
-
 def compare_group(results: Runs, group: str, warmup_s: float) -> list[Row]:
-    """Return one row per scheduler for a group of coflows; none when it has none that finished.
+    """Return one row per scheduler for a group of coflows; none where no coflow of it finished.
 
-    Replicas in which it has none under some scheduler are left out.
-    The `Row.speedup` of the first over another: ``average`` is the ratio of mean completion times, ``p50`` and ``p90``
-    are of the ratios coflow by coflow. NaN for the first itself.
+    Replicas in which none finished under some scheduler are left out. In `Row.speedup` of the first scheduler over
+    another ``average`` is the ratio of mean completion times, ``p50`` and ``p90`` are of ratios coflow by coflow.
     """
     every = {name: [part_of(r.summary["coflows"], group) for r in runs] for name, runs in results.items()}
     finished = [all(part.get("count") for part in parts) for parts in zip(*every.values(), strict=True)]
     if not any(finished):
         return []
-    gains = {row.scheduler: row.gains for row in compare_gains(results)} if group == "all" else {}
+    gains = compare_gains(results) if group == "all" else {}
     results = {name: list(compress(runs, finished)) for name, runs in results.items()}
     parts = {name: list(compress(own, finished)) for name, own in every.items()}
     rows = compare_parts(
@@ -120,7 +94,7 @@ def compare_coflows(results: Runs, warmup_s: float) -> list[Row]:
 
 
 def compare_learning(results: Runs, warmup_s: float) -> list[LearningRow]:
-    """Return what each scheduler that learns took for it; none where none does."""
+    """Return the row of each scheduler that learns."""
     learning = {
         name: runs for name, runs in results.items() if all("learning" in r.summary["coflows"] for r in runs)
     }
@@ -148,26 +122,26 @@ def compare_learning(results: Runs, warmup_s: float) -> list[LearningRow]:
     return rows
 
 
-def compare_job_times(results: Runs, warmup_s: float) -> list[JobRow]:
-    """Return what jobs gain that shuffle by one coflow each, for every scheduler but the first.
+def compare_job_times(results: Runs, warmup_s: float) -> dict[str, dict[str, Pair]]:
+    """Return the speed-ups of jobs that shuffle by one coflow each, for every scheduler but the first.
 
-    The share of its time that a job shuffles is drawn as in `shuffle_shares`, with the run's seed, and is of its time
-    under the first scheduler: its compute time follows from that and the completion time of its coflow there, and is
-    the same under all others.
+    The share of its time that a job shuffles under the first scheduler is drawn with the run's seed (`shuffle_shares`);
+    its compute time follows from that, and is the same under all others.
     """
     first, *others = results
-    rows = []
-    for name in others:
-        found = [job_speedups(a, b, warmup_s) for a, b in zip(results[first], results[name], strict=True)]
-        if all(len(ratio) for ratio in found):
-            rows.append(JobRow(name, percentiles_over_seeds(found, PERCENTILES)))
-    return rows
+    found = {
+        name: [job_speedups(a, b, warmup_s) for a, b in zip(results[first], results[name], strict=True)]
+        for name in others
+    }
+    return {
+        name: percentiles_over_seeds(own, PERCENTILES) for name, own in found.items() if all(map(len, own))
+    }
 
 
-def compare_coordinators(results: Runs) -> list[CoordinatorRow]:
-    """Return what coordinators did, of those that work in intervals."""
+def compare_coordinators(results: Runs) -> dict[str, dict[str, Pair]]:
+    """Return the ``coordinator`` part of the summaries by scheduler, of those that work in intervals."""
     found = {name: [r.summary.get("coordinator") for r in runs] for name, runs in results.items()}
-    return [CoordinatorRow(name, _means([p for p in own if p])) for name, own in found.items() if all(own)]
+    return {name: _means([part for part in own if part]) for name, own in found.items() if all(own)}
 
 
 def job_speedups(first: Result, other: Result, warmup_s: float) -> Float64Array:
@@ -185,7 +159,7 @@ def coflow_speedups(first: Result, other: Result, group: str, warmup_s: float) -
 
 
 def learning_shares(results: Runs, warmup_s: float) -> Iterator[tuple[str, Float64Array]]:
-    """Yield each scheduler that learns, and its shares of completion times that learning took, all seeds together."""
+    """Yield each scheduler that learns, and the shares of completion times that learning took, of all seeds."""
     for name, runs in results.items():
         own = [
             learning_share(r.coflows)[was_learned(r.coflows) & counted(r.coflows, "all", warmup_s)]
@@ -196,12 +170,12 @@ def learning_shares(results: Runs, warmup_s: float) -> Iterator[tuple[str, Float
 
 
 def counted(coflows: pa.Table, group: str, warmup_s: float) -> BoolArray:
-    """Return which coflows of a group count: those that do not arrive within the warm-up."""
+    """Return which coflows of a group arrive after the warm-up."""
     return after_warmup(numbers(coflows, "arrival_s"), warmup_s) & in_group(coflows, group)
 
 
 def _median_ratio(pairs: Sequence[tuple[Result, Result]], column: str, warmup_s: float, own: bool) -> Pair:
-    """Return the median of a learning column over that under the first, of coflows that both had to learn."""
+    """Return the median ratio of a learning column to that under the first, of coflows that both had to learn."""
     if own:
         return NOTHING
     found = []

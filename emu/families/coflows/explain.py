@@ -1,11 +1,11 @@
 """The life of one coflow, from the events of a run and the table of its flows.
 
-The causes of its completion time are by what would be left without the others: `transmission` is its completion time
-were it alone on the switch; `decision` lasts from its arrival to the coordinator's first decision that knows it, and
-`network` until the first message of that decision arrives, each no longer than what transmission leaves; `contention`
-is the rest: the ports were given to other coflows, or stood idle under the schedule.
+The causes of its completion time: `transmission` is its completion time alone on the switch; `decision` lasts from its
+arrival to the coordinator's first decision that knows it, and `network` until the first message of that decision
+arrives, each no longer than the time besides transmission; `contention` is the rest: its ports served other coflows, or
+were idle under the schedule.
 
-The chain is the way of the flow that ended last: when it waited for its two ports, and when it was sent. There,
+The chain follows the flow that ended last: when it waited for its two ports, and when it was sent. There,
 `transmission` is the time in which it, or other flows of the coflow at its ports, were sent.
 """
 
@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from emu.explaining.causes_text import of_config
-from emu.explaining.event_record import NONE, BoolArray, Handled, IntArray, Record
+from emu.explaining.causes_text import of_config, title_of
+from emu.explaining.event_record import BoolArray, Handled, IntArray, Record
 from emu.explaining.explanation import NS, Explanation, Link, Wait, counted, longest_wait
-from emu.families.coflows.sending import RATES, is_exact, sendings
-from emu.families.coflows.wait_reasons import Ports, rule_of, wait_of, way_of
+from emu.explaining.spans import whole
+from emu.families.coflows.wait_reasons import RATES, Ports, is_exact, rule_of, sendings, wait_of, way_of
 from emu.results.result import Result
 from emu.results.text_tables import number, percent
 from workloads.arrow import column
@@ -32,7 +32,7 @@ MEANINGS = {
     "transmission": "what it takes alone on the switch: bytes over speed of its busiest port",
     "decision": "from its arrival to the coordinator's first decision that knew it",
     "network": "until the first message of that decision arrived",
-    "contention": "its ports served other coflows, or stood idle under the schedule",
+    "contention": "its ports served other coflows, or were idle under the schedule",
 }
 
 
@@ -48,16 +48,8 @@ def causes_of_all(
     first = {job: (int(e.time_ns[0]), int(max(e.left_ns[0], 0) or e.time_ns[0])) for job, e in by_coflow}
     for row, took_s in enumerate(cct):
         if took_s is not None:
-            yield (
-                row,
-                _causes(
-                    round(arrival[row] * NS),
-                    round(took_s * NS),
-                    round(ideal[row] * NS),
-                    decided,
-                    first.get(row),
-                ),
-            )
+            arrival_ns, took_ns, ideal_ns = (round(s * NS) for s in (arrival[row], took_s, ideal[row]))
+            yield row, _causes(arrival_ns, took_ns, ideal_ns, decided, first.get(row))
 
 
 def _causes(
@@ -119,8 +111,7 @@ def explain_coflow(result: Result, record: Record, row: int, handled: Handled | 
     if took is not None and at is not None:
         chain, wait = _way(result, record, flows, row, at, causes, speed)
     return Explanation(
-        f"coflow {values['coflow_id']}, {result.summary['scheduler']} on {result.summary['workload']}, "
-        f"{result.summary['nodes']:,} ports",
+        title_of(result, values["coflow_id"]),
         sum(causes.values()) if took is not None else -1,
         causes,
         MEANINGS,
@@ -175,7 +166,7 @@ def _way(
     longest = longest_wait(chain)
     wait = None
     if longest is not None:
-        wait = wait_of(ports, row, chain, longest, arrival_ns, coflows, sent, rule_of(result))
+        wait = wait_of(ports, row, longest, arrival_ns, coflows, sent, rule_of(result))
     return chain, wait
 
 
@@ -239,11 +230,6 @@ def _messages(record: Record, row: int) -> Iterator[str]:
         yield f"The coordinator decided {counted(kinds['VERDICT'], 'time')} about its admission."
 
 
-def _whole_ns(seconds: Any) -> IntArray:
-    ends = np.isfinite(seconds)
-    return np.where(ends, np.rint(np.where(ends, seconds, 0.0) * NS), NONE).astype(np.int64)
-
-
 class _Flows:
     """The table of flows as arrays."""
 
@@ -259,10 +245,10 @@ class _Flows:
         self.start, self.finish = (
             table[name].fill_null(np.inf).to_numpy() for name in ("start_s", "finish_s")
         )
-        self.start_ns, self.finish_ns = (_whole_ns(seconds) for seconds in (self.start, self.finish))
+        self.start_ns, self.finish_ns = (whole(seconds, NS) for seconds in (self.start, self.finish))
 
     def bottleneck(self, mine: BoolArray) -> tuple[str, int, float, float | None]:
-        """Return the side and the port that take a coflow longest, its bytes there, and the speed if ports differ."""
+        """Return the side and port that take a coflow longest, its bytes there, and the speed if ports differ."""
         crossing = mine & (self.ports["ingress"] != self.ports["egress"]) if self.local_is_free else mine
         if not crossing.any():
             crossing = mine
@@ -273,12 +259,8 @@ class _Flows:
             found.append((float(there.max()), side, int(there.argmax())))
         _, side, port = max(found, key=lambda one: one[0])
         own = crossing & (self.ports[side] == port)
-        return (
-            side,
-            port,
-            float(self.size[own].sum()),
-            float(self.speeds[side][own][0]) if self.speeds else None,
-        )
+        speed = float(self.speeds[side][own][0]) if self.speeds else None
+        return side, port, float(self.size[own].sum()), speed
 
     def last(self, mine: BoolArray) -> int | None:
         """Return the row of the flow that ended last."""
@@ -286,14 +268,14 @@ class _Flows:
         return int(ended[np.argmax(self.finish[ended])]) if ended.size else None
 
     def crosses(self, flows: IntArray) -> BoolArray:
-        """Return which of some flows take room at their ports."""
+        """Return which flows use their ports."""
         if not self.local_is_free:
             return np.ones(flows.size, bool)
         found: BoolArray = self.ports["ingress"][flows] != self.ports["egress"][flows]
         return found
 
     def speed(self, at: int, coflows: Any, bottleneck: float | None) -> float:
-        """Return the speed of a flow's ports, bytes per s: stated, or that of all ports; NaN where it is not known."""
+        """Return the speed of a flow's ports, bytes per s; NaN where it is not known."""
         if bottleneck is not None:
             return float(min(speeds[at] for speeds in self.speeds.values()))
         row = int(np.flatnonzero(column(coflows, "coflow_id") == self.coflow[at])[0])

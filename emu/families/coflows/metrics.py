@@ -1,4 +1,4 @@
-"""Figures of a run of coflows: completion times, by width and size, deadlines, and what learning took."""
+"""Figures of a run of coflows: completion times, by width and size too, deadlines, and learning."""
 
 from __future__ import annotations
 
@@ -10,14 +10,7 @@ import pyarrow as pa
 
 from emu.columns import numbers
 from emu.families.coflows.deadlines import describe_deadlines
-from emu.results.metrics import (
-    BoolArray,
-    Float64Array,
-    after_warmup,
-    describe_metrics,
-    percentiles,
-    spread,
-)
+from emu.results.metrics import BoolArray, Float64Array, after_warmup, describe_metrics, percentiles, spread
 from workloads.info.coflows import SMALL_BYTES, THIN_FLOWS
 
 if TYPE_CHECKING:
@@ -32,7 +25,7 @@ BINS = {
 """Coflows by width and size, as in table 4 of Philae's paper."""
 GROUPS = ("all", *BINS)
 LATE_SHARE = 0.2
-"""Share of a completion time beyond which learning is called late, as in figure 1 of Philae's paper."""
+"""Share of a completion time above which learning is called late, as in figure 1 of Philae's paper."""
 
 SHUFFLE_SHARES = ((0.61, 0.0, 0.25), (0.13, 0.25, 0.50), (0.14, 0.50, 0.75), (0.12, 0.75, 1.0))
 """Share of the jobs, and the range of the share of their time that they shuffle, as in Aalo's and Philae's papers."""
@@ -41,20 +34,15 @@ SHUFFLE_SHARES = ((0.61, 0.0, 0.25), (0.13, 0.25, 0.50), (0.14, 0.50, 0.75), (0.
 def describe_coflows(coflows: pa.Table, warmup_s: float = 0.0) -> dict[str, Any]:
     """Return the ``coflows`` part of a summary.
 
-    Parameters
-    ----------
-    coflows : pyarrow.Table
-        ``coflows.parquet``.
-    warmup_s : float
-        Coflows that arrive earlier than this after the first are left out of everything but the makespan.
+    Coflows that arrive within the warm-up are left out of everything except the makespan.
 
     Returns
     -------
     dict
-        `describe_values` of the completion times of those that finished, and in ``wait`` and ``slowdown`` of the
-        time until the first flow began and of the slowdown; ``makespan_s`` from first arrival to last completion;
-        ``unfinished``, where there are any; those of `describe_deadlines`; ``bins``, the same as of all by `BINS`;
-        ``learning`` and ``estimates``, where the scheduler learned anything.
+        `describe_values` of completion times of coflows that finished, and in ``wait`` and ``slowdown`` of the time
+        until the first flow began and of slowdowns; ``makespan_s`` from first arrival to last completion;
+        ``unfinished``, if any; those of `describe_deadlines`; ``bins``, the same by `BINS`; ``learning`` and
+        ``estimates``, where the scheduler learned anything.
     """
     arrival_s, finish_s = (numbers(coflows, name) for name in ("arrival_s", "finish_s"))
     values = values_of(coflows)
@@ -77,7 +65,7 @@ def describe_coflows(coflows: pa.Table, warmup_s: float = 0.0) -> dict[str, Any]
 
 
 def values_of(coflows: pa.Table) -> dict[str, Float64Array]:
-    """Return what is described of each coflow, by its name in a summary: of completion times that is empty."""
+    """Return the metrics of each coflow by their names in a summary; that of completion times is empty."""
     return {
         "": numbers(coflows, "cct_s"),
         "wait": numbers(coflows, "start_s") - numbers(coflows, "arrival_s"),
@@ -86,22 +74,22 @@ def values_of(coflows: pa.Table) -> dict[str, Float64Array]:
 
 
 def coflow_values(run: Result, metric: str, group: str, warmup_s: float) -> Float64Array:
-    """Return a metric of the coflows of a group that arrive after the warm-up, NaN where there is none."""
+    """Return a metric of the coflows of a group that arrive after the warm-up, NaN for no value."""
     counts = after_warmup(numbers(run.coflows, "arrival_s"), warmup_s) & in_group(run.coflows, group)
     return values_of(run.coflows)[metric][counts]
 
 
 def describe_learning(coflows: pa.Table, counts: BoolArray) -> dict[str, Any]:
-    """Return what learning took and what it gave, of the coflows that count; nothing where nothing was learned.
+    """Return the cost and accuracy of learning, of the coflows that count; nothing where nothing was learned.
 
     Returns
     -------
     dict
-        ``learning``: of the coflows that had to be learned, those that were not known at their arrival: ``count``;
-        mean, p50 and p90 of the time it took (``latency``, s), of that over the completion time (``cct_share``), of
-        the bytes sent by then (``bytes``) and of those over the size (``bytes_share``); ``late``, the share of them
-        whose cct_share is above `LATE_SHARE`. ``estimates``: ``count`` of sizes estimated, and mean, standard
-        deviation, p50, p90 and p99 of the relative error, |estimate - size| / size.
+        ``learning``, of the coflows that were not known at their arrival: ``count``; mean, p50 and p90 of the time it
+        took (``latency``, s), of that over the completion time (``cct_share``), of the bytes sent by then (``bytes``)
+        and of those over the size (``bytes_share``); ``late``, the share with a cct_share above `LATE_SHARE`.
+        ``estimates``: ``count``, and mean, standard deviation, p50, p90 and p99 of the relative error of estimated
+        sizes, |estimate - size| / size.
     """
     described: dict[str, Any] = {}
     learned = counts & was_learned(coflows)
@@ -130,7 +118,7 @@ def describe_learning(coflows: pa.Table, counts: BoolArray) -> dict[str, Any]:
 
 
 def was_learned(coflows: pa.Table) -> BoolArray:
-    """Return which coflows took time and had to be learned: those that were not known at their arrival."""
+    """Return which coflows took time and were not known at their arrival."""
     with np.errstate(invalid="ignore"):
         return (numbers(coflows, "learned_s") > 0) & (numbers(coflows, "cct_s") > 0)
 
@@ -143,14 +131,14 @@ def learning_share(coflows: pa.Table) -> Float64Array:
 
 
 def estimate_error(coflows: pa.Table) -> Float64Array:
-    """Return the relative error of each estimated size; NaN where there is none."""
+    """Return the relative error of each estimated size; NaN without an estimate."""
     size = numbers(coflows, "size_bytes")
     error: Float64Array = np.abs(numbers(coflows, "estimated_bytes") - size) / size
     return error
 
 
 def in_group(coflows: pa.Table, group: str) -> BoolArray:
-    """Return which coflows are of one of `GROUPS`."""
+    """Return which coflows belong to one of `GROUPS`."""
     wide = numbers(coflows, "width") > THIN_FLOWS
     large = numbers(coflows, "size_bytes") > SMALL_BYTES
     masks = {
@@ -172,37 +160,26 @@ def part_of(summary: Mapping[str, Any], group: str) -> Mapping[str, Any]:
 
 
 def speedups(first_cct_s: Float64Array, other_cct_s: Float64Array, mask: BoolArray) -> Float64Array:
-    """Return the other's completion time over the first's, of the coflows in `mask` that both finished.
-
-    Those that took the first no time are left out.
-    """
+    """Return the other's completion time over the first's (above 0), of the coflows in `mask` that both finished."""
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = other_cct_s / first_cct_s
     return ratio[mask & np.isfinite(ratio) & (first_cct_s > 0)]
 
 
 def shuffle_shares(count: int, seed: int = 0) -> Float64Array:
-    """Return the share of its time that each of `count` jobs shuffles: drawn from `SHUFFLE_SHARES`, even in a range."""
+    """Return the share of its time that each of `count` jobs shuffles, drawn evenly within `SHUFFLE_SHARES`."""
     random = np.random.default_rng(seed)
     weight, low, high = np.array(SHUFFLE_SHARES).T
     which = random.choice(len(weight), count, p=weight)
-    drawn: Float64Array = high[which] - (high - low)[which] * random.random(
-        count
-    )  # above low: a share of 0 is none
+    # Above low: a share of 0 would mean no shuffle.
+    drawn: Float64Array = high[which] - (high - low)[which] * random.random(count)
     return drawn
 
 
 def job_times(base_cct_s: Float64Array, cct_s: Float64Array, share: Float64Array) -> Float64Array:
-    """Return completion times of jobs that compute, and shuffle by one coflow each.
+    """Return completion times of jobs that compute, and shuffle by one coflow each, under the scheduler of `cct_s`.
 
-    Parameters
-    ----------
-    base_cct_s : ndarray
-        Completion times of the coflows under the scheduler that the shares are of: a job computes for
-        ``base_cct_s * (1 - share) / share``, whatever schedules its coflow.
-    cct_s : ndarray
-        The same under the scheduler that is asked for.
-    share : ndarray
-        As `shuffle_shares` draws them.
+    A job computes for ``base_cct_s * (1 - share) / share`` under each scheduler, where `base_cct_s` are completion
+    times of coflows under the scheduler to which the shares (`shuffle_shares`) refer.
     """
     return base_cct_s * (1 - share) / share + cct_s

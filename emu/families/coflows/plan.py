@@ -1,4 +1,4 @@
-"""Plans of coflow schedulers: coflows, a switch with their ports, and the checks and notes before a run."""
+"""Plans of coflow schedulers: coflows and a switch with their ports, with checks and notes before a run."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
 
 
 class Ports(NamedTuple):
-    """The load of coflows on the ports of a switch, if each were alone.
+    """The load of coflows on the ports of a switch.
 
     Attributes
     ----------
     isolated_s : ndarray of float64, shape (C,)
-        Completion time of each coflow on an empty switch: that of its busiest port.
+        Completion time of each coflow alone on the switch: that of its busiest port.
     bytes_per_s : float
-        All ports together, in the direction in which they carry less.
+        Of all ports together, in the slower direction.
     busiest : tuple of (str, int, float)
-        ``ingress`` or ``egress``, the port that takes longest to carry all its bytes, and how long (s).
+        ``ingress`` or ``egress``, the port that needs most time for all its bytes, and that time (s).
     """
 
     isolated_s: Float64Array
@@ -99,13 +99,7 @@ def load_coflows(config: Config, schedulers: tuple[Scheduler, ...], cache: Workl
 
 
 def _check_updates(config: Config, schedulers: tuple[Scheduler, ...]) -> None:
-    """Refuse updates of coflows where a scheduler does not take them.
-
-    Raises
-    ------
-    InputError
-        The line names the scheduler, and those that do.
-    """
+    """Refuse updates of coflows where a scheduler does not take them; the error names those that do."""
     from actors.scheduler import takes_updates
     from actors.schedulers.registry import find_scheduler, scheduler_names
 
@@ -114,7 +108,7 @@ def _check_updates(config: Config, schedulers: tuple[Scheduler, ...]) -> None:
     for scheduler, own in zip(schedulers, scheduler_parameters(config, schedulers), strict=True):
         if takes_updates(scheduler, own):
             continue
-        wrong = f"{scheduler.name} takes updates of coflows with {scheduler.updatable} alone"
+        wrong = f"{scheduler.name} takes updates of coflows only with {scheduler.updatable}"
         if not scheduler.updatable:
             able = [s for s in map(find_scheduler, scheduler_names("coflows")) if s.updatable]
             names = [s.name if s.updatable == "always" else f"{s.name} ({s.updatable})" for s in able]
@@ -131,7 +125,7 @@ def switch_of(config: Config) -> Switch:
 
 @lru_cache(maxsize=1)
 def ports_of(workload: CoflowWorkload, switch: Switch) -> Ports:
-    """Return what coflows ask of the ports of a switch; kept, as all runs of a plan ask it again."""
+    """Return the load of coflows on the ports of a switch; cached for all runs of a plan."""
     arrays = workload.arrays()
     crossing = arrays.ingress != arrays.egress if switch.local_is_free else np.ones(workload.num_flows, bool)
     stated = (arrays.ingress_bytes_per_s, arrays.egress_bytes_per_s)
@@ -205,7 +199,7 @@ def _deadline_notes(workload: CoflowWorkload, schedulers: tuple[Scheduler, ...])
 
 
 def _advice(config: Config, workload: CoflowWorkload, load: float, times: float) -> str:
-    """Return what keeps the busiest port, which is offered so many times what it carries, from falling behind."""
+    """Return settings with which the busiest port, now offered `times` what it carries, would keep up."""
     ways = []
     if percent := math.floor(100 * load / times):
         ways.append(f"--set load={percent}%")
@@ -217,6 +211,6 @@ def _advice(config: Config, workload: CoflowWorkload, load: float, times: float)
 
 
 def at_load(workload: CoflowWorkload, port_bytes_per_s: float, load: float) -> CoflowWorkload:
-    """Return the coflows with their arrivals scaled so that they offer a load to ports, of this speed or their own."""
+    """Return the coflows with arrivals scaled to a load of ports, of this speed or their own."""
     scaled = scale(with_port_speeds(workload, port_bytes_per_s), load)
     return replace(workload, coflows=scaled.coflows, metadata=scaled.metadata)

@@ -28,9 +28,9 @@ its last decision admitted; `admitted_after`, of those `mean`, `p50` and `p90` o
 last admission, and `rejected_after`, of the others to the last rejection |
 | `coflows.prediction_error` | share of the coflows with a deadline that the scheduler admitted, by its last decision, \
 and that did not end by it; absent where it has no admission |
-| `coflows.wasted` | of the coflows with a deadline: `late_bytes`, what those sent that ended after it; \
-`dropped_bytes`, what those had sent that were dropped; `share`, both of all that these coflows sent. Of a dropped \
-coflow it is what the coordinator knows: bytes sent by when its decision takes effect, before what its messages cost |
+| `coflows.wasted` | of the coflows with a deadline: `late_bytes`, sent by those that ended after it; \
+`dropped_bytes`, sent by those that were dropped; `share`, both over all bytes that these coflows sent. For a dropped \
+coflow it is what the coordinator knows: bytes sent until its decision takes effect, without the cost of its messages |
 | `coflows.normalised_cct` | `mean`, `p50` and `p90` of slowdown, of the coflows that ended by their deadlines |
 | `coflows.bins` | the same by width and size: {bins}; a bin without coflows is absent |
 | `coflows.learning` | of the coflows that the scheduler had to learn, those with learned_s above 0: `count`; `mean`, \
@@ -62,8 +62,8 @@ A comparison has what [one of jobs](#comparisons) has, by bin in place of class,
 over each other (`speedup`): `average` is the other's mean completion time over that of the first, `P50` and `P90` are
 percentiles of the same ratio coflow by coflow. With several seeds they are taken seed by seed, and their mean and
 interval are shown; over an archive of instances, those in which some scheduler finished none of a group are left out of
-its rows (`left_out`, by group). Without a network delay coflows are equal within 0.1 % alone. Of learning there are
-also medians of time and bytes over those under the first scheduler that learns, of coflows that both had to learn.
+its rows (`left_out`, by group). Without a network delay coflows are equal within 0.1 %. For learning there are also
+medians of time and bytes over those under the first scheduler that learns, of coflows that both had to learn.
 
 Where coflows have deadlines and there are several runs, of seeds or of instances, `gains.all` has for `acceptance_rate`
 and `weighted_acceptance_rate` what each scheduler gains over the first, run by run: `p1`, `p10`, `p50`, `p90` and `p99`
@@ -71,11 +71,11 @@ of (rate - rate of the first) / rate of the first, as in DCoflow's paper (sectio
 which the first met any deadline; in others there is no gain. With the first scheduler `cds-lp` these are gains against
 the optimum.
 
-Jobs that compute too gain less than their coflows. Each coflow is taken for the shuffle of a job of its own. The share
+Jobs that also compute gain less than their coflows. Each coflow is taken as the shuffle of a job of its own. The share
 of the job's time that it shuffles is drawn with the seed of the run: below 25 % for 61 % of the jobs, 25 to 50 % for
 13 %, 50 to 75 % for 14 % and more for the rest, evenly within each range. It is the share of the job's time under the
 *first* scheduler: a job whose coflow takes c there computes for c (1 - share) / share, and as long under all others.
-(Were it that under the slower scheduler, no job could become faster than 1 / (1 - share) times.)
+(With the share under the slower scheduler, no job could become faster than 1 / (1 - share) times.)
 """.replace("{bins}", "; ".join(f"`{name}`: {about}" for name, about in BINS.items())).replace(
     "{late:g}", f"{LATE_SHARE:g}"
 )

@@ -34,8 +34,13 @@ _OF_OUTCOME = {
 
 def coflow_results(plan: Plan, outcome: Outcome) -> tuple[dict[str, pa.Table | None], dict[str, Any]]:
     """Return the tables, and the figures of the summary, of a run of coflows."""
-    config = plan.config
-    tables = coflow_tables(plan.workload, outcome, switch_of(config), config["output.tasks"])
+    config, workload, switch = plan.config, plan.workload, switch_of(plan.config)
+    flows = outcome.tasks if config["output.tasks"] else None
+    tables = {
+        "coflows": coflows_table(workload, outcome, switch),
+        "timeline": timeline_table(outcome.timeline),
+        "flows": flows_table(workload, flows, switch) if flows else None,
+    }
     busy_ns = exact_sum(outcome.servers["busy"]) if outcome.servers.size else 0
     figures = {
         "coflows": describe_coflows(tables["coflows"], config["warmup"]),
@@ -44,17 +49,6 @@ def coflow_results(plan: Plan, outcome: Outcome) -> tuple[dict[str, pa.Table | N
         **decision_figures(outcome),
     }
     return tables, figures
-
-
-def coflow_tables(
-    workload: CoflowWorkload, outcome: Outcome, switch: Switch, flows: bool
-) -> dict[str, pa.Table | None]:
-    """Return the tables of a run, that of flows if it is wanted."""
-    return {
-        "coflows": coflows_table(workload, outcome, switch),
-        "timeline": timeline_table(outcome.timeline),
-        "flows": flows_table(workload, outcome.tasks, switch) if flows and outcome.tasks else None,
-    }
 
 
 def coflows_table(workload: CoflowWorkload, outcome: Outcome, switch: Switch) -> pa.Table:
@@ -121,34 +115,23 @@ def flows_table(
 
 
 def coordinator_figures(counters: Mapping[str, int], busy_ns: int = 0) -> dict[str, dict[str, float]]:
-    """Return the ``coordinator`` part of a summary: what it did, and missed, in an interval; nothing without any.
+    """Return the ``coordinator`` part of a summary, by the counters of a run; nothing without intervals.
 
-    Parameters
-    ----------
-    counters : mapping
-        Of the run.
-    busy_ns : int
-        What its messages cost it in all.
+    ``busy_ns`` is what all its messages cost the coordinator.
     """
     intervals = counters.get("intervals", 0)
     if not intervals:
         return {}
-    per_interval = {
-        "missed": "intervals_missed",
-        "without_rates": "intervals_without_rates",
-        "agents_heard": "agents_heard",
-        "updates": "updates",
-        "decisions": "decisions",
-        "refills": "refills",
-        "schedules": "schedules",
-    }
-    figures = {name: counters.get(counter, 0) / intervals for name, counter in per_interval.items()}
+    same = ("agents_heard", "updates", "decisions", "refills", "schedules")
+    of_counter = {"missed": "intervals_missed", "without_rates": "intervals_without_rates"}
+    of_counter |= dict(zip(same, same, strict=True))
+    figures = {name: counters.get(counter, 0) / intervals for name, counter in of_counter.items()}
     work = {"work_s": busy_ns / 1e9 / intervals} if busy_ns else {}
     return {"coordinator": {"intervals": intervals, **figures, **work}}
 
 
 def program_figures(outcome: Outcome) -> dict[str, dict[str, float]]:
-    """Return the ``programs`` part of a summary: those that were solved to decide; nothing where none were."""
+    """Return the ``programs`` part of a summary: programs solved for decisions; nothing where none was solved."""
     from actors.schedulers.coflows.learned_and_admitted import Admitted
 
     if not isinstance(outcome.series, Admitted) or not outcome.series.solved[0]:
@@ -158,7 +141,7 @@ def program_figures(outcome: Outcome) -> dict[str, dict[str, float]]:
 
 
 def decision_figures(outcome: Outcome) -> dict[str, dict[str, float]]:
-    """Return the ``decisions`` part of a summary: what one decision costs; nothing where costs are not measured."""
+    """Return the ``decisions`` part of a summary: the cost of a decision; nothing where costs are not measured."""
     cost_s = outcome.costs["cost"][outcome.costs["decides"] == 1] / 1e9
     if not cost_s.size:
         return {}
@@ -185,7 +168,7 @@ def _learning(outcome: Outcome, arrival_ns: npt.NDArray[np.int64]) -> dict[str, 
 
 
 def _admission(outcome: Outcome, count: int) -> dict[str, pa.Array]:
-    """Return the columns of what the scheduler admitted: everything, where it has no admission."""
+    """Return the columns of admission; a scheduler without admission has admitted everything."""
     from actors.schedulers.coflows.learned_and_admitted import Admitted
 
     found = outcome.series
@@ -202,7 +185,7 @@ def _admission(outcome: Outcome, count: int) -> dict[str, pa.Array]:
 def _wasted(
     outcome: Outcome, size_bytes: npt.NDArray[np.float64], deadline_ns: npt.NDArray[np.int64]
 ) -> pa.Array:
-    """Return what coflows have sent that did not meet their deadlines; null where that is not known."""
+    """Return the bytes sent by coflows that did not meet their deadlines; null where they are not known."""
     from actors.schedulers.coflows.learned_and_admitted import Admitted
 
     finished, found = outcome.finish_ns >= 0, outcome.series

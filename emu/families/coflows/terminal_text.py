@@ -2,55 +2,47 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from emu.configuration.seeds import summary_alike, summary_head
 from emu.families.coflows.comparison import (
-    CoordinatorRow,
-    JobRow,
     LearningRow,
     compare_coordinators,
     compare_job_times,
     compare_learning,
 )
-from emu.families.coflows.deadlines import (
-    compare_deadlines,
-    compare_gains,
-    render_deadlines,
-    render_gains,
-)
+from emu.families.coflows.deadlines import compare_deadlines, compare_gains, deadline_tables, gain_tables
 from emu.families.coflows.metrics import BINS, GROUPS, LATE_SHARE, part_of
-from emu.results.bottlenecks import BOTTLENECKS
-from emu.results.comparison_row import Row
+from emu.results.comparison_row import NOTHING, Pair, Row
 from emu.results.measures import DEFAULT, Measure
-from emu.results.paired_comparison import Tolerance, column_names, render_factors
+from emu.results.paired_comparison import Tolerance, behind_note, column_names, render_factors
 from emu.results.result import Runs
-from emu.results.text_tables import (
-    TIMES,
-    align,
-    counter_texts,
-    number,
-    percent,
-    ratio,
-    statistics_cells,
-    with_error,
-)
+from emu.results.summary_text import summary_text
+from emu.results.text_tables import TIMES, Table, number, percent, ratio, render_tables, with_error
 from workloads.units import format_duration
 
 SPEEDUP_LABELS = {"average": "average", "p50": "P50", "p90": "P90"}
+SHUFFLE_NOTE = (
+    "Each coflow is the shuffle of a job of its own. The share of the job's time that it shuffles is drawn: below 25 % "
+    "for 61 % of the jobs, 25 to 50 % for 13 %, 50 to 75 % for 14 %, and more for the rest. It is of the job's time "
+    "under the first scheduler, and what the job computes beside is the same under all."
+)
+
+
+def more_tables(results: Runs, warmup_s: float) -> list[Table]:
+    """Return the tables of a comparison besides that of completion times."""
+    return [
+        *deadline_tables(compare_deadlines(results)),
+        *gain_tables(compare_gains(results), results),
+        *learning_tables(compare_learning(results, warmup_s)),
+        *coordinator_tables(compare_coordinators(results)),
+        *job_tables(compare_job_times(results, warmup_s), next(iter(results))),
+    ]
 
 
 def render_more(results: Runs, warmup_s: float) -> str:
-    """Return the tables of a comparison besides that of completion times."""
-    return (
-        render_deadlines(compare_deadlines(results))
-        + render_gains(compare_gains(results), results)
-        + render_learning(compare_learning(results, warmup_s))
-        + render_coordinators(compare_coordinators(results))
-        + render_jobs(compare_job_times(results, warmup_s), next(iter(results)))
-    )
+    """Return these tables as text."""
+    return render_tables(more_tables(results, warmup_s))
 
 
 def render_rows(
@@ -61,138 +53,93 @@ def render_rows(
     return render_factors(rows, head, tolerance, columns, "coflow", "speed-up", SPEEDUP_LABELS, titles)
 
 
-def render_learning(rows: Sequence[LearningRow]) -> str:
-    """Return what learning took as a table behind a blank line; nothing of none."""
+def learning_tables(rows: Sequence[LearningRow]) -> list[Table]:
+    """Return the table of learning; none where no scheduler learns."""
     if not rows:
-        return ""
-    table = [["", *learning_head(rows)], *([row.scheduler, *learning_cells(row, rows)] for row in rows)]
-    return "\n".join(["", LEARNING_EXPLAINED, *_indented(align(table)), ""])
+        return []
+    head = ["scheduler", "coflows", "time p50", "time p90", f"above {LATE_SHARE:.0%}", "bytes p50"]
+    head += [f"time {TIMES} P50", f"bytes {TIMES} P50"] if len(rows) > 1 else []
+    has_errors = any(row.error for row in rows)
+    head += ["size error mean", "std"] if has_errors else []
+    table = []
+    for row in rows:
+        cells = [row.scheduler, number(row.count), *(percent(*row.cct_share[s]) for s in ("p50", "p90"))]
+        cells += [percent(*row.late), percent(*row.bytes_share["p50"])]
+        cells += [ratio(*row.latency_times), ratio(*row.bytes_times)] if len(rows) > 1 else []
+        if has_errors:
+            cells += [percent(*row.error[s]) if row.error else "" for s in ("mean", "std")]
+        table.append(cells)
+    what = "learning, of the coflows that were not known when they arrived"
+    return [Table("Learning", f"{what}, as share of completion time and bytes", head, table)]
 
 
-LEARNING_EXPLAINED = (
-    "learning, of the coflows that were not known when they arrived, as share of completion time and bytes"
-)
+def coordinator_tables(figures: Mapping[str, Mapping[str, Pair]]) -> list[Table]:
+    """Return the table of coordinators' work, from `compare_coordinators`; none where none works in intervals."""
+    if not figures:
+        return []
+    head = ["scheduler", "missed", "without rates", "agents heard", "updates", "decisions", "schedules sent"]
+    any_work = any("work_s" in own for own in figures.values())
+    rows = []
+    for name, own in figures.items():
+        cells = [name, *(percent(*own[figure]) for figure in ("missed", "without_rates"))]
+        cells += [
+            with_error(*own[figure]) for figure in ("agents_heard", "updates", "decisions", "schedules")
+        ]
+        mean, half = own.get("work_s", NOTHING)
+        rows.append([*cells, *([with_error(1e3 * mean, 1e3 * half)] if any_work else [])])
+    head += ["work (ms)"] if any_work else []
+    return [Table("Coordinator", "the coordinator, in a scheduling interval", head, rows)]
 
 
-def learning_head(rows: Sequence[LearningRow]) -> list[str]:
-    """Return the heads of the columns of a table of learning."""
-    head = ["coflows", "time p50", "time p90", f"above {LATE_SHARE:.0%}", "bytes p50"]
-    if len(rows) > 1:
-        head += [f"time {TIMES} P50", f"bytes {TIMES} P50"]
-    return [*head, *(["size error mean", "std"] if any(row.error for row in rows) else [])]
-
-
-def learning_cells(row: LearningRow, rows: Sequence[LearningRow]) -> list[str]:
-    """Return the cells of a row of that table."""
-    cells = [number(row.count), *(percent(*row.cct_share[s]) for s in ("p50", "p90"))]
-    cells += [percent(*row.late), percent(*row.bytes_share["p50"])]
-    if len(rows) > 1:
-        cells += [ratio(*row.latency_times), ratio(*row.bytes_times)]
-    if any(other.error for other in rows):
-        cells += [percent(*row.error[s]) if row.error else "" for s in ("mean", "std")]
-    return cells
-
-
-COORDINATOR_EXPLAINED = "the coordinator, in a scheduling interval"
-
-
-def render_coordinators(rows: Sequence[CoordinatorRow]) -> str:
-    """Return what coordinators did as a table behind a blank line; nothing of none."""
-    if not rows:
-        return ""
-    table = [["", *coordinator_head(rows)], *([row.scheduler, *coordinator_cells(row, rows)] for row in rows)]
-    return "\n".join(["", COORDINATOR_EXPLAINED, *_indented(align(table)), ""])
-
-
-def coordinator_head(rows: Sequence[CoordinatorRow]) -> list[str]:
-    """Return the heads of the columns of a table of coordinators."""
-    head = ["missed", "without rates", "agents heard", "updates", "decisions", "schedules sent"]
-    return [*head, *(["work (ms)"] if _any_work(rows) else [])]
-
-
-def coordinator_cells(row: CoordinatorRow, rows: Sequence[CoordinatorRow]) -> list[str]:
-    """Return the cells of a row of that table."""
-    counted = ("agents_heard", "updates", "decisions", "schedules")
-    cells = [percent(*row.figures[name]) for name in ("missed", "without_rates")]
-    cells += [with_error(*row.figures[name]) for name in counted]
-    if _any_work(rows):
-        mean, half = row.figures.get("work_s", (math.nan, math.nan))
-        cells.append(with_error(1e3 * mean, 1e3 * half))
-    return cells
-
-
-def _any_work(rows: Sequence[CoordinatorRow]) -> bool:
-    return any("work_s" in row.figures for row in rows)
-
-
-def render_jobs(rows: Sequence[JobRow], first: str) -> str:
-    """Return what jobs gain as a table behind a blank line; nothing of none."""
-    if not rows:
-        return ""
-    table = [
-        ["", "P50", "P90"],
-        *([row.scheduler, *(ratio(*pair) for pair in row.speedup.values())] for row in rows),
-    ]
-    return "\n".join(["", jobs_caption(first), *_indented(align(table)), ""])
-
-
-def jobs_caption(first: str) -> str:
-    """Return what the table of jobs shows."""
-    return f"jobs that compute too, and shuffle for a drawn share of their time: speed-up of {first}"
+def job_tables(speedups: Mapping[str, Mapping[str, Pair]], first: str) -> list[Table]:
+    """Return the table of the speed-ups of jobs, from `compare_job_times`; none where nothing is compared."""
+    if not speedups:
+        return []
+    rows = [[name, *(ratio(*pair) for pair in own.values())] for name, own in speedups.items()]
+    faster = {label: {name: own[label.lower()] for name, own in speedups.items()} for label in ("P50", "P90")}
+    caption = f"jobs that compute too, and shuffle for a drawn share of their time: speed-up of {first}"
+    note = f"{SHUFFLE_NOTE} {behind_note(first, faster)}".rstrip()
+    return [Table("Jobs", caption, ["scheduler", "P50", "P90"], rows, note)]
 
 
 def render_summary(summary: Mapping[str, Any], columns: Sequence[Measure] = DEFAULT) -> str:
     """Return the summary of a run, or of the runs of several seeds, as text."""
-    coflows, engine = summary["coflows"], summary["engine"]
-    intervals = summary.get("confidence_95", {}).get("coflows", {})
-    rows = [[f"{column_names(columns, 'coflow')}", "coflows", *(m.name for m in columns)]]
-    for group in GROUPS:
-        if part := part_of(coflows, group):
-            cells = statistics_cells(part, part_of(intervals, group), columns)
-            rows.append([f"  {group_title(group)}", *cells])
-    lines = [summary_head(summary), ""]
-    lines += [*align(rows), "", ", ".join(f"{name} {value}" for name, value in facts_of(summary).items())]
-    lines.append(
-        f"{engine['flows']:,.0f} flows, {engine['events']:,.0f} events "
-        f"in {format_duration(engine['wall_s'])} ({engine['tasks_per_s']:,.0f} flows/s)"
-    )
-    lines += summary.get(BOTTLENECKS, [])
-    if counters := counter_texts(summary.get("counters", {})):
-        lines.append(", ".join(f"{name} {value}" for name, value in counters.items()))
-    return "\n".join(lines) + "\n" + summary_alike(summary)
+    title, groups = column_names(columns, "coflow"), {group: group_title(group) for group in GROUPS}
+    facts = [f"{name} {value}" for name, value in facts_of(summary).items()]
+    return summary_text(summary, "coflows", title, groups, part_of, columns, facts)
 
 
 def facts_of(summary: Mapping[str, Any]) -> dict[str, str]:
     """Return the facts of a summary besides completion times, as name to text."""
-    coflows = summary["coflows"]
     facts = {}
-    if "makespan_s" in coflows:
-        facts["makespan"] = format_duration(coflows["makespan_s"])
-    if "acceptance_rate" in coflows:
-        facts["deadlines met"] = f"{coflows['acceptance_rate']:.1%}"
-        facts["deadlines met by weight"] = f"{coflows['weighted_acceptance_rate']:.1%}"
-    if "prediction_error" in coflows:
-        facts["admitted and late"] = f"{coflows['prediction_error']:.1%}"
-    if "wasted" in coflows:
-        facts["bytes of late and dropped coflows"] = f"{coflows['wasted']['share']:.1%}"
-    if "decisions" in summary:
-        spread = summary["decisions"]
-        facts["CPU time of a decision, median"] = format_duration(spread["p50"])
-        facts["99th percentile"] = format_duration(spread["p99"])
-    if "learning" in coflows:
-        facts["time to learn, median share"] = f"{coflows['learning']['cct_share']['p50']:.1%}"
-    if "estimates" in coflows:
-        facts["error of sizes, mean"] = f"{coflows['estimates']['mean']:.1%}"
-    if "coordinator" in summary:
-        facts["intervals missed"] = f"{summary['coordinator']['missed']:.1%}"
-        facts["without rates"] = f"{summary['coordinator']['without_rates']:.1%}"
-    if "unfinished" in coflows:
-        facts["coflows that did not finish"] = f"{coflows['unfinished']:,.0f}"
+    for name, (path, form) in FACTS.items():
+        found: Any = summary
+        for key in path.split("."):
+            found = found.get(key, {})
+        if found != {}:
+            facts[name] = format_duration(found) if form == "duration" else f"{found:{form}}"
     return facts
 
 
+FACTS = {
+    "makespan": ("coflows.makespan_s", "duration"),
+    "deadlines met": ("coflows.acceptance_rate", ".1%"),
+    "deadlines met by weight": ("coflows.weighted_acceptance_rate", ".1%"),
+    "admitted and late": ("coflows.prediction_error", ".1%"),
+    "bytes of late and dropped coflows": ("coflows.wasted.share", ".1%"),
+    "CPU time of a decision, median": ("decisions.p50", "duration"),
+    "99th percentile": ("decisions.p99", "duration"),
+    "time to learn, median share": ("coflows.learning.cct_share.p50", ".1%"),
+    "error of sizes, mean": ("coflows.estimates.mean", ".1%"),
+    "intervals missed": ("coordinator.missed", ".1%"),
+    "without rates": ("coordinator.without_rates", ".1%"),
+    "coflows that did not finish": ("coflows.unfinished", ",.0f"),
+}
+"""The facts of a summary: name, to where it stands and its format."""
+
+
 def rows_title(rows: Sequence[Row]) -> str:
-    """Return the title of the rows of a group, with its coflows and the replicas that are left out."""
+    """Return the title of the rows of a group, with the number of coflows and of replicas left out."""
     counts, few = [row.count for row in rows], rows[0].left_out
     low, high = number(min(counts)), number(max(counts))
     count = low if low == high else f"{low} to {high}, by scheduler"
@@ -201,9 +148,5 @@ def rows_title(rows: Sequence[Row]) -> str:
 
 
 def group_title(group: str) -> str:
-    """Return what a group of coflows is called."""
+    """Return the name of a group of coflows in tables."""
     return f"{group}, {BINS[group]}" if group in BINS else "all coflows"
-
-
-def _indented(lines: Sequence[str]) -> list[str]:
-    return [f"  {line}" for line in lines]

@@ -30,11 +30,8 @@ def check_coflow_result(result: Result, workload: CoflowWorkload, case: str = "t
     assert result.flows is not None, "the result has no flows; run with output_tasks=True"
     assert result.coflows is not None
     flows, coflows = result.flows.to_pandas(), result.coflows.to_pandas()
-    hold(
-        len(flows) == workload.num_flows,
-        case,
-        f"{workload.num_flows} flows arrived, {len(flows)} are reported",
-    )
+    count = f"{workload.num_flows} flows arrived, {len(flows)} are reported"
+    hold(len(flows) == workload.num_flows, case, count)
     never = flows.index[flows.start_s.isna() | flows.finish_s.isna()]
     hold(len(never) == 0, case, f"{len(never)} flows never ended, the first of coflow {head(flows, never)}")
     arrival_s = coflows.set_index("coflow_id").arrival_s.loc[flows.coflow_id].to_numpy()
@@ -83,9 +80,9 @@ def _coflow_cases() -> Iterator[tuple[str, CoflowWorkload]]:
 
 
 def _most_bytes_over(flows: pd.DataFrame, bytes_per_s: float) -> float:
-    """Return by how much flows of a port exceed what it can carry, at most, from the start of one to the end of one.
+    """Return the most bytes by which flows of a port exceed its capacity between the start and the end of any two.
 
-    What starts and ends between two times has been sent between them, whatever the rates were.
+    A flow that starts and ends between two times has been sent between them, whatever its rates were.
     """
     most = 0.0
     by_end = flows.sort_values("finish_s")

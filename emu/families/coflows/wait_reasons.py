@@ -1,22 +1,23 @@
-"""Why a coflow took so long: the way of the flow that ended last, and who used its ports while it waited."""
+"""Why a coflow took so long: the waits of the flow that ended last, and who used its ports meanwhile."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from emu.explaining.causes_text import parameters_of
-from emu.explaining.event_record import BoolArray, IntArray
+from emu.explaining.event_record import BoolArray, IntArray, Record
 from emu.explaining.explanation import NS, Link, Wait, counted
-from emu.explaining.spans import merged
-from emu.families.coflows.sending import Sending, covered_by
+from emu.explaining.spans import covered_ns, merged, overlap_ns
 from emu.results.metrics import Float64Array
 from emu.results.result import Result
 from emu.results.text_tables import number, percent
 
+RATES = ("SET_RATE", "SET_EXTRA", "SET_LINE", "SHRINK", "PACE")
+"""The messages that set rates: the first of one flow, the others of many at once."""
 FULL = 0.999
 """A flow that is sent at a larger share of its ports' speed is sent at full speed."""
 RULES = {
@@ -26,13 +27,13 @@ RULES = {
     "philae": "pilot flows go first, then coflows that are estimated to be small",
     "sebf": "coflows whose busiest port has the least left to send go first",
 }
-"""What schedulers go by."""
+"""The rules by which schedulers order coflows."""
 SHARED = "aalo", "philae"
 """Schedulers whose queues share time, unless ``starvation`` is ``strict``."""
 
 
 def rule_of(result: Result) -> str:
-    """Return what the scheduler of a run goes by; empty where it is not known."""
+    """Return the rule of the scheduler of a run; empty where it is not known."""
     policy = result.summary["policy"]
     rule = RULES.get(policy, "")
     if policy in SHARED and parameters_of(result).get("starvation", "slots") == "slots":
@@ -41,6 +42,66 @@ def rule_of(result: Result) -> str:
             "that none starves"
         )
     return rule
+
+
+class Sending(NamedTuple):
+    """Spans in which flows were sent at one rate: ndarrays, shape (n,).
+
+    Attributes
+    ----------
+    flow : the flow from 0 over all in workload order
+    begin_ns, end_ns : int64
+    rate : float64, bytes per ns
+    """
+
+    flow: IntArray
+    begin_ns: IntArray
+    end_ns: IntArray
+    rate: Float64Array
+
+    def rows(self, which: npt.NDArray[Any]) -> Sending:
+        """Return some of the spans."""
+        return Sending(*(values[which] for values in self))
+
+    def within(self, begin_ns: int, end_ns: int) -> IntArray:
+        """Return the length of each within a span of time, ns."""
+        return overlap_ns(self.begin_ns, self.end_ns, begin_ns, end_ns)
+
+    def covered_ns(self, begin_ns: int, end_ns: int) -> int:
+        """Return how much of a span of time they cover together, ns."""
+        return covered_ns(np.maximum(self.begin_ns, begin_ns), np.minimum(self.end_ns, end_ns))
+
+
+def is_exact(record: Record) -> bool:
+    """Return whether the events of a run tell the rate of each flow at each time."""
+    return bool(record.is_kind("SET_RATE").any() and not record.is_kind(*RATES[1:]).any())
+
+
+def sendings(record: Record, start_ns: IntArray, finish_ns: IntArray, size_bytes: Float64Array) -> Sending:
+    """Return the spans of all flows, by flow and time.
+
+    Where the rates of single flows are not known, a flow has one span at its mean rate.
+
+    Parameters
+    ----------
+    start_ns, finish_ns : ndarray of int64, shape (F,)
+        Of flows; -1 for never.
+    size_bytes : ndarray of float64, shape (F,)
+    """
+    if not is_exact(record):
+        flow = np.flatnonzero((start_ns >= 0) & (finish_ns > start_ns))
+        begin, end = start_ns[flow], finish_ns[flow]
+        return Sending(flow, begin, end, size_bytes[flow] / (end - begin))
+    rows = np.flatnonzero(record.is_kind("SET_RATE") & (record.task >= 0) & (record.task < start_ns.size))
+    rows = rows[np.lexsort((rows, record.time_ns[rows], record.task[rows]))]
+    flow, begin = record.task[rows], record.time_ns[rows]
+    rate = record.rows(rows).field("rate")
+    last = np.iinfo(np.int64).max
+    end = np.where(finish_ns < 0, last, finish_ns)[flow]
+    is_followed = flow[:-1] == flow[1:]
+    end[:-1][is_followed] = np.minimum(end[:-1], begin[1:])[is_followed]
+    kept: BoolArray = (rate > 0.0) & (end > begin) & (end != last)
+    return Sending(flow[kept], begin[kept], end[kept], rate[kept])
 
 
 class Ports(NamedTuple):
@@ -54,13 +115,13 @@ class Ports(NamedTuple):
         What it is called.
     ingress, egress : int
     speed : float
-        What both carry at most, bytes per ns; NaN where it is not known.
+        Of the slower of the two, bytes per ns; NaN where it is not known.
     own, at_ingress, at_egress : Sending
-        The flow itself; all others that use its ports.
+        The flow itself; the others that use its ports.
     coflow : ndarray of int64, shape (F,)
         The coflow of each flow, by its row in the table of coflows.
     is_exact : bool
-        Whether it is known when each flow was sent; else flows are taken to be sent evenly while they are under way.
+        Whether it is known when each flow was sent; else each is taken to be sent evenly from its start to its end.
     """
 
     flow: int
@@ -85,7 +146,7 @@ class Ports(NamedTuple):
 
 
 def way_of(p: Ports, row: int, begin_ns: int, arrival_ns: int, end_ns: int) -> Iterator[Link]:
-    """Yield the parts of the way of the last flow since it could be sent, up to the end of its coflow.
+    """Yield the waits and sendings of the last flow since it could be sent, up to the end of its coflow.
 
     Parameters
     ----------
@@ -108,13 +169,10 @@ def way_of(p: Ports, row: int, begin_ns: int, arrival_ns: int, end_ns: int) -> I
 
 
 def _waited(p: Ports, row: int, begin_ns: int, end_ns: int, arrival_ns: int) -> Iterator[Link]:
-    """Yield the parts of a wait: while other flows of the coflow use the ports, and else."""
+    """Yield the parts of a wait: while other flows of the coflow use the ports, and while they do not."""
     if end_ns <= begin_ns:
         return
-    spans = []
-    for _, of in p.others():
-        mine = of.rows((p.coflow[of.flow] == row) & (of.within(begin_ns, end_ns) > 0))
-        spans.append(mine)
+    spans = [of.rows((p.coflow[of.flow] == row) & (of.within(begin_ns, end_ns) > 0)) for _, of in p.others()]
     begins = np.maximum(np.concatenate([of.begin_ns for of in spans]), begin_ns)
     ends = np.minimum(np.concatenate([of.end_ns for of in spans]), end_ns)
     at = begin_ns
@@ -129,9 +187,9 @@ def _waited(p: Ports, row: int, begin_ns: int, end_ns: int, arrival_ns: int) -> 
 
 
 def _sent(p: Ports, row: int, begin_ns: int, end_ns: int, rate: float, arrival_ns: int) -> Iterator[Link]:
-    """Yield the parts of a time in which the flow was sent: at full speed, and what a lower rate added.
+    """Yield the parts of a time in which the flow was sent: what it takes at full speed, and what a lower rate added.
 
-    Where the rate is lower, the parts are not one after the other: each is how long that takes in all.
+    Where the rate is lower, the parts overlap in time: each has the length that it takes in all.
     """
     share = rate / p.speed if p.speed > 0 else 1.0
     full = end_ns if not share < FULL else begin_ns + round((end_ns - begin_ns) * share)
@@ -153,25 +211,24 @@ def _sent(p: Ports, row: int, begin_ns: int, end_ns: int, rate: float, arrival_n
 def wait_of(
     p: Ports,
     row: int,
-    chain: Sequence[Link],
     link: Link,
     arrival_ns: int,
     coflows: Mapping[str, npt.NDArray[Any]],
     sent: Sending,
     rule: str,
 ) -> Wait:
-    """Explain a wait of the last flow: which coflows used its ports meanwhile, and what is known of the rule.
+    """Explain a wait of the last flow: which coflows used its ports meanwhile, and by which rule.
 
     Parameters
     ----------
-    chain : sequence of Link
-        The way of the flow, of which `link` is a part.
+    link : Link
+        The wait.
     coflows : mapping
         Columns of the table of coflows by name: ``coflow_id``, ``arrival_s``, ``size_bytes``.
     sent : Sending
         Of all flows.
     rule : str
-        What the scheduler goes by; empty where it is not known.
+        Of the scheduler; empty where it is not known.
     """
     if link.cause != "contention":
         return Wait(link)
@@ -203,47 +260,22 @@ def wait_of(
     rows.sort(key=lambda one: -one["bytes"])
     facts = _facts(p, row, begin_ns, end_ns)
     reasons = [_busy(p, facts), *_rule(row, np.array(sorted(used), np.int64), coflows, before, rule)]
-    reasons += _in_all(p, row, chain, arrival_ns, coflows["coflow_id"])
     if not p.is_exact:
         reasons.append("Bytes are by the mean rate of each flow from its begin to its end.")
     return Wait(link, rows, reasons, facts, (end_ns - begin_ns) / NS if is_spread else 0.0)
 
 
 def _sent_before(sent: Sending, coflow: IntArray, count: int, at_ns: int) -> Float64Array:
-    """Return what each coflow had sent by a time, bytes."""
+    """Return the bytes that each coflow had sent by a time."""
     lasted = np.maximum(np.minimum(sent.end_ns, at_ns) - sent.begin_ns, 0)
     return np.asarray(np.bincount(coflow[sent.flow], sent.rate * lasted, count), np.float64)
 
 
-def _in_all(
-    p: Ports, row: int, chain: Sequence[Link], arrival_ns: int, ids: npt.NDArray[np.int64]
-) -> Iterator[str]:
-    """Yield who used the ports in all waits of a chain together, where there are several."""
-    waits = [link for link in chain if link.cause == "contention"]
-    if len(waits) < 2:
-        return
-    edges = np.array([arrival_ns + at for link in waits for at in (link.begin_ns, link.end_ns)], np.float64)
-    waited = np.repeat(np.cumsum([0, *(link.end_ns - link.begin_ns for link in waits)]), 2)[1:-1]
-    used = np.zeros(ids.size)
-    for _, of in p.others():
-        begin, end = (np.interp(times, edges, waited) for times in (of.begin_ns, of.end_ns))
-        used = np.maximum(used, covered_by(p.coflow[of.flow], begin, end, ids.size))
-    used[row] = 0.0
-    most = [at for at in np.argsort(-used, kind="stable")[:3].tolist() if used[at] > 0.0]
-    names = ", ".join(f"coflow {ids[at]} {number(float(used[at]) / NS)} s" for at in most)
-    yield (
-        f"In all it waited {number(float(waited[-1]) / NS)} s, in {len(waits):,} parts"
-        + (f"; of these its ports were used longest by {names}." if names else ".")
-    )
-
-
 def _facts(p: Ports, row: int, begin_ns: int, end_ns: int) -> dict[str, Any]:
-    """Return for which share of a wait others used the ports: the one, the other, any of them."""
-    found: list[float] = []
+    """Return the share of a wait in which others used the ingress port, the egress port, and any of the two."""
     theirs = [of.rows(p.coflow[of.flow] != row) for _, of in p.others()]
     both = Sending(*(np.concatenate(values) for values in zip(*theirs, strict=True)))
-    for of in (*theirs, both):
-        found.append(of.covered_ns(begin_ns, end_ns) / max(end_ns - begin_ns, 1))
+    found = [of.covered_ns(begin_ns, end_ns) / max(end_ns - begin_ns, 1) for of in (*theirs, both)]
     return {
         "flow": p.name.removeprefix("flow "),
         "ingress": p.ingress,

@@ -1,4 +1,4 @@
-"""The columns of what runs of DAG jobs write."""
+"""The columns of the tables of runs of DAG jobs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ JOBS = (
         "dominant_work_s",
         pa.float64(),
         "s",
-        "How long its tasks would take the whole cluster, by the resource of which they take most.",
+        "How long its tasks would occupy the whole cluster, by the resource of which they take most.",
     ),
 )
 
@@ -35,7 +35,7 @@ TIMELINE = (
         "utilisation",
         pa.float64(),
         "",
-        "Share of the capacity of all machines that tasks hold, of the resource of which it is most, 0..1.",
+        "Share of the capacity of all machines that tasks hold, of the resource with the largest share, 0..1.",
     ),
     Column("running_tasks", pa.int64(), "tasks", "Tasks that run."),
     Column("runnable_tasks", pa.int64(), "tasks", "Tasks that wait for no other task and have not started."),
@@ -62,23 +62,17 @@ FAIRNESS = (
         "jobs",
         pa.int64(),
         "jobs",
-        "Jobs that were there in the window: arrived before its end, and not ended at its begin.",
+        "Jobs that were present in the window: arrived before its end, and not ended at its begin.",
     ),
     Column(
         "jain",
         pa.float64(),
         "",
-        "Jain's index of what these jobs held while they were there: of each the mean over that time of the shares of "
-        "all resources; null where none held anything.",
+        "Jain's index of what these jobs held while they were present: for each the mean over that time of its shares "
+        "of all resources; null where no job held anything.",
         True,
     ),
-    Column(
-        "jain_running",
-        pa.float64(),
-        "",
-        "The same of those jobs that ran a task in the window.",
-        True,
-    ),
+    Column("jain_running", pa.float64(), "", "The same of those jobs that ran a task in the window.", True),
 )
 
 TASKS = (

@@ -1,7 +1,7 @@
-"""The life of one job of stages: the chain of tasks that ends with its last one.
+"""The life of one DAG job: the chain of tasks that ends with its last one.
 
-The chain is followed backwards: a task became runnable when the last task that it waits for had ended, which is the one
-before it in the chain. Between two tasks lie the report of that end to the resource manager, the wait for resources,
+The chain is followed backwards: a task became runnable when the last task that it waits for ended, which is the one
+before it in the chain. Between two tasks are the report of that end to the resource manager, the wait for resources,
 the manager's decision and the message that launches the task.
 """
 
@@ -14,15 +14,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from emu.columns import numbers
-from emu.explaining.event_record import NONE, BoolArray, Handled, IntArray, Record
+from emu.explaining.causes_text import sum_by_cause, title_of
+from emu.explaining.event_record import NONE, BoolArray, Handled, Record
 from emu.explaining.explanation import NS, Explanation, Link, counted, longest_wait
+from emu.explaining.spans import whole
 from emu.families.dags.wait_reasons import wait_of
 from emu.results.result import Result
 from emu.results.text_tables import number
 from workloads.arrow import column
 from workloads.errors import InputError
 
-CAUSES = ("work", "queueing", "network", "decision", "failure")
 MEANINGS = {
     "work": "tasks of the chain that ended last ran",
     "queueing": "they were runnable, and no machine had room or others came first",
@@ -40,17 +41,13 @@ class _Tasks:
         self.ids = np.flatnonzero(mine)
         self.task, self.stage = (column(table, name)[mine] for name in ("task", "stage"))
         self.node, self.start, self.finish, self.runnable = (
-            _whole(numbers(table, name)[mine], scale)
+            whole(numbers(table, name)[mine], scale)
             for name, scale in (("node", 1.0), ("start_s", NS), ("finish_s", NS), ("runnable_s", NS))
         )
 
     def name(self, at: int) -> str:
         """Return what a task is called."""
         return f"task {self.task[at]} of stage {self.stage[at]}"
-
-
-def _whole(values: Any, scale: float) -> IntArray:
-    return np.where(np.isfinite(values), np.round(values * scale), NONE).astype(np.int64)
 
 
 def _chain(tasks: _Tasks) -> list[int]:
@@ -73,7 +70,7 @@ class _Part(NamedTuple):
 
 
 def _parts(events: Record, tasks: _Tasks, submit_ns: int, handled: Any) -> list[_Part]:
-    """Return the parts of a job's time in order, those of no length left out."""
+    """Return the parts of a job's time that are not empty, in order."""
     parts: list[_Part] = []
     chain = _chain(tasks)[::-1]
     for i, at in enumerate(chain):
@@ -99,7 +96,7 @@ def _link(begin_ns: int, end_ns: int, cause: str, what: str, submit_ns: int) -> 
 def _marks(
     events: Record, tasks: _Tasks, at: int, before: int, begin_ns: int, handled: Any
 ) -> list[tuple[int, str, str]]:
-    """Return when each part of a task's wait ended, its cause and what it was; first when the wait began."""
+    """Return the end, cause and description of each part of a task's wait; first when the wait began."""
     start_ns, mine = int(tasks.start[at]), events.task == tasks.ids[at]
     launch = np.flatnonzero(mine & (events.kind == "LAUNCH") & (events.time_ns <= start_ns))
     marks = [(begin_ns, "", "")]
@@ -130,14 +127,6 @@ def _marks(
     return marks
 
 
-def _causes(parts: list[_Part]) -> dict[str, int]:
-    """Return nanoseconds by cause."""
-    sums = dict.fromkeys(CAUSES, 0)
-    for part in parts:
-        sums[part.link.cause] += part.link.end_ns - part.link.begin_ns
-    return sums
-
-
 def causes_of_all(
     result: Result, record: Record, handled: Handled | None = None
 ) -> Iterator[tuple[int, dict[str, int]]]:
@@ -154,7 +143,8 @@ def causes_of_all(
     for row, (job, submit_s, jct_s) in enumerate(zip(*columns, strict=True)):
         if jct_s is not None and row in by_job:
             tasks = _Tasks(result, job_of_task == job)
-            yield row, _causes(_parts(by_job[row], tasks, round(submit_s * NS), handled))
+            parts = _parts(by_job[row], tasks, round(submit_s * NS), handled)
+            yield row, sum_by_cause((part.link for part in parts), MEANINGS)
 
 
 def _checked(result: Result) -> Any:
@@ -176,7 +166,8 @@ def explain_dag(result: Result, record: Record, row: int, handled: Handled | Non
     tasks = _Tasks(result, column(result.tasks, "job_id") == values["job_id"])
     jct_s, submit_ns = values["jct_s"], round(values["submit_s"] * NS)
     parts = _parts(events, tasks, submit_ns, handled) if jct_s is not None else []
-    sums, chain = _causes(parts), _chain(tasks) if jct_s is not None else []
+    links, chain = [part.link for part in parts], _chain(tasks) if jct_s is not None else []
+    sums = sum_by_cause(links, MEANINGS)
     ended = f"ended after {number(jct_s)} s" if jct_s is not None else "did not end"
     sentences = [
         f"It has {counted(values['num_tasks'], 'task')} in {counted(values['num_stages'], 'stage')}, "
@@ -194,15 +185,13 @@ def explain_dag(result: Result, record: Record, row: int, handled: Handled | Non
     lost = int(np.count_nonzero(events.kind == "LOST"))
     if lost:
         sentences.append(f"{counted(lost, 'time')} a task of it was lost with a machine and launched again.")
-    links = [part.link for part in parts]
     longest = longest_wait(links)
     wait = None
     if longest is not None:
         task = int(tasks.ids[parts[links.index(longest)].at])
         wait = wait_of(result, record, row, longest, task, submit_ns)
     return Explanation(
-        f"job {values['job_id']}, {result.summary['scheduler']} on {result.summary['workload']}, "
-        f"{result.summary['nodes']:,} nodes",
+        title_of(result, values["job_id"]),
         sum(sums.values()) if jct_s is not None else NONE,
         sums,
         MEANINGS,

@@ -1,4 +1,4 @@
-"""Who held the machines of a run of DAG jobs, as the resource manager knew it: from launches and reported ends."""
+"""The tasks that held machines as the resource manager knew it, from launches and reported ends."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from emu.explaining.event_record import NONE, BoolArray, IntArray, Record
+from emu.explaining.event_record import NONE, IntArray, Record
 from emu.explaining.spans import covered_ns, overlap_ns, until_ns
 from emu.results.metrics import Float64Array
 
@@ -15,14 +15,14 @@ SLACK = 1e-9
 
 
 class Held(NamedTuple):
-    """What tasks were taken to hold: ndarrays, shape (n,), a row for each launch.
+    """Spans in which tasks held machines: ndarrays, shape (n,), a row for each launch.
 
     Attributes
     ----------
     task : the task from 0 over all in workload order
     node : the machine
     begin_ns : when the launch left the manager
-    end_ns : when the manager heard that it had ended or was lost; NEVER: it did not
+    end_ns : when the manager heard that it had ended or was lost; or NEVER
     """
 
     task: IntArray
@@ -31,19 +31,15 @@ class Held(NamedTuple):
     end_ns: IntArray
 
     def within(self, begin_ns: int, end_ns: int) -> IntArray:
-        """Return how long each row lasted within a span of time, ns."""
+        """Return the length of each row within a span of time, ns."""
         return overlap_ns(self.begin_ns, self.end_ns, begin_ns, end_ns)
 
 
 class Machines(NamedTuple):
     """Machines over a span of time in which a task waited.
 
-    Attributes
-    ----------
-    fits_ns : int
-        For how long some machine had room for the task.
-    lacking : ndarray of float64, shape (R,)
-        Of each resource, the share of the time of all machines in which there was less than the task needs.
+    ``fits_ns`` is how long some machine had room for the task, and ``lacking``, shape (R,), the share of the time of
+    all machines in which less of a resource was free than the task needs.
     """
 
     fits_ns: int
@@ -61,7 +57,7 @@ def held(record: Record) -> Held:
 
 
 def down(record: Record) -> Held:
-    """Return when the manager knew that machines were down; of no task."""
+    """Return when the manager knew that machines were down, with NONE as task."""
     rows, back = (np.flatnonzero(record.is_kind(kind)) for kind in ("NODE_DOWN", "NODE_UP"))
     end_ns = until_ns(record, rows, back, record.sender)
     return Held(np.full(rows.size, NONE), record.sender[rows], record.time_ns[rows], end_ns)
@@ -70,7 +66,7 @@ def down(record: Record) -> Held:
 def machines_during(
     of: Held, demand: Float64Array, capacity: Float64Array, needs: Float64Array, begin_ns: int, end_ns: int
 ) -> Machines:
-    """Return how machines stood while a task waited.
+    """Return which room machines had while a task waited.
 
     Parameters
     ----------
@@ -100,19 +96,3 @@ def machines_during(
     return Machines(
         covered_ns(spans[:, 0], spans[:, 1]), lacking_ns / (capacity.shape[0] * (end_ns - begin_ns))
     )
-
-
-def shares_at(of: Held, part: Float64Array, job: IntArray, jobs: int, at_ns: int) -> Float64Array:
-    """Return the dominant share of each job just before a time, shape (jobs,).
-
-    Parameters
-    ----------
-    part : ndarray, shape (n, R)
-        Demand of each row over the capacity of all machines.
-    job : ndarray of int64, shape (n,)
-        Of each row.
-    """
-    now: BoolArray = (of.begin_ns < at_ns) & (of.end_ns > at_ns)
-    sums = np.stack([np.bincount(job[now], part[now, r], minlength=jobs) for r in range(part.shape[1])])
-    found: Float64Array = sums.max(axis=0)
-    return found

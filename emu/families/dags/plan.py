@@ -1,4 +1,4 @@
-"""Plans of schedulers of DAG jobs: jobs of stages, machines, and the checks and notes before a run."""
+"""Plans of schedulers of DAG jobs: jobs of stages and machines, with checks and notes before a run."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from emu.configuration.loading import (
     load_of_family,
 )
 from emu.configuration.workload_cache import WorkloadCache
-from emu.families.jobs.dynamics_setting import dynamics_of, endless_task_note
-from emu.families.jobs.plan import check_jobs, classes_of
+from emu.families.jobs.plan import check_jobs, classes_of, dynamics_of, endless_task_note
 from workloads.arrow import column
 from workloads.critical_path import critical_paths_ns
 from workloads.dags import DagWorkload
@@ -39,7 +38,7 @@ def load_dags(config: Config, schedulers: tuple[Scheduler, ...], cache: Workload
     Raises
     ------
     InputError
-        What is missing or wrong, and where it was given; a task that no machine has room for.
+        What is missing or wrong, and where it was given; a task that does not fit any machine.
     """
     from actors.setting import Estimates
 
@@ -87,7 +86,7 @@ def load_dags(config: Config, schedulers: tuple[Scheduler, ...], cache: Workload
 
 
 def _fitting(config: Config, workload: DagWorkload, cluster: Cluster) -> DagWorkload:
-    """Return the workload, without the jobs that no machine has room for if the configuration drops them."""
+    """Return the workload, without jobs that do not fit any machine if the configuration drops them."""
     try:
         if config["infeasible"] == "drop":
             return drop_oversized(workload, cluster)
@@ -99,7 +98,7 @@ def _fitting(config: Config, workload: DagWorkload, cluster: Cluster) -> DagWork
 
 
 def _notes(config: Config, workload: DagWorkload, load: float | None) -> list[str]:
-    """Return notes on a load above 1, and on what the workload does not say or a run of DAGs does not use."""
+    """Return notes on a load above 1, on unknown demands, and on constraints, which are ignored."""
     notes = []
     if load is not None and load > 1:
         notes.append(
@@ -119,7 +118,7 @@ def _notes(config: Config, workload: DagWorkload, load: float | None) -> list[st
 
 
 def slots_equal_to(workload: DagWorkload, cluster: Cluster) -> float:
-    """Return how many slots a cluster is worth to a workload, such that both have the same offered load.
+    """Return the number of slots with which a workload has the same offered load as on a cluster.
 
     Raises
     ------
@@ -135,17 +134,9 @@ def slots_equal_to(workload: DagWorkload, cluster: Cluster) -> float:
 
 
 def at_load(workload: DagWorkload, slots: float, load: float) -> DagWorkload:
-    """Return the workload with its arrivals stretched, or packed, so that it offers a load.
+    """Return the workload with the gaps between arrivals scaled, so that the scarcest resource has an offered load.
 
-    The first arrival stays where it is and all gaps are scaled alike.
-
-    Parameters
-    ----------
-    workload : DagWorkload
-    slots : float
-        As `slots_equal_to` has it.
-    load : float
-        Offered load of the scarcest resource.
+    `slots` are those of `slots_equal_to`; the first arrival stays where it is.
     """
     factor = busy_slots(workload) / (load * slots)
     made = arriving_at(workload, stretched_s(workload, factor, f"at a load of {load:g}"))
@@ -159,7 +150,7 @@ def nodes_for_load(config: Config, source: DagWorkload, load: float, cache: Work
     for _ in range(8):  # exact at once where all nodes are alike; machine types come in proportion
         offered = offered_load(source, load_cluster_of(config, nodes, cache))
         if not offered:
-            busy_slots(source)  # says what is wrong
+            busy_slots(source)  # raises the error
         better = max(round(nodes * (offered or load) / load), 1)
         if better == nodes:
             break

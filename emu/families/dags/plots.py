@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,6 +12,7 @@ from emu.columns import numbers
 from emu.directories.run_directory import safe_name
 from emu.families.dags.comparison import improvement_factors
 from emu.families.jobs.plots import cdf_figure
+from emu.report.distributions import paired_samples, shares_figure
 from emu.report.drawing import (
     Shown,
     add_legend,
@@ -19,122 +22,61 @@ from emu.report.drawing import (
     new_figure,
     place_of,
     plain_label,
-    share_curve,
+    shown,
     time_scale,
 )
-from emu.report.gantt import (
-    has_tasks,
-    job_figure,
-    machines_figure,
-    running_figure,
-    shown_job,
-)
-from emu.report.hover import GOES_ON
-from emu.report.scales import mark_log, plain_ticks
+from emu.report.gantt import has_tasks, job_figure, machines_figure, running_figure, shown_job
+from emu.report.scales import plain_ticks
 from emu.results.result import Result, Runs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def dag_figures(results: Runs, warmup_s: float = 0.0) -> list[Shown]:
-    """Return the figures of runs that are compared; those that have nothing to show are left out."""
-    groups = ("all",) if not _has_long(results) else ("all", "short", "long")
-    found: list[tuple[str, Figure | None, str]] = [
-        (f"cdf-{g}", cdf_figure(results, g, warmup_s), f"Distribution of completion times of {g} jobs")
-        for g in groups
-    ]
-    first = next(iter(results))
-    found += [
-        (
-            "improvement",
-            improvement_figure(results, warmup_s),
-            f"Factors of improvement of {first}, job by job: completion time under another scheduler over that under "
-            f"{first}",
-        ),
-        (
-            "fairness",
-            fairness_figure(results),
-            "Jain's fairness index over windows, of the first seed",
-        ),
-    ]
-    found += [
-        (
-            f"resources-{safe_name(name)}",
-            use_figure(runs[0]),
-            f"Use of resources under {name}, seed {runs[0].summary['seed']}: share of the capacity of all machines",
-        )
-        for name, runs in results.items()
-    ]
+def dag_figures(results: Runs, warmup_s: float = 0.0) -> Iterator[Shown]:
+    """Yield the figures of runs that are compared; those that have nothing to show are left out."""
+    first, has_long = (
+        next(iter(results)),
+        any("long" in r.summary["jobs"] for of in results.values() for r in of),
+    )
+    for group in ("all", "short", "long") if has_long else ("all",):
+        caption = f"Distribution of completion times of {group} jobs"
+        yield from shown(f"cdf-{group}", caption, cdf_figure, results, group, warmup_s)
+    caption = f"Factors of improvement of {first}, job by job: completion time under another scheduler over that under "
+    yield from shown("improvement", f"{caption}{first}", improvement_figure, results, warmup_s)
+    yield from shown(
+        "fairness", "Jain's fairness index over windows, of the first seed", fairness_figure, results
+    )
+    for name, (run, *_) in results.items():
+        clause = f"seed {run.summary['seed']}: share of the capacity of all machines"
+        caption = f"Use of resources under {name}, {clause}"
+        yield from shown(f"resources-{safe_name(name)}", caption, use_figure, run)
     if all(has_tasks(runs[0]) for runs in results.values()):
-        found += _of_tasks(results)
-    return [Shown(stem, figure, caption) for stem, figure, caption in found if figure is not None]
+        yield from _figures_of_tasks(results)
 
 
-def _of_tasks(results: Runs) -> list[tuple[str, Figure | None, str]]:
-    """Return the figures of runs that have recorded their tasks, of their first seeds."""
+def _figures_of_tasks(results: Runs) -> Iterator[Shown]:
+    """Yield the figures of runs that have recorded their tasks, of their first seeds."""
     job_id = shown_job(results)
-    found: list[tuple[str, Figure | None, str]] = [
-        ("running", running_figure(results, job_id), f"Tasks of job {job_id} that run, under each scheduler")
-    ]
-    found += [
-        (
-            f"gantt-job-{safe_name(name)}",
-            job_figure(runs[0], job_id),
-            f"Job {job_id} under {name}: its tasks by stage",
-        )
-        for name, runs in results.items()
-    ]
-    found += [
-        (
-            f"gantt-{safe_name(name)}",
-            machines_figure(runs[0]),
-            f"The machines that ran most under {name}: all their tasks, a colour for each job",
-        )
-        for name, runs in results.items()
-    ]
-    return found
+    caption = f"Tasks of job {job_id} that run, under each scheduler"
+    yield from shown("running", caption, running_figure, results, job_id)
+    for name, (run, *_) in results.items():
+        caption = f"Job {job_id} under {name}: its tasks by stage"
+        yield from shown(f"gantt-job-{safe_name(name)}", caption, job_figure, run, job_id)
+    for name, (run, *_) in results.items():
+        caption = f"The machines that ran most under {name}: all their tasks, a colour for each job"
+        yield from shown(f"gantt-{safe_name(name)}", caption, machines_figure, run)
 
 
 def improvement_figure(results: Runs, warmup_s: float = 0.0) -> Figure | None:
     """Return the distribution of factors of improvement over each other scheduler, all seeds together, log x."""
-    first, *others = results
-    samples = {
-        name: np.concatenate(
-            [
-                improvement_factors(a, b, "all", warmup_s)
-                for a, b in zip(results[first], results[name], strict=True)
-            ]
-        )
-        for name in others
-    }
-    if not any(own.size for own in samples.values()):
+    samples = paired_samples(results, partial(improvement_factors, group="all", warmup_s=warmup_s))
+    if not samples:
         return None
-    with figure_style():
-        figure, axes = new_figure()
-        for name, factors in samples.items():
-            if factors.size:
-                axes.plot(
-                    *share_curve(factors),
-                    gid=GOES_ON,
-                    label=plain_label(f"over {name}"),
-                    **line_look(place_of(name, results)),
-                )
-        axes.axvline(1.0, color="#888888", linewidth=0.8)
-        _factor_axis(axes, np.concatenate(list(samples.values())))
-        axes.set_ylim(0.0, 1.0)
-        axes.set_xlabel(f"factor of improvement of {plain_label(first)}")
-        axes.set_ylabel("share of jobs")
-        add_legend(figure, axes)
-        return figure
-
-
-def _factor_axis(axes: Any, factors: np.ndarray) -> None:
-    low, high = np.quantile(factors, [0.002, 0.998])
-    low, high = min(low, 0.9), max(high, 1.1)
-    axes.set_xscale("log")
-    axes.set_xlim(low, high)
-    mark_log(axes.xaxis, low, high)
+    low, high = np.quantile(np.concatenate(list(samples.values())), [0.002, 0.998])
+    x_label = f"factor of improvement of {next(iter(results))}"
+    limits = (min(low, 0.9), max(high, 1.1))
+    return shares_figure(samples, results, x_label, "share of jobs", mark=1.0, limits=limits, log=True)
 
 
 def fairness_figure(results: Runs) -> Figure | None:
@@ -166,7 +108,7 @@ def fairness_figure(results: Runs) -> Figure | None:
 
 
 def use_figure(run: Result) -> Figure | None:
-    """Return the use of each resource over time in one panel, running and waiting tasks below."""
+    """Return the use of each resource over time, and below it running and waiting tasks."""
     table, timeline = run.tables["resources"], run.tables["timeline"]
     if not table.num_rows:
         return None
@@ -190,7 +132,3 @@ def use_figure(run: Result) -> Figure | None:
         add_own_legend(below)
         add_own_legend(above)
         return figure
-
-
-def _has_long(results: Runs) -> bool:
-    return any("long" in run.summary["jobs"] for runs in results.values() for run in runs)

@@ -5,9 +5,9 @@ from __future__ import annotations
 HEAD = """\
 # Runs of DAG jobs
 
-A run of DAG jobs has `jobs.parquet` with more columns than one of jobs, `tasks.parquet` likewise, another
-`timeline.parquet`, and tables of the use of resources and of fairness. Its `summary.json` has the part `jobs` as a run
-of jobs has it, without constraints, and the part `dags`.
+A run of DAG jobs has `jobs.parquet` and `tasks.parquet` with more columns than a run of jobs, another
+`timeline.parquet`, and tables of the use of resources and of fairness. Its `summary.json` has the part `jobs` of a run
+of jobs, without constraints, and the part `dags`.
 """
 SUMMARY = """\
 ## summary.json of DAG jobs
@@ -16,8 +16,8 @@ SUMMARY = """\
 |---|---|
 | `jobs` | as of jobs; ideal times are lengths of critical paths |
 | `dags.stages` | stages of all jobs |
-| `dags.bound_s` | what no makespan is below: the longer of the time that all work takes all machines, and of the time \
-until the last job ends if each has all machines to itself |
+| `dags.bound_s` | lower bound of the makespan: the longer of the time that all machines need for all work, and of the \
+time until the last job ends if each has all machines to itself |
 | `dags.used` | by resource, the share of the capacity of all machines that tasks held, in the mean from the first \
 arrival to the last end |
 | `dags.fairness` | `mean`, `min` and `max` over the windows of `fairness.parquet` of `jain` |

@@ -1,4 +1,4 @@
-"""Tables and figures of a run of DAG jobs, from what its emulation gave."""
+"""Tables and figures of a run of DAG jobs, from the outcome of its emulation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Tasks = Mapping[str, npt.NDArray[np.int64]]
 def dag_results(plan: Plan, outcome: Outcome) -> tuple[dict[str, pa.Table | None], dict[str, Any]]:
     """Return the tables, and the figures of the summary, of a run of DAG jobs."""
     workload, cluster, config = plan.workload, plan.cluster, plan.config
-    assert outcome.tasks is not None  # always recorded: what follows is read off them
+    assert outcome.tasks is not None  # always recorded: the tables are made from them
     share = shares_of_tasks(workload, cluster)
     runnable = _runnable(workload, outcome.tasks)
     timeline, use = timeline_tables(workload, outcome, share, runnable, plan.period_s)
@@ -89,10 +89,7 @@ def timeline_tables(
     runnable: npt.NDArray[np.int64],
     period_s: float,
 ) -> tuple[pa.Table, pa.Table]:
-    """Return the tables of a timeline, and of the use of resources.
-
-    Both are made of when tasks ran, with as many rows as the timeline of the run.
-    """
+    """Return the tables of the timeline and of the use of resources, from the times of tasks."""
     assert outcome.tasks is not None
     time_s, tasks = np.asarray(outcome.timeline["time_s"], np.float64), outcome.tasks
     time_ns = np.rint(time_s * 1e9).astype(np.int64)
@@ -181,11 +178,11 @@ def describe_dags(plan: Plan, outcome: Outcome, fairness: pa.Table, share: Float
     Returns
     -------
     dict
-        ``stages``; ``bound_s``, which no makespan is below: the longer of the time that all work takes all machines,
-        and of the last end of a job that has them to itself; ``used``, by resource the share of its capacity that was
-        held from the first arrival to the last end, in the mean; ``fairness`` and ``fairness_running``, mean, min and
-        max of Jain's index over windows; ``leftover_share``, the share of the tasks that were launched above the share
-        of their job.
+        ``stages``; ``bound_s``, the lower bound of the makespan: the longer of the time that all machines need for all
+        work, and of the time until the last job ends if each has all machines to itself; ``used``, by resource the mean
+        share of its capacity that was held from the first arrival to the last end; ``fairness`` and
+        ``fairness_running``, mean, min and max of Jain's index over windows; ``leftover_share``, the share of the tasks
+        that were launched above the share of their job.
     """
     workload, tasks = plan.workload, outcome.tasks
     assert tasks is not None
@@ -223,12 +220,5 @@ def stage_of_task(workload: DagWorkload) -> npt.NDArray[np.int64]:
 
 def _runnable(workload: DagWorkload, tasks: Tasks) -> npt.NDArray[np.int64]:
     a = workload.arrays()
-    return runnable_ns(
-        a.submit_ns,
-        a.first_stage,
-        a.stage_first_task,
-        a.first_parent,
-        a.parent,
-        a.parent_one_to_one,
-        tasks["finish_ns"],
-    )
+    parents = (a.first_parent, a.parent, a.parent_one_to_one)
+    return runnable_ns(a.submit_ns, a.first_stage, a.stage_first_task, *parents, tasks["finish_ns"])

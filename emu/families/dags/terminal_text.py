@@ -5,21 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from emu.configuration.seeds import summary_alike, summary_head
-from emu.families.dags.comparison import (
-    GROUPS,
-    EfficiencyRow,
-    compare_efficiency,
-    improvement_factors,
-    slowed_down,
-)
+from emu.families.dags.comparison import TITLES, compare_efficiency, improvement_factors, slowed_down
 from emu.families.jobs.metrics import CLASSES, part_of
-from emu.families.jobs.terminal_text import job_facts, run_lines
+from emu.families.jobs.terminal_text import job_facts
 from emu.results.comparison_row import Row
 from emu.results.measures import DEFAULT, Measure
 from emu.results.paired_comparison import Tolerance, render_factors
 from emu.results.result import Runs
-from emu.results.text_tables import TIMES, align, number, percent, ratio, statistics_cells, with_error
+from emu.results.summary_text import summary_text
+from emu.results.text_tables import TIMES, Table, number, percent, ratio, render_tables, with_error
 
 FACTOR_LABELS = {"average": "average", "p50": "P50", "p75": "P75", "p95": "P95"}
 EFFICIENCY_EXPLAINED = (
@@ -33,51 +27,34 @@ def render_rows(
     rows: Sequence[Row], head: str, tolerance: Tolerance, columns: Sequence[Measure] = DEFAULT
 ) -> str:
     """Return completion times and factors of improvement as a table for each group of jobs."""
-    titles = dict.fromkeys(GROUPS, lambda own: f"{own[0].group} jobs ({number(own[0].count)})")
     clause = "factors of improvement"
-    return render_factors(rows, head, tolerance, columns, "job", clause, FACTOR_LABELS, titles)
+    return render_factors(rows, head, tolerance, columns, "job", clause, FACTOR_LABELS, TITLES)
 
 
 def render_more(results: Runs, warmup_s: float) -> str:
     """Return the tables of a comparison besides that of completion times."""
-    rows = compare_efficiency(results)
-    table = [["", *efficiency_head(rows)], *([row.scheduler, *efficiency_cells(row, rows)] for row in rows)]
-    lines = ["", EFFICIENCY_EXPLAINED, *(f"  {line}" for line in align(table))]
-    if slower := slower_rows(results, warmup_s):
-        table = [["", *SLOWER_HEAD], *slower]
-        lines += ["", slower_caption(next(iter(results))), *(f"  {line}" for line in align(table))]
-    return "\n".join(lines) + "\n"
+    return render_tables(more_tables(results, warmup_s))
 
 
-def efficiency_head(rows: Sequence[EfficiencyRow]) -> list[str]:
-    """Return the heads of the columns of the table of efficiency and fairness."""
-    several = [TIMES] if len(rows) > 1 else []
-    return [
-        *("makespan (s)", *several, "over bound", "held"),
-        *("Jain mean", "min", "max", "of running", "leftover tasks"),
-    ]
+def more_tables(results: Runs, warmup_s: float) -> list[Table]:
+    """Return the table of efficiency and fairness, and of several schedulers that of slower jobs."""
+    found, several = compare_efficiency(results), len(results) > 1
+    columns = [c for c in next(iter(found.values())) if several or c != TIMES]
+    cells = [[name, *(_cell(column, *row[column]) for column in columns)] for name, row in found.items()]
+    tables = [Table("Efficiency and fairness", EFFICIENCY_EXPLAINED, ["scheduler", *columns], cells)]
+    return [*tables, _slower_table(results, warmup_s)] if several else tables
 
 
-def efficiency_cells(row: EfficiencyRow, rows: Sequence[EfficiencyRow]) -> list[str]:
-    """Return the cells of a row of that table."""
-    several = [ratio(*row.makespan_times)] if len(rows) > 1 else []
-    jain = [with_error(*row.fairness[s], digits=3) for s in ("mean", "min", "max")]
-    return [
-        *(with_error(*row.makespan_s), *several, ratio(*row.over_bound), percent(*row.used)),
-        *(*jain, with_error(*row.fairness_running, digits=3), percent(*row.leftover)),
-    ]
+def _cell(column: str, mean: float, half: float) -> str:
+    if column in (TIMES, "over bound"):
+        return ratio(mean, half)
+    if column in ("held", "leftover tasks"):
+        return percent(mean, half)
+    return with_error(mean, half, digits=5 if column == "makespan (s)" else 3)
 
 
-SLOWER_HEAD = ["slower", "above 1.25 times", "worst factor"]
-
-
-def slower_caption(first: str) -> str:
-    """Return what the table of slower jobs shows."""
-    return f"jobs that take longer under {first} than under another, of all seeds"
-
-
-def slower_rows(results: Runs, warmup_s: float) -> list[list[str]]:
-    """Return a row for each other scheduler: the share of the jobs that the first one slows down, and how far."""
+def _slower_table(results: Runs, warmup_s: float) -> Table:
+    """Return for each other scheduler the share of the jobs that the first one slows down, and how far."""
     first, *others = results
     rows = []
     for name in others:
@@ -85,20 +62,17 @@ def slower_rows(results: Runs, warmup_s: float) -> list[list[str]]:
         found = [slowed_down(improvement_factors(a, b, "all", warmup_s)) for a, b in pairs]
         shares = [sum(one[i] for one in found) / len(found) for i in (0, 1)]
         rows.append([name, *map(percent, shares), ratio(min(one[2] for one in found))])
-    return rows
+    caption = f"jobs that take longer under {first} than under another, of all seeds"
+    note = "The share of them, and the smallest factor of improvement."
+    return Table("Slower jobs", caption, ["than", "slower", "above 1.25 times", "worst factor"], rows, note)
 
 
 def render_summary(summary: Mapping[str, Any], columns: Sequence[Measure] = DEFAULT) -> str:
     """Return the summary of a run, or of the runs of several seeds, as text; `columns` are those of its table."""
     jobs = summary["jobs"]
-    intervals = summary.get("confidence_95", {}).get("jobs", {})
-    rows = [["job completion time (s)", "jobs", *(m.name for m in columns)]]
-    for name in CLASSES if "long" in jobs else ("all",):
-        if part := part_of(jobs, name):
-            rows.append([f"  {name}", *statistics_cells(part, part_of(intervals, name), columns)])
+    groups = {name: name for name in (CLASSES if "long" in jobs else ("all",))}
     facts = [f"{name} {value}" for name, value in {**job_facts(jobs), **dag_facts(summary["dags"])}.items()]
-    lines = [summary_head(summary), "", *align(rows), "", ", ".join(facts), *run_lines(summary)]
-    return "\n".join(lines) + "\n" + summary_alike(summary)
+    return summary_text(summary, "jobs", "job completion time (s)", groups, part_of, columns, facts)
 
 
 def dag_facts(dags: Mapping[str, Any]) -> dict[str, str]:

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from clusters.capacity import capacities, demands
 from clusters.cluster import Cluster, build_cluster
 from emu.columns import numbers
+from emu.families.jobs.testing import check_result
 from emu.families.result_checks import SLACK_S, hold
 from emu.results.result import Result
 from workloads.critical_path import critical_paths_ns
@@ -38,22 +39,8 @@ def check_dag_result(result: Result, workload: DagWorkload, cluster: Cluster, ca
     Every task runs once, for its duration, after all that it waits for; no machine holds more than it has; no job ends
     before its critical path allows, and no makespan is below the time that all work takes all machines.
     """
-    assert result.tasks is not None, "the result has no tasks; run with output_tasks=True"
-    tasks, arrays = result.tasks, workload.arrays()
-    hold(
-        tasks.num_rows == workload.num_tasks,
-        case,
-        f"{workload.num_tasks} tasks arrived, {tasks.num_rows} are there",
-    )
-    start, end, node = (numbers(tasks, name) for name in ("start_s", "finish_s", "node"))
-    hold(bool(np.isfinite(end).all()), case, "some task never ran")
-    duration = arrays.duration_ns / 1e9
-    hold(bool((np.abs(end - start - duration) <= SLACK_S).all()), case, "a task did not run for its duration")
-    hold(
-        bool(((node >= 0) & (node < cluster.num_nodes)).all()),
-        case,
-        "a task ran on a node that does not exist",
-    )
+    check_result(result, workload, cluster.num_nodes, workload.num_tasks, case)
+    start, end, node = (numbers(result.tasks, name) for name in ("start_s", "finish_s", "node"))
     _check_precedence(workload, start, end, case)
     _check_capacity(workload, cluster, start, end, node.astype(np.int64), case)
     jct, path = numbers(result.jobs, "jct_s"), critical_paths_ns(workload) / 1e9

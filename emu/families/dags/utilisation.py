@@ -1,9 +1,11 @@
-"""Use of machines over time, from when tasks ran: shares of resources, numbers of tasks and jobs, fairness."""
+"""Use of machines over time, from the times of tasks: shares of resources, numbers of tasks and jobs, fairness."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+
+from emu.families.jobs.metrics import jain_index
 
 Float64Array = npt.NDArray[np.float64]
 Int64Array = npt.NDArray[np.int64]
@@ -14,7 +16,7 @@ MOST_WINDOWS, MOST_PIECES = 1_000_000, 20_000_000
 def held_by(
     times_s: Float64Array, start_s: Float64Array, finish_s: Float64Array, amount: Float64Array
 ) -> Float64Array:
-    """Return the integral of what intervals hold up to some times, shape (K, R): amounts times seconds.
+    """Return the integral up to some times of the amounts that intervals hold, shape (K, R): amounts times seconds.
 
     Parameters
     ----------
@@ -37,14 +39,14 @@ def held_by(
 def mean_use(
     edges_s: Float64Array, start_s: Float64Array, finish_s: Float64Array, share: Float64Array
 ) -> Float64Array:
-    """Return what is held in the mean between each two edges, shape (K - 1, R)."""
+    """Return the mean of what is held between each two edges, shape (K - 1, R)."""
     span = np.diff(edges_s)[:, None]
     held: Float64Array = np.diff(held_by(edges_s, start_s, finish_s, share), axis=0) / span
     return np.maximum(held, 0.0)  # not -1e-17 where nothing runs
 
 
 def count_between(times_ns: Int64Array, begin_ns: Int64Array, end_ns: Int64Array) -> Int64Array:
-    """Return how many intervals there are at each time: begun then or before, and not ended; negative: never."""
+    """Return how many intervals have begun at each time and not ended; negative times mean never."""
     begun = np.searchsorted(np.sort(begin_ns[begin_ns >= 0]), times_ns, side="right")
     ended = np.searchsorted(np.sort(end_ns[end_ns >= 0]), times_ns, side="right")
     found: Int64Array = begun - ended
@@ -52,16 +54,10 @@ def count_between(times_ns: Int64Array, begin_ns: Int64Array, end_ns: Int64Array
 
 
 def wide_enough(window_s: float, span_s: float, work_s: float) -> float:
-    """Return a length of windows, doubled until there are no more of them than memory has room for."""
+    """Return a length of windows, doubled until `MOST_WINDOWS` and `MOST_PIECES` suffice."""
     while span_s / window_s > MOST_WINDOWS or work_s / window_s > MOST_PIECES:
         window_s *= 2
     return window_s
-
-
-def jain(values: Float64Array) -> float:
-    """Return Jain's fairness index (Σx)² / (n Σx²); NaN of nothing."""
-    squares = float(np.square(values).sum())
-    return float(values.sum()) ** 2 / (values.size * squares) if squares > 0 else np.nan
 
 
 def windows(
@@ -73,9 +69,9 @@ def windows(
     share: Float64Array,
     window_s: float,
 ) -> tuple[Int64Array, Float64Array, Float64Array]:
-    """Return jobs, Jain's index of all that were there, and of those that ran, by window from the first arrival on.
+    """Return jobs, Jain's index of all present jobs, and of those that ran, by window from the first arrival on.
 
-    Of each job counts what it held in the mean over the part of the window in which it was there.
+    A job counts with the mean of what it held over the part of the window in which it was present.
 
     Parameters
     ----------
@@ -114,7 +110,7 @@ def windows(
         amount[key[rows] // count] = held[rows]
         mean = amount[jobs][span > 0] / span[span > 0]
         numbers[k] = mean.size
-        found[0, k], found[1, k] = jain(mean), jain(mean[mean > 0])
+        found[:, k] = jain_index(mean), jain_index(mean[mean > 0])
     return numbers, found[0], found[1]
 
 
@@ -126,19 +122,15 @@ def _held_in_windows(
     window_s: float,
     count: int,
 ) -> tuple[Int64Array, Float64Array]:
-    """Return what jobs held in windows, share times seconds; a key of ``job * count + window`` for each."""
+    """Return the keys ``job * count + window`` of jobs in windows, and what each held, share times seconds."""
     first = np.minimum((start_s / window_s).astype(np.int64), count - 1)
     last = np.minimum((finish_s / window_s).astype(np.int64), count - 1)
     pieces = last - first + 1
     task = np.repeat(np.arange(job.size), pieces)
     window = np.arange(task.size) - np.repeat(np.cumsum(pieces) - pieces, pieces) + first[task]
-    inside = np.minimum(finish_s[task], (window + 1) * window_s) - np.maximum(
-        start_s[task], window * window_s
-    )
-    # What ends after the last window has begun ends in it.
-    inside = np.where(
-        window == count - 1, finish_s[task] - np.maximum(start_s[task], window * window_s), inside
-    )
+    end = np.minimum(finish_s[task], (window + 1) * window_s)
+    end = np.where(window == count - 1, finish_s[task], end)  # the last window has no end
+    inside = end - np.maximum(start_s[task], window * window_s)
     key, place = np.unique(job[task] * count + window, return_inverse=True)
     return key, np.asarray(np.bincount(place, share[task] * inside, minlength=key.size), np.float64)
 
@@ -152,9 +144,9 @@ def runnable_ns(
     one_to_one: npt.NDArray[np.int8],
     finish_ns: Int64Array,
 ) -> Int64Array:
-    """Return when each task had nothing left to wait for, shape (T,), ns: its job's arrival, or the last end it awaits.
+    """Return when each task became runnable, shape (T,), ns: when its job arrived, or the last task it awaits ended.
 
-    Parents and tasks are as in `workloads.dags.DagArrays`; ``finish_ns`` is of tasks, -1 for never, as is the result.
+    Parents and tasks are as in `workloads.dags.DagArrays`; ``finish_ns`` is of tasks. -1 is never.
     """
     never = np.iinfo(np.int64).max
     count = np.diff(stage_first_task)

@@ -1,4 +1,4 @@
-"""Why a task of a DAG job waited: what machines lacked, which jobs held it, and what the scheduler put ahead."""
+"""Why a task of a DAG job waited: which resources were scarce, which jobs held them, and what went ahead of it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from emu.explaining.event_record import IntArray, Record
 from emu.explaining.explained_plan import plan_of
 from emu.explaining.explanation import NS, Link, Wait, counted
 from emu.explaining.spans import covered_ns
-from emu.families.dags.machine_holders import Held, Machines, down, held, machines_during, shares_at
+from emu.families.dags.machine_holders import Held, Machines, down, held, machines_during
 from emu.results.metrics import Float64Array
 from emu.results.result import Result
 from emu.results.text_tables import number, percent
@@ -20,42 +20,27 @@ from workloads.arrow import column
 if TYPE_CHECKING:
     from emu.configuration.plan import Plan
 
-MOST_COMPARED = 200
-"""Launches that went ahead are compared with the task that waited up to so many, spread over the wait."""
-DOMINANT, WORK_LEFT = "a smaller dominant share", "less work left"
 _SMALLEST = (
     "the job that holds the smallest dominant share goes first, of equal ones the one that arrived first"
 )
 RULES = {
-    "drf": (_SMALLEST, DOMINANT),
-    "fair-dags": (_SMALLEST, DOMINANT),
-    "cpm": (_SMALLEST, DOMINANT),
-    "capacity": (
-        "the queue that uses the least of its guarantee goes first, and its job that arrived first",
-        "",
-    ),
-    "sjf": ("the job with the shortest critical path goes first", ""),
-    "srtf": ("the job with the least work left goes first", WORK_LEFT),
-    "heft": ("the task with the longest path to the end of its job goes first", ""),
-    "tetris": (
-        "the task goes first that suits a machine best, with a preference for jobs with little work left",
-        "",
-    ),
-    "tetris-fair": ("of the jobs that hold the least, the task goes first that suits a machine best", ""),
-    "dagps": (
-        "tasks go by the plan of their job, by how they suit a machine and by their job's work left",
-        "",
-    ),
-    "carbyne": (
-        "what a job's plan must start goes first, and what is left goes to the job with the least work",
-        WORK_LEFT,
-    ),
+    "drf": _SMALLEST,
+    "fair-dags": _SMALLEST,
+    "cpm": _SMALLEST,
+    "capacity": "the queue that uses the least of its guarantee goes first, and its job that arrived first",
+    "sjf": "the job with the shortest critical path goes first",
+    "srtf": "the job with the least work left goes first",
+    "heft": "the task with the longest path to the end of its job goes first",
+    "tetris": "the task goes first that suits a machine best, with a preference for jobs with little work left",
+    "tetris-fair": "of the jobs that hold the least, the task goes first that suits a machine best",
+    "dagps": "tasks go by the plan of their job, by how they suit a machine and by their job's work left",
+    "carbyne": "what a job's plan must start goes first, and what is left goes to the job with the least work",
 }
-"""What each scheduler goes by, and in which respect jobs are compared, if that can be read off the run."""
+"""The rule of each scheduler."""
 
 
 class Case(NamedTuple):
-    """A task that waited, and all that held machines of its manager; times in ns of the run."""
+    """A task that waited, and all tasks that held machines of its manager; times in ns of the run."""
 
     job: int  # row in the table of jobs
     task: int  # from 0 over all in workload order
@@ -67,8 +52,6 @@ class Case(NamedTuple):
     capacity: Float64Array  # of machines
     needs: Float64Array  # of the task
     resources: tuple[str, ...]
-    work: Float64Array  # of each row of `of`: task-seconds times the mean share that it holds
-    total_work: Float64Array  # of each job
     down: Held  # machines that were down
     ids: IntArray  # of jobs
 
@@ -96,7 +79,7 @@ def wait_of(result: Result, record: Record, row: int, link: Link, task: int, arr
         return Wait(link, (), [_OTHER[link.cause]])
     plan = plan_of(result)
     if plan is None:
-        return Wait(link, (), ["The run's inputs are no longer as they were: what tasks need is not known."])
+        return Wait(link, (), ["The inputs of the run have changed: what tasks need is not known."])
     case = _case(plan, record, row, task, arrival_ns + link.begin_ns, arrival_ns + link.end_ns)
     machines = machines_during(
         Held(*map(np.concatenate, zip(case.of, case.down, strict=True))),
@@ -138,8 +121,6 @@ def _case(plan: Plan, record: Record, row: int, task: int, begin_ns: int, end_ns
     capacity = capacity[first:end]
     stage_of = np.repeat(np.arange(needs.shape[0]), np.diff(arrays.stage_first_task))
     job_of = np.repeat(np.arange(arrays.submit_ns.size), np.diff(arrays.first_task))
-    share = (needs / np.maximum(capacity.sum(axis=0), 1e-9)).mean(axis=1)
-    work = arrays.stage_mean_ns[stage_of] / NS * share[stage_of]
     return Case(
         row,
         task,
@@ -151,21 +132,19 @@ def _case(plan: Plan, record: Record, row: int, task: int, begin_ns: int, end_ns
         capacity,
         needs[stage_of[task]],
         tuple(plan.workload.resources) or ("slots",),
-        work[of.task],
-        np.asarray(np.bincount(job_of, work), np.float64),
         is_down,
         column(plan.workload.jobs, "job_id"),
     )
 
 
 def _of_machines(of: Held, first: int, end: int) -> Held:
-    """Return what is of some machines, which are numbered from 0 on."""
+    """Return the rows of some machines, which are numbered from 0."""
     own = (of.node >= first) & (of.node < end)
     return Held(of.task[own], of.node[own] - first, of.begin_ns[own], of.end_ns[own])
 
 
 def _holders(case: Case, resource: int, launched: Any) -> list[dict[str, Any]]:
-    """Return a row for each job that held a resource while the task waited, the one that held most of it first."""
+    """Return a row for each job that held a resource while the task waited, the largest holder first."""
     lasted = case.of.within(case.begin_ns, case.end_ns)
     amount = np.bincount(case.job_of, lasted / case.length_ns * case.demand[:, resource], case.ids.size)
     total = case.capacity[:, resource].sum()
@@ -208,7 +187,7 @@ def _lack(case: Case, machines: Machines) -> Iterator[str]:
 
 
 def _ahead(plan: Plan, case: Case, launched: Any) -> Iterator[str]:
-    """Yield what was launched during the wait, and by which rule it came first."""
+    """Yield what was launched during the wait, and the rule by which it went first."""
     own = int((launched & (case.job_of == case.job)).sum())
     others = np.flatnonzero(launched & (case.job_of != case.job))
     jobs = np.unique(case.job_of[others]).size
@@ -217,39 +196,8 @@ def _ahead(plan: Plan, case: Case, launched: Any) -> Iterator[str]:
         f"{counted(jobs, 'other job')}."
     )
     scheduler = plan.schedulers[0]
-    rule, respect = RULES.get(scheduler.variant_of or scheduler.name, ("", ""))
-    if not rule:
-        return
-    compare = {DOMINANT: _smaller_share, WORK_LEFT: _less_left}.get(respect)
-    chosen = (
-        others[np.unique(np.linspace(0, others.size - 1, MOST_COMPARED).astype(np.int64))]
-        if others.size
-        else others
-    )
-    if compare is None or not chosen.size:
+    if rule := RULES.get(scheduler.variant_of or scheduler.name):
         yield f"Its rule: {rule}."
-        return
-    less = sum(compare(case, int(i)) for i in chosen)
-    some = f"{chosen.size:,} of them that were compared" if chosen.size < others.size else "them"
-    yield (
-        f"Its rule: {rule}. Of {some}, {percent(less / chosen.size)} belonged to jobs with {respect} when they were "
-        "launched."
-    )
-
-
-def _smaller_share(case: Case, i: int) -> bool:
-    """Whether the job of a launch held a smaller dominant share then than the one that waited."""
-    part = case.demand / np.maximum(case.capacity.sum(axis=0), 1e-9)
-    share = shares_at(case.of, part, case.job_of, case.ids.size, int(case.of.begin_ns[i]))
-    return bool(share[case.job_of[i]] < share[case.job])
-
-
-def _less_left(case: Case, i: int) -> bool:
-    """Whether the job of a launch had less work left then."""
-    ended = case.of.end_ns <= case.of.begin_ns[i]
-    done = np.bincount(case.job_of[ended], case.work[ended], case.ids.size)
-    left = case.total_work - done
-    return bool(left[case.job_of[i]] < left[case.job])
 
 
 def _room(plan: Plan, case: Case, machines: Machines) -> Iterator[str]:

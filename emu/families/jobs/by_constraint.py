@@ -1,9 +1,9 @@
-"""Effects of constraints on jobs, by scheduler: queueing delay with and without, and each kind's slowdown."""
+"""Effects of constraints on jobs: queueing delay with and without constraints, and slowdown by kind."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,35 +11,17 @@ import numpy as np
 from emu.families.jobs.metrics import SPLIT, part_of
 from emu.results.comparison_row import Pair
 from emu.results.metrics import STATISTICS, confidence_95, ratios
-from emu.results.result import Result
-from emu.results.text_tables import align, number, ratio, times_clause, with_error
-
-
-@dataclass(frozen=True)
-class WaitRow:
-    """Queueing delay of one group of jobs, of `emu.families.jobs.metrics.SPLIT`, under one scheduler."""
-
-    scheduler: str
-    group: str
-    times: dict[str, Pair]
+from emu.results.result import Runs
+from emu.results.text_tables import Table, align, indented, number, ratio, times_clause, with_error
 
 
 @dataclass(frozen=True)
 class KindRow:
     """Short jobs with one kind of constraint, by scheduler.
 
-    Attributes
-    ----------
-    kind : str
-    count : float
-        Jobs, under the first scheduler.
-    mean : dict of str to Pair
-        Mean completion time in seconds.
-    ratio : dict of str to Pair
-        The same over that of the first scheduler, seed by seed. Where the first ignores constraints, it is
-        what they cost these very jobs.
-    slowdown : dict of str to Pair
-        Relative slowdown: ``slowdown_vs_unconstrained`` of the summaries.
+    ``count`` is under the first scheduler, ``mean`` the mean completion time in seconds, and ``ratio`` the same over
+    that of the first, seed by seed: where the first ignores constraints, what they cost these jobs. ``slowdown`` is
+    ``slowdown_vs_unconstrained`` of the summaries.
     """
 
     kind: str
@@ -49,20 +31,25 @@ class KindRow:
     slowdown: dict[str, Pair]
 
 
-def compare_waits(results: Mapping[str, list[Result]]) -> list[WaitRow]:
-    """Return the queueing delays, group by group; none where no class has jobs with constraints and without."""
+def wait_tables(results: Runs) -> list[Table]:
+    """Return the table of queueing delays; none where no class has jobs with constraints and without."""
     rows = []
     for group in SPLIT:
         for scheduler, runs in results.items():
             parts = [part_of(r.summary["jobs"], group) for r in runs]
             if all(parts):
-                waits = {s: [p["wait"].get(s, math.nan) for p in parts] for s in STATISTICS}
-                rows.append(WaitRow(scheduler, group, {s: confidence_95(v) for s, v in waits.items()}))
-    return rows
+                waits = ([p["wait"].get(s, math.nan) for p in parts] for s in STATISTICS)
+                cells = (with_error(*confidence_95(of_seeds)) for of_seeds in waits)
+                rows.append([scheduler, f"{group} jobs", *cells])
+    title = "Queueing delay with constraints and without"
+    caption = "queueing delay in seconds, until a job's first task starts"
+    head = ["scheduler", "jobs", *STATISTICS]
+    note = "Of the classes that have jobs with constraints and without."
+    return [Table(title, caption, head, rows, note, names=2)] if rows else []
 
 
-def compare_kinds(results: Mapping[str, list[Result]]) -> list[KindRow]:
-    """Return the kinds of constraints that short jobs have in all runs, that with most jobs first."""
+def compare_kinds(results: Runs) -> list[KindRow]:
+    """Return the kinds of constraints that short jobs have in all runs, the most frequent first."""
     parts = {
         name: [r.summary["jobs"].get("by_constraint", {}) for r in runs] for name, runs in results.items()
     }
@@ -87,19 +74,8 @@ def compare_kinds(results: Mapping[str, list[Result]]) -> list[KindRow]:
     return rows
 
 
-def render_waits(rows: Sequence[WaitRow]) -> str:
-    """Return queueing delays as a table behind a blank line; nothing of none."""
-    if not rows:
-        return ""
-    cells = [[r.scheduler, f"{r.group} jobs", *(with_error(*r.times[s]) for s in STATISTICS)] for r in rows]
-    table = align([["", "", *STATISTICS], *cells], 2)
-    return "\n".join(
-        ["", "queueing delay in seconds, until a job's first task starts", *_indented(table), ""]
-    )
-
-
 def render_kinds(rows: Sequence[KindRow]) -> str:
-    """Return kinds of constraints as a table behind a blank line; nothing of none."""
+    """Return kinds of constraints as a table behind a blank line; empty without rows."""
     if not rows:
         return ""
     first, *others = rows[0].mean
@@ -114,8 +90,4 @@ def render_kinds(rows: Sequence[KindRow]) -> str:
         cells.append(line)
     what = "short jobs by kind of constraint: mean completion time in seconds"
     what += times_clause(first) if others else ""
-    return "\n".join(["", what, *_indented(align(cells)), ""])
-
-
-def _indented(lines: Sequence[str]) -> list[str]:
-    return [f"  {line}" for line in lines]
+    return "\n".join(["", what, *indented(align(cells)), ""])

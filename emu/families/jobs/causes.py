@@ -1,9 +1,9 @@
-"""Where the completion time of a job went: the chain of events that ends with the last of its tasks.
+"""The causes of a job's completion time: the chain of events that ends with the last of its tasks.
 
-The chain is followed backwards, from the end of the task that ended last to the arrival of the job. What led to an
-event is an earlier event of the same job: the message that brought the task or probe to its node, the request that was
-answered, the rejection after which it was sent again. Between two of them lies one *cause*, so that the causes add up
-to the completion time to the nanosecond.
+The chain is followed backwards, from the end of the task that ended last to the arrival of the job. An event was caused
+by an earlier event of the same job: the message that brought the task or probe to its node, the request that was
+answered, the rejection after which it was sent again. The time between two of them has one *cause*, so that the causes
+add up to the completion time to the nanosecond.
 """
 
 from __future__ import annotations
@@ -15,28 +15,23 @@ import numpy as np
 from emu.explaining.event_record import NONE, BoolArray, Handled, IntArray, Record
 from emu.families.jobs.task_waits import BOUND
 
-CAUSES = ("work", "queueing", "network", "decision", "failure")
-"""``work``: tasks of the chain ran; ``queueing``: they waited in a node's queue, or at the scheduler for a node;
-``network``: messages were on their way; ``decision``: a scheduler was busy, or waited to probe again; ``failure``: what
-ran, or waited, was lost until a scheduler knew."""
+MEANINGS = {
+    "work": "tasks of the chain that ended last ran",
+    "queueing": "they waited in the queue of a node, or at the scheduler for a node",
+    "network": "messages were on their way",
+    "decision": "a scheduler was busy, or waited before it probed again",
+    "failure": "what ran or waited was lost, until a scheduler knew",
+}
+"""What each cause means."""
 ENTERS = ("PROBE", *BOUND, "MOVE")
 BROUGHT = ("REJECTED", "RETURNED", "LOST", "LENGTH", "REQUEST")
 
 
 class Step(NamedTuple):
-    """A part of a job's life.
+    """A part of a job's life: its cause, one of `MEANINGS`, and when it began and ended.
 
-    Attributes
-    ----------
-    cause : str
-        One of `CAUSES`.
-    begin_ns, end_ns : int
-    actor : int
-        Where it was; of a message its receiver.
-    kind : str
-        The kind of the event at which it ended.
-    task : int
-        The task that ran or was placed; -1 for none.
+    ``actor`` is the actor that did it, of a message the receiver; ``kind`` the kind of the event at its end; ``task``
+    the task that ran or was placed, -1 for a probe.
     """
 
     cause: str
@@ -48,7 +43,7 @@ class Step(NamedTuple):
 
 
 Next = tuple[Any, ...] | None
-"""The function that follows the chain on, and its arguments; None at its beginning."""
+"""The function that finds the step before, and its arguments; None at the beginning of the chain."""
 
 
 class _Chain:
@@ -63,13 +58,13 @@ class _Chain:
         self.at_ns = submit_ns
 
     def add(self, cause: str, begin_ns: int, actor: int, kind: str, task: int = NONE) -> None:
-        """Add the step before those that are there; it begins no earlier than the job arrived."""
+        """Add a step before the others; it begins no earlier than the job arrived."""
         begin_ns = max(min(begin_ns, self.at_ns), self.submit_ns)
         self.steps.append(Step(cause, begin_ns, self.at_ns, actor, kind, task))
         self.at_ns = begin_ns
 
     def last(self, mask: BoolArray, before: int) -> int:
-        """Return the last event of a mask that is not after row `before`; NONE if there is none."""
+        """Return the last event of a mask up to row `before`; NONE if there is none."""
         found = np.flatnonzero(mask[: before + 1])
         return int(found[-1]) if found.size else NONE
 
@@ -88,7 +83,7 @@ def chain_of(
     submit_ns : int
         When the job arrived.
     handled : callable, optional
-        Where messages cost schedulers something; without it messages leave when the event is handled that sends them.
+        With costs of messages; without it a message leaves when the event that sends it arrives.
     is_sticky : bool
         Whether its probes are sticky (`emu.families.jobs.task_waits.sticky_jobs`).
 
@@ -108,13 +103,13 @@ def chain_of(
     while following is not None:
         step, *arguments = following
         following = step(c, *arguments)
-    if c.at_ns > submit_ns:  # what led to it was not recorded
+    if c.at_ns > submit_ns:  # the earlier events were not recorded
         c.add("queueing", submit_ns, NONE, "")
     return c.steps[::-1]
 
 
 def _run(c: _Chain, node: int, start_ns: int, row: int) -> Next:
-    """A task ran on a node until now, since `start_ns`."""
+    """Follow a task that ran on a node until now, since `start_ns`."""
     e = c.e
     started = (e.kind == "START") & (e.receiver == node) & (e.time_ns == start_ns)
     at = c.last(started, row)
@@ -130,7 +125,7 @@ def _run(c: _Chain, node: int, start_ns: int, row: int) -> Next:
 
 
 def _sent(c: _Chain, row: int) -> Next:
-    """A message arrived now."""
+    """Follow a message that arrived now."""
     e = c.e
     sender, left_ns = int(e.sender[row]), int(e.left_ns[row])
     c.add("network", left_ns, int(e.receiver[row]), str(e.kind[row]), int(e.task[row]))
@@ -138,7 +133,7 @@ def _sent(c: _Chain, row: int) -> Next:
 
 
 def _left_scheduler(c: _Chain, row: int) -> Next:
-    """A scheduler sent a message, which left it now."""
+    """Follow a message that left a scheduler now."""
     e, kind = c.e, str(c.e.kind[row])
     scheduler = int(e.sender[row])
     if c.handled is not None and (known := c.handled(scheduler, int(e.number[row]))) != NONE:
@@ -149,7 +144,7 @@ def _left_scheduler(c: _Chain, row: int) -> Next:
     else:
         cause = _what_led_to(c, mine, row)
     if cause != NONE and e.kind[cause] == "LOST" and e.sender[cause] == scheduler:
-        # Its messages to itself, again and again while no node was up: it waits since a node reported, or it arrived.
+        # While no node was up the scheduler sent messages to itself: it waited since a node reported, or since arrival.
         reported = (e.kind == "LOST") & (e.task == e.task[cause]) & (e.sender != scheduler)
         cause = c.last(mine & (reported | (e.kind == "ARRIVAL")), cause - 1)
     if cause == NONE:
@@ -165,7 +160,7 @@ def _left_scheduler(c: _Chain, row: int) -> Next:
 
 
 def _what_led_to(c: _Chain, mine: BoolArray, row: int) -> int:
-    """Return the event because of which a scheduler sent a probe or a task out."""
+    """Return the event because of which a scheduler sent a probe or a task."""
     e, task = c.e, int(c.e.task[row])
     now = mine & (e.time_ns == c.at_ns)
     if task != NONE:
@@ -178,7 +173,7 @@ def _what_led_to(c: _Chain, mine: BoolArray, row: int) -> int:
 
 
 def _left_node(c: _Chain, row: int) -> Next:
-    """A node sent a message about a probe or a task of its queue, which left it now."""
+    """Follow a message that left a node now, about a probe or a task of its queue."""
     e, kind, node = c.e, str(c.e.kind[row]), int(c.e.sender[row])
     here = (e.receiver == node) & (e.time_ns <= c.at_ns)
     if kind == "LENGTH":
@@ -214,7 +209,7 @@ def _left_node(c: _Chain, row: int) -> Next:
 
 
 def _entered_sticky(c: _Chain, node: int, here: BoolArray) -> int:
-    """Return the event with which the probe had come that serves its job until no task is left; NONE: none is here."""
+    """Return the event with which a sticky probe of the job joined the queue of a node; NONE if there is none."""
     e = c.e
     dropped = e.time_ns[here & e.is_kind("NO_TASK")].max(initial=NONE)
     probes_lost = e.is_kind("LOST") & (e.task == NONE) & (e.sender == node)
@@ -232,7 +227,7 @@ def _probes_entered(e: Record, node: int, here: BoolArray) -> IntArray:
 
 
 def _moved(c: _Chain, row: int) -> Next:
-    """An entry moved here at once, from the queue of another node."""
+    """Follow an entry that moved here in no time, from the queue of another node."""
     e, victim = c.e, c.e.value("from_node", row)
     here = (e.receiver == victim) & (e.time_ns <= c.at_ns)
     entered = c.last(here & c.e.is_kind(*ENTERS), row - 1)
@@ -243,9 +238,9 @@ def _moved(c: _Chain, row: int) -> Next:
 
 
 def _entered(c: _Chain, row: int, node: int, here: BoolArray) -> int:
-    """Return the event with which the entry had come of which a node sends a message now; NONE: not found.
+    """Return the event with which the entry joined the queue that a node sends a message about; NONE: not found.
 
-    Probes of a job in one queue do not differ: the first that came is the first that goes.
+    Probes of a job in one queue are alike: the first that joined is the first that leaves.
     """
     e, kind = c.e, str(c.e.kind[row])
     if kind in ("REJECTED", "RETURNED", "LOST"):

@@ -11,29 +11,20 @@ from emu.explaining.explanation import Link
 from emu.families.jobs.causes import Step
 
 LEAST_SHARE = 0.5
-"""Of a wait at a scheduler that trips to full nodes interrupt, so much is spent at the scheduler."""
+"""Least share that a job spends at the scheduler in a wait that trips to full nodes interrupt."""
 
 
 class ChainText:
-    """What happened in each step of a job's chain.
+    """Descriptions of the steps of a job's chain, from the events of the job.
 
-    Parameters
-    ----------
-    events : Record
-        Those of the job.
-    num_nodes : int
-        Actors below it are nodes.
-    first_task : int
-        The first task of the job, over all in workload order.
-    submit_ns : int
-        When the job arrived.
+    Actors below `num_nodes` are nodes; `first_task` is the job's first task, over all in workload order.
     """
 
     def __init__(self, events: Record, num_nodes: int, first_task: int, submit_ns: int):
         self.e, self.num_nodes, self.first_task, self.submit_ns = events, num_nodes, first_task, submit_ns
 
     def link(self, step: Step) -> Link:
-        """Return a step of the chain, in words and in ns since the arrival."""
+        """Return a step as a link, in words and in ns since the arrival."""
         begin_ns, end_ns = step.begin_ns - self.submit_ns, step.end_ns - self.submit_ns
         return Link(begin_ns, end_ns, step.cause, self._what(step))
 
@@ -43,7 +34,7 @@ class ChainText:
         return bool((started & (self.e.time_ns == step.begin_ns) & (self.e.task == step.task)).any())
 
     def task(self, task: int) -> str:
-        """Return the name of a task, or of a probe if it is none."""
+        """Return the name of a task, or for NONE of a probe."""
         return "its probe" if task == NONE else f"task {task - self.first_task}"
 
     def actor(self, actor: int) -> str:
@@ -108,7 +99,7 @@ class ChainText:
 def longest_span(steps: Sequence[Step], num_nodes: int) -> tuple[int, int] | None:
     """Return the first step of the longest wait, and the one behind its last; None if the job did not wait.
 
-    Waits at one scheduler are one wait where nothing but trips to nodes without room lies between them.
+    Waits at a scheduler are one wait if only trips to nodes without room lie between them.
     """
     best, longest, end = None, 0, 0
     for i, step in enumerate(steps):
@@ -124,7 +115,7 @@ def longest_span(steps: Sequence[Step], num_nodes: int) -> tuple[int, int] | Non
 
 
 def _end_of_stay(steps: Sequence[Step], begin: int) -> int:
-    """Return the step behind the last wait at the scheduler at which the job waits from `begin` on."""
+    """Return the step behind the last wait at the scheduler where the job waits from `begin` on."""
     end, stayed = begin + 1, 0
     for i in range(begin, len(steps)):
         step = steps[i]

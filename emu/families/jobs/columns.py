@@ -1,4 +1,4 @@
-"""The columns of what runs of jobs write."""
+"""The columns of the tables of runs of jobs."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ CRV = (
         "supply",
         pa.float64(),
         "",
-        "Supply of the resource: nodes that have what is asked for; null while no queued task asks for it.",
+        "Supply of the resource: nodes that have it as queued tasks ask for it; null while no queued task does.",
         True,
     ),
     Column(

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from emu.columns import numbers
-from emu.families.jobs.by_constraint import compare_kinds, compare_waits, render_kinds, render_waits
+from emu.families.jobs.by_constraint import compare_kinds, render_kinds, wait_tables
 from emu.families.jobs.metrics import SPLIT, in_group, part_of
-from emu.results.comparison_row import SHARES, Row
+from emu.results.comparison_row import Row
 from emu.results.measures import DEFAULT, Measure, all_measures
 from emu.results.metrics import BoolArray, after_warmup
-from emu.results.paired_comparison import Tolerance, column_names, compare_parts, shares_caption, shares_cells
+from emu.results.paired_comparison import Tolerance, column_names, compare_parts, render_groups
 from emu.results.result import Result, Runs
-from emu.results.text_tables import align, number, ratio, times_clause, with_error
+from emu.results.text_tables import number, ratio, render_tables, times_clause, with_error
 
 GROUPS = ("short", "long", "all", *SPLIT)
 """The groups that are compared: classes, and where jobs have constraints, jobs with and without."""
+
+
+def jobs_title(rows: Sequence[Row]) -> str:
+    """Return the title of the rows of a group, with its number of jobs."""
+    return f"{rows[0].group} jobs ({number(rows[0].count)})"
+
+
+TITLES = dict.fromkeys(GROUPS, jobs_title)
 
 
 def compare_jobs(results: Runs, warmup_s: float) -> list[Row]:
@@ -24,7 +32,7 @@ def compare_jobs(results: Runs, warmup_s: float) -> list[Row]:
 
 
 def compare_class(results: Runs, job_class: str, warmup_s: float) -> list[Row]:
-    """Return one row per scheduler for the jobs of a class, or another of `GROUPS`; none when it has no jobs."""
+    """Return one row per scheduler for the jobs of one of `GROUPS`; none where it has no jobs."""
     parts = {name: [part_of(r.summary["jobs"], job_class) for r in own] for name, own in results.items()}
     if not all(part for own in parts.values() for part in own):
         return []
@@ -43,24 +51,19 @@ def render_rows(
     """Return rows of a comparison as a table, class by class."""
     first = rows[0].scheduler
     several = len({r.scheduler for r in rows}) > 1
-    lines = [f"{head}: {column_names(columns, 'job')}{times_clause(first) if several else ''}"]
-    for name in GROUPS:
-        own = [row for row in rows if row.group == name]
-        if not own:
-            continue
-        table = [["", *(cell for m in columns for cell in (m.name, "")), *(SHARES if several else ())]]
-        for row in own:
-            cells = [row.scheduler]
-            for m in columns:
-                pair = row.ratios[m.name]
-                cells += [with_error(*row.figures[m.name]), "" if row.scheduler == first else ratio(*pair)]
-            table.append([*cells, *shares_cells(row)] if several else cells)
-        lines += ["", f"{name} jobs ({number(own[0].count)})", *(f"  {line}" for line in align(table))]
-    if several:
-        lines += ["", shares_caption(first, "jobs", tolerance)]
-    return "\n".join(lines) + "\n"
+    names = [cell for m in columns for cell in (m.name, "")]
+
+    def cells(row: Row) -> list[str]:
+        found = []
+        for m in columns:
+            times = "" if row.scheduler == first else ratio(*row.ratios[m.name])
+            found += [with_error(*row.figures[m.name]), times]
+        return found
+
+    what = column_names(columns, "job") + times_clause(first) * several
+    return render_groups(rows, f"{head}: {what}", names, cells, TITLES, "jobs", tolerance)
 
 
-def render_constraints(results: Mapping[str, list[Result]]) -> str:
+def render_constraints(results: Runs, warmup_s: float) -> str:
     """Return the tables of queueing delay and of kinds of constraints; nothing where no job has any."""
-    return render_waits(compare_waits(results)) + render_kinds(compare_kinds(results))
+    return render_tables(wait_tables(results)) + render_kinds(compare_kinds(results))

@@ -1,16 +1,14 @@
-"""Checks that a run kept the constraints of its jobs: its table of tasks, compared with the text of the constraints.
+"""Checks that a run satisfied the constraints of its jobs, from its table of tasks and the text of the constraints.
 
-Nothing here is used by schedulers. The level at which a job ran, that is, which of its soft constraints it did
-without, is found from the nodes and the durations of its tasks alone.
+Schedulers do not use this code. The level at which a job ran, that is, which of its soft constraints were dropped, is
+found only from the nodes and the durations of its tasks.
 """
 
 from __future__ import annotations
 
 import math
 import operator
-import tempfile
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,10 +16,9 @@ import numpy.typing as npt
 
 from clusters.cluster import Cluster
 from clusters.schema import find_attribute
-from emu.configuration.plan import KEPT_WORKLOAD, configure, prepare
-from emu.directories.run_directory import CONFIG
+from emu.explaining.explained_plan import plan_to_run_again
+from emu.families.result_checks import SLACK_S
 from emu.results.result import Result
-from workloads.catalogue import save_workload
 from workloads.constraints import PLACEMENT, Constraint, ConstraintSet, constraint_sets, set_of_job, set_text
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload
@@ -29,10 +26,8 @@ from workloads.jobs import JobWorkload
 if TYPE_CHECKING:
     import pandas as pd
 
-SLACK_S = 1e-6
-"""Times in tables are rounded: two equal ones may differ by less than this."""
 LONGEST_S = 2**62 / 1e9
-"""No task takes longer, whatever it does without."""
+"""No task takes longer, whatever its job drops."""
 _ORDER: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
     "!=": operator.ne,
@@ -67,49 +62,48 @@ class Ran(NamedTuple):
 
 
 def check_constraints(
-    result: Result,
-    workload: JobWorkload | None = None,
-    cluster: Cluster | None = None,
-    case: str = "the run",
+    result: Result, workload: JobWorkload | None = None, cluster: Cluster | None = None, case: str = "the run"
 ) -> pd.DataFrame:
     """Check that all tasks of a result ran where their jobs' constraints let them.
 
-    The nodes of each job's tasks satisfy it at one level, at which also its placement constraints hold and its tasks
-    took as long as the prices of the soft constraints it did without make them. Levels drop the cheapest soft
-    constraint first, among equals the first. The counter ``jobs_relaxed`` is the number of jobs that did without any.
+    There must be a level of each job at which its nodes satisfy its constraints, its placement constraints hold, and
+    its tasks took as long as the prices of the dropped soft constraints make them. Levels drop the cheapest soft
+    constraint first, of equal ones the first. The counter ``jobs_relaxed`` is the number of jobs that dropped any.
 
     Parameters
     ----------
     result : Result
         With tasks (``output_tasks=True``).
     workload, cluster : optional
-        What was run; by default both are loaded again, as the result's configuration names them.
+        What was run; by default both are loaded again, by the result's configuration.
     case : str
-        What errors say the result is of.
+        The name of the result in errors.
 
     Returns
     -------
     pandas.DataFrame
         A row for each job that has constraints: ``job_id``, ``constraints`` as text, and ``least_dropped`` and
-        ``most_dropped``. These are how many soft constraints the job may have done without, by what is seen of it:
-        they differ where a constraint was dropped but satisfied, at no price or in tasks that take no time.
+        ``most_dropped``, the numbers of soft constraints that the job may have dropped: they differ where a constraint
+        was dropped but satisfied, without a price or in tasks that take no time.
 
     Raises
     ------
     AssertionError
-        What does not hold, and of which job.
+        A job whose constraints do not hold.
     InputError
-        The result has no tasks, or what it was run on cannot be loaded.
+        The result has no tasks, or its inputs cannot be loaded.
 
     Notes
     -----
-    Durations of stragglers are not in a result, so that where tasks straggle durations are not looked at.
+    Results do not have the durations of stragglers: where tasks straggle, durations are not checked.
     """
     if result.tasks is None:
         raise InputError("the result has no tasks; run with output_tasks=True")
     if workload is None or cluster is None:
-        loaded = _inputs_of(result)
-        workload, cluster = workload or loaded[0], cluster or loaded[1]
+        plan = plan_to_run_again(result, {})
+        if not isinstance(plan.workload, JobWorkload):
+            raise InputError(f"{result.summary['scheduler']} schedules coflows, which have no constraints")
+        workload, cluster = workload or plan.workload, cluster or plan.cluster
     config = result.manifest["config"]
     return check_tasks(
         result.tasks.to_pandas(),
@@ -169,19 +163,16 @@ def check_tasks(
     if not least <= relaxed <= most:
         seen = f"{least}" if least == most else f"{least} to {most}"
         raise AssertionError(
-            f"{case}: jobs_relaxed is {relaxed}, and by nodes and durations {seen} jobs did without a soft constraint"
+            f"{case}: jobs_relaxed is {relaxed}, and by nodes and durations {seen} jobs dropped a soft constraint"
         )
     return table
 
 
 def levels_of(constraints: Sequence[Constraint]) -> list[Level]:
-    """Return the levels of a set, from all of it to its hard constraints: the cheapest soft one goes first."""
+    """Return the levels of a set, from all of it to its hard constraints: the cheapest soft one is dropped first."""
     kept, levels = list(constraints), [Level(tuple(constraints), (), 1.0)]
     while soft := [one for one in kept if one.price is not None]:
-        cheapest = soft[0]
-        for one in soft:
-            if (one.price or 0.0) < (cheapest.price or 0.0):
-                cheapest = one
+        cheapest = min(soft, key=lambda one: one.price or 0.0)
         kept.remove(cheapest)
         _, dropped, factor = levels[-1]
         levels.append(Level(tuple(kept), (*dropped, cheapest), factor * (cheapest.price or 1.0)))
@@ -189,7 +180,7 @@ def levels_of(constraints: Sequence[Constraint]) -> list[Level]:
 
 
 def satisfying(cluster: Cluster, constraint: Constraint) -> npt.NDArray[np.bool_]:
-    """Return which nodes satisfy a constraint on an attribute, read off the cluster's table: shape (N,)."""
+    """Return which nodes satisfy a constraint on an attribute, by the cluster's table: shape (N,)."""
     attribute = find_attribute(constraint.attribute)
     wanted, compare = attribute.parse(constraint.value), _ORDER[constraint.operator]
     lacks = attribute.column not in cluster.table.column_names
@@ -202,7 +193,7 @@ def satisfying(cluster: Cluster, constraint: Constraint) -> npt.NDArray[np.bool_
 
 
 def _size(text: str) -> float:
-    """Return an attribute of the user's own as a number: 0 where a node lacks it, nan where it is another text."""
+    """Return a user's attribute as a number: 0 where a node lacks it, NaN for another text."""
     try:
         size = float(text or 0)
     except ValueError:
@@ -217,10 +208,10 @@ def _what_is_wrong(
     racks: npt.NDArray[np.int64],
     straggling: bool,
 ) -> str:
-    """Return why tasks cannot have run at a level; empty if they can."""
+    """Return why tasks cannot have run at a level; empty if they can have."""
     for one in level.kept:
         if one.attribute != PLACEMENT and not holds[one][ran.node].all():
-            return f"a task ran on node {ran.node[~holds[one][ran.node]][0]}, which has not got {one}"
+            return f"a task ran on node {ran.node[~holds[one][ran.node]][0]}, which does not have {one}"
     placements = {one.value for one in level.kept if one.attribute == PLACEMENT}
     in_racks = len(set(racks[ran.node].tolist()))
     if "same-rack" in placements and in_racks > 1:
@@ -234,17 +225,3 @@ def _what_is_wrong(
     if not straggling and off.any():
         return f"a task took {ran.lasted_s[off][0]:.9g} s, and not {expected_s[off][0]:.9g} s"
     return ""
-
-
-def _inputs_of(result: Result) -> tuple[JobWorkload, Cluster]:
-    """Return what a result was run on, loaded as its configuration names it."""
-    with tempfile.TemporaryDirectory(prefix="emu-check-") as folder:
-        file = Path(folder) / CONFIG if result.path is None else result.path / CONFIG
-        if result.path is None:
-            file.write_text(result.config, encoding="utf-8")
-            if result.workload is not None:
-                save_workload(result.workload, Path(folder) / KEPT_WORKLOAD)
-        plan = prepare(configure({}, file))
-    if not isinstance(plan.workload, JobWorkload):
-        raise InputError(f"{result.summary['scheduler']} schedules coflows, which have no constraints")
-    return plan.workload, plan.cluster

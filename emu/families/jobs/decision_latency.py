@@ -1,4 +1,4 @@
-"""Decision latency: the time that a task waited for its scheduler and the network, not for a busy node."""
+"""Decision latency: the time that a task waited for its scheduler and the network, and not for a busy node."""
 
 from __future__ import annotations
 
@@ -17,22 +17,17 @@ Int64Array = npt.NDArray[np.int64]
 
 
 def decision_latency_ns(
-    submit_ns: Int64Array,
-    node: Int64Array,
-    start_ns: Int64Array,
-    finish_ns: Int64Array,
-    slots: Int64Array,
+    submit_ns: Int64Array, node: Int64Array, start_ns: Int64Array, finish_ns: Int64Array, slots: Int64Array
 ) -> Int64Array:
-    """Return each task's time from submission to start, less the time its node was full within.
+    """Return each task's time from submission to start, less the time in which its node was full.
 
-    A node is full while as many tasks run on it as it has slots; a slot that is held for a task whose description
-    is on its way is not running one. What is left is the time in which the task could have run, had its scheduler
-    placed it at once, on this node.
+    A node is full while as many tasks run on it as it has slots; a slot that waits for a task on its way is not full.
+    The rest is the time in which the task could have run on this node if its scheduler had placed it at once.
 
     Parameters
     ----------
     submit_ns, node, start_ns, finish_ns : (T,) int64
-        Of each task; start and finish are -1 for never, and a task that has not finished keeps its slot.
+        Of each task; start and finish are -1 for never, and a task that did not finish keeps its slot.
     slots : (N,) int64
         Of each node.
 
@@ -43,8 +38,8 @@ def decision_latency_ns(
 
     Notes
     -----
-    The time a node has been full grows along the starts and finishes of its tasks, in order of time; the
-    submissions are put between them, and read off.
+    The time that a node has been full is summed over its starts and finishes in order of time; submissions are sorted
+    among them, and the sum at each is taken.
     """
     latency = np.full(start_ns.size, -1, np.int64)
     ran = np.flatnonzero(start_ns >= 0)
@@ -69,9 +64,9 @@ def decision_latency_ns(
 
 
 def sustained_rate(start_ns: Int64Array) -> float | None:
-    """Return the tasks started a second between a tenth and nine tenths of them; None where that is an instant.
+    """Return the tasks started per second between a tenth and nine tenths of them; None where that takes no time.
 
-    While schedulers keep up it is the rate at which tasks arrive; when they do not, the rate at which they can decide.
+    While schedulers keep up it is the rate of arrivals, else the rate at which they can decide.
     """
     started = np.sort(start_ns[start_ns >= 0])
     low, high = started.size // 10, started.size - 1 - started.size // 10
@@ -89,16 +84,8 @@ def describe_latency(
 ) -> dict[str, dict[str, float]]:
     """Return the ``decision_latency`` part of a summary: count of tasks, mean and quantiles in seconds, by class.
 
-    Parameters
-    ----------
-    workload : JobWorkload
-    tasks : mapping
-        node, start_ns and finish_ns of each task.
-    slots : (N,) int64
-    jobs : pyarrow.Table
-        ``jobs.parquet``.
-    warmup_s : float
-        Tasks of jobs that arrive earlier than this after the first are left out.
+    `tasks` has node, start_ns and finish_ns of each task, and `jobs` is the table of jobs. Tasks of jobs that arrive
+    within the warm-up are left out.
     """
     arrays = workload.arrays()
     count = np.diff(arrays.first_task)

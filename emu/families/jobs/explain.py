@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from emu.columns import numbers
+from emu.explaining.causes_text import sum_by_cause, title_of
 from emu.explaining.event_record import NONE, Handled, Record
 from emu.explaining.explanation import NS, Explanation, Link, counted
-from emu.families.jobs.causes import CAUSES, Step, chain_of
+from emu.families.jobs.causes import MEANINGS, Step, chain_of
 from emu.families.jobs.chain_text import ChainText, longest_span
 from emu.families.jobs.job_wait import JobWait
 from emu.families.jobs.slot_holders import tasks_of
@@ -20,14 +21,6 @@ from emu.families.jobs.wait_reasons import jobs_that_held, order_of, wait_of
 from emu.results.result import Result
 from emu.results.text_tables import number
 from workloads.arrow import column
-
-MEANINGS = {
-    "work": "tasks of the chain that ended last ran",
-    "queueing": "they waited in the queue of a node, or at the scheduler for a node",
-    "network": "messages were on their way",
-    "decision": "a scheduler was busy, or waited before it probed again",
-    "failure": "what ran or waited was lost, until a scheduler knew",
-}
 
 
 def submits_ns(result: Result) -> list[int]:
@@ -42,15 +35,7 @@ def causes_of_all(
     submit_ns, nodes, is_sticky = submits_ns(result), result.summary["nodes"], sticky_jobs(result)
     for job, events in record.by_job():
         if steps := chain_of(events, nodes, submit_ns[job], handled, bool(is_sticky[job])):
-            yield job, causes_of(steps)
-
-
-def causes_of(steps: list[Step]) -> dict[str, int]:
-    """Return nanoseconds by cause."""
-    sums = dict.fromkeys(CAUSES, 0)
-    for step in steps:
-        sums[step.cause] += step.end_ns - step.begin_ns
-    return sums
+            yield job, sum_by_cause(steps, MEANINGS)
 
 
 def explain_job(result: Result, record: Record, job: int, handled: Handled | None) -> Explanation:
@@ -71,9 +56,9 @@ def explain_job(result: Result, record: Record, job: int, handled: Handled | Non
     chain = [words.link(step) for step in steps]
     case = _longest(result, record, job, events, steps, words)
     return Explanation(
-        f"job {row['job_id']}, {result.summary['scheduler']} on {result.summary['workload']}, {nodes:,} nodes",
+        title_of(result, row["job_id"]),
         NONE if jct_s is None else sum(step.end_ns - step.begin_ns for step in steps),
-        causes_of(steps),
+        sum_by_cause(steps, MEANINGS),
         MEANINGS,
         sentences,
         {"task": _task_rows(result, job, events, nodes)},
@@ -84,7 +69,7 @@ def explain_job(result: Result, record: Record, job: int, handled: Handled | Non
 
 
 def _is_mean(result: Result, row: dict[str, Any]) -> bool:
-    """Return whether the mean that the workload states of a job is that of its tasks as they ran."""
+    """Return whether the mean task duration that the workload states is that of the tasks as they ran."""
     if result.tasks is None:
         return True
     own = result.tasks.filter(column(result.tasks, "job_id") == row["job_id"])
@@ -93,7 +78,7 @@ def _is_mean(result: Result, row: dict[str, Any]) -> bool:
 
 
 def others_of(result: Result, record: Record, job: int, handled: Handled | None) -> list[int]:
-    """Return the jobs, by row, whose events tell more of a job's longest wait."""
+    """Return the rows of the jobs whose events are needed to explain a job's longest wait."""
     case = _longest(result, record, job, *_chain(result, record, job, handled))
     return [] if case is None else [other for other in jobs_that_held(case) if other != job]
 
@@ -119,13 +104,13 @@ def _longest(
 
 
 def _link_of(case: JobWait, chain: list[Link]) -> Link:
-    """Return a wait as a link; one that is interrupted is more than one of the chain."""
+    """Return a wait as one link, also where trips interrupt it."""
     first = chain[case.first]
     return first if case.end == case.first + 1 else first._replace(end_ns=chain[case.end - 1].end_ns)
 
 
 def _deeds(result: Result, events: Record, end_ns: int) -> Iterator[str]:
-    """Yield sentences about what was done for a job until it ended: probes, placements, refusals, thefts."""
+    """Yield sentences about the probes, placements, refusals and steals of a job until it ended."""
     nodes = result.summary["nodes"]
     e = events if end_ns == NONE else events.rows(np.flatnonzero(events.time_ns <= end_ns))
     kinds = Counter(e.kind.tolist())
@@ -155,35 +140,31 @@ def _deeds(result: Result, events: Record, end_ns: int) -> Iterator[str]:
 
 
 def _placements(e: Record) -> Iterator[str]:
-    """Yield sentences about tasks that were bound to nodes, and came back."""
+    """Yield sentences about tasks that were bound to nodes, and those that were sent back."""
     placed, returned = np.flatnonzero(e.is_kind(*BOUND)), np.flatnonzero(e.is_kind("RETURNED"))
     tasks = np.unique(e.task[placed]).size
     again = placed.size - tasks
     more = f", and {counted(again, 'time')} one of them again" if again else ""
     yield f"Its scheduler placed {counted(tasks, 'task')} on nodes{more}."
     if returned.size:
-        came = set(
-            zip(e.time_ns[placed].tolist(), e.receiver[placed].tolist(), e.task[placed].tolist(), strict=True)
-        )
-        back = zip(
-            e.left_ns[returned].tolist(), e.sender[returned].tolist(), e.task[returned].tolist(), strict=True
-        )
+        came = set(zip(*(of[placed].tolist() for of in (e.time_ns, e.receiver, e.task)), strict=True))
+        back = zip(*(of[returned].tolist() for of in (e.left_ns, e.sender, e.task)), strict=True)
         full = sum(one in came for one in back)
+        late = returned.size - full
         parts = {
             "{} a node had no room for a task and sent it back": full,
-            "{} a node gave a task back at a heartbeat, as too much work was in front of it": returned.size
-            - full,
+            "{} a node gave a task back at a heartbeat, as too much work was in front of it": late,
         }
         said = [text.format(counted(times, "time")) for text, times in parts.items() if times]
         yield "; ".join(said) + "."
 
 
 _LEAST = {"sjf": "the shortest task", "lrtf": "the fewest tasks left"}
-"""What was served before its turn had, by the order of queues; by default the least work left."""
+"""By the order of queues, what a job that was served before its turn had; by default the least work left."""
 
 
 def _turns(e: Record, least: str) -> Iterator[str]:
-    """Yield a sentence about how often the job was served before its turn; a moment of two kinds counts once."""
+    """Yield a sentence about how often the job was served before its turn; two notes of one time count once."""
     moments: dict[tuple[int, int], set[str]] = {}
     for at in np.flatnonzero(e.is_kind("BYPASS", "REORDER")).tolist():
         moments.setdefault((int(e.time_ns[at]), int(e.receiver[at])), set()).add(str(e.kind[at]))
@@ -197,7 +178,7 @@ def _turns(e: Record, least: str) -> Iterator[str]:
 
 
 def _task_rows(result: Result, job: int, events: Record, nodes: int) -> list[dict[str, Any]]:
-    """Return a row for each task that started: where, when it was enqueued, what ran ahead of it."""
+    """Return a row for each task that started: its node, its times, and the tasks ahead of it."""
     first_task, submit_ns = int(np.sum(column(result.jobs, "num_tasks")[:job])), submits_ns(result)[job]
     starts = starts_of(events, nodes, sticky_jobs(result))
     known = starts.enqueued_ns != NONE
@@ -208,14 +189,10 @@ def _task_rows(result: Result, job: int, events: Record, nodes: int) -> list[dic
         )
     known_ahead = known & (result.tasks is not None)
     done = np.flatnonzero(events.is_kind("DONE"))
-    done_at, started_ns, finish_ns = (
-        events.sender[done],
-        events.field("start", done),
-        events.field("finish", done),
-    )
+    started_ns, finish_ns = (events.field(name, done) for name in ("start", "finish"))
     rows = []
     for i, (node, start_ns) in enumerate(zip(starts.node.tolist(), starts.start_ns.tolist(), strict=True)):
-        ended = finish_ns[(done_at == node) & (started_ns == start_ns)]
+        ended = finish_ns[(events.sender[done] == node) & (started_ns == start_ns)]
         enqueued_ns = int(starts.enqueued_ns[i])
         rows.append(
             {

@@ -90,9 +90,7 @@ FAMILY = Family(
     check_scheduler=check_jobs,
     functions=(
         Loading(
-            load=load_jobs,
-            capacity=lambda config, workload, cluster: cluster.total_slots,
-            at_load=at_load,
+            load=load_jobs, capacity=lambda config, workload, cluster: cluster.total_slots, at_load=at_load
         ),
         Summarising(
             results=job_results,
@@ -105,7 +103,7 @@ FAMILY = Family(
         Comparing(
             compare=compare_jobs,
             render_rows=render_rows,
-            render_more=lambda results, warmup_s: render_constraints(results),
+            render_more=render_constraints,
             render_summary=render_summary,
         ),
         Drawing(

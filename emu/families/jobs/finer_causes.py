@@ -1,4 +1,4 @@
-"""What jobs waited behind: the queueing of their chains, by the class of the jobs whose tasks ran there meanwhile."""
+"""The queueing of jobs, by the class of the jobs whose tasks ran on their node meanwhile."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Iterator
 import numpy as np
 
 from emu.columns import equals_text
-from emu.explaining.causes_text import Remedy
+from emu.explaining.causes_text import Remedy, sum_by_cause
 from emu.explaining.event_record import BoolArray, Handled, IntArray, Record
-from emu.families.jobs.causes import chain_of
-from emu.families.jobs.explain import causes_of, submits_ns
+from emu.families.jobs.causes import MEANINGS, chain_of
+from emu.families.jobs.explain import submits_ns
 from emu.families.jobs.slot_holders import lost_runs
 from emu.families.jobs.task_waits import Ran, ahead_of, sticky_jobs
 from emu.results.result import Result
 
 LONG, SHORT, OTHER = "behind long tasks", "behind short tasks", "other queueing"
-"""In place of ``queueing``: what of it tasks of long and of short jobs ran on the node where the job waited; the rest,
+"""The parts of ``queueing``: while tasks of long, or of short jobs ran on the node where the job waited; and the rest,
 such as the wait at a scheduler for a node."""
 
 
@@ -25,14 +25,14 @@ def finer_causes_of_all(
 ) -> Iterator[tuple[int, dict[str, int]]]:
     """Yield what `causes_of_all` yields, with `LONG`, `SHORT` and `OTHER` in place of ``queueing``.
 
-    On a node with one slot the parts are exact. On one with several, what ran there is shared out by how long it ran.
+    On a node with several slots the wait is divided in proportion to how long tasks of each class ran there.
     """
     submit_ns, nodes, is_sticky = submits_ns(result), result.summary["nodes"], sticky_jobs(result)
     found: list[tuple[int, dict[str, int]]] = []
     waits: list[tuple[int, int, int, int]] = []
     for job, events in record.by_job():
         if steps := chain_of(events, nodes, submit_ns[job], handled, bool(is_sticky[job])):
-            found.append((job, causes_of(steps)))
+            found.append((job, sum_by_cause(steps, MEANINGS)))
             waits += [
                 (len(found) - 1, s.actor, s.begin_ns, s.end_ns)
                 for s in steps
@@ -62,7 +62,7 @@ def _split(causes: dict[str, int], long_ns: int, short_ns: int) -> dict[str, int
 def _shares(
     record: Record, is_long: BoolArray, node: IntArray, begin_ns: IntArray, end_ns: IntArray
 ) -> tuple[IntArray, IntArray]:
-    """Return what of each wait on a node tasks of long jobs ran there, and tasks of short ones, ns."""
+    """Return how much of each wait on a node is due to tasks of long jobs, and to those of short jobs, ns."""
     ran, of_long = _ran(record, is_long)
     of_class = []
     for mine in (of_long, ~of_long):
@@ -76,7 +76,7 @@ def _shares(
 
 
 def _ran(record: Record, is_long: BoolArray) -> tuple[Ran, BoolArray]:
-    """Return all that ran on nodes, to its end or until it was lost, and whether it was of a long job."""
+    """Return the tasks that ran on nodes, to their end or until they were lost, and which are of long jobs."""
     done, lost = np.flatnonzero(record.is_kind("DONE")), lost_runs(record)
     ran = Ran(
         np.concatenate([record.sender[done], lost.node]),

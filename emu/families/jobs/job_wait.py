@@ -27,21 +27,9 @@ if TYPE_CHECKING:
 class JobWait:
     """One wait of a job, and what is known about it.
 
-    Attributes
-    ----------
-    result : Result
-    record : Record
-        The events of the job and, where they are there, of those that held its slots.
-    job : int
-        Its row in the table of jobs.
-    events : Record
-        Those of the job.
-    steps : sequence of Step
-        Its chain.
-    first, end : int
-        The first step of the wait, and the one behind its last.
-    words : ChainText
-    tasks : Tasks
+    ``record`` has the events of the job and, where they are recorded, of jobs that held its slots; ``job`` is its row
+    in the table of jobs, ``events`` are its events, ``steps`` its chain. ``first`` is the first step of the wait, and
+    ``end`` the one behind its last.
     """
 
     result: Result
@@ -89,13 +77,13 @@ class JobWait:
 
     @cached_property
     def setting(self) -> Setting | None:
-        """What the run was of; None where its inputs are no longer as they were."""
+        """The setting of the run; None where its inputs have changed."""
         plan = plan_of(self.result)
         return None if plan is None else plan.setting(0)
 
     @cached_property
     def usable(self) -> tuple[BoolArray, IntArray] | None:
-        """Which nodes the job may use, and the slots of each; None where that is no longer known."""
+        """Which nodes the job may use, and the slots of each; None where the inputs have changed."""
         setting = self.setting
         if setting is None:
             return None
@@ -123,7 +111,7 @@ class JobWait:
 
     @cached_property
     def entering(self) -> int:
-        """The event with which the probe or task joined the queue of the wait; -1: it was there before."""
+        """The event with which the probe or task joined the queue; -1 if it was there before the wait."""
         e = self.events
         here = e.is_kind(*ENTERS) & (e.receiver == self.step.actor)
         found = np.flatnonzero(here & (e.time_ns == self.begin_ns))
@@ -133,14 +121,14 @@ class JobWait:
 
     @property
     def chosen_ns(self) -> int:
-        """When its node was chosen; when the wait began, where no message brought it there."""
+        """When its node was chosen; where no message brought it there, when the wait began."""
         if self.entering == NONE or self.events.left_ns[self.entering] == NONE:
             return self.begin_ns
         return int(self.events.left_ns[self.entering])
 
     @cached_property
     def expected_ns(self) -> int | None:
-        """The wait that its scheduler expected at the node; None where it did not choose by that."""
+        """The wait at the node that its scheduler expected; None where it did not choose nodes by that."""
         e = self.events
         if self.entering == NONE:
             return None
@@ -151,35 +139,35 @@ class JobWait:
 
     @cached_property
     def busy(self) -> Tasks:
-        """What took slots: tasks, and outages of nodes."""
+        """The tasks, and outages of nodes, that took slots."""
         assert self.usable is not None
         return with_outages(self.tasks, self.record, self.usable[1])
 
     def rows_ahead(self) -> IntArray:
-        """Return the tasks that ran on the node of the wait during it, the longest within it first."""
+        """Return the tasks that ran on the node during the wait, the longest first."""
         ran = np.where(self.tasks.node == self.step.actor, self.tasks.within(self.begin_ns, self.end_ns), 0)
         rows = np.flatnonzero(ran)
         return rows[np.argsort(-ran[rows], kind="stable")]
 
     def free_at(self, at_ns: int) -> Free:
-        """Return the slots that were free for the job at a time, of the nodes that it may use."""
+        """Return the slots that were free at a time on nodes that the job may use."""
         assert self.usable is not None
         assert self.setting is not None
         nodes, slots = self.usable
         network = self.setting.network
-        # For so long a slot may wait for a task that is on its way.
+        # The longest that a slot waits for a task on its way.
         longest_s = max(network.delay_s, network.cross_rack_delay_s or 0.0) + network.spread_s
         return free_slots(self.busy, slots, nodes, at_ns, round(4 * NS * longest_s) + 1)
 
 
 def facts_of(case: JobWait) -> dict[str, Any]:
-    """Return what a wait for a slot was about, in numbers; times in s since the arrival.
+    """Return the numbers of a wait for a slot; times in s since the arrival.
 
-    ``node``, of a wait in its queue, with the entries ``queued_before`` it and the wait ``expected_s`` there, where its
-    scheduler chose by it; ``chosen_s``, when it did, and ``ended_s``, when the wait was over; ``usable_nodes`` and
-    ``usable_slots``, what the job may use; ``down_nodes`` and ``free_nodes`` of them, when it chose;
-    ``first_free_node`` and ``first_free_s``, where one was free first from then on; ``free_slots_mean`` while it
-    waited.
+    In a queue: ``node``, the entries ``queued_before`` it, and the wait ``expected_s`` by which its scheduler chose the
+    node. ``chosen_s`` is when the node was chosen, ``ended_s`` when the wait ended; ``usable_nodes`` and
+    ``usable_slots`` are those that the job may use, of which ``down_nodes`` and ``free_nodes`` at ``chosen_s``;
+    ``first_free_node`` and ``first_free_s`` are of the first free slot from then on; ``free_slots_mean`` is over the
+    wait.
     """
     e, submit_ns, facts = case.events, case.words.submit_ns, dict[str, Any]()
     if case.is_at_node:

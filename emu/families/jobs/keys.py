@@ -10,34 +10,15 @@ THRESHOLD_S = 10.0
 """The default threshold of bounded slowdown: as in its definition, and in most papers since."""
 
 KEYS = (
-    Key(
-        "cluster",
-        "path",
-        "homogeneous",
-        "A preset or the path of a cluster file.",
-        option="--cluster",
-    ),
-    Key(
-        "slots",
-        "integer",
-        None,
-        "Tasks a node can run at once.",
-        low=1,
-        otherwise="the cluster's own",
-    ),
+    Key("cluster", "path", "homogeneous", "A preset or the path of a cluster file.", option="--cluster"),
+    Key("slots", "integer", None, "Tasks a node can run at once.", low=1, otherwise="the cluster's own"),
     Key(
         "machine_speed",
         "flag",
         False,
         "Whether nodes run tasks by their `speed`, an attribute of the cluster's nodes: durations are divided by it.",
     ),
-    Key(
-        "cluster_seed",
-        "integer",
-        0,
-        "Seed of a cluster whose machines are drawn or shuffled.",
-        low=0,
-    ),
+    Key("cluster_seed", "integer", 0, "Seed of a cluster whose machines are drawn or shuffled.", low=0),
     Key(
         "load_by",
         "choice",
@@ -73,7 +54,7 @@ KEYS = (
         "text",
         None,
         "Attributes whose constraints may be relaxed, with commas between: `clock, port`.",
-        otherwise="none, but for constraints that say so",
+        otherwise="none, except constraints that state it",
     ),
     Key(
         "constraints.price",
@@ -151,7 +132,7 @@ KEYS = (
         None,
         "A schedule of failures of nodes, racks, machine types, shares of these, and schedulers: CSV or Parquet with "
         "target, fail_s, repair_s.",
-        otherwise="nothing fails, but for `dynamics.mtbf`",
+        otherwise="nothing fails, except by `dynamics.mtbf`",
     ),
     Key(
         "dynamics.mtbf",

@@ -22,12 +22,12 @@ _CONSTRAINTS = ("model", "combined", "jobs", "soft", "price", "seed")
 
 
 def load_jobs_of(config: Config, cache: WorkloadCache, scheduler: str) -> Keyed:
-    """Return the jobs that a configuration names, or holds, with the constraints that it asks for.
+    """Return the jobs of a configuration, with the constraints that it asks for.
 
     Raises
     ------
     InputError
-        It is not there or wrong, or of another family; an option of a generator is named where it was given.
+        The workload does not exist, is wrong or of another family; an option is named where it was given.
     """
     workload, key = load_of_family(config, cache, "jobs", scheduler)
     if config["constraints.model"] is None:
@@ -46,7 +46,7 @@ def _constrained(config: Config, workload: JobWorkload, asked: dict[str, Any]) -
 
     if asked["model"] == "none":
         return with_constraints(workload, [], np.full(workload.num_jobs, -1))
-    if asked["soft"] is None:  # a price means nothing then
+    if asked["soft"] is None:  # a price has no effect
         del asked["price"]
     try:
         return constrain(workload, **asked)
@@ -56,7 +56,7 @@ def _constrained(config: Config, workload: JobWorkload, asked: dict[str, Any]) -
 
 
 def feasible(config: Config, workload: JobWorkload, cluster: Cluster) -> JobWorkload:
-    """Return the workload, without the jobs that no node can run if the configuration drops them.
+    """Return the workload, without jobs that no node can run if the configuration drops them.
 
     Raises
     ------

@@ -17,18 +17,10 @@ if TYPE_CHECKING:
     from emu.results.result import Result
 
 CLASSES = ("all", "short", "long")
-
-
 SIDES = ("constrained", "unconstrained")
-
-
 SPLIT = tuple(f"{side} {name}" for name in ("short", "long") for side in SIDES)
-"""Groups of jobs that are shown where a class has both."""
-
-
+"""Groups of jobs that are shown where a class has both sides."""
 MOST_KINDS = 24
-
-
 OTHER_KINDS = "other kinds"
 """The kind of all jobs beyond `MOST_KINDS` kinds; a kind made by `workloads.constraints` has no space."""
 
@@ -38,8 +30,8 @@ def bounded_slowdown(
 ) -> Float64Array:
     """Return max(1, jct_s / max(ideal_s, threshold_s)); NaN where a job did not finish.
 
-    A job of 5 ms that takes 5 s is slowed down a thousand times, without practical effect. The threshold keeps such
-    jobs from dominating means and fairness indices.
+    A job of 5 ms that takes 5 s has a slowdown of a thousand, without practical effect. With the threshold such jobs do
+    not dominate means and fairness indices.
 
     References
     ----------
@@ -51,10 +43,10 @@ def bounded_slowdown(
     return bounded
 
 
-def jain_index(slowdown: Float64Array) -> float | None:
-    """Return Jain's fairness index (Σx)² / (n Σx²): 1 when all jobs are slowed down alike, 1/n at worst."""
-    squares = float(np.square(slowdown).sum())
-    return float(slowdown.sum()) ** 2 / (len(slowdown) * squares) if squares > 0 else None
+def jain_index(values: Float64Array) -> float:
+    """Return Jain's fairness index (Σx)² / (n Σx²): 1 where all n values are equal, 1/n at worst; NaN of no values."""
+    squares = float(np.square(values).sum())
+    return float(values.sum()) ** 2 / (len(values) * squares) if squares > 0 else np.nan
 
 
 def describe_jobs(jobs: pa.Table, warmup_s: float = 0.0, threshold_s: float = THRESHOLD_S) -> dict[str, Any]:
@@ -73,11 +65,11 @@ def describe_jobs(jobs: pa.Table, warmup_s: float = 0.0, threshold_s: float = TH
     Returns
     -------
     dict
-        ``all``, and of ``short`` and ``long`` those that have jobs: `describe_values` of completion times of the
-        finished jobs, and in ``wait``, ``slowdown`` and ``bounded_slowdown`` of those; ``makespan_s`` from first
-        arrival to last completion; ``jain_index`` of the slowdowns, and ``bounded_jain_index`` of the bounded
-        ones, with their ``slowdown_threshold_s``; ``unfinished``, the number of jobs that did not finish, where
-        there are any. Where jobs have constraints, also what `describe_constraints` returns.
+        ``all``, and ``short`` and ``long`` if they have jobs: `describe_values` of completion times of finished jobs,
+        and of their ``wait``, ``slowdown`` and ``bounded_slowdown``; ``makespan_s`` from first arrival to last
+        completion; ``jain_index`` of slowdowns, and ``bounded_jain_index`` of bounded ones, with
+        ``slowdown_threshold_s``; ``unfinished``, the number of jobs that did not finish, if any. With constraints, also
+        what `describe_constraints` returns.
     """
     submit_s, finish_s = numbers(jobs, "submit_s"), numbers(jobs, "finish_s")
     values = values_of(jobs, threshold_s)
@@ -90,7 +82,7 @@ def describe_jobs(jobs: pa.Table, warmup_s: float = 0.0, threshold_s: float = TH
         summary["makespan_s"] = float(np.nanmax(finish_s) - submit_s[0])
     for name, metric in (("jain_index", "slowdown"), ("bounded_jain_index", "bounded_slowdown")):
         index = jain_index(finite(values[metric][counts]))
-        if index is not None:
+        if np.isfinite(index):
             summary[name] = index
     summary["slowdown_threshold_s"] = threshold_s
     if not finished.all():
@@ -99,7 +91,7 @@ def describe_jobs(jobs: pa.Table, warmup_s: float = 0.0, threshold_s: float = TH
 
 
 def values_of(jobs: pa.Table, threshold_s: float) -> dict[str, Float64Array]:
-    """Return what is described of each job, by its name in a summary: of completion times that is empty."""
+    """Return the metrics of each job by their names in a summary; that of completion times is empty."""
     jct_s = numbers(jobs, "jct_s")
     return {
         "": jct_s,
@@ -110,7 +102,7 @@ def values_of(jobs: pa.Table, threshold_s: float) -> dict[str, Float64Array]:
 
 
 def _describe_groups(values: Mapping[str, Float64Array], masks: Mapping[str, BoolArray]) -> dict[str, Any]:
-    """Return the figures of groups of jobs; of those but ``all`` that have any."""
+    """Return the figures of groups of jobs: of ``all``, and of others that have jobs."""
     return {
         name: describe_metrics({metric: of_all[mask] for metric, of_all in values.items()})
         for name, mask in masks.items()
@@ -121,16 +113,16 @@ def _describe_groups(values: Mapping[str, Float64Array], masks: Mapping[str, Boo
 def describe_constraints(
     jobs: pa.Table, counts: BoolArray, threshold_s: float = THRESHOLD_S
 ) -> dict[str, Any]:
-    """Return what the ``jobs`` part of a summary has where jobs have constraints; nothing where none has.
+    """Return the figures by constraint of the ``jobs`` part of a summary; nothing where no job has constraints.
 
     Returns
     -------
     dict
-        ``constrained`` and ``unconstrained``, each as ``all``, ``short`` and ``long`` of the whole.
-        ``by_constraint``: by kind of constraint, that with most jobs first, the same for all and for short jobs,
-        and ``slowdown_vs_unconstrained``: total completion time over total ideal_s of the kind's short jobs, over
-        the same of the unconstrained short jobs. (Means of slowdowns hang on the shortest jobs.) Those are other
-        jobs of the same run; what the same jobs take without constraints, only a second run can show.
+        ``constrained`` and ``unconstrained``, each with ``all``, ``short`` and ``long``.
+        ``by_constraint``: by kind of constraint, the most frequent first, the same of all and of short jobs, and
+        ``slowdown_vs_unconstrained``: total completion time over total ideal_s of the kind's short jobs, over the same
+        of the unconstrained short jobs, which are other jobs of the run. (Means of slowdowns depend mostly on the
+        shortest jobs.)
     """
     kind_of_job, kinds = text_codes(jobs, "constraint")
     if not kinds:
@@ -165,7 +157,7 @@ def describe_constraints(
 def _kinds_by_jobs(
     kind_of_job: npt.NDArray[Any], kinds: Sequence[str], counts: BoolArray
 ) -> dict[str, BoolArray]:
-    """Return which jobs are of each kind, that with most jobs that count first, and the rest as one."""
+    """Return which jobs have each kind of constraint, the most frequent first, and the rest as one kind."""
     jobs = np.bincount(kind_of_job[counts & (kind_of_job >= 0)], minlength=len(kinds))
     order = [k for k in sorted(range(len(kinds)), key=lambda k: (-jobs[k], kinds[k])) if jobs[k]]
     found = {kinds[k]: kind_of_job == k for k in order[:MOST_KINDS]}
@@ -175,7 +167,7 @@ def _kinds_by_jobs(
 
 
 def class_is_long(jobs: pa.Table) -> BoolArray:
-    """Return which jobs are of the class ``long``."""
+    """Return which jobs have the class ``long``."""
     return equals_text(jobs, "job_class", "long")
 
 
@@ -185,7 +177,7 @@ def is_constrained(jobs: pa.Table) -> BoolArray:
 
 
 def in_group(jobs: pa.Table, group: str) -> BoolArray:
-    """Return which jobs are of a group: a class, or one of `SPLIT`."""
+    """Return which jobs belong to a group: a class, or one of `SPLIT`."""
     side, _, job_class = group.rpartition(" ")
     found = (
         np.ones(jobs.num_rows, bool) if job_class == "all" else class_is_long(jobs) == (job_class == "long")
@@ -194,7 +186,7 @@ def in_group(jobs: pa.Table, group: str) -> BoolArray:
 
 
 def job_values(run: Result, metric: str, group: str, warmup_s: float) -> Float64Array:
-    """Return a metric of the jobs of a group that arrive after the warm-up, NaN where there is none."""
+    """Return a metric of the jobs of a group that arrive after the warm-up, NaN for no value."""
     threshold_s = run.summary["jobs"].get("slowdown_threshold_s", THRESHOLD_S)
     counts = after_warmup(numbers(run.jobs, "submit_s"), warmup_s) & in_group(run.jobs, group)
     return values_of(run.jobs, threshold_s)[metric][counts]
@@ -203,7 +195,7 @@ def job_values(run: Result, metric: str, group: str, warmup_s: float) -> Float64
 def part_of(summary: Mapping[str, Any], group: str) -> Mapping[str, Any]:
     """Return the figures of a group in the ``jobs`` part of a summary; an empty mapping if it has none.
 
-    A class is split only where it has both constrained jobs and others; else one half were the class itself.
+    A class is split only where it has both constrained jobs and others.
     """
     side, _, job_class = group.rpartition(" ")
     if not side:

@@ -1,4 +1,4 @@
-"""Plans of job schedulers: jobs, nodes, and the checks and notes before a run."""
+"""Plans of job schedulers: jobs and nodes, with checks and notes before a run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 import re
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,8 +18,8 @@ from emu.configuration.loading import (
     cluster_before,
     cluster_for_load,
 )
+from emu.configuration.seeds import scheduler_seed
 from emu.configuration.workload_cache import WorkloadCache
-from emu.families.jobs.dynamics_setting import dynamics_of, endless_task_note
 from emu.families.jobs.loading import feasible, load_jobs_of, nodes_for_load
 from emu.families.jobs.metrics import offered_load
 from emu.results.metrics import after_warmup
@@ -31,6 +31,7 @@ from workloads.units import format_duration, parse_share
 
 if TYPE_CHECKING:
     from actors.scheduler import Scheduler
+    from actors.setting import Dynamics
     from clusters.cluster import Cluster
     from emu.configuration.config import Config
     from emu.configuration.plan import Plan
@@ -89,10 +90,7 @@ def load_jobs(config: Config, schedulers: tuple[Scheduler, ...], cache: Workload
             "dynamics": dynamics,
             "machine_speed": config["machine_speed"],
         },
-        keys={
-            "short_cutoff": cutoff_s if math.isfinite(cutoff_s) else None,
-            "long_partition": partition,
-        },
+        keys={"short_cutoff": cutoff_s if math.isfinite(cutoff_s) else None, "long_partition": partition},
     )
 
 
@@ -143,16 +141,14 @@ def classes_of(
 
 
 def _cutoff_of_share(workload: JobWorkload | DagWorkload, share: float) -> float:
-    """Return the quantile of the jobs' mean task durations, in seconds; a job that is exactly there is short."""
-    cutoff_ns = math.floor(
-        np.quantile(workload.arrays().mean_ns, share)
-    )  # classes are compared in nanoseconds
+    """Return a quantile of the jobs' mean task durations, in seconds; a job with exactly this duration is short."""
+    cutoff_ns = math.floor(np.quantile(workload.arrays().mean_ns, share))  # classes are compared in ns
     cutoff_s = cutoff_ns / 1e9
     return cutoff_s if cutoff_s * 1e9 >= cutoff_ns else math.nextafter(cutoff_s, math.inf)
 
 
 def _cutoff_notes(config: Config, workload: JobWorkload, cutoff_s: float) -> tuple[str, ...]:
-    """Return a note on a cut-off found from the jobs; also the share that is short, if it differs."""
+    """Return a note on a cut-off that is a share of the jobs, with the share that is short if it differs."""
     given = config["short_cutoff"]
     if not isinstance(given, str):
         return ()
@@ -164,14 +160,14 @@ def _cutoff_notes(config: Config, workload: JobWorkload, cutoff_s: float) -> tup
     )
 
 
-_TIES = 0.005  # a share of jobs that is worth a word
+_TIES = 0.005  # the share of jobs from which a note mentions ties
 
 
 def check_jobs(config: Config, workload: JobWorkload | DagWorkload) -> None:
-    """Refuse a size of errors that the draw has not, and a warm-up that leaves no job."""
+    """Refuse a size of errors that random errors cannot have, and a warm-up that leaves no job."""
     size, error = config["estimates.size"], config["estimates.error"]
     if error == "random" and not 0 <= size < 1:
-        raise config.error("estimates.size", f"{size:g} is not in 0 <= size < 1, as random errors want")
+        raise config.error("estimates.size", f"{size:g} is not in 0 <= size < 1, as random errors need")
     submit_s = column(workload.jobs, "submit_s")
     if not after_warmup(submit_s, config["warmup"]).any():
         last_s = float(submit_s[-1] - submit_s[0])
@@ -179,7 +175,7 @@ def check_jobs(config: Config, workload: JobWorkload | DagWorkload) -> None:
 
 
 def _constraint_aware(scheduler: Scheduler) -> str:
-    """Return the name of the same scheduler that is constraint-aware; empty if there is none."""
+    """Return the name of the constraint-aware form of a scheduler; empty if it has none."""
     from actors.schedulers.registry import built_in_schedulers
 
     twins = (s.name for s in built_in_schedulers() if s.constrained and s.advance is scheduler.advance)
@@ -187,7 +183,7 @@ def _constraint_aware(scheduler: Scheduler) -> str:
 
 
 def check_targets(plan: Plan, targets: Sequence[Target]) -> None:
-    """Refuse a target of `emu size` on a class of which the workload has no jobs that count."""
+    """Refuse a target of `emu size` on a class of which the workload has no jobs after the warm-up."""
     jobs, cutoff_s = plan.workload.jobs, plan.own["short_cutoff_s"]
     counted = after_warmup(column(jobs, "submit_s"), plan.config["warmup"])
     is_long = column(jobs, "mean_task_s")[counted] > cutoff_s
@@ -196,3 +192,57 @@ def check_targets(plan: Plan, targets: Sequence[Target]) -> None:
         if not there[target.job_class]:
             hint = "" if math.isfinite(cutoff_s) else "; --short-cutoff sets the limit of short jobs"
             raise InputError(f"--target: {target}: {plan.workload.name} has no {target.job_class} jobs{hint}")
+
+
+def dynamics_of(config: Config, cluster: Cluster) -> Dynamics:
+    """Return the dynamics that a configuration asks for.
+
+    Raises
+    ------
+    InputError
+        A key needs another one that is not given, or the schedule of failures is wrong.
+    """
+    from actors.setting import Dynamics
+    from clusters.failures import load_outages
+
+    mtbf_s, mttr_s = config["dynamics.mtbf"], config["dynamics.mttr"]
+    if (mtbf_s is None) != (mttr_s is None):
+        there, missing = ("mtbf", "mttr") if mttr_s is None else ("mttr", "mtbf")
+        raise config.error(
+            f"dynamics.{there}",
+            f"goes with dynamics.{missing}: how long nodes are up and how long they are down, both",
+        )
+    for name, value in (("mtbf", mtbf_s), ("mttr", mttr_s)):
+        if value == 0:
+            raise config.error(f"dynamics.{name}", "is 0; want a time such as '30 d' or '1 h'")
+    outages = None
+    if config["dynamics.failures"] is not None:
+        with config.errors_name("dynamics.failures"):
+            outages = load_outages(config["dynamics.failures"], cluster, scheduler_seed(config))
+    distribution, slowdown = config["dynamics.straggler_distribution"], config["dynamics.straggler_slowdown"]
+    if slowdown < 1:
+        raise config.error(
+            "dynamics.straggler_slowdown", f"{slowdown:g} would make stragglers faster; want 1 or more"
+        )
+    if config["dynamics.straggler_shape"] <= 1:
+        raise config.error("dynamics.straggler_shape", "a Pareto distribution has a mean only above 1")
+    return Dynamics(
+        outages=outages,
+        mtbf_s=mtbf_s,
+        mttr_s=mttr_s,
+        detection_s=config["dynamics.detection"],
+        failover_s=config["dynamics.failover"],
+        straggler_share=config["dynamics.straggler_share"],
+        straggler_slowdown=slowdown,
+        straggler_distribution=distribution,
+        straggler_shape=config["dynamics.straggler_shape"],
+        straggler_sigma=config["dynamics.straggler_sigma"],
+    )
+
+
+def endless_task_note(dynamics: Dynamics, workload: Any) -> tuple[str, ...]:
+    """Return a note if the longest task has little chance to end between two failures."""
+    from actors.environment import frequent_failures
+
+    found = frequent_failures(dynamics, float(workload.arrays().duration_ns.max()) / 1e9)
+    return () if found is None else (found,)

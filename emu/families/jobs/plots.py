@@ -1,63 +1,184 @@
-"""Figures of runs of jobs: distributions of completion times, and what constraints do."""
+"""Figures of runs of jobs: distributions of completion times, queueing delay with and without constraints, the CRV."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+import itertools
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from emu.columns import numbers, text_codes
 from emu.directories.run_directory import safe_name
-from emu.families.jobs.constraint_plots import crv_figure, wait_figure, wait_over_time_figure
-from emu.families.jobs.metrics import job_values
-from emu.report.distributions import distribution_figure
-from emu.report.drawing import Shown
-from emu.report.narrow_screens import shown
-from emu.results.result import Runs
+from emu.families.jobs.metrics import SIDES, in_group, job_values
+from emu.report.distributions import distribution_figure, share_curve
+from emu.report.drawing import (
+    SIZE,
+    Shown,
+    add_legend,
+    figure_style,
+    line_look,
+    new_figure,
+    place_of,
+    plain_label,
+    shown,
+    time_scale,
+)
+from emu.report.hover import GOES_ON
+from emu.report.scales import mark_log, plain_ticks
+from emu.results.metrics import Float64Array, after_warmup
+from emu.results.result import Result, Runs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+BINS = 60
+MOST_RESOURCES = 8
+_LOOK = {"constrained": "-", "unconstrained": "--"}
 
-def job_figures(results: Runs, warmup_s: float = 0.0) -> list[Shown]:
-    """Return the figures of runs that are compared; those that have nothing to show are left out."""
-    figures: list[tuple[str, Callable[[], Figure | None], str]] = [
-        (
-            f"cdf-{name}",
-            partial(cdf_figure, results, name, warmup_s),
-            f"Distribution of completion times of {name} jobs",
+
+def job_figures(results: Runs, warmup_s: float = 0.0) -> Iterator[Shown]:
+    """Yield the figures of runs that are compared; those that have nothing to show are left out."""
+    for name in ("short", "long"):
+        caption = f"Distribution of completion times of {name} jobs"
+        yield from shown(f"cdf-{name}", caption, cdf_figure, results, name, warmup_s)
+    caption = "Distribution of queueing delay of short jobs with and without constraints"
+    yield from shown("wait-short", caption, wait_figure, results, "short", warmup_s)
+    caption = "Mean queueing delay of short jobs by their arrival, with and without constraints"
+    yield from shown("wait-over-time-short", caption, wait_over_time_figure, results, "short", warmup_s)
+    for name, (run, *_) in results.items():
+        clause = f"{name}, seed {run.summary['seed']}: tasks that wait for a resource over nodes that have it"
+        yield from shown(
+            f"crv-{safe_name(name)}", f"Constraint Resource Vector under {clause}", crv_figure, run
         )
-        for name in ("short", "long")
-    ]
-    figures += [
-        (
-            "wait-short",
-            partial(wait_figure, results, "short", warmup_s),
-            "Distribution of queueing delay of short jobs with and without constraints",
-        ),
-        (
-            "wait-over-time-short",
-            partial(wait_over_time_figure, results, "short", warmup_s),
-            "Mean queueing delay of short jobs by their arrival, with and without constraints",
-        ),
-    ]
-    figures += [
-        (
-            f"crv-{safe_name(name)}",
-            partial(crv_figure, runs[0]),
-            f"Constraint Resource Vector under {name}, seed {runs[0].summary['seed']}: tasks that wait for a "
-            "resource over nodes that have it",
-        )
-        for name, runs in results.items()
-    ]
-    return [one for stem, make, caption in figures for one in shown(stem, make, caption)]
 
 
 def cdf_figure(results: Runs, job_class: str, warmup_s: float = 0.0) -> Figure | None:
     """Return the distribution of completion times of a class under each scheduler, all seeds together, log x.
 
-    None when no job of the class finished in more than no time.
+    None where no job of the class has a completion time above 0.
     """
     samples = {
         name: [job_values(run, "", job_class, warmup_s) for run in runs] for name, runs in results.items()
     }
     return distribution_figure(samples, f"completion time of {job_class} jobs (s)", "share of jobs")
+
+
+def wait_figure(results: Runs, job_class: str, warmup_s: float = 0.0) -> Figure | None:
+    """Return the distribution of queueing delay of a class with and without constraints, log x.
+
+    All seeds together; jobs with constraints have the full line. None where no job of the class has constraints, or no
+    job waited.
+    """
+    samples = {
+        (name, side): _waits(runs, f"{side} {job_class}", warmup_s)[1]
+        for name, runs in results.items()
+        for side in SIDES
+    }
+    some = [waits[waits > 0] for waits in samples.values() if (waits > 0).any()]
+    if not some or not any(len(samples[name, "constrained"]) for name in results):
+        return None
+    least = min(waits.min() for waits in some)
+    with figure_style():
+        figure, axes = new_figure()
+        for (name, side), waits in samples.items():
+            if len(waits):
+                look = line_look(place_of(name, results)) | {"linestyle": _LOOK[side]}
+                x, share = share_curve(np.maximum(waits, least))  # a delay of 0 is at the left edge
+                axes.plot(x, share, gid=GOES_ON, label=plain_label(f"{name}, {side}"), **look)
+        axes.set_xscale("log")
+        mark_log(axes.xaxis, *axes.get_xlim())
+        axes.set_ylim(0.0, 1.0)
+        axes.set_xlabel(f"queueing delay of {job_class} jobs (s)")
+        axes.set_ylabel("share of jobs")
+        add_legend(figure, axes)
+        return figure
+
+
+def wait_over_time_figure(results: Runs, job_class: str, warmup_s: float = 0.0) -> Figure | None:
+    """Return mean queueing delay by time of arrival with and without constraints, below one another by scheduler.
+
+    Means are of jobs that arrive in the same of `BINS` spans of time, all seeds together; a dot is a mean without
+    neighbours. None where no job of the class has constraints.
+    """
+    found = {
+        name: {side: _waits(runs, f"{side} {job_class}", warmup_s) for side in SIDES}
+        for name, runs in results.items()
+    }
+    if not any(len(sides["constrained"][0]) for sides in found.values()):
+        return None
+    last_s = max(submit_s.max(initial=0.0) for sides in found.values() for submit_s, _ in sides.values())
+    scale, unit = time_scale(float(last_s))
+    edges = np.linspace(0.0, last_s * (1 + 1e-9) or 1.0, BINS + 1)
+    middle = (edges[:-1] + edges[1:]) / 2
+    means = {n: {s: _means(edges, *waits) for s, waits in sides.items()} for n, sides in found.items()}
+    highest = max(np.nanmax(mean, initial=1.0) for sides in means.values() for mean in sides.values())
+    with figure_style():
+        figure, places = new_figure(6.4, 1.2 + 1.6 * len(found), rows=len(found))
+        for axes, (name, sides) in zip(np.atleast_1d(places), means.items(), strict=True):
+            for number, (side, mean) in enumerate(sides.items()):
+                look = line_look(number) | {"linestyle": _LOOK[side], "marker": ".", "markevery": None}
+                axes.plot(middle / scale, mean, markersize=4, label=side, **look)
+            axes.set_title(plain_label(name), parse_math=False)
+            axes.set_yscale("symlog", linthresh=0.1)
+            axes.set_ylim(0.0, 2 * highest)
+            axes.set_ylabel("delay (s)")
+            axes.yaxis.set_major_formatter(plain_ticks())
+        axes.set_xlabel(f"arrival of the job ({unit})")
+        add_legend(figure, np.atleast_1d(places)[0])
+        return figure
+
+
+def crv_figure(result: Result) -> Figure | None:
+    """Return the Constraint Resource Vector over time, a panel for each of the `MOST_RESOURCES` in greatest demand.
+
+    None where the run has no such table, or no demand.
+    """
+    if result.crv is None:
+        return None
+    code, resources = text_codes(result.crv, "resource")
+    time_s, crv = numbers(result.crv, "time_s"), numbers(result.crv, "crv")
+    highest = {name: crv[code == i].max(initial=0.0) for i, name in enumerate(resources)}
+    chosen = sorted((name for name in resources if highest[name] > 0), key=lambda name: -highest[name])
+    if not chosen:
+        return None
+    most = f" (the {MOST_RESOURCES} of {len(chosen)} most in demand)" if len(chosen) > MOST_RESOURCES else ""
+    chosen = chosen[:MOST_RESOURCES]
+    scale, unit = time_scale(float(time_s.max()))
+    columns = 1 if len(chosen) == 1 else 2
+    rows = -(-len(chosen) // columns)
+    with figure_style():
+        figure, places = new_figure(SIZE[0], 0.7 + 1.25 * rows, rows=rows, columns=columns)
+        for place, name in itertools.zip_longest(np.ravel(places), chosen):
+            if name is None:
+                place.set_axis_off()
+                continue
+            own = code == resources.index(name)
+            look = line_look(0) | {"linewidth": 1.0, "marker": ""}
+            place.plot(time_s[own] / scale, crv[own], drawstyle="steps-post", **look)
+            place.set_ylim(0.0, 1.05 * highest[name])  # each panel has its own range
+            place.set_title(plain_label(name), parse_math=False)
+        for place in np.ravel(places)[len(chosen) - columns : len(chosen)]:
+            place.set_xlabel(f"virtual time ({unit})")
+            place.tick_params(labelbottom=True)
+        figure.supylabel(f"demand / supply{most}")
+        return figure
+
+
+def _waits(runs: Sequence[Result], group: str, warmup_s: float) -> tuple[Float64Array, Float64Array]:
+    """Return arrival and queueing delay of the jobs of a group that started."""
+    parts = []
+    for run in runs:
+        submit_s, wait_s = numbers(run.jobs, "submit_s"), numbers(run.jobs, "wait_s")
+        mask = after_warmup(submit_s, warmup_s) & in_group(run.jobs, group) & np.isfinite(wait_s)
+        parts.append((submit_s[mask], wait_s[mask]))
+    submits, waits = zip(*parts, strict=True)
+    return np.concatenate(submits), np.concatenate(waits)
+
+
+def _means(edges: Float64Array, x: Float64Array, y: Float64Array) -> Float64Array:
+    """Return the mean of the values in each bin, NaN where it has none."""
+    count, _ = np.histogram(x, edges)
+    total, _ = np.histogram(x, edges, weights=y)
+    with np.errstate(invalid="ignore"):
+        return total / count

@@ -2,57 +2,43 @@
 
 from __future__ import annotations
 
-from emu.families.jobs.by_constraint import KindRow, WaitRow, compare_kinds, compare_waits
-from emu.families.jobs.comparison import GROUPS, compare_class
+from collections.abc import Sequence
+
+from emu.families.jobs.by_constraint import KindRow, compare_kinds, wait_tables
+from emu.families.jobs.comparison import TITLES, compare_jobs
 from emu.families.jobs.terminal_text import job_facts
-from emu.report.page import Cell, paragraph, section, sentence
-from emu.report.report_sections import figure_cell, shares_of, waits_section
+from emu.report.page import Cell, section
+from emu.report.report_sections import figure_cell, sections_by_group, shares_of, table_section, waits_section
 from emu.results.comparison_row import SHARES, Row
 from emu.results.measures import DEFAULT
-from emu.results.metrics import STATISTICS
-from emu.results.paired_comparison import shares_caption, tolerance_of
 from emu.results.result import Result, Runs
+from emu.results.summary_text import engine_facts
 from emu.results.text_tables import TIMES, number, ratio, times_clause, with_error
 from workloads.units import format_duration
 
 
 def group_section(results: Runs, warmup_s: float) -> list[str]:
     """Return the tables of runs of the same jobs."""
-    first, several = next(iter(results)), len(results) > 1
-    words = "Job completion time in seconds" + times_clause(first) * several
+    words = "Job completion time in seconds" + times_clause(next(iter(results))) * (len(results) > 1)
     if warmup_s:
         words += f"; jobs of the first {format_duration(warmup_s)} left out"
-    shares = f" {sentence(shares_caption(first, 'jobs', tolerance_of(results)))}." * several
-    parts: list[str] = [paragraph(f"{words}.{shares}")]
-    found = []
-    for name in GROUPS:
-        rows = compare_class(results, name, warmup_s)
-        if rows:
-            parts.append(_class_section(f"{name.capitalize()} jobs ({number(rows[0].count)})", rows))
-            found += rows
+    rows = compare_jobs(results, warmup_s)
     return [
-        *parts,
-        *waits_section(found, "Queueing delay and slowdown"),
-        *_wait_section(compare_waits(results)),
+        *sections_by_group(results, rows, words, "jobs", TITLES, _class_section),
+        *waits_section(rows, "Queueing delay and slowdown"),
+        *map(table_section, wait_tables(results)),
         *_kind_section(compare_kinds(results)),
     ]
 
 
 def run_facts(run: Result) -> dict[str, str]:
     """Return the facts of one run of jobs for its table."""
-    summary = run.summary
-    engine = summary["engine"]
-    unfinished = summary["jobs"].get("unfinished")
-    return job_facts(summary["jobs"]) | {
-        **({"jobs that did not finish": f"{unfinished:,}"} if unfinished else {}),
-        "tasks": f"{engine['tasks']:,}",
-        "events": f"{engine['events']:,}",
-        "engine time": format_duration(engine["wall_s"]),
-        "tasks per second of engine time": f"{engine['tasks_per_s']:,.0f}",
-    }
+    jobs = run.summary["jobs"]
+    unfinished = {"jobs that did not finish": f"{jobs['unfinished']:,}"} if "unfinished" in jobs else {}
+    return job_facts(jobs) | unfinished | engine_facts(run.summary)
 
 
-def _class_section(title: str, rows: list[Row]) -> str:
+def _class_section(title: str, rows: Sequence[Row]) -> str:
     several = len(rows) > 1
     head = ["scheduler"]
     for measure in DEFAULT:
@@ -66,16 +52,6 @@ def _class_section(title: str, rows: list[Row]) -> str:
                 line.append(Cell("" if row is rows[0] else ratio(*row.ratios[measure.name]), "ratio"))
         cells.append([*line, *(shares_of(row) if several else [])])
     return section(title, "", [*head, *(SHARES if several else [])], cells)
-
-
-def _wait_section(rows: list[WaitRow]) -> list[str]:
-    """Return how long jobs with and without constraints waited; nothing where none has any."""
-    if not rows:
-        return []
-    cells = [[r.scheduler, f"{r.group} jobs", *(with_error(*r.times[s]) for s in STATISTICS)] for r in rows]
-    words = "Seconds until a job's first task starts, where a class has jobs with constraints and without."
-    head = ["scheduler", "jobs", *STATISTICS]
-    return [section("Queueing delay with constraints and without", words, head, cells)]
 
 
 def _kind_section(rows: list[KindRow]) -> list[str]:

@@ -121,19 +121,14 @@ def job_results(plan: Plan, outcome: Outcome) -> tuple[dict[str, pa.Table | None
         "crv": crv_table(outcome.series),
         "tasks": tasks_table(workload, kept) if kept else None,
     }
+    timeline, last_s = outcome.timeline, float(column(workload.jobs, "submit_s")[-1])
+    used = describe_utilisation(timeline["time_s"], timeline["utilisation"], last_s)
     figures = {
         "jobs": describe_jobs(jobs, config["warmup"], config["slowdown_threshold"]),
         **_latency(plan, workload, outcome, jobs),
-        **_utilisation(outcome, float(column(workload.jobs, "submit_s")[-1])),
+        **({"utilisation": used} if used else {}),
     }
     return tables, figures
-
-
-def _utilisation(outcome: Outcome, last_arrival_s: float) -> dict[str, Any]:
-    """Return the ``utilisation`` of a run that has a timeline."""
-    timeline = outcome.timeline
-    described = describe_utilisation(timeline["time_s"], timeline["utilisation"], last_arrival_s)
-    return {"utilisation": described} if described else {}
 
 
 def _latency(plan: Plan, workload: JobWorkload, outcome: Outcome, jobs: pa.Table) -> dict[str, Any]:

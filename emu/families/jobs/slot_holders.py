@@ -1,4 +1,4 @@
-"""Who held the slots of nodes while a job waited, and which slots were free: from the table of all tasks."""
+"""The tasks that held slots of nodes while a job waited, and the slots that were free."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Free(NamedTuple):
 
 
 def tasks_of(result: Result, record: Record) -> Tasks:
-    """Return the tasks of a result that started, and those that ran until a node failed, which the events tell."""
+    """Return the tasks of a result that started, and from the events those that ran until a node failed."""
     assert result.tasks is not None
     job = np.repeat(np.arange(result.jobs.num_rows), column(result.jobs, "num_tasks"))
     node, start_s, finish_s = (numbers(result.tasks, name) for name in ("node", "start_s", "finish_s"))
@@ -67,7 +67,7 @@ def tasks_of(result: Result, record: Record) -> Tasks:
 
 
 def lost_runs(record: Record) -> Tasks:
-    """Return the tasks that ran until their node failed: schedulers hear of it later, when it is detected."""
+    """Return the tasks that ran until their node failed."""
     lost = np.flatnonzero(record.is_kind("LOST") & (record.task >= 0))
     start_ns, node = record.field("start", lost), record.field("node", lost)
     ran = (start_ns >= 0) & (node >= 0)
@@ -79,7 +79,7 @@ def lost_runs(record: Record) -> Tasks:
 
 
 def with_outages(tasks: Tasks, record: Record, slots: IntArray) -> Tasks:
-    """Return tasks, and one of no job for each slot of a node that was down: from its failure to its repair."""
+    """Return tasks, and for each slot of a node that was down one without a job, from the failure to the repair."""
     fails, repairs = (
         np.flatnonzero(record.is_kind(kind) & (record.receiver < slots.size)) for kind in ("FAIL", "REPAIR")
     )
@@ -91,10 +91,9 @@ def with_outages(tasks: Tasks, record: Record, slots: IntArray) -> Tasks:
 
 
 def free_slots(tasks: Tasks, slots: IntArray, usable: BoolArray, at_ns: int, gap_ns: int) -> Free:
-    """Return which nodes had a slot free at a time, or had one first from then on.
+    """Return which nodes had a free slot at a time, and where and when one was free first from then on.
 
-    A slot counts if no task took it for more than `gap_ns`: one that is free for a shorter time waits for the task that
-    a message brings.
+    A slot counts as free if no task takes it within `gap_ns`: for so long it may wait for a task on its way.
 
     Parameters
     ----------
@@ -107,8 +106,7 @@ def free_slots(tasks: Tasks, slots: IntArray, usable: BoolArray, at_ns: int, gap
     places = np.flatnonzero(usable)
     # Each node begins at `at_ns`, with what runs there; then tasks start and end.
     times = np.concatenate([np.full(places.size, at_ns), np.maximum(start_ns, at_ns), finish_ns])
-    change = np.concatenate([np.zeros(places.size, np.int64), np.ones(node.size, np.int64)])
-    change = np.concatenate([change, np.full(node.size, -1)])
+    change = np.repeat([0, 1, -1], [places.size, node.size, node.size])
     where = np.concatenate([places, node, node])
     order = np.lexsort((change, times, where))
     times, where = times[order], where[order]
@@ -118,15 +116,11 @@ def free_slots(tasks: Tasks, slots: IntArray, usable: BoolArray, at_ns: int, gap
     until[is_last] = NEVER
     lasts = until > times
     is_free = (busy < slots[where]) & lasts
-    # Spans that follow each other are one; those of no length stand for nothing.
-    kept = np.flatnonzero(lasts)
-    begins = is_free[kept] & ~np.concatenate(
-        [[False], is_free[kept][:-1] & (where[kept][1:] == where[kept][:-1])]
-    )
-    ends = is_free[kept] & ~np.concatenate(
-        [is_free[kept][1:] & (where[kept][1:] == where[kept][:-1]), [False]]
-    )
-    first, last, nodes = times[kept][begins], until[kept][ends], where[kept][begins]
+    # Spans that follow each other are one; empty spans are left out.
+    times, until, where, is_free = times[lasts], until[lasts], where[lasts], is_free[lasts]
+    continues = is_free[1:] & is_free[:-1] & (where[1:] == where[:-1])
+    begins, ends = is_free & ~np.append(False, continues), is_free & ~np.append(continues, False)
+    first, last, nodes = times[begins], until[ends], where[begins]
     long_enough = last - first > gap_ns
     first, nodes = first[long_enough], nodes[long_enough]
     if first.size == 0:

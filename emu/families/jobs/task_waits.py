@@ -1,12 +1,14 @@
-"""How each task of a run waited: when it joined the queue of its node, what ran there before it, probes of its job.
+"""The wait of each task of a run: when it joined the queue of its node, what ran there before it, probes of its job.
 
-All tasks at once, from the events of a run. Events carry no number of a queue's entry: probes of a job in one queue do
-not differ, so the first that came is the first that goes.
+All tasks at once, from the events of a run. Events do not identify entries of a queue: probes of a job in one queue are
+alike, so that the first that joined is the first that leaves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,11 +16,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from emu.columns import equals_text, make_table, null_unless
-from emu.explaining.causes_text import of_config
-from emu.explaining.event_blocks import records_by_block
+from emu.explaining.causes_text import parameters_of
 from emu.explaining.event_record import NONE, BoolArray, IntArray, Record
 from emu.families.jobs.columns import FURTHER_TASKS, TASKS
 from emu.results.slot_numbers import slot_numbers
+from workloads.arrow import to_numpy
 
 if TYPE_CHECKING:
     from actors.hosting.outcome import Outcome
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from emu.results.result import Result
 
 BOUND = ("PLACED", "OFFERED")
-"""The kinds of messages that bring a task that is bound to the node."""
+"""The kinds of messages that bring a task bound to the node."""
 KINDS = ("START", "PROBE", *BOUND, "MOVE", "TASK", "NO_TASK", "REQUEST", "REJECTED", "LOST", "DONE")
 TASKS_A_BLOCK = 200_000
 FIELDS = ("time_ns", "sender", "receiver", "job", "task", "left_ns", "number", "b", "d")
@@ -59,20 +61,18 @@ class Ran(NamedTuple):
 
 
 def sticky_jobs(result: Result) -> BoolArray:
-    """Return of which jobs the probes are sticky: one stays in its queue until its job has no task left."""
-    of_policy = of_config(result, "parameters", result.summary["policy"], {})
-    # Those of a variant stand under its own name.
-    parameters = of_config(result, "parameters", result.summary["scheduler"], of_policy)
-    return equals_text(result.jobs, "job_class", "short") & bool(parameters.get("sticky", False))
+    """Return which jobs have sticky probes, which stay in their queue until no task of the job is left."""
+    is_sticky = bool(parameters_of(result).get("sticky", False))
+    return equals_text(result.jobs, "job_class", "short") & is_sticky
 
 
 def starts_of(events: Record, num_nodes: int, is_sticky: BoolArray) -> Starts:
-    """Return the tasks that started, and when each had joined the queue of its node.
+    """Return the tasks that started, and when each joined the queue of its node.
 
     Parameters
     ----------
     events : Record
-        All of some jobs, in order.
+        All events of some jobs, in order.
     num_nodes : int
         Actors below it are nodes.
     is_sticky : ndarray of bool, shape (num_jobs,)
@@ -102,7 +102,7 @@ def starts_of(events: Record, num_nodes: int, is_sticky: BoolArray) -> Starts:
 
 
 def _joined_ns(e: Record, requests: IntArray, num_nodes: int, is_sticky: BoolArray) -> IntArray:
-    """Return when the probe joined its node's queue of which each request was sent."""
+    """Return when the probe for which each request was sent joined its node's queue."""
     enters = np.flatnonzero(e.is_kind("PROBE", "MOVE") & (e.receiver < num_nodes))
     enters = enters[~_refused(e, enters, num_nodes)]
     queue = e.job[enters] * num_nodes + e.receiver[enters]
@@ -139,7 +139,7 @@ def _departed(e: Record, requests: IntArray, num_nodes: int) -> IntArray:
 
 
 def _dropped(e: Record, entered: _Index, mine: IntArray, left_ns: IntArray, num_nodes: int) -> IntArray:
-    """Return how many sticky probes had left a queue at a time: all that had come when their job had no task left."""
+    """Return how many sticky probes had left a queue at a time: those that had come when no task was left."""
     answers, losses = e.is_kind("NO_TASK"), e.is_kind("LOST") & (e.task == NONE)
     drops = np.flatnonzero(answers | losses)
     at_ns = np.where(answers, e.time_ns, e.left_ns)[drops]
@@ -150,7 +150,7 @@ def _dropped(e: Record, entered: _Index, mine: IntArray, left_ns: IntArray, num_
 
 
 def _refused(e: Record, enters: IntArray, num_nodes: int) -> BoolArray:
-    """Return which probes a node refused when they came, so that they did not join its queue."""
+    """Return which probes a node refused, so that they did not join its queue."""
     refusals = np.flatnonzero(e.is_kind("REJECTED"))
     if refusals.size == 0:
         return np.zeros(enters.size, bool)
@@ -174,23 +174,23 @@ def ahead_of(
     ran : Ran
         All tasks that ran.
     node, enqueued_ns, start_ns : ndarray of int64, shape (k,)
-        Of those that waited.
+        Of the tasks that waited.
 
     Returns
     -------
     count : ndarray of int64, shape (k,)
     work_ns : ndarray of float64, shape (k,)
-        The exact time, rounded. Both are 0 for what did not wait.
+        Exact, then rounded. Both are 0 for a task that did not wait.
     """
     begun, ended = _index(ran.node, ran.start_ns), _index(ran.node, ran.finish_ns)
     count = _count_until(begun, node, start_ns - 1) - _count_until(ended, node, enqueued_ns)
-    # What a node did in a span: the time that passed for each task that had begun, less for each that had ended.
+    # Work in a span: the time that passed since each task began, less the time that passed since each ended.
     work_ns, about_ns = (
         _passed(begun, ran.start_ns.astype(kind), node, enqueued_ns, start_ns)
         - _passed(ended, ran.finish_ns.astype(kind), node, enqueued_ns, start_ns)
         for kind in (np.int64, np.float64)
     )
-    # The first is exact modulo 2**64, and the second tells how many times that is to be added.
+    # The first is exact modulo 2**64; the second tells how often to add 2**64.
     work_ns = work_ns + np.rint((about_ns - work_ns) / 2.0**64) * 2.0**64
     waited = start_ns > enqueued_ns
     return np.where(waited, count, 0), np.where(waited, work_ns, 0.0)
@@ -199,12 +199,12 @@ def ahead_of(
 def add_waits(
     plan: Plan, result: Result, outcome: Outcome, events: Iterator[pa.RecordBatch], chosen: IntArray | None
 ) -> None:
-    """Add to the table of tasks of a result, if it has one, how each task waited: ``FURTHER_TASKS``.
+    """Add the columns `FURTHER_TASKS` to the table of tasks of a result, if it has one.
 
     Parameters
     ----------
     chosen : ndarray of int64 or None
-        The jobs of which there are events; None: all.
+        The jobs whose events are recorded; None: all.
     """
     if result.tasks is None:
         return
@@ -218,7 +218,7 @@ def add_waits(
     work_ns = np.zeros(node.size)
     for events_of_jobs in records_by_block(events, arrays.first_task[:-1] // TASKS_A_BLOCK, KINDS, FIELDS):
         starts = starts_of(events_of_jobs, num_nodes, is_sticky)
-        # Not those that were lost with their node: the table has the last start of each task.
+        # The table has the last start of each task, not those that were lost with a node.
         kept = (node[starts.task] == starts.node) & (start_ns[starts.task] == starts.start_ns)
         tasks = starts.task[kept]
         enqueued_ns[tasks] = starts.enqueued_ns[kept]
@@ -242,6 +242,54 @@ def add_waits(
     result.tables["tasks"] = make_table(TASKS + FURTHER_TASKS, before | further)
 
 
+def records_by_block(
+    events: Iterator[pa.RecordBatch], block_of_job: IntArray, kinds: Sequence[str], fields: Sequence[str]
+) -> Iterator[Record]:
+    """Yield the events of each block of jobs, in order; they are kept in temporary files until then.
+
+    Parameters
+    ----------
+    events : iterator of pyarrow.RecordBatch
+        With the columns of ``events.parquet``.
+    block_of_job : ndarray of int64, shape (num_jobs,)
+        The block of each job, from 0.
+    kinds, fields : sequence of str
+        The kinds of events and the fields that are kept; ``job`` must be among the fields.
+    """
+    row = np.dtype([("code", np.int64), *((name, np.int64) for name in fields)])
+    with ExitStack() as stack:
+        files = [stack.enter_context(tempfile.TemporaryFile()) for _ in range(int(block_of_job.max()) + 1)]
+        for batch in events:
+            rows = _rows_of(batch, kinds, fields, row)
+            blocks = block_of_job[rows["job"]]
+            for block in np.unique(blocks).tolist():
+                rows[blocks == block].tofile(files[block])
+        for file in files:
+            file.seek(0)
+            rows = np.fromfile(file, row)
+            yield Record(
+                rows["code"], list(kinds), {name: np.ascontiguousarray(rows[name]) for name in fields}
+            )
+            file.truncate(0)
+
+
+def _rows_of(
+    batch: pa.RecordBatch, kinds: Sequence[str], fields: Sequence[str], row: np.dtype[Any]
+) -> npt.NDArray[Any]:
+    """Return the events of a batch that have one of some kinds and name a job, as rows."""
+    names = batch["kind"].dictionary.to_pylist()
+    code_of = np.array([kinds.index(name) if name in kinds else NONE for name in names])
+    codes = code_of[to_numpy(batch["kind"].indices)]
+    jobs = to_numpy(batch["job"].fill_null(NONE))
+    kept = np.flatnonzero((codes != NONE) & (jobs != NONE))
+    rows = np.empty(kept.size, row)
+    rows["code"] = codes[kept]
+    for name in fields:
+        values = batch[name]
+        rows[name] = to_numpy(values.fill_null(NONE) if values.null_count else values)[kept]
+    return rows
+
+
 class _Index(NamedTuple):
     """Keys in order by group."""
 
@@ -258,14 +306,14 @@ def _index(group: IntArray, key: IntArray) -> _Index:
 
 
 def _until(index: _Index, group: IntArray, key: IntArray) -> tuple[IntArray, IntArray]:
-    """Return where in the order those of a group begin, and those of it that are above a key."""
+    """Return where in the order a group begins, and where its part above a key begins."""
     base = group * (index.keys.size + 1)
     end = np.searchsorted(index.places, base + np.searchsorted(index.keys, key, "right"))
     return np.searchsorted(index.places, base), end
 
 
 def latest(group: IntArray, key: IntArray, at_group: IntArray, at_key: IntArray) -> IntArray:
-    """Return which of a group has the largest key that is not above another one; the last of equal ones, -1: none."""
+    """Return the last member of a group with the largest key up to a key; -1 if there is none."""
     index = _index(group, key)
     begin, end = _until(index, at_group, at_key)
     found = np.full(at_group.size, NONE)
@@ -274,7 +322,7 @@ def latest(group: IntArray, key: IntArray, at_group: IntArray, at_key: IntArray)
 
 
 def _count_until(index: _Index, group: IntArray, key: IntArray) -> IntArray:
-    """Return how many of a group have a key that is not above another one."""
+    """Return how many members of a group have a key up to a key."""
     begin, end = _until(index, group, key)
     return end - begin
 
@@ -282,9 +330,9 @@ def _count_until(index: _Index, group: IntArray, key: IntArray) -> IntArray:
 def _passed(
     index: _Index, time_ns: npt.NDArray[Any], group: IntArray, from_ns: IntArray, until_ns: IntArray
 ) -> npt.NDArray[Any]:
-    """Return the time that passed in a span since those of a group, summed over them.
+    """Return the time that passed in a span since each member of a group, summed over them.
 
-    Of the type of `time_ns`: int64 modulo 2**64, as are its terms, or float64.
+    Of the type of `time_ns`: float64, or int64 modulo 2**64.
     """
     sums = np.concatenate([np.zeros(1, time_ns.dtype), np.cumsum(time_ns[index.order])])
     passed = np.zeros(group.size, time_ns.dtype)
@@ -295,7 +343,7 @@ def _passed(
 
 
 def _place_in_group(group: IntArray, *keys: IntArray) -> IntArray:
-    """Return the place of each in its group in order of keys, of which the last counts first."""
+    """Return the place of each member in its group, in order of the last key, then of the one before."""
     order = np.lexsort((*keys, group))
     ordered = group[order]
     is_first = np.concatenate([[True], ordered[1:] != ordered[:-1]])[: order.size]

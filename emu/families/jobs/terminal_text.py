@@ -5,49 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from emu.configuration.seeds import summary_alike, summary_head
 from emu.families.jobs.metrics import CLASSES, SPLIT, part_of
-from emu.results.bottlenecks import BOTTLENECKS
 from emu.results.measures import DEFAULT, Measure
 from emu.results.metrics import STATISTICS
-from emu.results.text_tables import align, counter_texts, number, ratio, statistics_cells
+from emu.results.summary_text import summary_text
+from emu.results.text_tables import align, number, ratio, statistics_cells
 from workloads.units import format_duration
 
 
 def render_summary(summary: Mapping[str, Any], columns: Sequence[Measure] = DEFAULT) -> str:
     """Return the summary of a run, or of the runs of several seeds, as text; `columns` are those of its table."""
     jobs = summary["jobs"]
-    intervals = summary.get("confidence_95", {}).get("jobs", {})
-    lines = [summary_head(summary), ""]
-    rows = [["job completion time (s)", "jobs", *(m.name for m in columns)]]
-    for name in (*CLASSES, *SPLIT):
-        if part := part_of(jobs, name):
-            rows.append([f"  {name}", *statistics_cells(part, part_of(intervals, name), columns)])
-    lines += [*align(rows), *_constraint_tables(jobs, intervals)]
+    groups = {name: name for name in (*CLASSES, *SPLIT)}
     facts = [f"{name} {value}" for name, value in job_facts(jobs).items()]
     facts += [f"{jobs['unfinished']:,.0f} jobs did not finish"] if "unfinished" in jobs else []
-    lines += ["", ", ".join(facts)] if facts else []
-    return "\n".join([*lines, *run_lines(summary)]) + "\n" + summary_alike(summary)
-
-
-def run_lines(summary: Mapping[str, Any]) -> list[str]:
-    """Return the lines about a run itself: its size and speed, decision latency, bottlenecks, counters."""
-    engine = summary["engine"]
-    lines = [
-        f"{engine['tasks']:,.0f} tasks, {engine['events']:,.0f} events "
-        f"in {format_duration(engine['wall_s'])} ({engine['tasks_per_s']:,.0f} tasks/s)"
-    ]
-    if "decision_latency" in summary:
-        spread = summary["decision_latency"]["all"]
-        shown = ", ".join(f"{name} {format_duration(spread[name])}" for name in ("p50", "p90", "p99", "max"))
-        lines.append(f"decision latency: {shown}")
-    if "verdict" in summary.get("live", {}):
-        lines.append(summary["live"]["verdict"])
-    else:
-        lines += summary.get(BOTTLENECKS, [])
-    if counters := counter_texts(summary.get("counters", {})):
-        lines.append(", ".join(f"{name} {value}" for name, value in counters.items()))
-    return lines
+    tables = _constraint_tables(jobs, summary.get("confidence_95", {}).get("jobs", {}))
+    return summary_text(summary, "jobs", "job completion time (s)", groups, part_of, columns, facts, tables)
 
 
 def job_facts(jobs: Mapping[str, Any]) -> dict[str, str]:

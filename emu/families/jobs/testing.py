@@ -16,6 +16,7 @@ from emu.families.jobs.constraint_check import check_constraints
 from emu.results.result import Result
 from workloads.arrow import column
 from workloads.constraints import parse_constraint_set, with_constraints
+from workloads.dags import DagWorkload
 from workloads.jobs import JobWorkload, make_workload
 
 if TYPE_CHECKING:
@@ -41,19 +42,16 @@ def check_jobs(scheduler: Scheduler, run_twice: Callable[..., Result]) -> None:
 
 
 def check_result(
-    result: Result, workload: JobWorkload, nodes: int, slots: int, case: str = "the run"
+    result: Result, workload: JobWorkload | DagWorkload, nodes: int, slots: int, case: str = "the run"
 ) -> None:
     """Check a result with tasks against its workload; raises as `check_scheduler`.
 
-    Where jobs did without soft constraints, `check_constraints` judges how long the tasks of constrained jobs took.
+    Where soft constraints were dropped, `check_constraints` checks how long the tasks of constrained jobs took.
     """
     assert result.tasks is not None, "the result has no tasks; run with output_tasks=True"
     tasks, jobs = result.tasks.to_pandas(), result.jobs.to_pandas()
-    hold(
-        len(tasks) == workload.num_tasks,
-        case,
-        f"{workload.num_tasks} tasks arrived, {len(tasks)} are reported",
-    )
+    count = f"{workload.num_tasks} tasks arrived, {len(tasks)} are reported"
+    hold(len(tasks) == workload.num_tasks, case, count)
     never = tasks.index[tasks.start_s.isna() | tasks.finish_s.isna()]
     hold(len(never) == 0, case, f"{len(never)} tasks never ran, the first of job {head(tasks, never)}")
     off = tasks.index[~tasks.node.between(0, nodes - 1)]
@@ -103,7 +101,7 @@ def _cases() -> Iterator[tuple[str, JobWorkload, int, int]]:
 
 
 def _constrained_cases() -> Iterator[tuple[str, JobWorkload, Cluster]]:
-    """Yield name, workload and cluster of small cases in which jobs ask for more than there is."""
+    """Yield name, workload and cluster of small cases in which jobs have constraints."""
     rng = np.random.default_rng(21)
     counts = rng.integers(1, 4, 120)
     short = rng.random(120) < 0.8

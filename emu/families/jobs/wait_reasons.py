@@ -1,4 +1,4 @@
-"""Why a job waited: who held the slots, what its scheduler believed when it chose the node, and what else was free."""
+"""Why a job waited: who held the slots, what its scheduler knew when it chose the node, and which slots were free."""
 
 from __future__ import annotations
 
@@ -20,35 +20,35 @@ from emu.results.text_tables import number, percent
 from workloads.arrow import column
 
 MOST_JOBS = 20
-"""Of so many jobs, those that held the slots longest, the story says whether they came earlier or later."""
+"""Jobs that held the slots longest, of which the explanation says whether they came earlier or later."""
 DRAWN = ("random", "sparrow", "hawk", "eagle", "phoenix")
-"""Policies, with their forms, that send short jobs' probes, or tasks, to nodes drawn at random; where they choose nodes
-for long jobs by work, they count what they have placed alone."""
+"""Policies that send the probes, or tasks, of short jobs to nodes drawn at random, and count only what they have placed
+themselves where they choose nodes for long jobs by work."""
 SAME_JOB = "the same job"
 SOON = 0.1
-"""A wait that differs from the expected one by a smaller share is as expected."""
+"""Share by which a wait may differ from the expected one and still count as expected."""
 
 
 def jobs_that_held(case: JobWait) -> list[int]:
-    """Return the rows of the jobs whose events tell more about a wait: of those that ran there meanwhile."""
+    """Return the rows of the jobs that ran on the node during a wait: their events tell more about it."""
     if not case.is_at_node:
         return []
     return list(dict.fromkeys(case.tasks.job[case.rows_ahead()].tolist()))[:MOST_JOBS]
 
 
 def wait_of(case: JobWait, link: Link) -> Wait:
-    """Explain a wait; `link` is that part of the chain, in words."""
+    """Explain a wait, whose part of the chain is `link`."""
     if case.is_at_node:
         rows, facts = _held_here(case), facts_of(case)
         return Wait(link, rows, [*_ahead(case, rows), *_belief(case, rows), *_alternatives(facts)], facts)
     if case.is_at_scheduler:
         facts = facts_of(case)
         return Wait(link, _held_all(case), [*_at_scheduler(case), *_alternatives(facts)], facts)
-    return Wait(link, (), [*_other(case)])
+    return Wait(link, (), [_other(case)])
 
 
 def _held_here(case: JobWait) -> list[dict[str, Any]]:
-    """Return a row for each task that ran on the node of a wait during it."""
+    """Return a row for each task that ran on the node during a wait."""
     tasks, jobs = case.tasks, case.result.jobs
     ran = tasks.within(case.begin_ns, case.end_ns)
     known, first_task = jobs_that_held(case), _first_tasks(case.result)
@@ -71,7 +71,7 @@ def _first_tasks(result: Result) -> IntArray:
 
 
 def _turn(case: JobWait, row: int, known: Sequence[int]) -> str:
-    """Return whether a task ran already, came before the job, or later and passed it; empty where it is not known."""
+    """Return whether a task ran already, came before the job, or came later and passed it; empty if not known."""
     tasks = case.tasks
     if tasks.start_ns[row] < case.begin_ns:
         return "ran already"
@@ -85,12 +85,12 @@ def _turn(case: JobWait, row: int, known: Sequence[int]) -> str:
     came = e.time_ns[bound] if bound.any() else e.time_ns[mine & e.is_kind("PROBE", "MOVE")]
     if came.size == 0:
         return ""
-    # A probe serves as many tasks as it may: it came when the first one did.
+    # A sticky probe serves several tasks: it came when the first one did.
     return "came before" if (came[-1] if bound.any() else came[0]) <= case.begin_ns else "came later"
 
 
 def _ahead(case: JobWait, rows: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Yield sentences about the tasks that ran on the node of a wait during it."""
+    """Yield sentences about the tasks that ran on the node during a wait."""
     waited_s = (case.end_ns - case.begin_ns) / NS
     usable = case.usable
     slots = 1 if usable is None else int(usable[1][case.step.actor])
@@ -109,13 +109,13 @@ def _ahead(case: JobWait, rows: Sequence[dict[str, Any]]) -> Iterator[str]:
         passed = math.fsum(row["s"] for row in later)
         least = _least_work(case, {row["job"] for row in later})
         yield (
-            f"{len(later):,} of them ({number(passed)} s) came after it and went before it, as the "
+            f"{len(later):,} of them ({number(passed)} s) came after it and were served before it, as the "
             f"queue is not served by arrival{least}."
         )
 
 
 def _least_work(case: JobWait, job_ids: set[int]) -> str:
-    """Return what the node compared when it served one of other jobs first: by the notes of the events."""
+    """Return what the node compared when it served other jobs first, by the notes among the events."""
     e = case.record
     ids = column(case.result.jobs, "job_id")
     here = (e.receiver == case.step.actor) & (e.time_ns > case.begin_ns) & (e.time_ns <= case.end_ns)
@@ -135,9 +135,9 @@ def _least_work(case: JobWait, job_ids: set[int]) -> str:
 
 
 def order_of(result: Result) -> str:
-    """Return by what nodes compare what waits, as the parameter `order` has it: `srjf`, work left, where there is none.
+    """Return the parameter `order`, by which nodes serve their queues.
 
-    `sjf` is by the estimate of a task, `lrtf` by the tasks that are left.
+    `srjf` (the default) compares the work left of jobs, `sjf` estimates of tasks, `lrtf` the tasks left of jobs.
     """
     return str(parameters_of(result).get("order", "srjf"))
 
@@ -171,12 +171,12 @@ def _belief(case: JobWait, rows: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 
 def _draws(case: JobWait) -> bool:
-    """Whether the policy is one of `DRAWN`, or a form of one."""
+    """Return whether the policy is one of `DRAWN`, or an ideal form of one."""
     return case.policy.removeprefix("ideal-") in DRAWN
 
 
 def _turn_among_probes(case: JobWait) -> Iterator[str]:
-    """Yield a sentence about how many nodes asked for a task of the job before, where the wait ended so."""
+    """Yield a sentence about how many nodes asked for a task of the job before this one did."""
     e = case.events
     asked = e.is_kind("REQUEST") & (e.left_ns < case.end_ns)
     sent = e.is_kind("PROBE") & (e.sender >= case.result.summary["nodes"]) & (e.time_ns <= case.end_ns)
@@ -192,7 +192,7 @@ def _turn_among_probes(case: JobWait) -> Iterator[str]:
 
 
 def _expected(case: JobWait, rows: Sequence[dict[str, Any]], expected_ns: int, queued: str) -> Iterator[str]:
-    """Yield sentences about the wait that a scheduler expected where it chose the node by it."""
+    """Yield sentences about the wait by which a scheduler chose the node."""
     waited_s, expected_s = (case.end_ns - case.begin_ns) / NS, expected_ns / NS
     considered = "that it considered"
     if case.policy == "yacc-d":
@@ -203,13 +203,13 @@ def _expected(case: JobWait, rows: Sequence[dict[str, Any]], expected_ns: int, q
         f"{considered}, {number(expected_s)} s; {queued}"
     )
     if abs(waited_s - expected_s) <= SOON * max(waited_s, expected_s):
-        yield f"{chose}. That is about what it became: the others were believed to be no better."
+        yield f"{chose}. The wait was about as long: it expected no shorter wait at the other nodes."
         return
     e = case.events
     is_served_first = e.is_kind("BYPASS", "REORDER") & (e.receiver == case.step.actor)
     passed = bool((is_served_first & (e.time_ns == case.end_ns)).any())
     why = ", as the node served it before others that had come earlier" if passed else ""
-    yield f"{chose}. It became {number(waited_s)} s{why}."
+    yield f"{chose}. The wait was {number(waited_s)} s{why}."
     if waited_s < expected_s:
         return
     unknown = math.fsum(row["s"] for row in rows if _is_unknown(case, row))
@@ -229,14 +229,14 @@ def _expected(case: JobWait, rows: Sequence[dict[str, Any]], expected_ns: int, q
 
 
 def _estimate_s(case: JobWait, row: dict[str, Any]) -> float:
-    """Return what was left of the estimate of a task, the mean of its job, when the wait began."""
+    """Return what was left of the estimate of a task (the mean of its job) when the wait began."""
     at = int(np.flatnonzero(column(case.result.jobs, "job_id") == row["job"])[0])
     ran_s = max(case.begin_ns / NS - (row["start_s"] + case.words.submit_ns / NS), 0.0)
     return max(float(case.result.jobs["mean_task_s"][at].as_py()) - ran_s, 0.0)
 
 
 def _is_unknown(case: JobWait, row: dict[str, Any]) -> bool:
-    """Whether the job's scheduler gets no message about a task that held the slot."""
+    """Return whether the job's scheduler gets no message about a task that held the slot."""
     if not _draws(case):
         return False
     ids, e = column(case.result.jobs, "job_id"), case.record
@@ -282,7 +282,7 @@ def _sender_of(case: JobWait, step: Step) -> int:
 def _alternatives(facts: Mapping[str, Any]) -> Iterator[str]:
     """Yield a sentence about the slots that were free when the node was chosen, and while the job waited."""
     if "usable_nodes" not in facts:
-        yield "Its input is no longer there as it was, so that it is not known which nodes it could have used."
+        yield "The input of the run has changed, so that it is not known which nodes the job could have used."
         return
     when = "When its node was chosen" if "node" in facts else "When it began to wait"
     down = f" ({facts['down_nodes']:,} of them down)" if facts["down_nodes"] else ""
@@ -297,11 +297,11 @@ def _alternatives(facts: Mapping[str, Any]) -> Iterator[str]:
             f"{number(facts['first_free_s'] - facts['chosen_s'])} s later; {meanwhile}."
         )
     else:
-        yield f"{when}, none of the {of} had a free slot, nor had one before the wait was over."
+        yield f"{when}, none of the {of} had a free slot, nor did one of them have one before the wait ended."
 
 
 def _held_all(case: JobWait) -> list[dict[str, Any]]:
-    """Return a row for each job that held slots, of the nodes that the job may use, while it waited at a scheduler."""
+    """Return a row for each job that held slots that the waiting job may use, during its wait at a scheduler."""
     tasks, jobs = case.tasks, case.result.jobs
     ran = tasks.within(case.begin_ns, case.end_ns)
     if case.usable is not None:
@@ -331,16 +331,17 @@ def _at_scheduler(case: JobWait) -> Iterator[str]:
         yield "By the reports that it had, its scheduler saw no node with room in its queue."
 
 
-def _other(case: JobWait) -> Iterator[str]:
-    """Yield sentences about a wait that is no queueing."""
+def _other(case: JobWait) -> str:
+    """Return a sentence about a wait that is not queueing."""
     ran_ns = sum(step.end_ns - step.begin_ns for step in case.steps if step.cause == "work")
     took_ns = max(case.steps[-1].end_ns - case.words.submit_ns, 1)
     cause = case.step.cause
     if cause == "network":
-        yield f"It waited for no more than messages; its tasks ran {percent(ran_ns / took_ns)} of the time."
-    elif cause == "failure":
-        yield "What it had run was lost; its scheduler sends it to another node when it knows of the failure."
-    elif case.step.kind == "RETRY":
-        yield "A parameter of the scheduler sets how long it waits before it probes again."
-    else:
-        yield "Messages that had come before, and this decision, took that time, by the keys of `cost`."
+        return f"It waited for no more than messages; its tasks ran {percent(ran_ns / took_ns)} of the time."
+    if cause == "failure":
+        return (
+            "What it had run was lost; its scheduler sends it to another node when it knows of the failure."
+        )
+    if case.step.kind == "RETRY":
+        return "A parameter of the scheduler sets how long it waits before it probes again."
+    return "Messages that had come before, and this decision, took that time, by the keys of `cost`."

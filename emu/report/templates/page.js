@@ -18,13 +18,13 @@
     const order = (a, b) => {
       const [x, y] = [numberOf(key(a)), numberOf(key(b))];
       if (Number.isNaN(x) && Number.isNaN(y)) return key(a).localeCompare(key(b)) * (down ? -1 : 1);
-      if (Number.isNaN(x) || Number.isNaN(y)) return Number.isNaN(x) ? 1 : -1; // what has no number stands last
+      if (Number.isNaN(x) || Number.isNaN(y)) return Number.isNaN(x) ? 1 : -1; // rows without a number come last
       return (x - y) * (down ? -1 : 1);
     };
     table.tBodies[0].append(...[...table.tBodies[0].rows].sort(order));
   };
 
-  // What is folded is printed, but for single runs.
+  // Folded groups are printed; folded runs are not.
   addEventListener("beforeprint", () => {
     for (const group of document.querySelectorAll("details.group")) group.open = true;
   });
@@ -42,7 +42,7 @@
     });
   }
 
-  // Only what scrolls is a stop of the tab key.
+  // Only areas that scroll can be reached with the tab key.
   const areas = new ResizeObserver((entries) => {
     for (const { target } of entries) target.tabIndex = target.scrollWidth > target.clientWidth ? 0 : -1;
   });
@@ -109,7 +109,7 @@
     }
 
     reset() {
-      this.window = [...this.box]; // what of the SVG as it was drawn is seen
+      this.window = [...this.box]; // the visible part of the SVG as it was drawn
       for (const line of this.lines) line.path.setAttribute("d", line.drawn);
       this.showTicks(true);
       this.added.replaceChildren();
@@ -181,7 +181,7 @@
       }
     }
 
-    // Label and value of each line where it crosses a vertical one; of one that ends before, what it goes on with, or none.
+    // Label and value of each line at an x; outside of its range the value it goes on with, or null.
     valuesAt(x) {
       const [at] = this.before(x, 0);
       const valueOf = (edge) => {
@@ -269,7 +269,7 @@
       const [frame, scale] = [figure.parentElement.getBoundingClientRect(), svg.getBoundingClientRect()];
       const size = svg.viewBox.baseVal;
       const [x0, width] = [scale.left - frame.left + (at / size.width) * scale.width, tip.offsetWidth];
-      const beside = x0 + 12 + width <= frame.width ? x0 + 12 : x0 - 12 - width; // not over what is pointed at
+      const beside = x0 + 12 + width <= frame.width ? x0 + 12 : x0 - 12 - width; // not over the place that is pointed at
       tip.style.left = `${Math.max(0, Math.min(beside, frame.width - width))}px`;
       tip.style.top = `${scale.top - frame.top + (together[0].box[1] / size.height) * scale.height}px`;
     };
@@ -280,7 +280,7 @@
       if (event.pointerType === "touch") return panel ? show(panel, x) : hide();
       if (panel?.zooms) {
         start = { panel, x, y };
-        event.preventDefault(); // else the text of the figure is selected
+        event.preventDefault(); // without this the text of the figure is selected
       }
     });
 
@@ -317,7 +317,7 @@
 
     svg.addEventListener("pointerleave", (event) => {
       start = null;
-      if (event.pointerType !== "touch") hide(); // what was tapped stays until something else is
+      if (event.pointerType !== "touch") hide(); // tapped values stay until another place is tapped
     });
     document.addEventListener("pointerdown", (event) => {
       if (!figure.contains(event.target)) hide();

@@ -81,7 +81,7 @@ def test_options_of_another_kind_are_refused(
         (["--font-size", "big"], "--font-size: 'big' is not a number"),
         (["--width", "0.2"], "--width: "),
         (["--out", "x.gif"], "x.gif ends in .gif"),
-        (["--out", "nowhere/x.pdf"], "nowhere is no folder"),
+        (["--out", "nowhere/x.pdf"], "nowhere is not a folder"),
         (["--kind", "gantt"], "--kind gantt is of one run, and here are 4"),
     ],
 )

@@ -171,7 +171,7 @@ def test_every_transformation_has_help(action: str, emu: Cli) -> None:
         ),
         ("convert two to --set jobs=3", "a workload of the format parquet takes no options, got jobs"),
         ("info shuffles.txt --nodes 5", "shuffles"),
-        ("info two --plot no/such/folder", "--plot: no/such is no folder"),
+        ("info two --plot no/such/folder", "--plot: no/such is not a folder"),
         (
             "info nothing --plot p.jpg",
             "--plot: p.jpg ends in .jpg; figures are .svg, .png, .pdf, or both of the first",

@@ -10,7 +10,7 @@ import pytest
 import emu
 from actors.schedulers.registry import find_scheduler, scheduler_names
 from emu.explaining.event_record import Record
-from emu.families.jobs.causes import CAUSES, chain_of
+from emu.families.jobs.causes import MEANINGS, chain_of
 from emu.families.jobs.task_waits import sticky_jobs
 from workloads.coflows import make_coflow_workload
 from workloads.jobs import make_workload
@@ -50,7 +50,7 @@ def test_causes_add_up_to_the_completion_time_of_every_job(name: str, setting: s
         assert steps[0].begin_ns == submit_ns
         assert all(a.end_ns == b.begin_ns for a, b in pairwise(steps))
         assert steps[-1].end_ns == round(jobs["finish_s"][job] * NS)
-        assert {step.cause for step in steps} <= set(CAUSES)
+        assert {step.cause for step in steps} <= set(MEANINGS)
         assert all(step.actor >= 0 for step in steps), "what led to the end was not found"
         assert steps[-1].cause == "work"
         seen += 1
@@ -233,7 +233,7 @@ def test_a_run_without_events_is_run_again(tmp_path: Any) -> None:
 def test_what_does_not_come_again_is_refused() -> None:
     workload = make_workload("one", [0.0], [1], [1.0])
     result = emu.run("sparrow", workload, 2, in_process=True, cost_model="measured")
-    with pytest.raises(emu.InputError, match="does not come again"):
+    with pytest.raises(emu.InputError, match="cannot be repeated"):
         emu.explain(result, 0)
     kept = {"output_events": "all", "output_tasks": True}
     again = emu.run("sparrow", workload, 2, in_process=True, cost_model="measured", **kept)

@@ -44,7 +44,7 @@ def test_a_probe_waits_behind_the_task_that_holds_the_slot() -> None:
     ]
     assert wait.facts["free_nodes"] == 0, "the slot waited for a task that was on its way"
     assert wait.facts["first_free_s"] == 19, "when its own task had ended"
-    assert "nor had one before the wait was over" in wait.reasons[-1]
+    assert "nor did one of them have one before the wait ended" in wait.reasons[-1]
 
 
 def test_a_wait_that_is_shorter_than_expected_says_that_others_were_passed() -> None:

@@ -37,7 +37,7 @@ def test_a_machine_has_a_bar_for_each_of_its_tasks(result: Result) -> None:
     bars = spans(axes)
     wanted = sorted(zip(own.start_s, own.finish_s - own.start_s, strict=True))
     assert np.array(bars) == pytest.approx(np.array(wanted))
-    with pytest.raises(InputError, match="nodes: 2 is no node of the run; it has 0 to 1"):
+    with pytest.raises(InputError, match="nodes: the run has no node 2; it has 0 to 1"):
         machines_figure(result, [2])
 
 

@@ -143,7 +143,7 @@ def test_the_columns_that_are_asked_for(two: dict[str, list[Result]]) -> None:
     assert "waits in seconds" in text.splitlines()[0]
     with pytest.raises(InputError, match=r"columns: unknown column 'p98'; did you mean 'p99'"):
         Comparison(two, "", {}).to_text(["p98"])
-    with pytest.raises(InputError, match="columns: 'p99' is there twice"):
+    with pytest.raises(InputError, match="columns: 'p99' is given twice"):
         Comparison(two, "", {}).to_text(["p99", "p99"])
 
 

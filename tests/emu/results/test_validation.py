@@ -118,7 +118,7 @@ def test_what_is_asked_for_and_not_there_is_the_fault_of_the_file(run: Path) -> 
         (lambda t: t.set_column(1, "submit_s", pa.nulls(len(t), pa.float64())), "field submit_s: is null"),
         (
             lambda t: t.set_column(1, "submit_s", t["submit_s"].cast(pa.string())),
-            "field submit_s: is of string",
+            "field submit_s: is of type string",
         ),
         (lambda t: t.set_column(6, "ideal_s", pa.array([np.inf] * len(t))), "field ideal_s: is not finite"),
         (lambda t: t.slice(0, 0), "has no jobs"),

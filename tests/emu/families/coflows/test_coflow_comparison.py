@@ -23,7 +23,7 @@ from emu.families.coflows.comparison import (
 from emu.families.coflows.family import FAMILY as COFLOWS
 from emu.families.coflows.metrics import shuffle_shares
 from emu.families.coflows.plots import coflow_figures
-from emu.families.coflows.terminal_text import render_coordinators, render_summary
+from emu.families.coflows.terminal_text import coordinator_tables, render_summary
 from emu.report.drawing import to_svg
 from emu.report.percentile_plots import percentiles_figure
 from emu.report.plots import timeline_figure
@@ -88,13 +88,14 @@ def test_a_comparison_without_anything_finished_says_so() -> None:
 
 
 def test_coordinators_that_work_in_intervals_are_compared(runs: dict[str, list[Result]]) -> None:
-    (row,) = compare_coordinators(runs)
-    assert (row.scheduler, row.figures["missed"][0], row.figures["updates"][0]) == ("philae", 0.1, 2.5)
-    table = render_coordinators([row]).splitlines()
-    assert table[-1].split() == ["philae", "10.0%", "0.0%", "0", "2.5", "0", "0"]
-    working = row._replace(figures=row.figures | {"work_s": (0.002, math.nan)})
-    assert render_coordinators([working, row]).splitlines()[-2].endswith("  2")
-    assert render_coordinators([]) == ""
+    ((name, figures),) = compare_coordinators(runs).items()
+    assert (name, figures["missed"][0], figures["updates"][0]) == ("philae", 0.1, 2.5)
+    (table,) = coordinator_tables({name: figures})
+    assert table.rows == [["philae", "10.0%", "0.0%", "0", "2.5", "0", "0"]]
+    working = figures | {"work_s": (0.002, math.nan)}
+    (table,) = coordinator_tables({"working": working, name: figures})
+    assert [row[-1] for row in table.rows] == ["2", "-"]
+    assert coordinator_tables({}) == []
 
 
 def test_jobs_gain_less_than_their_coflows(runs: dict[str, list[Result]]) -> None:
@@ -102,9 +103,10 @@ def test_jobs_gain_less_than_their_coflows(runs: dict[str, list[Result]]) -> Non
     base, cct = np.array([4.0, 2, 200, 400]), np.array([8.0, 2, 300, 500])
     expected = (1 - share) + share * cct / base
     assert job_speedups(runs["philae"][0], runs["aalo"][0], 0.0) == pytest.approx(expected)
-    aalo, fair = compare_job_times(runs, 0.0)
-    assert (aalo.scheduler, aalo.speedup["p50"][0]) == ("aalo", pytest.approx(np.median(expected)))
-    assert 1 <= fair.speedup["p90"][0] < 10
+    found = compare_job_times(runs, 0.0)
+    assert list(found) == ["aalo", "fair"]
+    assert found["aalo"]["p50"][0] == pytest.approx(np.median(expected))
+    assert 1 <= found["fair"]["p90"][0] < 10
 
 
 def test_ratios_of_seeds_are_paired() -> None:

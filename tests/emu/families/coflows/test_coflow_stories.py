@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 
 import emu
-from emu.families.coflows.sending import covered_by
 from workloads.coflows import make_coflow_workload
 
 NS = 1e9
@@ -82,12 +80,6 @@ def test_a_coflow_that_keeps_its_queue_is_said_to() -> None:
     result = emu.run("aalo", behind_another(), parameters={"first_limit_bytes": 15 * MB}, **HERE)
     assert any("to its last priority queue" in text for text in emu.explain(result, 0).sentences)
     assert "It was in one priority queue from its arrival to its end." in emu.explain(result, 1).sentences
-
-
-def test_flows_of_a_coflow_at_once_cover_a_port_once() -> None:
-    """Of the second group 1 to 4 and 2 to 6 overlap, 8 to 9 is apart; the first has one span, the third none."""
-    begin, end = np.array([2.0, 0.0, 8.0, 1.0]), np.array([6.0, 9.0, 9.0, 4.0])
-    assert covered_by(np.array([1, 0, 1, 1]), begin, end, 3).tolist() == [9.0, 6.0, 0.0]
 
 
 def test_holders_of_a_slow_sending_are_of_all_of_it() -> None:

@@ -136,7 +136,7 @@ def test_the_key_makes_updates(tmp_path: Path) -> None:
             "aalo,saath",
             "fabric_updates: saath does not take updates of coflows; those that do are fifo (rates=greedy),",
         ),
-        ("fifo", "fabric_updates: fifo takes updates of coflows with rates=greedy alone"),
+        ("fifo", "fabric_updates: fifo takes updates of coflows only with rates=greedy"),
     ],
 )
 def test_a_scheduler_without_updates_is_refused(tmp_path: Path, scheduler: str, what: str) -> None:

@@ -17,9 +17,9 @@ from emu.families.coflows.deadlines import (
     GAINS_HEAD,
     compare_deadlines,
     compare_gains,
-    deadline_cells,
-    deadline_head,
+    deadline_tables,
     describe_deadlines,
+    gain_tables,
     gains_of,
     slack_used,
 )
@@ -98,22 +98,28 @@ def test_bytes_of_late_and_dropped_coflows_by_hand() -> None:
 
 def test_rows_and_the_columns_that_are_shown() -> None:
     results = {"a": [run_of("a", 2.5, BOTH), run_of("a", 2.0, FIRST, 2)], "b": [run_of("b", 2.0)] * 2}
-    own, other = compare_deadlines(results)
+    found = compare_deadlines(results)
+    own, other = found.values()
     size = numbers(four_coflows().coflows, "size_bytes")
     late = size[1] / (size[0] + size[1])
-    assert (own.met[0], own.admitted[0], own.late[0], own.rejection_s[0]) == (0.75, 0.75, 0.25, 1.0)
-    assert own.normalised[0] == pytest.approx((5 / 4 + (5 / 4 + 2) / 2) / 2)
-    assert other.met == (1.0, 0.0)
-    assert math.isnan(other.admitted[0])
-    assert (own.wasted[0], other.wasted) == (pytest.approx(late / 2), (0.0, 0.0))
-    assert deadline_head([other]) == ["met", "wasted", "CCT / alone"]
-    assert deadline_cells(other, [own, other])[1:3] == ["-", "-"]
+    assert [own[name][0] for name in ("met", "admitted", "late", "rejected after (s)")] == [
+        0.75,
+        0.75,
+        0.25,
+        1,
+    ]
+    assert own["CCT / alone"][0] == pytest.approx((5 / 4 + (5 / 4 + 2) / 2) / 2)
+    assert other["met"] == (1.0, 0.0)
+    assert math.isnan(other["admitted"][0])
+    assert (own["wasted"][0], other["wasted"]) == (pytest.approx(late / 2), (0.0, 0.0))
+    assert deadline_tables({"b": other})[0].head[1:] == ["met", "wasted", "CCT / alone"]
+    assert deadline_tables(found)[0].rows[1][2:4] == ["-", "-"]
     lines = Comparison(results, "", {}).to_text().splitlines()
     at = next(i for i, line in enumerate(lines) if line.startswith("coflows with a deadline; "))
     assert lines[at + 1].split()[:3] == ["met", "admitted", "late"]
     assert lines[at + 1].split()[3] == "wasted"
     assert lines[at + 3].split() == ["b", "100.0%", "-", "-", "0.0%", "1.625", "-", "-"]
-    assert compare_deadlines({}) == []
+    assert compare_deadlines({}) == {}
 
 
 def test_gains_by_hand() -> None:
@@ -122,14 +128,13 @@ def test_gains_by_hand() -> None:
         "b": [run_of("b", took, seed=s) for s, took in ((1, 2.0), (2, 3.0))],  # both, and one
     }
     assert gains_of(results, "b", "acceptance_rate") == [1.0, 0.0]
-    (row,) = compare_gains(results)
-    percentiles = row.gains["acceptance_rate"]
-    assert (percentiles["count"], row.undefined) == (2, 0)
+    percentiles = compare_gains(results)["b"]["acceptance_rate"]
+    assert percentiles["count"] == 2
     assert [percentiles[p] for p in GAINS_HEAD] == pytest.approx([0.01, 0.1, 0.5, 0.9, 0.99])
     none = {"a": [replace(r, summary=_without(r.summary)) for r in results["a"]], "b": results["b"]}
-    (row,) = compare_gains(none)
-    assert (row.gains, row.undefined) == ({}, 2)
-    assert compare_gains({name: runs[:1] for name, runs in results.items()}) == []
+    assert compare_gains(none) == {"b": {}}
+    assert gain_tables({"b": {}}, none)[0].caption.endswith("; 2 seeds in which a met none left out")
+    assert compare_gains({name: runs[:1] for name, runs in results.items()}) == {}
 
 
 def _without(summary: dict[str, Any]) -> dict[str, Any]:
