@@ -23,7 +23,6 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -32,7 +31,7 @@ import numpy.typing as npt
 
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
-from workloads.small_files import check_is_file, read_csv
+from workloads.small_files import check_header, check_is_file, read_csv
 
 COLUMNS = ("target", "fail_s", "repair_s")
 NODE, SCHEDULER, CENTRAL = range(3)
@@ -128,7 +127,7 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield line and values by column; in a table, lines are rows from 1 on."""
     if path.suffix == ".parquet":
         return _parquet_rows(path)
-    return read_csv(path, partial(_check_header, path))
+    return read_csv(path, COLUMNS)
 
 
 def _parquet_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -137,28 +136,13 @@ def _parquet_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     check_is_file(path)
     with parquet_file(path) as file:
         names = file.schema_arrow.names
-        _check_header(path, names)
+        check_header(names, COLUMNS, path)
         table = read_columns(file, names, path)
     try:
         rows = table.to_pylist()
     except (ValueError, OverflowError) as error:  # dates that Python has no word for
         raise InputError(f"cannot be read: {error}", file=path) from None
     yield from enumerate(rows, start=1)
-
-
-def _check_header(path: Path, names: list[str]) -> None:
-    for name in names:
-        if name not in COLUMNS:
-            raise InputError(
-                f"no such column{did_you_mean(name, COLUMNS)}",
-                file=path,
-                field=name,
-            )
-    for name in COLUMNS:
-        if names.count(name) != 1:
-            raise InputError(
-                f"want one such column; the header is {','.join(COLUMNS)}", file=path, line=1, field=name
-            )
 
 
 class _Reader:

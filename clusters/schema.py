@@ -17,7 +17,7 @@ from workloads.arrow import described_field, from_numpy, from_strings
 from workloads.constraints import OWN
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
-from workloads.units import parse_bandwidth, parse_size
+from workloads.units import format_quantity, parse_bandwidth, parse_size
 
 MAX_NODES = 10_000_000
 """Actor ids have 24 bits: room for 16 million actors, schedulers and monitors among them."""
@@ -133,11 +133,9 @@ def _show_version(value: int) -> str:
 def _show_quantity(value: float, unit: str) -> str:
     if unit == "1":
         return f"{value:.4g}" if value < 1e4 else f"{value:,.0f}"
-    base = 1024 if unit == "bytes" else 1000
-    power = max((p for p in range(5) if value >= base**p), default=0)
-    prefix = ("", "Ki", "Mi", "Gi", "Ti")[power] if base == 1024 else ("", "k", "M", "G", "T")[power]
-    symbol = {"bytes": "B", "bit/s": "bps"}.get(unit, unit)
-    return f"{value / base**power:.4g} {prefix}{symbol}"
+    if unit == "bytes":
+        return format_quantity(value, "B", base=1024)
+    return format_quantity(value, "bps" if unit == "bit/s" else unit)
 
 
 def parse_number(value: object, what: str) -> float:

@@ -22,7 +22,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -95,7 +94,7 @@ def load_updates(path: str | Path, workload: CoflowWorkload) -> CoflowUpdates:
         A row is wrong: file, line and field are named.
     """
     path = Path(path)
-    rows = [_read_row(line, values, path) for line, values in read_csv(path, partial(_check_header, path))]
+    rows = [_read_row(line, values, path) for line, values in read_csv(path, COLUMNS)]
     if not rows:
         raise InputError(f"no updates; want rows of {','.join(COLUMNS)}", file=path)
     return make_updates(rows, workload, path)
@@ -209,19 +208,6 @@ def _moved(row: Row, pair: Pair) -> Pair:
     if row.kind != MOVE:
         return pair
     return (row.to, pair[1]) if row.side == SENDER else (pair[0], row.to)
-
-
-def _check_header(path: Path, names: list[str]) -> None:
-    for name in names:
-        if name not in COLUMNS:
-            raise InputError(
-                f"no such column{did_you_mean(name, COLUMNS)}", file=path, line=1, field=name or "header"
-            )
-    for name in COLUMNS:
-        if names.count(name) != 1:
-            raise InputError(
-                f"want one such column; the header is {','.join(COLUMNS)}", file=path, line=1, field=name
-            )
 
 
 def _read_row(line: int, values: dict[str, str], path: Path) -> Row:

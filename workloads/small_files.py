@@ -11,7 +11,7 @@ import os
 import re
 import stat
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -72,28 +72,32 @@ def read_small_text(path: str | Path, most_bytes: int = TOML_BYTES) -> str:
         raise InputError(f"is not UTF-8 text (byte {error.start})", file=path) from None
 
 
-def read_csv(
-    path: str | Path, check_header: Callable[[list[str]], None]
-) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield line and values by column of a CSV file with a header; blank lines are skipped.
+def check_header(names: list[str], columns: Sequence[str], path: str | Path) -> None:
+    """Refuse a header that does not name each of the columns once, or that names another one."""
+    for name in names:
+        if name not in columns:
+            wrong = f"no such column{did_you_mean(name, columns)}"
+            raise InputError(wrong, file=path, line=1, field=name or "header")
+    for name in columns:
+        if names.count(name) != 1:
+            wrong = f"want one such column; the header is {','.join(columns)}"
+            raise InputError(wrong, file=path, line=1, field=name)
 
-    Parameters
-    ----------
-    path : str or Path
-    check_header : callable
-        Is given the names of the columns, and raises what is wrong with them.
+
+def read_csv(path: str | Path, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield line and values by column of a CSV file with a header of these columns; blank lines are left out.
 
     Raises
     ------
     InputError
-        As `check_is_file`; or a line is not CSV, is too long, or has another number of values.
+        As `check_is_file` and `check_header`; or a line is not CSV, too long, or has another number of values.
     """
     check_is_file(path)
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
             reader = csv.reader(_short_lines(file, path), strict=True)
             header = [name.strip() for name in next(reader, [])]
-            check_header(header)
+            check_header(header, columns, path)
             for values in reader:
                 if not any(value.strip() for value in values):
                     continue

@@ -115,6 +115,21 @@ def format_duration(seconds: float) -> str:
     return f"{seconds / 86400:.4g} d" if size else "0 s"
 
 
+def format_quantity(value: float, unit: str, *, base: int = 1000, digits: int = 4) -> str:
+    """Return an amount for people, with the prefix that suits; `base` is 1000, or 1024 for KiB and larger units.
+
+    Examples
+    --------
+    >>> format_quantity(21.5e9, "B"), format_quantity(2.4e9, "Hz"), format_quantity(1 << 34, "B", base=1024)
+    ('21.5 GB', '2.4 GHz', '16 GiB')
+    """
+    power = max((p for p in range(6) if value >= base**p), default=0)
+    prefix = " kMGTP"[power].strip()
+    if base == 1024 and power:
+        prefix = f"{prefix.upper()}i"
+    return f"{value / base**power:.{digits}g} {prefix}{unit}"
+
+
 def _to_float(value: str | float, what: str, units: dict[str, Fraction], want: str) -> float:
     """Return a quantity as the float nearest to what was written."""
     try:

@@ -26,6 +26,7 @@ from workloads.jobs import Float64Array, Int64Array
 from workloads.transform.coflows import flow_skew
 from workloads.transform.load import fabric_bytes_per_s
 from workloads.transform.selection import NARROW_FLOWS, SHORT_FLOW_BYTES
+from workloads.units import format_quantity
 
 THIN_FLOWS = 7
 SMALL_BYTES = 100e6
@@ -44,7 +45,6 @@ _LABELS = {
     "skew": "skew",
     "bottleneck_bytes": "bottleneck(MB)",
 }
-_SIZES = (("PB", 1e15), ("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1.0))
 
 
 class _Coflows(NamedTuple):
@@ -127,7 +127,7 @@ def render(d: dict[str, Any]) -> list[str]:
     lines = [
         f"{d['name']}: {d['coflows']:,} coflows, {d['flows']:,} flows, {d['ports']:,} ports",
         *render_arrivals(d, {"coflows": "coflows", "bytes": "bytes"}),
-        f"size       {_size(d['size_bytes'])}, {d['flows_to_own_port']:,} flows from a port to itself",
+        f"size       {format_quantity(d['size_bytes'], 'B')}, {d['flows_to_own_port']:,} flows from a port to itself",
     ]
     if again := d["flows_of_same_ports"]:
         lines[-1] += f", {again:,} between the ports of another of their coflow"
@@ -137,11 +137,11 @@ def render(d: dict[str, Any]) -> list[str]:
             for speed, load in d["offered_load"].items()
         ]
         lines += [
-            f"busy       {_size(d['offered_bytes_per_s'])}/s on average",
+            f"busy       {format_quantity(d['offered_bytes_per_s'], 'B')}/s on average",
             f"load       {', '.join(loads)}",
         ]
     busiest = [
-        f"{port['port']} {verb} {_size(port['bytes'])} ({port['times_mean']:.2f} times the mean)"
+        f"{port['port']} {verb} {format_quantity(port['bytes'], 'B')} ({port['times_mean']:.2f} times the mean)"
         for verb, port in zip(("sends", "receives"), d["busiest_ports"].values(), strict=True)
     ]
     lines.append(f"busiest    port {', port '.join(busiest)}")
@@ -289,8 +289,3 @@ def _busiest(workload: CoflowWorkload, side: str) -> dict[str, Any]:
     )
     port = int(np.argmax(carried))
     return {"port": port, "bytes": float(carried[port]), "times_mean": float(carried[port] / carried.mean())}
-
-
-def _size(size_bytes: float) -> str:
-    unit, scale = next(((u, s) for u, s in _SIZES if size_bytes >= s), _SIZES[-1])
-    return f"{size_bytes / scale:.4g} {unit}"

@@ -1,8 +1,8 @@
 """Public traces, downloaded once into a folder of the user's, or placed there by hand.
 
-A trace lies in ``FOLDER/NAME``; FOLDER is EMU_DATA_DIR, else ``emu/data`` in the user's cache folder. A file
-that is there counts, however it came there, when its checksum and size are as published. So a machine
-without a network gets a trace by hand, and a data folder served over HTTP is a mirror for others.
+A trace lies in ``FOLDER/NAME``; FOLDER is EMU_DATA_DIR, else ``emu/data`` in the user's cache folder. A file with the
+published checksum and size is used, whoever placed it there. So a trace can be copied to a machine without a network,
+and a data folder that is served over HTTP is a mirror for others.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from workloads.public.http_file import (
 )
 from workloads.public.traces import PublicFile, PublicTrace, public_trace
 from workloads.readers.report import Progress
+from workloads.units import format_quantity
 
 if TYPE_CHECKING:
     from requests import Session
@@ -42,7 +43,7 @@ _CHECKSUMS_BYTES = 16 << 20
 
 
 def data_folder() -> Path:
-    """Return where public traces are kept: EMU_DATA_DIR, else ``emu/data`` in the user's cache folder."""
+    """Return the folder of public traces: EMU_DATA_DIR, else ``emu/data`` in the user's cache folder."""
     if named := os.environ.get("EMU_DATA_DIR"):
         return Path(named)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "emu" / "data"
@@ -57,9 +58,9 @@ def fetch(
     mirror: str | None = None,
     timeout_s: float = TIMEOUT_S,
 ) -> Path:
-    """Download a public trace, or find that it is there; return its file, or its folder if it has several.
+    """Download a public trace if it is not there yet; return its file, or its folder if it has several.
 
-    Size and licence are printed first, then what was done, where the trace is and the command that reads it.
+    Prints size and licence first, then what was done, the place of the trace and the command that reads it.
     The next call continues a download that broke off or was interrupted.
 
     Parameters
@@ -73,17 +74,16 @@ def fetch(
     tell : callable
         Called with lines for the user.
     mirror : str, optional
-        http or https address of a data folder of another, which is asked instead of the trace's own source.
+        http or https address of another data folder, the source in place of the trace's own.
     timeout_s : float
-        How long a server may be silent.
+        The longest silence of a server.
 
     Raises
     ------
     UnavailableError
-        A file cannot be had from where it is; the line says where to place it by hand.
+        The source of a file does not answer; the message states where to place the file by hand.
     InputError
-        No such trace; it cannot be downloaded by a program; a file is not the published one; no room, or no right
-        to write.
+        No such trace; a program cannot download it; a file is not the published one; the disk is full or read-only.
     """
     trace = public_trace(trace) if isinstance(trace, str) else trace
     if mirror is not None:
@@ -111,7 +111,7 @@ def fetch(
 
 
 def describe(trace: PublicTrace) -> list[str]:
-    """Return what a user should know before a download: what it is, its size, its licence, its page."""
+    """Return the lines before a download: what the trace is, its size, its licence, its page."""
     return [
         f"{trace.name}: {trace.what}",
         f"size: {size_text(trace)}; licence: {trace.licence}",
@@ -120,19 +120,19 @@ def describe(trace: PublicTrace) -> list[str]:
 
 
 def size_text(trace: PublicTrace) -> str:
-    """Return how large a trace is, for people, and in how many files it comes."""
+    """Return the size of a trace and the number of its files, as text."""
     exact = trace.exact_size_bytes
     if exact is not None:
-        size = format_size(exact)
+        size = _format_size(exact)
     elif trace.size_bytes is not None:
-        size = f"about {format_size(trace.size_bytes)}"
+        size = f"about {_format_size(trace.size_bytes)}"
     else:
         size = "not published"
     return f"{size} ({len(trace.files)} files)" if len(trace.files) > 1 else size
 
 
 def by_hand(trace: PublicTrace, place: Path, file: PublicFile | None = None) -> str:
-    """Return how a user places a trace, or the `file` of it that could not be had, without this program."""
+    """Return how a user places a trace, or the `file` of it that could not be downloaded, without this program."""
     if trace.by_hand or file is None:
         return f"by hand: {trace.by_hand.replace('FOLDER', str(place))} (see {trace.page})"
     if len(trace.files) == 1:
@@ -144,7 +144,7 @@ def by_hand(trace: PublicTrace, place: Path, file: PublicFile | None = None) -> 
 
 
 def next_commands(trace: PublicTrace, place: Path) -> list[str]:
-    """Return where a fetched trace is, and the command that makes a workload of it."""
+    """Return the lines after a download: the place of the trace, and the command that makes a workload of it."""
     if len(trace.files) == 1:
         place = place / trace.files[0].path
     lines = [f"it is in {place}"]
@@ -160,18 +160,8 @@ def next_commands(trace: PublicTrace, place: Path) -> list[str]:
     ]
 
 
-def format_size(size_bytes: float) -> str:
-    """Return a size for people, in powers of 1000.
-
-    Examples
-    --------
-    >>> format_size(137746), format_size(21.5e9), format_size(12)
-    ('138 kB', '21.5 GB', '12 B')
-    """
-    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if size_bytes >= scale:
-            return f"{size_bytes / scale:.3g} {unit}"
-    return f"{size_bytes:.0f} B"
+def _format_size(size_bytes: float) -> str:
+    return format_quantity(size_bytes, "B", digits=3)
 
 
 def _fetch_files(
@@ -182,7 +172,7 @@ def _fetch_files(
     tell: Tell,
     timeout_s: float,
 ) -> None:
-    """Have every file of a trace in place, checked as far as anything is published to check it by."""
+    """Download the files of a trace that are missing; check all by the published sizes and checksums."""
     published = _published_checksums(trace, place, session, tell, timeout_s)
     files = [replace(f, sha256=f.sha256 or published.get(f.path)) for f in trace.files]
     there = [f for f in files if (place / f.path).exists()]
@@ -204,7 +194,7 @@ def _fetch_files(
                     f"{error.message}; {by_hand(trace, place, file)}", file=error.file
                 ) from error
             done += _bytes_of([place / file.path])
-        tell(f"downloaded {_count(len(missing), 'file')}: {format_size(received)}")
+        tell(f"downloaded {_count(len(missing), 'file')}: {_format_size(received)}")
     unknown = sum(f.sha256 is None for f in files)
     if unknown:
         tell(f"no published checksum for {_count(unknown, 'file')}; only the size was checked, where known")
@@ -233,12 +223,12 @@ def _download(
 
 
 def _most_bytes(trace: PublicTrace) -> int:
-    """Return how large a file of a trace can be, where its size is not known: twice what all are said to be."""
+    """Return the limit on a file of unknown size: twice the stated size of all files."""
     return MOST_BYTES if trace.size_bytes is None else 2 * trace.size_bytes
 
 
 def _show(progress: Progress, label: str, done: int, in_all: int, have: int, total: int) -> None:
-    """Tell how far a file is as part of all; where their size is not known, as of this file."""
+    """Report the bytes of all files, or of this file where the size of all is not known."""
     if in_all:
         progress(label, done + have, max(in_all, done + total))
     else:
@@ -250,7 +240,7 @@ def _bytes_of(paths: Iterable[Path]) -> int:
 
 
 def _check(place: Path, files: list[PublicFile], tell: Tell) -> None:
-    """Refuse a file that is there but is not the published one; it may be the user's own, so it stays."""
+    """Refuse a file that is not the published one; it may be the user's own, so it stays."""
     if files:
         tell(f"{_count(len(files), 'file')} there already; checking")
     for file in files:
@@ -278,7 +268,7 @@ def _check(place: Path, files: list[PublicFile], tell: Tell) -> None:
 def _published_checksums(
     trace: PublicTrace, place: Path, session: Session, tell: Tell, timeout_s: float
 ) -> dict[str, str]:
-    """Return path to sha256 from the trace's published list, which is downloaded once; {} where there is none."""
+    """Return path to sha256 from the trace's published list, which is downloaded once; {} without such a list."""
     if trace.checksums is None:
         return {}
     path = place / trace.checksums.path
@@ -314,13 +304,13 @@ def _mirrored(trace: PublicTrace, mirror: str) -> PublicTrace:
 
 @contextlib.contextmanager
 def _alone(place: Path, tell: Tell) -> Iterator[None]:
-    """Hold the trace's folder against other processes; the operating system lets go when a process dies."""
+    """Lock the trace's folder against other processes; the operating system unlocks it when a process dies."""
     try:
         lock = (place / ".lock").open("a")
     except OSError as error:
         if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
             raise
-        yield  # a folder that others keep: what is there can be used, and nothing be written
+        yield  # a read-only folder: its files can be used
         return
     with lock as handle:
         try:
@@ -332,7 +322,7 @@ def _alone(place: Path, tell: Tell) -> Iterator[None]:
 
 
 def _files_in(place: Path) -> list[Path]:
-    """Return the files below a folder that are the user's or the trace's, by name."""
+    """Return the files below a folder by name, without hidden files and parts of downloads."""
     ours = (".part", ".part.version")
     found = (p for p in sorted(place.rglob("*")) if p.is_file())
     return [p for p in found if not p.name.startswith(".") and not p.name.endswith(ours)]

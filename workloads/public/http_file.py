@@ -1,10 +1,9 @@
 """Download of one file over HTTP: it can be continued after a break, and gets its name only when it is checked.
 
-The bytes go to ``NAME.part``. Beside it ``NAME.part.version`` keeps what the server calls this version of the
-file (its ETag, else its date): a later request asks for the rest of that version only (RFC 9110, Range and
-If-Range), so that a file that changed in between is fetched from the beginning and never mixed. Content is stored
-as it is sent. Requests is the library: it brings proxies, certificates and connections kept open over many small
-files; continuing a broken transfer is not part of it, nor of pooch.
+The bytes go to ``NAME.part``. Beside it ``NAME.part.version`` keeps the server's label of this version of the file (its
+ETag, else its date). A later request asks for the rest of that version only (RFC 9110, Range and If-Range): a file that
+has changed is fetched from the beginning. Requests brings proxies, certificates and connections kept open over many
+files; neither it nor pooch continues a broken transfer.
 """
 
 from __future__ import annotations
@@ -25,17 +24,17 @@ if TYPE_CHECKING:
     from requests import Response, Session
 
 MOST_BYTES = 4 << 30
-"""Of a file of which nothing is known."""
+"""The most of a file of unknown size."""
 TIMEOUT_S = 30.0
-"""How long a server may be silent."""
+"""The longest silence of a server."""
 _CHUNK_BYTES = 1 << 18
 _PAUSES_S = (1.0, 2.0, 4.0, 8.0)
 _PASSING = (408, 425, 429, 500, 502, 503, 504)
-"""Statuses of a server that may answer well in a while."""
+"""Statuses after which a later request may succeed."""
 
 
 class _Broken(Exception):
-    """The transfer broke off; another try may get on."""
+    """The transfer broke off; another try may continue it."""
 
 
 def new_session() -> Session:
@@ -44,7 +43,7 @@ def new_session() -> Session:
 
     session = requests.Session()
     session.max_redirects = 10
-    # No encoding on the way: checksums and ranges are of the file's own bytes.
+    # No compression by the server: checksums and ranges are of the file's own bytes.
     session.headers.update({"User-Agent": "emu-scheduler", "Accept-Encoding": "identity"})
     return session
 
@@ -60,35 +59,35 @@ def download(
     progress: Callable[[int, int], None] | None = None,
     timeout_s: float = TIMEOUT_S,
 ) -> int:
-    """Download a file, going on where an earlier call broke off; return the number of bytes received.
+    """Download a file, from where an earlier call broke off; return the number of bytes received.
 
-    A broken transfer is tried again, after a pause that doubles, until five tries in a row got no further.
+    A broken transfer is tried again, after a pause that doubles, until five tries in a row bring no bytes.
 
     Parameters
     ----------
     url : str
         http or https.
     to : Path
-        Appears when the file is whole and right; its folder must exist.
+        Appears when the file is whole and checked; its folder must exist.
     sha256, size_bytes : optional
-        What the file must have.
+        Of the file.
     most_bytes : int
-        Where the size is not known: a server that sends more is not sending this file.
+        The limit where the size is not known.
     session : optional
         As of `new_session`, to keep connections open over several files.
     progress : callable, optional
-        Called with the bytes that are there and the bytes in all, 0 if not known.
+        Called with the bytes received so far and the bytes in all, 0 if not known.
     timeout_s : float
-        How long the server may be silent.
+        The longest silence of the server.
 
     Raises
     ------
     UnavailableError
         No connection, no such file, a redirect elsewhere than to http or https, too many broken transfers.
     InputError
-        The file has another checksum or size (what was downloaded is removed), or there is no room for it.
+        The file has another checksum or size (its bytes are removed), or the disk is too full.
     OSError
-        It cannot be written; what is there stays, and the next call goes on from it.
+        The file cannot be written; the next call continues.
     """
     own = session or new_session()
     part = part_of(to)
@@ -121,17 +120,16 @@ def download(
         )
     os.replace(part, to)
     _version_of(part).unlink(missing_ok=True)
-    _sync_folder(to.parent)
     return received
 
 
 def part_of(to: Path) -> Path:
-    """Return where the bytes of an unfinished download are."""
+    """Return the file with the bytes of an unfinished download."""
     return to.with_name(f"{to.name}.part")
 
 
 def refuse_no_room(folder: Path, needed_bytes: int) -> None:
-    """Raise `InputError` when the disk of a folder has not so many bytes left."""
+    """Raise `InputError` when the disk of a folder has fewer free bytes."""
     free = shutil.disk_usage(folder).free
     if needed_bytes > free:
         raise InputError(f"no room: {needed_bytes} bytes are to come, and {free} are free", file=folder)
@@ -146,9 +144,9 @@ def _transfer(
     timeout_s: float,
     count: Callable[[int, int, int], None],
 ) -> str:
-    """Make the part whole and return its sha256 (hex), or raise `_Broken`, with more there than before or not.
+    """Complete the part and return its sha256 (hex), or raise `_Broken`.
 
-    `count` is called with the bytes that are there, the bytes in all (0 if not known) and how many are new.
+    `count` is called with the bytes received so far, the bytes in all (0 if not known) and the number of new bytes.
     """
     have, version = _there(part)
     digest = hashlib.sha256()
@@ -158,10 +156,10 @@ def _transfer(
     with _ask(session, url, have, version, timeout_s) as response:
         begin, whole = _range(response)
         if response.status_code == 416:
-            if whole == have:  # it was whole already, only not yet under its name
+            if whole == have:  # the part was whole, and not yet renamed
                 return digest.hexdigest()
             _forget(part)
-            raise _Broken("what was there is not a part of the file")
+            raise _Broken("the bytes of an earlier call are not a part of the file")
         if response.status_code == 206 and (begin != have or _version(response) not in ("", version)):
             _forget(part)  # not every server respects If-Range
             raise _Broken("the server sent another range or version than was asked for")
@@ -188,23 +186,23 @@ def _transfer(
             os.fsync(file.fileno())
     if have < total:
         raise _Broken(f"the transfer broke off after {have} of {total} bytes")
-    _refuse_size(url, part, have, size_bytes)  # of a server that did not state how much it would send
+    _refuse_size(url, part, have, size_bytes)  # where the server did not state it before
     return digest.hexdigest()
 
 
 def _ask(session: Session, url: str, have: int, version: str, timeout_s: float) -> Response:
-    """Return the answer to a request for the file, or for what is missing after `have` bytes of it."""
+    """Return the response to a request for the file, or for the rest after `have` bytes."""
     import requests
 
     headers = {"Range": f"bytes={have}-", "If-Range": version} if have else {}
     try:
         response = session.get(url, headers=headers, stream=True, timeout=timeout_s)
     except requests.exceptions.InvalidSchema as error:
-        raise UnavailableError(f"leads to what is not http or https: {error}", file=url) from None
+        raise UnavailableError(f"leads to an address that is not http or https: {error}", file=url) from None
     except (requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError) as error:
         asked = error.request.url if error.request is not None else url  # after redirects
         raise _Broken(f"{urlsplit(str(asked)).hostname} cannot be reached ({_reason(error)})") from error
-    except requests.RequestException as error:  # an address that is none, too many redirects
+    except requests.RequestException as error:  # not an address, too many redirects
         raise UnavailableError(str(error), file=url) from None
     status, kind = response.status_code, response.headers.get("Content-Type", "")
     if status == 416 and have:
@@ -231,7 +229,7 @@ def _chunks(response: Response) -> Iterator[bytes]:
 
 
 def _there(part: Path) -> tuple[int, str]:
-    """Return how many bytes are there to go on from, and of which version; 0 where that is not known."""
+    """Return the number of bytes of an earlier call and their version; 0 where the version is not known."""
     try:
         version = _version_of(part).read_text(encoding="utf-8")
         return part.stat().st_size, version
@@ -240,7 +238,7 @@ def _there(part: Path) -> tuple[int, str]:
 
 
 def _version(response: Response) -> str:
-    """Return what the server calls this version; a weak ETag does not promise the same bytes."""
+    """Return the server's label of this version; a weak ETag does not promise the same bytes."""
     etag = response.headers.get("ETag", "")
     if etag and not etag.startswith("W/"):
         return etag
@@ -248,7 +246,7 @@ def _version(response: Response) -> str:
 
 
 def _range(response: Response) -> tuple[int | None, int | None]:
-    """Return where the range that was sent begins, and how long the whole file is."""
+    """Return the first byte of the range that was sent, and the size of the whole file."""
     match = re.fullmatch(
         r"bytes (?:(\d+)-\d+|\*)/(\d+|\*)", response.headers.get("Content-Range", "").strip(), re.ASCII
     )
@@ -259,7 +257,7 @@ def _range(response: Response) -> tuple[int | None, int | None]:
 
 
 def _length(response: Response, have: int) -> int | None:
-    """Return how long the file is with what the server sends now, where the server states it."""
+    """Return the size of the file: `have` and the bytes that the server states it sends; None where it does not."""
     length = response.headers.get("Content-Length", "")
     return have + int(length) if re.fullmatch(r"\d+", length, re.ASCII) else None
 
@@ -271,7 +269,7 @@ def _refuse_size(url: str, part: Path, total: int | None, size_bytes: int | None
 
 
 def _refuse_more(url: str, part: Path, have: int, most: int) -> None:
-    """Refuse more bytes than the file can have: a server need not state how much it sends, nor keep to it."""
+    """Refuse more bytes than the file can have: a server may state no size, or a wrong one."""
     if have > most:
         _forget(part)
         raise InputError(
@@ -281,7 +279,7 @@ def _refuse_more(url: str, part: Path, have: int, most: int) -> None:
 
 
 def _is_out_of_reach(error: BaseException) -> bool:
-    """Whether no connection came about at all, as without a network."""
+    """Return whether there was no connection at all, as without a network."""
     from urllib3 import exceptions
 
     kinds = (
@@ -294,7 +292,7 @@ def _is_out_of_reach(error: BaseException) -> bool:
 
 
 def _reason(error: BaseException) -> str:
-    """Return why, in the operating system's words where there are some."""
+    """Return the cause of an error, in the operating system's words if there are any."""
     causes = list(_causes(error))
     for cause in reversed(causes):
         if isinstance(cause, OSError) and cause.strerror:
@@ -314,15 +312,6 @@ def _version_of(part: Path) -> Path:
 
 
 def _forget(part: Path) -> None:
-    """Remove what was downloaded; the version first, so that a part without one is never gone on from."""
+    """Remove the part; its version first, because a part without a version is never continued."""
     _version_of(part).unlink(missing_ok=True)
     part.unlink(missing_ok=True)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a rename last through a loss of power."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -1,7 +1,7 @@
-"""The public traces that can be fetched: where they lie, how large they are, under which licence.
+"""The public traces that can be fetched: their addresses, sizes and licences.
 
-No trace is part of the project. Sizes and checksums stand here only where a source gives them, named beside
-them; a size that is an estimate is marked, and a size that is not published is None.
+No trace is part of the project. Comments name the source of each size and checksum, and mark estimates; a size that is
+not published is None.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ class PublicFile:
     Attributes
     ----------
     path : str
-        Where it is placed below the trace's folder, with ``/`` between parts.
+        Its place below the trace's folder, with ``/`` between parts.
     url : str
     sha256 : str | None
-        As published, or of a copy known to be right; None where there is neither.
+        As published, or of a copy that readers are tested on; else None.
     size_bytes : int | None
-        Exact; None where it is not known.
+        Exact; None if not known.
     """
 
     path: str
@@ -36,28 +36,27 @@ class PublicFile:
 
 @dataclass(frozen=True)
 class PublicTrace:
-    """A public trace, or a part of one that is of use alone.
+    """A public trace, or a part of one that can be used alone.
 
     Attributes
     ----------
     name : str
-        What it is fetched by.
+        Its name in ``emu workload fetch``.
     what : str
         One line: what was measured, on which machines, for how long.
     size_bytes : int | None
-        Of all files, as they are downloaded; approximate unless every file has its own size.
+        Of all files as downloaded; approximate unless every file has its own size.
     licence : str
     format : str
-        The reader that takes it.
+        The format of `workloads.formats.FORMATS` that reads it.
     page : str
-        Where people read about it and find it when an address is dead.
+        Its description on the web.
     files : tuple of PublicFile
         Empty for a trace that a program cannot download.
     checksums : PublicFile | None
-        A published list of checksums in the format of ``sha256sum``, for files that have none here.
+        A published list of checksums in the format of ``sha256sum``, for files without one here.
     by_hand : str
-        How to come by it without this program, FOLDER standing for where it goes; empty where it is enough
-        to say which files go where.
+        How to get it without this program; FOLDER stands for its folder. Empty where a list of the files is enough.
     reads : "folder" or "file"
         Whether the reader takes the folder with all files, or each file is a workload.
     """
@@ -81,7 +80,7 @@ class PublicTrace:
 
 
 def public_traces() -> dict[str, PublicTrace]:
-    """Return the public traces that are known, by name, in order of name."""
+    """Return the known public traces by name, in order of name."""
     return {trace.name: trace for trace in sorted(_TRACES, key=lambda trace: trace.name)}
 
 
@@ -91,7 +90,7 @@ def public_trace(name: str) -> PublicTrace:
     Raises
     ------
     InputError
-        There is none of this name; the nearest one is named.
+        There is no trace of this name; the message has the nearest one.
     """
     known = public_traces()
     if name not in known:
@@ -101,7 +100,7 @@ def public_trace(name: str) -> PublicTrace:
 
 _RAW = "https://raw.githubusercontent.com"
 
-# One commit each, so that what is fetched today and in a year is the same file.
+# One commit each, so that the file is always the same.
 _COFLOW_BENCHMARK = f"{_RAW}/coflow/coflow-benchmark/90fc587167b8501ecc42d581577a7d0fc8491c7e"
 _COFLOWLIB = f"{_RAW}/luuquangtrung/CoflowLib"
 _SWIM = f"{_RAW}/SWIMProjectUCB/SWIM"

@@ -190,7 +190,7 @@ def test_paths_and_ends_are_those_of_every_task(dag: DagWorkload) -> None:
     found = shapes(dag)
     for job, (first, end) in enumerate(pairwise(arrays.first_stage.tolist())):
         ends = [end_s(stage, nth) for stage in range(first, end) for nth in range(len(tasks[stage]))]
-        assert found["critical_path_s"][job] == pytest.approx(max(ends), abs=1e-8)  # in ns
+        assert found["critical_path_s"][job] == pytest.approx(max(ends), rel=1e-12, abs=1e-8)  # in ns
         assert found["disjoint_paths"][job] == fewest(range(first, end))
 
 
