@@ -1,10 +1,10 @@
-"""Admission of coflows with deadlines: what the coordinator has decided of each, and what it sends the agents.
+"""Admission of coflows with deadlines: the coordinator's verdicts, and the messages that take them to the agents.
 
-At a decision a coflow is admitted, or rejected; and one that was rejected may be admitted later. A coflow is dropped if
-its deadline has passed, or if it is rejected and no other decision can admit it: then it never finishes, unless all its
-flows end before their agents know. The agents
-that send its flows receive the verdict each time that it changes, one message for each of its ingress ports. Rates
-come with schedules as always; the agents of a coflow that is dropped forget its flows.
+A decision admits or rejects each coflow; a later one may admit a rejected coflow. A coflow is dropped if its deadline
+has passed, or if it is rejected and no later decision can admit it. A dropped coflow never finishes, unless all its
+flows end before their agents receive the verdict. When a verdict changes, the agents that send flows of the coflow
+receive it, one message for each of its ingress ports. Rates come with schedules, as for other coflows; agents forget
+the flows of a dropped coflow.
 """
 
 from typing import NamedTuple
@@ -15,9 +15,9 @@ from actors.fabric.coordinator import SPARE, note_schedule
 from actors.fabric.counters import N_ADMISSIONS, N_DROPPED, N_REJECTIONS, N_VERDICTS
 from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.greedy import Matching, end_stopped_flow, free_port, move_group, stop_flow
-from actors.fabric.intervals import charge
+from actors.fabric.initial_arrays import at_start, per
 from actors.fabric.messages import TELL, read_due, send_due, send_verdict
-from actors.fabric.ports import last_end
+from actors.fabric.ports import Fabric, last_end
 from actors.fabric.ranking import Ranking
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_ARRIVED
@@ -26,37 +26,28 @@ from actors.kernel.world import NEVER
 
 UNDECIDED = NONE
 REJECTED, ADMITTED = np.int64(0), np.int64(1)
-DROPPED, LATE = np.int64(2), np.int64(3)  # rejected for good; dropped as it is late
+DROPPED, LATE = np.int64(2), np.int64(3)  # rejected for good; dropped because its deadline has passed
 
 
 class Admission(NamedTuple):
     """The verdicts on C coflows; times in ns."""
 
-    deadline: np.ndarray  # [C] NEVER: it has none
-    verdict: np.ndarray  # [C] UNDECIDED, REJECTED, ADMITTED, DROPPED or LATE
-    admitted: np.ndarray  # [C] when it was last admitted; NEVER: it was not
-    rejected: np.ndarray  # [C] when it was last rejected, likewise
-    changed: np.ndarray  # [C] the first `changes` of them have a verdict that their agents do not know
-    changes: np.ndarray  # [1]
-    sent: np.ndarray  # [2] changes that were sent to all agents; agents to which that of the next one was
-    unended: np.ndarray  # [C] flows of a dropped coflow whose ends were not received
-    bytes_sent: np.ndarray  # [C] float64, what a dropped coflow has sent when the decision takes effect
+    deadline: np.ndarray  # [C] NEVER: it has no deadline
+    verdict: np.ndarray = per("coflow", UNDECIDED)  # or REJECTED, ADMITTED, DROPPED, LATE
+    admitted: np.ndarray = per("coflow", NEVER)  # when it was last admitted; NEVER: it was not
+    rejected: np.ndarray = per("coflow", NEVER)  # when it was last rejected; NEVER: it was not
+    # the first `changes`: coflows with a verdict that their agents do not know
+    changed: np.ndarray = per("coflow")
+    changes: np.ndarray = per("run")
+    # changes sent to all agents; agents that have been sent the next change
+    sent: np.ndarray = per("run", 0, 2)
+    unended: np.ndarray = per("coflow")  # flows of a dropped coflow whose ends were not received
+    bytes_sent: np.ndarray = per("coflow", 0.0)  # by a dropped coflow when the decision takes effect
 
 
-def make_admission(deadline_ns: np.ndarray) -> Admission:
-    """Return the state in which nothing is decided about coflows with these deadlines, NEVER for none."""
-    coflows = deadline_ns.size
-    return Admission(
-        deadline=np.minimum(deadline_ns, NEVER),
-        verdict=np.full(coflows, UNDECIDED),
-        admitted=np.full(coflows, NEVER),
-        rejected=np.full(coflows, NEVER),
-        changed=np.zeros(coflows, np.int64),
-        changes=np.zeros(1, np.int64),
-        sent=np.zeros(2, np.int64),
-        unended=np.zeros(coflows, np.int64),
-        bytes_sent=np.zeros(coflows),
-    )
+def make_admission(fabric: Fabric, deadline_ns: np.ndarray) -> Admission:
+    """Return the state in which nothing is decided about coflows with these deadlines, [C] ns, NEVER for none."""
+    return at_start(Admission, fabric, deadline=np.minimum(deadline_ns, NEVER))
 
 
 @inlined
@@ -74,7 +65,7 @@ def time_left(a: Admission, coflow: int, effective: int) -> float:
 
 @compiled
 def decide_verdict(w: CoflowWorld, a: Admission, t: int, coflow: int, verdict: int) -> None:
-    """Decide about a coflow, at most once in a decision; `send_verdicts` sends its agents what has changed."""
+    """Set the verdict on a coflow, at most once in a decision; `send_verdicts` sends changes to its agents."""
     was = a.verdict[coflow]
     if was == verdict:
         return
@@ -116,9 +107,9 @@ def drop_greedy(
 
 @compiled
 def ends_dropped(w: CoflowWorld, a: Admission, flow: int, ended: int) -> bool:
-    """Return whether the FLOW_DONE at hand is of a coflow that was dropped; it has ended if all its flows have.
+    """Return whether the FLOW_DONE at hand is of a dropped coflow; the coflow ends if all its flows have ended.
 
-    Flows end after that while the verdict, or the message of their end, is on its way.
+    Such flows end while the verdict, or the message of their end, is on its way.
     """
     coflow = w.fabric.flows.coflow[flow]
     if not is_dropped(a, coflow):
@@ -131,35 +122,23 @@ def ends_dropped(w: CoflowWorld, a: Admission, flow: int, ended: int) -> bool:
     return True
 
 
-@compiled
-def charge_verdicts(w: CoflowWorld, a: Admission) -> None:
-    """Charge what the messages of all new verdicts cost, each as much as a schedule for an agent."""
-    charge(w, w.prices.schedule * count_verdicts(w, a))
-
-
 @inlined
 def count_verdicts(w: CoflowWorld, a: Admission) -> int:
-    """Count the messages of all new verdicts; return how many they are."""
+    """Count the messages of all new verdicts, one for each ingress line of their coflows; return how many."""
     messages: int = 0
     for i in range(a.changes[0]):
-        messages += num_senders(w, a.changed[i])
+        coflow = a.changed[i]
+        messages += w.fabric.lines.of_group[coflow + 1, 0] - w.fabric.lines.of_group[coflow, 0]
     w.counts[N_VERDICTS] += messages
     return messages
 
 
-@inlined
-def num_senders(w: CoflowWorld, coflow: int) -> int:
-    """Return at how many ingress ports a coflow has flows, those that have ended included."""
-    of_group = w.fabric.lines.of_group
-    return of_group[coflow + 1, 0] - of_group[coflow, 0]
-
-
 @compiled
 def send_verdicts(w: CoflowWorld, a: Admission, t: int, others: int) -> None:
-    """Send the agents new verdicts, as many as one event may send; a further event at once sends the others.
+    """Send the agents new verdicts, as many as one event may send; further events at this time send the others.
 
     Args:
-        others: messages that the event at hand has sent besides.
+        others: how many other messages the event at hand has sent.
     """
     lines, room = w.fabric.lines, w.queue.room - SPARE - others
     while a.sent[0] < a.changes[0]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from actors.fabric.admission import DROPPED
 from actors.fabric.counters import N_LOST, N_STALE
+from actors.fabric.equal_groups import LEAST_LEFT
 from actors.fabric.fabric_world import CoflowWorld, Sending
 from actors.fabric.flow_ends import whole_ns
 from actors.fabric.messages import (
@@ -32,16 +33,15 @@ from actors.kernel.trace import RATED
 from actors.kernel.world import NEVER
 from workloads.coflow_updates import DEREGISTER
 
-# ns: the longest timer for an end, unless the rate has been in force for 8 times as long; then it is set again. Most
-# later ends change, and a far one must not prolong a run
+# ns: the longest timer for an end, unless the rate has been in force for 8 times as long. A timer that was early is set
+# again. Most later ends change, and a timer far ahead must not prolong a run.
 PATIENCE = np.int64(10_000_000_000)
-_MILLIONTHS, _MOST = 1e15, 9e18  # of a byte per second in a byte per ns; what an int64 holds
-_LEAST = 1e-6  # bytes that a flow has left which has not ended, whatever rounding says
+_MILLIONTHS, _MOST = 1e15, 9e18  # millionths of a byte per second in a byte per ns; what an int64 holds
 
 
 @inlined
 def agent_event(w: CoflowWorld, s: Sending, me: int) -> None:
-    """Handle the message of an agent; `s`, the state of such agents, is `w.sending`."""
+    """Handle a message to an agent; `s` is `w.sending`, the state of such agents."""
     t, kind = w.queue.now.time[0], w.queue.now.kind[0]
     if kind == FLOW_END:
         on_flow_end(w, t, me)
@@ -65,7 +65,7 @@ def on_set_rate(w: CoflowWorld, t: int, me: int, flow: int, rate: float) -> None
     if s.since[flow] == NONE:
         note_start(w, t, flow)
     else:
-        s.left[flow] = max(s.left[flow] - s.rate[flow] * (t - s.since[flow]), _LEAST)
+        s.left[flow] = left_at(s, t, flow)
     s.since[flow], s.rate[flow], s.end[flow] = t, rate, NEVER
     if rate > 0.0:
         s.end[flow] = t + whole_ns(s.left[flow] / rate)
@@ -74,8 +74,14 @@ def on_set_rate(w: CoflowWorld, t: int, me: int, flow: int, rate: float) -> None
 
 
 @inlined
+def left_at(s: Sending, t: int, flow: int) -> float:
+    """Return what a flow has left at t by its own rate, bytes."""
+    return max(s.left[flow] - s.rate[flow] * (t - s.since[flow]), LEAST_LEFT)
+
+
+@inlined
 def timer_for(end: int, since: int, t: int) -> int:
-    """Return for when to set a timer at t for an end by a rate that is in force since then: for that, or earlier."""
+    """Return the time of a timer that is set at t for an end, or an earlier time; the rate is in force from `since`."""
     return min(end, t + max(PATIENCE, (t - since) >> 3))
 
 
@@ -83,10 +89,10 @@ def timer_for(end: int, since: int, t: int) -> int:
 def set_line_timer(
     w: CoflowWorld, timer: np.ndarray, end: np.ndarray, since: np.ndarray, t: int, me: int, line: int
 ) -> None:
-    """Set a line's timer for its next end, or an earlier one that is then set again, as ends are often postponed.
+    """Set a line's timer for its next end, or for an earlier time, as ends are often postponed; then it is set again.
 
     Args:
-        timer, end, since: [L] as of `actors.fabric.madd_agent.Shrinking`.
+        timer, end, since: [L] those of `actors.fabric.madd_agent.Shrinking`.
     """
     at = timer_for(end[line], since[line], t)
     if end[line] < NEVER and at < timer[line]:
@@ -96,14 +102,14 @@ def set_line_timer(
 
 @inlined
 def await_flow_end(w: CoflowWorld, t: int, me: int, flow: int) -> None:
-    """Set a timer for a flow's end, or an earlier one that is then set again."""
+    """Set a timer for a flow's end, or for an earlier time, at which it is set again."""
     end = w.sending.end[flow]
     send_flow_end(w, timer_for(end, w.sending.since[flow], t), me, flow, end)
 
 
 @inlined
 def has_ended(w: CoflowWorld, t: int, me: int) -> bool:
-    """Return whether the flow of the FLOW_END at hand ends now; if its timer was only early, set it again."""
+    """Return whether the flow of the FLOW_END at hand ends at t; if the timer was early, set it again."""
     flow, expected_end = read_flow_end(w)
     end = w.sending.end[flow]
     if end > t and end < NEVER and end == expected_end:
@@ -121,7 +127,7 @@ def note_start(w: CoflowWorld, t: int, flow: int) -> None:
 
 @inlined
 def start_flow(w: CoflowWorld, unsent: np.ndarray, t: int, line: int, flow: int) -> None:
-    """Note that a flow of a line is sent, if it is the first time; `unsent` [L] flows were not."""
+    """Note that a flow of a line is sent, if it is for the first time; `unsent` [L] counts flows never sent."""
     if w.sending.since[flow] == NONE:
         w.sending.since[flow] = t
         unsent[line] -= 1
@@ -165,7 +171,7 @@ def accept_generation(w: CoflowWorld, given: SetRate) -> bool:
         return False
     if total > generations.total[flow]:
         if s.left[flow] == 0.0:
-            s.since[flow] = NONE  # it begins, or begins again
+            s.since[flow] = NONE  # it starts, or starts again
         s.left[flow] += total - generations.total[flow]
         generations.total[flow] = total
     return True
@@ -186,21 +192,32 @@ def end_generation(w: CoflowWorld, t: int, flow: int, again: bool) -> None:
     """End the generation of a flow; if the flow is to be sent `again`, what it has sent is lost."""
     s, generations = w.sending, w.updates.flow
     if s.left[flow] > 0.0 and s.since[flow] != NONE:
-        left = max(s.left[flow] - s.rate[flow] * (t - s.since[flow]), _LEAST)
         if again:
-            w.counts[N_LOST] += np.int64(generations.total[flow] - left + 0.5)
-        w.counts[N_STARTED] -= 1  # it waits again
-        if w.task_records.size > 0:
-            w.task_records.node[flow] = NONE
+            w.counts[N_LOST] += np.int64(generations.total[flow] - left_at(s, t, flow) + 0.5)
+        note_stop(w, flow)
     note_rate(w, t, flow, 0.0)
-    s.left[flow], s.rate[flow], s.since[flow], s.end[flow] = 0.0, 0.0, NONE, NEVER
+    clear_flow(s, flow)
     generations.generation[flow] += 1
     generations.total[flow] = 0.0
 
 
+@inlined
+def note_stop(w: CoflowWorld, flow: int) -> None:
+    """Take a flow that was sent, and has not ended, out of the records of flows that have started."""
+    w.counts[N_STARTED] -= 1
+    if w.task_records.size > 0:
+        w.task_records.node[flow] = NONE
+
+
+@inlined
+def clear_flow(s: Sending, flow: int) -> None:
+    """Set the state of a flow to that of one that is not sent, and has nothing left."""
+    s.left[flow], s.rate[flow], s.since[flow], s.end[flow] = 0.0, 0.0, NONE, NEVER
+
+
 @compiled
 def receive_verdict(w: CoflowWorld) -> None:
-    """Receive a verdict: the flows of a coflow that is dropped are forgotten; others go by their rates."""
+    """Receive a verdict: forget the flows of a coflow that is dropped; other flows keep their rates."""
     line, verdict = read_verdict(w)
     if verdict < DROPPED:
         return
@@ -218,7 +235,5 @@ def forget_flow(w: CoflowWorld, flow: int) -> None:
         return
     if s.since[flow] != NONE:
         note_rate(w, w.queue.now.time[0], flow, 0.0)
-        w.counts[N_STARTED] -= 1  # it is none of those that have begun and not ended
-        if w.task_records.size > 0:
-            w.task_records.node[flow] = NONE
-    s.left[flow], s.rate[flow], s.since[flow], s.end[flow] = 0.0, 0.0, NONE, NEVER
+        note_stop(w, flow)
+    clear_flow(s, flow)

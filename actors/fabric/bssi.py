@@ -1,7 +1,7 @@
 """Sincronia's order: bottleneck, select, scale, iterate (S. Agarwal et al., SIGCOMM 2018, Algorithm 1).
 
-The last place goes to the coflow that, at the most loaded port, has the least weight for its bytes at this port. The
-weights of the others at that port are lowered in proportion, and the same is done for the coflows without a place.
+At the most loaded port, the coflow with the least weight for its bytes there gets the last place. The weights of the
+other coflows at that port are lowered in proportion. The same is then done for the coflows that have no place yet.
 O(n (N + lines of a coflow)) for n coflows and N ports.
 """
 
@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from actors.fabric.initial_arrays import per
 from actors.fabric.ports import Fabric, Lines
 from actors.kernel.arrays import fill, largest
 from actors.kernel.compiled import compiled, inlined
@@ -16,22 +17,13 @@ from actors.kernel.queue import NONE
 
 
 class BssiScratch(NamedTuple):
-    """Scratch arrays of `bssi`; N ports, C coflows, L lines."""
+    """Scratch arrays of `bssi`."""
 
-    load: np.ndarray  # [N] ns that the coflows without a place need at a port
-    weight: np.ndarray  # [C] what is left of a coflow's weight; infinite once it has its place
-    head: np.ndarray  # [N] first of the lines at a port, or NONE
-    next: np.ndarray  # [L] the next one
-
-
-def make_scratch(fabric: Fabric) -> BssiScratch:
-    """Return scratch arrays for the coflows of a fabric."""
-    return BssiScratch(
-        load=np.zeros(fabric.speed.size),
-        weight=np.zeros(fabric.coflows.arrival.size),
-        head=np.zeros(fabric.speed.size, np.int64),
-        next=np.zeros(fabric.lines.port.size, np.int64),
-    )
+    load: np.ndarray = per("port", 0.0)  # ns that the coflows without a place need at a port
+    # what is left of a coflow's weight; infinite once it has its place
+    weight: np.ndarray = per("coflow", 0.0)
+    head: np.ndarray = per("port")  # first of the lines at a port, or NONE
+    next: np.ndarray = per("line")  # the line after it at the same port, or NONE
 
 
 @compiled
@@ -42,10 +34,10 @@ def bssi(fabric: Fabric, s: BssiScratch, groups: np.ndarray, count: int) -> None
     while end > 0:
         worst = largest(s.load)
         if s.load[worst] == 0.0:
-            break  # what is left has no bytes
+            break  # the coflows without a place have no bytes
         chosen = choose_last(fabric.lines, s, worst)
         if chosen == NONE:
-            s.load[worst] = 0.0  # what rounding left
+            s.load[worst] = 0.0  # only rounding left a load
             continue
         last = fabric.lines.group[chosen]
         lower_weights(fabric.lines, s, worst, chosen)
@@ -86,7 +78,7 @@ def choose_last(lines: Lines, s: BssiScratch, port: int) -> int:
 
 @inlined
 def lower_weights(lines: Lines, s: BssiScratch, port: int, chosen: int) -> None:
-    """Lower the weights of the coflows at a port in proportion to their bytes there; the chosen one gets its place."""
+    """Lower the weights of the coflows at a port in proportion to their bytes there; mark the chosen one as placed."""
     last = lines.group[chosen]
     price = s.weight[last] / lines.bytes[chosen]
     line = s.head[port]
@@ -98,7 +90,7 @@ def lower_weights(lines: Lines, s: BssiScratch, port: int, chosen: int) -> None:
 
 @inlined
 def unload_ports(fabric: Fabric, s: BssiScratch, group: int) -> None:
-    """Take the load of a coflow off its ports."""
+    """Subtract a coflow's load from that of its ports."""
     lines = fabric.lines
     for side in range(2):
         for line in range(lines.of_group[group, side], lines.of_group[group + 1, side]):

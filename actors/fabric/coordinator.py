@@ -1,7 +1,7 @@
 """What all coordinators do: register coflows, receive the agents' messages, and send the schedule.
 
-The coordinator knows what it has received. A schedule takes effect when it has reached the agents, all at the same
-instant: one network delay, and what the decision cost, after it was made. Until then the last one is in force, so that
+The coordinator knows what it has received. A schedule reaches all agents, and takes effect, at the same time: one
+network delay, and the cost of the decision, after the decision. Until then the schedule before it is in force, so that
 no port ever carries more than it can. The coordinator computes with these times: its estimate of what a flow has left
 is exact where its own costs are given, and approximate where they are measured.
 """
@@ -14,9 +14,9 @@ import numpy as np
 from actors.fabric.counters import N_DECISIONS, N_RATES, N_REFILLS, N_UPDATES
 from actors.fabric.fabric_world import CoflowWorld, expect_coflow
 from actors.fabric.greedy import Matching, end_flow, end_stopped_flow
+from actors.fabric.initial_arrays import per
 from actors.fabric.intervals import (
     charge,
-    charge_message,
     charge_updates,
     enter_interval,
     note_heard,
@@ -35,8 +35,9 @@ from actors.fabric.messages import (
     read_update,
     send_due,
     send_set_rate,
+    send_value,
 )
-from actors.fabric.ports import Fabric, flow_speed, mark_ended
+from actors.fabric.ports import Fabric, flow_speed, mark_ended, take_bytes
 from actors.fabric.ranking import Ranking
 from actors.fabric.updates import generation_to_send
 from actors.kernel.compiled import compiled, inlined, template
@@ -52,25 +53,14 @@ SPARE = 8  # messages that the same event may send for other reasons
 class Agenda(NamedTuple):
     """The active coflows, and when the next decision is due."""
 
-    active: np.ndarray  # [C] coflows that have been registered and have not ended, in order of arrival
-    used: np.ndarray  # [1] how many
-    due: np.ndarray  # [1] ns, NEVER: no decision is due
-
-
-def make_agenda(coflows: int) -> Agenda:
-    """Return an agenda without active coflows."""
-    return Agenda(np.zeros(coflows, np.int64), np.zeros(1, np.int64), np.array([NEVER]))
-
-
-@inlined
-def num_active(agenda: Agenda) -> int:
-    """Return how many coflows are active, those that have ended since `remove_ended` included."""
-    return agenda.used[0]
+    active: np.ndarray = per("coflow")  # coflows that are registered and have not ended, in order of arrival
+    used: np.ndarray = per("run")  # how many of them, with those that have ended since `remove_ended`
+    due: np.ndarray = per("run", NEVER)  # ns, NEVER: no decision is due
 
 
 @inlined
 def request_decision(w: CoflowWorld, agenda: Agenda, time: int) -> None:
-    """Request a decision at `time`, after all other events of that instant; an earlier one that is due stands."""
+    """Request a decision at `time`, after all other events of that time, unless an earlier decision is due."""
     if time < agenda.due[0]:
         agenda.due[0] = time
         send_due(w, DECIDE, time)
@@ -83,7 +73,7 @@ def register(w: CoflowWorld, agenda: Agenda, t: int, coflow: int) -> bool:
     if coflow + 1 < coflows.arrival.size:
         expect_coflow(w, coflow + 1)
     enter_interval(w, t, NO_AGENT_REPORTS)
-    charge_message(w)
+    charge(w, w.prices.message)
     w.counts[N_ARRIVED] += coflows.left[coflow]
     if w.fabric.local_is_free and end_local_flows(w, coflow):
         return False
@@ -94,7 +84,7 @@ def register(w: CoflowWorld, agenda: Agenda, t: int, coflow: int) -> bool:
 
 @compiled
 def end_local_flows(w: CoflowWorld, coflow: int) -> bool:
-    """End those flows of a coflow that go from a port to itself; return whether it has ended with them."""
+    """End those flows of a coflow that go from a port to itself; return whether the coflow has ended with them."""
     flows, coflows = w.fabric.flows, w.fabric.coflows
     coflow_ended: bool = False
     arrival = coflows.arrival[coflow]
@@ -121,7 +111,7 @@ def note_report(w: CoflowWorld, t: int, reporting: int, agent: int) -> None:
 
 @inlined
 def has_more_to_send(w: CoflowWorld, flow: int) -> bool:
-    """Return whether the FLOW_DONE at hand is of a flow that has more to send than its agent knew, after an update."""
+    """Return whether the flow of the FLOW_DONE at hand has, after an update, more to send than its agent knew."""
     generations, done = w.updates.flow, read_flow_done(w)
     if generations.size == 0:
         return False
@@ -161,7 +151,7 @@ def remove_ended(w: CoflowWorld, agenda: Agenda) -> int:
 
 @inlined
 def note_decision(w: CoflowWorld, coflows: int) -> None:
-    """Count a decision about so many coflows, and charge for it."""
+    """Count a decision about this number of coflows, and charge for it."""
     w.counts[N_DECISIONS] += 1
     w.cost.handler.decides[0] = 1
     charge(w, w.prices.coflow * coflows)
@@ -198,7 +188,7 @@ def send_rate(w: CoflowWorld, t: int, flow: int, rate: float) -> None:
 
 @inlined
 def note_sent(w: CoflowWorld, agent: int) -> bool:
-    """Note that something is sent to an agent; return whether it is the first time in this decision or refill."""
+    """Note that an agent is sent something; return whether it is the first time in this decision or refill."""
     now = w.counts[N_DECISIONS] + w.counts[N_REFILLS]
     first = w.intervals.last_sent[agent] != now
     w.intervals.last_sent[agent] = now
@@ -207,39 +197,39 @@ def note_sent(w: CoflowWorld, agent: int) -> bool:
 
 @inlined
 def note_schedule(w: CoflowWorld, agent: int) -> None:
-    """Count the schedule that an agent is sent, when something of it is sent for the first time."""
+    """Count the schedule of an agent when its first part is sent."""
     if note_sent(w, agent):
         note_schedules(w, 1)
 
 
-@template
+@compiled
 def send_changes(
     w: CoflowWorld,
     p: Any,
     num_sent: np.ndarray,
     t: int,
-    send_to_flow: Callable,
+    flow_kind: int,
     of_flow: np.ndarray,
-    send_to_line: Callable,
+    line_kind: int,
     of_group: np.ndarray,
 ) -> None:
-    """Send what is new in an allocation, as much as one event may send; a further event at once sends the rest.
+    """Send what is new in an allocation, as much as one event may send; further events at this time send the rest.
 
     Args:
-        p: the allocation; flows that have changed, and as ~line ingress lines, are the first `changes` of `changed`.
+        p: the allocation; the first `changes` of `changed` are flows, or ~line for an ingress line, with new values.
         num_sent: [1] how many of them have been sent.
-        send_to_flow, send_to_line: write the message, as functions of `actors.fabric.messages`.
-        of_flow, of_group: [F] what a flow is sent; [G] what the lines of a group are.
+        flow_kind, line_kind: the kinds of the messages about flows and lines.
+        of_flow, of_group: [F] the value sent for a flow; [G] the value sent for each line of a group.
     """
     flows, lines, end = w.fabric.flows, w.fabric.lines, min(p.changes[0], num_sent[0] + w.queue.room - SPARE)
     for k in range(num_sent[0], end):
         which = p.changed[k]
         if which >= 0:
             agent = flows.source[which]
-            send_to_flow(w, t, agent, which, of_flow[which])
+            send_value(w, t, agent, flow_kind, which, of_flow[which])
         else:
             agent = lines.port[~which]
-            send_to_line(w, t, agent, ~which, of_group[lines.group[~which]])
+            send_value(w, t, agent, line_kind, ~which, of_group[lines.group[~which]])
         note_schedule(w, agent)
     w.counts[N_RATES] += end - num_sent[0]
     num_sent[0] = end
@@ -249,7 +239,7 @@ def send_changes(
 
 @inlined
 def count_agents(w: CoflowWorld, flows: np.ndarray, count: int) -> int:
-    """Return how many agents send the first `count` of `flows`."""
+    """Note that the agents of the first `count` of `flows` are sent something; return how many agents these are."""
     agents: int = 0
     for k in range(count):
         agents += note_sent(w, w.fabric.flows.source[flows[k]])
@@ -259,7 +249,7 @@ def count_agents(w: CoflowWorld, flows: np.ndarray, count: int) -> int:
 @compiled
 def delay_change(fabric: Fabric, flow: int, rate: float, late: int) -> None:
     """Let a flow start, or stop, `late` ns later than the decision assumed."""
-    flows, coflows, lines = fabric.flows, fabric.coflows, fabric.lines
+    flows, coflows = fabric.flows, fabric.coflows
     more = flow_speed(fabric, flow) * late
     flows.since[flow] += late
     if rate > 0.0:
@@ -267,15 +257,13 @@ def delay_change(fabric: Fabric, flow: int, rate: float, late: int) -> None:
         coflows.sent[flows.coflow[flow]] -= more
         return
     more = min(more, flows.left[flow])
-    flows.left[flow] -= more
+    take_bytes(fabric, flow, more)
     coflows.sent[flows.coflow[flow]] += more
-    lines.bytes[flows.line[flow, 0]] -= more
-    lines.bytes[flows.line[flow, 1]] -= more
 
 
 @inlined
 def ignore(*arguments: Any) -> None:
-    """Handle a message of which nothing follows, or which a policy does not get."""
+    """Handle a message that needs no reaction, or that a policy never receives."""
 
 
 @template
@@ -297,14 +285,14 @@ def handle_events(
 
     Args:
         p: the policy's state.
-        agents: that of its agents.
-        on_agent_event: (w, agents, me), handles a message of the agent `me`.
+        agents: the state of its agents.
+        on_agent_event: (w, agents, me), handles a message to the agent `me`.
         on_flow_done: (w, p, t, flow, ended).
         on_line_done: (w, p, t).
         on_arrival: (w, p, t, coflow).
         on_update: (w, p, t, update).
         on_tell: (w, p, t), sends the rest of a schedule.
-        on_decide: (w, p, t), makes a decision; returns whether the host is to be asked.
+        on_decide: (w, p, t), makes a decision; may return true: the host must decide.
     """
     message = w.queue.now
     for _ in range(most):
@@ -325,7 +313,7 @@ def handle_events(
             on_update(w, p, t, read_update(w))
         elif kind != DECIDE:
             on_tell(w, p, t)
-        elif read_due(w) == p.agenda.due[0]:  # not one that an earlier decision has replaced
+        elif read_due(w) == p.agenda.due[0]:  # else an earlier decision has replaced it
             p.agenda.due[0] = NEVER
             asks_host = on_decide(w, p, t)
             if asks_host:

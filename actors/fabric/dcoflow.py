@@ -1,16 +1,16 @@
 """DCoflow's order of coflows with deadlines, and which of them it admits (Q.-T. Luu et al., IFIP Networking 2022).
 
-From the last place to the first: at the port that is needed for longest, the coflow with the last deadline gets the
-place if it is in time there behind all others; if it is not, the coflow with the least *measure* gets it and is
-rejected in advance. A coflow that is placed needs no port any more. Then those of the rejected are dropped that would
-be late in this order; the others are in time by the same estimate.
+Places are given from the last to the first. At the port that the coflows without a place need for longest, the coflow
+with the last deadline gets the place if it is in time there behind all others. Otherwise the coflow with the least
+*measure* gets the place and is rejected in advance. Then the order is examined: coflows that were rejected in advance
+are admitted if they are in time in it by the same estimate.
 
-The measure of a coflow says how much it is late if it comes last, times its time, at its ports (equations 15 to 17).
-It is computed for few coflows of a place: as coflows are placed the others are less late, and the measure, of
-`min-congested` a bound of it, only grows. So the last one that was computed is a bound.
+The measure of a coflow is how late the coflow is at its ports if it comes last, times its time there (equations 15 to
+17). As others are placed, a coflow gets less late, and its measure (of `min-congested`: a bound of it) only grows. So
+the value that was computed last is a lower bound, and few measures are computed for each place.
 
-O(n N + lines + r m l): r rejections among m coflows at a port; l is the lines of those whose bounds do not rule them
-out. At most r m times the lines of a coflow.
+O(n N + lines + r m l): r rejections among m coflows at a port; l is the lines of the coflows that the bounds do not
+exclude, at most m times the lines of a coflow.
 """
 
 from typing import NamedTuple
@@ -42,9 +42,9 @@ class Rejection(NamedTuple):
     """How DCoflow rejects."""
 
     rule: int  # place in REJECT_RULES
-    congested: float  # share of the bottleneck's load from which on a port counts for MIN_CONGESTED
-    weighted: bool  # the measure is over the coflow's weight
-    from_back: bool  # those rejected in advance are examined from the last to the first
+    congested: float  # for MIN_CONGESTED ports count that have at least this share of the bottleneck's load
+    weighted: bool  # the measure is divided by the coflow's weight
+    from_back: bool  # the order is examined from its last place to its first
 
 
 @compiled
@@ -57,8 +57,8 @@ def dcoflow(fabric: Fabric, s: DeadlineOrder, choices: Choices, how: Rejection, 
         line = drop_placed(fabric, s, port)
         if line == NONE:
             if s.load[port] == 0.0:
-                break  # those that are left have no bytes
-            s.load[port] = 0.0  # what rounding left
+                break  # the coflows without a place have no bytes
+            s.load[port] = 0.0  # only rounding left a load
             continue
         last = fabric.lines.group[line]
         if not is_in_time(s.load[port], s.time_left[last]):
@@ -82,7 +82,7 @@ def dcoflow(fabric: Fabric, s: DeadlineOrder, choices: Choices, how: Rejection, 
 
 @inlined
 def unload_ports(fabric: Fabric, s: DeadlineOrder, coflow: int) -> None:
-    """Take what a coflow needs off the loads of its ports."""
+    """Subtract what a coflow needs from the loads of its ports."""
     lines = fabric.lines
     for side in range(2):
         for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
@@ -92,7 +92,7 @@ def unload_ports(fabric: Fabric, s: DeadlineOrder, coflow: int) -> None:
 
 @compiled
 def choose_rejected(fabric: Fabric, s: DeadlineOrder, choices: Choices, how: Rejection, port: int) -> int:
-    """Return the coflow at a port that has the least measure, the first to arrive of several."""
+    """Return the coflow with the least measure at a port; of equal ones the first to arrive."""
     count = collect_lines(fabric, s, port)
     group = fabric.lines.group
     if how.rule == MOORE_HODGSON or how.rule == DYNAMIC_PROGRAMMING:
@@ -114,7 +114,7 @@ def choose_rejected(fabric: Fabric, s: DeadlineOrder, choices: Choices, how: Rej
 
 @compiled
 def keep_late(fabric: Fabric, s: DeadlineOrder, choices: Choices, rule: int, count: int) -> int:
-    """Keep of the first `count` of `s.lines` those of jobs that the port rejects for itself; return how many."""
+    """Keep those of the first `count` of `s.lines` whose coflows the port alone would reject; return how many."""
     group = fabric.lines.group
     for i in range(count):
         s.late[group[s.lines[i]]] = False
@@ -123,7 +123,7 @@ def keep_late(fabric: Fabric, s: DeadlineOrder, choices: Choices, rule: int, cou
     else:
         found = reject_least_weight(fabric, s, choices, count)
     if found == 0:
-        return count  # only by rounding
+        return count  # possible only by rounding
     kept: int = 0
     for i in range(count):
         if s.late[group[s.lines[i]]]:
@@ -154,7 +154,7 @@ def measure(fabric: Fabric, s: DeadlineOrder, how: Rejection, coflow: int, most:
 
 @compiled
 def drop_late(fabric: Fabric, s: DeadlineOrder, count: int) -> None:
-    """Keep those rejected in advance that are in time in `s.order`, beginning at its front."""
+    """Admit coflows rejected in advance that are in time in `s.order`, from its first place to its last."""
     fill(s.load, 0.0)
     for i in range(count):
         coflow = s.order[i]
@@ -167,7 +167,7 @@ def drop_late(fabric: Fabric, s: DeadlineOrder, count: int) -> None:
 
 @compiled
 def drop_late_from_back(fabric: Fabric, s: DeadlineOrder, count: int) -> None:
-    """Keep those rejected in advance that are in time in `s.order`, beginning at its back."""
+    """Admit coflows rejected in advance that are in time in `s.order`, from its last place to its first."""
     fill(s.load, 0.0)
     for i in range(count):
         add_load(fabric, s, s.order[i], 1.0)
@@ -180,7 +180,7 @@ def drop_late_from_back(fabric: Fabric, s: DeadlineOrder, count: int) -> None:
 
 @compiled
 def add_load(fabric: Fabric, s: DeadlineOrder, coflow: int, times: float) -> None:
-    """Add what a coflow needs, so many times, to the loads of its ports."""
+    """Add `times` what a coflow needs to the loads of its ports."""
     lines = fabric.lines
     for side in range(2):
         for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):

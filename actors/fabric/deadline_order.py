@@ -1,76 +1,58 @@
 """What orders of coflows with deadlines share: the time that is left, and the coflows at each port by deadline.
 
-An order has the coflows that are admitted first, each group of them served after those before it. What an
-admitted coflow needs of a port is the time that the port takes for its bytes there. By an estimate it ends when, at
-each of its ports, all that is before it and its own has been sent.
+An order has the admitted coflows first. What a coflow *needs* of a port is the time that the port takes for the
+coflow's bytes there. By estimate a coflow ends when each of its ports has sent the bytes of the coflows before it, and
+its own.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
+from actors.fabric.heap import Heap, make_heap
+from actors.fabric.initial_arrays import at_start, per
 from actors.fabric.ports import Fabric
 from actors.fabric.priority_queues import sort_groups
 from actors.kernel.arrays import fill
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
 
-_ROUNDING, _ROUNDING_NS = 1e-12, 1e-3  # what sums of times may be off by, relative and in ns
+_ROUNDING, _ROUNDING_NS = 1e-12, 1e-3  # the errors of sums of times, relative and in ns
 
 
 class DeadlineOrder(NamedTuple):
-    """An order that is being made, and scratch arrays; C coflows, N ports, L lines."""
+    """An order that is being made, and scratch arrays."""
 
-    groups: np.ndarray  # [C] the coflows; when the order is made, those that are admitted come first
-    keys: np.ndarray  # [C] float64, what `groups` are sorted by
-    time_left: np.ndarray  # [C] float64, ns until a coflow's deadline, infinite where it has none
-    load: np.ndarray  # [N] float64, ns that coflows need at a port
-    need: np.ndarray  # [L] float64, ns that a line's port takes for its bytes
-    head: np.ndarray  # [N] first of the lines at a port, that of the last deadline, or NONE
-    next: np.ndarray  # [L] the next one
-    order: np.ndarray  # [C]
-    placed: np.ndarray  # [C] bool: it has its place in `order`
-    rejected: np.ndarray  # [C] bool
-    late: np.ndarray  # [C] bool: one port, for itself, rejects it
-    lines: np.ndarray  # [C] lines of those coflows at one port that may be rejected
-    bound: np.ndarray  # [C] float64, the least that DCoflow's measure of a coflow can be
-    heap_key: np.ndarray  # [C] float64
-    heap_place: np.ndarray  # [C]
-    heap_size: np.ndarray  # [1]
+    longest: Heap  # of a port's coflows that are not rejected yet: what they need, negated, and their places in `lines`
+    groups: np.ndarray = per("coflow")  # the coflows; when the order is made, the admitted ones come first
+    keys: np.ndarray = per("coflow", 0.0)  # by which `groups` are sorted
+    time_left: np.ndarray = per("coflow", 0.0)  # ns until its deadline, infinite where it has none
+    load: np.ndarray = per("port", 0.0)  # ns that coflows need at a port
+    need: np.ndarray = per("line", 0.0)  # ns that a line's port takes for its bytes
+    head: np.ndarray = per("port")  # the line at a port with the last deadline, or NONE
+    next: np.ndarray = per("line")  # the line at the same port with the deadline before it, or NONE
+    order: np.ndarray = per("coflow")
+    placed: np.ndarray = per("coflow", False)  # it has its place in `order`
+    rejected: np.ndarray = per("coflow", False)
+    late: np.ndarray = per("coflow", False)  # one of its ports, by itself, rejects it
+    lines: np.ndarray = per("coflow")  # the lines at one port whose coflows may be rejected
+    bound: np.ndarray = per("coflow", 0.0)  # a lower bound of DCoflow's measure of a coflow
 
 
 def make_deadline_order(fabric: Fabric) -> DeadlineOrder:
     """Return an empty order of the coflows of a fabric."""
-    coflows, ports = fabric.coflows.arrival.size, fabric.speed.size
-    return DeadlineOrder(
-        groups=np.zeros(coflows, np.int64),
-        keys=np.zeros(coflows),
-        time_left=np.zeros(coflows),
-        load=np.zeros(ports),
-        need=np.zeros(fabric.lines.port.size),
-        head=np.zeros(ports, np.int64),
-        next=np.zeros(fabric.lines.port.size, np.int64),
-        order=np.zeros(coflows, np.int64),
-        placed=np.zeros(coflows, np.bool_),
-        rejected=np.zeros(coflows, np.bool_),
-        late=np.zeros(coflows, np.bool_),
-        lines=np.zeros(coflows, np.int64),
-        bound=np.zeros(coflows),
-        heap_key=np.zeros(coflows),
-        heap_place=np.zeros(coflows, np.int64),
-        heap_size=np.zeros(1, np.int64),
-    )
+    return at_start(DeadlineOrder, fabric, longest=make_heap(fabric.coflows.arrival.size, 0.0))
 
 
 @inlined
 def is_in_time(needed: float, time_left: float) -> bool:
-    """Return whether what takes `needed` ns ends in the time that is left, but for rounding."""
+    """Return whether `needed` ns are at most the time that is left, except for rounding."""
     return needed <= time_left * (1.0 + _ROUNDING) + _ROUNDING_NS
 
 
 @compiled
 def find_needs(fabric: Fabric, s: DeadlineOrder, coflow: int) -> float:
-    """Compute what a coflow needs at each of its ports; return the most, which it needs on an empty switch, ns."""
+    """Compute what a coflow needs at each of its ports; return the largest, its time on an empty switch, ns."""
     lines, longest = fabric.lines, 0.0
     for side in range(2):
         for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
@@ -83,7 +65,7 @@ def find_needs(fabric: Fabric, s: DeadlineOrder, coflow: int) -> float:
 
 @compiled
 def most_needed(fabric: Fabric, s: DeadlineOrder, coflow: int) -> float:
-    """Return the most that a coflow needs of a port, ns, as `find_needs` has computed it."""
+    """Return the most that a coflow needs of one of its ports, ns, as `find_needs` has computed it."""
     lines, longest = fabric.lines, 0.0
     for side in range(2):
         for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
@@ -93,17 +75,17 @@ def most_needed(fabric: Fabric, s: DeadlineOrder, coflow: int) -> float:
 
 @compiled
 def sort_by_deadline(s: DeadlineOrder, count: int) -> None:
-    """Sort the first `count` coflows by their deadlines; of equal ones the first to arrive is first."""
+    """Sort the first `count` coflows by deadline; of equal ones the first to arrive is first."""
     for i in range(count):
         s.keys[i] = s.time_left[s.groups[i]]
-    sort_groups(s, count)
+    sort_groups(s.groups, s.keys, count)
 
 
 @compiled
 def list_by_deadline(fabric: Fabric, s: DeadlineOrder, count: int) -> None:
-    """Sort the first `count` coflows by deadline; list their lines at each port, the last first, and add up the needs.
+    """Sort the first `count` coflows by deadline; list their lines at each port, the last first, and sum up the needs.
 
-    `find_needs` is called for each of them before.
+    `find_needs` must have been called for each of them.
     """
     lines = fabric.lines
     sort_by_deadline(s, count)
@@ -124,7 +106,7 @@ def list_by_deadline(fabric: Fabric, s: DeadlineOrder, count: int) -> None:
 
 @compiled
 def drop_placed(fabric: Fabric, s: DeadlineOrder, port: int) -> int:
-    """Take coflows that have their places off the list of a port; return the first line that is left, or NONE."""
+    """Remove lines of placed coflows from the head of a port's list; return the line that is then first, or NONE."""
     line = s.head[port]
     while line != NONE and s.placed[fabric.lines.group[line]]:
         line = s.next[line]
@@ -134,7 +116,7 @@ def drop_placed(fabric: Fabric, s: DeadlineOrder, port: int) -> int:
 
 @compiled
 def collect_lines(fabric: Fabric, s: DeadlineOrder, port: int) -> int:
-    """Put the lines at a port whose coflows have no places into `lines`, the last deadline first; return how many."""
+    """Put the lines of a port's coflows that have no place into `lines`, last deadline first; return how many."""
     found: int = 0
     line, before = drop_placed(fabric, s, port), NONE
     while line != NONE:
@@ -149,7 +131,7 @@ def collect_lines(fabric: Fabric, s: DeadlineOrder, port: int) -> int:
 
 @compiled
 def put_rejected_last(s: DeadlineOrder, count: int) -> int:
-    """Set `groups` to those of `order` that are not rejected, then those that are; return the number of the former."""
+    """Set `groups` to the admitted coflows of `order`, then the rejected ones; return how many are admitted."""
     kept: int = 0
     for i in range(count):
         if not s.rejected[s.order[i]]:

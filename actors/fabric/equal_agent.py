@@ -1,9 +1,9 @@
-"""The agent of a port under equal rates: each flow of an ingress line, its part of a coflow, is sent at one rate.
+"""The agent of a port under equal rates: it sends all flows of an ingress line, its part of a coflow, at one rate.
 
-The agent receives a rate for a line, and not for each of its flows, which end in order of what they have left
-(`actors.fabric.equal_groups`). A backfilled flow has a rate of its own beyond that, and ends by itself. The columns
-of `Sending` are those of backfilled flows: `rate` is what a flow has beyond its line's, `since` when it got it, `end`
-when it ends by it. A flow ends when its line's `served` reaches its ``left``, which is 0 after that.
+The agent receives one rate for a line; the line's flows end in order of what they have left
+(`actors.fabric.equal_groups`). A backfilled flow has an additional rate of its own, and ends by itself. The columns of
+`Sending` are about this rate: `rate` is the additional rate, `since` when it began, `end` when the flow ends by both
+rates. A flow ends when its line's `served` reaches its ``left``, which is then set to 0.
 """
 
 from typing import NamedTuple
@@ -23,14 +23,14 @@ from actors.fabric.equal_groups import (
 )
 from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.flow_ends import whole_ns
+from actors.fabric.initial_arrays import at_start, per
 from actors.fabric.messages import (
     FLOW_END,
     LINE_END,
     SET_LINE,
     read_flow_end,
     read_line_end,
-    read_set_extra,
-    read_set_line,
+    read_value,
     send_flow_done,
 )
 from actors.fabric.ports import Fabric
@@ -40,33 +40,34 @@ from actors.kernel.world import NEVER
 
 
 class Serving(NamedTuple):
-    """What agents know of L ingress lines, besides `Sending`; F flows that cross the switch."""
+    """What agents know of their ingress lines, besides `Sending`."""
 
     groups: EqualGroups  # of the flows of each line
-    timer: np.ndarray  # [L] the first LINE_END that is under way, ns; NEVER. If it is early, it is set again
-    unsent: np.ndarray  # [L] flows that were never sent
+    unsent: np.ndarray  # [ingress lines] flows that were never sent
+    # the first LINE_END that is set, ns; if it is early, it is set again
+    timer: np.ndarray = per("ingress line", NEVER)
 
 
 def make_serving(fabric: Fabric) -> Serving:
     """Return the state of agents that send nothing yet."""
-    lines = int(fabric.lines.of_group[0, 1])
-    groups = make_groups(fabric.flows.left, fabric.flows.line[:, 0], np.zeros(lines, np.int64))
-    return Serving(groups, timer=np.full(lines, NEVER), unsent=groups.size.copy())
+    no_more = np.zeros(fabric.lines.of_group[0, 1], np.int64)
+    groups = make_groups(fabric.flows.left, fabric.flows.line[:, 0], no_more)
+    return at_start(Serving, fabric, groups=groups, unsent=groups.size.copy())
 
 
 @inlined
 def serving_event(w: CoflowWorld, s: Serving, me: int) -> None:
-    """Handle the message of an agent under equal rates."""
+    """Handle a message to an agent under equal rates."""
     t, kind = w.queue.now.time[0], w.queue.now.kind[0]
     if kind == FLOW_END:
         on_flow_end(w, s, t, me)
     elif kind == LINE_END:
         on_line_end(w, s, t, me, read_line_end(w))
     elif kind == SET_LINE:
-        line, rate = read_set_line(w)
+        line, rate = read_value(w)
         on_set_line(w, s, t, me, line, rate)
     else:
-        flow, extra_rate = read_set_extra(w)
+        flow, extra_rate = read_value(w)
         on_set_extra(w, s, t, me, flow, extra_rate)
 
 
@@ -96,7 +97,7 @@ def await_line_end(w: CoflowWorld, s: Serving, least: int, me: int, line: int) -
 
 @compiled
 def on_set_extra(w: CoflowWorld, s: Serving, t: int, me: int, flow: int, extra: float) -> None:
-    """Send a flow at this rate beyond its line's from now on; 0: at its line's rate alone."""
+    """Send a flow at this additional rate from now on; 0: at its line's rate alone."""
     f, line = w.sending, w.fabric.flows.line[flow, 0]
     if f.left[flow] == 0.0:
         w.counts[N_STALE] += 1

@@ -1,30 +1,30 @@
 """The coordinator of equal rates: it receives ends of flows, estimates what has been sent, and sends new rates.
 
 Its decisions depend on which flows have ended, and not on what the others have left. So it decides first; the cost of
-that decision then says when the rates take effect, at all agents together. Thus no port ever carries more than it can,
-however late the rates are. An agent receives one rate for all flows of a coflow that it sends, and one for each flow
-that is backfilled.
+the decision then determines when the rates take effect, at all agents together. Thus no port ever carries more than it
+can, however late the rates are. An agent receives one rate for all flows of a coflow that it sends, and one for each
+backfilled flow.
 """
 
 from typing import Any
 
 import numpy as np
 
-from actors.fabric.coordinator import send_changes
+from actors.fabric.coordinator import note_sent, send_changes
 from actors.fabric.counters import N_DECISIONS
 from actors.fabric.equal_groups import served_by
 from actors.fabric.equal_rates import Equal, end_flow, enforce_rates, group_of
 from actors.fabric.fabric_world import CoflowWorld
-from actors.fabric.intervals import charge
+from actors.fabric.intervals import charge, note_schedules
 from actors.fabric.madd_coordinator import effective_time
-from actors.fabric.messages import send_set_extra, send_set_line
+from actors.fabric.messages import SET_EXTRA, SET_LINE
 from actors.fabric.ports import Fabric
 from actors.fabric.service_order import Order
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.world import NEVER
 
 _IDLE = 1e-9  # of a port's speed: less than this is what rounding leaves of rates
-_FAR = 1e18  # ns; what takes longer does not happen
+_FAR = 1e18  # ns; an event that is further away never happens
 _ROUNDING = 1e-3  # ns
 
 
@@ -32,10 +32,10 @@ _ROUNDING = 1e-3  # ns
 def apply_flow_done(fabric: Fabric, e: Equal, num_sending: np.ndarray, flow: int, ended: int) -> bool:
     """Apply an agent's message that a flow has ended; return whether its coflow has ended.
 
-    Other rates may have been sent before the message arrived; at these the flow was sent nothing.
+    New rates may have been sent before the message arrived; the flow was sent nothing at these.
 
     Args:
-        num_sending: [1] agents that send.
+        num_sending: [1] how many agents send.
     """
     flows, coflow, agent = fabric.flows, fabric.flows.coflow[flow], fabric.flows.source[flow]
     when = max(ended, e.now[0])
@@ -52,13 +52,13 @@ def apply_flow_done(fabric: Fabric, e: Equal, num_sending: np.ndarray, flow: int
 
 @inlined
 def is_sending(fabric: Fabric, e: Equal, agent: int) -> bool:
-    """Return whether an agent has flows with a rate that have not ended, as far as is known."""
+    """Return whether an agent has flows with a rate that are not known to have ended."""
     return fabric.speed[agent] - e.residual[agent] > _IDLE * fabric.speed[agent]
 
 
 @inlined
 def estimated_sent(fabric: Fabric, e: Equal, t: int, flow: int) -> float:
-    """Return what a flow has been sent by t if it has not ended, bytes."""
+    """Return what a flow that has not ended has been sent by t, bytes."""
     flows = fabric.flows
     sent = flows.size[flow] - flows.left[flow] + served_by(e.groups, t, group_of(fabric, flow))
     return sent + e.extra_in_force[flow] * (t - flows.since[flow])
@@ -66,7 +66,7 @@ def estimated_sent(fabric: Fabric, e: Equal, t: int, flow: int) -> float:
 
 @inlined
 def reported_sent(fabric: Fabric, e: Equal, t: int, flow: int) -> float:
-    """Return what an agent reports a flow to have been sent by t, bytes."""
+    """Return what a flow has been sent by t, bytes, as its agent reports it."""
     return min(estimated_sent(fabric, e, t, flow), fabric.flows.size[flow])
 
 
@@ -74,9 +74,9 @@ def reported_sent(fabric: Fabric, e: Equal, t: int, flow: int) -> float:
 def update_ahead(fabric: Fabric, e: Equal, t: int) -> None:
     """Update how far backfilled flows are ahead of their groups at t, for calls of `has_sent_more` with this t."""
     for k in range(e.ends.size[0]):
-        flow = e.ends.flow[k]
+        flow = e.ends.values[k]
         group = group_of(fabric, flow)
-        if fabric.flows.end[flow] == e.ends.time[k]:
+        if fabric.flows.end[flow] == e.ends.keys[k]:
             e.ahead[group] = max(
                 e.ahead[group], reported_sent(fabric, e, t, flow) - served_by(e.groups, t, group)
             )
@@ -100,7 +100,7 @@ def has_sent_more(fabric: Fabric, e: Equal, group: int, limit: float, t: int) ->
 
 @compiled
 def next_time_above(fabric: Fabric, order: Order, e: Equal, limit: np.ndarray, t: int) -> int:
-    """Return when after t, at the earliest, a flow has been sent more than `limit` [G] of its group at these rates."""
+    """Return when, after t, a flow has first been sent more than its group's `limit` [G], at these rates."""
     first: int = NEVER
     for i in range(order.used[0]):
         group = order.groups[i]
@@ -108,9 +108,9 @@ def next_time_above(fabric: Fabric, order: Order, e: Equal, limit: np.ndarray, t
             left = limit[group] - served_by(e.groups, t, group) - e.ahead[group]
             first = min(first, after(t, left / e.groups.in_force[group]))
     for k in range(e.ends.size[0]):
-        flow = e.ends.flow[k]
+        flow = e.ends.values[k]
         group = group_of(fabric, flow)
-        if fabric.flows.end[flow] == e.ends.time[k]:
+        if fabric.flows.end[flow] == e.ends.keys[k]:
             left = limit[group] - estimated_sent(fabric, e, t, flow)
             first = min(first, after(t, left / (e.groups.in_force[group] + e.extra_in_force[flow])))
     return first
@@ -118,34 +118,25 @@ def next_time_above(fabric: Fabric, order: Order, e: Equal, limit: np.ndarray, t
 
 @inlined
 def after(t: int, in_ns: float) -> int:
-    """Return the first whole ns after so many from t on, whatever rounding says; NEVER if that is too far."""
+    """Return the first whole ns after t + `in_ns`, whatever rounding gives; NEVER if that is too far."""
     return t + np.int64(max(in_ns, 0.0) + _ROUNDING) + 1 if in_ns < _FAR else NEVER
 
 
 @compiled
 def enforce_decision(
-    w: CoflowWorld,
-    order: Order,
-    e: Equal,
-    num_sending: np.ndarray,
-    counted_at: np.ndarray,
-    coflows: int,
-    t: int,
+    w: CoflowWorld, order: Order, e: Equal, num_sending: np.ndarray, coflows: int, t: int
 ) -> None:
-    """Charge for a decision about so many coflows, and put it into force when its rates reach the agents.
+    """Charge for a decision about this number of coflows, and put it into force when its rates reach the agents.
 
     Args:
         num_sending: [1] how many agents send; it is recomputed.
-        counted_at: [P] scratch: the last decision that sent an agent anything.
     """
-    lines, flows, agents = w.fabric.lines, w.fabric.flows, 0
+    agents: int = 0
     w.counts[N_DECISIONS] += 1
     for k in range(e.changes[0]):
         which = e.changed[k]
-        agent = flows.source[which] if which >= 0 else lines.port[~which]
-        if counted_at[agent] != w.counts[N_DECISIONS]:
-            counted_at[agent] = w.counts[N_DECISIONS]
-            agents += 1
+        agents += note_sent(w, w.fabric.flows.source[which] if which >= 0 else w.fabric.lines.port[~which])
+    note_schedules(w, agents)
     charge(w, w.prices.coflow * coflows + w.prices.flow * e.changes[0] + w.prices.schedule * agents)
     e.now[0] = effective_time(w, t)
     enforce_rates(w.fabric, order, e, e.now[0])
@@ -156,6 +147,6 @@ def enforce_decision(
 
 @compiled
 def send_rates(w: CoflowWorld, p: Any, t: int) -> None:
-    """Send the agents the rates that are new; `p` is a policy's state, with `equal` and `num_sent`."""
+    """Send the agents the new rates; `p` is a policy's state, with `equal` and `num_sent`."""
     e = p.equal
-    send_changes(w, e, p.num_sent, t, send_set_extra, e.extra_in_force, send_set_line, e.groups.in_force)
+    send_changes(w, e, p.num_sent, t, SET_EXTRA, e.extra_in_force, SET_LINE, e.groups.in_force)

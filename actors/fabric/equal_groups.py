@@ -1,8 +1,8 @@
-"""Groups of flows that have all been served the same number of bytes, in order of their end.
+"""Groups of flows that have all been served the same number of bytes, in the order in which they end.
 
-What each flow has been served is one number, `served`; a flow ends when `served` reaches its ``left``. A heap has the
-flow with the least ``left`` in front. The coordinator has such groups (`actors.fabric.equal_rates`), and the agents'
-ingress lines are such groups too (`actors.fabric.equal_agent`), and both compute the same figures.
+`served` is what each flow of a group has been served; a flow ends when `served` reaches its ``left``. The flow with the
+least ``left`` is the first of the group's heap. Both the coordinator (`actors.fabric.equal_rates`) and the agents,
+whose ingress lines are such groups (`actors.fabric.equal_agent`), compute with them, and get the same figures.
 """
 
 from typing import NamedTuple
@@ -14,16 +14,16 @@ from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 
-_LEAST = 1e-6  # bytes that a flow has left which has not ended, whatever rounding says
+LEAST_LEFT = 1e-6  # bytes: a flow that has not ended has no less left, whatever rounding gives
 
 
 class EqualGroups(NamedTuple):
     """G groups of F flows; the heap of each has its unfinished flows by ``left``."""
 
     in_force: np.ndarray  # [G] bytes per ns of each flow
-    since: np.ndarray  # [G] from when on, ns
+    since: np.ndarray  # [G] ns, from when on
     served: np.ndarray  # [G] what each flow had been served by then, bytes
-    end: np.ndarray  # [G] when the next flow ends by that rate, ns; NEVER
+    end: np.ndarray  # [G] when the next flow ends at that rate, ns; NEVER: none does
     first: np.ndarray  # [G] where its heap begins
     size: np.ndarray  # [G] flows in its heap
     heap: np.ndarray  # [F, and room for further flows]
@@ -35,7 +35,7 @@ def make_groups(left: np.ndarray, group: np.ndarray, more: np.ndarray) -> EqualG
 
     Args:
         left: [flows] bytes.
-        group: [flows] that of each flow, NONE for one that is in none.
+        group: [flows] the group of each flow, or NONE.
         more: [G] room for further flows, in groups after all that have flows.
     """
     count, flows = more.size, np.flatnonzero(group != NONE)
@@ -57,22 +57,22 @@ def make_groups(left: np.ndarray, group: np.ndarray, more: np.ndarray) -> EqualG
 
 @inlined
 def served_by(g: EqualGroups, t: int, group: int) -> float:
-    """Return what each flow of a group has been served by t; backfilled flows have had more."""
+    """Return what each flow of a group has been served by t; backfilled flows have been served more."""
     return g.served[group] + g.in_force[group] * (t - g.since[group])
 
 
 @inlined
 def extra_sent(left: float, since: int, g: EqualGroups, group: int, t: int, extra: float) -> float:
-    """Return what a flow with so much ``left`` was sent beyond its group's rate since then; it has not ended by it."""
-    most = left - served_by(g, t, group) - _LEAST
+    """Return what a flow that has not ended was sent at its additional rate `extra` from `since` to t, bytes."""
+    most = left - served_by(g, t, group) - LEAST_LEFT
     return max(min(extra * (t - since), most), 0.0)
 
 
 @inlined
 def predict_end(left: np.ndarray, g: EqualGroups, group: int, least: int) -> None:
-    """Compute when the next flow of a group ends by the group's rate, not before `least`.
+    """Compute when the next flow of a group ends at the group's rate, but not before `least`.
 
-    If that one is backfilled it ends before, by itself.
+    A backfilled flow ends before that, by itself.
     """
     if g.size[group] == 0 or g.in_force[group] == 0.0:
         g.end[group] = NEVER

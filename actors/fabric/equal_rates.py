@@ -1,23 +1,23 @@
 """Equal rates inside a coflow, in a given order, all or none; then backfill: Saath, and Philae's rates by max-min.
 
-Each coflow in turn gives all its flows one rate: what the slowest of them would have if its flows shared, at each of
-their ports, what earlier coflows left (A. Jajoo et al., Your Coflow has Many Flows: Sampling them for Fun and Speed,
-USENIX ATC 2019, section 4.5). A coflow that finds no residual bandwidth at one of its ports is *missed*: it has no rate
-(all or none; A. Jajoo et al., Saath, CoNEXT 2017). Backfill then gives the residual bandwidth to the flows of missed
-coflows, or to those of all, in order, each as much as its two ports have.
+Each coflow in turn gets one rate for all its flows: the rate of its slowest flow if its flows share, at each port, what
+earlier coflows left (A. Jajoo et al., Your Coflow has Many Flows: Sampling them for Fun and Speed, USENIX ATC 2019,
+section 4.5). A coflow that finds no residual bandwidth at one of its ports is *missed*: it has no rate (all or none; A.
+Jajoo et al., Saath, CoNEXT 2017). Backfill then gives the residual bandwidth to the flows of missed coflows, or of all
+coflows, in order; each flow gets as much as its two ports have.
 
-All flows of a group have been served the same number of bytes, `served`, so that the state of a coflow of 20,000 flows
-is one number and the order in which they end is fixed (`actors.fabric.equal_groups`): a flow ends when `served`
-reaches its ``flows.left``, and has ``flows.left - served`` left. An end costs a step in the group's heap, a decision
-costs lines and not flows. Only backfilled flows, about as many as ports, progress by themselves; when a flow loses its
-backfilled rate, what it was sent beyond the others is subtracted from its ``flows.left``.
+All flows of a group have been served the same number of bytes, `served`. So the state of a coflow of 20,000 flows is
+one number, and the order in which they end is fixed (`actors.fabric.equal_groups`): a flow ends when `served` reaches
+its ``flows.left``, and has ``flows.left - served`` left. An end costs a step in the group's heap; a decision costs
+lines and not flows. Only backfilled flows, about as many as ports, progress by themselves: when a flow loses its
+backfilled rate, what it was sent at that rate is subtracted from its ``flows.left``.
 
-A policy calls `end_flow` for each flow that has ended. To decide, it calls `progress`, puts what has arrived into the
-order, sorts it, and calls `reset_residual`, `add_rates`, `backfill`, and, when the decision takes effect,
+A policy calls `end_flow` for each flow that has ended. To decide, it calls `progress`, puts new coflows into the order,
+sorts it, and calls `reset_residual`, `add_rates` and `backfill`; when the decision takes effect, it calls
 `enforce_rates`.
 
-Deciding and taking effect are apart: `rate` and `extra` are decided; `in_force` and `extra_in_force` are what is sent
-until `enforce_rates` is called. Rates that are new, and must be sent to the agents, are in `changed`.
+A decision sets `rate` and `extra`; until `enforce_rates` is called flows are sent at `in_force` and `extra_in_force`.
+New rates, which must be sent to the agents, are in `changed`.
 """
 
 from typing import NamedTuple
@@ -33,10 +33,21 @@ from actors.fabric.equal_groups import (
     served_by,
     sift_up,
 )
-from actors.fabric.flow_ends import Ends, add_end, make_ends, purge, whole_ns
+from actors.fabric.flow_ends import add_end, purge, whole_ns
+from actors.fabric.heap import Heap, make_heap
+from actors.fabric.initial_arrays import at_start, per
 from actors.fabric.madd import has_residual, update_open_port
 from actors.fabric.port_sets import include, lowest
-from actors.fabric.ports import Coflows, Fabric, Lines, change_rate, coflow_of, finish_flow, flow_at
+from actors.fabric.ports import (
+    Coflows,
+    Fabric,
+    Lines,
+    change_rate,
+    coflow_of,
+    finish_flow,
+    flow_at,
+    take_bytes,
+)
 from actors.fabric.service_order import Order
 from actors.kernel.arrays import fill
 from actors.kernel.compiled import compiled, inlined
@@ -44,58 +55,50 @@ from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 
 _EMPTY = np.uint64(0)
-_SAME = 1e-11  # of a rate: two that differ by less differ by rounding
+_SAME = 1e-11  # of a rate: two rates that differ by less differ only by rounding
 
 
 class Equal(NamedTuple):
-    """Rates of G groups, and of their backfilled flows, of F flows."""
+    """Rates of groups, and of their backfilled flows."""
 
     missed_only: bool  # backfill is for missed groups alone
-    now: np.ndarray  # [1] from when on the last decision holds, ns
-    rate: np.ndarray  # [G] bytes per ns of each flow of a group, 0.0 where missed, as decided
-    groups: EqualGroups  # what is in force
-    longest: np.ndarray  # [G] the largest of its flows that have ended, bytes
-    ahead: np.ndarray  # [G] by how much at most a flow of it has been sent more than `served`, bytes
-    residual: np.ndarray  # [N] residual bandwidth, bytes per ns
-    open_ports: np.ndarray  # [words] uint64, the set of ports with residual bandwidth
-    released: np.ndarray  # [words] uint64, the set of ports that ended flows have left
-    extra: np.ndarray  # [F] what a backfilled flow has beyond its group's rate, bytes per ns, as decided
-    extra_in_force: np.ndarray  # [F] the same, in force; since `flows.since`
-    ends: Ends  # of backfilled flows
-    # flows whose extra, and as ~line ingress lines whose rate is new: the first `changes` of them
-    changed: np.ndarray
-    changes: np.ndarray  # [1]
+    groups: EqualGroups  # with the rates in force
+    ends: Heap  # of backfilled flows
+    changed: (
+        np.ndarray
+    )  # the first `changes`: flows with a new extra rate, and ~line of ingress lines with a new rate
+    changes: np.ndarray = per("run")
+    now: np.ndarray = per("run")  # from when on the last decision holds, ns
+    rate: np.ndarray = per("group", 0.0)  # bytes per ns of each flow of a group, 0.0 if missed, as decided
+    longest: np.ndarray = per("group", 0.0)  # the largest of its flows that have ended, bytes
+    ahead: np.ndarray = per("group", 0.0)  # the most that a flow of it has been sent beyond `served`, bytes
+    residual: np.ndarray = per("port", 0.0)  # residual bandwidth, bytes per ns
+    open_ports: np.ndarray = per("word of ports", _EMPTY)  # the set of ports with residual bandwidth
+    released: np.ndarray = per("word of ports", _EMPTY)  # the set of ports at which flows have ended
+    extra: np.ndarray = per("flow", 0.0)  # a backfilled flow's additional rate, bytes per ns, as decided
+    extra_in_force: np.ndarray = per("flow", 0.0)  # the same, in force since `flows.since`
 
 
 def make_equal(fabric: Fabric, missed_only: bool = True) -> Equal:
     """Return an allocation in which no group has a rate, and pilots are flows of their coflows."""
-    flows, lines, ports = fabric.flows, fabric.lines, fabric.speed.size
-    coflows, groups = fabric.coflows.arrival.size, lines.of_group.shape[0] - 1
+    flows, lines = fabric.flows, fabric.lines
     pilots = np.diff(lines.of_group[:, 0])
-    pilots[:coflows] = 0
+    pilots[: fabric.coflows.arrival.size] = 0
     members = make_groups(flows.left, np.where(flows.line[:, 0] != NONE, flows.coflow, NONE), pilots)
     room = members.heap.size - pilots.sum()
-    return Equal(
+    return at_start(
+        Equal,
+        fabric,
         missed_only=bool(missed_only),
-        now=np.zeros(1, np.int64),
-        rate=np.zeros(groups),
         groups=members,
-        longest=np.zeros(groups),
-        ahead=np.zeros(groups),
-        residual=np.zeros(ports),
-        open_ports=np.zeros(ports // 64, np.uint64),
-        released=np.zeros(ports // 64, np.uint64),
-        extra=np.zeros(flows.size.size),
-        extra_in_force=np.zeros(flows.size.size),
-        ends=make_ends(room),
+        ends=make_heap(room),
         changed=np.zeros(2 * room + lines.of_group[0, 1], np.int64),
-        changes=np.zeros(1, np.int64),
     )
 
 
 @inlined
 def group_of(fabric: Fabric, flow: int) -> int:
-    """Return the group that a flow is served with."""
+    """Return the group of a flow."""
     return fabric.lines.group[fabric.flows.line[flow, 0]]
 
 
@@ -120,11 +123,11 @@ def end_flow(fabric: Fabric, e: Equal, t: int, flow: int) -> bool:
 
 @compiled
 def progress(fabric: Fabric, order: Order, e: Equal, t: int) -> None:
-    """Begin a decision at t: remove backfilled rates, and groups without flows. `add_rates` must follow."""
+    """Begin a decision at t: remove backfilled rates, and groups without flows. `add_rates` must be called next."""
     e.now[0], e.changes[0] = t, 0
     purge(fabric.flows, e.ends)
     for k in range(e.ends.size[0]):
-        flow = e.ends.flow[k]
+        flow = e.ends.values[k]
         if e.extra[flow] > 0.0:
             e.extra[flow] = 0.0
             note_change(e, flow)
@@ -142,19 +145,17 @@ def progress(fabric: Fabric, order: Order, e: Equal, t: int) -> None:
 
 @inlined
 def note_change(e: Equal, which: int) -> None:
-    """Note that the rate of a flow, or of a line given as ~line, is new."""
+    """Note a flow, or a line as ~line, whose rate is new."""
     e.changed[e.changes[0]] = which
     e.changes[0] += 1
 
 
 @compiled
 def settle_extra(fabric: Fabric, e: Equal, t: int, flow: int) -> None:
-    """Account for what a backfilled flow was sent beyond its group's rate."""
-    flows, lines, group = fabric.flows, fabric.lines, group_of(fabric, flow)
+    """Account for what a backfilled flow was sent at its additional rate."""
+    flows, group = fabric.flows, group_of(fabric, flow)
     sent = extra_sent(flows.left[flow], flows.since[flow], e.groups, group, t, e.extra_in_force[flow])
-    flows.left[flow] -= sent
-    lines.bytes[flows.line[flow, 0]] -= sent
-    lines.bytes[flows.line[flow, 1]] -= sent
+    take_bytes(fabric, flow, sent)
     flows.since[flow] = t
     e.ahead[group] = max(e.ahead[group], flows.size[flow] - flows.left[flow])
     sift_up(flows.left, e.groups, group, e.groups.position[flow])
@@ -171,7 +172,7 @@ def reset_residual(fabric: Fabric, e: Equal) -> None:
 def add_rates(fabric: Fabric, order: Order, e: Equal, first: int, end: int) -> None:
     """Give each group from level `first` to before `end` one rate for all its flows, out of `residual`, or nothing.
 
-    A group keeps the rate that it has: it may be served again out of other bandwidth (`actors.fabric.queue_shares`).
+    It is added to the rate that a group has: a group may be served twice (`actors.fabric.queue_shares`).
     """
     lines = fabric.lines
     for level in range(first, end):
@@ -186,7 +187,7 @@ def add_rates(fabric: Fabric, order: Order, e: Equal, first: int, end: int) -> N
 
 @inlined
 def slowest_rate(fabric: Fabric, e: Equal, group: int) -> float:
-    """Return the rate of a group's slowest flow, with its ports' residual bandwidth shared; 0.0 if a port has none."""
+    """Return the rate of a group's slowest flow if its flows share their ports; 0.0: one of its ports is full."""
     lines, rate = fabric.lines, np.inf
     if e.groups.size[group] == 0:
         return 0.0
@@ -202,7 +203,7 @@ def slowest_rate(fabric: Fabric, e: Equal, group: int) -> float:
 
 @compiled
 def backfill(fabric: Fabric, order: Order, e: Equal) -> None:
-    """Note which rates are new, and give the residual bandwidth to flows in order, each as much as both ports have."""
+    """Note which rates are new; give each flow, in order, the residual bandwidth that both of its ports have."""
     lines, before = fabric.lines, e.changes[0]
     fill(e.released, _EMPTY)
     for port in range(e.residual.size):
@@ -229,7 +230,7 @@ def can_backfill(e: Equal) -> bool:
 
 @inlined
 def is_same(rate: float, in_force: float) -> bool:
-    """Return whether a rate is, but for rounding, the one that is in force."""
+    """Return whether a rate equals the one in force, except for rounding."""
     return abs(rate - in_force) <= _SAME * in_force
 
 
@@ -246,11 +247,11 @@ def note_rate(lines: Lines, e: Equal, group: int) -> None:
 
 @compiled
 def note_stopped(e: Equal, count: int) -> None:
-    """Of the flows that were backfilled before, the first `count` of `changed`, keep those that no longer are."""
+    """Remove flows that are backfilled again from the first `count` of `changed`, those that were backfilled before."""
     keep = 0
     for k in range(e.changes[0]):
         which = e.changed[k]
-        if k >= count or e.extra[which] == 0.0:  # if it has another rate, that is further on
+        if k >= count or e.extra[which] == 0.0:  # a flow with another rate is further on
             e.changed[keep] = which
             keep += 1
     e.changes[0] = keep
@@ -296,7 +297,7 @@ def enforce_extra(fabric: Fabric, e: Equal, t: int, flow: int) -> None:
 
 @inlined
 def add_rate(coflows: Coflows, t: int, coflow: int, by: float) -> None:
-    """Raise the rate of a coflow by so many bytes per ns, and note its start if it is the first."""
+    """Raise the rate of a coflow by `by` bytes per ns; note its start if this is its first rate."""
     change_rate(coflows, t, coflow, by)
     coflows.start[coflow] = min(coflows.start[coflow], t)
 

@@ -1,7 +1,7 @@
 """Decisions at the ends of intervals under equal rates: what Saath and Aalo with shares have in common.
 
 The coordinator decides only at those multiples of the interval at which something can change. In all functions `p` is a
-policy's state with the fields of `ticking_state`, and `equal`.
+policy's state with the fields of `ticking_state`, `equal`, `idle_until`, `num_sending` and `num_sent`.
 """
 
 from collections.abc import Callable
@@ -9,20 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from actors.fabric.coordinator import make_agenda, num_active, remove_ended, request_decision
+from actors.fabric.coordinator import Agenda, remove_ended, request_decision
 from actors.fabric.equal_agent import make_serving
 from actors.fabric.equal_coordinator import enforce_decision, send_rates
 from actors.fabric.equal_rates import backfill, progress, reset_residual
 from actors.fabric.fabric_world import CoflowWorld, build_world
+from actors.fabric.initial_arrays import at_start
 from actors.fabric.intervals import charge_reports, enter_interval, has_costs
 from actors.fabric.priority_queues import make_queues, next_tick, sort_groups
-from actors.fabric.service_order import make_order, set_order
+from actors.fabric.service_order import Order, set_order
 from actors.kernel.compiled import compiled, inlined, template
-from actors.kernel.world import NEVER
 from actors.setting import Setting
 
-_MOST_SENDS = 1 << 13  # of one event; further events at the same instant send what is left of a decision
-# intervals: a longer wait is divided, so that a far deadline does not prolong a run
+_MOST_SENDS = 1 << 13  # of one event; further events at the same time send the rest of a decision
+# intervals: a longer wait is divided, so that a deadline far ahead does not prolong a run
 _MOST_IDLE_INTERVALS = np.int64(128)
 
 
@@ -35,7 +35,7 @@ def request_tick(w: CoflowWorld, p: Any, t: int) -> None:
 
 @inlined
 def await_change(w: CoflowWorld, p: Any, t: int) -> None:
-    """Request a decision at `idle_until`; if that is far away, an earlier one, which requests the next."""
+    """Request a decision at `idle_until`; if that is far ahead, an earlier one, which requests the next."""
     request_decision(
         w,
         p.agenda,
@@ -45,7 +45,7 @@ def await_change(w: CoflowWorld, p: Any, t: int) -> None:
 
 @compiled
 def begin_tick(w: CoflowWorld, p: Any, t: int) -> bool:
-    """Receive the agents' reports at the end of an interval, if anything can have changed; return whether it can."""
+    """Receive the agents' reports at the end of an interval if anything can have changed; return whether it has."""
     if t < p.idle_until[0]:
         await_change(w, p, t)
         return False
@@ -57,12 +57,12 @@ def begin_tick(w: CoflowWorld, p: Any, t: int) -> bool:
 
 @template
 def put_in_order(w: CoflowWorld, p: Any, t: int, key_of: Callable) -> None:
-    """Put the active coflows in order of ``key_of(p, t, coflow)``; the residual bandwidth is that of all ports."""
-    q, count = p.queues, num_active(p.agenda)
+    """Put the active coflows in order of ``key_of(p, t, coflow)``, and make all bandwidth of the ports residual."""
+    q, count = p.queues, p.agenda.used[0]
     for i in range(count):
         q.groups[i] = p.agenda.active[i]
         q.keys[i] = key_of(p, t, q.groups[i])
-    sort_groups(q, count)
+    sort_groups(q.groups, q.keys, count)
     progress(w.fabric, p.order, p.equal, t)
     set_order(p.order, q.groups, count)
     reset_residual(w.fabric, p.equal)
@@ -70,10 +70,10 @@ def put_in_order(w: CoflowWorld, p: Any, t: int, key_of: Callable) -> None:
 
 @template
 def end_tick(w: CoflowWorld, p: Any, t: int, next_change: Callable) -> None:
-    """Backfill, send the new rates, and request a decision when ``next_change(w, p, t)`` says that it can differ."""
-    count, interval = num_active(p.agenda), p.queues.interval
+    """Backfill, send the new rates, and request a decision for ``next_change(w, p, t)``, when it can be another one."""
+    count, interval = p.agenda.used[0], p.queues.interval
     backfill(w.fabric, p.order, p.equal)
-    enforce_decision(w, p.order, p.equal, p.num_sending, p.counted_at, count, t)
+    enforce_decision(w, p.order, p.equal, p.num_sending, count, t)
     p.num_sent[0] = 0
     send_rates(w, p, t)
     if count > 0:
@@ -92,17 +92,10 @@ def build_serving_world(setting: Setting) -> CoflowWorld:
 
 
 def ticking_state(setting: Setting, world: CoflowWorld) -> dict[str, Any]:
-    """Return the fields of a policy's state that these functions use, at time 0."""
-    coflows = world.work.size
+    """Return what policies that use these functions have in their states, at time 0."""
     return {
-        "agenda": make_agenda(coflows),
-        "order": make_order(world.fabric),
+        "agenda": at_start(Agenda, world.fabric),
+        "order": at_start(Order, world.fabric),
         "serving": make_serving(world.fabric),
-        "queues": make_queues(coflows, {**setting.parameters, "starvation": "strict"}),
-        "idle_until": np.zeros(1, np.int64),
-        "num_sending": np.zeros(1, np.int64),
-        "num_sent": np.zeros(1, np.int64),
-        "counted_at": np.zeros(world.nodes.size, np.int64),
-        "learned": np.full(coflows, NEVER),
-        "learned_bytes": np.zeros(coflows),
+        "queues": make_queues(world.work.size, {**setting.parameters, "starvation": "strict"}),
     }

@@ -1,9 +1,9 @@
 """The state of one partition of coflows: agents at the ports, and the coordinator of the switch.
 
 For the host of a partition a coflow is a job and its flows are tasks: `CoflowWorld` has what `actors.kernel` and
-`actors.hosting` use, under the same names. An agent is a machine: it sends the flows that enter the switch by its port,
-and only the agent knows what they have left (`Sending`). What the coordinator knows and estimates is in `fabric`:
-without delays and costs both are equal.
+`actors.hosting` use, under the same names. An agent is a machine: it sends the flows that enter the switch at its port,
+and only the agent knows what they have left (`Sending`). What the coordinator knows and estimates is in `fabric`. Both
+are equal without delays and costs.
 """
 
 from typing import NamedTuple
@@ -12,7 +12,6 @@ import numpy as np
 
 from actors.dynamics import no_faults
 from actors.fabric.counters import COUNTERS
-from actors.fabric.intervals import Intervals, make_intervals
 from actors.fabric.messages import send_register
 from actors.fabric.ports import Fabric, build_fabric, merge_parallel
 from actors.fabric.updates import Updates, expect_updates, follow_moves, lay_out, no_updates
@@ -28,6 +27,24 @@ from workloads.coflows import CoflowArrays, CoflowWorkload
 from workloads.errors import InputError
 
 NS = 1_000_000_000
+INTERVAL = np.dtype(
+    [
+        ("number", "i8"),
+        ("heard", "i8"),  # agents whose messages the coordinator has received in it
+        ("sent", "i8"),  # schedules sent in it, one for each agent
+        ("busy", "i8"),  # ns that the coordinator had worked when it began
+    ]
+)
+
+
+class Intervals(NamedTuple):
+    """The present scheduling interval; P agents."""
+
+    origin: int  # when the first one began, ns
+    length: int  # ns
+    now: Records  # [1] INTERVAL, the present one
+    heard: np.ndarray  # [P] the last interval in which a message of an agent was received
+    last_sent: np.ndarray  # [P] the last decision or refill that sent an agent anything
 
 
 class Sending(NamedTuple):
@@ -35,22 +52,22 @@ class Sending(NamedTuple):
 
     left: np.ndarray  # [F] bytes at `since`, float64
     rate: np.ndarray  # [F] bytes per ns, 0.0 while the flow does not run
-    since: np.ndarray  # [F] ns, NONE before it was sent
-    end: np.ndarray  # [F] when it ends at this rate, ns; NEVER where it does not run
+    since: np.ndarray  # [F] ns, NONE before the flow was sent
+    end: np.ndarray  # [F] when it ends at this rate, ns; NEVER while it does not run
 
 
 class Prices(NamedTuple):
     """What the work of the coordinator costs, ns."""
 
     message: int  # any message
-    update: int  # one that tells of an end or an update, in addition
-    flow: int  # a flow that a decision gives a rate
+    update: int  # in addition, a message about an end or an update
+    flow: int  # a flow to which a decision gives a rate
     coflow: int  # a coflow that a decision puts in order
     schedule: int  # an agent to which a decision sends anything
 
 
 class Ends(NamedTuple):
-    """Coflows as jobs have it: first start, last end, and unfinished flows."""
+    """Of each coflow, as of a job: its first start, its last end, and its unfinished flows."""
 
     start: np.ndarray
     finish: np.ndarray
@@ -74,12 +91,12 @@ class CoflowWorld(NamedTuple):
     intervals: Intervals
     prices: Prices
     updates: Updates
-    row_of_flow: np.ndarray  # [flows of the workload] read-only, which flow of the fabric each is
+    row_of_flow: np.ndarray  # [flows of the workload] read-only, their numbers among the flows of the fabric
     seed: int
 
     @property
     def jobs(self) -> Ends:
-        """Start, end and unfinished flows of coflows, under the names that jobs have."""
+        """Start, end and unfinished flows of coflows, under the names that jobs use."""
         coflows = self.fabric.coflows
         return Ends(coflows.start, coflows.finish, coflows.left)
 
@@ -100,8 +117,8 @@ def build_world(
 
     Args:
         interval_s: the scheduling interval, by which the coordinator's work is counted.
-        pilots: [C] how many flows of each coflow may be served ahead of the others.
-        most_sends: messages that handling one event may send; by default two for each port.
+        pilots: [C] how many flows of each coflow may be served before its others.
+        most_sends: how many messages one event may send; by default two for each port.
     """
     assert isinstance(setting.workload, CoflowWorkload)
     work, row_of_flow = merge_parallel(setting.workload.arrays())
@@ -131,7 +148,13 @@ def build_world(
         sending=Sending(
             fabric.flows.size.copy(), np.zeros(flows), np.full(flows, NONE), np.full(flows, NEVER)
         ),
-        intervals=make_intervals(int(work.arrival_ns[0]), round(interval_s * NS), ports),
+        intervals=Intervals(
+            origin=int(work.arrival_ns[0]),
+            length=round(interval_s * NS),
+            now=records(INTERVAL, 1),
+            heard=np.full(ports, -1),
+            last_sent=np.full(ports, -1),
+        ),
         prices=_prices(setting.costs, flows, work.arrival_ns.size, ports),
         updates=updates,
         row_of_flow=row_of_flow,
@@ -155,7 +178,7 @@ def expect_coflow(w: CoflowWorld, coflow: int) -> None:
 
 
 def _describe(work: CoflowArrays, ports: int) -> Records:
-    """Return [C] JOB_INFO: coflows as jobs of the coordinator, with flows for tasks."""
+    """Return [C] JOB_INFO: coflows as jobs of the coordinator, and flows as their tasks."""
     found = records(JOB_INFO, work.arrival_ns.size)
     found.submit[:], found.home[:] = work.arrival_ns, ports
     found.first_task[:], found.end_task[:] = work.first_flow[:-1], work.first_flow[1:]
@@ -163,13 +186,13 @@ def _describe(work: CoflowArrays, ports: int) -> Records:
 
 
 def _network(setting: Setting) -> Network:
-    """Return the network in ns: all agents are equally far, so that a schedule reaches them together."""
+    """Return the network in ns: all agents have the same delay, so that a schedule reaches them together."""
     delay = round(setting.network.delay_s * NS)
     return Network(delay, delay, 0.0, np.zeros(0, np.int64), setting.seed, 0)
 
 
 def _cost(costs: Costs, last_arrival: int) -> Cost:
-    """Return the cost model; what is `fixed` is charged by what the coordinator does (`Prices`), not by event."""
+    """Return the cost model; `fixed` costs are charged for what the coordinator does (`Prices`), not by event."""
     models = {"none": NO_COST, "fixed": FIXED, "recorded": RECORDED, "measured": MEASURED}
     return make_cost(models[costs.model], 2, recorded=costs.recorded, last_arrival=last_arrival)
 

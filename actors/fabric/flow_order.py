@@ -1,12 +1,12 @@
-"""Greedy rates for flows one after another: each has its own place, also among those of its coflow.
+"""Greedy rates for single flows in an order in which each flow has its own place, also within its coflow.
 
-`actors.fabric.greedy` prefers, of one coflow's flows, those that run, and then goes by ports. Here a flow takes both of
-its ports if no flow before it has taken one, as in the pseudocode of greedy allocation: coflows in their order, the
-flows of each in the order of the workload. So a flow that runs may be stopped for another one of its coflow.
+Of the flows of one coflow, `actors.fabric.greedy` prefers those that run, and then goes by ports. Here a flow takes
+both of its ports if no flow before it has taken one, as in the pseudocode of greedy allocation: coflows in their order,
+the flows of each in the order of the workload. So a running flow may be stopped for another flow of its coflow.
 
-A decision computes the allocation from the beginning, O(flows of the coflows that are served). When a flow ends, its
-two ports go to the next flows there that can use them; a flow that takes a port from a later one frees the other port
-of that one, and so on. The places of flows only ascend, in a heap, and each flow starts or stops at most once.
+A decision computes the whole allocation, O(flows of the coflows that are served). When a flow ends, its two ports go to
+the next flows there that can use them; a flow that takes a port from a later flow frees the other port of that flow,
+and so on. A heap gives the flows in ascending order of their places, and each flow starts or stops at most once.
 """
 
 from typing import NamedTuple
@@ -23,7 +23,8 @@ from actors.fabric.greedy import (
     stop_flow,
     withdraw_offer,
 )
-from actors.fabric.heap import drop, push
+from actors.fabric.heap import Heap, drop, make_heap, push
+from actors.fabric.initial_arrays import at_start, per
 from actors.fabric.ports import Fabric
 from actors.fabric.ranking import Ranking
 from actors.kernel.arrays import fill
@@ -34,7 +35,7 @@ from actors.scheduler import Parameter
 
 
 def flow_order(default: str) -> Parameter:
-    """Return the parameter by which flows of one coflow are ordered."""
+    """Return the parameter for the order of the flows of one coflow."""
     return Parameter(
         "flow_order",
         default,
@@ -45,40 +46,35 @@ def flow_order(default: str) -> Parameter:
 
 
 class FlowOrder(NamedTuple):
-    """The order of F flows between N ports; of all arrays but the first nothing is used for `flow_order=ports`."""
+    """The order of F flows between N ports; with `flow_order=ports` its arrays are not used."""
 
     as_workload: bool  # else the order is that of `actors.fabric.greedy`
-    flow: np.ndarray  # [F] coflow by coflow, those of each in the order of the workload
-    rank: (
-        np.ndarray
-    )  # [F] place among the flows that are served; in `Matching`, the level of a flow that runs
+    flow: np.ndarray  # [F] coflow by coflow, the flows of each in the order of the workload
+    # [F] the place of a flow among those that are served; for a running flow its level in `Matching`
+    rank: np.ndarray
     first: np.ndarray  # [N + 1] the flows at port p are at[first[p]:first[p + 1]], by rank
     at: np.ndarray  # [2 F]
-    next: (
-        np.ndarray
-    )  # [N] scratch: the flow that is to have the port, or NONE; or where its next flow is put into `at`
-    heap_rank: np.ndarray  # [2 N] scratch: ranks of flows that may take ports
-    heap_place: np.ndarray  # [2 N] scratch: their places in `at`
-    heap_size: np.ndarray  # [1]
+    candidates: Heap  # scratch: flows that may take ports: their ranks, and their places in `at`
+    # scratch: the flow that is to have the port, or NONE; or the place in `at` for the port's next flow
+    next: np.ndarray = per("port", NONE)
 
 
 def make_flow_order(world: CoflowWorld, order: str) -> FlowOrder:
-    """Return the order of flows by a value of the parameter, no coflow served."""
+    """Return the order of flows for a value of the parameter, with no coflow served."""
     flows, row, ports = world.fabric.flows, world.row_of_flow, world.fabric.speed.size
     used = order == "workload"
     count = flows.coflow.size if used else 0
-    place = np.full(flows.coflow.size, row.size)  # that of flows which only updates make is the last
+    place = np.full(flows.coflow.size, row.size)  # flows that only updates make come last
     np.minimum.at(place, row, np.arange(row.size))
-    return FlowOrder(
+    return at_start(
+        FlowOrder,
+        world.fabric,
         as_workload=used,
         flow=np.lexsort((place, flows.coflow))[:count],
         rank=np.zeros(count, np.int64),
         first=np.zeros(ports + 1, np.int64),
         at=np.zeros(2 * count, np.int64),
-        next=np.full(ports, NONE),
-        heap_rank=np.zeros(2 * ports, np.int64),
-        heap_place=np.zeros(2 * ports, np.int64),
-        heap_size=np.zeros(1, np.int64),
+        candidates=make_heap(2 * ports),
     )
 
 
@@ -86,7 +82,7 @@ def make_flow_order(world: CoflowWorld, order: str) -> FlowOrder:
 def serve_coflows(
     fabric: Fabric, r: Ranking, m: Matching, f: FlowOrder, t: int, coflows: np.ndarray, count: int
 ) -> None:
-    """Serve the first `count` of `coflows` in their order; `m` notes which flows start and stop."""
+    """Serve the first `count` of `coflows` in their order; note in `m` which flows start and stop."""
     if f.as_workload:
         list_flows(fabric, f, coflows, count)
         serve_flows(fabric, m, f, t, coflows, count)
@@ -97,7 +93,7 @@ def serve_coflows(
 
 @inlined
 def refill_ports(fabric: Fabric, r: Ranking, m: Matching, f: FlowOrder, t: int) -> None:
-    """Give ports that flows have left to the next ones of the coflows that are served."""
+    """Give ports that flows have left to the next flows of the coflows that are served."""
     if f.as_workload:
         refill_in_order(fabric, m, f, t)
     else:
@@ -132,7 +128,7 @@ def list_flows(fabric: Fabric, f: FlowOrder, coflows: np.ndarray, count: int) ->
 
 @compiled
 def serve_flows(fabric: Fabric, m: Matching, f: FlowOrder, t: int, coflows: np.ndarray, count: int) -> None:
-    """Give ports to flows in their order; stop those that no longer have theirs, and start those that do now."""
+    """Give ports to flows in their order; stop flows that have lost theirs, and start those that have got theirs."""
     flows = fabric.flows
     find_flows(fabric, f, coflows, count)
     forget_offers(m)
@@ -153,7 +149,7 @@ def serve_flows(fabric: Fabric, m: Matching, f: FlowOrder, t: int, coflows: np.n
 
 @compiled
 def find_flows(fabric: Fabric, f: FlowOrder, coflows: np.ndarray, count: int) -> None:
-    """Find the flow that is to have each port: in order, each takes both of its ports if both are left."""
+    """Find the flow that is to have each port: in order, each flow takes both of its ports if both are free."""
     flows, first_flow = fabric.flows, fabric.coflows.first_flow
     fill(f.next, NONE)
     for i in range(count):
@@ -174,16 +170,16 @@ def forget_offers(m: Matching) -> None:
 
 @compiled
 def refill_in_order(fabric: Fabric, m: Matching, f: FlowOrder, t: int) -> None:
-    """Give ports that flows have left to the next flows there, and what these stop leaves to those after it."""
+    """Give ports that flows have left to the next flows there; ports of flows that lose one go to later flows."""
     flows = fabric.flows
-    f.heap_size[0] = 0
+    f.candidates.size[0] = 0
     for i in range(m.num_offered[0]):
         port = m.offered[i]
         push_next(fabric, m, f, port, place_after(f, port, m.first[port]))
     forget_offers(m)
-    while f.heap_size[0] > 0:
-        place = f.heap_place[0]
-        drop(f.heap_rank, f.heap_place, f.heap_size)
+    while f.candidates.size[0] > 0:
+        place = f.candidates.values[0]
+        drop(f.candidates)
         flow = f.at[place]
         source, sink, rank = flows.source[flow], flows.sink[flow], f.rank[flow]
         if rank < m.level[source] and rank < m.level[sink]:
@@ -196,7 +192,7 @@ def refill_in_order(fabric: Fabric, m: Matching, f: FlowOrder, t: int) -> None:
 
 @compiled
 def push_next(fabric: Fabric, m: Matching, f: FlowOrder, port: int, place: int) -> None:
-    """Put the next flow at a port, from a place on, that can have both of its ports into the heap."""
+    """Put the first flow at a port, from a place on, that can have both of its ports into the heap."""
     flows = fabric.flows
     while place < f.first[port + 1]:
         flow = f.at[place]
@@ -204,7 +200,7 @@ def push_next(fabric: Fabric, m: Matching, f: FlowOrder, port: int, place: int) 
         if rank >= m.level[port]:
             return
         if flows.finish[flow] == NEVER and rank < m.level[other_port(fabric, flow, port)]:
-            push(f.heap_rank, f.heap_place, f.heap_size, rank, place)
+            push(f.candidates, rank, place)
             return
         place += 1
 
@@ -217,7 +213,7 @@ def other_port(fabric: Fabric, flow: int, port: int) -> int:
 
 @inlined
 def place_after(f: FlowOrder, port: int, rank: int) -> int:
-    """Return where flows at a port begin that come after a rank."""
+    """Return the place of the first flow at a port that comes after a rank."""
     low, high = f.first[port], f.first[port + 1]
     while low < high:
         middle = (low + high) >> 1
@@ -230,7 +226,7 @@ def place_after(f: FlowOrder, port: int, rank: int) -> int:
 
 @compiled
 def stop_at(fabric: Fabric, m: Matching, f: FlowOrder, t: int, port: int) -> None:
-    """Stop the flow at a port, if there is one; its other port is for those after it."""
+    """Stop the flow at a port, if there is one; offer its other port to the flows after it."""
     flow, rank = m.flow[port], m.level[port]
     if flow == NONE:
         return

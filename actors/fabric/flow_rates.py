@@ -1,4 +1,4 @@
-"""Rates of single flows, as a coordinator has sent them: what the flows have sent by them, and how they change."""
+"""Rates of single flows, as a coordinator has sent them: what the flows have sent at these, and how they change."""
 
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ from actors.fabric.coordinator import Agenda, count_agents, send_rate
 from actors.fabric.counters import N_RATES
 from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.intervals import charge, note_schedules
-from actors.fabric.ports import change_rate
+from actors.fabric.ports import change_rate, take_bytes
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.cost import known_cost
 
@@ -17,8 +17,8 @@ class FlowRates(NamedTuple):
     """The rates of F flows."""
 
     rate: np.ndarray  # [F] bytes per ns, as sent
-    wanted: np.ndarray  # [F] the same, to be sent
-    since: np.ndarray  # [F] ns, from when on
+    wanted: np.ndarray  # [F] bytes per ns, to be sent
+    since: np.ndarray  # [F] ns, since when `rate` is in force
     changed: np.ndarray  # [F] scratch
 
 
@@ -30,11 +30,8 @@ def make_flow_rates(flows: int) -> FlowRates:
 @compiled
 def settle(w: CoflowWorld, r: FlowRates, t: int, flow: int) -> None:
     """Account for what a flow has sent at its last rate."""
-    flows, lines = w.fabric.flows, w.fabric.lines
-    sent = min(r.rate[flow] * max(t - r.since[flow], 0), flows.left[flow])
-    flows.left[flow] -= sent
-    lines.bytes[flows.line[flow, 0]] -= sent
-    lines.bytes[flows.line[flow, 1]] -= sent
+    sent = min(r.rate[flow] * max(t - r.since[flow], 0), w.fabric.flows.left[flow])
+    take_bytes(w.fabric, flow, sent)
     r.since[flow] = t
 
 

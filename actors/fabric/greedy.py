@@ -1,24 +1,23 @@
 """Greedy rates in the order of the groups' levels: a flow has both of its ports alone and at full speed, or waits.
 
-The allocation is one that serving the groups one after another can give, each taking what it can of the ports that
-earlier groups left; within a group, running flows are preferred. It guarantees: a flow that waits finds at one of its
-ports a flow of its own group or of an earlier one (*strict priority*, and work is conserved).
+The allocation is one that results if the groups are served one after another, and each takes what it can of the ports
+that earlier groups left; within a group, running flows are preferred. At one of the ports of a waiting flow, a flow of
+its own group or of an earlier one runs (*strict priority*, and work is conserved).
 
-The allocation is never computed from the beginning. An event only *offers* ports to the lines of some levels:
+The allocation is never computed as a whole. An event only *offers* ports to the lines of some levels:
 
-- a flow ends: its two ports, to its group's level and all later ones; earlier groups could have taken them before and
-  had no use for them;
+- a flow ends: its two ports, to its group's level and all later ones; earlier groups had no use for them;
 - a group arrives, or moves to an earlier level: each of its ingress ports that it does not hold, to its own level;
 - a group moves to a later level: the ports that it holds, to the levels between;
 - a group is no longer served: as if its flows ended.
 
-Then `fill_ports` serves the lines to which ports are offered, in order. A line that finds a port, and the one at the
-other end, free or held by a later group, takes both. A flow that loses one port releases its other one at the level of
-its own group, which is later. So levels only ascend, in a heap of (level, port), and each flow starts or stops at most
-once. A line searches in words of bits: one AND with the free ports tests 64 flows.
+Then `fill_ports` serves the lines to which ports are offered, in order. A line takes an offered port and the port at
+the other end of one of its flows if each is free or held by a later group. A flow that loses one port releases its
+other port at the level of its own group, which is later. So a heap of (level, port) gives ascending levels, and each
+flow starts or stops at most once. A line searches in words of bits: one AND with the free ports tests 64 flows.
 
-A policy calls `end_flow` for what ends at an instant and `move_group` for groups whose level changes, in any order,
-or `serve_in_order`; then `fill_ports`.
+A policy calls `end_flow` for flows that have ended, and `serve_in_order`, or `move_group` for each group whose level
+changes, in any order; then it calls `fill_ports`.
 """
 
 from typing import NamedTuple
@@ -26,7 +25,8 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.fabric.flow_ends import predict_end
-from actors.fabric.heap import drop, push
+from actors.fabric.heap import Heap, drop, make_heap, push
+from actors.fabric.initial_arrays import at_start, per
 from actors.fabric.port_sets import exclude, include, lowest, place
 from actors.fabric.ports import (
     Fabric,
@@ -37,6 +37,7 @@ from actors.fabric.ports import (
     flow_speed,
     mark_ended,
     remove_from_line,
+    take_bytes,
 )
 from actors.fabric.ranking import Ranking, level_of, line_from, rank_group, unlink
 from actors.kernel.compiled import compiled, inlined
@@ -48,22 +49,20 @@ _EMPTY = np.uint64(0)
 
 
 class Matching(NamedTuple):
-    """Which flow holds each of N ports, and to the lines of which levels, `first` to `last`, ports are offered."""
+    """Which flow holds each port, and to the lines of which levels, `first` to `last`, ports are offered."""
 
-    flow: np.ndarray  # [N] the flow that runs at a port, or NONE
-    level: np.ndarray  # [N] the level of its group, or FREE
     free: np.ndarray  # [words] uint64, the set of free ports
-    first: np.ndarray  # [N] FREE where a port is not offered
-    last: np.ndarray  # [N] NONE likewise
-    offered: np.ndarray  # [N] ports offered since `fill_ports`
-    num_offered: np.ndarray  # [1]
-    cursor: np.ndarray  # [N] of a port in the heap: which of its lines is next
-    open_level: np.ndarray  # [N] heap of offered ports, by the level of the line that is next
-    open_port: np.ndarray
-    open_size: np.ndarray  # [1]
-    changed: np.ndarray  # [N] flows that have started or stopped, the first `changes` of them
-    changes: np.ndarray  # [1]
-    running: np.ndarray  # [1] how many flows run
+    open: Heap  # of offered ports, by the level of the line that is next
+    flow: np.ndarray = per("port", NONE)  # the flow that runs at a port, or NONE
+    level: np.ndarray = per("port", FREE)  # the level of its group, or FREE
+    first: np.ndarray = per("port", FREE)  # FREE: the port is not offered
+    last: np.ndarray = per("port", NONE)  # NONE: the port is not offered
+    offered: np.ndarray = per("port")  # ports offered since `fill_ports`
+    num_offered: np.ndarray = per("run")
+    cursor: np.ndarray = per("port")  # of a port in the heap: which of its lines is next
+    changed: np.ndarray = per("port")  # the first `changes`: flows that have started or stopped
+    changes: np.ndarray = per("run")
+    running: np.ndarray = per("run")  # how many flows run
 
 
 def make_matching(fabric: Fabric) -> Matching:
@@ -72,37 +71,7 @@ def make_matching(fabric: Fabric) -> Matching:
     free = np.zeros(ports // 64, np.uint64)
     for port in np.flatnonzero(fabric.speed > 0):
         include(free, int(port))
-    return Matching(
-        flow=np.full(ports, NONE),
-        level=np.full(ports, FREE),
-        free=free,
-        first=np.full(ports, FREE),
-        last=np.full(ports, NONE),
-        offered=np.zeros(ports, np.int64),
-        num_offered=np.zeros(1, np.int64),
-        cursor=np.zeros(ports, np.int64),
-        open_level=np.zeros(ports, np.int64),
-        open_port=np.zeros(ports, np.int64),
-        open_size=np.zeros(1, np.int64),
-        changed=np.zeros(ports, np.int64),
-        changes=np.zeros(1, np.int64),
-        running=np.zeros(1, np.int64),
-    )
-
-
-@inlined
-def num_running(m: Matching) -> int:
-    """Return how many flows run."""
-    return m.running[0]
-
-
-@inlined
-def hold_ports(m: Matching, source: int, sink: int, flow: int, level: int) -> None:
-    """Give a flow its two ports."""
-    m.flow[source] = m.flow[sink] = flow
-    m.level[source] = m.level[sink] = level
-    exclude(m.free, source)
-    exclude(m.free, sink)
+    return at_start(Matching, fabric, free=free, open=make_heap(ports))
 
 
 @inlined
@@ -115,16 +84,18 @@ def free_port(m: Matching, port: int) -> None:
 @compiled
 def start_flow(fabric: Fabric, m: Matching, t: int, flow: int, level: int) -> None:
     """Start a flow at its two ports, which are free."""
-    flows, coflows = fabric.flows, fabric.coflows
-    hold_ports(m, flows.source[flow], flows.sink[flow], flow, level)
-    change_rate(coflows, t, flows.coflow[flow], flow_speed(fabric, flow))
+    flows = fabric.flows
+    for port in (flows.source[flow], flows.sink[flow]):
+        m.flow[port], m.level[port] = flow, level
+        exclude(m.free, port)
+    change_rate(fabric.coflows, t, flows.coflow[flow], flow_speed(fabric, flow))
     predict_end(fabric, t, flow)
     note_change(m, flow, 1)
 
 
 @inlined
 def note_change(m: Matching, flow: int, by: int) -> None:
-    """Note that a flow has started (1) or stopped (-1); between two decisions it does so at most once."""
+    """Note that a flow has started (1) or stopped (-1), which it does at most once between two decisions."""
     m.changed[m.changes[0]] = flow
     m.changes[0] += 1
     m.running[0] += by
@@ -133,12 +104,9 @@ def note_change(m: Matching, flow: int, by: int) -> None:
 @compiled
 def settle_flow(fabric: Fabric, t: int, flow: int) -> None:
     """Account for what a running flow has sent."""
-    flows, lines = fabric.flows, fabric.lines
-    sent = flow_speed(fabric, flow) * (t - flows.since[flow])
-    flows.since[flow] = t
-    flows.left[flow] -= sent
-    lines.bytes[flows.line[flow, 0]] -= sent
-    lines.bytes[flows.line[flow, 1]] -= sent
+    sent = flow_speed(fabric, flow) * (t - fabric.flows.since[flow])
+    fabric.flows.since[flow] = t
+    take_bytes(fabric, flow, sent)
 
 
 @compiled
@@ -173,7 +141,7 @@ def end_flow(fabric: Fabric, r: Ranking, m: Matching, t: int, flow: int) -> bool
 
 @compiled
 def end_stopped_flow(fabric: Fabric, r: Ranking, t: int, flow: int) -> bool:
-    """End a flow that does not run, as far as its ports know; return whether its coflow has ended."""
+    """End a flow that does not hold its ports; return whether its coflow has ended."""
     flows, lines = fabric.flows, fabric.lines
     for side in range(2):
         line = flows.line[flow, side]
@@ -217,7 +185,7 @@ def move_group(fabric: Fabric, r: Ranking, m: Matching, t: int, group: int, leve
         source = lines.port[line]
         flow = m.flow[source]
         if flow == NONE or flows.line[flow, 0] != line:
-            # What is offered to its old level may be since it came to that one a moment ago.
+            # A port that is offered to its old level may be offered because it has just come to that level.
             asks = was == NONE or level < was or m.first[source] <= was <= m.last[source]
             if asks and level < m.level[source]:
                 offer(m, source, level, level)
@@ -237,8 +205,8 @@ def move_group(fabric: Fabric, r: Ranking, m: Matching, t: int, group: int, leve
 def serve_in_order(fabric: Fabric, r: Ranking, m: Matching, t: int, groups: np.ndarray, count: int) -> None:
     """Serve the first `count` of `groups` in their order.
 
-    Those before the first that is out of place keep their levels. Groups that are left out must have nothing
-    left to serve. A policy uses this or `move_group`, not both.
+    Groups before the first one that is out of order keep their levels. Groups that are not among these must have no
+    unfinished flows. A policy uses this or `move_group`, not both.
     """
     last, moves = NONE, False
     for i in range(count):
@@ -251,7 +219,7 @@ def serve_in_order(fabric: Fabric, r: Ranking, m: Matching, t: int, groups: np.n
 
 @compiled
 def find_partner(lines: Lines, m: Matching, line: int, level: int) -> int:
-    """Return the first flow of a line whose other port is free, else held by a later group; NONE if there is none."""
+    """Return the first flow of a line whose other port is free, else the first whose other port a later group holds."""
     for b in range(lines.block[line], lines.end[line]):
         hit = lines.bits[b] & m.free[lines.word[b]]
         if hit != _EMPTY:
@@ -274,9 +242,9 @@ def fill_ports(fabric: Fabric, r: Ranking, m: Matching, t: int) -> None:
         port = m.offered[i]
         ask_next(lines, r, m, port, line_from(lines, r, port, m.first[port]))
     m.num_offered[0] = 0
-    while m.open_size[0] > 0:
-        level, port = m.open_level[0], m.open_port[0]
-        drop(m.open_level, m.open_port, m.open_size)
+    while m.open.size[0] > 0:
+        level, port = m.open.keys[0], m.open.values[0]
+        drop(m.open)
         line = m.cursor[port]
         flow = find_partner(lines, m, line, level) if level < m.level[port] else NONE
         if flow == NONE:
@@ -290,12 +258,12 @@ def fill_ports(fabric: Fabric, r: Ranking, m: Matching, t: int) -> None:
 
 @inlined
 def ask_next(lines: Lines, r: Ranking, m: Matching, port: int, line: int) -> None:
-    """Let a line be the next to take a port that is offered to it, unless its group or an earlier one holds it."""
+    """Let a line be the next to take a port, if it is offered to the line and held by a later group, or free."""
     if line < r.ports:
         level = level_of(lines, r, line)
         if level <= m.last[port] and level < m.level[port]:
             m.cursor[port] = line
-            push(m.open_level, m.open_port, m.open_size, level, port)
+            push(m.open, level, port)
             return
     withdraw_offer(m, port)
 
@@ -308,7 +276,7 @@ def withdraw_offer(m: Matching, port: int) -> None:
 
 @compiled
 def evict(fabric: Fabric, r: Ranking, m: Matching, t: int, port: int) -> None:
-    """Stop the flow at a port, if there is one, and offer its other port to lines of its level and later ones."""
+    """Stop the flow at a port, if one runs, and offer its other port to lines of its level and later ones."""
     flows, flow = fabric.flows, m.flow[port]
     if flow == NONE:
         return
@@ -317,6 +285,6 @@ def evict(fabric: Fabric, r: Ranking, m: Matching, t: int, port: int) -> None:
     free_port(m, port)
     free_port(m, other)
     m.last[other] = FREE
-    if m.first[other] == FREE:  # else an earlier one of its lines is already next
+    if m.first[other] == FREE:  # else an earlier line is already next
         m.first[other] = level
         ask_next(fabric.lines, r, m, other, line_from(fabric.lines, r, other, level))

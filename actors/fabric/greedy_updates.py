@@ -1,8 +1,8 @@
 """How the coordinator of a greedy schedule applies an update of a coflow (`actors.fabric.updates`).
 
-Flows that an update stops end without a message: their agents have stopped them already. What is to be sent again is
-put back on its lines as if it had just arrived, and `fill_ports` serves it in its turn. The effect of a sender's update
-depends only on whether its flows had ended; the ends before the stop were received before the update.
+Flows that an update stops end without a message: their agents have stopped them already. Bytes to be sent again are put
+back on their lines as if they had just arrived, and `fill_ports` serves them in their turn. The effect of a sender's
+update depends only on whether its flows had ended; the coordinator has received ends before the stop before the update.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.flow_ends import whole_ns
 from actors.fabric.greedy import Matching, end_flow, end_stopped_flow, offer
 from actors.fabric.intervals import charge, charge_updates, enter_interval
-from actors.fabric.ports import Fabric, add_to_line, flow_speed
+from actors.fabric.ports import Fabric, add_to_line, flow_speed, take_bytes
 from actors.fabric.ranking import Ranking, link, place_line
 from actors.fabric.updates import expect_update
 from actors.kernel.compiled import compiled, inlined
@@ -41,9 +41,9 @@ def receive_update(w: CoflowWorld, t: int, k: int) -> bool:
 
 @inlined
 def change_flows(w: CoflowWorld, r: Ranking, m: Matching, t: int, k: int, forgets: bool) -> bool:
-    """Stop the flows of an update, and resend what is needed; return whether the coflow has ended by it.
+    """Stop the flows of an update, and resend what is needed; return whether the coflow has ended thereby.
 
-    `forgets`: what was lost no longer counts as sent by the coflow.
+    `forgets`: lost bytes are subtracted from what the coflow has sent.
     """
     rows, pairs = w.updates.row, w.updates.pair
     for i in range(rows.first[k], rows.end[k]):
@@ -82,9 +82,9 @@ def stop_updated_flow(
 
 @inlined
 def lost_before(generations: Records, flow: int, size: float, time: int) -> float:
-    """Return the bytes of a flow with more to send that were lost at `time`, but for those that its agent counts.
+    """Return the bytes of an unfinished flow that were lost at `time`, without those that its agent counts.
 
-    Those are what it has sent in a generation that has not ended, as far as it knew then.
+    The agent counts what it has sent in a generation that had not ended as far as it knew.
     """
     lost = size - generations.due[flow]
     return lost + generations.heard[flow] if generations.known_from[flow] > time else lost
@@ -92,9 +92,9 @@ def lost_before(generations: Records, flow: int, size: float, time: int) -> floa
 
 @compiled
 def drop_flow(fabric: Fabric, r: Ranking, m: Matching, time: int, flow: int) -> float:
-    """End a flow whose agent stopped it at `time`; return what it has left, as far as the coordinator knows."""
+    """End a flow whose agent stopped it at `time`; return what it has left by the coordinator's estimate."""
     flows = fabric.flows
-    stopped = max(time, flows.since[flow])  # a rate that was on its way does not count
+    stopped = max(time, flows.since[flow])  # at a rate that had not arrived nothing was sent
     left = flows.left[flow]
     if m.flow[flows.source[flow]] == flow:
         left -= flow_speed(fabric, flow) * (stopped - flows.since[flow])
@@ -124,7 +124,7 @@ def resend_flow(w: CoflowWorld, r: Ranking, m: Matching, t: int, k: int, flow: i
 
 @inlined
 def end_at_once(w: CoflowWorld, time: int, flow: int) -> None:
-    """Record a flow from a port to itself, which takes no time where such flows are free."""
+    """Record the end of a flow from a port to itself, which takes no time if such flows are free."""
     if w.task_records.size > 0:
         row = w.task_records
         row.node[flow], row.start[flow], row.finish[flow] = w.fabric.flows.source[flow], time, time
@@ -133,12 +133,9 @@ def end_at_once(w: CoflowWorld, time: int, flow: int) -> None:
 @inlined
 def add_bytes(w: CoflowWorld, m: Matching, t: int, flow: int, size: float) -> None:
     """Add bytes to a flow that has not ended; if it runs, send its agent the new number at once."""
-    flows, lines = w.fabric.flows, w.fabric.lines
-    flows.left[flow] += size
-    lines.bytes[flows.line[flow, 0]] += size
-    lines.bytes[flows.line[flow, 1]] += size
-    agent = flows.source[flow]
-    if m.flow[agent] == flow:
+    flows = w.fabric.flows
+    take_bytes(w.fabric, flow, -size)
+    if m.flow[flows.source[flow]] == flow:
         speed = flow_speed(w.fabric, flow)
         flows.end[flow] = flows.since[flow] + whole_ns(flows.left[flow] / speed)
         charge(w, w.prices.flow + w.prices.schedule)
@@ -148,7 +145,7 @@ def add_bytes(w: CoflowWorld, m: Matching, t: int, flow: int, size: float) -> No
 
 @compiled
 def restart_flow(fabric: Fabric, r: Ranking, m: Matching, flow: int, size: float) -> None:
-    """Put a flow that has ended, or did not exist, on its lines, and offer it its port."""
+    """Put a flow that has ended, or is new, on its lines, and offer its ingress port to it."""
     flows, coflows, lines = fabric.flows, fabric.coflows, fabric.lines
     flows.left[flow], flows.finish[flow] = size, NEVER
     coflows.left[flows.coflow[flow]] += 1
@@ -165,7 +162,7 @@ def restart_flow(fabric: Fabric, r: Ranking, m: Matching, flow: int, size: float
 
 @inlined
 def settle_coflow(w: CoflowWorld, k: int) -> bool:
-    """Return whether a coflow is done after an update; a coflow that was deregistered never finishes."""
+    """Return whether a coflow has ended after an update; a deregistered coflow never finishes."""
     coflows, rows = w.fabric.coflows, w.updates.row
     coflow = rows.coflow[k]
     if coflows.left[coflow] > 0:

@@ -1,103 +1,45 @@
 """What the coordinator does in each scheduling interval, and whether it is done in time.
 
-An interval is missed if the coordinator's work of that interval was not done when it ended; the rest is added to the
-work of the next one (Philae, section 9.3). Nothing here changes what is scheduled.
+An interval is missed if the coordinator had not done the work of that interval when it ended; the rest is added to the
+work of the next interval (Philae, section 9.3). Nothing here changes what is scheduled.
 """
-
-from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from actors.fabric.counters import N_HEARD, N_INTERVALS, N_MISSED, N_SCHEDULES, N_WITHOUT
+from actors.fabric.fabric_world import CoflowWorld
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.cost import NO_COST, Cost, charge_server
-from actors.kernel.records import Records, records
-
-INTERVAL = np.dtype(
-    [
-        ("number", "i8"),
-        ("heard", "i8"),  # agents whose messages the coordinator has received in it
-        ("sent", "i8"),  # schedules sent in it, one for each agent
-        ("busy", "i8"),  # ns that the coordinator had worked when it began
-    ]
-)
-
-
-class Intervals(NamedTuple):
-    """The scheduling interval that is under way; P agents."""
-
-    origin: int  # when the first one began, ns
-    length: int  # ns
-    now: Records  # [1] INTERVAL, the one that is under way
-    heard: np.ndarray  # [P] the last interval in which a message of an agent was received
-    last_sent: np.ndarray  # [P] the last decision or refill that sent an agent anything
-
-
-class HasIntervals(Protocol):
-    """What these functions need of a world."""
-
-    @property
-    def intervals(self) -> Intervals:
-        """The interval that is under way."""
-
-    @property
-    def cost(self) -> Cost:
-        """The cost model."""
-
-    @property
-    def prices(self) -> Any:
-        """What the work of the coordinator costs: `Prices`."""
-
-    @property
-    def counts(self) -> np.ndarray:
-        """The counters."""
-
-
-def make_intervals(origin_ns: int, length_ns: int, ports: int) -> Intervals:
-    """Return the first interval."""
-    return Intervals(
-        origin_ns,
-        length_ns,
-        records(INTERVAL, 1),
-        np.full(ports, -1, np.int64),
-        np.full(ports, -1, np.int64),
-    )
+from actors.kernel.cost import NO_COST, charge_server
 
 
 @inlined
-def charge(w: HasIntervals, price: int) -> None:
-    """Charge the coordinator's work with so many ns, if costs are fixed."""
+def charge(w: CoflowWorld, price: int) -> None:
+    """Charge the coordinator `price` ns, if costs are fixed."""
     charge_server(w.cost, np.int64(0), price)
 
 
 @inlined
-def has_costs(w: HasIntervals) -> bool:
+def has_costs(w: CoflowWorld) -> bool:
     """Return whether the work of the coordinator costs time: then it handles the reports of every interval."""
     return w.cost.model != NO_COST
 
 
 @inlined
-def charge_message(w: HasIntervals) -> None:
-    """Charge what any message costs."""
-    charge(w, w.prices.message)
-
-
-@inlined
-def charge_updates(w: HasIntervals, count: int) -> None:
-    """Charge what so many messages cost that tell of ends or updates."""
+def charge_updates(w: CoflowWorld, count: int) -> None:
+    """Charge for `count` messages about ends or updates."""
     charge(w, (w.prices.message + w.prices.update) * count)
 
 
 @inlined
-def charge_reports(w: HasIntervals, count: int) -> None:
-    """Charge for so many reports of agents without news, which are counted and not sent."""
+def charge_reports(w: CoflowWorld, count: int) -> None:
+    """Charge for `count` reports of agents without news; these are counted, but no messages are sent."""
     charge_updates(w, count)
-    if w.cost.model != NO_COST:
+    if has_costs(w):
         w.cost.servers.served[0] += count
 
 
 @inlined
-def note_heard(w: HasIntervals, agent: int) -> None:
+def note_heard(w: CoflowWorld, agent: int) -> None:
     """Note that the coordinator has received a message of an agent in this interval."""
     i = w.intervals
     if i.heard[agent] != i.now.number[0]:
@@ -106,32 +48,32 @@ def note_heard(w: HasIntervals, agent: int) -> None:
 
 
 @inlined
-def note_schedules(w: HasIntervals, agents: int) -> None:
-    """Count the schedules that are sent to so many agents."""
+def note_schedules(w: CoflowWorld, agents: int) -> None:
+    """Count the schedules that this number of agents is sent."""
     w.intervals.now.sent[0] += agents
     w.counts[N_SCHEDULES] += agents
 
 
 @inlined
-def enter_interval(w: HasIntervals, t: int, reporting: int) -> None:
+def enter_interval(w: CoflowWorld, t: int, reporting: int) -> None:
     """Close all intervals before the one that contains t.
 
     Args:
-        reporting: agents that report in every interval, with or without a decision; 0 if `note_heard` counts them.
+        reporting: how many agents report in every interval, with or without a decision; 0: `note_heard` counts them.
     """
     if (t - w.intervals.origin) // w.intervals.length > w.intervals.now.number[0]:
         close_intervals(w, (t - w.intervals.origin) // w.intervals.length, reporting)
 
 
 @compiled
-def close_intervals(w: HasIntervals, k: int, reporting: int) -> None:
+def close_intervals(w: CoflowWorld, k: int, reporting: int) -> None:
     """Count the intervals from the present one up to before number k, and begin that one."""
     i, counts = w.intervals, w.counts
-    busy = 0  # before the message at hand, which is of the interval that begins
-    if w.cost.model != NO_COST:
+    busy = 0  # before the message at hand, which belongs to the interval that begins
+    if has_costs(w):
         busy = w.cost.servers.busy[0] - w.cost.handler.spent[0]
     passed = k - i.now.number[0]
-    left = busy - i.now.busy[0]  # to be done in the one that ends
+    left = busy - i.now.busy[0]  # work of the interval that ends
     missed = min(max(left - 1, 0) // i.length, passed)
     counts[N_INTERVALS] += passed
     counts[N_MISSED] += missed

@@ -1,20 +1,30 @@
-"""Which jobs one machine rejects, so that the others are done by their deadlines: a port by itself.
+"""Which jobs one machine, a port by itself, rejects so that the others end by their deadlines; and CS-MHA's order.
 
-- Moore-Hodgson (J. M. Moore, Management Science 15, 1968): as few as possible. In the order of deadlines, whenever a
-  job would be late, the longest so far is rejected. O(n log n).
-- The dynamic program of Lawler and Moore (Management Science 16, 1969): as little weight as possible, of whole weights.
-  The least time in which jobs of a total weight can be done, by that weight, job after job. O(n W) for a total of W.
+- Moore-Hodgson (J. M. Moore, Management Science 15, 1968) rejects as few jobs as possible. In the order of deadlines,
+  whenever a job would be late, it rejects the longest so far. O(n log n).
+- The dynamic program of Lawler and Moore (Management Science 16, 1969) rejects as little weight as possible; weights
+  are whole. Job after job it computes, for each total weight, the least time in which jobs of that weight can be done.
+  O(n W) for a total of W.
 
-The jobs of a port are the coflows of its lines in `DeadlineOrder.lines`, and their times what their lines need.
+The jobs of a port are the coflows of its lines in `DeadlineOrder.lines`; the time of a job is what its line needs.
+
+CS-MHA (S. Luo, H. Yu and L. Li, ICC 2016) admits a coflow if no port rejects it by Moore-Hodgson.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from actors.fabric.deadline_order import DeadlineOrder, is_in_time
+from actors.fabric.deadline_order import (
+    DeadlineOrder,
+    collect_lines,
+    is_in_time,
+    list_by_deadline,
+    most_needed,
+)
 from actors.fabric.heap import drop, push
 from actors.fabric.ports import Fabric
+from actors.fabric.priority_queues import sort_groups
 from actors.kernel.compiled import compiled, inlined
 from workloads.errors import InputError
 
@@ -25,8 +35,10 @@ class Choices(NamedTuple):
     """The state of the dynamic program for C coflows of total weight W; empty where it is not used."""
 
     weight: np.ndarray  # [C] whole weights
-    least: np.ndarray  # [W + 1] float64, the least time for jobs of so much weight, ns
-    taken: np.ndarray  # [C, words] uint64, a bit for each weight: the job is in that set
+    least: np.ndarray  # [W + 1] float64, the least time for jobs of this total weight, ns
+    taken: (
+        np.ndarray
+    )  # [C, words] uint64, a bit for each total weight: the job is in the best set of that weight
 
 
 def make_choices(weight: np.ndarray, used: bool) -> Choices:
@@ -56,15 +68,15 @@ def make_choices(weight: np.ndarray, used: bool) -> Choices:
 @compiled
 def reject_fewest(fabric: Fabric, s: DeadlineOrder, count: int) -> int:
     """Mark as `late` the jobs that Moore-Hodgson rejects of the first `count` of `lines`; return how many."""
-    s.heap_size[0] = 0
+    s.longest.size[0] = 0
     end, rejected = 0.0, 0
     for i in range(count - 1, -1, -1):  # `lines` has the last deadline first
         line = s.lines[i]
         end += s.need[line]
-        push(s.heap_key, s.heap_place, s.heap_size, -s.need[line], -i)
+        push(s.longest, -s.need[line], -i)
         if not is_in_time(end, s.time_left[fabric.lines.group[line]]):
-            longest = s.lines[-s.heap_place[0]]  # of several, that with the first deadline
-            drop(s.heap_key, s.heap_place, s.heap_size)
+            longest = s.lines[-s.longest.values[0]]  # of equal ones, that with the first deadline
+            drop(s.longest)
             end -= s.need[longest]
             s.late[fabric.lines.group[longest]] = True
             rejected += 1
@@ -98,7 +110,7 @@ def reject_least_weight(fabric: Fabric, s: DeadlineOrder, choices: Choices, coun
 
 @inlined
 def mark_not_taken(fabric: Fabric, s: DeadlineOrder, choices: Choices, count: int, weight: int) -> int:
-    """Mark as `late` the jobs that are not in the best set, which has this weight; return how many."""
+    """Mark as `late` the jobs that are not in the best set, whose total weight is `weight`; return how many."""
     rejected: int = 0
     for i in range(count):
         coflow = fabric.lines.group[s.lines[i]]
@@ -108,3 +120,25 @@ def mark_not_taken(fabric: Fabric, s: DeadlineOrder, choices: Choices, count: in
             s.late[coflow] = True
             rejected += 1
     return rejected
+
+
+@compiled
+def cs_mha(fabric: Fabric, s: DeadlineOrder, count: int) -> int:
+    """Put the first `count` of `s.groups` into CS-MHA's order; return how many are admitted. O(lines log n).
+
+    Admitted coflows come first, by deadline; then the others, by the largest share of their time left that they need of
+    a port.
+    """
+    list_by_deadline(fabric, s, count)
+    for port in range(s.load.size):
+        reject_fewest(fabric, s, collect_lines(fabric, s, port))
+    admitted: int = 0
+    for i in range(count):
+        coflow = s.groups[i]
+        if s.late[coflow]:
+            s.keys[i] = most_needed(fabric, s, coflow) / max(s.time_left[coflow], 1.0)
+        else:
+            s.keys[i] = np.float64(i - count)  # before all others, by deadline
+            admitted += 1
+    sort_groups(s.groups, s.keys, count)
+    return admitted

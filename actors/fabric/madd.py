@@ -1,28 +1,29 @@
 """MADD in a given order, then backfill: Varys (SEBF) and FIFO (M. Chowdhury et al., SIGCOMM 2014, Algorithm 1).
 
-A coflow served by MADD ends all its flows together: each flow's rate is what it has left, divided by the time that the
-coflow needs at its slowest port with what those before it left. All its flows then shrink in one proportion, so that
-the state of a coflow of 20,000 flows is one number, its `scale`: what a flow has left is ``flows.left * scale``. A
-decision costs the lines of the active coflows, not their flows. Only flows that backfill gives more than their share
-progress by themselves.
+All flows of a coflow that MADD serves end together: the rate of a flow is what it has left, divided by the time that
+the coflow needs at its slowest port with the bandwidth that earlier coflows left. All its flows shrink in one
+proportion, so that the state of a coflow of 20,000 flows is one number, its `scale`: a flow has ``flows.left * scale``
+left. A decision costs the lines of the active coflows, not their flows. Only flows that get more by backfill progress
+by themselves.
 
-Decisions are at arrivals and ends of coflows, as Varys has them: a policy calls `progress`, puts what has arrived into
-the order, sorts it, and calls `decide`. Between decisions MADD's rates stand; when a backfilled flow ends, what it had
-is given to the flows that wait at its two ports, in order (`refill`).
+Decisions are made at arrivals and ends of coflows, as in Varys: a policy calls `progress`, puts new coflows into the
+order, sorts it, and calls `decide`. Between decisions MADD's rates stay; when a backfilled flow ends, its bandwidth is
+given to the flows that wait at its two ports, in order (`refill`).
 
-Agents receive times, not rates: for a line of a coflow, in how many ns its waiting flows end together (`need`), and
-for a backfilled flow, in how many it ends (`pace`). So both sides know every end to the nanosecond. What is new since
-the decision before is in `changed`; a time of which only a part has passed is not.
+Agents receive times, not rates: for a line of a coflow, in how many ns its waiting flows end together (`need`); for a
+backfilled flow, in how many ns it ends (`pace`). So both sides know every end to the nanosecond. `changed` has the
+lines and flows for which a decision gives another time of ending than the decision before.
 """
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from actors.fabric.flow_ends import whole_ns
-from actors.fabric.heap import drop, push
+from actors.fabric.heap import Heap, drop, make_heap, push
+from actors.fabric.initial_arrays import at_start, per
 from actors.fabric.port_sets import bit_of, exclude, include, lowest
-from actors.fabric.ports import Fabric, finish_flow, flow_at
+from actors.fabric.ports import Fabric, finish_flow, flow_at, take_bytes
 from actors.fabric.service_order import Order, list_lines
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
@@ -30,71 +31,42 @@ from actors.kernel.world import NEVER
 
 _EMPTY = np.uint64(0)
 _TOP = np.int64(0)  # the first level
-_LEAST = 1e-9  # of a port's speed: less than this is what rounding leaves
-_SAME = 1e-11  # of a time that is sent: two that differ by less differ by rounding
+_LEAST = 1e-9  # of a port's speed: less residual bandwidth than this is an effect of rounding
+_SAME = 1e-11  # of a time that is sent: two times that differ by less differ only by rounding
 
 
 class Madd(NamedTuple):
-    """Rates of C coflows, and of their backfilled flows, of F flows."""
+    """Rates of coflows, and of their backfilled flows."""
 
-    now: np.ndarray  # [1] time of the last decision, ns
-    scale: np.ndarray  # [C] what is left of `flows.left` and `lines.bytes`, at the last decision
-    need: np.ndarray  # [C] ns from the last decision until MADD's rates end the coflow, inf where it has none
-    previous_need: np.ndarray  # [C] the same by the rates of the decision before
-    joint_end: np.ndarray  # [C] when MADD's rates end the coflow, ns, NEVER where it has none
-    end: np.ndarray  # [C] when the coflow ends if nothing happens, ns
-    earliest_end: np.ndarray  # [1] no coflow ends before that
-    num_backfilled: np.ndarray  # [C] unfinished flows that are backfilled
-    last_backfilled_end: np.ndarray  # [C] the last end of those, ns
-    residual: np.ndarray  # [N] residual bandwidth, bytes per ns
-    open_ports: np.ndarray  # [words] uint64, the set of ports with residual bandwidth
-    extra: np.ndarray  # [F] what a backfilled flow has beyond MADD's rate, bytes per ns; 0.0: it waits
-    # [F] as sent to the agent, ns from `pace_since` until a backfilled flow ends; inf: it waits
-    pace: np.ndarray
-    pace_since: np.ndarray  # [F] ns
-    end_time: np.ndarray  # heap of backfilled flows, by end
-    end_flow: np.ndarray
-    end_size: np.ndarray  # [1]
+    ends: Heap  # of backfilled flows, by end
     changed: np.ndarray  # to be sent: flows that have another pace, and ~line of those with another need
-    changes: np.ndarray  # [1] how many these are
-
-
-class HasResidual(Protocol):
-    """An allocation that is being computed."""
-
-    @property
-    def residual(self) -> np.ndarray:
-        """[N] bytes per ns that no flow has yet."""
-
-    @property
-    def open_ports(self) -> np.ndarray:
-        """[words] uint64, the set of ports with residual bandwidth."""
+    changes: np.ndarray = per("run")  # how many these are
+    now: np.ndarray = per("run")  # time of the last decision, ns
+    # what is left of `flows.left` and `lines.bytes`, at the last decision
+    scale: np.ndarray = per("coflow", 1.0)
+    # ns from the last decision until MADD's rates end the coflow, inf: it has no such rates
+    need: np.ndarray = per("coflow", np.inf)
+    previous_need: np.ndarray = per("coflow", np.inf)  # the same, by the rates of the decision before
+    # when MADD's rates end the coflow, ns; NEVER: it has no such rates
+    joint_end: np.ndarray = per("coflow", NEVER)
+    end: np.ndarray = per("coflow", NEVER)  # when the coflow ends if nothing happens, ns
+    earliest_end: np.ndarray = per("run", NEVER)  # no coflow ends before that
+    num_backfilled: np.ndarray = per("coflow")  # unfinished flows that are backfilled
+    last_backfilled_end: np.ndarray = per("coflow")  # the last end of those, ns
+    residual: np.ndarray = per("port", 0.0)  # residual bandwidth, bytes per ns
+    open_ports: np.ndarray = per("word of ports", _EMPTY)  # the set of ports with residual bandwidth
+    # a backfilled flow's rate beyond MADD's, bytes per ns; 0.0: it waits
+    extra: np.ndarray = per("flow", 0.0)
+    # as sent to the agent, ns from `pace_since` until a backfilled flow ends; inf: it waits
+    pace: np.ndarray = per("flow", np.inf)
+    pace_since: np.ndarray = per("flow")  # ns
 
 
 def make_madd(fabric: Fabric) -> Madd:
     """Return an allocation in which no coflow has a rate."""
-    coflows, flows, ports = fabric.coflows.arrival.size, fabric.flows.size.size, fabric.speed.size
-    return Madd(
-        now=np.zeros(1, np.int64),
-        scale=np.ones(coflows),
-        need=np.full(coflows, np.inf),
-        previous_need=np.full(coflows, np.inf),
-        joint_end=np.full(coflows, NEVER),
-        end=np.full(coflows, NEVER),
-        earliest_end=np.array([NEVER]),
-        num_backfilled=np.zeros(coflows, np.int64),
-        last_backfilled_end=np.zeros(coflows, np.int64),
-        residual=np.zeros(ports),
-        open_ports=np.zeros(ports // 64, np.uint64),
-        extra=np.zeros(flows),
-        pace=np.full(flows, np.inf),
-        pace_since=np.zeros(flows, np.int64),
-        end_time=np.zeros(flows, np.int64),
-        end_flow=np.zeros(flows, np.int64),
-        end_size=np.zeros(1, np.int64),
-        changed=np.zeros(flows + fabric.lines.of_group[0, 1], np.int64),
-        changes=np.zeros(1, np.int64),
-    )
+    flows = fabric.flows.size.size
+    changed = np.zeros(flows + fabric.lines.of_group[0, 1], np.int64)
+    return at_start(Madd, fabric, ends=make_heap(flows), changed=changed)
 
 
 @compiled
@@ -116,15 +88,15 @@ def any_ends_by(order: Order, a: Madd, t: int) -> bool:
 
 @compiled
 def progress(fabric: Fabric, order: Order, a: Madd, t: int) -> None:
-    """Bring all coflows to time t; end those that have ended by then and remove them. `decide` must follow."""
+    """Bring all coflows to time t; end and remove those that end by then. `decide` must be called next."""
     passed = t - a.now[0]
     a.now[0], a.changes[0] = t, 0
-    for k in range(a.end_size[0]):
-        if a.end_time[k] <= t:
-            finish_flow(fabric, a.end_time[k], a.end_flow[k])
+    for k in range(a.ends.size[0]):
+        if a.ends.keys[k] <= t:
+            finish_flow(fabric, a.ends.keys[k], a.ends.values[k])
         else:
-            keep_extra(fabric, a, t, passed, a.end_flow[k])
-    a.end_size[0] = 0
+            end_backfill(fabric, a, t, passed, a.ends.values[k])
+    a.ends.size[0] = 0
     keep = 0
     for i in range(order.used[0]):
         coflow = order.groups[i]
@@ -140,19 +112,23 @@ def progress(fabric: Fabric, order: Order, a: Madd, t: int) -> None:
 
 
 @compiled
-def keep_extra(fabric: Fabric, a: Madd, t: int, passed: int, flow: int) -> None:
-    """Take what a backfilled flow was sent beyond MADD's rate off it; it waits again, until it gets more."""
-    flows, lines, coflow = fabric.flows, fabric.lines, fabric.flows.coflow[flow]
+def end_backfill(fabric: Fabric, a: Madd, t: int, passed: int, flow: int) -> None:
+    """Account for what a backfilled flow was sent beyond MADD's rate; it waits until it is backfilled again."""
+    flows, coflow = fabric.flows, fabric.flows.coflow[flow]
     if a.end[coflow] > t:
         scale = a.scale[coflow] * (1.0 - passed / a.need[coflow])
         sent = min(a.extra[flow] * (t - flows.since[flow]) / scale, flows.left[flow])
-        flows.left[flow] -= sent
-        lines.bytes[flows.line[flow, 0]] -= sent
-        lines.bytes[flows.line[flow, 1]] -= sent
+        take_bytes(fabric, flow, sent)
         toggle_waiting(fabric, flow)
         a.extra[flow] = 0.0
-        a.changed[a.changes[0]] = flow
-        a.changes[0] += 1
+        note_change(a, flow)
+
+
+@inlined
+def note_change(a: Madd, which: int) -> None:
+    """Note a flow, or a line as ~line, whose time is new."""
+    a.changed[a.changes[0]] = which
+    a.changes[0] += 1
 
 
 @compiled
@@ -165,14 +141,15 @@ def end_coflow(fabric: Fabric, a: Madd, coflow: int) -> None:
 
 @compiled
 def decide(fabric: Fabric, order: Order, a: Madd, backfills: bool = True) -> None:
-    """Give rates to the coflows of an order, at the time to which `progress` has brought them."""
-    give_rates(fabric, order, a)
+    """Give rates to the coflows of an order by MADD, then backfill, at the time of the last `progress`."""
+    reset_residual(fabric, order, a)
+    add_rates(fabric, order, a, _TOP, order.used[0])
     backfill(fabric, order, a, backfills)
 
 
 @inlined
 def slowest(fabric: Fabric, a: Madd, coflow: int, residual: np.ndarray) -> float:
-    """Return how long a coflow needs with `residual` at each port, ns, at least 1; inf where a port has none."""
+    """Return how long a coflow needs with `residual` at each port, ns, at least 1; inf: a port has none."""
     lines, need = fabric.lines, 0.0
     for side in range(2):
         for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
@@ -186,15 +163,8 @@ def slowest(fabric: Fabric, a: Madd, coflow: int, residual: np.ndarray) -> float
 
 @compiled
 def bottleneck_ns(fabric: Fabric, a: Madd, coflow: int) -> int:
-    """Return how long a coflow needs if it is alone: what smallest effective bottleneck first sorts by."""
+    """Return how long a coflow needs if it is alone, ns: its effective bottleneck."""
     return np.int64(slowest(fabric, a, coflow, fabric.speed))
-
-
-@compiled
-def give_rates(fabric: Fabric, order: Order, a: Madd) -> None:
-    """MADD: give each coflow in order rates with which all its flows end together, or nothing."""
-    reset_residual(fabric, order, a)
-    add_rates(fabric, order, a, _TOP, order.used[0])
 
 
 @compiled
@@ -208,20 +178,18 @@ def reset_residual(fabric: Fabric, order: Order, a: Madd) -> None:
 
 @compiled
 def add_rates(fabric: Fabric, order: Order, a: Madd, first: int, end: int) -> None:
-    """Add MADD's rates for the coflows from level `first` to before `end`, out of `residual`, to those they have."""
+    """Give each coflow from level `first` to before `end`, which has no rate yet, MADD's rates out of `residual`."""
     for level in range(first, end):
         coflow = order.groups[level]
         need = slowest(fabric, a, coflow, a.residual)
-        if need == np.inf:
-            continue
-        previous_need = a.need[coflow]
-        a.need[coflow] = need if previous_need == np.inf else 1.0 / (1.0 / previous_need + 1.0 / need)
-        take_residual(fabric, a, coflow, need)
+        if need < np.inf:
+            a.need[coflow] = need
+            take_residual(fabric, a, coflow, need)
 
 
 @inlined
 def take_residual(fabric: Fabric, a: Madd, coflow: int, need: float) -> None:
-    """Take what a coflow has of its ports off `residual`, if its flows end together in `need` ns."""
+    """Subtract from `residual` the rates of a coflow whose flows end together in `need` ns."""
     lines = fabric.lines
     for side in range(2):
         for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
@@ -230,7 +198,7 @@ def take_residual(fabric: Fabric, a: Madd, coflow: int, need: float) -> None:
 
 @compiled
 def backfill(fabric: Fabric, order: Order, a: Madd, backfills: bool = True) -> None:
-    """Give the residual bandwidth, if `backfills`, to flows in order, each as much as both of its ports have."""
+    """If `backfills`, give each flow, in order, the residual bandwidth that both of its ports have."""
     lines, backfilled = fabric.lines, a.changes[0]
     list_lines(fabric, order)
     for i in range(order.used[0]):
@@ -253,7 +221,7 @@ def update_need(fabric: Fabric, a: Madd, coflow: int) -> None:
     """Compute when a coflow ends by MADD's rates; if that is new, note its ingress lines as changed."""
     lines, need, previous_need = fabric.lines, a.need[coflow], a.previous_need[coflow]
     if need == previous_need or abs(need - previous_need) <= _SAME * previous_need < np.inf:
-        a.need[coflow] = previous_need  # as it was sent
+        a.need[coflow] = previous_need  # which the agents have
         return
     a.joint_end[coflow] = NEVER
     if need < np.inf:
@@ -261,18 +229,17 @@ def update_need(fabric: Fabric, a: Madd, coflow: int) -> None:
         fabric.coflows.start[coflow] = min(fabric.coflows.start[coflow], a.now[0])
     for line in range(lines.of_group[coflow, 0], lines.of_group[coflow + 1, 0]):
         if lines.left[line] > 0:
-            a.changed[a.changes[0]] = ~line
-            a.changes[0] += 1
+            note_change(a, ~line)
 
 
 @compiled
 def note_stopped(a: Madd, count: int) -> None:
-    """Of the flows that were backfilled before, the first `count` of `changed`, keep those that no longer are."""
+    """Remove flows that are backfilled again from the first `count` of `changed`, those that were backfilled before."""
     keep = 0
     for k in range(a.changes[0]):
         flow = a.changed[k]
         if k < count and a.extra[flow] > 0.0:
-            continue  # if it has another pace, that is further on
+            continue  # a flow with another pace is further on
         if k < count:
             a.pace[flow] = np.inf
         a.changed[keep] = flow
@@ -282,7 +249,7 @@ def note_stopped(a: Madd, count: int) -> None:
 
 @compiled
 def toggle_waiting(fabric: Fabric, flow: int) -> None:
-    """Set a flow's bits in its lines, or clear them if they are set: a backfilled flow does not wait."""
+    """Set a flow's bits in its lines if it waits again; clear them if it is backfilled."""
     flows, lines = fabric.flows, fabric.lines
     for side in range(2):
         other = flows.sink[flow] if side == 0 else flows.source[flow]
@@ -293,14 +260,14 @@ def toggle_waiting(fabric: Fabric, flow: int) -> None:
 
 
 @inlined
-def has_residual(fabric: Fabric, a: HasResidual, port: int) -> bool:
-    """Return whether a port has more left than rounding leaves."""
+def has_residual(fabric: Fabric, a: Any, port: int) -> bool:
+    """Return whether a port has residual bandwidth, and not only by rounding; `a` is a `Madd` or an `Equal`."""
     return a.residual[port] > _LEAST * fabric.speed[port]
 
 
 @inlined
-def update_open_port(fabric: Fabric, a: HasResidual, port: int) -> None:
-    """Update the set of ports with residual bandwidth."""
+def update_open_port(fabric: Fabric, a: Any, port: int) -> None:
+    """Update the set of ports with residual bandwidth; `a` is a `Madd` or an `Equal`."""
     if has_residual(fabric, a, port):
         include(a.open_ports, port)
     else:
@@ -309,7 +276,7 @@ def update_open_port(fabric: Fabric, a: HasResidual, port: int) -> None:
 
 @compiled
 def fill_line(fabric: Fabric, a: Madd, t: int, line: int) -> bool:
-    """Give the waiting flows of a line the residual bandwidth of both ports; return whether any got some."""
+    """Give the waiting flows of a line the residual bandwidth of both ports; return whether a flow got any."""
     lines, given = fabric.lines, False
     port, b = lines.port[line], lines.block[line]
     while b < lines.block[line + 1] and has_residual(fabric, a, port):
@@ -328,15 +295,14 @@ def give_more(fabric: Fabric, a: Madd, t: int, flow: int) -> None:
     flows, coflow, residual = fabric.flows, fabric.flows.coflow[flow], a.residual
     source, sink = flows.source[flow], flows.sink[flow]
     more = min(residual[source], residual[sink])
-    residual[source] -= more
-    residual[sink] -= more
-    update_open_port(fabric, a, source)
-    update_open_port(fabric, a, sink)
+    for port in (source, sink):
+        residual[port] -= more
+        update_open_port(fabric, a, port)
     rate = flows.left[flow] * a.scale[coflow] / a.need[coflow]
     left = flows.left[flow] * a.scale[coflow] - rate * (t - a.now[0])
     a.extra[flow], flows.since[flow] = more, t
     end = set_pace(a, t, flow, max(left / (rate + more), 1.0))
-    push(a.end_time, a.end_flow, a.end_size, end, flow)
+    push(a.ends, end, flow)
     toggle_waiting(fabric, flow)
     fabric.coflows.start[coflow] = min(fabric.coflows.start[coflow], t)
     a.num_backfilled[coflow] += 1
@@ -345,18 +311,17 @@ def give_more(fabric: Fabric, a: Madd, t: int, flow: int) -> None:
 
 @inlined
 def set_pace(a: Madd, t: int, flow: int, pace: float) -> int:
-    """Let a backfilled flow end `pace` ns after t; return when it ends, and note it as changed if that is new."""
+    """Let a backfilled flow end `pace` ns after t; note it as changed if that is new; return when it ends."""
     sent = a.pace[flow] - (t - a.pace_since[flow])
     if not abs(pace - sent) <= _SAME * pace:
         a.pace[flow], a.pace_since[flow] = pace, t
-        a.changed[a.changes[0]] = flow
-        a.changes[0] += 1
+        note_change(a, flow)
     return a.pace_since[flow] + np.int64(a.pace[flow] + 0.5)
 
 
 @inlined
 def predict_end(fabric: Fabric, a: Madd, coflow: int) -> None:
-    """Compute when a coflow ends: by MADD's rates, or with its last flow if all are backfilled."""
+    """Compute when a coflow ends: at MADD's rates, or with its last flow if all are backfilled."""
     if a.num_backfilled[coflow] == fabric.coflows.left[coflow]:
         a.end[coflow] = a.last_backfilled_end[coflow]
     else:
@@ -366,13 +331,13 @@ def predict_end(fabric: Fabric, a: Madd, coflow: int) -> None:
 
 @compiled
 def refill(fabric: Fabric, order: Order, a: Madd, t: int) -> None:
-    """Give what backfilled flows had that have ended by t to flows that wait at their ports."""
+    """Give the bandwidth of backfilled flows that have ended by t to flows that wait at their ports."""
     flows = fabric.flows
     a.changes[0] = 0
-    while a.end_size[0] > 0 and a.end_time[0] <= t:
-        end, flow = a.end_time[0], a.end_flow[0]
+    while a.ends.size[0] > 0 and a.ends.keys[0] <= t:
+        end, flow = a.ends.keys[0], a.ends.values[0]
         coflow = flows.coflow[flow]
-        drop(a.end_time, a.end_flow, a.end_size)
+        drop(a.ends)
         freed = a.extra[flow] + flows.left[flow] * a.scale[coflow] / a.need[coflow]
         finish_flow(fabric, end, flow)
         a.num_backfilled[coflow] -= 1

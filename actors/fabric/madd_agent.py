@@ -1,9 +1,9 @@
 """The agent of a port under MADD: all waiting flows of an ingress line, its part of a coflow, shrink in one proportion.
 
 The agent receives in how many ns the flows of a line end together, and sends each of them at a constant rate until
-then: a message for a line, and not for each of its flows. A flow to which the coordinator has given more ends by
-itself, also in a given time; if it loses that, it joins the others again. A flow is in one of three states: it waits
-(`end` is NEVER), and has ``left * scale`` of its line; or it has a pace of its own; or it has ended (`left` is 0).
+then: one message for a line, not one for each of its flows. A backfilled flow, to which the coordinator has given more,
+ends by itself in a time of its own; when it loses that, it joins the others again. A flow waits (`end` is NEVER, and it
+has ``left * scale`` of its line left), or it is backfilled, or it has ended (`left` is 0).
 """
 
 from typing import NamedTuple
@@ -12,6 +12,7 @@ import numpy as np
 
 from actors.fabric.agent import (
     await_flow_end,
+    left_at,
     note_end,
     note_rate,
     on_flow_end,
@@ -21,60 +22,52 @@ from actors.fabric.agent import (
 )
 from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.flow_ends import whole_ns
+from actors.fabric.initial_arrays import at_start, per
 from actors.fabric.messages import (
     FLOW_END,
     LINE_END,
     PACE,
     SHRINK,
     read_line_end,
-    read_pace,
-    read_shrink,
+    read_value,
     send_line_done,
 )
 from actors.fabric.ports import Fabric
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.world import NEVER
 
-_LEAST = 1e-6  # bytes that a flow has left which has not ended, whatever rounding says
-
 
 class Shrinking(NamedTuple):
-    """What agents know of L ingress lines, besides `Sending`."""
+    """What agents know of their ingress lines, besides `Sending`."""
 
-    scale: np.ndarray  # [L] what is left at `since` of what its waiting flows have in `Sending.left`
-    need: np.ndarray  # [L] ns from `since` until they end, inf while they are not sent
-    since: np.ndarray  # [L] ns
-    end: np.ndarray  # [L] when they end, ns; NEVER
-    timer: np.ndarray  # [L] the timer for that, ns: at that time or earlier; NEVER
-    unsent: np.ndarray  # [L] flows that were never sent
+    unsent: np.ndarray  # [ingress lines] flows that were never sent
+    # the share of `Sending.left` that its waiting flows have at `since`
+    scale: np.ndarray = per("ingress line", 1.0)
+    # ns from `since` until they end, inf while they are not sent
+    need: np.ndarray = per("ingress line", np.inf)
+    since: np.ndarray = per("ingress line")  # ns
+    end: np.ndarray = per("ingress line", NEVER)  # when they end, ns; NEVER: they are not sent
+    timer: np.ndarray = per("ingress line", NEVER)  # the timer for that end, at that time or earlier, ns
 
 
 def make_shrinking(fabric: Fabric) -> Shrinking:
     """Return the state of agents that send nothing yet."""
-    lines = int(fabric.lines.of_group[0, 1])
-    return Shrinking(
-        scale=np.ones(lines),
-        need=np.full(lines, np.inf),
-        since=np.zeros(lines, np.int64),
-        end=np.full(lines, NEVER),
-        timer=np.full(lines, NEVER),
-        unsent=fabric.lines.left[:lines].copy(),
-    )
+    return at_start(Shrinking, fabric, unsent=fabric.lines.left[: fabric.lines.of_group[0, 1]].copy())
 
 
 @inlined
 def shrinking_event(w: CoflowWorld, s: Shrinking, me: int) -> None:
-    """Handle the message of an agent under MADD."""
+    """Handle a message to an agent under MADD."""
     t, kind = w.queue.now.time[0], w.queue.now.kind[0]
     if kind == FLOW_END:
         on_flow_end(w, t, me)
     elif kind == LINE_END:
         on_line_end(w, s, t, me, read_line_end(w))
     elif kind == SHRINK:
-        line, duration = read_shrink(w)
+        line, duration = read_value(w)
         on_shrink(w, s, t, me, line, duration)
     elif kind == PACE:
-        flow, duration = read_pace(w)
+        flow, duration = read_value(w)
         on_pace(w, s, t, me, flow, duration)
     else:
         receive_verdict(w)
@@ -82,7 +75,7 @@ def shrinking_event(w: CoflowWorld, s: Shrinking, me: int) -> None:
 
 @inlined
 def scale_at(s: Shrinking, t: int, line: int) -> float:
-    """Return what is left at t of what the waiting flows of a line have."""
+    """Return the share of `Sending.left` that the waiting flows of a line have at t."""
     return s.scale[line] * (1.0 - (t - s.since[line]) / s.need[line])
 
 
@@ -117,7 +110,7 @@ def on_pace(w: CoflowWorld, s: Shrinking, t: int, me: int, flow: int, pace: floa
     """Let a flow end by itself, `pace` ns from now; inf: together with the waiting flows of its line."""
     f, line = w.sending, w.fabric.flows.line[flow, 0]
     if f.end[flow] < NEVER:
-        f.left[flow] = max(f.left[flow] - f.rate[flow] * (t - f.since[flow]), _LEAST)
+        f.left[flow] = left_at(f, t, flow)
     else:
         f.left[flow] *= scale_at(s, t, line)
     start_flow(w, s.unsent, t, line, flow)
@@ -146,12 +139,12 @@ def has_waiting(w: CoflowWorld, line: int) -> bool:
 
 @compiled
 def on_line_end(w: CoflowWorld, s: Shrinking, t: int, me: int, line: int) -> None:
-    """End the waiting flows of a line, unless another end was set since the timer."""
+    """End the waiting flows of a line, unless their end has changed since the timer was set."""
     if s.timer[line] != t:
         return
     s.timer[line] = NEVER
     if s.end[line] != t:
-        if s.end[line] < NEVER and has_waiting(w, line):  # all others end on their own, or have ended
+        if s.end[line] < NEVER and has_waiting(w, line):  # other flows end by themselves, or have ended
             set_line_timer(w, s.timer, s.end, s.since, t, me, line)
         return
     s.end[line] = NEVER

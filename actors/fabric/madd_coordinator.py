@@ -1,9 +1,9 @@
 """The coordinator of MADD: it decides for the time at which its decision takes effect.
 
 It knows all sizes and the cost of its own work. So it knows what agents will have sent by then, and which flows will
-have ended before it is informed: rates are right when they take effect, and no port ever carries more than it can. An
-end that was predicted changes nothing when its message arrives. The cost of a decision must be known before it is made:
-prices depend on what the decision is about, and measured costs cannot be used.
+have ended, before their messages arrive: rates are right when they take effect, and no port ever carries more than it
+can. The message of a predicted end changes nothing. The cost of a decision must be known before the decision: prices
+depend on what the decision is about, and measured costs cannot be used.
 """
 
 from collections.abc import Callable
@@ -21,9 +21,8 @@ from actors.fabric.coordinator import (
 from actors.fabric.counters import N_DECISIONS, N_REFILLS
 from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.intervals import charge
-from actors.fabric.madd import Madd, any_ends_by, progress, refill
-from actors.fabric.messages import read_line_done, send_pace, send_shrink
-from actors.fabric.service_order import Order
+from actors.fabric.madd import any_ends_by, progress, refill
+from actors.fabric.messages import PACE, SHRINK, read_line_done
 from actors.kernel.compiled import compiled, inlined, template
 from actors.kernel.cost import FIXED, known_cost
 from actors.kernel.world import NEVER
@@ -31,10 +30,9 @@ from actors.kernel.world import NEVER
 
 @compiled
 def receive_backfilled_done(w: CoflowWorld, p: Any, t: int, flow: int, ended: int) -> None:
-    """Receive the end of a backfilled flow; request that what it had is given away, unless its end was predicted.
+    """Receive the end of a backfilled flow; request a refill with what it had, unless its end was predicted.
 
-    Args:
-        p: a policy's state, with `agenda` and `ended`.
+    `p` is a policy's state, with `agenda` and `ended`.
     """
     note_report(w, t, NO_AGENT_REPORTS, w.fabric.flows.source[flow])
     if w.fabric.flows.finish[flow] == NEVER:
@@ -44,7 +42,7 @@ def receive_backfilled_done(w: CoflowWorld, p: Any, t: int, flow: int, ended: in
 
 @compiled
 def receive_line_done(w: CoflowWorld, p: Any, t: int) -> None:
-    """Receive the end of a line; request a decision if its coflow was not known to end."""
+    """Receive the end of a line; request a decision if the end of its coflow was not predicted."""
     lines, (line, _, _) = w.fabric.lines, read_line_done(w)
     note_report(w, t, NO_AGENT_REPORTS, lines.port[line])
     if w.fabric.coflows.left[lines.group[line]] > 0:
@@ -53,21 +51,13 @@ def receive_line_done(w: CoflowWorld, p: Any, t: int) -> None:
 
 @inlined
 def refill_price(w: CoflowWorld, ended: int) -> int:
-    """Return what it costs to give away what so many backfilled flows had, ns."""
+    """Return what a refill with the bandwidth of `ended` backfilled flows costs, ns."""
     return ended * (w.prices.flow + w.prices.schedule) if w.cost.model == FIXED else 0
 
 
 @compiled
-def refill_ended(w: CoflowWorld, order: Order, a: Madd, t: int, ended: int) -> None:
-    """Give what so many backfilled flows had to those that wait at their ports, without another decision."""
-    w.counts[N_REFILLS] += 1
-    charge(w, refill_price(w, ended))
-    refill(w.fabric, order, a, effective_time(w, t))
-
-
-@compiled
 def charge_decision(w: CoflowWorld, agenda: Agenda, counted_at: np.ndarray) -> None:
-    """Charge a decision with the cost of all active coflows, their unfinished flows, and the agents of those.
+    """Charge for a decision: all active coflows, their unfinished flows, and the agents that send these.
 
     Args:
         counted_at: [P] scratch: the last decision for which an agent was counted.
@@ -86,9 +76,9 @@ def charge_decision(w: CoflowWorld, agenda: Agenda, counted_at: np.ndarray) -> N
 
 @template
 def decide_or_refill(w: CoflowWorld, p: Any, t: int, decide: Callable) -> None:
-    """Call ``decide(w, p, t)`` if a coflow has arrived or will have ended; else refill what ended flows had.
+    """Call ``decide(w, p, t)`` if a coflow has arrived or will have ended; else refill with what ended flows had.
 
-    `p`: a policy's state, with `stale`, `ended`, `agenda`, `order`, `madd`, `counted_at` and `num_sent`.
+    `p` is a policy's state, with `stale`, `ended`, `agenda`, `order`, `madd`, `counted_at` and `num_sent`.
     """
     if p.stale[0] or any_ends_by(p.order, p.madd, effective_time(w, t) + refill_price(w, p.ended[0])):
         p.stale[0] = False
@@ -97,18 +87,20 @@ def decide_or_refill(w: CoflowWorld, p: Any, t: int, decide: Callable) -> None:
         progress(w.fabric, p.order, p.madd, effective_time(w, t))
         decide(w, p, t)
     else:
-        refill_ended(w, p.order, p.madd, t, p.ended[0])
+        w.counts[N_REFILLS] += 1
+        charge(w, refill_price(w, p.ended[0]))
+        refill(w.fabric, p.order, p.madd, effective_time(w, t))
     p.ended[0] = p.num_sent[0] = 0
 
 
 @inlined
 def effective_time(w: CoflowWorld, t: int) -> int:
-    """Return when rates sent at t take effect: one network delay after the decision is made, as far as charged."""
+    """Return when rates sent at t take effect: after what has been charged so far, and one network delay."""
     return t + w.network.delay_ns + known_cost(w)
 
 
 @compiled
 def send_times(w: CoflowWorld, p: Any, t: int) -> None:
-    """Send the agents the times that are new; `p` is a policy's state, with `madd` and `num_sent`."""
+    """Send the agents the new times; `p` is a policy's state, with `madd` and `num_sent`."""
     a = p.madd
-    send_changes(w, a, p.num_sent, t, send_pace, a.pace, send_shrink, a.need)
+    send_changes(w, a, p.num_sent, t, PACE, a.pace, SHRINK, a.need)

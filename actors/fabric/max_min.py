@@ -1,14 +1,14 @@
 """Max-min fair rates for single flows: water-filling (D. Bertsekas, R. Gallager, Data Networks, 6.5.2).
 
-Ports are filled in ascending order of their level, the rate of the flows whose bottleneck they are; a port *owns* the
-pairs whose flows have its rate. Three things keep a decision cheap. The flows of a pair have one rate, so pairs are
-counted, not flows. When flows end, all ports with a lower level than theirs stay as they are, and filling begins there.
-And what flows have been sent is counted once for each port: each port has a clock that runs at its level, a pair's
-flows end when their owner's clock has reached a mark, and only pairs that change their owner are updated; for the
-others a decision reads the port's list, two numbers a pair. The residual bandwidth of ports is kept from one decision
-to the next; arrivals recompute it, so that rounding errors do not add up.
+The level of a port is the rate of the flows whose bottleneck it is. Ports are filled in ascending order of their level;
+a port *owns* the pairs of ports whose flows have its rate. Three things keep a decision cheap. All flows of a pair have
+one rate, so pairs are counted, not flows. When flows end, ports with lower levels than theirs stay as they are, and
+filling begins at their level. Each port has a clock that runs at its level, and a flow of one of its pairs ends when
+the clock shows a mark: only pairs that get another owner are updated; for the others a decision reads the port's list,
+two numbers a pair. The residual bandwidth of ports is kept from one decision to the next; arrivals recompute it, so
+that rounding errors do not add up.
 
-A policy calls `end_due`, then `add_coflow` for what has arrived, then `fill`.
+A policy calls `end_due`, then `add_coflow` for each coflow that has arrived, then `fill`.
 """
 
 from typing import NamedTuple
@@ -16,7 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.fabric.flow_ends import whole_ns
-from actors.fabric.heap import drop, push, sink_first
+from actors.fabric.heap import Heap, drop, make_heap, push, replace_first
+from actors.fabric.initial_arrays import at_start, per
 from actors.fabric.port_pairs import Pairs, insert, make_pairs, remove_first, set_amount
 from actors.fabric.ports import Fabric, mark_ended
 from actors.kernel.compiled import compiled, inlined
@@ -25,60 +26,40 @@ from actors.kernel.world import NEVER
 
 
 class Fair(NamedTuple):
-    """Rates of the flows of Q pairs at N ports, and the bytes they have been sent."""
+    """Rates of the flows of Q pairs of ports, and the bytes that the flows have been sent."""
 
     pairs: Pairs  # amount: unfinished flows
-    until: np.ndarray  # [F] what its pair will have served each of its flows when a flow ends, bytes
-    mark: np.ndarray  # [Q] that of the pair's first flow
+    unfilled: Heap  # ports to be filled, by level
+    mark: np.ndarray  # [Q] `until` of the pair's first flow
     offset: np.ndarray  # [Q] what the pair has served each of its flows, less its owner's clock
-    num_fillings: np.ndarray  # [1] how many times a port was filled
-    level: np.ndarray  # [N] rate of the flows whose bottleneck a port is, inf where it is none's
-    # [N] number of its filling, NEVER where none: of two ports the lower one owns their pair
-    filled: np.ndarray
-    previously_filled: np.ndarray  # [N] the same before the decision that is being made
-    clock: np.ndarray  # [N] bytes, at `since`
-    since: np.ndarray  # [N] ns
-    first: np.ndarray  # [N] what a port's clock shows when the first flow of its own pairs ends
-    first_is_stale: np.ndarray  # [N] 1: `first` is to be looked for
-    next_end: np.ndarray  # [N] when that is, ns
-    is_unfilled: np.ndarray  # [N] 1.0: its level is not known yet; else 0.0
-    num_flows: np.ndarray  # [N] unfinished flows
-    residual: np.ndarray  # [N] residual bandwidth, bytes per ns
-    unassigned: np.ndarray  # [N] flows that have no rate yet
-    ended: np.ndarray  # [F] flows that have ended at the last instant, the first `num_ended`
-    num_ended: np.ndarray  # [1]
-    heap_level: np.ndarray  # heap of ports to be filled, by level
-    heap_port: np.ndarray
-    heap_size: np.ndarray  # [1]
+    # what its pair will have served each of its flows when a flow ends, bytes
+    until: np.ndarray = per("flow", 0.0)
+    num_fillings: np.ndarray = per("run")  # how many times a port was filled
+    # rate of the flows whose bottleneck a port is, inf: it is not a bottleneck
+    level: np.ndarray = per("port", np.inf)
+    # number of its filling, NEVER: not filled; a pair is owned by the port with the lower number
+    filled: np.ndarray = per("port", NEVER)
+    previously_filled: np.ndarray = per("port", NEVER)  # the same before the decision that is being made
+    clock: np.ndarray = per("port", 0.0)  # bytes, at `since`
+    since: np.ndarray = per("port")  # ns
+    # what a port's clock shows when the first flow of its own pairs ends
+    first: np.ndarray = per("port", np.inf)
+    first_is_stale: np.ndarray = per("port")  # 1: `first` must be searched for
+    next_end: np.ndarray = per("port", NEVER)  # when that flow ends, ns
+    is_unfilled: np.ndarray = per("port", 0.0)  # 1.0: its level is not known yet; else 0.0
+    num_flows: np.ndarray = per("port", 0.0)  # unfinished flows
+    residual: np.ndarray = per("port", 0.0)  # residual bandwidth, bytes per ns
+    unassigned: np.ndarray = per("port", 0.0)  # flows that have no rate yet
+    ended: np.ndarray = per("flow")  # the first `num_ended`: flows that ended at the last instant
+    num_ended: np.ndarray = per("run")
 
 
 def make_fair(fabric: Fabric) -> Fair:
     """Return an allocation without flows."""
-    ports, pairs = fabric.speed.size, make_pairs(fabric)
-    return Fair(
-        pairs=pairs,
-        until=np.zeros(pairs.of_flow.size),
-        mark=np.zeros(pairs.head.size),
-        offset=np.zeros(pairs.head.size),
-        num_fillings=np.zeros(1, np.int64),
-        level=np.full(ports, np.inf),
-        filled=np.full(ports, NEVER),
-        previously_filled=np.full(ports, NEVER),
-        clock=np.zeros(ports),
-        since=np.zeros(ports, np.int64),
-        first=np.full(ports, np.inf),
-        first_is_stale=np.zeros(ports, np.int64),
-        next_end=np.full(ports, NEVER),
-        is_unfilled=np.zeros(ports),
-        num_flows=np.zeros(ports),
-        residual=np.zeros(ports),
-        unassigned=np.zeros(ports),
-        ended=np.zeros(pairs.of_flow.size, np.int64),
-        num_ended=np.zeros(1, np.int64),
-        heap_level=np.zeros(2 * ports),
-        heap_port=np.zeros(2 * ports, np.int64),
-        heap_size=np.zeros(1, np.int64),
-    )
+    pairs = make_pairs(fabric)
+    mark = np.zeros(pairs.head.size)
+    unfilled = make_heap(2 * fabric.speed.size, 0.0)
+    return at_start(Fair, fabric, pairs=pairs, unfilled=unfilled, mark=mark, offset=mark.copy())
 
 
 @compiled
@@ -92,7 +73,7 @@ def next_due(f: Fair) -> int:
 
 @compiled
 def end_due(fabric: Fabric, f: Fair, t: int) -> float:
-    """End the flows whose time has come at t; return the lowest level that must be recomputed, inf if none."""
+    """End the flows that end at t; return the lowest level that must be recomputed, inf: no flow has ended."""
     lowest = np.inf
     f.num_ended[0] = 0
     for port in range(f.next_end.size):
@@ -112,7 +93,7 @@ def add_coflow(fabric: Fabric, f: Fair, t: int, coflow: int) -> None:
 
 @inlined
 def owns(filled: np.ndarray, port: int, other: int) -> bool:
-    """Return whether the pair of two ports is the first one's."""
+    """Return whether `port` owns its pair with `other`."""
     return filled[port] < filled[other] or (filled[port] == filled[other] and port < other)
 
 
@@ -144,7 +125,7 @@ def add_flow(fabric: Fabric, f: Fair, t: int, flow: int) -> None:
 
 @compiled
 def end_flows(fabric: Fabric, f: Fair, t: int, port: int) -> None:
-    """End those flows of a port's own pairs whose time has come, to the nanosecond."""
+    """End the flows of a port's own pairs that end at t, to the nanosecond."""
     p = f.pairs
     run_clock(f, t, port)
     f.first_is_stale[port] = 1
@@ -167,13 +148,13 @@ def end_flows(fabric: Fabric, f: Fair, t: int, port: int) -> None:
                     set_amount(p, pair, p.flows[pair])
                     f.mark[pair] = f.until[p.queue[p.head[pair]]]
         if not pair_is_empty:
-            i += 1  # else another pair is at this place of the list now
+            i += 1  # else another pair has got this place in the list
 
 
 @compiled
 def fill(fabric: Fabric, f: Fair, t: int, lowest: float) -> None:
     """Recompute the rates of flows at ports whose level is at least `lowest`; lower levels stay as they are."""
-    f.heap_size[0] = 0
+    f.unfilled.size[0] = 0
     for port in range(f.level.size):
         if lowest == 0.0:
             f.residual[port], f.unassigned[port] = fabric.speed[port], f.num_flows[port]
@@ -187,25 +168,27 @@ def fill(fabric: Fabric, f: Fair, t: int, lowest: float) -> None:
             f.level[port] = np.inf
             if f.unassigned[port] > 0.0:
                 f.is_unfilled[port] = 1.0
-                push(f.heap_level, f.heap_port, f.heap_size, f.residual[port] / f.unassigned[port], port)
-    while f.heap_size[0] > 0:
-        level, port = f.heap_level[0], f.heap_port[0]
+                push(f.unfilled, f.residual[port] / f.unassigned[port], port)
+    while f.unfilled.size[0] > 0:
+        level, port = f.unfilled.keys[0], f.unfilled.values[0]
         if f.unassigned[port] == 0.0:
-            drop(f.heap_level, f.heap_port, f.heap_size)
+            drop(f.unfilled)
             continue
         now = f.residual[port] / f.unassigned[port]
         if now > level:  # flows with other bottlenecks have got their rates meanwhile
-            sink_first(f.heap_level, f.heap_port, f.heap_size[0], now, port)
+            replace_first(f.unfilled, now, port)
         else:
-            drop(f.heap_level, f.heap_port, f.heap_size)
+            drop(f.unfilled)
             fill_port(f, t, port, level)
 
 
 @compiled
 def take_back(f: Fair, port: int) -> None:
-    """Take their rates from the flows of a port's own pairs."""
+    """Remove the rates of the flows of a port's own pairs."""
     p, level, filled, num_flows = f.pairs, f.level[port], f.filled[port], 0.0
-    for i in range(p.first[port], p.first[port] + p.size[port]):  # without a branch: half of them are its own
+    for i in range(
+        p.first[port], p.first[port] + p.size[port]
+    ):  # without a branch: half of the pairs are its own
         other = p.other[i]
         flows = p.amount[i] if filled < f.filled[other] else 0.0
         num_flows += flows
@@ -217,7 +200,7 @@ def take_back(f: Fair, port: int) -> None:
 
 @compiled
 def fill_port(f: Fair, t: int, port: int, level: float) -> None:
-    """Make a port the owner of its pairs that have none yet."""
+    """Make a port the owner of its pairs that have no owner yet."""
     p, previously_filled = f.pairs, f.previously_filled[port]
     first, end = p.first[port], p.first[port] + p.size[port]
     f.level[port], f.is_unfilled[port] = level, 0.0

@@ -1,8 +1,8 @@
 """Messages between the agents at the ports of a switch and the coordinator of coflows.
 
-Of each kind: its declaration, the function that sends it (`send_…`), and the one that reads it when it is handled
-(`read_…`). The coordinator is the actor after all agents. Times in ns,
-rates in bytes per ns. Without updates of coflows messages about flows carry no generation, and no bytes.
+Of each kind: its declaration, the function that sends it (`send_…`), and the function that reads it when it is handled
+(`read_…`). The coordinator is the actor after all agents. Times are in ns, rates in bytes per ns. Messages about flows
+carry a generation and bytes only if there are updates of coflows.
 """
 
 from typing import NamedTuple
@@ -92,7 +92,7 @@ class FlowDone(NamedTuple):
 
 @inlined
 def send_flow_end(w: HasCost, time: int, me: int, flow: int, expected_end: int) -> None:
-    """Set the timer of an agent for the end of a flow: for that time, or an earlier one."""
+    """Set the timer of an agent for the end of a flow, or for an earlier time."""
     wake(w, time, me, FLOW_END, flow, expected_end, NONE)
 
 
@@ -104,7 +104,7 @@ def read_flow_end(w: HasCost) -> tuple[int, int]:
 
 @inlined
 def send_line_end(w: HasCost, time: int, me: int, line: int) -> None:
-    """Set the timer of an agent for the end of a line: for that time, or an earlier one."""
+    """Set the timer of an agent for the end of a line, or for an earlier time."""
     wake(w, time, me, LINE_END, line, NONE, NONE)
 
 
@@ -133,55 +133,19 @@ def read_set_rate(w: HasCost) -> SetRate:
 
 @inlined
 def of_generation(flow_generation: int, size_bytes: float) -> tuple[int, int]:
-    """Return the columns of a flow's generation and bytes, of which there are none without updates."""
+    """Return the columns of a flow's generation and bytes; both are NONE without updates."""
     return flow_generation, bits_of(size_bytes) if flow_generation != NONE else NONE
 
 
 @inlined
-def send_set_extra(w: HasCost, t: int, agent: int, flow: int, extra_rate: float) -> None:
-    """Send an agent what a flow has beyond the rate of its line."""
-    send(w, t, w.nodes.size, agent, SET_EXTRA, flow, bits_of(extra_rate), NONE, NONE)
+def send_value(w: HasCost, t: int, agent: int, kind: int, which: int, value: float) -> None:
+    """Send an agent the rate of a line (`kind` is SET_LINE) or flow (SET_EXTRA), or its duration (SHRINK, PACE)."""
+    send(w, t, w.nodes.size, agent, kind, which, bits_of(value), NONE, NONE)
 
 
 @inlined
-def read_set_extra(w: HasCost) -> tuple[int, float]:
-    """Return the flow and the extra rate of the `SET_EXTRA` at hand."""
-    return w.queue.now.a[0], float_of(w.queue.now.b[0])
-
-
-@inlined
-def send_set_line(w: HasCost, t: int, agent: int, line: int, rate: float) -> None:
-    """Send an agent the rate of each flow of a line."""
-    send(w, t, w.nodes.size, agent, SET_LINE, line, bits_of(rate), NONE, NONE)
-
-
-@inlined
-def read_set_line(w: HasCost) -> tuple[int, float]:
-    """Return the line and the rate of the `SET_LINE` at hand."""
-    return w.queue.now.a[0], float_of(w.queue.now.b[0])
-
-
-@inlined
-def send_shrink(w: HasCost, t: int, agent: int, line: int, duration: float) -> None:
-    """Send an agent in how many ns the waiting flows of a line end together."""
-    send(w, t, w.nodes.size, agent, SHRINK, line, bits_of(duration), NONE, NONE)
-
-
-@inlined
-def read_shrink(w: HasCost) -> tuple[int, float]:
-    """Return the line and the duration of the `SHRINK` at hand."""
-    return w.queue.now.a[0], float_of(w.queue.now.b[0])
-
-
-@inlined
-def send_pace(w: HasCost, t: int, agent: int, flow: int, duration: float) -> None:
-    """Send an agent in how many ns a flow ends by itself."""
-    send(w, t, w.nodes.size, agent, PACE, flow, bits_of(duration), NONE, NONE)
-
-
-@inlined
-def read_pace(w: HasCost) -> tuple[int, float]:
-    """Return the flow and the duration of the `PACE` at hand."""
+def read_value(w: HasCost) -> tuple[int, float]:
+    """Return the line or flow, and the value, of the `SET_LINE`, `SET_EXTRA`, `SHRINK` or `PACE` at hand."""
     return w.queue.now.a[0], float_of(w.queue.now.b[0])
 
 
@@ -262,7 +226,7 @@ def read_update(w: HasCost) -> int:
 
 @inlined
 def send_due(w: HasCost, kind: int, due: int) -> None:
-    """Set the timer of the coordinator for a decision; or let it go on with what it sends: `kind` is DECIDE or TELL."""
+    """Set the timer of the coordinator for a decision (`kind` is DECIDE), or for the rest of its messages (TELL)."""
     wake(w, due, w.nodes.size, kind, due, NONE, NONE)
 
 

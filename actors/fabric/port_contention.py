@@ -1,47 +1,38 @@
-"""How many other coflows share a port with a coflow: its contention, kept up to date.
+"""The contention of a coflow, how many other coflows share a port with it, kept up to date.
 
 Two coflows are counted if there is a port at which both have unfinished flows, and if they are of one *kind*: their
-queue, or the same for all. A coflow that arrives, changes its kind, or is done at a port changes the counts of those
-with which it shares a port. So a run costs each line as often as there are coflows at its port, and the test whether
-two of them share another port.
+queue, or the same for all. A coflow that arrives, changes its kind, or is done at a port changes the counts of the
+coflows at its ports. So a run costs, for each line, a step for each coflow at its port, and the test whether the two
+share another port.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
+from actors.fabric.initial_arrays import at_start, per
 from actors.fabric.ports import Fabric, Lines
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
 
 
 class Contention(NamedTuple):
-    """Contention of C coflows with L lines at N ports; the lines at port n are line[first[n] : first[n] + used[n]]."""
+    """Contention of coflows; the lines at port n are line[first[n] : first[n] + used[n]]."""
 
-    num_met: np.ndarray  # [C] other coflows of its kind that share a port with a coflow
-    kind: np.ndarray  # [C]
-    first: np.ndarray  # [N]
-    used: np.ndarray  # [N]
-    line: np.ndarray  # [L]
-    position: np.ndarray  # [L] where a line is in `line`, NONE where it is not
-    met_in: np.ndarray  # [C] the last of `num_counts` counts in which a coflow was found
-    num_counts: np.ndarray  # [1]
+    first: np.ndarray  # [ports]
+    used: np.ndarray = per("port")
+    line: np.ndarray = per("line")
+    position: np.ndarray = per("line", NONE)  # the place of a line in `line`, or NONE
+    num_met: np.ndarray = per("coflow")  # other coflows of its kind that share a port with a coflow
+    kind: np.ndarray = per("coflow")
+    met_in: np.ndarray = per("coflow")  # the last of `num_counts` counts in which a coflow was found
+    num_counts: np.ndarray = per("run")
 
 
 def make_contention(fabric: Fabric) -> Contention:
     """Return the contention at a fabric without active coflows."""
-    coflows, lines = fabric.coflows.arrival.size, fabric.lines.port.size
     most = np.bincount(fabric.lines.port[fabric.lines.port != NONE], minlength=fabric.speed.size)
-    return Contention(
-        num_met=np.zeros(coflows, np.int64),
-        kind=np.zeros(coflows, np.int64),
-        first=np.cumsum(most) - most,
-        used=np.zeros(most.size, np.int64),
-        line=np.zeros(lines, np.int64),
-        position=np.full(lines, NONE),
-        met_in=np.zeros(coflows, np.int64),
-        num_counts=np.zeros(1, np.int64),
-    )
+    return at_start(Contention, fabric, first=np.cumsum(most) - most)
 
 
 @compiled
@@ -109,7 +100,7 @@ def leave_port(fabric: Fabric, n: Contention, line: int) -> None:
 
 @compiled
 def share_port(lines: Lines, n: Contention, a: int, b: int) -> bool:
-    """Return whether two coflows are at a port together."""
+    """Return whether two coflows both have unfinished flows at a port."""
     for side in range(2):
         i, j = lines.of_group[a, side], lines.of_group[b, side]
         while i < lines.of_group[a + 1, side] and j < lines.of_group[b + 1, side]:

@@ -1,8 +1,8 @@
 """Pairs of ports between which flows wait, listed at each of their ports.
 
-For policies of single flows a pair is the unit: its flows have one rate (fair), or only the shortest counts
-(pfp). At each port the pairs that have flows come first in the port's list, with their other port and one
-amount beside them, so that looking through a port reads memory in a row.
+Policies of single flows work on pairs: the flows of a pair have one rate (fair), or only the shortest can be served
+(pfp). In the list of a port the pairs that have flows come first. Their other ports and one amount lie beside them, so
+that a search through a port reads memory in a row.
 """
 
 from typing import NamedTuple
@@ -17,20 +17,20 @@ from actors.kernel.queue import NONE
 class Pairs(NamedTuple):
     """Q pairs of ports that have flows in the workload."""
 
-    of_flow: np.ndarray  # [F] NONE for a free local flow
+    of_flow: np.ndarray  # [F] the pair of a flow; NONE for a free local flow
     queue: np.ndarray  # [F] room for the flows of each pair
     head: np.ndarray  # [Q] its unfinished flows are queue[head:head + flows]
     flows: np.ndarray  # [Q]
-    place: np.ndarray  # [Q, 2] where it is in the lists of its ingress and its egress port
-    first: np.ndarray  # [N + 1] of a port's list
-    size: np.ndarray  # [N] pairs in it that have flows; they lie in front
+    place: np.ndarray  # [Q, 2] its places in the lists of its ingress and its egress port
+    first: np.ndarray  # [N + 1] where the list of a port begins
+    size: np.ndarray  # [N] pairs in the list that have flows; they come first
     pair: np.ndarray  # [2 Q] the lists
     other: np.ndarray  # [2 Q] the other port of a pair
     amount: np.ndarray  # [2 Q] float64, what a policy compares: flows, or bytes left of the shortest
 
 
 def make_pairs(fabric: Fabric) -> Pairs:
-    """Return the pairs of a fabric's flows, without any flow yet."""
+    """Return the pairs of a fabric's flows, with no flow inserted."""
     flows, ports = fabric.flows, fabric.speed.size
     crossing = flows.line[:, 0] != NONE
     keys, pair = np.unique((flows.source * ports + flows.sink)[crossing], return_inverse=True)
@@ -72,7 +72,7 @@ def insert(p: Pairs, key: np.ndarray, flow: int) -> None:
 
 @compiled
 def remove_first(p: Pairs, pair: int) -> bool:
-    """Take the first flow out of a pair's queue; return whether it has no more."""
+    """Take the first flow out of a pair's queue; return whether the queue is then empty."""
     p.head[pair] += 1
     p.flows[pair] -= 1
     if p.flows[pair] == 0:
@@ -88,7 +88,7 @@ def set_amount(p: Pairs, pair: int, amount: float) -> None:
 
 @compiled
 def move_edges(p: Pairs, pair: int, into: bool) -> None:
-    """Move a pair into the part of its ports' lists that has flows, or out of it."""
+    """Move a pair into the first part of its ports' lists, that of pairs with flows, or out of it."""
     ports = np.int64(p.other[p.place[pair, 1]]), np.int64(p.other[p.place[pair, 0]])
     for side in range(2):
         port, was = ports[side], p.place[pair, side]

@@ -7,7 +7,7 @@ import numpy as np
 
 from actors.kernel.compiled import inlined
 
-# A single bit times this number has its place, as a code, in the upper six bits (C. Leiserson, H. Prokop,
+# The upper six bits of a single bit times this number are a code for the bit's place (C. Leiserson, H. Prokop,
 # K. Randall, Using de Bruijn Sequences to Index a 1 in a Computer Word, 1998).
 _DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
 _PLACE = np.zeros(64, np.int64)
@@ -22,13 +22,13 @@ _ONE, _S2, _S4, _S56, _S58, _63 = map(np.uint64, (1, 2, 4, 56, 58, 63))
 
 @inlined
 def lowest(word: np.uint64) -> np.uint64:
-    """Return the lowest bit of a word that is not 0, alone."""
+    """Return a word with only the lowest bit of a word that is not 0."""
     return word & (~word + _ONE)
 
 
 @inlined
 def place(bit: np.uint64) -> int:
-    """Return where a single bit is, 0 to 63."""
+    """Return the place of a single bit, 0 to 63."""
     return _PLACE[np.int64((bit * _DE_BRUIJN) >> _S58)]
 
 

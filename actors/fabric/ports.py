@@ -1,11 +1,11 @@
 """The big switch: ports, and the flows of coflows between them, laid out for rate allocation.
 
 Ports are numbered so that a set of ports is a run of words: ingress i is port i, egress j is port ``side + j``, where
-`side` is the number of ports rounded up to a multiple of 64. A *line* is what a group of flows has at one port: those
-of its unfinished flows that enter (or leave) by it. A line is kept as a few words of bits, one bit for a flow, at the
-place of the port at the flow's other end. Its words without bits are left out, so that a narrow coflow at a switch of
-15,000 ports takes little, and a wide one at 150 ports takes three words. A *group* is a coflow (groups 0 to C - 1), or
-the pilot flows of one (C and up), which some policies serve by themselves.
+`side` is the number of ports rounded up to a multiple of 64. A *line* is the unfinished flows of a group that enter (or
+leave) at one port. It is kept as a few words of bits: a flow is the bit of the port at its other end. Words that have
+no flow are left out, so that a narrow coflow at a switch of 15,000 ports takes little room, and a wide coflow at 150
+ports takes three words. A *group* is a coflow (groups 0 to C - 1), or the pilot flows of a coflow (from C on), which
+some policies serve by themselves.
 """
 
 from typing import NamedTuple
@@ -26,15 +26,15 @@ class Lines(NamedTuple):
     of_group: np.ndarray
     port: np.ndarray  # [L] NONE for a line that waits for pilots
     group: np.ndarray  # [L]
-    left: np.ndarray  # [L] flows that are unfinished
-    bytes: np.ndarray  # [L] float64, theirs, without what running flows have sent since they started
+    left: np.ndarray  # [L] unfinished flows
+    bytes: np.ndarray  # [L] float64, what these have left, by `Flows.left`
     block: np.ndarray  # [L + 1] room for its words: block[l]:block[l + 1]
-    end: np.ndarray  # [L] its words are block[l]:end[l]; only greedy rates leave any out
+    end: np.ndarray  # [L] its words are block[l]:end[l]; only greedy rates leave words out
     word: np.ndarray  # [B] which word of a set of ports
     bits: np.ndarray  # [B] uint64, unfinished flows
     mask: np.ndarray  # [B] uint64, all flows, also those that do not exist yet
     first: np.ndarray  # [B] index into `flow` of the first flow of the word
-    # [2 F] flows line by line, in order of the port at the other end (without free local ones)
+    # flows line by line, in order of the port at the other end, without free local flows; NONE for a line of pilots
     flow: np.ndarray
 
 
@@ -48,8 +48,8 @@ class Flows(NamedTuple):
     line: np.ndarray  # [F, 2] its ingress and egress lines, NONE for a free local flow
     left: np.ndarray  # [F] bytes left when it last started or stopped, float64
     since: np.ndarray  # [F] when that was, ns
-    end: np.ndarray  # [F] when it ends if nothing happens, ns, NEVER where it does not run
-    finish: np.ndarray  # [F] when it ended, ns, NEVER before; not NEVER for one that does not exist
+    end: np.ndarray  # [F] when it ends if nothing happens, ns, NEVER while it does not run
+    finish: np.ndarray  # [F] when it ended, ns, NEVER before; 0 for a flow that does not exist
 
 
 class Coflows(NamedTuple):
@@ -67,7 +67,7 @@ class Coflows(NamedTuple):
 
 
 class Fabric(NamedTuple):
-    """The state that rate allocations work on; N = 2 `side` ports, of which those that do not exist have speed 0."""
+    """The state that rate allocations work on; N = 2 `side` ports, where ports that do not exist have speed 0."""
 
     side: int  # first egress port
     speed: np.ndarray  # [N] of each port, bytes per ns
@@ -78,9 +78,9 @@ class Fabric(NamedTuple):
 
 
 def merge_parallel(work: CoflowArrays) -> tuple[CoflowArrays, np.ndarray]:
-    """Put flows in order of coflow, ingress, egress, and make those that a coflow has between two ports one flow.
+    """Put flows in order of coflow, ingress, egress, and merge flows of one coflow between the same two ports.
 
-    Which is what they are to the switch: they end when all their bytes have been sent.
+    To the switch they are one flow: they end when all their bytes have been sent.
 
     Returns
     -------
@@ -89,7 +89,7 @@ def merge_parallel(work: CoflowArrays) -> tuple[CoflowArrays, np.ndarray]:
     ndarray of int64, shape (F,)
         Which of its flows each flow of `work` is.
     """
-    coflow = np.repeat(np.arange(work.arrival_ns.size), np.diff(work.first_flow))
+    coflow = _coflow_of_flows(work)
     order = np.lexsort((work.egress, work.ingress, coflow))
     columns = [column[order] for column in (coflow, work.ingress, work.egress)]
     starts = np.flatnonzero(_changes(*columns))
@@ -116,45 +116,38 @@ def build_fabric(
     Parameters
     ----------
     work : CoflowArrays
-        As `merge_parallel` makes it. A flow of no bytes is none yet: it has its place on its lines, and that is all.
+        As `merge_parallel` makes it. A flow of 0 bytes does not exist yet: it has only its place on its lines.
     speed_bytes_per_s : float
-        Of the ports whose speed the workload does not know.
+        The speed of ports for which the workload gives none.
     pilots : ndarray of int64, shape (C,), optional
         How many flows of each coflow may be served as a group of their own; each takes two lines.
     local_is_free : bool, optional
         Flows from a port to itself take no bandwidth; the caller that registers their coflow ends them.
-
-    Raises
-    ------
-    ValueError
-        If two flows of a coflow share both ports.
     """
     side = (work.ingress_bytes_per_s.size + 63) // 64 * 64
-    coflow = np.repeat(np.arange(work.arrival_ns.size), np.diff(work.first_flow))
-    order = np.lexsort((work.egress, work.ingress, coflow))
-    source, sink, size = work.ingress[order], work.egress[order] + side, work.size_bytes[order]
-    if not _changes(coflow, source, sink).all():
-        raise ValueError("two flows of a coflow share both ports")
-    crossing = np.flatnonzero((source + side != sink) | (not local_is_free))
     pilots = np.zeros_like(work.arrival_ns) if pilots is None else pilots
-    lines, line_of_member = _lines(coflow[crossing], source[crossing], sink[crossing], size[crossing], pilots)
-    lines = lines._replace(flow=crossing[lines.flow])
-    line = np.full((size.size, 2), NONE)
-    line[lines.flow[: crossing.size], 0] = line_of_member[: crossing.size]
-    line[lines.flow[crossing.size :], 1] = line_of_member[crossing.size :]
     flows = Flows(
-        coflow=coflow,
-        source=source,
-        sink=sink,
-        size=size,
-        line=line,
-        left=size.copy(),
-        since=np.zeros(size.size, np.int64),
-        end=np.full(size.size, NEVER),
-        finish=np.where(size > 0, NEVER, 0),
+        coflow=_coflow_of_flows(work),
+        source=work.ingress.copy(),
+        sink=work.egress + side,
+        size=work.size_bytes.copy(),
+        line=np.full((work.ingress.size, 2), NONE),
+        left=work.size_bytes.copy(),
+        since=np.zeros(work.ingress.size, np.int64),
+        end=np.full(work.ingress.size, NEVER),
+        finish=np.where(work.size_bytes > 0, NEVER, 0),
     )
-    speed = _speeds(work, side, speed_bytes_per_s)
+    crossing = np.flatnonzero((work.ingress != work.egress) | (not local_is_free))
+    lines = _lay_lines(flows, crossing, pilots)
+    speed = np.zeros(2 * side)
+    for known, start in ((work.ingress_bytes_per_s, 0), (work.egress_bytes_per_s, side)):
+        speed[start : start + known.size] = np.where(np.isnan(known), speed_bytes_per_s, known) / 1e9
     return Fabric(np.int64(side), speed, flows, _coflows(work), lines, bool(local_is_free))
+
+
+def _coflow_of_flows(work: CoflowArrays) -> np.ndarray:
+    """Return [F] the coflow of each flow."""
+    return np.repeat(np.arange(work.arrival_ns.size), np.diff(work.first_flow))
 
 
 def _coflows(work: CoflowArrays) -> Coflows:
@@ -172,83 +165,52 @@ def _coflows(work: CoflowArrays) -> Coflows:
     )
 
 
-def _speeds(work: CoflowArrays, side: int, default_bytes_per_s: float) -> np.ndarray:
-    """Return the bytes per ns of all ports."""
-    speed = np.zeros(2 * side)
-    for known, start in ((work.ingress_bytes_per_s, 0), (work.egress_bytes_per_s, side)):
-        speed[start : start + known.size] = np.where(np.isnan(known), default_bytes_per_s, known) / 1e9
-    return speed
+def _lay_lines(flows: Flows, crossing: np.ndarray, pilots: np.ndarray) -> Lines:
+    """Return the lines of the flows in `crossing`, all ingress lines before all egress lines; set `flows.line`.
 
-
-def _lines(
-    coflow: np.ndarray, source: np.ndarray, sink: np.ndarray, size: np.ndarray, pilots: np.ndarray
-) -> tuple[Lines, np.ndarray]:
-    """Return the lines, first all ingress lines, then all egress lines; and the line of each `Lines.flow`."""
-    (into, words_in), (out, words_out) = (
-        _one_side(coflow, near, far, size, pilots) for near, far in ((source, sink), (sink, source))
+    A line of pilots has one word; its port and its flow are set when a pilot is chosen.
+    """
+    # Rows: for each side its flows, then a row without a flow for each line of pilots.
+    groups = 2 * pilots.size
+    of_pilots = np.repeat(np.arange(pilots.size, groups), pilots)
+    apart, zeros = np.arange(of_pilots.size), np.zeros(of_pilots.size, np.int64)
+    source, sink = flows.source[crossing], flows.sink[crossing]
+    columns = (
+        np.repeat([0, 1], crossing.size + of_pilots.size),
+        np.tile(np.r_[flows.coflow[crossing], of_pilots], 2),
+        np.r_[source, apart, sink, apart],
+        np.r_[sink, zeros, source, zeros],
+        np.tile(np.r_[crossing, zeros + NONE], 2),
     )
-    port, group, members, left, total, num_words = (
-        np.concatenate(pair) for pair in zip(into, out, strict=True)
-    )
-    word, bits, mask, first = (np.concatenate(pair) for pair in zip(words_in[:4], words_out[:4], strict=True))
-    first[words_in[0].size :] += size.size  # places in `flow`
-    groups = np.arange(2 * pilots.size + 1)
-    block = np.concatenate([[0], np.cumsum(num_words)])
-    begins = [np.searchsorted(side[1], groups) for side in (into, out)]
-    lines = Lines(
-        of_group=np.stack([begins[0], begins[1] + into[0].size], axis=1),
-        port=port,
-        group=group,
-        left=left,
-        bytes=total,
+    order = np.lexsort(columns[3::-1])
+    side, group, near, far, flow = (column[order] for column in columns)
+    is_flow, size = flow != NONE, np.r_[flows.size, 0.0][flow]
+    starts_line = _changes(side, group, near)
+    starts, line = np.flatnonzero(starts_line), np.cumsum(starts_line) - 1
+    flows.line[flow[is_flow], side[is_flow]] = line[is_flow]
+    first = np.flatnonzero(_changes(line, far >> 6))
+    bit, no_bit = np.uint64(1) << (far & 63).astype(np.uint64), np.uint64(0)
+    block = np.r_[0, np.cumsum(np.bincount(line[first]))]
+    return Lines(
+        of_group=np.searchsorted(
+            (side * groups + group)[starts], np.arange(groups + 1)[:, None] + [0, groups]
+        ),
+        port=np.where(group[starts] < pilots.size, near[starts], NONE),
+        group=group[starts],
+        left=np.add.reduceat(size > 0, starts, dtype=np.int64),
+        bytes=np.add.reduceat(size, starts),
         block=block,
         end=block[1:].copy(),
-        word=word,
-        bits=bits,
-        mask=mask,
+        word=far[first] >> 6,
+        bits=np.bitwise_or.reduceat(np.where(size > 0, bit, no_bit), first),
+        mask=np.bitwise_or.reduceat(np.where(is_flow, bit, no_bit), first),
         first=first,
-        flow=np.concatenate([words_in[4], words_out[4]]),
+        flow=flow,
     )
-    return lines, np.repeat(np.arange(port.size), members)
-
-
-def _one_side(
-    coflow: np.ndarray, near: np.ndarray, far: np.ndarray, size: np.ndarray, pilots: np.ndarray
-) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
-    """Return the lines of coflows at their `near` ports, then room for the lines of pilots, one word each.
-
-    Returns each line's port, group, flows, those of them that exist, bytes, and number of words; and each word's
-    place in a set of ports, bits, mask and first flow, with the flows line by line.
-    """
-    order = np.lexsort((far, near, coflow))
-    coflow, near, far = coflow[order], near[order], far[order]
-    spare, empty = int(pilots.sum()), np.zeros(int(pilots.sum()), np.int64)
-    starts_line = _changes(coflow, near)
-    line = np.cumsum(starts_line) - 1
-    starts = np.flatnonzero(starts_line)
-    begin = np.flatnonzero(_changes(line, far >> 6))
-    bit, exists = np.uint64(1) << (far & 63).astype(np.uint64), size[order] > 0
-    mask, bits = (np.bitwise_or.reduceat(own, begin) for own in (bit, np.where(exists, bit, np.uint64(0))))
-    lines = (
-        np.concatenate([near[starts], np.full(spare, NONE)]),
-        np.concatenate([coflow[starts], np.repeat(pilots.size + np.arange(pilots.size), pilots)]),
-        np.concatenate([np.bincount(line), empty]),
-        np.concatenate([np.add.reduceat(exists, starts, dtype=np.int64), empty]),
-        np.concatenate([np.add.reduceat(size[order], starts), np.zeros(spare)]),
-        np.concatenate([np.bincount(line[begin]), empty + 1]),
-    )
-    words = (
-        np.concatenate([far[begin] >> 6, empty]),
-        np.concatenate([bits, empty.astype(np.uint64)]),
-        np.concatenate([mask, empty.astype(np.uint64)]),
-        np.concatenate([begin, empty]),
-        order,
-    )
-    return lines, words
 
 
 def _changes(*columns: np.ndarray) -> np.ndarray:
-    """Return where a row differs from the one before it; the first does."""
+    """Return which rows differ from the row before; the first row counts as different."""
     changed = np.ones(columns[0].size, bool)
     changed[1:] = np.any([np.diff(column) != 0 for column in columns], axis=0)
     return changed
@@ -262,7 +224,7 @@ def pilot_group(fabric: Fabric, coflow: int) -> int:
 
 @inlined
 def is_pilot_group(fabric: Fabric, group: int) -> bool:
-    """Return whether a group is the pilots of a coflow."""
+    """Return whether a group consists of the pilots of a coflow."""
     return group >= fabric.coflows.arrival.size
 
 
@@ -274,7 +236,7 @@ def coflow_of(fabric: Fabric, group: int) -> int:
 
 @inlined
 def flow_speed(fabric: Fabric, flow: int) -> float:
-    """Return the bytes per ns of a flow that has both of its ports alone."""
+    """Return the speed of a flow that has both of its ports alone, bytes per ns."""
     return min(fabric.speed[fabric.flows.source[flow]], fabric.speed[fabric.flows.sink[flow]])
 
 
@@ -286,9 +248,9 @@ def flow_at(lines: Lines, b: int, bit: np.uint64) -> int:
 
 @compiled
 def remove_from_line(lines: Lines, line: int, other: int, size: float) -> int:
-    """Take a flow of `size` bytes to port `other` off a line: it has ended, or goes to a line of pilots.
+    """Remove a flow of `size` bytes to port `other` from a line; return the word that it was in.
 
-    Returns the word that it was in.
+    The flow has ended, or goes to a line of pilots.
     """
     b = lines.block[line]
     while lines.word[b] != other >> 6:
@@ -301,7 +263,7 @@ def remove_from_line(lines: Lines, line: int, other: int, size: float) -> int:
 
 @compiled
 def add_to_line(lines: Lines, line: int, other: int, size: float) -> None:
-    """Put a flow of `size` bytes to port `other` on a line, where it has its place."""
+    """Put a flow of `size` bytes to port `other` on a line that has room for it."""
     b = lines.block[line]
     while lines.word[b] != other >> 6:
         b += 1
@@ -316,7 +278,7 @@ def add_to_line(lines: Lines, line: int, other: int, size: float) -> None:
 
 @inlined
 def drop_empty_word(lines: Lines, line: int, b: int) -> None:
-    """Remove a word without bits from its line: the last one takes its place."""
+    """Remove a word without bits from its line: the last word takes its place."""
     last = lines.end[line] - 1
     lines.end[line] = last
     swap_words(lines, b, last)
@@ -331,9 +293,18 @@ def swap_words(lines: Lines, a: int, b: int) -> None:
     lines.first[a], lines.first[b] = lines.first[b], lines.first[a]
 
 
+@inlined
+def take_bytes(fabric: Fabric, flow: int, amount: float) -> None:
+    """Subtract bytes from what a flow and its two lines have left; a negative amount adds bytes."""
+    flows, lines = fabric.flows, fabric.lines
+    flows.left[flow] -= amount
+    lines.bytes[flows.line[flow, 0]] -= amount
+    lines.bytes[flows.line[flow, 1]] -= amount
+
+
 @compiled
 def finish_flow(fabric: Fabric, t: int, flow: int) -> bool:
-    """End a flow and take it off its lines; return whether its coflow has ended."""
+    """End a flow and remove it from its lines; return whether its coflow has ended."""
     flows, lines = fabric.flows, fabric.lines
     remove_from_line(lines, flows.line[flow, 0], flows.sink[flow], flows.left[flow])
     remove_from_line(lines, flows.line[flow, 1], flows.source[flow], flows.left[flow])
@@ -342,7 +313,7 @@ def finish_flow(fabric: Fabric, t: int, flow: int) -> bool:
 
 @compiled
 def mark_ended(fabric: Fabric, t: int, flow: int) -> bool:
-    """End a flow where lines are not used; return whether its coflow has ended."""
+    """End a flow, without a change of its lines; return whether its coflow has ended."""
     flows, coflows = fabric.flows, fabric.coflows
     flows.left[flow], flows.end[flow], flows.finish[flow] = 0.0, NEVER, t
     coflow = flows.coflow[flow]
@@ -354,7 +325,7 @@ def mark_ended(fabric: Fabric, t: int, flow: int) -> bool:
 
 @compiled
 def last_end(fabric: Fabric, coflow: int) -> int:
-    """Return when the last flow of a coflow has ended: ends that were predicted are not marked in their order."""
+    """Return when the last flow of a coflow has ended: predicted ends are not marked in their order."""
     last = fabric.coflows.arrival[coflow]
     for flow in range(fabric.coflows.first_flow[coflow], fabric.coflows.first_flow[coflow + 1]):
         last = max(last, fabric.flows.finish[flow])
@@ -363,7 +334,7 @@ def last_end(fabric: Fabric, coflow: int) -> int:
 
 @inlined
 def change_rate(coflows: Coflows, t: int, coflow: int, by: float) -> None:
-    """Add so many bytes per ns to the rate of a coflow at t."""
+    """Add `by` bytes per ns to the rate of a coflow at t."""
     coflows.sent[coflow] = bytes_sent(coflows, t, coflow)
     coflows.since[coflow] = t
     coflows.rate[coflow] += by
@@ -371,5 +342,5 @@ def change_rate(coflows: Coflows, t: int, coflow: int, by: float) -> None:
 
 @inlined
 def bytes_sent(coflows: Coflows, t: int, coflow: int) -> float:
-    """Return what a coflow has sent up to t."""
+    """Return what a coflow has sent by t, bytes."""
     return coflows.sent[coflow] + coflows.rate[coflow] * (t - coflows.since[coflow])

@@ -1,16 +1,16 @@
 """Priority queues of coflows, and time shared between them: what Aalo and Philae have in common.
 
-Queue q takes coflows whose measure is at most ``limit * factor**q``; the last has no limit. A coflow that changes its
-queue goes to its tail. With *slots* the queues share time: in a round the highest non-empty queue is served first for
-`slot`, then each of the next for 1 / `share` of the one before it (Philae, section 4.5, "varying numbers of scheduling
-intervals according to the weights"). The other queues are served after it, in their order, so that work is
-conserved. A slot that would be shorter than `least`, an interval or some, is as long as that if there is a coflow in
-its queue, and is left out if not: in every round each queue with a coflow is served first once, so that none starves.
-With a `least` of nothing slots of less than an interval are left out, as Philae's authors simulate it. Without slots
-the order of queues is strict.
+Queue q takes coflows whose measure is at most ``limit * factor**q``; the last queue has no limit. A coflow that moves
+to another queue goes to its tail. With *slots* the queues share time: in a round the highest non-empty queue is served
+first for `slot`, then each later queue for 1 / `share` of the time of the queue before it (Philae, section 4.5,
+"varying numbers of scheduling intervals according to the weights"). During a slot the other queues are served after its
+queue, in their order, so that work is conserved. A slot is no shorter than `least` if there is a coflow in its queue,
+and is otherwise left out: in every round each queue with a coflow is served first once, so that no queue starves. If
+`least` is 0, slots of less than an interval are left out, as Philae's authors simulate it. Without slots the order of
+queues is strict.
 """
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,14 +23,13 @@ from actors.scheduler import Parameter
 
 UNQUEUED = np.int64(-2)  # active, but in no queue
 INACTIVE = np.int64(-1)  # not registered yet, or ended
-RANK_SHIFT = 40  # a key is a class or a queue, and below that what orders it
-
+RANK_SHIFT = 40  # a key has a class or a queue in its upper bits, and the place in it in its lower bits
 
 CLOCK = np.dtype(
     [
         ("entries", "i8"),  # how often a coflow has entered a queue
         ("queue", "i8"),  # whose slot it is, or NONE
-        ("end", "i8"),  # when that slot ends, ns
+        ("end", "i8"),  # when that slot ends, ns; NEVER: queues have no slots
         ("first", "i8"),  # the queue that had the first slot of the round
     ]
 )
@@ -39,8 +38,8 @@ CLOCK = np.dtype(
 class Queues(NamedTuple):
     """The queue of each of C coflows, of K queues, and whose slot it is."""
 
-    queue: np.ndarray  # [C] ASIDE, GONE, or the queue
-    entered: np.ndarray  # [C] counts entries to queues
+    queue: np.ndarray  # [C] INACTIVE, UNQUEUED, or the queue
+    entered: np.ndarray  # [C] the number of its entry among the entries of all coflows
     size: np.ndarray  # [K] coflows in a queue
     clock: Records  # [1] CLOCK
     limit: np.ndarray  # [K] bytes, the last infinite
@@ -53,11 +52,14 @@ class Queues(NamedTuple):
 
 
 _SLOTS = ("starvation=slots",)
-QUEUE_PARAMETERS = (
+LIMIT_PARAMETERS = (
     Parameter("queues", 10, "integer", "priority queues", low=1, high=64),
     Parameter("first_limit_bytes", 10 << 20, "size", "limit of the first queue", low=1),
     Parameter("factor", 10.0, "number", "growth of the limits from queue to queue", low=1.000001, high=1e6),
     Parameter("interval_s", 0.008, "duration", "scheduling interval δ", low=1e-6, high=3600),
+)
+QUEUE_PARAMETERS = (
+    *LIMIT_PARAMETERS,
     Parameter(
         "starvation",
         "slots",
@@ -87,7 +89,7 @@ QUEUE_PARAMETERS = (
         "least_intervals",
         1,
         "integer",
-        "intervals in the slot of any queue at the least; 0: queues whose slot comes to less than one have none, as"
+        "least number of intervals in the slot of a queue; 0: queues with slots of less than one interval have none, as"
         " Philae's authors simulate it",
         low=0,
         high=1 << 20,
@@ -96,20 +98,8 @@ QUEUE_PARAMETERS = (
 )
 
 
-class ToSort(Protocol):
-    """Groups, and the keys by which they are sorted."""
-
-    @property
-    def groups(self) -> np.ndarray:
-        """The groups."""
-
-    @property
-    def keys(self) -> np.ndarray:
-        """Their keys."""
-
-
 def make_queues(coflows: int, parameters: dict[str, Any]) -> Queues:
-    """Return empty queues by `QUEUE_PARAMETERS`; those of slots may be missing if `starvation` is "strict"."""
+    """Return empty queues for `QUEUE_PARAMETERS`; those of slots may be missing if `starvation` is "strict"."""
     limits = parameters["first_limit_bytes"] * parameters["factor"] ** np.arange(parameters["queues"])
     limits[-1] = np.inf
     clock = records(CLOCK, 1)
@@ -168,21 +158,9 @@ def dequeue(q: Queues, coflow: int) -> None:
     q.queue[coflow] = INACTIVE
 
 
-@inlined
-def slot_queue(q: Queues) -> int:
-    """Return the queue whose slot it is, or NONE."""
-    return q.clock.queue[0]
-
-
-@inlined
-def slot_end(q: Queues) -> int:
-    """Return when that slot ends, ns; NEVER if queues have none."""
-    return q.clock.end[0]
-
-
 @compiled
 def update_slot(q: Queues, t: int) -> None:
-    """Begin the slot that contains t; slots follow one another while a coflow is in a queue."""
+    """Begin the slot that contains t; slots follow each other while a coflow is in a queue."""
     clock = q.clock
     if q.slot == 0 or total(q.size) == 0:
         clock.queue[0], clock.end[0] = NONE, NEVER
@@ -201,7 +179,7 @@ def update_slot(q: Queues, t: int) -> None:
 
 @inlined
 def next_slot(q: Queues) -> int:
-    """Go to the next queue that has a slot in this round, and return the slot's length, ns; 0 if there is none."""
+    """Go to the next queue that has a slot in this round; return the slot's length, ns, or 0 if the round is over."""
     clock, span = q.clock, q.slot
     if clock.queue[0] == NONE:
         return np.int64(0)
@@ -219,15 +197,15 @@ def next_slot(q: Queues) -> int:
 
 @inlined
 def order_key(q: Queues, coflow: int) -> int:
-    """Return what sorts coflows in queues: whose slot it is first, then by queue; first in, first out."""
+    """Return the sort key of a coflow: first the queue whose slot it is, then the others; in a queue by entry."""
     queue = q.queue[coflow]
     return ((0 if queue == q.clock.queue[0] else 1 + queue) << RANK_SHIFT) | q.entered[coflow]
 
 
 @compiled
-def sort_groups(q: ToSort, count: int) -> None:
+def sort_groups(groups: np.ndarray, keys: np.ndarray, count: int) -> None:
     """Sort the first `count` of `groups` by `keys`, then by group (Shell's sort; they are mostly in order)."""
-    keys, groups, gap = q.keys, q.groups, 1
+    gap: int = 1
     while gap < count // 3:
         gap = 3 * gap + 1
     while gap > 0:

@@ -1,8 +1,8 @@
 """The levels at which groups of flows are served, and at each port its lines, in order of the levels of their groups.
 
-A level is a key, not a place: a group that comes, goes or moves gives no other group a new one. No two groups have the
-same. A port's lines are a ring through the port itself, so that a line is entered, moved or taken out at the cost of
-the lines that it passes. Lines without unfinished flows are not in it.
+A level is a key, not a place: when a group comes, goes or moves, the others keep their levels. No two groups have the
+same level. A port's lines are a ring through the port itself, so that entering, moving or removing a line costs the
+lines that it passes. Lines without unfinished flows are not in the ring.
 """
 
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from actors.kernel.queue import NONE
 class Ranking(NamedTuple):
     """The levels of G groups, and the rings of L lines at N ports; port n is element `ports` + n."""
 
-    level: np.ndarray  # [G] groups of lesser levels are served before; NONE where a group is not served
+    level: np.ndarray  # [G] groups of lower levels are served first; NONE: the group is not served
     ports: int  # L
     next: np.ndarray  # [L + N]
     prev: np.ndarray  # [L + N]
@@ -39,7 +39,7 @@ def level_of(lines: Lines, r: Ranking, line: int) -> int:
 
 @compiled
 def line_from(lines: Lines, r: Ranking, port: int, level: int) -> int:
-    """Return the first line at a port of this level or after it, or the port itself."""
+    """Return the first line at a port with at least this level, or the port's own element."""
     line = r.next[r.ports + port]
     while line < r.ports and level_of(lines, r, line) < level:
         line = r.next[line]
@@ -48,7 +48,7 @@ def line_from(lines: Lines, r: Ranking, port: int, level: int) -> int:
 
 @inlined
 def link(r: Ranking, line: int, after: int) -> None:
-    """Put a line into a ring."""
+    """Put a line into a ring, after the element `after`."""
     before = r.next[after]
     r.next[after] = r.prev[before] = line
     r.prev[line], r.next[line] = after, before
@@ -81,7 +81,7 @@ def rank_group(lines: Lines, r: Ranking, group: int, level: int) -> None:
 
 @inlined
 def place_line(lines: Lines, r: Ranking, line: int, level: int) -> None:
-    """Move a line in its ring past those of greater levels before it, or past those of lesser levels after it."""
+    """Move a line in its ring before lines of higher levels, or behind lines of lower levels."""
     after = r.prev[line]
     while after < r.ports and level_of(lines, r, after) > level:
         after = r.prev[after]

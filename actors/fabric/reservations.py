@@ -1,10 +1,10 @@
-"""Reserved bandwidth: a coflow with a deadline has of each port what it needs to end just then, and no more.
+"""Reserved bandwidth: a coflow with a deadline has of each port what it needs to end at its deadline, and no more.
 
-A coflow that has T left until its deadline, and is given what it has left divided by T, ends all its flows at its
-deadline: MADD whose desired duration is T (M. Chowdhury et al., Varys, SIGCOMM 2014, section 5). That is possible if it
-needs no longer than T with the residual bandwidth of its ports. A reservation stands by itself: as time goes on, what
-the coflow has left and its time left shrink in one proportion, or the former faster where it is backfilled, so that all
-reservations that were made fit again at any later time.
+With T left until its deadline, each flow of the coflow gets what it has left divided by T, so that all end at the
+deadline: MADD with the desired duration T (M. Chowdhury et al., Varys, SIGCOMM 2014, section 5). That is possible if
+the coflow needs no longer than T with the residual bandwidth of its ports. As time goes on, what the coflow has left
+and its time left shrink in one proportion (the former faster if the coflow is backfilled), so that all reservations
+still fit at any later time.
 """
 
 import numpy as np
@@ -15,19 +15,19 @@ from actors.fabric.service_order import Order
 from actors.kernel.arrays import fill
 from actors.kernel.compiled import compiled, inlined
 
-# What the time that a coflow needs may be off by, relative and in ns; a port may be given that much more than it has.
+# The error of the time that a coflow needs, relative and in ns; at most that much of a port may be reserved twice.
 _ROUNDING, _ROUNDING_NS = 1e-10, 1e-3
 
 
 @inlined
 def fits(fabric: Fabric, a: Madd, coflow: int, time_left: float, bandwidth: np.ndarray) -> bool:
-    """Return whether a coflow can end within `time_left` ns by the bandwidth of each port, [N] bytes per ns."""
+    """Return whether a coflow can end within `time_left` ns with this bandwidth of each port, [N] bytes per ns."""
     return slowest(fabric, a, coflow, bandwidth) <= time_left * (1.0 + _ROUNDING) + _ROUNDING_NS
 
 
 @inlined
 def reserve(fabric: Fabric, a: Madd, coflow: int, time_left: float) -> None:
-    """Let a coflow end in `time_left` ns, out of `residual`; it has no rate yet, and `time_left` is at least 1."""
+    """Let a coflow that has no rate yet end in `time_left` ns, at least 1, out of `residual`."""
     a.need[coflow] = time_left
     take_residual(fabric, a, coflow, time_left)
 
@@ -36,8 +36,8 @@ def reserve(fabric: Fabric, a: Madd, coflow: int, time_left: float) -> None:
 def share_by_demand(fabric: Fabric, order: Order, a: Madd, load: np.ndarray, first: int) -> None:
     """Share the residual bandwidth of each port by bytes left between the coflows of an order from level `first` on.
 
-    A coflow has of its slowest port what its bytes there are of all these coflows' bytes there, and of its other ports
-    so much that all its flows end together. A coflow that finds a port full has nothing.
+    A coflow gets of its slowest port the share that its bytes are of the bytes of all these coflows there, and of its
+    other ports what lets all its flows end together. A coflow that finds a port full gets nothing.
 
     Args:
         load: [N] scratch: bytes of these coflows at each port.
@@ -58,7 +58,7 @@ def share_by_demand(fabric: Fabric, order: Order, a: Madd, load: np.ndarray, fir
 
 @inlined
 def needed_share(fabric: Fabric, a: Madd, load: np.ndarray, coflow: int) -> float:
-    """Return in how many ns a coflow ends with its share of the residual bandwidth, at least 1; inf: it has none."""
+    """Return in how many ns a coflow ends with its share of the residual bandwidth, at least 1; inf: a port is full."""
     lines, need = fabric.lines, 1.0
     for side in range(2):
         for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from actors.fabric.initial_arrays import per
 from actors.fabric.ports import Fabric
 from actors.kernel.arrays import fill
 from actors.kernel.compiled import compiled
@@ -11,34 +12,21 @@ from actors.kernel.queue import NONE
 
 
 class Order(NamedTuple):
-    """The order of G groups, and of L lines at N ports; the lines of port n are line[first[n]:end[n]]."""
+    """The order of groups, and of the lines at each port; the lines of port n are line[first[n]:end[n]]."""
 
-    groups: np.ndarray  # [G] the first `used` are in use
-    used: np.ndarray  # [1]
-    level: np.ndarray  # [G] place of a group, NONE where it is not served
-    first: np.ndarray  # [N]
-    end: np.ndarray  # [N]
-    line: np.ndarray  # [L]
-
-
-def make_order(fabric: Fabric) -> Order:
-    """Return an order in which no group is served."""
-    groups, ports = fabric.lines.of_group.shape[0] - 1, fabric.speed.size
-    return Order(
-        groups=np.zeros(groups, np.int64),
-        used=np.zeros(1, np.int64),
-        level=np.full(groups, NONE),
-        first=np.zeros(ports, np.int64),
-        end=np.zeros(ports, np.int64),
-        line=np.zeros(fabric.lines.port.size, np.int64),
-    )
+    groups: np.ndarray = per("group")  # the first `used` are in use
+    used: np.ndarray = per("run")
+    level: np.ndarray = per("group", NONE)  # the place of a group, NONE: it is not served
+    first: np.ndarray = per("port")
+    end: np.ndarray = per("port")
+    line: np.ndarray = per("line")
 
 
 @compiled
 def set_order(order: Order, groups: np.ndarray, count: int) -> bool:
     """Serve the first `count` of `groups`, in their order; return whether the order has changed.
 
-    Groups of the old order that are not in the new one do not count: they have no flows left.
+    Groups that leave the order have no flows left, and do not count as a change.
     """
     last, changed = NONE, False
     for i in range(count):

@@ -1,20 +1,21 @@
 """Shortest remaining flow first (pFabric's ideal; M. Alizadeh et al., SIGCOMM 2013): greedy over single flows.
 
-The flow with the least left is served at full speed, then the one with the least left of those whose two ports are
-free, and so on. Of the flows of a pair of ports only the shortest can be served; it stays the shortest while it runs.
-When a flow ends, each of its ports searches for the shortest flow whose other port is free or serves a longer one,
-which then loses its ports; the effects of that come later in the order, as in `actors.fabric.greedy`. At arrivals all
-ports search again.
+The flow with the least left is served at full speed; then, of the flows whose two ports are free, the flow with the
+least left, and so on. Of the flows between two ports only the shortest can be served; it stays the shortest while it
+runs. When a flow ends, each of its ports searches for the shortest flow whose other port is free, or serves a longer
+flow, which then loses its ports; the effects of that come later in the order, as in `actors.fabric.greedy`. At arrivals
+all ports search again.
 
-A policy calls `end_flow` for what ends at an instant, `arrive` for what arrives, then `match`.
+A policy calls `end_flow` for flows that end, `arrive` for coflows that arrive, then `match`.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from actors.fabric.flow_ends import Ends, enter_end, make_ends
-from actors.fabric.heap import drop, push
+from actors.fabric.flow_ends import add_end, predict_end
+from actors.fabric.heap import Heap, drop, make_heap, push
+from actors.fabric.initial_arrays import at_start, per
 from actors.fabric.port_pairs import Pairs, insert, make_pairs, remove_first, set_amount
 from actors.fabric.ports import Fabric, flow_speed, mark_ended
 from actors.kernel.compiled import compiled, inlined
@@ -23,36 +24,27 @@ from actors.kernel.world import NEVER
 
 
 class Shortest(NamedTuple):
-    """The flow that each of N ports serves."""
+    """The flow that each port serves."""
 
     pairs: Pairs  # amount: bytes left of the shortest
-    flow: np.ndarray  # [N] the flow that a port serves, or NONE
-    served_left: np.ndarray  # [N] what that had left when it was last settled, inf where there is none
-    must_search: np.ndarray  # [N] 1: the port has to search
-    left: np.ndarray  # heap of ports that have found a flow, by what that has left
-    port: np.ndarray
-    size: np.ndarray  # [1]
-    found: np.ndarray  # [N] where in the port's list that is, NONE: nowhere
-    served: np.ndarray  # [N] flows to which the last `match` has given their ports, the first `num_served`
-    num_served: np.ndarray  # [1]
-    ends: Ends
+    searched: Heap  # ports that have found a flow, by what that flow has left
+    ends: Heap  # of running flows
+    flow: np.ndarray = per("port", NONE)  # the flow that a port serves, or NONE
+    # what that flow had left when it was last settled, inf: no flow
+    served_left: np.ndarray = per("port", np.inf)
+    must_search: np.ndarray = per("port")  # 1: the port has to search
+    # the place in the port's list of the pair that it has found, or NONE
+    found: np.ndarray = per("port", NONE)
+    # the first `num_served`: flows to which the last `match` gave their ports
+    served: np.ndarray = per("port")
+    num_served: np.ndarray = per("run")
 
 
 def make_shortest(fabric: Fabric) -> Shortest:
     """Return a switch without flows."""
-    ports = fabric.speed.size
-    return Shortest(
-        pairs=make_pairs(fabric),
-        flow=np.full(ports, NONE),
-        served_left=np.full(ports, np.inf),
-        must_search=np.zeros(ports, np.int64),
-        left=np.zeros(4 * ports),
-        port=np.zeros(4 * ports, np.int64),
-        size=np.zeros(1, np.int64),
-        found=np.full(ports, NONE),
-        served=np.zeros(ports, np.int64),
-        num_served=np.zeros(1, np.int64),
-        ends=make_ends(8 * fabric.speed.size),
+    pairs, ports = make_pairs(fabric), fabric.speed.size
+    return at_start(
+        Shortest, fabric, pairs=pairs, searched=make_heap(4 * ports, 0.0), ends=make_heap(8 * ports)
     )
 
 
@@ -73,7 +65,7 @@ def settle(fabric: Fabric, s: Shortest, t: int, flow: int) -> None:
 
 @compiled
 def end_flow(fabric: Fabric, s: Shortest, t: int, flow: int) -> bool:
-    """End a flow, whose ports look for another; return whether its coflow has ended."""
+    """End a flow, and let its ports search again; return whether its coflow has ended."""
     flows, p = fabric.flows, s.pairs
     coflow_ended = mark_ended(fabric, t, flow)
     for port in (flows.source[flow], flows.sink[flow]):
@@ -87,9 +79,9 @@ def end_flow(fabric: Fabric, s: Shortest, t: int, flow: int) -> bool:
 
 @compiled
 def arrive(fabric: Fabric, s: Shortest, t: int, first: int, last: int) -> None:
-    """Add coflows `first` to `last`; all ports search again.
+    """Add coflows `first` to `last`, and let all ports search again.
 
-    What runs keeps its `end` until it is known that it stops.
+    A running flow keeps its `end` until `preempt` stops it.
     """
     flows, p, first_flow = fabric.flows, s.pairs, fabric.coflows.first_flow
     for port in range(fabric.side):
@@ -135,20 +127,20 @@ def search_port(fabric: Fabric, s: Shortest, t: int, port: int) -> None:
             best, s.found[port] = left, i
     s.must_search[port] = 0
     if s.found[port] != NONE:
-        push(s.left, s.port, s.size, best, port)
+        push(s.searched, best, port)
 
 
 @compiled
 def match(fabric: Fabric, s: Shortest, t: int) -> None:
-    """Let all marked ports search, and serve the shortest flows that are found, the shortest first."""
+    """Let all ports search that must, and serve the flows that they find, the shortest first."""
     flows, p = fabric.flows, s.pairs
     s.num_served[0] = 0
     for port in range(s.must_search.size):
         if s.must_search[port]:
             search_port(fabric, s, t, port)
-    while s.size[0] > 0:
-        left, port = s.left[0], s.port[0]
-        drop(s.left, s.port, s.size)
+    while s.searched.size[0] > 0:
+        left, port = s.searched.keys[0], s.searched.values[0]
+        drop(s.searched)
         found = s.found[port]
         if found == NONE or p.amount[found] != left:
             continue  # it has searched again since
@@ -165,7 +157,8 @@ def match(fabric: Fabric, s: Shortest, t: int) -> None:
         set_served(fabric, s, port, flow)
         set_served(fabric, s, other, flow)
         if flows.end[flow] == NEVER:
-            enter_end(fabric, s.ends, t, flow)
+            predict_end(fabric, t, flow)
+            add_end(flows, s.ends, flow)
             s.served[s.num_served[0]] = flow
             s.num_served[0] += 1
 

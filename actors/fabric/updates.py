@@ -1,18 +1,16 @@
-"""Changes of coflows under way by their frameworks: the tables that agents and coordinator use.
+"""Changes of active coflows by their frameworks: the tables that agents and coordinator use.
 
 A task that restarts or moves, or a coflow that leaves, *stops* flows: their *generation* ends, and what they have sent
-in it may be lost (`workloads.coflow_updates`). Hosts stop their flows at that time by themselves; the framework's
-message reaches the coordinator one network delay later, and only the coordinator decides what is to be sent again. The
-agents learn it with the next rate: `SET_RATE` carries the flow's generation, and how many bytes it has to send in it. A
-host would know this number from its task; it is in the message because no actor of the emulation sees what another
-knows.
+in it may be lost (`workloads.coflow_updates`). Agents stop their flows at that time by themselves. The framework's
+message reaches the coordinator one network delay later, and the coordinator decides what must be sent again. The agents
+learn that with the next rate: `SET_RATE` carries the flow's generation, and how many bytes the flow has to send in it.
+(A real host knows this number from its task; here no actor sees what another knows.)
 
-- A rate for another generation than the agent's is stale: it was decided before the coordinator had received the
-  update.
-- An end for another generation, or for fewer bytes, is no end: the flow has more to send than the agent knew.
+- A rate for another generation than the agent's is stale: it was decided before the coordinator received the update.
+- An end for another generation, or for fewer bytes, does not end the flow, which has more to send than the agent knew.
 
-Which flows an update stops follows from the updates before it, so that agents and coordinator count generations alike
-without messages. Flows that exist only after a move have their places among the others, without bytes.
+The updates before an update determine which flows it stops, so that agents and coordinator count the same generations
+without messages. A flow that exists only after a move has its place among the others, without bytes.
 """
 
 from typing import NamedTuple, Protocol
@@ -28,7 +26,7 @@ from actors.kernel.world import NEVER
 from workloads.coflow_updates import CoflowUpdates
 from workloads.coflows import CoflowArrays
 
-# An update, or the part of it that is one agent's: it stops the flows of the pairs from `first` to `end`.
+# An update, or the part of it at one agent: it stops the flows of the pairs from `first` to `end`.
 ROW = np.dtype([(name, "i8") for name in ("time", "agent", "coflow", "kind", "side", "first", "end")])
 PAIR = np.dtype([("flow", "i8"), ("onto", "i8")])  # the flow that ends, and the one that takes its place
 GENERATION = np.dtype(
@@ -37,11 +35,9 @@ GENERATION = np.dtype(
         ("known_generation", "i8"),  # the same, as the coordinator knows
         ("total", "f8"),  # bytes to be sent in this generation, as the agent last received
         ("due", "f8"),  # the same, as the coordinator computes
-        ("heard", "f8"),  # bytes that have ended in this generation as far as the coordinator knows
-        (
-            "known_from",
-            "i8",
-        ),  # from when the agent knows of all that is due, ns; NEVER before it was sent
+        ("heard", "f8"),  # bytes that have ended in this generation, as the coordinator knows
+        # from when on the agent knows all that is due, ns; NEVER before that is sent
+        ("known_from", "i8"),
     ]
 )
 
@@ -49,11 +45,11 @@ GENERATION = np.dtype(
 class Updates(NamedTuple):
     """The tables of U updates; all are empty if there are none."""
 
-    row: Records  # [U] ROW by time, of which `agent` is not used
+    row: Records  # [U] ROW by time; `agent` is not used
     stop: Records  # ROW by agent and time
     pair: Records  # PAIR
     flow: Records  # [F] GENERATION
-    moved: np.ndarray  # [M, 2] flows of the workload that are moved, and each flow that one was moved onto
+    moved: np.ndarray  # [M, 2] a flow of the workload, and a flow onto which it was moved
 
 
 class HasUpdates(HasCost, Protocol):
@@ -72,7 +68,7 @@ def no_updates() -> Updates:
 def lay_out(
     work: CoflowArrays, row_of_flow: np.ndarray, given: CoflowUpdates
 ) -> tuple[CoflowArrays, np.ndarray, Updates]:
-    """Make room for the flows that moves bring about, and write the tables.
+    """Make room for the flows that moves create, and write the tables.
 
     Parameters
     ----------
@@ -86,7 +82,7 @@ def lay_out(
     Returns
     -------
     CoflowArrays
-        With further flows, of no bytes.
+        With further flows, which have 0 bytes.
     ndarray of int64
         Which of these each flow of the workload is.
     Updates
@@ -134,7 +130,7 @@ def _read_only(row: Records, stop: Records, pair: Records, generations: Records)
 
 
 def _moves(pair: Records) -> np.ndarray:
-    """Return [M, 2] flows, and each flow that their bytes have been moved onto."""
+    """Return [M, 2] flows, and the flows onto which their bytes have been moved."""
     members: dict[int, list[int]] = {}
     moved = []
     for flow, onto in zip(pair.flow.tolist(), pair.onto.tolist(), strict=True):
@@ -146,7 +142,7 @@ def _moves(pair: Records) -> np.ndarray:
 
 
 def follow_moves(found: Records, moved: np.ndarray) -> Records:
-    """Return records of flows in which each that was moved has that of its last end, wherever that was."""
+    """Return records of flows in which each moved flow has the record of its last end, at any of its places."""
     followed = found.copy()
     for first, onto in moved.tolist():
         if found.node[onto] != NONE and (
@@ -175,7 +171,7 @@ def expect_update(w: HasUpdates, k: int) -> None:
 
 @inlined
 def expect_stop(w: HasUpdates, k: int) -> None:
-    """Set a timer for an agent's stop of flows, when their tasks stop."""
+    """Set a timer for an agent's stop of flows, at the time when their tasks stop."""
     send_change(w, w.updates.stop.time[k], w.updates.stop.agent[k], k)
 
 

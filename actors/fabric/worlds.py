@@ -1,4 +1,4 @@
-"""What hosts must know of worlds of coflows."""
+"""What hosts must know about worlds of coflows."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ class _CoflowWorlds(Worlds):
         return int(workload.num_flows)
 
     def span_ns(self, setting: Any) -> tuple[np.ndarray, int]:
-        """It lasts as long as the busiest port, at the least."""
+        """The workload lasts at least as long as the busiest port needs."""
         arrays, other = setting.workload.arrays(), setting.switch.port_bytes_per_s
         sides = (
             (arrays.ingress, arrays.ingress_bytes_per_s),
@@ -39,11 +39,11 @@ class _CoflowWorlds(Worlds):
         return arrays.arrival_ns, max(round(least_s * 1e9), 1)
 
     def needed_bytes(self, setting: Any) -> tuple[int, int]:
-        """Flows are laid out in each partition."""
+        """Each partition has all flows."""
         return BYTES_PER_FLOW * setting.num_tasks, 0
 
     def owners(self, world: Any) -> dict[str, np.ndarray]:
-        """Coflows, and theirs: flows, lines, and updates with what these stop."""
+        """Of coflows also the flows, the lines, and the updates with their stops."""
         of_jobs = super().owners(world)
         return {
             "jobs": of_jobs["jobs"],

@@ -45,11 +45,11 @@ def next_end(fabric, order, e):
 def end_due(fabric, order, e, t):
     """End the flows whose time has come at t; return what has ended. `refill`, or `progress`, must follow."""
     ended = BACKFILLED
-    while e.ends.size[0] > 0 and e.ends.time[0] <= t:
-        flow = e.ends.flow[0]
-        if fabric.flows.end[flow] == e.ends.time[0] and end_flow(fabric, e, t, flow):
+    while e.ends.size[0] > 0 and e.ends.keys[0] <= t:
+        flow = e.ends.values[0]
+        if fabric.flows.end[flow] == e.ends.keys[0] and end_flow(fabric, e, t, flow):
             ended = COFLOW
-        drop(e.ends.time, e.ends.flow, e.ends.size)
+        drop(e.ends)
     for i in range(order.used[0]):
         group = order.groups[i]
         while e.groups.end[group] <= t:

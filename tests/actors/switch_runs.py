@@ -15,9 +15,10 @@ from actors.fabric import greedy, madd
 from actors.fabric import max_min as fair_rates
 from actors.fabric import shortest_flow_first as pfp
 from actors.fabric.flow_ends import next_end
-from actors.fabric.ports import Fabric, build_fabric
+from actors.fabric.initial_arrays import at_start
+from actors.fabric.ports import Fabric, build_fabric, merge_parallel
 from actors.fabric.ranking import make_ranking
-from actors.fabric.service_order import list_lines, make_order, set_order
+from actors.fabric.service_order import Order, list_lines, set_order
 from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 from workloads.coflows import CoflowArrays, make_coflow_workload
@@ -38,7 +39,7 @@ def arrays_of(coflows: list[Coflow], ports: int) -> CoflowArrays:
 
 
 def switch(coflows: list[Coflow], ports: int) -> Fabric:
-    return build_fabric(arrays_of(coflows, ports), SPEED)
+    return build_fabric(merge_parallel(arrays_of(coflows, ports))[0], SPEED)
 
 
 @st.composite
@@ -93,11 +94,11 @@ def by_madd(
     decide: Callable[[Fabric, Any, Any], None] = madd.decide,
 ) -> Iterator[tuple[int, Any, Any]]:
     """Serve coflows by MADD, in order of their bottleneck or of a key; yields (now, order, rates)."""
-    order, a, arrived = make_order(fabric), madd.make_madd(fabric), 0
+    order, a, arrived = at_start(Order, fabric), madd.make_madd(fabric), 0
     while True:
         t = min(madd.next_coflow_end(order, a), next_arrival(fabric, arrived))
-        if a.end_size[0] > 0 and a.end_time[0] < t:
-            t = a.end_time[0]
+        if a.ends.size[0] > 0 and a.ends.keys[0] < t:
+            t = a.ends.keys[0]
             madd.refill(fabric, order, a, t)
         elif t == NEVER:
             return
@@ -122,7 +123,7 @@ def equally(
 
     Yields (now, order, rates) at every instant.
     """
-    order, e, arrived = make_order(fabric), equal.make_equal(fabric, missed_only), 0
+    order, e, arrived = at_start(Order, fabric), equal.make_equal(fabric, missed_only), 0
     while (t := min(equal_loop.next_end(fabric, order, e), next_arrival(fabric, arrived))) < NEVER:
         ended = equal_loop.end_due(fabric, order, e, t)
         if ended >= trigger or arrived_by(fabric, t) > arrived:
@@ -162,7 +163,7 @@ def shortest_first(fabric: Fabric) -> Iterator[tuple[int, Any]]:
     s, arrived = pfp.make_shortest(fabric), 0
     while (t := min(next_end(fabric.flows, s.ends), next_arrival(fabric, arrived))) < NEVER:
         while next_end(fabric.flows, s.ends) == t:
-            pfp.end_flow(fabric, s, t, s.ends.flow[0])
+            pfp.end_flow(fabric, s, t, s.ends.values[0])
         if arrived_by(fabric, t) > arrived:
             pfp.arrive(fabric, s, t, arrived, arrived_by(fabric, t) - 1)
             arrived = arrived_by(fabric, t)

@@ -1,31 +1,31 @@
 """Aalo (SIGCOMM 2015): coflows move down priority queues as they send. Not clairvoyant.
 
-No size is known in advance. A coflow starts in the highest queue, and is moved down when it has sent more than the
-queue's limit: discretized coflow-aware least-attained service (D-CLAS). Small coflows end in high queues.
+No size is known in advance. A coflow starts in the highest queue, and moves down when it has sent more than the queue's
+limit: discretized coflow-aware least-attained service (D-CLAS). Small coflows end in high queues.
 
 1. A coflow registers: it enters the first queue.
-2. Every `interval_s` agents report what coflows have sent. Those that have sent more than their queue's limit go to the
-   tail of the queue of what they have sent.
-3. Queues in their order, in a queue first in, first out: each flow in turn gets both of its ports if they are free.
-   Queues share time (`actors.fabric.priority_queues`): in a round the first queue with coflows is served first for
-   `slot_intervals`, and each later one for `share` times fewer, but at least `least_intervals`.
+2. Every `interval_s` agents report what coflows have sent. A coflow that has sent more than its queue's limit goes to
+   the tail of the queue for what it has sent.
+3. Queues are served in their order, and the coflows of a queue first in, first out: each flow in turn gets both of its
+   ports if they are free. Queues share time (`actors.fabric.priority_queues`): in a round the first queue with coflows
+   is served first for `slot_intervals`, and each later queue for `share` times fewer, but at least `least_intervals`.
 4. The agents receive which flows start and stop. A port whose flow has ended is idle until the next interval.
 
-The coordinator decides only at those multiples of the interval at which something can change: reports without news are
-counted, and where costs are charged it handles all of them. O(active coflows + lines of those that change their queue)
-a decision, O(words of a line) a flow that starts or stops.
+The coordinator decides only at those multiples of the interval at which something can change. Reports without news are
+counted; if costs are charged, the coordinator handles all of them. O(active coflows + lines of those that change their
+queue) a decision, O(words of a line) a flow that starts or stops.
 
-**Deviations from the paper.** Within a queue and at a port, flows have the whole port one after another, as in the
-experiments of Philae's authors, not equal shares; queues share time in slots, as theirs do, and not bandwidth
-(`aalo-shares` has both of the paper's rules). With slots that fall by ten from queue to queue the last of ten queues
-would be served for one interval in three months: hence `least_intervals`. In the simulator of Philae's authors queues
-whose slot comes to less than an interval have none, and starve: `least_intervals=0`. `starvation=strict` is CoflowSim's
-rule.
+**Deviations from the paper.** Within a queue, flows have a whole port one after another, as in the experiments of
+Philae's authors, and not equal shares. Queues share time in slots, as there, and not bandwidth. (`aalo-shares` has both
+of the paper's rules.) If each slot is a tenth of the slot before it, the last of ten queues is served for one interval
+in three months: hence `least_intervals`. In the simulator of Philae's authors a queue whose slot is shorter than an
+interval has no slot, and starves: `least_intervals=0`. `starvation=strict` is CoflowSim's rule.
 
-`aalo-oracle` knows each coflow's size, and puts it into its last queue at once: the difference to `aalo` is the cost of
-learning sizes. Deviations from the paper: those of `aalo`.
+`aalo-oracle` knows each coflow's size, and puts the coflow into its last queue at once: the difference to `aalo` is the
+cost of learning sizes. Deviations from the paper: those of `aalo`.
 """
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,10 +36,8 @@ from actors.fabric.coordinator import (
     end_greedy,
     handle_events,
     has_more_to_send,
-    make_agenda,
     note_decision,
     note_report,
-    num_active,
     register,
     remove_ended,
     request_decision,
@@ -47,8 +45,9 @@ from actors.fabric.coordinator import (
 )
 from actors.fabric.counters import N_DEMOTIONS
 from actors.fabric.fabric_world import CoflowWorld, build_world
-from actors.fabric.greedy import Matching, fill_ports, make_matching, move_group, num_running
+from actors.fabric.greedy import Matching, fill_ports, make_matching, move_group
 from actors.fabric.greedy_updates import change_flows, receive_update
+from actors.fabric.initial_arrays import at_start, per
 from actors.fabric.intervals import charge_reports, enter_interval, has_costs
 from actors.fabric.ports import bytes_sent
 from actors.fabric.priority_queues import (
@@ -60,7 +59,6 @@ from actors.fabric.priority_queues import (
     next_tick,
     order_key,
     queue_of,
-    slot_end,
     update_slot,
 )
 from actors.fabric.ranking import Ranking, make_ranking
@@ -81,15 +79,15 @@ class State(NamedTuple):
     ranking: Ranking
     matching: Matching
     queues: Queues
-    size: np.ndarray  # [C] bytes, of the oracle; empty without it
-    learned: np.ndarray  # [C] when a coflow entered its queue, ns
-    learned_bytes: np.ndarray  # [C] float64, what it had sent then
+    size: np.ndarray  # [C] bytes, if sizes are known; otherwise empty
+    learned: np.ndarray = per("coflow", NEVER)  # when a coflow entered its queue, ns
+    learned_bytes: np.ndarray = per("coflow", 0.0)  # what it had sent then
 
 
 @compiled
 def on_arrival(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
-    """Step 1: put a coflow into the first queue, or its last one if sizes are known; decide at the next tick."""
-    enter_interval(w, t, num_running(p.matching))
+    """Step 1: put a coflow into the first queue, or its last one if sizes are known; decide at the interval's end."""
+    enter_interval(w, t, p.matching.running[0])
     if register(w, p.agenda, t, coflow):
         queue = _FIRST if p.size.size == 0 else queue_of(p.queues, p.size[coflow])
         enqueue(p.queues, coflow, queue)
@@ -100,7 +98,7 @@ def on_arrival(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
 @compiled
 def on_flow_done(w: CoflowWorld, p: State, t: int, flow: int, ended: int) -> None:
     """Apply the end of a flow; its ports are reassigned when the interval ends."""
-    note_report(w, t, num_running(p.matching), w.fabric.flows.source[flow])
+    note_report(w, t, p.matching.running[0], w.fabric.flows.source[flow])
     if has_more_to_send(w, flow):
         return
     if end_greedy(w, p.ranking, p.matching, flow, ended):
@@ -110,8 +108,8 @@ def on_flow_done(w: CoflowWorld, p: State, t: int, flow: int, ended: int) -> Non
 
 @compiled
 def on_update(w: CoflowWorld, p: State, t: int, k: int) -> None:
-    """Apply an update of a coflow; what is to be sent again is scheduled when the interval ends."""
-    enter_interval(w, t, num_running(p.matching))
+    """Apply an update of a coflow; what must be sent again is scheduled when the interval ends."""
+    enter_interval(w, t, p.matching.running[0])
     if receive_update(w, t, k):
         if change_flows(w, p.ranking, p.matching, t, k, False):
             dequeue(p.queues, w.updates.row.coflow[k])
@@ -122,8 +120,8 @@ def on_update(w: CoflowWorld, p: State, t: int, k: int) -> None:
 def on_tick(w: CoflowWorld, p: State, t: int) -> None:
     """Make the decision at the end of an interval: steps 2 to 4."""
     q, r, m = p.queues, p.ranking, p.matching
-    enter_interval(w, t, num_running(m))
-    charge_reports(w, num_running(m))
+    enter_interval(w, t, m.running[0])
+    charge_reports(w, m.running[0])
     count = remove_ended(w, p.agenda)
     if p.size.size == 0:
         demote(w, p, t)
@@ -141,18 +139,18 @@ def on_tick(w: CoflowWorld, p: State, t: int) -> None:
         following = next_tick(t + 1, q.interval)
         if not has_costs(w):
             crossing = next_crossing(w, p, t) if p.size.size == 0 else NEVER
-            following = max(following, min(slot_end(q), crossing))
+            following = max(following, min(q.clock.end[0], crossing))
         request_decision(w, p.agenda, following)
 
 
 @compiled
 def demote(w: CoflowWorld, p: Any, t: int) -> None:
-    """Step 2: move each coflow to the queue of the bytes that it had sent when the agents reported.
+    """Step 2: move each coflow to the queue for the bytes that it had sent when the agents reported.
 
-    `p`: a state with `agenda`, `queues`, `learned` and `learned_bytes`.
+    `p` is a state with `agenda`, `queues`, `learned` and `learned_bytes`.
     """
     q = p.queues
-    for i in range(num_active(p.agenda)):
+    for i in range(p.agenda.used[0]):
         coflow = p.agenda.active[i]
         sent = bytes_sent(w.fabric.coflows, t - w.network.delay_ns, coflow)
         queue = queue_of(q, sent)
@@ -164,11 +162,11 @@ def demote(w: CoflowWorld, p: Any, t: int) -> None:
 
 @compiled
 def next_crossing(w: CoflowWorld, p: Any, t: int) -> int:
-    """Return the first multiple of the interval at which a coflow is known to have sent more than its queue takes."""
+    """Return the first multiple of the interval at which a coflow is known to have sent more than its queue's limit."""
     q, coflows = p.queues, w.fabric.coflows
     first: int = NEVER
     known = t - w.network.delay_ns
-    for i in range(num_active(p.agenda)):
+    for i in range(p.agenda.used[0]):
         coflow = p.agenda.active[i]
         limit = q.limit[q.queue[coflow]]
         if coflows.rate[coflow] > 1e-12 and limit < np.inf:
@@ -187,56 +185,50 @@ def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
     )  # fmt: skip
 
 
-def build(setting: Setting) -> tuple[CoflowWorld, State]:
+def build(setting: Setting, knows_sizes: bool) -> tuple[CoflowWorld, State]:
     """Return the world and the coordinator's state at time 0."""
-    return build_with(setting, np.zeros(0))
-
-
-def build_oracle(setting: Setting) -> tuple[CoflowWorld, State]:
-    """Return the same for a coordinator that knows sizes."""
-    work = setting.workload.arrays()
-    return build_with(setting, np.add.reduceat(work.size_bytes, work.first_flow[:-1]))
-
-
-def build_with(setting: Setting, size: np.ndarray) -> tuple[CoflowWorld, State]:
-    """Return the same for a coordinator that knows these sizes, [C] or none."""
     world = build_world(setting, interval_s=setting.parameters["interval_s"])
-    return world, State(
-        agenda=make_agenda(world.work.size),
+    work = setting.workload.arrays()
+    return world, at_start(
+        State,
+        world.fabric,
+        agenda=at_start(Agenda, world.fabric),
         ranking=make_ranking(world.fabric),
         matching=make_matching(world.fabric),
         queues=make_queues(world.work.size, setting.parameters),
-        size=size,
-        learned=np.full(world.work.size, NEVER),
-        learned_bytes=np.zeros(world.work.size),
+        size=np.add.reduceat(work.size_bytes, work.first_flow[:-1]) if knows_sizes else np.zeros(0),
     )
 
 
-def series(setting: Setting, world: CoflowWorld, state: State) -> Learned | None:
+def series(setting: Setting, world: CoflowWorld, state: Any) -> Learned | None:
     """Return when each coflow entered its last queue, and what it had sent by then."""
     return learned_by(world, state.learned, state.learned_bytes)
 
 
-AALO = Scheduler(
-    name="aalo",
-    title="coflows sink through priority queues as they send",
-    paper="Chowdhury, Stoica: Aalo, SIGCOMM 2015, doi 10.1145/2785956.2787480",
-    parameters=QUEUE_PARAMETERS,
-    build=build,
-    advance=advance,
-    worlds=COFLOW_WORLDS,
-    updatable="always",
-    series=series,
-)
-
-AALO_ORACLE = Scheduler(
-    name="aalo-oracle",
-    title="aalo that puts each coflow into its last queue at once",
-    paper="Jajoo, Gandhi, Hu: Philae, USENIX ATC 2019, section 8.4",
-    parameters=QUEUE_PARAMETERS,
-    build=build_oracle,
-    advance=advance,
-    worlds=COFLOW_WORLDS,
-    updatable="always",
-    series=series,
+AALO, AALO_ORACLE = (
+    Scheduler(
+        name=name,
+        title=title,
+        paper=paper,
+        parameters=QUEUE_PARAMETERS,
+        build=partial(build, knows_sizes=knows_sizes),
+        advance=advance,
+        worlds=COFLOW_WORLDS,
+        updatable="always",
+        series=series,
+    )
+    for name, title, paper, knows_sizes in (
+        (
+            "aalo",
+            "coflows sink through priority queues as they send",
+            "Chowdhury, Stoica: Aalo, SIGCOMM 2015, doi 10.1145/2785956.2787480",
+            False,
+        ),
+        (
+            "aalo-oracle",
+            "aalo that puts each coflow into its last queue at once",
+            "Jajoo, Gandhi, Hu: Philae, USENIX ATC 2019, section 8.4",
+            True,
+        ),
+    )
 )

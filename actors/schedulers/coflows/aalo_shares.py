@@ -1,23 +1,23 @@
 """Aalo by the rules of its paper (SIGCOMM 2015): queues share bandwidth by weight, flows of a coflow have equal rates.
 
-Not clairvoyant. The queues are those of `aalo`, and coflows are moved down them in the same way. The use of the ports
-differs: `aalo` serves flows one after another, and queues in turn; here all queues are served at once.
+Not clairvoyant. The queues are those of `aalo`, and coflows move down in the same way. The use of the ports differs:
+`aalo` serves flows one after another, and queues in turn; here all queues are served at once.
 
 1. A coflow registers: it enters the first queue.
-2. Every `interval_s` agents report what coflows have sent. Those that have sent more than their queue's limit go to the
-   tail of the queue of what they have sent.
-3. Each queue that has coflows has its weight's part of every port (`actors.fabric.queue_shares`): K - q for queue q =
-   0, 1, ... of K. In a queue, first in, first out: each coflow gives all its flows the same rate, as much as the
-   slowest of them can have of what those before it left.
-4. What queues leave of their parts goes to all coflows once more, in the same way; and the rest goes to single flows,
-   each as much as both of its ports have: work is conserved.
-5. The agents receive the rates that are new. What an ended flow leaves is idle until the next interval.
+2. Every `interval_s` agents report what coflows have sent. A coflow that has sent more than its queue's limit goes to
+   the tail of the queue for what it has sent.
+3. Each queue that has coflows gets a share of every port in proportion to its weight (`actors.fabric.queue_shares`),
+   which is K - q for queue q = 0, 1, ... of K. Coflows of a queue are served first in, first out: each gives all its
+   flows the same rate, as much as its slowest flow can have of the bandwidth that those before it left.
+4. What queues leave of their shares goes to all coflows once more, in the same way. The rest goes to single flows, each
+   as much as both of its ports have: work is conserved.
+5. The agents receive the new rates. What an ended flow leaves is idle until the next interval.
 
 O(queues times ports, and lines of all active coflows) a decision, whatever their number of flows.
 
-**Deviations from the paper.** The paper's text was not at hand. From memory, not checked: that weights fall by one from
-queue to queue. A coflow one of whose ports is full has no rate in step 3; its flows at other ports are served in step 4
-alone.
+**Deviations from the paper.** The paper's text was not at hand. From memory, not checked: weights fall by one from
+queue to queue. If a port of a coflow is full, the coflow has no rate in step 3; its flows at other ports are served
+only in step 4.
 """
 
 from typing import NamedTuple
@@ -37,18 +37,14 @@ from actors.fabric.equal_ticks import (
     ticking_state,
 )
 from actors.fabric.fabric_world import CoflowWorld
+from actors.fabric.initial_arrays import at_start, per
 from actors.fabric.intervals import enter_interval
-from actors.fabric.priority_queues import (
-    QUEUE_PARAMETERS,
-    Queues,
-    dequeue,
-    enqueue,
-    order_key,
-)
+from actors.fabric.priority_queues import LIMIT_PARAMETERS, Queues, dequeue, enqueue, order_key
 from actors.fabric.queue_shares import Shares, make_shares, share_equally
 from actors.fabric.service_order import Order
 from actors.fabric.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry, inlined
+from actors.kernel.world import NEVER
 from actors.scheduler import Scheduler
 from actors.schedulers.coflows.aalo import demote, next_crossing, series
 from actors.setting import Setting
@@ -65,12 +61,11 @@ class State(NamedTuple):
     serving: Serving
     queues: Queues
     shares: Shares
-    idle_until: np.ndarray  # [1] until when no decision can change anything without a new message, ns
-    num_sending: np.ndarray  # [1] agents that send
-    num_sent: np.ndarray  # [1] how many of the last decision's changes have been sent
-    counted_at: np.ndarray  # [P] scratch
-    learned: np.ndarray  # [C] when a coflow entered its queue, ns
-    learned_bytes: np.ndarray  # [C] float64, what it had sent then
+    idle_until: np.ndarray = per("run")  # ns: before that only a new message can change a decision
+    num_sending: np.ndarray = per("run")  # agents that send
+    num_sent: np.ndarray = per("run")  # how many of the last decision's changes have been sent
+    learned: np.ndarray = per("coflow", NEVER)  # when a coflow entered its queue, ns
+    learned_bytes: np.ndarray = per("coflow", 0.0)  # what it had sent then
 
 
 @compiled
@@ -120,7 +115,9 @@ def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
 def build(setting: Setting) -> tuple[CoflowWorld, State]:
     """Return the world and the coordinator's state at time 0."""
     world = build_serving_world(setting)
-    return world, State(
+    return world, at_start(
+        State,
+        world.fabric,
         **ticking_state(setting, world),
         equal=make_equal(world.fabric, missed_only=False),
         shares=make_shares(world.fabric, np.arange(setting.parameters["queues"], 0, -1)),
@@ -131,11 +128,7 @@ AALO_SHARES = Scheduler(
     name="aalo-shares",
     title="aalo whose queues share bandwidth by weight, with equal rates inside a coflow",
     paper="Chowdhury, Stoica: Aalo, SIGCOMM 2015, doi 10.1145/2785956.2787480",
-    parameters=tuple(
-        known
-        for known in QUEUE_PARAMETERS
-        if known.name in ("queues", "first_limit_bytes", "factor", "interval_s")
-    ),
+    parameters=LIMIT_PARAMETERS,
     build=build,
     advance=advance,
     worlds=COFLOW_WORLDS,

@@ -1,17 +1,18 @@
 """Coflows with deadlines in an order that admits some of them: the loop of dcoflow, wdcoflow, cs-mha, edf, order-ilp.
 
 They differ by the order, and by which coflows it admits (`rule`). Flows are served in the order with greedy rates: a
-flow has both of its ports alone, or waits; when one ends, those of its ports go to the next in order at once.
+flow has both of its ports alone, or waits; when a flow ends, its ports go to the next flows in the order at once.
 
-A decision is about all coflows that have been registered, have not ended and are not dropped, those that were rejected
-included, by the bytes that they have left when the schedule takes effect, and the time that is left then until their
-deadlines. Of what a decision costs, the price of its coflows is known before; that of rates and verdicts is not. What
-has not ended by its deadline is dropped; and so are rejected coflows that no other decision can admit: if none is to
-come, or if nothing is sent that could make room.
+A decision is about all coflows that are registered, have not ended and are not dropped, also those rejected before. It
+uses the bytes that they will have left when the schedule takes effect, and the time from then until their deadlines. Of
+the cost of a decision, the price of its coflows is known before; that of rates and verdicts is not. A coflow that has
+not ended by its deadline is dropped. A rejected coflow is dropped if no later decision can admit it: no further coflow
+will arrive, and no decision is made when coflows end or nothing is sent.
 
-Where `p` is of any type, it is a state with the fields that `State` and that of `planned` both have.
+`p`, where its type is `Any`, is a state with the fields that `State` has in common with that of `planned`.
 """
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +23,7 @@ from actors.fabric.admission import (
     LATE,
     REJECTED,
     Admission,
-    charge_verdicts,
+    count_verdicts,
     decide_verdict,
     drop_greedy,
     ends_dropped,
@@ -36,7 +37,6 @@ from actors.fabric.coordinator import (
     Agenda,
     end_greedy,
     handle_events,
-    make_agenda,
     note_decision,
     note_report,
     register,
@@ -45,7 +45,6 @@ from actors.fabric.coordinator import (
     send_greedy_rates,
 )
 from actors.fabric.counters import N_REFILLS
-from actors.fabric.cs_mha import cs_mha
 from actors.fabric.dcoflow import DYNAMIC_PROGRAMMING, MIN_NEGATIVE, Rejection, dcoflow
 from actors.fabric.deadline_order import (
     DeadlineOrder,
@@ -57,20 +56,23 @@ from actors.fabric.deadline_order import (
 from actors.fabric.fabric_world import NS, CoflowWorld, build_world
 from actors.fabric.flow_order import FlowOrder, make_flow_order, refill_ports, serve_coflows
 from actors.fabric.greedy import Matching, make_matching, move_group, settle_all
-from actors.fabric.late_jobs import Choices, make_choices
+from actors.fabric.initial_arrays import at_start, per
+from actors.fabric.intervals import charge
+from actors.fabric.late_jobs import Choices, cs_mha, make_choices
 from actors.fabric.madd_coordinator import effective_time
 from actors.fabric.ports import Fabric
 from actors.fabric.priority_queues import next_tick
 from actors.fabric.ranking import Ranking, make_ranking
+from actors.fabric.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
-from actors.scheduler import Parameter
+from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.coflows.learned_and_admitted import Admitted, admitted_by
 from actors.setting import Setting
 
 BY_DCOFLOW, BY_CS_MHA, BY_DEADLINE, BY_PROGRAM = map(np.int64, range(4))
-_DONE_NS = 1.0  # what a coflow may need, when a schedule takes effect, that will have ended by then
+_DONE_NS = 1.0  # a coflow that needs no more than this when a schedule takes effect ends by then
 
 UPDATE_PERIOD = Parameter(
     "update_period_s", 0.0, "duration", "time between two decisions; 0: at events", low=0, high=86400
@@ -85,7 +87,7 @@ DECIDE_AT = Parameter(
 
 
 def serve_rejected(default: bool) -> Parameter:
-    """Return the parameter by which rejected coflows are served, too."""
+    """Return the parameter that decides whether rejected coflows are served."""
     return Parameter("serve_rejected", default, "flag", "rejected coflows are served behind those admitted")
 
 
@@ -94,8 +96,8 @@ class State(NamedTuple):
 
     rule: int
     how: Rejection  # of BY_DCOFLOW
-    serves_rejected: bool  # behind those that are admitted
-    admits_all: bool  # there is no admission, and agents are sent no verdicts but that a coflow is late
+    serves_rejected: bool  # behind admitted coflows
+    admits_all: bool  # there is no admission; the only verdict is that a coflow is late
     drops_expired: bool
     at_ends: bool  # decide when a coflow has ended
     period: int  # ns between decisions, 0: at events
@@ -106,9 +108,11 @@ class State(NamedTuple):
     deadline_order: DeadlineOrder
     choices: Choices
     admission: Admission
-    decide_at: np.ndarray  # [1] ns, when the next decision is wanted; until then the last order holds
-    last_coflow: np.ndarray  # [1] the last one that was registered, NONE before
-    solved: np.ndarray  # [3] float64, of programs: how many, how many the time limit ended, and the worst gap
+    # ns, when to make the next decision; until then the last order holds
+    decide_at: np.ndarray = per("run", NEVER)
+    last_coflow: np.ndarray = per("run", NONE)  # the last registered coflow
+    # of programs: how many, how many of them the time limit ended, and the largest gap
+    solved: np.ndarray = per("run", 0.0, 3)
 
 
 @inlined
@@ -128,7 +132,7 @@ def register_coflow(w: CoflowWorld, p: Any, t: int, coflow: int) -> None:
         return
     p.admission.verdict[coflow], p.admission.admitted[coflow] = ADMITTED, t  # it takes no bandwidth
     if not more_come(w, p) and p.agenda.used[0] > 0:
-        request_admission(w, p, t)  # rejected ones may have waited for it
+        request_admission(w, p, t)  # rejected coflows may have waited for it
 
 
 @inlined
@@ -150,9 +154,9 @@ def on_flow_done(w: CoflowWorld, p: State, t: int, flow: int, ended: int) -> Non
 
 @compiled
 def on_decide(w: CoflowWorld, p: State, t: int) -> bool:
-    """Decide, if that is wanted now; else give away the ports of flows that have ended.
+    """Decide, if it is time to; else refill the ports of flows that have ended.
 
-    Return whether the host of a program is to decide.
+    Return whether the host must decide, by a program.
     """
     if t >= p.decide_at[0]:
         p.decide_at[0] = NEVER
@@ -171,7 +175,7 @@ def on_decide(w: CoflowWorld, p: State, t: int) -> bool:
 
 @compiled
 def begin_decision(w: CoflowWorld, p: State, t: int) -> int:
-    """Put the coflows to decide about, with what they need and have left, into the order; return how many."""
+    """Put the coflows to decide about into the order, with what they need and their time left; return how many."""
     note_decision(w, remove_ended(w, p.agenda))
     settle_all(w.fabric, p.matching, t + w.network.delay_ns)
     return consider(w, p, t)
@@ -185,7 +189,7 @@ def end_decision(w: CoflowWorld, p: State, t: int, admitted: int, count: int) ->
     served = count if p.serves_rejected else admitted
     judge(w, p, t, admitted, served, count)
     serve_coflows(w.fabric, p.ranking, m, p.flow_order, effective, p.deadline_order.groups, served)
-    charge_verdicts(w, p.admission)
+    charge(w, w.prices.schedule * count_verdicts(w, p.admission))
     rates = m.changes[0]
     send_greedy_rates(w, m, t)
     send_verdicts(w, p.admission, t, rates)
@@ -214,7 +218,7 @@ def consider(w: CoflowWorld, p: Any, t: int) -> int:
 
 @compiled
 def put_in_order(w: CoflowWorld, p: State, count: int) -> int:
-    """Order the first `count` of `deadline_order.groups`, those that are admitted first; return how many these are."""
+    """Order the first `count` of `deadline_order.groups`, admitted ones first; return how many are admitted."""
     if p.rule == BY_DCOFLOW:
         return dcoflow(w.fabric, p.deadline_order, p.choices, p.how, count)
     if p.rule == BY_CS_MHA:
@@ -225,9 +229,9 @@ def put_in_order(w: CoflowWorld, p: State, count: int) -> int:
 
 @compiled
 def keep_ended(w: CoflowWorld, p: Any, admitted: int, count: int) -> int:
-    """Admit first what was admitted before and ends when the schedule takes effect; return how many are admitted.
+    """Admit coflows that were admitted before and end when the schedule takes effect; return how many are admitted.
 
-    Its deadline may be that time, so that no rule admits it: it needs nothing more, or what rounding leaves.
+    Such a coflow needs nothing more, except by rounding; but its deadline may be that time, and then no rule admits it.
     """
     s = p.deadline_order
     for i in range(admitted, count):
@@ -242,7 +246,7 @@ def keep_ended(w: CoflowWorld, p: Any, admitted: int, count: int) -> int:
 
 @compiled
 def judge(w: CoflowWorld, p: Any, t: int, admitted: int, served: int, count: int) -> None:
-    """Note the verdicts on coflows in order; stop those that are not served, and drop those without another chance."""
+    """Set the verdicts on coflows in order; stop those that are not served, or drop those that have no chance."""
     has_chance = more_come(w, p) or (served > 0 and (p.at_ends or p.period > 0))
     for i in range(count):
         coflow = p.deadline_order.groups[i]
@@ -260,7 +264,7 @@ def judge(w: CoflowWorld, p: Any, t: int, admitted: int, served: int, count: int
 
 @inlined
 def send_other_verdicts(w: CoflowWorld, p: Any, t: int) -> None:
-    """Send the verdicts that the events before had no room for."""
+    """Send the verdicts for which the events before had no room."""
     send_verdicts(w, p.admission, t, np.int64(0))
 
 
@@ -277,12 +281,7 @@ NO_REJECTION = Rejection(int(MIN_NEGATIVE), congested=1.0, weighted=False, from_
 
 
 def build_admitting(
-    setting: Setting,
-    rule: np.int64,
-    *,
-    how: Rejection = NO_REJECTION,
-    serves_rejected: bool = False,
-    drops_expired: bool = True,
+    setting: Setting, rule: np.int64, how: Rejection = NO_REJECTION
 ) -> tuple[CoflowWorld, State]:
     """Return the world and the coordinator's state at time 0; arguments as the fields of `State`.
 
@@ -291,35 +290,39 @@ def build_admitting(
     """
     given = setting.parameters
     world = build_world(setting, interval_s=given["interval_s"])
-    fabric = world.fabric
-    return world, State(
+    return world, at_start(
+        State,
+        world.fabric,
         rule=int(rule),
         how=how,
-        serves_rejected=serves_rejected,
+        serves_rejected=given.get("serve_rejected", False),
         admits_all=rule == BY_DEADLINE,
-        drops_expired=drops_expired,
+        drops_expired=given.get("drop_expired", True),
         flow_order=make_flow_order(world, given["flow_order"]),
-        choices=make_choices(fabric.coflows.weight, how.rule == DYNAMIC_PROGRAMMING),
-        **deciding_state(setting, fabric),
+        choices=make_choices(world.fabric.coflows.weight, how.rule == DYNAMIC_PROGRAMMING),
+        **deciding_state(setting, world.fabric),
     )
 
 
 def deciding_state(setting: Setting, fabric: Fabric) -> dict[str, Any]:
-    """Return those fields of a state at time 0 that follow from the setting, here and in `planned`."""
+    """Return fields of a state at time 0 that follow from the setting alone, for `State` and that of `planned`."""
     return {
         "at_ends": setting.parameters["decide_at"] == "ends",
         "period": round(setting.parameters["update_period_s"] * NS),
-        "agenda": make_agenda(fabric.coflows.arrival.size),
+        "agenda": at_start(Agenda, fabric),
         "ranking": make_ranking(fabric),
         "matching": make_matching(fabric),
         "deadline_order": make_deadline_order(fabric),
-        "admission": make_admission(setting.workload.arrays().deadline_ns),
-        "decide_at": np.array([NEVER]),
-        "last_coflow": np.array([NONE]),
-        "solved": np.zeros(3),
+        "admission": make_admission(fabric, setting.workload.arrays().deadline_ns),
     }
 
 
-def series(setting: Setting, world: CoflowWorld, state: State) -> Admitted | None:
+def series(setting: Setting, world: CoflowWorld, state: Any) -> Admitted | None:
     """Return which coflows were admitted, and when."""
     return admitted_by(world, state.admission, state.solved)
+
+
+admitting_scheduler = partial(
+    Scheduler, advance=advance, worlds=COFLOW_WORLDS, series=series, uses_deadlines=True
+)
+"""Make a scheduler of this loop: what is left to say is its names, its parameters, and `build`."""

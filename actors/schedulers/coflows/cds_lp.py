@@ -1,33 +1,33 @@
 """CDS-LP (Allerton 2018): coflows with deadlines admitted, and given bandwidth over time, by an integer program.
 
-No scheduler that knows what this one knows has more coflows in time, if all are there at the beginning. It is what
-heuristics are compared with: HiGHS solves the program, and takes long where there are many coflows.
+If all coflows are there at the beginning, no scheduler that knows what this one knows has more coflows in time.
+Heuristics are compared with it: HiGHS solves the program, which takes long if there are many coflows.
 
 1. A coflow registers, with the sizes of its flows and its deadline.
-2. Of those that have not ended, the program admits the ones with the most weight that can all be sent by their
-   deadlines: time is cut into slots at the deadlines, and what each flow sends in each slot is a variable
+2. The program is about the coflows that have not ended. It admits those of the most weight that can all be sent by
+   their deadlines: time is cut into slots at the deadlines, and what each flow sends in each slot is a variable
    (`actors.schedulers.coflows.integer_programs`). When `time_limit_s` ends the search, those of the last set that can
    be sent together are admitted, and the summary has the gap.
-3. In a slot each flow has one rate; at its end the coordinator sends those of the next one. Plans keep a millionth of
-   each port free, so that a flow ends just before its slot does. What rates that begin late, as costs were not known,
-   leave of a flow has what the plan leaves of both of its ports; if it is more than 1e-5 of the flow, it is planned
-   again.
-   With `reserve_s` plans end that much before deadlines, which leaves time for costs that are not known beforehand.
-4. Coflows without deadlines have what the plan leaves, in order of arrival, each by MADD: its flows end together, as
-   soon as what is left of its ports allows. When one ends, the next have what it had.
-5. Those that are not admitted are rejected, and considered again until their deadlines. Decisions are made as by
-   `dcoflow`: at each arrival, with `decide_at=ends` at each end of a coflow, too, or every `update_period_s`.
+3. In a slot each flow has one rate; at the end of a slot the coordinator sends the rates of the next slot. Plans keep a
+   millionth of each port free, so that a flow ends just before its slot ends. If rates begin late, because costs were
+   not known, a flow has something left when its last slot ends: it gets what the plan leaves of both of its ports, or
+   is planned again if more than 1e-5 of it is left. With `reserve_s` plans end that much before deadlines, which leaves
+   time for costs that are not known beforehand.
+4. Coflows without deadlines get what the plan leaves, in order of arrival, each by MADD: its flows end together, as
+   soon as what is left of its ports allows. When a coflow ends, the next ones get what it had.
+5. Coflows that are not admitted are rejected, and considered again until their deadlines. Decisions are made as by
+   `dcoflow`: at each arrival, with `decide_at=ends` also at each end of a coflow, or every `update_period_s`.
 
-A variable for each coflow, and one for each flow and slot until its deadline. The coordinator runs in Python: with
-`cost.model` measured a decision costs what HiGHS takes.
+The program has a variable for each coflow, and one for each flow and slot until its deadline. The coordinator runs in
+Python: with `cost.model` measured a decision costs the time that HiGHS takes.
 
-**Deviations from the paper.** The paper counts coflows; here weights count, which are 1 where the workload has none.
-The program is decomposed: an integer program of the coflows alone, as that of `order-ilp`, and a linear one of the
-bandwidth of those that it admits, which gives it another row if they cannot all be in time. The paper's program is
-solved once; here it is solved again for what is left, when coflows arrive. The program spreads a coflow over its slots
+**Deviations from the paper.** The paper counts coflows; here weights count, which are 1 if the workload has none. The
+program is decomposed: an integer program of the coflows alone, as that of `order-ilp`, and a linear program of the
+bandwidth of those that it admits, which adds a row to the former if they cannot all be in time. The paper's program is
+solved once; here it is solved again, for what is left, when coflows arrive. The program spreads a coflow over its slots
 and sends nothing earlier than it must, so that later arrivals find less room than under an order.
 
-`cds-lpa` solves the linear program in which coflows may be sent in part, and admits those of which no less than
+`cds-lpa` solves the linear program in which coflows may be sent in part, and admits those of which at least
 `admit_from` is sent. Bandwidth that was planned for the others stays unused. Deviations from the paper: those of
 `cds-lp`. `admit_from` is 1 in DCoflow's paper, and 0.99 in its authors' code, which counts coflows of which a hundredth
 is not sent, and emulates no network.
@@ -38,14 +38,12 @@ from typing import Any
 
 import numpy as np
 
-# STATE
-from actors.fabric.fabric_world import NS, CoflowWorld
-from actors.fabric.worlds import COFLOW_WORLDS
+from actors.fabric.fabric_world import NS
 from actors.kernel.compiled import direct
 from actors.kernel.cost import known_cost
 from actors.kernel.world import NEVER
-from actors.scheduler import Parameter, Scheduler
-from actors.schedulers.coflows.admitting import DECIDE_AT, UPDATE_PERIOD, series
+from actors.scheduler import Parameter
+from actors.schedulers.coflows.admitting import DECIDE_AT, UPDATE_PERIOD, admitting_scheduler
 from actors.schedulers.coflows.integer_programs import ADMITTED, Demand, Solved, most_in_time
 from actors.schedulers.coflows.order_ilp import TIME_LIMIT, note_solved
 from actors.schedulers.coflows.ordered import INTERVAL
@@ -69,15 +67,15 @@ RESERVE = Parameter(
     low=0,
     high=86400,
 )
-_LATE = 1e-5  # share of a flow: if less is left when its last slot ends, it is not planned again
-# Share of a port by which rates exceed those planned, as a flow must have ended when its slot has, in whole ns; plans
-# leave twice as much, as HiGHS keeps capacities but for rounding.
+_LATE = 1e-5  # share of a flow: if less is left when its last slot ends, the flow is not planned again
+# Share by which rates exceed the planned ones, so that a flow ends before its slot, in whole ns. Plans leave twice as
+# much of each port free, as HiGHS may exceed capacities by rounding.
 _FREE = 1e-6
-_NOISE = 1e-9  # share of a flow below which what HiGHS sends in a slot is rounding
+_NOISE = 1e-9  # share of a flow: if HiGHS sends less than this in a slot, that is rounding
 _GAP_NS = 2  # at the end of a slot, as slots and flows end at whole ns
-_DONE_NS = 1.0  # a flow that its rate ends within this time ends by itself
-_FULL = 1e-9  # of a port's speed: less than this is what rounding leaves
-_SAME = 1e-12  # of a rate: one that differs by less differs by rounding
+_DONE_NS = 1.0  # a flow that ends within this time at its rate is not stopped
+_FULL = 1e-9  # of a port's speed: less residual bandwidth than this is an effect of rounding
+_SAME = 1e-12  # of a rate: two rates that differ by less differ only by rounding
 
 
 class Host:
@@ -102,7 +100,7 @@ class Host:
         self._change = direct(change_slot, world, state, number)
 
     def __call__(self, world: Any, state: State) -> None:
-        """Decide, or go on with the next slot of the plan."""
+        """Decide, or begin the next slot of the plan."""
         t = np.int64(world.queue.now[0].time)
         if t < state.decide_at[0]:
             self._begin_slot(world, state, t + world.network.delay_ns)
@@ -116,7 +114,7 @@ class Host:
         self._finish(world, state, t, np.int64(admitted), np.int64(count))
 
     def _plan(self, world: Any, state: State, count: int, effective: int) -> int:
-        """Admit coflows, which come first in the order, and plan the rates of their flows; return how many."""
+        """Admit coflows, put them first in the order, and plan the rates of their flows; return how many."""
         fabric, found = world.fabric, state.deadline_order.groups[:count].copy()
         time_left = state.deadline_order.time_left[found]
         flow = rows_of_groups(np.diff(fabric.coflows.first_flow), found)
@@ -148,7 +146,7 @@ class Host:
     def _demand(
         self, world: Any, active: np.ndarray, time_left: np.ndarray, place: np.ndarray, flow: np.ndarray
     ) -> Demand:
-        """Return what flows of the active coflows ask, from the ns that these have left."""
+        """Return what the flows of the active coflows ask for; `time_left` of these coflows is in ns."""
         fabric = world.fabric
         return Demand(
             coflow=place[fabric.flows.coflow[flow]],
@@ -168,13 +166,15 @@ class Host:
         self._end = effective + np.ceil(solved.end_s * NS).astype(np.int64)
 
     def _begin_slot(self, world: Any, state: State, effective: int) -> None:
-        """Set the rates from a time on, and when the loop is to ask for the next ones."""
+        """Set the rates from a time on, and the time when the loop asks for the next ones."""
         flows, k = world.fabric.flows, int(np.searchsorted(self._end, effective, side="right"))
         unfinished = flows.finish[self._flow] == NEVER
         flow, rate = self._flow[unfinished], self._rate[unfinished]
         over = ~rate[:, k:].any(axis=1)
         left = _left(world, state, flow, effective)
-        late = over & ~_ends(state, flow, left)  # rates began later than planned, or it was planned in part
+        late = over & ~_ends(
+            state, flow, left
+        )  # rates began later than planned, or the flow was planned in part
         again = late & (left > _LATE * flows.size[flow])
         state.rates.wanted[flow[late]] = 0.0
         t, end = int(world.queue.now[0].time), int(NEVER)
@@ -188,9 +188,9 @@ class Host:
         state.slot_end[0] = max(end - world.network.delay_ns, t + 1) if end < NEVER else NEVER
 
     def _fill(self, world: Any, state: State, planned: np.ndarray, late: np.ndarray, effective: int) -> int:
-        """Give what planned flows leave to late ones, one by one, then to coflows without deadlines.
+        """Give what planned flows leave to late flows, one by one, then to coflows without deadlines.
 
-        Return when the first of these ends; NEVER: none is sent.
+        Return when the first of these ends, NEVER if none is sent.
         """
         fabric, flows, first = world.fabric, world.fabric.flows, float(NEVER)
         behind = self._behind[flows.finish[self._behind] == NEVER]
@@ -226,40 +226,33 @@ class Host:
 
 
 def _left(world: Any, state: State, flow: np.ndarray, t: int) -> np.ndarray:
-    """Return what flows have left at a time, by the rates that were sent last."""
+    """Return what flows have left at a time, at the rates that were sent last."""
     sent = state.rates.rate[flow] * np.maximum(t - state.rates.since[flow], 0)
     return np.asarray(np.maximum(world.fabric.flows.left[flow] - sent, 0.0))
 
 
 def _ends(state: State, flow: np.ndarray, left: np.ndarray) -> np.ndarray:
-    """Return which flows end by the rates that were sent last, but for rounding; they must not be stopped."""
+    """Return which flows end at the rates that were sent last, except for rounding; they must not be stopped."""
     return np.asarray((state.rates.rate[flow] > 0) & (left <= state.rates.rate[flow] * _DONE_NS))
 
 
 def _load(fabric: Any, flow: np.ndarray, amount: np.ndarray) -> np.ndarray:
-    """Return [N] the sum over the flows at each port."""
+    """Return [N] the sum of `amount` over the flows at each port."""
     count = fabric.speed.size
     sums = np.bincount(fabric.flows.source[flow], amount, count)
     return np.asarray(sums + np.bincount(fabric.flows.sink[flow], amount, count))
 
 
-def build(setting: Setting) -> tuple[CoflowWorld, State]:
-    """Return the world and the coordinator's state at time 0."""
-    return build_planned(setting)
-
-
 CDS_LP, CDS_LPA = (
-    Scheduler(
+    admitting_scheduler(
         name=name,
         title=title,
         paper="Tseng, Tang: Coflow deadline scheduling via network-aware optimization, Allerton 2018, pp. 829-833",
         parameters=(*own, RESERVE, TIME_LIMIT, DECIDE_AT, UPDATE_PERIOD, INTERVAL),
-        build=build,
+        about=__doc__,
+        build=build_planned,
         advance=advance,
-        worlds=COFLOW_WORLDS,
         host=Host,
-        uses_deadlines=True,
-        series=series,
     )
     for name, title, own in (
         ("cds-lp", "coflows with deadlines: as many in time as can be, by an integer program", ()),

@@ -1,15 +1,15 @@
-"""Fair: all flows share the ports max-min fairly, as TCP nearly does; without any knowledge of coflows.
+"""Fair: all flows share the ports max-min fairly, nearly as under TCP; without any knowledge of coflows.
 
-There is no coordinator: rates are what the network itself gives. Every flow has a bottleneck, a port that is full and
-at which no other flow has more. This is what a fabric does without a scheduler of coflows, and what those are compared
-with.
+There is no coordinator: the network itself determines the rates. Every flow has a bottleneck, a port that is full and
+at which no other flow has a higher rate. A fabric without a scheduler of coflows behaves so, and schedulers are
+compared with it.
 
-1. A coflow arrives: all its flows begin to send at once, no message is needed.
-2. When flows arrive or end, rates are max-min fair again, at that instant (`actors.fabric.max_min`).
+1. A coflow arrives: all its flows start at once; no message is needed.
+2. When flows arrive or end, rates become max-min fair again, at that instant (`actors.fabric.max_min`).
 
 A flow's rate depends on all flows of the switch, which no actor sees: the scheduler has a global view, the switch is
-one actor, and the clock `virtual` alone runs it. Network delay and costs of a coordinator do not apply. O(pairs of
-ports whose rates change) a decision.
+one actor, and only the clock `virtual` runs it. Network delay and costs of a coordinator do not apply. O(pairs of ports
+whose rates change) a decision.
 
 **Deviations.** TCP needs time to find its rate, and favours short round trips; here rates are fair at once. Flows of a
 coflow between the same two ports are one flow, which has one share.
@@ -19,8 +19,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from actors.fabric.agent import note_end, note_start
-from actors.fabric.coordinator import Agenda, handle_events, make_agenda, register, request_decision
+from actors.fabric.coordinator import Agenda, handle_events, register, request_decision
 from actors.fabric.fabric_world import CoflowWorld, build_world
+from actors.fabric.initial_arrays import at_start
 from actors.fabric.max_min import Fair, add_coflow, end_due, fill, make_fair, next_due
 from actors.fabric.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry
@@ -29,7 +30,7 @@ from actors.kernel.world import NEVER
 from actors.scheduler import Scheduler
 from actors.setting import Costs, Network, Setting
 
-_NO_INTERVALS_S = 1e9  # there is no coordinator whose intervals count, so the first one lasts
+_NO_INTERVALS_S = 1e9  # no coordinator counts intervals: the first one lasts for the whole run
 
 
 class State(NamedTuple):
@@ -83,7 +84,7 @@ def build_switch(setting: Setting) -> CoflowWorld:
 def build(setting: Setting) -> tuple[CoflowWorld, State]:
     """Return the world and the switch's state at time 0."""
     world = build_switch(setting)
-    return world, State(make_agenda(world.work.size), make_fair(world.fabric))
+    return world, State(at_start(Agenda, world.fabric), make_fair(world.fabric))
 
 
 NO_COORDINATOR = (("cost", "it has no coordinator"), ("network.delay", "it has no coordinator"))

@@ -1,10 +1,10 @@
-"""Integer programs of coflows with deadlines: how many can be in time at the most, solved by HiGHS.
+"""Integer programs of coflows with deadlines: which coflows of the most weight can be in time, solved by HiGHS.
 
-`most_in_time` is the problem itself (P1 of DCoflow, IFIP Networking 2022; CDS-LP of Tseng and Tang, Allerton 2018):
-bandwidth over time is given to the flows of those that are admitted. `most_in_order` bounds what an order can do.
-All coflows are there at the beginning; times are from then on.
+`most_in_time` is the problem itself (P1 of DCoflow, IFIP Networking 2022; CDS-LP of Tseng and Tang, Allerton 2018): it
+admits coflows and gives their flows bandwidth over time. `most_in_order` gives a bound for any order of coflows. All
+coflows are there at the beginning; times are from then on.
 
-The paper admits a coflow of the relaxed program if its variable is 1; its authors' code does from 0.99 on, and so
+The paper admits a coflow of the relaxed program if its variable is 1; its authors' code admits it from 0.99 on, and so
 counts coflows that are sent in part.
 """
 
@@ -24,15 +24,15 @@ from workloads.errors import InputError
 from workloads.jobs import Float64Array, Int64Array
 
 ADMITTED = 1 - 1e-6
-"""A coflow is admitted from this value of its variable on, which is 1 but for what solvers round."""
+"""A coflow is admitted if its variable has at least this value, which is 1 except for rounding by solvers."""
 BROKEN = 1e-7
-"""A row that is broken by less could be an effect of rounding."""
+"""If a row is violated by less, that could be an effect of rounding."""
 LEAST_S = 0.001
-"""HiGHS is given no less time than this."""
+"""The least time that HiGHS is given."""
 
 
 class Demand(NamedTuple):
-    """What C coflows with F flows ask of L ports, ingress and egress ports numbered together."""
+    """What C coflows with F flows ask of L ports, where ingress and egress ports have different numbers."""
 
     coflow: Int64Array  # [F] in ascending order
     ports: Int64Array  # [F, 2]
@@ -40,15 +40,15 @@ class Demand(NamedTuple):
     time_left_s: Float64Array  # [C] until the deadline, above 0
     weight: Float64Array  # [C]
     bytes_per_s: Float64Array  # [L]
-    gap_s: float = 0.0  # at the end of each slot nothing is sent for so long, or for half of a shorter one
+    gap_s: float = 0.0  # time at the end of each slot in which nothing is sent, at most half of the slot
 
     def lengths_s(self, end_s: Float64Array) -> Float64Array:
-        """Return [S] for how long slots that end at these times are used."""
+        """Return [S] for how long slots are used that end at these times, [S]."""
         whole = np.diff(end_s, prepend=0.0)
         return np.asarray(np.maximum(whole - self.gap_s, whole / 2))
 
     def times_s(self) -> Float64Array:
-        """Return [L, C] how long a coflow takes a port for itself."""
+        """Return [L, C] how long a port takes for a coflow alone."""
         found = np.zeros((len(self.bytes_per_s), len(self.weight)))
         for side in (0, 1):
             np.add.at(found, (self.ports[:, side], self.coflow), self.size_bytes)
@@ -58,22 +58,22 @@ class Demand(NamedTuple):
 
 
 class Program(NamedTuple):
-    """An integer program: variables from 0 to 1, of which the first are those of coflows."""
+    """An integer program of V variables from 0 to 1; the first are those of coflows."""
 
-    gain: Float64Array  # [V] what is to be as much as possible, for each variable
-    rows: Sequence[tuple[Any, float, float]]  # matrices, each with bounds of its products with the variables
+    gain: Float64Array  # [V] coefficients of the sum to be maximised
+    rows: Sequence[tuple[Any, float, float]]  # matrices, each with bounds of its product with the variables
     whole: npt.NDArray[np.bool_]  # [V] which variables are 0 or 1
 
 
 class Solved(NamedTuple):
-    """What a program gives."""
+    """The solution of a program."""
 
-    share: Float64Array  # [C] of each coflow that is sent in time, 0 or 1 where it is not relaxed
+    share: Float64Array  # [C] the share of each coflow that is sent in time; 0 or 1 if the program is not relaxed
     end_s: Float64Array  # [S] ends of the slots of time, in ascending order
     length_s: Float64Array  # [S] for how long they are used
-    sent_bytes: Float64Array  # [F, S] of each flow in each slot; of no slots where the program has none
+    sent_bytes: Float64Array  # [F, S] of each flow in each slot; S is 0 if the program has no slots
     value: float  # the weight of the coflows that are in time
-    bound: float  # no solution has more
+    bound: float  # no solution has a larger value
     is_optimal: bool  # else the time limit ended the search
 
     @property
@@ -90,13 +90,14 @@ class Solved(NamedTuple):
 def most_in_time(demand: Demand, relaxed: bool = False, time_limit_s: float = 60.0) -> Solved:
     """Solve problem (P1): admit coflows of the most weight, and give their flows bandwidth until their deadlines.
 
-    Time is cut into slots at the deadlines, and what is sent in a slot is the variable, so that any division of
-    bandwidth over time has its sums here.
+    Time is cut into slots at the deadlines, and the variables are what is sent in each slot, so that any division of
+    bandwidth over time corresponds to values of the variables.
 
-    The program is decomposed (Benders, Numerische Mathematik 4, 1962): an integer program has the coflows alone, in the
-    beginning that of `most_in_order`; a linear program has the bandwidth of those that it admits. If these cannot all
-    be sent in time, its dual gives a row that no admissible set breaks (`_cut`), and the former is solved again. On
-    CoflowLib's instances it is solved once to three times, in a hundredth of the time that both take HiGHS at once.
+    The program is decomposed (Benders, Numerische Mathematik 4, 1962): an integer program has only the coflows, at
+    first that of `most_in_order`; a linear program has the bandwidth of the coflows that it admits. If these cannot all
+    be sent in time, its dual gives a row that no admissible set violates (`_cut`), and the integer program is solved
+    again with this row. On CoflowLib's instances it is solved one to three times, in a hundredth of the time that HiGHS
+    takes for both programs as one.
 
     Parameters
     ----------
@@ -104,17 +105,16 @@ def most_in_time(demand: Demand, relaxed: bool = False, time_limit_s: float = 60
     relaxed : bool
         Coflows may be sent in part (CDS-LPA): a linear program, and only those that are sent whole are admitted.
     time_limit_s : float
-        When the search ends, with those coflows of the last set that can be sent together.
+        When the search ends; the solution is then a part of the last set whose coflows can be sent together.
 
     Raises
     ------
     InputError
         HiGHS found nothing within the time limit.
     """
-    due_s = demand.time_left_s
-    end_s = np.unique(due_s)
+    end_s = np.unique(demand.time_left_s)
     if relaxed:
-        share, sent, bound = _relaxed(demand, due_s, end_s, time_limit_s)
+        share, sent, bound = _relaxed(demand, end_s, time_limit_s)
         return _solved(demand.weight, share, bound, True)._replace(
             end_s=end_s, length_s=demand.lengths_s(end_s), sent_bytes=sent
         )
@@ -125,16 +125,16 @@ def most_in_time(demand: Demand, relaxed: bool = False, time_limit_s: float = 60
         left_s = max(over_s - time.monotonic(), LEAST_S)
         share, bound, is_optimal = _solve(_of_coflows(demand.weight, rows), left_s)
         chosen = share >= ADMITTED
-        found = _bandwidth(demand, due_s, end_s, chosen)
+        found = _bandwidth(demand, end_s, chosen)
         while found is None:
-            row = _cut(demand, due_s, end_s, chosen)
+            row = _cut(demand, end_s, chosen)
             rows = np.vstack([rows, row])
             if time.monotonic() < over_s:
                 break
             is_optimal = False
             chosen = chosen.copy()
             chosen[np.argmax(np.where(chosen, row / demand.weight, -1.0))] = False
-            found = _bandwidth(demand, due_s, end_s, chosen)
+            found = _bandwidth(demand, end_s, chosen)
         if found is not None:
             solved = _solved(demand.weight, chosen.astype(np.float64), bound, is_optimal)
             return solved._replace(end_s=end_s, length_s=demand.lengths_s(end_s), sent_bytes=found)
@@ -143,21 +143,22 @@ def most_in_time(demand: Demand, relaxed: bool = False, time_limit_s: float = 60
 def most_in_order(
     times_s: Float64Array, time_left_s: Float64Array, weight: Float64Array, time_limit_s: float = 60.0
 ) -> Solved:
-    """Solve problem (II-B): the coflows of the most weight that some order could have in time, ports apart.
+    """Solve problem (II-B): the coflows of the most weight that are in time in some order, with independent ports.
 
-    A coflow ends at a port when it and those before it have been sent there ((6) of the paper), and the order is the
-    same at all ports. If a set of coflows is in time in any order, it is so by deadline, at each port (Jackson's rule);
-    so the program needs no variables for the order: at each port, those that are due up to a deadline fit before it.
-    The same holds of any division of bandwidth, so that this is never below `most_in_time`.
+    A coflow ends at a port when it and the coflows before it have been sent there ((6) of the paper), and the order is
+    the same at all ports. If a set of coflows is in time in any order, it is in time by deadline, at each port
+    (Jackson's rule). So the program needs no variables for the order: at each port, the coflows with deadlines up to a
+    time fit before that time. The same is true for any division of bandwidth, so that this is never below
+    `most_in_time`.
 
     Parameters
     ----------
     times_s : ndarray of float64
-        [L, C] how long each coflow takes each port for itself.
+        [L, C] how long each port takes for each coflow alone.
     time_left_s, weight : ndarray of float64
         [C] as those of `Demand`; inf: no deadline.
     time_limit_s : float
-        When HiGHS ends its search with the best that it has found.
+        When HiGHS ends its search, with the best solution so far.
 
     Raises
     ------
@@ -169,7 +170,7 @@ def most_in_order(
 
 
 def _rows_of_order(times_s: Float64Array, time_left_s: Float64Array) -> Float64Array:
-    """Return [R, C] rows whose products with the coflows in time are 1 at the most: a row for a port and a deadline."""
+    """Return [R, C] a row for a port and a deadline; its product with the coflows in time is at most 1."""
     by_deadline = np.argsort(time_left_s, kind="stable")
     due_s = time_left_s[by_deadline]
     is_last = np.r_[due_s[1:], np.inf] > due_s  # of those with one deadline
@@ -178,34 +179,32 @@ def _rows_of_order(times_s: Float64Array, time_left_s: Float64Array) -> Float64A
     for row, k in zip(before, last, strict=True):
         row[:, by_deadline[: k + 1]] = times_s[:, by_deadline[: k + 1]] / due_s[k]
     rows = before.reshape(-1, len(due_s))
-    return rows[rows.sum(axis=1) > 1.0]  # the others hold whatever is admitted
+    return rows[rows.sum(axis=1) > 1.0]  # the others are satisfied by any set of coflows
 
 
 def _of_coflows(weight: Float64Array, rows: Float64Array) -> Program:
-    """Return the program whose variables are the coflows alone."""
+    """Return the program with a variable for each coflow, and no others."""
     return Program(weight, [(rows, -np.inf, 1.0)], np.ones(len(weight), bool))
 
 
 def _relaxed(
-    demand: Demand, due_s: Float64Array, end_s: Float64Array, time_limit_s: float
+    demand: Demand, end_s: Float64Array, time_limit_s: float
 ) -> tuple[Float64Array, Float64Array, float]:
     """Return [C] the shares of coflows that the linear program sends, [F, S] what it sends, and the gain."""
-    flow, slot = _slots_of(demand, due_s, end_s)
+    flow, slot = _slots_of(demand, end_s)
     share, bound, _ = _solve(_with_bandwidth(demand, demand.lengths_s(end_s), flow, slot), time_limit_s)
     coflows = len(demand.weight)
     return share[:coflows], _sent(demand, len(end_s), flow, slot, share[coflows:]), bound
 
 
-def _bandwidth(
-    demand: Demand, due_s: Float64Array, end_s: Float64Array, chosen: npt.NDArray[np.bool_]
-) -> Float64Array | None:
-    """Return [F, S] what flows send in each slot if these coflows are all sent in time; None if they cannot be."""
+def _bandwidth(demand: Demand, end_s: Float64Array, chosen: npt.NDArray[np.bool_]) -> Float64Array | None:
+    """Return [F, S] what flows send in each slot so that all chosen coflows are in time; None: that is impossible."""
     own = chosen[demand.coflow]
     sent = np.zeros((len(own), len(end_s)))
     if not own.any():
         return sent
     part = _part(demand, chosen)
-    flow, slot = _slots_of(part, due_s[chosen], end_s)
+    flow, slot = _slots_of(part, end_s)
     program = _with_bandwidth(part, demand.lengths_s(end_s), flow, slot)
     coflows = len(part.weight)
     solved = _highs(program, np.inf, np.r_[np.ones(coflows), np.zeros(len(flow))])
@@ -215,21 +214,19 @@ def _bandwidth(
     return sent
 
 
-def _cut(
-    demand: Demand, due_s: Float64Array, end_s: Float64Array, chosen: npt.NDArray[np.bool_]
-) -> Float64Array:
-    """Return [C] a row that all sets of coflows keep which can be sent in time, and that `chosen` breaks.
+def _cut(demand: Demand, end_s: Float64Array, chosen: npt.NDArray[np.bool_]) -> Float64Array:
+    """Return [C] a row that no set of coflows violates that can be sent in time, and that `chosen` violates.
 
-    The linear program asks how much more the ports would have to carry. Its dual prices each port in each slot; a flow
-    costs at least its cheapest slot, and together the flows of a set that is sent can cost no more than all that the
-    ports carry. Where rounding hides it, the row says that not all of the set are admitted.
+    The linear program minimises how much more the ports would have to carry. Its dual gives each port in each slot a
+    price; a flow costs at least its cheapest slot, and the flows of a set that can be sent cost together no more than
+    all that the ports carry. If rounding hides the violation, the row excludes only sets that contain `chosen`.
     """
     from scipy.optimize import linprog
     from scipy.sparse import coo_array, eye_array, hstack
 
     part, length_s, ports = _part(demand, chosen), demand.lengths_s(end_s), len(demand.bytes_per_s)
-    flow, slot = _slots_of(part, due_s[chosen], end_s)
-    # In bytes, as a share of what the ports carry in all.
+    flow, slot = _slots_of(part, end_s)
+    # In bytes, as a share of all that the ports carry.
     whole = float((demand.bytes_per_s[:, None] * length_s).sum())
     room = (demand.bytes_per_s[:, None] * length_s).ravel() / whole
     at = (part.ports[flow] * len(end_s) + slot[:, None]).T.ravel()
@@ -248,8 +245,10 @@ def _cut(
     if solved.status == 0:
         price = np.maximum(-solved.ineqlin.marginals, 0.0).reshape(ports, -1)
         cheapest = np.minimum.accumulate(price[demand.ports[:, 0]] + price[demand.ports[:, 1]], axis=1)
-        cost = cheapest[np.arange(len(demand.coflow)), np.searchsorted(end_s, due_s[demand.coflow])]
-        row = np.bincount(demand.coflow, cost * demand.size_bytes / whole, len(due_s))
+        cost = cheapest[
+            np.arange(len(demand.coflow)), np.searchsorted(end_s, demand.time_left_s[demand.coflow])
+        ]
+        row = np.bincount(demand.coflow, cost * demand.size_bytes / whole, len(demand.weight))
         carries = float(price.ravel() @ room)
         if carries > 0 and row[chosen].sum() > carries * (1 + BROKEN):
             return np.asarray(row, np.float64) / carries
@@ -257,7 +256,7 @@ def _cut(
 
 
 def _part(demand: Demand, chosen: npt.NDArray[np.bool_]) -> Demand:
-    """Return what these coflows alone ask."""
+    """Return the demand of the chosen coflows alone."""
     own = chosen[demand.coflow]
     return demand._replace(
         coflow=(np.cumsum(chosen) - 1)[demand.coflow[own]],
@@ -268,15 +267,15 @@ def _part(demand: Demand, chosen: npt.NDArray[np.bool_]) -> Demand:
     )
 
 
-def _slots_of(demand: Demand, due_s: Float64Array, end_s: Float64Array) -> tuple[Int64Array, Int64Array]:
-    """Return flow and slot of each pair of a flow and a slot until its deadline."""
-    slots = np.searchsorted(end_s, due_s[demand.coflow]) + 1
+def _slots_of(demand: Demand, end_s: Float64Array) -> tuple[Int64Array, Int64Array]:
+    """Return flow and slot of each pair of a flow and a slot before its deadline."""
+    slots = np.searchsorted(end_s, demand.time_left_s[demand.coflow]) + 1
     flow = np.repeat(np.arange(len(slots)), slots)
     return flow, np.arange(len(flow)) - np.repeat(np.cumsum(slots) - slots, slots)
 
 
 def _sent(demand: Demand, slots: int, flow: Int64Array, slot: Int64Array, share: Any) -> Float64Array:
-    """Return [F, S] what flows send, from the share of its flow that is sent in each pair."""
+    """Return [F, S] what flows send, from the share of the flow that is sent for each pair of flow and slot."""
     sent = np.zeros((len(demand.coflow), slots))
     sent[flow, slot] = np.maximum(share, 0.0) * demand.size_bytes[flow]
     return sent
@@ -316,10 +315,10 @@ def _solved(weight: Float64Array, share: Float64Array, bound: float, is_optimal:
 
 
 def _solve(program: Program, time_limit_s: float) -> tuple[Float64Array, float, bool]:
-    """Return the variables of the greatest gain; a bound of all gains; whether it is the optimum.
+    """Return the best variables, an upper bound of the gain, and whether they are optimal.
 
     Raises:
-        InputError: none are found within the time limit.
+        InputError: no solution is found within the time limit.
     """
     solved = _highs(program, time_limit_s)
     if solved.x is None:
@@ -347,7 +346,7 @@ def _highs(program: Program, time_limit_s: float, low: Any = 0.0, high: Any = 1.
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """Drop what is written to standard output: HiGHS prints a line of its own now and then, also without `disp`."""
+    """Drop what is written to standard output: HiGHS sometimes prints a line, also without `disp`."""
     sys.stdout.flush()
     kept, nothing = os.dup(1), os.open(os.devnull, os.O_WRONLY)
     try:

@@ -1,4 +1,4 @@
-"""What a scheduler of coflows keeps besides: what its coordinator has learned about each, or which it has admitted."""
+"""What a scheduler of coflows records besides ends: what its coordinator has learned, or which coflows it admitted."""
 
 from typing import NamedTuple
 
@@ -21,11 +21,11 @@ class Learned(NamedTuple):
 def learned_by(
     world: CoflowWorld, when: np.ndarray, sent: np.ndarray, estimated: np.ndarray | None = None
 ) -> Learned | None:
-    """Return what the coordinator has learned; None in a partition that has not got the coordinator.
+    """Return what the coordinator has learned; None in a partition without the coordinator.
 
     Args:
         world: of the partition.
-        when: [C] int64 ns, NEVER: not.
+        when: [C] int64 ns, NEVER: nothing was learned.
         sent: [C] float64, bytes sent by then.
         estimated: [C] float64, bytes; None: the scheduler makes no estimates.
     """
@@ -42,20 +42,22 @@ def learned_by(
 class Admitted(NamedTuple):
     """Which coflows the coordinator admitted, and when; C coflows in workload order."""
 
-    admitted: np.ndarray  # [C] bool, by its last decision; true where there is no admission
+    admitted: np.ndarray  # [C] bool, by its last decision; true if the scheduler has no admission
     admitted_ns: np.ndarray  # [C] int64, when it last admitted the coflow; -1: never
     rejected_ns: np.ndarray  # [C] int64, when it last rejected it; -1: never
-    solved: np.ndarray  # [3] float64, of programs: how many, how many the time limit ended, and the worst gap
-    sent_bytes: np.ndarray  # [C] float64, what a coflow that was dropped had sent by then; 0.0 of others
+    solved: (
+        np.ndarray
+    )  # [3] float64, of programs: how many, how many the time limit ended, and the largest gap
+    sent_bytes: np.ndarray  # [C] float64, what a dropped coflow had sent by then; 0.0 for others
 
 
 def admitted_by(world: CoflowWorld, admission: Admission, solved: np.ndarray) -> Admitted | None:
-    """Return what the coordinator has admitted; None in a partition that has not got the coordinator."""
+    """Return what the coordinator has admitted; None in a partition without the coordinator."""
     if not holds(world.queue, world.nodes.size):
         return None
     admitted_ns, rejected_ns = (
         np.where(when < NEVER, when, -1) for when in (admission.admitted, admission.rejected)
     )
-    # Undecided: the scheduler has no admission. What is late and was admitted has not been rejected.
+    # Undecided: the scheduler has no admission. Late: the coflow was admitted, and not rejected before its deadline.
     admitted = np.isin(admission.verdict, (UNDECIDED, ADMITTED, LATE))
     return Admitted(admitted, admitted_ns, rejected_ns, solved.copy(), admission.bytes_sent.copy())

@@ -1,48 +1,47 @@
 """The best order of coflows with deadlines, by an integer program, as if ports were independent. Clairvoyant.
 
-What it admits is a bound: no order, and no division of bandwidth, has more weight in time. Flows need both of their
-ports at the same time, so that some of what it admits may be late (`prediction_error` in the summary).
+The weight that it admits is a bound: no order, and no division of bandwidth, has more weight in time. Flows need both
+of their ports at the same time, so that some of the admitted coflows may be late (`prediction_error` in the summary).
 
 1. A coflow registers, with the sizes of its flows and its deadline.
-2. Of those that have not ended, problem (II-B) of DCoflow's paper admits the ones with the most weight in time if each
-   port served them in one order, independently of the others (`actors.schedulers.coflows.integer_programs`). HiGHS
-   solves it; when `time_limit_s` ends the search, the best that it has found is taken, and the summary has the gap.
-3. Those that are admitted are served by deadline: any order that has them in time can be replaced by this one. The
-   others are rejected, and considered again until their deadlines.
-4. In this order each flow gets both of its ports if they are free; a running flow that holds a port which an earlier
-   one can use is stopped. Flows of one coflow go by `flow_order`, as with `dcoflow`.
-5. Decisions are made as by `dcoflow`: at each arrival, with `decide_at=ends` at each end of a coflow, too, or every
+2. Problem (II-B) of DCoflow's paper is about the coflows that have not ended. It admits those of the most weight that
+   are in time if each port serves them in one order, independently of the other ports
+   (`actors.schedulers.coflows.integer_programs`). HiGHS solves it; when `time_limit_s` ends the search, the best
+   solution so far is used, and the summary has the gap.
+3. Admitted coflows are served by deadline: any order that has them in time can be replaced by this one. The others are
+   rejected, and considered again until their deadlines.
+4. In this order each flow gets both of its ports if they are free; a running flow is stopped if it holds a port that an
+   earlier flow can use. Flows of one coflow are in the order of `flow_order`, as in `dcoflow`.
+5. Decisions are made as by `dcoflow`: at each arrival, with `decide_at=ends` also at each end of a coflow, or every
    `update_period_s`.
 
-A variable for each coflow, and a constraint for each deadline and port that is short of time. The coordinator runs in
-Python: with `cost.model` measured a decision costs what HiGHS takes.
+The program has a variable for each coflow, and a constraint for each deadline and port that is short of time. The
+coordinator runs in Python: with `cost.model` measured a decision costs the time that HiGHS takes.
 
-**Deviations from the paper.** The paper's program has a variable for each pair of coflows, for their order; as the
-order by deadline is always one of the best, they are not needed, and the optimum is the same. The paper solves it for
-no figure. It counts coflows; here weights count, which are 1 where the workload has none. The program is solved for
-what is there; later arrivals are not foreseen.
+**Deviations from the paper.** The paper's program also has a variable for each pair of coflows, for their order. The
+order by deadline is always one of the best, so that these are not needed, and the optimum is the same. No figure of the
+paper uses the program. It counts coflows; here weights count, which are 1 if the workload has none. The program is
+about the present coflows, and does not foresee later arrivals.
 """
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-# STATE
 from actors.fabric.fabric_world import NS, CoflowWorld
 from actors.fabric.flow_order import flow_order
-from actors.fabric.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import direct, entry
-from actors.scheduler import Parameter, Scheduler
+from actors.scheduler import Parameter
 from actors.schedulers.coflows.admitting import (
     BY_PROGRAM,
     DECIDE_AT,
     UPDATE_PERIOD,
     State,
-    advance,
+    admitting_scheduler,
     begin_decision,
     build_admitting,
     end_decision,
-    series,
     serve_rejected,
 )
 from actors.schedulers.coflows.integer_programs import Solved, most_in_order
@@ -100,7 +99,7 @@ class Host:
         self._end(world, state, t, np.int64(admitted.sum()), np.int64(count))
 
     def save(self) -> bytes:
-        """Return nothing: all that lasts is in the world and the state."""
+        """Return nothing: the world and the state have all that must be kept."""
         return b""
 
     def load(self, saved: bytes) -> None:
@@ -108,7 +107,7 @@ class Host:
 
 
 def times_of(fabric: Any, need: np.ndarray, coflows: np.ndarray) -> np.ndarray:
-    """Return [N, C] what coflows need of each port; `need` [L] of each line."""
+    """Return [N, C] what coflows need of each port, from what each line needs: `need`, [L]."""
     lines = fabric.lines
     found = np.zeros((fabric.speed.size, coflows.size))
     for column, coflow in enumerate(coflows.tolist()):
@@ -125,16 +124,12 @@ def note_solved(solved: np.ndarray, found: Solved) -> None:
     solved[2] = max(solved[2], found.gap)
 
 
-def build(setting: Setting) -> tuple[CoflowWorld, State]:
-    """Return the world and the coordinator's state at time 0."""
-    return build_admitting(setting, BY_PROGRAM, serves_rejected=setting.parameters["serve_rejected"])
-
-
-ORDER_ILP = Scheduler(
+ORDER_ILP = admitting_scheduler(
     name="order-ilp",
     title="coflows with deadlines: the best order by an integer program, as if ports were independent",
     paper="Luu, Brun, El-Azouzi, De Pellegrini, Prabhu, Richier: DCoflow, IFIP Networking 2022, problem (II-B), "
     "arXiv 2205.01229",
+    about=__doc__,
     parameters=(
         TIME_LIMIT,
         serve_rejected(False),
@@ -143,10 +138,6 @@ ORDER_ILP = Scheduler(
         flow_order("workload"),
         INTERVAL,
     ),
-    build=build,
-    advance=advance,
-    worlds=COFLOW_WORLDS,
+    build=partial(build_admitting, rule=BY_PROGRAM),
     host=Host,
-    uses_deadlines=True,
-    series=series,
 )

@@ -1,28 +1,27 @@
 """Coflows in one order, made at their arrivals and ends: the loop of fifo, scf, ncf, lcf, sebf and sincronia.
 
-They differ by what they order (`rule`, and a key for each coflow), and may differ by the rates in that order
-(`by_madd`):
+They differ by the order (`rule`, and a key for each coflow), and may differ by the rates in that order (`by_madd`):
 
-- *madd*: a coflow ends all its flows together, at the rates that its slowest port allows; what is left goes to single
-  flows in order (`actors.fabric.madd`), except with sebf-deadline. When such a flow ends, what it had goes to those
+- *madd*: all flows of a coflow end together, at the rates that its slowest port allows; what is left goes to single
+  flows in order (`actors.fabric.madd`), except with sebf-deadline. When such a flow ends, what it had goes to flows
   that wait at its ports.
-- *greedy*: a flow has both of its ports alone, or waits (`actors.fabric.greedy`). When one ends, those of its ports go
-  to the next in order.
+- *greedy*: a flow has both of its ports alone, or waits (`actors.fabric.greedy`). When a flow ends, its ports go to the
+  next flows in order.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from actors.fabric.agent import agent_event
-from actors.fabric.bssi import BssiScratch, bssi, make_scratch
+from actors.fabric.bssi import BssiScratch, bssi
 from actors.fabric.coordinator import (
     NO_AGENT_REPORTS,
     Agenda,
     end_greedy,
     handle_events,
     has_more_to_send,
-    make_agenda,
     note_decision,
     note_report,
     register,
@@ -35,6 +34,7 @@ from actors.fabric.fabric_world import CoflowWorld, build_world
 from actors.fabric.flow_order import FlowOrder, make_flow_order, refill_ports, serve_coflows
 from actors.fabric.greedy import Matching, make_matching, settle_all
 from actors.fabric.greedy_updates import change_flows, receive_update
+from actors.fabric.initial_arrays import at_start, per
 from actors.fabric.madd import Madd, bottleneck_ns, decide, make_madd
 from actors.fabric.madd_agent import Shrinking, make_shrinking, shrinking_event
 from actors.fabric.madd_coordinator import (
@@ -47,15 +47,16 @@ from actors.fabric.port_sets import count_bits
 from actors.fabric.ports import Fabric
 from actors.fabric.priority_queues import sort_groups
 from actors.fabric.ranking import Ranking, make_ranking
-from actors.fabric.service_order import Order, make_order, set_order
+from actors.fabric.service_order import Order, set_order
+from actors.fabric.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.queue import NONE
-from actors.scheduler import Parameter
+from actors.scheduler import Parameter, Scheduler
 from actors.setting import Setting
 from workloads.errors import InputError
 
-# By what coflows are ordered: a key, which is their place, length, width or weight, and changes only with what they
-# consist of; how long they need alone; or Sincronia's order.
+# The order of coflows: by a key, which is their place, length, width or weight, and changes only when an update changes
+# their flows; by how long they need alone; or Sincronia's.
 BY_PLACE, BY_LENGTH, BY_WIDTH, BY_WEIGHT, BY_BOTTLENECK, BY_BSSI = map(np.int64, range(6))
 
 INTERVAL = Parameter(
@@ -76,22 +77,23 @@ class State(NamedTuple):
     rule: int
     by_madd: bool
     backfills: bool  # of MADD: what is left goes to single flows
-    reorders_at_ends: bool  # of greedy rates: the order is made again when a coflow has ended
+    reorders_at_ends: bool  # of greedy rates: the order is also recomputed when a coflow has ended
     agenda: Agenda
     order: Order
     ranking: Ranking
     matching: Matching  # of greedy rates
-    flow_order: FlowOrder  # likewise
+    flow_order: FlowOrder  # of greedy rates
     madd: Madd  # of MADD
     shrinking: Shrinking
     scratch: BssiScratch
-    key: np.ndarray  # [C] float64, of those rules that have one
-    groups: np.ndarray  # [C] the order that is being made
-    keys: np.ndarray  # [C] float64, what they are sorted by
-    stale: np.ndarray  # [1] bool: a coflow has arrived, or ended, since the last order
-    ended: np.ndarray  # [1] flows whose ends were received, and not predicted, since the last decision
-    num_sent: np.ndarray  # [1] how many of the last decision's changes have been sent
-    counted_at: np.ndarray  # [P] scratch
+    key: np.ndarray = per("coflow", 0.0)  # for rules that have one
+    groups: np.ndarray = per("coflow")  # the order that is being made
+    keys: np.ndarray = per("coflow", 0.0)  # by which `groups` are sorted
+    stale: np.ndarray = per("run", False)  # a coflow has arrived, or ended, since the last order
+    # flows whose ends were received, and not predicted, since the last decision
+    ended: np.ndarray = per("run")
+    num_sent: np.ndarray = per("run")  # how many of the last decision's changes have been sent
+    counted_at: np.ndarray = per("port")  # scratch
 
 
 @compiled
@@ -129,7 +131,7 @@ def on_update(w: CoflowWorld, p: State, t: int, k: int) -> None:
 
 @compiled
 def key_of(fabric: Fabric, rule: int, coflow: int) -> float:
-    """Return the key of a coflow, of what takes bandwidth."""
+    """Return the key of a coflow, computed from its flows that take bandwidth."""
     flows, first, end = fabric.flows, fabric.coflows.first_flow[coflow], fabric.coflows.first_flow[coflow + 1]
     key = 0.0
     if rule == BY_PLACE:
@@ -145,7 +147,7 @@ def key_of(fabric: Fabric, rule: int, coflow: int) -> float:
 
 @compiled
 def count_used(fabric: Fabric, coflow: int, side: int) -> int:
-    """Return at how many ports of one side a coflow has flows, whether they have ended or not."""
+    """Return at how many ports of one side a coflow has flows, also flows that have ended."""
     lines, count = fabric.lines, 0
     for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
         size = 0.0
@@ -167,7 +169,7 @@ def put_in_order(w: CoflowWorld, p: State, count: int) -> None:
     if p.rule == BY_BSSI:
         bssi(w.fabric, p.scratch, p.groups, count)
     else:
-        sort_groups(p, count)
+        sort_groups(p.groups, p.keys, count)
 
 
 @compiled
@@ -188,13 +190,6 @@ def decide_greedy(w: CoflowWorld, p: State, t: int) -> None:
     send_greedy_rates(w, m, t)
 
 
-@compiled
-def decide_madd(w: CoflowWorld, p: State, t: int) -> None:
-    """Recompute order and rates if a coflow has arrived or will have ended; else refill what ended flows had."""
-    decide_or_refill(w, p, t, decide_rates)
-    send_times(w, p, t)
-
-
 @inlined
 def decide_rates(w: CoflowWorld, p: State, t: int) -> None:
     """Recompute order and rates."""
@@ -204,18 +199,19 @@ def decide_rates(w: CoflowWorld, p: State, t: int) -> None:
     decide(w.fabric, p.order, p.madd, p.backfills)
 
 
-@inlined
+@compiled
 def on_decide(w: CoflowWorld, p: State, t: int) -> None:
     """Decide under either kind of rates."""
     if p.by_madd:
-        decide_madd(w, p, t)
+        decide_or_refill(w, p, t, decide_rates)
+        send_times(w, p, t)
     else:
         decide_greedy(w, p, t)
 
 
 @inlined
 def port_event(w: CoflowWorld, p: State, me: int) -> None:
-    """Handle the message of an agent under either kind of rates."""
+    """Handle a message to an agent under either kind of rates."""
     if p.by_madd:
         shrinking_event(w, p.shrinking, me)
     else:
@@ -233,10 +229,10 @@ def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
 
 
 def check_costs(setting: Setting) -> None:
-    """Refuse costs by which MADD's rates cannot be computed for the time at which they take effect.
+    """Check that MADD's rates can be computed for the time at which they take effect.
 
     Raises:
-        InputError: what a decision costs must be known before it is made.
+        InputError: the cost of a decision is not known before the decision.
     """
     model = setting.costs.model
     if model not in ("none", "fixed"):
@@ -247,49 +243,42 @@ def check_costs(setting: Setting) -> None:
 
 
 def build_ordered(
-    setting: Setting,
-    rule: np.int64,
-    rates: str,
-    *,
-    backfills: bool = True,
-    reorders_at_ends: bool = True,
-    weights: bool = True,
+    setting: Setting, rule: np.int64, rates: str = "madd", backfills: bool = True
 ) -> tuple[CoflowWorld, State]:
     """Return the world and the coordinator's state at time 0.
 
     Args:
-        rates: "madd" or "greedy".
+        rates: "madd" or "greedy", of a scheduler without the parameter.
         backfills: with MADD's rates, what is left goes to single flows; otherwise it stays unused.
-        reorders_at_ends: with greedy rates, the order is made again when a coflow has ended.
-        weights: those of the workload; otherwise all are 1.
 
     Raises:
-        InputError: under MADD what a decision costs must be known before it is made.
+        InputError: the cost of a decision is not known before the decision, as MADD needs.
     """
-    if rates == "madd":
+    given = setting.parameters
+    by_madd = given.get("rates", rates) == "madd"
+    if by_madd:
         check_costs(setting)
-    world = build_world(setting, interval_s=setting.parameters["interval_s"])
-    fabric, coflows = world.fabric, world.work.size
-    if not weights:
+    world = build_world(setting, interval_s=given["interval_s"])
+    fabric = world.fabric
+    if not given.get("weights", True):
         fabric.coflows.weight[:] = 1.0
-    return world, State(
+    return world, at_start(
+        State,
+        fabric,
         rule=int(rule),
-        by_madd=rates == "madd",
+        by_madd=by_madd,
         backfills=backfills,
-        reorders_at_ends=reorders_at_ends,
-        agenda=make_agenda(coflows),
-        order=make_order(fabric),
+        reorders_at_ends=given.get("reorder", "ends") == "ends",
+        agenda=at_start(Agenda, fabric),
+        order=at_start(Order, fabric),
         ranking=make_ranking(fabric),
         matching=make_matching(fabric),
-        flow_order=make_flow_order(world, setting.parameters.get("flow_order", "ports")),
+        flow_order=make_flow_order(world, given.get("flow_order", "ports")),
         madd=make_madd(fabric),
         shrinking=make_shrinking(fabric),
-        scratch=make_scratch(fabric),
-        key=np.zeros(coflows),
-        groups=np.zeros(coflows, np.int64),
-        keys=np.zeros(coflows),
-        stale=np.zeros(1, np.bool_),
-        ended=np.zeros(1, np.int64),
-        num_sent=np.zeros(1, np.int64),
-        counted_at=np.zeros(world.nodes.size, np.int64),
+        scratch=at_start(BssiScratch, fabric),
     )
+
+
+ordered_scheduler = partial(Scheduler, advance=advance, worlds=COFLOW_WORLDS)
+"""Make a scheduler of this loop: what is left to say is its names, its parameters, and `build`."""

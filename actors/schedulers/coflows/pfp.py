@@ -1,15 +1,15 @@
 """Per-flow prioritisation: the flow with the least left goes first, pFabric's ideal (SIGCOMM 2013). Clairvoyant.
 
-There is no coordinator: priorities are in the packets, and the network serves them. Among single flows this is nearly
-the best that there is; its weakness is that a coflow is as slow as its last flow.
+There is no coordinator: packets carry priorities, and the network serves them. For single flows this is nearly optimal;
+its weakness is that a coflow is as slow as its last flow.
 
-1. A coflow arrives: each of its flows is known to its two ports at once, with its size.
-2. When flows arrive or end, the flow with the least left has both of its ports, at full speed; then the one with the
-   least left of those whose ports are both free, and so on (`actors.fabric.shortest_flow_first`).
+1. A coflow arrives: the two ports of each of its flows know the flow and its size at once.
+2. When flows arrive or end, the flow with the least left gets both of its ports, at full speed; then, of the flows
+   whose ports are both free, the one with the least left, and so on (`actors.fabric.shortest_flow_first`).
 
 Which flows are served depends on all flows of the switch, which no actor sees: the scheduler has a global view, the
-switch is one actor, and the clock `virtual` alone runs it. Network delay and costs of a coordinator do not apply.
-O(pairs of ports that are looked through) a decision.
+switch is one actor, and only the clock `virtual` runs it. Network delay and costs of a coordinator do not apply.
+O(pairs of ports that are searched) a decision.
 
 **Deviations from the paper.** None from the ideal algorithm of section 3; pFabric's switches and transport, which
 approximate it, are not modelled.
@@ -18,9 +18,10 @@ approximate it, are not modelled.
 from typing import NamedTuple
 
 from actors.fabric.agent import note_end, note_start
-from actors.fabric.coordinator import Agenda, handle_events, make_agenda, request_decision
+from actors.fabric.coordinator import Agenda, handle_events, request_decision
 from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.flow_ends import next_end
+from actors.fabric.initial_arrays import at_start
 from actors.fabric.shortest_flow_first import Shortest, arrive, end_flow, make_shortest, match
 from actors.fabric.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry
@@ -43,7 +44,7 @@ def on_change(w: CoflowWorld, p: State, t: int) -> None:
     """Step 2: end flows, add others, and serve the shortest."""
     fabric, s, new = w.fabric, p.shortest, p.agenda.used
     while next_end(fabric.flows, s.ends) == t:
-        flow = s.ends.flow[0]
+        flow = s.ends.values[0]
         end_flow(fabric, s, t, flow)
         note_end(w, t, flow)
     if new[0] > 0:
@@ -76,7 +77,7 @@ def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
 def build(setting: Setting) -> tuple[CoflowWorld, State]:
     """Return the world and the switch's state at time 0."""
     world = build_switch(setting)
-    return world, State(make_agenda(world.work.size), make_shortest(world.fabric))
+    return world, State(at_start(Agenda, world.fabric), make_shortest(world.fabric))
 
 
 PFP = Scheduler(

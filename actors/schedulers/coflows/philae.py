@@ -1,39 +1,40 @@
 """Philae (ATC 2019): coflow sizes learned by sampling. Not clairvoyant.
 
-A few flows of a coflow, its pilots, are sent first; their mean size times the number of flows is the coflow's size.
-Then the shortest coflow goes first, by the size and by the contention at its ports.
+A few flows of a coflow, its pilots, are sent first; their mean size times the number of flows is the estimate of the
+coflow's size. Then the shortest coflow goes first, by this size and by the contention at its ports.
 
-1. A coflow registers. One of up to `thin_limit` flows is thin, and all its flows are served at once, before all others;
-   of thin coflows those first that share ports with the fewest other thin ones. Of another, pilots are chosen, by
-   default from the least busy senders to the least busy receivers (`actors/schedulers/coflows/philae_pilots.py`).
-2. Pilots are served next, first in, first out, each with all of its two ports. With `work_conservation` the other flows
-   of a coflow that is being sampled get ports that are otherwise idle.
-3. When all pilots of a coflow have ended, its flows are taken to be as long as they were in the mean, l. It enters the
-   priority queue (`actors.fabric.priority_queues`) of its measure, by `policy`, for n flows of which d bytes are sent.
-   A: n l. B: n l - d. C: the number of other coflows that share a port with it. D: the sum of l c(p) over its ports p
-   with unfinished flows, c(p) being the number of other coflows at port p.
-4. A decision: a coflow whose measure has changed goes to the tail of another queue, up or down. Queues in their order,
-   in a queue first in, first out: each flow in turn gets both of its ports if they are free.
+1. A coflow registers. A coflow of up to `thin_limit` flows is thin: all its flows are served at once, before all
+   others; of thin coflows that one first that shares ports with the fewest other thin coflows. For other coflows pilots
+   are chosen, by default from the least busy senders to the least busy receivers
+   (`actors/schedulers/coflows/philae_pilots.py`).
+2. Pilots are served next, first in, first out, each with both of its ports alone. With `work_conservation` the other
+   flows of a coflow that is being sampled get ports that are otherwise idle.
+3. When all pilots of a coflow have ended, the mean of their sizes is l, the estimated size of its flows. It enters the
+   priority queue (`actors.fabric.priority_queues`) of its measure, which `policy` determines, for a coflow of n flows
+   that has sent d bytes. A: n l. B: n l - d. C: the number of other coflows that share a port with it. D: the sum of l
+   c(p) over its ports p with unfinished flows, where c(p) is the number of other coflows at port p.
+4. A decision: a coflow whose measure has changed may go to the tail of another queue, up or down. Queues are served in
+   their order, and in a queue first in, first out: each flow in turn gets both of its ports if they are free.
 5. Between decisions the order stays, and the ports of a flow that ends go to the next flows in it at once: a refill.
 
 Decisions are made when a coflow registers, when it ends, and when all of its pilots have ended (section 8); under C and
-D also when a coflow is done at a port where others are, as contention changes then (section 5); and when a queue's slot
-is over. Agents report ends of flows alone. What an update of a coflow changes is in
-`actors/schedulers/coflows/philae_updates.py`.
+D also when a coflow is done at a port at which there are others, as contention then changes (section 5); and when a
+queue's slot is over. Agents report only ends of flows. `actors/schedulers/coflows/philae_updates.py` describes what an
+update of a coflow changes.
 
-**Deviations from the paper.** It says that agents keep to the last schedule until they have another, and not what
-becomes of a port whose flow ends before; left idle, a coflow that is alone would stop for good. Here the coordinator
-serves the port by the order of its last decision. `decide=flow-ends` makes every end a decision, `decide=interval`
-decides at the end of every interval, as the authors' simulator does. c(p) counts the other coflows, as the paper has
-it; the simulator counts the coflow itself too: `count_itself=true`. It has no work conservation:
-`work_conservation=false`. The simulator's policy C has neither pilots nor thin coflows; the paper's has both:
-`pilots=none`, `thin_limit=0`. C measures contention against limits in bytes; with the authors' unit of one byte
-(`contention_unit_bytes`) all coflows stay in the first queue, and C is first in, first out. There, queues that have no
-slot starve; here they do not: `least_intervals`. Pilots and thin coflows go before all queues, as in the paper, and a
-port that is full of them serves no other. The order among thin coflows is the authors' code's; the paper has none.
-Under B a coflow whose size was underestimated has less than nothing left, and goes to the first queue.
-`size_correction` scales the measure with what is left of the estimate (section 4.5, failure tolerance); without
-failures that is a remaining-size policy, so it is off by default.
+**Deviations from the paper.** In the paper agents keep to the last schedule until they receive another. It does not say
+what happens at a port whose flow ends before; if the port were idle, a coflow that is alone would stop forever. Here
+the coordinator serves the port by the order of its last decision. `decide=flow-ends` makes every end a decision;
+`decide=interval` decides at the end of every interval, as the authors' simulator does. c(p) counts the other coflows,
+as in the paper; the simulator also counts the coflow itself: `count_itself=true`. The simulator has no work
+conservation: `work_conservation=false`. The simulator's policy C has neither pilots nor thin coflows, and the paper's
+has both: `pilots=none`, `thin_limit=0`. C compares contention with limits in bytes; with the authors' unit of one byte
+(`contention_unit_bytes`) all coflows stay in the first queue, and C is first in, first out. In the simulator queues
+without a slot starve; here they do not: `least_intervals`. Pilots and thin coflows go before all queues, as in the
+paper, and a port that is full of them serves no others. The order of thin coflows is that of the authors' code; the
+paper has none. Under B the estimate of what is left of an underestimated coflow may be negative; the coflow then goes
+to the first queue. `size_correction` scales the measure with what is left of the estimate (section 4.5, failure
+tolerance); without failures that is a remaining-size policy, so it is off by default.
 """
 
 import numpy as np
@@ -62,8 +63,6 @@ from actors.fabric.priority_queues import (
     dequeue,
     next_tick,
     order_key,
-    slot_end,
-    slot_queue,
     update_slot,
 )
 from actors.fabric.worlds import COFLOW_WORLDS
@@ -116,9 +115,9 @@ def on_arrival(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
             enter_queue(w, p, t, coflow)
     mark_moved(p, coflow)
     if p.policy == C and not is_thin(p, coflow):
-        set_levels(w, p, t, coflow)  # so that the others meet it
+        set_levels(w, p, t, coflow)  # so that it is counted at its ports
     elif is_thin(p, coflow):
-        move_group(w.fabric, p.ranking, p.matching, t, coflow, coflow)  # so that the others see it
+        move_group(w.fabric, p.ranking, p.matching, t, coflow, coflow)  # so that it is counted at its ports
         mark_thin_at_ports(w, p, coflow)
     request_reorder(w, p, t)
 
@@ -170,7 +169,7 @@ def on_flow_done(w: CoflowWorld, p: State, t: int, flow: int, ended: int) -> Non
 
 @inlined
 def changes_contention(p: State, port: int) -> bool:
-    """Return whether the measure of another coflow changes as one has left a port."""
+    """Return whether the measure of another coflow changes because one has left a port."""
     return (p.policy == C or p.policy == D) and p.coflows_at_port[port] + 1 - p.excludes_itself > 0
 
 
@@ -183,24 +182,18 @@ def on_update(w: CoflowWorld, p: State, t: int, k: int) -> None:
 
 @compiled
 def on_decide(w: CoflowWorld, p: State, t: int) -> None:
-    """Make a decision, or refill what ended flows have left in the last order; send what has changed."""
-    if is_decision_due(p, t):
+    """Make a decision, or refill ports that ended flows have left, in the last order; send what has changed."""
+    is_decision = p.stale[0] or t >= p.queues.clock.end[0]
+    p.stale[0] = False
+    if is_decision:
         put_in_order(w, p, t)
         note_decision(w, p.num_active[0])
     else:
         w.counts[N_REFILLS] += 1
     fill_ports(w.fabric, p.ranking, p.matching, t + w.network.delay_ns)
     send_greedy_rates(w, p.matching, t)
-    if slot_end(p.queues) < NEVER:
-        request_decision(w, p.agenda, slot_end(p.queues))
-
-
-@inlined
-def is_decision_due(p: State, t: int) -> bool:
-    """Return whether a decision is due, and not only a refill; then it is no longer requested."""
-    due = p.stale[0] or t >= slot_end(p.queues)
-    p.stale[0] = False
-    return due
+    if p.queues.clock.end[0] < NEVER:
+        request_decision(w, p.agenda, p.queues.clock.end[0])
 
 
 @compiled
@@ -212,7 +205,7 @@ def put_in_order(w: CoflowWorld, p: State, t: int) -> None:
             if q.queue[p.agenda.active[i]] >= 0:
                 move(w, p, t, p.agenda.active[i])
     update_slot(q, t)
-    if slot_queue(q) != p.last_slot[0]:
+    if q.clock.queue[0] != p.last_slot[0]:
         mark_slot_change(w, p)
     effective = t + w.network.delay_ns
     for i in range(p.num_moved[0]):
@@ -225,18 +218,18 @@ def put_in_order(w: CoflowWorld, p: State, t: int) -> None:
 
 @compiled
 def mark_slot_change(w: CoflowWorld, p: State) -> None:
-    """Mark the coflows of the queue whose slot begins, and of the one whose slot is over, as moved."""
-    q = p.queues
+    """Mark the coflows of the queue whose slot begins, and of the queue whose slot is over, as moved."""
+    q, slot = p.queues, p.queues.clock.queue[0]
     for i in range(remove_ended(w, p.agenda)):
         queue = q.queue[p.agenda.active[i]]
-        if queue >= 0 and (queue == slot_queue(q) or queue == p.last_slot[0]):
+        if queue >= 0 and (queue == slot or queue == p.last_slot[0]):
             mark_moved(p, p.agenda.active[i])
-    p.last_slot[0] = slot_queue(q)
+    p.last_slot[0] = slot
 
 
 @compiled
 def set_levels(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
-    """Give each group of a coflow its level: thin, pilots, by queue, or being sampled."""
+    """Give each group of a coflow its level: that of a queue, of thin coflows, of pilots, or of backfill."""
     fabric, r, m = w.fabric, p.ranking, p.matching
     if p.queues.queue[coflow] >= 0:
         move_group(fabric, r, m, t, coflow, MAIN | order_key(p.queues, coflow))
@@ -271,7 +264,11 @@ PHILAE = Scheduler(
     about=__doc__,  # `build` is in philae_state.py
     parameters=(
         Parameter(
-            "policy", "D", "choice", "what decides about a coflow's queue", choices=("A", "B", "C", "D")
+            "policy",
+            "D",
+            "choice",
+            "the measure that determines a coflow's queue",
+            choices=("A", "B", "C", "D"),
         ),
         *PILOT_PARAMETERS,
         Parameter(
@@ -292,14 +289,14 @@ PHILAE = Scheduler(
             "count_itself",
             False,
             "flag",
-            "a coflow counts itself among those at a port, as the authors simulate it",
+            "a coflow counts itself among the coflows at a port, as in the authors' simulator",
             needs=("policy=D",),
         ),
         Parameter(
             "contention_unit_bytes",
             1,
             "size",
-            "what a coflow counts for in policy C",
+            "what each coflow counts for in policy C",
             low=1,
             needs=("policy=C",),
         ),
@@ -307,7 +304,7 @@ PHILAE = Scheduler(
             "decide",
             "events",
             "choice",
-            "when: at events, at these and every end of a flow, or at the end of intervals in which there were any",
+            "when: at events, at these and every end of a flow, or at the end of intervals in which there were events",
             choices=("events", "flow-ends", "interval"),
         ),
         *QUEUE_PARAMETERS,

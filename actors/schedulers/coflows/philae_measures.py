@@ -1,8 +1,7 @@
 """The measure by which Philae chooses a coflow's queue: its size, and its contention (ATC 2019, section 4.4).
 
 The number of coflows at each port is kept up to date: a coflow that arrives at a port, or is done there, changes the
-measure of the others.
-`p` is the coordinator's `State` (`actors.schedulers.coflows.philae`).
+measure of the others. `p` is the coordinator's `State`.
 """
 
 import numpy as np
@@ -17,7 +16,7 @@ from actors.kernel.queue import NONE
 from actors.schedulers.coflows.philae_state import State
 
 A, B, C, D = range(4)
-# Classes of groups, in the order in which they are served; thin coflows are before all of them.
+# Classes of groups, in the order in which they are served; thin coflows come before all of them.
 _CLASS_SHIFT = 56
 PILOTS = np.int64(1) << _CLASS_SHIFT
 MAIN = np.int64(2) << _CLASS_SHIFT
@@ -43,7 +42,7 @@ def enter_queue(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
                 contention_sum += p.coflows_at_port[lines.port[line]] - p.excludes_itself
     p.contention_sum[coflow] = contention_sum
     enqueue(p.queues, coflow, queue_of(p.queues, measure(w, p, t, coflow)))
-    # Now and not at the decision, so that it is found at its ports when others leave them.
+    # Now, not at the decision, so that the coflow is counted at its ports when others leave them.
     if p.policy == D and p.ranking.level[coflow] == NONE:
         move_group(w.fabric, p.ranking, p.matching, t, coflow, MAIN | order_key(p.queues, coflow))
     mark_moved(p, coflow)
@@ -51,7 +50,7 @@ def enter_queue(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
 
 @compiled
 def measure(w: CoflowWorld, p: State, t: int, coflow: int) -> float:
-    """Return what decides about a coflow's queue, bytes."""
+    """Return the measure of a coflow, which determines its queue, bytes."""
     coflows = w.fabric.coflows
     size = p.length[coflow] * p.width[coflow]
     if p.policy == A:
@@ -128,9 +127,9 @@ def move(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
 
 @compiled
 def count_neighbours(w: CoflowWorld, p: State, coflow: int, thin: bool) -> int:
-    """Return how many other coflows share a port with one; `thin`: thin ones alone.
+    """Return how many other coflows share a port with a coflow; `thin`: only thin ones count.
 
-    Without work conservation a coflow that is sampled counts only at the ports of its pilots.
+    Without work conservation a coflow that is being sampled counts only at the ports of its pilots.
     """
     lines, r, count = w.fabric.lines, p.ranking, 0
     p.num_counts[0] += 1
@@ -151,7 +150,7 @@ def count_neighbours(w: CoflowWorld, p: State, coflow: int, thin: bool) -> int:
 
 @inlined
 def is_thin(p: State, coflow: int) -> bool:
-    """Return whether an active coflow is in no queue, and has no pilots."""
+    """Return whether an active coflow is not in a queue, and has no pilots."""
     return p.queues.queue[coflow] == UNQUEUED and p.pilots_left[coflow] == 0
 
 
@@ -166,7 +165,7 @@ def mark_moved(p: State, coflow: int) -> None:
 
 @compiled
 def mark_thin_at_port(w: CoflowWorld, p: State, port: int) -> None:
-    """Mark thin coflows at a port as moved: the number of thin ones that they meet has changed."""
+    """Mark thin coflows at a port as moved: the number of other thin ones at their ports has changed."""
     r = p.ranking
     line = r.next[r.ports + port]
     while line < r.ports:

@@ -1,7 +1,7 @@
 """Which flows of a coflow Philae sends ahead (Jajoo, Gandhi, Hu; ATC 2019, section 4.2).
 
-How many: a share of its senders, a share of its flows, or a number. Which: from the least busy sender to the least busy
-of its receivers, where busy is a port with pilots, as often as there are pilots; or from random ports.
+How many: a share of its senders, a share of its flows, or a number. Which: from its least busy sender to the least busy
+receiver of this sender, where the pilots at a port, of all coflows, say how busy it is; or from random ports.
 """
 
 from typing import Any
@@ -37,7 +37,7 @@ PILOT_PARAMETERS = (
         "pilot_ports",
         "least-busy",
         "choice",
-        "between which ports: those with fewest pilots, or random ones",
+        "between which ports: those with the fewest pilots, or random ones",
         choices=("least-busy", "random"),
         needs=SAMPLES,
     ),
@@ -45,7 +45,7 @@ PILOT_PARAMETERS = (
 
 
 def pilots_of(work: CoflowArrays, parameters: dict[str, Any]) -> np.ndarray:
-    """Return [C] how many pilots each coflow has: none if it is thin, at most all of its flows."""
+    """Return [C] how many pilots each coflow has: 0 if it is thin, and at most all of its flows."""
     coflows, flows, ports = work.arrival_ns.size, np.diff(work.first_flow), work.ingress_bytes_per_s.size
     if parameters["pilots"] in ("number", "none"):
         wanted = np.full(coflows, parameters["pilot_number"] if parameters["pilots"] == "number" else 0)
@@ -75,7 +75,7 @@ def choose_pilots(w: CoflowWorld, busy: np.ndarray, coflow: int, at_random: bool
             row = least_busy(lines, busy, lines.of_group[coflow, 0], lines.of_group[coflow + 1, 0], NONE)
             column = least_busy(lines, busy, lines.of_group[coflow, 1], lines.of_group[coflow + 1, 1], row)
         if row == NONE or column == NONE:
-            return i  # what is left of the coflow takes no bandwidth
+            return i  # the other flows of the coflow take no bandwidth
         separate_pilot(fabric, row, column, ingress + i, egress + i)
         busy[lines.port[row]] += 1
         busy[lines.port[column]] += 1
@@ -84,13 +84,13 @@ def choose_pilots(w: CoflowWorld, busy: np.ndarray, coflow: int, at_random: bool
 
 @inlined
 def may_join(lines: Lines, line: int, row: int) -> bool:
-    """Return whether a line has unfinished flows, one of which is of `row` unless that is NONE."""
+    """Return whether a line has unfinished flows, one of which is also in the line `row` unless that is NONE."""
     return lines.left[line] > 0 and (row == NONE or has_flow_to(lines, row, lines.port[line]))
 
 
 @compiled
 def least_busy(lines: Lines, busy: np.ndarray, first: int, end: int, row: int) -> int:
-    """Return the line, of those that may join, whose port has fewest pilots; the first of these."""
+    """Return the first line, of those that may join, whose port has the fewest pilots."""
     best: int = NONE
     for line in range(first, end):
         if (best == NONE or busy[lines.port[line]] < busy[lines.port[best]]) and may_join(lines, line, row):
@@ -100,7 +100,7 @@ def least_busy(lines: Lines, busy: np.ndarray, first: int, end: int, row: int) -
 
 @compiled
 def draw_line(w: CoflowWorld, coflow: int, draw: int, first: int, end: int, row: int) -> int:
-    """Return a random line, or the next one that may join."""
+    """Return a random line, or the next line after it that may join."""
     lines = w.fabric.lines
     begin = below(random_bits(w.seed, PROBES, coflow, draw), end - first) if end > first else 0
     for i in range(end - first):
@@ -112,7 +112,7 @@ def draw_line(w: CoflowWorld, coflow: int, draw: int, first: int, end: int, row:
 
 @compiled
 def has_flow_to(lines: Lines, line: int, port: int) -> bool:
-    """Return whether a line has an unfinished flow whose other port is this one."""
+    """Return whether a line has an unfinished flow whose other port is `port`."""
     for b in range(lines.block[line], lines.end[line]):
         if lines.word[b] == port >> 6:
             return lines.bits[b] & bit_of(port) != _EMPTY
@@ -121,7 +121,7 @@ def has_flow_to(lines: Lines, line: int, port: int) -> bool:
 
 @compiled
 def separate_pilot(fabric: Fabric, row: int, column: int, pilot_row: int, pilot_column: int) -> None:
-    """Take the flow of a row and a column out of them, into lines of its own."""
+    """Move the flow of an ingress line (row) and an egress line (column) to lines of its own."""
     lines, flows = fabric.lines, fabric.flows
     for side in range(2):
         line, other = (row, column) if side == 0 else (column, row)
@@ -135,7 +135,7 @@ def separate_pilot(fabric: Fabric, row: int, column: int, pilot_row: int, pilot_
 
 @compiled
 def assign_pilot_line(lines: Lines, own: int, line: int, port: int) -> int:
-    """Make a pilot's line one for the flow of another line to a port, and return that flow."""
+    """Set up a pilot's line for the flow of another line to a port, and return that flow."""
     b, c = lines.block[line], lines.block[own]
     while lines.word[b] != port >> 6:
         b += 1
@@ -160,7 +160,7 @@ def line_at(lines: Lines, coflow: int, side: int, port: int) -> int:
 
 @compiled
 def has_pilot(fabric: Fabric, coflow: int, side: int, port: int) -> bool:
-    """Return whether a pilot of a coflow that has not ended is at a port."""
+    """Return whether a coflow has a pilot at a port that has not ended."""
     lines, group = fabric.lines, pilot_group(fabric, coflow)
     for line in range(lines.of_group[group, side], lines.of_group[group + 1, side]):
         if lines.port[line] == port and lines.left[line] > 0:

@@ -1,12 +1,13 @@
-"""What Philae's coordinator keeps, and how it begins; the policy is in `philae`."""
+"""The state of Philae's coordinator; the policy is in `philae`."""
 
 from typing import NamedTuple
 
 import numpy as np
 
-from actors.fabric.coordinator import Agenda, make_agenda
+from actors.fabric.coordinator import Agenda
 from actors.fabric.fabric_world import CoflowWorld, build_world
 from actors.fabric.greedy import Matching, make_matching
+from actors.fabric.initial_arrays import at_start, per
 from actors.fabric.ports import merge_parallel
 from actors.fabric.priority_queues import Queues, make_queues
 from actors.fabric.ranking import Ranking, make_ranking
@@ -33,27 +34,28 @@ class State(NamedTuple):
     conserves: bool
     corrects: bool
     decide_at: int  # when decisions are made: EVENTS, FLOW_ENDS, INTERVALS
-    stale: np.ndarray  # [1] bool: a decision is wanted, and not only a refill
     samples: bool  # coflows that are not thin have pilots
     random_ports: bool
     width: np.ndarray  # [C] flows of a coflow
-    pilots_left: np.ndarray  # [C]
-    pilots_done: np.ndarray  # [C] pilots that have ended
-    pilot_bytes: np.ndarray  # [C] float64, of pilots that have ended
-    length: np.ndarray  # [C] float64, estimated bytes of a flow, 0.0 before
-    busy: np.ndarray  # [N] pilots at a port
-    coflows_at_port: np.ndarray  # [N] coflows with unfinished flows at a port
-    contention_sum: np.ndarray  # [C] c_p summed over the ports of a coflow in a queue
-    met_in: np.ndarray  # [C] scratch: the count in which a coflow was met last
-    num_counts: np.ndarray  # [1] counts so far
-    num_active: np.ndarray  # [1] active coflows
-    last_slot: np.ndarray  # [1] the queue whose slot it was at the last decision
-    moved: np.ndarray  # [C] coflows that may have another level than at the last decision
-    num_moved: np.ndarray  # [1]
-    is_moved: np.ndarray  # [C] whether a coflow is one of them
-    was_at_port: np.ndarray  # [N] scratch: whether a coflow was at a port before an update, or NONE
-    learned: np.ndarray  # [C] when all pilots had ended, ns
-    learned_bytes: np.ndarray  # [C] float64, what the coflow had sent then
+    stale: np.ndarray = per("run", False)  # a decision is requested, and not only a refill
+    pilots_left: np.ndarray = per("coflow")
+    pilots_done: np.ndarray = per("coflow")  # pilots that have ended
+    pilot_bytes: np.ndarray = per("coflow", 0.0)  # of pilots that have ended
+    length: np.ndarray = per("coflow", 0.0)  # estimated bytes of a flow, 0.0 before
+    busy: np.ndarray = per("port")  # pilots at a port
+    coflows_at_port: np.ndarray = per("port")  # coflows with unfinished flows at a port
+    contention_sum: np.ndarray = per("coflow")  # the sum of c(p) over the ports of a coflow in a queue
+    met_in: np.ndarray = per("coflow")  # scratch: the last count in which a coflow was met
+    num_counts: np.ndarray = per("run")  # counts so far
+    num_active: np.ndarray = per("run")  # active coflows
+    last_slot: np.ndarray = per("run", NONE)  # the queue whose slot it was at the last decision
+    moved: np.ndarray = per("coflow")  # coflows that may have another level than at the last decision
+    num_moved: np.ndarray = per("run")
+    is_moved: np.ndarray = per("coflow", False)  # whether a coflow is one of them
+    # scratch: whether a coflow was at a port before an update, or NONE
+    was_at_port: np.ndarray = per("port", NONE)
+    learned: np.ndarray = per("coflow", NEVER)  # when all pilots had ended, ns
+    learned_bytes: np.ndarray = per("coflow", 0.0)  # what the coflow had sent then
 
 
 def build(setting: Setting) -> tuple[CoflowWorld, State]:
@@ -61,17 +63,19 @@ def build(setting: Setting) -> tuple[CoflowWorld, State]:
     given = setting.parameters
     if given["pilots"] == "none" and given["policy"] != "C":
         raise InputError(
-            f"parameter pilots of philae: without any no size is known, which policy {given['policy']} goes by; only"
-            " policy C does without"
+            f"parameter pilots of philae: policy {given['policy']} needs sizes of coflows, which are not known without"
+            " pilots; only policy C needs no pilots"
         )
     pilots = pilots_of(merge_parallel(setting.workload.arrays())[0], given)
     world = build_world(setting, interval_s=given["interval_s"], pilots=pilots)
-    fabric, coflows, ports = world.fabric, world.work.size, world.fabric.speed.size
-    return world, State(
-        agenda=make_agenda(coflows),
+    fabric = world.fabric
+    return world, at_start(
+        State,
+        fabric,
+        agenda=at_start(Agenda, fabric),
         ranking=make_ranking(fabric),
         matching=make_matching(fabric),
-        queues=make_queues(coflows, given),
+        queues=make_queues(world.work.size, given),
         policy="ABCD".index(given["policy"]),
         thin_limit=given["thin_limit"],
         excludes_itself=int(not given["count_itself"]),
@@ -79,25 +83,7 @@ def build(setting: Setting) -> tuple[CoflowWorld, State]:
         conserves=given["work_conservation"],
         corrects=given["size_correction"],
         decide_at=("events", "flow-ends", "interval").index(given["decide"]),
-        stale=np.zeros(1, np.bool_),
         samples=given["pilots"] != "none",
         random_ports=given["pilot_ports"] == "random",
         width=fabric.coflows.left.copy(),
-        pilots_left=np.zeros(coflows, np.int64),
-        pilots_done=np.zeros(coflows, np.int64),
-        pilot_bytes=np.zeros(coflows),
-        length=np.zeros(coflows),
-        busy=np.zeros(ports, np.int64),
-        coflows_at_port=np.zeros(ports, np.int64),
-        contention_sum=np.zeros(coflows, np.int64),
-        met_in=np.zeros(coflows, np.int64),
-        num_counts=np.zeros(1, np.int64),
-        num_active=np.zeros(1, np.int64),
-        last_slot=np.full(1, NONE),
-        moved=np.zeros(coflows, np.int64),
-        num_moved=np.zeros(1, np.int64),
-        is_moved=np.zeros(coflows, np.bool_),
-        was_at_port=np.full(ports, NONE),
-        learned=np.full(coflows, NEVER),
-        learned_bytes=np.zeros(coflows),
     )

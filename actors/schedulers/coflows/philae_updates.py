@@ -1,12 +1,12 @@
 """How Philae applies an update of a coflow: to the contention at ports, to pilots, and to the size.
 
 - A pilot that restarts before the size of its coflow is known is a pilot again, and the estimate no longer counts it.
-  One that moves is a pilot where it goes; if the coflow has a flow there that has not ended, it is one flow with that.
-  A coflow that so loses all its pilots before any has ended is served like a thin one.
-- Once the size is known all flows are alike. The size is the pilots' mean times the number of flows, as they are
-  now. What was lost does not count as sent, neither in policy B nor with `size_correction` (section 4.5).
+  A pilot that moves is a pilot at its new ports; if the coflow has an unfinished flow there, the two become one flow. A
+  coflow that so loses all its pilots before any has ended is served like a thin coflow.
+- When the size is known, pilots are flows like the others. The size is the pilots' mean times the present number of
+  flows. Lost bytes do not count as sent, neither in policy B nor with `size_correction` (section 4.5).
 
-`p` is the coordinator's `State` (`actors.schedulers.coflows.philae`).
+`p` is the coordinator's `State`.
 """
 
 import numpy as np
@@ -29,7 +29,7 @@ from actors.schedulers.coflows.philae_measures import (
 from actors.schedulers.coflows.philae_pilots import assign_pilot_line, has_pilot, line_at
 from actors.schedulers.coflows.philae_state import State
 
-_FORGETS = True  # what was lost does not count as sent
+_FORGETS = True  # lost bytes do not count as sent
 
 
 @inlined
@@ -66,7 +66,7 @@ def update_coflow(w: CoflowWorld, p: State, t: int, k: int) -> bool:
 
 @inlined
 def change_flow(w: CoflowWorld, p: State, t: int, k: int, coflow: int, flow: int, onto: int) -> None:
-    """Stop a flow and resend what is needed: as a pilot, if it was one and the size is not known."""
+    """Stop a flow and resend what is needed: as a pilot, if it was a pilot and the size is not known."""
     fabric, flows = w.fabric, w.fabric.flows
     unknown = p.learned[coflow] == NEVER
     pilot, ends = is_pilot(fabric, coflow, flow), flows.finish[flow] == NEVER
@@ -77,7 +77,7 @@ def change_flow(w: CoflowWorld, p: State, t: int, k: int, coflow: int, flow: int
     if pilot and not (flow == onto and unknown):
         make_ordinary(fabric, coflow, flow)
     if flow != onto and flows.finish[onto] != NEVER and is_pilot(fabric, coflow, onto):
-        make_ordinary(fabric, coflow, onto)  # what it has taught remains
+        make_ordinary(fabric, coflow, onto)  # its size remains in the estimate
     if pilot and unknown and again > 0.0 and flows.line[onto, 0] != NONE and flows.finish[onto] != NEVER:
         if flow == onto and not ends:
             p.pilots_done[coflow] -= 1
@@ -106,7 +106,7 @@ def count_pilot(w: CoflowWorld, p: State, coflow: int, flow: int, by: int) -> No
 
 @compiled
 def make_ordinary(fabric: Fabric, coflow: int, flow: int) -> None:
-    """Make a pilot that is not sent one of its coflow's other flows."""
+    """Turn a pilot that is not being sent into an ordinary flow of its coflow."""
     flows, lines = fabric.flows, fabric.lines
     flows.line[flow, 0] = line_at(lines, coflow, 0, flows.source[flow])
     flows.line[flow, 1] = line_at(lines, coflow, 1, flows.sink[flow])
@@ -114,7 +114,7 @@ def make_ordinary(fabric: Fabric, coflow: int, flow: int) -> None:
 
 @compiled
 def give_pilot_lines(fabric: Fabric, flow: int, row: int, column: int) -> None:
-    """Give the lines of a pilot to a flow that is not sent."""
+    """Give the lines of a pilot to a flow that is not being sent."""
     flows, lines = fabric.flows, fabric.lines
     assign_pilot_line(lines, row, flows.line[flow, 0], flows.sink[flow])
     assign_pilot_line(lines, column, flows.line[flow, 1], flows.source[flow])
@@ -131,7 +131,7 @@ def note_presence(fabric: Fabric, was: np.ndarray, sampled: bool, coflow: int, f
 
 @compiled
 def apply_presence(w: CoflowWorld, p: State, t: int, coflow: int, flow: int, coflow_ended: bool) -> None:
-    """Apply how that has changed: the coflow leaves a port, or returns to it."""
+    """Apply changes of the coflow's presence at the ports of a flow: it leaves a port, or returns to it."""
     flows = w.fabric.flows
     for side in range(2):
         port = flows.source[flow] if side == 0 else flows.sink[flow]

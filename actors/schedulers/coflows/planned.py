@@ -1,8 +1,8 @@
 """Coflows with deadlines at rates that are planned ahead: the loop of cds-lp and cds-lpa.
 
-At a decision the loop returns `PYTHON`; the host admits coflows and plans the rate of each of their flows, slot after
-slot of time, and calls `end_decision`. At the end of a slot the loop returns `PYTHON` again, and the host calls
-`change_slot`. Between them rates stay: a flow that ends leaves its bandwidth unused until then.
+At a decision the loop returns `PYTHON`; the host admits coflows, plans the rate of each of their flows in each slot of
+time, and calls `end_decision`. At the end of a slot the loop returns `PYTHON` again, and the host calls `change_slot`.
+Between these calls rates stay: the bandwidth of a flow that ends is unused until the next call.
 
 Decisions, verdicts and dropped coflows are those of `admitting`.
 """
@@ -13,7 +13,7 @@ import numpy as np
 
 from actors.fabric.admission import (
     Admission,
-    charge_verdicts,
+    count_verdicts,
     ends_dropped,
     is_dropped,
     send_verdicts,
@@ -34,10 +34,14 @@ from actors.fabric.deadline_order import DeadlineOrder
 from actors.fabric.fabric_world import CoflowWorld, build_world
 from actors.fabric.flow_rates import FlowRates, end_rate, make_flow_rates, send_wanted, settle
 from actors.fabric.greedy import Matching
+from actors.fabric.initial_arrays import at_start, per
+from actors.fabric.intervals import charge
 from actors.fabric.madd_coordinator import effective_time
+from actors.fabric.ports import take_bytes
 from actors.fabric.ranking import Ranking
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import previous_cost
+from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 from actors.schedulers.coflows.admitting import (
     consider,
@@ -59,19 +63,18 @@ class State(NamedTuple):
     at_ends: bool  # decide when a coflow has ended
     period: int  # ns between decisions, 0: at events
     agenda: Agenda
-    ranking: Ranking  # of no group: ports are not matched
+    ranking: Ranking  # without groups: ports are not matched
     matching: Matching
     deadline_order: DeadlineOrder
     admission: Admission
-    decide_at: np.ndarray  # [1] ns, when the next decision is wanted; before it slots end
-    last_coflow: np.ndarray  # [1] the last one that was registered, NONE before
-    solved: np.ndarray  # [3] as that of `admitting.State`
     rates: FlowRates
-    before: np.ndarray  # [F] the rates before those that were sent last
-    num_changed: np.ndarray  # [1] how many of these are in `changed`, until the next event
-    slot_end: (
-        np.ndarray
-    )  # [1] ns, when the host is asked for the rates of the next slot; NEVER: there is none
+    decide_at: np.ndarray = per("run", NEVER)  # ns, when to make the next decision; before that slots end
+    last_coflow: np.ndarray = per("run", NONE)  # the last registered coflow
+    solved: np.ndarray = per("run", 0.0, 3)  # as `admitting.State` has it
+    before: np.ndarray = per("flow", 0.0)  # the rates before those that were sent last
+    num_changed: np.ndarray = per("run")  # how many rates were sent last; 0 after the next event
+    # ns, when the host is asked for the rates of the next slot; NEVER: there is no next slot
+    slot_end: np.ndarray = per("run", NEVER)
 
 
 @compiled
@@ -97,17 +100,14 @@ def send_rates(w: CoflowWorld, p: State, t: int) -> int:
 
 @compiled
 def account_for_cost(w: CoflowWorld, p: State) -> None:
-    """Account for a cost that was not known when rates were sent: they have begun so much later.
+    """Account for a cost that was not known when rates were sent: the rates have begun later by this cost.
 
-    It is called when the coordinator handles the next message, whatever that is.
+    It is called when the coordinator handles its next message, of any kind.
     """
-    flows, lines, spent = w.fabric.flows, w.fabric.lines, previous_cost(w, np.int64(0))
+    spent = previous_cost(w, np.int64(0))
     for k in range(p.num_changed[0]):
         flow = p.rates.changed[k]
-        unsent = (p.rates.rate[flow] - p.before[flow]) * spent
-        flows.left[flow] += unsent
-        lines.bytes[flows.line[flow, 0]] += unsent
-        lines.bytes[flows.line[flow, 1]] += unsent
+        take_bytes(w.fabric, flow, (p.before[flow] - p.rates.rate[flow]) * spent)
     p.num_changed[0] = 0
 
 
@@ -130,7 +130,7 @@ def begin_decision(w: CoflowWorld, p: State, t: int) -> int:
 
 @inlined
 def stop_flows(w: CoflowWorld, p: State, coflow: int) -> None:
-    """Want no rates for the flows of a coflow."""
+    """Set the wanted rates of a coflow's flows to 0."""
     for flow in range(w.fabric.coflows.first_flow[coflow], w.fabric.coflows.first_flow[coflow + 1]):
         p.rates.wanted[flow] = 0.0
 
@@ -143,7 +143,7 @@ def end_decision(w: CoflowWorld, p: State, t: int, admitted: int, count: int) ->
         stop_flows(w, p, p.deadline_order.groups[i])
     rates = send_rates(w, p, t)
     judge(w, p, t, admitted, admitted, count)
-    charge_verdicts(w, p.admission)
+    charge(w, w.prices.schedule * count_verdicts(w, p.admission))
     send_verdicts(w, p.admission, t, rates)
     if p.period > 0 and admitted > 0:
         request_admission(w, p, t + 1)
@@ -152,7 +152,7 @@ def end_decision(w: CoflowWorld, p: State, t: int, admitted: int, count: int) ->
 
 @entry
 def change_slot(w: CoflowWorld, p: State, t: int) -> None:
-    """Send the rates in `wanted`, those of the slot that begins."""
+    """Send the rates in `wanted`, which are those of the slot that begins."""
     w.counts[N_REFILLS] += 1
     send_rates(w, p, t)
     await_slot_end(w, p)
@@ -160,7 +160,7 @@ def change_slot(w: CoflowWorld, p: State, t: int) -> None:
 
 @inlined
 def await_slot_end(w: CoflowWorld, p: State) -> None:
-    """Request what is next: the rates of the next slot, or a decision."""
+    """Request the rates of the next slot, or a decision, whichever comes first."""
     at = min(p.slot_end[0], p.decide_at[0])
     if at < NEVER:
         request_decision(w, p.agenda, at)
@@ -200,13 +200,11 @@ def build_planned(setting: Setting) -> tuple[CoflowWorld, State]:
     """Return the world and the coordinator's state at time 0."""
     given = setting.parameters
     world = build_world(setting, interval_s=given["interval_s"], most_sends=2 * setting.num_tasks)
-    fabric, flows = world.fabric, world.fabric.flows.size.size
-    return world, State(
+    return world, at_start(
+        State,
+        world.fabric,
         admits_all=False,
         drops_expired=True,
-        **deciding_state(setting, fabric),
-        rates=make_flow_rates(flows),
-        before=np.zeros(flows),
-        num_changed=np.zeros(1, np.int64),
-        slot_end=np.array([NEVER]),
+        **deciding_state(setting, world.fabric),
+        rates=make_flow_rates(world.fabric.flows.size.size),
     )

@@ -1,17 +1,18 @@
 """Coflows with deadlines that reserve bandwidth: the loop of varys-deadline and chronos.
 
-A coflow that is admitted has of each port what lets it end at its deadline (`actors.fabric.reservations`). They differ
-by who may ask first (`stands`), and by what becomes of coflows that are rejected (`rejected`). What reservations leave
-goes to the others, and then to single flows in order, as in `ordered`.
+An admitted coflow has of each port what lets it end at its deadline (`actors.fabric.reservations`). The two schedulers
+differ by which coflows ask first (`stands`), and by how rejected coflows are handled (`rejected`). What reservations
+leave goes to the other coflows, and then to single flows in order, as in `ordered`.
 
-Rates are those of MADD: the coordinator decides for the time at which its decision takes effect, and what a decision
-costs is known before it is made (`actors.fabric.madd_coordinator`). So a reservation holds to the nanosecond, whatever
-messages and decisions take. The price of a decision has a schedule for every agent at which a coflow that it looks at
-has flows to send; verdicts are part of these schedules, and cost nothing else.
+Rates are those of MADD: the coordinator decides for the time at which its decision takes effect, and the cost of a
+decision is known before the decision (`actors.fabric.madd_coordinator`). So a reservation holds to the nanosecond,
+however long messages and decisions take. The price of a decision includes a schedule for every agent that has flows of
+an active coflow to send; verdicts are part of these schedules, and cost nothing more.
 
 Only coflows that have never been sent are dropped.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -31,21 +32,14 @@ from actors.fabric.admission import (
 from actors.fabric.coordinator import (
     Agenda,
     handle_events,
-    make_agenda,
     register,
     remove_ended,
     request_decision,
 )
 from actors.fabric.fabric_world import NS, CoflowWorld, build_world
 from actors.fabric.greedy import Matching, make_matching
-from actors.fabric.madd import (
-    Madd,
-    add_rates,
-    backfill,
-    bottleneck_ns,
-    make_madd,
-    reset_residual,
-)
+from actors.fabric.initial_arrays import at_start, per
+from actors.fabric.madd import Madd, add_rates, backfill, bottleneck_ns, make_madd, reset_residual
 from actors.fabric.madd_agent import Shrinking, make_shrinking, shrinking_event
 from actors.fabric.madd_coordinator import (
     decide_or_refill,
@@ -57,41 +51,47 @@ from actors.fabric.madd_coordinator import (
 from actors.fabric.priority_queues import sort_groups
 from actors.fabric.ranking import Ranking, make_ranking
 from actors.fabric.reservations import fits, reserve, share_by_demand
-from actors.fabric.service_order import Order, make_order, set_order
+from actors.fabric.service_order import Order, set_order
+from actors.fabric.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry, inlined
+from actors.scheduler import Scheduler
 from actors.schedulers.coflows.learned_and_admitted import Admitted, admitted_by
 from actors.schedulers.coflows.ordered import check_costs
 from actors.setting import Setting
 
-# What becomes of a coflow that is rejected: it is dropped; it waits until it is admitted or can no longer be in time;
-# it is served behind the others; or it has a share of what is left, by its bytes.
-DROP, RETRY, SERVE, SHARE = map(np.int64, range(4))
-_NO_DEADLINE, _BEHIND = 1e19, 2e19  # keys beyond all times in ns: of coflows that have not reserved
+# A rejected coflow is dropped; or waits until it is admitted or can no longer be in time; or is served behind the
+# others; or gets a share of what is left, by its bytes.
+REJECTED_ARE = ("drop", "retry", "serve", "share")
+DROP, RETRY, SERVE, SHARE = map(np.int64, range(len(REJECTED_ARE)))
+_NO_DEADLINE, _BEHIND = 1e19, 2e19  # keys above all times in ns, of coflows that have not reserved
 
 
 class State(NamedTuple):
     """The state of the coordinator of C coflows at N ports, and `shrinking`, the agents' state."""
 
-    stands: bool  # what is reserved stays, and others ask in order of arrival; else all ask at each decision, by a key
-    by_bottleneck: bool  # this key is what a coflow needs alone; else its deadline
-    rejected: int
-    padding: float  # a coflow is admitted if it needs so much less than the time that it has left: share of its need
-    least: int  # and has as much left, ns
+    stands: (
+        bool  # reservations stay, and others ask in order of arrival; else all ask at each decision, by a key
+    )
+    by_bottleneck: bool  # this key is the time that a coflow needs alone; else its deadline
+    rejected: int  # DROP, RETRY, SERVE or SHARE
+    padding: float  # to be admitted, a coflow must have more time left than it needs, by this share of what it needs
+    least: int  # and at least this time, ns
     by_arrival: bool  # what reservations leave goes to their coflows in order of arrival; else by `keys`, or deadlines
     agenda: Agenda
     order: Order
     madd: Madd
     shrinking: Shrinking
     admission: Admission
-    ranking: Ranking  # of no group: ports are not matched
+    ranking: Ranking  # without groups: ports are not matched
     matching: Matching
-    groups: np.ndarray  # [C] coflows in the order in which they ask, and are served
-    keys: np.ndarray  # [C] float64, what they are sorted by
-    load: np.ndarray  # [N] scratch
-    stale: np.ndarray  # [1] bool: a coflow has arrived since the last decision
-    ended: np.ndarray  # [1] flows whose ends were received, and not predicted, since the last decision
-    num_sent: np.ndarray  # [1] how many of the last decision's times have been sent
-    counted_at: np.ndarray  # [P] scratch
+    groups: np.ndarray = per("coflow")  # coflows in the order in which they ask, and are served
+    keys: np.ndarray = per("coflow", 0.0)  # by which `groups` are sorted
+    load: np.ndarray = per("port", 0.0)  # scratch
+    stale: np.ndarray = per("run", False)  # a coflow has arrived since the last decision
+    # flows whose ends were received, and not predicted, since the last decision
+    ended: np.ndarray = per("run")
+    num_sent: np.ndarray = per("run")  # how many of the last decision's times have been sent
+    counted_at: np.ndarray = per("port")  # scratch
 
 
 @compiled
@@ -117,12 +117,12 @@ def put_in_turn(w: CoflowWorld, p: State, count: int) -> None:
             p.keys[i] = bottleneck_ns(w.fabric, p.madd, coflow)
         else:
             p.keys[i] = a.deadline[coflow]
-    sort_groups(p, count)
+    sort_groups(p.groups, p.keys, count)
 
 
 @compiled
 def judge(w: CoflowWorld, p: State, coflow: int, left: float) -> int:
-    """Return the verdict on a coflow that has `left` ns; if it has a deadline and is admitted, it has reserved."""
+    """Return the verdict on a coflow that has `left` ns; a coflow with a deadline reserves if it is admitted."""
     if left == np.inf:
         return ADMITTED
     stays = p.stands and p.admission.verdict[coflow] == ADMITTED
@@ -140,7 +140,7 @@ def judge(w: CoflowWorld, p: State, coflow: int, left: float) -> int:
 
 @compiled
 def admit(w: CoflowWorld, p: State, t: int, effective: int) -> int:
-    """Let coflows reserve bandwidth, and put those that are served in order; return how many have reserved."""
+    """Let coflows reserve bandwidth, and put the served ones in order; return how many have reserved."""
     a = p.admission
     count = remove_ended(w, p.agenda)
     put_in_turn(w, p, count)
@@ -167,15 +167,15 @@ def admit(w: CoflowWorld, p: State, t: int, effective: int) -> int:
             reserved += 1
         p.groups[served], p.keys[served] = coflow, key
         served += 1
-    remove_ended(w, p.agenda)  # what was dropped
-    sort_groups(p, served)
+    remove_ended(w, p.agenda)  # those that were dropped
+    sort_groups(p.groups, p.keys, served)
     set_order(p.order, p.groups, served)
     return reserved
 
 
 @compiled
 def on_decide(w: CoflowWorld, p: State, t: int) -> None:
-    """Decide on coflows and rates if a coflow has arrived or will have ended; else refill what ended flows had."""
+    """Decide on coflows and rates if a coflow has arrived or will have ended; else refill with what ended flows had."""
     decide_or_refill(w, p, t, decide)
     send_schedule(w, p, t)
 
@@ -195,7 +195,7 @@ def decide(w: CoflowWorld, p: State, t: int) -> None:
 
 @compiled
 def send_schedule(w: CoflowWorld, p: State, t: int) -> None:
-    """Send the agents new times, then new verdicts, as many as one event may send; others at once in further events."""
+    """Send the agents new times, then new verdicts, as many as one event may send; further events send the rest."""
     before = p.num_sent[0]
     send_times(w, p, t)
     if p.num_sent[0] == p.madd.changes[0]:
@@ -212,48 +212,41 @@ def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
     )  # fmt: skip
 
 
-def build_reserving(
-    setting: Setting,
-    rejected: np.int64,
-    *,
-    stands: bool = True,
-    by_bottleneck: bool = False,
-    padding: float = 0.0,
-    least_s: float = 0.0,
-    by_arrival: bool = False,
-) -> tuple[CoflowWorld, State]:
-    """Return the world and the coordinator's state at time 0; arguments as the fields of `State`.
+def build_reserving(setting: Setting, stands: bool) -> tuple[CoflowWorld, State]:
+    """Return the world and the coordinator's state at time 0.
 
     Raises:
-        InputError: what a decision costs is not known before it is made.
+        InputError: the cost of a decision is not known before the decision.
     """
     check_costs(setting)
-    world = build_world(setting, interval_s=setting.parameters["interval_s"])
-    fabric, coflows = world.fabric, world.work.size
-    return world, State(
+    given = setting.parameters
+    world = build_world(setting, interval_s=given["interval_s"])
+    fabric = world.fabric
+    return world, at_start(
+        State,
+        fabric,
         stands=stands,
-        by_bottleneck=by_bottleneck,
-        rejected=int(rejected),
-        padding=padding,
-        least=round(least_s * NS),
-        by_arrival=by_arrival,
-        agenda=make_agenda(coflows),
-        order=make_order(fabric),
+        by_bottleneck=given.get("order") == "bottleneck",
+        rejected=REJECTED_ARE.index(given.get("rejected", "share")),
+        padding=given.get("padding", 0.0),
+        least=round(given.get("least_s", 0.0) * NS),
+        by_arrival=given.get("backfill") == "arrival",
+        agenda=at_start(Agenda, fabric),
+        order=at_start(Order, fabric),
         madd=make_madd(fabric),
         shrinking=make_shrinking(fabric),
-        admission=make_admission(setting.workload.arrays().deadline_ns),
+        admission=make_admission(fabric, setting.workload.arrays().deadline_ns),
         ranking=make_ranking(fabric),
         matching=make_matching(fabric),
-        groups=np.zeros(coflows, np.int64),
-        keys=np.zeros(coflows),
-        load=np.zeros(fabric.speed.size),
-        stale=np.zeros(1, np.bool_),
-        ended=np.zeros(1, np.int64),
-        num_sent=np.zeros(1, np.int64),
-        counted_at=np.zeros(world.nodes.size, np.int64),
     )
 
 
 def series(setting: Setting, world: CoflowWorld, state: State) -> Admitted | None:
     """Return which coflows were admitted, and when."""
     return admitted_by(world, state.admission, np.zeros(3))
+
+
+reserving_scheduler = partial(
+    Scheduler, advance=advance, worlds=COFLOW_WORLDS, series=series, uses_deadlines=True
+)
+"""Make a scheduler of this loop: what is left to say is its names, its parameters, and `build`."""

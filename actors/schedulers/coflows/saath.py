@@ -1,45 +1,40 @@
 """Saath (CoNEXT 2017): a coflow is served at all of its ports or at none. Not clairvoyant.
 
-Aalo's queues, with three differences: flows whose coflow must wait at another port get no bandwidth, a coflow is moved
-down as soon as one of its flows has sent its part of the limit, and in a queue the coflow with the least contention is
-served first.
+It has Aalo's queues, with three differences: the flows of a coflow that must wait at one port get no bandwidth at other
+ports; a coflow moves down as soon as one of its flows has sent its part of the limit; and in a queue the coflow with
+the least contention is served first.
 
-1. A coflow registers: it enters the first queue. For the queue it gets a deadline, `deadline_factor` times as long from
-   now as all in the queue would take at one port, one after another, if each sent as much as the queue takes.
-2. Every `interval_s` agents report what flows have been sent. A coflow of n flows, one of which has been sent more than
-   an n-th of its queue's limit, goes to the queue whose limit is at least n times that, and gets its deadline.
-3. Those whose deadline has passed come first, by deadline. Then queue by queue; in a queue those first that share ports
-   with the fewest other coflows of it, and of these the first that came to it.
-4. All or none: each in this order gives all its flows the same rate, as much as the slowest of them can have of what
-   those before it left. A coflow that finds a port full is missed.
+1. A coflow registers: it enters the first queue, and gets a deadline for it: in `deadline_factor` times the time that
+   all coflows in the queue would take at one port, one after another, if each sent as much as the queue's limit.
+2. Every `interval_s` agents report what flows have been sent. If a flow of a coflow of n flows has been sent more than
+   an n-th of the queue's limit, the coflow goes to the queue whose limit is at least n times that, and gets a deadline
+   for it.
+3. Coflows whose deadline has passed come first, by deadline. The others come queue by queue; in a queue the coflow
+   comes first that shares ports with the fewest other coflows of the queue, of equal ones the first that entered it.
+4. All or none: each in this order gives all its flows the same rate, as much as its slowest flow can have of the
+   bandwidth that those before it left. A coflow that finds a port full is missed.
 5. What is left goes to the flows of missed coflows in the same order, each as much as both of its ports have.
-6. The agents receive the rates that are new. What an ended flow leaves is idle until the next interval.
+6. The agents receive the new rates. What an ended flow leaves is idle until the next interval.
 
-The coordinator decides only at those multiples of the interval at which something can change, as Aalo's. O(lines of all
-active coflows) a decision, whatever their number of flows (`actors.fabric.equal_rates`); contention is kept up to date
-(`actors.fabric.port_contention`). An agent receives one rate for all that it sends of a coflow
+The coordinator decides only at those multiples of the interval at which something can change, as under `aalo`. O(lines
+of all active coflows) a decision, whatever their number of flows (`actors.fabric.equal_rates`); contention is kept up
+to date (`actors.fabric.port_contention`). An agent receives one rate for all that it sends of a coflow
 (`actors.fabric.equal_agent`).
 
-**Deviations from the paper.** The paper's text was not at hand. From memory, not checked: that the deadline's factor is
-2, that it is kept until the coflow leaves the queue, that late coflows are served by deadline, that what a coflow may
-stay is the limit over the port's speed (the fastest port's; the last queue's limit is what it would be), and that the
-figures of queues and interval are Aalo's. Contention counts coflows of the same queue, as in the simulator that the
-authors published for Philae; `contention=all` counts all active coflows. Not modelled: the paper's second estimate, for
-stragglers and failures, by which a coflow some of whose flows have ended is put into a queue by what the others
-probably have left.
+**Deviations from the paper.** The paper's text was not at hand. From memory, not checked: the deadline's factor is 2; a
+deadline is kept until the coflow leaves the queue; late coflows are served by deadline; the time in a queue is its
+limit divided by the speed of the fastest port (the last queue's limit is what the others' growth gives); the figures of
+queues and interval are Aalo's. Contention counts coflows of the same queue, as in the simulator that the authors
+published for Philae; `contention=all` counts all active coflows. Not modelled: the paper's second estimate, for
+stragglers and failures, which chooses the queue of a coflow with ended flows by what its other flows probably have
+left.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from actors.fabric.coordinator import (
-    Agenda,
-    handle_events,
-    note_report,
-    num_active,
-    register,
-)
+from actors.fabric.coordinator import Agenda, handle_events, note_report, register
 from actors.fabric.counters import N_DEMOTIONS
 from actors.fabric.equal_agent import Serving, serving_event
 from actors.fabric.equal_coordinator import (
@@ -59,16 +54,11 @@ from actors.fabric.equal_ticks import (
     ticking_state,
 )
 from actors.fabric.fabric_world import CoflowWorld
+from actors.fabric.initial_arrays import at_start, per
 from actors.fabric.intervals import enter_interval
 from actors.fabric.port_contention import Contention, add_coflow, change_kind, leave_port, make_contention
 from actors.fabric.ports import bytes_sent
-from actors.fabric.priority_queues import (
-    QUEUE_PARAMETERS,
-    Queues,
-    dequeue,
-    enqueue,
-    next_tick,
-)
+from actors.fabric.priority_queues import LIMIT_PARAMETERS, Queues, dequeue, enqueue, next_tick
 from actors.fabric.service_order import Order
 from actors.fabric.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry, inlined
@@ -78,7 +68,10 @@ from actors.schedulers.coflows.aalo import series
 from actors.setting import Setting
 
 _FIRST = np.int64(0)
-_QUEUE_SHIFT, _CONTENTION_SHIFT = 56, 32  # of a key; below is the order in which coflows came to the queue
+_QUEUE_SHIFT, _CONTENTION_SHIFT = (
+    56,
+    32,
+)  # of a key; the lower bits are the order in which coflows entered the queue
 
 
 class State(NamedTuple):
@@ -92,16 +85,16 @@ class State(NamedTuple):
     contention: Contention
     by_queue: bool  # contention is within a queue
     width: np.ndarray  # [C] flows that cross the switch
-    limit: np.ndarray  # [C] what each of these may be sent before the coflow leaves its queue, bytes
-    deadline: np.ndarray  # [C] ns
-    # [K] by how much a coflow in a queue puts off the deadline of one that comes to it, ns, float64
+    # [K] what each coflow in a queue adds to the time until the deadline of one that enters it, ns, float64
     wait_per_coflow_ns: np.ndarray
-    idle_until: np.ndarray  # [1] until when no decision can change anything without a new message, ns
-    num_sending: np.ndarray  # [1] agents that send
-    num_sent: np.ndarray  # [1] how many of the last decision's changes have been sent
-    counted_at: np.ndarray  # [P] scratch
-    learned: np.ndarray  # [C] when a coflow entered its queue, ns
-    learned_bytes: np.ndarray  # [C] float64, what it had sent then
+    # what a flow may be sent before its coflow leaves its queue, bytes
+    limit: np.ndarray = per("coflow", np.inf)
+    deadline: np.ndarray = per("coflow", NEVER)  # ns
+    idle_until: np.ndarray = per("run")  # ns: before that only a new message can change a decision
+    num_sending: np.ndarray = per("run")  # agents that send
+    num_sent: np.ndarray = per("run")  # how many of the last decision's changes have been sent
+    learned: np.ndarray = per("coflow", NEVER)  # when a coflow entered its queue, ns
+    learned_bytes: np.ndarray = per("coflow", 0.0)  # what it had sent then
 
 
 @compiled
@@ -150,10 +143,10 @@ def on_tick(w: CoflowWorld, p: State, t: int) -> None:
 
 @compiled
 def demote(w: CoflowWorld, p: State, t: int) -> None:
-    """Step 2: move each coflow to the queue of the bytes that its flows had been sent when the agents reported."""
+    """Step 2: move each coflow to the queue for the bytes that its flows had been sent when the agents reported."""
     fabric, q, known = w.fabric, p.queues, t - w.network.delay_ns
     update_ahead(fabric, p.equal, known)
-    for i in range(num_active(p.agenda)):
+    for i in range(p.agenda.used[0]):
         coflow = p.agenda.active[i]
         queue = q.queue[coflow]
         while has_sent_more(fabric, p.equal, coflow, q.limit[queue] / p.width[coflow], known):
@@ -168,7 +161,7 @@ def demote(w: CoflowWorld, p: State, t: int) -> None:
 
 @inlined
 def order_key(p: State, t: int, coflow: int) -> int:
-    """Step 3: return the sort key of a coflow; missed deadlines come before all others."""
+    """Step 3: return the sort key of a coflow; coflows whose deadlines have passed come first."""
     if p.deadline[coflow] <= t:
         return p.deadline[coflow] - NEVER
     q = p.queues
@@ -181,12 +174,12 @@ def order_key(p: State, t: int, coflow: int) -> int:
 
 @compiled
 def next_change(w: CoflowWorld, p: State, t: int) -> int:
-    """Return the first multiple of the interval at which a limit is known to be passed, or a deadline has passed."""
+    """Return the first multiple of the interval at which a limit is known to be exceeded, or a deadline has passed."""
     delay = w.network.delay_ns
     first = next_time_above(w.fabric, p.order, p.equal, p.limit, t - delay)
     if first < NEVER:
         first += delay
-    for i in range(num_active(p.agenda)):
+    for i in range(p.agenda.used[0]):
         deadline = p.deadline[p.agenda.active[i]]
         if deadline > t:
             first = min(first, deadline)
@@ -206,17 +199,16 @@ def build(setting: Setting) -> tuple[CoflowWorld, State]:
     """Return the world and the coordinator's state at time 0."""
     given = setting.parameters
     world = build_serving_world(setting)
-    fabric, coflows = world.fabric, world.work.size
-    equal = make_equal(fabric)
+    fabric, equal = world.fabric, make_equal(world.fabric)
     limits = given["first_limit_bytes"] * given["factor"] ** np.arange(given["queues"], dtype=np.float64)
-    return world, State(
+    return world, at_start(
+        State,
+        fabric,
         **ticking_state(setting, world),
         equal=equal,
         contention=make_contention(fabric),
         by_queue=given["contention"] == "queue",
-        width=equal.groups.size[:coflows].copy(),
-        limit=np.full(coflows, np.inf),
-        deadline=np.full(coflows, NEVER),
+        width=equal.groups.size[: world.work.size].copy(),
         wait_per_coflow_ns=given["deadline_factor"] * limits / fabric.speed.max(),
     )
 
@@ -226,16 +218,12 @@ SAATH = Scheduler(
     title="coflows sink through priority queues, and are served at all of their ports or at none",
     paper="Jajoo, Gandhi, Hu, Koh: Saath, CoNEXT 2017, doi 10.1145/3143361.3143364",
     parameters=(
-        *(
-            known
-            for known in QUEUE_PARAMETERS
-            if known.name in ("queues", "first_limit_bytes", "factor", "interval_s")
-        ),
+        *LIMIT_PARAMETERS,
         Parameter(
             "deadline_factor",
             2.0,
             "number",
-            "how many times longer than its queue would take one by one a coflow may wait before it goes first",
+            "a coflow that has waited this many times as long as its queue would take one by one goes first",
             low=0,
             high=1e9,
         ),

@@ -22,10 +22,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from actors.conditions import NS, read_only
-from actors.fabric.coordinator import make_agenda
+from actors.fabric.coordinator import Agenda
 from actors.fabric.fabric_world import build_world
 from actors.fabric.flow_rates import make_flow_rates
 from actors.fabric.greedy import make_matching
+from actors.fabric.initial_arrays import at_start
 from actors.fabric.ranking import make_ranking
 from actors.fabric.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import direct
@@ -96,7 +97,7 @@ def wrap_own_coflows(own: Any, name: str | None = None) -> Scheduler:
         fabric, coflows = world.fabric, world.work.size
         flows = fabric.flows.size.size if rated else 0
         return world, State(
-            agenda=make_agenda(coflows),
+            agenda=at_start(Agenda, fabric),
             ranking=make_ranking(fabric),
             matching=make_matching(fabric),
             groups=np.zeros(coflows, np.int64),

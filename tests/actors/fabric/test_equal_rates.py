@@ -24,8 +24,9 @@ from switch_runs import (
 
 from actors.fabric.equal_coordinator import has_sent_more, update_ahead
 from actors.fabric.equal_rates import make_equal, progress
-from actors.fabric.ports import Fabric, build_fabric, bytes_sent
-from actors.fabric.service_order import make_order, set_order
+from actors.fabric.initial_arrays import at_start
+from actors.fabric.ports import Fabric, build_fabric, bytes_sent, merge_parallel
+from actors.fabric.service_order import Order, set_order
 from actors.schedulers.coflows.philae_pilots import separate_pilot
 
 TRIGGERS = [BACKFILLED, SERVED, COFLOW]
@@ -161,8 +162,8 @@ def test_a_pilot_is_served_before_the_others_of_its_coflow() -> None:
     # All three flows have 1/2 until 1000. Then 0->0 is set apart, and has its ports alone for its last 1500 B; the
     # others are missed, of which 1->1 is backfilled until 2500. Then 0->1 has 1500 B left.
     work = arrays_of([(0, [(0, 0, 2000.0), (0, 1, 2000.0), (1, 1, 2000.0)])], 2)
-    fabric = build_fabric(work, SPEED, np.array([1]))
-    order, e, lines = make_order(fabric), make_equal(fabric), fabric.lines.of_group
+    fabric = build_fabric(merge_parallel(work)[0], SPEED, np.array([1]))
+    order, e, lines = at_start(Order, fabric), make_equal(fabric), fabric.lines.of_group
     for t, groups in ((0, [0]), (1000, [1, 0]), (2500, [0]), (4000, [])):
         end_due(fabric, order, e, t)
         progress(fabric, order, e, t)

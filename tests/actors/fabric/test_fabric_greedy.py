@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from switch_runs import ccts, greedily, ports_of, run, switch, switches
 
-from actors.fabric.bssi import bssi, make_scratch
+from actors.fabric.bssi import BssiScratch, bssi
 from actors.fabric.greedy import end_flow, fill_ports, make_matching, move_group
+from actors.fabric.initial_arrays import at_start
 from actors.fabric.ports import Fabric, bytes_sent
 from actors.fabric.ranking import make_ranking
 from actors.kernel.queue import NONE
@@ -96,7 +97,7 @@ def test_sincronia_puts_the_coflow_with_most_at_the_most_loaded_port_last() -> N
     # Port 1 (out) has 1000 B of coflow 0 and 2000 B of coflow 2; coflow 1 is alone with 2500 B.
     fabric = switch([(0, [(0, 1, 1000.0)]), (0, [(2, 2, 2500.0)]), (0, [(1, 1, 2000.0)])], 3)
     groups = np.array([2, 1, 0])
-    bssi(fabric, make_scratch(fabric), groups, 3)
+    bssi(fabric, at_start(BssiScratch, fabric), groups, 3)
     # Coflow 2 is last at port 1; then port 2 is the most loaded, with coflow 1.
     assert groups.tolist() == [0, 1, 2]
 
@@ -106,7 +107,7 @@ def test_sincronia_puts_the_coflow_with_most_at_the_most_loaded_port_last() -> N
 def test_sincronia_s_order_is_that_of_the_algorithm(fabric: Fabric) -> None:
     flows, coflows = fabric.flows, fabric.coflows.arrival.size
     groups = np.arange(coflows)
-    bssi(fabric, make_scratch(fabric), groups, coflows)
+    bssi(fabric, at_start(BssiScratch, fabric), groups, coflows)
     need = np.zeros((coflows, fabric.speed.size))
     np.add.at(need, (flows.coflow, flows.source), flows.size)
     np.add.at(need, (flows.coflow, flows.sink), flows.size)

@@ -59,7 +59,7 @@ def rates(fabric: Fabric, order: Any, a: Any) -> np.ndarray:
     flows, given = fabric.flows, np.zeros(fabric.flows.size.size)
     there = (flows.finish == NEVER) & np.isin(flows.coflow, order.groups[: order.used[0]])
     given[there] = (flows.left * a.scale[flows.coflow] / a.need[flows.coflow])[there]
-    more = a.end_flow[: a.end_size[0]]
+    more = a.ends.values[: a.ends.size[0]]
     given[more] += a.extra[more]
     return given
 
@@ -77,7 +77,7 @@ def test_no_port_sends_more_than_it_can_and_none_idles_while_a_flow_could_use_it
         assert (load <= fabric.speed * (1 + 1e-9)).all()
         assert np.allclose(a.residual, fabric.speed - load, atol=1e-7)
         waiting = (flows.finish == NEVER) & np.isin(flows.coflow, order.groups[: order.used[0]])
-        waiting[a.end_flow[: a.end_size[0]]] = False
+        waiting[a.ends.values[: a.ends.size[0]]] = False
         room = a.residual > 1e-6
         assert not (waiting & room[flows.source] & room[flows.sink]).any()
     ccts(fabric)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from switch_runs import SPEED, arrays_of, switch, switches
 
-from actors.fabric.ports import Fabric, build_fabric, change_rate, finish_flow
+from actors.fabric.ports import Fabric, build_fabric, change_rate, finish_flow, merge_parallel
 from actors.kernel.queue import NONE
 from workloads.coflows import make_coflow_workload
 
@@ -66,7 +65,7 @@ def test_flows_lie_on_their_lines_until_they_end(fabric: Fabric) -> None:
 
 def test_pilots_have_room_for_lines_of_their_own() -> None:
     work = arrays_of([(0, [(0, 1, 5.0), (1, 1, 6.0), (2, 1, 7.0)]), (0, [(0, 0, 1.0)])], 3)
-    lines = build_fabric(work, SPEED, np.array([2, 0])).lines
+    lines = build_fabric(merge_parallel(work)[0], SPEED, np.array([2, 0])).lines
     # Groups 0 and 1 are the coflows, 2 and 3 their pilots; ingress lines of all groups come first.
     assert np.diff(lines.of_group, axis=0).tolist() == [[3, 1], [1, 1], [2, 2], [0, 0]]
     for line in (4, 5, 8, 9):
@@ -90,11 +89,6 @@ def test_ports_have_the_workload_s_speeds_where_it_knows_them() -> None:
     fabric = build_fabric(work, SPEED)
     assert fabric.speed[[0, 1, 64, 65]].tolist() == [2, 1, 1, 3]
     assert fabric.speed.sum() == 7
-
-
-def test_two_flows_of_a_coflow_may_not_share_both_ports() -> None:
-    with pytest.raises(ValueError, match="share both ports"):
-        switch([(0, [(0, 1, 5.0), (0, 1, 6.0)])], 2)
 
 
 def test_what_a_coflow_sent_adds_up_over_its_rates() -> None:

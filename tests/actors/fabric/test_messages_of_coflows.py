@@ -17,6 +17,12 @@ from actors.kernel.records import records
 
 PLACES = {"time": 5_000, "t": 5_000, "agent": 2, "me": 2}  # arguments of writers that are not fields
 COORDINATOR = 9
+OF_VALUES = (
+    messages.SET_LINE,
+    messages.SET_EXTRA,
+    messages.SHRINK,
+    messages.PACE,
+)  # with one writer and reader
 OWN = [kind for kind in KINDS.values() if kind.family == "coflows"]
 
 
@@ -44,16 +50,17 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
 
 @pytest.mark.parametrize("kind", OWN, ids=lambda kind: kind.name)
 def test_what_is_written_is_read(kind: Kind, sent: list[tuple[Any, ...]]) -> None:
-    name = kind.name.lower()
-    send = python_of("send_due" if "due" in kind.fields else f"send_{name}")
-    read = python_of("read_due" if "due" in kind.fields else f"read_{name}")
+    name = "due" if "due" in kind.fields else "value" if kind.number in OF_VALUES else kind.name.lower()
+    send, read = python_of(f"send_{name}"), python_of(f"read_{name}")
     given = {
         field: 40.25 + at if kind.fields[field].is_float else np.int64(40 + at)
         for at, field in enumerate(kind.fields)
     }
+    if kind.number in OF_VALUES:
+        given = dict(zip(("which", "value"), given.values(), strict=True))
     names = list(inspect.signature(send).parameters)[1:]
     places = PLACES | {"kind": kind.number}
-    assert set(names) - places.keys() == kind.fields.keys()
+    assert set(names) - places.keys() == given.keys()
     world = SimpleNamespace(nodes=np.zeros(COORDINATOR), queue=SimpleNamespace(now=records(MESSAGE, 1)))
     send(world, **{each: given[each] if each in given else places[each] for each in names})
 
@@ -64,8 +71,8 @@ def test_what_is_written_is_read(kind: Kind, sent: list[tuple[Any, ...]]) -> Non
         getattr(world.queue.now, column)[0] = value
     found = read(world)
     assert (list(found) if isinstance(found, tuple) else [found]) == list(given.values())
-    for field, value in given.items():
-        assert kind.fields[field].of(getattr(world.queue.now, kind.fields[field].column)).tolist() == [value]
+    for field, value in zip(kind.fields.values(), given.values(), strict=True):
+        assert field.of(getattr(world.queue.now, field.column)).tolist() == [value]
 
 
 def test_without_updates_flows_have_no_generation_and_no_bytes(sent: list[tuple[Any, ...]]) -> None:

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.fabric.cs_mha import cs_mha
 from actors.fabric.dcoflow import REJECT_RULES, Rejection, dcoflow
 from actors.fabric.deadline_order import (
     DeadlineOrder,
@@ -21,8 +20,8 @@ from actors.fabric.deadline_order import (
     list_by_deadline,
     make_deadline_order,
 )
-from actors.fabric.late_jobs import Choices, make_choices, reject_fewest, reject_least_weight
-from actors.fabric.ports import Fabric, build_fabric
+from actors.fabric.late_jobs import Choices, cs_mha, make_choices, reject_fewest, reject_least_weight
+from actors.fabric.ports import Fabric, build_fabric, merge_parallel
 from benchmarks import deadline_rules
 from workloads.coflows import CoflowWorkload, make_coflow_workload
 from workloads.errors import InputError
@@ -37,7 +36,7 @@ JOBS = st.lists(st.tuples(st.integers(1, 6), st.integers(1, 16), st.integers(1, 
 def laid_out(workload: CoflowWorkload) -> tuple[Fabric, DeadlineOrder, np.int64]:
     """A fabric whose coflows are all to be ordered, their number, and the arrays for it."""
     arrays = workload.arrays()
-    fabric = build_fabric(arrays, SPEED)
+    fabric = build_fabric(merge_parallel(arrays)[0], SPEED)
     s, count = make_deadline_order(fabric), np.int64(arrays.arrival_ns.size)
     s.groups[:] = np.arange(count)
     s.time_left[:] = arrays.deadline_ns

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.fabric.heap import drop, push
+from actors.fabric.heap import drop, make_heap, push
 from actors.fabric.port_sets import bit_of, bits_before, count_bits, exclude, include, lowest, place
 from actors.kernel.compiled import entry
 
@@ -57,16 +57,16 @@ def test_a_set_of_ports_holds_what_was_put_in_and_not_taken_out(ports: list[int]
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=30), st.integers(0, 29))
 @settings(max_examples=40)
 def test_a_heap_gives_its_pairs_in_order(pairs: list[tuple[int, int]], early: int) -> None:
-    keys, values, size = np.zeros(30, np.int64), np.zeros(30, np.int64), np.zeros(1, np.int64)
+    heap = make_heap(30)
     taken, waiting = [], []
     for i, (key, value) in enumerate(pairs):
-        push(keys, values, size, key, value)
+        push(heap, key, value)
         waiting.append((key, value))
         if i == early:
-            assert (keys[0], values[0]) == min(waiting)
-            drop(keys, values, size)
+            assert (heap.keys[0], heap.values[0]) == min(waiting)
+            drop(heap)
             waiting.remove(min(waiting))
-    while size[0] > 0:
-        taken.append((int(keys[0]), int(values[0])))
-        drop(keys, values, size)
+    while heap.size[0] > 0:
+        taken.append((int(heap.keys[0]), int(heap.values[0])))
+        drop(heap)
     assert taken == sorted(waiting)

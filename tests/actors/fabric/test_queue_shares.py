@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,33 +9,19 @@ from equal_loop import BACKFILLED, COFLOW, SERVED
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from switch_runs import (
-    by_madd,
     ccts,
     check_ports,
     equal_rates,
     equally,
-    ports_of,
     run,
     serve_equally,
     switch,
     switches,
-    unfinished,
 )
 
 from actors.fabric import equal_rates as equal
-from actors.fabric import madd
 from actors.fabric.ports import Fabric
-from actors.fabric.queue_shares import (
-    close_share,
-    make_shares,
-    open_pool,
-    open_share,
-    share_equally,
-    start_sharing,
-)
-from actors.kernel.compiled import compiled
-from actors.kernel.queue import NONE
-from actors.kernel.world import NEVER
+from actors.fabric.queue_shares import make_shares, share_equally
 
 WEIGHTS = [4.0, 1.0, 0.5]
 _FIRST = np.int64(0)
@@ -57,39 +41,11 @@ def in_shares(fabric: Fabric, queue: list[int], weights: list[float], pilots: in
     return decide
 
 
-@compiled
-def share_madd(fabric, order, a, s, queue, first, end):
-    """Share as `share_equally` does, by MADD. No scheduler does so: it shows that shares go with any allocation."""
-    total = start_sharing(order, a.residual, s, queue, first, end)
-    level = first
-    while level < end:
-        after = open_share(order, a.residual, s, queue, level, end, total)
-        madd.add_rates(fabric, order, a, level, after)
-        close_share(a.residual, s)
-        level = after
-    open_pool(a.residual, s)
-    madd.add_rates(fabric, order, a, first, end)
-
-
-def madd_in_shares(fabric: Fabric, queue: list[int], weights: list[float]) -> Any:
-    s, queues = make_shares(fabric, weights), np.array(queue)
-
-    def decide(fabric: Fabric, order: Any, a: Any) -> None:
-        madd.reset_residual(fabric, order, a)
-        share_madd(fabric, order, a, s, queues, _FIRST, order.used[0])
-        madd.backfill(fabric, order, a)
-
-    return decide
-
-
 def test_two_queues_share_a_port_by_weight() -> None:
     # 3/4 and 1/4 until coflow 0 ends at 1333.3; coflow 1 has 333.3 B by then, and the whole port for the rest.
     coflows = [(0, [(0, 0, 1000.0)]), (0, [(0, 0, 1000.0)])]
     fabric = switch(coflows, 1)
     run(equally(fabric, COFLOW, decide=in_shares(fabric, [0, 1], [3.0, 1.0])))
-    assert ccts(fabric) == [1333, 2000]
-    fabric = switch(coflows, 1)
-    run(by_madd(fabric, False, decide=madd_in_shares(fabric, [0, 1], [3.0, 1.0])))
     assert ccts(fabric) == [1333, 2000]
 
 
@@ -122,19 +78,7 @@ def test_pilots_take_from_the_ports_before_the_queues_share_them() -> None:
     assert equal_rates(fabric, order, e).tolist() == [0.5, 0.5, 0.375, 0.125]
 
 
-def serve_madd(fabric: Fabric, coflow: int, room: np.ndarray, rates: np.ndarray, left: np.ndarray) -> None:
-    """Give a coflow's flows the rates out of the room with which they end together, by a plain reading of MADD."""
-    load = np.zeros(fabric.speed.size)
-    for flow in unfinished(fabric, coflow):
-        load[list(ports_of(fabric, flow))] += left[flow]
-    used = load > 0
-    if (room[used] > 1e-9).all():
-        need = max((load[used] / room[used]).max(), 1.0)
-        rates[unfinished(fabric, coflow)] += left[unfinished(fabric, coflow)] / need
-        room -= load / need
-
-
-def plain_shares(fabric: Fabric, order: Any, queue: list[int], serve: Callable[..., Any]) -> np.ndarray:
+def plain_shares(fabric: Fabric, order: Any, queue: list[int]) -> np.ndarray:
     """Rates of all flows by a plain reading of the rule, without backfill."""
     rates, pool, coflows = (
         np.zeros(fabric.flows.size.size),
@@ -146,10 +90,10 @@ def plain_shares(fabric: Fabric, order: Any, queue: list[int], serve: Callable[.
         room = fabric.speed * (WEIGHTS[own] / sum(WEIGHTS[other] for other in queues))
         for coflow in coflows:
             if queue[coflow] == own:
-                serve(fabric, coflow, room, rates)
+                serve_equally(fabric, coflow, room, rates)
         pool += room
     for coflow in coflows:
-        serve(fabric, coflow, pool, rates)
+        serve_equally(fabric, coflow, pool, rates)
     return rates
 
 
@@ -164,20 +108,7 @@ def test_equal_rates_in_shares_are_those_of_the_plain_rule(
     decide = in_shares(fabric, queue, WEIGHTS)
     for t, order, e in equally(fabric, trigger, key=queue.__getitem__, decide=decide):
         if e.now[0] == t:
-            expected = plain_shares(fabric, order, queue, serve_equally)
+            expected = plain_shares(fabric, order, queue)
             assert np.allclose(equal_rates(fabric, order, e) - e.extra, expected, atol=1e-8)
         check_ports(fabric, order, e)
-    ccts(fabric)
-
-
-@given(switches(least=2), QUEUES)
-@settings(max_examples=25)
-def test_madd_rates_in_shares_are_those_of_the_plain_rule(fabric: Fabric, queue: list[int]) -> None:
-    flows, decide = fabric.flows, madd_in_shares(fabric, queue, WEIGHTS)
-    for t, order, a in by_madd(fabric, False, queue.__getitem__, decide):
-        if a.now[0] == t:
-            left = flows.left * a.scale[flows.coflow]
-            there = (flows.finish == NEVER) & (order.level[flows.coflow] != NONE)
-            expected = plain_shares(fabric, order, queue, partial(serve_madd, left=left))
-            assert np.allclose(np.where(there, left / a.need[flows.coflow], 0.0), expected, atol=1e-8)
     ccts(fabric)

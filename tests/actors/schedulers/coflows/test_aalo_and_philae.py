@@ -2,7 +2,7 @@
 
 A port sends a byte in a second, so that bytes are seconds, and all times are in seconds. "2 0>1" is the flow of
 coflow 2 from port 0 to port 1; a log has when each flow is sent, when the coordinator decides, and which queue
-coflows come to: -2 is none yet, -1 none any more.
+coflows enter: -2 is active in no queue, -1 is not active.
 """
 
 from __future__ import annotations
@@ -264,7 +264,7 @@ def test_philae_c_without_pilots_as_its_authors_simulate_it() -> None:
     }
     assert log.queues == [(0, 0, 0), (5, 0, 1), (5, 1, 1), (9, 0, 0), (9, 1, -1), (16, 0, -1)]
     assert "pilots" not in log.counters
-    with pytest.raises(InputError, match="without any no size is known, which policy D goes by"):
+    with pytest.raises(InputError, match="policy D needs sizes of coflows"):
         log_of("philae", MEASURED, pilots="none")
 
 

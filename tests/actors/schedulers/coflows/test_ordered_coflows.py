@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from switch_runs import by_madd, run
 
-from actors.fabric.ports import build_fabric
+from actors.fabric.ports import build_fabric, merge_parallel
 from actors.hosting.partition import Partition
 from actors.kernel.compiled import config
 from actors.setting import Costs
@@ -231,7 +231,7 @@ def test_without_delays_and_costs_madd_is_the_fluid(
     workload = mixed_workload(num_coflows, max(ports, 3), seed, gap)
     for scheduler in ("fifo", "sebf"):
         outcome = run_setting(setting_of(scheduler, workload, speed=128e6), OBSERVED)
-        fabric = build_fabric(workload.arrays(), 128e6)
+        fabric = build_fabric(merge_parallel(workload.arrays())[0], 128e6)
         run(by_madd(fabric, scheduler == "sebf"))
         assert np.array_equal(outcome.finish_ns, fabric.coflows.finish)
         assert outcome.tasks is not None

@@ -16,8 +16,9 @@ from emulations import run_setting
 
 from actors.fabric import equal_rates, equal_ticks
 from actors.fabric.equal_coordinator import reported_sent
+from actors.fabric.initial_arrays import at_start
 from actors.fabric.ports import Fabric, build_fabric, merge_parallel
-from actors.fabric.service_order import make_order, set_order
+from actors.fabric.service_order import Order, set_order
 from actors.kernel.world import NEVER
 from actors.setting import Costs, Setting
 from workloads.coflows import CoflowWorkload
@@ -177,7 +178,7 @@ def fluid(setting: Setting) -> Fabric:
     flows, finish, arrival = fabric.flows, fabric.coflows.finish, fabric.coflows.arrival
     interval, width = round(given["interval_s"] * 1e9), np.diff(fabric.coflows.first_flow)
     limits = given["first_limit_bytes"] * given["factor"] ** np.arange(given["queues"], dtype=float)
-    order, e, arrived, entries = make_order(fabric), equal_rates.make_equal(fabric), 0, 0
+    order, e, arrived, entries = at_start(Order, fabric), equal_rates.make_equal(fabric), 0, 0
     queue, entered, deadline = ({} for _ in range(3))
 
     def go_to(coflow: int, which: int) -> None:
