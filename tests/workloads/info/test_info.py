@@ -17,6 +17,7 @@ import emu
 from benchmarks.fidelity import SHARED
 from workloads.arrow import column
 from workloads.coflows import with_demands
+from workloads.critical_path import LATEST_NS
 from workloads.dags import DagWorkload, make_dag_workload
 from workloads.errors import InputError
 from workloads.info import QUANTILES, describe, distributions, render
@@ -177,7 +178,7 @@ def test_paths_and_ends_are_those_of_every_task(dag: DagWorkload) -> None:
             for parent, one in parents[stage]
             for n in ([nth] if one else range(len(tasks[parent])))
         ]
-        return duration_s[tasks[stage][nth]] + max(before, default=0.0)
+        return duration_s[tasks[stage][nth]] + min(max(before, default=0.0), LATEST_NS / 1e9)
 
     def fewest(stages: range) -> int:
         edges = [(parent, stage) for stage in stages for parent, _ in parents[stage]]
