@@ -50,7 +50,7 @@ Int64Array = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Cluster(WithTables):
-    """Nodes with their hardware, as `CLUSTER_SCHEMA` and the user's own; make one with `load_cluster`."""
+    """Nodes with the columns of `CLUSTER_SCHEMA` and the user's own; `load_cluster` makes one."""
 
     name: str
     table: pa.Table
@@ -73,7 +73,7 @@ class Cluster(WithTables):
 
     @property
     def attributes(self) -> dict[str, Attribute]:
-        """The attributes of its nodes by name: `ATTRIBUTES`, and then those that the user defined."""
+        """The attributes of its nodes by name: `ATTRIBUTES`, then the user's own."""
         return ATTRIBUTES | {name: find_attribute(name) for name in self.table.column_names if is_own(name)}
 
     def slots(self) -> Int64Array:
@@ -90,14 +90,12 @@ class Cluster(WithTables):
         Parameters
         ----------
         name : str
-            Of `clusters.schema.ATTRIBUTES`, or its column, or of the user's own: one that the cluster does
-            not have is one that all nodes lack.
+            Of `clusters.schema.ATTRIBUTES`, or its column, or of the user's own, which nodes may lack.
 
         Returns
         -------
         ndarray
-            int64 or float64 in the column's unit; of what is no number int32 codes, indices of
-            `attribute_names`.
+            int64 or float64 in the column's unit; for text int32 codes, indices of `attribute_names`.
 
         Raises
         ------
@@ -110,30 +108,27 @@ class Cluster(WithTables):
         return column(self.table, attribute.column)
 
     def attribute_names(self, name: str) -> tuple[str, ...]:
-        """Return what the codes of an attribute stand for; of tags each is a set with spaces between.
-
-        A number has none.
-        """
+        """Return the texts of an attribute's codes, () for a number; a text of tags is a set with spaces between."""
         attribute = find_attribute(name)
         if not pa.types.is_dictionary(attribute.type):
             return ()
         return tuple(self._coded(attribute).dictionary.to_pylist())
 
     def _coded(self, attribute: Attribute) -> pa.DictionaryArray:
-        """Return a column of the table that is no number; nodes lack what is not there."""
+        """Return a column of text; the default where the table lacks it."""
         if attribute.column not in self.table.column_names:
             return _array(attribute.default, attribute.type, self.num_nodes)
         return self.table[attribute.column].combine_chunks()
 
     def partition(self, long_partition: float) -> int:
-        """Return the number of nodes that are for short jobs only: nodes ``0 .. n - 1``.
+        """Return the number of nodes for short jobs only: nodes ``0 .. n - 1``, rounded down.
 
-        Long jobs use the rest, a share `long_partition` (0..1) of the nodes, as in Hawk and Eagle. The
-        number is rounded down: 98 % of 4,610 nodes leaves 92.
+        Long jobs use the others, a share `long_partition` (0..1) of the nodes, as in Hawk and Eagle: 98 % of 4,610
+        nodes leaves 92.
         """
         if not 0 <= long_partition <= 1:
             raise InputError(f"{long_partition!r} is not a share in 0..1", field="long_partition")
-        # In floats 1 - 0.9 is 0.09999999999999998, which would leave 99 of 1,000 nodes instead of 100.
+        # As floats 1 - 0.9 is 0.09999999999999998, which would leave 99 of 1,000 nodes instead of 100.
         return math.floor(round((1 - long_partition) * self.num_nodes, 9))
 
 
@@ -150,18 +145,16 @@ def load_cluster(
     ----------
     name_or_path : str or Path
         A preset (see `presets`), a ``.toml`` file with ``[[machines]]`` entries, a ``.parquet`` table
-        with one row per node, a converted trace with its ``cluster.parquet``, or the tables of a trace that list
-        machines (`workloads.readers.machines`). Of a table only ``slots`` is required; columns it lacks take the
-        defaults.
+        with one row per node, a converted trace with its ``cluster.parquet``, or a trace's tables of machines
+        (`workloads.readers.machines`). A table needs ``slots``; other columns have defaults.
     nodes : int, optional
-        Number of nodes. Machine types are scaled to it in proportion to their counts (or shares), by largest
-        remainder; a table must have exactly that many rows. By default the counts as given.
+        Number of nodes, to which machine types are scaled in proportion to their counts (or shares), by largest
+        remainder; a table must have exactly so many rows. By default the counts as given.
     slots : int, optional
-        Slots of every node, in place of what the description says; cores and memory that were not given
-        follow.
+        Slots of every node, in place of those in the description; cores and memory that were not given follow.
     seed : int, default 0
-        Of what is drawn: the order of machine types that are not in blocks, the nodes of the presets
-        ``phoenix`` and ``sharma``. Other clusters do not depend on it.
+        Of random draws: the order of machine types that are not in blocks, the nodes of the presets ``phoenix`` and
+        ``sharma``.
 
     Raises
     ------
@@ -185,7 +178,7 @@ def load_cluster(
         path = _preset_paths()[text]
     elif not _exists(path):
         _not_found(text, path)
-    # Readers of traces: what drives Ray, and its workers, need none.
+    # Imported here: Ray's processes need no readers of traces.
     from workloads.readers.duckdb_tables import CLUSTER_FILE
     from workloads.readers.machines import is_trace_table, read_machines
 

@@ -22,22 +22,22 @@ def describe(workload: Workload, nodes: Sequence[int] = ()) -> dict[str, Any]:
     workload
         Jobs, DAGs or coflows.
     nodes : sequence of int, optional
-        Numbers of one-slot nodes to give the offered load for, for jobs and DAGs; by default a few around
-        what is busy on average.
+        For jobs and DAGs, numbers of one-slot nodes whose offered load is returned; by default a few around the number
+        that is busy on average.
 
     Returns
     -------
     dict
-        ``family`` is ``jobs``, ``dags`` or ``coflows`` and says which keys there are: see `jobs.describe`,
+        ``family`` is ``jobs``, ``dags`` or ``coflows`` and determines the other keys: see `jobs.describe`,
         `dags.describe` and `coflows.describe`. All have ``name``, ``span_s`` (from first to last arrival),
-        ``mean_gap_s``, ``gap_cv`` (None when all arrive at once), ``arrivals`` (what arrives in each of up to
-        61 spans of time), ``offered_load``, ``quantiles`` (the percentages all lists of quantiles are of),
-        ``metadata`` and ``notes``.
+        ``mean_gap_s``, ``gap_cv`` (None when all arrive at once), ``arrivals`` (the arrivals in each of up to 61 spans
+        of time), ``offered_load``, ``quantiles`` (the percentages of all lists of quantiles), ``metadata`` and
+        ``notes``.
 
     Raises
     ------
     InputError
-        Numbers of nodes for coflows, which have their own ports.
+        Numbers of nodes are given for coflows, which have their own ports.
     """
     if isinstance(workload, CoflowWorkload):
         described = coflows.describe(workload, nodes)
@@ -49,7 +49,7 @@ def describe(workload: Workload, nodes: Sequence[int] = ()) -> dict[str, Any]:
 
 
 def distributions(workload: Workload) -> list[Distribution]:
-    """Return the values behind the quantiles, by class: what a figure of the workload shows."""
+    """Return the values of the quantiles, by class, for figures of the workload."""
     if isinstance(workload, CoflowWorkload):
         return coflows.distributions(workload)
     if isinstance(workload, DagWorkload):
@@ -58,7 +58,7 @@ def distributions(workload: Workload) -> list[Distribution]:
 
 
 def render(description: dict[str, Any]) -> str:
-    """Return a description as text for a terminal; all signs of its own are ASCII."""
+    """Return a description as text for a terminal, in ASCII except for names."""
     of_family = {"jobs": jobs.render, "dags": dags.render, "coflows": coflows.render}
     lines = of_family[description["family"]](description)
     return "\n".join([*lines, *render_end(description)]) + "\n"

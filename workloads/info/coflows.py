@@ -31,9 +31,9 @@ from workloads.units import format_quantity
 THIN_FLOWS = 7
 SMALL_BYTES = 100e6
 _FEW = 8
-"""So many weights are shown one by one."""
+"""The most weights that are shown one by one."""
 _ROUNDED = 1e-3
-"""A deadline that is too early by less than this share was rounded, most likely: published instances have decimals."""
+"""A deadline that is too early by less than this share was most likely rounded: published instances have decimals."""
 PORT_SPEEDS_BPS = (1e9, 10e9, 40e9)
 
 _LABELS = {
@@ -62,16 +62,16 @@ class _Coflows(NamedTuple):
 def describe(workload: CoflowWorkload, nodes: Sequence[int] = ()) -> dict[str, Any]:
     """Return the figures of coflows.
 
-    ``offered_load`` is the bytes of all coflows over the span of the arrivals and what all ports carry in one
-    direction, by the speed of a port (bit/s), and as ``stated`` where the workload says the speeds; None when
-    all arrive at once. ``busiest_ports`` are the ports that send and receive most. ``coflow`` holds quantiles
-    over coflows: number of flows, senders and receivers, bytes in all, of the longest flow and of the busiest
-    port, and skew, the longest flow over the shortest. ``flows_of_same_ports`` are those that go from and to the ports
-    of an earlier flow of their coflow. ``bins`` groups coflows by size and width, as Varys
-    (SIGCOMM 2014) does, short being a longest flow below 5 MB and narrow up to 50 flows, and as Philae does
-    (its Table 4), small being below 100 MB and thin up to 7 flows. ``time_to_deadline_s`` holds quantiles over the
-    coflows with a deadline, ``deadline_factor`` those of that over what a coflow takes alone where the workload says
-    the speed of its ports (else None), ``weights`` the coflows of each weight, as text, where there are few weights.
+    ``offered_load`` is the bytes of all coflows over the span of the arrivals and the bandwidth of all ports in one
+    direction, by the speed of a port (bit/s), and as ``stated`` if the workload states the speeds; None when all arrive
+    at once. ``busiest_ports`` are the ports that send and receive most. ``coflow`` holds quantiles over coflows: number
+    of flows, senders and receivers, bytes in all, of the longest flow and of the busiest port, and skew, the longest
+    flow over the shortest. ``flows_of_same_ports`` are flows between the same ports as an earlier flow of their coflow.
+    ``bins`` groups coflows by size and width, as Varys (SIGCOMM 2014): short is a longest flow below 5 MB, narrow up to
+    50 flows; and as Philae (its Table 4): small is below 100 MB, thin up to 7 flows. ``time_to_deadline_s`` holds
+    quantiles over the coflows with a deadline, ``deadline_factor`` those of this time over the time that a coflow takes
+    alone, if the workload states the speed of its ports (else None), ``weights`` the number of coflows by weight, as
+    text, if there are few weights.
 
     Raises
     ------
@@ -80,8 +80,8 @@ def describe(workload: CoflowWorkload, nodes: Sequence[int] = ()) -> dict[str, A
     """
     if len(nodes):
         raise InputError(
-            f"{workload.name} has coflows on {workload.num_ports:,} ports of its own; its load is given "
-            "by the speed of a port",
+            f"{workload.name} has coflows on {workload.num_ports:,} ports of its own; its load depends on "
+            "the speed of a port",
             field="nodes",
         )
     figures = _figures(workload)
@@ -176,7 +176,7 @@ def _deadlines(workload: CoflowWorkload) -> dict[str, Any]:
         alone_s = most_on_a_port(arrays, arrays.ingress_bytes_per_s, arrays.egress_bytes_per_s)
         if not np.isnan(alone_s).any():
             factor = relative_s[known] / alone_s[known]
-            # In nanoseconds, as in a run: what it misses here it misses there.
+            # In nanoseconds, as in a run, so that both miss the same deadlines.
             left_ns = arrays.deadline_ns[known] - arrays.arrival_ns[known]
             missed = left_ns < np.ceil(alone_s[known] * 1e9 * (1 - 1e-12))
             early, rounded = int(missed.sum()), int((missed & (factor >= 1 - _ROUNDED)).sum())

@@ -27,9 +27,9 @@ class Distribution(NamedTuple):
     Attributes
     ----------
     key, label : str
-        What it is called in a description, and with its unit on an axis.
+        Its name in a description, and on an axis with its unit.
     of : str
-        What each value belongs to, in the plural.
+        The owners of the values, in the plural, such as ``jobs``.
     values : mapping of str to ndarray
         By class; ``all`` first.
     """
@@ -41,21 +41,21 @@ class Distribution(NamedTuple):
 
 
 def quantiles(values: npt.NDArray[Any]) -> list[float]:
-    """Return the `QUANTILES` of values; none of no values."""
+    """Return the `QUANTILES` of values; [] without values."""
     return np.percentile(values, QUANTILES).tolist() if len(values) else []
 
 
 def describe_arrivals(
     times_s: Float64Array, amounts: Mapping[str, npt.NDArray[Any] | None]
 ) -> dict[str, Any]:
-    """Return span, gaps, and what arrives over time.
+    """Return span, gaps, and arrivals over time.
 
     Parameters
     ----------
     times_s : ndarray, shape (N,)
         In order.
     amounts : mapping
-        Name to what each arrival brings, shape (N,); None counts the arrivals.
+        Name to the amount of each arrival, shape (N,); None counts the arrivals.
     """
     gaps = np.diff(times_s)
     span_s = float(times_s[-1] - times_s[0])
@@ -75,7 +75,7 @@ def describe_arrivals(
 
 
 def render_arrivals(d: Mapping[str, Any], units: Mapping[str, str]) -> list[str]:
-    """Return span, gaps and arrivals over time as text; `units` names what each row of arrivals counts."""
+    """Return span, gaps and arrivals over time as text; `units` has the unit of each row of arrivals."""
     line = f"arrivals   over {format_duration(d['span_s'])}"
     if d["gap_cv"] is not None:
         line += f", mean gap {format_duration(d['mean_gap_s'])} (cv {d['gap_cv']:.2f})"
@@ -89,7 +89,7 @@ def render_arrivals(d: Mapping[str, Any], units: Mapping[str, str]) -> list[str]
 
 
 def render_end(d: Mapping[str, Any]) -> list[str]:
-    """Return metadata and notes as text, a line each; what notes count is not said once more."""
+    """Return metadata and notes as text, a line each, without metadata that repeat the notes."""
     notes = [f"note: {note}" for note in d["notes"]]
     counted = {note.partition(" ")[0] for note in d["notes"]} & {"read", "repaired", "dropped"}
     about = [f"{key}: {value}" for key, value in d["metadata"].items() if key not in counted]
@@ -97,7 +97,7 @@ def render_end(d: Mapping[str, Any]) -> list[str]:
 
 
 def sparkline(values: Sequence[float]) -> str:
-    """Return one ASCII sign per value, the darker the more; only what is 0 is blank.
+    """Return one ASCII sign per value, darker for larger values; only a 0 is blank.
 
     Examples
     --------
@@ -126,12 +126,12 @@ def number(value: float) -> str:
 
 
 def share(part: float, whole: float) -> float:
-    """Return a part of a whole, 0 of nothing."""
+    """Return a part over the whole, 0 if the whole is 0."""
     return float(part) / float(whole) if whole > 0 else 0.0
 
 
 def _round_duration(seconds: float) -> str:
-    """Return a round duration in the largest unit of which it is a whole number."""
+    """Return a round duration in the largest unit that divides it."""
     for unit, scale in (("d", 86400), ("h", 3600), ("min", 60)):
         if seconds % scale == 0:
             return f"{seconds / scale:g} {unit}"
@@ -139,7 +139,7 @@ def _round_duration(seconds: float) -> str:
 
 
 def _bin_s(span_s: float) -> float:
-    """Return the least round width (s) with which a span has no more than about `MAX_BINS` bins."""
+    """Return the least round width (s) that divides a span into about `MAX_BINS` bins or fewer."""
     least = span_s / MAX_BINS
     if least <= 0:
         return 1.0

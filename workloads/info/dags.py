@@ -38,17 +38,17 @@ _ROWS = {
 def describe(workload: DagWorkload, nodes: Sequence[int] = ()) -> dict[str, Any]:
     """Return the figures of DAGs: those of `jobs.describe`, and quantiles over jobs of their ``shape``.
 
-    A stage's level is the longest path to it from a stage without parents, so that depth is the number of
-    levels, the length of the critical path in stages, and width the most stages at one. ``barriers`` are stages with
-    several parents, ``input_work`` is the share of a job's task-seconds in stages without parents (Carbyne, OSDI 2016,
-    Table 1). ``disjoint_paths`` is the least number of paths that share no stage and have all stages of the job.
+    A stage's level is the longest path to it from a stage without parents. Depth is the number of levels, the length of
+    the critical path in stages, and width the most stages of a level. ``barriers`` are stages with several parents,
+    ``input_work`` is the share of a job's task-seconds in stages without parents (Carbyne, OSDI 2016, Table 1).
+    ``disjoint_paths`` is the least number of paths that share no stage and have all stages of the job.
     ``critical_path_s`` is the longest path of tasks: no schedule ends a job earlier. ``parallelism`` is task-seconds
-    over it: the slots that a job keeps busy on average if it has all it can use; jobs that take no time are left out
-    of it and of the input work.
+    over the critical path, the slots that a job with all resources keeps busy on average; it and the input work are
+    without jobs that take no time.
 
-    ``demands`` has for each resource that is known the share of stages of which it is, quantiles over tasks, and the
-    amount ``in_use`` on average if all work is done in the time of the arrivals: cores, nodes, or of an own attribute
-    its amount; None where all arrive at once.
+    ``demands`` has for each known resource the share of stages whose demand is known, quantiles over tasks, and the
+    amount ``in_use`` on average if all work is done in the time of the arrivals: in cores, nodes, or the unit of a
+    user's attribute; None if all arrive at once.
     """
     return {
         **jobs.describe(workload, nodes),
@@ -92,7 +92,7 @@ def shapes(workload: DagWorkload) -> dict[str, npt.NDArray[Any]]:
     of_stages_s = np.add.reduceat(durations, arrays.stage_first_task[:-1])
     input_s = np.add.reduceat(np.where(parents == 0, of_stages_s, 0.0), first)
 
-    # A level is less than the number of the job's stages: each has its place among the stages.
+    # A level is less than the number of the job's stages, so that each level has a place among the stages.
     counts = np.diff(arrays.first_stage)
     place = np.repeat(first, counts) + level
     at_level = np.bincount(place, minlength=len(level))
@@ -114,9 +114,8 @@ def shapes(workload: DagWorkload) -> dict[str, npt.NDArray[Any]]:
 def _disjoint_paths(arrays: DagArrays) -> Int64Array:
     """Return the least number of paths that share no stage and have all stages of each job.
 
-    A path joins as many stages as it has edges, and one more: the number is that of the stages less the most edges of
-    which no two begin or end at the same stage, a maximum matching (Dilworth's theorem by way of König's; Fulkerson,
-    1956).
+    It is the number of stages minus the size of a maximum matching: the most edges of which no two begin or end at the
+    same stage (Dilworth's theorem by König's; Fulkerson, 1956).
     """
     from scipy.sparse import csr_array  # 0.2 s
     from scipy.sparse.csgraph import maximum_bipartite_matching
@@ -133,7 +132,7 @@ def _disjoint_paths(arrays: DagArrays) -> Int64Array:
 
 
 def _demands(workload: DagWorkload) -> dict[str, dict[str, Any]]:
-    """Return what tasks need of each resource that is known."""
+    """Return the demands of each known resource."""
     num_tasks = column(workload.stages, "num_tasks")
     work_s = np.add.reduceat(column(workload.tasks, "duration_s"), workload.arrays().stage_first_task[:-1])
     submit_s = column(workload.jobs, "submit_s")

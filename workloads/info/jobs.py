@@ -28,7 +28,7 @@ def describe(workload: JobWorkload | DagWorkload, nodes: Sequence[int] = ()) -> 
     """Return the figures of jobs.
 
     ``busy_nodes`` is task-seconds over span: the nodes that are busy on average if all work is done in that
-    time; None when all jobs arrive at once, as is ``offered_load``, the load by number of one-slot nodes.
+    time. ``offered_load`` is the load by number of one-slot nodes. Both are None when all jobs arrive at once.
     ``classes`` holds ``all`` and, where the workload has a cut-off, ``short`` and ``long``, each with
     quantiles of tasks per job, stated mean task duration, and the durations of their tasks.
     """

@@ -1,45 +1,43 @@
 """Alibaba's cluster trace of 2018: DAGs of batch tasks over 8 days on about 4,000 machines.
 
-The tables are CSV without a header [1]_: ``batch_task`` (a row a task, which is a stage here), ``batch_instance``
-(a row an attempt of an instance, which is a task here) and ``machine_meta``. They may lie in a folder or in an
-archive, plain, gzip or as published (``batch_task.tar.gz``). ``batch_instance`` has 1.35e9 rows: all is done in
-DuckDB in bounded memory, and in the order of these rules, each of which is counted in the report.
+The tables are CSV without a header [1]_: ``batch_task`` (a row a task, which is a stage here), ``batch_instance`` (a
+row an attempt of an instance, which is a task here) and ``machine_meta``, in a folder or an archive, plain, gzip or as
+published (``batch_task.tar.gz``). ``batch_instance`` has 1.35e9 rows, so that DuckDB applies these rules, in order and
+in bounded memory. The report counts the cases of each.
 
 1. A job is the rows of ``batch_task`` with its ``job_name``, a stage is one of these rows. Rows without a name
-   are dropped. Of several rows for one task, one that terminated and then the first to start is taken.
+   are dropped. Of several rows for one task the first to start that terminated is taken, else the first to start.
 2. A stage that is not ``Terminated`` (``Failed``, ``Running``, ``Waiting``, …), that starts or ends outside the
-   trace (time 0, or none) or has no instances is not known wholly. Its job is dropped, or with
-   ``unfinished="task"`` the stage alone.
+   trace (time 0, or none) or has no instances is incomplete. Its job is dropped, or with ``unfinished="task"`` only the
+   stage.
 3. A stage that ends before it starts takes 0 s.
 4. A job arrives when its first stage starts: the trace has no submission time. Jobs are in this order. ``job_id``
    is the number in ``job_name`` (``j_17``), or the place where a name has none.
-5. A name such as ``M5_3_4`` is number 5, after the stages 3 and 4 of the job. It may end in a suffix with a letter,
-   which is no dependency (``J10_7_9_Stg4``: nothing is called Stg4). Names of another form stand alone. The trace
-   cuts names off at 50 characters, in the middle of a number (``…_99_100_1``): of a name that long, what follows the
-   last ``_`` is left out, unless the table has longer names. Stages are in the order of numbers, those without come
-   last by name.
-6. Where several stages have a number, dependencies on it are on all of them.
-7. Dependencies on a number that the job does not have, or on the stage's own, are left out; one that is named
-   twice is taken once.
+5. The name ``M5_3_4`` is stage 5, which depends on the stages 3 and 4 of the job. A suffix with a letter is not a
+   dependency (``J10_7_9_Stg4``). Stages with names of another form have no dependencies. The trace cuts names off at 50
+   characters, in the middle of a number (``…_99_100_1``): of a name of this length the part after the last ``_`` is
+   left out, unless the table has longer names. Stages are in the order of numbers, then those without a number by name.
+6. If several stages have the same number, a dependency on it is on all of them.
+7. Dependencies on a number that the job does not have, or on the stage's own, are left out; repeated ones count once.
 8. In a job with a cycle, dependencies on higher numbers are left out.
 9. An attempt of an instance is dropped when it is not ``Terminated``, starts or ends outside the trace, was
-   followed by another (``seq_no`` below ``total_seq_no``), or is of a stage that was dropped or is not there.
-   One that ends before it starts takes 0 s.
-10. What is left are the stage's tasks, by start and then by the number in the instance's name: their number
-    holds where ``instance_num`` says another. A stage with none, or without ``batch_instance``, has
-    ``instance_num`` tasks that all last as long as the stage.
-11. A stage's start is when it was registered, not when it began [2]_; most are registered with their job. So a stage
-    begins (``starts="ready"``) when it is registered and the last stage that it depends on has ended, and lasts from
-    then to its end; one that ends before that lasts no time, or `shortest_s` if it lasted so long since it was
-    registered. Then the critical path of a job is as long as the job was. With ``starts="registered"`` a stage lasts
-    from its own start, with the wait for what it depends on: in an excerpt of 2,078 jobs the critical path is 2.3
-    times what the job took (median; 5.3 times at the 90th percentile). Durations of instances are their own.
-12. A cluster does not change: its nodes are all machines that ``machine_meta`` lists, as it first lists each,
-    in the order of the numbers in their names. A node has one slot a core: plans of tasks are in cores. Memory is
-    published as a share of the largest machine's, which is taken to have 4 GiB a core. Machines of one
-    ``failure_domain_1`` are a rack, ``failure_domain_2`` is the attribute ``attr:failure_domain_2``.
-13. ``plan_cpu`` is cores times 100, ``plan_mem`` per cent of the largest machine's memory; what is not positive
-    (or above 100 for memory) is null.
+   followed by another (``seq_no`` below ``total_seq_no``), or its stage was dropped or does not exist. One that ends
+   before it starts takes 0 s.
+10. The other attempts are the stage's tasks, by start and then by the number in the instance's name, even where
+    ``instance_num`` differs from their number. A stage without instances has ``instance_num`` tasks that last as long
+    as the stage.
+11. The published start of a stage is its registration [2]_, mostly with its job. So a stage begins (``starts="ready"``)
+    when it is registered and all stages that it depends on have ended, and lasts from then to its end; a stage that
+    ends earlier takes 0 s, or `shortest_s` if it lasted so long since its registration. Then the critical path of a job
+    is as long as the job was. With ``starts="registered"`` a stage lasts from its registration, with the wait for other
+    stages: in an excerpt of 2,078 jobs the critical path is 2.3 times the time of the job (median; 5.3 times at the
+    90th percentile). Instances have their own durations.
+12. A cluster does not change: its nodes are all machines of ``machine_meta``, each as first listed, in the order of the
+    numbers in their names. A node has one slot a core: plans of tasks are in cores. Memory is published as a share of
+    the largest machine's, which is assumed to have 4 GiB a core. Machines of one ``failure_domain_1`` are a rack,
+    ``failure_domain_2`` is the attribute ``attr:failure_domain_2``.
+13. ``plan_cpu`` is cores times 100, ``plan_mem`` per cent of the largest machine's memory; values that are not positive
+    (or above 100 for memory) become null.
 
 References
 ----------
@@ -121,7 +119,7 @@ _OTHER_NAMES = {
     "inst_num": "instance_num", "inst_name": "instance_name", "disaster_level_1": "failure_domain_1",
     "disaster_level_2": "failure_domain_2",
 }  # fmt: skip
-"""In headers: those of the trace's description, where its schema has others."""
+"""Names in headers that differ from the schema, from the trace's description."""
 _BEGINS = {
     "ready": "it was registered and the last stage that it depends on had ended",
     "registered": "it was registered, with the wait for the stages that it depends on",
@@ -190,24 +188,24 @@ def convert_alibaba_2018(
     source : str or Path
         A folder or an archive with the tables, or ``batch_task`` alone.
     to : str or Path
-        The folder to write; nothing is there until all is.
+        The folder to write; it appears when it is complete.
     instances : bool, optional
-        Whether durations come from ``batch_instance``; by default if it is there. It is read for long.
+        Whether durations come from ``batch_instance``, which takes long to read; by default if the source has it.
     unfinished : "job" or "task"
-        What is dropped with a stage that is not known wholly (rule 2).
+        What is dropped for an incomplete stage (rule 2).
     starts : "ready" or "registered"
-        When a stage begins whose instances are not known (rule 11).
+        The begin of a stage whose instances are not known (rule 11).
     shortest_s : float
-        The least that a stage lasts from when it is ready, if it lasted so long since it was registered.
+        The least duration of a stage that was registered so long before its end.
     memory : str
-        What DuckDB may use; above it, it uses the disk of the temporary folder.
+        The memory that DuckDB may use; more data go to the disk of the temporary folder.
     report, progress : optional
         See `workloads.readers.report`.
 
     Raises
     ------
     InputError
-        Names the file, the line and the field that is wrong, a table that is missing or there twice, or an
+        Names the file, the line and the field that is wrong, a table that is missing or given twice, or an
         option that is out of its range.
     """
     if not 0 <= shortest_s <= MAX_TIME_S:
@@ -269,7 +267,7 @@ def machine_files(con: duckdb.DuckDBPyConnection, source: Path, report: Report) 
 
 
 def _cluster_file(con: duckdb.DuckDBPyConnection, report: Report) -> Files:
-    """Return the file of the cluster (rule 12): none where the table has no machine."""
+    """Return the file of the cluster (rule 12), none for a table without machines."""
     nameless = number(con, "SELECT count(*) FROM machine_meta WHERE machine_id IS NULL")
     report.dropped("rows of machine_meta without a machine", nameless)
     con.execute(_NODES)
@@ -279,7 +277,7 @@ def _cluster_file(con: duckdb.DuckDBPyConnection, report: Report) -> Files:
     report.read(f"machines, the nodes of {CLUSTER_FILE}", nodes)
     for what, where in (
         (
-            "machines that are first listed after the trace begins: taken to be there all the time",
+            "machines that are first listed after the trace begins: taken as present from the beginning",
             "first_listed > 0",
         ),
         ("machines whose cores or memory change: taken as they are first listed", "changes"),
@@ -299,7 +297,7 @@ def _create(con: duckdb.DuckDBPyConnection, name: str) -> None:
 
 
 def _check(con: duckdb.DuckDBPyConnection, source: Path) -> None:
-    """Refuse values that no rule repairs, and name the first line that has one."""
+    """Refuse values that no rule repairs, with the first line that has one."""
     try:
         check_values(con)
     except InputError as error:
@@ -319,5 +317,5 @@ def _table(name: str, insert: str) -> Table:
 
 
 def recognises(path: Path) -> bool:
-    """Return whether a folder, an archive or a file has ``batch_task`` of this trace."""
+    """Return whether a path holds ``batch_task`` of this trace."""
     return holds_table(path, FORMAT, "batch_task")

@@ -1,7 +1,7 @@
 """The rules of `workloads.readers.alibaba_2018` as SQL on its tables in DuckDB, in their order.
 
-Tables: ``batch_task`` as read; ``judged`` (why a row is dropped), ``job``, ``stage`` (rules 1 to 5), ``edge`` (6 to
-8), ``instance`` (9), ``size`` (10). `JOBS`, `STAGES`, `EDGES` and `TASKS` select what is written.
+Tables: ``batch_task`` as read; ``judged`` (with the reason why a row is dropped), ``job``, ``stage`` (rules 1 to 5),
+``edge`` (6 to 8), ``instance`` (9), ``size`` (10). `JOBS`, `STAGES`, `EDGES` and `TASKS` select the output.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import duckdb
 
 NAME_LIMIT = 50
-"""Characters at which the trace cuts names of tasks off."""
+"""The trace cuts names of tasks off at so many characters."""
 
 MACROS = """
 CREATE MACRO in_trace(start_time, end_time) AS coalesce(start_time > 0 AND end_time > 0, false);
@@ -42,7 +42,7 @@ CREATE MACRO unfinished(status) AS CASE
 _JUDGE_STAGES = """
 CREATE TABLE judged AS SELECT *, CASE
     WHEN job_name IS NULL OR task_name IS NULL THEN 'rows of batch_task without a name'
-    WHEN copy > 1 THEN 'rows of batch_task for a stage that is there already'
+    WHEN copy > 1 THEN 'rows of batch_task for a stage that has another row'
     WHEN status IS DISTINCT FROM 'Terminated' THEN 'stages that are ' || unfinished(status)
     WHEN NOT in_trace(start_time, end_time) THEN 'stages that start or end outside the trace'
     WHEN coalesce(instance_num, 0) < 1 THEN 'stages without instances'
@@ -53,7 +53,7 @@ FROM (SELECT *, row_number() OVER (
     ) AS copy FROM batch_task);
 """
 _DROP_JOBS = """
-UPDATE judged SET reason = 'stages of a job that is dropped for another'
+UPDATE judged SET reason = 'stages of a job that is dropped for another stage'
 WHERE reason IS NULL AND job_name IN (
     SELECT job_name FROM judged WHERE reason IS NOT NULL AND copy = 1 AND job_name IS NOT NULL);
 """
@@ -139,7 +139,7 @@ FROM stage JOIN size USING (key) ORDER BY key
 EDGES = """
 SELECT job_id, parent, child FROM edge ORDER BY place, parent, child
 """
-# One row an instance, and one for all the alike tasks of a stage without instances.
+# One row an instance, and one for all the equal tasks of a stage without instances.
 TASKS = """
 SELECT job_id, CAST(duration_s AS DOUBLE) AS duration_s, stage, num_tasks FROM (
     SELECT key, start_s, number, duration_s, CAST(1 AS BIGINT) AS num_tasks FROM instance WHERE reason IS NULL
@@ -152,7 +152,7 @@ ORDER BY key, start_s, number NULLS LAST, duration_s
 
 
 def check_values(con: duckdb.DuckDBPyConnection) -> None:
-    """Refuse values that no rule repairs: the table would be wrong everywhere."""
+    """Refuse values that no rule repairs, such as times in another unit."""
     for field, wrong, want in (
         ("instance_num", "instance_num <> floor(instance_num)", "want a whole number"),
         ("start_time", f"start_time > {MAX_TIME_S:.0f}", "are the times in seconds?"),
@@ -163,7 +163,7 @@ def check_values(con: duckdb.DuckDBPyConnection) -> None:
 
 
 def resolve_stages(con: duckdb.DuckDBPyConnection, unfinished: str, report: Report, source: Path) -> None:
-    """Decide which jobs and stages there are (rules 1 to 5)."""
+    """Make the tables of jobs and stages (rules 1 to 5)."""
     con.execute(_JUDGE_STAGES)
     named = number(con, "SELECT count(DISTINCT job_name) FROM judged WHERE task_name IS NOT NULL")
     if unfinished == "job":
@@ -176,7 +176,7 @@ def resolve_stages(con: duckdb.DuckDBPyConnection, unfinished: str, report: Repo
     count_dropped(con, "judged", report)
     if jobs == 0:
         why = "; ".join(report.left_out())
-        wrong = f"no job of batch_task is known wholly; try unfinished='task'{why and ': '}{why}"
+        wrong = f"no job of batch_task is complete; try unfinished='task'{why and ': '}{why}"
         raise InputError(wrong, file=source)
     con.execute(_NUMBER_STAGES)
     report.read("stages kept", number(con, "SELECT count(*) FROM stage"))
@@ -187,7 +187,7 @@ def resolve_stages(con: duckdb.DuckDBPyConnection, unfinished: str, report: Repo
         con, "SELECT count(*) FROM stage WHERE NOT cut AND regexp_matches(task_name, '_[A-Za-z]')"
     )
     if suffixed:
-        report.read("of them with a suffix in their name, which is no dependency", suffixed)
+        report.read("of them with a suffix in their name, which is not a dependency", suffixed)
     for what, query in (
         (
             "stages that end before they start: taken as 0 s long",
@@ -207,7 +207,7 @@ def resolve_stages(con: duckdb.DuckDBPyConnection, unfinished: str, report: Repo
 
 
 def _cut_off(con: duckdb.DuckDBPyConnection) -> str:
-    """Return what is said of names that are cut off."""
+    """Return the words of the report about names that are cut off."""
     jobs = number(con, "SELECT count(DISTINCT place) FROM stage WHERE cut")
     names = number(con, f"SELECT count(*) FROM judged WHERE length(task_name) = {NAME_LIMIT} AND copy = 1")
     return (
@@ -218,7 +218,7 @@ def _cut_off(con: duckdb.DuckDBPyConnection) -> str:
 
 
 def resolve_edges(con: duckdb.DuckDBPyConnection, report: Report) -> None:
-    """Decide which stage waits for which (rules 6 to 8)."""
+    """Make the table of edges (rules 6 to 8)."""
     con.execute(_FIND_EDGES)
     for what, query in (
         (
@@ -236,7 +236,7 @@ def resolve_edges(con: duckdb.DuckDBPyConnection, report: Report) -> None:
         ),
     ):
         report.repaired(what, number(con, query))
-    # Where all dependencies are on lower numbers there is no cycle: few jobs are looked at.
+    # Without a dependency on a higher number there is no cycle: only few jobs are checked.
     edges = con.cursor().execute(
         "SELECT place, parent, child FROM edge WHERE place IN (SELECT place FROM edge WHERE upward) ORDER BY place"
     )
@@ -251,7 +251,7 @@ def resolve_edges(con: duckdb.DuckDBPyConnection, report: Report) -> None:
 
 
 def start_stages(con: duckdb.DuckDBPyConnection, shortest_s: float) -> None:
-    """Take stages to begin when they are ready, not when they were registered (rule 12)."""
+    """Let stages begin when they are ready, not when they were registered (rule 11)."""
     con.execute(_START_READY.format(shortest_s=f"CAST({shortest_s!r} AS DECIMAL(18, 6))"))
 
 
@@ -274,7 +274,7 @@ def _has_cycle(edges: Iterable[tuple[int, int, int]]) -> bool:
 def size_stages(
     con: duckdb.DuckDBPyConnection, has_instances: bool, starts: str, report: Report, source: Path
 ) -> None:
-    """Decide how many tasks the stages have, and how long they last (rules 9, 10 and 12)."""
+    """Make the numbers and durations of the stages' tasks (rules 9 to 11)."""
     con.execute(_SIZE_STAGES)
     count_dropped(con, "instance", report)
     if has_instances:
@@ -292,19 +292,19 @@ def size_stages(
         )
     _count_starts(con, starts, report)
     tasks = number(con, "SELECT sum(num_tasks) FROM size")
-    if tasks > size_of(source):  # else they are stated one by one, and go to the disk as they are read
+    if tasks > size_of(source):  # otherwise each has bytes of its own, and goes to the disk as it is read
         check_tasks(tasks, file=source, field="instance_num")
     report.read("tasks kept", tasks)
 
 
 def _count_starts(con: duckdb.DuckDBPyConnection, starts: str, report: Report) -> None:
-    """Report how many stages whose durations are their own were registered before they could begin."""
+    """Report the stages without instances that were registered before they could begin."""
     alike = "FROM stage SEMI JOIN (FROM size WHERE alike) USING (key)"
-    what = "stages that were registered before what they depend on had ended"
+    what = "stages that were registered before those that they depend on had ended"
     if starts == "ready":
         report.repaired(f"{what}: taken to begin then", number(con, f"SELECT count(*) {alike} WHERE waited"))
         report.repaired(
-            "stages that end before what they depend on has ended: taken to last no time, or shortest_s",
+            "stages that end before those that they depend on: taken as 0 s long, or shortest_s",
             number(con, f"SELECT count(*) {alike} WHERE overtook"),
         )
         return

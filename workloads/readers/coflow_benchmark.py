@@ -2,12 +2,11 @@
 
 The first line is ``ports coflows``; a line then is ``id arrival_ms mappers rack... reducers rack:MB...`` [1]_.
 Every mapper sends to every reducer, and a reducer's megabytes come in equal parts from all mappers: a flow has
-``MB / mappers``. Racks are numbered from 0; mapper 3 and reducer 3 are the same rack, and what it sends to itself
-is a flow like any other, as in the simulators of the field.
+``MB / mappers``. Racks are numbered from 0; mapper 3 and reducer 3 are the same rack, and its flow to itself is a
+flow like any other, as in the simulators of the field.
 
-A megabyte is 2**20 bytes, as in CoflowSim of the same authors [2]_. CoflowSim also rounds: reducers up to whole
-megabytes, and then up to as many megabytes as make each flow whole. In the published trace every flow is whole
-already, so that its rounding changes nothing; it is not done here.
+A megabyte is 2**20 bytes, as in CoflowSim of the same authors [2]_. CoflowSim also rounds each flow up to whole
+megabytes, which changes nothing in the published trace; this reader does not round.
 
 References
 ----------
@@ -52,14 +51,14 @@ def read_coflow_benchmark(
 ) -> CoflowWorkload:
     """Read a coflow-benchmark file, plain or gzip.
 
-    Flows of a coflow lie reducer after reducer. Bandwidths are null: the format has none. A reducer that gets
-    0 MB has no flows, and the report counts them.
+    Flows of a coflow lie reducer after reducer. Bandwidths are null: the format has none. Reducers that get 0 MB have
+    no flows, and are reported.
 
     Parameters
     ----------
     path : str or Path
     megabyte_bytes : int
-        Bytes of a megabyte, 2**20 as its authors take it; 10**6 is the other reading.
+        Bytes of a megabyte, 2**20 as in its authors' code, or 10**6.
     report, progress : optional
 
     Raises
@@ -82,7 +81,7 @@ def read_coflow_benchmark(
     for number, texts in lines:
         line = Fields(path, number, texts, LINE_FORMAT)
         if len(seen) == num_coflows:
-            line.refuse(None, f"more coflows than the {num_coflows} that the first line says")
+            line.refuse(None, f"more coflows than the {num_coflows} that the first line states")
         coflow = line.whole("id", 0, 2**63 - 1)
         if coflow in seen:
             line.refuse("id", f"coflow {coflow} occurs already in line {seen[coflow]}")
@@ -129,15 +128,14 @@ def write_coflow_benchmark(
 ) -> None:
     """Write a coflow-benchmark file, gzip when the name ends in ``.gz``; it reads back as the same coflows.
 
-    `megabyte_bytes` is by default what the workload was read with, or 2**20. Numbers are written in the shortest
-    form that reads back to the same float.
+    `megabyte_bytes` is by default that of the file that was read, or 2**20. Numbers have the shortest form that reads
+    back to the same float.
 
     Raises
     ------
     InputError
-        When the format would lose something: weights, deadlines, bandwidths, or a coflow that is not a shuffle
-        (from each sender to each receiver, a receiver's flows equal, receiver after receiver). Or the file
-        cannot be written.
+        The format does not hold weights, deadlines, bandwidths, and coflows that are not a shuffle (from each sender to
+        each receiver, a receiver's flows equal, receiver after receiver). Or the file cannot be written.
     """
     arrays = workload.arrays()
     for field, lost in (
@@ -152,7 +150,7 @@ def write_coflow_benchmark(
     if megabyte_bytes is None:
         stated = workload.metadata.get("megabyte_bytes", "")
         megabyte_bytes = int(stated) if stated.isdigit() and 0 < len(stated) < 10 else MEGABYTE
-    write_text(path, [*_lines(workload, path, megabyte_bytes)])  # all first: no half a file on refusal
+    write_text(path, [*_lines(workload, path, megabyte_bytes)])  # all first: a refusal leaves no file
 
 
 def recognises(path: Path) -> bool:

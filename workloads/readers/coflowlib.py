@@ -1,13 +1,13 @@
 """CoflowLib instances: coflows with weights and deadlines on a switch of M machines [1]_.
 
-Lines, blank ones between the parts: ``type`` (0 synthetic, 1 Facebook), ``coflows``; for each coflow
+Lines, with blank ones between the parts: ``type`` (0 synthetic, 1 Facebook), ``coflows``; for each coflow
 ``id weight arrival deadline flows`` and for each of its flows ``flow_id volume 2 ingress egress``; ``ports``, and
 for each port ``port capacity``. Ports 1..M are ingress ports, M+1..2M egress ports: here 0..M-1 on both sides.
 The 2 is the number of ports on a flow's path. Deadlines are absolute. Instances come in zip archives of 40 or
-100; one is read, `instance_names` says which there are.
+100, of which one is read; `instance_names` returns their names.
 
-Volumes and times have no unit. One unit of volume is taken as one byte and one of time as one second, so that a
-capacity of 1 is 1 byte/s; as the metadata state.
+Volumes and times have no unit. A unit of volume is taken as a byte and one of time as a second, so that a capacity of 1
+is 1 byte/s; the metadata state it.
 
 References
 ----------
@@ -50,8 +50,8 @@ def list_coflowlib(path: str | Path) -> list[str]:
         It cannot be read, or holds no ``.txt`` file.
     """
     names = sorted(member_names(path))
-    instances = [name for name in names if _is_instance(name)]
-    if not instances and len(names) != 1:  # one file may be called otherwise
+    instances = [name for name in names if name.endswith(".txt")]
+    if not instances and len(names) != 1:  # a single file may have any name
         raise InputError("holds no .txt file, as instances of CoflowLib are", file=path)
     return instances or names
 
@@ -69,33 +69,33 @@ def read_coflowlib(
     ----------
     path : str or Path
     instance : int or str, optional
-        Which one of several: its number from 1 in the order of names, or its name, with or without folder and
-        ``.txt``. Not needed where there is one.
+        Its number from 1 in the order of names, or its name, with or without folder and ``.txt``; needed where there
+        are several.
     report, progress : optional
 
     Raises
     ------
     InputError
-        Names the file, the line and the field that is wrong; or lists the instances that there are.
+        Names the file, the line and the field that is wrong; or the instances to choose from.
     """
     chosen = _choose(list_coflowlib(path), instance, path)
     for name, stream in open_members(path, progress=progress, wanted=lambda name: name == chosen):
-        file = path if Path(path).name.removesuffix(".gz") == name else f"{path}/{_printable(name)}"
+        file = path if Path(path).name.removesuffix(".gz") == name else f"{path}/{name}"
         return _parse(stream, file, path, _stem(name), Report() if report is None else report)
-    raise InputError(f"{_printable(chosen)} is no longer there", file=path)
+    raise InputError(f"{chosen} is no longer there", file=path)
 
 
 def write_coflowlib(workload: CoflowWorkload, path: str | Path) -> None:
     """Write an instance, gzip when the name ends in ``.gz``; it reads back as the same coflows.
 
-    Numbers have as many digits as the published instances (3 for arrivals, 5 for volumes and deadlines), or what
-    it takes to read back the same float. Flows are numbered again.
+    Numbers have as many digits as in the published instances (3 for arrivals, 5 for volumes and deadlines), or more to
+    read back the same float. Flows are numbered again.
 
     Raises
     ------
     InputError
-        When a coflow has no deadline, a port no capacity, or a coflow a negative id, which the format cannot
-        hold; or the file cannot be written.
+        A coflow has no deadline or a negative id, or a port no capacity, which the format cannot hold; or the file
+        cannot be written.
     """
     _check_held(workload, path)
     write_text(path, _lines(workload))
@@ -109,7 +109,7 @@ def _check_held(workload: CoflowWorkload, path: str | Path) -> None:
         (workload.ports, "egress_bytes_per_s"),
     ):
         if table[name].null_count:
-            wrong = f"{table[name].null_count} have none, but CoflowLib's format needs one for each"
+            wrong = f"{table[name].null_count} rows lack it, but CoflowLib's format needs it for each"
             raise InputError(wrong, file=path, field=name)
     if column(workload.coflows, "coflow_id").min() < 0:
         raise InputError("CoflowLib's format has no negative ids", file=path, field="coflow_id")
@@ -133,7 +133,9 @@ def write_instances(workloads: Sequence[CoflowWorkload], path: str | Path) -> No
     try:
         with zipfile.ZipFile(path, "w") as archive:
             for number, workload in enumerate(workloads, start=1):
-                member = zipfile.ZipInfo(f"{stem}/{stem}_in{number:0{digits}}.txt")  # of 1980: no time
+                member = zipfile.ZipInfo(
+                    f"{stem}/{stem}_in{number:0{digits}}.txt"
+                )  # with the time 1980, so that bytes are the same
                 member.compress_type = zipfile.ZIP_DEFLATED
                 with archive.open(member, "w") as file:
                     file.writelines(part.encode() for part in _lines(workload))
@@ -142,7 +144,7 @@ def write_instances(workloads: Sequence[CoflowWorkload], path: str | Path) -> No
 
 
 def instance_names(path: str | Path) -> tuple[str, ...]:
-    """Return what to choose each instance by: its name without folder and ``.txt`` where that tells them apart.
+    """Return the name of each instance, without folder and ``.txt`` if these names are distinct.
 
     Raises
     ------
@@ -158,7 +160,7 @@ def recognises(path: Path) -> bool:
     """Return whether a file, or the first ``.txt`` member of a folder or archive, looks like an instance."""
     try:
         for name, stream in open_members(path):
-            if path.is_file() or _is_instance(name):
+            if path.is_file() or name.endswith(".txt"):
                 rows = [line.split() for line in stream.read(512).splitlines() if line.strip()]
                 numbers = len(rows) > 3 and all(f.isdigit() for f in (*rows[0], *rows[1]))
                 return numbers and [len(row) for row in rows[:4]] == [1, 1, 5, 5]
@@ -167,25 +169,15 @@ def recognises(path: Path) -> bool:
     return False
 
 
-def _is_instance(name: str) -> bool:
-    parts = name.split("/")
-    hidden = parts[-1].startswith(".") or parts[0] == "__MACOSX"
-    return name.endswith(".txt") and not hidden
-
-
 def _stem(name: str) -> str:
     return name.rsplit("/", 1)[-1].removesuffix(".gz").removesuffix(".txt")
-
-
-def _printable(name: str) -> str:
-    return name if name.isprintable() else ascii(name)
 
 
 def _choose(names: list[str], instance: int | str | None, path: str | Path) -> str:
     if instance is None:
         if len(names) == 1:
             return names[0]
-        some = f"{_printable(_stem(names[0]))} ... {_printable(_stem(names[-1]))}"
+        some = f"{_stem(names[0])} ... {_stem(names[-1])}"
         wrong = f"holds {len(names)} instances; choose one by its number, 1..{len(names)}, or name, {some}"
         raise InputError(wrong, file=path, field="instance")
     text = str(instance)
@@ -204,7 +196,7 @@ def _choose(names: list[str], instance: int | str | None, path: str | Path) -> s
 def _parse(
     stream: io.BufferedReader, file: object, source: str | Path, name: str, report: Report
 ) -> CoflowWorkload:
-    """Return the instance in a stream; each part is read in the order in which it stands."""
+    """Return the instance in a stream."""
     lines = _Lines(stream, file)
     most, _ = most_tasks(source)
     kind, _ = lines.one("type", 0, 2**31)
@@ -253,9 +245,11 @@ class _Read:
 
 
 def _read_coflow(lines: _Lines, read: _Read, num_coflows: int, stated: str) -> str:
-    """Read a coflow and its flows; return how many are stated, in words. `stated` says it of the coflow before."""
+    """Read a coflow and its flows; return the hint about stated numbers. `stated` is that of the coflow before."""
     line = lines.next(_COFLOW)
-    doubt = stated if line.looks_like(rb"\d+|\d+ \S+ 2 \d+ \d+") else ""  # as the number of ports, or a flow
+    doubt = (
+        stated if line.looks_like(rb"\d+|\d+ \S+ 2 \d+ \d+") else ""
+    )  # it looks like the number of ports, or a flow
     with _adding(doubt):
         coflow = line.whole("id", 0, 2**63 - 1)
         if coflow in read.ids:
@@ -285,7 +279,7 @@ def _read_coflow(lines: _Lines, read: _Read, num_coflows: int, stated: str) -> s
 
 @contextmanager
 def _adding(text: str) -> Iterator[None]:
-    """Within, errors end with a text."""
+    """Within the block, errors end with a text."""
     try:
         yield
     except InputError as error:
@@ -295,7 +289,7 @@ def _adding(text: str) -> Iterator[None]:
 def _check_sides(
     froms: np.ndarray, tos: np.ndarray, machines: int, line_of: array[int], file: object
 ) -> None:
-    """Refuse a flow from or to a port of the wrong side, with its line."""
+    """Refuse a flow from or to a port of the wrong side."""
     for side, ports, first in (("ingress", froms, 1), ("egress", tos, machines + 1)):
         off = (ports < first) | (ports >= first + machines)
         if off.any():
@@ -305,7 +299,7 @@ def _check_sides(
 
 
 def _read_ports(lines: _Lines, stated: str) -> list[float]:
-    """Return the capacities of all ports, ingress ports first; nothing may come behind them."""
+    """Return the capacities of all ports, ingress ports first; refuse lines after them."""
     with _adding(stated):
         num_ports, line = lines.one("ports", 2, 2 * MAX_PORTS)
     if num_ports % 2:
@@ -330,7 +324,7 @@ class _Lines:
         self._last = 0
 
     def next(self, form: str) -> Fields:
-        """Return the fields of the next line, or raise an error that names what was expected."""
+        """Return the fields of the next line; the error at the end of the file names `form`."""
         found = next(self._lines, None)
         if found is None:
             wrong = (
@@ -341,7 +335,7 @@ class _Lines:
         return Fields(self._file, *found, form)
 
     def one(self, name: str, least: int, most: int) -> tuple[int, Fields]:
-        """Return the whole number that is all of the next line, and that line."""
+        """Return the only field of the next line, a whole number, and that line."""
         line = self.next(name)
         number = line.whole(name, least, most)
         line.end()
@@ -386,6 +380,6 @@ def _lines(workload: CoflowWorkload) -> Iterator[str]:
 
 
 def _digits(value: float, places: int) -> str:
-    """Return a number with so many decimal places, or in the shortest form where that is another number."""
+    """Return a number with so many decimal places, or in its shortest form where these are too few."""
     text = f"{value:.{places}f}"
     return text if float(text) == value else repr(value)

@@ -2,20 +2,20 @@
 
 ::
 
-    # name                                   what the DAG is called; may be absent
-    stages dag_id arrival_s queue            of these all but the first may be absent
+    # name                                   of the DAG; optional
+    stages dag_id arrival_s queue            all but the first are optional
     stage duration_s r1 r2 ... tasks         a line for each stage; the demands are those of each task
     edges
     parent child kind                        a line for each edge, with the names of its stages
 
-Blank lines are passed over. Without an id a DAG has its place in the file, from 1 on, as in those simulators; without
-an arrival it arrives at time 0. The queue becomes the job's tenant. The DAG's name goes in front of the names of its
-stages (``q7/Map1``), from where it is written back.
+Blank lines are ignored. The id of a DAG without one is its place in the file, from 1 on, as in those simulators;
+without an arrival it arrives at time 0. The queue becomes the job's tenant. The DAG's name becomes a prefix of the
+names of its stages (``q7/Map1``), from which the writer takes it.
 
-Demands are shares (0..1) of a machine, as the simulators take them; one of cores is multiplied by `node_cores`, and
-one of an attribute of the user's own is an amount. Which resources they are is not in the format: the simulators
-have six, and the order of `RESOURCES` is an assumption. Files that Emu writes state both in their first line
-(``# emu resources=cpu_cores,memory node_cores=20``), which those simulators take for a name.
+Demands are shares (0..1) of a machine, as in the simulators; a share of cores is multiplied by `node_cores`, and a
+demand of a user's own attribute is an amount. The format does not name the resources: the simulators have six, and the
+order of `RESOURCES` is an assumption. Files that Emu writes state resources and cores in their first line (``# emu
+resources=cpu_cores,memory node_cores=20``), which those simulators take for a name.
 
 The kind of an edge is ``ata`` (all-to-all) or ``o2o`` (one-to-one); `KINDS` has other spellings. All tasks of a stage
 have its duration.
@@ -60,14 +60,14 @@ KINDS = {
 """Spellings of the kinds of edges, in lower case: those of the simulators, of Emu, and of Tez."""
 
 STATED = re.compile(r"emu resources=(\S+) node_cores=(\S+)")
-"""What the first line of a file that Emu wrote states, behind the #."""
+"""The first line of a file that Emu wrote, after the #."""
 
 Lines = Iterator[tuple[int, list[bytes]]]
 
 
 @dataclass
 class _Read:
-    """What has been read: a value for each DAG, stage or edge, and the line of each edge."""
+    """The columns of DAGs, stages and edges that have been read."""
 
     job_id: list[int] = field(default_factory=list)
     submit_s: list[float] = field(default_factory=list)
@@ -97,10 +97,10 @@ def read_dag_text(
     ----------
     path : str or Path
     resources : sequence of str, or text with commas, optional
-        What the demands of a stage are of, in their order; by default what the file states, else the six of
+        The resources of a stage's demands, in order; by default those that the file states, else the six of
         `workloads.stages.RESOURCES`.
     node_cores : float, optional
-        Cores of the machine of which a demand of cores is a share; by default what the file states, else 20.
+        Cores of the machine of which a demand of cores is a share; by default as the file states, else 20.
     report, progress : optional
 
     Raises
@@ -133,7 +133,7 @@ def read_dag_text(
 
 
 def recognises(path: Path) -> bool:
-    """Return whether a file begins with a DAG: its numbers, and stages with a name and numbers."""
+    """Return whether the first lines of a file are a DAG: its numbers, and stages with a name and numbers."""
     lines = first_lines(path)[:-1]
     named = bool(lines) and lines[0].startswith("#")
     rows = [fields for line in lines if (fields := line.split()) and not fields[0].startswith("#")]
@@ -150,7 +150,7 @@ def recognises(path: Path) -> bool:
 
 
 def _comment(fields: list[bytes]) -> str:
-    """Return what a line that begins with # says, "" for another line."""
+    """Return the text of a comment line after the #, "" for another line."""
     text = b" ".join(fields)
     return text[1:].decode("utf-8", "backslashreplace").strip() if text.startswith(b"#") else ""
 
@@ -158,7 +158,7 @@ def _comment(fields: list[bytes]) -> str:
 def _resources(
     given: Sequence[str] | str | None, stated: re.Match[str] | None, path: str | Path
 ) -> list[str]:
-    """Return the names of the resources: those that were given, else those the file states, else all six."""
+    """Return the names of the resources: as given, else as the file states, else all six."""
     if given is None:
         given = stated[1] if stated else [*RESOURCES]
     names = [name.strip() for name in (given.split(",") if isinstance(given, str) else given)]
@@ -191,7 +191,7 @@ def _read_dag(
     read: _Read,
     seen: dict[int, int],
 ) -> None:
-    """Read a DAG from its first line on, and append it to what was read."""
+    """Read a DAG from its first line on into `read`."""
     head = Fields(path, *first, HEAD_FORMAT)
     count = head.whole("stages", 1, 2**40)
     job, given = len(read.job_id), len(first[1])
@@ -227,7 +227,7 @@ def _read_dag(
 def _next_lines(
     lines: Lines, count: int, path: str | Path, before: int, what: str, form: str
 ) -> Iterator[Fields]:
-    """Yield the next lines, of which there must be so many."""
+    """Yield the next `count` lines; refuse a file that ends before."""
     for n in range(count):
         line = next(lines, None)
         if line is None:
@@ -249,7 +249,7 @@ def _read_stage(
 ) -> None:
     name = _text(line, "stage")
     if name.startswith("#"):
-        line.refuse("stage", f"{shown(name)} where a stage is due; want {line.form!r}")
+        line.refuse("stage", f"{shown(name)} in place of a stage; want {line.form!r}")
     if name in place:
         line.refuse("stage", f"{shown(name)} occurs twice")
     place[name] = len(place)
@@ -301,7 +301,7 @@ def _read_edge(
 def _made(
     path: str | Path, read: _Read, resources: list[str], node_cores: float, report: Report
 ) -> DagWorkload:
-    """Return the workload of what was read; of stages that wait for each other the error names an edge's line."""
+    """Return the workload; the error about stages that wait for each other names the line of an edge."""
     edges = np.array(read.edges, np.int64).reshape(-1, 3)
     try:
         check_edges(edges, np.array(read.num_stages), read.job_id, path)

@@ -25,20 +25,19 @@ _WORD = re.compile(r"[^\s#]\S*")
 def write_dag_text(workload: DagWorkload, path: str | Path) -> None:
     """Write a file of DAGs, gzip when the name ends in ``.gz``; it reads back as the same DAGs.
 
-    Demands of cores are divided by the cores of the machine that the workload was read with, else by 20. Stages
-    without a name are called by their numbers, ``s0``, ``s1``. Numbers are written in the shortest form that reads
-    back to the same float.
+    Demands of cores are divided by `node_cores` of the file that was read, else by 20. Stages without a name are called
+    ``s0``, ``s1``. Numbers have the shortest form that reads back to the same float.
 
     Raises
     ------
     InputError
-        When the format would lose something: tasks of a stage that differ in duration, demands that are not known of
-        all stages or are more than a machine has, constraints, classes of jobs, names with blanks or there twice in a
-        DAG, ids below 0. Or the file cannot be written.
+        The format does not hold tasks of a stage that differ in duration, demands that are not known of all stages or
+        are more than a machine has, constraints, classes of jobs, names with blanks or used twice in a DAG, ids below
+        0. Or the file cannot be written.
     """
     cores = _node_cores(workload)
     _check_holds(workload, path)
-    write_text(path, [*_lines(workload, path, cores)])  # all first: no half a file on refusal
+    write_text(path, [*_lines(workload, path, cores)])  # all first: a refusal leaves no file
 
 
 def _node_cores(workload: DagWorkload) -> float:
@@ -54,7 +53,7 @@ def _refuse(path: str | Path, field: str, wrong: str) -> NoReturn:
 
 
 def _check_holds(workload: DagWorkload, path: str | Path) -> None:
-    """Refuse what the format has no place for, other than names."""
+    """Refuse a workload that the format does not hold; names are checked when they are written."""
     for name in ("short_cutoff_s", "long_partition"):
         if getattr(workload, name) is not None:
             _refuse(path, name, f"the text format of DAGs has no {name}")
@@ -101,7 +100,7 @@ def _lines(workload: DagWorkload, path: str | Path, node_cores: float) -> Iterat
         column(workload.edges, "parent").tolist(), column(workload.edges, "child").tolist(), strict=True
     )
     edges = list(ends)
-    first_edge = np.concatenate([[0], np.cumsum(_edges_of_jobs(workload))]).tolist()
+    first_edge = arrays.first_child[arrays.first_stage].tolist()
     heads = zip(
         workload.jobs["job_id"].to_pylist(),
         workload.jobs["submit_s"].to_pylist(),
@@ -125,13 +124,8 @@ def _lines(workload: DagWorkload, path: str | Path, node_cores: float) -> Iterat
             yield f"{own[parent]} {own[child]} {'o2o' if one_to_one[at] else 'ata'}\n"
 
 
-def _edges_of_jobs(workload: DagWorkload) -> np.ndarray:
-    arrays = workload.arrays()
-    return np.diff(arrays.first_child[arrays.first_stage])
-
-
 def _names(given: list[str | None], job_id: int, path: str | Path) -> tuple[str, list[str]]:
-    """Return the name of a DAG, "" for none, and those of its stages, which in the workload have it in front."""
+    """Return the name of a DAG, "" for none, and the names of its stages without this prefix."""
     names = [f"s{stage}" if name is None else name for stage, name in enumerate(given)]
     dags = {name.rpartition("/")[0] for name in names}
     dag = dags.pop() if len(dags) == 1 else ""

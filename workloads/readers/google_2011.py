@@ -1,17 +1,16 @@
 """Google's cluster trace of 2011 (clusterdata-2011-2): a cell of 12,500 machines over 29 days.
 
 The tables are CSV without a header [1]_, each in a folder of shards as published
-(``task_events/part-00000-of-00500.csv.gz``), plain or gzip, in a folder or an archive. Shards by other names are known
-by their columns, and a header that names these is read. ``task_events`` must be there. ``job_events`` says who
-submitted a job and when; without it, users are of the first row of task 0. What ``task_constraints`` says become the
-jobs' constraints, and ``machine_events`` and ``machine_attributes`` a cluster that they can be compared with; all three
-are kept beside the workload as they are, too. ``task_usage`` is not read.
-How events become jobs and tasks is said, rule by rule, in `workloads.readers.google_events`, and how constraints and
-machines become Emu's in `workloads.readers.google_constraints`.
+(``task_events/part-00000-of-00500.csv.gz``), plain or gzip, in a folder or an archive. Shards with other names are
+known by their columns, and a header may name the columns. ``task_events`` is required. ``job_events`` has the user and
+the submission of each job; without it, users are of the first row of task 0. ``task_constraints`` become the jobs'
+constraints, ``machine_events`` and ``machine_attributes`` the cluster that these refer to; the content of all three is
+also written beside the workload. ``task_usage`` is not read. `workloads.readers.google_events` has the rules by which
+events become jobs and tasks, `workloads.readers.google_constraints` those of constraints and machines.
 
 The cut-off between short and long jobs, and the share of the nodes for long ones, are those of Hawk and Eagle.
-Hawk's evaluation has 506,460 jobs of this trace, without those that failed or are invalid [2]_. How these were
-identified is not published, and so there is no option for it.
+Hawk's evaluation has 506,460 jobs of this trace, without those that failed or are invalid [2]_. How it identified these
+is not published, so there is no option for it.
 
 References
 ----------
@@ -57,7 +56,7 @@ _TYPES = (
 )  # fmt: skip
 _CODES = {str(code): name for code, name in enumerate(_TYPES)}
 _WHOLE = ("time", "job ID", "task index", "type")
-"""The form of a whole number in an event. DuckDB would take 1_000 and 0x10 for one, and round 1.5."""
+"""Columns of whole numbers, read as text: DuckDB would accept 1_000 and 0x10, and round 1.5."""
 _KIND = kinds(whole("type"), _CODES)
 _EVENTS = {
     "time": "VARCHAR", "missing info": "VARCHAR", "job ID": "VARCHAR", "task index": "VARCHAR",
@@ -71,7 +70,7 @@ _OTHER_NAMES = {
     "attribute_name": "attribute", "attribute_value": "value", "attribute_deleted": "deleted",
     "different_machine_constraint": "different machines restriction",
 }  # fmt: skip
-"""In headers that people add; some are those of the trace's own schema.csv."""
+"""Names in headers that people add; some are from the trace's own schema.csv."""
 _EVENT_TABLE = Table(
     _EVENTS,
     f"""INSERT INTO event SELECT {whole("job ID")}, {whole("task index")}, {whole("time")}, {_KIND},
@@ -119,7 +118,7 @@ _FIRST = {
 _BESIDE = {
     "task_constraints": "constraint_of_task", "machine_events": "machine", "machine_attributes": "attribute",
 }  # fmt: skip
-# Where there is no job_events. A user for each row would be most of what is stored.
+# Without job_events. A user for each row would be most of the stored data.
 _USERS = f"""INSERT INTO job_event SELECT {whole("job ID")}, NULL, NULL, "user" FROM {{scan}}
         WHERE "task index" = '0' AND type = '0'"""
 
@@ -146,23 +145,22 @@ def convert_google_2011(
     source : str or Path
         A folder or an archive with the tables.
     to : str or Path
-        The folder to write; nothing is there until all is.
+        The folder to write; it appears when it is complete.
     attempts : "last" or "all"
-        What a task takes: its last attempt, or all of them together (rule 3).
+        The duration of a task: its last attempt, or all of them together (rule 3).
     unfinished : "drop" or "ran"
-        What becomes of tasks that were killed, failed, evicted or lost (rule 4).
+        Whether tasks that were killed, failed, evicted or lost are dropped, or kept with the time they ran (rule 4).
     constraints : bool
-        Whether jobs have their constraints. Few of them can run on another cluster then.
+        Whether jobs have their constraints, with which few can run on another cluster.
     memory : str
-        What DuckDB may use; above it, it uses the disk of the temporary folder.
+        The memory that DuckDB may use; more data go to the disk of the temporary folder.
     report, progress : optional
         See `workloads.readers.report`.
 
     Raises
     ------
     InputError
-        Names the file, the line and the field that is wrong, a table that is missing or there twice, or an
-        option that is out of its range.
+        Names the file, the line and the field that is wrong, or a table that is missing or given twice.
     """
     source, report = Path(source), Report() if report is None else report
     with database(memory, source) as con:
@@ -190,7 +188,7 @@ def machine_files(con: duckdb.DuckDBPyConnection, source: Path, report: Report) 
 
 
 def _check(con: duckdb.DuckDBPyConnection, source: Path) -> None:
-    """Refuse values that no rule repairs, and name the first line that has one."""
+    """Refuse values that no rule repairs, with the first line that has one."""
     check_beside(con, source)
     try:
         check_events(con, source)
@@ -199,7 +197,7 @@ def _check(con: duckdb.DuckDBPyConnection, source: Path) -> None:
             for field in _WHOLE:
                 text = fields.get(field, "")
                 if not _is_whole(text):
-                    wrong = f"{shown(text)} is not a whole number" if text else "is not there"
+                    wrong = f"{shown(text)} is not a whole number" if text else "is missing"
                     raise InputError(wrong, file=place, line=line, field=field) from None
             if fields["type"] not in _CODES:
                 wrong = f"{shown(fields['type'])} is not a type of event; they are 0 to {len(_TYPES) - 1}"
@@ -220,5 +218,5 @@ def read_google_2011(source: str | Path, *, report: Report | None = None, **opti
 
 
 def recognises(path: Path) -> bool:
-    """Return whether a folder, an archive or a file has ``task_events`` of this trace."""
+    """Return whether a path holds ``task_events`` of this trace."""
     return holds_table(path, FORMAT, "task_events")

@@ -1,20 +1,20 @@
 """Google's cluster traces of 2019 (clusterdata-2019): eight Borg cells over May 2019; one of them at a time.
 
-The tables are what BigQuery exports or the trace's buckets hold [1]_: JSON lines, plain or gzip
-(``instance_events-000000000000.json.gz``), Parquet (``instance_events-000000000000.parquet.gz``: a Parquet file, whose
-name ends in .gz, or one that is packed), or CSV with a header, as files, in folders of them or in an archive.
-``instance_events`` must be there. ``collection_events`` says who submitted a job and when; without it there are no
-users. The instances' constraints become the jobs', and ``machine_events`` and ``machine_attributes`` a cluster
-(`workloads.readers.google_constraints`); what they say is kept beside, too. ``instance_usage`` is not read. Numbers
-may be strings, as BigQuery writes them; event types and such may be numbers or names; machines' capacities may be
+The tables are exports of BigQuery or files of the trace's buckets [1]_: JSON lines, plain or gzip
+(``instance_events-000000000000.json.gz``), Parquet (``instance_events-000000000000.parquet.gz``, packed or a Parquet
+file despite its name), or CSV with a header; as files, in folders or in an archive. ``instance_events`` is required.
+``collection_events`` has the user and the submission of each job; without it there are no users. The instances'
+constraints become the jobs', ``machine_events`` and ``machine_attributes`` a cluster
+(`workloads.readers.google_constraints`); their content is also written beside the workload. ``instance_usage`` is not
+read. Numbers may be strings, as BigQuery writes them; event types may be numbers or names; machines' capacities may be
 nested or flat (``capacity.cpus``). Columns that are not used may be absent; without ``collection_type`` alloc sets
 cannot be distinguished from jobs.
 
-A job is a collection and its instances are its tasks. How events become jobs and tasks is said, rule by rule, in
-`workloads.readers.google_events`; QUEUE, ENABLE and updates change nothing there. Besides:
+A job is a collection and its instances are its tasks, by the rules of `workloads.readers.google_events`, where QUEUE,
+ENABLE and updates change nothing. In addition:
 
 7. Alloc sets, which reserve room for jobs, and their instances are dropped. Jobs that run in one are kept.
-8. What a job waits for (``start_after_collection_ids``) and its parent are left out: it arrives when submitted.
+8. A job arrives when it was submitted, even if it waits for others (``start_after_collection_ids``) or has a parent.
 
 References
 ----------
@@ -58,7 +58,7 @@ _CONSTRAINTS = "STRUCT(name VARCHAR, value VARCHAR, relation VARCHAR)[]"
 
 
 def _part(name: str, text: str) -> str:
-    """Return SQL for a field of an object as JSON, Python or NumPy print it; null if it is not there."""
+    """Return SQL for a field of an object as JSON, Python or NumPy print it; null if absent."""
     begins = rf"[''\"]{name}[''\"]\s*:\s*"
     in_quotes, bare = (
         f"regexp_extract({text}, '{begins}{value}', 1)"
@@ -74,7 +74,7 @@ _IN_TEXT = {
     + ", ".join(f"{name} := CAST({_part(name, '{text}')} AS DOUBLE)" for name in ("cpus", "memory")) + ")",
     "start_after_collection_ids": "regexp_extract_all({text}, '[0-9]+')",
 }  # fmt: skip
-"""Nested fields, which CSV has as text."""
+"""SQL for nested fields, which are text in CSV."""
 _OTHER_NAMES = {
     "constraints": "constraint", "capacity_cpus": "capacity.cpus", "capacity_memory": "capacity.memory",
     "cpus": "capacity.cpus", "memory": "capacity.memory",
@@ -144,7 +144,7 @@ def convert_google_2019(
 ) -> None:
     """Convert a cell's trace into a folder of Parquet files, which `read_parquet` reads; in bounded memory.
 
-    The folder also gets what `workloads.readers.google_2011.convert_google_2011` writes of constraints and machines.
+    The folder also gets the files of constraints and machines of `workloads.readers.google_2011.convert_google_2011`.
 
     Parameters
     ----------
@@ -156,8 +156,7 @@ def convert_google_2019(
     Raises
     ------
     InputError
-        Names the file, and of JSON the line, that is wrong, a table that is missing or there twice, or an option
-        that is out of its range.
+        Names the file, and of JSON the line, that is wrong, or a table that is missing or given twice.
     """
     source, report = Path(source), Report() if report is None else report
     with database(memory, source) as con:
@@ -192,7 +191,7 @@ def read_google_2019(source: str | Path, *, report: Report | None = None, **opti
 
 
 def recognises(path: Path) -> bool:
-    """Return whether a folder, an archive or a file has ``instance_events`` of this trace."""
+    """Return whether a path holds ``instance_events`` of this trace."""
     return holds_table(path, FORMAT, "instance_events")
 
 
@@ -212,7 +211,7 @@ def _constraints() -> str:
 
 
 def _leave_out(con: duckdb.DuckDBPyConnection, report: Report) -> None:
-    """Drop alloc sets, and count what jobs lose (rules 7 and 8)."""
+    """Drop alloc sets, and report jobs that wait for others or have a parent (rules 7 and 8)."""
     for table, what in (("event", "alloc instances"), ("job_event", "alloc sets")):
         dropped = number(con, f"DELETE FROM {table} WHERE alloc")
         report.dropped(f"events of {what}", dropped)

@@ -1,25 +1,25 @@
 """The rules by which constraints of Google's traces become those of jobs, and machines a cluster, as SQL.
 
 The traces' readers fill the tables ``constraint_of_task`` (job, task, time, attribute, operator, value),
-``machine`` and ``attribute`` with the content of the trace. Which jobs and tasks are kept is decided before, by the
-rules of `workloads.readers.google_events`, which go on here:
+``machine`` and ``attribute`` with the content of the trace. `workloads.readers.google_events` selects jobs and tasks
+before, and its rules continue here:
 
-7. Names of attributes are hashes: N becomes the attribute ``attr:N`` of nodes, without the ``=`` that may fill up
-   the end of a hash. A value that is not there is the empty one: ``=`` asks for machines that lack the attribute,
-   ``!=`` for those that have it. By size whole numbers are compared, and a machine that lacks the attribute has 0;
-   constraints by size with anything else, or by an operator that is not known, are dropped. All others are hard.
-8. A task has the constraints that were stated last. A job has those that most of its kept tasks have, which
-   may be none; where as many have others, those of the task of lowest index. The jobs whose tasks differ, and the
-   tasks that have others than their job, are counted in the report. (All together may be more than any machine
-   has, as where each task asks for a machine of its own.)
-9. A cluster does not change. Its nodes are the machines that are there when the trace begins, in the order of
-   their ids, with the capacities and attributes that they have then.
-10. A node has one slot. Capacities are shares of the largest machine's (what is not within 0..1 is none), taken for
-    16 cores and 64 GiB, both as in the preset ``google-2011``. Nodes of one switch are a rack (2019; in 2011 there are
+7. Names of attributes are hashes: N becomes the attribute ``attr:N`` of nodes, without the ``=`` that may pad a hash. A
+   missing value is the empty one: ``=`` asks for machines that lack the attribute, ``!=`` for those that have it.
+   Comparisons by size are of whole numbers, and a machine that lacks the attribute has 0; constraints by size with
+   other values, or with an unknown operator, are dropped. All others are hard.
+8. A task has the constraints that were stated last. A job has those of most of its kept tasks, which may be none; in a
+   tie those of the task of lowest index. The report counts the jobs whose tasks differ, and the tasks that differ from
+   their job. (All constraints together may fit no machine, as where each task asks for a machine of its own.)
+9. A cluster does not change. Its nodes are the machines that are present when the trace begins, in the order of
+   their ids, with the capacities and attributes of that time.
+10. A node has one slot. Capacities are shares of the largest machine's (null if not within 0..1), which is assumed to
+have
+    16 cores and 64 GiB, as in the preset ``google-2011``. Nodes of one switch are a rack (2019; in 2011 there are
     no switches).
 
-That tasks of a job are not to share a machine ("different machines restriction") is left out: it is meant of those
-that run at the same time, while ``spread-nodes`` is of all tasks of a job.
+The "different machines restriction" is left out: it concerns tasks that run at the same time, while ``spread-nodes``
+concerns all tasks of a job.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ JOIN (SELECT job, task, max(time) AS time FROM constraint_of_task GROUP BY job, 
 CREATE VIEW wanted AS
 FROM last_stated WHERE {_NAMED} AND (operator IN ('=', '!=') OR {_SIZED});
 """
-# Sets are identified by one number, whatever the order of their constraints: sums take no memory, lists do.
+# A set is identified by one number, independent of the order of its constraints, which takes less memory than a list.
 _SETS = """
 CREATE TABLE set_of_task AS
 SELECT job, task, bit_xor(md5_number(concat_ws(' ', name, operator, value))) AS code
@@ -127,13 +127,15 @@ WHERE value <> '' AND {_NAMED} ORDER BY name, node_id
 
 
 def constraint_files(con: duckdb.DuckDBPyConnection, report: Report) -> Files:
-    """Return the files of the workload's constraints: none where no job has any (rules 7 and 8)."""
+    """Return the files of the workload's constraints, none if no job has any (rules 7 and 8)."""
     if not number(con, "SELECT count(*) FROM constraint_of_task"):
         return {}
     con.execute(_WANTED)
     con.execute(_SETS)
     total, wanted = (number(con, f"SELECT count(*) FROM {table}") for table in ("last_stated", "wanted"))
-    report.dropped("constraints of tasks that compare what has no size, or by no operator", total - wanted)
+    report.dropped(
+        "constraints of tasks that compare text by size, or have an unknown operator", total - wanted
+    )
     report.read("jobs kept with constraints", number(con, "SELECT count(*) FROM set_of_job WHERE code <> 0"))
     jobs, tasks = con.execute("SELECT count(*), sum(others) FROM set_of_job WHERE others > 0").fetchall()[0]
     report.repaired(
@@ -147,7 +149,7 @@ def constraint_files(con: duckdb.DuckDBPyConnection, report: Report) -> Files:
 
 
 def cluster_file(con: duckdb.DuckDBPyConnection, report: Report) -> Files:
-    """Return the file of the cluster: none where no machine is there when the trace begins (rules 9 and 10)."""
+    """Return the file of the cluster, none if no machine is present when the trace begins (rules 9 and 10)."""
     total = number(con, "SELECT count(DISTINCT machine_id) FROM machine")
     if not total:
         return {}

@@ -2,24 +2,24 @@
 
 A task is submitted, waits, runs, may be evicted or fail, waits and runs again, until it finishes or is killed. The
 traces' readers fill the tables ``event`` (job, task, time, kind, missing) and ``job_event`` (job, time, kind, user),
-`kind` one of `KINDS` and null for what changes nothing here. In this order, and counted in the report:
+`kind` one of `KINDS`, or null for events that have no effect. The rules, in order, with counts in the report:
 
-1. Times are microseconds and count from the trace's begin, its timestamp 600 s. What came before has an earlier
-   one, mostly 0; events after its end (2**63 - 1) are left out. A row that is there twice counts once, and rows
-   that the trace's makers put in for lost records ("missing info") count as others do.
+1. Times are microseconds from the trace's begin, its timestamp 600 s. Earlier events have smaller timestamps, mostly 0;
+   events after its end (2**63 - 1) are left out. Repeated rows count once, and rows that the trace's makers inserted
+   for lost records ("missing info") count as others do.
 2. A job arrives when it was submitted by ``job_event``, or else with its first task. Jobs that were submitted before
    the trace are dropped, as it is not known how long their tasks had run.
-3. A task takes as long as its last attempt, from its last SCHEDULE to its last FINISH: what was evicted or failed
-   before was lost. With ``attempts="all"`` it takes as long as all attempts together: each from a SCHEDULE to the
-   first EVICT, FAIL, FINISH, KILL or LOST after it (at one time, EVICT and FAIL come before SCHEDULE, others
-   after). Attempts followed by another SCHEDULE have no known end and count as 0 s.
+3. A task takes as long as its last attempt, from its last SCHEDULE to its last FINISH: the work of earlier attempts was
+   lost. With ``attempts="all"`` it takes as long as all attempts together: each from a SCHEDULE to the first EVICT,
+   FAIL, FINISH, KILL or LOST after it (at equal times, EVICT and FAIL come before SCHEDULE, others after). Attempts
+   followed by another SCHEDULE have no known end and count as 0 s.
 4. Tasks that never ran, that were first started before the trace, or that run when it ends (as most services do)
-   are dropped. So is a task whose last event that ended it, after its last SCHEDULE, was not FINISH but KILL, FAIL,
-   EVICT or LOST; with ``unfinished="ran"`` it is kept with the time it ran.
-5. Jobs without a task that is kept are dropped. Jobs are in the order of arrival and then of their ids, which are
-   the trace's; tasks in that of their index. The tenant is the user, as a hash.
-6. The distinct constraints of a job's tasks that are kept are returned beside the workload, each with the number of
-   those tasks. Which of them the job has is said in `workloads.readers.google_constraints`.
+   are dropped. So is a task whose last end, after its last SCHEDULE, was not FINISH but KILL, FAIL, EVICT or LOST; with
+   ``unfinished="ran"`` it is kept with the time it ran.
+5. Jobs without kept tasks are dropped. Jobs are in the order of arrival and then of the trace's ids, tasks in that of
+   their index. The tenant is the user, as a hash.
+6. The distinct constraints of a job's kept tasks are written beside the workload, each with the number of those tasks.
+   `workloads.readers.google_constraints` has the rules for those of the job.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Files = dict[str, tuple[Iterable[pa.RecordBatch], pa.Schema]]
 """Files of a folder by name: rows and schema."""
 
 KINDS = {"SUBMIT": 0, "EVICT": 1, "FAIL": 2, "SCHEDULE": 3, "FINISH": 4, "KILL": 5, "LOST": 6}
-"""In the order of rule 3: a time times 8 and a kind sort as one number."""
+"""In the order of rule 3: 8 times a time plus the kind gives one number to sort by."""
 BEGIN_US = 600_000_000
 _AFTER_END = 2**63 - 1
 _LIMIT_US = int(MAX_TIME_S * 1e6)
@@ -86,7 +86,7 @@ BESIDE = {
     "machine": (MACHINES_FILE, MACHINES_SCHEMA),
     "attribute": (ATTRIBUTES_FILE, ATTRIBUTES_SCHEMA),
 }
-"""Tables that are kept beside the workload."""
+"""Tables that are written beside the workload: files and schemas."""
 
 TABLES = """
 CREATE TABLE event (job BIGINT, task INTEGER, time BIGINT, kind TINYINT, missing BOOLEAN);
@@ -97,7 +97,7 @@ CREATE TABLE machine (machine_id VARCHAR, time BIGINT, event VARCHAR, cpu DOUBLE
     switch VARCHAR);
 CREATE TABLE attribute (machine_id VARCHAR, time BIGINT, attribute VARCHAR, value VARCHAR, deleted BOOLEAN);
 """
-# Sums and extremes, no order: one pass.
+# Sums and extremes only, in one pass without sorting.
 _TASK = """
 CREATE TABLE task AS
 SELECT job, task, min(time) AS first, min(time) FILTER (WHERE kind = {SUBMIT}) AS submit,
@@ -122,7 +122,7 @@ SELECT job, task, first, submit, starts, ends, start, finish, CASE
     coalesce(reason IS NOT NULL AND first_start >= {begin} AND stop > start * 8 + {SCHEDULE}, false) AS ended
 FROM task
 """.format(begin=BEGIN_US, **KINDS)
-# The next event of a task after each SCHEDULE; one that is a SCHEDULE too means that the end was not recorded.
+# The next event of a task after each SCHEDULE; another SCHEDULE means that the end was not recorded.
 _SPENT = """
 CREATE TABLE spent AS
 SELECT job, task, CAST(sum(took) AS BIGINT) AS total, max_by(took, key) AS last, count(*) - count(took) AS unknown
@@ -185,7 +185,7 @@ _QUERIES = {
 
 
 def kinds(column: str, known: Mapping[str, str]) -> str:
-    """Return SQL for the kind of a trace's event types: by literal, null for what is none of `KINDS`, -1 for others."""
+    """Return SQL for the kind of an event type: null for a known type without one, -1 for an unknown type."""
     whens = " ".join(f"WHEN {literal} THEN {KINDS.get(name, 'NULL')}" for literal, name in known.items())
     return f"CASE {column} {whens} ELSE -1 END"
 
@@ -193,18 +193,18 @@ def kinds(column: str, known: Mapping[str, str]) -> str:
 def resolve(
     con: duckdb.DuckDBPyConnection, attempts: str, unfinished: str, report: Report, source: Path
 ) -> None:
-    """Decide which jobs and tasks there are, and how long they take."""
+    """Make the tables of kept jobs and tasks, with durations."""
     missing, late, idle = con.execute(
         f"SELECT count(*) FILTER (WHERE missing), count(*) FILTER (WHERE time = {_AFTER_END}), "
         "count(*) FILTER (WHERE kind IS NULL) FROM event"
     ).fetchall()[0]
-    report.read("of them put in by the trace's makers for lost records", missing)
-    report.read("of them that change nothing here (updates, queues)", idle)
+    report.read("of them inserted by the trace's makers for lost records", missing)
+    report.read("of them without effect (updates, queues)", idle)
     report.dropped("events after the end of the trace", late)
     con.execute(_TASK)
     con.execute(_JUDGE)
     ran, total = unfinished == "ran", attempts == "all"
-    several = "starts > 1 OR ends > 1"  # the others took from the one to the other
+    several = "starts > 1 OR ends > 1"  # other tasks have one attempt
     which = " OR ".join(([several] if total else []) + (["ended"] if ran else [])) or "false"
     con.execute(_SPENT.format(which=which))
     took = (
@@ -237,7 +237,7 @@ def about_trace(
 
 
 def check_beside(con: duckdb.DuckDBPyConnection, source: Path) -> None:
-    """Refuse rows of machines and constraints that say too little."""
+    """Refuse rows of machines and constraints without required values."""
     for table, name, columns in (
         ("machine", "machine_events", ("machine_id", "time", "event")),
         ("attribute", "machine_attributes", ("machine_id", "time", "attribute")),
@@ -245,12 +245,12 @@ def check_beside(con: duckdb.DuckDBPyConnection, source: Path) -> None:
     ):
         wrong = " OR ".join(f"{column} IS NULL" for column in columns)
         if count := number(con, f"SELECT count(*) FROM {table} WHERE {wrong}"):
-            said = f"is not there or not known in {count:,} rows of {name}; each needs all of them"
+            said = f"is missing or unknown in {count:,} rows of {name}; each needs all of them"
             raise InputError(said, file=source, field=", ".join(columns))
 
 
 def in_time(time_us: float) -> bool:
-    """Return whether a timestamp can be one: within `MAX_TIME_S`, or the one for what comes after the trace."""
+    """Return whether a timestamp is within `MAX_TIME_S`, or the one of events after the trace."""
     return 0 <= time_us <= _LIMIT_US or time_us == float(_AFTER_END)
 
 
@@ -262,8 +262,8 @@ def check_events(con: duckdb.DuckDBPyConnection, source: Path) -> None:
             f"(time < 0 OR time > {_LIMIT_US}) AND time <> {_AFTER_END}",
             "want microseconds, 0 or more",
         ),
-        ("type", "kind = -1", "of a type that is none of the trace's"),
-        ("time, id or index", "job IS NULL OR task IS NULL OR time IS NULL", "all of them must be there"),
+        ("type", "kind = -1", "of an unknown type"),
+        ("time, id or index", "job IS NULL OR task IS NULL OR time IS NULL", "none of them may be missing"),
     ):
         row = con.execute(f"SELECT job, task, time FROM event WHERE {wrong} ORDER BY ALL LIMIT 1").fetchone()
         if row is not None:
@@ -305,7 +305,7 @@ def write_jobs(
     more: Files,
     classes: tuple[float, float] | None = None,
 ) -> None:
-    """Write the workload's folder, with those of `BESIDE` that the source has, and more files."""
+    """Write the workload's folder, with the tables of `BESIDE` that the source has, and more files."""
     schemas = {TASKS_FILE: TASKS_SCHEMA}
     schemas |= {file: schema for table, (file, schema) in BESIDE.items() if table in beside}
     schemas[JOBS_FILE] = about_workload(JOBS_SCHEMA, about, classes)

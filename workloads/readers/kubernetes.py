@@ -1,9 +1,9 @@
 """Pods or jobs of Kubernetes, as ``kubectl get pods -A -o json`` or ``kubectl get jobs -A -o json`` print them.
 
-Pods that a Job owns are the tasks of one job; another pod is a job of its own. A pod arrives when it was created. It
-takes the time from the first start to the last end of its containers, init containers and earlier attempts among them,
-for it keeps its place meanwhile. Of Jobs themselves the list has only start and completion: they become tasks of equal
-length, as many as succeeded, in as many waves as `parallelism` makes; a Job whose pods are in the list is those.
+Pods that a Job owns are the tasks of one job; another pod is a job of its own. A pod arrives when it was created, and
+takes the time from the first start to the last end of its containers, with init containers and earlier attempts, as it
+keeps its place on the node. A list of Jobs has only start and completion: a Job becomes as many equal tasks as
+succeeded, in waves of `parallelism`. A Job whose pods are in the list has those as tasks.
 
 References
 ----------
@@ -29,10 +29,7 @@ INDEX = "batch.kubernetes.io/job-completion-index"
 
 
 class _Pod(NamedTuple):
-    """A pod that ended; `place` is its number in the file, `task` which of the tasks of its Job it ran, if stated.
-
-    Errors call it `name`.
-    """
+    """A pod that ended: `place` is its number in the file, `task` its index in its Job, if stated."""
 
     job: object
     task: str | None
@@ -52,15 +49,15 @@ def read_kubernetes(
     report: Report | None = None,
     progress: Progress | None = None,
 ) -> JobWorkload:
-    """Read pods or jobs: a list, one object, or several of either behind each other.
+    """Read pods or jobs: a list, one object, or several of either one after the other.
 
     Parameters
     ----------
     path : str or Path
         JSON, plain or gzip.
     runs : "each" or "last"
-        Of pods that failed and that their Job replaced: each is a job, which arrives when the pod was created, or the
-        last counts.
+        Pods that failed and that their Job replaced: each is a job, which arrives when the pod was created, or the last
+        one counts.
 
     Raises
     ------
@@ -88,7 +85,7 @@ def read_kubernetes(
 def _workload(
     pods: list[_Pod], jobs: list[Found], runs: Literal["each", "last"], path: str | Path, report: Report
 ) -> JobWorkload:
-    """Return the jobs of what ended; lines of errors are the places of pods and jobs."""
+    """Return the jobs of pods and Jobs that ended; errors have their places as lines."""
     rows = JobRows(path)
     for job, pod in _runs(pods, runs, report):
         rows.add(job, pod.created_s, pod.end_s - pod.begin_s, pod.place, tenant=pod.tenant)
@@ -106,7 +103,7 @@ def _workload(
 
 @contextmanager
 def _naming(item: Found, path: object) -> Iterator[None]:
-    """Within, what is not as Kubernetes writes it is an error that names the item."""
+    """Within the block, values that Kubernetes does not write are an error that names the item."""
     try:
         yield
     except (TypeError, ValueError, OverflowError) as error:
@@ -115,7 +112,7 @@ def _naming(item: Found, path: object) -> Iterator[None]:
 
 
 def _pod(found: Found, report: Report) -> _Pod | None:
-    """Return a pod, None where it has not ended or the object does not say when it ran."""
+    """Return a pod, None if it has not ended or its times are not in the object."""
     meta, spec, status = (part(found.item, name) for name in ("metadata", "spec", "status"))
     main = list(parts(status, "containerStatuses"))
     containers = [*parts(status, "initContainerStatuses"), *main]

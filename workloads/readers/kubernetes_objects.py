@@ -1,4 +1,4 @@
-"""Objects of Kubernetes in JSON: lists, single ones, and several behind each other, as ``kubectl --watch`` prints."""
+"""Objects of Kubernetes in JSON: a list, one object, or several one after the other, as ``kubectl --watch`` prints."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KINDS = ("Pod", "Job")
 ENDED = ("Succeeded", "Failed")
 """Phases of pods."""
 _FIRST_YEAR_S = 366 * 86_400.0
-"""Times before are Go's and Unix's zero: not known."""
+"""Earlier times are Go's and Unix's zero: not known."""
 _NESTED = 3
 """Lists within lists: kubectl prints one of each kind within one of all."""
 _NO_BLANK = re.compile(r"\S")
@@ -32,11 +32,11 @@ class Found(NamedTuple):
     kind : str
         One of `KINDS`.
     key : object
-        What identifies it: its uid, else its name, else its place.
+        Its identity: its uid, else its name, else its place.
     place : int
         Its number in the file.
     name : str
-        What errors call it.
+        Its name in errors.
     item : dict
     """
 
@@ -48,12 +48,12 @@ class Found(NamedTuple):
 
 
 def objects(path: str | Path, report: Report, progress: Progress | None) -> list[Found]:
-    """Return the pods and jobs of a file; of one that is there several times the last, or the last that has ended.
+    """Return the pods and jobs of a file; of several copies of one the last that has ended, else the last.
 
     Raises
     ------
     InputError
-        The file is not JSON, or no objects of Kubernetes.
+        The file is not JSON, or not objects of Kubernetes.
     """
     found: dict[object, Found] = {}
     total = 0
@@ -75,7 +75,7 @@ def objects(path: str | Path, report: Report, progress: Progress | None) -> list
         total += 1
         if key in found and _has_ended(found[key].item) and not _has_ended(item):
             continue
-        found.pop(key, None)  # they are in the order of those that count
+        found.pop(key, None)  # the order is that of the copies that count
         found[key] = Found(kind, key, total - 1, name, item)
     report.dropped("objects that are there more than once: the last that ended counts", total - len(found))
     return list(found.values())
@@ -87,7 +87,7 @@ def _has_ended(item: dict[str, Any]) -> bool:
 
 
 def _items(path: str | Path, progress: Progress | None) -> Iterator[tuple[str, str, Any]]:
-    """Yield what errors call an item, its kind where a list says it, and the item."""
+    """Yield the name of an item in errors, its kind if a list states it, and the item."""
     for number, document in enumerate(_documents(path, progress)):
         within = f"object {number + 1}: " if number else ""
         if not isinstance(document, dict | list):
@@ -141,7 +141,7 @@ def _documents(path: str | Path, progress: Progress | None) -> Iterator[Any]:
 
 
 def part(item: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Return an object within another, empty where it is not there.
+    """Return an object within another, empty if absent.
 
     Raises
     ------
@@ -155,7 +155,7 @@ def part(item: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def parts(item: Mapping[str, Any], name: str) -> Iterator[dict[str, Any]]:
-    """Yield the objects of a list within an object, none where it is not there."""
+    """Yield the objects of a list within an object, none if absent."""
     found = item.get(name) or []
     if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
         raise TypeError(f"{name} is not a list of objects")
@@ -163,7 +163,7 @@ def parts(item: Mapping[str, Any], name: str) -> Iterator[dict[str, Any]]:
 
 
 def text(item: Mapping[str, Any], name: str) -> str | None:
-    """Return a text, None where it is not there; halves of surrogate pairs, which no UTF-8 has, as JSON writes them."""
+    """Return a text, None if absent; halves of surrogate pairs, which UTF-8 cannot hold, as JSON escapes them."""
     found = item.get(name)
     if found is not None and not isinstance(found, str):
         raise TypeError(f"{name} is not text but {shown(str(found)[:100])}")
@@ -183,7 +183,7 @@ def count(item: Mapping[str, Any], name: str) -> int:
 
 
 def seconds(time: Any) -> float | None:
-    """Return a time such as ``2026-03-01T00:00:05Z`` in seconds; None where it is null, or the zero of a clock."""
+    """Return a time such as ``2026-03-01T00:00:05Z`` in seconds; None for null, or the zero of a clock."""
     if time is None or time == "":
         return None
     try:

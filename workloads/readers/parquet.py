@@ -6,9 +6,9 @@ dags       these two (tasks with their stage), ``stages.parquet``, ``edges.parqu
 coflows    ``coflows.parquet``, ``flows.parquet``, ``ports.parquet``
 =========  ===================================================================
 
-Where jobs, of either of the first two, have constraints there are also ``constraint_sets.parquet`` and
-``job_constraints.parquet``. Columns and units are those of `workloads.jobs`, `workloads.stages`,
-`workloads.coflows` and `workloads.constraints`. Columns other than these are left out, with a note.
+Where jobs have constraints there are also ``constraint_sets.parquet`` and ``job_constraints.parquet``. Columns and
+units are those of `workloads.jobs`, `workloads.stages`, `workloads.coflows` and `workloads.constraints`. Other columns
+are left out, with a note.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ ALL_FILES = frozenset((*_DAGS, *_COFLOWS, *_CONSTRAINTS))
 
 
 def family_of(folder: str | Path) -> str:
-    """Return the family of a workload folder by the names of its files; ``jobs`` where there are none.
+    """Return the family of a workload folder by the names of its files; ``jobs`` for an empty one.
 
     Raises
     ------
@@ -114,9 +114,9 @@ def read_folder(folder: str | Path) -> JobWorkload | DagWorkload | CoflowWorkloa
 
 
 def read_parquet(folder: str | Path) -> JobWorkload:
-    """Read a folder of jobs; its name becomes the workload's. Of DAGs it reads the jobs, and adds a note.
+    """Read a folder of jobs, whose name becomes the workload's; or the jobs of a folder of DAGs, with a note.
 
-    Columns other than the schema's are left out, with a note; ``constraint`` and ``tenant`` may be absent.
+    ``constraint`` and ``tenant`` may be absent.
 
     Raises
     ------
@@ -144,7 +144,7 @@ def read_parquet(folder: str | Path) -> JobWorkload:
 
 
 def read_dags(folder: str | Path) -> DagWorkload:
-    """Read a folder of DAGs; its name becomes the workload's.
+    """Read a folder of DAGs, whose name becomes the workload's.
 
     Edges may be in any order. Of jobs ``constraint`` and ``tenant`` may be absent, of stages ``name``,
     ``cpu_cores``, ``memory`` and all other demands, of edges their ``kind``.
@@ -174,7 +174,7 @@ def read_dags(folder: str | Path) -> DagWorkload:
     refuse_first(
         column(tasks, "stage") != due,
         column(tasks, "stage"),
-        f"is not the stage that is due; tasks lie in the order of {STAGES_FILE}",
+        f"is not the expected stage; tasks lie in the order of {STAGES_FILE}",
         "stage",
         file=folder / TASKS_FILE,
     )
@@ -202,10 +202,10 @@ def read_dags(folder: str | Path) -> DagWorkload:
 
 
 def read_coflows(folder: str | Path) -> CoflowWorkload:
-    """Read a folder of coflows; its name becomes the workload's.
+    """Read a folder of coflows, whose name becomes the workload's.
 
-    Of coflows all but ``coflow_id``, ``arrival_s`` and ``width`` may be absent, of ports the bandwidths. What is
-    stated of senders, receivers and sizes must be that of the flows.
+    Of coflows all columns except ``coflow_id``, ``arrival_s`` and ``width`` may be absent, of ports the bandwidths.
+    Stated senders, receivers and sizes must be those of the flows.
 
     Raises
     ------
@@ -219,7 +219,7 @@ def read_coflows(folder: str | Path) -> CoflowWorkload:
     distinct_ids(ids, "coflow_id", file=folder / COFLOWS_FILE)
     _check_members(ids, width, column(flows, "coflow_id"), folder, COFLOWS_FILE, FLOWS_FILE)
     port = column(ports, "port")
-    wrong = "is not the port that is due; ports are numbered 0, 1, ..."
+    wrong = "is not the expected port; ports are numbered 0, 1, ..."
     refuse_first(port != np.arange(len(port)), port, wrong, "port", file=folder / PORTS_FILE)
     workload = make_coflow_workload(
         folder.resolve().name,
@@ -230,7 +230,7 @@ def read_coflows(folder: str | Path) -> CoflowWorkload:
         column(flows, "size_bytes"),
         len(port),
         coflow_id=ids,
-        weight=_given(coflows, "weight", folder),
+        weight=_given(coflows, "weight"),
         deadline_s=optional_column(coflows, "deadline_s"),
         ingress_bytes_per_s=optional_column(ports, "ingress_bytes_per_s"),
         egress_bytes_per_s=optional_column(ports, "egress_bytes_per_s"),
@@ -243,12 +243,12 @@ def read_coflows(folder: str | Path) -> CoflowWorkload:
 
 
 def write_parquet(workload: JobWorkload | DagWorkload | CoflowWorkload, folder: str | Path) -> None:
-    """Write a workload folder, making it where needed; the same workload gives the same bytes.
+    """Write a workload folder; the same workload gives the same bytes.
 
     Raises
     ------
     InputError
-        When the folder cannot be written, or holds files that would make the workload one of another family.
+        The folder cannot be written, or holds files of another family.
     """
     folder = Path(folder)
     about: dict[str, Any] = {"metadata": workload.metadata}
@@ -269,7 +269,7 @@ def write_parquet(workload: JobWorkload | DagWorkload | CoflowWorkload, folder: 
 
 
 def _with_constraints(workload: JobsOrDags, folder: Path) -> JobsOrDags:
-    """Return the workload with the constraints that its folder has for it, if any."""
+    """Return the workload with the constraints of its folder, if any."""
     if not any(os.path.exists(folder / name) for name in _CONSTRAINTS):
         return workload
     (sets, owners), notes = _read_tables(folder, _CONSTRAINTS)
@@ -295,7 +295,7 @@ def _read_tables(folder: Path, files: _Schemas) -> tuple[list[pa.Table], tuple[s
 
 
 def _about_jobs(jobs: pa.Table, folder: Path) -> dict[str, Any]:
-    """Return what jobs and DAGs have beside times: ids, labels, cut-off, long partition, metadata."""
+    """Return ids, labels, cut-off, long partition and metadata of jobs or DAGs."""
     return {
         "job_id": column(jobs, "job_id"),
         "constraint": jobs["constraint"].combine_chunks(),
@@ -305,7 +305,7 @@ def _about_jobs(jobs: pa.Table, folder: Path) -> dict[str, Any]:
 
 
 def _job_counts(jobs: pa.Table, tasks: pa.Table, folder: Path) -> Int64Array:
-    """Return the number of tasks of each job, checked against the tasks that are there."""
+    """Return the number of tasks of each job; refuse one that differs from the table of tasks."""
     counts = column(jobs, "num_tasks")
     if len(counts) and counts.min() < 1:
         check_counts(counts, "num_tasks", file=folder / JOBS_FILE)
@@ -316,7 +316,7 @@ def _job_counts(jobs: pa.Table, tasks: pa.Table, folder: Path) -> Int64Array:
 def _check_members(
     ids: Int64Array, counts: Int64Array, owners: Int64Array, folder: Path, of: str, members: str
 ) -> None:
-    """Refuse members (tasks, flows) that are not those, in number and order, that their owners say."""
+    """Refuse members (tasks, flows) that differ in number or order from those that their owners state."""
     one, owner = Path(members).stem[:-1], Path(of).stem[:-1]
     field = "num_tasks" if owner == "job" else "width"
     if len(counts) == 0:
@@ -330,7 +330,7 @@ def _check_members(
     if wrong_rows.any():
         at = int(np.argmax(wrong_rows))
         raise InputError(
-            f"{one} of {owner} {owners[at]} where {owner} {due[at]} is due; {one}s lie in the order of {of}",
+            f"{one} of {owner} {owners[at]} in place of {owner} {due[at]}; {one}s lie in the order of {of}",
             file=folder / members,
             line=at + 1,
             field=f"{owner}_id",
@@ -350,24 +350,21 @@ def _stage_counts(ids: Int64Array, stages: pa.Table, folder: Path) -> Int64Array
     refuse_first(counts == 0, ids, f"has no stage in {STAGES_FILE}", "job_id", file=folder / JOBS_FILE)
     stage = column(stages, "stage")
     due = np.arange(len(stage)) - np.repeat(first_rows(counts)[:-1], counts)
-    wrong = "is not the stage that is due; stages of a job are numbered 0, 1, ..."
+    wrong = "is not the expected stage; stages of a job are numbered 0, 1, ..."
     refuse_first(stage != due, stage, wrong, "stage", file=path)
     return counts
 
 
-def _given(table: pa.Table, name: str, folder: Path) -> Float64Array | Int64Array | None:
-    """Return an optional column of numbers, None where it is absent."""
-    values = table[name]
-    if values.null_count == len(values):
-        return None
-    return column(table, name)
+def _given(table: pa.Table, name: str) -> Float64Array | Int64Array | None:
+    """Return an optional column of numbers, None if it is absent."""
+    return None if table[name].null_count == table.num_rows else column(table, name)
 
 
 def _check_stated(coflows: pa.Table, workload: CoflowWorkload, folder: Path) -> None:
     """Refuse a coflow whose stated senders, receivers or size are not those of its flows."""
     order = np.argsort(column(coflows, "arrival_s"), kind="stable")
     for name in ("senders", "receivers", "size_bytes"):
-        if (stated := _given(coflows, name, folder)) is None:
+        if (stated := _given(coflows, name)) is None:
             continue
         of_flows = np.empty_like(stated)
         of_flows[order] = column(workload.coflows, name)

@@ -1,7 +1,7 @@
 """Tables of a workload folder as Parquet files: read by a schema and checked, and written.
 
-What belongs to a workload as a whole (cut-off, long partition, metadata) is in the schema metadata of its first
-table. Pages carry checksums, so that a damaged file is noticed.
+Cut-off, long partition and metadata of a workload are in the schema metadata of its first table. Pages have checksums,
+so that damage is detected.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 Schema: TypeAlias = pa.Schema | Callable[[Iterable[str]], pa.Schema]
-"""The schema of a table, or where it depends on the columns that there are, what makes it of their names."""
+"""The schema of a table, or a function that makes it of the names of the columns."""
 _ROWS_PER_GROUP = 1 << 20
 _DICTIONARIES = ["constraint", "tenant", "job_id", "name", "stage", "coflow_id", "kind"]
 
@@ -36,15 +36,15 @@ def read_table(
 ) -> tuple[pa.Table, list[str]]:
     """Return the schema's columns of a Parquet file, and the names of the columns left out.
 
-    `optional` columns are all null where the file has none; `siblings` are the files of the workload, which the
-    error names when this one is not there.
+    `optional` columns are null if the file lacks them; `siblings` are the files of the workload, which the error about
+    a missing file names.
 
     Raises
     ------
     InputError
         Names the file, the row (as line) and the column that is wrong.
     """
-    if not os.path.isfile(path):  # which raises nothing, whatever the path
+    if not os.path.isfile(path):  # it raises no error for any path
         others = set(names_beside(path)) - set(siblings)
         hint = did_you_mean(path.name, (n for n in others if n.endswith(".parquet")))
         *first, last = siblings
@@ -78,9 +78,9 @@ def schema_for(schema: Schema, names: Iterable[str]) -> pa.Schema:
 
 @contextmanager
 def parquet_file(path: Path) -> Iterator[pq.ParquetFile]:
-    """Open a Parquet file; what is wrong with it within is the user's input.
+    """Open a Parquet file; within the block, errors of reading it are an `InputError`.
 
-    Columns of text are read with their dictionaries, in which what is repeated is there once.
+    Columns of text keep their dictionaries, which hold repeated text once.
 
     Raises
     ------
@@ -106,7 +106,7 @@ def parquet_file(path: Path) -> Iterator[pq.ParquetFile]:
 def read_columns(
     file: pq.ParquetFile, names: Collection[str], path: Path, each_bytes: int = TASK_BYTES
 ) -> pa.Table:
-    """Return columns of an open Parquet file, when its footer does not say that they are too much.
+    """Return columns of an open Parquet file, unless its footer states too many rows or bytes.
 
     Raises
     ------
@@ -129,10 +129,10 @@ def read_columns(
 
 
 def stated_size(file: pq.ParquetFile) -> tuple[int, int]:
-    """Return how many rows an open Parquet file has and how many bytes it unpacks to, both as its footer states them.
+    """Return the rows and the unpacked bytes of an open Parquet file, as its footer states them.
 
-    What the footer says of columns is not looked at: pyarrow ends the process where it is damaged in some ways, and
-    raises an error where it reads the column.
+    Statements about columns are not read: with some damage pyarrow would end the process. Reading such a column raises
+    an error.
     """
     about = file.metadata
     groups = [about.row_group(i) for i in range(about.num_row_groups)]
@@ -154,7 +154,7 @@ def check_plain(file: pq.ParquetFile, names: Collection[str], path: Path) -> Non
 
 
 def text_bytes(column: pa.ChunkedArray) -> int:
-    """Return the bytes of a column of text that is read with its dictionary, once it is without."""
+    """Return the bytes of a column of text with a dictionary, without its dictionary."""
     import pyarrow.compute as pc
 
     lengths = (pc.binary_length(chunk.dictionary).take(chunk.indices) for chunk in column.chunks)
@@ -191,7 +191,7 @@ def write_tables(folder: Path, tables: Mapping[str, pa.Table], about: Mapping[st
 
 
 def read_about(table: pa.Table, path: Path, numbers: Iterable[str] = ()) -> dict[str, Any]:
-    """Return ``metadata``, and `numbers` or None, from the schema metadata; a foreign file has none."""
+    """Return ``metadata``, and `numbers` or None, from the schema metadata, which other programs do not write."""
     metadata = table.schema.metadata or {}
     about: dict[str, Any] = {**dict.fromkeys(numbers), "metadata": {}}
     version = metadata.get(b"schema_version", str(SCHEMA_VERSION).encode())
@@ -217,7 +217,7 @@ def read_about(table: pa.Table, path: Path, numbers: Iterable[str] = ()) -> dict
 
 
 def _read_column(table: pa.Table, field: pa.Field, path: Path) -> pa.Array:
-    """Return a column in the schema's type; other widths of the same kind are taken where they fit."""
+    """Return a column in the schema's type, from another width of the same kind if its values fit."""
     if field.name not in table.column_names:
         return pa.nulls(table.num_rows, field.type)
     values = table[field.name]

@@ -1,10 +1,10 @@
 """NumPy's ``.npy`` files with pickled objects, read without running anything that is in them.
 
-A pickle is a program: the unpickler imports and calls what the file names. This one knows the names with which NumPy
-pickles arrays and numbers, and each stands for a function here, so that nothing that a file names is imported or
-called. What comes of it are dictionaries, lists, tuples, numbers, texts, bytes and NumPy's arrays and numbers of these;
-anything else is refused by its name. Before that the instructions are looked through, one by one: those that NumPy does
-not write are refused, and so are files that would become far larger than they are.
+A pickle is a program: Python's unpickler imports and calls the names in the file. This one knows the names with which
+NumPy pickles arrays and numbers, and has a function of its own for each, so that nothing that a file names is imported
+or called. The result has dictionaries, lists, tuples, numbers, texts, bytes and NumPy's arrays and numbers; anything
+else is refused by its name. All instructions are checked first: those that NumPy does not write are refused, and so are
+files that would become far larger than they are.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from workloads.readers.report import Progress
 from workloads.readers.source import open_text, shown
 
 FILE_LIMIT_BYTES = 64 << 20
-"""No file may be larger; the largest of the TPC-H profiles has 74 kB. Nor may the texts that one uses again."""
+"""The most of a file, and of the texts that it uses again; the largest TPC-H profile has 74 kB."""
 MOST_TUPLES = 1000
-"""Tuples within one another: to look up a key of 100,000 would end the process."""
+"""The most nested tuples: hashing a key of 100,000 would end the process."""
 _ADMITTED = """
     PROTO FRAME MARK STOP NONE NEWTRUE NEWFALSE BININT BININT1 BININT2 LONG1 BINFLOAT SHORT_BINSTRING BINSTRING
     SHORT_BINUNICODE BINUNICODE SHORT_BINBYTES BINBYTES EMPTY_LIST EMPTY_DICT EMPTY_TUPLE APPEND APPENDS SETITEM
     SETITEMS TUPLE TUPLE1 TUPLE2 TUPLE3 BINPUT LONG_BINPUT MEMOIZE BINGET LONG_BINGET GLOBAL STACK_GLOBAL REDUCE BUILD
 """
 _NDARRAY = object()
-"""What stands for the class `numpy.ndarray`, an argument when arrays are made."""
+"""In place of the class `numpy.ndarray`, an argument when arrays are made."""
 _HEADER_ERRORS = (
     ValueError, TypeError, SyntaxError, EOFError, MemoryError, RecursionError, tokenize.TokenError,
 )  # fmt: skip
@@ -43,7 +43,7 @@ _HEADER_ERRORS = (
 
 
 def read_npy(path: str | Path, progress: Progress | None = None) -> Any:
-    """Return what a ``.npy`` file holds: an array, or for an array of no dimensions the object in it.
+    """Return the content of a ``.npy`` file: an array, or the object in an array without dimensions.
 
     Parameters
     ----------
@@ -53,8 +53,8 @@ def read_npy(path: str | Path, progress: Progress | None = None) -> Any:
     Raises
     ------
     InputError
-        Names the file: it cannot be read, is not ``.npy``, is truncated, too large, or its pickle holds what is not
-        admitted, which is named.
+        Names the file: it cannot be read, is not ``.npy``, is truncated, too large, or its pickle holds a type that is
+        not admitted.
     """
     with open_text(path, progress=progress) as stream:
         data = stream.read(FILE_LIMIT_BYTES + 1)
@@ -94,12 +94,12 @@ def _parse_npy(data: bytes) -> npt.NDArray[Any]:
 
 
 def loads(data: bytes) -> Any:
-    """Return what a pickle holds, of the types that are admitted.
+    """Return the value of a pickle.
 
     Raises
     ------
     InputError
-        It holds something else, which is named, or is truncated or corrupt.
+        It holds a type that is not admitted, which is named, or is truncated or corrupt.
     """
     try:
         _look_through(data)
@@ -113,8 +113,8 @@ def loads(data: bytes) -> Any:
 
 
 def _look_through(data: bytes) -> None:
-    """Refuse a pickle with other instructions than NumPy's, or that would become far larger than it is."""
-    stack: list[tuple[int, int]] = []  # of each value: tuples in one another, and the length of its texts
+    """Refuse a pickle with other instructions than NumPy's, or one that would become far larger than it is."""
+    stack: list[tuple[int, int]] = []  # of each value: nested tuples, and the length of its texts
     kept: dict[int, tuple[int, int]] = {}  # the same of values that may be used again
     marks: list[int] = []
     again = 0
@@ -151,10 +151,10 @@ def _look_through(data: bytes) -> None:
 
 
 class _Unpickler(pickle.Unpickler):
-    """Python's unpickler, for which each name of NumPy's stands for something of this module."""
+    """Python's unpickler, with functions of this module in place of NumPy's names."""
 
     def find_class(self, module: str, name: str) -> Any:
-        """Return what stands for what the pickle names, or refuse it."""
+        """Return the replacement for a name of the pickle, or refuse it."""
         known = {
             "numpy.multiarray._reconstruct": self._array,
             "numpy.multiarray.scalar": self._number,
@@ -179,7 +179,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 class _Dtype:
-    """The type of an array; it is complete when its order of bytes is set."""
+    """The type of an array; complete when its byte order is set."""
 
     def __init__(self, code: Any, *_: Any) -> None:
         self._code = _text(code)
@@ -194,7 +194,7 @@ class _Dtype:
 
 
 class _Array(np.ndarray):
-    """An array whose state is checked; NumPy would also take addresses in memory for objects."""
+    """An array whose state is checked; NumPy would accept addresses in memory as objects."""
 
     def __setstate__(self, state: Any) -> None:
         _, shape, dtype, by_columns, body = state
@@ -216,7 +216,7 @@ class _Array(np.ndarray):
 
 
 def _check_values(value: Any) -> None:
-    """Check that all of a value is data: neither what stands for a name, nor anything unknown."""
+    """Check that a value consists of data only, without replacements for names."""
     seen, waiting = set(), [value]
     while waiting:
         item = waiting.pop()
@@ -244,12 +244,12 @@ def _numpy(dtype: Any) -> np.dtype[Any]:
 
 def _size(shape: Any) -> int:
     if not isinstance(shape, tuple) or not all(isinstance(n, int) and n >= 0 for n in shape):
-        raise InputError("the shape of an array is not one")
+        raise InputError("the shape of an array is not a tuple of numbers")
     return math.prod(shape)
 
 
 def _bytes(body: Any) -> bytes:
-    """Return bytes, which Python 2 pickled as text in latin-1."""
+    """Return bytes; Python 2 pickled them as text in latin-1."""
     return body if isinstance(body, bytes) else _text(body).encode("latin-1")
 
 

@@ -1,10 +1,10 @@
 """What Slurm's ``sacct --parsable2`` prints: a line a job or step, fields separated by ``|``, names in the first line.
 
 ``sacct --allusers --parsable2 --starttime 2026-01-01 --format
-JobID,Cluster,Submit,Start,End,Elapsed,AllocCPUS,Timelimit,State,User`` writes what is used; only JobID, Submit and
-Elapsed (or ElapsedRaw, or Start and End) must be there. Steps (``12.batch``, ``12.extern``, ``12.0``) are parts of
-their job and are left out, as are jobs that wait or run still, or never ran. Which lines are one job stands in
-`workloads.readers.slurm_runs`. Times are the cluster's local time.
+JobID,Cluster,Submit,Start,End,Elapsed,AllocCPUS,Timelimit,State,User`` writes all fields that are used; JobID, Submit
+and Elapsed (or ElapsedRaw, or Start and End) are required. Steps (``12.batch``, ``12.extern``, ``12.0``) are parts of
+their job and are left out, as are jobs that have not ended, or never ran. `workloads.readers.slurm_runs` has the rules
+by which lines are one job. Times are the cluster's local time.
 
 References
 ----------
@@ -52,7 +52,7 @@ _ANY_TEXT = re.compile(
     r"JobName|\w*Comment|SubmitLine|WorkDir|Extra|Constraints|Reason|\w*NodeList|FailedNode|Container|Licenses|Std\w+"
     r"|\w*TRES\w*"
 )
-"""Fields whose text may hold the separator, which sacct prints as it is."""
+"""Fields whose text may contain the separator, which sacct does not escape."""
 _SEPARATORS = ("|", "\t", ";", ",", "^", "%", "@", "~", "::")
 _DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d|Unknown", re.ASCII)
 
@@ -68,7 +68,7 @@ def read_sacct(
     report: Report | None = None,
     progress: Progress | None = None,
 ) -> JobWorkload:
-    """Read what ``sacct --parsable2`` (or ``--parsable``) printed, with whatever ``--delimiter``.
+    """Read the output of ``sacct --parsable2`` (or ``--parsable``), with any ``--delimiter``.
 
     Parameters
     ----------
@@ -77,14 +77,14 @@ def read_sacct(
     arrays : "tasks" or "jobs"
         Whether the elements of a job array are the tasks of one job, or jobs of their own.
     runs : "each" or "last"
-        Of a job that ran again (requeued, preempted, or after a failure of its node), which ``sacct --duplicates``
-        prints: each run is a job, or the last one counts.
+        Runs of a job that ran again (requeued, preempted, or after a failure of its node), which ``sacct --duplicates``
+        prints: each is a job, or the last one counts.
     tasks : "cpus" or "one"
         A job has a task for each of its processors (AllocCPUS, NCPUS or AllocTRES, else ReqCPUS or ReqTRES), or one.
     estimates : "elapsed" or "timelimit"
-        What schedulers know of a task's duration: how long it took, or its Timelimit, where there is one.
+        The duration that schedulers assume: the elapsed time, or the Timelimit where there is one.
     fields : str
-        The fields as they were given to ``--format``, for what was printed with ``--noheader``.
+        The fields as given to ``--format``, for output of ``--noheader``.
 
     Raises
     ------
@@ -118,7 +118,7 @@ def read_sacct(
 
 
 def _run(row: dict[str, str], path: object, line: int, report: Report, *, by_limit: bool) -> Run | None:
-    """Return the run that a line is about; None where it says too little, or that it never ran."""
+    """Return the run of a line; None where the line states too little, or the job never ran."""
     took_s = elapsed_s(row, path, line)
     if took_s is None:
         name = "ElapsedRaw" if row.get("ElapsedRaw") or "Elapsed" not in row else "Elapsed"
@@ -160,7 +160,7 @@ def _or_nan(time_s: float | None) -> float:
 
 
 def _word(text: str) -> str:
-    """Return what stands in a field in place of a value."""
+    """Return the word that a field has in place of a value."""
     if text.startswith("-"):
         return "negative"
     return (text if text in WITHOUT_VALUE else "no value") or "empty"
@@ -208,13 +208,13 @@ _FOR_PEOPLE = "this is sacct's table for people, which cuts values off; print it
 
 
 def _called(name: str) -> str:
-    """Return a field's name as sacct prints it, from one as --format takes it."""
+    """Return a field's name as sacct prints it, from the form that --format takes."""
     plain = name.strip().partition("%")[0]
     return _CALLED.get(plain.lower(), plain)
 
 
 def _split(text: str, separator: str) -> list[str]:
-    """Return the fields of a line; other programs write sacct's as CSV, with quotes."""
+    """Return the fields of a line; other programs convert sacct's output to CSV, with quotes."""
     if separator == "," and '"' in text:
         with suppress(csv.Error):
             return next(csv.reader([text]))
@@ -222,7 +222,7 @@ def _split(text: str, separator: str) -> list[str]:
 
 
 def _separator(text: str, count: int = 0) -> str:
-    """Return what separates the fields of a line: of names what is between them, or what makes so many fields."""
+    """Return the separator of a line of names, or, with `count`, the one that gives a line so many fields."""
     between = re.match(r"(?:JobID|JobIDRaw|[A-Z]\w*?)(?:%\d+)?([^\w%]+)[A-Z]", text.replace('"', ""))
     if not count and between:
         return between[1]
@@ -230,12 +230,12 @@ def _separator(text: str, count: int = 0) -> str:
 
 
 def _is_data(fields: Sequence[str]) -> bool:
-    """Return whether fields are of a job and not names."""
+    """Return whether fields are values and not names."""
     return any(map(is_job, fields)) and any(map(_DATE.fullmatch, fields))
 
 
 def _around_text(fields: list[str], names: list[str], separator: str, path: object, line: int) -> list[str]:
-    """Return as many fields as names of a line with more of them, where one text holds the separator; or `fields`."""
+    """Return one field a name of a line in which one text contains the separator; else `fields`."""
     more = len(fields) - len(names)
     if more == 1 and not fields[-1]:
         return fields[:-1]  # some end lines with the separator, but not the first
@@ -252,7 +252,7 @@ def _around_text(fields: list[str], names: list[str], separator: str, path: obje
 
 
 def _state(row: dict[str, str]) -> str:
-    """Return the state of a job, without what stands behind it: ``CANCELLED by 1000``, ``OUT_OF_ME+``."""
+    """Return the state of a job, only the first word of ``CANCELLED by 1000``, without the + of ``OUT_OF_ME+``."""
     return row.get("State", "").split(" ")[0].rstrip("+")
 
 
@@ -264,20 +264,20 @@ def _row(names: list[str], fields: list[str]) -> dict[str, str]:
 
 
 def _check_names(names: list[str], text: str, path: object, line: int | None) -> None:
-    """Refuse names of fields, of a line or an option, among which one is not that must be there."""
+    """Refuse names of fields, of a line or an option, without a required one."""
     if "  " in text and "JobID" in text.split():
         raise InputError(_FOR_PEOPLE, file=path, line=line)
     for name in ("JobID", "Submit"):
         if name not in names and not (name == "JobID" and "JobIDRaw" in names):
-            wrong = f"is none of the fields{did_you_mean(name, names)}; print it with sacct --format"
+            wrong = f"is not among the fields{did_you_mean(name, names)}; print it with sacct --format"
             raise InputError(wrong, file=path, line=line, field=name)
     if not {"Elapsed", "ElapsedRaw"} & {*names} and not {"Start", "End"} <= {*names}:
-        wrong = "is none of the fields, nor ElapsedRaw, nor Start and End; print it with sacct --format"
+        wrong = "is not among the fields, nor are ElapsedRaw, or Start and End; print it with sacct --format"
         raise InputError(wrong, file=path, line=line, field="Elapsed")
 
 
 def recognises(path: Path) -> bool:
-    """Return whether a file's first line names fields of sacct, or looks like what it prints without them."""
+    """Return whether a file's first line has names of sacct's fields, or values as sacct prints them."""
     lines = (line.strip() for line in first_lines(path))
     text = next((line for line in lines if line and not line.startswith("#")), "")
     if _is_data(text.split("|")):

@@ -1,6 +1,6 @@
 """Fields as Slurm's accounting prints them: ids of jobs, times, spans of time, counts of processors.
 
-Slurm prints a word where it has no value. What has none is None here; what Slurm does not print is an `InputError`.
+Slurm prints a word in place of a missing value, which is None here. Text that Slurm does not print is an `InputError`.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from workloads.readers.source import shown
 WITHOUT_VALUE = frozenset(
     ("", "Unknown", "None", "N/A", "(null)", "INVALID", "UNLIMITED", "INFINITE", "NOT_SET", "Partition_Limit")
 )
-"""What is printed in place of a time, a span or a count that is not known, or is none."""
+"""Words that Slurm prints in place of a time, a span or a count."""
 _NO_VALUE_S = 2**31
 """Slurm's NO_VAL is 2**32 - 2, INFINITE one more, and a negative time is printed as little less."""
 _JOB = re.compile(r"(\d{1,19})(?:_(?:\d{1,19}|\[(.*)\])|\+\d{1,19})?(\..+)?", re.ASCII)
 _RANGE = re.compile(r"(\d{1,15})(?:-(\d{1,15})(?::(\d{1,15}))?)?", re.ASCII)
 _WHOLE = re.compile(r"(\d+)(?:\.0*)?", re.ASCII)
-"""What was through a table of doubles has a point."""
+"""With a point after a conversion to doubles."""
 _SPAN = re.compile(r"-?(?:(\d{1,9})-)?(?:(\d{1,9}):)?(\d{1,9}):(\d{1,2})(\.\d{1,9})?", re.ASCII)
 _TRES_CPU = re.compile(r"(?:^|,)cpu=(\d{1,15})(?:,|$)", re.ASCII)
 _EPOCH = datetime(1970, 1, 1)
@@ -36,9 +36,9 @@ class JobId(NamedTuple):
     Attributes
     ----------
     job : str
-        The number that all elements of an array, or all components of a heterogeneous job, share.
+        The number shared by all elements of an array, or all components of a heterogeneous job.
     ranges : tuple of range
-        The numbers of elements of an array, where a list of them is printed.
+        The numbers of elements of an array, where Slurm prints a list of them.
     is_cut : bool
         Whether the list of them is cut off.
     is_step : bool
@@ -51,7 +51,7 @@ class JobId(NamedTuple):
     is_step: bool
 
     def parts(self, text: str) -> Iterator[str]:
-        """Yield the whole id of each element that a line with this id is about: of most lines one, `text`."""
+        """Yield the whole id of each element that the line is about: for most lines one, `text`."""
         if not self.ranges:
             yield text
         for numbers in self.ranges:
@@ -64,11 +64,11 @@ def is_job(text: str) -> bool:
 
 
 def job_id(text: str, path: object, line: int) -> JobId:
-    """Return what an id says: ``12``, ``12_3``, ``12_[1-3,7%2]``, ``12+1``, each perhaps with ``.batch``."""
+    """Return the parts of an id: ``12``, ``12_3``, ``12_[1-3,7%2]``, ``12+1``, each perhaps with ``.batch``."""
     found = _JOB.fullmatch(text)
     listed, is_cut = list[range](), False
     if found is not None and found[2] is not None:
-        within = found[2].partition("%")[0]  # behind it is how many may run at once
+        within = found[2].partition("%")[0]  # after % stands how many may run at once
         is_cut = within.endswith("...")
         ranges = [_RANGE.fullmatch(part) for part in within.removesuffix("...").strip(",").split(",")]
         listed = [_numbers(*map(int, one.groups("0"))) for one in ranges if one]
@@ -85,7 +85,7 @@ def _numbers(first: int, last: int, step: int) -> range:
 def seconds_of(text: str, field: str, path: object, line: int) -> float | None:
     """Return the seconds of a span such as ``1-02:03:04`` or ``02:03.456``; None where it has no value.
 
-    A negative one, as of clocks that were set back, is none.
+    A negative span, from a clock that was set back, is None.
     """
     found = _SPAN.fullmatch(text)
     if text in WITHOUT_VALUE or (found and text.startswith("-")):
@@ -111,7 +111,7 @@ def time_of(text: str, field: str, path: object, line: int) -> float | None:
         except (ValueError, OverflowError):
             wrong = f"{shown(text)} is not a time such as 2026-01-31T12:30:00"
             raise InputError(wrong, file=path, line=line, field=field) from None
-    return seconds if seconds > _DAY_S else None  # a 0 is no time, in any time zone
+    return seconds if seconds > _DAY_S else None  # 0, in any time zone, stands for an unknown time
 
 
 def whole(text: str, field: str, path: object, line: int) -> int | None:
@@ -127,7 +127,7 @@ def whole(text: str, field: str, path: object, line: int) -> int | None:
 
 
 def elapsed_s(row: Mapping[str, str], path: object, line: int) -> float | None:
-    """Return how long a job ran, 0 if it never started, None where that is not known."""
+    """Return how long a job ran, 0 if it never started, None if not known."""
     if row.get("ElapsedRaw"):
         seconds = whole(row["ElapsedRaw"], "ElapsedRaw", path, line)
         return None if seconds is None else _known_s(seconds)
@@ -140,7 +140,7 @@ def elapsed_s(row: Mapping[str, str], path: object, line: int) -> float | None:
 
 
 def limit_s(row: Mapping[str, str], path: object, line: int) -> float | None:
-    """Return the time limit of a job, None where it has none or none of its own."""
+    """Return the time limit of a job, None for a job without its own limit."""
     if row.get("Timelimit"):
         return seconds_of(row["Timelimit"], "Timelimit", path, line)
     minutes = whole(row.get("TimelimitRaw", ""), "TimelimitRaw", path, line)
@@ -150,7 +150,7 @@ def limit_s(row: Mapping[str, str], path: object, line: int) -> float | None:
 def processors(row: Mapping[str, str], path: object, line: int) -> tuple[int | None, bool]:
     """Return the processors of a job, allocated or else requested, and whether they were only requested.
 
-    0 is a job that got none, None one of which no field tells.
+    0 for a job that got none; None where no field has them.
     """
     least: int | None = None
     for counts, resources in ((("AllocCPUS", "NCPUS"), "AllocTRES"), (("ReqCPUS",), "ReqTRES")):

@@ -1,10 +1,9 @@
-"""The runs of jobs in Slurm's accounting, and the jobs that they make up.
+"""The runs of jobs in Slurm's accounting, and the jobs that they belong to.
 
-A job is known by its cluster, its id and its submission: ids begin again at 1, and each cluster has its own. Elements
-of an array and components of a heterogeneous job share the id, and are parallel tasks of one job. The same element or
-component may have run several times: it was requeued or preempted, or its node failed. Slurm mostly gives such a run a
-submission of its own, which is when the run before ended. Lines that repeat a run, as in two dumps that overlap, count
-once.
+A job is its cluster, its id and its submission: ids begin again at 1, and each cluster has its own. Elements of an
+array and components of a heterogeneous job share the id, and are parallel tasks of one job. An element or component may
+have run several times, after it was requeued or preempted, or its node failed. Slurm mostly gives such a run a
+submission of its own, the end of the run before. Lines that repeat a run, as in two dumps that overlap, count once.
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ _STATES = {
     ),
     "RESIZING": _RESIZED,
 }
-"""Slurm runs a job again after the first; one that is resized goes on with other processors, in another line."""
+"""After an interruption Slurm runs a job again; a resized job continues with other processors, in another line."""
 _SOON_S = 60.0
-"""A job is submitted again when its run ends; the clocks of machines differ by less."""
+"""A job is submitted again when its run ends; clocks of machines differ by less than this."""
 
 Which = Literal["each", "last"]
 
@@ -94,10 +93,10 @@ class Runs:
         self._tenants.append(run.tenant)
 
     def jobs(self, which: Which, report: Report) -> JobRows:
-        """Return the jobs that the runs make up, and count runs of jobs that had run before.
+        """Return the jobs of the runs, and report runs of jobs that had run before.
 
-        Of these, with "each", each is a job, which arrives when it was submitted or the run before had ended; with
-        "last" the last one counts, and the job arrives when it was submitted first.
+        With "each" such a run is a job, which arrives when it was submitted or the run before had ended. With "last"
+        the last run counts, and the job arrives when it was first submitted.
         """
         got = {name: np.frombuffer(column, column.typecode) for name, column in self._columns.items()}
         job, part = (np.frombuffer(ids, np.int64) for ids in self._id_of)
@@ -131,7 +130,7 @@ class Runs:
 
 
 def _without_repeats(part: Int64Array, states: np.ndarray, got: dict[str, np.ndarray]) -> Int64Array:
-    """Return the runs by element and time: of lines with one start, or that are alike without one, the last."""
+    """Return the runs by element and time; of lines with the same start, or equal ones without, the last."""
     keys = [part, *(got[name] for name in ("submit_s", "start_s", "end_s", "elapsed_s", "tasks")), states]
     order = np.lexsort((got["line"], *reversed(keys)))
     one, other = order[:-1], order[1:]
@@ -142,14 +141,14 @@ def _without_repeats(part: Int64Array, states: np.ndarray, got: dict[str, np.nda
 
 
 def _same(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    return (one == other) | ((one != one) & (other != other))  # NaN is not known
+    return (one == other) | ((one != one) & (other != other))  # NaN: not known
 
 
 def _again(order: Int64Array, part: Int64Array, states: np.ndarray, got: dict[str, np.ndarray]) -> Int64Array:
-    """Return the places in `order` behind which is another run of the same job, element or component."""
+    """Return the places in `order` that are followed by another run of the same job, element or component."""
     one, other = order[:-1], order[1:]
     submit_s, end_s = got["submit_s"], got["end_s"]
-    soon = ~(submit_s[other] > end_s[one] + _SOON_S)  # also where the end is not known
+    soon = ~(submit_s[other] > end_s[one] + _SOON_S)  # also if the end is not known
     follows = (submit_s[one] == submit_s[other]) | ((states[one] == _INTERRUPTED) & soon)
     return np.flatnonzero(follows & (part[one] == part[other]))
 

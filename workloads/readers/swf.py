@@ -1,9 +1,9 @@
 """The Standard Workload Format of the Parallel Workloads Archive (``.swf``, plain, gzip or in a zip archive).
 
-A line is a job, with 18 numbers separated by blanks; -1 is unknown; lines that begin with ``;`` are comments. Used are
-job number, submit time, run time, processors (allocated, else requested), requested time, status, user and, with
-``family=dags``, the preceding job. A parallel job of P processors becomes a job of P tasks of its run time: nodes here
-start tasks one by one, and not all at once. Files of other programs have more fields behind these, and a line of names.
+A line is a job, with 18 numbers separated by blanks; -1 is unknown; lines that begin with ``;`` are comments. The
+reader uses job number, submit time, run time, processors (allocated, else requested), requested time, status, user and,
+with ``family=dags``, the preceding job. A parallel job of P processors becomes P tasks of its run time, which nodes
+start one by one. Files of other programs have more fields after these, and a line of names.
 
 References
 ----------
@@ -40,9 +40,9 @@ USED = frozenset(FIELDS) - {
     "wait_time", "average_cpu_time", "used_memory", "requested_memory", "user_id", "group_id", "executable", "queue",
     "partition",
 }  # fmt: skip
-"""Fields that must be numbers; other programs write names in the others."""
+"""Fields that must be numbers; in the others programs may write names."""
 PARTIAL = (2, 3, 4)
-"""Status of lines about a part of a job that was checkpointed; one more line is about the whole job."""
+"""Status of lines about a part of a job that was checkpointed; another line is about the whole job."""
 
 
 def read_swf(
@@ -61,12 +61,12 @@ def read_swf(
     path : str or Path
         A file, plain or gzip, or a zip archive with one.
     family : "jobs" or "dags"
-        Independent jobs; or jobs that wait for one another as the stages of one job. A stage may start when the
-        preceding job has ended; the think time after it is left out.
+        Independent jobs, or chains of jobs as the stages of one job: a stage may start when the preceding job has
+        ended, without the think time.
     estimates : "run-time" or "requested-time"
-        What schedulers know of a task's duration: how long it ran, or what the user asked for, where that is known.
+        The duration that schedulers assume: the run time, or the requested time where it is known.
     processors_per_task : int
-        A job has as many tasks as this number divides its processors, rounded up.
+        A job has a task for so many of its processors, rounded up.
 
     Raises
     ------
@@ -124,8 +124,8 @@ def read_swf(
     made = rows.workload(name, f"Standard Workload Format, {Path(path).name}", report)
     if family == "jobs":
         return made
-    order = np.argsort(np.frombuffer(submit_s), kind="stable")  # as the jobs of a workload lie
-    place = np.append(np.argsort(order), -1)  # of none, -1, it is -1
+    order = np.argsort(np.frombuffer(submit_s), kind="stable")  # the order of a workload's jobs
+    place = np.append(np.argsort(order), -1)  # -1, no preceding job, stays -1
     return as_chains(made, place[np.frombuffer(preceding, np.int64)[order]])
 
 
@@ -136,7 +136,7 @@ _NOT_THERE = "jobs whose preceding job is not on a line before, or did not run: 
 def _rows(
     path: str | Path, report: Report, progress: Progress | None
 ) -> Iterator[tuple[int, dict[str, float], str]]:
-    """Yield number, values and user of each line that is neither a comment nor names of fields."""
+    """Yield number, values and user of each line of a job."""
     log = _log_of(path)
     names: list[str] = []
     for _, stream in open_members(path, None, progress, lambda name: name == log):
@@ -149,7 +149,7 @@ def _rows(
             if text == names:
                 report.repaired("lines with names of fields: passed over", 1)
                 continue
-            names = names or [""]  # they are at the beginning
+            names = names or [""]  # only the first lines can be names
             if len(text) < len(FIELDS):
                 wrong = f"the line has {len(text)} fields; want the 18 of the Standard Workload Format"
                 raise InputError(wrong, file=path, line=number, field=FIELDS[len(text)])
@@ -163,7 +163,7 @@ def _rows(
 
 
 def _log_of(path: str | Path) -> str:
-    """Return the name of the one log of a path: of an archive, beside which there may be files of other names."""
+    """Return the name of the only log of a path; an archive may hold other files beside it."""
     names = member_names(path)
     logs = [name for name in names if name.lower().endswith((".swf", ".swf.gz"))] or names
     if len(logs) != 1:

@@ -1,19 +1,19 @@
 """SWIM's workloads of Facebook's Hadoop clusters (2009, 2010): bytes of map input, shuffle and output by job.
 
 A line is ``job_id submit_s gap_s map_input_bytes shuffle_bytes reduce_output_bytes``, separated by tabs; one of
-the published files also names an input path, which is not used. There are no tasks and no durations in it.
-They are made from the bytes, the tasks as SWIM's own replay makes them (GenerateReplayScript [1]_):
+the published files also has an input path, which is not used. The files have no tasks and no durations: these are made
+from the bytes, the tasks as SWIM's own replay makes them (GenerateReplayScript [1]_):
 
-1. Maps: one for each block of the input, the last may be smaller; one where there is no input.
-2. Reducers: shuffle and output over `reduce_bytes`, rounded, one at least. Where that is more than the machines
-   the trace comes from, a fifth of these. With ``map_only`` a job that shuffles nothing has no reducers and its
-   maps write the output: that is what the trace's jobs were, while SWIM's replay always has a reducer.
+1. Maps: one for each block of the input, of which the last may be smaller; one for a job without input.
+2. Reducers: shuffle and output over `reduce_bytes`, rounded, at least one. Where that is more than the machines of the
+   traced cluster, a fifth of the machines. With ``map_only`` a job that shuffles nothing has no reducers and its maps
+   write the output, as in the trace; SWIM's replay always has a reducer.
 3. A map reads its share of the input and writes that share of the shuffle; a reducer reads its share of the
    shuffle and writes its share of the output. A task takes the time of these bytes at `task_bytes_per_s`, and
    `min_task_s` at least.
 
-What differs from the replay: it brings sizes to the number of machines it runs on (here the cluster is chosen
-later), and it rounds small inputs up to a block (here the shortest task stands for that).
+The replay also scales sizes to the number of its machines (here the cluster is chosen later), and rounds small inputs
+up to a block (here there is a shortest task instead).
 
 References
 ----------
@@ -61,7 +61,7 @@ class _Rows(NamedTuple):
 
 
 class _Stages(NamedTuple):
-    """Maps and reducers, 2 stages a job: how many tasks, how long all but the last and the last take."""
+    """Maps and reducers, 2 stages a job: numbers of tasks, durations of the last task and of all others."""
 
     num_tasks: Int64Array
     task_s: Float64Array
@@ -93,15 +93,15 @@ def read_swim(
     reduce_bytes : int
         Shuffle and output of a reducer: 64 MiB as in SWIM's README.
     machines : int, optional
-        Of the cluster that was traced, which limits reducers; by default what the file's name says (600 for
-        FB-2009, 3000 for FB-2010), without limit where it says nothing.
+        Of the traced cluster, which limits reducers; by default from the file's name (600 for FB-2009, 3000 for
+        FB-2010), no limit for other names.
     map_only : bool
         Whether a job that shuffles nothing has no reducers.
     task_bytes_per_s : float
-        Read and written by a task in a second. The traces do not say it: 10 MB/s is ours, a disk of 100 MB/s
-        shared by ten tasks.
+        Read and written by a task in a second. Not in the traces: 10 MB/s is our choice, a disk of 100 MB/s shared by
+        ten tasks.
     min_task_s : float
-        The shortest task. Ours too: a heartbeat, the start of a Java machine and the task's own ends.
+        The shortest task. Our choice, too: a heartbeat, and the start and end of a Java machine.
 
     Raises
     ------
@@ -182,7 +182,7 @@ def _check_options(
 
 
 def _read_rows(path: str | Path, report: Report, progress: Progress | None) -> _Rows:
-    """Return the columns of a file; the gap is checked against the submit times, which hold."""
+    """Return the columns of a file; report gaps that differ from those of the submit times."""
     values, ids, lines = array("d"), array("q"), array("q")
     numbered = True
     input_paths = 0
@@ -239,7 +239,8 @@ def _make_stages(
         reducers = np.where(reducers > machines, max(machines // 5, 1), reducers)
     alone = (rows.shuffle_bytes == 0) & map_only
     reducers[alone] = 0
-    _check_total(maps + reducers, rows.line, path)
+    tasks = maps + reducers
+    check_tasks(float(tasks.sum()), file=path, line=int(rows.line[np.argmax(tasks)]))
 
     written = np.where(alone, rows.output_bytes, rows.shuffle_bytes)
     growth = np.divide(written, rows.input_bytes, out=np.zeros_like(written), where=rows.input_bytes > 0)
@@ -265,11 +266,6 @@ def _check_bytes(size: Float64Array, field: str, path: str | Path, line_of: Int6
         at = int(np.argmax(bad))
         wrong = f"{float(size[at])!r} is not a size; want a whole number of bytes, 0 or more"
         raise InputError(wrong, file=path, line=int(line_of[at]), field=field)
-
-
-def _check_total(tasks: Float64Array, line_of: Int64Array, path: str | Path) -> None:
-    """Refuse more tasks than fit in memory, at the line that makes the most."""
-    check_tasks(float(tasks.sum()), file=path, line=int(line_of[np.argmax(tasks)]))
 
 
 def _refuse(path: str | Path, number: int, fields: list[bytes]) -> NoReturn:

@@ -4,20 +4,19 @@ A folder has a folder for each size of the data (``2g``, ``10g``, ...), and thes
 ``adj_mat_q.npy`` (edges from parent to child) and ``task_duration_q.npy``: for each stage the task durations (ms)
 of runs with 2 to 100 executors, as ``first_wave`` (an executor's first task of the stage), ``rest_wave`` (its
 later ones) and ``fresh_durations`` (those of the first wave whose executor was also new to the job, so that it had
-to start and warm up). ``stage_id_to_node_idx_map_q.npy``, where it is there, gives Spark's stage numbers.
+to start and warm up). ``stage_id_to_node_idx_map_q.npy``, which is optional, has Spark's stage numbers.
 
-How long a task takes, then, is not a property of the task but of the run. A run of `executors` executors that the
-job keeps from its first stage to its last is assumed; the number must be one of the runs. A stage that has no such
-run, because it has fewer tasks, takes its run with the most executors. With ``durations="sampled"`` each task's
-duration is drawn as Decima does, with replacement:
+So the duration of a task depends on the run. A job is assumed to keep `executors` executors from its first stage to its
+last; there must be runs with this number. A stage without such a run, because it has fewer tasks, takes its run with
+the most executors. With ``durations="sampled"`` each task's duration is drawn as Decima does, with replacement:
 
-1. Tasks beyond the first `executors` of a stage: from the rest wave, or as 2 where it is empty.
-2. The first tasks of a stage with parents: from the first wave without the fresh durations; where that is empty,
-   from that of the run with the next fewer executors that has one, else from the fresh durations.
+1. Tasks after the first `executors` of a stage: from the rest wave, or as 2 if it is empty.
+2. The first tasks of a stage with parents: from the first wave without the fresh durations; if that is empty, from the
+   one of the run with the next fewer executors that has one, else from the fresh durations.
 3. The first tasks of a stage without parents, whose executors are new to the job: from the fresh durations; where
    there are none, as 2 with `WARM_UP_S` added.
 
-With ``durations="recorded"`` a stage has the durations that were measured in that run, first wave first.
+With ``durations="recorded"`` a stage has the measured durations of that run, first wave first.
 
 References
 ----------
@@ -51,7 +50,7 @@ from workloads.readers.report import Progress, Report
 from workloads.readers.restricted_pickle import read_npy
 
 WARM_UP_S = 1.0
-"""The additional time of a new executor where it was not measured: Decima's ``warmup_delay``."""
+"""The additional time of a new executor if it was not measured: Decima's ``warmup_delay``."""
 
 _WAVES = ("first_wave", "rest_wave", "fresh_durations")
 _MATRIX = re.compile(r"adj_mat_([0-9]{1,6})\.npy")
@@ -60,7 +59,7 @@ Run = dict[str, Float64Array]
 
 
 class _Pool(NamedTuple):
-    """Durations (s) that the first and the later tasks of a stage are drawn from, and how many there are."""
+    """Durations (s) from which the first and the later tasks of a stage are drawn, and the numbers of these tasks."""
 
     first: Float64Array
     num_first: int
@@ -100,24 +99,24 @@ def read_tpch(
     path : str or Path
         The folder with the sizes, or that of one size.
     sizes, queries : optional
-        Which to take, such as ``["2g", "10g"]`` and ``[1, 9]`` (or ``"2g,10g"``, ``9``); by default all there are.
+        Such as ``["2g", "10g"]`` and ``[1, 9]`` (or ``"2g,10g"``, ``9``); by default all.
     jobs : int, optional
-        How many queries arrive, each drawn uniformly from these, as in Decima; by default each of them once, in the
-        order of sizes and queries.
+        The number of queries that arrive, each drawn uniformly, as in Decima; by default each of them arrives once, in
+        the order of sizes and queries.
     mean_gap_s : float
         Mean gap between arrivals; 25 s as in Decima.
     executors : int
-        Executors a job is taken to have, which chooses the runs; 50 as in Decima's examples.
+        Executors of a job, which select the runs; 50 as in Decima's examples.
     durations : "sampled" or "recorded"
         How a task's duration is chosen; see the module.
     demands : bool
-        Make up what tasks need; by default demands are null, as the profiles have none.
+        Make up demands of tasks; by default demands are null, as the profiles have none.
     demand_model : "uniform" or "by-place"
         ``uniform``: one core each, and memory uniform in (0, 1] for each stage of a query that arrives. ``by-place``:
         all six resources by the stage's place in its query (`workloads.generators.demands`), drawn once for each
         stage of each query, so that a query that arrives twice needs the same. Both are our own choice.
     diversity : float
-        How far demands ``by-place`` differ, 0..1.
+        Spread of the demands ``by-place``, 0..1.
     seed : int
         Of arrivals, choice of queries, durations and demands.
     report, progress : optional
@@ -132,7 +131,7 @@ def read_tpch(
     if jobs is not None:
         check_whole("jobs", jobs, 1, MAX_JOBS)
     if demand_model != "uniform" and not demands:
-        raise InputError("goes with demands=true: else demands are not known", field="demand_model")
+        raise InputError("goes with demands=true: otherwise demands are not known", field="demand_model")
     check_share("diversity", diversity)
     rng = generator(seed)
     report = Report() if report is None else report
@@ -249,7 +248,7 @@ def _read_query(folder: Path, number: int, progress: Progress | None) -> _Query:
 
 
 def _spark_stages(path: Path, count: int, progress: Progress | None) -> list[int]:
-    """Return Spark's number of each stage; its place where there is no file of them."""
+    """Return Spark's number of each stage; its place if there is no file of them."""
     if not path.exists():
         return list(range(count))
     stage_of = read_npy(path, progress)
@@ -289,7 +288,7 @@ def _read_runs(stage: Any, number: int, path: Path) -> dict[int, Run]:
 
 
 def _check_executors(queries: list[_Query], executors: int, path: str | Path) -> None:
-    """Refuse a number of executors that some stage has no run for, although it has one with more."""
+    """Refuse a number of executors without a run of a stage that has runs with more."""
     stages = [runs for query in queries for runs in query.runs]
     keys = {key for runs in stages for key in runs}
     there = sorted(key for key in keys if all(key in runs or key > max(runs) for runs in stages))
@@ -313,7 +312,8 @@ def _durations(
     num_tasks = {q.name: sum(_num_tasks(_run(runs, executors)) for runs in q.runs) for q in known}
     check_tasks(sum(num_tasks[query.name] for query in drawn), field="jobs")
     if not sampled:
-        return [_recorded(_run(runs, executors)) for query in drawn for runs in query.runs]
+        runs = (_run(runs, executors) for query in drawn for runs in query.runs)
+        return [np.concatenate([run["first_wave"], run["rest_wave"]]) for run in runs]
     pools = {query.name: _pools(query, executors) for query in known}
     return [_sampled(rng, pool) for query in drawn for pool in pools[query.name]]
 
@@ -321,7 +321,7 @@ def _durations(
 def _demands(
     rng: np.random.Generator, known: list[_Query], chosen: Sequence[int], model: str, diversity: float
 ) -> tuple[dict[str, Float64Array], str]:
-    """Return what tasks of each stage of the queries that were drawn need, and in words how it is made up."""
+    """Return the demands of each stage of the drawn queries, and in words how they are made up."""
     if model == "uniform":
         count = sum(len(known[i].runs) for i in chosen)
         uniform = {"cpu_cores": np.ones(count), "memory": 1.0 - rng.random(count)}
@@ -339,16 +339,12 @@ def _demands(
     return {name: values[rows] for name, values in drawn.items()}, made_up
 
 
-def _recorded(run: Run) -> Float64Array:
-    return np.concatenate([run["first_wave"], run["rest_wave"]])
-
-
 def _sampled(rng: np.random.Generator, pool: _Pool) -> Float64Array:
     return np.concatenate([rng.choice(pool.first, pool.num_first), rng.choice(pool.later, pool.num_later)])
 
 
 def _pools(query: _Query, executors: int) -> list[_Pool]:
-    """Return what each stage's durations are drawn from, by the rules of the module."""
+    """Return the pools of each stage's durations, by the rules of the module."""
     pools = []
     for stage, runs in enumerate(query.runs):
         run = _run(runs, executors)
@@ -360,7 +356,7 @@ def _pools(query: _Query, executors: int) -> list[_Pool]:
             first = [fresh, warm + WARM_UP_S, rest]
         num_first = min(executors, _num_tasks(run))
         num_later = _num_tasks(run) - num_first
-        # A run has a task: one of these is not empty.
+        # A run has a task, so one of these is not empty.
         pools.append(_Pool(_first_of(first), num_first, _first_of([rest, warm, fresh]), num_later))
     return pools
 
@@ -370,7 +366,7 @@ def _first_of(choices: list[Float64Array]) -> Float64Array:
 
 
 def _warm_first_wave(runs: dict[int, Run], executors: int) -> Float64Array:
-    """Return the first wave without the fresh durations, of the next run with fewer executors where empty."""
+    """Return the first wave without the fresh durations; if empty, that of the next run with fewer executors."""
     most = executors if executors in runs else max(runs)
     for key in sorted((key for key in runs if key <= most), reverse=True):
         warm = Counter(runs[key]["first_wave"].tolist())

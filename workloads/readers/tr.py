@@ -1,8 +1,7 @@
 """The ``.tr`` format of the Hawk and Eagle traces: one job a line, plain or gzip.
 
 A line is ``submit_time num_tasks mean_task_duration duration_1 … duration_n``, separated by blanks, times in
-seconds. Blank lines are ignored. The mean is taken as stated, not checked against the durations: schedulers
-estimate from it.
+seconds. Blank lines are ignored. The mean is the schedulers' estimate; it is not checked against the durations.
 """
 
 from __future__ import annotations
@@ -32,8 +31,7 @@ def read_tr(
 ) -> JobWorkload:
     """Read a ``.tr`` file; gzip is known by its first bytes.
 
-    Cut-off and long partition are set for the published traces, known by the start of the file's name. For `report`
-    and `progress` see `workloads.readers.report`.
+    Published traces, known by the start of the file's name, get their cut-off and long partition.
 
     Raises
     ------
@@ -93,13 +91,13 @@ def read_tr(
 def write_tr(workload: JobWorkload, path: str | Path) -> None:
     """Write a ``.tr`` file, gzip when the name ends in ``.gz``; reading it gives the same jobs and tasks.
 
-    Numbers are written in the shortest form that reads back to the same float. The format has no place for
-    job ids, cut-off, partition and metadata; the first are the line's position again when read.
+    Numbers have the shortest form that reads back to the same float. The format does not hold job ids (when read, a job
+    has the number of its line), cut-off, partition and metadata.
 
     Raises
     ------
     InputError
-        When jobs have constraints or tenants, which the format would lose, or the file cannot be written.
+        Jobs have constraints or tenants, which the format does not hold, or the file cannot be written.
     """
     for name in ("constraint", "tenant"):
         if workload.jobs[name].null_count < workload.num_jobs:
@@ -110,7 +108,7 @@ def write_tr(workload: JobWorkload, path: str | Path) -> None:
 
 
 def begins_like_tr(sample: Sample) -> bool:
-    """Return whether a file's first line is a job, whatever the file is called."""
+    """Return whether a file's first line is a job."""
     first = sample.rows[0] if sample.form == "words" else ()
     return len(first) > 3 and all(map(is_number, first)) and float(first[1]) == len(first) - 3
 

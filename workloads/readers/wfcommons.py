@@ -1,19 +1,20 @@
 """Instances of WfCommons [1]_: scientific workflows as they were run, in WfFormat (JSON) 1.4 to 1.6, one job a file.
 
-1. A task takes its runtime, with the cores and the memory that it states; where it states no cores, as in most of the
-   published instances, `default_cores`. Versions before 1.4 have other units, and are
-   refused; WfFormat has a tool that migrates them.
-2. Tasks become stages so that precedence stays exactly what it is. A *lane* is a task, or a chain of tasks of which
-   each is the only child of the one before and that the only parent of it. Lanes are grouped that run the same programs
-   in the same order, and whose first tasks have the same parents and last tasks the same children: the n-th tasks of
-   the lanes of a group are a stage. Within a group a task waits for the one before it in its lane (one-to-one edges);
-   between groups tasks wait for all of a stage (all-to-all), since whoever waits for one waits for all of them. With
-   ``group=False`` each task is a stage.
+1. A task has its runtime and the cores and memory that it states, or `default_cores` where it states no cores, as in
+   most published instances. Versions before 1.4 have other units, and are refused; WfFormat has a tool that migrates
+   them.
+2. Tasks become stages with exactly the same precedence. A *lane* is a task, or a chain of tasks in which each is the
+only
+   child of the task before, which is its only parent. Lanes form a group if they run the same programs in the same
+   order, their first tasks have the same parents, and their last tasks the same children: the n-th tasks of a group's
+   lanes are a stage. Within a group a task waits for the task before in its lane (one-to-one edges); between groups
+   tasks wait for all of a stage (all-to-all), as a task that waits for one of them waits for all. With ``group=False``
+   each task is a stage.
 3. The program is the command's, where it is stated, else the category, else the task's name without the number at its
    end.
-4. A stage needs the most cores, memory and bandwidth of its tasks, which mostly are alike.
-5. Memory is a share of that of the machine that ran the task, or of `node_memory_bytes`; what is more than all of it is
-   taken as all of it. Where neither is known, demands of memory are not.
+4. A stage needs the most cores, memory and bandwidth of its tasks, which are mostly equal.
+5. Memory is a share of the memory of the machine that ran the task, or of `node_memory_bytes`; more than that counts as
+   all of it. If neither is known, demands of memory are not known.
 6. With `disk_bytes_per_s` a task needs the share of this bandwidth with which it reads and writes its bytes in its
    runtime. Without it demands of disks are not known. Utilisation, energy and files are not used.
 
@@ -74,15 +75,15 @@ def read_wfcommons(
     ----------
     path : str or Path
         A ``.json`` file (or ``.json.gz``), or a folder or archive (zip, tar, tar.gz) with them; other files in it are
-        passed over, and counted.
+        ignored, and counted.
     group : bool
         Whether tasks of the same programs with the same parents and children are one stage.
     mean_gap_s : float
         Mean gap between the arrivals of instances, a Poisson process in the order of their names; 0: all at time 0.
     default_cores : float
-        Cores of a task that states none; 0: they are not known.
+        Cores of a task that states none; 0 for not known.
     node_memory_bytes : int, optional
-        The memory of which a task's memory is a share, in the place of that of the machine that ran it.
+        The memory of which a task's memory is a share, in place of that of the machine that ran it.
     disk_bytes_per_s : float, optional
         The bandwidth of a node's disks in each direction, of which bytes over runtime are a share.
     seed : int
@@ -185,7 +186,7 @@ class _Demands:
         self.assumed = self.clipped = self.unknown = 0
 
     def of(self, task: WfTask, machines: dict[str, float]) -> list[float]:
-        """Return what a task needs of `_RESOURCES`, NaN where not known."""
+        """Return the demands of a task of `_RESOURCES`, NaN if not known."""
         memory = float(self.memory) if self.memory else machines.get(task.machine, math.nan)
         if not math.isnan(task.memory_bytes) and not memory > 0:
             self.unknown += 1
@@ -217,7 +218,7 @@ def _check_options(
 
 
 def _files(path: Path, report: Report, progress: Progress | None) -> Iterator[tuple[Path, bytes]]:
-    """Yield what to call each ``.json`` file in errors, and its bytes."""
+    """Yield the name of each ``.json`` file in errors, and its bytes."""
     alone = not os.path.isdir(path)
     for name, stream in open_members(path, None, progress):
         single = alone and name == path.name.removesuffix(".gz")

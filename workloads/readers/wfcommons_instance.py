@@ -1,8 +1,8 @@
 """One instance of WfFormat, the JSON of WfCommons: its tasks, checked, and the same in versions 1.4 to 1.6.
 
-Up to 1.4 a task has everything in one object and names its parents; from 1.5 on structure (``specification``) and
-measurements (``execution``) are apart, and tasks have ids. Version 1.6 adds optional objects to 1.5, which are not
-used. A dependency may be stated by the parent, by the child, or by both.
+Up to 1.4 a task is one object and names its parents; from 1.5 on structure (``specification``) and measurements
+(``execution``) are separate, and tasks have ids. Version 1.6 adds optional objects to 1.5, which are not used. The
+parent, the child or both may state a dependency.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class WfTask:
 
 @dataclass
 class Instance:
-    """An instance: its name, its tasks, the memory of machines (bytes), and how many dependencies one end states."""
+    """An instance: name, tasks, the memory of machines (bytes), and how many dependencies only one end states."""
 
     name: str
     tasks: list[WfTask]
@@ -84,7 +84,7 @@ def _no_constant(name: str) -> NoReturn:
 
 
 class _Object:
-    """An object of JSON, whose members are taken out and checked; errors name the file and the member's place."""
+    """An object of JSON with checked members; errors name the file and the member's place."""
 
     def __init__(self, value: Any, place: str, file: object) -> None:
         self.place, self.file = place, file
@@ -133,13 +133,13 @@ class _Object:
         return found
 
     def _check(self, key: str, *texts: str) -> None:
-        """Refuse halves of pairs of surrogates, which JSON can state and no text has."""
+        """Refuse halves of surrogate pairs, which JSON can escape and UTF-8 cannot hold."""
         for text in texts:
             if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
                 self.refuse(key, f"{shown(text)} is not text: it holds half a character")
 
     def number(self, *keys: str, most: float = _MOST, optional: bool = True) -> float:
-        """Return the number of the first of these members that is there, NaN where none is."""
+        """Return the number of the first of these members that the object has, NaN if it has none."""
         key = next((key for key in keys if self.has(key)), None)
         if key is None:
             if not optional:
@@ -176,7 +176,7 @@ class _Object:
 
 
 def _tasks(tasks: list[_Object], measured: list[_Object] | None) -> tuple[list[WfTask], dict[str, int]]:
-    """Return the tasks, without dependencies, and their places by what others call them."""
+    """Return the tasks, without dependencies, and their places by the names in dependencies."""
     by_id: dict[str, _Object] = {}
     for task in measured or ():
         if (id_ := task.text("id")) in by_id:
@@ -222,7 +222,7 @@ def _task(own: str, task: _Object, run: _Object) -> WfTask:
 
 
 def _link(tasks: list[_Object], made: list[WfTask], names: dict[str, int]) -> int:
-    """Link tasks with their parents and children, and return how many dependencies only one end states."""
+    """Link tasks with their parents and children, and return the number of dependencies that only one end states."""
     stated: dict[tuple[int, int], int] = {}
     for place, task in enumerate(tasks):
         for key in ("parents", "children"):

@@ -128,12 +128,12 @@ def test_what_is_not_this_trace_is_not_recognised(tmp_path):
         ([stage("j_1", "", number=1)], "dropped 1: rows of batch_task without a name", 0),
         (
             [stage("j_1", "M1"), stage("j_1", "M2", "Running")],
-            "dropped 1: stages of a job that is dropped for another",
+            "dropped 1: stages of a job that is dropped for another stage",
             0,
         ),
         (
             [stage("j_1", "M1", "Failed"), stage("j_1", "M1", end=115), stage("j_1", "M1", start=105)],
-            "dropped 2: rows of batch_task for a stage that is there already",
+            "dropped 2: rows of batch_task for a stage that has another row",
             1,
         ),
         ([stage("j_1", "M1", end=90)], "repaired 1: stages that end before they start: taken as 0 s long", 1),
@@ -157,7 +157,7 @@ def test_what_is_not_this_trace_is_not_recognised(tmp_path):
         ([stage("j_1", "task_Nzg3=="), stage("j_1", "Merge")], "read 2 of them not in a DAG by name", 2),
         (
             [stage("j_1", "M1"), stage("j_1", "J2_1_Stg4"), stage("j_1", "M3_Stg1")],
-            "read 2 of them with a suffix in their name, which is no dependency",
+            "read 2 of them with a suffix in their name, which is not a dependency",
             3,
         ),
         (
@@ -169,12 +169,12 @@ def test_what_is_not_this_trace_is_not_recognised(tmp_path):
         ),
         (
             [stage("j_1", "M1", end=115), stage("j_1", "M2_1", end=120)],
-            "repaired 1: stages that were registered before what they depend on had ended: taken to begin then",
+            "repaired 1: stages that were registered before those that they depend on had ended: taken to begin then",
             2,
         ),
         (
             [stage("j_1", "M1", end=115), stage("j_1", "M2_1", end=114)],
-            "repaired 1: stages that end before what they depend on has ended: taken to last no time, or "
+            "repaired 1: stages that end before those that they depend on: taken as 0 s long, or "
             "shortest_s",
             2,
         ),
@@ -342,7 +342,7 @@ def test_any_table_is_resolved_by_the_rules(tmp_path_factory, rows, unfinished, 
     source = folder_of(folder / "in", text)
     if not stages:
         said = refused(source, folder / "out", unfinished=unfinished)
-        assert "no job of batch_task is known wholly" in said
+        assert "no job of batch_task is complete" in said
         assert "dropped" in said
         return
     report = Report()

@@ -54,7 +54,7 @@ def test_a_stage_begins_when_it_is_ready(tmp_path, options, durations, expected)
     metadata = pq.read_schema(tmp_path / "out" / "jobs.parquet").metadata[b"metadata"].decode()
     assert expected in metadata
     assert "3 stages that were registered before" not in metadata
-    assert "2 stages that were registered before what they depend on had ended" in metadata
+    assert "2 stages that were registered before those that they depend on had ended" in metadata
 
 
 def test_durations_of_instances_are_their_own(tmp_path):
@@ -66,6 +66,6 @@ def test_durations_of_instances_are_their_own(tmp_path):
     got = tables(source, tmp_path / "out", report=report)
     assert got["tasks"]["duration_s"] == [10.0, 7.0, 7.0]  # the last: of the stage, which has none
     assert (
-        "repaired 1: stages that were registered before what they depend on had ended: taken to begin then"
+        "repaired 1: stages that were registered before those that they depend on had ended: taken to begin then"
         in (report.lines())
     )

@@ -176,7 +176,7 @@ def test_archives_that_cannot_be_are_refused(tmp_path):
     whole = deadline_coflows(coflows=3)
     with pytest.raises(InputError, match=r"n\.zip: an archive of no instances"):
         write_instances([], tmp_path / "n.zip")
-    with pytest.raises(InputError, match=r"n\.zip: field deadline_s: \d+ have none"):
+    with pytest.raises(InputError, match=r"n\.zip: field deadline_s: \d+ rows lack it"):
         write_instances([whole, deadline_coflows(deadline_share=0.5)], tmp_path / "n.zip")
     assert not (tmp_path / "n.zip").exists()
     with pytest.raises(InputError, match=r"none/n\.zip: cannot be written: No such file"):
@@ -335,9 +335,9 @@ def test_flipped_bits_anywhere_give_coflows_or_an_input_error(tmp_path):
 def test_what_the_format_cannot_hold_is_refused(tmp_path):
     one = {"deadline_s": [2.0], "ingress_bytes_per_s": [1.0], "egress_bytes_per_s": [1.0]}
     for changes, message in (
-        ({"deadline_s": None}, "field deadline_s: 1 have none"),
-        ({"ingress_bytes_per_s": None}, "field ingress_bytes_per_s: 1 have none"),
-        ({"egress_bytes_per_s": None}, "field egress_bytes_per_s: 1 have none"),
+        ({"deadline_s": None}, "field deadline_s: 1 rows lack it"),
+        ({"ingress_bytes_per_s": None}, "field ingress_bytes_per_s: 1 rows lack it"),
+        ({"egress_bytes_per_s": None}, "field egress_bytes_per_s: 1 rows lack it"),
         ({"coflow_id": [-1]}, "field coflow_id: CoflowLib's format has no negative ids"),
     ):
         workload = make_coflow_workload("w", [0.0], [1], [0], [0], [1.0], 1, **(one | changes))

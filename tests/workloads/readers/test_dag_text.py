@@ -99,7 +99,7 @@ WRONG = [
     ("1\na 1 0 0 -0.1 0 0 0 1\n0\n", "line 2: field disk_in: '-0.1' is negative"),
     ("1\na 1 1.01 0 0 0 0 0 1\n0\n", "line 2: field cpu_cores: '1.01' is more than 1"),
     ("1\na -1 0 0 0 0 0 0 1\n0\n", "line 2: field duration_s: '-1' is negative"),
-    ("1\n# 1 0 0 0 0 0 0 1\n0\n", "line 2: field stage: '#' where a stage is due"),
+    ("1\n# 1 0 0 0 0 0 0 1\n0\n", "line 2: field stage: '#' in place of a stage"),
     ("2\na 1 0 0 0 0 0 0 1\na 1 0 0 0 0 0 0 1\n0\n", "line 3: field stage: 'a' occurs twice"),
     ("2\na 1 0 0 0 0 0 0 1\n", "line 3: field stage: the file ends after 1 of 2 stages of DAG 1"),
     ("2\na 1 0 0 0 0 0 0 1\n0\n", "line 3: field duration_s: the line ends after 1 fields"),

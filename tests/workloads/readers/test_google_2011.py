@@ -69,8 +69,8 @@ def test_job_events_say_when_and_who(tmp_path):
     assert report.lines() == [
         "read 3 rows of job_events",
         "read 6 rows of task_events",
-        "read 0 of them put in by the trace's makers for lost records",
-        "read 0 of them that change nothing here (updates, queues)",
+        "read 0 of them inserted by the trace's makers for lost records",
+        "read 0 of them without effect (updates, queues)",
         "read 1 jobs kept",
         "read 1 tasks kept",
         "dropped 1: jobs that were submitted before the trace",
@@ -186,15 +186,15 @@ def test_it_is_recognised_by_its_names(tmp_path):
         ("1.5,,1,0,,1,u,2,9,,,,", "field time: '1.5' is not a whole number"),
         ("1_000,,1,0,,1,u,2,9,,,,", "field time: '1_000' is not a whole number"),
         ("0,,0x10,0,,1,u,2,9,,,,", "field job ID: '0x10' is not a whole number"),
-        (",,1,0,,1,u,2,9,,,,", "field time: is not there"),
+        (",,1,0,,1,u,2,9,,,,", "field time: is missing"),
         ("-5,,1,0,,1,u,2,9,,,,", "field time: '-5' is out of range; want microseconds, 0 or more"),
         ("10000000000000000,,1,0,,1,u,2,9,,,,", "field time: '10000000000000000' is out of range"),
         ("0,,1,0,,9,u,2,9,,,,", "field type: '9' is not a type of event; they are 0 to 8"),
         ("9223372036854775808,,1,0,,1,u,2,9,,,,", "field time: '9223372036854775808' is not a whole number"),
-        ("0,,,0,,1,u,2,9,,,,", "field job ID: is not there"),
+        ("0,,,0,,1,u,2,9,,,,", "field job ID: is missing"),
         ("0,,1,\x1b,,1,u,2,9,,,,", "field task index: '\\x1b' is not a whole number"),
         (f"0,,1,{2**62},,1,u,2,9,,,,", f"field task index: '{2**62}' is out of range"),
-        ("0,,1,0,,,u,2,9,,,,", "field type: is not there"),
+        ("0,,1,0,,,u,2,9,,,,", "field type: is missing"),
         ("0,,1,0,,1,u,2", "field priority: the line ends after 8 of 13 fields; want time,missing info,job"),
         ("0,,1,0,,1,u,2,9,,,,,1", "field 14: the line has 14 fields; want the 13 of time,"),
     ],
@@ -216,7 +216,7 @@ def test_values_that_no_rule_repairs_are_refused(tmp_path):
     assert "in: no job of it has a task that finished" in said
     assert "dropped 1: tasks that were killed" in said
     folder_of(path, task_events=good, task_constraints="0,1,0,4,a,b\n")
-    assert "field job, task, time, attribute, operator: is not there or not known in 1 rows of" in refused(
+    assert "field job, task, time, attribute, operator: is missing or unknown in 1 rows of" in refused(
         source, tmp_path / "o"
     )
 

@@ -77,8 +77,8 @@ def test_collections_are_jobs_and_alloc_sets_are_left_out(tmp_path):
     assert set(report.lines()) == {
         "read 13 rows of instance_events",
         "read 3 rows of collection_events",
-        "read 4 of them put in by the trace's makers for lost records",
-        "read 3 of them that change nothing here (updates, queues)",
+        "read 4 of them inserted by the trace's makers for lost records",
+        "read 3 of them without effect (updates, queues)",
         "read 1 jobs kept",
         "read 2 tasks kept",
         "repaired 1: jobs that wait for others to finish: arrive when submitted",
@@ -198,13 +198,13 @@ def test_rows_that_say_too_little_are_refused(tmp_path):
         text = refused(
             folder_of(source, instance_events=[*rows, rows[0] | {"type": wrong}]), tmp_path / "out"
         )
-        assert "field type: task 0 of job 1 has an event at 600000000; of a type that is none" in text
+        assert "field type: task 0 of job 1 has an event at 600000000; of an unknown type" in text
     folder_of(
         source,
         instance_events=rows,
         machine_events=[*machine_rows(), {"time": 0, "machine_id": 1, "type": 0}],
     )
-    assert "field machine_id, time, event: is not there or not known in 1 rows of mach" in refused(
+    assert "field machine_id, time, event: is missing or unknown in 1 rows of mach" in refused(
         source, tmp_path / "out"
     )
 

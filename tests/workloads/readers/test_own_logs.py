@@ -114,7 +114,7 @@ def test_sacct_by_hand(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [
-        ("Submit", "Submitted", "line 1, Submit.*is none of the fields"),
+        ("Submit", "Submitted", "line 1, Submit.*is not among the fields"),
         ("|Elapsed|", "|Elapse|", ""),  # Start and End are there
         (
             "2026-01-31T23:59:50|2026-02-01T00:00:00",

@@ -193,7 +193,7 @@ def test_coflows_of_others_are_read(tmp_path):
 WRONG = [
     (DAG, "stages", "job_id", [7, 7, 7, 9], "line 4: field job_id: 9 is not in jobs.parquet"),
     (DAG, "stages", "job_id", [7, 7, 5, 7], "line 4: field job_id: 7 comes after a later job"),
-    (DAG, "stages", "stage", [0, 2, 1, 0], "line 2: field stage: 2 is not the stage that is due"),
+    (DAG, "stages", "stage", [0, 2, 1, 0], "line 2: field stage: 2 is not the expected stage"),
     (DAG, "stages", "num_tasks", [1, 0, 3, 1], "line 2: field num_tasks: 0 is not a whole number"),
     (DAG, "stages", "memory", [0.5, 0.5, 2.0, 0.5], "line 3: field memory: 2.0 is not a share"),
     (DAG, "stages", "mean_task_s", [1.0, -2.0, 1.0, 1.0], "line 2: field mean_task_s: -2.0 is negative"),
@@ -203,10 +203,10 @@ WRONG = [
     (DAG, "edges", "child", [1, 3], "line 2: field child: 3 is a stage the job does not have"),
     (DAG, "edges", "child", [1, 0], "line 1: field child: stages of job 7 wait for each other"),
     (DAG, "edges", "child", [1, 1], "line 2: field child: 1 is its own parent"),
-    (DAG, "tasks", "stage", [0, 1, 2, 2, 0], "line 3: field stage: 2 is not the stage that is due"),
-    (DAG, "tasks", "job_id", [7, 7, 7, 5, 5], "line 4: field job_id: task of job 5 where job 7 is due"),
+    (DAG, "tasks", "stage", [0, 1, 2, 2, 0], "line 3: field stage: 2 is not the expected stage"),
+    (DAG, "tasks", "job_id", [7, 7, 7, 5, 5], "line 4: field job_id: task of job 5 in place of job 7"),
     (DAG, "tasks", "duration_s", [1.0, 1.0, -1.0, 1.0, 1.0], "line 3: field duration_s: -1.0 is negative"),
-    (DAG, "jobs", "job_id", [7, 7], "line 5: field job_id: task of job 5 where job 7 is due"),
+    (DAG, "jobs", "job_id", [7, 7], "line 5: field job_id: task of job 5 in place of job 7"),
     (DAG, "jobs", "num_tasks", [3, 1], "field num_tasks: adds up to 4 tasks, but tasks.parquet has 5"),
     (DAG, "jobs", "num_tasks", [0, 5], "line 1: field num_tasks: 0 tasks; a job has a whole number"),
     (COFLOWS, "coflows", "coflow_id", [7, 7], "line 2: field coflow_id: 7 is given twice"),
@@ -229,7 +229,7 @@ WRONG = [
     (COFLOWS, "flows", "coflow_id", [7, 7, 5, 5], "line 3: field coflow_id: flow of coflow 5 where coflow 7"),
     (COFLOWS, "flows", "ingress", [0, 0, 1, 3], "line 4: field ingress: 3 is not a whole number from 0 to 2"),
     (COFLOWS, "flows", "size_bytes", [1.0, 0.0, 6.0, 8.0], "line 2: field size_bytes: 0.0 is not a number"),
-    (COFLOWS, "ports", "port", [0, 1, 3], "line 3: field port: 3 is not the port that is due"),
+    (COFLOWS, "ports", "port", [0, 1, 3], "line 3: field port: 3 is not the expected port"),
     (COFLOWS, "ports", "egress_bytes_per_s", [1.0, -1.0, 1.0], "line 2: field egress_bytes_per_s: -1.0 is"),
 ]  # fmt: skip
 

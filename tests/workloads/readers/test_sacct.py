@@ -252,7 +252,7 @@ def test_without_a_header(tmp_path: Path) -> None:
     ):
         read(tmp_path, ROW)
     assert jobs_of(read(tmp_path, ROW, fields=HEAD.replace("|", ",").lower())) == [(0.0, [100.0] * 4)]
-    with pytest.raises(InputError, match="field Submit: is none of the fields"):
+    with pytest.raises(InputError, match="field Submit: is not among the fields"):
         read(tmp_path, ROW, fields="JobID,User,Elapsed")
 
 
