@@ -1,8 +1,8 @@
 """Clusters of Emu: nodes with slots, racks and hardware attributes, as an Arrow table.
 
-`clusters.cluster` has `Cluster`, `load_cluster` and `presets`, `clusters.schema` the attributes of nodes. The
-presets are the TOML files in ``clusters/presets`` and those that are drawn, in `clusters.drawn`. `clusters.matching`
-finds the nodes that satisfy the constraints of a workload, `clusters.feasibility` the jobs that no node can run, and
+`clusters.cluster` has `Cluster`, `load_cluster` and `presets`, `clusters.schema` the attributes of nodes. Presets are
+the TOML files in ``clusters/presets``, and those with random nodes in `clusters.drawn`. `clusters.matching` finds the
+nodes that satisfy the constraints of a workload, `clusters.feasibility` the jobs that no node can run, and
 `clusters.constraint_figures` describes both.
 """
 

@@ -1,4 +1,4 @@
-"""Capacities of nodes in the units of tasks' demands, and whether each task of a workload of DAGs fits on a node."""
+"""Capacities of nodes in the units of tasks' demands, and the stages of DAGs whose tasks fit on a node."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from workloads.errors import InputError
 
 Float64Array = npt.NDArray[np.float64]
 MOST_OF_A_RESOURCE = 1e9
-"""Of all nodes together: runs count in billionths, in int64."""
+"""The most of all nodes together: runs count billionths in int64."""
 _SLACK = 1e-9
 """Demands and capacities are compared in billionths, as runs count them."""
 
 
 def capacities(cluster: Cluster, resources: tuple[str, ...]) -> Float64Array:
-    """Return what each node has of resources, shape (N, R), in the units of demands (`workloads.stages.RESOURCES`).
+    """Return the resources of each node, shape (N, R), in the units of demands (`workloads.stages.RESOURCES`).
 
-    Demands of memory, disks and network are shares of a node's: of the largest node of the cluster. A node's bandwidth
-    to disks is in proportion to its disks (`max_disks`). Without resources a node has its slots, shape (N, 1).
+    Demands of memory, disks and network are shares of the largest node of the cluster. A node's bandwidth to disks is
+    in proportion to its disks (`max_disks`). Without resources a node has its slots, shape (N, 1).
 
     Raises
     ------
     InputError
-        A resource is an attribute of the user's own that is no number on some node, or there is too much of one.
+        An attribute of the user's own is not a number on some node, or the nodes have too much of a resource.
     """
     if not resources:
         found = cluster.slots()[:, None].astype(np.float64)
@@ -37,7 +37,7 @@ def capacities(cluster: Cluster, resources: tuple[str, ...]) -> Float64Array:
         name = (resources or ("slots",))[int(np.argmax(total))]
         raise InputError(
             f"{cluster.name}: its nodes have {total.max():.6g} of {name} together, more than {MOST_OF_A_RESOURCE:.0e}, "
-            "which is what can be counted in billionths; give it in a larger unit, as GiB for bytes"
+            "the most that can be counted in billionths; give it in a larger unit, as GiB for bytes"
         )
     return found
 
@@ -61,12 +61,12 @@ def _capacity(cluster: Cluster, name: str) -> Float64Array:
 
 
 def demands(workload: DagWorkload) -> Float64Array:
-    """Return what a task of each stage needs, shape (S, R), as `capacities` has it: a slot, where nothing is known."""
+    """Return the demands of a task of each stage, shape (S, R), as for `capacities`; a slot if no demand is known."""
     return workload.arrays().demand if workload.resources else np.ones((workload.num_stages, 1))
 
 
 def fitting_stages(workload: DagWorkload, cluster: Cluster) -> npt.NDArray[np.bool_]:
-    """Return which stages have tasks that fit on some node of an empty cluster, shape (S,)."""
+    """Return whether the tasks of each stage fit on some node of an empty cluster, shape (S,)."""
     kinds = np.unique(capacities(cluster, workload.resources), axis=0)
     demand = demands(workload)
     found = np.zeros(workload.num_stages, bool)
@@ -102,7 +102,7 @@ def check_demands(workload: DagWorkload, cluster: Cluster) -> None:
 
 
 def drop_oversized(workload: DagWorkload, cluster: Cluster) -> DagWorkload:
-    """Return the workload without the jobs that have tasks which fit on no node, with a note.
+    """Return the workload without the jobs whose tasks fit on no node, with a note.
 
     Raises
     ------
@@ -125,14 +125,14 @@ def drop_oversized(workload: DagWorkload, cluster: Cluster) -> DagWorkload:
 
 
 def offered_load(workload: DagWorkload, cluster: Cluster) -> float | None:
-    """Return work over capacity while jobs arrive, of the resource of which it is most; None if all arrive at once."""
+    """Return the largest work over capacity of a resource while jobs arrive; None if all arrive at once."""
     submit_s = column(workload.jobs, "submit_s")
     span_s = float(submit_s[-1] - submit_s[0])
     return float(work_s(workload, cluster).max()) / span_s if span_s > 0 else None
 
 
 def work_s(workload: DagWorkload, cluster: Cluster) -> Float64Array:
-    """Return how long all tasks would take all nodes, by resource, shape (R,), s: no run is shorter."""
+    """Return the time (s) in which all nodes could do all work, by resource, shape (R,): no run is shorter."""
     arrays = workload.arrays()
     of_stage = np.add.reduceat(arrays.duration_ns / 1e9, arrays.stage_first_task[:-1])
     total = capacities(cluster, workload.resources).sum(axis=0)

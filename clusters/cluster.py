@@ -214,7 +214,7 @@ def build_cluster(
     Parameters
     ----------
     name : str
-        What the cluster is called.
+        Of the cluster.
     slots, rack : array_like of int, shape (N,)
         Slots and racks; by default `rack_size` nodes a rack, in order.
     rack_size : int

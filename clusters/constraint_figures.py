@@ -1,4 +1,4 @@
-"""What a workload asks for and what a cluster has of it, in numbers and as text."""
+"""The constraints of a workload and the nodes of a cluster that satisfy them, in numbers and as text."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from workloads.jobs import JobWorkload
 def constraint_figures(
     workload: JobWorkload | DagWorkload, cluster: Cluster, matching: Matching
 ) -> dict[str, Any]:
-    """Return what a workload asks for and what the cluster has of it.
+    """Return the constraints of a workload and the nodes that satisfy them.
 
-    ``constraints`` has a row for each constraint (those drawn together count as one): the jobs that have it,
-    their share ``drawn`` beside what was ``asked`` for (see `workloads.transform.frequencies`), and the nodes
-    that satisfy it. ``sets`` has a row for each distinct set: its jobs, the nodes that satisfy all of it, and
-    those that satisfy its hard constraints.
+    ``constraints`` has a row for each constraint (those drawn together count as one): the jobs that have it, their
+    share ``drawn`` beside the ``asked`` one (see `workloads.transform.frequencies`), and the nodes that satisfy it.
+    ``sets`` has a row for each distinct set: its jobs, the nodes that satisfy all of it, and those that satisfy its
+    hard constraints.
     """
     from workloads.transform import frequencies
 
@@ -56,7 +56,7 @@ def constraint_figures(
 
 
 def describe_constraints(workload: JobWorkload | DagWorkload, cluster: Cluster) -> str:
-    """Return what a workload asks for and what the cluster has of it as text for a terminal."""
+    """Return the constraints of a workload and the nodes that satisfy them as text for a terminal."""
     from workloads.transform import describe_frequencies, frequencies
 
     figures = constraint_figures(workload, cluster, match(workload, cluster))

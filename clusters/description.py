@@ -4,7 +4,7 @@ A TOML description::
 
     description = "two generations"   # optional, for lists
     rack_size = 40                    # nodes a rack, 40 by default
-    order = "blocks"                  # or "racks", "shuffled": how machine types lie over the nodes
+    order = "blocks"                  # or "racks", "shuffled": the order of machine types
 
     [[machines]]
     type = "old"
@@ -19,12 +19,12 @@ A TOML description::
     tags = ["public-ip", "ssd"]       # names of your own
     "attr:licences" = 8               # an attribute of your own: a text or a number
 
-A machine type may give every attribute of `clusters.schema.ATTRIBUTES` but the rack, by its name or by its
+A machine type may give every attribute of `clusters.schema.ATTRIBUTES` except the rack, by its name or by its
 column's (``memory_bytes = 17179869184``), and any of the user's own. A Parquet table has the columns of
 `CLUSTER_SCHEMA` and of the user's own, null on nodes that lack them; a kernel may be text there too.
 
-Nodes are numbered in the order of the entries (``blocks``). That matters to policies that keep the first
-nodes for short jobs: ``racks`` puts whole racks, and ``shuffled`` single nodes, into a random order.
+Nodes are numbered in the order of the entries (``blocks``), which matters to policies that reserve the first nodes for
+short jobs. ``racks`` puts whole racks, and ``shuffled`` single nodes, into a random order.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def load_table(path: Path) -> pa.Table:
 
 
 def columns_from_table(table: pa.Table, path: Path, nodes: int | None, slots: int | None) -> dict[str, Any]:
-    """Return the columns that a table of nodes has; `path` is where it came from, for errors."""
+    """Return the columns of a table of nodes; errors name `path`."""
     schema = cluster_schema(table.column_names)
     _known_keys(table.column_names, schema.names, path, "")
     if nodes is not None and nodes != table.num_rows:
@@ -149,7 +149,9 @@ def _machine(entry: dict[str, Any], where: str, path: Path, slots: int | None) -
             continue
         attribute = find_attribute(key)
         if attribute.column in given:
-            raise InputError(f"is {given[attribute.column]!r} once more", file=path, field=f"{where}.{key}")
+            raise InputError(
+                f"is given as {given[attribute.column]!r} too", file=path, field=f"{where}.{key}"
+            )
         given[attribute.column] = key
         machine[attribute.column] = _value(attribute, value, f"{where}.{key}", path)
     if slots is not None:
@@ -162,7 +164,7 @@ def _machine(entry: dict[str, Any], where: str, path: Path, slots: int | None) -
 
 
 def _value(attribute: Attribute, value: object, where: str, path: Path) -> Any:
-    """Return a value of a machine type as the table has it, within its limits."""
+    """Return a value of a machine type in the form of the table, within its limits."""
     if attribute.kind == "number" and attribute.unit == "1" and attribute.type == pa.int64():
         return check_whole(where, value, int(attribute.most), file=path, least=int(attribute.least))
     try:
@@ -189,7 +191,7 @@ def _arrange(counts: np.ndarray, rack_size: int, order: str, seed: int) -> tuple
     elif order == "racks":
         turn = random.permutation(int(rack[-1]) + 1)
         sizes = np.bincount(rack)
-        # Racks stay as large as they are: the last one, not full, may come to lie between others.
+        # Racks keep their sizes: the last one, which may not be full, may come before others.
         rows = np.concatenate([rows[r * rack_size : r * rack_size + sizes[r]] for r in turn])
         rack = np.repeat(np.arange(len(turn)), sizes[turn])
     return rows, rack
@@ -234,7 +236,7 @@ def _share(value: Any, where: str, path: Path) -> float:
 def _column(table: pa.Table, field: pa.Field, path: Path) -> Any:
     """Return a column as a NumPy array (text as a dictionary array), without nulls."""
     values = table[field.name]
-    if pa.types.is_dictionary(values.type):  # whose dictionary may have a null
+    if pa.types.is_dictionary(values.type):  # its dictionary may have a null
         values = values.cast(values.type.value_type)
     if is_own(field.name):
         return _own(values, field.name, path)
@@ -265,7 +267,7 @@ def _own(values: pa.ChunkedArray, name: str, path: Path) -> pa.DictionaryArray:
 
 
 def _texts(coded: pa.DictionaryArray, attribute: Attribute, path: Path) -> Any:
-    """Return a column of text with every distinct value checked; of versions, their numbers."""
+    """Return a column of text after a check of each distinct value; a column of versions as numbers."""
     found: list[Any] = []
     for code, text in enumerate(coded.dictionary.to_pylist()):
         try:

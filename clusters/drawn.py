@@ -1,7 +1,7 @@
-"""Presets whose nodes are drawn: which node has what is random, how many have it is published.
+"""Presets with random nodes: the share of nodes with an attribute is published, the nodes are drawn.
 
-What satisfies a constraint is an attribute with two levels: as many nodes as the table says have the higher
-one, so that ``cores >= 16`` leaves 60 % of the nodes of `phoenix`.
+An attribute has two levels, of which the published share of nodes has the higher one: ``cores >= 16`` is satisfied by
+60 % of the nodes of `phoenix`.
 
 References
 ----------
@@ -34,12 +34,12 @@ class Supply(NamedTuple):
     attribute : str
         Of `ATTRIBUTES`.
     high, low : str
-        Its values on the nodes that satisfy the constraint and on the others, as in descriptions. The
-        levels are ours; the table has shares only.
+        Its values on the nodes that satisfy the constraint and on the others, as in descriptions. They are our choice:
+        the table has shares only.
     share : float
         Of the nodes that satisfy it.
     offset_share : float
-        Their ids are a range that begins at a random node below this share of all.
+        Their ids are a range that begins at a random node below this share of all nodes.
     """
 
     attribute: str
@@ -58,7 +58,7 @@ PHOENIX_SUPPLY = (
     Supply("clock", "3.0 GHz", "2.4 GHz", 0.22, 0.70),
     Supply("port", "10 Gbps", "1 Gbps", 0.58, 0.35),
 )
-"""The supply of each kind of constraint but the instruction set, which all nodes satisfy (``isa = x86``)."""
+"""The supply of each kind of constraint except the instruction set, which all nodes satisfy (``isa = x86``)."""
 
 SHARMA_SHARES = (
     0.376, 0.657, 0.156, 0.377, 0.683, 0.111, 0.284, 0.155, 0.703, 0.733, 0.487,
@@ -68,18 +68,17 @@ SHARMA_SHARES = (
 
 
 def random_numbers(seed: int) -> np.random.Generator:
-    """Return the random numbers of a cluster: a stream of their own, so that no workload shares them."""
+    """Return the random numbers of a cluster, a stream that no workload uses."""
     return np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, 0xC1])))
 
 
 def phoenix(nodes: int, seed: int, in_runs: bool = True) -> dict[str, Any]:
     """Return the columns of nodes with the supply of constraints that Phoenix's simulator has [1]_.
 
-    Each kind of constraint is satisfied by one range of ids, from an offset drawn uniformly; a range that
-    passes the last node goes on at the first, where the released code runs over the end. With the table's
-    numbers the last nodes, about 7 % of all, satisfy none but ``isa = x86``, as there. The first nodes, too,
-    satisfy few: the part of the cluster that is kept for short jobs may have none for some kinds. Without
-    `in_runs` the nodes that satisfy a kind are drawn one by one, so that all parts have their share.
+    One range of ids satisfies each kind of constraint, from an offset that is drawn uniformly; after the last node a
+    range continues at the first, where the released code runs over the end. As there, the last nodes, about 7 % of all,
+    satisfy only ``isa = x86``. The first nodes satisfy few kinds, too: the part of the cluster that is reserved for
+    short jobs may have no node for some. Without `in_runs` the nodes of each kind are drawn one by one.
     """
     random = random_numbers(seed)
     columns: dict[str, Any] = {}
@@ -100,7 +99,7 @@ def phoenix(nodes: int, seed: int, in_runs: bool = True) -> dict[str, Any]:
 def sharma(nodes: int, seed: int) -> dict[str, Any]:
     """Return the columns of nodes with tags ``a1`` .. ``a21``, each on its share of them [2]_.
 
-    Which nodes have a tag is drawn for each tag apart.
+    The nodes of each tag are drawn independently.
     """
     random = random_numbers(seed)
     bits = np.zeros(nodes, np.int64)
@@ -114,7 +113,7 @@ def sharma(nodes: int, seed: int) -> dict[str, Any]:
 
 
 def _count(share: float, nodes: int) -> int:
-    """Return how many nodes a share of them is: rounded, at least one, so that someone can satisfy it."""
+    """Return the number of nodes of a share, rounded, at least one, so that some node satisfies the constraint."""
     return max(round(share * nodes), 1)
 
 
@@ -129,4 +128,4 @@ DRAWN: dict[str, tuple[str, Callable[[int, int], dict[str, Any]]]] = {
         sharma,
     ),
 }
-"""Presets that are drawn: name to a line of description and ``draw(nodes, seed)``, which returns columns."""
+"""Presets with random nodes: name to a line of description and ``draw(nodes, seed)``, which returns columns."""

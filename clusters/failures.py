@@ -13,8 +13,8 @@ A CSV file with a header, or a Parquet table with the same columns::
     central,1000,1060
 
 A target is a node (``node 17``, or the plain number), all nodes of a rack or of a machine type, a share of the nodes,
-of the racks (whole ones), or of the nodes of a rack or type, a probe scheduler, or the central scheduler. The
-nodes of a share are drawn from the seed. An empty `repair_s` (null in Parquet) means that it does not come back.
+of whole racks, or of the nodes of a rack or type, a probe scheduler, or the central scheduler. The nodes of a share are
+drawn from the seed. An empty `repair_s` (null in Parquet) stands for a failure without repair.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ class Outages:
     kind : ndarray of int64, shape (F,)
         `NODE`, `SCHEDULER` or `CENTRAL`.
     number : ndarray of int64, shape (F,)
-        Which node or probe scheduler; 0 for the central one.
+        Of the node or probe scheduler; 0 for the central one.
     fail_s, repair_s : ndarray of float64, shape (F,)
-        From when until when; inf for good.
+        Begin and end; inf without a repair.
     """
 
     kind: np.ndarray
@@ -84,8 +84,8 @@ class _Outage(NamedTuple):
 def load_outages(path: str | Path, cluster: Cluster, seed: int) -> Outages:
     """Return the outages of a CSV or Parquet file for a cluster; the nodes of shares are drawn from `seed`.
 
-    A share is rounded to whole nodes or racks, and is at least one. Each row has draws of its own. Where a drawn
-    outage overlaps another of the same node, the node is down from the earlier failure to the later repair.
+    A share is rounded to whole nodes or racks, at least one. Each row has its own random numbers. If a drawn outage
+    overlaps another of the same node, the node is down from the earlier failure to the later repair.
 
     Raises
     ------
@@ -124,7 +124,7 @@ def load_outages(path: str | Path, cluster: Cluster, seed: int) -> Outages:
 
 
 def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield line and values by column; in a table, lines are rows from 1 on."""
+    """Yield line and values by column; in Parquet, lines are rows from 1 on."""
     if path.suffix == ".parquet":
         return _parquet_rows(path)
     return read_csv(path, COLUMNS)
@@ -140,7 +140,7 @@ def _parquet_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         table = read_columns(file, names, path)
     try:
         rows = table.to_pylist()
-    except (ValueError, OverflowError) as error:  # dates that Python has no word for
+    except (ValueError, OverflowError) as error:  # dates outside of Python's range
         raise InputError(f"cannot be read: {error}", file=path) from None
     yield from enumerate(rows, start=1)
 
@@ -201,7 +201,7 @@ class _Reader:
             return np.flatnonzero(cluster.attribute("type") == names.index(of_type[1]))
         match = _TARGET.fullmatch(text)
         if match is None or (match[1] or "").lower() == "scheduler":
-            raise self._error(line, f"{text!r} is none of {forms}")
+            raise self._error(line, f"{text!r} is not one of {forms}")
         number = int(match[2])
         if (match[1] or "").lower() == "rack":
             racks = cluster.racks()

@@ -1,4 +1,4 @@
-"""Which jobs no node can run, and how many tasks a job can have where its constraints bound that."""
+"""The jobs that no node can run, and the most tasks that constraints allow a job."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _SHOWN = 4
 
 
 def most_tasks(matching: Matching, cluster: Cluster) -> Int64Array:
-    """Return how many tasks a job can have that runs at each level: shape (V,).
+    """Return the most tasks of a job that runs at each level: shape (V,).
 
-    None without a satisfying node, and `UNBOUNDED` without a placement: tasks can follow one another on a node.
-    With ``spread-nodes`` as many as satisfying nodes, with ``spread-racks`` as there are racks with such nodes,
-    since no two tasks of the job may share one. With ``same-rack`` and ``spread-nodes`` as many as the
-    rack with the most satisfying nodes has; with ``same-rack`` and ``spread-racks`` one.
+    0 without a satisfying node, and `UNBOUNDED` without a placement: tasks can follow one another on a node. With
+    ``spread-nodes`` the number of satisfying nodes, with ``spread-racks`` that of racks with such nodes, since no two
+    tasks of the job may share one. With ``same-rack`` and ``spread-nodes`` the number of satisfying nodes of the rack
+    with most; with ``same-rack`` and ``spread-racks`` 1.
     """
     racks = cluster.racks()
     keys = list(zip(matching.list_of_level.tolist(), matching.placement.tolist(), strict=True))
@@ -60,7 +60,7 @@ def check_feasible(workload: JobWorkload | DagWorkload, cluster: Cluster, matchi
     Raises
     ------
     InputError
-        Names the first such job, its hard constraints, and how many nodes each of them leaves by itself.
+        Names the first such job, its hard constraints, and the number of nodes that satisfy each of them alone.
     """
     jobs = infeasible_jobs(workload, cluster, matching)
     if not len(jobs):
@@ -80,7 +80,7 @@ def check_feasible(workload: JobWorkload | DagWorkload, cluster: Cluster, matchi
 
 
 def drop_infeasible(workload: JobsOrDags, cluster: Cluster) -> tuple[JobsOrDags, int]:
-    """Return the workload without the jobs that no node can run, with a note, and how many these are.
+    """Return the workload without the jobs that no node can run, with a note, and the number of these jobs.
 
     Raises
     ------
@@ -105,7 +105,7 @@ def drop_infeasible(workload: JobsOrDags, cluster: Cluster) -> tuple[JobsOrDags,
 
 
 def _most_tasks(racks: Int64Array, placement: int) -> int:
-    """Return how many tasks fit on nodes in these racks."""
+    """Return the most tasks of a job on nodes in these racks."""
     if len(racks) == 0 or placement == 0:
         return UNBOUNDED if len(racks) else 0
     in_rack = np.unique(racks, return_counts=True)[1]
@@ -117,7 +117,7 @@ def _most_tasks(racks: Int64Array, placement: int) -> int:
 
 
 def _alone(cluster: Cluster, constraints: Sequence[Constraint]) -> str:
-    """Return how many nodes each constraint leaves by itself, and what nodes have where that is none."""
+    """Return the number of nodes that satisfy each constraint alone, and the nodes' values if that is 0."""
     left = sorted((int(satisfies(cluster, c).sum()), str(c), c) for c in constraints)
     texts = []
     for count, text, one in left[:_SHOWN]:

@@ -18,7 +18,7 @@ _WIDTH = 110
 
 
 def cluster_figures(cluster: Cluster) -> dict[str, Any]:
-    """Return what a cluster is like, of plain Python values only, so that it can be written as JSON.
+    """Return the figures of a cluster as plain Python values, which can be written as JSON.
 
     Returns
     -------
@@ -29,8 +29,8 @@ def cluster_figures(cluster: Cluster) -> dict[str, Any]:
         `Cluster.attributes` but the rack its ``unit``, how many ``distinct`` values there are and the
         ``values``, each with ``text``, ``nodes`` and ``share`` (0..1).
 
-        Numbers are in order, texts by nodes; of more than 24 values the 24 of most nodes are given. The
-        values of ``tags`` are the single tags.
+        Numbers are in order, texts by their nodes; of more than 24 values the 24 with most nodes are given. The values
+        of ``tags`` are single tags.
     """
     rack_nodes = np.unique(cluster.racks(), return_counts=True)[1]
     return {
@@ -49,7 +49,7 @@ def cluster_figures(cluster: Cluster) -> dict[str, Any]:
 
 
 def describe_cluster(cluster: Cluster) -> str:
-    """Return what a cluster is like as text for a terminal, at most 120 columns wide."""
+    """Return the figures of a cluster as text for a terminal, at most 120 columns wide."""
     figures = cluster_figures(cluster)
     wide = max(20, *(min(len(m["type"]) + 2, _WIDEST) for m in figures["machine_types"]))
     total = f"{figures['nodes']:,} nodes, {figures['slots']:,} slots, {figures['racks']:,} racks"
@@ -71,7 +71,7 @@ def describe_cluster(cluster: Cluster) -> str:
 
 
 def _machine_types(cluster: Cluster) -> list[dict[str, Any]]:
-    """Return the machine types that nodes have, with the ranges of the attributes that distinguish them."""
+    """Return the machine types of the nodes, with the ranges of their main attributes."""
     codes, found = cluster.attribute("type"), []
     columns = {name: cluster.attribute(name) for name in ("slots", "cpu_cores", "memory_bytes", "port_bps")}
     for code, name in enumerate(cluster.attribute_names("type")):
@@ -85,7 +85,7 @@ def _machine_types(cluster: Cluster) -> list[dict[str, Any]]:
 
 
 def _distribution(cluster: Cluster, attribute: Attribute) -> dict[str, Any]:
-    """Return how many nodes have which value of an attribute."""
+    """Return the number of nodes of each value of an attribute."""
     values, counts = np.unique(cluster.attribute(attribute.name), return_counts=True)
     found: list[tuple[Any, int]] = list(zip(values.tolist(), counts.tolist(), strict=True))
     if attribute.kind in ("text", "tags", "own"):
@@ -109,7 +109,7 @@ def _distribution(cluster: Cluster, attribute: Attribute) -> dict[str, Any]:
 
 
 def _attribute_lines(figures: dict[str, Any]) -> list[str]:
-    """Return a table of the attributes in which nodes differ, and a paragraph of those they share."""
+    """Return a table of the attributes in which nodes differ, and a paragraph of the others."""
     same, lines = [], []
     for name, attribute in figures["attributes"].items():
         values = attribute["values"]
@@ -118,7 +118,7 @@ def _attribute_lines(figures: dict[str, Any]) -> list[str]:
             continue
         if name == "type":  # the machine types have their own table
             continue
-        if is_own(name):  # a trace has dozens of them
+        if is_own(name):  # a trace has dozens of attributes
             values = values[:_MOST_OWN_LINES]
         for i, row in enumerate(values):
             shown = _short(row["text"], _WIDEST - 2)

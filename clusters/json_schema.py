@@ -16,7 +16,7 @@ _SHARE = {"type": ["number", "string"], "minimum": 0, "maximum": 1}
 
 
 def cluster_json_schema() -> dict[str, Any]:
-    """Return what a description of a cluster may hold (`clusters.description`), without its dialect and title."""
+    """Return the schema of a description of a cluster (`clusters.description`), without dialect and title."""
     machine: dict[str, Any] = {
         "count": {
             **_whole(0, MAX_NODES),
@@ -49,7 +49,7 @@ def cluster_json_schema() -> dict[str, Any]:
                 **_whole(1, MAX_NODES),
                 "description": f"Nodes a rack; {RACK_SIZE} where not given.",
             },
-            "order": {"enum": list(ORDERS), "description": "How machine types lie over the nodes."},
+            "order": {"enum": list(ORDERS), "description": "The order of machine types over the nodes."},
             "machines": {"type": "array", "minItems": 1, "items": entry},
         },
         "additionalProperties": False,
@@ -61,7 +61,7 @@ def _whole(least: int, most: int) -> dict[str, Any]:
 
 
 def _of_attribute(attribute: Attribute) -> dict[str, Any]:
-    """Return the values that an attribute may have in a file; texts with a unit are checked when it is read."""
+    """Return the schema of an attribute's values; texts with a unit are checked when the file is read."""
     if attribute.kind == "tags":
         return {"anyOf": [{"type": "string"}, {"type": "array", "items": _TEXT}]}
     if attribute.kind != "number":

@@ -1,13 +1,12 @@
 """Which nodes satisfy which constraints.
 
-A workload has few distinct sets of constraints, and each leaves some nodes of a cluster. `match` finds them once,
-as sorted lists of ids, so that drawing k of them costs O(k). Where to look for a part of the cluster (ids below a
-bound) is a binary search. Sets with the same nodes share a list, and a list that is a run of ids, as that of all
-nodes, takes no memory.
+A workload has few distinct sets of constraints, and some nodes of a cluster satisfy each. `match` finds them once,
+as sorted lists of ids, so that drawing k of them costs O(k), and finding the part below an id is a binary search. Sets
+with the same nodes share a list, and a list that is a run of ids, as that of all nodes, takes no memory.
 
-Soft constraints are relaxed in order of price, the cheapest first (at the same price in the order of the set). So
-a set with m soft constraints has levels 0 to m: level i does without the i cheapest, and the tasks of a job that
-runs at it take as many times as long as their prices multiplied. At level m the hard constraints alone hold.
+Soft constraints are relaxed in order of price, the cheapest first (at the same price in the order of the set). So a set
+with m soft constraints has levels 0 to m: level i drops the i cheapest, and the durations of the tasks of a job at this
+level are multiplied by their prices. At level m only the hard constraints hold.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ _COMPARE = {
 
 
 class Matching(NamedTuple):
-    """Satisfying nodes of J jobs with S distinct sets of constraints, V levels in all, on L distinct lists.
+    """The satisfying nodes of J jobs with S distinct sets of constraints, V levels in all, in L distinct lists.
 
     Node k of list l is ``low[l] + k`` where ``low[l] >= 0``, else ``nodes[first[l] + k]``; 0 <= k < ``num_nodes[l]``.
 
@@ -92,8 +91,8 @@ def match(workload: JobWorkload | DagWorkload, cluster: Cluster, max_ids: int = 
     Raises
     ------
     InputError
-        A constraint is on an attribute that nodes do not have, its value is none of that attribute, or its
-        operator has no meaning for it; the lists would hold more than `max_ids` ids.
+        A constraint has an attribute that nodes do not have, or a value or operator that does not suit the attribute;
+        the lists would hold more than `max_ids` ids.
     """
     lists = _Lists(cluster.num_nodes, max_ids)
     masks: dict[tuple[str, str, str], npt.NDArray[np.uint8]] = {}
@@ -102,7 +101,7 @@ def match(workload: JobWorkload | DagWorkload, cluster: Cluster, max_ids: int = 
     for constraints in constraint_sets(workload):
         steps = relaxing_steps(constraints)
         mask, of_set = all_nodes, []
-        for added in reversed(steps):  # from the hard ones alone to all of them
+        for added in reversed(steps):  # from the hard constraints to all of them
             for one in added:
                 if one.attribute == PLACEMENT:
                     continue
@@ -137,9 +136,9 @@ def match(workload: JobWorkload | DagWorkload, cluster: Cluster, max_ids: int = 
 def satisfies(cluster: Cluster, constraint: Constraint) -> npt.NDArray[np.bool_]:
     """Return which nodes satisfy a constraint on one of their attributes: shape (N,).
 
-    Numbers and versions are compared by size, a text is equal or is not, and a node equals a tag that it has. An
-    attribute of the user's own is equal as a text, or is compared by size as a number: 0 where a node lacks it,
-    and neither more nor less than any where a node has another text.
+    Numbers and versions are compared by size, texts for equality, and a node equals a tag that it has. An attribute of
+    the user's own is compared as text for equality, and as a number by size: 0 if the node lacks it; with another text
+    the node does not satisfy the constraint.
 
     Raises
     ------
@@ -169,7 +168,7 @@ def satisfies(cluster: Cluster, constraint: Constraint) -> npt.NDArray[np.bool_]
 
 
 def _size(text: str) -> float:
-    """Return an attribute of the user's own as a number, nan if it is none."""
+    """Return an attribute of the user's own as a number, nan if it is not a number."""
     try:
         return parse_number(text or 0, "")
     except InputError:
@@ -183,7 +182,7 @@ def nodes_of(matching: Matching, set_id: int, level: int = 0) -> Int64Array:
 
 
 class _Lists:
-    """Distinct lists of nodes, each kept once; a list is given as packed bits, one for each node."""
+    """Distinct lists of nodes, given as packed bits, one for each node."""
 
     def __init__(self, num_nodes: int, max_ids: int) -> None:
         self.num_nodes, self.max_ids = num_nodes, max_ids
@@ -228,6 +227,6 @@ def list_of(matching: Matching, at: int) -> Int64Array:
 
 
 def relaxing_steps(constraints: ConstraintSet) -> list[list[Constraint]]:
-    """Return what each level asks for beyond the next: the soft ones, cheapest first, then the hard ones."""
+    """Return the constraints that each level drops: soft ones, the cheapest first; then the hard ones."""
     soft = sorted((c for c in constraints if c.price is not None), key=lambda c: c.price or 0.0)
     return [*([c] for c in soft), [c for c in constraints if c.price is None]]

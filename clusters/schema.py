@@ -29,7 +29,7 @@ MEMORY_PER_SLOT_BYTES = 4 * 1024**3
 MACHINE_TYPE = "standard"
 
 VERSION_STEP = 10**6
-"""A version 3.10.2 is the number 3·10¹² + 10·10⁶ + 2, so that versions compare as numbers do."""
+"""A version 3.10.2 is the number 3·10¹² + 10·10⁶ + 2, so that numbers compare as versions do."""
 
 Kind = Literal["number", "version", "text", "tags", "own"]
 Value = int | float | str
@@ -51,22 +51,21 @@ class Attribute:
     column : str
         In the cluster table, where the unit is in the name: ``memory_bytes``.
     kind : {"number", "version", "text", "tags", "own"}
-        Numbers and versions have an order. Of a text only equality means something. Tags are a set of
-        names, in the table as one text with spaces between: a node equals a tag when it has it. An
-        attribute of the user's own is any text, the empty one on nodes that lack it; where it is compared
-        by size, it is a number, and 0 on nodes that lack it.
+        Numbers and versions have an order. Texts are compared for equality only. Tags are a set of names, in the
+        table as one text with spaces between: a node equals a tag when it has it. An attribute of the user's own is
+        any text, the empty one on nodes that lack it; in comparisons by size it is a number, 0 on nodes that lack it.
     type : pyarrow.DataType
         Of the column. Versions are int64 (see `VERSION_STEP`), texts dictionary-encoded.
     unit : str
-        ``"1"``, ``"bytes"``, ``"bit/s"`` or ``"Hz"``; ``""`` for what is no number.
+        ``"1"``, ``"bytes"``, ``"bit/s"`` or ``"Hz"``; ``""`` for text.
     about : str
-        What it means, for people.
+        Its meaning, for people.
     default : int, float, str or None
-        Of nodes of which it is not said; None where that follows from the node's slots, disks or number.
+        Of nodes without a stated value; None if it follows from the node's slots, disks or number.
     least, most : float
         Limits of a number or a version.
     want : str
-        What would be right, for errors.
+        The right values, for errors.
     """
 
     name: str
@@ -81,15 +80,15 @@ class Attribute:
     want: str = "a number, 0 or more"
 
     def parse(self, value: object, what: str | None = None) -> Value:
-        """Return a value as the table has it, from text with its unit or from a plain number.
+        """Return a value in the form of the table, from text with its unit or from a plain number.
 
         Parameters
         ----------
         value : object
             Such as ``"16 GiB"``, ``"10 Gbps"``, ``"2.4 GHz"``, ``"3.10"``, ``"x86"``, ``16``; of tags, one
-            name. Limits are not checked: a constraint may name any value.
+            name. Limits are not checked: a constraint may have any value.
         what : str, optional
-            What errors say the value is of; the attribute's name by default.
+            The name in errors; the attribute's by default.
 
         Returns
         -------
@@ -139,7 +138,7 @@ def _show_quantity(value: float, unit: str) -> str:
 
 
 def parse_number(value: object, what: str) -> float:
-    """Return a finite number from text or a number; `what` is named in the error."""
+    """Return a finite number from text or a number; the error names `what`."""
     number = math.nan
     if isinstance(value, str | numbers.Real) and not isinstance(value, bool) and "_" not in str(value):
         try:
@@ -260,20 +259,18 @@ def is_own(name: str) -> bool:
 
 
 def cluster_schema(columns: Iterable[str]) -> pa.Schema:
-    """Return `CLUSTER_SCHEMA` with those of the columns behind it that are attributes of the user's own."""
+    """Return `CLUSTER_SCHEMA`, followed by those of the columns that are attributes of the user's own."""
     own = [described_field(name, _TEXT, "", "of the user's own") for name in columns if is_own(name)]
     return pa.schema([*CLUSTER_SCHEMA, *own], metadata=CLUSTER_SCHEMA.metadata)
 
 
 def find_attribute(name: str) -> Attribute:
-    """Return an attribute by its name or its column's: ``memory`` or ``memory_bytes``.
-
-    Of the user's own there is any: nodes may lack it.
+    """Return an attribute by its name or its column's, ``memory`` or ``memory_bytes``; or any of the user's own.
 
     Raises
     ------
     InputError
-        There is none; the message names those there are.
+        There is no such attribute; the message names the known ones.
     """
     if is_own(name):
         return Attribute(name, name, "own", _TEXT, "", "of the user's own", "")
@@ -284,7 +281,7 @@ def find_attribute(name: str) -> Attribute:
 
 
 def with_defaults(columns: Mapping[str, Any]) -> dict[str, Any]:
-    """Return columns, numbers or arrays, with the defaults of those that are lacking; racks are left out."""
+    """Return columns, numbers or arrays, with the defaults of missing ones except racks."""
     filled: dict[str, Any] = {a.column: a.default for a in _ALL if a.default is not None} | dict(columns)
     filled.setdefault("cpu_cores", filled["slots"])
     filled.setdefault("memory_bytes", filled["slots"] * MEMORY_PER_SLOT_BYTES)
@@ -293,14 +290,14 @@ def with_defaults(columns: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def encode_texts(values: Iterable[str]) -> pa.DictionaryArray:
-    """Return texts as a column of the table: codes of the distinct ones, in order of first appearance."""
+    """Return texts as a column of the table, with codes in order of first appearance."""
     code_of: dict[str, int] = {}
     codes = np.array([code_of.setdefault(value, len(code_of)) for value in values], np.int32)
     return pa.DictionaryArray.from_arrays(from_numpy(codes), from_strings(list(code_of)))
 
 
 def join_tags(tags: Iterable[str]) -> str:
-    """Return tags as the table has them: each once, in order, with spaces between."""
+    """Return tags in the form of the table: each once, in order, with spaces between."""
     return " ".join(sorted(set(tags)))
 
 

@@ -129,7 +129,7 @@ def test_a_machine_type_gives_every_attribute(tmp_path: Path) -> None:
         ("speed = inf", "field machines[0].speed: inf is not a number"),
         ("cpus = 0", "field machines[0].cpus: 0 is not a whole number from 1"),
         ("cores = -1", "field machines[0].cores: -1 is not a number, 0 or more"),
-        ("cores = 4\ncpu_cores = 4", "field machines[0].cpu_cores: is 'cores' once more"),
+        ("cores = 4\ncpu_cores = 4", "field machines[0].cpu_cores: is given as 'cores' too"),
         ("min_disks = 4\nmax_disks = 2", "field machines[0].max_disks: 2 is below min_disks, 4"),
         ("isa = 86", "field machines[0].isa: 86 is not a name"),
         ("tags = 3", "field machines[0].tags: 3 is not a list of names"),

@@ -203,7 +203,7 @@ def test_each_row_has_draws_of_its_own_and_overlaps_are_one_outage(tmp_path: Pat
         ("150%", "150% is not a share"),
         ("10% of rack 7", "there is no rack 7"),
         ("10% of type fats", "no node is of type 'fats'; did you mean 'fast'"),
-        ("10% of scheduler 1", "'scheduler 1' is none of 'nodes', 'racks', 'rack 2', 'type fast'"),
+        ("10% of scheduler 1", "'scheduler 1' is not one of 'nodes', 'racks', 'rack 2', 'type fast'"),
         ("10% of everything", "'everything' is none of"),
         ("type", "'type' is none of"),
     ],
