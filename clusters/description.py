@@ -54,6 +54,7 @@ from clusters.schema import (
 from workloads.apportion import apportion
 from workloads.arrow import from_numpy, to_numpy
 from workloads.errors import InputError
+from workloads.groups import refuse_first
 from workloads.hints import did_you_mean
 from workloads.small_files import parse_toml, read_small_text
 from workloads.units import parse_share
@@ -126,16 +127,18 @@ def columns_from_table(table: pa.Table, path: Path, nodes: int | None, slots: in
         columns["slots"] = np.full(table.num_rows, slots)
     ids = columns.pop("node_id", None)
     if ids is not None:
-        _first_bad(ids != np.arange(table.num_rows), ids, "node_id", "0, 1, 2, … in order", path)
+        refuse_first(
+            ids != np.arange(table.num_rows), ids, "is not 0, 1, 2, … in order", "node_id", file=path
+        )
     for attribute in ATTRIBUTES.values():
         values = columns.get(attribute.column)
         if isinstance(values, np.ndarray):
             bad = ~((values >= attribute.least) & (values <= attribute.most) & np.isfinite(values))
-            _first_bad(bad, values, attribute.column, attribute.want, path)
+            refuse_first(bad, values, f"is not {attribute.want}", attribute.column, file=path)
     most = columns.get("max_disks")
     if most is not None:
         least = columns.get("min_disks", ATTRIBUTES["min_disks"].default)
-        _first_bad(most < least, most, "max_disks", "as many as min_disks, or more", path)
+        refuse_first(most < least, most, "is not as many as min_disks, or more", "max_disks", file=path)
     return columns
 
 
@@ -277,12 +280,6 @@ def _texts(coded: pa.DictionaryArray, attribute: Attribute, path: Path) -> Any:
             message = error.message.removeprefix(f"{attribute.name}: ")
             raise InputError(message, file=path, line=row + 1, field=attribute.column) from None
     return _of_rows(found, to_numpy(coded.indices), attribute)
-
-
-def _first_bad(bad: np.ndarray, values: np.ndarray, name: str, want: str, path: Path) -> None:
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise InputError(f"{values[row]} is not {want}", file=path, line=row + 1, field=name)
 
 
 def _known_keys(given: Any, known: Any, path: Path, where: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -64,12 +64,19 @@ def whole_numbers(
 
 
 def refuse_first(
-    bad: npt.NDArray[np.bool_], values: npt.NDArray[Any], wrong: str, name: str, *, file: object = None
+    bad: npt.NDArray[np.bool_],
+    values: npt.NDArray[Any],
+    wrong: str,
+    name: str,
+    *,
+    file: object = None,
+    lines: Sequence[int] | Int64Array | None = None,
 ) -> None:
-    """Raise an `InputError` for the first bad value, if any: ``VALUE WRONG``, with its row as the line."""
+    """Raise an `InputError` for the first bad value, if any: ``VALUE WRONG``, with its line, by default its row."""
     if bad.any():
         at = int(np.argmax(bad))
-        raise InputError(f"{values[at]} {wrong}", file=file, line=at + 1, field=name)
+        line = at + 1 if lines is None else int(lines[at])
+        raise InputError(f"{values[at]} {wrong}", file=file, line=line, field=name)
 
 
 def checked_ids(values: npt.ArrayLike, count: int, name: str, of: str, *, file: object = None) -> Int64Array:

@@ -186,9 +186,19 @@ def _fetch_files(
         received = 0
         for at, file in enumerate(missing, 1):
             label = trace.name if len(missing) == 1 else f"{trace.name}, file {at} of {len(missing)}"
+            (place / file.path).parent.mkdir(parents=True, exist_ok=True)
             shown = None if progress is None else partial(_show, progress, label, done, in_all)
             try:
-                received += _download(file, place, session, shown, timeout_s, _most_bytes(trace))
+                received += download(
+                    file.url,
+                    place / file.path,
+                    sha256=file.sha256,
+                    size_bytes=file.size_bytes,
+                    most_bytes=MOST_BYTES if trace.size_bytes is None else 2 * trace.size_bytes,
+                    session=session,
+                    progress=shown,
+                    timeout_s=timeout_s,
+                )
             except UnavailableError as error:
                 raise UnavailableError(
                     f"{error.message}; {by_hand(trace, place, file)}", file=error.file
@@ -198,33 +208,6 @@ def _fetch_files(
     unknown = sum(f.sha256 is None for f in files)
     if unknown:
         tell(f"no published checksum for {_count(unknown, 'file')}; only the size was checked, where known")
-
-
-def _download(
-    file: PublicFile,
-    place: Path,
-    session: Session,
-    progress: Callable[[int, int], None] | None,
-    timeout_s: float,
-    most_bytes: int,
-) -> int:
-    target = place / file.path
-    target.parent.mkdir(parents=True, exist_ok=True)
-    return download(
-        file.url,
-        target,
-        sha256=file.sha256,
-        size_bytes=file.size_bytes,
-        most_bytes=most_bytes,
-        session=session,
-        progress=progress,
-        timeout_s=timeout_s,
-    )
-
-
-def _most_bytes(trace: PublicTrace) -> int:
-    """Return the limit on a file of unknown size: twice the stated size of all files."""
-    return MOST_BYTES if trace.size_bytes is None else 2 * trace.size_bytes
 
 
 def _show(progress: Progress, label: str, done: int, in_all: int, have: int, total: int) -> None:

@@ -56,10 +56,8 @@ def read_coflow_benchmark(
 
     Parameters
     ----------
-    path : str or Path
     megabyte_bytes : int
         Bytes of a megabyte, 2**20 as in its authors' code, or 10**6.
-    report, progress : optional
 
     Raises
     ------

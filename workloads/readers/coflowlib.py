@@ -29,6 +29,7 @@ import numpy as np
 from workloads.arrow import column, optional_column
 from workloads.coflows import MAX_BYTES, MAX_PORTS, CoflowWorkload, make_coflow_workload
 from workloads.errors import InputError
+from workloads.groups import refuse_first
 from workloads.hints import did_you_mean
 from workloads.jobs import MAX_TIME_S
 from workloads.limits import check_tasks, most_tasks
@@ -67,11 +68,9 @@ def read_coflowlib(
 
     Parameters
     ----------
-    path : str or Path
     instance : int or str, optional
         Its number from 1 in the order of names, or its name, with or without folder and ``.txt``; needed where there
         are several.
-    report, progress : optional
 
     Raises
     ------
@@ -208,7 +207,10 @@ def _parse(
             check_tasks(len(read.volume), "flows", file=source, line=read.line_of[-1])
     machines = len(capacity := _read_ports(lines, stated)) // 2
     froms, tos = (np.frombuffer(ports, np.int64) for ports in (read.ingress, read.egress))
-    _check_sides(froms, tos, machines, read.line_of, file)
+    for side, ports, first in (("ingress", froms, 1), ("egress", tos, machines + 1)):
+        wrong = f"is not an {side} port, {first}..{first + machines - 1}"
+        off = (ports < first) | (ports >= first + machines)
+        refuse_first(off, ports, wrong, side, file=file, lines=read.line_of)
     report.read("coflows", num_coflows)
     report.read("flows", len(read.volume))
     return make_coflow_workload(
@@ -284,18 +286,6 @@ def _adding(text: str) -> Iterator[None]:
         yield
     except InputError as error:
         raise InputError(error.message + text, file=error.file, line=error.line, field=error.field) from None
-
-
-def _check_sides(
-    froms: np.ndarray, tos: np.ndarray, machines: int, line_of: array[int], file: object
-) -> None:
-    """Refuse a flow from or to a port of the wrong side."""
-    for side, ports, first in (("ingress", froms, 1), ("egress", tos, machines + 1)):
-        off = (ports < first) | (ports >= first + machines)
-        if off.any():
-            at = int(np.argmax(off))
-            wrong = f"port {ports[at]} is not an {side} port, {first}..{first + machines - 1}"
-            raise InputError(wrong, file=file, line=line_of[at], field=side)
 
 
 def _read_ports(lines: _Lines, stated: str) -> list[float]:

@@ -95,13 +95,11 @@ def read_dag_text(
 
     Parameters
     ----------
-    path : str or Path
     resources : sequence of str, or text with commas, optional
         The resources of a stage's demands, in order; by default those that the file states, else the six of
         `workloads.stages.RESOURCES`.
     node_cores : float, optional
         Cores of the machine of which a demand of cores is a share; by default as the file states, else 20.
-    report, progress : optional
 
     Raises
     ------

@@ -55,13 +55,10 @@ def scan(
 
     Parameters
     ----------
-    con : DuckDBPyConnection
     source : Path
         A folder, an archive or a file.
-    tables : mapping of str to Table
     report : Report
         Gets the numbers of rows that were read.
-    progress : callable, optional
     format : str
         The format of the tables. With it, a file that is not named like a table is known by its first rows, and
         similar tables of other formats are refused by name.

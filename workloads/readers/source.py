@@ -48,7 +48,6 @@ def open_text(
 
     Parameters
     ----------
-    path : str or Path
     report : Report, optional
         Gets the number of bytes after all of them were read.
     progress : callable, optional

@@ -34,6 +34,7 @@ import numpy as np
 
 from workloads.dags import DagWorkload, make_dag_workload
 from workloads.errors import InputError
+from workloads.groups import refuse_first
 from workloads.jobs import MAX_TIME_S, Float64Array, Int64Array, JobWorkload, check_times, make_workload
 from workloads.limits import check_tasks
 from workloads.readers.report import Progress, Report
@@ -85,7 +86,6 @@ def read_swim(
 
     Parameters
     ----------
-    path : str or Path
     family : "jobs" or "dags"
         Jobs of independent tasks, or DAGs of two stages, ``map`` and then ``reduce``.
     block_bytes : int
@@ -208,7 +208,9 @@ def _read_rows(path: str | Path, report: Report, progress: Progress | None) -> _
     submit_s, gap_s, *sizes = np.frombuffer(values).reshape(-1, 5).T
     submit_s = check_times(submit_s, "submit_s", file=path, lines=line_of)
     for field, size in zip(_FIELDS[3:], sizes, strict=True):
-        _check_bytes(size, field, path, line_of)
+        bad = ~((size >= 0) & (size <= _LARGEST_BYTES) & (size == np.floor(size)))
+        wrong = "is not a size; want a whole number of bytes, 0 or more"
+        refuse_first(bad, size, wrong, field, file=path, lines=line_of)
     report.read("jobs", len(line_of))
     report.read("input paths, which are not used", input_paths)
     off = int(np.count_nonzero(~(np.abs(np.diff(submit_s) - gap_s[1:]) <= 1e-6 + 1e-9 * submit_s[1:])))
@@ -258,14 +260,6 @@ def _make_stages(
         seconds(np.where(maps > 1, map_bytes, 0), reducer_bytes),
         seconds(last_bytes, reducer_bytes),
     )
-
-
-def _check_bytes(size: Float64Array, field: str, path: str | Path, line_of: Int64Array) -> None:
-    bad = ~((size >= 0) & (size <= _LARGEST_BYTES) & (size == np.floor(size)))
-    if bad.any():
-        at = int(np.argmax(bad))
-        wrong = f"{float(size[at])!r} is not a size; want a whole number of bytes, 0 or more"
-        raise InputError(wrong, file=path, line=int(line_of[at]), field=field)
 
 
 def _refuse(path: str | Path, number: int, fields: list[bytes]) -> NoReturn:

@@ -36,7 +36,6 @@ class Fields:
         Named in errors.
     line : int
         1-based number of the line.
-    fields : list of bytes
     form : str
         The form that the line must have, for errors.
     """

@@ -119,7 +119,6 @@ def read_tpch(
         Spread of the demands ``by-place``, 0..1.
     seed : int
         Of arrivals, choice of queries, durations and demands.
-    report, progress : optional
 
     Raises
     ------

@@ -88,7 +88,6 @@ def read_wfcommons(
         The bandwidth of a node's disks in each direction, of which bytes over runtime are a share.
     seed : int
         Of the arrivals.
-    report, progress : optional
 
     Raises
     ------
