@@ -73,7 +73,7 @@ def test_machines_of_alibaba(tmp_path):
             "read 6 rows of machine_meta",
             "read 4 machines, the nodes of cluster.parquet",
             "repaired 1: machines that are first listed after the trace begins: taken as present from the beginning",
-            "repaired 1: machines without cores or memory: taken as one core or the largest memory",
+            "repaired 1: machines that have no cores or memory: taken as one core or the largest memory",
             "dropped 1: rows of machine_meta without a machine",
         )
     assert figures(load_cluster(source, slots=2))[0] == [2] * 4

@@ -75,9 +75,9 @@ from workloads.readers.duckdb_tables import (
     MEMORY,
     about_workload,
     batches,
+    count_rows,
     database,
     expanded,
-    number,
     read_converted,
     write_folder,
 )
@@ -268,25 +268,19 @@ def machine_files(con: duckdb.DuckDBPyConnection, source: Path, report: Report) 
 
 def _cluster_file(con: duckdb.DuckDBPyConnection, report: Report) -> Files:
     """Return the file of the cluster (rule 12), none for a table without machines."""
-    nameless = number(con, "SELECT count(*) FROM machine_meta WHERE machine_id IS NULL")
+    nameless = count_rows(con, "machine_meta WHERE machine_id IS NULL")
     report.dropped("rows of machine_meta without a machine", nameless)
     con.execute(_NODES)
-    nodes = number(con, "SELECT count(*) FROM node")
+    nodes = count_rows(con, "node")
     if not nodes:
         return {}
     report.read(f"machines, the nodes of {CLUSTER_FILE}", nodes)
     for what, where in (
-        (
-            "machines that are first listed after the trace begins: taken as present from the beginning",
-            "first_listed > 0",
-        ),
-        ("machines whose cores or memory change: taken as they are first listed", "changes"),
-        (
-            "machines without cores or memory: taken as one core or the largest memory",
-            "cpu IS NULL OR memory IS NULL",
-        ),
+        ("are first listed after the trace begins: taken as present from the beginning", "first_listed > 0"),
+        ("change in cores or memory: taken as they are first listed", "changes"),
+        ("have no cores or memory: taken as one core or the largest memory", "cpu IS NULL OR memory IS NULL"),
     ):
-        report.repaired(what, number(con, f"SELECT count(*) FROM node WHERE {where}"))
+        report.repaired(f"machines that {what}", count_rows(con, f"node WHERE {where}"))
     return {CLUSTER_FILE: (batches(con, _NODE_COLUMNS), _NODES_SCHEMA)}
 
 

@@ -6,7 +6,7 @@ Tables: ``batch_task`` as read; ``judged`` (with the reason why a row is dropped
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from graphlib import CycleError, TopologicalSorter
 from itertools import groupby
 from operator import itemgetter
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from workloads.errors import InputError
 from workloads.jobs import MAX_TIME_S
 from workloads.limits import check_tasks, size_of
-from workloads.readers.duckdb_tables import count_dropped, number
+from workloads.readers.duckdb_tables import count_dropped, count_rows, number
 from workloads.readers.report import Report
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def check_values(con: duckdb.DuckDBPyConnection) -> None:
         ("start_time", f"start_time > {MAX_TIME_S:.0f}", "are the times in seconds?"),
         ("end_time", f"end_time > {MAX_TIME_S:.0f}", "are the times in seconds?"),
     ):
-        if number(con, f"SELECT count(*) FROM batch_task WHERE {wrong}"):
+        if count_rows(con, f"batch_task WHERE {wrong}"):
             raise InputError(want, field=field)
 
 
@@ -169,47 +169,32 @@ def resolve_stages(con: duckdb.DuckDBPyConnection, unfinished: str, report: Repo
     if unfinished == "job":
         con.execute(_DROP_JOBS)
     con.execute(_NUMBER_JOBS)
-    jobs = number(con, "SELECT count(*) FROM job")
-    report.dropped(
-        f"jobs without a {'whole' if unfinished == 'job' else 'known'} set of stages", named - jobs
-    )
+    jobs, known = count_rows(con, "job"), "whole" if unfinished == "job" else "known"
+    report.dropped(f"jobs without a {known} set of stages", named - jobs)
     count_dropped(con, "judged", report)
     if jobs == 0:
-        why = "; ".join(report.left_out())
-        wrong = f"no job of batch_task is complete; try unfinished='task'{why and ': '}{why}"
+        wrong = f"no job of batch_task is complete; try unfinished='task'{report.left_out()}"
         raise InputError(wrong, file=source)
     con.execute(_NUMBER_STAGES)
-    report.read("stages kept", number(con, "SELECT count(*) FROM stage"))
-    report.read(
-        "of them not in a DAG by name", number(con, "SELECT count(*) FROM stage WHERE number IS NULL")
-    )
-    suffixed = number(
-        con, "SELECT count(*) FROM stage WHERE NOT cut AND regexp_matches(task_name, '_[A-Za-z]')"
-    )
+    report.read("stages kept", count_rows(con, "stage"))
+    report.read("of them not in a DAG by name", count_rows(con, "stage WHERE number IS NULL"))
+    suffixed = count_rows(con, "stage WHERE NOT cut AND regexp_matches(task_name, '_[A-Za-z]')")
     if suffixed:
         report.read("of them with a suffix in their name, which is not a dependency", suffixed)
-    for what, query in (
-        (
-            "stages that end before they start: taken as 0 s long",
-            "SELECT count(*) FROM judged WHERE reason IS NULL AND end_time < start_time",
-        ),
-        (
-            _cut_off(con),
-            "SELECT count(*) FROM stage WHERE cut",
-        ),
-        (
-            "stages that share a number with another of the job: dependencies are on all of them",
-            "SELECT sum(n) FROM (SELECT count(*) AS n FROM stage WHERE number IS NOT NULL "
-            "GROUP BY place, number HAVING n > 1)",
-        ),
-    ):
-        report.repaired(what, number(con, query))
+    backward = count_rows(con, "judged WHERE reason IS NULL AND end_time < start_time")
+    report.repaired("stages that end before they start: taken as 0 s long", backward)
+    report.repaired(_cut_off(con), count_rows(con, "stage WHERE cut"))
+    sharing = "stage WHERE number IS NOT NULL QUALIFY count(*) OVER (PARTITION BY place, number) > 1"
+    report.repaired(
+        "stages that share a number with another of the job: dependencies are on all of them",
+        count_rows(con, f"(FROM {sharing})"),
+    )
 
 
 def _cut_off(con: duckdb.DuckDBPyConnection) -> str:
     """Return the words of the report about names that are cut off."""
     jobs = number(con, "SELECT count(DISTINCT place) FROM stage WHERE cut")
-    names = number(con, f"SELECT count(*) FROM judged WHERE length(task_name) = {NAME_LIMIT} AND copy = 1")
+    names = count_rows(con, f"judged WHERE length(task_name) = {NAME_LIMIT} AND copy = 1")
     return (
         f"stages of {jobs:,} jobs with a name of {NAME_LIMIT} characters, at which names are cut off ({names:,} in the "
         "table): what follows the last _ is left out, and dependencies may be lost; a whole name of that length "
@@ -220,44 +205,32 @@ def _cut_off(con: duckdb.DuckDBPyConnection) -> str:
 def resolve_edges(con: duckdb.DuckDBPyConnection, report: Report) -> None:
     """Make the table of edges (rules 6 to 8)."""
     con.execute(_FIND_EDGES)
-    for what, query in (
-        (
-            "dependencies of a stage on itself: left out",
-            "SELECT count(*) FROM wanted WHERE parent = number",
-        ),
-        (
-            "dependencies on stages that are not there: left out",
-            "SELECT count(*) FROM wanted ANTI JOIN stage ON stage.place = wanted.place "
-            "AND stage.number = wanted.parent",
-        ),
-        (
-            "dependencies named twice: taken once",
-            "SELECT sum(len(parents) - len(list_distinct(parents))) FROM stage WHERE len(parents) > 1",
-        ),
-    ):
-        report.repaired(what, number(con, query))
-    # Without a dependency on a higher number there is no cycle: only few jobs are checked.
-    edges = con.cursor().execute(
-        "SELECT place, parent, child FROM edge WHERE place IN (SELECT place FROM edge WHERE upward) ORDER BY place"
+    report.repaired(
+        "dependencies of a stage on itself: left out", count_rows(con, "wanted WHERE parent = number")
     )
-    cyclic = [place for place, rows in groupby(_rows(edges), itemgetter(0)) if _has_cycle(rows)]
+    absent = "wanted ANTI JOIN stage ON stage.place = wanted.place AND stage.number = wanted.parent"
+    report.repaired("dependencies on stages that are not there: left out", count_rows(con, absent))
+    repeated = number(
+        con, "SELECT sum(len(parents) - len(list_distinct(parents))) FROM stage WHERE len(parents) > 1"
+    )
+    report.repaired("dependencies named twice: taken once", repeated)
+    # Without a dependency on a higher number there is no cycle: only few jobs are checked.
+    edges = con.execute(
+        "SELECT place, parent, child FROM edge WHERE place IN (SELECT place FROM edge WHERE upward) ORDER BY place"
+    ).fetchall()
+    cyclic = [place for place, rows in groupby(edges, itemgetter(0)) if _has_cycle(rows)]
     con.execute("CREATE TABLE cyclic AS SELECT unnest($places::BIGINT[]) AS place", {"places": cyclic})
-    query = "FROM edge WHERE upward AND place IN (SELECT place FROM cyclic)"
+    in_cycles = "edge WHERE upward AND place IN (SELECT place FROM cyclic)"
     report.repaired(
         f"dependencies in cycles of {len(cyclic):,} jobs: those on higher numbers left out",
-        number(con, f"SELECT count(*) {query}"),
+        count_rows(con, in_cycles),
     )
-    con.execute(f"DELETE {query}")
+    con.execute(f"DELETE FROM {in_cycles}")
 
 
 def start_stages(con: duckdb.DuckDBPyConnection, shortest_s: float) -> None:
     """Let stages begin when they are ready, not when they were registered (rule 11)."""
     con.execute(_START_READY.format(shortest_s=f"CAST({shortest_s!r} AS DECIMAL(18, 6))"))
-
-
-def _rows(result: duckdb.DuckDBPyConnection) -> Iterator[tuple[int, int, int]]:
-    while rows := result.fetchmany(10_000):
-        yield from rows
 
 
 def _has_cycle(edges: Iterable[tuple[int, int, int]]) -> bool:
@@ -280,15 +253,15 @@ def size_stages(
     if has_instances:
         report.repaired(
             "attempts of instances that end before they start: taken as 0 s long",
-            number(con, "SELECT count(*) FROM instance WHERE reason IS NULL AND backward"),
+            count_rows(con, "instance WHERE reason IS NULL AND backward"),
         )
         report.repaired(
             "stages whose instances are not instance_num: the instances taken",
-            number(con, "SELECT count(*) FROM size WHERE otherwise"),
+            count_rows(con, "size WHERE otherwise"),
         )
         report.repaired(
             "stages without instances in batch_instance: instance_num of them, as long as the stage",
-            number(con, "SELECT count(*) FROM size WHERE alike"),
+            count_rows(con, "size WHERE alike"),
         )
     _count_starts(con, starts, report)
     tasks = number(con, "SELECT sum(num_tasks) FROM size")
@@ -299,18 +272,18 @@ def size_stages(
 
 def _count_starts(con: duckdb.DuckDBPyConnection, starts: str, report: Report) -> None:
     """Report the stages without instances that were registered before they could begin."""
-    alike = "FROM stage SEMI JOIN (FROM size WHERE alike) USING (key)"
+    alike = "stage SEMI JOIN (FROM size WHERE alike) USING (key)"
     what = "stages that were registered before those that they depend on had ended"
     if starts == "ready":
-        report.repaired(f"{what}: taken to begin then", number(con, f"SELECT count(*) {alike} WHERE waited"))
+        report.repaired(f"{what}: taken to begin then", count_rows(con, f"{alike} WHERE waited"))
         report.repaired(
             "stages that end before those that they depend on: taken as 0 s long, or shortest_s",
-            number(con, f"SELECT count(*) {alike} WHERE overtook"),
+            count_rows(con, f"{alike} WHERE overtook"),
         )
         return
-    early = number(
+    early = count_rows(
         con,
-        f"""SELECT count(*) FROM (SELECT * {alike}) AS child WHERE EXISTS (
+        f"""(FROM {alike}) AS child WHERE EXISTS (
             FROM edge JOIN stage AS parents ON parents.place = edge.place AND parents.stage = edge.parent
             WHERE edge.place = child.place AND edge.child = child.stage AND parents.end_s > child.start_s)""",
     )

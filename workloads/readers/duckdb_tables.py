@@ -110,6 +110,11 @@ def number(con: duckdb.DuckDBPyConnection, query: str) -> int:
     return int(con.execute(query).fetchall()[0][0] or 0)
 
 
+def count_rows(con: duckdb.DuckDBPyConnection, rows: str) -> int:
+    """Return the number of rows of a table, perhaps with a WHERE clause and joins."""
+    return number(con, f"SELECT count(*) FROM {rows}")
+
+
 def count_dropped(con: duckdb.DuckDBPyConnection, table: str, report: Report) -> None:
     """Report the dropped rows of a table by its column ``reason``, which is null for rows that are kept."""
     query = f"SELECT reason, count(*) FROM {table} WHERE reason IS NOT NULL GROUP BY reason ORDER BY reason"

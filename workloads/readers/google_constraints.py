@@ -33,7 +33,7 @@ import pyarrow as pa
 
 from workloads.arrow import column, described_field, from_numpy, to_numpy
 from workloads.constraints import CONSTRAINT_SETS_SCHEMA, JOB_CONSTRAINTS_SCHEMA, OWN
-from workloads.readers.duckdb_tables import CLUSTER_FILE, batches, number
+from workloads.readers.duckdb_tables import CLUSTER_FILE, batches, count_rows, number
 from workloads.readers.google_events import BEGIN_US, Files
 from workloads.readers.parquet import CONSTRAINT_SETS_FILE, JOB_CONSTRAINTS_FILE
 from workloads.readers.report import Report
@@ -128,21 +128,21 @@ WHERE value <> '' AND {_NAMED} ORDER BY name, node_id
 
 def constraint_files(con: duckdb.DuckDBPyConnection, report: Report) -> Files:
     """Return the files of the workload's constraints, none if no job has any (rules 7 and 8)."""
-    if not number(con, "SELECT count(*) FROM constraint_of_task"):
+    if not count_rows(con, "constraint_of_task"):
         return {}
     con.execute(_WANTED)
     con.execute(_SETS)
-    total, wanted = (number(con, f"SELECT count(*) FROM {table}") for table in ("last_stated", "wanted"))
+    total, wanted = (count_rows(con, table) for table in ("last_stated", "wanted"))
     report.dropped(
         "constraints of tasks that compare text by size, or have an unknown operator", total - wanted
     )
-    report.read("jobs kept with constraints", number(con, "SELECT count(*) FROM set_of_job WHERE code <> 0"))
+    report.read("jobs kept with constraints", count_rows(con, "set_of_job WHERE code <> 0"))
     jobs, tasks = con.execute("SELECT count(*), sum(others) FROM set_of_job WHERE others > 0").fetchall()[0]
     report.repaired(
         f"jobs whose tasks differ in constraints: taken with those of most; {tasks or 0:,} tasks have others",
         jobs,
     )
-    if not number(con, "SELECT count(*) FROM numbered"):
+    if not count_rows(con, "numbered"):
         return {}
     schemas = {CONSTRAINT_SETS_FILE: CONSTRAINT_SETS_SCHEMA, JOB_CONSTRAINTS_FILE: JOB_CONSTRAINTS_SCHEMA}
     return {file: (batches(con, _QUERIES[file]), schema) for file, schema in schemas.items()}
@@ -154,10 +154,10 @@ def cluster_file(con: duckdb.DuckDBPyConnection, report: Report) -> Files:
     if not total:
         return {}
     con.execute(_NODES)
-    nodes = number(con, "SELECT count(*) FROM node")
+    nodes = count_rows(con, "node")
     report.read(f"machines that are there when the trace begins, the nodes of {CLUSTER_FILE}", nodes)
     report.dropped("machines that are not there when the trace begins", total - nodes)
-    unknown = number(con, "SELECT count(*) FROM node WHERE cpu IS NULL OR memory IS NULL")
+    unknown = count_rows(con, "node WHERE cpu IS NULL OR memory IS NULL")
     report.repaired("machines without a capacity: taken as one core or 4 GiB", unknown)
     if not nodes:
         return {}

@@ -33,7 +33,14 @@ import pyarrow as pa
 from workloads.arrow import described_field
 from workloads.errors import InputError
 from workloads.jobs import JOBS_SCHEMA, MAX_TIME_S, TASKS_SCHEMA
-from workloads.readers.duckdb_tables import about_workload, batches, count_dropped, number, write_folder
+from workloads.readers.duckdb_tables import (
+    about_workload,
+    batches,
+    count_dropped,
+    count_rows,
+    number,
+    write_folder,
+)
 from workloads.readers.parquet import JOBS_FILE, TASKS_FILE
 from workloads.readers.report import Report
 
@@ -215,9 +222,8 @@ def resolve(
     con.execute(_KEEP.format(took=f"coalesce({took}, 0)", keep_ended=ran))
     con.execute(_JOB)
     _count(con, total, ran, report)
-    if not number(con, "SELECT count(*) FROM job WHERE reason IS NULL"):
-        why = "; ".join(report.left_out())
-        wrong = f"no job of it has a task that finished in the trace's time{why and ': '}{why}"
+    if not count_rows(con, "job WHERE reason IS NULL"):
+        wrong = f"no job of it has a task that finished in the trace's time{report.left_out()}"
         raise InputError(wrong, file=source)
 
 
@@ -244,7 +250,7 @@ def check_beside(con: duckdb.DuckDBPyConnection, source: Path) -> None:
         ("constraint_of_task", "constraints of tasks", ("job", "task", "time", "attribute", "operator")),
     ):
         wrong = " OR ".join(f"{column} IS NULL" for column in columns)
-        if count := number(con, f"SELECT count(*) FROM {table} WHERE {wrong}"):
+        if count := count_rows(con, f"{table} WHERE {wrong}"):
             said = f"is missing or unknown in {count:,} rows of {name}; each needs all of them"
             raise InputError(said, file=source, field=", ".join(columns))
 
@@ -279,21 +285,21 @@ def _count(con: duckdb.DuckDBPyConnection, total: bool, ran: bool, report: Repor
     else:
         report.repaired(
             "tasks that did not finish: taken with the time they ran",
-            number(con, "SELECT count(*) FROM kept SEMI JOIN (FROM judged WHERE ended) USING (job, task)"),
+            count_rows(con, "kept SEMI JOIN (FROM judged WHERE ended) USING (job, task)"),
         )
         con.execute("CREATE VIEW left_out AS SELECT reason FROM judged WHERE NOT ended")
         count_dropped(con, "left_out", report)
-    of_dropped = "FROM kept SEMI JOIN (FROM job WHERE reason IS NOT NULL) USING (job)"
-    report.dropped("tasks of jobs that are dropped", number(con, f"SELECT count(*) {of_dropped}"))
+    of_dropped = "kept SEMI JOIN (FROM job WHERE reason IS NOT NULL) USING (job)"
+    report.dropped("tasks of jobs that are dropped", count_rows(con, of_dropped))
     report.repaired(
         f"tasks that ran more than once: {'all attempts' if total else 'the last attempt'} counted",
-        number(con, "SELECT count(*) FROM kept SEMI JOIN (FROM judged WHERE starts > 1) USING (job, task)"),
+        count_rows(con, "kept SEMI JOIN (FROM judged WHERE starts > 1) USING (job, task)"),
     )
     if total:
         report.repaired(
             "attempts without an end: taken as 0 s long", number(con, "SELECT sum(unknown) FROM kept")
         )
-    report.read("jobs kept", number(con, "SELECT count(*) FROM job WHERE reason IS NULL"))
+    report.read("jobs kept", count_rows(con, "job WHERE reason IS NULL"))
     report.read("tasks kept", number(con, "SELECT sum(num_tasks) FROM job WHERE reason IS NULL"))
 
 

@@ -85,8 +85,7 @@ class JobRows:
             There are no rows, a time is wrong, or there are more tasks than fit in memory.
         """
         if not len(self):
-            left_out = "; ".join(report.left_out())
-            raise InputError(f"holds no job that ran{left_out and ': '}{left_out}", file=self._path)
+            raise InputError(f"holds no job that ran{report.left_out()}", file=self._path)
         job, tasks, line = (
             np.frombuffer(column, np.int64) for column in (self._job, self._tasks, self._line)
         )

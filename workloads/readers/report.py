@@ -50,9 +50,10 @@ class Report:
             for what, count in counts.items()
         ]
 
-    def left_out(self) -> list[str]:
-        """Return a line for each count of what was dropped."""
-        return [f"dropped {count:,}: {what}" for what, count in self._counts["dropped"].items()]
+    def left_out(self) -> str:
+        """Return what was dropped as the end of an error: ``: dropped 3: …; dropped 1: …``, or ``""``."""
+        dropped = "; ".join(line for line in self.lines() if line.startswith("dropped"))
+        return f": {dropped}" if dropped else ""
 
     def notes(self) -> tuple[str, ...]:
         """Return the lines as a workload's notes: none where nothing was repaired or dropped."""

@@ -184,17 +184,13 @@ def _maker(field: pa.Field, path: object) -> Callable[[pa.Array], list[Any]]:
     ):
         wrong = f"has the type {kind}; want text, numbers or times, one in a row"
         raise InputError(wrong, file=path, field=field.name)
-    if types.is_timestamp(kind):
-        return lambda column: _scaled(column, pa.int64(), Instant, _PER_UNIT_NS[kind.unit])
-    if types.is_duration(kind):
-        return lambda column: _scaled(column, pa.int64(), Span, _PER_UNIT_NS[kind.unit])
-    if types.is_date32(kind):
-        return lambda column: _scaled(column, pa.int32(), Instant, _PER_DAY_NS)
-    if types.is_date64(kind):
-        return lambda column: _scaled(column, pa.int64(), Instant, 10**6)
-    if types.is_time(kind):
-        whole = pa.int32() if types.is_time32(kind) else pa.int64()
-        return lambda column: _scaled(column, whole, Span, _PER_UNIT_NS[kind.unit])
+    if types.is_temporal(kind) and not types.is_interval(kind):
+        per_ns = (
+            _PER_DAY_NS if types.is_date32(kind) else _PER_UNIT_NS[getattr(kind, "unit", "ms")]
+        )  # date64: ms
+        whole = pa.int32() if kind.bit_width == 32 else pa.int64()
+        made = Span if types.is_duration(kind) or types.is_time(kind) else Instant
+        return lambda column: _scaled(column, whole, made, per_ns)
     if types.is_binary(kind) or types.is_large_binary(kind):  # some programs write text as bytes
         return lambda column: [
             value and value.decode("utf-8", "surrogateescape") for value in column.to_pylist()
