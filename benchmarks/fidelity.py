@@ -102,12 +102,12 @@ def our_statistics(
     trace: str, nodes: int, system: str, seeds: int, peer_rules: bool
 ) -> dict[tuple[str, str], float]:
     """(class, statistic) -> the mean over seeds 1 to `seeds`; one seed is enough for what draws nothing."""
-    workload, name = workload_of(trace), SCHEDULERS[system]
-    given = PEER_RULES[name] if peer_rules else {}
+    workload, scheduler = workload_of(trace), SCHEDULERS[system]
+    given = PEER_RULES[scheduler] if peer_rules else {}
     sums: dict[tuple[str, str], list[float]] = defaultdict(list)
     finish_ns = set()
     for seed in range(1, seeds + 1):
-        setting = setting_of(name, workload, nodes, given, seed=seed)
+        setting = setting_of(scheduler, workload, nodes, given, seed=seed)
         outcome = emulate(setting, Observe(), in_process=True)
         finish_ns.add(outcome.finish_ns.tobytes())
         if len(finish_ns) < seed:
