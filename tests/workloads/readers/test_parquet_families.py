@@ -226,7 +226,7 @@ WRONG = [
     (DAG, "stages", "memory", [0.5, None, math.nan, 0.5], "line 3: field memory: is NaN; want a number or null"),
     (COFLOWS, "coflows", "weight", [1.0, None], "line 2: field weight: is null"),
     (COFLOWS, "coflows", "weight", [1.0, 0.0], "line 2: field weight: 0.0 is not a number above 0"),
-    (COFLOWS, "flows", "coflow_id", [7, 7, 5, 5], "line 3: field coflow_id: flow of coflow 5 where coflow 7"),
+    (COFLOWS, "flows", "coflow_id", [7, 7, 5, 5], "line 3: field coflow_id: flow of coflow 5 in place of coflow 7"),
     (COFLOWS, "flows", "ingress", [0, 0, 1, 3], "line 4: field ingress: 3 is not a whole number from 0 to 2"),
     (COFLOWS, "flows", "size_bytes", [1.0, 0.0, 6.0, 8.0], "line 2: field size_bytes: 0.0 is not a number"),
     (COFLOWS, "ports", "port", [0, 1, 3], "line 3: field port: 3 is not the expected port"),
