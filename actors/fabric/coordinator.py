@@ -94,10 +94,16 @@ def end_local_flows(w: CoflowWorld, coflow: int) -> bool:
             w.counts[N_FINISHED] += 1
             coflows.start[coflow] = arrival
             coflow_ended = mark_ended(w.fabric, arrival, flow)
-            if w.task_records.size > 0:
-                row = w.task_records
-                row.node[flow], row.start[flow], row.finish[flow] = flows.source[flow], arrival, arrival
+            record_local_flow(w, arrival, flow)
     return coflow_ended
+
+
+@inlined
+def record_local_flow(w: CoflowWorld, time: int, flow: int) -> None:
+    """Record a flow from a port to itself, which takes no time if such flows are free."""
+    if w.task_records.size > 0:
+        row = w.task_records
+        row.node[flow], row.start[flow], row.finish[flow] = w.fabric.flows.source[flow], time, time
 
 
 @inlined

@@ -73,10 +73,7 @@ def dcoflow(fabric: Fabric, s: DeadlineOrder, choices: Choices, how: Rejection, 
         if not s.placed[s.groups[i]]:
             s.order[first] = s.groups[i]
             first += 1
-    if how.from_back:
-        drop_late_from_back(fabric, s, count)
-    else:
-        drop_late(fabric, s, count)
+    admit_in_time(fabric, s, how.from_back, count)
     return put_rejected_last(s, count)
 
 
@@ -153,29 +150,20 @@ def measure(fabric: Fabric, s: DeadlineOrder, how: Rejection, coflow: int, most:
 
 
 @compiled
-def drop_late(fabric: Fabric, s: DeadlineOrder, count: int) -> None:
-    """Admit coflows rejected in advance that are in time in `s.order`, from its first place to its last."""
+def admit_in_time(fabric: Fabric, s: DeadlineOrder, from_back: bool, count: int) -> None:
+    """Admit coflows rejected in advance that are in time in `s.order`, from its first place on or `from_back`."""
     fill(s.load, 0.0)
+    if from_back:
+        for i in range(count):
+            add_load(fabric, s, s.order[i], 1.0)
     for i in range(count):
-        coflow = s.order[i]
-        add_load(fabric, s, coflow, 1.0)
+        coflow = s.order[count - 1 - i if from_back else i]
+        if not from_back:
+            add_load(fabric, s, coflow, 1.0)
         if s.rejected[coflow]:
             s.rejected[coflow] = not is_in_time(estimate(fabric, s, coflow), s.time_left[coflow])
-        if s.rejected[coflow]:
+        if from_back or s.rejected[coflow]:
             add_load(fabric, s, coflow, -1.0)
-
-
-@compiled
-def drop_late_from_back(fabric: Fabric, s: DeadlineOrder, count: int) -> None:
-    """Admit coflows rejected in advance that are in time in `s.order`, from its last place to its first."""
-    fill(s.load, 0.0)
-    for i in range(count):
-        add_load(fabric, s, s.order[i], 1.0)
-    for i in range(count - 1, -1, -1):
-        coflow = s.order[i]
-        if s.rejected[coflow]:
-            s.rejected[coflow] = not is_in_time(estimate(fabric, s, coflow), s.time_left[coflow])
-        add_load(fabric, s, coflow, -1.0)
 
 
 @compiled

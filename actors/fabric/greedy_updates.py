@@ -7,7 +7,7 @@ update depends only on whether its flows had ended; the coordinator has received
 
 import numpy as np
 
-from actors.fabric.coordinator import NO_AGENT_REPORTS, send_rate
+from actors.fabric.coordinator import NO_AGENT_REPORTS, record_local_flow, send_rate
 from actors.fabric.counters import N_COFLOW_UPDATES, N_DEREGISTERED, N_LOST, N_RATES, N_WITHOUT_EFFECT
 from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.flow_ends import whole_ns
@@ -111,7 +111,7 @@ def resend_flow(w: CoflowWorld, r: Ranking, m: Matching, t: int, k: int, flow: i
     if size == 0.0:
         return
     if flows.line[flow, 0] == NONE:
-        end_at_once(w, w.updates.row.time[k], flow)
+        record_local_flow(w, w.updates.row.time[k], flow)
         return
     w.updates.flow.due[flow] += size
     w.updates.flow.known_from[flow] = NEVER
@@ -120,14 +120,6 @@ def resend_flow(w: CoflowWorld, r: Ranking, m: Matching, t: int, k: int, flow: i
     else:
         w.counts[N_ARRIVED] += 1
         restart_flow(fabric, r, m, flow, size)
-
-
-@inlined
-def end_at_once(w: CoflowWorld, time: int, flow: int) -> None:
-    """Record the end of a flow from a port to itself, which takes no time if such flows are free."""
-    if w.task_records.size > 0:
-        row = w.task_records
-        row.node[flow], row.start[flow], row.finish[flow] = w.fabric.flows.source[flow], time, time
 
 
 @inlined

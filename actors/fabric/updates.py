@@ -13,13 +13,13 @@ The updates before an update determine which flows it stops, so that agents and 
 without messages. A flow that exists only after a move has its place among the others, without bytes.
 """
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from actors.fabric.messages import send_change, send_update
 from actors.kernel.compiled import inlined
-from actors.kernel.cost import HasCost, known_cost
+from actors.kernel.cost import known_cost
 from actors.kernel.queue import NONE
 from actors.kernel.records import Records, as_records, frozen, records
 from actors.kernel.world import NEVER
@@ -50,14 +50,6 @@ class Updates(NamedTuple):
     pair: Records  # PAIR
     flow: Records  # [F] GENERATION
     moved: np.ndarray  # [M, 2] a flow of the workload, and a flow onto which it was moved
-
-
-class HasUpdates(HasCost, Protocol):
-    """What these functions need of a world."""
-
-    @property
-    def updates(self) -> Updates:
-        """The tables of updates."""
 
 
 def no_updates() -> Updates:
@@ -153,7 +145,7 @@ def follow_moves(found: Records, moved: np.ndarray) -> Records:
 
 
 @inlined
-def expect_updates(w: HasUpdates) -> None:
+def expect_updates(w: Any) -> None:
     """Set timers for the first update, and for each agent's first stop of flows."""
     stop = w.updates.stop
     if w.updates.row.size > 0:
@@ -164,19 +156,19 @@ def expect_updates(w: HasUpdates) -> None:
 
 
 @inlined
-def expect_update(w: HasUpdates, k: int) -> None:
+def expect_update(w: Any, k: int) -> None:
     """Set a timer for the framework's message, one network delay after the update."""
     send_update(w, w.updates.row.time[k] + w.network.delay_ns, k)
 
 
 @inlined
-def expect_stop(w: HasUpdates, k: int) -> None:
+def expect_stop(w: Any, k: int) -> None:
     """Set a timer for an agent's stop of flows, at the time when their tasks stop."""
     send_change(w, w.updates.stop.time[k], w.updates.stop.agent[k], k)
 
 
 @inlined
-def generation_to_send(w: HasUpdates, t: int, flow: int) -> tuple[int, float]:
+def generation_to_send(w: Any, t: int, flow: int) -> tuple[int, float]:
     """Return a flow's generation and its bytes, for the agent; without updates NONE, and no bytes."""
     generations = w.updates.flow
     if generations.size == 0:
@@ -186,7 +178,7 @@ def generation_to_send(w: HasUpdates, t: int, flow: int) -> tuple[int, float]:
 
 
 @inlined
-def generation_of_agent(w: HasUpdates, flow: int) -> tuple[int, float]:
+def generation_of_agent(w: Any, flow: int) -> tuple[int, float]:
     """Return a flow's generation and its bytes as its agent knows them; without updates NONE, and no bytes."""
     generations = w.updates.flow
     if generations.size == 0:
