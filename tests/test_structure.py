@@ -73,9 +73,8 @@ LAYERS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("emu.__main__",),
     ),
 }
-# The core names no family, but for these two: the public checks of results, and a reference page that tells how many
-# kinds of constraints a summary has.
-NAMES_A_FAMILY = {"emu.testing", "emu.cli.reference"}
+# The core names no family, except in the public checks of results.
+NAMES_A_FAMILY = {"emu.testing"}
 LATE = {"ray", "pandas", "matplotlib", "tqdm"}  # slow to import, so imported where they are used
 MOST_LINES = 400
 

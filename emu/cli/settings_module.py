@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from pathlib import Path
 
 from emu.configuration.ineffective_values import NEEDS, needs_text
@@ -40,7 +39,10 @@ def settings_module() -> str:
         "",
         "",
         "class Settings(TypedDict, total=False):",
-        '    """Keys with ``_`` for the dot; what is left out, or None, is the default."""',
+        '    """Keys with ``_`` for the dot; what is left out, or None, is the default.',
+        "",
+        "    ``docs/reference/configuration.md`` has their meanings.",
+        '    """',
         "",
     ]
     for key in KEYS:
@@ -48,15 +50,8 @@ def settings_module() -> str:
         if name not in _NAMED:
             choices = ", ".join(f'"{choice}"' for choice in key.choices)
             kind = f"Literal[{choices}]" if choices else _TYPES.get(key.kind, "float | str")
-            about = textwrap.wrap(meaning_of(key).replace("\\", ""), 110)
-            lines += [f"    {name}: {kind} | None", *_docstring(about)]
+            lines.append(f"    {name}: {kind} | None")
     return "\n".join(lines) + "\n"
-
-
-def _docstring(lines: list[str]) -> list[str]:
-    if len(lines) == 1:
-        return [f'    """{lines[0]}"""']
-    return [f'    """{lines[0]}', *(f"    {line}" for line in lines[1:]), '    """']
 
 
 def meaning_of(key: Key) -> str:

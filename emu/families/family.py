@@ -57,8 +57,6 @@ class Family:
     tables : mapping
         The tables that its runs write, by name without ``.parquet``. The first has a row for each of what is scheduled,
         and ``timeline`` is another.
-    reference : (str, str)
-        The text of the reference page before and after the tables; the first family's is empty.
     metrics : tuple of str
         What summaries describe. Completion times come first, with an empty name.
     form : mapping
@@ -98,7 +96,6 @@ class Family:
     time: str
     width: str
     tables: Mapping[str, ResultTable]
-    reference: tuple[str, str] = ("", "")
     metrics: tuple[str, ...] = ("",)
     form: Figures = field(default_factory=dict)
     group_column: str = "group"

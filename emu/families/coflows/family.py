@@ -12,7 +12,6 @@ from emu.families.coflows.explain import causes_of_all, explain_coflow
 from emu.families.coflows.metrics import BINS, GROUPS, coflow_values, part_of
 from emu.families.coflows.plan import at_load, load_coflows, switch_of
 from emu.families.coflows.plots import coflow_figures
-from emu.families.coflows.reference import HEAD, SUMMARY
 from emu.families.coflows.report import answers, group_section, run_facts
 from emu.families.coflows.results import coflow_results
 from emu.families.coflows.terminal_text import render_more, render_rows, render_summary
@@ -60,7 +59,6 @@ FAMILY = Family(
     time="cct_s",
     width="width",
     tables=TABLES,
-    reference=(HEAD, SUMMARY),
     metrics=METRICS,
     form={
         **_OF_METRICS,

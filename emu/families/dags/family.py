@@ -12,7 +12,6 @@ from emu.families.dags.explain import causes_of_all, explain_dag
 from emu.families.dags.keys import KEYS
 from emu.families.dags.plan import at_load, load_dags, nodes_for_load, slots_equal_to
 from emu.families.dags.plots import dag_figures
-from emu.families.dags.reference import HEAD, SUMMARY
 from emu.families.dags.report import group_section, run_facts
 from emu.families.dags.results import dag_results
 from emu.families.dags.terminal_text import render_more, render_rows, render_summary
@@ -73,7 +72,6 @@ FAMILY = Family(
     time="jct_s",
     width="num_tasks",
     tables=TABLES,
-    reference=(HEAD, SUMMARY),
     metrics=JOBS.metrics,
     form=dict.fromkeys(("used", "fairness", "fairness_running"), _NUMBERS),
     group_column=JOBS.group_column,
