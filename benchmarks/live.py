@@ -10,6 +10,7 @@ import sys
 
 import numpy as np
 
+from actors.environment import Pace
 from actors.hosting.live import emulate_live
 from actors.hosting.outcome import Observe
 from benchmarks.measuring import parser_of, setting_of, show
@@ -44,6 +45,7 @@ def main() -> int:
     outcome = emulate_live(
         setting,
         Observe(timeline_period_s=1.0, tasks=True),
+        Pace(),
         in_process=options.in_process,
     )
     live, tasks = outcome.live, outcome.tasks

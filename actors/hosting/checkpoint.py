@@ -1,7 +1,7 @@
 """Checkpoints on disk: the state of all partitions at one moment, written completely or not at all.
 
-    RUN_DIR/checkpoints/000007/0.npz, 1.npz, ...   a partition each, arrays by path, no pickles but a user's own object
-                               meta.json           what it belongs to, how far the run was, the sha256 of each file
+    RUN_DIR/checkpoints/000007/0.npz, 1.npz, ...   a partition each, arrays by path; only a user's object is a pickle
+                               meta.json           the identity and progress of the run, the sha256 of each file
 
 The driver writes them: partitions may live on machines that share no disk.
 """  # fmt: skip
@@ -31,21 +31,14 @@ _NUMBER = re.compile(r"\d{6,}")
 
 @dataclass(frozen=True)
 class Position:
-    """The progress of a run.
-
-    Attributes:
-        until_ns: the barrier that all partitions have reached; -1 where there are none.
-        windows: barriers so far.
-        wall_s: wall time spent between them.
-        restarts: times the run had been continued from a checkpoint.
-    """
+    """The progress of a run."""
 
     virtual_s: float
     events: int
-    until_ns: int = -1
-    windows: int = 0
-    wall_s: float = 0.0
-    restarts: int = 0
+    until_ns: int = -1  # the barrier that all partitions have reached; -1 without barriers
+    windows: int = 0  # barriers so far
+    wall_s: float = 0.0  # spent between them
+    restarts: int = 0  # times the run has been continued from a checkpoint
 
 
 class Checkpoint(NamedTuple):
@@ -60,12 +53,12 @@ class Checkpoints:
     """The checkpoints of one run.
 
     Args:
-        folder: they lie in; it need not be there.
-        period_s: least wall time between two; infinity for none at all.
-        keep: the most that are kept, the newest ones.
-        identity: what they must have been written with to be used: name to value.
+        folder: of the checkpoints; it is made if necessary.
+        period_s: least wall time between two; infinity: no checkpoints.
+        keep: how many are kept, the newest ones.
+        identity: name to value of what a checkpoint must have been written with to be used.
         warn: called with one line that the user must see, such as that a checkpoint is damaged.
-        recording: of events, which belong to a checkpoint: what partitions had written by then must be there.
+        recording: of events; those that partitions had written at a checkpoint must be in their files.
     """
 
     def __init__(
@@ -106,10 +99,7 @@ class Checkpoints:
         self._last = time.monotonic()
 
     def load(self) -> Checkpoint | None:
-        """Return the newest checkpoint that can be used; None if there is none.
-
-        A warning gives the reason for each that cannot be used, and another one says if none is left.
-        """
+        """Return the newest checkpoint that can be used, or None; warn of each that cannot be used."""
         numbers = self._numbers()
         for number in reversed(numbers):
             if number in self._refused:
@@ -173,12 +163,7 @@ class Checkpoints:
         return {"format": FORMAT, "sources": SOURCE_HASH, **self._identity}
 
     def _read(self, number: int) -> Checkpoint:
-        """Read a checkpoint; its files must be undamaged and of this run.
-
-        Raises:
-            Refused: they are not.
-            OSError: a file cannot be read.
-        """
+        """Read a checkpoint; raise `Refused` if its files are damaged or of another run, OSError if unreadable."""
         path = self._path(number)
         meta = _read_meta(path / META)
         for name, value in self._written_with().items():
@@ -196,11 +181,7 @@ class Checkpoints:
 
 
 def _read_meta(path: Path) -> dict[str, Any]:
-    """Read the description of a checkpoint.
-
-    Raises:
-        Refused: it is not there, or damaged.
-    """
+    """Read the description of a checkpoint; raise `Refused` if it is missing or damaged."""
     try:
         meta = json.loads(path.read_text(encoding="utf-8"))
         if meta.pop("sha256") != _sha256_of_meta(meta):

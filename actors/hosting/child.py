@@ -35,7 +35,7 @@ CONNECT_S = 90.0  # to start Ray here, or to join a cluster
 MAKE_S = 240.0  # to start actors and build partitions in them
 END_S = 10.0  # to end what an object has running
 LEAVE_S = 5.0  # to leave a cluster, when this process is gone
-NUMBER = struct.Struct("=q")  # of a call, in front of what is asked and answered
+NUMBER = struct.Struct("=q")  # of a call, in front of request and answer
 EXIT_REASON = -1  # in its place: the message is the reason why the child ends
 _SIGNALS = {6: "aborted", 9: "killed", 11: "crashed", 15: "terminated"}
 
@@ -68,8 +68,8 @@ class Child:
 
     Args:
         address: of a cluster; None: it starts Ray on this machine.
-        named: that address as the user gave it; None: by RAY_ADDRESS, or not at all.
-        environment: the runtime environment of what it starts there.
+        named: the address that the user gave; None: by RAY_ADDRESS, or not at all.
+        environment: the runtime environment of tasks and actors there.
     """
 
     def __init__(self, address: str | None, named: str | None, environment: dict[str, Any] | None = None):
@@ -100,16 +100,10 @@ class Child:
         self._bound = time.monotonic() + CONNECT_S
 
     def connected(self) -> None:
-        """Wait until Ray is there.
-
-        Raises:
-            Lost: the child is gone, or was killed.
-            UnavailableError: nothing answers at the address.
-            InputError: it is no address.
-        """
+        """Wait until the child is connected to Ray; raise `Lost`, or the errors of `ray_session.connect`."""
         try:
             while not wait([self._connecting], WATCH_S).done and time.monotonic() < self._bound:
-                # It cannot see that itself: it waits with Python locked.
+                # The child cannot see that itself: it waits with Python's global lock held.
                 if has_dead_child(self._process.pid, SERVERS):
                     self._reason = "a process of Ray died while it started"
                     raise Lost(self._reason)
@@ -121,14 +115,11 @@ class Child:
     def call(
         self, place: int | None, method: str, *arguments: Any, within_s: float | None = None, **named: Any
     ) -> Any:
-        """Call a method of an object there; return or raise what it does.
+        """Call a method of an object there; return its result or raise its error, or `Lost` if the child is gone.
 
         Args:
-            place: of the object, as `make` gave it; None: the child itself.
+            place: of the object, as `make` returned it; None: the child itself.
             within_s: the child is killed if it has not answered by then.
-
-        Raises:
-            Lost: the child is gone, or was killed.
         """
         answer = self._ask(place, method, *arguments, **named)
         try:
@@ -163,7 +154,7 @@ class Child:
         return bool(self._reason) or self._process.poll() is not None
 
     def close(self) -> None:
-        """End the child and what it started, and remove what that leaves on this machine."""
+        """End the child and its processes, and remove what they leave on this machine."""
         if self.address is not None and not self.is_gone():
             with suppress(Lost):  # a cluster that others started must see that it leaves
                 self.call(None, "leave", within_s=END_S)
@@ -213,13 +204,7 @@ class Remote:
 
 @contextmanager
 def in_child(kind: Callable[..., Any], *arguments: Any, address: str | None = None) -> Iterator[Any]:
-    """Yield an object made by `kind(*arguments)` in the child, which is connected to a cluster; close it at the end.
-
-    Raises:
-        Lost: the child is gone; the next call starts another.
-        UnavailableError: nothing answers at the address.
-        InputError: it is no address.
-    """
+    """Yield an object made by `kind(*arguments)` in the child, which is connected to a cluster; close it at the end."""
     child = the_child(address)
     place = child.call(None, "make", kind, *arguments, within_s=MAKE_S)
     try:
@@ -237,7 +222,7 @@ def the_child(address: str | None = None) -> Child:
     Raises:
         Lost: it is gone; the next call starts another.
         UnavailableError: nothing answers at the address.
-        InputError: it is no address.
+        InputError: the address is malformed.
     """
     child = begin(address)
     child.connected()
@@ -288,7 +273,7 @@ def _where(address: str | None) -> tuple[str | None, str | None, dict[str, Any] 
 
 
 def address_of(address: str | None) -> str | None:
-    """Return the address of the Ray cluster to join: `address`, else RAY_ADDRESS, as Ray reads it; None: none."""
+    """Return the address of the Ray cluster to join: `address`, else RAY_ADDRESS; None if Ray is started here."""
     named = address or os.environ.get("RAY_ADDRESS") or "local"
     return None if named == "local" else named
 

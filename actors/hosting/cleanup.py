@@ -1,7 +1,7 @@
 """Removal of what killed processes leave on this machine: other processes, folders, semaphores.
 
-A temporary folder is locked by flock(2) as long as the process lives that made it: a process id says nothing, as
-containers that share a folder number their processes on their own. Ray's compiled graphs make named semaphores,
+A temporary folder is locked by flock(2) while the process that made it lives; process ids do not suffice, as containers
+that share a folder number their processes independently. Ray's compiled graphs make named semaphores,
 `/dev/shm/sem.hdrPID-NS` and `sem.objPID-NS` with the id of the raylet, and Ray does not remove those of a raylet that
 was killed: the folder of a session of Ray has the ids of its raylets. Only this user's files are removed.
 """
@@ -29,12 +29,10 @@ _held: dict[Path, int] = {}
 
 
 def temporary_folder(what: str, short: bool = False) -> Path:
-    """Make a temporary folder that is this process's, with `what` ("ray", "checkpoints") in its name.
+    """Make a temporary folder of this process, with `what` ("ray", "checkpoints") in its name.
 
-    What earlier processes have left is removed first; this one goes with the process, or by `remove_folder`.
-
-    Args:
-        short: below /tmp where there is one: a socket's path may have 107 bytes.
+    Folders of dead processes are removed first; this one is removed at the end of the process, or by `remove_folder`.
+    `short` makes it below /tmp if possible, as the path of a socket may have 107 bytes.
     """
     remove_orphans()
     place = "/tmp" if short and os.access("/tmp", os.W_OK) else tempfile.gettempdir()
@@ -42,16 +40,14 @@ def temporary_folder(what: str, short: bool = False) -> Path:
         folder = Path(tempfile.mkdtemp(prefix=f"emu_{what}_", dir=place))
         try:
             handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        except (
-            FileNotFoundError
-        ):  # another process took it for one that had been left, before it could be locked
+        except FileNotFoundError:  # another process removed it as an orphan, before it was locked
             continue
         with suppress(OSError):  # a file system without locks, where nothing is removed for others
             fcntl.flock(handle, fcntl.LOCK_EX)
         if _is_there(handle, folder):
             _held[folder] = handle
             return folder
-        os.close(handle)  # the same, while it was locked
+        os.close(handle)  # removed while it was being locked
 
 
 def remove_folder(folder: Path) -> None:
@@ -125,7 +121,7 @@ def _at_exit() -> None:
 
 
 def _after_fork() -> None:
-    """Leave the folders to the parent: a child must neither remove them nor keep them locked."""
+    """Leave the folders to the parent: a forked child must neither remove them nor keep them locked."""
     for handle in _held.values():
         with suppress(OSError):
             os.close(handle)
@@ -144,7 +140,7 @@ def is_gone(pid: int) -> bool:
         return True
     except OSError:  # another user's
         return False
-    return _state(pid)[0] == "Z"  # it has ended, and its parent has not asked how
+    return _state(pid)[0] == "Z"  # it has ended, and its parent has not waited for it
 
 
 def has_dead_child(parent: int, names: tuple[str, ...]) -> bool:

@@ -24,17 +24,11 @@ class Cast:
 
 @dataclass(frozen=True)
 class Grouping:
-    """Partitions of an emulation's actors.
+    """Partitions of an emulation's actors."""
 
-    Attributes:
-        first: [K] the first actor of each partition, an id.
-        end: [K] one behind its last.
-        schedulers: the first partition that has schedulers; 0 where one partition has all.
-    """
-
-    first: np.ndarray
-    end: np.ndarray
-    schedulers: int
+    first: np.ndarray  # [K] id of the first actor of each partition
+    end: np.ndarray  # [K] one behind the id of its last
+    schedulers: int  # the first partition that has schedulers; 0 if one partition has all actors
     cast: Cast
 
     @property
@@ -58,13 +52,9 @@ class Grouping:
 
 
 def group_actors(cast: Cast, partitions: int, rack: np.ndarray | None = None) -> Grouping:
-    """Divide the actors among partitions.
+    """Divide the actors among partitions; refuse more partitions than actors.
 
-    Args:
-        rack: [N] racks of the nodes, to be kept whole; None where racks do not matter.
-
-    Raises:
-        InputError: there are too few actors for so many partitions; the message has the most.
+    `rack`, [N] racks of the nodes, are kept whole; None if racks have no effect.
     """
     starts = np.arange(cast.nodes) if rack is None else np.flatnonzero(np.diff(rack, prepend=rack[0] - 1))
     groups = (cast.probe_schedulers if cast.probes else 0) + int(cast.central)

@@ -2,7 +2,7 @@
 
     python -m actors.hosting.guard PROGRAM GRACE_S
 
-A program that is killed cannot do that, and the child cannot be relied on: Ray ends it as soon as its raylet is gone.
+A program that is killed cannot do that, nor can the child: Ray ends it as soon as its raylet is gone.
 """  # fmt: skip
 
 import os

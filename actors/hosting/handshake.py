@@ -1,4 +1,4 @@
-"""A handshake with what listens at an address: whether it is a Ray cluster, and whether that asks for a token.
+"""A handshake with the server at an address: whether it is a Ray cluster, and whether that asks for a token.
 
 Ray itself would try for minutes to reach an address where nothing listens. And whether a process sends a token is
 fixed when it imports Ray: a cluster that wants a token refuses a process that sends none, and with a cluster that
@@ -27,11 +27,9 @@ _STATUS, _UNAUTHENTICATED = b"grpc-status", b"16"
 
 
 def asks_for_token(address: str) -> bool | None:
-    """Return whether the Ray cluster at an address asks for a token; None: not known, as with TLS, `auto`, `ray://`.
+    """Return whether the Ray cluster at an address asks for a token; None if unknown, as with TLS, `auto`, `ray://`.
 
-    Raises:
-        OSError: nothing answers there, or something that is not Ray.
-        ValueError: the address is not HOST:PORT.
+    Raise OSError if nothing answers there, or something that is not Ray; ValueError if the address is not HOST:PORT.
     """
     if address == "auto":
         return None
@@ -43,7 +41,7 @@ def asks_for_token(address: str) -> bool | None:
             return None
         answer = _answer(connection)
     if answer[3:4] != bytes([_SETTINGS]):
-        raise OSError("what listens there is not Ray")
+        raise OSError("the server there is not Ray")
     status = _status(answer)
     return None if status is None or address.startswith("ray://") else status == _UNAUTHENTICATED
 

@@ -28,8 +28,8 @@ def interrupt(note: str | None) -> KeyboardInterrupt:
 def interrupts_deferred() -> Iterator[Callable[[], bool]]:
     """Defer Ctrl-C within a block; yield a function that returns whether it was pressed.
 
-    If it is pressed again, or after LAST_CHECKPOINT_S, KeyboardInterrupt is raised wherever the program is. Other
-    signals that the program takes for Ctrl-C (`ends_as_ctrl_c`) are treated likewise.
+    If it is pressed again, or after LAST_CHECKPOINT_S, KeyboardInterrupt is raised at once. Other signals that the
+    program treats as Ctrl-C (`ends_as_ctrl_c`) have the same effect.
     """
     ours = [s for s in (signal.SIGINT, *ENDING) if signal.getsignal(s) is signal.default_int_handler]
     if not ours or threading.current_thread() is not threading.main_thread():
@@ -58,7 +58,7 @@ def interrupts_deferred() -> Iterator[Callable[[], bool]]:
 
 @contextmanager
 def ends_as_ctrl_c() -> Iterator[None]:
-    """Let the signals that end a program do what Ctrl-C does, unless they are ignored or handled already."""
+    """Let the signals that end a program have the effect of Ctrl-C, unless they are ignored or handled already."""
     in_main = threading.current_thread() is threading.main_thread()
     ours = [s for s in ENDING if in_main and signal.getsignal(s) is signal.SIG_DFL]
     for number in ours:

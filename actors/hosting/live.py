@@ -1,9 +1,9 @@
 """The clock `live`: partitions paced by the wall clock, which send each other messages at once.
 
-A partition handles its events when the wall clock reaches them, or as soon afterwards as it can, and what it then
-sends leaves at that time: handlers cost what they cost, and a scheduler that cannot keep up falls behind. Emulated
-time is wall time divided by a dilation factor (Gupta et al., To Infinity and Beyond: Time-Warped Network Emulation,
-NSDI 2006): 10 gives machine and schedulers ten times as long for everything.
+A partition handles its events when the wall clock reaches them, or as soon afterwards as it can, and its messages leave
+at that time: handlers take their real time, and a scheduler that cannot keep up falls behind. Emulated time is wall
+time divided by a dilation factor (Gupta et al., To Infinity and Beyond: Time-Warped Network Emulation, NSDI 2006): 10
+gives machine and schedulers ten times as long for everything.
 
 A message carries the time at which it is due, its sending plus the network delay. If it takes longer than that to
 arrive, it is handled late; the lateness of events shows how far a run can be trusted.
@@ -16,8 +16,8 @@ import math
 import time
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, closing
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -43,33 +43,8 @@ LEAD_S = 1.0  # from the last preparation to the first event
 END_S = 0.2  # from the decision to end until the end: all partitions must receive it before
 
 
-class PartitionGroup(Protocol):
-    """The partitions of a run: threads or Ray actors."""
-
-    def open(self) -> bool:
-        """Return whether their loops can be loaded from disk; call it first."""
-
-    def ask(self, method: str, *arguments: Any, only: int | None = None) -> list[Any]:
-        """Call a method of all partitions, or of one; return their answers."""
-
-    def join(self, grouping: Grouping) -> list[bytes]:
-        """Let them join the grouping and connect to each other; return their first frames."""
-
-    def begin(self, origin: int) -> None:
-        """Start all partitions; emulated time 0 is at `origin` of the driver's clock, ns."""
-
-    def ended(self, timeout_s: float) -> bool:
-        """Wait until all have ended, and return whether they have; raise the error that ended one of them early."""
-
-    def running(self) -> list[int]:
-        """Return which partitions have not ended."""
-
-    def close(self) -> None:
-        """Stop what is running."""
-
-
 class Threads:
-    """Partitions as threads of this process: for tests and debuggers."""
+    """Partitions as threads of this process, for tests and debuggers; `RayActors` has the same methods."""
 
     def __init__(self, setting: Setting, observe: Observe, pace: Pace, partitions: int):
         self._partitions = [
@@ -79,7 +54,7 @@ class Threads:
         self._running: list[Future] = []
 
     def open(self) -> bool:
-        """Return whether their loops can be loaded from disk."""
+        """Return whether their loops can be loaded from disk; call it first."""
         return self._partitions[0].is_warm()
 
     def ask(self, method: str, *arguments: Any, only: int | None = None) -> list[Any]:
@@ -116,23 +91,12 @@ class Threads:
         self._pool.shutdown()
 
 
-@dataclass(frozen=True)
-class _Begun:
-    """A run that has begun."""
-
-    grouping: Grouping
-    first: int  # time of the first event, ns
-    origin: int
-
-
 def emulate_live(
     setting: Setting,
     observe: Observe,
+    pace: Pace,
     *,
     partitions: int | None = None,
-    dilation: float = Pace.dilation,
-    tick_s: float = Pace.tick_s,
-    lateness_bound_s: float = Pace.lateness_bound_s,
     in_process: bool = False,
     address: str | None = None,
     progress: Report | None = None,
@@ -141,29 +105,23 @@ def emulate_live(
     """Run an emulation by the wall clock.
 
     Args:
-        partitions: Ray actors, or threads; by default one for the nodes, one for the probe schedulers and one for the
-            central scheduler, as far as there are any.
-        dilation: seconds of wall time for a second of emulated time.
-        tick_s: the least wall time between two batches of messages to the same partition.
-        lateness_bound_s: above this 99th percentile of event lateness, in emulated time, the outcome says that it was
-            overloaded.
+        partitions: Ray actors, or threads; by default one for the nodes, and where there are any, one for the probe
+            schedulers and one for the central scheduler.
         in_process: threads of this process; ray is not imported.
         address, progress, tell: as `actors.hosting.virtual.emulate`.
 
     Returns:
-        An outcome whose `live` has the measurements; its timeline has the columns of `LIVE_TIMELINE` too.
+        An outcome whose `live` has the measurements; its timeline also has the columns of `LIVE_TIMELINE`.
 
     Raises:
         InputError: there are more partitions than actors.
         Lost: a partition is gone, or does not answer.
-        KeyboardInterrupt: the user interrupted; all that was started is stopped.
     """
-    pace = Pace(dilation, tick_s, lateness_bound_s)
     if partitions is None:
         cast = Partition(setting, Observe()).cast()
         partitions = 1 + int(cast.probes) + int(cast.central)
     check_partitions(setting, partitions)
-    hosted: AbstractContextManager[PartitionGroup]
+    hosted: AbstractContextManager[Any]
     if in_process:
         hosted = closing(Threads(setting, observe, pace, partitions))
     else:
@@ -173,25 +131,31 @@ def emulate_live(
             pickle_by_value(setting.scheduler.own)
         hosted = in_child(RayActors, setting, observe, pace, partitions, address=address)
     with hosted as group:
-        begun = _begin(group, setting, partitions, pace, tell)
-        stall = _poll(group, begun, setting, pace, progress, tell)
+        grouping, first, origin = _begin(group, setting, partitions, pace, tell)
+        stall = StallWatch(setting, progress, tell)
+        try:
+            _until_done(group, setting.num_tasks, stall, progress)
+        except KeyboardInterrupt:
+            raise interrupt(stall.present) from None
+        _stop(group, grouping, origin, pace)
         shares = group.ask("share")
     outcome = merge_shares(setting, shares)
-    live = describe_live(shares, begun.grouping, pace, setting, outcome)
     return replace(
         outcome,
-        live=live,
-        stall=stall,
-        timeline=live_timeline(outcome.timeline, shares, begun.grouping, outcome.timeline_step),
-        wall_s=(int(outcome.finish_ns.max()) - begun.first) * dilation / NS,
+        live=describe_live(shares, grouping, pace, setting, outcome),
+        stall=stall.past,
+        timeline=live_timeline(outcome.timeline, shares, grouping, outcome.timeline_step),
+        wall_s=(int(outcome.finish_ns.max()) - first) * pace.dilation / NS,
     )
 
 
-def _begin(group: PartitionGroup, setting: Setting, partitions: int, pace: Pace, tell: Tell | None) -> _Begun:
-    """Prepare all partitions, and start them."""
+def _begin(
+    group: Any, setting: Setting, partitions: int, pace: Pace, tell: Tell | None
+) -> tuple[Grouping, int, int]:
+    """Prepare all partitions and start them; return them, the time of the first event, ns, and the origin of time."""
     if not group.open() and tell is not None:
         tell(COMPILING)
-    group.ask("start", only=0)  # it compiles, and the others load what it compiled
+    group.ask("start", only=0)  # the first compiles, and the others load the result from the cache
     group.ask("start")
     grouping = divide(setting, group.ask("cast", only=0)[0], partitions)
     if tell is not None:
@@ -202,7 +166,7 @@ def _begin(group: PartitionGroup, setting: Setting, partitions: int, pace: Pace,
     first = min(int(np.frombuffer(frame, np.int64)[NEXT]) for frame in frames)
     origin = time.monotonic_ns() + round(LEAD_S * NS) - math.floor(first * pace.dilation)
     group.begin(origin)
-    return _Begun(grouping, first, origin)
+    return grouping, first, origin
 
 
 def _least_time(setting: Setting, pace: Pace) -> str:
@@ -212,32 +176,19 @@ def _least_time(setting: Setting, pace: Pace) -> str:
     return format_duration(span * pace.dilation / NS)
 
 
-def _poll(
-    group: PartitionGroup,
-    begun: _Begun,
-    setting: Setting,
-    pace: Pace,
-    progress: Report | None,
-    tell: Tell | None,
-) -> str | None:
-    """Poll the partitions until nothing is left to do, then stop them; return `Outcome.stall`."""
-    stall = StallWatch(setting, progress, tell)
-    try:
-        _until_done(group, setting.num_tasks, stall, progress)
-    except KeyboardInterrupt:
-        raise interrupt(stall.present) from None
-    end = int((time.monotonic_ns() + END_S * NS - begun.origin) / pace.dilation)
+def _stop(group: Any, grouping: Grouping, origin: int, pace: Pace) -> None:
+    """Stop the partitions, and wait until all have ended."""
+    end = int((time.monotonic_ns() + END_S * NS - origin) / pace.dilation)
     group.ask("stop", end)
     waited_s = 0.0  # in steps: while this process is stopped no time counts
     while not group.ended(POLL_S):
         waited_s += POLL_S
         if waited_s > ANSWER_S:
-            stuck = "; ".join(f"actor {k} ({begun.grouping.describe(k)})" for k in group.running())
+            stuck = "; ".join(f"actor {k} ({grouping.describe(k)})" for k in group.running())
             raise Lost(f"live: {stuck} did not end within {waited_s:.0f} s: it is stopped, or its machine is")
-    return stall.past
 
 
-def _until_done(group: PartitionGroup, num_tasks: int, stall: StallWatch, progress: Report | None) -> None:
+def _until_done(group: Any, num_tasks: int, stall: StallWatch, progress: Report | None) -> None:
     """Poll the partitions until nothing is left to do."""
     grace, quiet = GRACE_POLLS, False
     before: list[Position] = []

@@ -16,8 +16,10 @@ from actors.hosting.outcome import NS, Outcome, Paced, Share
 from actors.kernel.histogram import quantiles
 from actors.setting import Setting
 
-SATURATED = 0.8  # busy share from which a scheduler counts as saturated: to give it messages takes time too
-EXPLAINED = 0.5  # of the lateness that must be the scheduler's own work; the rest may be a shared machine's
+SATURATED = 0.8  # busy share from which a scheduler is saturated: handing messages to it takes time too
+EXPLAINED = (
+    0.5  # share of the lateness that must be the scheduler's own work; a shared machine may cause the rest
+)
 LEAST_SPAN_S = 0.001  # in which jobs arrive
 LIVE_TIMELINE = ("backlog", "scheduler_backlog")
 
@@ -27,8 +29,7 @@ def live_timeline(
 ) -> dict[str, np.ndarray]:
     """Return a timeline with the columns of `LIVE_TIMELINE`: the most events due and not handled, since the row before.
 
-    Args:
-        step: periods between two rows.
+    There are `step` periods between two rows.
     """
     rows = timeline["time_s"].size
     backlogs = np.array([_paced(share).backlogs[: rows * step] for share in shares], np.int64)
@@ -84,8 +85,8 @@ def describe_live(
 def _describe_partition(share: Share, grouping: Grouping, k: int, arrivals_s: float) -> dict[str, Any]:
     """Return the description of one partition.
 
-    The load of its busiest scheduler is the work that it was given over the time in which jobs arrived. Other than the
-    share of the time that it was busy, this does not depend on how much of the machine it got.
+    The load of its busiest scheduler is the work that it was given over the time in which jobs arrived. Unlike its busy
+    share, this does not depend on how much of the machine it got.
     """
     paced = _paced(share)
     lateness = _spread_s(paced.lateness.sum(axis=0))
@@ -103,7 +104,7 @@ def _describe_partition(share: Share, grouping: Grouping, k: int, arrivals_s: fl
 def _verdict(
     live: dict[str, Any], saturated: list[dict[str, Any]], overloaded: list[dict[str, Any]], pace: Pace
 ) -> str:
-    """Return in words whether the run kept up, and if not, what the cause was."""
+    """Return in words whether the run kept up, and if not, the cause."""
     parts = [
         f"the scheduler is saturated: it was given {p['scheduler_load']:.0%} of the work that it can do"
         f" ({p['hosts']}: {_how_late(p)})"

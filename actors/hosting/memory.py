@@ -10,20 +10,13 @@ PROCESS_BYTES = 300 << 20
 
 
 def needed_bytes(setting: Setting, partitions: int = 1) -> int:
-    """Return an upper estimate of the memory that all partitions need.
-
-    How much each holds besides its process, and all together, the family says.
-    """
+    """Return an upper estimate of the memory that all partitions need, from the family's estimate of its worlds."""
     each, shared = setting.scheduler.worlds.needed_bytes(setting)
     return partitions * (PROCESS_BYTES + each) + shared
 
 
 def refuse_too_large(setting: Setting, partitions: int, free_bytes: int) -> None:
-    """Refuse a run that needs more memory than is free; the error says how many partitions would fit.
-
-    Raises:
-        InputError: the partitions do not fit.
-    """
+    """Refuse a run that needs more memory than is free; the error states how many partitions would fit."""
     needed = needed_bytes(setting, partitions)
     if needed <= free_bytes:
         return

@@ -1,4 +1,4 @@
-"""What an emulation gives: the shares of its partitions, made one."""
+"""The result of an emulation, merged from the shares of its partitions."""
 
 import resource
 import sys
@@ -20,19 +20,14 @@ NS = 1_000_000_000
 
 @dataclass(frozen=True)
 class Observe:
-    """What to record besides the jobs: the timeline at a period (None: not at all), and every task.
+    """What to record besides the jobs."""
 
-    Attributes:
-        timeline_period_s: of virtual time.
-        most_rows: of the timeline. Where there would be more, every second, fourth, eighth … is given.
-        tasks: node, start and end of each.
-        events: which events are written, and where; None: none.
-    """
-
-    timeline_period_s: float | None = None
-    most_rows: int = MOST_ROWS
-    tasks: bool = False
-    events: Recording | None = None
+    timeline_period_s: float | None = None  # of virtual time; None: no timeline
+    most_rows: int = (
+        MOST_ROWS  # of the timeline; if there would be more, every second, fourth, eighth … is kept
+    )
+    tasks: bool = False  # node, start and end of each
+    events: Recording | None = None  # which events are written, and where
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +43,7 @@ class Paced:
         ticks: times it looked for events.
         backlog_sum, backlog_max: events that were due and not handled when a tick began.
         backlogs: by row of the timeline, the most since the row before.
-        cpu: time computed by its process, or by its thread where it has none of its own, while it performed.
+        cpu: CPU time of its process during the run, or of its thread if it has no process of its own.
         wall: how long that was.
     """
 
@@ -68,28 +63,28 @@ class Paced:
 
 @dataclass(frozen=True, eq=False)
 class Share:
-    """What one partition knows at the end: of its schedulers' jobs, of the tasks its nodes ran, what it counted.
+    """The part of the result that one partition has: of its schedulers' jobs, its nodes' tasks, its counters.
 
     Attributes:
         jobs: ids of the jobs whose scheduler is here.
         start_ns, finish_ns, unfinished: of those jobs.
         samples: rows of the timeline (`actors.hosting.timeline`).
-        first_ns, period_ns: when the timeline begins, and the time between two rows; 0: there is none.
+        first_ns, period_ns: when the timeline begins, and the time between two rows; 0: no timeline.
         most_rows: of the timeline, as `Observe` has it.
         tasks: ids, nodes, starts and finishes of the tasks that ended here, or None.
         counts: [len(COUNTERS)].
         servers: SERVER records of all scheduler actors, or empty; those of other partitions are zero.
         costs: COST records, measured here.
         waits: [BUCKETS] histogram of the messages of schedulers by how long they waited (`actors.kernel.histogram`).
-        delayed: [4] messages that came late for want of a barrier: how many, by how many ns in all, and at the most;
-            and so many WHOLE in all besides.
+        delayed: [4] messages that came late because of a quantum: how many, by how many ns in total and at most, and
+            the multiples of WHOLE of that total.
         events: handled.
         wall_s: in the partition's loop.
         compile_s: to compile it or load it.
         peak_rss_mb: the most memory its process has held.
         recorded: rows of events that were written.
         paced: of a live run.
-        faults: the outages there were to be, None where nothing fails; the same in all partitions.
+        faults: the outages that were planned, None where nothing fails; the same in all partitions.
         series: what `Scheduler.series` gave: an object of the family's type, or None.
     """
 
@@ -119,19 +114,19 @@ class Share:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What an emulation gave. J jobs and T tasks in workload order; times in ns, -1 for never.
+    """The result of an emulation. J jobs and T tasks in workload order; times in ns, -1 for never.
 
     Attributes:
         is_long: [J] bool: mean task duration, as the workload states it, above the cut-off.
         servers: SERVER records, by scheduler actor; empty without costs.
         costs: COST records of a measured run.
         waits: as in `Share`.
-        windows: barriers, where partitions met at any.
+        windows: number of barriers.
         delayed: as in `Share`, the sum in one number.
-        timeline_step: periods between two rows of the timeline: more than 1 where there would have been too many.
+        timeline_step: periods between two rows of the timeline: more than 1 if there would have been too many rows.
         recorded: rows of events that each partition has written.
-        restarts: times the run was taken up again from a checkpoint.
-        live: what a live run measured (`actors.hosting.live_report`), None of another.
+        restarts: times the run was continued from a checkpoint.
+        live: what a live run measured (`actors.hosting.live_report`); None with other clocks.
         stall: the longest time in which no task ended and its likely cause, in one line; None if none was long.
         series: of the one partition that has any.
     """
@@ -163,10 +158,9 @@ class Outcome:
 def merge(
     shares: list[Share], is_long: np.ndarray, num_tasks: int, total_slots: int, known: Counters
 ) -> Outcome:
-    """One outcome of all partitions' shares; `known` are the family's counters.
+    """Return the outcome of all partitions' shares; `known` are the family's counters.
 
-    Raises:
-        RuntimeError: tasks are left that never finished.
+    Tasks that never finished are a RuntimeError.
     """
     start, finish, unfinished = np.full((3, is_long.size), -1, np.int64)
     for share in shares:
@@ -174,11 +168,10 @@ def merge(
         finish[share.jobs] = np.where(share.unfinished == 0, share.finish_ns, -1)
         unfinished[share.jobs] = share.unfinished
     if unfinished.any():
-        first = np.flatnonzero(unfinished)[0]
-        wrong = (
-            f"nothing left to do, but {unfinished.sum()} tasks have not finished, the first of job {first}"
+        left, first = unfinished.sum(), np.flatnonzero(unfinished)[0]
+        raise RuntimeError(
+            f"nothing left to do, but {left} tasks have not finished, the first of job {first}"
         )
-        raise RuntimeError(wrong)
     timeline, step = merge_samples(
         [share.samples for share in shares],
         shares[0].first_ns,

@@ -79,7 +79,7 @@ class PacedPartition(Partition):
         self._cpu = 0
 
     def start(self) -> float:
-        """Compile or load the loop, and what a scheduler in Python calls when its first job arrives."""
+        """Compile or load the loop, and the functions that a scheduler in Python calls when its first job arrives."""
         seconds = super().start()
         if self.setting.scheduler.host is not None:
             workload = self.setting.scheduler.worlds.rehearsal(self.setting.workload)
@@ -124,19 +124,15 @@ class PacedPartition(Partition):
     def position(self, closing: bool) -> Position:
         """Return the progress; with `closing` also open tasks, which are counted one by one."""
         world, left = self.world, 0
+        now = world.queue.now[0]
         if closing:
-            now, home = world.queue.now[0], world.work.home
+            home = world.work.home
             left = int(world.jobs.unfinished[(home >= now.first) & (home < now.end)].sum())
-        row = world.queue.now[0]
         # Failures and repairs never end: their background messages are not counted.
-        idle = (
-            not self._ticking
-            and not self._inbox
-            and row.heap_size + row.lane_tail - row.lane_head <= row.background
-        )
+        queued = now.heap_size + now.lane_tail - now.lane_head
+        idle = not self._ticking and not self._inbox and queued <= now.background
         finished = int(self._tasks(N_FINISHED).sum())
-        events = int(world.queue.now.events[0])
-        return Position(finished, events, self._sent, self._received, idle, self._now(), left)
+        return Position(finished, int(now.events), self._sent, self._received, idle, self._now(), left)
 
     def stop(self, end: int) -> None:
         """Set the emulated time, ns, at which the run ends."""
@@ -144,9 +140,9 @@ class PacedPartition(Partition):
         self._wake_up.set()
 
     def share(self) -> Share:
-        """Return what this partition knows, and what it measured."""
+        """Return this partition's part of the result, with its measurements."""
         assert self._end is not None
-        # All partitions have the rows before the end; what one had taken by then of later ones, the others have not.
+        # All partitions have the rows before the end; some may have later ones, which the others lack.
         rows = sum(at < self._end for at, _ in self._backlogs)
         paced = Paced(
             lateness=self.world.cost.lateness,
@@ -246,7 +242,7 @@ class PacedPartition(Partition):
             self._grow(rows.size // FIELDS)
 
     def _post(self) -> None:
-        """Send what is in the outbox, one batch to each partition."""
+        """Send the messages in the outbox, one batch to each partition."""
         if not self.world.queue.now.outbox_size[0]:
             return
         self._posted = time.monotonic_ns()

@@ -38,17 +38,17 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Asked:
-    """How far a user's own scheduler has come."""
+    """The decisions of a user's own scheduler so far."""
 
-    times: int  # it was asked
-    took_s: float  # all in all
+    times: int  # decisions
+    took_s: float  # all of them
     wall_s: float  # of the run
-    share_done: float  # of what it will be asked, 0..1, as far as one can tell
+    share_done: float  # an estimate of the share of all its decisions, 0..1
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run has come."""
+    """The progress of a run."""
 
     tasks_done: int
     at: Position
@@ -62,10 +62,10 @@ def wrapping_round() -> AbstractContextManager[Any]:
 
 
 def build_partition(setting: Setting, observe: Observe) -> tuple[Any, Any]:
-    """The world and the scheduler's state at time 0."""
+    """Return the world and the scheduler's state at time 0."""
     world, state = setting.scheduler.build(setting)
     if observe.tasks:
-        # Of coflows there may be more: flows that moves bring about.
+        # Coflows may have more: flows that moves create.
         task_records = records(TASK_RECORD, max(setting.num_tasks, int(world.work.end_task[-1])))
         task_records.node[:] = NONE
         world = world._replace(task_records=task_records)
@@ -120,7 +120,7 @@ class Partition:
         begin = time.perf_counter()
         done = False
         with wrapping_round():
-            while not done:  # once at the least: with a period of a microsecond nothing would ever happen
+            while not done:  # at least once: else a period of a microsecond would never make progress
                 done = self._step(int(NEVER))
                 if time.perf_counter() - begin >= most_s:
                     break
@@ -194,10 +194,9 @@ class Partition:
         return self._last_frame
 
     def snapshot(self) -> Snapshot:
-        """All that is needed to go on from here in another process; take it between calls of `run` or `window`.
+        """Return all that is needed to continue in another process; take it between calls of `run` or `window`.
 
-        Raises:
-            InputError: a user's own scheduler cannot be pickled.
+        A user's own scheduler that cannot be pickled is an InputError.
         """
         if self.world.cost.model >= MEASURED:
             settle(self.world)  # the clock of a handler under way is this process's
@@ -216,10 +215,9 @@ class Partition:
         }
 
     def restore(self, saved: Snapshot) -> bytes:
-        """Go on from a snapshot of such a partition, and return its last frame; call it after `start` and `join`.
+        """Continue from a snapshot of such a partition, and return its last frame; call it after `start` and `join`.
 
-        Raises:
-            Refused: the snapshot is of another setting.
+        Raise `Refused` if the snapshot is of another setting.
         """
         self.world = put_back(self.world, "world", saved)
         self.state = put_back(self.state, "state", saved)
@@ -240,7 +238,7 @@ class Partition:
         return self.world.counts[which : which + 2]
 
     def _step(self, until: int, most: int = SLICE_EVENTS) -> bool:
-        """One call of the loop, and what it asked for; True when all before `until` is done."""
+        """Call the loop once, and do what it returned for; return whether all events before `until` are handled."""
         stop = min(until, self._samples.next_ns)
         why = self._loop(self.world, self.state, np.int64(stop), most)
         if why == PYTHON:
@@ -252,9 +250,9 @@ class Partition:
                 raise
         if why == RUNNING:
             if self.world.cost.model >= MEASURED:
-                settle(self.world)  # what passes outside the loop is no handler's
+                settle(self.world)  # time outside the loop is not charged to a handler
         elif why == GROW:
-            if not self._drain():  # or the next step finds that it was not the trace alone
+            if not self._drain():  # the next step returns GROW again if more than the trace was full
                 self._grow()
         elif stop == until or (why == IDLE and until >= NEVER):
             if why == HORIZON and until >= NEVER:
@@ -272,7 +270,7 @@ class Partition:
         first = clock()
         begin = first
         last = self._asks + most
-        while True:  # each takes microseconds, and so would all that is done between two calls of `_step`
+        while True:  # each decision takes microseconds, as does the work between two calls of `_step`
             answer(world, state)
             end = clock()
             self._asks += 1
@@ -289,7 +287,7 @@ class Partition:
         return self._events is not None and self._events.drain(self.world.queue.trace)
 
     def _grow(self, messages: int = 0) -> None:
-        """Make room, also for so many messages from other partitions."""
+        """Make room, also for this number of messages from other partitions."""
         world = self.world
         self.world = world._replace(
             entries=grow_entries(world.entries),
@@ -306,7 +304,7 @@ class Partition:
         self._samples.note(queued.tolist(), running.tolist(), self._next_event())
 
     def _next_event(self) -> int:
-        """When the next event here is due, NEVER if there is none."""
+        """Return when the next event here is due, NEVER without one."""
         queue = self.world.queue
         now, lane = queue.now, queue.lane
         due = queue.heap.time[0] if now.heap_size[0] > 0 else NEVER
@@ -360,10 +358,9 @@ class Partition:
 
 
 def merge_shares(setting: Setting, shares: list[Share]) -> Outcome:
-    """The result of all partitions of a setting.
+    """Return the result of all partitions of a setting.
 
-    Raises:
-        RuntimeError: tasks are left that never finished; of a user's scheduler it is an InputError.
+    Tasks that never finished are a RuntimeError, with a user's scheduler an InputError.
     """
     family = setting.scheduler.worlds
     try:
@@ -387,7 +384,7 @@ def merge_shares(setting: Setting, shares: list[Share]) -> Outcome:
 
 
 def too_late(setting: Setting) -> InputError:
-    """The error about a run that has no end."""
+    """Return the error about a run that does not end."""
     return InputError(
         f"virtual time has reached {NEVER / NS:.2g} s, 146 years, and {setting.scheduler.name} has tasks left;"
         " are the workload's times in seconds, and does the cluster have nodes enough?"

@@ -22,9 +22,6 @@ class Pool:
         retries: times a call is repeated.
         address: of a running Ray cluster.
         warn: called with one line when calls begin again.
-
-    Attributes:
-        parallel: calls at once.
     """
 
     def __init__(
@@ -100,11 +97,7 @@ class Pool:
             self._restart(loss)
 
     def _restart(self, loss: Lost) -> None:
-        """Repeat all calls in another child.
-
-        Raises:
-            Lost: that was tried too often, without a call that ended in between.
-        """
+        """Repeat all calls in another child; raise `Lost` after too many tries in which no call ended."""
         while True:
             self._losses += 1
             if self._losses > MOST_RESTARTS:

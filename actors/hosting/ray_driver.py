@@ -3,7 +3,7 @@
     python -m actors.hosting.ray_driver FD FOLDER
 
 Every call has a thread of its own, so that what hangs does not hinder others. A watch ends the process when its parent
-is gone, when the Ray instance it started has lost a process, and when an object here has lost what it stands on.
+is gone, when the Ray instance it started has lost a process, and when the check of an object here fails.
 """  # fmt: skip
 
 import os

@@ -1,4 +1,4 @@
-"""What Ray reports: a process that is gone, after which a run goes on, or a machine that cannot take part."""
+"""Errors that Ray reports: a lost process, after which a run continues, or a machine that cannot take part."""
 
 import re
 import sys
@@ -28,12 +28,8 @@ def losses() -> Iterator[None]:
 
 
 def unfit(text: str) -> str | None:
-    """Return what is wrong with a machine of the cluster whose workers cannot run what they are sent, if it is that."""
-    if (
-        "ModuleNotFoundError" not in text
-        and "failed to import" not in text
-        and "Version mismatch" not in text
-    ):
+    """Return the error about a machine whose workers cannot run what they are sent; None for other errors."""
+    if not any(words in text for words in ("ModuleNotFoundError", "failed to import", "Version mismatch")):
         return None
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     says = [line for line in lines if re.match(r"(\w+\.)*\w*Error: |Version mismatch", line)]

@@ -55,7 +55,7 @@ class LiveHost:
 
 
 class RayActors:
-    """The partitions of a live run in Ray actors; a `PartitionGroup`."""
+    """The partitions of a live run in Ray actors, with the methods of `actors.hosting.live.Threads`."""
 
     def __init__(self, setting: Setting, observe: Observe, pace: Pace, partitions: int):
         self._setting, self._observe = setting, observe
@@ -102,12 +102,8 @@ class RayActors:
         self._grouping = grouping
         frames = get([actor.call.remote("join", grouping, k) for k, actor in enumerate(self._actors)])
         offsets = [_offset_of(actor) for actor in self._actors]
-        get(
-            [
-                actor.connect.remote(self._actors, offset)
-                for actor, offset in zip(self._actors, offsets, strict=True)
-            ]
-        )
+        pairs = zip(self._actors, offsets, strict=True)
+        get([actor.connect.remote(self._actors, offset) for actor, offset in pairs])
         return frames
 
     def begin(self, origin: int) -> None:

@@ -1,4 +1,4 @@
-"""Calls as Ray tasks, sized by what they need: the part of a pool that lives in the process that drives Ray."""
+"""Calls as Ray tasks with their needs of CPUs and memory: the part of a pool in the process that drives Ray."""
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
@@ -30,11 +30,7 @@ class RayPool:
         self._stored: dict[int, Any] = {}
 
     def cpus(self) -> int:
-        """Return how many CPUs the cluster has.
-
-        Raises:
-            InputError: none.
-        """
+        """Return how many CPUs the cluster has; a cluster without any is an InputError."""
         cpus = int(self._ray.cluster_resources().get("CPU", 0))
         if cpus < 1:
             where = self._ray.get_runtime_context().gcs_address

@@ -85,13 +85,13 @@ def connect(
     """Start Ray on this machine, or join the cluster at `address_of(address)`; nothing if this process is connected.
 
     Args:
-        folder: for what Ray writes, if it is started; None: where it has it.
-        environment: the runtime environment of what is started in a cluster.
+        folder: for Ray's files, if it is started; None: Ray's own folder.
+        environment: the runtime environment of tasks and actors in a cluster.
 
     Raises:
         Lost: it cannot be started.
         UnavailableError: nothing answers there.
-        InputError: it is no address.
+        InputError: the address is malformed.
     """
     named = "RAY_ADDRESS" if address is None else "--address"
     address = address_of(address)
@@ -189,9 +189,9 @@ def has_joined() -> bool:
 
 
 def worker_environment() -> dict[str, Any] | None:
-    """Return the runtime environment in which workers find these packages.
+    """Return the runtime environment in which workers find these packages; None if this process started Ray.
 
-    On a cluster that others started it must be given; that takes the start of a new process.
+    On a cluster that others started it must be given, and takes the start of a new process.
     """
     return None if _started else {"env_vars": {"PYTHONPATH": with_path(ROOT)}}
 
@@ -220,7 +220,7 @@ def new_hosts(count: int = 1, kind: type = Host, *arguments: Any, **options: Any
 
 
 def free_bytes() -> int:
-    """Return the memory that Ray can give; less where Ray runs on this machine and the machine has less."""
+    """Return the memory that Ray can give, at most what this machine has free if Ray was started here."""
     import ray
 
     free = int(ray.available_resources().get("memory", 0))
@@ -244,10 +244,8 @@ def get(reference: Any, timeout_s: float | None = None) -> Any:
 def opened(actors: list[Any], setting: Setting, observe: Observe) -> list[bool]:
     """Build a partition in each actor; return whether their loops can be loaded from disk caches.
 
-    The setting is put into the object store once; its arrays are read there without copies.
-
-    Raises:
-        InputError: no worker started in time.
+    The setting is put into the object store once; its arrays are read there without copies. It is an InputError if a
+    worker does not start in time.
     """
     import ray
     from ray.exceptions import GetTimeoutError

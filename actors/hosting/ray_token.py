@@ -15,12 +15,12 @@ def agree_on_token(address: str | None) -> None:
 
     Ray reads that once, when it is imported: set later it would reach only the processes that Ray starts, and those
     would refuse this one. `ray start --head` asks for a token as soon as its machine has one, and any `ray.init` makes
-    one; a session on this machine is of those that `ray.init` starts.
+    one.
 
     Raises:
         OSError: nothing answers there, or something that is not Ray.
-        PermissionError: it asks for a token and there is none here.
-        ValueError: it is no address.
+        PermissionError: the cluster asks for a token and this machine has none.
+        ValueError: the address is malformed.
     """
     asks = None if address is None else asks_for_token(address)
     if "ray" in sys.modules or "RAY_AUTH_MODE" in os.environ:

@@ -37,10 +37,10 @@ from workloads.errors import InputError
 from workloads.units import format_duration
 
 BUFFER_BYTES = 4 << 20
-BARRIER_S = 7 * 86400.0  # as good as no limit: a scheduler in Python may take long
+BARRIER_S = 7 * 86400.0  # practically no limit: a scheduler in Python may take long
 GRAPH_S = 60.0  # to build a graph
 STALL_S = 20.0  # a barrier at which no actor is at work
-WARM_UP = 50  # barriers without work, to say how long one takes
+WARM_UP = 50  # barriers without work, to measure how long one takes
 
 
 def emulate_windows(
@@ -66,7 +66,7 @@ def emulate_windows(
         announce: called with the plan, before anything runs.
 
     Raises:
-        Lost: what Ray runs of this emulation has died too often.
+        Lost: Ray's processes of this emulation have died too often.
         InputError: messages take no time, there are more partitions than actors, or memory is short.
     """
     window_ns(setting, quantum_s)  # errors are raised before anything is started
@@ -130,11 +130,7 @@ class WindowSession:
         self.windows = Windows(self._by_calls, frames, self._window, self._setting)
 
     def compile_graph(self) -> None:
-        """Let barriers pass through a compiled graph, if one can be compiled.
-
-        Raises:
-            InputError: none can be compiled, and "graph" was asked for.
-        """
+        """Let barriers pass through a compiled graph, if one can be compiled; else, with "graph", raise InputError."""
         from ray.dag import InputNode, MultiOutputNode
 
         # When an actor dies its graph logs pages about it; the user gets one line.
@@ -149,7 +145,7 @@ class WindowSession:
         except (ImportError, RuntimeError, ValueError, NotImplementedError) as error:
             get([actor.handled.remote() for actor in self._actors])  # the reason may be that one is gone
             if self._transport == "graph":
-                raise InputError(f"windows.transport: no compiled graph is to be had here: {error}") from None
+                raise InputError(f"windows.transport: no graph can be compiled here: {error}") from None
             self._no_graph = f" (no compiled graph: {' '.join(str(error).split())[:200]})"
 
     def _by_graph(self, message: bytes) -> Sequence[bytes]:
@@ -166,7 +162,7 @@ class WindowSession:
         return get([actor.window.remote(message) for actor in self._actors])
 
     def plan(self) -> str:
-        """Return in several lines what is about to run, and how long it may take."""
+        """Return the plan of the run in several lines: its partitions, its barriers, and how long they may take."""
         empty = barrier_message(BEGINNING, self.windows.frames)
         ends = [time.perf_counter()]
         for _ in range(WARM_UP):
@@ -190,7 +186,7 @@ class WindowSession:
         )
 
     def _beside_exact(self, windows: int) -> str:
-        """Return what a quantum saves, for it is not worth its errors where events are rarer than it."""
+        """Return how many barriers an exact run would have: a quantum is not worth its errors if events are rare."""
         exact = expected_windows(self._setting, window_ns(self._setting, None))
         return "" if windows == exact else f"; exact, without --quantum, about {exact:,} barriers"
 
@@ -228,15 +224,11 @@ class WindowSession:
 
 
 class Watch:
-    """A watch over a session: its actors must be alive, and answer its barriers.
-
-    Attributes:
-        waits: whether the session waits for the answers to a barrier.
-        ends: whether it ends its actors.
-    """
+    """A watch over a session: its actors must be alive, and answer its barriers."""
 
     def __init__(self, actors: list[Any]):
-        self.waits, self.ends = False, False
+        self.waits = False  # whether the session waits for the answers to a barrier
+        self.ends = False  # whether it ends its actors
         self._actors = actors
         self._asked: list[Any] = []  # calls of `handled` that have not been answered
         self._idle: list[int] = []

@@ -1,8 +1,8 @@
-"""What partitions have recorded, in the order in which it happened, as arrays.
+"""The events that partitions have recorded, in order, as arrays.
 
 Events are ordered by the time at which they were due and by key, and a note follows the event during which it was
 written: the order does not depend on the number of partitions, nor on what else is recorded. An event of which each
-partition has a copy, such as an announcement, is given once.
+partition has a copy, such as an announcement, appears once.
 """
 
 from collections import ChainMap
@@ -33,7 +33,7 @@ RECORDED: Mapping[int, Kind] = ChainMap(KINDS, NOTES)  # also of families that a
 
 
 class Events(NamedTuple):
-    """Events in order; times in ns, NONE for what an event has not."""
+    """Events in order; times in ns, NONE for what an event lacks."""
 
     time: np.ndarray  # [n] when the message arrived
     kind: np.ndarray  # [n] its number, or that of a note
@@ -51,16 +51,12 @@ class Events(NamedTuple):
 
 
 def check_recorded(recording: Recording, rows: Sequence[int]) -> None:
-    """Refuse files that have not the rows that each partition has written.
-
-    Raises:
-        InputError: they are not all here.
-    """
+    """Raise InputError for files that lack rows which their partitions have written."""
     for k, wanted in enumerate(rows):
         path = trace_file(recording.folder, k)
         here = path.stat().st_size // TRACE.itemsize if path.is_file() else 0
         if wanted and not path.is_file():
-            raise InputError(f"is not there: it was removed, or {NOT_SHARED}", file=path)
+            raise InputError(f"does not exist: it was removed, or {NOT_SHARED}", file=path)
         if here != wanted:
             raise InputError(f"has {here:,} of the {wanted:,} events that were written there", file=path)
 
@@ -86,7 +82,7 @@ def in_order(files: list[np.ndarray], size: int = CHUNK) -> Iterator[np.ndarray]
         dues = [np.maximum.accumulate(part["due"]) for part in parts]
         ends = [part.size for part in parts]
         if len(files) > 1:
-            # Up to where the shortest of those that go on reaches; the events of its last instant may go on.
+            # Up to the last instant of the shortest unfinished part; its file may have more events of that instant.
             open_at = [
                 due[-1]
                 for due, part, begin, file in zip(dues, parts, at, files, strict=True)
@@ -111,7 +107,7 @@ def in_order(files: list[np.ndarray], size: int = CHUNK) -> Iterator[np.ndarray]
 
 
 def is_note(rows: np.ndarray) -> np.ndarray:
-    """[rows] whether each is a note, and no message."""
+    """[rows] whether each is a note, not a message."""
     return rows["what"] >> ACTOR_BITS >= min(NOTES)
 
 
@@ -139,7 +135,7 @@ def _decode(rows: np.ndarray, world: Any, begins: np.ndarray, job_of: np.ndarray
     job, named = np.full(rows.size, NONE), (begins[kind] != NO_JOB) & (a >= 0)
     job[named] = job_of[begins[kind[named]] + a[named]]
     if (rows_of_flows := getattr(world, "row_of_flow", None)) is not None:
-        # Of rows that only moves bring about there is no flow of the workload.
+        # Rows that only moves create have no flow in the workload.
         flows = np.full(world.fabric.flows.coflow.size, NONE)
         flows[rows_of_flows] = np.arange(rows_of_flows.size)
         task[is_first] = flows[a[is_first]]

@@ -1,8 +1,8 @@
 """The events of a partition, written to a file while it runs, so that memory does not grow with the run.
 
-The file has the rows of `actors.kernel.trace.TRACE` as they are. A snapshot has the number of those written so far and
-a checksum of them, and they are on the disk itself before it is taken; a partition that goes on from it cuts off what
-came after. When the run has ended the files of all partitions become one table (`emu.results.events`).
+The file has the rows of `actors.kernel.trace.TRACE`. A snapshot has the number of rows written so far and their
+checksum, and they are on the disk itself before it is taken; a partition that continues from it cuts off later rows.
+When the run has ended the files of all partitions become one table (`emu.results.events`).
 """
 
 import errno
@@ -27,19 +27,12 @@ _READ_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class Recording:
-    """What is recorded, and where the files of the partitions lie.
+    """What is recorded, and the folder of the partitions' files."""
 
-    Attributes:
-        folder: there already, on a disk that all partitions see; an absolute path, as they may run elsewhere.
-        jobs: the jobs, or coflows, that are recorded, by their number; None: all, and what is of no job.
-        span_ns: from, and before.
-        rates: those of flows, too.
-    """
-
-    folder: Path
-    jobs: tuple[int, ...] | None = None
-    span_ns: tuple[int, int] = (0, 1 << 62)
-    rates: bool = False
+    folder: Path  # exists, on a disk that all partitions see; an absolute path, as they may run elsewhere
+    jobs: tuple[int, ...] | None = None  # numbers of jobs or coflows; None: all, and events without a job
+    span_ns: tuple[int, int] = (0, 1 << 62)  # from, and before
+    rates: bool = False  # also the rates of flows
 
 
 def with_trace(world: Any, recording: Recording, setting: Setting) -> Any:
@@ -61,11 +54,7 @@ def trace_file(folder: Path, partition: int) -> Path:
 
 
 def checksum_of(path: Path, rows: int) -> int | None:
-    """Return the CRC-32 of the first rows of a file; None if it has fewer, or is not there.
-
-    Raises:
-        OSError: it cannot be read.
-    """
+    """Return the CRC-32 of the first rows of a file; None if it has fewer, or does not exist."""
     left, checksum = rows * TRACE.itemsize, 0
     if left == 0:
         return checksum
@@ -81,46 +70,36 @@ def checksum_of(path: Path, rows: int) -> int | None:
 def check_traces(recording: Recording, recorded: list[np.ndarray]) -> None:
     """Refuse files that do not begin with the rows that partitions had written at a checkpoint.
 
-    Args:
-        recorded: of each partition, as `EventFile.position` gave it.
-
-    Raises:
-        Refused: one is shorter, or holds something else.
-        OSError: one cannot be read.
+    `recorded` are the results of `EventFile.position`, by partition.
     """
     for k, (rows, checksum) in enumerate(recorded):
         path = trace_file(recording.folder, k)
         if (found := checksum_of(path, int(rows))) != checksum:
-            wrong = f"has not the {rows:,} events of then" if found is None else "is damaged"
+            wrong = f"lacks some of its {rows:,} events" if found is None else "is damaged"
             raise Refused(f"the file of its events, {path}, {wrong}")
 
 
 def remove_traces(recording: Recording) -> None:
-    """Remove the files of an attempt that a run does not go on from; it may have had more partitions."""
+    """Remove the files of an earlier attempt that is not continued; it may have had more partitions."""
     for path in recording.folder.glob(f"*{SUFFIX}"):
         with suppress(OSError):
             path.unlink()
 
 
 class EventFile:
-    """The file of one partition.
-
-    Attributes:
-        rows: written so far.
-    """
+    """The file of one partition."""
 
     def __init__(self, folder: Path, partition: int):
         self.path = trace_file(folder, partition)
-        self.rows = 0
+        self.rows = 0  # written so far
         self._checksum = 0
         self._kept = 0  # rows of the newest snapshot
         self._file: Any = None
 
     def drain(self, trace: Any) -> bool:
-        """Write the rows of a trace, and empty it; returns whether there were any.
+        """Write the rows of a trace, and empty it; return whether there were any.
 
-        Raises:
-            InputError: the file cannot be written; NotWritten where the disk takes no more.
+        Raise InputError if the file cannot be written, NotWritten if the disk is full.
         """
         size = int(trace.size[0])
         if size == 0:
@@ -134,7 +113,7 @@ class EventFile:
                 left = left[self._file.write(left) :]
         except OSError as error:
             with suppress(OSError):
-                # What no checkpoint has is of no use; without it there is room for the manifest.
+                # Rows behind the last checkpoint are useless; without them there is room for the manifest.
                 os.truncate(self.path, self._kept * TRACE.itemsize)
             raise not_written(error, self.path) from None
         self.rows += size
@@ -143,11 +122,7 @@ class EventFile:
         return True
 
     def position(self) -> np.ndarray:
-        """Return the rows written so far and their checksum [2], when they are on the disk itself.
-
-        Raises:
-            InputError: the file cannot be written; NotWritten where the disk takes no more.
-        """
+        """Return the rows written so far and their checksum [2], when they are on the disk itself."""
         if self._file is not None:
             try:
                 os.fsync(self._file.fileno())
@@ -158,18 +133,12 @@ class EventFile:
         return np.array([self.rows, self._checksum], np.int64)
 
     def cut(self, position: np.ndarray) -> None:
-        """Go on behind a position.
-
-        Raises:
-            InputError: the file has other rows, or cannot be written.
-        """
+        """Continue behind a position; raise InputError if the file has other rows, or cannot be written."""
         rows, checksum = position.tolist()
         try:
             if checksum_of(self.path, rows) != checksum:
-                wrong = (
-                    f"has not the {rows:,} events of the checkpoint: {NOT_SHARED}"  # who read that saw them
-                )
-                raise InputError(wrong, file=self.path)
+                # The process that read the checkpoint has checked its own view of the file.
+                raise InputError(f"lacks the {rows:,} events of the checkpoint: {NOT_SHARED}", file=self.path)
             self._open(rows)
         except OSError as error:
             raise not_written(error, self.path) from None

@@ -18,13 +18,9 @@ Attempt = Callable[[Checkpoint | None], Outcome]
 def recover(attempt: Attempt, checkpoints: Checkpoints | None) -> Outcome:
     """Run to the end; continue from the newest checkpoint each time that a process is lost.
 
-    Args:
-        attempt: runs from a checkpoint, or from the beginning; it raises `Lost` when a process is lost, and `Refused`
-            if the arrays of the checkpoint are not those of this run.
-        checkpoints: of the run; None: the first loss ends it.
-
-    Raises:
-        Lost: once more than MOST_RESTARTS times without a checkpoint in between.
+    `attempt` runs from a checkpoint, or from the beginning; it raises `Lost` when a process is lost, and `Refused` if
+    the arrays of the checkpoint are not those of this run. Without checkpoints the first loss ends the run, else more
+    than MOST_RESTARTS losses without a checkpoint in between.
     """
     if checkpoints is None:
         return attempt(None)
@@ -61,13 +57,8 @@ def pause(
 ) -> None:
     """Write a checkpoint if one is due, or after Ctrl-C a last one; no partition may be running.
 
-    Args:
-        take: returns the snapshots of all partitions.
-        at: how far they are.
-        stall: what is said of the stall that lasts.
-
-    Raises:
-        KeyboardInterrupt: the user interrupted; with a note on the stall.
+    `take` returns the snapshots of all partitions, which are at `at`. After Ctrl-C raise KeyboardInterrupt, with the
+    note on the stall that lasts.
     """
     if not interrupted:
         if checkpoints is not None and checkpoints.due():
@@ -76,6 +67,6 @@ def pause(
     if checkpoints is not None and checkpoints.wanted():
         try:
             checkpoints.save(take(), at)
-        except Exception as error:  # the user wants an end, and gets it
+        except Exception as error:  # the run ends, as the user asked
             checkpoints.warn(f"no last checkpoint: {error}")
     raise interrupt(stall)

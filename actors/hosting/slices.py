@@ -2,34 +2,50 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Protocol
+from typing import Any
 
 from actors.hosting.checkpoint import Checkpoints
-from actors.hosting.decision_time import DecisionTime
 from actors.hosting.interrupts import interrupts_deferred
 from actors.hosting.outcome import Outcome
-from actors.hosting.partition import Progress, Report, Tell
+from actors.hosting.partition import Asked, Report, Tell
 from actors.hosting.recovery import pause
 from actors.hosting.snapshot import Snapshot
 from actors.hosting.stall import StallWatch
 from actors.setting import Setting
+from workloads.units import format_duration
 
 SLICE_S = 0.25
 COMPILING = "compiling the kernel (first run of this scheduler on this machine; later runs load it)"
+# The notice of how long the decisions of a user's own scheduler take:
+FIRST_S = 3.0  # of a run, after which the mean time of a decision is clear enough
+LONG_S = 30.0  # no notice of a run that is expected to be shorter
+GROWTH = 2.0  # another notice when the expected time has grown by this factor
 
 
-class Running(Protocol):
-    """All partitions of a run, in this process or in the child that drives Ray."""
+class DecisionTime:
+    """A notice of how long a run will take whose decisions are made in plain Python."""
 
-    def run(self, most_s: float) -> Progress:
-        """Continue for about `most_s` seconds, or to the end."""
+    def __init__(self, scheduler: str, tell: Tell | None):
+        self._scheduler = scheduler
+        self._tell = tell
+        self._announced_s = LONG_S / GROWTH
 
-    def outcome(self) -> Outcome:
-        """Return the result."""
+    def update(self, asked: Asked | None) -> None:
+        """Send the notice if it is due."""
+        if self._tell is None or asked is None or asked.wall_s < FIRST_S or not 0 < asked.share_done < 1:
+            return
+        expected_s = asked.wall_s / asked.share_done
+        if expected_s >= GROWTH * self._announced_s:
+            self._announced_s = expected_s
+            each = format_duration(asked.took_s / max(asked.times, 1))
+            self._tell(
+                f"note: {self._scheduler}, in plain Python, takes {each} a decision, {asked.times:,} so far; about"
+                f" {format_duration(expected_s)} for this run"
+            )
 
 
 def run_in_slices(
-    running: Running,
+    running: Any,
     take: Callable[[], list[Snapshot]],
     setting: Setting,
     checkpoints: Checkpoints | None,
@@ -39,12 +55,10 @@ def run_in_slices(
     """Run to the end and fetch the result.
 
     Args:
+        running: all partitions, here or in the child that drives Ray; it has `Partition.run` and `Partition.outcome`.
         take: returns the snapshots of all partitions.
         setting: of the run.
         checkpoints, progress, tell: as `actors.hosting.virtual.emulate`.
-
-    Raises:
-        KeyboardInterrupt: the user interrupted.
     """
     slice_s = SLICE_S if checkpoints is None else min(SLICE_S, checkpoints.period_s)
     notice, stall = DecisionTime(setting.scheduler.name, tell), StallWatch(setting, progress, tell)
@@ -59,4 +73,5 @@ def run_in_slices(
                 progress(state.tasks_done, state.at.events, state.at.virtual_s)
             pause(checkpoints, interrupted(), take, state.at, stall.present)
             if state.done:
-                return replace(running.outcome(), stall=stall.past)
+                outcome: Outcome = running.outcome()
+                return replace(outcome, stall=stall.past)

@@ -1,8 +1,8 @@
 """Snapshots of a partition's world: its state as plain arrays, to be put back into a newly built world.
 
-A snapshot names every leaf of nested named tuples by its path, such as "world.queue.lane". What is read-only is
-made from the setting and is left out. Contents go back into the arrays that are there: some are views of one table,
-some are known by two names, and compiled code must see the same types as before.
+A snapshot names every leaf of nested named tuples by its path, such as "world.queue.lane". Read-only arrays are made
+from the setting and left out. Contents are put back into the existing arrays: some are views of one table, some have
+two names, and compiled code must see the same types as before.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ Snapshot = dict[str, np.ndarray]
 
 
 class Refused(Exception):
-    """A checkpoint cannot be used; the message says why."""
+    """A checkpoint cannot be used; the message has the reason."""
 
 
 MEASURED_HERE = ("world.cost.overhead",)  # scalars that are this machine's, not the run's
@@ -38,10 +38,8 @@ def take_out(tree: Any, path: str) -> Snapshot:
 def put_back(tree: Any, path: str, saved: Snapshot) -> Any:
     """Return the same tree with the contents that `take_out` saved.
 
-    An array of equal shape keeps its place in memory; one that has grown since is replaced by a larger one.
-
-    Raises:
-        Refused: the tree is another one: a leaf is missing, of another type, or a scalar differs.
+    An array of equal shape keeps its place in memory; one that has grown is replaced by a larger one. Raise `Refused`
+    if a leaf is missing or of another type, or a scalar differs.
     """
     expected = {name for name, _ in leaves(tree, path)}
     found = {name for name in saved if name.partition(".")[0] == path}

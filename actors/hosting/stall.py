@@ -1,8 +1,8 @@
-"""A stall: no task has ended for long, such as where nodes fail far more often than a task takes.
+"""A stall: no task has ended for long, such as where the time between failures is far below the duration of a task.
 
-A run is watched between its slices, so that the engine does nothing for it. A stall is seen when no task has ended for
+A run is watched between its slices, so that the engine has no work with it. A run stalls when no task has ended for
 `LONG` times the duration of the longest, and `MANY_EVENTS` events have been handled meanwhile: a run in which nothing
-happens, as between two arrivals that are days apart, is no stall.
+happens, as between two arrivals that are days apart, does not stall.
 """
 
 import math
@@ -26,28 +26,26 @@ class StallWatch:
     """The watch over one run.
 
     Args:
-        progress: if it has an attribute `stalled`, that is called with a few words on the stall that lasts, or None.
-        tell: gets a note when a stall begins.
-
-    Attributes:
-        present: what is said of the stall that lasts, in one line; None while tasks end.
-        past: what is said at the end of the run of the longest stall; None if there was none.
+        progress: an attribute `stalled` is called with a few words about the stall that lasts, or None.
+        tell: called with a note when a stall begins.
     """
 
     def __init__(self, setting: Setting, progress: Any, tell: Callable[[str], None] | None):
-        self.present: str | None = None
-        self.past: str | None = None
+        self.present: str | None = None  # the line about the stall that lasts; None while tasks end
+        self.past: str | None = (
+            None  # the line about the longest stall, for the end of the run; None without one
+        )
         self._setting, self._tell = setting, tell
         self._short = ""
         self._show = getattr(progress, "stalled", None)
         self._arrivals_ns, _ = setting.scheduler.worlds.span_ns(setting)
-        self._least_s = math.nan  # of a stall; found out when it is needed
+        self._least_s = math.nan  # of a stall; computed when it is needed
         self._most_s = 0.0
         self._done = self._events = 0
         self._since_s = float(self._arrivals_ns[0]) / NS
 
     def update(self, tasks_done: int, events: int, virtual_s: float) -> None:
-        """Take the progress of the run, before it is shown."""
+        """Note the progress of the run, before it is shown."""
         before = self.present
         self._look(tasks_done, events, virtual_s)
         if self._tell is not None and before is None and self.present is not None:
@@ -82,7 +80,7 @@ class StallWatch:
             self.past = f"no {part} ended {lasts} of virtual time, until {until}; {cause.why}"
 
     def _skip_wait(self, virtual_s: float) -> None:
-        """Count from the next arrival where it came so late that all before it may have ended."""
+        """Count from the next arrival if it came so late that all tasks before it may have ended."""
         following = np.searchsorted(self._arrivals_ns, round(self._since_s * NS), side="right")
         if following < self._arrivals_ns.size:
             next_s = float(self._arrivals_ns[following]) / NS
@@ -91,7 +89,7 @@ class StallWatch:
 
 
 def longest_s(setting: Setting) -> float:
-    """Return how long the longest task takes, as a straggler and on the slowest node; of coflows, the busiest port."""
+    """Return how long the longest task takes, as a straggler and on the slowest node; for coflows the busiest port."""
     _, least_ns = setting.scheduler.worlds.span_ns(setting)
     if setting.dynamics.straggler_share:
         least_ns = int(durations_ns(setting).max())
@@ -103,7 +101,7 @@ class Cause(NamedTuple):
     """The likely cause of a stall."""
 
     short: str  # for a line of progress
-    why: str  # the setting, what it does, and what would be right
+    why: str  # the setting, its effect, and a better value
 
 
 def likely_cause(setting: Setting, virtual_s: float) -> Cause:

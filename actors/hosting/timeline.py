@@ -21,10 +21,7 @@ STATE = ("next", "every", "taken")  # of `Samples.save`, in front of the rows
 class Samples:
     """The rows of one partition.
 
-    Args:
-        first_ns: when the timeline begins; its first row is a period later.
-        period_ns: 0: there is no timeline.
-        most_rows: of the timeline.
+    The timeline begins at `first_ns`, and its first row is a period later; with a period of 0 there is no timeline.
     """
 
     def __init__(self, first_ns: int, period_ns: int, most_rows: int = MOST_ROWS):
@@ -44,7 +41,7 @@ class Samples:
         """Record the sample that is due; the next one is due after the next event."""
         counts = (sum(running), *queued, *running)
         if self._rows[-1][0] >= self._next:
-            self._rows.pop()  # it was moved here from before, by `_thin`
+            self._rows.pop()  # `_thin` moved an earlier row here
         if counts != self._rows[-1][1:]:
             self._rows.append((self._next, *counts))
         self._taken = self._next

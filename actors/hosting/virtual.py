@@ -30,17 +30,16 @@ def emulate(
     Args:
         in_process: run in this process; ray is not imported.
         address: an existing Ray cluster; None starts one on this machine.
-        progress: called now and then with tasks done, events handled and virtual seconds. If it has an attribute
-            `share_done`, that is called first with the share of the run that is done, where a user's own scheduler
-            decides: the tasks done do not show it there. If it has an attribute `stalled`, that is called with a few
-            words on the stall that lasts (`actors.hosting.stall`), or None.
+        progress: called now and then with tasks done, events handled and virtual seconds. An attribute `share_done` is
+            called first, with the share of the run that is done, if a user's own scheduler decides, as the tasks done
+            do not show it then. An attribute `stalled` is called with a few words about the stall that lasts
+            (`actors.hosting.stall`), or None.
         tell: called with a line the user should see, such as that the first run compiles; a line that begins with
-            "note: " is printed also where there is no terminal.
+            "note: " is printed also without a terminal.
         checkpoints: to continue from, and to write; with them a run survives the loss of its actor.
 
     Raises:
-        Lost: what Ray runs of this emulation has died too often.
-        KeyboardInterrupt: the user interrupted; what Ray runs of this emulation is stopped.
+        Lost: Ray's processes of this emulation have died too often.
     """
 
     def attempt(start: Checkpoint | None) -> Outcome:

@@ -2,12 +2,12 @@
 
 Conservative synchronous windows (Lubachevsky, CACM 1989): all partitions may handle events up to the earliest next
 event of all plus the lookahead, the least time a message from one partition to another takes; then they exchange
-their messages. What crosses a barrier arrives after it, and the order of events does not mention partitions, so that
-results are bit-identical for any number of them.
+their messages. A message that crosses a barrier arrives after it, and the order of events does not depend on
+partitions, so results are bit-identical for any number of them.
 
-A quantum takes the place of the lookahead, and is longer: barriers are fewer, and what should have arrived before a
-barrier arrives at it. The result counts what was late, and by how much. A window begins at the earliest next event
-and not at a multiple of the quantum: fewest intervals of one length cover given events in this way.
+A quantum replaces the lookahead, and is longer: barriers are fewer, and a message that should have arrived before a
+barrier arrives at it. The result counts late messages, and by how much. A window begins at the earliest next event and
+not at a multiple of the quantum, because then the fewest windows cover the events.
 """
 
 import struct
@@ -38,10 +38,8 @@ _HEADER = struct.Struct(f"={HEADER}q")
 def lookahead_ns(setting: Setting) -> int:
     """Return the least time that a message between two partitions takes, ns.
 
-    Where delays between racks are longer than within, racks are not divided, and that is the longer one.
-
-    Raises:
-        InputError: messages take no time.
+    Where delays between racks are longer than within, racks are not divided, and it is the longer delay. Messages that
+    take no time are an InputError.
     """
     network = setting.network
     lookahead = round(max(network.delay_s, network.cross_rack_delay_s or 0.0) * NS)
@@ -56,8 +54,7 @@ def lookahead_ns(setting: Setting) -> int:
 def window_ns(setting: Setting, quantum_s: float | None) -> int:
     """Return the time from the earliest next event to the barrier, ns: the quantum, or else the lookahead.
 
-    Raises:
-        InputError: messages take no time, or the quantum is shorter than the lookahead.
+    A quantum that is shorter than the lookahead is an InputError.
     """
     lookahead = lookahead_ns(setting)
     if quantum_s is None:
@@ -72,11 +69,7 @@ def window_ns(setting: Setting, quantum_s: float | None) -> int:
 
 
 def check_partitions(setting: Setting, partitions: int) -> None:
-    """Refuse more partitions than actors, before anything is started.
-
-    Raises:
-        InputError: there are more; the message has the most.
-    """
+    """Refuse more partitions than actors, before anything is started."""
     racks = setting.cluster.racks()
     if partitions > (setting.cluster.num_nodes if racks is None else np.unique(racks).size):
         divide(setting, Partition(setting, Observe()).cast(), partitions)
@@ -152,7 +145,7 @@ def expected_windows(setting: Setting, window: int) -> int:
     """Estimate how many barriers a run takes whose windows are `window` ns long.
 
     Instants at which something happens, and is answered one delay later, come at random while jobs arrive: four for
-    each job (or coflow), three for each task (or flow). One that falls into the window of another costs nothing.
+    each job (or coflow), three for each task (or flow). An instant within the window of another adds no barrier.
     """
     instants = 4 * setting.num_jobs + 3 * setting.num_tasks
     arrivals, least = setting.scheduler.worlds.span_ns(setting)

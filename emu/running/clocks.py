@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from actors.environment import Pace
 from emu.columns import COSTS, from_flags, make_table
 from emu.configuration.costs import NS, partitions_of
 from workloads.sums import exact_sum
@@ -29,64 +30,35 @@ def emulate_setting(
     tell: Callable[[str], None] | None = None,
     checkpoints: Checkpoints | None = None,
 ) -> Outcome:
-    """Emulate with the clock that the keys in `values` say, hosted where they say."""
-    address = values["address"]
-    if values["clock"] == "windows":
-        return _emulate_windows(setting, observe, values, progress, tell, checkpoints)
+    """Emulate with the clock, and on the host, that the keys in `values` name."""
+    hosted = {"in_process": values["in_process"], "address": values["address"]}
+    shown: dict[str, Any] = {"progress": progress, "tell": tell}
     if values["clock"] == "live":
         from actors.hosting.live import emulate_live
 
-        return emulate_live(
-            setting,
-            observe,
-            partitions=values["partitions"],
-            dilation=values["dilation"],
-            tick_s=values["live.tick"],
-            lateness_bound_s=values["live.lateness_bound"],
-            in_process=values["in_process"],
-            address=address,
-            progress=progress,
-            tell=tell,
-        )
-    from actors.hosting.virtual import emulate
+        pace = Pace(values["dilation"], values["live.tick"], values["live.lateness_bound"])
+        return emulate_live(setting, observe, pace, partitions=values["partitions"], **hosted, **shown)
+    if values["clock"] == "virtual":
+        from actors.hosting.virtual import emulate
 
-    return emulate(
-        setting,
-        observe,
-        in_process=values["in_process"],
-        address=address,
-        progress=progress,
-        tell=tell,
-        checkpoints=checkpoints,
-    )
-
-
-def _emulate_windows(
-    setting: Setting,
-    observe: Observe,
-    values: Mapping[str, Any] | Config,
-    progress: Callable[[int, int, float], None] | None,
-    tell: Callable[[str], None] | None,
-    checkpoints: Checkpoints | None,
-) -> Outcome:
-    partitions = partitions_of(values)
+        return emulate(setting, observe, checkpoints=checkpoints, **hosted, **shown)
+    partitions, quantum_s = partitions_of(values), values["quantum"]
     if values["in_process"]:
         from actors.hosting.windows import emulate_here
 
-        return emulate_here(setting, observe, partitions, values["quantum"], progress, tell, checkpoints)
+        return emulate_here(setting, observe, partitions, quantum_s, progress, tell, checkpoints)
     from actors.hosting.ray_windows import emulate_windows
 
     return emulate_windows(
         setting,
         observe,
         partitions=partitions,
-        quantum_s=values["quantum"],
+        quantum_s=quantum_s,
         transport=values["windows.transport"],
         address=values["address"],
-        progress=progress,
-        tell=tell,
         announce=None if tell is None else _announce,
         checkpoints=checkpoints,
+        **shown,
     )
 
 
@@ -98,15 +70,7 @@ def _announce(text: str) -> None:
 def describe_clock(
     outcome: Outcome, quantum_s: float | None, arrivals_ns: npt.NDArray[np.int64]
 ) -> dict[str, Any]:
-    """Return a summary's entries on barriers and on schedulers' costs, where there were any.
-
-    Parameters
-    ----------
-    outcome : Outcome
-    quantum_s : float, optional
-    arrivals_ns : (J,) int64
-        When jobs, or coflows, arrive, in order.
-    """
+    """Return a summary's entries on a live run, barriers and schedulers' costs; `arrivals_ns` are in order."""
     described: dict[str, Any] = {} if outcome.live is None else {"live": outcome.live}
     if outcome.windows:
         late, late_ns, most_ns = outcome.delayed
@@ -127,8 +91,7 @@ def _describe_schedulers(outcome: Outcome, first_ns: int, last_ns: int) -> dict[
     """Return the ``schedulers`` part of a summary, of those that handled any message.
 
     Utilisation is busy time over the time from the first arrival to the last finish, or to the last arrival; waits are
-    those of messages for their scheduler. The listener, the last of the servers, stands for all schedulers of a
-    partition, and is none of them.
+    those of messages for their scheduler. The last of the servers is the listener, which is not a scheduler.
     """
     from actors.hosting.outcome import busy_arriving_ns
     from actors.kernel.histogram import quantiles

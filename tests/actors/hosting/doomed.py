@@ -41,7 +41,7 @@ class Unlucky(WindowSession):
 
 
 class WithoutChannels(WindowSession):
-    """Where no compiled graph is to be had."""
+    """Where no graph can be compiled."""
 
     def compile_graph(self) -> None:
         from ray.dag import DAGNode

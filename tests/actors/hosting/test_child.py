@@ -248,7 +248,7 @@ def test_without_a_compiled_graph_barriers_are_calls(tmp_path: Path) -> None:
     ).splitlines()
     assert "calls (no compiled graph: no channels)" in plan
     assert result == "True 0 []"
-    assert error == "windows.transport: no compiled graph is to be had here: no channels"
+    assert error == "windows.transport: no graph can be compiled here: no channels"
 
 
 ENDLESS = """

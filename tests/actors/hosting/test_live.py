@@ -48,7 +48,7 @@ def mixed(num_jobs: int = 40, span_s: float = 1.0) -> JobWorkload:
 
 
 def run_live(setting: Setting, partitions: int | None = None, **options: Any) -> Outcome:
-    return emulate_live(setting, OBSERVED, partitions=partitions, in_process=True, **options)
+    return emulate_live(setting, OBSERVED, Pace(**options), partitions=partitions, in_process=True)
 
 
 def check(outcome: Outcome, workload: JobWorkload) -> dict[str, Any]:
@@ -159,7 +159,7 @@ def test_an_interrupt_ends_all_partitions(monkeypatch: pytest.MonkeyPatch) -> No
 def test_in_ray_actors(ray_session: None) -> None:
     workload = spread_out()
     setting = setting_of("hawk", workload, 500, cutoff_s=0.01)
-    outcome = emulate_live(setting, OBSERVED)
+    outcome = emulate_live(setting, OBSERVED, Pace())
     found = check(outcome, workload)
     virtual = run_setting(setting, OBSERVED)
     worst = max(spread["max"] for spread in found["lateness"].values()) * NS

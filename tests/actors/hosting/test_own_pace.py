@@ -9,8 +9,8 @@ from coflow_emulations import coflows, setting_of
 from emulations import jobs
 from emulations import setting_of as setting_of_jobs
 
-from actors.hosting.decision_time import DecisionTime
 from actors.hosting.partition import Asked, Observe
+from actors.hosting.slices import DecisionTime
 from actors.hosting.virtual import emulate
 
 # Many flows that end soon, and one that takes nine tenths of the time.
@@ -95,12 +95,12 @@ def test_a_long_run_is_reported_and_once_more_when_it_gets_longer() -> None:
 
 
 def test_a_run_tells_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    from actors.hosting import decision_time, partition, slices
+    from actors.hosting import partition, slices
 
     monkeypatch.setattr(partition, "ASKING_S", 0.0)  # or all fits into one slice
 
-    monkeypatch.setattr(decision_time, "FIRST_S", 0.0)
-    monkeypatch.setattr(decision_time, "LONG_S", 0.0)
+    monkeypatch.setattr(slices, "FIRST_S", 0.0)
+    monkeypatch.setattr(slices, "LONG_S", 0.0)
     monkeypatch.setattr(slices, "SLICE_S", 1e-5)
     messages: list[str] = []
     shares: list[float] = []

@@ -15,6 +15,7 @@ import pytest
 from bounded_runs import ALL_TASKS, MOST_EVENTS
 from emulations import jobs, outages, run_partition, run_setting, setting_of, with_dynamics
 
+from actors.environment import Pace
 from actors.hosting import slices
 from actors.hosting.checkpoint import Position
 from actors.hosting.live import emulate_live
@@ -121,7 +122,7 @@ def in_windows(setting: Setting, *rest: Any, **given: Any) -> Any:
 
 
 def live(setting: Setting, *rest: Any, **given: Any) -> Any:
-    return emulate_live(setting, *rest, in_process=True, dilation=0.01, **given)
+    return emulate_live(setting, *rest, Pace(0.01), in_process=True, **given)
 
 
 @pytest.mark.parametrize("run", [virtual, in_windows, live])

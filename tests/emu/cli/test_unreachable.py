@@ -62,7 +62,7 @@ def test_a_port_at_which_something_else_than_ray_listens_is_an_error(
     monkeypatch.setattr(handshake, "TIMEOUT_S", 0.2)
     for port in listener(answer):
         with pytest.raises(
-            UnavailableError, match=rf"^--address 127.0.0.1:{port}: .*what listens there is not Ray"
+            UnavailableError, match=rf"^--address 127.0.0.1:{port}: .*the server there is not Ray"
         ):
             ray_session.connect(f"127.0.0.1:{port}")
     assert joined == []

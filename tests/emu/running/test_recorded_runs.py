@@ -137,7 +137,7 @@ def test_a_folder_that_a_partition_does_not_see(trace: Path, tmp_path: Path) -> 
     ):
         EventFile(tmp_path / "gone", 0).cut(np.zeros(2, np.int64))
     with pytest.raises(
-        InputError, match=r"0\.trace: has not the 5 events of the checkpoint: output\.events needs"
+        InputError, match=r"0\.trace: lacks the 5 events of the checkpoint: output\.events needs"
     ):
         EventFile(tmp_path, 0).cut(np.array([5, 1]))
     assert not (tmp_path / "gone").exists()

@@ -13,6 +13,7 @@ from checkpointing import digest_with_restores
 from emulations import OBSERVED, digest, outages, run_setting, run_windows
 
 import emu
+from actors.environment import Pace
 from actors.hosting.live import emulate_live
 from actors.machines.dag_world import UNIT
 from actors.schedulers.registry import find_scheduler
@@ -219,7 +220,7 @@ def test_it_runs_by_the_wall_clock() -> None:
             resources.append(machines.resources)
             return super().launch(stages, machines, now_s)
 
-    outcome = emulate_live(own(Watching), OBSERVED, partitions=2, dilation=0.02, in_process=True)
+    outcome = emulate_live(own(Watching), OBSERVED, Pace(0.02), partitions=2, in_process=True)
     assert (outcome.finish_ns > WORKLOAD.arrays().submit_ns).all()
     assert set(resources) == {WORKLOAD.resources}  # also in the rehearsal before the run
 
