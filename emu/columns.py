@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from emu.directories.names import SCHEMA_VERSION
-from workloads.arrow import column, from_numpy, to_numpy
+from workloads.arrow import from_numpy, optional_column, to_numpy
 
 
 class Column(NamedTuple):
@@ -24,23 +25,12 @@ class Column(NamedTuple):
 
 
 class ResultTable(NamedTuple):
-    """One result file.
-
-    Attributes
-    ----------
-    columns : tuple of Column
-    about : str
-        The meaning of a row; empty where it is that of the first family.
-    further : tuple of Column
-        Columns that it has besides, of some runs: a timeline with failures, tasks with events.
-    is_optional : bool
-        Whether it may be removed from a run directory.
-    """
+    """One result file."""
 
     columns: tuple[Column, ...]
-    about: str = ""
-    further: tuple[Column, ...] = ()
-    is_optional: bool = False
+    about: str = ""  # the meaning of a row; empty where it is that of the first family
+    further: tuple[Column, ...] = ()  # that only some runs have: a timeline with failures, tasks with events
+    is_optional: bool = False  # whether it may be removed from a run directory
 
 
 COSTS = (
@@ -107,16 +97,7 @@ def flags(table: pa.Table, name: str) -> tuple[npt.NDArray[np.bool_], npt.NDArra
 
 def numbers(table: pa.Table, name: str) -> npt.NDArray[Any]:
     """Return a numeric column; as float64 with NaN for null, where there are nulls."""
-    if not table[name].null_count:
-        return column(table, name)
-    array = table[name].combine_chunks()
-    bits, data = array.buffers()
-    end = array.offset + len(array)
-    kind = array.type.to_pandas_dtype()
-    values = np.frombuffer(data, kind)[array.offset : end].astype(np.float64)
-    valid = np.unpackbits(np.frombuffer(bits, np.uint8), bitorder="little")[array.offset : end]
-    values[valid == 0] = np.nan
-    return values
+    return optional_column(table, name)
 
 
 def text_codes(table: pa.Table, name: str) -> tuple[npt.NDArray[Any], list[str]]:
@@ -129,11 +110,4 @@ def text_codes(table: pa.Table, name: str) -> tuple[npt.NDArray[Any], list[str]]
 
 def equals_text(table: pa.Table, name: str, text: str) -> npt.NDArray[np.bool_]:
     """Return which rows of a text column without nulls hold `text`."""
-    array = table[name].combine_chunks()
-    _, offsets, data = array.buffers()
-    want = np.frombuffer(text.encode(), np.uint8)
-    ends = np.frombuffer(offsets, np.int32)[array.offset : array.offset + len(array) + 1]
-    equal = np.diff(ends) == len(want)
-    letters = np.frombuffer(data, np.uint8) if data is not None else want[:0]
-    equal[equal] = (letters[ends[:-1][equal, None] + np.arange(len(want))] == want).all(axis=1)
-    return equal
+    return to_numpy(pc.equal(table[name], text).combine_chunks().cast(pa.int32())) == 1

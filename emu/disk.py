@@ -36,7 +36,7 @@ def write_json(path: Path, content: Any) -> None:
 
 
 def to_json(content: Any) -> str:
-    """Return JSON text; a number that JSON has no word for is an error of ours."""
+    """Return JSON text; infinity and NaN, which JSON lacks, raise ValueError."""
     return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
 
 
@@ -52,13 +52,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file.
-
-    Raises
-    ------
-    InputError
-        It cannot be written, as every function here that writes; `NotWritten` where that may change.
-    """
+    """Write a file; as every function here that writes, raise `InputError` where that fails, or its `NotWritten`."""
     _replace(path, lambda file: file.write(content))
 
 
@@ -72,7 +66,7 @@ def write_table(path: Path, table: pa.Table) -> None:
 def write_batches(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
     """Write a Parquet file of record batches as they come; its bytes do not depend on where a batch ends.
 
-    Whole numbers are written as differences: that is smaller and faster than a dictionary of millions of values.
+    Integers are written as differences, which are smaller and faster than a dictionary of millions of values.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -81,13 +75,8 @@ def write_batches(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatc
     texts = [field.name for field in schema if pa.types.is_dictionary(field.type)]
 
     def write(file: BinaryIO) -> None:
-        options = {
-            "compression": "zstd",
-            "compression_level": 1,
-            "use_dictionary": texts,
-            "column_encoding": whole,
-        }
-        with pq.ParquetWriter(file, schema, **options) as writer:
+        options = {"compression": "zstd", "compression_level": 1}
+        with pq.ParquetWriter(file, schema, use_dictionary=texts, column_encoding=whole, **options) as writer:
             for group in _groups(batches, 1 << 19):
                 writer.write_table(group)
 
@@ -140,12 +129,9 @@ def remove_begun(folder: Path) -> None:
 
 
 def read_json(path: Path, absent: str) -> Any:
-    """Return the content of a JSON file; `absent` is the error about its folder if there is none.
+    """Return the content of a JSON file; `absent` is the error about its folder if the file is missing.
 
-    Raises
-    ------
-    InputError
-        There is none, or it cannot be read, as for every function here that reads.
+    As every function here that reads, raise `InputError` where the file cannot be read.
     """
     try:
         return json.loads(_read(path))
@@ -155,8 +141,6 @@ def read_json(path: Path, absent: str) -> Any:
         raise InputError("is a file; want a run directory", file=path.parent) from None
     except json.JSONDecodeError as error:
         raise InputError(f"is not JSON: {error.msg}", file=path, line=error.lineno) from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"is not UTF-8 text (byte {error.start})", file=path) from None
     except RecursionError:
         raise InputError("is nested too deeply", file=path) from None
     except (OSError, ValueError) as error:  # ValueError: a number of too many digits
@@ -167,8 +151,6 @@ def read_text(path: Path) -> str:
     """Return the content of a text file."""
     try:
         return _read(path)
-    except UnicodeDecodeError as error:
-        raise InputError(f"is not UTF-8 text (byte {error.start})", file=path) from None
     except (OSError, ValueError) as error:
         raise _not_read(error, path) from None
 
@@ -185,7 +167,7 @@ def read_table(path: Path, kinds: Mapping[str, pa.DataType] | None = None) -> pa
     Raises
     ------
     InputError
-        It is not Parquet, has not these columns, or would take more memory than any that a run writes.
+        It is not Parquet, lacks a column, or would take more memory than any table that a run writes.
     """
     import pyarrow as pa
 
@@ -233,14 +215,9 @@ def sha256_of(path: str | Path) -> str:
 
 
 def check_may_be_written(path: Path) -> None:
-    """Refuse, before it is read whole, a file that no run has written: a text that is too long, a table without an end.
+    """Raise `InputError` for a file that no run has written: a text that is too long, a table without an end.
 
-    Raises
-    ------
-    InputError
-        It is such a file.
-    OSError
-        It cannot be read.
+    The file is not read whole for that.
     """
     with _plain(path) as file:
         size = os.fstat(file.fileno()).st_size
@@ -249,7 +226,7 @@ def check_may_be_written(path: Path) -> None:
         elif path.suffix == ".parquet" and size > MOST_TEXT_BYTES:
             file.seek(-len(_TABLE_END), os.SEEK_END)
             if file.read() != _TABLE_END:
-                raise InputError("is no Parquet file", file=path)
+                raise InputError("is not a Parquet file", file=path)
         elif size > MOST_OTHER_BYTES:
             raise InputError(f"has {size:,} bytes; Emu writes at most {MOST_OTHER_BYTES:,}", file=path)
 
@@ -262,7 +239,11 @@ def _check_text_size(size: int, path: Path) -> None:
 def _read(path: Path) -> str:
     with _plain(path) as file:
         _check_text_size(os.fstat(file.fileno()).st_size, path)
-        return file.read(MOST_TEXT_BYTES).decode()
+        data = file.read(MOST_TEXT_BYTES)
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise InputError(f"is not UTF-8 text (byte {error.start})", file=path) from None
 
 
 @contextmanager

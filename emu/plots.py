@@ -80,14 +80,12 @@ def cdf(
     _known("metric", metric, family.metrics)
     _known("of", group, {"all", *family.group_titles})
     if band not in BANDS:
-        raise InputError(f"band: {band!r} is none of {', '.join(BANDS)}")
+        raise InputError(f"band: {band!r} is not one of {', '.join(BANDS)}")
     values = family[Summarising].values
     samples = {n: [values(run, metric, group, warmup_s) for run in own] for n, own in results.items()}
     of = family.group_titles.get(group, f"{group} {family.name}")
-    share, missing = (
-        f"share of {family.heads}{' above' if tail else ''}",
-        "have none" if metric else "did not end",
-    )
+    share = f"share of {family.heads}{' above' if tail else ''}"
+    missing = "have none" if metric else "did not end"
     with _looking(look, order):
         return _something(
             distribution_figure(samples, label_of(metric, of), share, tail=tail, band=band, missing=missing),
@@ -117,7 +115,7 @@ def bars(
     schedulers: Sequence[str] | None = None,
     look: Look = Look(),  # noqa: B008
 ) -> Figure:
-    """Return statistics under each scheduler side by side, a panel for each group; lines are intervals over seeds.
+    """Return statistics of each scheduler side by side, a panel for each group; lines are intervals over seeds.
 
     Parameters
     ----------
@@ -241,7 +239,7 @@ def _against(
     axes = [axis for axis in axes_of(grouped) if len(axis.values) > 1]
     labels = [axis.label for axis in axes]
     if not labels:
-        raise InputError("the runs differ in nothing that could be an axis; give those of a sweep")
+        raise InputError("the runs do not differ in a key that could be an axis; give runs of a sweep")
     if along and along not in labels:
         raise InputError(f"along: the runs do not differ in {along!r}, but in {', '.join(labels)}")
     statistics = statistics or family[Drawing].statistics
@@ -274,13 +272,13 @@ def gantt(
     Raises
     ------
     InputError
-        The run has no tasks, or not these nodes or this job; or both are given.
+        The run recorded no tasks, or lacks these nodes or this job; or nodes and a job are given.
     """
     if nodes is not None and job is not None:
-        raise InputError("nodes and job: give one of them; a chart is of nodes or of one job")
+        raise InputError("nodes and job: give one of them; a chart shows nodes or one job")
     read = _read(run)
     if len(read) > 1:
-        raise InputError(f"a Gantt chart is of one run, and here are {len(read)}")
+        raise InputError(f"a Gantt chart shows one run, and {len(read)} are given")
     with _looking(look):
         return machines_figure(read[0], nodes) if job is None else job_figure(read[0], job)
 
@@ -315,7 +313,7 @@ def save(figure: Figure, path: str | Path) -> list[Path]:
     Raises
     ------
     InputError
-        The path ends in something else, or its folder is not there.
+        The path has another ending, or its folder does not exist.
     """
     paths = figure_paths(Path(path))
     for one in paths:
@@ -324,7 +322,7 @@ def save(figure: Figure, path: str | Path) -> list[Path]:
 
 
 def _read(given: Given) -> list[Result]:
-    """Return the results that are given, read where they are paths."""
+    """Return the results; those that are given as paths are read."""
     if isinstance(given, Result):
         return [given]
     if isinstance(given, Comparison):
@@ -340,17 +338,17 @@ def _read(given: Given) -> list[Result]:
 
 
 def _looking(look: Look, order: Sequence[str] = ()) -> AbstractContextManager[None]:
-    """Draw figures for papers: lines have markers, too, and a scheduler has the look of its place among all runs."""
+    """Within, figures are drawn for papers: lines have markers, and the look of a scheduler depends on all runs."""
     return looking(look._replace(marks=True), order)
 
 
 def _order_of(read: Sequence[Result]) -> list[str]:
-    """Return the schedulers of runs, whichever are drawn."""
+    """Return the schedulers of all runs, also of those that are not drawn."""
     return list(dict.fromkeys(name for group in group_runs(read) for name in group.results))
 
 
 def _compared(given: Given, schedulers: Sequence[str] | None) -> tuple[Runs, Family, float, list[str]]:
-    """Return results by scheduler of runs that differ in nothing else, family, warm-up, and all schedulers given."""
+    """Return results by scheduler, family, warm-up, and all schedulers; the runs may not differ in anything else."""
     read = _read(given)
     groups = group_runs(_of_schedulers(read, schedulers))
     if len(groups) > 1:
@@ -363,7 +361,7 @@ def _compared(given: Given, schedulers: Sequence[str] | None) -> tuple[Runs, Fam
 
 
 def _of_schedulers(runs: Sequence[Result], schedulers: Sequence[str] | None) -> list[Result]:
-    """Return the runs of schedulers, in this order; all where none are named."""
+    """Return the runs of these schedulers, in this order; all runs without names."""
     if schedulers is None:
         return list(runs)
     known = list(dict.fromkeys(run.summary["scheduler"] for run in runs))
@@ -389,7 +387,7 @@ def _measures(family: Family, metric: str, statistics: Sequence[str]) -> list[Me
 
 
 def _known(what: str, name: str, names: Iterable[str]) -> None:
-    """Refuse a name that is none of some."""
+    """Refuse an unknown name."""
     if name not in names:
         raise InputError(f"{what}: unknown name {name!r}{did_you_mean(name, [one for one in names if one])}")
 

@@ -12,13 +12,13 @@ from workloads.errors import printable
 
 _ASCII = str.maketrans({"\N{MULTIPLICATION SIGN}": "x", "±": "~", "→": "->", "≤": "<=", "…": "...", "µ": "u"})
 MOST_ALIKE = 3
-"""Notes of several runs that differ in numbers alone: so many are shown."""
+"""How many are shown of notes of several runs that differ only in numbers."""
 _results: TextIO | None = None  # standard output, where it is for results alone
 _level = 0  # of what goes to standard error: -1 errors alone, 1 details too
 
 
 def put(text: str) -> None:
-    """Print results to standard output; signs that its encoding lacks are replaced, others escaped (`printable`)."""
+    """Print results to standard output; signs that its encoding lacks are replaced, control characters escaped."""
     stream = _results or sys.stdout
     text = printable(text, keep="\n\t")
     try:
@@ -90,7 +90,7 @@ def detail(text: str) -> None:
 
 
 def say(text: str, stream: TextIO | None = None) -> None:
-    """Print a line of progress, to a terminal or with ``--verbose``; one that begins with ``note:`` anyway."""
+    """Print a line of progress to a terminal, or with ``--verbose``; print one that begins with ``note:`` always."""
     stream = stream or sys.stderr
     if shows_progress(stream) or (_level >= 0 and text.startswith("note: ")) or _level > 0:
         print(printable(f"emu: {text}", keep="\n"), file=stream, flush=True)

@@ -8,20 +8,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from actors.schedulers.registry import find_scheduler
-from emu.families.jobs.constraint_check import check_constraints
-from emu.results.result import Result
-from emu.running.run import run
-
-if TYPE_CHECKING:
-    pass
-
 from emu.families.coflows.testing import check_coflow_result
+from emu.families.jobs.constraint_check import check_constraints
 from emu.families.jobs.testing import check_result
 from emu.families.registry import find_family
 from emu.families.result_checks import hold
+from emu.results.result import Result
+from emu.running.run import run
 
 __all__ = ["check_coflow_result", "check_constraints", "check_result", "check_scheduler"]
 
@@ -49,7 +45,7 @@ def check_scheduler(
     AssertionError
         What does not hold, and in which case.
     InputError
-        The scheduler returned something that is no placement, neither an order nor rates, or no launches.
+        The scheduler returned something that is not a placement, an order, rates or launches.
     """
     found = find_scheduler(scheduler)
 

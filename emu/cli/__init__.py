@@ -1,4 +1,4 @@
-"""The command line: what a command calls, errors in wrong arguments, and exit codes."""
+"""The command line: the function of each command, errors in arguments, and exit codes."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         _print_error(str(error))
         return FAILED
     except BrokenPipeError:
-        # Who read our output has seen enough. What is still buffered must not fail once more at exit.
+        # The reader of our output has closed it. What is still buffered must not fail once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
     except BaseException as error:
-        # Also SystemExit of others' code, which would end the program without a word.
+        # Also SystemExit of users' code, which would end the program without a message.
         if isinstance(error, OSError) and error.errno in FULL and "--debug" not in argv:
             place = f"{error.filename}: " if error.filename else ""
             _print_error(f"{place}cannot be written: {error.strerror}")
@@ -73,9 +73,7 @@ def _run(argv: list[str]) -> int:
         raise InputError("--quiet and --verbose: give one of them")
     from emu.terminal import talking
 
-    sys.path.append(
-        os.getcwd()
-    )  # --scheduler package.module:Class means the one here, however emu was started
+    sys.path.append(os.getcwd())  # package.module:Class is looked for here, however emu was started
     with talking(quiet=options.quiet, verbose=options.verbose):
         return _do(options, main_job)
 
@@ -85,7 +83,7 @@ def _do(options: argparse.Namespace, main_job: bool) -> int:
     from emu.cli import commands
 
     if main_job:
-        return commands.main_job(options)
+        return commands.compare(options, commands.MAIN_JOB)
     if options.command in ("completion", "schema"):
         from emu.cli.completion import print_for_shells_and_editors
 
@@ -125,15 +123,9 @@ def _unknown(parser: Parser, argv: list[str], text: str) -> str:
 
 
 def _print_error(text: str) -> None:
-    line = printable(f"emu: {text}")
-    try:
-        print(line, file=sys.stderr, flush=True)
-    except (
-        OSError,
-        ValueError,
-        AttributeError,
-    ):  # standard error is closed; the exit code still reports the failure
-        return
+    # Standard error may be closed; the exit code still reports the failure.
+    with suppress(OSError, ValueError, AttributeError):
+        print(printable(f"emu: {text}"), file=sys.stderr, flush=True)
 
 
 def _crash(error: BaseException, debug: bool) -> int:
@@ -158,5 +150,5 @@ def _crash(error: BaseException, debug: bool) -> int:
 def _close_ray() -> None:
     child = sys.modules.get("actors.hosting.child")
     if child is not None:
-        with suppress(KeyboardInterrupt):  # the run is over, and has said how
+        with suppress(KeyboardInterrupt):  # the run is over, and has reported its end
             child.close()

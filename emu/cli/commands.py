@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from emu.sweeps.parallel_runs import Hosting
 
 RESUME_OPTIONS = ("address", "in_process")
-"""Options that --resume takes: where to go on with a run."""
+"""Options that --resume takes: where to continue a run."""
 VIEW_OPTIONS = ("json", "columns", "reasons")
-"""Options that choose what is printed."""
+"""Options that select the output."""
 MAIN_JOB = {"scheduler": ("sparrow", "hawk", "eagle", "central-lwl"), "workload": "yahoo", "nodes": 15_000}
 
 
@@ -64,25 +64,17 @@ def run(options: Namespace) -> int:
         return _run_one(plan, out, options)
 
 
-def compare(options: Namespace) -> int:
-    """Emulate several schedulers on the same workload and compare them."""
+def compare(options: Namespace, defaults: dict[str, Any] | None = None) -> int:
+    """Emulate several schedulers on the same workload and compare them; `MAIN_JOB` are defaults without arguments."""
     if options.resume is not None:
         return _resume(options)
-    plan = _plan(options, "schedulers")
+    plan = _plan(options, "schedulers", defaults)
     _columns(options, plan.family.name)
+    if defaults is not None:
+        names = ", ".join(s.name for s in plan.schedulers)
+        say(f"comparing {names} on the workload {plan.name} over {plan.cluster.num_nodes:,} nodes")
     warn(plan.notes)
     name = f"compare-{plan.name}-{plan.cluster.num_nodes}-{plan.seed}"
-    return _run_new_together(plan, options, name)
-
-
-def main_job(options: Namespace) -> int:
-    """Do what Emu is for, at full size: the comparison that runs without arguments."""
-    plan = _plan(options, "schedulers", MAIN_JOB)
-    _columns(options, plan.family.name)
-    names = ", ".join(s.name for s in plan.schedulers)
-    say(f"comparing {names} on the workload {plan.workload.name} over {plan.cluster.num_nodes:,} nodes")
-    warn(plan.notes)
-    name = f"compare-{plan.workload.name}-{plan.cluster.num_nodes}-{plan.seed}"
     return _run_new_together(plan, options, name)
 
 
@@ -141,7 +133,7 @@ def size(options: Namespace) -> int:
 
 
 def validate(options: Namespace) -> int:
-    """Print the fully resolved configuration of a file, or report what is wrong with it."""
+    """Print the fully resolved configuration of a file, or its error."""
     _announce_code(options)
     plan = prepare(resolve([layer_from_file(options.file), layer_from_set(options.set)]))
     warn(plan.notes)
@@ -150,13 +142,13 @@ def validate(options: Namespace) -> int:
 
 
 def _announce_code(options: Namespace) -> None:
-    """Print which schedulers of a file are code, which is run to get their parameters; ``--no-code`` refuses them."""
+    """Print which schedulers of a file are code; it is run to get their parameters, and ``--no-code`` refuses it."""
     from emu.configuration.config_file import code_of
 
     for text, place in code_of(options.file, options.set):
         if options.no_code:
             raise place.error(f"{text!r} is code, and --no-code was given; read it, then leave that out")
-        if getattr(options, "dry_run", True):  # who runs a sweep wants it run
+        if getattr(options, "dry_run", True):  # a sweep that is not a dry run runs the scheduler anyway
             note(f"{text} is code: it is loaded, and so run, to know its parameters; --no-code refuses it")
 
 
@@ -179,18 +171,17 @@ def _hosting(options: Namespace, config: Config) -> Hosting:
     """Return where the runs of a sweep or a search are computed."""
     from emu.sweeps.parallel_runs import Hosting
 
+    retries = _bound(options, "retries", "integer", least=0)
     return Hosting(
         parallel=_bound(options, "parallel", "integer"),
-        retries=Hosting.retries
-        if options.retries is None
-        else _bound(options, "retries", "integer", least=0),
+        retries=Hosting.retries if retries is None else retries,
         in_process=bool(options.in_process) or config["in_process"],
         address=options.address or config["address"],
     )
 
 
 def _bound(options: Namespace, name: str, kind: str, least: int = 1) -> Any:
-    """Return the value of an option that is no key; None if it is not given."""
+    """Return the value of an option that is not a key; None if it is not given."""
     value = getattr(options, name)
     return None if value is None else read_value(kind, value, f"--{name}", low=least)
 
@@ -248,7 +239,7 @@ def _run_one(plan: Plan, out: Path, options: Namespace) -> int:
 
 @contextmanager
 def _claimed(options: Namespace, name: str, manifest: Mapping[str, Any], config: str) -> Iterator[Path]:
-    """Within, the directory that the options ask for is this process's; by default a new one with this name."""
+    """Within, the directory that the options ask for is locked by this process; by default a new one, `name`."""
     overwrite = bool(options.overwrite)
     if options.out or overwrite:
         out = options.out or Path("runs") / rd.safe_name(name)
@@ -294,7 +285,7 @@ def _run_together(plan: Plan, out: Path, options: Namespace) -> int:
 
 
 def _resume(options: Namespace) -> int:
-    """Go on with a run, or with several, that ended early; show what is finished."""
+    """Continue a run, or several, that ended early; show a finished one."""
     from emu.results.comparison import Comparison
     from emu.running.resuming import holds_several, read_finished, reopened
 
@@ -309,11 +300,8 @@ def _resume(options: Namespace) -> int:
         found = read_finished(out)
     summary: Any = disk.read_json(out / SUMMARY, f"has no {SUMMARY}")
     if options.json:
-        put(
-            disk.to_json(
-                [placed(s, out) for s in summary] if isinstance(summary, list) else placed(summary, out)
-            )
-        )
+        several = isinstance(summary, list)
+        put(disk.to_json([placed(s, out) for s in summary] if several else placed(summary, out)))
     elif isinstance(summary, list) and isinstance(found, Comparison):
         put(found.to_text(_columns(options, found.family), options.reasons))
     else:
@@ -321,21 +309,13 @@ def _resume(options: Namespace) -> int:
     return 0
 
 
-_OF_ALL = ("command", "version", "debug", "quiet", "verbose")
-"""Options that each command has."""
-
-
 def _only_with_resume(options: Namespace) -> None:
     """Refuse options that a run which has begun cannot take."""
+    common = ("command", "resume", "debug", "quiet", "verbose", "version")
     for name, value in vars(options).items():
-        if (
-            name
-            in ("command", "resume", "debug", "quiet", "verbose", "version", *VIEW_OPTIONS, *RESUME_OPTIONS)
-            or not value
-        ):
-            continue
-        option = "--" + name.replace("_", "-")
-        raise InputError(f"{option}: not with --resume, which continues with {CONFIG} of the directory")
+        if value and name not in (*common, *VIEW_OPTIONS, *RESUME_OPTIONS):
+            option = "--" + name.replace("_", "-")
+            raise InputError(f"{option}: not with --resume, which continues with {CONFIG} of the directory")
 
 
 def _announce_ray(plan: Plan) -> None:

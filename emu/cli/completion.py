@@ -1,7 +1,7 @@
 """``emu completion`` and ``emu schema``: what shells and editors need to complete commands, options, names and keys.
 
-They are made from the parser and the registries, so that they cannot lack an option. What they complete is written into
-them: to complete a word does not start Python.
+They are made from the parser and the registries, so that they have every option. All words are in the script, so that
+completion does not start Python.
 """
 
 from __future__ import annotations
@@ -23,20 +23,11 @@ FILES = ("--out", "--config", "--resume", "--beside", "--cluster")
 
 
 class Words(NamedTuple):
-    """What may follow ``emu COMMAND`` or ``emu COMMAND ACTION``.
+    """What may follow ``emu COMMAND`` or ``emu COMMAND ACTION``."""
 
-    Attributes
-    ----------
-    path : tuple of str
-        The command, and its action if it has any.
-    about : str
-    options : mapping of str to str
-        Each option, to what it is for.
-    """
-
-    path: tuple[str, ...]
+    path: tuple[str, ...]  # the command, and its action if it has any
     about: str
-    options: dict[str, str]
+    options: dict[str, str]  # option to its help
 
 
 def print_for_shells_and_editors(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
@@ -49,13 +40,7 @@ def print_for_shells_and_editors(options: argparse.Namespace, parser: argparse.A
 
 
 def script(shell: str, parser: argparse.ArgumentParser) -> str:
-    """Return the script of a shell.
-
-    Raises
-    ------
-    InputError
-        There is no script for it.
-    """
+    """Return the script of a shell; raise `InputError` for other shells."""
     if shell not in SHELLS:
         raise InputError(f"there is no completion for {shell!r}; want one of {', '.join(SHELLS)}")
     words = list(_words(parser, (), ""))

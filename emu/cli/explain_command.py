@@ -6,7 +6,7 @@ import json
 from argparse import Namespace
 from pathlib import Path
 
-from emu.cli.option_values import read_numbers, read_whole
+from emu.cli.option_values import read_numbers
 from emu.explaining.causes_text import render_causes
 from emu.explaining.explain import causes, explain, recorded
 from emu.explaining.explanation import render_beside
@@ -16,6 +16,7 @@ from emu.results.run_groups import workload_hash
 from emu.terminal import put
 from workloads.errors import InputError
 from workloads.file_extensions import check_extension
+from workloads.values import read_value
 
 
 def explain_run(options: Namespace) -> int:
@@ -35,7 +36,7 @@ def explain_run(options: Namespace) -> int:
         else:
             put(render_causes(tables))
         return 0
-    job = read_whole("JOB", options.job)
+    job = read_value("integer", options.job, "JOB", low=0)
     explanations = [explain(run, job) for run in (first, second) if run is not None]
     if options.json:
         put(json.dumps([one.as_dict() for one in explanations], indent=2))

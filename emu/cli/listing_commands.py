@@ -1,4 +1,4 @@
-"""``emu schedulers`` and ``emu cluster``: what there is, and what one of it is."""
+"""``emu schedulers`` and ``emu cluster``: the lists, and the description of one scheduler or cluster."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def schedulers(options: Namespace) -> int:
 def _as_text(scheduler: Scheduler) -> str:
     lines = [f"{scheduler.name} ({scheduler.family}): {scheduler.title}", f"paper: {scheduler.paper}"]
     if scheduler.hybrid:
-        lines.append("treats short and long jobs apart: needs a short cut-off")
+        lines.append("treats short and long jobs differently: needs a short cut-off")
     lines += ["", scheduler.doc.strip()] if scheduler.doc and scheduler.doc.strip() else []
     if scheduler.parameters:
         rows = [["parameter", "default", "kind", "meaning"]]
@@ -56,13 +56,7 @@ def _as_data(scheduler: Scheduler) -> dict[str, Any]:
         "needs_cutoff": scheduler.hybrid,
         "doc": (scheduler.doc or "").strip(),
         "parameters": [
-            {
-                "name": p.name,
-                "default": p.default,
-                "kind": p.kind,
-                "choices": list(p.choices),
-                "about": p.about,
-            }
+            {name: getattr(p, name) for name in ("name", "default", "kind", "choices", "about")}
             for p in scheduler.parameters
         ],
     }

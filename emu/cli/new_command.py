@@ -14,14 +14,12 @@ from workloads.errors import InputError
 def write_new(options: Namespace) -> int:
     """Write the two files, and print what to do with them."""
     if options.what != "scheduler":
-        raise InputError(f"nothing new can be made of {options.what!r}; want: emu new scheduler NAME")
+        raise InputError(f"unknown kind of file {options.what!r}; want: emu new scheduler NAME")
     if not Path(options.out).is_dir():
-        raise InputError(f"--out: {options.out} is no folder")
+        raise InputError(f"--out: {options.out} is not a folder")
     if options.source is not None:
         if options.kind is not None:
-            raise InputError(
-                "--kind does not go with --from: the copy is of the same kind; leave one of them out"
-            )
+            raise InputError("--kind: not with --from, whose copy is of the same kind; leave one of them out")
         module, test = write_copy(options.name, options.source, options.out)
         named = f"{module}:{object_of(options.name, COMPILED)}"
         about, run = f"a copy of {options.source}, which is yours to change", run_of(options.source)

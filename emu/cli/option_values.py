@@ -1,4 +1,4 @@
-"""Values of options that are no keys: lists of names, and of numbers with spans."""
+"""Values of options that are not keys: lists of names, and of numbers with spans."""
 
 from __future__ import annotations
 
@@ -9,18 +9,12 @@ MOST_NUMBERS = 10_000_000
 
 
 def read_names(text: str | None) -> list[str] | None:
-    """Return the names of a text such as ``sparrow,hawk``; None of none."""
+    """Return the names of a text such as ``sparrow,hawk``; None for None."""
     return None if text is None else [name.strip() for name in text.split(",")]
 
 
 def read_numbers(what: str, text: str | None) -> list[int] | None:
-    """Return the numbers of a text such as ``0-20,31``; None of none.
-
-    Raises
-    ------
-    InputError
-        A part is neither a number nor a span; `what` names the option.
-    """
+    """Return the numbers of a text such as ``0-20,31``, None for None; errors name the option `what`."""
     if text is None:
         return None
     found: list[int] = []
@@ -34,16 +28,3 @@ def read_numbers(what: str, text: str | None) -> list[int] | None:
             raise InputError(f"{what}: {part.strip()!r} is neither a number nor a span such as 0-20")
         found += range(int(first), int(last if dash else first) + 1)
     return found
-
-
-def read_whole(what: str, text: str) -> int:
-    """Return a number that is not negative.
-
-    Raises
-    ------
-    InputError
-        It is none; `what` names the option.
-    """
-    if not text.isdecimal():
-        raise InputError(f"{what}: {text!r} is not a whole number")
-    return int(text)

@@ -38,7 +38,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def build_parser(command: str | None = None) -> Parser:
-    """Return the parser of all commands, or one in which `command` alone has its options, which take time to make."""
+    """Return the parser of all commands, or one in which only `command` has its options, which take time to make."""
     parser = Parser(prog="emu", allow_abbrev=False, **_texts(_ABOUT, ""))
     parser.add_argument("--version", action="store_true", help="print the version and end")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
@@ -67,11 +67,7 @@ def _add_sweep(sweep: Parser) -> None:
     sweep.add_argument("--out", metavar="DIR", help="the sweep's directory (runs/sweep-FILE)")
     sweep.add_argument("--dry-run", action="store_true", help="check every run and list them; run nothing")
     for name in ("in_process", "address"):
-        key = BY_NAME[name]
-        kind = (
-            {"action": "store_const", "const": True} if key.kind == "flag" else {"metavar": _METAVARS[name]}
-        )
-        sweep.add_argument(f"--{name.replace('_', '-')}", help=_help(key), **kind)
+        _add_key(sweep, BY_NAME[name])
     _add_overwrite(sweep)
     _add_set(sweep)
     _add_view(sweep)
@@ -147,23 +143,27 @@ def _add_emulation(parser: Parser, *, several: bool) -> None:
     for key in KEYS:
         if key.option is None:
             continue
-        if key.name == "scheduler" and several:
+        if key.name != "scheduler":
+            _add_key(parser, key)
+        elif several:
             add("--schedulers", metavar="A,B,…", help="the first is the one that others are compared with")
-        elif key.kind == "flag":
-            add(key.option, action="store_const", const=True, help=_help(key))
-        elif key.name == "scheduler":
-            add(key.option, metavar="NAME", help="a name, package.module:Class or file.py:Class (required)")
         else:
-            metavar = "|".join(key.choices) or _METAVARS.get(key.name) or _METAVARS.get(key.kind, "N")
-            add(key.option, metavar=metavar, help=_help(key))
+            add(key.option, metavar="NAME", help="a name, package.module:Class or file.py:Class (required)")
     _add_set(parser)
-    parser.add_argument("--config", metavar="FILE.toml", help="configuration file; options and --set beat it")
-    parser.add_argument("--out", metavar="DIR", help="run directory; by default a new one below runs/")
+    add("--config", metavar="FILE.toml", help="configuration file; options and --set beat it")
+    add("--out", metavar="DIR", help="run directory; by default a new one below runs/")
     _add_overwrite(parser)
-    parser.add_argument(
-        "--resume", metavar="DIR", help="go on with a run that ended early; show a finished one"
-    )
-    parser.add_argument("--json", action="store_true", help="print the summary alone, as JSON")
+    add("--resume", metavar="DIR", help="go on with a run that ended early; show a finished one")
+    add("--json", action="store_true", help="print the summary alone, as JSON")
+
+
+def _add_key(parser: Parser, key: Key) -> None:
+    """Add the option of a key."""
+    if key.kind == "flag":
+        form: dict[str, Any] = {"action": "store_const", "const": True}
+    else:
+        form = {"metavar": "|".join(key.choices) or _METAVARS.get(key.name) or _METAVARS.get(key.kind, "N")}
+    parser.add_argument(str(key.option), help=_help(key), **form)
 
 
 _METAVARS = {
@@ -177,8 +177,10 @@ _METAVARS = {
 }
 
 
-def _add_set(parser: Parser) -> None:
-    text = "set a configuration key or a scheduler's parameter; can be given several times"
+def _add_set(
+    parser: Parser,
+    text: str = "set a configuration key or a scheduler's parameter; can be given several times",
+) -> None:
     parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help=text)
 
 
@@ -216,7 +218,8 @@ def _add_view(parser: Parser) -> None:
     )
 
 
-def _add_workload(parser: Parser) -> None:
+def _actions(parser: Parser) -> Callable[[str, str], Parser]:
+    """Return a function that adds an action to a command, from its name and its help."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=Parser)
 
     def action(name: str, about: str) -> Parser:
@@ -226,32 +229,30 @@ def _add_workload(parser: Parser) -> None:
         _add_common(made, shown=False)
         return made
 
+    return action
+
+
+def _add_workload(parser: Parser) -> None:
+    action = _actions(parser)
     add_actions(action)
     add_transformations(action)
 
 
 def _add_cluster(parser: Parser) -> None:
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=Parser)
-    for name, about in (("list", "list the presets"), ("info", "describe a cluster")):
-        action = actions.add_parser(
-            name, help=about, description=f"{about.capitalize()}.", allow_abbrev=False
-        )
-        _add_common(action, shown=False)
-        action.add_argument("--json", action="store_true", help="print the same as JSON")
-        if name == "info":
-            action.add_argument("cluster", metavar="PRESET|PATH")
-            action.add_argument("--nodes", metavar="N", help="number of nodes")
-            action.add_argument(
-                "--set", metavar="KEY=VALUE", action="append", default=[], help="slots=N or cluster_seed=N"
-            )
+    action = _actions(parser)
+    listed, info = action("list", "list the presets"), action("info", "describe a cluster")
+    for made in (listed, info):
+        made.add_argument("--json", action="store_true", help="print the same as JSON")
+    info.add_argument("cluster", metavar="PRESET|PATH")
+    info.add_argument("--nodes", metavar="N", help="number of nodes")
+    _add_set(info, "slots=N or cluster_seed=N")
 
 
 def _help(key: Key) -> str:
     default = "" if key.default is None or key.kind == "flag" else f" ({key.default})"
     default = f" ({key.otherwise})" if key.otherwise else default
-    return f"{key.meaning[0].lower()}{key.meaning[1:].rstrip('.')}{default}".replace("`", "").replace(
-        "%", "%%"
-    )
+    text = f"{key.meaning[0].lower()}{key.meaning[1:].rstrip('.')}{default}"
+    return text.replace("`", "").replace("%", "%%")
 
 
 def _texts(about: str, name: str) -> dict[str, Any]:
@@ -287,4 +288,4 @@ _COMMANDS: dict[str, tuple[str, Callable[[Parser], None]]] = {
     "completion": ("print a script that completes commands and options in a shell", _add_completion),
     "schema": ("print the JSON schema of a TOML file, for editors", _add_schema),
 }
-"""Of each command what it does, and the function that adds its options."""
+"""The help of each command, and the function that adds its options."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from emu import plots
-from emu.cli.option_values import read_names, read_numbers, read_whole
+from emu.cli.option_values import read_names, read_numbers
 from emu.cli.results_parser import KINDS, PLOT_OPTIONS, WIDTHS
 from emu.results.metrics import STATISTICS
 from emu.sweeps.report_input import read_runs
@@ -37,12 +37,10 @@ def _look(options: Namespace) -> plots.Look:
     """Return the look that the options ask for."""
     width = WIDTHS.get(options.width, options.width)
     given = {"font_size": options.font_size, "width": width, "height": options.height}
-    read: dict[str, Any] = {
-        name: text
-        if isinstance(text, float)
-        else read_value("number", text, f"--{name.replace('_', '-')}", low=1)
-        for name, text in given.items()
-        if text is not None
+    read = {
+        name: read_value("number", value, f"--{name.replace('_', '-')}", low=1)
+        for name, value in given.items()
+        if value is not None
     }
     return plots.Look(**read)
 
@@ -64,35 +62,34 @@ def _distribution(options: Namespace) -> dict[str, Any]:
     }
 
 
-def _bars(given: list[Any], options: Namespace) -> Figure:
-    groups, statistics = read_names(options.of), read_names(options.statistics)
-    return plots.bars(given, _metric(options), groups, statistics or STATISTICS, **_shared(options))
+def _figures(options: Namespace, statistics: Sequence[str] | None) -> dict[str, Any]:
+    return {
+        "metric": _metric(options),
+        "groups": read_names(options.of),
+        "statistics": read_names(options.statistics) or statistics,
+        **_shared(options),
+    }
 
 
 def _sweep(given: list[Any], options: Namespace) -> Figure:
-    groups, statistics = read_names(options.of), read_names(options.statistics)
-    along = options.along or ""
-    return plots.sweep(given, _metric(options), groups, statistics, along=along, **_shared(options))
+    return plots.sweep(given, along=options.along or "", **_figures(options, None))
 
 
 def _ratio(given: list[Any], options: Namespace) -> Figure:
-    groups, statistics = read_names(options.of), read_names(options.statistics)
-    of = {"along": options.along or "", "baseline": options.baseline or "", **_shared(options)}
-    return plots.ratio(given, _metric(options), groups, statistics or ("p50", "p90"), **of)
+    figures = _figures(options, ("p50", "p90"))
+    return plots.ratio(given, along=options.along or "", baseline=options.baseline or "", **figures)
 
 
-def _gantt(given: list[Any], options: Namespace) -> Figure:
-    if len(given) > 1:
-        raise InputError(f"--kind gantt is of one run, and here are {len(given)}")
+def _gantt(given: Any, options: Namespace) -> Figure:
     nodes = read_numbers("--nodes", options.nodes)
-    job = None if options.job is None else read_whole("--job", options.job)
-    return plots.gantt(given[0], nodes=nodes, job=job, look=_look(options))
+    job = None if options.job is None else read_value("integer", options.job, "--job", low=0)
+    return plots.gantt(given, nodes=nodes, job=job, look=_look(options))
 
 
 _DRAWN: dict[str, Callable[[list[Any], Namespace], Figure]] = {
     "cdf": lambda given, options: plots.cdf(given, **_distribution(options)),
     "ccdf": lambda given, options: plots.ccdf(given, **_distribution(options)),
-    "bars": _bars,
+    "bars": lambda given, options: plots.bars(given, **_figures(options, STATISTICS)),
     "timeline": lambda given, options: plots.timeline(given, **_shared(options)),
     "sweep": _sweep,
     "ratio": _ratio,

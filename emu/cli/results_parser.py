@@ -11,7 +11,7 @@ BOTH = ("schedulers",)
 
 
 class Kind(NamedTuple):
-    """A kind of figure: what it shows, and the options that it takes."""
+    """A kind of figure: its content, and the options that it takes."""
 
     about: str
     options: tuple[str, ...]

@@ -55,6 +55,6 @@ def settings_module() -> str:
 
 
 def meaning_of(key: Key) -> str:
-    """Return what a key means, and the keys that it goes with."""
+    """Return the meaning of a key, and the keys that it goes with."""
     needs = NEEDS.get(key.name)
     return f"{key.meaning} Goes with {needs_text(needs)}." if needs else key.meaning

@@ -7,7 +7,7 @@ from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from emu import disk
 from emu.results.text_tables import align
@@ -24,13 +24,7 @@ if TYPE_CHECKING:
 
 def run_action(options: Namespace) -> int:
     """Do what the options of ``emu workload`` ask for."""
-    own = {
-        "list": _list,
-        "info": _info,
-        "convert": _convert,
-        "synth": _synth,
-        "fetch": _fetch,
-    }
+    own = {"list": _list, "info": _info, "convert": _convert, "synth": _synth, "fetch": _fetch}
     return own.get(options.action, _transform)(options)
 
 
@@ -80,19 +74,17 @@ def _info(options: Namespace) -> int:
     plots = _plots(options.plot)
     workload = _load(options)
     description = describe(workload, nodes)
-    constraints = _constraints(options, nodes, workload)
-    if constraints is not None:
-        description["constraints"] = constraints.figures
-    close = closeness(workload) if isinstance(workload, JobWorkload) else None
-    if close is not None:
+    parts = [render(description)]
+    if options.cluster is not None:
+        description["constraints"], text = _constraints(options, nodes, workload)
+        parts.append(text)
+    if isinstance(workload, JobWorkload) and (close := closeness(workload)) is not None:
         description["closeness"] = close
+        parts.append(render_closeness(close))
     if options.json:
         warn(workload.notes)
         put(disk.to_json(description))
     else:
-        parts = [render(description)]
-        parts += [] if constraints is None else [constraints.text]
-        parts += [] if close is None else [render_closeness(close)]
         put("\n".join(parts))
     if plots:
         from emu.report.drawing import write_figure
@@ -120,16 +112,8 @@ def _plots(given: str | None) -> list[Path]:
         raise InputError(f"--plot: {error.message}") from None
 
 
-class _Constraints(NamedTuple):
-    """The constraints of jobs and the nodes that satisfy them, as data and as text."""
-
-    figures: dict[str, Any]
-    text: str
-
-
-def _constraints(options: Namespace, nodes: list[int], workload: Workload) -> _Constraints | None:
-    if options.cluster is None:
-        return None
+def _constraints(options: Namespace, nodes: list[int], workload: Workload) -> tuple[dict[str, Any], str]:
+    """Return the constraints of jobs and the nodes that satisfy them, as data and as text."""
     from clusters.cluster import load_cluster
     from clusters.constraint_figures import constraint_figures, describe_constraints
     from clusters.matching import match
@@ -141,7 +125,7 @@ def _constraints(options: Namespace, nodes: list[int], workload: Workload) -> _C
         raise InputError("--nodes: give one number of nodes with --cluster")
     cluster = load_cluster(options.cluster, nodes[0] if nodes else None)
     figures = constraint_figures(workload, cluster, match(workload, cluster))
-    return _Constraints(figures, describe_constraints(workload, cluster))
+    return figures, describe_constraints(workload, cluster)
 
 
 def _convert(options: Namespace) -> int:
@@ -217,7 +201,7 @@ def _transform(options: Namespace) -> int:
     arguments = step.parse(given)
     limits, other = take_limits(_given(options))
     for name in other:
-        raise InputError(f"--set: {name!r} is no limit{did_you_mean(name, LIMIT_NAMES)}")
+        raise InputError(f"--set: {name!r} is not a limit{did_you_mean(name, LIMIT_NAMES)}")
     with bytes_bar() as progress:
         paths = options.workload if step.many_in else [options.workload]
         loaded = [load_workload(path, options=vars(limits), progress=progress) for path in paths]
@@ -255,15 +239,14 @@ def _load(options: Namespace) -> Workload:
 
 @contextmanager
 def _saving() -> Iterator[None]:
-    """Name the option with which what exists is written over."""
+    """Within, the error about a workload that exists names the option that replaces it."""
     try:
         yield
     except InputError as error:
         if "exists already" not in error.message:
             raise
-        raise InputError(
-            "exists already; choose another name, or give --overwrite", file=error.file
-        ) from None
+        wrong = "exists already; choose another name, or give --overwrite"
+        raise InputError(wrong, file=error.file) from None
 
 
 def _save(workload: Workload, to: str, options: Namespace) -> None:
@@ -273,9 +256,6 @@ def _save(workload: Workload, to: str, options: Namespace) -> None:
     with _saving():
         lost = save_workload(workload, to, overwrite=options.overwrite)
     warn([*workload.notes, *lost])
-    of = family(workload)
-    first, *rest = (
-        f"{getattr(workload, table).num_rows:,} {table}"
-        for table in (of.name, *(("flows",) if of.name == "coflows" else ("tasks",)))
-    )
-    put(f"{', '.join([first, *rest])} in {to}")
+    heads = family(workload).name
+    parts = "flows" if heads == "coflows" else "tasks"
+    put(f"{', '.join(f'{getattr(workload, t).num_rows:,} {t}' for t in (heads, parts))} in {to}")

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 
 Action = Callable[[str, str], argparse.ArgumentParser]
-"""Makes the parser of an action of its name and what it does."""
+"""Makes the parser of an action from its name and its help."""
 
 
 def add_actions(action: Action) -> None:
@@ -20,7 +20,7 @@ def add_actions(action: Action) -> None:
         "--nodes", metavar="N", action="append", default=[], help="give the offered load for N nodes"
     )
     info.add_argument(
-        "--cluster", metavar="PRESET|PATH", help="say which of its nodes satisfy the constraints"
+        "--cluster", metavar="PRESET|PATH", help="show which of its nodes satisfy the constraints"
     )
     _add_source(info)
     info.add_argument("--plot", metavar="FILE", help="draw it, as .svg, .png or .pdf; FILE.svg and FILE.png")

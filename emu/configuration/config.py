@@ -109,9 +109,9 @@ class Config:
 
 
 def resolve(layers: Iterable[Layer], defaults: Mapping[str, Any] | None = None) -> Config:
-    """Return the configuration of layers given in rising precedence.
+    """Return the configuration of layers given in rising precedence; `defaults` replace those of the registry.
 
-    `defaults` replaces defaults of the registry. Names are checked when a layer is made, values here.
+    Names are checked when a layer is made, values here.
     """
     values = {name: key.default for name, key in BY_NAME.items()} | dict(defaults or {})
     places: dict[str, Place] = {}
@@ -131,9 +131,7 @@ def resolve(layers: Iterable[Layer], defaults: Mapping[str, Any] | None = None) 
             else:
                 values[name] = read_given(BY_NAME[name], given)
                 places[name] = given.place
-        parameters += sorted(
-            own, key=lambda pair: "." in pair[0]
-        )  # one scheduler's own beats what is for all
+        parameters += sorted(own, key=lambda pair: "." in pair[0])  # one scheduler's beats that of all
     return Config(values, tuple(parameters), options, places, variants)
 
 
@@ -166,12 +164,12 @@ def read_given(key: Key, given: Given) -> Any:
 
 
 def full_name(name: str) -> str:
-    """Return the full name of what ``--set`` was given: a key, or a parameter by its short form."""
+    """Return the full name of a key or a parameter that ``--set`` names, possibly by its short form."""
     table = name.partition(".")[0]
     if name in BY_NAME or table in TABLES:
         return name
     if table in GROUPS and "." in name:
-        raise InputError(f"unknown key {name!r}{did_you_mean(name, BY_NAME)}")
+        raise InputError(f"--set: unknown key {name!r}{did_you_mean(name, BY_NAME)}")
     return f"{PARAMETERS}.{name}"
 
 
@@ -183,11 +181,7 @@ def layer_from_set(texts: Iterable[str]) -> Layer:
         name = name.strip()
         if not equals or not name:
             raise InputError(f"--set: {text!r} is not of the form name=value, such as network.delay='1 ms'")
-        try:
-            full = full_name(name)
-        except InputError as error:
-            raise InputError(f"--set: {error.message}") from None
-        layer[full] = Given(value.strip(), Place(f"--set {name}"))
+        layer[full_name(name)] = Given(value.strip(), Place(f"--set {name}"))
     return layer
 
 

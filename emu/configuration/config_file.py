@@ -23,15 +23,9 @@ _KEY = re.compile(
 
 
 def layer_from_file(path: str | Path) -> Layer:
-    """Read a TOML file of configuration keys.
+    """Read a TOML file of configuration keys; unknown keys are an `InputError`.
 
-    Relative paths (with a slash or a suffix) are looked for beside the file first, then from the current
-    folder.
-
-    Raises
-    ------
-    InputError
-        The file cannot be read, is not TOML, or holds an unknown key: file, line and key are named.
+    Relative paths (with a slash or a suffix) are looked for beside the file first, then from the current folder.
     """
     layer: Layer = {}
     for name, given in read_toml(path):
@@ -41,18 +35,12 @@ def layer_from_file(path: str | Path) -> Layer:
 
 
 def read_toml(path: str | Path) -> list[tuple[str, Given]]:
-    """Return (dotted name, value and its place) of everything in a TOML file, whatever the names are.
-
-    Raises
-    ------
-    InputError
-        The file cannot be read or is not TOML.
-    """
+    """Return (dotted name, value and its place) of everything in a TOML file, whatever the names are."""
     text = read_small_text(path)
-    table = parse_toml(text, path)
     lines = key_lines(text)
     return [
-        (name, Given(value, Place(name, str(path), _line_of(name, lines)))) for name, value in flatten(table)
+        (name, Given(value, Place(name, str(path), _line_of(name, lines))))
+        for name, value in flatten(parse_toml(text, path))
     ]
 
 
@@ -68,15 +56,14 @@ def code_of(path: str | Path, sets: Iterable[str] = ()) -> list[tuple[str, Place
 
 
 def check_name(name: str, place: Place) -> None:
-    """Refuse what is neither a key nor in the tables of parameters and options."""
+    """Refuse a name that is neither a key nor in the tables of parameters and options."""
     if (name not in BY_NAME and name.partition(".")[0] not in TABLES) or name in TABLES:
         raise place.error(_unknown(name))
 
 
 def beside(path: str | Path, name: str, value: Any) -> Any:
     """Return the value of a key with relative paths, or those in a list, looked for beside the file first."""
-    of_variant = name.startswith(f"{VARIANTS}.") and name.endswith(".scheduler")
-    if of_variant:
+    if name.startswith(f"{VARIANTS}.") and name.endswith(".scheduler"):
         return _beside(path, value)
     if name not in BY_NAME or BY_NAME[name].kind not in ("path", "workload", "names"):
         return value
@@ -104,16 +91,8 @@ def write_config(
 ) -> str:
     """Return the TOML text of a fully resolved configuration; reading it gives the same values.
 
-    Parameters
-    ----------
-    values : mapping
-        Keys in base units; what is None is left out.
-    parameters : mapping
-        Scheduler to its parameters; what is None is left out.
-    options : mapping
-        Of the workload's generator, or of the reader of a trace; what is None is left out.
-    variants : mapping
-        Name to scheduler and settings.
+    `values` are keys in base units, `parameters` those of each scheduler, `options` those of the workload's generator
+    or reader, `variants` the scheduler and the settings of each variant. What is None is left out.
     """
     document: dict[str, Any] = {}
     for name, value in values.items():

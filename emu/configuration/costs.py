@@ -28,27 +28,21 @@ TAKEN = COSTS[:2]
 
 
 def partitions_of(values: Mapping[str, Any] | Config) -> int:
-    """Return the number of partitions of a run with the clock `live`."""
+    """Return the number of partitions of a run with the clock `windows`; 1 with the others."""
     return int(values["partitions"] or WINDOWS_PARTITIONS) if values["clock"] == "windows" else 1
 
 
 def check_clock(
     config: Config, schedulers: tuple[Scheduler, ...], parameters: tuple[dict[str, Any], ...]
 ) -> None:
-    """Refuse what a clock cannot do.
-
-    Raises
-    ------
-    InputError
-        Costs with the clock `live`, or a scheduler that sees other actors' state.
-    """
+    """Refuse costs with the clock `live`, and with it and `windows` a scheduler that sees other actors' state."""
     from actors.scheduler import needs_global_view
 
     clock = config["clock"]
     if clock == "virtual":
         return
     if clock == "live" and config["cost.model"] != "none":
-        raise config.error("cost.model", "is of the other clocks: with 'live' a message costs what it costs")
+        raise config.error("cost.model", "is for the other clocks: with 'live' handlers take their real time")
     for scheduler, own in zip(schedulers, parameters, strict=True):
         if needs_global_view(scheduler, own):
             which = [name for name in scheduler.global_view if own.get(name)]
@@ -61,13 +55,7 @@ def check_clock(
 
 
 def costs_of(config: Config, family: Family) -> Costs:
-    """Return what messages cost schedulers of a family.
-
-    Raises
-    ------
-    InputError
-        Recorded costs are wanted and none are given, or the file has none.
-    """
+    """Return what messages cost schedulers of a family; raise `InputError` for `recorded` without a file of costs."""
     from actors.setting import Costs
 
     model = config["cost.model"]
@@ -86,10 +74,7 @@ def costs_of(config: Config, family: Family) -> Costs:
 def read_costs(path: Any) -> npt.NDArray[Any]:
     """Return recorded costs, in the order in which they were measured.
 
-    Raises
-    ------
-    InputError
-        The file cannot be read or has other columns, or a value is out of range: it names row, as line, and column.
+    Raise `InputError` if the file cannot be read, has other columns, or a value is out of range; the line is the row.
     """
     from actors.kernel.cost import COST, MOST_COST_NS
     from actors.kernel.queue import MOST_ACTORS

@@ -18,28 +18,14 @@ CLASSES = ("short", "long")
 
 
 class EventSelection(NamedTuple):
-    """Which events are recorded.
+    """Which events are recorded."""
 
-    Attributes
-    ----------
-    jobs : tuple of int
-        Of these jobs or coflows, by their number; empty: of all.
-    job_class : str
-        Of jobs of this class; empty: of all.
-    slowest, random : int
-        Of so many jobs that took longest, or that are drawn by the run's seed; 0: of all.
-    span_s : (float, float)
-        From, and before, seconds of virtual time.
-    rates : bool
-        With the rates of flows.
-    """
-
-    jobs: tuple[int, ...] = ()
-    job_class: str = ""
-    slowest: int = 0
-    random: int = 0
-    span_s: tuple[float, float] = (0.0, float("inf"))
-    rates: bool = False
+    jobs: tuple[int, ...] = ()  # numbers of jobs or coflows; empty: all
+    job_class: str = ""  # empty: both
+    slowest: int = 0  # the number of jobs that took longest; 0: all
+    random: int = 0  # the number of jobs that are drawn with the run's seed; 0: all
+    span_s: tuple[float, float] = (0.0, float("inf"))  # virtual time from, and before
+    rates: bool = False  # also the rates of flows
 
     @property
     def is_all(self) -> bool:
@@ -53,13 +39,7 @@ class EventSelection(NamedTuple):
 
 
 def parse_events(value: Any, what: str = "output.events") -> EventSelection | None:
-    """Return which events a text asks for; None for none.
-
-    Raises
-    ------
-    InputError
-        It is not of the form.
-    """
+    """Return which events a text asks for, None for no events; errors begin with `what`."""
     if value is True or value is False:
         return EventSelection() if value else None
     if not isinstance(value, str):
@@ -81,14 +61,8 @@ def _with_part(chosen: EventSelection, name: str, given: str, what: str) -> Even
     if name == "rates" and not given:
         return chosen._replace(rates=True)
     if name == "job":
-        return chosen._replace(
-            jobs=tuple(
-                sorted(
-                    {_whole(text, 0, what) for text in given.replace(",", " ").split()}
-                    or {_whole("", 0, what)}
-                )
-            )
-        )
+        numbers = given.replace(",", " ").split() or [""]
+        return chosen._replace(jobs=tuple(sorted({_whole(text, 0, what) for text in numbers})))
     if name == "slowest":
         return chosen._replace(slowest=_whole(given, 1, what))
     if name == "random":
@@ -136,16 +110,8 @@ def jobs_before(
 ) -> npt.NDArray[np.int64] | None:
     """Return the jobs that are chosen before the run, None for all; the slowest are among them.
 
-    Parameters
-    ----------
-    is_long : ndarray of bool, shape (num_jobs,)
-    seed : int
-        That random ones are drawn with.
-
-    Raises
-    ------
-    InputError
-        A job is not there, or none is chosen.
+    `is_long` is by job; `seed` draws the random ones. Raise `InputError` for a job that does not exist, or if no job
+    is chosen.
     """
     if chosen.is_all or (chosen.slowest and not chosen.job_class):
         return None
@@ -155,28 +121,23 @@ def jobs_before(
     if chosen.jobs:
         if chosen.jobs[-1] >= num_jobs:
             raise InputError(
-                f"output.events: job {chosen.jobs[-1]} is not there; the workload has jobs 0 to {num_jobs - 1:,}"
+                f"output.events: no job {chosen.jobs[-1]}; the workload has jobs 0 to {num_jobs - 1:,}"
             )
         able = np.intersect1d(able, chosen.jobs)
     if chosen.random:
         drawn = np.random.default_rng(seed).permutation(able.size)[: chosen.random]
         able = np.sort(able[drawn])
     if able.size == 0:
-        raise InputError(f"output.events: the workload has no job of {events_text(chosen)!r}")
+        raise InputError(f"output.events: no job of the workload is of {events_text(chosen)!r}")
     return able
 
 
 def jobs_after(
     chosen: EventSelection, recorded: npt.NDArray[np.int64] | None, time_ns: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64] | None:
-    """Return the jobs whose events are kept when the run has ended; None: of all, and what is of no job.
+    """Return the jobs whose events are kept when the run has ended; None: all events, also those without a job.
 
-    Parameters
-    ----------
-    recorded : ndarray of int64 or None
-        The jobs that were recorded.
-    time_ns : ndarray of int64, shape (num_jobs,)
-        Completion times; below 0 for jobs without.
+    `recorded` are the jobs that were recorded; `time_ns` the completion times of all jobs, below 0 if unfinished.
     """
     if not chosen.slowest:
         return recorded

@@ -21,13 +21,7 @@ _SHARED = frozenset(key.name for key in SHARED)
 
 
 def family_of(config: Config, schedulers: Sequence[Scheduler]) -> Family:
-    """Return the family of all schedulers of a run.
-
-    Raises
-    ------
-    InputError
-        They are of several.
-    """
+    """Return the family of all schedulers of a run; raise `InputError` if they are of several."""
     first = schedulers[0]
     for other in schedulers:
         if other.family != first.family:
@@ -40,18 +34,12 @@ def family_of(config: Config, schedulers: Sequence[Scheduler]) -> Family:
 
 
 def for_family(config: Config, family: Family, scheduler: str) -> Config:
-    """Return the configuration with the defaults of a family.
-
-    Raises
-    ------
-    InputError
-        A key that the family has not has another value than its default.
-    """
+    """Return the configuration with the defaults of a family; refuse values of keys that the family lacks."""
     values = dict(config.values)
     for name, key in BY_NAME.items():
         given = name in config.places
         if given and not has_key(family, name) and config[name] != key.default:
-            raise config.error(name, f"not for {scheduler}: {_why_not(family, name, scheduler)}")
+            raise config.error(name, f"not for {scheduler}: {_why_lacking(family, name, scheduler)}")
         if not given and name in family.defaults:
             values[name] = family.defaults[name]
     return replace(config, values=values)
@@ -67,8 +55,8 @@ def own_keys(values: dict[str, Any], family: Family) -> dict[str, Any]:
     return {name: value for name, value in values.items() if has_key(family, name)}
 
 
-def _why_not(family: Family, name: str, scheduler: str) -> str:
-    """Return why a family has not a key."""
+def _why_lacking(family: Family, name: str, scheduler: str) -> str:
+    """Return why a family lacks a key."""
     table = name.partition(".")[0]
     if (why := family.without.get(name) or family.without.get(table)) is not None:
         return why

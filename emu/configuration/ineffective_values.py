@@ -1,9 +1,9 @@
 """Values that are given but have no effect: keys and parameters that need others, or that every scheduler ignores.
 
-Each is refused by name. In a sweep a value may have no effect at some points, if it has one at others.
-A note is printed instead where an option overrides a file, and so leaves a value of the file without effect (as
-``--clock virtual`` does with its partitions), or where a number given as 0 does (as ``steal_attempts=0`` does with the
-limit of stolen entries). The ``config.toml`` of a run has the default for each such value, so that it can be run again.
+Each is refused by name. In a sweep a value may have no effect at some points, if it has one at others. A note is
+printed instead if an option over a file is the cause (``--clock virtual`` over a file with partitions), or a number
+given as 0 (``steal_attempts=0`` for the limit of stolen entries). The ``config.toml`` of a run has the default for each
+such value, so that it can be run again.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def leftover_notes(
 
 
 def absent_owner(config: Config, name: str, place: Place, schedulers: tuple[Scheduler, ...]) -> str:
-    """Return the scheduler of a file's ``SCHEDULER.NAME`` if others were given over the file in its place, or none."""
+    """Return the scheduler of a file's ``SCHEDULER.NAME`` if an option replaced the file's schedulers; else nothing."""
     from actors.schedulers.registry import scheduler_names
 
     owner = name.rpartition(".")[0]
@@ -91,23 +91,17 @@ def absent_owner(config: Config, name: str, place: Place, schedulers: tuple[Sche
 
 
 def ineffective_keys(config: Config, schedulers: tuple[Scheduler, ...]) -> dict[str, Any]:
-    """Return the keys that were given and change nothing under these schedulers, with their defaults."""
+    """Return the defaults of the keys that were given and have no effect under these schedulers."""
     family = schedulers[0].family
     return {name: default_of(name, family) for name, *_ in _keys(config, schedulers)}
 
 
 def effective_parameters(scheduler: Scheduler, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the full parameters of a scheduler, with those at their defaults that have no effect beside the others."""
+    """Return all parameters of a scheduler; those that have no effect beside the others are at their defaults."""
     return {
         p.name: given[p.name] if scheduler.fixes(p.name) or _has_effect(p, given) else p.default
         for p in scheduler.parameters
     }
-
-
-def refuse(found: Mapping[str, InputError]) -> None:
-    """Raise the first error, if there is any."""
-    for error in found.values():
-        raise error
 
 
 def ignored_notes(config: Config, schedulers: tuple[Scheduler, ...]) -> tuple[str, ...]:
@@ -135,7 +129,7 @@ def need_text(need: str) -> str:
 
 
 def effective_options(config: Config, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of the workload, those that change nothing beside the others at their defaults."""
+    """Return the options of the workload; those that have no effect beside the others are at their defaults."""
     from workloads.catalogue import options_of, options_without_meaning
 
     found = options_without_meaning(config["workload"], options)
@@ -173,7 +167,7 @@ def _is_over(place: Place, deciding: Iterable[Place]) -> bool:
 
 
 def _keys(config: Config, schedulers: tuple[Scheduler, ...]) -> Iterator[tuple[str, str, list[str]]]:
-    """Yield keys that were given and change nothing, why, and the keys that decide that."""
+    """Yield the keys that were given and have no effect, why, and the keys that cause that."""
     for name in _given(config, schedulers[0].family):
         needs = NEEDS.get(name, ())
         if needs and not any(_is_met(need, config.values) for need in needs):
@@ -183,7 +177,7 @@ def _keys(config: Config, schedulers: tuple[Scheduler, ...]) -> Iterator[tuple[s
         whys = [_ignored(scheduler, name) for scheduler in schedulers]
         if None not in whys and not _belongs(name, DESCRIBES):
             names = " and ".join(scheduler.name for scheduler in schedulers)
-            yield name, f"means nothing to {names}: {whys[0]}", ["scheduler"]
+            yield name, f"has no effect on {names}: {whys[0]}", ["scheduler"]
 
 
 def _parameters(

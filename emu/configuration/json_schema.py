@@ -1,7 +1,7 @@
 """The JSON schemas of the TOML files that Emu reads, for editors: from the registry of keys and nodes' attributes.
 
-An editor with such a schema completes keys, shows what they mean, and marks what is wrong while it is written. Values
-that are text with a grammar of their own, such as durations, are checked by Emu alone.
+An editor with such a schema completes keys, shows their meaning, and marks errors. Values that are text with a grammar
+of their own, such as durations, are checked only by Emu.
 """
 
 from __future__ import annotations
@@ -39,13 +39,7 @@ _OF_KIND: dict[str, Any] = {
 
 
 def json_schema(file: str) -> dict[str, Any]:
-    """Return the schema of a kind of file: ``config``, ``sweep``, or ``cluster``, a description of machine types.
-
-    Raises
-    ------
-    InputError
-        There is no such kind.
-    """
+    """Return the schema of a kind of file: ``config``, ``sweep``, or ``cluster``, a description of machine types."""
     if file not in FILES:
         raise InputError(f"there is no schema of {file!r}; want one of {', '.join(FILES)}")
     if file == "cluster":

@@ -30,7 +30,7 @@ def _read_name(value: Any, what: str) -> Any:
 
 
 def _read_workload(value: Any, what: str) -> Any:
-    """Read what is run: a name, a path, a workload, or a frame of jobs."""
+    """Read a workload: a name, a path, an object, or a frame of jobs."""
     from emu.families.registry import family_of_workload
     from workloads.transform.primitives import Workload
 
@@ -39,7 +39,7 @@ def _read_workload(value: Any, what: str) -> Any:
     if (found := family_of_workload(value)) is not None:
         return value if isinstance(value, Workload) else found[1]
     raise InputError(
-        f"{what}: a {type(value).__name__} is no workload; want a generator's name, a path, a workload, or a frame "
+        f"{what}: a {type(value).__name__} is not a workload; want a generator's name, a path, a workload, or a frame "
         "with the columns submit_s and durations_s"
     )
 
@@ -118,11 +118,5 @@ KINDS = values.KINDS | {
 
 
 def read_key(key: Key, value: Any) -> Any:
-    """Return the value of a key in its type and base unit.
-
-    Raises
-    ------
-    InputError
-        It is not of the key's kind; the message begins with the key's name.
-    """
+    """Return the value of a key in its type and base unit; errors begin with the key's name."""
     return values.read_value(key.kind, value, key.name, low=key.low, choices=key.choices, kinds=KINDS)

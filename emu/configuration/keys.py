@@ -23,7 +23,7 @@ SHARED = (
         "names",
         None,
         "The scheduler, or several to compare: names, `package.module:Class` or `file.py:Class`. `eagle@slack=2` is "
-        "one with a setting of its own.",
+        "`eagle` with a parameter of its own.",
         option="--scheduler",
         otherwise="required",
     ),
@@ -58,8 +58,8 @@ SHARED = (
         "workload_steps",
         "steps",
         None,
-        "Transformations that are laid over the workload when it is loaded, in this order: what `emu workload` does of "
-        "one workload, such as `deadlines most=4` or `sample --share 10%`. What a step draws follows the workload's "
+        "Transformations that are applied to the workload when it is loaded, in this order: those of `emu workload` of "
+        "one workload, such as `deadlines most=4` or `sample --share 10%`. The draws of a step follow the workload's "
         "seed, unless the step has a `seed`.",
         otherwise="the workload as it is",
     ),
@@ -75,7 +75,7 @@ SHARED = (
         "seed",
         "integer",
         DEFAULT_SEED,
-        "Seed of all that is random in an emulation: what is drawn of the workload, and what is drawn while it runs.",
+        "Seed of all random draws of an emulation: those of the workload, and those during the run.",
         option="--seed",
         low=0,
     ),
@@ -90,8 +90,8 @@ SHARED = (
         "workload_seed",
         "integer",
         None,
-        "Seed of what is drawn of the workload alone: a generator's jobs or coflows, constraints, what "
-        "`workload_steps` draw, the blocks of a resampled trace.",
+        "Seed of the draws of the workload alone: a generator's jobs or coflows, constraints, the draws of "
+        "`workload_steps`, the blocks of a resampled trace.",
         low=0,
         otherwise="`workload_options.seed`, else `seed`",
     ),
@@ -99,7 +99,7 @@ SHARED = (
         "scheduler_seed",
         "integer",
         None,
-        "Seed of what is drawn while it runs alone: schedulers' choices, delays, failures, stragglers, errors of "
+        "Seed of the draws during the run alone: schedulers' choices, delays, failures, stragglers, errors of "
         "estimates.",
         low=0,
         otherwise="`seed`",
@@ -122,13 +122,13 @@ SHARED = (
         "tolerance.relative",
         "share",
         0.001,
-        "The same as a share of the longer time; what is within either is equal.",
+        "The same as a share of the longer time; differences within either are equal.",
     ),
     Key(
         "clock",
         "choice",
         "virtual",
-        "How time advances: `virtual`, as fast as it goes, in one partition; `windows`, the same results from many "
+        "How time advances: `virtual`, as fast as possible, in one partition; `windows`, the same results from many "
         "partitions in Ray actors; `live`, many partitions by the wall clock.",
         option="--clock",
         choices=("virtual", "windows", "live"),
@@ -147,8 +147,8 @@ SHARED = (
         "quantum",
         "duration",
         None,
-        "Of the clock `windows`: time between barriers. What should have crossed one earlier arrives at it, "
-        "and is counted.",
+        "Of the clock `windows`: time between barriers. Messages that should have arrived earlier arrive at a barrier, "
+        "and are counted.",
         option="--quantum",
         otherwise="the least network delay: exact",
     ),
@@ -156,7 +156,7 @@ SHARED = (
         "windows.transport",
         "choice",
         "auto",
-        "How barriers pass through Ray: a compiled graph, calls of actors, or a graph where there is one to be had.",
+        "How barriers pass through Ray: a compiled graph, calls of actors, or `auto`: a graph if one can be compiled.",
         choices=("auto", "graph", "calls"),
     ),
     Key(
@@ -241,7 +241,7 @@ SHARED = (
         "checkpoint.period",
         "duration",
         60.0,
-        "Wall time between two checkpoints, from which a run that was interrupted goes on; `never` and 0 are none.",
+        "Wall time between two checkpoints, from which an interrupted run continues; `never` and 0: no checkpoints.",
         words=("never",),
     ),
     Key("checkpoint.keep", "integer", 2, "Checkpoints that are kept, the newest ones.", low=1),

@@ -60,12 +60,12 @@ class Loaded(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Loading:
-    """What a family does to load what a configuration names.
+    """The functions of a family that load the workload and the cluster of a configuration.
 
     Attributes
     ----------
     load : (config, schedulers, cache) -> Loaded
-        Load a workload and a cluster, and check them, and that the schedulers do what is asked of them.
+        Load a workload and a cluster, and check both, and that the schedulers can run them.
     capacity : (config, workload, cluster) -> float
         What an offered load is a share of.
     at_load : (workload, capacity, load) -> workload
@@ -85,13 +85,7 @@ class Keyed(NamedTuple):
 
 
 def load_of_family(config: Config, cache: WorkloadCache, family: str, scheduler: str) -> Keyed:
-    """Return the workload that a configuration names, or holds, of a family.
-
-    Raises
-    ------
-    InputError
-        It is not there or wrong, or of another family; an option of a generator is named where it was given.
-    """
+    """Return the workload that a configuration names, or holds; refuse one of another family."""
     found = load_workload_of(config, cache, family)
     if find_family(family).take(found.workload) is None:
         own = family_of_workload(found.workload)
@@ -101,7 +95,7 @@ def load_of_family(config: Config, cache: WorkloadCache, family: str, scheduler:
 
 
 def _wrong_family(workload: str, has: str, scheduler: str, wants: str) -> str:
-    """Return what is wrong with a workload that a scheduler cannot run, and which ones can."""
+    """Return the error about a workload that a scheduler cannot run, with the schedulers that can."""
     from actors.schedulers.registry import scheduler_names
 
     able = ", ".join(scheduler_names(has))
@@ -109,10 +103,10 @@ def _wrong_family(workload: str, has: str, scheduler: str, wants: str) -> str:
 
 
 def load_workload_of(config: Config, cache: WorkloadCache, family: str = "") -> Keyed:
-    """Return the workload that a configuration names, or holds, as a family runs it, and under which key it is kept.
+    """Return the workload that a configuration names, or holds, as a family runs it, and its key in the cache.
 
-    Its steps are laid over it, and then it is resampled, if the configuration asks for that. What the family does not
-    run is as the first family has it that does: of DAGs the jobs.
+    Its steps are applied, and then it is resampled, if the configuration asks for that. A workload that the family
+    cannot run is taken as the first family that can run it does: of DAGs, the jobs.
     """
     from workloads.catalogue import load_workload
     from workloads.transform import resample
@@ -127,7 +121,7 @@ def load_workload_of(config: Config, cache: WorkloadCache, family: str = "") -> 
         if not steps:
             key = (*key, "as run by", family)
         with _name_options(config):
-            # Steps are laid over what was read: over DAGs, not over their jobs.
+            # Steps are applied to what was read: to DAGs, not to their jobs.
             workload = cache.get(
                 key, lambda: _take(load_workload(given, options=options), family, now=not steps)
             )
@@ -142,7 +136,7 @@ def load_workload_of(config: Config, cache: WorkloadCache, family: str = "") -> 
     if block_s is None:
         return Keyed(workload, key)
     if _is_generated(config):
-        problem = f"{given} is generated, and another one with every seed; resample.block is for traces"
+        problem = f"{given} is generated, with other draws for every seed; resample.block is for traces"
         raise config.error("resample.block", problem)
     seed = workload_seed(config)
     key = (*key, "resample", block_s, seed)
@@ -151,7 +145,7 @@ def load_workload_of(config: Config, cache: WorkloadCache, family: str = "") -> 
 
 
 def _after_steps(config: Config, workload: Any, seed: int) -> Any:
-    """Return what the steps of a configuration make of a workload."""
+    """Return a workload after the steps of a configuration."""
     from workloads.limits import limited, take_limits
     from workloads.transform.steps import parse_steps
 
@@ -173,13 +167,7 @@ def draws_steps(config: Config) -> bool:
 
 
 def workload_options(config: Config, cache: WorkloadCache) -> dict[str, Any]:
-    """Return all options of the workload's generator, or of its reader, as they hold, the seed among them.
-
-    Raises
-    ------
-    InputError
-        An option that does not exist or is wrong, where it was given; there is no such workload.
-    """
+    """Return the values of all options of the workload's generator, or of its reader, the seed among them."""
     from workloads.catalogue import options_of
 
     name = config["workload"]
@@ -197,13 +185,7 @@ def workload_options(config: Config, cache: WorkloadCache) -> dict[str, Any]:
 
 
 def instances_in(config: Config, cache: WorkloadCache) -> tuple[str, ...]:
-    """Return the instances of an archive that holds several workloads, none of which is chosen; else nothing.
-
-    Raises
-    ------
-    InputError
-        There is no such workload, or it is of no known format.
-    """
+    """Return the instances of an archive of several workloads; nothing for other workloads, or if one is chosen."""
     from workloads.catalogue import instances_of
 
     name = config["workload"]
@@ -216,12 +198,12 @@ def instances_in(config: Config, cache: WorkloadCache) -> tuple[str, ...]:
 
 
 def is_given(config: Config) -> bool:
-    """Whether the workload came from Python, and has neither a name nor a path."""
+    """Return whether the workload is an object of a Python program, and not a name or a path."""
     return not isinstance(config["workload"], str | Path)
 
 
 def _take(workload: Any, family: str, now: bool = True) -> Any:
-    """Return a workload as a family runs it, or else as the first family does that can; as it is, if not `now`."""
+    """Return a workload as a family runs it, or else as the first family that can run it; unchanged if not `now`."""
     if not now:
         return workload
     if family and (taken := find_family(family).take(workload)) is not None:
@@ -232,7 +214,7 @@ def _take(workload: Any, family: str, now: bool = True) -> Any:
 
 
 def draws_workload(config: Config, cache: WorkloadCache) -> bool:
-    """Return whether the workload's seed decides what the jobs, or coflows, are."""
+    """Return whether jobs, or coflows, are drawn with the workload's seed."""
     return (
         config["resample.block"] is not None
         or draws_steps(config)
@@ -273,7 +255,7 @@ def load_cluster_of(config: Config, nodes: int | None, cache: WorkloadCache) -> 
 def cluster_before(config: Config, cache: WorkloadCache, example: int) -> Cluster | None:
     """Return the cluster of a configuration, before its workload is loaded, which takes longer.
 
-    None where the load that is asked for picks the number of nodes. `example` is a number that users may give.
+    None if the number of nodes follows from the load. `example` is a number of nodes for the error message.
     """
     by_nodes = config["load"] is not None and config["load_by"] == "nodes"
     if by_nodes and config["nodes"] is not None:
@@ -318,7 +300,7 @@ def path_of(config: Config, what: str) -> Path | None:
 
 
 def input_files(path: Path | None) -> list[Path]:
-    """Return the files whose hashes are in a manifest: of a folder Parquet files, or a trace's machines."""
+    """Return the files whose hashes are in a manifest: of a folder its Parquet files, or the machines of a trace."""
     if path is None or not path.is_dir():
         return [] if path is None else [path]
     from workloads.readers.machines import machine_tables

@@ -23,7 +23,6 @@ from emu.configuration.ineffective_values import (
     ineffective,
     ineffective_keys,
     leftover_notes,
-    refuse,
 )
 from emu.configuration.keys import BY_NAME
 from emu.configuration.loading import (
@@ -74,12 +73,12 @@ READ_FILES = {
     "dynamics.failures": "failures file",
     "fabric.updates": "updates file",
 }
-"""Keys whose files are read besides workload and cluster, and what they are called."""
+"""Keys whose files are read besides workload and cluster, to their names in manifests."""
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A configuration with every name resolved: what is run of one replica, for each scheduler.
+    """A configuration with every name resolved: the runs of one replica, one for each scheduler.
 
     A plan of several replicas has the workload of the first; `of_replica` gives the plans of all.
 
@@ -148,12 +147,12 @@ class Plan:
 
     @property
     def name(self) -> str:
-        """What is run: the name of the workload, or of the batch."""
+        """The name of the workload, or of the batch."""
         return batch_name(self.config["workload"]) if self.is_batch else str(self.workload.name)
 
     @property
     def instance(self) -> dict[str, str]:
-        """The entries of a summary about the instance of an archive that was chosen; of other workloads none."""
+        """The entries of a summary about the chosen instance of an archive; empty for other workloads."""
         chosen = None if self.is_batch else self.options.get(INSTANCE)
         if chosen is None:
             return {}
@@ -166,9 +165,8 @@ class Plan:
         try:
             return prepare(of_replica(self.config, replica), self.cache, one_of_many=True)
         except InputError as error:
-            raise InputError(
-                f"{replica}: {error.message}", file=error.file, line=error.line, field=error.field
-            ) from None
+            wrong = f"{replica}: {error.message}"
+            raise InputError(wrong, file=error.file, line=error.line, field=error.field) from None
 
     @property
     def work(self) -> tuple[int, str]:
@@ -218,16 +216,10 @@ class Plan:
                 values["nodes"] = self.cluster.num_nodes if self._nodes_for_load is None else None
         else:
             values |= {"nodes": self.cluster.num_nodes, "seeds": 1, **self._own_seeds()}
-            if self.keeps_workload:  # it has them already
-                drawn = [
-                    name
-                    for name in BY_NAME
-                    if name.startswith(("constraints.", "resample.", "workload_steps"))
-                ]
-                values |= {name: BY_NAME[name].default for name in drawn}
-            if (
-                self.keeps_workload or self.config["load_by"] == "nodes"
-            ):  # what is written has the load already
+            if self.keeps_workload:  # what is written has them already
+                done = ("constraints.", "resample.", "workload_steps")
+                values |= {name: key.default for name, key in BY_NAME.items() if name.startswith(done)}
+            if self.keeps_workload or self.config["load_by"] == "nodes":
                 values |= {"load": None, "load_by": BY_NAME["load_by"].default}
         if not several:  # as it holds for one workload
             values |= self.keys
@@ -235,7 +227,7 @@ class Plan:
 
     @property
     def _nodes_for_load(self) -> float | None:
-        """The load that picks the number of nodes, for each seed another, if one does."""
+        """The load from which the number of nodes follows, seed by seed; None if the number is given."""
         load: float | None = self.config["load"] if self.config["load_by"] == "nodes" else None
         return load
 
@@ -289,7 +281,7 @@ class Plan:
         }
 
     def identity(self, index: int) -> str:
-        """Return a hash (hex) of all that the states of a run depend on, but for Emu itself."""
+        """Return a hash (hex) of all that the states of a run depend on, except for Emu itself."""
         config = tomllib.loads(self.config_toml(index))
         inputs = [found["sha256"] for found in self.inputs]
         identifying = [{name: value for name, value in config.items() if name not in HOSTING}, inputs]
@@ -334,9 +326,9 @@ def prepare(config: Config, cache: WorkloadCache | None = None, *, one_of_many: 
     ----------
     config : Config
     cache : WorkloadCache, optional
-        Keeps what is loaded, so that plans that are given the same one share equal workloads and clusters.
+        Keeps what is loaded, so that plans with the same cache share equal workloads and clusters.
     one_of_many : bool
-        A value that changes nothing in this plan is not refused: it may in others
+        A value without effect in this plan is not refused, as it may have one in others
         (`emu.configuration.ineffective_values`).
 
     Raises
@@ -354,14 +346,15 @@ def prepare(config: Config, cache: WorkloadCache | None = None, *, one_of_many: 
     config = for_family(config, family, schedulers[0].name)
     parameters = scheduler_parameters(config, schedulers)
     if not one_of_many:
-        refuse(ineffective(config, schedulers, parameters))
+        for error in ineffective(config, schedulers, parameters).values():
+            raise error
     check_clock(config, schedulers, parameters)
     costs = costs_of(config, family)
     of_workload = draws_workload(config, cache)
     notes = check_seeds(config, of_workload)
     replicas = replicas_of(config, cache)
     first = of_replica(config, replicas[0])
-    if replicas[0].instance:  # what is wrong in one of them is known before the others are run
+    if replicas[0].instance:  # an error in one of them is reported before the others are run
         for replica in replicas:
             load_of_family(of_replica(config, replica), cache, family.name, schedulers[0].name)
     loaded = family[Loading].load(first, schedulers, cache)

@@ -1,4 +1,4 @@
-"""Replicas: the runs of one scheduler that differ by chance alone, over which means and intervals are.
+"""Replicas: the runs of one scheduler that differ by chance alone; means and intervals are taken over them.
 
 A configuration has a replica for each of its seeds. A workload that is an archive of several instances is a batch:
 it has a replica for each instance, all with one seed. Schedulers are compared in pairs, on the same replica each.
@@ -21,23 +21,16 @@ from emu.directories.run_directory import safe_name
 from workloads.errors import InputError
 
 INSTANCE = "instance"
-"""The option of the readers of archives, the part of a path, and the entry of a summary."""
+"""The name of an option of the readers of archives, of a part of paths, and of an entry of summaries."""
 MOST_TEXT = 200
 """Characters of a name in a path, whose parts a file system limits to 255."""
 
 
 class Replica(NamedTuple):
-    """One of the runs that means are over.
-
-    Attributes
-    ----------
-    seed : int
-    instance : str
-        By which the reader of the workload chooses it; empty where the workload is not a batch.
-    """
+    """One of the runs that means are taken over."""
 
     seed: int
-    instance: str = ""
+    instance: str = ""  # the reader's name for it; empty where the workload is not a batch
 
     def __str__(self) -> str:
         return f"{self.unit} {self.instance or self.seed}"
@@ -49,13 +42,7 @@ class Replica(NamedTuple):
 
 
 def replicas_of(config: Config, cache: WorkloadCache) -> tuple[Replica, ...]:
-    """Return the replicas of a configuration, one or more.
-
-    Raises
-    ------
-    InputError
-        A batch is to be run with several seeds, or the workload cannot be looked at.
-    """
+    """Return the replicas of a configuration, one or more; raise `InputError` for a batch with several seeds."""
     seeds = seeds_of(config)
     names = instances_in(config, cache)
     if names and len(seeds) > 1:
@@ -89,7 +76,7 @@ def replica_of(summary: Mapping[str, Any]) -> Replica:
 
 
 def left_out_text(lost: Sequence[Replica]) -> str:
-    """Return the note about replicas that are in no pair.
+    """Return the note about replicas that are left out of pairs.
 
     Examples
     --------
@@ -113,6 +100,6 @@ def folders_of(replicas: Sequence[Replica]) -> dict[Replica, str]:
 
 
 def batch_name(workload: Any) -> str:
-    """Return what a batch is called: the archive's name, without what tells that it is one."""
+    """Return the name of a batch: that of the archive, without the suffix."""
     name = Path(workload).resolve().name
     return next((name.removesuffix(s) for s in (".zip", ".tar", ".tar.gz", ".tgz") if name.endswith(s)), name)

@@ -23,10 +23,7 @@ SCHEDULER = "scheduler"
 def find_schedulers(config: Config) -> tuple[Scheduler, ...]:
     """Return the schedulers of a configuration, under distinct names.
 
-    Raises
-    ------
-    InputError
-        There is no such scheduler, a setting of a variant is wrong, or one is there twice.
+    Raise `InputError` for an unknown scheduler, a wrong setting of a variant, or a scheduler that is given twice.
     """
     found = [find_one(config, given, partial(config.error, SCHEDULER)) for given in config[SCHEDULER]]
     with config.errors_name(SCHEDULER):
@@ -36,10 +33,7 @@ def find_schedulers(config: Config) -> tuple[Scheduler, ...]:
 def find_one(config: Config, given: Any, wrong: Callable[[str], InputError]) -> Scheduler:
     """Return a scheduler by its name, by that of one of the configuration's variants, or as an object.
 
-    Parameters
-    ----------
-    wrong : callable
-        Makes the error about what was given of a message.
+    `wrong` makes an error from a message; it adds the place where the scheduler was given.
     """
     from actors.schedulers.registry import find_scheduler, scheduler_names
 
@@ -51,16 +45,15 @@ def find_one(config: Config, given: Any, wrong: Callable[[str], InputError]) -> 
                 raise
             message = error.message
             if config.variants and message.startswith(f"no scheduler {given!r}"):
-                message = (
-                    f"no scheduler {given!r}{did_you_mean(given, [*scheduler_names(), *config.variants])}"
-                )
+                hint = did_you_mean(given, [*scheduler_names(), *config.variants])
+                message = f"no scheduler {given!r}{hint}"
             raise wrong(message) from None
     settings = config.variants[given]
     place = next(iter(settings.values())).place
     if given in scheduler_names():
         raise place.error(f"{given!r} is a scheduler's own name; give the variant another")
     if SCHEDULER not in settings:
-        raise place.error(f"{VARIANTS}.{given} does not say of which scheduler it is: {SCHEDULER} = …")
+        raise place.error(f"{VARIANTS}.{given} lacks its scheduler; give {SCHEDULER} = …")
     return _variant(given, settings)
 
 
@@ -84,12 +77,9 @@ def _variant(name: str, settings: dict[str, Given]) -> Scheduler:
 
 
 def named_apart(found: Sequence[Scheduler]) -> tuple[Scheduler, ...]:
-    """Return schedulers with distinct names, also as parts of paths.
+    """Return schedulers with names that are distinct, also as parts of paths.
 
-    Raises
-    ------
-    InputError
-        Two have the same, and are no objects of one class with other parameters.
+    Objects of one class with other parameters get other names; other schedulers with equal names are an `InputError`.
     """
     from actors.schedulers import variants
 
@@ -107,7 +97,7 @@ def named_apart(found: Sequence[Scheduler]) -> tuple[Scheduler, ...]:
                     f"; give the one of your file another name, as in name={f'my-{twice}'!r}:"
                     f" `emu new scheduler my-{twice} --from {twice}` writes a copy that has one"
                 )
-            raise InputError(f"{twice!r} is there twice{hint}")
+            raise InputError(f"{twice!r} is given twice{hint}")
     return made
 
 
@@ -115,7 +105,7 @@ def scheduler_parameters(config: Config, schedulers: tuple[Scheduler, ...]) -> t
     """Return the full parameters of each scheduler.
 
     ``NAME`` goes to every scheduler that has it and does not fix it, of which there must be one; ``SCHEDULER.NAME`` to
-    that one. What a file has for a scheduler that options over it have put another in the place of goes to none.
+    that one. A value of a file for a scheduler that an option has replaced is ignored.
     """
     from actors.scheduler import resolve_parameters
 
@@ -164,11 +154,9 @@ def text_of(config: Config, given: Any, scheduler: Scheduler) -> str:
     """Return how a configuration file names a scheduler: a file by absolute path, an object by its class."""
     from actors.schedulers.variants import variant_text
 
-    return (
-        scheduler.name
-        if _has_own_name(scheduler)
-        else variant_text(_base(config, given), _settings(scheduler))
-    )
+    if _has_own_name(scheduler):
+        return scheduler.name
+    return variant_text(_base(config, given), _settings(scheduler))
 
 
 def variants_of(config: Config, given: Any, scheduler: Scheduler) -> dict[str, dict[str, Any]]:
@@ -179,7 +167,7 @@ def variants_of(config: Config, given: Any, scheduler: Scheduler) -> dict[str, d
 
 
 def scheduler_file(config: Config, given: Any) -> Path | None:
-    """Return the file that a scheduler is read from, if it is."""
+    """Return the file that a scheduler is read from; None for other schedulers."""
     from actors.schedulers.variants import Variant
 
     if isinstance(given, str) and given in config.variants:
@@ -193,7 +181,7 @@ def scheduler_file(config: Config, given: Any) -> Path | None:
 
 
 def is_object(given: Any) -> bool:
-    """Return whether a scheduler is one that no configuration file can name."""
+    """Return whether a scheduler is an object that a configuration file cannot name."""
     from actors.schedulers.variants import Variant
 
     if isinstance(given, Variant):
@@ -206,14 +194,14 @@ def _settings(scheduler: Scheduler) -> dict[str, Any]:
 
 
 def _has_own_name(scheduler: Scheduler) -> bool:
-    """Return whether policy and settings do not make the name."""
+    """Return whether the name differs from that of policy and settings."""
     from actors.scheduler import name_with
 
     return scheduler.name != name_with(scheduler.policy, _settings(scheduler))
 
 
 def _base(config: Config, given: Any) -> str:
-    """Return how a configuration file names what a scheduler is a variant of, or the scheduler itself."""
+    """Return how a configuration file names the scheduler that a variant is made of, or the scheduler itself."""
     from actors.schedulers.variants import Variant, read_variant
 
     if isinstance(given, str) and given in config.variants:

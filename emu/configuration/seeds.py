@@ -1,4 +1,4 @@
-"""Seeds: which seed each random draw follows, and what the runs of several seeds vary.
+"""Seeds: the seed of each random draw, and which draws the runs of several seeds vary.
 
 A run draws its workload (a generator's, the blocks of a resampled trace), the workload's constraints, and what its
 scheduler, its network and its failures do. All follow `seed` except for draws with a separate seed.
@@ -30,13 +30,7 @@ def seeds_of(config: Config) -> Sequence[int]:
 
 
 def with_first_seed(config: Config) -> Config:
-    """Return a configuration whose seed is the first of the seeds that it lists, if it does.
-
-    Raises
-    ------
-    InputError
-        It has another seed.
-    """
+    """Return a configuration whose seed is the first of the seeds that it lists, if it lists any."""
     seeds = config["seeds"]
     if not isinstance(seeds, tuple):
         return config
@@ -54,13 +48,7 @@ def scheduler_seed(config: Config) -> int:
 
 
 def workload_seed(config: Config) -> int:
-    """Return the seed of what is drawn of the workload.
-
-    Raises
-    ------
-    InputError
-        It is given in two ways that contradict each other, or is no seed.
-    """
+    """Return the seed of what is drawn of the workload; raise `InputError` if it is given twice with two values."""
     own, option = config["workload_seed"], config.workload_options.get("seed")
     if option is None:
         return int(config["seed"] if own is None else own)
@@ -76,9 +64,9 @@ def workload_seed(config: Config) -> int:
 
 
 def steps_seed(config: Config, workload: str) -> int:
-    """Return the seed of what the steps of a workload draw: the workload's; of an instance one that its name changes.
+    """Return the seed of what the steps of a workload draw: the workload's; of an instance one made with its name.
 
-    So the instances of an archive draw nothing that goes together, and one alone draws what it draws among all.
+    So the draws of the instances of an archive are independent, and one that is run alone has the same draws.
     """
     seed = workload_seed(config)
     if config.workload_options.get("instance") is None:
@@ -94,7 +82,7 @@ def constraints_seed(config: Config) -> int:
 
 
 def drawn(config: Config, of_workload: bool) -> dict[str, int]:
-    """Return what a run draws, and with which seed; `of_workload`: whether its workload is drawn."""
+    """Return what a run draws, and with which seed; `of_workload` is whether its workload is drawn."""
     found = {WORKLOAD: workload_seed(config)} if of_workload else {}
     if config["constraints.model"] not in (None, "none"):
         found[CONSTRAINTS] = constraints_seed(config)
@@ -102,13 +90,7 @@ def drawn(config: Config, of_workload: bool) -> dict[str, int]:
 
 
 def check_seeds(config: Config, of_workload: bool) -> tuple[str, ...]:
-    """Return notes on seeds that have no effect.
-
-    Raises
-    ------
-    InputError
-        Several seeds would all be the same run, or there are no such seeds.
-    """
+    """Return notes on seeds that have no effect; raise `InputError` if all seeds would be the same run."""
     seeds = seeds_of(config)
     if max(seeds) >= MOST:
         raise config.error("seeds", f"seed {max(seeds)} is too large; the most is {MOST - 1}")
@@ -124,7 +106,7 @@ def check_seeds(config: Config, of_workload: bool) -> tuple[str, ...]:
 
 
 def varied(summaries: Sequence[Summary]) -> list[str]:
-    """Return what several runs vary: the instance, and that whose seeds differ (workload, constraints, scheduler)."""
+    """Return what several runs vary: the instance, and of workload, constraints, scheduler those with several seeds."""
     of_runs = [s.get("drawn", {SCHEDULER: s["seed"]}) for s in summaries]
     own = ["instance"] if len(instances_of(summaries)) > 1 else []
     return own + [
@@ -135,12 +117,12 @@ def varied(summaries: Sequence[Summary]) -> list[str]:
 
 
 def instances_of(summaries: Sequence[Summary]) -> list[str]:
-    """Return the instances of a batch that summaries are of, each once; none of other workloads."""
+    """Return the instances in summaries of a batch, each once; an empty list for other workloads."""
     return list(dict.fromkeys(s["instance"] for s in summaries if "instance" in s))
 
 
 def seeds_text(seeds: Sequence[int], what: Sequence[str], block_s: float | None = None) -> str:
-    """Return seeds, what they vary, and that figures are means.
+    """Return a text on seeds: their numbers, which draws they vary, and that figures are means.
 
     Examples
     --------
@@ -185,28 +167,27 @@ def varied_text(what: Sequence[str], block_s: float | None = None) -> str:
         return "scheduler's draws; the workload is the same"
     if WORKLOAD in what and block_s is not None:
         rest = [name for name in what if name != WORKLOAD]
-        return ", and ".join(
-            [f"trace resampled in blocks of {format_duration(block_s)}", *([in_words(rest)] if rest else [])]
-        )
+        resampled = f"trace resampled in blocks of {format_duration(block_s)}"
+        return f"{resampled}, and {in_words(rest)}" if rest else resampled
     alone = " alone" if len(what) == 1 else ""
     return f"{in_words(what)}{alone}" if what else "nothing varied"
 
 
 def head_of(summaries: Sequence[Summary], own: Sequence[str] = ()) -> str:
-    """Return what the runs of one scheduler are of, for the head of a table: workload, size, seeds, what those vary."""
+    """Return the head of a table about runs of one scheduler: workload, size, seeds, and what the seeds vary."""
     size = size_text([s["nodes"] for s in summaries], f"{family_of_summary(summaries[0]).node}s")
     of_all = {**summaries[0], **replicas_part(summaries)}
     return ", ".join([f"{of_all['workload']} on {size}", *own, replicas_text(of_all)])
 
 
 def summary_head(summary: Summary) -> str:
-    """Return what a summary is of, of one run or of those of several seeds."""
+    """Return the head of a text about a summary: scheduler, workload, size, seeds or instances."""
     size = size_text(summary.get("nodes_by_seed", [summary["nodes"]]), f"{family_of_summary(summary).node}s")
     return f"{summary['scheduler']} on {summary['workload']}, {size}, {replicas_text(summary)}"
 
 
 def replicas_part(summaries: Sequence[Summary]) -> dict[str, Any]:
-    """Return what the summary of several runs has of which they are: seeds, or instances and the batch's name."""
+    """Return the entries of a summary that identify its runs: seeds, or instances and the batch's name."""
     seeds, what = {"seeds": [s["seed"] for s in summaries]}, {"varied": varied(summaries)}
     if len(instances_of(summaries)) < 2:
         return seeds | what
@@ -221,25 +202,25 @@ def size_text(sizes: Sequence[int], unit: str) -> str:
 
 
 def summary_alike(summary: Summary) -> str:
-    """Return the line about several runs that gave the same; empty otherwise."""
+    """Return the line about several runs with the same results; empty otherwise."""
     unit = "instance" if "instances" in summary else "seed"
     return f"{alike_text([summary['scheduler']], unit)}\n" if summary.get("alike") else ""
 
 
 def are_alike(summaries: Sequence[Summary]) -> bool:
-    """Return whether several runs gave the same figures."""
+    """Return whether several runs have the same figures."""
     heads = family_of_summary(summaries[0]).heads
     return len(summaries) > 1 and all(s[heads] == summaries[0][heads] for s in summaries)
 
 
 def alike_note(by_scheduler: Mapping[str, Sequence[Summary]]) -> str:
-    """Return the line about schedulers whose runs gave the same with every seed; empty if there are none."""
+    """Return the line about schedulers whose runs have the same results with every seed; empty if there are none."""
     alike = [name for name, summaries in by_scheduler.items() if are_alike(summaries)]
     unit = "instance" if any(len(instances_of(own)) > 1 for own in by_scheduler.values()) else "seed"
     return f"\n{alike_text(alike, unit)}\n" if alike else ""
 
 
 def alike_text(names: Sequence[str], unit: str) -> str:
-    """Return notes on schedulers whose runs gave the same results with every seed, or instance."""
+    """Return the line about schedulers whose runs have the same results with every `unit`, seed or instance."""
     why = "as nothing that was drawn made a difference; no interval" if unit == "seed" else "no interval"
     return f"{in_words(names)}: the same with every {unit}, {why}"

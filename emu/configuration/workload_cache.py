@@ -1,4 +1,4 @@
-"""A cache that plans share: workloads and clusters that are loaded once, within a limit on memory."""
+"""A cache that plans share: workloads and clusters are loaded once, within a limit on memory."""
 
 from __future__ import annotations
 
@@ -15,13 +15,7 @@ T = TypeVar("T")
 
 
 class WorkloadCache:
-    """A cache from keys to objects; of workloads it keeps the last used, up to a number of bytes.
-
-    Parameters
-    ----------
-    room_bytes : int
-        The workload that was asked for last is kept in any case.
-    """
+    """A cache from keys to objects; it keeps the workloads used last, up to `room_bytes`, and always the last one."""
 
     def __init__(self, room_bytes: int = ROOM_BYTES):
         self._room_bytes = room_bytes
@@ -53,7 +47,7 @@ class WorkloadCache:
 
 
 def _bytes(workload: Workload) -> int:
-    """Return what a workload's tables and arrays take."""
+    """Return the size of a workload's tables and arrays."""
     tables = sum(part.nbytes for part in vars(workload).values() if isinstance(part, pa.Table))
     arrays = vars(workload).get("_arrays", ())
     return int(tables + sum(a.nbytes for a in arrays if isinstance(a, np.ndarray)))

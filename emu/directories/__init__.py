@@ -1,1 +1,1 @@
-"""Run directories: what is in one, who may write it, and when it is finished."""
+"""Run directories: their content, which process may write them, and when they are finished."""

@@ -2,7 +2,7 @@
 
 ``DIR/.lock`` is locked by flock(2), which the system undoes when the process ends, however it ends. So neither a
 process id that is used again nor a killed process leaves a directory locked. Over NFS the lock holds between
-machines; where a file system has no locks, who made the file is all that is known.
+machines; where a file system has no locks, only the process that the file names is known.
 """
 
 from __future__ import annotations
@@ -36,17 +36,11 @@ class Found(Enum):
 
 
 def acquire(folder: Path) -> Found:
-    """Lock a directory for this process, unless that finds HELD.
-
-    Raises
-    ------
-    OSError
-        The lock file cannot be made.
-    """
+    """Lock a directory for this process, unless the result is HELD; raise OSError if the lock file cannot be made."""
     name = os.path.realpath(folder)
     if name in _held:
         return Found.HELD
-    end = time.monotonic() + _PATIENCE_S  # who only looks (`is_held`) has it for an instant
+    end = time.monotonic() + _PATIENCE_S  # `is_held` has a lock for an instant
     while True:
         handle, is_new = _open(folder / LOCK)
         try:
@@ -67,7 +61,7 @@ def acquire(folder: Path) -> Found:
 
 
 def is_held(folder: Path) -> bool:
-    """Return whether a process that runs has locked a directory, as far as can be seen without writing there."""
+    """Return whether a running process has locked a directory; nothing is written there."""
     if os.path.realpath(folder) in _held:
         return True
     try:
@@ -86,7 +80,7 @@ def is_held(folder: Path) -> bool:
 
 
 def sign(folder: Path, text: str) -> None:
-    """Write into the lock file of a directory that this process holds who that is."""
+    """Write the description of this process into the lock file of a directory that it holds."""
     handle = _held[os.path.realpath(folder)]
     with suppress(OSError):  # a full disk: writing the manifest reports it, a little later
         os.ftruncate(handle, 0)
@@ -105,7 +99,7 @@ def signed(folder: Path) -> str:
 
 
 def release(folder: Path, remove: bool = True) -> None:
-    """Unlock a directory, if this process holds it; `remove` the lock file, so that the next one finds it FREE."""
+    """Unlock a directory, if this process holds it; `remove` the lock file, so that the next process finds it FREE."""
     handle = _held.pop(os.path.realpath(folder), None)
     if handle is None:
         return

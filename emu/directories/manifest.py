@@ -51,13 +51,7 @@ def write_manifest(out: Path, manifest: Mapping[str, Any]) -> None:
 
 
 def read_manifest(out: Path) -> dict[str, Any]:
-    """Return the manifest of a run directory, without its seal.
-
-    Raises
-    ------
-    InputError
-        There is none, or it is not one, or is not as it was written.
-    """
+    """Return the manifest of a run directory, without its seal; raise `InputError` if it is missing or damaged."""
     file = out / MANIFEST
     manifest = read_json(file, f"is not a run directory: it has no {MANIFEST}")
     if not isinstance(manifest, dict):
@@ -75,7 +69,7 @@ def read_manifest(out: Path) -> dict[str, Any]:
 
 
 def _check_lists(manifest: Mapping[str, Any], file: Path) -> None:
-    """Refuse what no manifest has in its lists and tables; paths lead nowhere else."""
+    """Refuse values of wrong types in lists and tables, and paths that lead out of the directory."""
     texts = {
         "results": [*manifest.get("results", {}), *manifest.get("results", {}).values()],
         "runs": manifest.get("runs", []),
@@ -111,7 +105,10 @@ def results_of(out: Path, names: Iterable[str]) -> dict[str, dict[str, Any]]:
 
 
 def damaged(out: Path, manifest: Mapping[str, Any], optional: Iterable[str] = ()) -> str | None:
-    """Return the first file that is not as the run wrote it, and how; None if all are. `optional` ones may be gone."""
+    """Return the first file that differs from what the run wrote, and how; None if none does.
+
+    Files in `optional` may be missing.
+    """
     if "results" not in manifest:
         return f"{MANIFEST} names no results"
     sizes = manifest.get("bytes", {})
@@ -140,7 +137,7 @@ def emu_version() -> str:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of what a result can depend on."""
+    """Return the versions of Python and of the packages that a result can depend on."""
     import platform
 
     found = {project: _version_of(project) for project in _PROJECTS}
@@ -149,7 +146,7 @@ def versions() -> dict[str, str]:
 
 @cache
 def _version_of(project: str) -> str | None:
-    """Return the version that is installed, None for none; 2 ms each time that it is read."""
+    """Return the installed version of a project, or None; it takes 2 ms to read."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from emu.directories import locks
+from emu.directories import run_directory as rd
 from emu.directories.manifest import INTERRUPTED, MANIFEST, read_manifest, write_manifest
 from emu.directories.names import (
     CHECKPOINTS,
@@ -56,14 +56,7 @@ def clear(out: Path) -> None:
             raise InputError(f"--overwrite: {inner} is being run by another process")
     with suppress(InputError):  # a damaged one is replaced
         write_manifest(out, {**read_manifest(out), "status": INTERRUPTED})
-    for name in os.listdir(out):
-        if name in (MANIFEST, locks.LOCK):
-            continue
-        path = out / name
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
+    rd.empty(out, keep=(MANIFEST, locks.LOCK))
 
 
 def _is_ours(out: Path) -> bool:
@@ -82,7 +75,7 @@ def _foreign_files(folder: Path) -> Iterator[Path]:
             if not _is_file_of_ours(path):
                 yield path
         elif name == CHECKPOINTS:
-            yield from _others(path, _is_of_checkpoints)
+            yield from _others(path, lambda inner: _CHECKPOINT.fullmatch(inner) is not None)
         elif name == WORKLOAD:
             yield from _others(path, lambda inner: inner in ALL_FILES)
         elif _PARTITION.fullmatch(name):
@@ -92,12 +85,12 @@ def _foreign_files(folder: Path) -> Iterator[Path]:
 
 
 def figure_names() -> tuple[str, ...]:
-    """Return how the names of all figures begin that run directories hold."""
+    """Return the prefixes of the names of all figures in run directories."""
     return (*FIGURES, *(name for family in families() for name in family.figures))
 
 
 def _is_file_of_ours(path: Path) -> bool:
-    """Return whether a file of a run directory has a name that Emu gives; of pages what they begin with decides."""
+    """Return whether Emu wrote a file of a run directory: by its name, or a page by its beginning."""
     if path.name == REPORT:
         return is_report(path)
     is_table = path.suffix == ".parquet" and any(path.stem in family.tables for family in families())
@@ -105,12 +98,8 @@ def _is_file_of_ours(path: Path) -> bool:
     return path.name in _FILES or is_table or is_figure or bool(BEGUN.fullmatch(path.name))
 
 
-def _is_of_checkpoints(inner: str) -> bool:
-    return bool(_CHECKPOINT.fullmatch(inner))
-
-
 def _others(folder: Path, is_ours: Callable[[str], bool]) -> Iterator[Path]:
-    """Yield what is in a folder, at any depth, and not ours by its path there."""
+    """Yield the files in a folder, at any depth, whose path there is not one of ours."""
     for path in sorted(folder.rglob("*")):
         if not is_ours(path.relative_to(folder).as_posix()):
             yield path

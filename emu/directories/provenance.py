@@ -19,7 +19,7 @@ _command: ContextVar[tuple[str, ...] | None] = ContextVar("command", default=Non
 
 @contextmanager
 def commanded(argv: Sequence[str]) -> Iterator[None]:
-    """Within, what is recorded was asked for by this command line, without the program's name."""
+    """Within, runs record this command line, which is given without the program's name."""
     token = _command.set(("emu", *argv))
     try:
         yield
@@ -28,13 +28,10 @@ def commanded(argv: Sequence[str]) -> Iterator[None]:
 
 
 def provenance() -> dict[str, Any]:
-    """Return when, where and by what a run is made; nothing of it decides what comes out.
+    """Return when, where and by what a run is made; it does not affect the result.
 
-    Returns
-    -------
-    dict
-        ``date`` (UTC, ISO 8601), ``host``; ``command``, the words of the command line, but in Python; and where Emu
-        runs from a git checkout ``source`` with its ``commit``, and ``modified``, whether the source differs from it.
+    ``date`` (UTC, ISO 8601) and ``host``; of a command line ``command``, its words; and where Emu runs from a git
+    checkout, ``source`` with its ``commit``, and ``modified``, whether the source differs from that.
     """
     command, source = _command.get(), _source()
     return {
@@ -47,8 +44,8 @@ def provenance() -> dict[str, Any]:
 
 @cache
 def _source() -> dict[str, Any] | None:
-    """Return the commit that Emu runs from; None where there is no checkout, or no git."""
-    if not (_ROOT / ".git").exists():  # else a repository around an installed Emu would be taken for its own
+    """Return the commit that Emu runs from; None without a checkout or without git."""
+    if not (_ROOT / ".git").exists():  # a repository around an installed Emu is not its own
         return None
     import subprocess
 
@@ -61,7 +58,7 @@ def _source() -> dict[str, Any] | None:
 
 
 def _git(*arguments: str) -> str:
-    """Return git's description of the checkout, whatever repository the environment may name."""
+    """Return the output of a git command in the checkout, whichever repository the environment names."""
     import subprocess
 
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}

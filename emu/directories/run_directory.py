@@ -16,7 +16,7 @@ import os
 import re
 import shlex
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -47,30 +47,17 @@ from workloads.file_extensions import FOLDER, check_extension
 def claimed(
     out: str | Path, manifest: Mapping[str, Any], config: str, *, overwrite: bool = False
 ) -> Iterator[Path]:
-    """Within, a new run directory is this process's, has its configuration, and is `running`.
+    """Within, a new run directory is locked by this process, has its configuration, and is `running`.
 
-    Parameters
-    ----------
-    out : path
-    manifest, config
-        Of the run, before it.
-    overwrite : bool
-        Whether an earlier run that is there is removed.
-
-    Raises
-    ------
-    InputError
-        The directory holds something or has the name of a file, a process that is alive runs it, or it cannot be
-        written; names ``--out``.
+    `overwrite` removes an earlier run that is there. Raise `InputError`, which names ``--out``, if the directory holds
+    something, has the name of a file, is run by a process that is alive, or cannot be written.
     """
     out = Path(out)
     check_extension(out, "a folder, a run directory", FOLDER, "--out")
+    make_room = check_empty
     if overwrite:
-        from emu.directories.overwriting import clear
-
-        claim(out, manifest, config, clear)
-    else:
-        claim(out, manifest, config)
+        from emu.directories.overwriting import clear as make_room
+    claim(out, manifest, config, make_room)
     try:
         with running(out):
             yield out
@@ -102,14 +89,11 @@ def claimed_new(
 
 @contextmanager
 def claimed_again(out: Path, option: str = "--resume") -> Iterator[dict[str, Any]]:
-    """Within, the directory of a run that has begun is this process's; yields its manifest, and changes nothing.
+    """Within, the directory of a run that has begun is locked by this process; yield its manifest.
 
-    Raises
-    ------
-    InputError
-        A process that is alive runs it, or it cannot be written; names `option`.
+    Raise `InputError`, which names `option`, if a process that is alive runs it, or it cannot be written.
     """
-    read_manifest(out)  # nothing is written into what is no run directory
+    read_manifest(out)  # nothing is written into other directories
     hold(out, option)
     try:
         remove_begun(out)
@@ -131,10 +115,7 @@ def check_empty(out: Path) -> None:
 def claim(
     out: Path, manifest: Mapping[str, Any], config: str, make_room: Callable[[Path], None] = check_empty
 ) -> None:
-    """Lock a new run directory and say that it is running, as `claimed` does; `locks.release` must follow.
-
-    `make_room` is called when it is locked.
-    """
+    """Lock a new run directory, call `make_room`, and record that it is running; `locks.release` must follow."""
     try:
         if make_room is check_empty and out.is_dir():  # before anything is written there
             check_empty(out)
@@ -154,22 +135,22 @@ def claim(
         raise
 
 
-def empty(out: Path) -> None:
-    """Remove what one of many runs has in its own folder."""
+def empty(out: Path, keep: Sequence[str] = (LOCK,)) -> None:
+    """Remove what a run directory holds, except for the files in `keep`."""
     for name in os.listdir(out):
-        if name != LOCK:
+        if name not in keep:
             path = out / name
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
 
 def hold(out: Path, option: str) -> None:
-    """Lock a directory, or refuse it because a process that is alive runs it; `option` is what named it."""
+    """Lock a directory, or refuse it because a process that is alive runs it; `option` is the option that named it."""
     try:
         found = locks.acquire(out)
     except OSError as error:
         raise _cannot_claim(out, error, option) from None
     process = None
-    with suppress(InputError):  # one that is damaged, or not there yet, names no process
+    with suppress(InputError):  # a manifest that is damaged, or missing, names no process
         manifest = read_manifest(out)
         process = manifest.get("process") if manifest.get("status") == RUNNING else None
     if found is Found.HELD:
@@ -181,14 +162,14 @@ def hold(out: Path, option: str) -> None:
 
 
 def _holder(out: Path, process: Any) -> str:
-    """Return in words who holds a directory: by the lock file, or before that is written by the manifest."""
+    """Return in words which process holds a directory: by its lock file, or, before that is written, its manifest."""
     with suppress(ValueError, RecursionError):
         process = json.loads(locks.signed(out))
     return writers.describe(process) or "another process"
 
 
 def _names(out: Path) -> set[str]:
-    """Return what a directory holds, but for what a process that was killed while it claimed it leaves."""
+    """Return what a directory holds, except for the files of a process that was killed while it claimed it."""
     return {name for name in os.listdir(out) if name != LOCK and not BEGUN.fullmatch(name)}
 
 
@@ -232,7 +213,7 @@ def how_to_resume(out: Path, manifest: Mapping[str, Any]) -> str:
 
 
 def _command(manifest: Mapping[str, Any]) -> str:
-    """Return the command that makes what a manifest is of."""
+    """Return the command that makes the run of a manifest."""
     return "compare" if any(run.startswith("scheduler=") for run in manifest.get("runs", ())) else "run"
 
 
@@ -316,7 +297,7 @@ def has_checkpoint(out: Path) -> bool:
 
 
 def settle(out: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """Finish what a process was killed at after its results were on the disk; return the manifest as it is then."""
+    """Finish the end of a run whose process was killed after its results were on the disk; return the manifest."""
     if manifest.get("status") == FINISHED:
         if (out / CHECKPOINTS).exists():  # of an earlier version
             shutil.rmtree(out / CHECKPOINTS, ignore_errors=True)
@@ -327,7 +308,7 @@ def settle(out: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def remove_leftovers(out: Path) -> None:
-    """Remove what processes left that were killed at their very end, in a directory of finished runs and below it."""
+    """Remove locks and checkpoints of processes that were killed at their end, in and below a directory."""
     for place in {path.parent for name in (LOCK, CHECKPOINTS) for path in out.rglob(name)}:
         with suppress(InputError):  # it is being run, or cannot be written
             if is_finished(place):
@@ -352,14 +333,8 @@ def is_finished(out: Path) -> bool:
 
 
 def check_results(out: Path, manifest: Mapping[str, Any], optional: Iterable[str] = ()) -> None:
-    """Refuse a directory whose run did not finish, or of which a file is not as the run wrote it.
-
-    Raises
-    ------
-    InputError
-        The file, and what can be done.
-    """
-    concluded = manifest.get("failures") and "results" in manifest  # of many runs, some of which failed
+    """Refuse a directory whose run did not finish, or in which a file differs from what the run wrote."""
+    concluded = manifest.get("failures") and "results" in manifest  # some of many runs failed
     if manifest.get("status") != FINISHED and not concluded:
         if locks.is_held(out):
             who = _holder(out, manifest.get("process"))

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
-import re
 import socket
 import time
-from pathlib import Path
 from typing import Any
 
 from emu.directories.locks import Found
 
 
 def this_process() -> dict[str, Any]:
-    """Return what a manifest and a lock file say of this process."""
+    """Return the entries of a manifest and a lock file about this process."""
     return {"pid": os.getpid(), "host": socket.gethostname(), "since": round(time.time(), 3)}
 
 
@@ -27,29 +25,17 @@ def describe(process: Any) -> str | None:
 
 
 def may_be_alive(process: Any, found: Found) -> str | None:
-    """Return in words the process that had a directory, if it may run still although no lock of it is seen."""
+    """Return in words the process that had a directory, if it may still run although its lock is not seen."""
     if (shown := describe(process)) is None:
         return None
     if process["host"] != socket.gethostname():
         return shown
-    if found is Found.LEFT:  # of this machine, and the lock would be seen
+    if found is Found.LEFT:  # a process of this machine, whose lock would be seen
         return None
-    pid = int(process["pid"])
     try:
-        os.kill(pid, 0)
+        os.kill(int(process["pid"]), 0)
     except (ProcessLookupError, OverflowError):
         return None
-    except OSError:  # there, and another user's
+    except OSError:  # another user's process
         pass
-    began = _began_at(pid)
-    return None if began is not None and began > process["since"] + 1 else shown  # a later one with that id
-
-
-def _began_at(pid: int) -> float | None:
-    """Return when a process began, in seconds of the epoch; None where the system does not report it."""
-    try:
-        boot = re.search(r"^btime (\d+)", Path("/proc/stat").read_text(), re.MULTILINE)
-        ticks = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
-    except (OSError, IndexError, ValueError):
-        return None
-    return int(boot[1]) + ticks / os.sysconf("SC_CLK_TCK") if boot else None
+    return shown

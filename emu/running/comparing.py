@@ -92,13 +92,9 @@ def run_plan(
 ) -> Comparison:
     """Run every scheduler and replica of a plan; each is written below `out` as soon as it is done.
 
-    Replica by replica, as each may have a workload of its own. What an earlier attempt has finished there is read, and
-    what it has begun goes on. A run that fails does not stop the others.
-
-    Raises
-    ------
-    Exception
-        That of the first run, if no run is left to be compared.
+    Replica by replica, as each may have its own workload. Runs that an earlier attempt has finished there are read, and
+    those that it has begun are resumed. A run that fails does not stop the others; if none is left to be compared, the
+    error of the first is raised.
     """
     results: dict[str, dict[Replica, Result]] = {s.name: {} for s in plan.schedulers}
     failures: dict[str, Exception] = {}
@@ -114,7 +110,7 @@ def run_plan(
                 show(sum(map(len, results.values())) + len(failures), len(failures), label)
             try:
                 result = _result(own, index, label, watch, tell, None if out is None else out / place)
-            except UnavailableError:  # a full disk, no Ray: others would fail alike
+            except UnavailableError:  # a full disk, no Ray: other runs would fail too
                 raise
             except Exception as error:
                 if len(folders) == 1:
@@ -122,7 +118,7 @@ def run_plan(
                 failures[place.as_posix()] = error
                 note(f"{label} failed: {rd.one_line(error)}")
                 continue
-            if out is not None:  # on disk; a comparison has no use for them; they are large
+            if out is not None:  # large tables are on disk, and a comparison does not need them
                 result.drop_large()
             results[scheduler.name][replica] = result
     compared, left_out = _in_pairs(results)
@@ -136,17 +132,16 @@ def run_plan(
 
 
 def _own_notes(notes: Mapping[Replica, Sequence[str]]) -> list[str]:
-    """Return the notes that single replicas have, each with its replica; few of those that are alike."""
+    """Return the notes of single replicas, each with its replica; only a few of notes that differ in numbers."""
     return few_alike(f"{replica}: {text}" for replica, own in notes.items() for text in own)
 
 
 def _in_pairs(
     results: Mapping[str, Mapping[Replica, Result]],
 ) -> tuple[dict[str, list[Result]], list[str]]:
-    """Return results of the replicas that all schedulers have, and what is left out of the comparison.
+    """Return results of the replicas that all schedulers have, and notes on what is left out of the comparison.
 
-    A scheduler without a result is left out; where those that remain have no replica in common, so are those with the
-    fewest results, until they have.
+    A scheduler without a result is left out, and while the others have no replica in common, the one with the fewest.
     """
     there = {name: runs for name, runs in results.items() if runs}
     while there and not set.intersection(*(set(runs) for runs in there.values())):
@@ -190,7 +185,7 @@ def _result(
 
 @contextmanager
 def _held(folder: Path, begins: Mapping[str, Any], config: str) -> Iterator[None]:
-    """Within, the folder of one run is this process's: resumed if the same run was begun there, else created."""
+    """Within, the folder of one run is locked by this process: resumed if that run was begun there, else created."""
     try:
         found = rd.read_manifest(folder)
         same = found.get("status") != rd.FINISHED and found.get("config") == begins["config"]

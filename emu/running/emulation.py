@@ -42,7 +42,7 @@ def execute(
 ) -> Result:
     """Emulate one scheduler of a plan of one replica; `tell` gets a line about work that takes long.
 
-    Checkpoints are kept in `out`, the run's directory; the run goes on from those that are there already.
+    Checkpoints are kept in `out`, the run's directory; the run continues from the newest one there.
     """
     watched = observe(plan, index, out)
     with checkpoints_of(plan, index, out, watched) as checkpoints:
@@ -57,7 +57,7 @@ def execute(
 
 
 def _tell_engine(result: Result) -> None:
-    """Print what a run took, with ``--verbose``."""
+    """Print the times and the memory of a run, with ``--verbose``."""
     from actors.compiling.kernel_cache import CACHE_FOLDER
 
     engine = result.summary["engine"]
@@ -70,17 +70,14 @@ def _tell_engine(result: Result) -> None:
 
 def notes_of(plan: Plan, outcome: Outcome) -> tuple[str, ...]:
     """Return notes for the user on a finished run."""
-    notes = tuple(outcome.live["notes"]) if outcome.live else ()
+    notes = list(outcome.live["notes"]) if outcome.live else []
     if outcome.stall is not None:
-        notes = (*notes, outcome.stall)
-    if plan.config["timeline.period"] == "auto" or outcome.timeline_step == 1:
-        return notes
+        notes.append(outcome.stall)
     step, period_s = outcome.timeline_step, plan.period_s
-    rows = outcome.timeline["time_s"].size * step
-    return (
-        *notes,
-        f"timeline.period: {period_s:g} s would be {rows:,} rows; every {step}th is kept, {step * period_s:g} s apart",
-    )
+    if plan.config["timeline.period"] != "auto" and step > 1:
+        would_be = f"timeline.period: {period_s:g} s would be {outcome.timeline['time_s'].size * step:,} rows"
+        notes.append(f"{would_be}; every {step}th is kept, {step * period_s:g} s apart")
+    return tuple(notes)
 
 
 @contextmanager
@@ -107,7 +104,7 @@ def checkpoints_of(
 
 
 def keep_workload(plan: Plan, out: Path) -> None:
-    """Write a workload that came from neither a name nor a path to the place that ``config.toml`` names."""
+    """Write a workload that a Python program gave as an object to the place that ``config.toml`` names."""
     if plan.keeps_workload:
         from workloads.catalogue import save_workload
 
@@ -115,7 +112,7 @@ def keep_workload(plan: Plan, out: Path) -> None:
 
 
 def observe(plan: Plan, index: int, out: Path | None) -> Observe:
-    """Return what the run of a scheduler of a plan records."""
+    """Return the settings of recording of the run of a scheduler of a plan."""
     from actors.hosting.outcome import MOST_ROWS, Observe
 
     tasks = plan.family[Summarising].keeps_parts(plan.config)

@@ -27,7 +27,7 @@ def computed(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def reason_to_compute(folder: Path, begins: Mapping[str, Any]) -> str:
-    """Return why the run that begins with a manifest must be computed; nothing if `folder` holds it whole."""
+    """Return why the run that begins with a manifest must be computed; empty if `folder` holds it undamaged."""
     try:
         found = rd.read_manifest(folder)
     except InputError as error:
@@ -48,32 +48,14 @@ def report_rerun(folder: Path, why: str) -> None:
 
 @contextmanager
 def opened(out: Path, what: str, config: Mapping[str, Any], overwrite: bool = False) -> Iterator[None]:
-    """Within, the directory of many runs is this process's: a new one, or an existing one that is resumed.
+    """Within, the directory of many runs is locked by this process: a new one, or an existing one that is resumed.
 
-    Parameters
-    ----------
-    out : Path
-    what : str
-        ``sweep`` or ``size``.
-    config : mapping
-        What must be equal for the directory to be the same one: dotted key to value. Nested, it is its
-        ``config.toml``.
-    overwrite : bool
-        Whether what is there is removed.
-
-    Raises
-    ------
-    InputError
-        It holds something else, with the key that differs; a process that is alive runs it; it cannot be written.
+    `what` is ``sweep`` or ``size``; `config`, dotted key to value, must be equal for a directory to be resumed, and is
+    written as its ``config.toml``. Raise `InputError` if the directory holds something else, or is in use.
     """
     config = {name: value for name, value in config.items() if name.partition(".")[0] not in HOSTING}
-    manifest = {
-        "what": what,
-        "seeds_version": SEEDS_VERSION,
-        "config": config,
-        "versions": versions(),
-        "record": provenance(),
-    }
+    manifest = {"what": what, "seeds_version": SEEDS_VERSION, "config": config}
+    manifest |= {"versions": versions(), "record": provenance()}
     if overwrite or not (out / rd.MANIFEST).exists():
         with rd.claimed(out, manifest, _to_toml(config), overwrite=overwrite):
             yield
@@ -88,7 +70,7 @@ def opened(out: Path, what: str, config: Mapping[str, Any], overwrite: bool = Fa
 
 
 def _check_same(out: Path, found: Mapping[str, Any], manifest: Mapping[str, Any]) -> None:
-    """Refuse a directory that holds something else than what its manifest would be; the key that differs is named."""
+    """Refuse a directory whose manifest differs from this one; the error names the key that differs."""
     what, otherwise = manifest["what"], "choose another directory, or give --overwrite"
     if found.get("what") != what:
         raise InputError(

@@ -21,15 +21,7 @@ Callback = Callable[[int, int, float], None]
 def watch_of(
     progress: bool | Callback | None, unit: str
 ) -> Callable[[str, int], AbstractContextManager[Callback | None]] | None:
-    """Return what makes the bar of each run, as the argument `progress` asks for it; None for none.
-
-    Parameters
-    ----------
-    progress : bool, callable or None
-        True, False, a callback in place of a bar, or None: a bar where a terminal or a notebook shows it.
-    unit : str
-        What a run consists of.
-    """
+    """Return what makes the bar of each run, or None: as the argument `progress` of `emu.run` asks for it."""
     if progress is False:
         return None
     if callable(progress):
@@ -38,14 +30,14 @@ def watch_of(
 
 
 def bar_of(progress: bool | None) -> Callable[..., AbstractContextManager[Any]] | None:
-    """Return the same of many runs: what makes the bar of `runs_bar`."""
+    """Return what makes the bar of many runs, `runs_bar`, or None."""
     return None if progress is False else partial(runs_bar, always=bool(progress))
 
 
 def _bar_class() -> Any:
     """Return the class of bars: widgets in a notebook that has them, else text."""
     if in_notebook():
-        with warnings.catch_warnings():  # there are none: then it is text
+        with warnings.catch_warnings():  # tqdm warns if there are no widgets, and uses text
             warnings.simplefilter("ignore")
             from tqdm.auto import tqdm as found
         return found
@@ -75,7 +67,7 @@ _STALLED = "{desc}: {percentage:3.0f}% [{elapsed}{postfix}]"
 
 
 class _RunBar:
-    """The bar of a run: by tasks, or by the share of the run that is done where tasks do not tell it."""
+    """The bar of a run: by tasks, or by the share of the run that is done where tasks do not show it."""
 
     def __init__(self, label: str, total: int, unit: str, stream: TextIO) -> None:
         self._look = {"desc": printable(label), "total": total, "unit": f" {unit}", "file": stream}
@@ -89,15 +81,15 @@ class _RunBar:
         self._share = share
 
     def stalled(self, stall: str | None) -> None:
-        """Show these words on a stall, None while tasks end; see `actors.hosting.virtual.emulate`."""
+        """Show these words about a stall, None while tasks end; see `actors.hosting.virtual.emulate`."""
         self._stall = stall
 
     def __call__(self, tasks_done: int, events: int, virtual_s: float) -> None:
         elapsed_s = time.perf_counter() - self._started
         text = self._stall or describe(events, elapsed_s, virtual_s)
         form = _STALLED if self._stall is not None else None if self._share is None else _BY_SHARE
-        if self._bar is None:  # not before there is something to show: lines may be said until then
-            # leave=False: the table that follows is what stays on the screen.
+        if self._bar is None:  # made late: lines may be printed until then
+            # leave=False: only the table that follows stays on the screen.
             look = {**self._look, "unit_scale": True, "dynamic_ncols": True, "bar_format": form}
             self._bar = _bar_class()(leave=False, postfix=text, **look)
         self._bar.bar_format = form
@@ -120,15 +112,8 @@ def runs_bar(
     if not (always or shows_progress(stream)):
         yield None
         return
-    with _bar_class()(
-        total=total,
-        initial=done,
-        desc=printable(label),
-        unit=" runs",
-        file=stream,
-        leave=False,
-        dynamic_ncols=True,
-    ) as bar:
+    look = {"desc": printable(label), "unit": " runs", "leave": False, "dynamic_ncols": True}
+    with _bar_class()(total=total, initial=done, file=stream, **look) as bar:
 
         def show(done: int, failed: int, current: str) -> None:
             current = printable(current)

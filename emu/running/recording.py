@@ -1,4 +1,4 @@
-"""Recording of events: which ones a plan asks for, where partitions write them, and what is kept of them."""
+"""Recording of events: which events a plan asks for, where partitions write them, and which are kept."""
 
 from __future__ import annotations
 
@@ -26,12 +26,10 @@ NS = 1e9
 
 
 def recording_of(plan: Plan, index: int, out: Path | None) -> Recording | None:
-    """Return which events the run of a scheduler records, and where, in a folder that is made; None for none.
+    """Return which events the run of a scheduler records, and in which folder, which is made; None for no events.
 
-    Raises
-    ------
-    InputError
-        A job is not there, rates are asked for that no run of the family has, or the folder cannot be made.
+    Raise `InputError` for a job that does not exist, for rates of other families than coflows, and if the folder cannot
+    be made.
     """
     chosen = parse_events(plan.config["output.events"])
     if chosen is None:
@@ -58,12 +56,9 @@ def recording_of(plan: Plan, index: int, out: Path | None) -> Recording | None:
 
 
 def add_events(plan: Plan, index: int, recording: Recording, outcome: Outcome, result: Result) -> None:
-    """Give a result the events that were recorded; in a temporary folder they are there as long as the result is.
+    """Give a result the events that were recorded; a temporary folder with them is removed with the result.
 
-    Raises
-    ------
-    InputError
-        They are not all here: partitions ran on machines that do not see the folder.
+    Raise `InputError` if some are missing, because partitions ran on machines that do not see the folder.
     """
     from actors.hosting.cleanup import remove_folder
     from actors.hosting.recorded import check_recorded

@@ -51,8 +51,8 @@ def resume(
     Raises
     ------
     InputError
-        It is not a run directory; its configuration or an input has changed since; a file of a finished run is not as
-        it was written; a process that is alive runs it.
+        It is not a run directory; its configuration or an input has changed; a file of a finished run is damaged; a
+        process that is alive runs it.
     """
     out = Path(folder)
     if (found := read_finished(out)) is not None:
@@ -78,12 +78,8 @@ def resume(
 def read_finished(out: Path) -> Result | Comparison | None:
     """Return the results of a finished directory; None if it must be resumed.
 
-    If a file of one of several runs has changed since it was written, that run is repeated, with a note.
-
-    Raises
-    ------
-    InputError
-        It is no run directory, or that of a single run of which a file is not as it was written.
+    If a file of one of several runs is damaged, that run is repeated, with a note; that of a single run is an
+    `InputError`.
     """
     manifest = rd.read_manifest(out)
     if manifest.get("status") != rd.FINISHED or "what" in manifest:
@@ -97,7 +93,7 @@ def read_finished(out: Path) -> Result | Comparison | None:
         return read_comparison(out)
     except InputError as error:
         if not _has_damaged(out, ["", *manifest["runs"]]):
-            raise  # its files are as they were written, so that it would not be made again
+            raise  # no file is damaged, so that no run would be repeated
         note(f"{error}; it is made again")
         return None
 
@@ -120,22 +116,11 @@ def holds_several(out: Path) -> bool:
 
 @contextmanager
 def reopened(out: Path, given: Layer | None = None, scheduler: Any = None) -> Iterator[Plan | None]:
-    """Within, the directory of a run that ended early is this process's; yields the plan that it was begun with.
+    """Within, the directory of a run that ended early is locked by this process; yield the plan that it was begun with.
 
-    None where nothing is left to be done: a process was killed when all its results were written.
-
-    Parameters
-    ----------
-    out : Path
-    given : Layer, optional
-        Keys that say where to go on with it, such as the address of a Ray cluster.
-    scheduler : object, optional
-        As in `resume`.
-
-    Raises
-    ------
-    InputError
-        It is not a run's, it is being run, or its configuration or an input has changed.
+    Yield None if the run is done: its process was killed when all its results were written. `given` are keys about its
+    hosting, such as the address of a Ray cluster; `scheduler` is that of `resume`. Raise `InputError` if the directory
+    holds something else or is being run, or if its configuration or an input has changed.
     """
     with rd.claimed_again(out) as found:
         manifest = rd.settle(out, found)
@@ -172,7 +157,7 @@ def _plan(out: Path, manifest: Mapping[str, Any], given: Layer | None, scheduler
 
 
 def _check_config(out: Path, manifest: Mapping[str, Any]) -> None:
-    """Refuse a configuration that is not the one the run was begun with; one that is gone is written again."""
+    """Refuse a configuration that differs from the one that the run was begun with; write one that is missing again."""
     file, was = out / CONFIG, manifest.get("config", {})
     remedy = f"put it back as it was, or remove {file}, which is then written again from {rd.MANIFEST}"
     if not os.path.lexists(file):

@@ -74,7 +74,7 @@ def run(
     nodes : int, optional
         Number of nodes; only a cluster file has one of its own, and coflows their ports.
     seeds : int or sequence of int, optional
-        Run so many seeds, from ``seed`` on, or these, each with a workload of its own if that is drawn.
+        Number of seeds to run, from ``seed`` on, or the seeds; each has its own workload if that is drawn.
     parameters : mapping, optional
         The scheduler's parameters.
     config : path, optional
@@ -82,10 +82,10 @@ def run(
     out : path, optional
         Run directory to write; by default nothing is written (see `Result.save`).
     overwrite : bool
-        Replace the run that is there. What Emu did not write is never removed, nor a run that a process is at.
+        Replace the run that is there. Files that Emu did not write are never removed, nor a run that is being run.
     progress : bool or callable, optional
-        Whether to show a bar; by default where a terminal or a notebook shows it. What can be called gets from time to
-        time tasks done, events and virtual time in seconds.
+        Whether to show a bar; by default where a terminal or a notebook shows it. A callable is called from time to
+        time with tasks done, events and virtual time in seconds.
     **settings
         Any key of ``docs/reference/configuration.md``, ``_`` for the dot: ``seed=3``,
         ``short_cutoff="90 s"``, ``network_delay="1 ms"``, ``in_process=True``.
@@ -96,9 +96,9 @@ def run(
         Of one seed.
     Comparison
         With `seeds`, even with 1: of one scheduler, as `emu.compare` returns it for several. Its ``results`` are by
-        scheduler and seed, ``summaries[0]`` has means and intervals. Also of an archive of several instances, none of
-        which is chosen by ``workload_options={"instance": …}``: all are run, and stand in place of seeds (a type
-        checker knows it by ``seeds=1``).
+        scheduler and seed, ``summaries[0]`` has means and intervals. Also of an archive of several instances, unless
+        ``workload_options={"instance": …}`` chooses one: all are run, in place of seeds (give ``seeds=1`` for type
+        checkers).
 
     Raises
     ------

@@ -8,42 +8,18 @@ from importlib import import_module
 from pathlib import Path
 
 from emu import disk
-from emu.starting.new_scheduler import KINDS, free_paths, object_of
+from emu.starting.new_scheduler import KINDS, checks_of, free_paths, object_of
 from workloads.errors import InputError
 
 COMPILED = "compiled"
 _KIND_OF_FAMILY = {"jobs": COMPILED, "coflows": "coflows", "dags": "dags"}
-_TEST = '''"""What must hold of {name}, as of every scheduler."""
-
-from pathlib import Path
-
-from emu.testing import check_scheduler
-
-SCHEDULER = f"{{Path(__file__).with_name('{module}.py')}}:{object}"
-
-
-def test_the_invariants_of_every_scheduler_hold():
-    check_scheduler(SCHEDULER)
-'''
 
 
 def write_copy(name: str, source: str, folder: str | Path = ".") -> list[Path]:
     """Write a copy of the module of a built-in scheduler into ``NAME.py``, and ``test_NAME.py``; return their paths.
 
-    What the copy gives is what the original gives, until one of its rules is changed.
-
-    Parameters
-    ----------
-    name : str
-        As of `emu.starting.new_scheduler.write_scheduler`.
-    source : str
-        The name of a built-in scheduler.
-    folder : path
-
-    Raises
-    ------
-    InputError
-        There is no such scheduler, the name is none or taken, or a file is there already.
+    The copy gives the same results as the original until one of its rules is changed. Raise `InputError` if there is no
+    scheduler `source`, the name is malformed or taken, or a file exists.
     """
     from actors.schedulers.registry import place_of, scheduler_names
 
@@ -57,9 +33,9 @@ def write_copy(name: str, source: str, folder: str | Path = ".") -> list[Path]:
     text = inspect.getsource(module)
     lines = text.splitlines(keepends=True)
     at = _first_import(text)
-    own = f'{thing} = dataclasses.replace({original}, name="{name}")  # to stand beside the original in comparisons\n'
+    own = f'{thing} = dataclasses.replace({original}, name="{name}")  # another name than the original in comparisons\n'
     copy = "".join([*lines[:at], "import dataclasses\n", *lines[at:]]).rstrip() + f"\n\n{own}"
-    test = _TEST.format(name=name, module=paths[0].stem, object=thing)
+    test = checks_of(name, paths[0].stem, thing)
     for path, content in zip(paths, (copy, test), strict=True):
         disk.write_text(path, content)
     return paths

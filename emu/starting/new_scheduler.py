@@ -14,20 +14,11 @@ from workloads.hints import did_you_mean
 
 
 class Start(NamedTuple):
-    """What a kind of scheduler starts from.
-
-    Attributes
-    ----------
-    about : str
-    run : str
-        Arguments of ``emu run`` that try it.
-    by_hand : str
-        The body of the test by hand, which runs ``SCHEDULER``.
-    """
+    """The starting point of a kind of scheduler."""
 
     about: str
-    run: str
-    by_hand: str
+    run: str  # arguments of `emu run` that try it
+    by_hand: str  # the body of the test by hand, which runs `SCHEDULER`
 
 
 _OF_JOBS = """\
@@ -76,71 +67,68 @@ A compiled policy: handlers get the world `w`, the state of this policy `p`, the
 handles the message, and the message's numbers. CONTRIBUTING.md, "Hot code" and "A scheduler", has their rules.
 """
 '''
-_TEST = '''"""What must hold of {name}: the invariants of every scheduler, and an example by hand."""
+_TEST = '''"""What must hold of {name}: {what}."""
 
 from pathlib import Path
 
-{imports}
-import emu
-from emu.testing import check_scheduler
+{imports}from emu.testing import check_scheduler
 {more}
 SCHEDULER = f"{{Path(__file__).with_name('{module}.py')}}:{object}"
 
 
 def test_the_invariants_of_every_scheduler_hold():
     check_scheduler(SCHEDULER)
-
+'''
+_BY_HAND = """
 
 def test_an_example_by_hand():
-{by_hand}'''
+{by_hand}"""
 
 
 def write_scheduler(name: str, kind: str, folder: str | Path = ".") -> list[Path]:
     """Write ``NAME.py`` and ``test_NAME.py`` into a folder and return their paths.
 
-    Parameters
-    ----------
-    name : str
-        Of the scheduler, in small letters: ``my-policy`` is the class ``MyPolicy`` in ``my_policy.py``.
-    kind : str
-        One of `KINDS`.
-    folder : path
-
-    Raises
-    ------
-    InputError
-        The name or the kind is none, or a file is there already.
+    The name is in small letters: ``my-policy`` is the class ``MyPolicy`` in ``my_policy.py``. Raise `InputError` if the
+    name is malformed, `kind` is not one of `KINDS`, or a file exists.
     """
     if kind not in KINDS:
         raise InputError(f"--kind: unknown kind {kind!r}{did_you_mean(kind, KINDS)}")
     paths = free_paths(name, folder)
-    module, thing = paths[0].stem, object_of(name, kind)
-    start = KINDS[kind]
-    needs = {"import numpy": "np.", "import pandas as pd": "pd.", "import pytest": "pytest."}
-    text = _TEST.format(
-        name=name,
-        module=module,
-        object=thing,
-        by_hand=start.by_hand,
-        imports="".join(f"{line}\n" for line, use in needs.items() if use in start.by_hand),
-        more="from workloads.coflows import make_coflow_workload\n" if "make_coflow" in start.by_hand else "",
-    )
+    thing = object_of(name, kind)
+    text = checks_of(name, paths[0].stem, thing, KINDS[kind].by_hand)
     for path, content in zip(paths, (_source(name, kind, thing), text), strict=True):
         disk.write_text(path, content)
     return paths
 
 
-def free_paths(name: str, folder: str | Path) -> list[Path]:
-    """Return the paths of a scheduler and of its test.
+def checks_of(name: str, module: str, thing: str, by_hand: str = "") -> str:
+    """Return the test of a scheduler; `by_hand` is the body of an example."""
+    if not by_hand:
+        return _TEST.format(
+            name=name,
+            what="the invariants of every scheduler",
+            module=module,
+            object=thing,
+            imports="",
+            more="",
+        )
+    needs = {"import pandas as pd": "pd.", "import pytest": "pytest."}
+    imports = "".join(f"{line}\n" for line, use in needs.items() if use in by_hand)
+    return _TEST.format(
+        name=name,
+        what="the invariants of every scheduler, and an example by hand",
+        module=module,
+        object=thing,
+        imports=f"{imports}\nimport emu\n",
+        more="from workloads.coflows import make_coflow_workload\n" if "make_coflow" in by_hand else "",
+    ) + _BY_HAND.format(by_hand=by_hand)
 
-    Raises
-    ------
-    InputError
-        The name is none, or one of the files is there already.
-    """
+
+def free_paths(name: str, folder: str | Path) -> list[Path]:
+    """Return the paths of a scheduler and of its test; raise `InputError` if the name is malformed or a file exists."""
     if not re.fullmatch(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*", name):
         raise InputError(
-            f"NAME: {name!r} is no name of a scheduler; want small letters, digits and -, as my-policy"
+            f"NAME: {name!r} is not a name of a scheduler; want small letters, digits and -, as my-policy"
         )
     module = name.replace("-", "_")
     paths = [Path(folder, f"{module}.py"), Path(folder, f"test_{module}.py")]
@@ -163,6 +151,6 @@ def _source(name: str, kind: str, thing: str) -> str:
         text = inspect.getsource(import_module(f"emu.starting.{kind}"))
         return text.replace("MyPolicy", thing).replace("My policy", title.capitalize())
     text = inspect.getsource(import_module("actors.schedulers.jobs.random_placement"))
-    code = text[text.index('"""\n') + 4 :]  # which has a docstring of its own
+    code = text[text.index('"""\n') + 4 :]  # without its docstring
     code = code.replace("RANDOM = ", f"{thing} = ").replace('name="random"', f'name="{name}"')
     return _COMPILED.format(title=title.capitalize()) + code

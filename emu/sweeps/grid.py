@@ -48,27 +48,13 @@ _NO_AXES = {
 
 @dataclass(frozen=True)
 class Axis:
-    """One axis: a key or parameter, and its values.
+    """One axis: a key or parameter, and its values."""
 
-    Attributes
-    ----------
-    name : str
-        Full dotted name: ``nodes``, ``network.delay``, ``parameters.eagle.slack``.
-    label : str
-        In paths and tables: the last part of the name, or all of it where that is ambiguous.
-    values : tuple of Given
-        As given; they differ when read.
-    texts : tuple of str
-        Of the values in paths, in base units; they differ.
-    shown : tuple
-        The values in tables, in base units.
-    """
-
-    name: str
-    label: str
-    values: tuple[Given, ...]
-    texts: tuple[str, ...]
-    shown: tuple[Any, ...]
+    name: str  # full dotted name: ``nodes``, ``network.delay``, ``parameters.eagle.slack``
+    label: str  # in paths and tables: the last part of the name, or all of it where that is ambiguous
+    values: tuple[Given, ...]  # as given; no two are equal when read
+    texts: tuple[str, ...]  # of the values in paths, in base units; no two are equal
+    shown: tuple[Any, ...]  # the values in tables, in base units
 
     @property
     def is_parameter(self) -> bool:
@@ -78,23 +64,12 @@ class Axis:
 
 @dataclass(frozen=True)
 class Point:
-    """One run of a grid.
+    """One run of a grid."""
 
-    Attributes
-    ----------
-    at : dict of str to int
-        Name of each axis that the scheduler has to the index of its value.
-    config : Config
-    replica : Replica
-        Its seed, and its instance where the workload is a batch.
-    folder : str
-        The last part of the run's path: that of its instance, or of its seed.
-    """
-
-    at: dict[str, int]
+    at: dict[str, int]  # name of each axis that the scheduler has, to the index of its value
     config: Config
     replica: Replica
-    folder: str
+    folder: str  # the last part of the run's path: that of its instance, or of its seed
 
 
 @dataclass(frozen=True)
@@ -111,7 +86,7 @@ class Grid:
         return {**own, INSTANCE: point.replica.instance} if point.replica.instance else own
 
     def folder(self, point: Point) -> Path:
-        """Return where the run of a point lies: Hive partitions of scheduler, axes that vary, seed or instance."""
+        """Return the path of the run of a point: Hive partitions of scheduler, axes that vary, seed or instance."""
         return Path(
             *(
                 f"{a.label}={a.texts[point.at[a.name]]}"
@@ -122,7 +97,7 @@ class Grid:
         )
 
     def described(self) -> dict[str, Any]:
-        """Return dotted key to value of all that makes the sweep what it is, as a manifest holds it."""
+        """Return dotted key to value of what identifies the sweep, as a manifest holds it."""
         own = {a.name for a in self.axes} | {"seeds"}
         return {
             **{name: value for name, value in self.base.given().items() if name not in own},
@@ -147,8 +122,8 @@ def read_grid(
     Raises
     ------
     InputError
-        A key that does not exist, an axis that cannot be one, a value that is wrong or there twice, an axis without
-        values, a parameter that no scheduler has; names the file, the line and the key.
+        An unknown key, a key that cannot be an axis, a value that is wrong or given twice, an axis without values, a
+        parameter that no scheduler has; names the file, the line and the key.
     """
     base, given_axes = _read(source)
     if (given := base.get("workload")) is not None:  # a frame is read once, for all points
@@ -195,16 +170,16 @@ def _read(source: str | Path | Mapping[str, Any]) -> tuple[Layer, dict[str, Give
         if not inner:
             raise given.place.error(f"{SWEEP!r} is a table: [{SWEEP}], and below it the axes")
         if inner.partition(".")[0] == VARIANTS:
-            raise given.place.error(f"{inner!r} is no axis; name variants in [{SWEEP}] {SCHEDULER}")
+            raise given.place.error(f"{inner!r} cannot be an axis; name variants in [{SWEEP}] {SCHEDULER}")
         if inner in _NO_AXES:
-            raise given.place.error(f"{inner!r} is no axis; {_NO_AXES[inner]}")
+            raise given.place.error(f"{inner!r} cannot be an axis; {_NO_AXES[inner]}")
         if inner not in BY_NAME and inner.partition(".")[0] not in TABLES:
             known = [*(n for n in BY_NAME if n not in _NO_AXES), *(f"{t}.NAME" for t in TABLES)]
             _refuse(inner, given.place, known)
         check_name(inner, given.place)
         values = list(given.value) if isinstance(given.value, list | tuple | range) else [given.value]
         if not values:
-            raise given.place.error("an axis needs a value or more; the list is empty")
+            raise given.place.error("an axis needs at least one value; the list is empty")
         if inner in axes:
             raise given.place.error(f"the axis {inner!r} is given twice")
         listed = Given(values, given.place)
@@ -233,7 +208,7 @@ def _schedulers(whole: Config, given: Given) -> list[Scheduler]:
 
 
 def _under_their_names(given: Given, schedulers: Sequence[Scheduler]) -> Given:
-    """Return the axis of schedulers, objects under their distinct names: a point sees but one of them."""
+    """Return the axis of schedulers, objects under their distinct names, as a point has only one of them."""
     from actors.schedulers.variants import Variant
 
     pairs = zip(given.value, schedulers, strict=True)
@@ -252,14 +227,14 @@ def _check_parameters(whole: Config, schedulers: list[Scheduler], axes: Mapping[
 
 
 def _axis(name: str, label: str, given: Given, schedulers: list[Scheduler]) -> Axis:
-    """Read the values of an axis; two that are equal when read are one too many."""
+    """Read the values of an axis; two that are equal when read are an error."""
     values = [Given(value, given.place) for value in given.value]
     if name == "workload":  # a frame is read once, for all points
         values = [value._replace(value=read_given(BY_NAME[name], value)) for value in values]
     shown = [_shown(name, value, i, schedulers) for i, value in enumerate(values)]
     for i, value in enumerate(shown):
         if value in shown[:i]:
-            raise given.place.error(f"{given.value[i]!r} is there twice")
+            raise given.place.error(f"{given.value[i]!r} is given twice")
     texts: list[str] = []
     for value in shown:
         text = _text(value)[:MOST_TEXT]
@@ -311,9 +286,9 @@ def _labels(axes: Mapping[str, Given]) -> dict[str, str]:
 def _points(
     axes: list[Axis], schedulers: list[Scheduler], layers: tuple[Layer, ...], cache: WorkloadCache | None
 ) -> Iterator[Point]:
-    """Yield the points; a parameter that a scheduler lacks, or has an axis of its own for, is no axis for it.
+    """Yield the points; an axis of a parameter is skipped for a scheduler that lacks it, or has an axis of its own.
 
-    Where the workload of a point is a batch, there is a point for each instance.
+    A workload that is a batch gives a point for each instance.
     """
     cache = WorkloadCache() if cache is None else cache
     several = len(axes[-1].values) > 1
@@ -336,7 +311,7 @@ def _points(
 def _replicas(
     at: dict[str, int], config: Config, seed: str, cache: WorkloadCache, several: bool
 ) -> Iterator[Point]:
-    """Yield the point of one seed, or one for each instance of a batch, which has not several seeds."""
+    """Yield the point of one seed, or one for each instance of a batch, which may not have several seeds."""
     replicas = (Replica(config[SEED]),) if config["workload"] is None else replicas_of(config, cache)
     if several and replicas[0].instance:
         raise no_seeds(config, len(replicas))

@@ -32,75 +32,50 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Hosting:
-    """The place where runs are computed, and how many in parallel.
+    """The place where runs are computed, and how many in parallel."""
 
-    Attributes
-    ----------
-    parallel : int | None
-        Runs at once; None is as many as Ray has CPUs.
-    retries : int
-        Times a run is tried again when its worker process dies.
-    in_process : bool
-        One run after another in this process, without Ray.
-    address : str | None
-        Of a running Ray cluster.
-    """
-
-    parallel: int | None = None
-    retries: int = 2
-    in_process: bool = False
-    address: str | None = None
+    parallel: int | None = None  # runs at once; None: as many as Ray has CPUs
+    retries: int = 2  # times a run is tried again when its worker process dies
+    in_process: bool = False  # one run after another in this process, without Ray
+    address: str | None = None  # of a running Ray cluster
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
     """One run of one scheduler and one seed, checked, and the directory it is written to.
 
-    It has no workload, as those of many runs may not fit into memory: `plan` gives it back.
-
-    Attributes
-    ----------
-    config : Config
-    cache : WorkloadCache
-    folder : Path
-    begins : dict
-        What its manifest says before the run.
-    source : str
-        Hash of the workload as it was loaded and drawn: runs with the same share it.
-    notes : tuple of str
-    load : float | None
-        Offered load.
-    memory_bytes : int
-        An estimate, on the safe side, of the most memory that a process needs for it.
+    It holds no workload, as those of many runs may not fit into memory: `plan` loads it again.
     """
 
     config: Config
     cache: WorkloadCache
     folder: Path
-    begins: dict[str, Any]
-    source: str
+    begins: dict[str, Any]  # its manifest before the run
+    source: str  # hash of the workload as it was loaded and drawn: runs with the same share it
     notes: tuple[str, ...]
-    load: float | None
-    memory_bytes: int
+    load: float | None  # offered load
+    memory_bytes: int  # an upper estimate of the memory that a process needs for it
 
     @classmethod
     def of(cls, plan: Plan, folder: Path) -> Run:
         """Return the run of a plan of one scheduler and one seed."""
-        memory, source = memory_bytes(plan), plan.source.fingerprint()
+        from actors.hosting.memory import needed_bytes
+
+        memory, source = needed_bytes(plan.setting(0)), plan.source.fingerprint()
         return cls(plan.config, plan.cache, folder, plan.manifest(0), source, plan.notes, plan.load, memory)
 
     @property
     def plan(self) -> Plan:
-        """The plan, made again; what was loaded for it is loaded again only if there was no room to keep it."""
+        """The plan, made again; its workload is loaded again only if the cache has dropped it."""
         return prepare(self.config, self.cache, one_of_many=True)  # it was checked when this was made
 
     def is_done(self) -> bool:
-        """Whether the directory holds this very run, finished and with all its files as they were written."""
+        """Whether the directory holds this run, finished and with all its files as they were written."""
         return not reason_to_compute(self.folder, self.begins)
 
 
 class RunFailed(RuntimeError):
-    """A run that others rest on has failed: which one, and its error in one line."""
+    """A run that others depend on has failed: which one, and its error in one line."""
 
 
 Started = Callable[[Run], None]
@@ -117,15 +92,8 @@ def run_all(
 ) -> None:
     """Compute runs and write their directories, those of one workload after each other.
 
-    Files of an earlier attempt are replaced. The manifest of a run that fails has the status `failed`, with the
-    error.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        The user interrupted; runs that were being computed are marked so.
-    InputError
-        There is no Ray cluster, or a directory holds something else.
+    Files of an earlier attempt are replaced. The manifest of a run that fails has the status `failed`, with the error;
+    after Ctrl-C those of the runs that were being computed have the status `interrupted`.
     """
     if not runs:
         return
@@ -144,13 +112,6 @@ def run_all(
     finally:
         for run in ordered:
             locks.release(run.folder)
-
-
-def memory_bytes(plan: Plan) -> int:
-    """Return an estimate, on the safe side, of the most memory a process needs for a run of a plan."""
-    from actors.hosting.memory import needed_bytes
-
-    return needed_bytes(plan.setting(0))
 
 
 def _run_on_ray(
@@ -241,7 +202,7 @@ def _compile(setting: Setting) -> None:
 
 
 def _prepare_workers(pool: Any, runs: Sequence[Run], tell: Callable[[str], None] | None, here: bool) -> None:
-    """Let users' classes travel, and compile here, once, what this machine's disk cache lacks: else each would."""
+    """Let users' classes be pickled, and compile once what this machine's disk cache lacks, before workers do it."""
     from actors.hosting.child import pickle_by_value
     from actors.kernel.compiled import is_warm
 
@@ -260,7 +221,7 @@ def _prepare_workers(pool: Any, runs: Sequence[Run], tell: Callable[[str], None]
     for name, (setting, memory) in cold.items():
         pool.submit(name, _compile, setting, memory_bytes=memory)
     for _ in cold:
-        pool.ended()  # what is wrong with it the run itself will say
+        pool.ended()  # an error is that of the run too, which reports it
 
 
 def _width(config: Config) -> int:
@@ -301,20 +262,14 @@ def _claim(run: Run) -> Plan:
 
 
 def _finish(run: Run, result: Callable[[], Any], ended: Ended) -> None:
-    """Write the result of a claimed run, or why there is none.
-
-    Raises
-    ------
-    UnavailableError
-        The disk is full, or the like: other runs would end so too.
-    """
+    """Write the result of a claimed run, or its error; a full disk, which all runs would meet, is raised."""
     error = None
     try:
         with rd.running(run.folder):
             result().write(run.folder)
     except UnavailableError:
         raise
-    except Exception as failure:  # whatever a run raises is its own end, not that of the others
+    except Exception as failure:  # an error of one run does not end the others
         error = rd.one_line(failure)
     finally:
         locks.release(run.folder)

@@ -14,12 +14,9 @@ from workloads.errors import InputError
 
 
 def read_runs(folders: Iterable[str | Path]) -> list[Result]:
-    """Return the results in run directories; one of a comparison or of several seeds stands for its runs.
+    """Return the results in run directories; a comparison, or a run of several seeds, stands for its runs.
 
-    Raises
-    ------
-    InputError
-        A folder is not a run directory, is given twice, or its run did not finish.
+    Raise `InputError` for a folder that is not a run directory, is given twice, or whose run did not finish.
     """
     found: list[Result] = []
     for folder in map(Path, folders):
@@ -39,7 +36,7 @@ def read_runs(folders: Iterable[str | Path]) -> list[Result]:
 
 
 def sections_of(folders: Iterable[str | Path]) -> list[str]:
-    """Return notes for a page on directories besides their runs: what a search found, and which runs failed."""
+    """Return sections of a page besides those on runs: the answer of a search, and which runs failed."""
     parts: list[str] = []
     for folder in map(Path, folders):
         manifest = rd.read_manifest(folder)

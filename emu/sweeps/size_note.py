@@ -1,4 +1,4 @@
-"""What the answer of a search for a size says of it: how sure it is, under what conditions, and why there is none."""
+"""The note of an answer of a search for a size: how sure it is, under which conditions, and why none was found."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from emu.sweeps.targets import Search, Target
 
 _SLOWDOWN = Measure("slowdown", "p99")
 _ALONE = 1.05
-"""A slowdown of at most this: what is left is the time of the tasks themselves."""
+"""A job with a slowdown of at most this takes only the time of its tasks."""
 
 
 def note_of(
@@ -26,14 +26,8 @@ def note_of(
 ) -> str:
     """Return the note of an answer.
 
-    Parameters
-    ----------
-    search, targets, low, high
-        As in `emu.sweeps.sizing`.
-    spanned : bool
-        Whether on `search.fails` an interval spans its bound.
-    of_runs : sequence of mapping
-        Summaries of the runs on the answer, or, where there is none, on the most nodes that were tried.
+    `spanned` is whether on `search.fails` nodes an interval spans its bound; `of_runs` are the summaries of the runs on
+    the answer, or without an answer on the most nodes that were tried.
     """
     many = "all targets are" if len(targets) > 1 else f"{targets[0]} is"
     none = "not all targets are" if len(targets) > 1 else f"{targets[0]} is not"
@@ -56,7 +50,7 @@ def note_of(
 
 
 def _alone(targets: Sequence[Target], of_runs: Sequence[Mapping[str, Any]]) -> str:
-    """Say so where jobs take no longer than alone, so that more nodes cannot help."""
+    """Return the remark that jobs take as long alone, so that more nodes cannot help; empty if that is not so."""
     for target in targets:
         if target.measure.metric:  # not of completion times
             continue
@@ -77,7 +71,7 @@ def _group(summary: Mapping[str, Any], job_class: str) -> Mapping[str, Any]:
 
 
 def _failures(of_runs: Sequence[Mapping[str, Any]]) -> str:
-    """Say how many times nodes failed, which is a condition of the answer."""
+    """Return how many times nodes failed, which is a condition of the answer; empty if none did."""
     counts = sorted(run["counters"].get("node_failures", 0) for run in of_runs)
     if not any(counts):
         return ""

@@ -43,7 +43,7 @@ class Tried(NamedTuple):
 
 
 def runs_of(folder: Path) -> list[Path]:
-    """Return the runs on the number of nodes that a search found; where it found none, on the most that it tried."""
+    """Return the runs on the number of nodes that a search found, or if it found none, on the most that it tried."""
     summary = _summary(folder)
     nodes = summary["nodes"] if summary["nodes"] is not None else summary["fails"]
     return [folder_of(folder, nodes, seed) for seed in summary["seeds"]]
@@ -75,7 +75,7 @@ def size_sections(folder: Path) -> list[str]:
 
 
 def _how_sure(summary: Mapping[str, Any], targets: Sequence[Target]) -> list[str]:
-    """Return how far the seeds, and the numbers of nodes that were tried, leave the answer open, a sentence each."""
+    """Return sentences about what the seeds, and the numbers of nodes that were tried, leave open."""
     found = []
     nodes, fails = summary["nodes"], summary["fails"]
     if len(summary["seeds"]) == 1:
@@ -112,14 +112,8 @@ def _draw(
     if place.get_xscale() == "log":
         mark_log(place.xaxis, points[0].nodes, points[-1].nodes)
     known = [p for p in points if np.isfinite(p.mean)]
-    place.plot(
-        [p.nodes for p in known],
-        [p.mean for p in known],
-        color="#999999",
-        linewidth=1.0,
-        zorder=1,
-        label="measured",
-    )
+    line = {"color": "#999999", "linewidth": 1.0, "zorder": 1, "label": "measured"}
+    place.plot([p.nodes for p in known], [p.mean for p in known], **line)
     for word in verdicts:
         of_word = [p for p in known if p.verdict == word]
         x, y, half = ([getattr(p, name) for p in of_word] for name in ("nodes", "mean", "half"))

@@ -67,9 +67,9 @@ class SizeResult:
     ----------
     nodes : int | None
         The fewest nodes that were found to meet all targets, over the whole of the 95 % intervals; None if the most
-        that were tried do not.
+        nodes that were tried do not.
     fails : int | None
-        The most nodes below that at which a target is not met, or an interval spans its bound; None if none was tried.
+        The most nodes below that at which a target is not met, or an interval spans its bound; None without such nodes.
     probes : tuple of Probe
         By number of nodes.
     targets : tuple of Target
@@ -216,11 +216,8 @@ def find_size(
             for seed in seeds_of(config)
         ]
         missing = [run for run in runs if not run.is_done()]
-        with (
-            bar(f"{SIZE} {counts[0]:,}", len(runs), len(runs) - len(missing))
-            if bar
-            else nullcontext() as shown
-        ):
+        label = f"{SIZE} {counts[0]:,}"
+        with bar(label, len(runs), len(runs) - len(missing)) if bar else nullcontext() as shown:
             _run(missing, len(runs), hosting, tell, shown)
         for nodes in new:
             probes[nodes] = _probe(nodes, config, targets, place)
@@ -283,12 +280,12 @@ def folder_of(out: Path, nodes: int, seed: int) -> Path:
 
 
 def _described(config: Config) -> dict[str, Any]:
-    """Return what makes the runs of a search what they are; neither seeds nor targets do."""
+    """Return what identifies the runs of a search, which includes neither seeds nor targets."""
     return {name: value for name, value in config.given().items() if name not in ("seed", "seeds")}
 
 
 def _start(config: Config, plan: Plan, cache: WorkloadCache) -> int:
-    """Return where to begin: the nodes on which offered load is 1, or if there is no load, a slot for each task."""
+    """Return where to begin: the nodes on which offered load is 1, or without a load a slot for each task."""
     slots_per_node = plan.cluster.total_slots / plan.cluster.num_nodes
     enough = max(math.ceil(plan.work[0] / slots_per_node), 1)
     nodes_for_load = plan.family[Sizing].nodes_for_load

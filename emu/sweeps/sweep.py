@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from emu import disk
 from emu.configuration.config import flatten
-from emu.configuration.ineffective_values import ineffective, refuse
+from emu.configuration.ineffective_values import ineffective
 from emu.configuration.plan import Plan, prepare
 from emu.configuration.workload_cache import WorkloadCache
 from emu.directories import run_directory as rd
@@ -42,29 +42,19 @@ from workloads.errors import InputError
 
 RESULTS = "results"
 TABLE_GROWTH = 1.05
-"""While a sweep runs, its table is written again when it has so many times the rows: written after each of 3,000 short
-runs, it took most of the time."""
+"""While a sweep runs, its table is written again when its rows have grown by this factor: to write it after each of
+3,000 short runs took most of the time."""
 Bar = Callable[[str, int, int], AbstractContextManager[Any]]
 """Makes, from a label, a number of runs and how many are done, what `emu.running.progress.runs_bar` yields."""
 
 
 @dataclass(frozen=True, eq=False)
 class Sweep:
-    """A sweep that is ready: every point is checked, and what its directory has already is known.
-
-    Attributes
-    ----------
-    grid : Grid
-    runs : tuple of Run
-        In the order of the grid's points.
-    missing : tuple of Run
-        Those that are still to be computed.
-    out : Path
-    """
+    """A sweep that is ready: every point is checked, and the finished runs in its directory are known."""
 
     grid: Grid
-    runs: tuple[Run, ...]
-    missing: tuple[Run, ...]
+    runs: tuple[Run, ...]  # in the order of the grid's points
+    missing: tuple[Run, ...]  # the runs that are still to be computed
     out: Path
 
     @property
@@ -168,7 +158,7 @@ def sweep(
     sets : sequence of str
         ``NAME=VALUE``, as ``--set``.
     overwrite : bool
-        Remove what the directory holds, whatever sweep that is, and run all.
+        Remove what the directory holds, of any sweep, and run all.
     progress : bool, optional
         Whether to show a bar; by default where a terminal or a notebook shows it.
 
@@ -191,7 +181,7 @@ def sweep(
 def prepare_sweep(
     source: str | Path | Mapping[str, Any], out: str | Path | None = None, sets: Sequence[str] = ()
 ) -> Sweep:
-    """Check every point of a sweep and find what is missing; nothing is run or written."""
+    """Check every point of a sweep and find the missing runs; nothing is run or written."""
     cache = WorkloadCache()
     grid = read_grid(source, sets, cache)
     stem = rd.safe_name(f"sweep-{Path(source).stem}") if isinstance(source, str | Path) else SWEEP
@@ -201,7 +191,9 @@ def prepare_sweep(
         plan = _plan(point, cache, source)
         runs.append(Run.of(plan, place / grid.folder(point)))
         found.append(ineffective(plan.config, plan.schedulers, plan.parameters))
-    refuse({name: error for name, error in found[0].items() if all(name in other for other in found)})
+    for name, error in found[0].items():
+        if all(name in other for other in found):
+            raise error
     return Sweep(grid, tuple(runs), tuple(run for run in runs if not run.is_done()), place)
 
 
@@ -214,10 +206,9 @@ def run_sweep(
     reasons: bool = False,
     overwrite: bool = False,
 ) -> SweepResult:
-    """Run what is missing of a sweep, and write the comparison of all runs.
+    """Run what is missing of a sweep, or with `overwrite` all of it, and write the comparison of all runs.
 
-    `columns` and `reasons` say what its tables show, as in `Comparison.to_text`; with `overwrite` all
-    is run again.
+    `columns` and `reasons` select what its tables show, as in `Comparison.to_text`.
     """
     out, grid = ready.out, ready.grid
     point_of = {id(run): point for run, point in zip(ready.runs, grid.points, strict=True)}
@@ -293,11 +284,7 @@ def _conclude(
         for figure in figures:
             written += save_figure(figure.drawn, out / figure.stem)
     written.append(SUMMARY)
-    manifest = {
-        **rd.read_manifest(out),
-        "runs": [row["path"] for row in table],
-        "failures": failures,
-    }
+    manifest = {**rd.read_manifest(out), "runs": [row["path"] for row in table], "failures": failures}
     rd.conclude(out, manifest, [CONFIG, *written], rd.FAILED if failures else rd.FINISHED)
     return SweepResult(table, summary, failures, out, "\n".join(texts))
 
@@ -307,7 +294,7 @@ def _plan(point: Point, cache: WorkloadCache, source: str | Path | Mapping[str, 
         return prepare(point.config, cache, one_of_many=True)
     except InputError as error:
         if error.file is None and ": required" in error.message and isinstance(source, str | Path):
-            raise InputError(error.message, file=source) from None  # what the file lacks has no line
+            raise InputError(error.message, file=source) from None  # a missing key has no line
         raise
 
 
@@ -316,7 +303,7 @@ def _row(grid: Grid, point: Point, run: Run, out: Path) -> dict[str, Any]:
     summary = disk.read_json(run.folder / SUMMARY, "has no summary.json")
     own = grid.columns(point)
     columns = {axis.label: own.get(axis.label) for axis in grid.axes}
-    # A column for each figure of each kind is too many for a table.
+    # A column for each figure of each kind would be too many for a table.
     summary.get("jobs", {}).pop("by_constraint", None)
     if BOTTLENECKS in summary:
         summary[BOTTLENECKS] = "; ".join(summary[BOTTLENECKS])
@@ -332,7 +319,7 @@ def _write_rows(out: Path, rows: list[dict[str, Any]]) -> list[str]:
     for (
         name,
         values,
-    ) in columns.items():  # a column has one type: a word among numbers makes all of them words
+    ) in columns.items():  # a column has one type: a text among numbers makes all of them texts
         kinds = {float if isinstance(v, int | float) and not isinstance(v, bool) else type(v) for v in values}
         if len(kinds - {type(None)}) > 1:
             columns[name] = [None if v is None else str(v) for v in values]

@@ -31,49 +31,25 @@ REASONS = ("decision_latency", "schedulers", "coordinator", "utilisation", "bott
 class Group:
     """All runs of one point of the axes that are neither scheduler, nor parameter, nor seed, nor instance.
 
-    Attributes
-    ----------
-    at : dict of str to object
-        Label to value of those axes.
-    variants : dict of str to dict of Replica to Path
-        Scheduler, with its parameters where they vary, to the directories of its runs by replica; the first is the one
-        that others are compared with.
-    columns : dict of str to dict
-        Label to value of scheduler and parameters, by variant.
+    A variant is a scheduler, with its parameters where they vary; the first is the baseline.
     """
 
-    at: dict[str, Any]
-    variants: dict[str, dict[Replica, Path]]
-    columns: dict[str, dict[str, Any]]
+    at: dict[str, Any]  # label to value of those axes
+    variants: dict[str, dict[Replica, Path]]  # to the directories of its runs
+    columns: dict[str, dict[str, Any]]  # label to value of scheduler and parameters, by variant
 
 
 @dataclass(frozen=True)
 class Compared:
-    """A group's figures.
-
-    Attributes
-    ----------
-    summaries : dict of str to dict
-        By variant: the summary of its runs, as `summarise_replicas` has it.
-    rows : list of Row
-        Of the replicas that all variants have; empty if there are none.
-    tolerance : Tolerance
-        Within which completion times are called equal.
-    head : str
-        What was run.
-    more : str
-        The other tables of a comparison.
-    notes : str
-        Lines below the table: which schedulers gave the same with every seed, which replicas are in no pair.
-    """
+    """A group's figures."""
 
     group: Group
-    summaries: dict[str, dict[str, Any]]
-    rows: list[Row]
-    tolerance: Tolerance
-    head: str
-    more: str
-    notes: str
+    summaries: dict[str, dict[str, Any]]  # by variant, as `summarise_replicas` makes them
+    rows: list[Row]  # of the replicas that all variants have; empty without any
+    tolerance: Tolerance  # within which completion times are called equal
+    head: str  # what was run
+    more: str  # the other tables of a comparison
+    notes: str  # lines below the table: schedulers with the same results for every seed, replicas left out
 
 
 def group_points(grid: Grid, done: Sequence[tuple[Point, Path]]) -> list[Group]:
@@ -135,9 +111,6 @@ def summary_rows(part: Compared, out: Path) -> list[dict[str, Any]]:
     for name, summary in part.summaries.items():
         family = family_of_summary(summary)
         own = [row for row in part.rows if row.scheduler == name]
-        reasons_text: dict[str, Any] = {
-            key: summary[key] for key in ("varied", "alike", *REASONS) if key in summary
-        }
         entries.append(
             {
                 **part.group.columns[name],
@@ -146,7 +119,7 @@ def summary_rows(part: Compared, out: Path) -> list[dict[str, Any]]:
                 **({"instances": summary["instances"]} if "instances" in summary else {}),
                 **{name: summary[name] for name in family.parts},
                 "confidence_95": summary.get("confidence_95", {name: {} for name in family.parts}),
-                **reasons_text,
+                **{key: summary[key] for key in ("varied", "alike", *REASONS) if key in summary},
                 **(compared(own, part.rows[0].scheduler) if own else {}),
                 "paths": [run.relative_to(out).as_posix() for run in part.group.variants[name].values()],
             }
@@ -191,7 +164,7 @@ def _read(runs: Mapping[Replica, Path]) -> dict[Replica, Result]:
     made = {}
     for replica, folder in runs.items():
         made[replica] = read_result(folder)
-        made[replica].drop_large()  # no comparison looks at them
+        made[replica].drop_large()  # comparisons do not need large tables
     return made
 
 
@@ -200,7 +173,7 @@ def _summary(results: list[Result]) -> dict[str, Any]:
 
 
 def _head(group: Group, grid: Grid, runs: Sequence[Mapping[str, Any]]) -> str:
-    """Return what the runs of one scheduler of a group are of: those that are compared."""
+    """Return the head of a group's table, from the runs of one scheduler."""
     varied = [a.label for a in grid.axes if len(a.values) > 1]
     own = [f"{k}={v}" for k, v in group.at.items() if k in varied and k not in ("nodes", "workload")]
     return head_of(runs, own)

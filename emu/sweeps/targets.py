@@ -25,28 +25,17 @@ CLASSES = ("all", "short", "long")
 TOLERANCE = 0.01
 MOST_DOUBLINGS = 40
 MET, SPANS, NOT_MET = "met", "spans the bound", "not met"
-"""Verdicts: where the 95 % interval of a figure spans the bound, its seeds do not tell whether the target is met."""
+"""Verdicts: if the 95 % interval of a figure spans the bound, the seeds leave open whether the target is met."""
 _TARGET = re.compile(r"\s*([A-Za-z0-9_.]+)\s*(<=|<)\s*(\S.*?)\s*$")
 
 
 class Target(NamedTuple):
-    """A bound on a figure of a class of jobs.
-
-    Attributes
-    ----------
-    job_class : str
-    measure : Measure
-        What is looked at: in ``summary.json`` it is in ``jobs.<job_class>``.
-    strict : bool
-        Whether the value must be below the bound, not at it.
-    bound : float
-        In seconds, or of slowdowns a number.
-    """
+    """A bound on a figure of a class of jobs."""
 
     job_class: str
-    measure: Measure
-    strict: bool
-    bound: float
+    measure: Measure  # a figure in ``jobs.<job_class>`` of ``summary.json``
+    strict: bool  # whether the value must be below the bound, not at it
+    bound: float  # in seconds; of slowdowns a number
 
     def holds(self, value: float) -> bool:
         """Whether a value meets the target; NaN meets none."""
@@ -65,7 +54,7 @@ class Target(NamedTuple):
 
     @property
     def figure(self) -> str:
-        """What is looked at, such as ``short.p50``."""
+        """The name of the figure, such as ``short.p50``."""
         return f"{self.job_class}.{self.measure.name}"
 
     def __str__(self) -> str:

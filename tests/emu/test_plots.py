@@ -94,7 +94,7 @@ def test_a_sweep_has_a_line_for_each_scheduler_and_other_key() -> None:
         plots.sweep(runs, along="load")
     with pytest.raises(InputError, match=r"the runs differ in nodes, network\.delay: give those that can be"):
         plots.cdf(runs)
-    with pytest.raises(InputError, match="the runs differ in nothing"):
+    with pytest.raises(InputError, match="the runs do not differ in a key"):
         plots.sweep(runs[:1])
 
 
@@ -215,7 +215,7 @@ def test_a_figure_of_the_page_has_its_name(both: Comparison) -> None:
     [
         ({"metric": "wiat"}, "metric: unknown name 'wiat'; did you mean 'wait'"),
         ({"group": "shrt"}, "of: unknown name 'shrt'; did you mean 'short'"),
-        ({"band": "all"}, "band: 'all' is none of none, range, interval"),
+        ({"band": "all"}, "band: 'all' is not one of none, range, interval"),
         ({"schedulers": ["eagle"]}, "schedulers: no run is of 'eagle'"),
     ],
 )

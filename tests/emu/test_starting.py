@@ -92,19 +92,19 @@ def test_the_command_prints_what_to_do_next(tmp_path: Path, capsys: pytest.Captu
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        (["workload", "x"], "nothing new can be made of 'workload'"),
-        (["scheduler", "My Policy"], "NAME: 'My Policy' is no name of a scheduler"),
+        (["workload", "x"], "unknown kind of file 'workload'"),
+        (["scheduler", "My Policy"], "NAME: 'My Policy' is not a name of a scheduler"),
         (
             ["scheduler", "x", "--kind", "probbing"],
             "--kind: unknown kind 'probbing'; did you mean 'probing'?",
         ),
-        (["scheduler", "x", "--out", "nowhere"], "--out: nowhere is no folder"),
+        (["scheduler", "x", "--out", "nowhere"], "--out: nowhere is not a folder"),
         (
             ["scheduler", "x", "--from", "eagel"],
             "--from: no built-in scheduler 'eagel'; did you mean 'eagle'?",
         ),
         (["scheduler", "hawk", "--from", "eagle"], "NAME: 'hawk' is there already; give another, as my-hawk"),
-        (["scheduler", "x", "--from", "eagle", "--kind", "dags"], "--kind does not go with --from"),
+        (["scheduler", "x", "--from", "eagle", "--kind", "dags"], "--kind: not with --from"),
     ],
 )
 def test_wrong_arguments_are_one_line(
@@ -150,10 +150,10 @@ def test_a_scheduler_that_is_there_twice_says_what_to_do(tmp_path: Path) -> None
     module, _ = write_copy("mine", "random", tmp_path)
     module.write_text(module.read_text().replace('name="mine"', 'name="random"'))
     with pytest.raises(
-        InputError, match="'random' is there twice; give the one of your file another name, as in name='my"
+        InputError, match="'random' is given twice; give the one of your file another name, as in name='my"
     ):
         emu.compare(["random", f"{module}:MINE"], **SMALL)
-    with pytest.raises(InputError, match="'random' is there twice; give it once, or a variant of it"):
+    with pytest.raises(InputError, match="'random' is given twice; give it once, or a variant of it"):
         emu.compare(["random", "random"], **SMALL)
 
 

@@ -82,7 +82,7 @@ def test_options_of_another_kind_are_refused(
         (["--width", "0.2"], "--width: "),
         (["--out", "x.gif"], "x.gif ends in .gif"),
         (["--out", "nowhere/x.pdf"], "nowhere is not a folder"),
-        (["--kind", "gantt"], "--kind gantt is of one run, and here are 4"),
+        (["--kind", "gantt"], "a Gantt chart shows one run, and 4 are given"),
     ],
 )
 def test_wrong_options_are_one_line(

@@ -65,7 +65,7 @@ def test_what_a_coordinator_costs_is_refused_without_one(
     sets = {"scheduler": scheduler, name: "fixed" if name == "cost.model" else "1 ms"}
     sets |= {"cost.model": "fixed"} if name.startswith("cost.") else {}
     with pytest.raises(
-        InputError, match=rf"^--set [\w.]+: means nothing to {scheduler}: it has no coordinator$"
+        InputError, match=rf"^--set [\w.]+: has no effect on {scheduler}: it has no coordinator$"
     ):
         planned(sets, small_coflows())
     both = planned({**sets, "scheduler": f"{scheduler},philae"}, small_coflows())

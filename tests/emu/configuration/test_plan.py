@@ -98,7 +98,7 @@ def test_the_timeline_has_about_200_rows_of_the_shortest_run(workload: JobWorklo
     ("arguments", "expected"),
     [
         ({"scheduler": "sparow"}, "scheduler: .*did you mean 'sparrow'"),
-        ({"scheduler": ["sparrow", "sparrow"]}, "scheduler: 'sparrow' is there twice"),
+        ({"scheduler": ["sparrow", "sparrow"]}, "scheduler: 'sparrow' is given twice"),
         ({"workload": "yaho"}, "workload: .*did you mean 'yahoo'"),
         ({"workload": "none.tr"}, r"none\.tr: no such file"),
         ({"cluster": "homogenous"}, "cluster: .*did you mean 'homogeneous'"),
@@ -108,7 +108,7 @@ def test_the_timeline_has_about_200_rows_of_the_shortest_run(workload: JobWorklo
         ({"scheduler": None}, "--scheduler: required"),
         (
             {"clock": "live", "cost_model": "fixed"},
-            "cost_model: is of the other clocks: with 'live' a message costs",
+            "cost_model: is for the other clocks: with 'live' handlers take",
         ),
         ({"warmup": "1 d"}, "warmup: leaves no job"),
         ({"estimates_error": "random", "estimates_size": 1}, r"estimates_size: 1 is not in 0 <= size < 1"),

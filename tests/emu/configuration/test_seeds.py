@@ -71,7 +71,7 @@ def test_constraints_follow_the_workload_s_seed() -> None:
             {"seed": 2**63 - 1, "seeds": 2},
             "seeds: seed 9223372036854775808 is too large; the most is 9223372036854775807",
         ),
-        ({"resample_block": "1 h"}, "resample_block: poisson is generated, and another one with every seed"),
+        ({"resample_block": "1 h"}, "resample_block: poisson is generated, with other draws for every seed"),
     ],
 )
 def test_what_contradicts_itself_is_refused(given: dict[str, Any], expected: str) -> None:

@@ -149,12 +149,12 @@ def test_what_is_written_makes_them_again(schedulers: Any, tmp_path: Path) -> No
         (
             "eagle@slack=2,eagle@slack=2.0",
             (),
-            r"scheduler: 'eagle\(slack=2\)' is there twice; .*emu\.variant",
+            r"scheduler: 'eagle\(slack=2\)' is given twice; .*emu\.variant",
         ),
         (
             "eagle,eagle",
             (),
-            "scheduler: 'eagle' is there twice; give it once, or a variant of it, as eagle@slack=2$",
+            "scheduler: 'eagle' is given twice; give it once, or a variant of it, as eagle@slack=2$",
         ),
         (
             "eagle@slack=2",
@@ -167,7 +167,7 @@ def test_what_is_written_makes_them_again(schedulers: Any, tmp_path: Path) -> No
             "--set variants.two.slak: eagle has no",
         ),
         ("two", ("variants.two.scheduler=eagel",), "--set variants.two.scheduler: no scheduler 'eagel'; did"),
-        ("two", ("variants.two.slack=1",), "--set variants.two.slack: variants.two does not say of which"),
+        ("two", ("variants.two.slack=1",), "--set variants.two.slack: variants.two lacks its scheduler"),
         (
             "hawk",
             ("variants.hawk.scheduler=eagle",),
@@ -228,7 +228,7 @@ def test_objects_with_other_parameters_have_names_of_their_own(workload: JobWork
     assert alone.summary["scheduler"] == "LL(k=4)"
     assert alone.jobs.equals(compared.results["LL(k=4)"][0].jobs)
     assert not alone.jobs.equals(compared.results["LL(k=2)"][0].jobs)
-    with pytest.raises(InputError, match=r"^scheduler: 'LL\(k=4\)' is there twice"):
+    with pytest.raises(InputError, match=r"^scheduler: 'LL\(k=4\)' is given twice"):
         emu_package.compare([LL(4), LL(4)], workload, 20, in_process=True)
 
 
@@ -310,7 +310,9 @@ def test_frames_are_workloads() -> None:
     "wrong", [[1, 2], {"a": 1}, 3, pd.Series([1])], ids=["list", "dict", "number", "series"]
 )
 def test_what_is_no_workload_is_refused(wrong: Any) -> None:
-    with pytest.raises(InputError, match=r"^workload: a \w+ is no workload; want a generator's name, a path"):
+    with pytest.raises(
+        InputError, match=r"^workload: a \w+ is not a workload; want a generator's name, a path"
+    ):
         emu_package.run("random", wrong, 2)
     with pytest.raises(InputError, match=r"^workload: the frame has no column 'durations_s'"):
         emu_package.run("random", pd.DataFrame({"submit_s": [1]}), 2)

@@ -240,7 +240,7 @@ def test_a_table_whose_texts_unpack_to_gigabytes_is_refused(finished: Path) -> N
     ("name", "expected"),
     [
         ("config.toml", "has 8,796,0"),
-        ("jobs.parquet", "is no Parquet file"),
+        ("jobs.parquet", "is not a Parquet file"),
         ("cdf-all.svg", "has 8,796,093,022,208 bytes; Emu writes at most 1,073,741,824"),
     ],
 )

@@ -242,7 +242,7 @@ def test_wrong_text_is_refused(text: str, why: str) -> None:
 
 
 def test_jobs_that_are_not_there_are_refused() -> None:
-    with pytest.raises(emu.InputError, match="job 40 is not there; the workload has jobs 0 to 39"):
+    with pytest.raises(emu.InputError, match="no job 40; the workload has jobs 0 to 39"):
         events_of("hawk", output_events="job=40")
 
 

@@ -170,7 +170,7 @@ def test_an_error_of_a_later_seed_names_it() -> None:
 def test_variants_are_no_axis(emu: Cli, trace: Path) -> None:
     write(SMALL + "variants.x.scheduler = ['random']\n")
     ended = emu("sweep", "grid.toml", "--in-process")
-    assert "'variants.x.scheduler' is no axis; name variants in [sweep] scheduler" in ended.line()
+    assert "'variants.x.scheduler' cannot be an axis; name variants in [sweep] scheduler" in ended.line()
 
 
 def test_an_object_that_is_resampled_goes_on_in_python(

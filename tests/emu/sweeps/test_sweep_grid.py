@@ -160,11 +160,11 @@ def test_examples_are_sweeps(path: Path, tmp_path: Path) -> None:
             BASE + 'scheduler = ["random", "sparow"]',
             "line 4: field sweep.scheduler: no scheduler 'sparow'; did you",
         ),
-        (BASE + 'scheduler = ["random", "random"]', "line 4: field sweep.scheduler: 'random' is there twice"),
-        (BASE + "scheduler = []", "line 4: field sweep.scheduler: an axis needs a value"),
+        (BASE + 'scheduler = ["random", "random"]', "line 4: field sweep.scheduler: 'random' is given twice"),
+        (BASE + "scheduler = []", "line 4: field sweep.scheduler: an axis needs at least one value"),
         (
             BASE + 'scheduler = "random"\n"network.delay" = ["1 ms", 0.001]',
-            "line 5: field sweep.network.delay: 0.001 is there twice",
+            "line 5: field sweep.network.delay: 0.001 is given twice",
         ),
         (
             BASE + 'scheduler = "random"\nload = [0.5, 80]',
@@ -175,8 +175,8 @@ def test_examples_are_sweeps(path: Path, tmp_path: Path) -> None:
             BASE + 'scheduler = "random"\n"long_partition" = ["98%", 98]',
             "line 5: field sweep.long_partition: 98 is more than the whole",
         ),
-        (BASE + 'scheduler = "random"\nseeds = [1, 2]', "'seeds' is no axis; give `seed = [1, 2, 3]`"),
-        (BASE + 'scheduler = "random"\nin_process = [true]', "'in_process' is no axis"),
+        (BASE + 'scheduler = "random"\nseeds = [1, 2]', "'seeds' cannot be an axis; give `seed = [1, 2, 3]`"),
+        (BASE + 'scheduler = "random"\nin_process = [true]', "'in_process' cannot be an axis"),
         (
             BASE + 'scheduler = "random"\n[sweep.parameters]\nprobe_ratio = [2]',
             "line 6: field sweep.parameters.probe_ratio: 'probe_ratio' is neither a key nor a parameter of random",
