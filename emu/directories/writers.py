@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import time
+from pathlib import Path
 from typing import Any
 
 from emu.directories.locks import Found
@@ -32,10 +34,22 @@ def may_be_alive(process: Any, found: Found) -> str | None:
         return shown
     if found is Found.LEFT:  # a process of this machine, whose lock would be seen
         return None
+    pid = int(process["pid"])
     try:
-        os.kill(int(process["pid"]), 0)
+        os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):
         return None
     except OSError:  # another user's process
         pass
-    return shown
+    began = _began_at(pid)
+    return None if began is not None and began > process["since"] + 1 else shown  # a later process with that id
+
+
+def _began_at(pid: int) -> float | None:
+    """Return when a process began, in seconds of the epoch; None where the system does not report it."""
+    try:
+        boot = re.search(r"^btime (\d+)", Path("/proc/stat").read_text(), re.MULTILINE)
+        ticks = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+    except (OSError, IndexError, ValueError):
+        return None
+    return int(boot[1]) + ticks / os.sysconf("SC_CLK_TCK") if boot else None
