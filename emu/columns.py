@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from emu.directories.names import SCHEMA_VERSION
 from workloads.arrow import from_numpy, optional_column, to_numpy
@@ -110,4 +109,7 @@ def text_codes(table: pa.Table, name: str) -> tuple[npt.NDArray[Any], list[str]]
 
 def equals_text(table: pa.Table, name: str, text: str) -> npt.NDArray[np.bool_]:
     """Return which rows of a text column without nulls hold `text`."""
-    return to_numpy(pc.equal(table[name], text).combine_chunks().cast(pa.int32())) == 1
+    # Not by pyarrow.compute: to make an Arrow value of `text` imports pandas, which takes as long as a small run.
+    coded = table[name].combine_chunks().dictionary_encode()
+    texts = coded.dictionary.to_pylist()
+    return to_numpy(coded.indices) == (texts.index(text) if text in texts else -1)

@@ -64,9 +64,8 @@ class Equal(NamedTuple):
     missed_only: bool  # backfill is for missed groups alone
     groups: EqualGroups  # with the rates in force
     ends: Heap  # of backfilled flows
-    changed: (
-        np.ndarray
-    )  # the first `changes`: flows with a new extra rate, and ~line of ingress lines with a new rate
+    # the first `changes`: flows with a new extra rate, and ~line of ingress lines with a new rate
+    changed: np.ndarray
     changes: np.ndarray = per("run")
     now: np.ndarray = per("run")  # from when on the last decision holds, ns
     rate: np.ndarray = per("group", 0.0)  # bytes per ns of each flow of a group, 0.0 if missed, as decided

@@ -36,9 +36,8 @@ class Choices(NamedTuple):
 
     weight: np.ndarray  # [C] whole weights
     least: np.ndarray  # [W + 1] float64, the least time for jobs of this total weight, ns
-    taken: (
-        np.ndarray
-    )  # [C, words] uint64, a bit for each total weight: the job is in the best set of that weight
+    # [C, words] uint64, a bit for each total weight: the job is in the best set of that weight
+    taken: np.ndarray
 
 
 def make_choices(weight: np.ndarray, used: bool) -> Choices:

@@ -42,7 +42,9 @@ def may_be_alive(process: Any, found: Found) -> str | None:
     except OSError:  # another user's process
         pass
     began = _began_at(pid)
-    return None if began is not None and began > process["since"] + 1 else shown  # a later process with that id
+    return (
+        None if began is not None and began > process["since"] + 1 else shown
+    )  # a later process with that id
 
 
 def _began_at(pid: int) -> float | None:

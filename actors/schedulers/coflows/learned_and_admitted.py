@@ -45,9 +45,8 @@ class Admitted(NamedTuple):
     admitted: np.ndarray  # [C] bool, by its last decision; true if the scheduler has no admission
     admitted_ns: np.ndarray  # [C] int64, when it last admitted the coflow; -1: never
     rejected_ns: np.ndarray  # [C] int64, when it last rejected it; -1: never
-    solved: (
-        np.ndarray
-    )  # [3] float64, of programs: how many, how many the time limit ended, and the largest gap
+    # [3] float64, of programs: how many, how many the time limit ended, and the largest gap
+    solved: np.ndarray
     sent_bytes: np.ndarray  # [C] float64, what a dropped coflow had sent by then; 0.0 for others
 
 

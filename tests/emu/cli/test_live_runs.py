@@ -121,7 +121,7 @@ def test_seeds_together(folder: Path) -> None:
         (("--clock", "live", "--dilation", "0"), "'0' is too little; the least is 0.001"),
         (("--clock", "live", "--dilation", "-1"), "'-1' is too little; the least is 0.001"),
         (("--clock", "live", "--quantum", "1 s"), "--quantum: goes with clock=windows, and clock is live"),
-        (("--clock", "live", "--set", "cost.model=fixed"), "with 'live' a message costs what it costs"),
+        (("--clock", "live", "--set", "cost.model=fixed"), "with 'live' handlers take their real time"),
         (("--clock", "live", "--partitions", "99"), "99 partitions for 50 nodes"),
     ],
 )

@@ -62,7 +62,7 @@ def _layer_of(run: Path) -> Layer:
         ),
         (
             ["constraints.model=phoenix", "constraints.soft=clok"],
-            "--set constraints.soft: 'clok' is no attribute",
+            "--set constraints.soft: 'clok' is not an attribute",
         ),
         (["constraints.model=phoenix", "constraints.jobs=some"], "'some' is not one of its values"),
         (["constraints.price=0.5"], "'0.5' is too little; the least is 1"),

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from actors.hosting.live import emulate_live
+from actors.environment import Pace
 from actors.hosting.ray_windows import WindowSession, emulate_windows
 from clusters.cluster import load_cluster
 from emu.cli.parser import build_parser
@@ -39,9 +39,9 @@ OF_KEYS: list[tuple[str, Callable[..., Any], str]] = [
     ("tolerance.relative", Tolerance, "relative"),
     ("windows.transport", emulate_windows, "transport"),
     ("windows.transport", WindowSession, "transport"),
-    ("dilation", emulate_live, "dilation"),
-    ("live.tick", emulate_live, "tick_s"),
-    ("live.lateness_bound", emulate_live, "lateness_bound_s"),
+    ("dilation", Pace, "dilation"),
+    ("live.tick", Pace, "tick_s"),
+    ("live.lateness_bound", Pace, "lateness_bound_s"),
 ]
 OF_OPTIONS = [
     pytest.param(step, option, id=f"{name} {option.name}")

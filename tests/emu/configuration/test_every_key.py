@@ -29,6 +29,7 @@ from key_cases import (
     with_a_job_that_no_node_can_run,
 )
 
+from actors.environment import Pace
 from emu.configuration.keys import BY_NAME, KEYS, SHARED
 from emu.configuration.plan import Plan
 from emu.configuration.replicas import Replica
@@ -182,8 +183,8 @@ def test_keys_of_the_clock_live_reach_it(
 
     actual: dict[str, Any] = {}
 
-    def host(setting: Any, observe: Any, **given: Any) -> Any:
-        actual.update(given)
+    def host(setting: Any, observe: Any, pace: Pace, **given: Any) -> Any:
+        actual.update(vars(pace), **given)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(live, "emulate_live", host)

@@ -154,7 +154,7 @@ def test_a_set_that_only_ports_apart_have_in_time_breaks_a_row() -> None:
     solved = most_in_time(demand)
     assert (solved.admitted.tolist(), solved.bound, solved.is_optimal) == ([True, False, False], 2.0, True)
     check_bandwidth(demand, solved)
-    row = _cut(demand, demand.time_left_s, np.array([1.0, 3.0, 5.0]), np.array([True, False, True]))
+    row = _cut(demand, np.array([1.0, 3.0, 5.0]), np.array([True, False, True]))
     assert row[[0, 2]].sum() > 1.0
     assert (row[[0, 2]] <= 1.0).all()
 
@@ -167,10 +167,10 @@ def test_the_row_of_a_set_is_kept_by_all_that_can_be_sent(seed: int) -> None:
     can_be = [can_be_sent(demand, tuple(np.flatnonzero(chosen).tolist())) for chosen in sets]
     assert 1 < sum(can_be) < 32
     for chosen, possible in zip(sets, can_be, strict=True):
-        found = _bandwidth(demand, demand.time_left_s, end_s, chosen)
+        found = _bandwidth(demand, end_s, chosen)
         assert (found is not None) == possible
         if not possible:
-            row = _cut(demand, demand.time_left_s, end_s, chosen)
+            row = _cut(demand, end_s, chosen)
             assert row[chosen].sum() > 1.0
             assert all(row[other].sum() <= 1 + 1e-6 for other, sent in zip(sets, can_be, strict=True) if sent)
 
