@@ -32,12 +32,9 @@ REASONS = {
     ("actors/compiling/linking.py", "_raise_if_finalized"): "the quick form: libraries of code",
     ("actors/compiling/linking.py", "_ensure_finalized"): "the same",
     ("actors/compiling/linking.py", "_final_module"): "the same",
-    ("emu/cli/__init__.py", "_actions"): "argparse has no public list of a parser's options",
-    ("emu/cli/__init__.py", "_SubParsersAction"): "the same",
-    ("emu/cli/completion.py", "_actions"): "the same",
+    ("emu/cli/__init__.py", "_SubParsersAction"): "argparse has no public name for it",
     ("emu/cli/completion.py", "_SubParsersAction"): "the same",
     ("emu/cli/completion.py", "_choices_actions"): "the same",
-    ("tests/test_docs.py", "_actions"): "the same",
     ("workloads/readers/restricted_pickle.py", "_codecs.encode"): "a name that NumPy writes into pickles",
     ("tests/emu/test_notebooks.py", "_repr_png_"): "what IPython calls, documented by it",
 }

@@ -10,7 +10,9 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import shutil
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from enum import Enum
 from pathlib import Path
@@ -143,3 +145,11 @@ def _forget() -> None:
 
 
 os.register_at_fork(after_in_child=_forget)
+
+
+def empty(out: Path, keep: Sequence[str] = (LOCK,)) -> None:
+    """Remove what a locked directory holds, except for the files in `keep`."""
+    for name in os.listdir(out):
+        if name not in keep:
+            path = out / name
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()

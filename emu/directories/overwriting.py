@@ -9,7 +9,6 @@ from contextlib import suppress
 from pathlib import Path
 
 from emu.directories import locks
-from emu.directories import run_directory as rd
 from emu.directories.manifest import INTERRUPTED, MANIFEST, read_manifest, write_manifest
 from emu.directories.names import (
     CHECKPOINTS,
@@ -56,7 +55,7 @@ def clear(out: Path) -> None:
             raise InputError(f"--overwrite: {inner} is being run by another process")
     with suppress(InputError):  # a damaged one is replaced
         write_manifest(out, {**read_manifest(out), "status": INTERRUPTED})
-    rd.empty(out, keep=(MANIFEST, locks.LOCK))
+    locks.empty(out, keep=(MANIFEST, locks.LOCK))
 
 
 def _is_ours(out: Path) -> bool:

@@ -16,7 +16,7 @@ import os
 import re
 import shlex
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -133,14 +133,6 @@ def claim(
         if isinstance(error, OSError | NotWritten):
             raise _cannot_claim(out, error) from None
         raise
-
-
-def empty(out: Path, keep: Sequence[str] = (LOCK,)) -> None:
-    """Remove what a run directory holds, except for the files in `keep`."""
-    for name in os.listdir(out):
-        if name not in keep:
-            path = out / name
-            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
 
 def hold(out: Path, option: str) -> None:

@@ -192,7 +192,7 @@ def _held(folder: Path, begins: Mapping[str, Any], config: str) -> Iterator[None
     except InputError:
         same = False
     if not same:
-        rd.claim(folder, begins, config, rd.empty)
+        rd.claim(folder, begins, config, locks.empty)
         try:
             with rd.running(folder):
                 yield

@@ -256,7 +256,7 @@ def _claim(run: Run) -> Plan:
     """Create the run's directory again, and return its plan."""
     folder, plan = run.folder, run.plan
     report_rerun(folder, reason_to_compute(folder, run.begins))
-    rd.claim(folder, plan.manifest(0), plan.config_toml(0), rd.empty)
+    rd.claim(folder, plan.manifest(0), plan.config_toml(0), locks.empty)
     keep_workload(plan, folder)
     return plan
 

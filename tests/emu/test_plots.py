@@ -116,7 +116,7 @@ def test_a_gantt_chart_of_a_job_begins_with_its_arrival(both: Comparison) -> Non
         plots.gantt(run, nodes=[1], job=3)
     with pytest.raises(InputError, match="job 99 has no tasks in the run"):
         plots.gantt(run, job=99)
-    with pytest.raises(InputError, match="of one run, and here are 4"):
+    with pytest.raises(InputError, match="shows one run, and 4 are given"):
         plots.gantt(both)  # type: ignore[arg-type]
 
 

@@ -154,7 +154,7 @@ def test_names_that_are_not_utf_8(
 
 
 def test_half_a_character_is_no_text(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"field tenant: '\\ud800' is no text"):
+    with pytest.raises(InputError, match=r"field tenant: '\\ud800' is not text"):
         make_workload("w", [0.0], [1], [1.0], tenant=["\ud800"])
     task = {
         "name": "a",
