@@ -66,7 +66,7 @@ def read_swf(
     estimates : "run-time" or "requested-time"
         The duration that schedulers assume: the run time, or the requested time where it is known.
     processors_per_task : int
-        A job has a task for so many of its processors, rounded up.
+        The processors of a job that become one task; a remainder is a task too.
 
     Raises
     ------
@@ -182,7 +182,7 @@ _USER = FIELDS.index("user_id")
 
 def _user(text: str) -> str | None:
     """Return the name of a user, None where it is not known."""
-    if not is_number(text):
+    if not is_number(text) or not math.isfinite(float(text)):  # a user may be called nan
         return text
     return None if text.startswith("-") else f"user-{float(text):.0f}"
 
