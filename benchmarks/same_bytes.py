@@ -3,9 +3,9 @@
 How to run: `python -m benchmarks.same_bytes --before ../checkout-of-the-other-commit [--after .] [--schedulers a,b]`
 
 Every scheduler runs with its defaults, with other parameters, on a hard network, with failures and stragglers, with
-schedulers that take time, under `virtual` and `windows`, on small workloads. Compared are the sha256 of each result
-table and of the summary without its wall times. The runs go through the command line, so that the two commits need
-nothing else in common.
+schedulers that take time, under `virtual` and `windows`, on small workloads. Compared are the sha256 of the rows of
+each result table, without the words that describe its columns, and of the summary without its wall times. The runs go
+through the command line, so that the two commits need nothing else in common.
 
 Prints a line for each setting that differs, and the counts; the exit code is 1 if one differs.
 """
@@ -24,6 +24,9 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 ROOT = Path(__file__).resolve().parents[1]
 WALL = ("wall_s", "load_s", "compile_s", "tasks_per_s", "peak_rss_mb")
@@ -170,13 +173,23 @@ def digests(out: Path, schedulers: Mapping[str, str]) -> None:
 
 def _of(run: Path) -> dict[str, str]:
     """Return what a run directory holds: table or part of the summary to sha256."""
-    found = {path.stem: hashlib.sha256(path.read_bytes()).hexdigest() for path in run.glob("*.parquet")}
+    found = {path.stem: _of_rows(path) for path in run.glob("*.parquet")}
     summary: dict[str, Any] = json.loads((run / "summary.json").read_text())
     for part, value in summary.items():
         if isinstance(value, dict):
             value = {name: inner for name, inner in value.items() if name not in WALL}
         found[f"summary {part}"] = hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
     return found
+
+
+def _of_rows(path: Path) -> str:
+    """Return the sha256 of the columns of a table, by name and type."""
+    table = pq.read_table(path)
+    table = table.cast(pa.schema([(field.name, field.type) for field in table.schema])).combine_chunks()
+    buffer = pa.BufferOutputStream()
+    with pa.ipc.new_stream(buffer, table.schema) as stream:
+        stream.write_table(table)
+    return hashlib.sha256(buffer.getvalue()).hexdigest()
 
 
 def _digests_of(root: Path, schedulers: Mapping[str, str], folder: Path) -> dict[str, dict[str, str]]:
