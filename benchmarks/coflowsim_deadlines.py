@@ -22,7 +22,7 @@ from workloads.coflows import CoflowWorkload, with_demands
 from workloads.jobs import Int64Array
 
 _SECOND = float(128 << 20)  # bytes that a port carries in a second
-_LEAST = 1e-3 / 8192  # bytes a ms; less room than this is none
+_LEAST = 1e-3 / 8192  # bytes a ms; less room counts as no room
 _DONE = 1e-3  # bytes; what has less left has ended
 
 

@@ -20,7 +20,7 @@ from workloads.jobs import Int64Array
 
 FIFO, NCF, SEBF, DARK = range(4)
 AT_COFLOWS, REFILL, AT_FLOWS = range(3)
-_LEAST = 1e-3 / 8192  # bytes a ms; less room than this is none
+_LEAST = 1e-3 / 8192  # bytes a ms; less room counts as no room
 _DONE = 1e-3  # bytes; what has less left has ended
 _FIRST_LIMIT = 10.0 * (1 << 20)
 

@@ -49,7 +49,7 @@ def wrong(found: Any, wanted: Any, where: str = "") -> list[str]:
             return [f"{where}: want a list that is not empty"]
         repeated = len({repr(item) for item in found}) < len(found)
         inner = [text for i, item in enumerate(found) for text in wrong(item, wanted[0], f"{where}[{i}]")]
-        return [*inner, *([f"{where}: an item is there twice"] if repeated else [])]
+        return [*inner, *([f"{where}: an item is given twice"] if repeated else [])]
     if not isinstance(found, dict):
         return [f"{where}: want keys"]
     unknown = [f"{where}: unknown key {key!r}" for key in found if key not in wanted]

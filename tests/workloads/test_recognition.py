@@ -212,7 +212,7 @@ def test_a_look_alike_by_the_name_of_a_table_is_refused(tmp_path, called, holds,
     assert f", which is not read; want {called[:-4]} of the format {want}" in text
 
 
-# What is none of all these.
+# Files of other formats.
 
 
 @pytest.mark.parametrize(
