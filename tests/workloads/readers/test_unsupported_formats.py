@@ -117,7 +117,9 @@ def test_a_workload_called_like_a_generator_is_named(tmp_path: Path, monkeypatch
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "stdout", io.StringIO())
     (tmp_path / "google").mkdir()
-    assert main(["workload", "info", "google", "--set", "jobs=5"]) == 0  # a folder of that name does not matter
+    assert (
+        main(["workload", "info", "google", "--set", "jobs=5"]) == 0
+    )  # a folder of that name does not matter
     assert main(["workload", "synth", "poisson", "google", "--set", "jobs=5"]) == 0
     assert "'google' is a generator, and the name of a workload that is here" in refusal(Path("google").name)
     assert load_workload("./google").num_jobs == 5
