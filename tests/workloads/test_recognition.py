@@ -249,6 +249,24 @@ def test_a_tr_file_of_another_name_is_known_by_its_first_line(tmp_path):
         assert load_workload(tmp_path / name).num_jobs in (1, 2)
 
 
+LINES_OF_LOGS = {
+    "swim": [f"job{i}\t{i}\t1\t{i * 977 % 4096}\t{i * 7919 % 65536}\t0" for i in range(400)],
+    "swf": [f"{i} {i * 60} 0 {i * 977 % 4096} 2 -1 -1 2 -1 -1 1 {i % 9} 1 -1 1 -1 -1 -1" for i in range(400)],
+    "sacct": ["JobID|Submit|Elapsed|State|User"]
+    + [f"{i}|2026-01-01T00:{i % 60:02d}:00|00:00:{i * 7 % 60:02d}|COMPLETED|ada" for i in range(400)],
+    "coflow-benchmark": ["150 400"]
+    + [f"{i} {i * 50} 1 {i % 150} 1 {i * 7 % 150}:{i * 977 % 4096 + 1}.0" for i in range(400)],
+}
+
+
+@pytest.mark.parametrize("format", LINES_OF_LOGS)
+def test_a_packed_log_that_ends_too_early_is_known_by_its_beginning(tmp_path, format):
+    data = gzip.compress("\n".join(LINES_OF_LOGS[format]).encode())
+    (tmp_path / "log.gz").write_bytes(data[: len(data) * 4 // 5])
+    assert recognise(tmp_path / "log.gz") == format
+    assert "the gzip stream ends too early" in refusal(tmp_path / "log.gz")
+
+
 def test_a_folder_says_what_it_holds(tmp_path):
     (tmp_path / "in").mkdir()
     assert refusal(tmp_path / "in").startswith(

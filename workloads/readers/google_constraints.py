@@ -13,10 +13,9 @@ before, and its rules continue here:
    their job. (All constraints together may fit no machine, as where each task asks for a machine of its own.)
 9. A cluster does not change. Its nodes are the machines that are present when the trace begins, in the order of
    their ids, with the capacities and attributes of that time.
-10. A node has one slot. Capacities are shares of the largest machine's (null if not within 0..1), which is assumed to
-have
-    16 cores and 64 GiB, as in the preset ``google-2011``. Nodes of one switch are a rack (2019; in 2011 there are
-    no switches).
+10. A node has one slot. Capacities are shares of the largest machine's (null if not within 0..1), which is assumed
+    to have 16 cores and 64 GiB, as in the preset ``google-2011``. Nodes of one switch are a rack (2019; in 2011 there
+    are no switches).
 
 The "different machines restriction" is left out: it concerns tasks that run at the same time, while ``spread-nodes``
 concerns all tasks of a job.

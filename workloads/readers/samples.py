@@ -85,7 +85,7 @@ def first_lines(path: Path) -> list[str]:
     """Return the lines of a file's first 64 KiB, the last of which may be cut; [] for a folder, or an archive."""
     try:
         with open_text(path) as stream:
-            return stream.read(_BYTES).decode("utf-8-sig", "replace").splitlines()
+            return stream.peek(_BYTES)[:_BYTES].decode("utf-8-sig", "replace").splitlines()
     except InputError:
         return []
 

@@ -14,6 +14,7 @@ References
 from __future__ import annotations
 
 import math
+import re
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
@@ -141,7 +142,8 @@ def _rows(
     names: list[str] = []
     for _, stream in open_members(path, None, progress, lambda name: name == log):
         for number, line in lines_of(stream, path):
-            text = line.decode("utf-8", "backslashreplace").removeprefix("\ufeff").partition(";")[0].split()
+            fields = line.removeprefix(b"\xef\xbb\xbf").partition(b";")[0].split()
+            text = [field.decode("utf-8", "backslashreplace") for field in fields]
             if not text or text[0].startswith("#"):
                 continue
             if not names and _is_header(text):
@@ -182,7 +184,7 @@ _USER = FIELDS.index("user_id")
 
 def _user(text: str) -> str | None:
     """Return the name of a user, None where it is not known."""
-    if not is_number(text) or not math.isfinite(float(text)):  # a user may be called nan
+    if not re.fullmatch(r"-?[0-9]+(\.[0-9]*)?", text):  # a user may be called nan, or 1e5
         return text
     return None if text.startswith("-") else f"user-{float(text):.0f}"
 

@@ -19,12 +19,12 @@ _LONGEST_NUMBER = 64
 
 
 def is_number(text: str) -> bool:
-    """Return whether a text is a number that a format can have: ``1_000`` is not."""
+    """Return whether a text is a number that a format can have: in ASCII, and not as ``1_000``."""
     try:
         float(text)
     except ValueError:
         return False
-    return "_" not in text
+    return text.isascii() and "_" not in text
 
 
 class Fields:

@@ -6,6 +6,7 @@ seconds. Blank lines are ignored. The mean is the schedulers' estimate; it is no
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,10 +21,11 @@ from workloads.limits import check_tasks, most_tasks
 from workloads.published_cutoffs import known_trace
 from workloads.readers.report import Progress, Report
 from workloads.readers.samples import Sample
-from workloads.readers.source import read_lines
-from workloads.readers.text import Fields, is_number, write_text
+from workloads.readers.source import read_lines, shown
+from workloads.readers.text import is_number, write_text
 
 LINE_FORMAT = "submit_time num_tasks mean_task_duration duration..."
+_HEAD = ("submit_time", "num_tasks", "mean_task_duration")
 
 
 def read_tr(
@@ -68,7 +70,7 @@ def read_tr(
     mean_s = check_times(np.frombuffer(means), "mean_task_duration", file=path, lines=line_of)
     duration_s = np.frombuffer(durations)
     if not (duration_s.min() >= 0 and duration_s.max() <= MAX_TIME_S):  # false for NaN too
-        check_times(duration_s, "duration", file=path, lines=np.repeat(line_of, num_tasks))
+        _refuse_duration(path, duration_s, np.cumsum(num_tasks) - num_tasks, line_of)
 
     if report is not None:
         report.read("jobs", len(submit))
@@ -130,12 +132,28 @@ def _lines(workload: JobWorkload) -> Iterator[str]:
 
 
 def _refuse(path: str | Path, number: int, fields: list[bytes]) -> NoReturn:
-    """Raise the error for the first field of a line that is wrong."""
-    line = Fields(path, number, fields, LINE_FORMAT)
-    line.number("submit_time", MAX_TIME_S)
-    tasks = line.whole("num_tasks", 1, 2**40)
-    line.number("mean_task_duration", MAX_TIME_S)
-    for nth in range(1, tasks + 1):
-        line.number(f"duration {nth}", MAX_TIME_S)
-    line.end()
-    raise AssertionError("unreachable: a field was wrong")
+    """Raise the error for the first wrong field of a line."""
+    for at, text in enumerate(fields):
+        name = _HEAD[at] if at < 3 else f"duration {at - 2}"
+        wrong = None
+        if not is_number(text.decode("utf-8", "replace")):
+            wrong = "is not a number"
+        elif at == 1 and not (1 <= float(text) < math.inf and float(text).is_integer()):
+            wrong = "is not a task count; a job has a whole number of tasks, 1 or more"
+        if wrong is not None:
+            raise InputError(f"{shown(text)} {wrong}", file=path, line=number, field=name)
+    if len(fields) < 3:
+        wrong = f"the line ends after {len(fields)} of at least 4 fields; want {LINE_FORMAT!r}"
+        raise InputError(wrong, file=path, line=number, field=_HEAD[len(fields)])
+    have, want = len(fields) - 3, int(float(fields[1]))
+    which = "few" if have < want else "many"
+    wrong = f"too {which} durations: the line says {shown(fields[1])} tasks and has {have}"
+    raise InputError(wrong, file=path, line=number, field=f"duration {min(have, want) + 1}")
+
+
+def _refuse_duration(path: str | Path, duration_s: np.ndarray, first: np.ndarray, lines: np.ndarray) -> None:
+    """Raise the error for the first duration that is negative, not finite or too large; `first` of each job's."""
+    at = int(np.argmax(~((duration_s >= 0) & (duration_s <= MAX_TIME_S))))
+    job = int(np.searchsorted(first, at, side="right")) - 1
+    name = f"duration {at - first[job] + 1}"
+    check_times(duration_s[at : at + 1], name, file=path, lines=lines[job : job + 1])

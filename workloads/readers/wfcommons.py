@@ -4,8 +4,7 @@
    most published instances. Versions before 1.4 have other units, and are refused; WfFormat has a tool that migrates
    them.
 2. Tasks become stages with exactly the same precedence. A *lane* is a task, or a chain of tasks in which each is the
-only
-   child of the task before, which is its only parent. Lanes form a group if they run the same programs in the same
+   only child of the task before, which is its only parent. Lanes form a group if they run the same programs in the same
    order, their first tasks have the same parents, and their last tasks the same children: the n-th tasks of a group's
    lanes are a stage. Within a group a task waits for the task before in its lane (one-to-one edges); between groups
    tasks wait for all of a stage (all-to-all), as a task that waits for one of them waits for all. With ``group=False``

@@ -48,8 +48,16 @@ def test_a_line_of_names_and_fields_behind_the_18(tmp_path: Path, name: str) -> 
 
 def test_names_in_place_of_numbers_that_are_not_used(tmp_path: Path) -> None:
     named = "1 5 0 10 2 -1 -1 2 10 -1 1 ada staff sim.sh long node-1 -1 -1"
-    found = read(tmp_path, [named, named.replace("ada", "nan"), line(2, 9, 20, 1)])
-    assert found.jobs["tenant"].to_pylist() == ["ada", "nan", "user-1"]
+    users = [
+        "ada",
+        "nan",
+        "1e5",
+        "+7",
+        "u\xa0x",
+        "٣",
+    ]  # names, though Python takes some for numbers or blanks
+    found = read(tmp_path, [*(named.replace("ada", user) for user in users), line(2, 9, 20, 1)])
+    assert found.jobs["tenant"].to_pylist() == [*users, "user-1"]
 
 
 def test_comments_of_other_programs(tmp_path: Path) -> None:
