@@ -9,7 +9,7 @@ The measure of a coflow is how late the coflow is at its ports if it comes last,
 17). As others are placed, a coflow gets less late, and its measure (of `min-congested`: a bound of it) only grows. So
 the value that was computed last is a lower bound, and few measures are computed for each place.
 
-O(n N + lines + r m l): r rejections among m coflows at a port; l is the lines of the coflows that the bounds do not
+O(n N + lines + r (m + l)): r rejections among m coflows at a port; l is the lines of the coflows that the bounds do not
 exclude, at most m times the lines of a coflow.
 """
 

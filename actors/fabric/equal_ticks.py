@@ -45,7 +45,7 @@ def await_change(w: CoflowWorld, p: Any, t: int) -> None:
 
 @compiled
 def begin_tick(w: CoflowWorld, p: Any, t: int) -> bool:
-    """Receive the agents' reports at the end of an interval if anything can have changed; return whether it has."""
+    """Receive the agents' reports at the end of an interval if anything can have changed; return whether it can."""
     if t < p.idle_until[0]:
         await_change(w, p, t)
         return False

@@ -175,15 +175,19 @@ def _lay_lines(flows: Flows, crossing: np.ndarray, pilots: np.ndarray) -> Lines:
     of_pilots = np.repeat(np.arange(pilots.size, groups), pilots)
     apart, zeros = np.arange(of_pilots.size), np.zeros(of_pilots.size, np.int64)
     source, sink = flows.source[crossing], flows.sink[crossing]
-    columns = (
+    columns = [
         np.repeat([0, 1], crossing.size + of_pilots.size),
         np.tile(np.r_[flows.coflow[crossing], of_pilots], 2),
         np.r_[source, apart, sink, apart],
         np.r_[sink, zeros, source, zeros],
         np.tile(np.r_[crossing, zeros + NONE], 2),
-    )
+    ]
     order = np.lexsort(columns[3::-1])
-    side, group, near, far, flow = (column[order] for column in columns)
+    for i, column in enumerate(
+        columns
+    ):  # one by one: two copies of all are the peak memory of a run of many flows
+        columns[i] = column[order]
+    side, group, near, far, flow = columns
     is_flow, size = flow != NONE, np.r_[flows.size, 0.0][flow]
     starts_line = _changes(side, group, near)
     starts, line = np.flatnonzero(starts_line), np.cumsum(starts_line) - 1

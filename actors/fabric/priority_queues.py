@@ -4,8 +4,9 @@ Queue q takes coflows whose measure is at most ``limit * factor**q``; the last q
 to another queue goes to its tail. With *slots* the queues share time: in a round the highest non-empty queue is served
 first for `slot`, then each later queue for 1 / `share` of the time of the queue before it (Philae, section 4.5,
 "varying numbers of scheduling intervals according to the weights"). During a slot the other queues are served after its
-queue, in their order, so that work is conserved. A slot is no shorter than `least` if there is a coflow in its queue,
-and is otherwise left out: in every round each queue with a coflow is served first once, so that no queue starves. If
+queue, in their order, so that work is conserved. A slot that would be shorter than `least` is as long as `least` if
+there is a coflow in its queue, and is left out if there is none: in every round each queue with a coflow is served
+first once, so that no queue starves. If
 `least` is 0, slots of less than an interval are left out, as Philae's authors simulate it. Without slots the order of
 queues is strict.
 """

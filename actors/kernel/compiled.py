@@ -46,7 +46,7 @@ class _CalledByPython(CPUDispatcher):
 class _CalledByCompiled(CPUDispatcher):
     """A compiled function without a wrapper for calls from Python, which takes as long to compile as the function.
 
-    Where Python calls it nevertheless, as tests do, a copy with a wrapper is compiled.
+    Where Python calls it nevertheless, as users' schedulers and tests do, a copy with a wrapper is compiled.
     """
 
     def __call__(self, *arguments: Any) -> Any:
@@ -107,7 +107,7 @@ def _inner(function: Any, **options: Any) -> Any:
 
 
 def direct(function: F, *arguments: Any) -> Callable[..., Any]:
-    """Return `function` compiled for arguments of these types, to be called with such alone.
+    """Return `function` compiled for arguments of these types, of which named tuples come first and are at most two.
 
     It omits numba's check of the argument types at every call, and keeps the tables of named tuples as long as it
     gets the same ones. An argument of another type is not detected; a plain whole number is taken for an int64.
@@ -116,33 +116,17 @@ def direct(function: F, *arguments: Any) -> Callable[..., Any]:
         return lambda *given: function(*(np.int64(x) if type(x) is int else x for x in given))
     called: Any = function._for_python if isinstance(function, _CalledByCompiled) else function
     made = called.compile(tuple(numba.typeof(as_compiled(argument)) for argument in arguments))
-    given_trees = [is_tree(argument) for argument in arguments]
-    if given_trees[:2] == [True, True] and not any(given_trees[2:]):
-        return _with_world(made, *arguments[:2])
-    trees = [i for i, tree in enumerate(given_trees) if tree]
-    kept = {i: table_of(arguments[i]) for i in trees}
+    count = sum(map(is_tree, arguments))
+    if count == 0:
+        return made
+    first, last, tables = arguments[0], arguments[count - 1], [*map(table_of, arguments[:count])]
 
-    def call(*given: Any) -> Any:
-        values = [*given]
-        for i in trees:
-            if kept[i].tree is not given[i]:
-                kept[i] = table_of(given[i])
-            values[i] = kept[i]
-        return made(*values)
-
-    return call
-
-
-def _with_world(made: Any, world: Any, state: Any) -> Callable[..., Any]:
-    """Return a call of compiled code with a world and a state, as users' schedulers make thousands of a second."""
-    tables = table_of(world), table_of(state)
-
-    def call(given: Any, own: Any, *numbers: Any) -> Any:
-        nonlocal world, state, tables
-        if given is not world or own is not state:
-            world, state = given, own
-            tables = table_of(world), table_of(state)
-        return made(*tables, *numbers)
+    def call(*given: Any) -> Any:  # users' schedulers make thousands of calls a second
+        nonlocal first, last, tables
+        if given[0] is not first or given[count - 1] is not last:
+            first, last = given[0], given[count - 1]
+            tables = [*map(table_of, given[:count])]
+        return made(*tables, *given[count:])
 
     return call
 

@@ -6,8 +6,8 @@ flow has both of its ports alone, or waits; when a flow ends, its ports go to th
 A decision is about all coflows that are registered, have not ended and are not dropped, also those rejected before. It
 uses the bytes that they will have left when the schedule takes effect, and the time from then until their deadlines. Of
 the cost of a decision, the price of its coflows is known before; that of rates and verdicts is not. A coflow that has
-not ended by its deadline is dropped. A rejected coflow is dropped if no later decision can admit it: no further coflow
-will arrive, and no decision is made when coflows end or nothing is sent.
+not ended by its deadline is dropped. A rejected coflow is dropped if no later decision can admit it: if no further
+coflow will arrive, and either nothing is served, or decisions are made neither when coflows end nor periodically.
 
 `p`, where its type is `Any`, is a state with the fields that `State` has in common with that of `planned`.
 """

@@ -57,6 +57,6 @@ def admitted_by(world: CoflowWorld, admission: Admission, solved: np.ndarray) ->
     admitted_ns, rejected_ns = (
         np.where(when < NEVER, when, -1) for when in (admission.admitted, admission.rejected)
     )
-    # Undecided: the scheduler has no admission. Late: the coflow was admitted, and not rejected before its deadline.
+    # Undecided: the scheduler has no admission. Late: it was not rejected before its deadline.
     admitted = np.isin(admission.verdict, (UNDECIDED, ADMITTED, LATE))
     return Admitted(admitted, admitted_ns, rejected_ns, solved.copy(), admission.bytes_sent.copy())

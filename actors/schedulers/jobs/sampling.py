@@ -47,7 +47,9 @@ class Sampling(NamedTuple):
 def make_sampling(probes: np.ndarray, most_tasks: int, per_task: bool) -> Sampling:
     """Sampling for jobs that send `probes` [J] probes."""
     first = np.concatenate([[0], np.cumsum(probes, dtype=np.int64)])
-    return Sampling(per_task, first, records(ANSWER, int(first[-1])), records(CHOICE, most_tasks))
+    return Sampling(
+        per_task, first, records(ANSWER, int(first[-1])), records(CHOICE, most_tasks if probes.size else 0)
+    )
 
 
 @inlined

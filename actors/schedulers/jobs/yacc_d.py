@@ -275,7 +275,13 @@ YACC_D = Scheduler(
             "bound", LENGTH, "choice", "queues are bounded by tasks or by estimated work", choices=BOUNDS
         ),
         Parameter(
-            "queue_limit", 5, "integer", "tasks that wait for a slot", 0, 1_000_000, needs=("bound=length",)
+            "queue_limit",
+            5,
+            "integer",
+            "most tasks that wait for a slot",
+            0,
+            1_000_000,
+            needs=("bound=length",),
         ),
         Parameter(
             "queue_wait_s",

@@ -1,4 +1,4 @@
-"""A user's own scheduler that probes, on the side of Python: what its handlers see, and what they ask for."""
+"""A user's own scheduler that probes, on the side of Python: what its handlers see."""
 
 import inspect
 import math
@@ -60,7 +60,7 @@ def _sender(key: int) -> int:
 
 
 class Host(OwnHost):
-    """The Python side of an emulation: calls the handlers, and does what they ask for."""
+    """The Python side of an emulation: calls the handlers."""
 
     def __init__(self, own: Any, setting: Setting):
         self._own, self._setting = own, setting
