@@ -159,7 +159,7 @@ def ratios(first: Sequence[float], other: Sequence[float]) -> tuple[float, float
 
 
 _COUNTED = ("count", "unfinished")
-"""Keys that are absent where their number is 0."""
+"""Keys whose absence means 0."""
 
 
 def _means(

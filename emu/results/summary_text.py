@@ -56,7 +56,7 @@ def summary_text(
 def _run_lines(summary: Part) -> list[str]:
     """Return the lines about a run itself: its size and speed, decision latency, bottlenecks, counters."""
     engine = summary["engine"]
-    parts = "flows" if "flows" in engine else "tasks"
+    parts = "flows" if "coflows" in summary else "tasks"
     lines = [
         f"{engine[parts]:,.0f} {parts}, {engine['events']:,.0f} events "
         f"in {format_duration(engine['wall_s'])} ({engine['tasks_per_s']:,.0f} {parts}/s)"
@@ -77,7 +77,7 @@ def _run_lines(summary: Part) -> list[str]:
 def engine_facts(summary: Part) -> dict[str, str]:
     """Return the size and speed of one run, as name to text."""
     engine = summary["engine"]
-    parts = "flows" if "flows" in engine else "tasks"
+    parts = "flows" if "coflows" in summary else "tasks"
     return {
         parts: f"{engine[parts]:,}",
         "events": f"{engine['events']:,}",

@@ -113,10 +113,11 @@ def facts_of(summary: Mapping[str, Any]) -> dict[str, str]:
     """Return the facts of a summary besides completion times, as name to text."""
     facts = {}
     for name, (path, form) in FACTS.items():
-        found: Any = summary
-        for key in path.split("."):
-            found = found.get(key, {})
-        if found != {}:
+        found: Any = summary["coflows"] if path.startswith("coflows.") else summary
+        keys = path.removeprefix("coflows.").split(".")
+        if keys[0] in found:  # a part may be absent, but not a figure of a part
+            for key in keys:
+                found = found[key]
             facts[name] = format_duration(found) if form == "duration" else f"{found:{form}}"
     return facts
 

@@ -189,7 +189,7 @@ def _waited(p: Ports, row: int, begin_ns: int, end_ns: int, arrival_ns: int) -> 
 def _sent(p: Ports, row: int, begin_ns: int, end_ns: int, rate: float, arrival_ns: int) -> Iterator[Link]:
     """Yield the parts of a time in which the flow was sent: what it takes at full speed, and what a lower rate added.
 
-    Where the rate is lower, the parts overlap in time: each has the length that it takes in all.
+    Where the rate is lower, both happen at the same time; each part has the length that it takes in all.
     """
     share = rate / p.speed if p.speed > 0 else 1.0
     full = end_ns if not share < FULL else begin_ns + round((end_ns - begin_ns) * share)

@@ -73,7 +73,7 @@ def compare_efficiency(results: Runs) -> dict[str, dict[str, Pair]]:
 
 
 def slowed_down(factors: Float64Array) -> tuple[float, float, float]:
-    """Return the share of jobs that take longer under the first, the share more than 1.25 times, and the least factor.
+    """Return the shares of jobs that take longer, and above 1.25 times as long, under the first; and the least factor.
 
     A factor of 0.8 is a job that takes 1.25 times as long, as in Grandl et al., section 5.2.2.
     """

@@ -60,7 +60,7 @@ def check_result(
     judged = np.ones(len(tasks), bool)
     if result.counters.get("jobs_relaxed", 0):
         judged = ~np.isin(tasks.job_id, column(workload.job_constraints, "job_id"))
-    wrong = tasks.index[judged & ((ran_s - tasks.duration_s).abs() > SLACK_S)]
+    wrong = tasks.index[judged & ((ran_s - column(workload.tasks, "duration_s")).abs() > SLACK_S)]
     hold(len(wrong) == 0, case, f"a task of job {head(tasks, wrong)} did not run for its duration")
     submit_s = np.repeat(jobs.submit_s.to_numpy(), jobs.num_tasks)
     early = tasks.index[tasks.start_s < submit_s - SLACK_S]

@@ -144,7 +144,21 @@ def test_runs_of_other_jobs_are_not_compared(whole: Path, tmp_path: Path, emu: C
     assert "jobs, and" in ended.line()
 
 
-@settings(max_examples=16, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_forged_directory_is_refused_and_one_that_is_only_hashed_again_is_not(
+    whole: Path, tmp_path: Path, emu: Cli
+) -> None:
+    folder = Path(shutil.copytree(whole, tmp_path / "forged"))
+    fit_hashes(folder)
+    assert emu("report", folder, "--out", tmp_path / "report.html").code == 0
+    (folder / "scheduler=random" / "seed=1" / "summary.json").write_text("{}")
+    fit_hashes(folder)
+    assert emu("report", folder, "--out", tmp_path / "report.html").code == 2
+
+
+@settings(
+    max_examples=max(16, settings().max_examples // 10),
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(data=st.data())
 def test_no_forged_directory_is_unexpected(
     whole: Path, tmp_path: Path, emu: Cli, data: st.DataObject
