@@ -31,7 +31,6 @@ class Times(NamedTuple):
     wall_s: float
     cpu_s: float
     progress: Progress
-    partition: Partition
 
 
 def parser_of(doc: str | None) -> argparse.ArgumentParser:
@@ -71,12 +70,17 @@ def setting_of(
 
 def engine_times(setting: Setting, observe: Observe | None = None) -> Times:
     """Run a setting in this process."""
+    return run_engine(setting, observe)[0]
+
+
+def run_engine(setting: Setting, observe: Observe | None = None) -> tuple[Times, Partition]:
+    """Run a setting in this process; return the partition too, which holds as much memory as the run."""
     partition = Partition(setting, observe or Observe())
     partition.start()
     begin_s = time.process_time()
     progress = partition.run(MOST_S)
     assert progress.done, "no end within an hour"
-    return Times(partition.wall_s, time.process_time() - begin_s, progress, partition)
+    return Times(partition.wall_s, time.process_time() - begin_s, progress), partition
 
 
 def in_turn(repeats: int, measures: Mapping[str, Callable[[], T]]) -> dict[str, list[T]]:

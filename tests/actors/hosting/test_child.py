@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from python_process import PATIENCE_S, ROOT, run_python
@@ -178,7 +179,7 @@ def test_a_folder_that_another_process_removes_before_it_is_locked_is_made_again
             made[-1].mkdir()
         return str(made[-1])
 
-    monkeypatch.setattr(cleanup.tempfile, "mkdtemp", make)
+    monkeypatch.setattr(cleanup, "tempfile", SimpleNamespace(mkdtemp=make, gettempdir=lambda: str(tmp_path)))
     assert cleanup.temporary_folder("events") == made[1]
     assert len(made) == 2
     cleanup.remove_folder(made[1])
