@@ -17,9 +17,8 @@ import numpy as np
 
 import emu
 from benchmarks.measuring import SHARED, parser_of
-from emu.columns import numbers
 from emu.results.metrics import Float64Array
-from workloads.arrow import column
+from workloads.arrow import column, optional_column
 from workloads.catalogue import load_workload
 from workloads.coflows import CoflowWorkload
 from workloads.transform import keep_coflows, replicate, skew
@@ -72,7 +71,7 @@ class Runs:
 
     def cct_s(self, setting: Setting) -> Float64Array:
         """Completion times, in the workload's order."""
-        return numbers(self(setting).coflows, "cct_s")
+        return optional_column(self(setting).coflows, "cct_s")
 
 
 def _emulate(setting: Setting, out: Path | None) -> emu.Result:

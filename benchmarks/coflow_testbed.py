@@ -14,7 +14,7 @@ import numpy as np
 
 from benchmarks.coflow_runs import Runs, Setting, cells, keeping, speedup
 from benchmarks.measuring import show
-from emu.columns import numbers
+from workloads.arrow import optional_column
 
 DELAY = "0.5 ms"
 NEAR = 0.01  # what is missed, beside the paper's
@@ -157,7 +157,7 @@ def breakdown(runs: Runs, ports: list[int]) -> None:
             setting = priced(name, "all", 0, count, cost_model="measured")
             result, found = runs(setting), coordinator(runs, setting)
             assert result.costs is not None
-            costs_us = numbers(result.costs, "cost_ns") / 1e3
+            costs_us = optional_column(result.costs, "cost_ns") / 1e3
             kinds = np.array(result.costs["message"].to_pylist())
             parts = [costs_us[kinds == kind].sum() for kind in ("FLOW_DONE", "DECIDE", "REGISTER")]
             figures = [part / found["intervals"] for part in (costs_us.sum(), *parts)]

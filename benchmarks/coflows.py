@@ -13,9 +13,9 @@ import numpy as np
 
 from benchmarks.coflow_runs import Runs, Setting, cells, keeping, speedup, workload_of
 from benchmarks.measuring import run_sections, show
-from emu.columns import numbers
 from emu.families.coflows.comparison import compare_learning, job_speedups
 from emu.families.coflows.metrics import BINS, estimate_error, in_group, learning_share
+from workloads.arrow import optional_column
 
 PHILAE, AALO, ORACLE = Setting("philae"), Setting("aalo"), Setting("aalo-oracle")
 Paper = tuple[float | None, float | None, float | None]
@@ -138,7 +138,7 @@ def learning(runs: Runs) -> None:
     )
     rows.append(["median of the ratio of bytes", *cells([both.bytes_times[0]]), "20.0"])
     for name, column in (("latencies", "learned_s"), ("bytes", "learned_bytes")):
-        medians = [np.median(v[v > 0]) for v in (numbers(r.coflows, column) for r in (aalo, own))]
+        medians = [np.median(v[v > 0]) for v in (optional_column(r.coflows, column) for r in (aalo, own))]
         rows.append([f"ratio of median {name}", *cells([medians[0] / medians[1]]), ""])
     show("Learning", rows)
 
@@ -147,7 +147,7 @@ def worst(runs: Runs) -> None:
     """The skew of the coflows whose sizes were estimated worst, by two measures of an error (section 8.2)."""
     coflows = runs(PHILAE).coflows
     error = np.nan_to_num(estimate_error(coflows))
-    times = numbers(coflows, "estimated_bytes") / numbers(coflows, "size_bytes")
+    times = optional_column(coflows, "estimated_bytes") / optional_column(coflows, "size_bytes")
     arrays = workload_of("facebook").arrays()
     flows = np.split(arrays.size_bytes, arrays.first_flow[1:-1])
     skew = np.array([one.std() / one.mean() for one in flows])
@@ -198,7 +198,7 @@ def pilots(runs: Runs) -> None:
     rows = [["pilots", "error", "average", "P50", "P90", "pilots in all", "mean CCT, s"]]
     for name, given in PILOTS.items():
         result = runs(PHILAE.but(given))
-        own_s = numbers(result.coflows, "cct_s")
+        own_s = optional_column(result.coflows, "cct_s")
         error = result.summary["coflows"]["estimates"]["mean"]
         count = f"{result.counters.get('pilots', 0):,}"
         rows.append([name, *cells([error], 3), *cells(speedup(own_s, runs.cct_s(AALO))), count])

@@ -27,9 +27,9 @@ import numpy as np
 import emu
 from benchmarks.dag_leftover import leftover_shares
 from benchmarks.measuring import parser_of, run_sections, show
-from emu.columns import numbers
 from emu.results.metrics import confidence_95
 from emu.results.text_tables import with_error
+from workloads.arrow import optional_column
 
 PACKING = "tetris@remaining_weight=0"
 """Tetris without regard to the work that jobs have left, as the authors of Carbyne simulate it."""
@@ -81,7 +81,9 @@ def runs_of(
             result = emu.run(name, workload, nodes, **given)
             dags, jobs = result.summary["dags"], result.summary["jobs"]
             jain = [dags.get(part, {}).get("mean", np.nan) for part in ("fairness", "fairness_running")]
-            found.setdefault(name, []).append(Run(numbers(result.jobs, "jct_s"), jobs["makespan_s"], *jain))
+            found.setdefault(name, []).append(
+                Run(optional_column(result.jobs, "jct_s"), jobs["makespan_s"], *jain)
+            )
     return found
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from emu.directories.names import SCHEMA_VERSION
-from workloads.arrow import from_numpy, optional_column, to_numpy
+from workloads.arrow import coded_labels, from_numpy, is_known, to_numpy
 
 
 class Column(NamedTuple):
@@ -90,26 +90,14 @@ def from_flags(values: npt.NDArray[np.bool_], valid: npt.NDArray[np.bool_] | Non
 def flags(table: pa.Table, name: str) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """Return a column of booleans, false for null, and which rows are not null."""
     array = table[name].combine_chunks()
-    known = to_numpy(array.is_valid().cast(pa.int32())) == 1
-    return to_numpy(array.fill_null(False).cast(pa.int32())) == 1, known
-
-
-def numbers(table: pa.Table, name: str) -> npt.NDArray[Any]:
-    """Return a numeric column; as float64 with NaN for null, where there are nulls."""
-    return optional_column(table, name)
-
-
-def text_codes(table: pa.Table, name: str) -> tuple[npt.NDArray[Any], list[str]]:
-    """Return the distinct texts of a column and each row's place among them, -1 for null; no texts if all are null."""
-    if table[name].null_count == table.num_rows:
-        return np.full(table.num_rows, -1), []
-    coded = table[name].combine_chunks().dictionary_encode()
-    return to_numpy(coded.indices.fill_null(-1)), coded.dictionary.to_pylist()
+    known = is_known(array)
+    values = np.zeros(len(array), np.bool_)
+    values[known] = to_numpy(array.drop_null().cast(pa.int32())) == 1
+    return values, known
 
 
 def equals_text(table: pa.Table, name: str, text: str) -> npt.NDArray[np.bool_]:
     """Return which rows of a text column without nulls hold `text`."""
     # Not by pyarrow.compute: to make an Arrow value of `text` imports pandas, which takes as long as a small run.
-    coded = table[name].combine_chunks().dictionary_encode()
-    texts = coded.dictionary.to_pylist()
-    return to_numpy(coded.indices) == (texts.index(text) if text in texts else -1)
+    texts, codes = coded_labels(table[name])
+    return codes == (texts.index(text) if text in texts else len(texts))

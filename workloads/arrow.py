@@ -101,8 +101,8 @@ def column(table: pa.Table, name: str) -> npt.NDArray[Any]:
     return to_numpy(chunks.combine_chunks() if chunks.num_chunks else pa.nulls(0, chunks.type))
 
 
-def optional_column(table: pa.Table, name: str) -> npt.NDArray[np.float64]:
-    """Return a float64 column as one read-only array in which null is NaN."""
+def optional_column(table: pa.Table, name: str) -> npt.NDArray[Any]:
+    """Return a numeric column as one read-only array; as float64 with NaN for null, where there are nulls."""
     chunks = table[name]
     if not chunks.null_count:
         return column(table, name)

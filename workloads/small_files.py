@@ -72,16 +72,16 @@ def read_small_text(path: str | Path, most_bytes: int = TOML_BYTES) -> str:
         raise InputError(f"is not UTF-8 text (byte {error.start})", file=path) from None
 
 
-def check_header(names: list[str], columns: Sequence[str], path: str | Path) -> None:
-    """Refuse a header that does not name each of the columns once, or that names another one."""
+def check_header(names: list[str], columns: Sequence[str], path: str | Path, line: int | None = None) -> None:
+    """Refuse a header, in a line of the file if it has lines, that does not name each of the columns once."""
     for name in names:
         if name not in columns:
             wrong = f"no such column{did_you_mean(name, columns)}"
-            raise InputError(wrong, file=path, line=1, field=name or "header")
+            raise InputError(wrong, file=path, line=line, field=name or "header")
     for name in columns:
         if names.count(name) != 1:
             wrong = f"want one such column; the header is {','.join(columns)}"
-            raise InputError(wrong, file=path, line=1, field=name)
+            raise InputError(wrong, file=path, line=line, field=name)
 
 
 def read_csv(path: str | Path, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
@@ -97,7 +97,7 @@ def read_csv(path: str | Path, columns: Sequence[str]) -> Iterator[tuple[int, di
         with open(path, newline="", encoding="utf-8-sig") as file:
             reader = csv.reader(_short_lines(file, path), strict=True)
             header = [name.strip() for name in next(reader, [])]
-            check_header(header, columns, path)
+            check_header(header, columns, path, line=1)
             for values in reader:
                 if not any(value.strip() for value in values):
                     continue

@@ -26,7 +26,7 @@ _NAMED = ("scheduler", "workload", "nodes", "seeds", PARAMETERS)
 def settings_module() -> str:
     """Return the text of the module."""
     lines = [
-        '"""The keys of configurations as arguments of `emu.run`, `emu.compare` and `emu.size`, for editors.',
+        '"""The keys of configurations as arguments of `emu.run`, `emu.compare` and `emu.size`, with their types.',
         "",
         "Made by ``python -m emu.cli.reference docs/reference`` from the registry of keys.",
         '"""',

@@ -11,10 +11,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from emu import disk
-from emu.columns import COSTS, numbers
+from emu.columns import COSTS
 from emu.configuration.family_keys import has_key
 from emu.configuration.keys import BY_NAME, WINDOWS_PARTITIONS
 from emu.families.family import Family
+from workloads.arrow import optional_column
 from workloads.errors import InputError
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def read_costs(path: Any) -> npt.NDArray[Any]:
 
 def _checked(table: pa.Table, name: str, most: int, path: Any) -> npt.NDArray[np.int64]:
     """Return a column of whole numbers from 0 to `most`."""
-    values = numbers(table, name)
+    values = optional_column(table, name)
     wrong = ~((values >= 0) & (values <= most))
     if wrong.any():
         row = int(wrong.argmax())

@@ -1,4 +1,4 @@
-"""The keys of configurations as arguments of `emu.run`, `emu.compare` and `emu.size`, for editors.
+"""The keys of configurations as arguments of `emu.run`, `emu.compare` and `emu.size`, with their types.
 
 Made by ``python -m emu.cli.reference docs/reference`` from the registry of keys.
 """

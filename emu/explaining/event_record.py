@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from emu.columns import text_codes
-from workloads.arrow import column
+from workloads.arrow import coded_labels, column
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
@@ -74,7 +73,7 @@ class Record:
     @classmethod
     def of(cls, events: pa.Table) -> Record:
         """Return the record of a table with the columns of ``events.parquet``."""
-        codes, names = text_codes(events, "kind")
+        names, codes = coded_labels(events["kind"])
         fields = {}
         for name in FIELDS:
             values = events[name].combine_chunks()

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from emu.columns import numbers
 from emu.explaining.causes_text import Causes, causes_table, has_costs, of_config, records_all
 from emu.explaining.event_record import Record
 from emu.explaining.explained_plan import keep_plan, plan_to_run_again
 from emu.families.registry import family_of_summary
 from emu.results.result import Result, read_result
-from workloads.arrow import column
+from workloads.arrow import column, optional_column
 from workloads.errors import InputError
 
 if TYPE_CHECKING:
@@ -130,7 +129,9 @@ def _again(result: Result, events: str, parts: bool) -> Result:
     settings = {"output_events": events, "output_tasks": parts, "in_process": True}
     plan = plan_to_run_again(result, settings)
     again = execute(plan, 0)
-    before, after = (numbers(one.heads, family_of_summary(result.summary).time) for one in (result, again))
+    before, after = (
+        optional_column(one.heads, family_of_summary(result.summary).time) for one in (result, again)
+    )
     if not np.array_equal(before, after, equal_nan=True):
         raise InputError("gives other completion times when this version repeats it", file=result.path)
     keep_plan(again, plan)

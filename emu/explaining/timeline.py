@@ -17,12 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from emu import disk
-from emu.columns import numbers
 from emu.explaining.event_record import NONE, Record
 from emu.families.registry import family_of_summary
 from emu.results.result import Result
 from emu.results.slot_numbers import slot_numbers
-from workloads.arrow import column
+from workloads.arrow import column, optional_column
 from workloads.errors import InputError
 
 MOST_BYTES = 100_000_000
@@ -93,8 +92,8 @@ def _chosen(
         raise InputError(f"the run has no {family.part}; run it with output.tasks=true", file=result.path)
     node = "node" if "node" in table.column_names else "ingress"
     names = {"node": node, "start": "start_s", "finish": "finish_s", "job": f"{family.one}_id"}
-    columns = {name: numbers(table, column) for name, column in names.items()}
-    columns["part"] = numbers(table, family.part.removesuffix("s"))
+    columns = {name: optional_column(table, column) for name, column in names.items()}
+    columns["part"] = optional_column(table, family.part.removesuffix("s"))
     kept = np.isfinite(columns["start"]) & np.isfinite(columns["finish"])
     for name, chosen in (("node", nodes), ("job", jobs)):
         if chosen is not None:
@@ -136,7 +135,7 @@ def _counters(result: Result) -> Iterator[dict[str, Any]]:
     times = (column(table, "time_s") * US).round(3).tolist()
     for name in COUNTERS:
         if name in table.column_names:
-            for time, value in zip(times, numbers(table, name).tolist(), strict=True):
+            for time, value in zip(times, optional_column(table, name).tolist(), strict=True):
                 yield {"ph": "C", "pid": RUN, "ts": time, "name": name, "args": {name: value}}
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from emu.columns import numbers
 from emu.explaining.causes_text import Causes, cause_means, causes_table, has_costs, records_all
 from emu.explaining.event_record import Record
 from emu.families.family import Family
@@ -17,6 +16,7 @@ from emu.report.page import fill, section, sentence, table_of
 from emu.results.metrics import after_warmup
 from emu.results.result import Result, Runs, read_result
 from emu.results.text_tables import number, percent
+from workloads.arrow import optional_column
 
 if TYPE_CHECKING:
     from emu.explaining.explanation import Explanation
@@ -92,14 +92,14 @@ def slowest_section(results: Runs, tables: Mapping[str, pa.Table]) -> list[str]:
     family = family_of_summary(first.summary)
     if SLOWDOWN not in first.heads.column_names:
         return []
-    slowdowns = {name: numbers(run.heads, SLOWDOWN) for name, run in runs.items()}
+    slowdowns = {name: optional_column(run.heads, SLOWDOWN) for name, run in runs.items()}
     rows = []
     for name, run in runs.items():
         mostly = _greatest(run, tables[name]) if name in tables else {}
         for row in _slowest(run):
             job = int(run.heads[f"{family.one}_id"][row].as_py())
-            head = [name, str(job), number(float(numbers(run.heads, family.width)[row]))]
-            cells = [number(float(numbers(run.heads, family.time)[row]))]
+            head = [name, str(job), number(float(optional_column(run.heads, family.width)[row]))]
+            cells = [number(float(optional_column(run.heads, family.time)[row]))]
             cells += [number(float(of_run[row])) for of_run in slowdowns.values()]
             rows.append([*head, *cells, *([mostly.get(job, "")] if tables else [])])
     words = f"By slowdown: completion time over what the {family.one} takes alone."
@@ -125,7 +125,7 @@ def explained_section(run: Result) -> list[str]:
     for row in _slowest(run):
         explained = family[Causes].explain(whole, record, row, record.handled_ns if has_costs(run) else None)
         most = max(explained.causes, key=lambda cause: explained.causes[cause])
-        slowdown = number(float(numbers(run.heads, SLOWDOWN)[row]))
+        slowdown = number(float(optional_column(run.heads, SLOWDOWN)[row]))
         facts = f"slowdown {slowdown}, took {number(explained.time_ns / 1e9)} s, mostly {most}"
         blocks.append(_explained_block(explained, f"{explained.title.partition(',')[0]}: {facts}"))
     return [fill("explained.html", title=EXPLAINED_TITLE, words="" if blocks else NONE_SLOWED, blocks=blocks)]
@@ -149,8 +149,8 @@ def _explained_block(explained: Explanation, head: str) -> dict[str, Any]:
 def _slowest(run: Result) -> list[int]:
     """Return the rows of the slowest jobs, or coflows, after the warm-up, the greatest slowdown first."""
     family = family_of_summary(run.summary)
-    slowdown = numbers(run.heads, SLOWDOWN)
-    known = np.isfinite(slowdown) & after_warmup(numbers(run.heads, family.arrival), run.warmup_s)
+    slowdown = optional_column(run.heads, SLOWDOWN)
+    known = np.isfinite(slowdown) & after_warmup(optional_column(run.heads, family.arrival), run.warmup_s)
     known &= slowdown >= LEAST_SLOWDOWN
     order = np.argsort(-np.where(known, slowdown, -1.0), kind="stable")
     return order[: min(SLOWEST, int(known.sum()))].tolist()

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from actors.schedulers.registry import find_scheduler
-from emu.columns import numbers
 from emu.configuration.config import flatten
 from emu.configuration.keys import BY_NAME, PARAMETERS
 from emu.configuration.seeds import instances_of, replicas_part, replicas_text
@@ -14,6 +13,7 @@ from emu.families.registry import find_family
 from emu.results.result import Result
 from emu.results.run_groups import NO_AXES, base_value, is_number, value_text
 from emu.results.text_tables import number
+from workloads.arrow import optional_column
 from workloads.errors import InputError
 
 Conditions = dict[str, str]
@@ -39,7 +39,7 @@ def conditions_of(runs: Sequence[Result]) -> Conditions:
     found = {"offered load": _span(loads)} if loads else {}
     family = find_family(runs[0].family)
     found[family.heads] = _span([run.heads.num_rows for run in runs])
-    found[family.part] = _span([int(numbers(run.heads, family.width).sum()) for run in runs])
+    found[family.part] = _span([int(optional_column(run.heads, family.width).sum()) for run in runs])
     found["seeds"] = _seeds(runs)
     found |= _dynamics(configs)
     if any(config.get("clock") == "live" for config in configs):

@@ -10,7 +10,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from emu import disk
-from emu.columns import numbers
 from emu.families.registry import find_family
 from emu.report.drawing import (
     COLOURS,
@@ -26,6 +25,7 @@ from emu.report.scales import plain_ticks
 from emu.results.metrics import Float64Array
 from emu.results.result import Result, Runs
 from emu.results.slot_numbers import slot_numbers
+from workloads.arrow import optional_column
 from workloads.errors import InputError
 
 if TYPE_CHECKING:
@@ -170,9 +170,9 @@ def _add_bars(
 def _unended(run: Result, parts: Parts, job_id: int | None = None) -> str:
     """Return the number of tasks, of a job or of all, that have no bar because they did not end."""
     family = find_family(run.family)
-    heads = numbers(_table_of(run), f"{family.one}_id")
+    heads = optional_column(_table_of(run), f"{family.one}_id")
     if job_id is None:
-        count = heads.size - int(np.isfinite(numbers(_table_of(run), "finish_s")).sum())
+        count = heads.size - int(np.isfinite(optional_column(_table_of(run), "finish_s")).sum())
     else:
         count = int((heads == job_id).sum()) - parts.head.size
     return f"; {count:,} {family.part} that did not end are left out" if count else ""
@@ -214,9 +214,9 @@ def running_figure(results: Runs, job_id: int) -> Figure:
 def shown_job(results: Runs) -> int:
     """Return the job that figures show: with most stages of those of about median length under the first scheduler."""
     jobs = next(iter(results.values()))[0].jobs
-    jct, stages = numbers(jobs, "jct_s"), numbers(jobs, "num_stages")
+    jct, stages = optional_column(jobs, "jct_s"), optional_column(jobs, "num_stages")
     middle = np.abs(jct - np.nanmedian(jct)) <= np.nanquantile(np.abs(jct - np.nanmedian(jct)), 0.25)
-    return int(numbers(jobs, "job_id")[np.argmax(np.where(middle, stages, -1))])
+    return int(optional_column(jobs, "job_id")[np.argmax(np.where(middle, stages, -1))])
 
 
 def has_tasks(run: Result) -> bool:
@@ -237,7 +237,9 @@ def parts_of(run: Result) -> Parts:
     table, family = _table_of(run), find_family(run.family)
     node = "node" if "node" in table.column_names else "ingress"
     row = "stage" if "stage" in table.column_names else table.column_names[1]
-    columns = [numbers(table, name) for name in ("start_s", "finish_s", node, f"{family.one}_id", row)]
+    columns = [
+        optional_column(table, name) for name in ("start_s", "finish_s", node, f"{family.one}_id", row)
+    ]
     ended = np.isfinite(columns[1])
     start, finish, *whole = (column[ended] for column in columns)
     return Parts(start, finish, *(column.astype(np.int64) for column in whole))
@@ -258,8 +260,8 @@ def _of_job(run: Result, job_id: int) -> Parts:
     own = parts.head == job_id
     if not own.any():
         raise InputError(f"{family.one} {job_id} has no {family.part} in the run", file=run.path)
-    ids = numbers(run.heads, f"{family.one}_id")
-    arrival = float(numbers(run.heads, family.arrival)[ids == job_id][0])
+    ids = optional_column(run.heads, f"{family.one}_id")
+    arrival = float(optional_column(run.heads, family.arrival)[ids == job_id][0])
     parts = Parts(*(of_all[own] for of_all in parts))
     return parts._replace(start=parts.start - arrival, finish=parts.finish - arrival)
 

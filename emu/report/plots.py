@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from emu.columns import numbers
 from emu.families.family import Family
 from emu.families.registry import family_of_summary, find_family
 from emu.report.drawing import (
@@ -28,6 +27,7 @@ from emu.report.drawing import (
 from emu.report.scales import mark_log, plain_ticks
 from emu.results.measures import Measure
 from emu.results.result import Result, Runs, summary_of
+from workloads.arrow import optional_column
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -115,11 +115,13 @@ def timeline_figure(results: Runs) -> Figure | None:
         for place, (label, lines) in zip(places, panels, strict=True):
             highest = 0.0
             for name, (run, column) in lines.items():
-                y = numbers(run.timeline, column)
+                y = optional_column(run.timeline, column)
                 highest = max(highest, float(y.max()))
                 steps = "default" if column == "utilisation" else "steps-post"
                 look = line_look(place_of(name, lines)) | {"linewidth": 1.2, "drawstyle": steps}
-                place.plot(numbers(run.timeline, "time_s") / scale, y, label=plain_label(name), **look)
+                place.plot(
+                    optional_column(run.timeline, "time_s") / scale, y, label=plain_label(name), **look
+                )
             place.set_ylim(0.0, 1.05 * (max(1.0, highest) if place is places[0] else highest or 1.0))
             place.set_ylabel(label)
             place.yaxis.set_major_locator(MaxNLocator(5, integer=place is not places[0]))
@@ -143,7 +145,7 @@ def _panels(runs: Mapping[str, Result]) -> list[tuple[str, dict[str, tuple[Resul
         panels.append((what, {label: (run, column) for label, column in columns.items()}))
     else:
         for label, column in columns.items():
-            if any(numbers(run.timeline, column).any() for run in runs.values()):
+            if any(optional_column(run.timeline, column).any() for run in runs.values()):
                 panels.append((f"{what}:\n{label}", {name: (run, column) for name, run in runs.items()}))
     failing = {
         name: (run, "up_nodes") for name, run in runs.items() if "up_nodes" in run.timeline.column_names
@@ -155,10 +157,10 @@ def _span(runs: Iterable[Result]) -> tuple[float, float]:
     """Return the time up to which timelines are shown, and the end of the last, seconds."""
     last_s = shown_s = 0.0
     for run in runs:
-        time_s = numbers(run.timeline, "time_s")
+        time_s = optional_column(run.timeline, "time_s")
         last_s = max(last_s, float(time_s[-1]))
         for column in ("utilisation", *find_family(run.family)[Drawing].timeline.columns.values()):
-            y = numbers(run.timeline, column)
+            y = optional_column(run.timeline, column)
             if y.max() > 0:
                 last = int(np.flatnonzero(y >= LITTLE * y.max())[-1])
                 shown_s = max(shown_s, float(time_s[min(last + 1, len(time_s) - 1)]))

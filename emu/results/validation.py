@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from emu.columns import numbers
 from emu.families.family import Family
 from emu.families.registry import families, family_of_summary
+from workloads.arrow import optional_column
 from workloads.errors import InputError
 from workloads.readers.source import shown
 
@@ -90,7 +90,7 @@ def check_table(name: str, table: pa.Table, family: Family, file: Path) -> None:
     Raises
     ------
     InputError
-        A column is missing, repeated, of another type, or null where it must not be.
+        A column is missing, repeated, of another type, null where it must not be, or holds text that is not UTF-8.
     """
     if name not in family.tables:
         raise InputError(f"is not a table of a run of {family.name}", file=file)
@@ -105,12 +105,21 @@ def check_table(name: str, table: pa.Table, family: Family, file: Path) -> None:
             raise InputError(wrong, file=file, field=column.name)
         if found[0].type != column.type:
             raise InputError(f"is of type {found[0].type}; want {column.type}", file=file, field=column.name)
+        if pa.types.is_string(column.type):
+            _check_is_text(table[column.name], column.name, file)
         if not column.nullable and table[column.name].null_count:
             raise InputError("is null in some rows", file=file, field=column.name)
         if pa.types.is_floating(column.type):
-            finite = np.count_nonzero(np.isfinite(numbers(table, column.name)))
+            finite = np.count_nonzero(np.isfinite(optional_column(table, column.name)))
             if finite + table[column.name].null_count < table.num_rows:
                 raise InputError("is not finite in some rows", file=file, field=column.name)
+
+
+def _check_is_text(values: pa.ChunkedArray, name: str, file: Path) -> None:
+    try:
+        values.validate(full=True)
+    except pa.ArrowInvalid:
+        raise InputError("is not UTF-8 text in some rows", file=file, field=name) from None
 
 
 def _part(values: Any, form: Form, file: Path, name: str) -> Part:

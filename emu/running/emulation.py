@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from emu.columns import numbers
 from emu.configuration.loading import AUTO_ROWS
 from emu.configuration.plan import KEPT_WORKLOAD, Plan
 from emu.directories.manifest import emu_version
@@ -21,6 +20,7 @@ from emu.results.result import Result, Summarising
 from emu.running.clocks import costs_table, describe_clock, emulate_setting
 from emu.running.recording import add_events, recording_of
 from emu.terminal import detail, note
+from workloads.arrow import optional_column
 from workloads.units import format_duration
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def result_of(plan: Plan, index: int, outcome: Outcome, recording: Recording | N
 
 def _engine(plan: Plan, outcome: Outcome, heads: pa.Table) -> dict[str, Any]:
     family = plan.family
-    tasks = int(np.sum(numbers(heads, family.width)[outcome.finish_ns >= 0]))
+    tasks = int(np.sum(optional_column(heads, family.width)[outcome.finish_ns >= 0]))
     return {
         "wall_s": outcome.wall_s,
         "load_s": plan.load_s,

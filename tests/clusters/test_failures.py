@@ -48,6 +48,9 @@ def test_a_parquet_table_says_the_same(tmp_path: Path) -> None:
     numbers = pa.table({"target": [3, 4], "fail_s": [1, 2], "repair_s": [2, 3]})
     pq.write_table(numbers, path)
     assert load(path) == [(NODE, 3, 1, 2), (NODE, 4, 2, 3)]
+    pq.write_table(numbers.drop_columns(["repair_s"]), path)
+    with pytest.raises(InputError, match=r"failures\.parquet: field repair_s: want one such column"):
+        load(path)
 
 
 WRONG = {

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from clusters.cluster import load_cluster
-from emu.columns import Column, ResultTable, make_table, numbers
+from emu.columns import Column, ResultTable, make_table
 from emu.configuration.loading import Loaded, Loading, load_workload_of
 from emu.families.family import Family, Figures
 from emu.report.plots import Drawing, TimelineLook
@@ -20,7 +20,7 @@ from emu.results.metrics import describe_metrics
 from emu.results.paired_comparison import compare_parts
 from emu.results.result import Summarising
 from emu.results.text_tables import align, number
-from workloads.arrow import column
+from workloads.arrow import column, optional_column
 from workloads.transform import at_load
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def compare(results: Runs, warmup_s: float) -> list[Row]:
         parts,
         "all",
         all_measures("tickets"),
-        lambda run: numbers(run.tables["tickets"], "turnaround_s"),
+        lambda run: optional_column(run.tables["tickets"], "turnaround_s"),
         lambda run: np.ones(run.tables["tickets"].num_rows, bool),
     )
 
@@ -133,7 +133,9 @@ FAMILY = Family(
         ),
         Summarising(
             results=results,
-            values=lambda run, metric, group, warmup_s: numbers(run.tables["tickets"], "turnaround_s"),
+            values=lambda run, metric, group, warmup_s: optional_column(
+                run.tables["tickets"], "turnaround_s"
+            ),
         ),
         Comparing(compare=compare, render_rows=render_rows, render_summary=render_summary),
         Drawing(timeline=TimelineLook("utilisation", "tickets", {"waiting": "waiting"})),

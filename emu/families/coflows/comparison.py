@@ -14,7 +14,6 @@ from itertools import compress
 import numpy as np
 import pyarrow as pa
 
-from emu.columns import numbers
 from emu.families.coflows.deadlines import compare_gains
 from emu.families.coflows.metrics import (
     GROUPS,
@@ -31,6 +30,7 @@ from emu.results.measures import all_measures
 from emu.results.metrics import BoolArray, Float64Array, after_warmup, confidence_95
 from emu.results.paired_comparison import compare_parts, factors_of, percentiles_over_seeds
 from emu.results.result import Result, Runs
+from workloads.arrow import optional_column
 
 PERCENTILES = (50, 90)
 
@@ -73,7 +73,7 @@ def compare_group(results: Runs, group: str, warmup_s: float) -> list[Row]:
         parts,
         group,
         all_measures("coflows"),
-        lambda run: numbers(run.coflows, "cct_s"),
+        lambda run: optional_column(run.coflows, "cct_s"),
         lambda run: counted(run.coflows, group, warmup_s),
     )
     measure = partial(coflow_speedups, group=group, warmup_s=warmup_s)
@@ -146,7 +146,7 @@ def compare_coordinators(results: Runs) -> dict[str, dict[str, Pair]]:
 
 def job_speedups(first: Result, other: Result, warmup_s: float) -> Float64Array:
     """Return completion times of jobs under another scheduler over those under the first (see `compare_job_times`)."""
-    base_s, cct_s = numbers(first.coflows, "cct_s"), numbers(other.coflows, "cct_s")
+    base_s, cct_s = optional_column(first.coflows, "cct_s"), optional_column(other.coflows, "cct_s")
     share = shuffle_shares(len(base_s), first.summary["seed"])
     under = [job_times(base_s, own_s, share) for own_s in (base_s, cct_s)]
     return speedups(under[0], under[1], counted(first.coflows, "all", warmup_s))
@@ -154,7 +154,7 @@ def job_speedups(first: Result, other: Result, warmup_s: float) -> Float64Array:
 
 def coflow_speedups(first: Result, other: Result, group: str, warmup_s: float) -> Float64Array:
     """Return completion times of the coflows of a group under another scheduler over those under the first."""
-    base_s, cct_s = numbers(first.coflows, "cct_s"), numbers(other.coflows, "cct_s")
+    base_s, cct_s = optional_column(first.coflows, "cct_s"), optional_column(other.coflows, "cct_s")
     return speedups(base_s, cct_s, counted(first.coflows, group, warmup_s))
 
 
@@ -171,7 +171,7 @@ def learning_shares(results: Runs, warmup_s: float) -> Iterator[tuple[str, Float
 
 def counted(coflows: pa.Table, group: str, warmup_s: float) -> BoolArray:
     """Return which coflows of a group arrive after the warm-up."""
-    return after_warmup(numbers(coflows, "arrival_s"), warmup_s) & in_group(coflows, group)
+    return after_warmup(optional_column(coflows, "arrival_s"), warmup_s) & in_group(coflows, group)
 
 
 def _median_ratio(pairs: Sequence[tuple[Result, Result]], column: str, warmup_s: float, own: bool) -> Pair:
@@ -182,7 +182,7 @@ def _median_ratio(pairs: Sequence[tuple[Result, Result]], column: str, warmup_s:
     for first, other in pairs:
         mask = was_learned(first.coflows) & was_learned(other.coflows)
         mask &= counted(first.coflows, "all", warmup_s)
-        ratio = speedups(numbers(first.coflows, column), numbers(other.coflows, column), mask)
+        ratio = speedups(optional_column(first.coflows, column), optional_column(other.coflows, column), mask)
         found.append(float(np.median(ratio)) if len(ratio) else math.nan)
     return confidence_95(found)
 

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from emu.columns import flags, numbers
+from emu.columns import flags
 from emu.configuration.seeds import instances_of
 from emu.results.comparison_row import NOTHING, Pair
 from emu.results.metrics import BoolArray, Float64Array, after_warmup, confidence_95, spread
 from emu.results.result import Runs
 from emu.results.text_tables import Table, percent, with_error
+from workloads.arrow import optional_column
 
 RATES = ("acceptance_rate", "weighted_acceptance_rate")
 """Rates of a summary of which gains are shown."""
@@ -58,12 +59,15 @@ def describe_deadlines(coflows: pa.Table, counts: BoolArray) -> dict[str, Any]:
     due = due & counts
     if not due.any():
         return {}
-    weight = numbers(coflows, "weight")
+    weight = optional_column(coflows, "weight")
     described: dict[str, Any] = {
         "acceptance_rate": float(met[due].mean()),
         "weighted_acceptance_rate": float(weight[due & met].sum() / weight[due].sum()),
     }
-    after = {name: numbers(coflows, f"{name}_s") - numbers(coflows, "arrival_s") for name in _VERDICTS}
+    after = {
+        name: optional_column(coflows, f"{name}_s") - optional_column(coflows, "arrival_s")
+        for name in _VERDICTS
+    }
     admitted = is_admitted(coflows) & due
     rejected = due & ~admitted & np.isfinite(after["rejected"])
     if admitted.any() or rejected.any():
@@ -74,7 +78,7 @@ def describe_deadlines(coflows: pa.Table, counts: BoolArray) -> dict[str, Any]:
     if admitted.any():
         described["prediction_error"] = float((~met[admitted]).mean())
     described["wasted"] = _wasted(coflows, due, met)
-    normalised = numbers(coflows, "slowdown")[due & met]
+    normalised = optional_column(coflows, "slowdown")[due & met]
     normalised = normalised[np.isfinite(normalised)]
     if len(normalised):
         described["normalised_cct"] = spread(normalised)
@@ -82,11 +86,11 @@ def describe_deadlines(coflows: pa.Table, counts: BoolArray) -> dict[str, Any]:
 
 
 def _wasted(coflows: pa.Table, due: BoolArray, met: BoolArray) -> dict[str, float]:
-    wasted = np.nan_to_num(numbers(coflows, "wasted_bytes"))
-    late = due & np.isfinite(numbers(coflows, "finish_s"))
+    wasted = np.nan_to_num(optional_column(coflows, "wasted_bytes"))
+    late = due & np.isfinite(optional_column(coflows, "finish_s"))
     parts = {"late_bytes": float(wasted[late].sum()), "dropped_bytes": float(wasted[due & ~late].sum())}
     total = sum(parts.values())
-    sent = total + float(numbers(coflows, "size_bytes")[due & met].sum())
+    sent = total + float(optional_column(coflows, "size_bytes")[due & met].sum())
     return {**parts, "share": total / sent if sent > 0 else 0.0}
 
 
@@ -96,11 +100,11 @@ def missed_by_reason(coflows: pa.Table, warmup_s: float) -> dict[str, int]:
     Coflows that are `TOO_LONG` take longer even alone, so that no scheduler meets their deadline.
     """
     met, due = flags(coflows, "met_deadline")
-    arrival_s = numbers(coflows, "arrival_s")
+    arrival_s = optional_column(coflows, "arrival_s")
     missed = due & ~met & after_warmup(arrival_s, warmup_s)
-    left_s = numbers(coflows, "deadline_s") - arrival_s
-    alone = missed & (numbers(coflows, "ideal_s") > left_s + _HALF_NS)
-    ended = np.isfinite(numbers(coflows, "finish_s"))
+    left_s = optional_column(coflows, "deadline_s") - arrival_s
+    alone = missed & (optional_column(coflows, "ideal_s") > left_s + _HALF_NS)
+    ended = np.isfinite(optional_column(coflows, "finish_s"))
     found = {
         "rejected or dropped": missed & ~alone & ~ended,
         "ended late": missed & ~alone & ended,
@@ -117,7 +121,7 @@ _VERDICTS = ("admitted", "rejected")
 
 def is_admitted(coflows: pa.Table) -> BoolArray:
     """Return which coflows the last decision admitted; none without admission."""
-    admitted: BoolArray = flags(coflows, "admitted")[0] & np.isfinite(numbers(coflows, "admitted_s"))
+    admitted: BoolArray = flags(coflows, "admitted")[0] & np.isfinite(optional_column(coflows, "admitted_s"))
     return admitted
 
 
@@ -128,9 +132,9 @@ def slack_used(coflows: pa.Table, at: str, warmup_s: float) -> Float64Array:
     warm-up, are left out.
     """
     due = flags(coflows, "met_deadline")[1]
-    arrival_s, deadline_s = numbers(coflows, "arrival_s"), numbers(coflows, "deadline_s")
+    arrival_s, deadline_s = optional_column(coflows, "arrival_s"), optional_column(coflows, "deadline_s")
     counts = after_warmup(arrival_s, warmup_s) & due & (deadline_s > arrival_s)
-    time_s = numbers(coflows, at)
+    time_s = optional_column(coflows, at)
     if at == "admitted_s":
         time_s = np.where(is_admitted(coflows), time_s, np.nan)
     used: Float64Array = ((time_s - arrival_s) / (deadline_s - arrival_s))[counts]

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from emu.columns import numbers
 from emu.families.coflows.deadlines import describe_deadlines
 from emu.results.metrics import BoolArray, Float64Array, after_warmup, describe_metrics, percentiles, spread
+from workloads.arrow import optional_column
 from workloads.info.coflows import SMALL_BYTES, THIN_FLOWS
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def describe_coflows(coflows: pa.Table, warmup_s: float = 0.0) -> dict[str, Any]
         ``unfinished``, if any; those of `describe_deadlines`; ``bins``, the same by `BINS`; ``learning`` and
         ``estimates``, where the scheduler learned anything.
     """
-    arrival_s, finish_s = (numbers(coflows, name) for name in ("arrival_s", "finish_s"))
+    arrival_s, finish_s = (optional_column(coflows, name) for name in ("arrival_s", "finish_s"))
     values = values_of(coflows)
     cct_s = values[""]
 
@@ -67,15 +67,15 @@ def describe_coflows(coflows: pa.Table, warmup_s: float = 0.0) -> dict[str, Any]
 def values_of(coflows: pa.Table) -> dict[str, Float64Array]:
     """Return the metrics of each coflow by their names in a summary; that of completion times is empty."""
     return {
-        "": numbers(coflows, "cct_s"),
-        "wait": numbers(coflows, "start_s") - numbers(coflows, "arrival_s"),
-        "slowdown": numbers(coflows, "slowdown"),
+        "": optional_column(coflows, "cct_s"),
+        "wait": optional_column(coflows, "start_s") - optional_column(coflows, "arrival_s"),
+        "slowdown": optional_column(coflows, "slowdown"),
     }
 
 
 def coflow_values(run: Result, metric: str, group: str, warmup_s: float) -> Float64Array:
     """Return a metric of the coflows of a group that arrive after the warm-up, NaN for no value."""
-    counts = after_warmup(numbers(run.coflows, "arrival_s"), warmup_s) & in_group(run.coflows, group)
+    counts = after_warmup(optional_column(run.coflows, "arrival_s"), warmup_s) & in_group(run.coflows, group)
     return values_of(run.coflows)[metric][counts]
 
 
@@ -94,9 +94,9 @@ def describe_learning(coflows: pa.Table, counts: BoolArray) -> dict[str, Any]:
     described: dict[str, Any] = {}
     learned = counts & was_learned(coflows)
     if learned.any():
-        columns = {name: numbers(coflows, name)[learned] for name in ("learned_s", "learned_bytes")}
+        columns = {name: optional_column(coflows, name)[learned] for name in ("learned_s", "learned_bytes")}
         share = learning_share(coflows)[learned]
-        size = numbers(coflows, "size_bytes")[learned]
+        size = optional_column(coflows, "size_bytes")[learned]
         described["learning"] = {
             "count": int(learned.sum()),
             "latency": spread(columns["learned_s"]),
@@ -120,27 +120,27 @@ def describe_learning(coflows: pa.Table, counts: BoolArray) -> dict[str, Any]:
 def was_learned(coflows: pa.Table) -> BoolArray:
     """Return which coflows took time and were not known at their arrival."""
     with np.errstate(invalid="ignore"):
-        return (numbers(coflows, "learned_s") > 0) & (numbers(coflows, "cct_s") > 0)
+        return (optional_column(coflows, "learned_s") > 0) & (optional_column(coflows, "cct_s") > 0)
 
 
 def learning_share(coflows: pa.Table) -> Float64Array:
     """Return the share of each completion time that learning took; NaN where nothing was learned."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        share: Float64Array = numbers(coflows, "learned_s") / numbers(coflows, "cct_s")
+        share: Float64Array = optional_column(coflows, "learned_s") / optional_column(coflows, "cct_s")
     return share
 
 
 def estimate_error(coflows: pa.Table) -> Float64Array:
     """Return the relative error of each estimated size; NaN without an estimate."""
-    size = numbers(coflows, "size_bytes")
-    error: Float64Array = np.abs(numbers(coflows, "estimated_bytes") - size) / size
+    size = optional_column(coflows, "size_bytes")
+    error: Float64Array = np.abs(optional_column(coflows, "estimated_bytes") - size) / size
     return error
 
 
 def in_group(coflows: pa.Table, group: str) -> BoolArray:
     """Return which coflows belong to one of `GROUPS`."""
-    wide = numbers(coflows, "width") > THIN_FLOWS
-    large = numbers(coflows, "size_bytes") > SMALL_BYTES
+    wide = optional_column(coflows, "width") > THIN_FLOWS
+    large = optional_column(coflows, "size_bytes") > SMALL_BYTES
     masks = {
         "all": np.ones(len(wide), bool),
         "bin-1": ~wide & ~large,

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from emu.columns import numbers
 from emu.directories.run_directory import safe_name
 from emu.families.coflows.comparison import Runs, coflow_speedups, counted, job_speedups, learning_shares
 from emu.families.coflows.deadlines import gains_of, slack_used
@@ -30,6 +29,7 @@ from emu.report.hover import GOES_ON
 from emu.report.scales import mark_log
 from emu.results.metrics import Float64Array
 from emu.results.result import Result
+from workloads.arrow import optional_column
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -160,8 +160,8 @@ def gains_figure(results: Runs) -> Figure | None:
 def estimates_figure(result: Result, warmup_s: float = 0.0) -> Figure | None:
     """Return estimated against actual sizes, both log; None where none was estimated."""
     mask = counted(result.coflows, "all", warmup_s)
-    size = numbers(result.coflows, "size_bytes")[mask] / 1e6
-    estimated = numbers(result.coflows, "estimated_bytes")[mask] / 1e6
+    size = optional_column(result.coflows, "size_bytes")[mask] / 1e6
+    estimated = optional_column(result.coflows, "estimated_bytes")[mask] / 1e6
     known = np.isfinite(estimated) & (estimated > 0)
     if not known.any():
         return None

@@ -11,7 +11,6 @@ from functools import partial
 
 import numpy as np
 
-from emu.columns import numbers
 from emu.families.jobs.comparison import GROUPS as OF_JOBS
 from emu.families.jobs.comparison import compare_class, jobs_title
 from emu.families.jobs.metrics import in_group
@@ -20,6 +19,7 @@ from emu.results.metrics import Float64Array, after_warmup, confidence_95, ratio
 from emu.results.paired_comparison import factors_of
 from emu.results.result import Result, Runs
 from emu.results.text_tables import TIMES
+from workloads.arrow import optional_column
 
 GROUPS = ("all", *(group for group in OF_JOBS if group != "all"))
 TITLES = dict.fromkeys(GROUPS, jobs_title)
@@ -37,8 +37,8 @@ def compare_dags(results: Runs, warmup_s: float) -> list[Row]:
 
 def improvement_factors(first: Result, other: Result, group: str, warmup_s: float) -> Float64Array:
     """Return completion times of the jobs of a group under another scheduler over those under the first."""
-    one_s, other_s = numbers(first.jobs, "jct_s"), numbers(other.jobs, "jct_s")
-    counts = after_warmup(numbers(first.jobs, "submit_s"), warmup_s) & in_group(first.jobs, group)
+    one_s, other_s = optional_column(first.jobs, "jct_s"), optional_column(other.jobs, "jct_s")
+    counts = after_warmup(optional_column(first.jobs, "submit_s"), warmup_s) & in_group(first.jobs, group)
     with np.errstate(invalid="ignore", divide="ignore"):
         factor: Float64Array = other_s / one_s
     return factor[counts & np.isfinite(factor) & (one_s > 0)]

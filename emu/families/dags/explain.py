@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from emu.columns import numbers
 from emu.explaining.causes_text import sum_by_cause, title_of
 from emu.explaining.event_record import NONE, BoolArray, Handled, Record
 from emu.explaining.explanation import NS, Explanation, Link, counted, longest_wait
@@ -21,7 +20,7 @@ from emu.explaining.spans import whole
 from emu.families.dags.wait_reasons import wait_of
 from emu.results.result import Result
 from emu.results.text_tables import number
-from workloads.arrow import column
+from workloads.arrow import column, optional_column
 from workloads.errors import InputError
 
 MEANINGS = {
@@ -41,7 +40,7 @@ class _Tasks:
         self.ids = np.flatnonzero(mine)
         self.task, self.stage = (column(table, name)[mine] for name in ("task", "stage"))
         self.node, self.start, self.finish, self.runnable = (
-            whole(numbers(table, name)[mine], scale)
+            whole(optional_column(table, name)[mine], scale)
             for name, scale in (("node", 1.0), ("start_s", NS), ("finish_s", NS), ("runnable_s", NS))
         )
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from emu.columns import numbers
 from emu.directories.run_directory import safe_name
 from emu.families.dags.comparison import improvement_factors
 from emu.families.jobs.plots import cdf_figure
@@ -28,6 +27,7 @@ from emu.report.drawing import (
 from emu.report.gantt import has_tasks, job_figure, machines_figure, running_figure, shown_job
 from emu.report.scales import plain_ticks
 from emu.results.result import Result, Runs
+from workloads.arrow import optional_column
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -81,18 +81,18 @@ def improvement_figure(results: Runs, warmup_s: float = 0.0) -> Figure | None:
 
 def fairness_figure(results: Runs) -> Figure | None:
     """Return Jain's index over time, of each scheduler's first seed."""
-    last_s = max(float(numbers(runs[0].timeline, "time_s")[-1]) for runs in results.values())
+    last_s = max(float(optional_column(runs[0].timeline, "time_s")[-1]) for runs in results.values())
     scale, unit = time_scale(last_s)
     with figure_style():
         figure, axes = new_figure(6.4, 3.2)
         drawn = False
         for name, runs in results.items():
             table = runs[0].tables["fairness"]
-            index = numbers(table, "jain")
+            index = optional_column(table, "jain")
             if np.isfinite(index).any():
                 drawn = True
                 axes.plot(
-                    numbers(table, "time_s") / scale,
+                    optional_column(table, "time_s") / scale,
                     index,
                     label=plain_label(name),
                     **line_look(place_of(name, results)),
@@ -113,9 +113,9 @@ def use_figure(run: Result) -> Figure | None:
     if not table.num_rows:
         return None
     names = list(dict.fromkeys(table["resource"].to_pylist()))
-    used = numbers(table, "used").reshape(-1, len(names))
-    scale, unit = time_scale(float(numbers(timeline, "time_s")[-1]))
-    time = numbers(timeline, "time_s") / scale
+    used = optional_column(table, "used").reshape(-1, len(names))
+    scale, unit = time_scale(float(optional_column(timeline, "time_s")[-1]))
+    time = optional_column(timeline, "time_s") / scale
     with figure_style():
         figure, (above, below) = new_figure(6.4, 4.6, rows=2)
         for number, name in enumerate(names):
@@ -123,7 +123,7 @@ def use_figure(run: Result) -> Figure | None:
         above.set_ylim(0.0, max(1.0, 1.05 * float(used.max())))
         above.set_ylabel("share held")
         for number, (column, label) in enumerate((("running_tasks", "run"), ("runnable_tasks", "wait"))):
-            below.plot(time, numbers(timeline, column), label=label, **line_look(number))
+            below.plot(time, optional_column(timeline, column), label=label, **line_look(number))
         below.set_ylim(bottom=0.0)
         below.set_ylabel("tasks")
         for axis in (below.xaxis, below.yaxis):

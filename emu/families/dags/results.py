@@ -10,13 +10,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from clusters.capacity import capacities, demands, work_s
-from emu.columns import make_table, null_unless, numbers
+from emu.columns import make_table, null_unless
 from emu.families.dags.columns import FAIRNESS, FURTHER_TIMELINE, JOBS, RESOURCES, TASKS, TIMELINE
 from emu.families.dags.utilisation import count_between, mean_use, runnable_ns, wide_enough, windows
 from emu.families.jobs.metrics import describe_jobs
 from emu.families.jobs.results import jobs_columns, tasks_columns
 from emu.results.metrics import Float64Array, describe_utilisation, finite
-from workloads.arrow import column, from_numpy, from_strings
+from workloads.arrow import column, from_numpy, from_strings, optional_column
 from workloads.critical_path import critical_paths_ns
 from workloads.dags import DagWorkload, stage_levels
 from workloads.sums import exact_sum
@@ -46,8 +46,8 @@ def dag_results(plan: Plan, outcome: Outcome) -> tuple[dict[str, pa.Table | None
         "tasks": tasks_table(workload, outcome.tasks, runnable) if config["output.tasks"] else None,
     }
     described = describe_utilisation(
-        numbers(timeline, "time_s"),
-        numbers(timeline, "utilisation"),
+        optional_column(timeline, "time_s"),
+        optional_column(timeline, "utilisation"),
         float(column(workload.jobs, "submit_s")[-1]),
     )
     figures = {
@@ -202,7 +202,7 @@ def describe_dags(plan: Plan, outcome: Outcome, fairness: pa.Table, share: Float
         "used": dict(zip(workload.resources or ("slots",), used.tolist(), strict=True)),
     }
     for name, of in (("fairness", "jain"), ("fairness_running", "jain_running")):
-        if (index := finite(numbers(fairness, of))).size:
+        if (index := finite(optional_column(fairness, of))).size:
             figures[name] = {
                 "mean": float(index.mean()),
                 "min": float(index.min()),

@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 
 from clusters.capacity import capacities, demands
 from clusters.cluster import Cluster, build_cluster
-from emu.columns import numbers
 from emu.families.jobs.testing import check_result
 from emu.families.result_checks import SLACK_S, hold
 from emu.results.result import Result
+from workloads.arrow import optional_column
 from workloads.critical_path import critical_paths_ns
 from workloads.dags import DagWorkload, make_dag_workload
 
@@ -40,10 +40,10 @@ def check_dag_result(result: Result, workload: DagWorkload, cluster: Cluster, ca
     before its critical path allows, and no makespan is below the time that all work takes all machines.
     """
     check_result(result, workload, cluster.num_nodes, workload.num_tasks, case)
-    start, end, node = (numbers(result.tasks, name) for name in ("start_s", "finish_s", "node"))
+    start, end, node = (optional_column(result.tasks, name) for name in ("start_s", "finish_s", "node"))
     _check_precedence(workload, start, end, case)
     _check_capacity(workload, cluster, start, end, node.astype(np.int64), case)
-    jct, path = numbers(result.jobs, "jct_s"), critical_paths_ns(workload) / 1e9
+    jct, path = optional_column(result.jobs, "jct_s"), critical_paths_ns(workload) / 1e9
     hold(bool((jct >= path - SLACK_S).all()), case, "a job ended before its critical path allows")
 
 

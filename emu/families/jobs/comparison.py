@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from emu.columns import numbers
 from emu.families.jobs.by_constraint import compare_kinds, render_kinds, wait_tables
 from emu.families.jobs.metrics import SPLIT, in_group, part_of
 from emu.results.comparison_row import Row
@@ -13,6 +12,7 @@ from emu.results.metrics import BoolArray, after_warmup
 from emu.results.paired_comparison import Tolerance, column_names, compare_parts, render_groups
 from emu.results.result import Result, Runs
 from emu.results.text_tables import number, ratio, render_tables, times_clause, with_error
+from workloads.arrow import optional_column
 
 GROUPS = ("short", "long", "all", *SPLIT)
 """The groups that are compared: classes, and where jobs have constraints, jobs with and without."""
@@ -38,10 +38,15 @@ def compare_class(results: Runs, job_class: str, warmup_s: float) -> list[Row]:
         return []
 
     def counted(run: Result) -> BoolArray:
-        return after_warmup(numbers(run.jobs, "submit_s"), warmup_s) & in_group(run.jobs, job_class)
+        return after_warmup(optional_column(run.jobs, "submit_s"), warmup_s) & in_group(run.jobs, job_class)
 
     return compare_parts(
-        results, parts, job_class, all_measures("jobs"), lambda run: numbers(run.jobs, "jct_s"), counted
+        results,
+        parts,
+        job_class,
+        all_measures("jobs"),
+        lambda run: optional_column(run.jobs, "jct_s"),
+        counted,
     )
 
 

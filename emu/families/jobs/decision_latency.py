@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from emu.columns import numbers
 from emu.families.jobs.metrics import class_is_long
 from emu.results.metrics import after_warmup, describe_values
+from workloads.arrow import optional_column
 from workloads.jobs import JobWorkload
 
 Int64Array = npt.NDArray[np.int64]
@@ -90,7 +90,7 @@ def describe_latency(
     arrays = workload.arrays()
     count = np.diff(arrays.first_task)
     latency = decision_latency_ns(np.repeat(arrays.submit_ns, count), **tasks, slots=slots)
-    counts = np.repeat(after_warmup(numbers(jobs, "submit_s"), warmup_s), count) & (latency >= 0)
+    counts = np.repeat(after_warmup(optional_column(jobs, "submit_s"), warmup_s), count) & (latency >= 0)
     is_long = np.repeat(class_is_long(jobs), count)
     classes = {"all": counts, "short": counts & ~is_long, "long": counts & is_long}
     return {name: describe_values(latency[mask] / 1e9) for name, mask in classes.items() if mask.any()}

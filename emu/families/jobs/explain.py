@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from emu.columns import numbers
 from emu.explaining.causes_text import sum_by_cause, title_of
 from emu.explaining.event_record import NONE, Handled, Record
 from emu.explaining.explanation import NS, Explanation, Link, counted
@@ -20,7 +19,7 @@ from emu.families.jobs.task_waits import BOUND, Ran, ahead_of, starts_of, sticky
 from emu.families.jobs.wait_reasons import jobs_that_held, order_of, wait_of
 from emu.results.result import Result
 from emu.results.text_tables import number
-from workloads.arrow import column
+from workloads.arrow import column, optional_column
 
 
 def submits_ns(result: Result) -> list[int]:
@@ -73,7 +72,7 @@ def _is_mean(result: Result, row: dict[str, Any]) -> bool:
     if result.tasks is None:
         return True
     own = result.tasks.filter(column(result.tasks, "job_id") == row["job_id"])
-    ran_s = numbers(own, "finish_s") - numbers(own, "start_s")
+    ran_s = optional_column(own, "finish_s") - optional_column(own, "start_s")
     return bool(np.isclose(ran_s.mean(), row["mean_task_s"], rtol=1e-3))
 
 
@@ -211,7 +210,9 @@ def _task_rows(result: Result, job: int, events: Record, nodes: int) -> list[dic
 
 def _ran(result: Result) -> Ran:
     """Return all tasks that ran to their end."""
-    node, start_s, finish_s = (numbers(result.tasks, name) for name in ("node", "start_s", "finish_s"))
+    node, start_s, finish_s = (
+        optional_column(result.tasks, name) for name in ("node", "start_s", "finish_s")
+    )
     ran = np.isfinite(finish_s)
     return Ran(
         node[ran].astype(np.int64),

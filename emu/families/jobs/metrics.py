@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from emu.columns import equals_text, numbers, text_codes
+from emu.columns import equals_text
 from emu.families.jobs.keys import THRESHOLD_S
 from emu.results.metrics import BoolArray, Float64Array, after_warmup, describe_metrics, finite
+from workloads.arrow import coded_labels, is_known, optional_column
 
 if TYPE_CHECKING:
     from emu.results.result import Result
@@ -71,7 +72,7 @@ def describe_jobs(jobs: pa.Table, warmup_s: float = 0.0, threshold_s: float = TH
         ``slowdown_threshold_s``; ``unfinished``, the number of jobs that did not finish, if any. With constraints, also
         what `describe_constraints` returns.
     """
-    submit_s, finish_s = numbers(jobs, "submit_s"), numbers(jobs, "finish_s")
+    submit_s, finish_s = optional_column(jobs, "submit_s"), optional_column(jobs, "finish_s")
     values = values_of(jobs, threshold_s)
     counts = after_warmup(submit_s, warmup_s)
     is_long = class_is_long(jobs)
@@ -92,12 +93,12 @@ def describe_jobs(jobs: pa.Table, warmup_s: float = 0.0, threshold_s: float = TH
 
 def values_of(jobs: pa.Table, threshold_s: float) -> dict[str, Float64Array]:
     """Return the metrics of each job by their names in a summary; that of completion times is empty."""
-    jct_s = numbers(jobs, "jct_s")
+    jct_s = optional_column(jobs, "jct_s")
     return {
         "": jct_s,
-        "wait": numbers(jobs, "wait_s"),
-        "slowdown": numbers(jobs, "slowdown"),
-        "bounded_slowdown": bounded_slowdown(jct_s, numbers(jobs, "ideal_s"), threshold_s),
+        "wait": optional_column(jobs, "wait_s"),
+        "slowdown": optional_column(jobs, "slowdown"),
+        "bounded_slowdown": bounded_slowdown(jct_s, optional_column(jobs, "ideal_s"), threshold_s),
     }
 
 
@@ -124,11 +125,11 @@ def describe_constraints(
         of the unconstrained short jobs, which are other jobs of the run. (Means of slowdowns depend mostly on the
         shortest jobs.)
     """
-    kind_of_job, kinds = text_codes(jobs, "constraint")
+    kinds, kind_of_job = coded_labels(jobs["constraint"])
     if not kinds:
         return {}
     values = values_of(jobs, threshold_s)
-    jct_s, ideal_s = values[""], numbers(jobs, "ideal_s")
+    jct_s, ideal_s = values[""], optional_column(jobs, "ideal_s")
     is_short = ~class_is_long(jobs)
     classes = {"all": counts, "short": counts & is_short, "long": counts & ~is_short}
 
@@ -173,7 +174,7 @@ def class_is_long(jobs: pa.Table) -> BoolArray:
 
 def is_constrained(jobs: pa.Table) -> BoolArray:
     """Return which jobs have constraints."""
-    return text_codes(jobs, "constraint")[0] >= 0
+    return is_known(jobs["constraint"].combine_chunks())
 
 
 def in_group(jobs: pa.Table, group: str) -> BoolArray:
@@ -188,7 +189,7 @@ def in_group(jobs: pa.Table, group: str) -> BoolArray:
 def job_values(run: Result, metric: str, group: str, warmup_s: float) -> Float64Array:
     """Return a metric of the jobs of a group that arrive after the warm-up, NaN for no value."""
     threshold_s = run.summary["jobs"].get("slowdown_threshold_s", THRESHOLD_S)
-    counts = after_warmup(numbers(run.jobs, "submit_s"), warmup_s) & in_group(run.jobs, group)
+    counts = after_warmup(optional_column(run.jobs, "submit_s"), warmup_s) & in_group(run.jobs, group)
     return values_of(run.jobs, threshold_s)[metric][counts]
 
 

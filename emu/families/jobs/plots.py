@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from emu.columns import numbers, text_codes
 from emu.directories.run_directory import safe_name
 from emu.families.jobs.metrics import SIDES, in_group, job_values
 from emu.report.distributions import distribution_figure, share_curve
@@ -28,6 +27,7 @@ from emu.report.hover import GOES_ON
 from emu.report.scales import mark_log, plain_ticks
 from emu.results.metrics import Float64Array, after_warmup
 from emu.results.result import Result, Runs
+from workloads.arrow import coded_labels, optional_column
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -136,8 +136,8 @@ def crv_figure(result: Result) -> Figure | None:
     """
     if result.crv is None:
         return None
-    code, resources = text_codes(result.crv, "resource")
-    time_s, crv = numbers(result.crv, "time_s"), numbers(result.crv, "crv")
+    resources, code = coded_labels(result.crv["resource"])
+    time_s, crv = optional_column(result.crv, "time_s"), optional_column(result.crv, "crv")
     highest = {name: crv[code == i].max(initial=0.0) for i, name in enumerate(resources)}
     chosen = sorted((name for name in resources if highest[name] > 0), key=lambda name: -highest[name])
     if not chosen:
@@ -169,7 +169,7 @@ def _waits(runs: Sequence[Result], group: str, warmup_s: float) -> tuple[Float64
     """Return arrival and queueing delay of the jobs of a group that started."""
     parts = []
     for run in runs:
-        submit_s, wait_s = numbers(run.jobs, "submit_s"), numbers(run.jobs, "wait_s")
+        submit_s, wait_s = optional_column(run.jobs, "submit_s"), optional_column(run.jobs, "wait_s")
         mask = after_warmup(submit_s, warmup_s) & in_group(run.jobs, group) & np.isfinite(wait_s)
         parts.append((submit_s[mask], wait_s[mask]))
     submits, waits = zip(*parts, strict=True)

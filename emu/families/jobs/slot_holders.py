@@ -6,13 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from emu.columns import numbers
 from emu.explaining.event_record import NONE, BoolArray, IntArray, Record
 from emu.explaining.explanation import NS
 from emu.explaining.spans import NEVER, overlap_ns, until_ns
 from emu.families.jobs.task_waits import latest
 from emu.results.result import Result
-from workloads.arrow import column
+from workloads.arrow import column, optional_column
 
 
 class Tasks(NamedTuple):
@@ -56,7 +55,9 @@ def tasks_of(result: Result, record: Record) -> Tasks:
     """Return the tasks of a result that started, and from the events those that ran until a node failed."""
     assert result.tasks is not None
     job = np.repeat(np.arange(result.jobs.num_rows), column(result.jobs, "num_tasks"))
-    node, start_s, finish_s = (numbers(result.tasks, name) for name in ("node", "start_s", "finish_s"))
+    node, start_s, finish_s = (
+        optional_column(result.tasks, name) for name in ("node", "start_s", "finish_s")
+    )
     rows = np.flatnonzero(np.isfinite(start_s))
     ended = np.isfinite(finish_s[rows])
     finish_ns = np.full(rows.size, NEVER)

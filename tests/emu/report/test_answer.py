@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 
 import emu
-from emu.columns import numbers
 from emu.families.coflows.family import FAMILY as COFLOWS
 from emu.families.registry import find_family
 from emu.report.answer import answer_of, answer_over
@@ -19,6 +18,7 @@ from emu.report.plots import Drawing
 from emu.report.report import render_report
 from emu.results.comparison_row import Row
 from emu.results.text_tables import TIMES
+from workloads.arrow import optional_column
 
 JOBS = find_family("jobs")
 NONE = (math.nan, math.nan)
@@ -128,7 +128,10 @@ def test_deadlines_are_answered_first() -> None:
     best = max(rates, key=lambda name: rates[name])
     page = str(render_report(runs))
     assert f"Deadlines: {best} meets most of them, {100 * rates[best]:.1f}%" in page
-    ended = {run.summary["scheduler"]: int(np.isfinite(numbers(run.coflows, "cct_s")).sum()) for run in runs}
+    ended = {
+        run.summary["scheduler"]: int(np.isfinite(optional_column(run.coflows, "cct_s")).sum())
+        for run in runs
+    }
     counts = ", ".join(f"{count} under {name}" for name, count in ended.items())
     assert f"of the coflows that ended, which are not the same ones: {counts}." in page
 

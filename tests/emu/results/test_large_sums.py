@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import emu
-from emu.columns import numbers
 from emu.families.dags import utilisation
 from emu.results.result import Result
+from workloads.arrow import optional_column
 from workloads.info import describe
 from workloads.jobs import JobWorkload, make_workload
 
@@ -39,7 +39,7 @@ def negative_cells(result: Result) -> list[str]:
     """Return the columns of a result in which a number is negative."""
     tables = {name: table for name, table in result.tables.items() if table is not None}
     numeric = {
-        f"{name}.{column.name}": numbers(table, column.name)
+        f"{name}.{column.name}": optional_column(table, column.name)
         for name, table in tables.items()
         for column in table.schema
         if str(column.type) in ("int64", "double")
@@ -62,7 +62,7 @@ def test_windows_of_fairness_are_widened(monkeypatch: pytest.MonkeyPatch) -> Non
     """16 billion task-seconds are cut into at most so many pieces, whatever the window that was asked for."""
     monkeypatch.setattr(utilisation, "MOST_PIECES", 20_000)
     result = emu.run("drf", long_tasks(), nodes=2, slots=2000, fairness_window=60.0, **HERE)
-    time_s = numbers(result.tables["fairness"], "time_s")
+    time_s = optional_column(result.tables["fairness"], "time_s")
     width_s = float(time_s[1] - time_s[0])
     assert width_s == 60.0 * 2 ** np.ceil(np.log2(1.6e10 / 20_000 / 60.0))
 
@@ -82,8 +82,8 @@ def test_what_ran_ahead_on_a_large_node() -> None:
     """Of 3,000 tasks on a node of 1,000 slots, the last thousand waits while 2,000 of 116 days each run."""
     workload = make_workload("one node", np.arange(3000) / 1e3, np.ones(3000, int), np.full(3000, 1e7))
     result = emu.run("random", workload, nodes=1, slots=1000, output_tasks=True, output_events="all", **HERE)
-    ahead_s = numbers(result.tables["tasks"], "ahead_s")
-    started = np.sort(numbers(result.tables["tasks"], "start_s"))
+    ahead_s = optional_column(result.tables["tasks"], "ahead_s")
+    started = np.sort(optional_column(result.tables["tasks"], "start_s"))
     assert started[-1] == pytest.approx(2e7, rel=1e-3)
     assert ahead_s.max() == pytest.approx(1000 * 2e7, rel=1e-3)
     assert ahead_s.min() >= 0

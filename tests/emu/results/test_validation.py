@@ -33,6 +33,11 @@ def fit_hashes(place: Path) -> None:
         write_manifest(path.parent, kept | results_of(path.parent, manifest.get("results", [])))
 
 
+def not_utf8(rows: int) -> pa.Array:
+    """Return a column of strings whose bytes are not UTF-8."""
+    return pa.array([b"long\xff"] * rows).view(pa.string())
+
+
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished comparison of two schedulers."""
@@ -121,6 +126,7 @@ def test_what_is_asked_for_and_not_there_is_the_fault_of_the_file(run: Path) -> 
             "field submit_s: is of type string",
         ),
         (lambda t: t.set_column(6, "ideal_s", pa.array([np.inf] * len(t))), "field ideal_s: is not finite"),
+        (lambda t: t.set_column(9, "job_class", not_utf8(len(t))), "field job_class: is not UTF-8 text"),
         (lambda t: t.slice(0, 0), "has no jobs"),
     ],
 )

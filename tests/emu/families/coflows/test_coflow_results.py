@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from actors.schedulers.coflows.learned_and_admitted import Admitted
 from actors.setting import Switch
-from emu.columns import from_flags, numbers
+from emu.columns import from_flags
 from emu.families.coflows.columns import TABLES
 from emu.families.coflows.metrics import BINS, describe_coflows, in_group, job_times, shuffle_shares, speedups
 from emu.families.coflows.plan import ports_of
@@ -27,6 +27,7 @@ from emu.families.coflows.results import (
 from emu.results.metrics import summarise_replicas
 from emu.results.result import read_result
 from tests.workloads.family_examples import coflows_of
+from workloads.arrow import optional_column
 
 CCT = [5.0, 2.5, 400.0, None]
 
@@ -268,4 +269,4 @@ def test_numbers_of_no_finished_coflow_are_not_there() -> None:
     summary = describe_coflows(table)
     assert (summary["count"], summary["unfinished"]) == (0, 4)
     assert "makespan_s" not in summary
-    assert np.isnan(numbers(table, "cct_s")).all()
+    assert np.isnan(optional_column(table, "cct_s")).all()

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import emu
-from emu.columns import numbers
 from emu.directories import run_directory as rd
 from emu.results.result import read_result
+from workloads.arrow import optional_column
 from workloads.catalogue import load_workload
 
 Cli = Callable[..., Any]
@@ -53,14 +53,16 @@ def test_a_run_of_coflows(folder: Path, emu: Cli) -> None:
     assert (summary["nodes"], summary["coflows"]["count"], summary["engine"]["flows"]) == (4, 5, 28)
     assert "jobs" not in summary
     coflows = pq.read_table("r/coflows.parquet")
-    assert (numbers(coflows, "slowdown") >= 1 - 1e-9).all()
+    assert (optional_column(coflows, "slowdown") >= 1 - 1e-9).all()
     flows = pq.read_table("r/flows.parquet")
-    owner, place = np.unique(numbers(flows, "coflow_id"), return_inverse=True)
+    owner, place = np.unique(optional_column(flows, "coflow_id"), return_inverse=True)
     last_s = np.zeros(len(owner))
-    np.maximum.at(last_s, place, numbers(flows, "finish_s"))
-    assert last_s.tolist() == numbers(coflows, "finish_s").tolist()
-    took_s = numbers(flows, "finish_s") - numbers(flows, "start_s")
-    assert (took_s >= numbers(flows, "size_bytes") / 125e6 - 1e-9).all()  # no flow is faster than its port
+    np.maximum.at(last_s, place, optional_column(flows, "finish_s"))
+    assert last_s.tolist() == optional_column(coflows, "finish_s").tolist()
+    took_s = optional_column(flows, "finish_s") - optional_column(flows, "start_s")
+    assert (
+        took_s >= optional_column(flows, "size_bytes") / 125e6 - 1e-9
+    ).all()  # no flow is faster than its port
     shown = emu("run", "--resume", "r").out
     assert shown.startswith("aalo on shuffles, 4 ports, seed 1\n")
 
@@ -158,7 +160,7 @@ def test_coflows_from_python(folder: Path) -> None:
     resumed = emu.resume("r")
     assert resumed.summary == result.summary
     slow = emu.run("aalo", shuffles, in_process=True)
-    ratio = numbers(slow.coflows, "ideal_s") / numbers(result.coflows, "ideal_s")
+    ratio = optional_column(slow.coflows, "ideal_s") / optional_column(result.coflows, "ideal_s")
     assert ratio == pytest.approx(np.full(5, 2.0))
     compared = emu.compare(["philae", "aalo"], "shuffles.txt", in_process=True)
     assert list(compared.results) == ["philae", "aalo"]

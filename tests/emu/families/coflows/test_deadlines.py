@@ -12,7 +12,6 @@ from coflow_cases import SWITCH, four_coflows, outcome_of, result_of
 
 from actors.kernel.cost import COST
 from actors.schedulers.coflows.learned_and_admitted import Admitted
-from emu.columns import numbers
 from emu.families.coflows.deadlines import (
     GAINS_HEAD,
     compare_deadlines,
@@ -33,6 +32,7 @@ from emu.report.scales import short_labels
 from emu.results.comparison import Comparison
 from emu.results.result import Result
 from emu.results.run_groups import Axis
+from workloads.arrow import optional_column
 
 NS = 10**9
 NEVER = -1
@@ -77,7 +77,7 @@ def test_times_of_admission_and_rejection_by_hand() -> None:
 
 def test_bytes_of_late_and_dropped_coflows_by_hand() -> None:
     # The second coflow ends late; then it is dropped, with a tenth of it sent. Those without deadlines are left out.
-    size = numbers(four_coflows().coflows, "size_bytes")
+    size = optional_column(four_coflows().coflows, "size_bytes")
     late = run_of("a", 2.5, BOTH)
     assert late.coflows["wasted_bytes"].to_pylist() == [0.0, size[1], None, None]
     assert late.summary["coflows"]["wasted"] == {
@@ -100,7 +100,7 @@ def test_rows_and_the_columns_that_are_shown() -> None:
     results = {"a": [run_of("a", 2.5, BOTH), run_of("a", 2.0, FIRST, 2)], "b": [run_of("b", 2.0)] * 2}
     found = compare_deadlines(results)
     own, other = found.values()
-    size = numbers(four_coflows().coflows, "size_bytes")
+    size = optional_column(four_coflows().coflows, "size_bytes")
     late = size[1] / (size[0] + size[1])
     assert [own[name][0] for name in ("met", "admitted", "late", "rejected after (s)")] == [
         0.75,

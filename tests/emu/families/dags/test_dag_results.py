@@ -11,10 +11,10 @@ import pytest
 import emu
 from clusters.capacity import capacities, check_demands, offered_load, work_s
 from clusters.cluster import build_cluster
-from emu.columns import numbers
 from emu.families.dags.utilisation import count_between, mean_use, runnable_ns, wide_enough, windows
 from emu.results.result import Result, read_result
 from tests.actors.dag_settings import mixed_dags, unlike_machines
+from workloads.arrow import optional_column
 from workloads.critical_path import critical_paths_ns, earliest_ends_ns
 from workloads.dags import make_dag_workload
 from workloads.errors import InputError
@@ -237,4 +237,4 @@ def test_unlike_machines_from_a_file(tmp_path: Path) -> None:
     pq.write_table(unlike_machines().table, tmp_path / "machines.parquet")
     result = emu.run("tetris", mixed_dags(), cluster=tmp_path / "machines.parquet", in_process=True)
     assert result.summary["nodes"] == 5
-    assert np.isfinite(numbers(result.jobs, "jct_s")).all()
+    assert np.isfinite(optional_column(result.jobs, "jct_s")).all()
