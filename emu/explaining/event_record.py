@@ -79,7 +79,7 @@ class Record:
             values = events[name].combine_chunks()
             filled = values.fill_null(NONE) if values.null_count else values
             fields[name] = column(pa.table({name: filled}), name).astype(np.int64)
-        return cls(codes, names, fields)
+        return cls(codes.astype(np.int64), names, fields)
 
     def __len__(self) -> int:
         return len(self._codes)
