@@ -18,7 +18,7 @@ _SLACK = 1e-9
 
 
 def capacities(cluster: Cluster, resources: tuple[str, ...]) -> Float64Array:
-    """Return the resources of each node, shape (N, R), in the units of demands (`workloads.stages.RESOURCES`).
+    """Return the resources of each node, shape (N, R), in the units of demands (`workloads.resources.RESOURCES`).
 
     Demands of memory, disks and network are shares of the largest node of the cluster. A node's bandwidth to disks is
     in proportion to its disks (`max_disks`). Without resources a node has its slots, shape (N, 1).

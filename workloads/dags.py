@@ -41,7 +41,6 @@ from workloads.groups import (
 )
 from workloads.jobs import (
     SCHEMA_VERSION,
-    TASKS_SCHEMA,
     Float64Array,
     Int64Array,
     JobWorkload,
@@ -49,16 +48,16 @@ from workloads.jobs import (
     make_workload,
 )
 from workloads.precedence import check_edges, levels
+from workloads.requests import NOTHING, Requests
+from workloads.resources import check_demands, demand_array, resources_of
 from workloads.stages import (
+    ALWAYS,
     DAG_TASKS_SCHEMA,
     EDGES_SCHEMA,
-    check_demands,
     check_edge_kinds,
-    demand_array,
     edges_schema,
     kind_column,
     one_to_one_edges,
-    resources_of,
     stages_schema,
 )
 
@@ -160,13 +159,17 @@ class DagWorkload(WithTables):
         """The resources of which some stage has a known demand: those of all nodes first, then own by name."""
         return resources_of(self.stages)
 
+    def _without_stages(self) -> JobWorkload:
+        sets, of_jobs = self.constraint_sets, self.job_constraints
+        return JobWorkload(self.name, self.jobs, self.tasks, constraint_sets=sets, job_constraints=of_jobs)
+
     def arrays(self) -> DagArrays:
         """Return the workload as `DagArrays`: times rounded to the nanosecond, arrivals as given."""
         return self._arrays
 
     @cached_property
     def _arrays(self) -> DagArrays:
-        of_jobs = as_jobs(self).arrays()
+        of_jobs = self._without_stages().arrays()
         first_stage = np.append(np.flatnonzero(column(self.stages, "stage") == 0), self.num_stages)
         job = positions(column(self.jobs, "job_id"), column(self.edges, "job_id"))
         parent, child = (first_stage[job] + column(self.edges, name) for name in ("parent", "child"))
@@ -201,7 +204,7 @@ class DagWorkload(WithTables):
     @cached_property
     def _fingerprint(self) -> str:
         digest = hashlib.sha256(f"emu dags {SCHEMA_VERSION} {self.num_stages} {self.edges.num_rows}".encode())
-        digest.update(as_jobs(self).fingerprint().encode())
+        digest.update(self._without_stages().fingerprint().encode())
         for name in ("num_tasks", "stage", "mean_task_s"):
             digest.update(column(self.stages, name).data)
         for name in ("cpu_cores", "memory"):
@@ -241,6 +244,7 @@ def make_dag_workload(
     job_id: npt.ArrayLike | None = None,
     constraint: pa.Array | Sequence[str | None] | None = None,
     tenant: pa.Array | Sequence[str | None] | None = None,
+    requests: Requests = NOTHING,
     short_cutoff_s: float | None = None,
     long_partition: float | None = None,
     metadata: Mapping[str, str] | None = None,
@@ -268,12 +272,12 @@ def make_dag_workload(
     cpu_cores, memory : array_like, shape (S,), optional
         What each task needs, in cores and as a share (0..1) of a node's memory; NaN where not known.
     demands : mapping of str to array_like, shape (S,), optional
-        What each task needs of other resources (`workloads.stages.RESOURCES`, or ``attr:NAME``) by name, of these two
-        as well where they are not given above; NaN where not known.
+        What each task needs of other resources (`workloads.resources`) by name, of these two as well where they are
+        not given above; NaN where not known.
     edge_kind : string array or sequence of str or None, length E, optional
         ``all-to-all`` (as is None) or ``one-to-one``, for each of `edges`.
-    job_id, constraint, tenant, short_cutoff_s, long_partition, metadata, notes
-        As in `workloads.jobs.make_workload`.
+    job_id, constraint, tenant, requests, short_cutoff_s, long_partition, metadata, notes
+        As in `workloads.jobs.make_workload`; demands are those of stages.
     origin : optional
         File named in errors and notes; or a mapping of table (jobs, stages, edges, tasks) to file.
 
@@ -302,7 +306,7 @@ def make_dag_workload(
         means = check_times(stage_mean_s, "mean_task_s", file=stages_file)
         same_length(means, len(tasks), "mean_task_s", "stages", file=stages_file)
     own = {name: given for name, given in (("cpu_cores", cpu_cores), ("memory", memory)) if given is not None}
-    needs = check_demands({**(demands or {}), **own}, len(tasks), stages_file)
+    needs = check_demands({**(demands or {}), **own}, len(tasks), "stages", stages_file, ALWAYS)
     names = text_column(stage_name, len(tasks), "name", "stages", stages_file)
     between = check_edges(edges, stages, job_id, file_of(origin, "edges"))
     first_stage = first_rows(stages)
@@ -318,6 +322,7 @@ def make_dag_workload(
         job_id=job_id,
         constraint=constraint,
         tenant=tenant,
+        requests=requests,
         short_cutoff_s=short_cutoff_s,
         long_partition=long_partition,
         metadata=metadata,
@@ -369,21 +374,6 @@ def _with_tables(
         long_partition=jobs.long_partition,
         metadata=jobs.metadata,
         notes=jobs.notes,
-    )
-
-
-def as_jobs(dag: DagWorkload) -> JobWorkload:
-    """Return the jobs with all their tasks and without stages and edges, with a note."""
-    return JobWorkload(
-        name=dag.name,
-        jobs=dag.jobs,
-        tasks=dag.tasks.drop_columns(["stage"]).replace_schema_metadata(TASKS_SCHEMA.metadata),
-        short_cutoff_s=dag.short_cutoff_s,
-        long_partition=dag.long_partition,
-        metadata=dict(dag.metadata),
-        notes=(*dag.notes, PRECEDENCE_LEFT_OUT),
-        constraint_sets=dag.constraint_sets,
-        job_constraints=dag.job_constraints,
     )
 
 

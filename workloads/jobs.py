@@ -8,7 +8,7 @@ and int64 nanoseconds in the arrays the kernel gets.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -21,6 +21,17 @@ from workloads.arrow import WithTables, coded_labels, column, described_field, f
 from workloads.constraints import constraint_bytes, no_job_constraints, no_sets
 from workloads.errors import InputError
 from workloads.groups import check_sum, checked_ids, first_rows, nanoseconds, rows_of_groups, same_length
+from workloads.requests import (
+    NOTHING,
+    Demands,
+    Requests,
+    add_requests,
+    demands_of,
+    request_bytes,
+    request_columns,
+    with_requests,
+)
+from workloads.resources import in_order, is_resource, resources_of
 
 SCHEMA_VERSION = 1
 MAX_TIME_S = 4.0e9
@@ -48,7 +59,7 @@ JOBS_SCHEMA = pa.schema(
     ],
     metadata={"schema_version": str(SCHEMA_VERSION)},
 )
-"""One row per job, in order of arrival."""
+"""One row per job, in order of arrival; `jobs_schema` has what some jobs ask for."""
 
 TASKS_SCHEMA = pa.schema(
     [
@@ -59,7 +70,17 @@ TASKS_SCHEMA = pa.schema(
     ],
     metadata={"schema_version": str(SCHEMA_VERSION)},
 )
-"""One row per task, in job order and within a job in trace order."""
+"""One row per task, in job order and within a job in trace order; `tasks_schema` has their own demands."""
+
+
+def jobs_schema(names: Iterable[str]) -> pa.Schema:
+    """Return the schema of jobs with the requests (`workloads.requests`) that are among these names of columns."""
+    return with_requests(JOBS_SCHEMA, names)
+
+
+def tasks_schema(names: Iterable[str]) -> pa.Schema:
+    """Return the schema of tasks with the demands that are among these names of columns."""
+    return with_requests(TASKS_SCHEMA, filter(is_resource, names))
 
 
 class JobArrays(NamedTuple):
@@ -90,7 +111,7 @@ class JobWorkload(WithTables):
     name : str
         What the workload is called in results: the generator's name or the file's.
     jobs, tasks : pyarrow.Table
-        As `JOBS_SCHEMA` and `TASKS_SCHEMA`.
+        As `jobs_schema` and `tasks_schema`.
     short_cutoff_s : float | None
         Mean task duration up to which a job is short, where the workload has one.
     long_partition : float | None
@@ -124,6 +145,19 @@ class JobWorkload(WithTables):
         """Number of tasks of all jobs."""
         return self.tasks.num_rows
 
+    @property
+    def resources(self) -> tuple[str, ...]:
+        """The resources of which some task has a known demand, in order."""
+        return tuple(in_order({*resources_of(self.jobs), *resources_of(self.tasks)}))
+
+    def demands(self) -> Demands:
+        """Return the demands of jobs and tasks."""
+        return self._demands
+
+    @cached_property
+    def _demands(self) -> Demands:
+        return demands_of(self.jobs, self.tasks, self.arrays().first_task)
+
     def arrays(self) -> JobArrays:
         """Return the workload as `JobArrays`: times rounded to the nanosecond, arrivals as given."""
         return self._arrays
@@ -141,7 +175,7 @@ class JobWorkload(WithTables):
         return arrays
 
     def fingerprint(self) -> str:
-        """Return the sha256 (hex) of all jobs, tasks and constraints; name, metadata, notes do not count."""
+        """Return the sha256 (hex) of all jobs, tasks, requests and constraints; name, metadata, notes do not count."""
         return self._fingerprint
 
     @cached_property  # many runs of a sweep have one workload
@@ -155,6 +189,7 @@ class JobWorkload(WithTables):
             if labels:
                 digest.update(repr((name, labels)).encode())
                 digest.update(codes.data)
+        digest.update(request_bytes(self.jobs, self.tasks))
         digest.update(constraint_bytes(self))
         return digest.hexdigest()
 
@@ -169,11 +204,13 @@ def make_workload(
     job_id: npt.ArrayLike | None = None,
     constraint: pa.Array | Sequence[str | None] | None = None,
     tenant: pa.Array | Sequence[str | None] | None = None,
+    requests: Requests = NOTHING,
     short_cutoff_s: float | None = None,
     long_partition: float | None = None,
     metadata: Mapping[str, str] | None = None,
     notes: tuple[str, ...] = (),
     origin: object = None,
+    tasks_origin: object = None,
 ) -> JobWorkload:
     """Build a workload of J jobs and T tasks from arrays, check it, and sort it by arrival.
 
@@ -190,16 +227,20 @@ def make_workload(
     job_id : array_like of int, shape (J,), optional
         Distinct ids; by default the position after sorting.
     constraint, tenant : string array or sequence of str or None, length J, optional
+    requests : Requests, optional
+        What jobs and tasks ask for beside time, in the order of `submit_s` and `duration_s`.
     short_cutoff_s, long_partition, metadata, notes
         As in `JobWorkload`.
     origin : optional
         File named in errors and notes.
+    tasks_origin : optional
+        File named in errors of `requests.task_demands`; by default `origin`.
 
     Raises
     ------
     InputError
         No jobs; lengths that do not match; a time that is negative, not finite or above `MAX_TIME_S`; a job
-        without tasks; a task count that does not add up; a job id given twice.
+        without tasks; a task count that does not add up; a job id given twice; a request that is out of its range.
     """
     submit = check_times(submit_s, "submit_s", file=origin)
     counts = check_counts(num_tasks, "num_tasks", file=origin)
@@ -219,23 +260,26 @@ def make_workload(
         text_column(labels, len(submit), label, "jobs", origin)
         for labels, label in ((constraint, "constraint"), (tenant, "tenant"))
     )
+    of_jobs, of_tasks = request_columns(requests, len(submit), len(durations), origin, tasks_origin or origin)
 
     if np.any(submit[1:] < submit[:-1]):
         order = np.argsort(submit, kind="stable")
         notes = (*notes, _sorted_note(order, origin or name))
-        durations = durations[rows_of_groups(counts, order)]
+        by_job = rows_of_groups(counts, order)
+        durations = durations[by_job]
+        of_jobs = {asked: values[order] for asked, values in of_jobs.items()}
+        of_tasks = {asked: values[by_job] for asked, values in of_tasks.items()}
         submit, counts, means = submit[order], counts[order], means[order]
         ids = None if ids is None else ids[order]
         kinds, tenants = kinds.take(from_numpy(order)), tenants.take(from_numpy(order))
     if ids is None:
         ids = np.arange(len(submit), dtype=np.int64)
     jobs = [*(from_numpy(a) for a in (ids, submit, counts, means)), kinds, tenants]
+    tasks = [from_numpy(np.repeat(ids, counts)), from_numpy(durations)]
     return JobWorkload(
         name=name,
-        jobs=pa.Table.from_arrays(jobs, schema=JOBS_SCHEMA),
-        tasks=pa.Table.from_arrays(
-            [from_numpy(np.repeat(ids, counts)), from_numpy(durations)], schema=TASKS_SCHEMA
-        ),
+        jobs=add_requests(pa.Table.from_arrays(jobs, schema=JOBS_SCHEMA), of_jobs),
+        tasks=add_requests(pa.Table.from_arrays(tasks, schema=TASKS_SCHEMA), of_tasks),
         short_cutoff_s=short_cutoff_s,
         long_partition=long_partition,
         metadata=dict(metadata or {}),

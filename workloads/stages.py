@@ -1,56 +1,22 @@
 """Tables of stages and edges: their columns, the resources that tasks of a stage need, and the kinds of edges.
 
-A task holds its demand of each resource from its start to its end. Demands are of nodes: cores, shares (0..1) of a
-node's memory and of its disk's and network's bandwidth in each direction, and amounts of attributes that the user
-defines (``attr:NAME``, as in `workloads.constraints`). What no stage is known to need has no column, except for
-``cpu_cores`` and ``memory``, which are always there.
+What no stage is known to need (`workloads.resources`) has no column, except for ``cpu_cores`` and ``memory``, which
+are always there.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from workloads.arrow import coded_labels, described_field, from_strings, optional_column, text_column
-from workloads.constraints import OWN
+from workloads.arrow import coded_labels, described_field, from_strings, text_column
 from workloads.errors import InputError
-from workloads.groups import Int64Array, refuse_first, same_length
-from workloads.hints import did_you_mean
-from workloads.jobs import SCHEMA_VERSION, TASKS_SCHEMA, Float64Array
-
-
-class Resource(NamedTuple):
-    """A resource of nodes: its unit, what its column holds, and valid demands, in words and the most."""
-
-    unit: str
-    about: str
-    wanted: str
-    most: float
-
-
-def _share(of: str) -> Resource:
-    about = f"share (0..1) of a node's {of} each task needs, or null"
-    return Resource("1", about, f"a share of a node's {of}, 0..1", 1.0)
-
-
-RESOURCES = {
-    "cpu_cores": Resource("cores", "each task needs, or null", "a number of cores, 0 or more", 1e9),
-    "memory": _share("memory"),
-    "disk_in": _share("disk read bandwidth"),
-    "disk_out": _share("disk write bandwidth"),
-    "network_in": _share("inbound network bandwidth"),
-    "network_out": _share("outbound network bandwidth"),
-}
-"""The resources that every node has, in the order in which all tables and arrays have them."""
-_OWN_RESOURCE = Resource(
-    "", "amount of a node's own attribute each task needs, or null", "an amount, 0 or more", 1e18
-)
-_OWN_NAME = re.compile(rf"{OWN}[^\s=!<>≠≤≥]+")
+from workloads.groups import Int64Array
+from workloads.jobs import SCHEMA_VERSION, TASKS_SCHEMA
+from workloads.resources import demand_field, in_order, is_resource
 
 ALL_TO_ALL, ONE_TO_ONE = "all-to-all", "one-to-one"
 EDGE_KINDS = {
@@ -61,11 +27,6 @@ EDGE_KINDS = {
 _VERSION = {"schema_version": str(SCHEMA_VERSION)}
 
 
-def _demand_field(name: str) -> pa.Field:
-    resource = RESOURCES.get(name, _OWN_RESOURCE)
-    return described_field(name, pa.float64(), resource.unit, resource.about, nullable=True)
-
-
 STAGES_SCHEMA = pa.schema(
     [
         described_field("job_id", pa.int64(), "1", "job of the stage; stages of a job lie together"),
@@ -73,8 +34,8 @@ STAGES_SCHEMA = pa.schema(
         described_field("name", pa.string(), "", "what the source calls the stage, or null", nullable=True),
         described_field("num_tasks", pa.int64(), "1", "tasks of the stage, at least one"),
         described_field("mean_task_s", pa.float64(), "s", "mean task duration as the source states it"),
-        _demand_field("cpu_cores"),
-        _demand_field("memory"),
+        demand_field("cpu_cores"),
+        demand_field("memory"),
     ],
     metadata=_VERSION,
 )
@@ -98,56 +59,18 @@ DAG_TASKS_SCHEMA = TASKS_SCHEMA.append(
 _KIND = described_field(
     "kind", pa.string(), "", f"{' or '.join(EDGE_KINDS)}; null is the former", nullable=True
 )
-_ALWAYS = {"cpu_cores", "memory"}
-
-
-def in_order(names: Iterable[str]) -> list[str]:
-    """Return names of resources in the order of tables and arrays: `RESOURCES`, then the user's own by name.
-
-    Examples
-    --------
-    >>> in_order({"attr:b", "memory", "attr:a", "cpu_cores"})
-    ['cpu_cores', 'memory', 'attr:a', 'attr:b']
-    """
-    given = set(names)
-    return [name for name in RESOURCES if name in given] + sorted(given - {*RESOURCES})
-
-
-def is_resource(name: str) -> bool:
-    """Return whether a name is that of a resource: one of `RESOURCES`, or ``attr:NAME``."""
-    return name in RESOURCES or bool(_OWN_NAME.fullmatch(name))
-
-
-def check_resource(name: str, *, file: object = None, field: str | None = None) -> None:
-    """Refuse a name that is not a resource."""
-    if not is_resource(name):
-        hint = did_you_mean(name, RESOURCES)
-        raise InputError(
-            f"{name!r} is not a resource; want {OWN}NAME for one of your own{hint}", file=file, field=field
-        )
+ALWAYS = ("cpu_cores", "memory")
 
 
 def stages_schema(names: Iterable[str]) -> pa.Schema:
     """Return the schema of stages with the demands that are among these names of columns."""
-    more = [name for name in in_order(filter(is_resource, names)) if name not in _ALWAYS]
-    return pa.schema([*STAGES_SCHEMA, *map(_demand_field, more)], metadata=_VERSION)
+    more = [name for name in in_order(filter(is_resource, names)) if name not in ALWAYS]
+    return pa.schema([*STAGES_SCHEMA, *map(demand_field, more)], metadata=_VERSION)
 
 
 def edges_schema(names: Iterable[str]) -> pa.Schema:
     """Return the schema of edges, with their kind where it is among these names of columns."""
     return pa.schema([*EDGES_SCHEMA, *([_KIND] if _KIND.name in names else [])], metadata=_VERSION)
-
-
-def resources_of(stages: pa.Table) -> tuple[str, ...]:
-    """Return the resources of which some stage has a known demand, in order."""
-    known = (name for name in stages.column_names if is_resource(name))
-    return tuple(in_order(name for name in known if stages[name].null_count < stages.num_rows))
-
-
-def demand_array(stages: pa.Table, resources: Sequence[str]) -> Float64Array:
-    """Return what each task of each stage needs of each resource: shape (S, R), 0 where it is not known."""
-    columns = [np.nan_to_num(optional_column(stages, name), nan=0.0) for name in resources]
-    return np.ascontiguousarray(np.stack(columns, axis=1)) if columns else np.zeros((stages.num_rows, 0))
 
 
 def one_to_one_edges(edges: pa.Table) -> npt.NDArray[np.int8]:
@@ -160,62 +83,11 @@ def one_to_one_edges(edges: pa.Table) -> npt.NDArray[np.int8]:
 
 def without_unused(table: pa.Table) -> pa.Table:
     """Return stages or edges without the optional columns that say nothing: no demand is known, no edge one-to-one."""
-    unused = [name for name in table.column_names if is_resource(name) and name not in _ALWAYS]
+    unused = [name for name in table.column_names if is_resource(name) and name not in ALWAYS]
     unused = [name for name in unused if table[name].null_count == table.num_rows]
     if _KIND.name in table.column_names and not one_to_one_edges(table).any():
         unused.append(_KIND.name)
     return table.drop_columns(unused) if unused else table
-
-
-def alike(tables: Sequence[pa.Table]) -> list[pa.Table]:
-    """Return tables of stages, or of edges, with the same columns: optional ones that some lack are null there."""
-    names = {name: None for table in tables for name in table.column_names}
-    if all(table.num_columns == len(names) for table in tables):
-        return [*tables]
-    schema = stages_schema(names) if "stage" in names else edges_schema(names)
-    return [
-        pa.Table.from_arrays(
-            [
-                table[f.name] if f.name in table.column_names else pa.nulls(table.num_rows, f.type)
-                for f in schema
-            ],
-            schema=schema,
-        )
-        for table in tables
-    ]
-
-
-def check_demands(
-    given: Mapping[str, npt.ArrayLike | None], count: int, file: object
-) -> dict[str, Float64Array]:
-    """Return demands by resource in the order of tables, checked: NaN where not known.
-
-    ``cpu_cores`` and ``memory`` are always there, others where some stage's is known.
-
-    Raises
-    ------
-    InputError
-        A name that is not a resource, or a demand that is out of its range.
-    """
-    for name in given:
-        check_resource(name, file=file, field="demands")
-    found = {}
-    for name in in_order({*given, *_ALWAYS}):
-        if (values := given.get(name)) is not None:
-            found[name] = _check_demand(values, count, name, file)
-        elif name in _ALWAYS:
-            found[name] = np.full(count, np.nan)
-    return {name: values for name, values in found.items() if name in _ALWAYS or not np.isnan(values).all()}
-
-
-def _check_demand(values: npt.ArrayLike, count: int, name: str, file: object) -> Float64Array:
-    demands = np.array(values, np.float64)
-    same_length(demands, count, name, "stages", file=file)
-    resource = RESOURCES.get(name, _OWN_RESOURCE)
-    with np.errstate(invalid="ignore"):
-        bad = (demands < 0) | (demands > resource.most)
-    refuse_first(bad, demands, f"is not {resource.wanted}", name, file=file)
-    return np.where(np.isnan(demands), np.nan, demands + 0.0)  # one NaN, no -0.0: one fingerprint
 
 
 def check_edge_kinds(

@@ -26,7 +26,8 @@ from workloads.constraints import (
     set_text,
     with_constraints,
 )
-from workloads.dags import as_jobs, make_dag_workload
+from workloads.conversion import as_jobs
+from workloads.dags import make_dag_workload
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload, make_workload
 from workloads.readers.parquet import read_folder, read_parquet, write_parquet

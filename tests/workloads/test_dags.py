@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from tests.workloads.strategies import dags
 from workloads.arrow import column, optional_column
-from workloads.dags import as_jobs, make_dag_workload, stage_levels
+from workloads.conversion import as_jobs
+from workloads.dags import make_dag_workload, stage_levels
 from workloads.errors import InputError
 from workloads.jobs import JOBS_SCHEMA, TASKS_SCHEMA, make_workload
 from workloads.stages import DAG_TASKS_SCHEMA, EDGES_SCHEMA, STAGES_SCHEMA

@@ -15,7 +15,7 @@ from workloads.errors import printable
 from workloads.info import jobs
 from workloads.info.common import Distribution, number, quantiles, row
 from workloads.jobs import Int64Array
-from workloads.stages import RESOURCES
+from workloads.resources import RESOURCES
 
 _LABELS = {
     "depth": "depth (stages on the longest path)",

@@ -47,7 +47,8 @@ from workloads.readers.report import Progress, Report
 from workloads.readers.samples import first_lines
 from workloads.readers.source import read_lines, shown
 from workloads.readers.text import Fields, is_number
-from workloads.stages import ALL_TO_ALL, ONE_TO_ONE, RESOURCES, check_resource
+from workloads.resources import RESOURCES, check_resource
+from workloads.stages import ALL_TO_ALL, ONE_TO_ONE
 
 HEAD_FORMAT = "stages dag_id arrival_s queue"
 EDGE_FORMAT = "parent child kind"
@@ -97,7 +98,7 @@ def read_dag_text(
     ----------
     resources : sequence of str, or text with commas, optional
         The resources of a stage's demands, in order; by default those that the file states, else the six of
-        `workloads.stages.RESOURCES`.
+        `workloads.resources.RESOURCES`.
     node_cores : float, optional
         Cores of the machine of which a demand of cores is a share; by default as the file states, else 20.
 

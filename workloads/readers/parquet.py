@@ -29,17 +29,19 @@ from workloads.dags import PRECEDENCE_LEFT_OUT, DagWorkload, JobsOrDags, make_da
 from workloads.errors import InputError
 from workloads.groups import distinct_ids, first_rows, positions, refuse_first, whole_numbers
 from workloads.jobs import (
-    JOBS_SCHEMA,
-    TASKS_SCHEMA,
     Float64Array,
     Int64Array,
     JobWorkload,
     check_counts,
     check_times,
+    jobs_schema,
     make_workload,
+    tasks_schema,
 )
 from workloads.readers.parquet_tables import Schema, read_about, read_table, schema_for, write_tables
-from workloads.stages import DAG_TASKS_SCHEMA, edges_schema, is_resource, stages_schema, without_unused
+from workloads.requests import read_requests, without_requests
+from workloads.resources import is_resource
+from workloads.stages import DAG_TASKS_SCHEMA, edges_schema, stages_schema, without_unused
 
 JOBS_FILE = "jobs.parquet"
 TASKS_FILE = "tasks.parquet"
@@ -54,8 +56,8 @@ JOB_CONSTRAINTS_FILE = "job_constraints.parquet"
 _CLASSES = ("short_cutoff_s", "long_partition")
 _Schemas = Mapping[str, tuple[Schema, Collection[str]]]
 _JOBS: _Schemas = {
-    JOBS_FILE: (JOBS_SCHEMA, {"constraint", "tenant"}),
-    TASKS_FILE: (TASKS_SCHEMA, ()),
+    JOBS_FILE: (jobs_schema, {"constraint", "tenant"}),
+    TASKS_FILE: (tasks_schema, ()),
 }
 _DAGS: _Schemas = {
     JOBS_FILE: _JOBS[JOBS_FILE],
@@ -116,7 +118,7 @@ def read_folder(folder: str | Path) -> JobWorkload | DagWorkload | CoflowWorkloa
 def read_parquet(folder: str | Path) -> JobWorkload:
     """Read a folder of jobs, whose name becomes the workload's; or the jobs of a folder of DAGs, with a note.
 
-    ``constraint`` and ``tenant`` may be absent.
+    ``constraint``, ``tenant`` and what jobs and tasks ask for (`workloads.requests`) may be absent.
 
     Raises
     ------
@@ -136,8 +138,10 @@ def read_parquet(folder: str | Path) -> JobWorkload:
         _job_counts(jobs, tasks, folder),
         check_times(column(tasks, "duration_s"), "duration_s", file=folder / TASKS_FILE),
         column(jobs, "mean_task_s"),
+        requests=read_requests(jobs, tasks),
         notes=notes,
         origin=folder / JOBS_FILE,
+        tasks_origin=folder / TASKS_FILE,
         **_about_jobs(jobs, folder),
     )
     return _with_constraints(workload, folder)
@@ -194,6 +198,7 @@ def read_dags(folder: str | Path) -> DagWorkload:
         stage_name=stages["name"].combine_chunks(),
         demands={name: optional_column(stages, name) for name in filter(is_resource, stages.column_names)},
         edge_kind=edges["kind"].combine_chunks() if "kind" in edges.column_names else None,
+        requests=read_requests(jobs, tasks),
         notes=notes,
         origin={Path(name).stem: folder / name for name in _DAGS},
         **_about_jobs(jobs, folder),
@@ -263,7 +268,11 @@ def write_parquet(workload: JobWorkload | DagWorkload | CoflowWorkload, folder: 
         if os.path.exists(folder / name):
             wrong = f"holds {name} of another workload; choose another folder, or remove that file"
             raise InputError(wrong, file=folder)
-    tables = {name: without_unused(getattr(workload, Path(name).stem)) for name in files}
+    tables = {name: getattr(workload, Path(name).stem) for name in files}
+    tables = {
+        name: without_unused(t) if name in (STAGES_FILE, EDGES_FILE) else without_requests(t)
+        for name, t in tables.items()
+    }
     tables = {name: t.cast(schema_for(files[name][0], t.column_names)) for name, t in tables.items()}
     write_tables(folder, tables, about)
 

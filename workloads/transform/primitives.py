@@ -22,7 +22,7 @@ from workloads.dags import JobsOrDags as JobsOrDags
 from workloads.errors import InputError
 from workloads.groups import positions, rows_of_groups
 from workloads.jobs import MAX_TIME_S, Float64Array, Int64Array, JobWorkload
-from workloads.stages import alike
+from workloads.requests import alike
 
 Workload = JobWorkload | DagWorkload | CoflowWorkload
 W = TypeVar("W", bound=Workload)

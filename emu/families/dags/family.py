@@ -25,9 +25,9 @@ from emu.report.plots import Drawing, TimelineLook
 from emu.results.comparison import Comparing
 from emu.results.result import Summarising
 from emu.sweeps.targets import Sizing
+from workloads.conversion import as_dags
 from workloads.dags import DagWorkload
 from workloads.jobs import JobWorkload
-from workloads.one_stage import as_dags
 
 _NUMBERS: Figures = {}
 _HAS = {key.name for key in KEYS}

@@ -25,7 +25,8 @@ from emu.report.plots import Drawing, TimelineLook
 from emu.results.comparison import Comparing
 from emu.results.result import Summarising
 from emu.sweeps.targets import Sizing
-from workloads.dags import DagWorkload, as_jobs
+from workloads.conversion import as_jobs
+from workloads.dags import DagWorkload
 from workloads.frames import is_frame, workload_of_frame
 from workloads.jobs import JobWorkload
 from workloads.transform import at_load

@@ -16,7 +16,7 @@ from workloads.generators.dag_shapes import draw_shapes
 from workloads.generators.demands import draw_demands
 from workloads.generators.mapreduce import facebook_mapreduce
 from workloads.generators.query_dags import BENCHMARKS, MIXES, query_dags
-from workloads.stages import RESOURCES
+from workloads.resources import RESOURCES
 
 # Carbyne, OSDI 2016, Table 1: 50th and 95th percentile of stages, barriers, and the share of work that reads input.
 TABLE_1 = {

@@ -19,7 +19,7 @@ from workloads.errors import InputError
 from workloads.formats import recognise
 from workloads.readers.dag_text import read_dag_text
 from workloads.readers.dag_text_writer import write_dag_text
-from workloads.stages import RESOURCES
+from workloads.resources import RESOURCES
 
 SMALL = """\
 # q 7

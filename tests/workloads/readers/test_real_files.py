@@ -18,7 +18,8 @@ from emu import compare
 from tests.workloads.google_cases import Event, expected_jobs, jobs_of
 from workloads.arrow import column
 from workloads.catalogue import load_workload
-from workloads.dags import DagWorkload, as_jobs
+from workloads.conversion import as_jobs
+from workloads.dags import DagWorkload
 from workloads.formats import recognise
 from workloads.readers.report import Report
 from workloads.transform import sample

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.workloads.log_files import durations
-from workloads.dags import as_jobs
+from workloads.conversion import as_jobs
 from workloads.errors import InputError
 from workloads.readers.report import Report
 from workloads.readers.swim import read_swim, recognises

@@ -1,0 +1,58 @@
+"""Jobs as DAGs of one stage each, and DAGs as jobs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from workloads.arrow import column, from_numpy, optional_column
+from workloads.dags import PRECEDENCE_LEFT_OUT, DagWorkload
+from workloads.jobs import TASKS_SCHEMA, JobWorkload
+from workloads.requests import add_requests, without_demands
+from workloads.resources import in_order
+from workloads.stages import ALWAYS, DAG_TASKS_SCHEMA, edges_schema, stages_schema
+
+
+def as_jobs(dag: DagWorkload) -> JobWorkload:
+    """Return the jobs with all their tasks, which have the demands of their stages, without stages, with a note."""
+    counts = column(dag.stages, "num_tasks")
+    demands = {name: np.repeat(optional_column(dag.stages, name), counts) for name in dag.resources}
+    tasks = dag.tasks.drop_columns(["stage"]).replace_schema_metadata(TASKS_SCHEMA.metadata)
+    return JobWorkload(
+        name=dag.name,
+        jobs=dag.jobs,
+        tasks=add_requests(tasks, demands),
+        short_cutoff_s=dag.short_cutoff_s,
+        long_partition=dag.long_partition,
+        metadata=dict(dag.metadata),
+        notes=(*dag.notes, PRECEDENCE_LEFT_OUT),
+        constraint_sets=dag.constraint_sets,
+        job_constraints=dag.job_constraints,
+    )
+
+
+def as_dags(jobs: JobWorkload) -> DagWorkload:
+    """Return jobs as DAGs of one stage each, with a note; its demands are the most that a task of the job needs."""
+    count, demands = jobs.num_jobs, jobs.demands()
+    needs = dict.fromkeys(ALWAYS, pa.nulls(count, pa.float64()))
+    needs |= {name: from_numpy(demands.vector[demands.of_job, r]) for r, name in enumerate(demands.resources)}
+    ids, zeros = jobs.jobs["job_id"].combine_chunks(), from_numpy(np.zeros(count, np.int64))
+    tasks, mean_s = (jobs.jobs[name].combine_chunks() for name in ("num_tasks", "mean_task_s"))
+    columns = [ids, zeros, pa.nulls(count, pa.string()), tasks, mean_s]
+    stage = from_numpy(np.zeros(jobs.num_tasks, np.int64))
+    of_jobs, of_tasks = map(without_demands, (jobs.jobs, jobs.tasks))
+    return DagWorkload(
+        name=jobs.name,
+        jobs=of_jobs,
+        tasks=pa.Table.from_arrays([*of_tasks.columns, stage], schema=DAG_TASKS_SCHEMA),
+        stages=pa.Table.from_arrays(
+            [*columns, *(needs[n] for n in in_order(needs))], schema=stages_schema(needs)
+        ),
+        edges=edges_schema(()).empty_table(),
+        short_cutoff_s=jobs.short_cutoff_s,
+        long_partition=jobs.long_partition,
+        metadata=dict(jobs.metadata),
+        notes=(*jobs.notes, "each job is one stage"),
+        constraint_sets=jobs.constraint_sets,
+        job_constraints=jobs.job_constraints,
+    )

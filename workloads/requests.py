@@ -1,0 +1,250 @@
+"""What jobs ask for beside the time of their tasks: resources, a priority, to start as a gang, a run time.
+
+Each is a column of the jobs that is there only where some job states it; the demands of tasks are columns of the tasks,
+where the tasks of a job differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from workloads.arrow import described_field, from_optional, optional_column
+from workloads.groups import refuse_first, same_length
+from workloads.resources import check_demands, demand_field, in_order, is_resource, resources_of
+
+Float64Array = npt.NDArray[np.float64]
+Int64Array = npt.NDArray[np.int64]
+
+NO_GANG = -1
+_MOST = 2.0**53
+"""Whole numbers up to this are exact as float64."""
+
+_FIELDS = (
+    described_field(
+        "priority", pa.int64(), "1", "of the job: the larger goes first; null is 0", nullable=True
+    ),
+    described_field(
+        "gang_nodes",
+        pa.int64(),
+        "1",
+        "nodes of a gang, whose tasks start at one time: 0 is any number of them; null: the job is no gang",
+        nullable=True,
+    ),
+    described_field(
+        "requested_s",
+        pa.float64(),
+        "s",
+        "run time that the user requested for the job, or null",
+        nullable=True,
+    ),
+)
+_NAMES = tuple(field.name for field in _FIELDS)
+
+
+class Requests(NamedTuple):
+    """What J jobs and T tasks ask for; NaN is not stated, and None is stated by none.
+
+    Attributes
+    ----------
+    demands : mapping of str to array_like, shape (J,)
+        What each task of a job needs, by resource (`workloads.resources`).
+    task_demands : mapping of str to array_like, shape (T,)
+        What a task needs where this is not as its job states.
+    priority : array_like of int, shape (J,)
+        The larger goes first.
+    gang_nodes : array_like of int, shape (J,)
+        Of a job whose tasks start at one time: the number of nodes on which they lie, 0 for any number.
+    requested_s : array_like, shape (J,)
+        The run time that the user requested (s).
+    """
+
+    demands: Mapping[str, npt.ArrayLike] = {}
+    task_demands: Mapping[str, npt.ArrayLike] = {}
+    priority: npt.ArrayLike | None = None
+    gang_nodes: npt.ArrayLike | None = None
+    requested_s: npt.ArrayLike | None = None
+
+
+NOTHING = Requests()
+
+
+class Demands(NamedTuple):
+    """The distinct demands of tasks, and which each job and task has.
+
+    Attributes
+    ----------
+    resources : tuple of str
+        R names.
+    vector : ndarray of float64, shape (D, R)
+        0 where a demand is not known.
+    of_job : ndarray of int64, shape (J,)
+        The vector of a job: the most that one of its tasks needs of each resource.
+    of_task : ndarray of int64, shape (T,) or (0,)
+        The vector of a task; without tasks where all tasks of each job are alike.
+    """
+
+    resources: tuple[str, ...]
+    vector: Float64Array
+    of_job: Int64Array
+    of_task: Int64Array
+
+
+def with_requests(schema: pa.Schema, names: Iterable[str]) -> pa.Schema:
+    """Return the schema of jobs or tasks with the requests that are among these names of columns."""
+    given = set(names)
+    more = [demand_field(name) for name in in_order(filter(is_resource, given))]
+    more += [field for field in _FIELDS if field.name in given]
+    return pa.schema([*schema, *more], metadata=schema.metadata)
+
+
+def without_requests(table: pa.Table) -> pa.Table:
+    """Return jobs or tasks without the columns of requests that state nothing."""
+    unused = [
+        name
+        for name in table.column_names
+        if (is_resource(name) or name in _NAMES) and table[name].null_count == table.num_rows
+    ]
+    return table.drop_columns(unused) if unused else table
+
+
+def without_demands(table: pa.Table) -> pa.Table:
+    """Return jobs or tasks without the columns of demands."""
+    return table.drop_columns([*filter(is_resource, table.column_names)])
+
+
+def alike(tables: Sequence[pa.Table]) -> list[pa.Table]:
+    """Return tables of one kind with the same columns: optional ones that some lack are null there."""
+    fields = {field.name: field for table in tables for field in table.schema}
+    if all(table.num_columns == len(fields) for table in tables):
+        return [*tables]
+    plain = [name for name in fields if not is_resource(name) and name not in _NAMES]
+    order = [*plain, *in_order(filter(is_resource, fields)), *(name for name in _NAMES if name in fields)]
+    schema = pa.schema([fields[name] for name in order], metadata=tables[0].schema.metadata)
+    return [
+        pa.Table.from_arrays(
+            [
+                table[name] if name in table.column_names else pa.nulls(table.num_rows, fields[name].type)
+                for name in order
+            ],
+            schema=schema,
+        )
+        for table in tables
+    ]
+
+
+def request_columns(
+    asked: Requests, jobs: int, tasks: int, jobs_file: object, tasks_file: object
+) -> tuple[dict[str, Float64Array], dict[str, Float64Array]]:
+    """Return the columns of jobs and of tasks with what they ask for, checked; NaN where not stated.
+
+    Raises
+    ------
+    InputError
+        A name that is not a resource; a demand, a priority, a number of nodes or a time that is out of its range.
+    """
+    of_jobs = check_demands(asked.demands, jobs, "jobs", jobs_file)
+    for name, least, wanted in (
+        ("priority", -_MOST, "a whole number"),
+        ("gang_nodes", 0, "a whole number of nodes, 0 or more"),
+        ("requested_s", 0, "a time in seconds, 0 or more"),
+    ):
+        if (given := getattr(asked, name)) is None:
+            continue
+        values = np.array(given, np.float64)
+        same_length(values, jobs, name, "jobs", file=jobs_file)
+        with np.errstate(invalid="ignore"):
+            bad = (values < least) | (values > _MOST)
+            bad |= (values != np.rint(values)) & ~np.isnan(values) & (name != "requested_s")
+        refuse_first(bad, values, f"is not {wanted}", name, file=jobs_file)
+        if not np.isnan(values).all():
+            of_jobs[name] = values + 0.0
+    return of_jobs, check_demands(asked.task_demands, tasks, "tasks", tasks_file)
+
+
+def add_requests(table: pa.Table, columns: Mapping[str, Float64Array]) -> pa.Table:
+    """Return a table of jobs or tasks with columns of requests."""
+    schema = with_requests(table.schema, columns)
+    arrays = [
+        from_optional(columns[name]).cast(schema.field(name).type)
+        for name in schema.names[table.num_columns :]
+    ]
+    return pa.Table.from_arrays([*table.columns, *arrays], schema=schema)
+
+
+def read_requests(jobs: pa.Table, tasks: pa.Table) -> Requests:
+    """Return what the tables of jobs and tasks ask for."""
+
+    def given(table: pa.Table, names: Iterable[str]) -> dict[str, Float64Array]:
+        return {name: optional_column(table, name) for name in names if name in table.column_names}
+
+    demands, task_demands = (given(t, filter(is_resource, t.column_names)) for t in (jobs, tasks))
+    return Requests(demands, task_demands, **given(jobs, _NAMES))
+
+
+def request_bytes(jobs: pa.Table, tasks: pa.Table) -> bytes:
+    """Return what jobs and tasks ask for, as bytes for a fingerprint; none where nothing is stated."""
+    found = []
+    for table in map(without_requests, (jobs, tasks)):
+        names = [name for name in table.column_names if is_resource(name) or name in _NAMES]
+        found += [(name, optional_column(table, name).astype(np.float64)) for name in names]
+    return b"".join(name.encode() + values.tobytes() for name, values in found)
+
+
+def priorities(jobs: pa.Table) -> Int64Array:
+    """Return the priority of each job, 0 where it is not stated."""
+    return _whole(jobs, "priority", 0)
+
+
+def gang_nodes(jobs: pa.Table) -> Int64Array:
+    """Return the number of nodes of each gang, 0 for any number, and `NO_GANG` for jobs that are not gangs."""
+    return _whole(jobs, "gang_nodes", NO_GANG)
+
+
+def requested_s(jobs: pa.Table) -> Float64Array:
+    """Return the run time that was requested for each job (s), NaN where it is not stated."""
+    if "requested_s" not in jobs.column_names:
+        return np.full(jobs.num_rows, np.nan)
+    return np.asarray(optional_column(jobs, "requested_s"), np.float64)
+
+
+def _whole(table: pa.Table, name: str, missing: int) -> Int64Array:
+    if name not in table.column_names:
+        return np.full(table.num_rows, missing, np.int64)
+    return np.nan_to_num(optional_column(table, name), nan=missing).astype(np.int64)
+
+
+def demands_of(jobs: pa.Table, tasks: pa.Table, first_task: Int64Array) -> Demands:
+    """Return the demands of jobs and their tasks; `first_task`: where the tasks of each job begin, (J + 1,)."""
+    resources = tuple(in_order({*resources_of(jobs), *resources_of(tasks)}))
+    of_jobs = _demands(jobs, resources)
+    if not resources_of(tasks):
+        vector, of_job = _distinct(np.nan_to_num(of_jobs))
+        return Demands(resources, vector, of_job, np.zeros(0, np.int64))
+    own = _demands(tasks, resources)
+    of_tasks = np.nan_to_num(np.where(np.isnan(own), np.repeat(of_jobs, np.diff(first_task), axis=0), own))
+    most = np.maximum.reduceat(of_tasks, first_task[:-1], axis=0)
+    vector, place = _distinct(np.concatenate([most, of_tasks]))
+    return Demands(resources, vector, place[: len(most)], place[len(most) :])
+
+
+def _distinct(rows: Float64Array) -> tuple[Float64Array, Int64Array]:
+    """Return the distinct rows, and which of them each row is."""
+    code = np.zeros(len(rows), np.int64)
+    for values in rows.T:  # np.unique of whole rows takes ten times as long
+        distinct, own = np.unique(values, return_inverse=True)
+        _, code = np.unique(code * len(distinct) + own, return_inverse=True)
+    _, first, code = np.unique(code, return_index=True, return_inverse=True)
+    return np.ascontiguousarray(rows[first]), code
+
+
+def _demands(table: pa.Table, resources: tuple[str, ...]) -> Float64Array:
+    """Return the demands of each row, shape (rows, R), NaN where not stated."""
+    column = partial(np.full, table.num_rows, np.nan)
+    found = [optional_column(table, name) if name in table.column_names else column() for name in resources]
+    return np.stack(found, axis=1) if found else np.zeros((table.num_rows, 0))
