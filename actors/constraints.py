@@ -9,13 +9,14 @@ from actors.kernel.eligible import ELIGIBLE_JOB, IN_RACK, OVER_NODES, OVER_RACKS
 from actors.kernel.queue import NONE
 from actors.kernel.records import records
 from actors.setting import Setting
+from clusters.capacity import needs_of
 from clusters.cluster import Cluster
 from clusters.failures import NODE
 from clusters.feasibility import check_feasible, most_tasks
-from clusters.matching import Matching, match, nodes_of
+from clusters.matching import Matching, Needs, match, nodes_of, requirements
 from clusters.schema import ATTRIBUTES, find_attribute
 from workloads.arrow import column, from_numpy
-from workloads.constraints import PLACEMENT, ConstraintSet, constraint_sets, set_text
+from workloads.constraints import PLACEMENT, ConstraintSet, set_text
 from workloads.errors import InputError
 
 
@@ -29,10 +30,13 @@ def make_eligible(setting: Setting) -> Eligible:
             rack, and the nodes of a rack do not lie together.
     """
     workload, cluster = setting.workload, setting.cluster
-    if not setting.scheduler.constrained or workload.job_constraints.num_rows == 0:
+    needs, constrained = _conditions(setting)
+    if not constrained and needs is None:
         return _nothing()
-    found = match(workload, cluster)
-    check_feasible(workload, cluster, found)
+    found = match(workload, cluster, needs, constrained)
+    check_feasible(workload, cluster, found, needs)
+    if found.first_level.size == 1:  # any node can run any task
+        return _nothing()
     jobs = records(ELIGIBLE_JOB, workload.num_jobs)
     tasks = np.diff(workload.arrays().first_task)
     some = np.flatnonzero(found.set_of_job >= 0)
@@ -41,15 +45,27 @@ def make_eligible(setting: Setting) -> Eligible:
     jobs.count[some] = found.num_nodes[found.list_of_level[jobs.level[some]]]
     in_one_rack = bool((found.placement & IN_RACK).any())
     spread = bool((found.placement & (OVER_RACKS | OVER_NODES)).any())
-    _enough_come_back(setting, found, jobs.level, tasks)
+    _enough_come_back(setting, found, needs, jobs.level, tasks)
     return Eligible(
         1,
-        *found,
-        kinds=read_only(np.array([_kinds(one) for one in constraint_sets(workload)], np.int64)),
+        *found[:-1],
+        kinds=read_only(np.array([_kinds(one) for one in found.sets], np.int64)),
         rack_end=read_only(_rack_ends(cluster) if in_one_rack else np.zeros(0, np.int64)),
         jobs=jobs,
         held=np.zeros(workload.num_tasks if spread else 0, np.int64),
     )
+
+
+def sets_of(setting: Setting) -> list[ConstraintSet]:
+    """Return [S] the sets of constraints of `Eligible`."""
+    return requirements(setting.workload, *_conditions(setting))[0]
+
+
+def _conditions(setting: Setting) -> tuple[Needs | None, bool]:
+    """Return what tasks need of nodes, if it counts, and whether constraints count."""
+    workload, resources = setting.workload, setting.resources
+    constrained = setting.scheduler.constrained and workload.job_constraints.num_rows > 0
+    return needs_of(workload, setting.cluster, resources) if resources else None, constrained
 
 
 def start_levels(found: Matching, most: np.ndarray, sets: np.ndarray, tasks: np.ndarray) -> np.ndarray:
@@ -62,7 +78,7 @@ def start_levels(found: Matching, most: np.ndarray, sets: np.ndarray, tasks: np.
 
 def _nothing() -> Eligible:
     none = read_only(np.zeros(0, np.int64))
-    empty = dict.fromkeys(Matching._fields, none) | {"factor": read_only(np.zeros(0))}
+    empty = dict.fromkeys(Matching._fields[:-1], none) | {"factor": read_only(np.zeros(0))}
     return Eligible(
         0, **empty, kinds=none, rack_end=none, jobs=records(ELIGIBLE_JOB, 0), held=np.zeros(0, np.int64)
     )
@@ -95,7 +111,9 @@ def _rack_ends(cluster: Cluster) -> np.ndarray:
     return ends
 
 
-def _enough_come_back(setting: Setting, found: Matching, level: np.ndarray, tasks: np.ndarray) -> None:
+def _enough_come_back(
+    setting: Setting, found: Matching, needs: Needs | None, level: np.ndarray, tasks: np.ndarray
+) -> None:
     """Refuse a schedule of failures that leaves a job without its nodes for good."""
     outages, workload, cluster = setting.dynamics.outages, setting.workload, setting.cluster
     if outages is None:
@@ -105,7 +123,9 @@ def _enough_come_back(setting: Setting, found: Matching, level: np.ndarray, task
     if stays.all():
         return
     left = Cluster(cluster.name, cluster.table.take(from_numpy(np.flatnonzero(stays))))
-    most = most_tasks(match(workload, left), left)
+    if needs is not None:
+        needs = needs._replace(capacity=needs.capacity[stays])
+    most = most_tasks(match(workload, left, needs, _conditions(setting)[1]), left)
     racks = np.unique(cluster.racks(), return_inverse=True)[1]
     known: dict[tuple[int, int], bool] = {}
     for job in np.flatnonzero(level >= 0):
@@ -123,7 +143,7 @@ def _enough_come_back(setting: Setting, found: Matching, level: np.ndarray, task
                 known[at, wanted] = bool((after >= wanted)[before >= wanted].all())
             fits = known[at, wanted]
         if not fits:
-            asked = set_text(constraint_sets(workload)[found.set_of_job[job]])
+            asked = set_text(found.sets[found.set_of_job[job]]) or "what its tasks need"
             raise InputError(
                 f"dynamics.failures: job {column(workload.jobs, 'job_id')[job]} ({asked}) may wait for ever for nodes"
                 " that fail for good; give them a repair_s"

@@ -21,6 +21,7 @@ from actors.kernel.faults import (
 from actors.kernel.queue import NEVER, NONE, grow_queue
 from actors.kernel.records import Records, records
 from actors.nodes.failing import expect_failure
+from actors.resources import idle_at_start
 from actors.setting import Dynamics, Setting
 from clusters.failures import CENTRAL, NODE, SCHEDULER
 from workloads.errors import InputError
@@ -52,7 +53,7 @@ def make_faults(setting: Setting, schedulers: int, central: bool) -> Faults:
     jobs = records(JOB_STATE, setting.workload.num_jobs if active else 0)
     if active:
         actors.running[:], actors.heard[:] = NONE, 1
-        actors.slots[:nodes] = setting.cluster.slots()
+        actors.slots[:nodes] = idle_at_start(setting)
         actors.next_outage[:] = np.searchsorted(outages, np.arange(actors.size))
         actors.end_outage[:] = np.searchsorted(outages, np.arange(actors.size), side="right")
         _some_nodes_come_back(setting, outages, schedule)

@@ -28,6 +28,10 @@ class Setting:
     dynamics: Dynamics = field(default_factory=Dynamics)
     switch: Switch = field(default_factory=Switch)
     updates: CoflowUpdates | None = None  # of coflows under way
+    resources: tuple[
+        str, ...
+    ] = ()  # that tasks hold of nodes, of those that the workload states; none: tasks take slots
+    passing: float = 0.0  # what fits on a node passes others by at most this many times their estimate
     machine_speed: bool = False  # nodes run tasks by their speed, an attribute of the cluster's nodes
     seed: int = 0
 

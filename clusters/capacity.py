@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
 from clusters.cluster import Cluster
+from clusters.matching import SLACK, Needs
 from workloads.arrow import column
 from workloads.dags import DagWorkload
 from workloads.errors import InputError
+from workloads.jobs import JobWorkload
 
 Float64Array = npt.NDArray[np.float64]
 MOST_OF_A_RESOURCE = 1e9
 """The most of all nodes together: runs count billionths in int64."""
-_SLACK = 1e-9
-"""Demands and capacities are compared in billionths, as runs count them."""
 
 
 def capacities(cluster: Cluster, resources: tuple[str, ...]) -> Float64Array:
@@ -45,6 +47,8 @@ def capacities(cluster: Cluster, resources: tuple[str, ...]) -> Float64Array:
 def _capacity(cluster: Cluster, name: str) -> Float64Array:
     if name == "cpu_cores":
         return np.asarray(cluster.attribute("cores"), np.float64)
+    if name == "memory_gib":
+        return np.asarray(cluster.attribute("memory"), np.float64) / 2**30
     for begin, attribute in (("memory", "memory"), ("network", "port"), ("disk", "max_disks")):
         if name.startswith(begin):
             values = np.asarray(cluster.attribute(attribute), np.float64)
@@ -65,13 +69,20 @@ def demands(workload: DagWorkload) -> Float64Array:
     return workload.arrays().demand if workload.resources else np.ones((workload.num_stages, 1))
 
 
+def needs_of(workload: JobWorkload, cluster: Cluster, resources: tuple[str, ...]) -> Needs:
+    """Return what the tasks of jobs need of some of the resources that they state, and what the nodes have."""
+    found = workload.demands()
+    columns = [found.resources.index(name) for name in resources]
+    return Needs(resources, found.vector[:, columns], found.of_job, capacities(cluster, resources))
+
+
 def fitting_stages(workload: DagWorkload, cluster: Cluster) -> npt.NDArray[np.bool_]:
     """Return whether the tasks of each stage fit on some node of an empty cluster, shape (S,)."""
     kinds = np.unique(capacities(cluster, workload.resources), axis=0)
     demand = demands(workload)
     found = np.zeros(workload.num_stages, bool)
     for capacity in kinds:
-        found |= (demand <= capacity + _SLACK).all(axis=1)
+        found |= (demand <= capacity + SLACK).all(axis=1)
     return found
 
 
@@ -87,18 +98,23 @@ def check_demands(workload: DagWorkload, cluster: Cluster) -> None:
     if not lacking.size:
         return
     stage, names = lacking[0], workload.resources or ("slots",)
-    demand, most = demands(workload)[stage], capacities(cluster, workload.resources).max(axis=0)
-    over = [r for r in range(len(names)) if demand[r] > most[r] + _SLACK]
+    lack = lack_text(demands(workload)[stage], names, capacities(cluster, workload.resources), cluster)
+    jobs = np.unique(column(workload.stages, "job_id")[lacking])
+    more = f"; {jobs.size:,} of {workload.num_jobs:,} jobs cannot run" if jobs.size > 1 else ""
+    raise InputError(
+        f"job {column(workload.stages, 'job_id')[stage]}, stage {column(workload.stages, 'stage')[stage]}: {lack}{more}"
+    )
+
+
+def lack_text(demand: Float64Array, names: Sequence[str], capacity: Float64Array, cluster: Cluster) -> str:
+    """Return what a task needs that no node has, and the most that a node has; `demand` (R,), `capacity` (N, R)."""
+    most = capacity.max(axis=0)
+    over = [r for r in range(len(names)) if demand[r] > most[r] + SLACK]
     needs = ", ".join(
         f"{demand[r]:g} of {names[r]} (the most of a node is {most[r]:g})" for r in over or range(len(names))
     )
-    jobs = np.unique(column(workload.stages, "job_id")[lacking])
-    more = f"; {jobs.size:,} of {workload.num_jobs:,} jobs cannot run" if jobs.size > 1 else ""
     together = "" if over else " on one node together"
-    raise InputError(
-        f"job {column(workload.stages, 'job_id')[stage]}, stage {column(workload.stages, 'stage')[stage]}: a task needs"
-        f" {needs}{together}, which no node of {cluster.name} has{more}"
-    )
+    return f"a task needs {needs}{together}, which no node of {cluster.name} has"
 
 
 def drop_oversized(workload: DagWorkload, cluster: Cluster) -> DagWorkload:

@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from clusters.capacity import lack_text
 from clusters.cluster import Cluster
 from clusters.matching import (
     SAME_RACK,
+    SLACK,
     SPREAD_NODES,
     SPREAD_RACKS,
     Matching,
+    Needs,
     list_of,
     match,
     nodes_of,
@@ -21,7 +24,7 @@ from clusters.matching import (
 )
 from clusters.schema import find_attribute
 from workloads.arrow import column
-from workloads.constraints import PLACEMENT, Constraint, constraint_sets, set_text
+from workloads.constraints import PLACEMENT, Constraint, set_text
 from workloads.dags import DagWorkload, JobsOrDags
 from workloads.errors import InputError
 from workloads.groups import Int64Array
@@ -54,7 +57,9 @@ def infeasible_jobs(workload: JobWorkload | DagWorkload, cluster: Cluster, match
     return np.flatnonzero(tasks > most[matching.set_of_job])
 
 
-def check_feasible(workload: JobWorkload | DagWorkload, cluster: Cluster, matching: Matching) -> None:
+def check_feasible(
+    workload: JobWorkload | DagWorkload, cluster: Cluster, matching: Matching, needs: Needs | None = None
+) -> None:
     """Refuse a workload with jobs that no node can run.
 
     Raises
@@ -66,11 +71,23 @@ def check_feasible(workload: JobWorkload | DagWorkload, cluster: Cluster, matchi
     if not len(jobs):
         return
     set_id = int(matching.set_of_job[jobs[0]])
-    hard = tuple(c for c in constraint_sets(workload)[set_id] if c.price is None)
+    hard = tuple(c for c in matching.sets[set_id] if c.price is None)
     job_id = column(workload.jobs, "job_id")[jobs[0]]
     tasks = int(column(workload.jobs, "num_tasks")[jobs[0]])
     more = f"; {len(jobs):,} of {workload.num_jobs:,} jobs cannot run" if len(jobs) > 1 else ""
     of_nodes = [c for c in hard if c.attribute != PLACEMENT]
+    if needs is not None:
+        demand = needs.demand[needs.of_job[jobs[0]]]
+        fitting = (demand <= needs.capacity + SLACK).all(axis=1)
+        if not fitting.any():
+            raise InputError(
+                f"job {job_id}: {lack_text(demand, needs.resources, needs.capacity, cluster)}{more}"
+            )
+        if of_nodes and not len(nodes_of(matching, set_id, -1)):
+            raise InputError(
+                f"job {job_id}: none of the {int(fitting.sum()):,} nodes of {cluster.name} that have what its tasks"
+                f" need satisfies {set_text(of_nodes)}{more}"
+            )
     if len(nodes_of(matching, set_id, -1)):
         most = int(most_tasks(matching, cluster)[matching.first_level[set_id + 1] - 1])
         wrong = f"its {tasks:,} tasks cannot be placed under {set_text(hard)}: at most {most:,} can"
@@ -79,8 +96,12 @@ def check_feasible(workload: JobWorkload | DagWorkload, cluster: Cluster, matchi
     raise InputError(f"job {job_id}: {wrong} on {cluster.name} of {cluster.num_nodes:,} nodes{more}")
 
 
-def drop_infeasible(workload: JobsOrDags, cluster: Cluster) -> tuple[JobsOrDags, int]:
+def drop_infeasible(
+    workload: JobsOrDags, cluster: Cluster, needs: Needs | None = None, constrained: bool = True
+) -> tuple[JobsOrDags, int]:
     """Return the workload without the jobs that no node can run, with a note, and the number of these jobs.
+
+    Tasks that fit on no node count where `needs` are given, and constraints where `constrained`.
 
     Raises
     ------
@@ -89,16 +110,16 @@ def drop_infeasible(workload: JobsOrDags, cluster: Cluster) -> tuple[JobsOrDags,
     """
     from workloads.transform.primitives import take, with_tables
 
-    matching = match(workload, cluster)
+    matching = match(workload, cluster, needs, constrained)
     dropped = infeasible_jobs(workload, cluster, matching)
     if not len(dropped):
         return workload, 0
     if len(dropped) == workload.num_jobs:
-        check_feasible(workload, cluster, matching)
+        check_feasible(workload, cluster, matching, needs)
     kept = np.delete(np.arange(workload.num_jobs), dropped)
     note = (
-        f"{len(dropped):,} of {workload.num_jobs:,} jobs dropped, whose hard constraints {cluster.name} of "
-        f"{cluster.num_nodes:,} nodes cannot meet"
+        f"{len(dropped):,} of {workload.num_jobs:,} jobs dropped, whose hard constraints"
+        f"{' or demands' if needs is not None else ''} {cluster.name} of {cluster.num_nodes:,} nodes cannot meet"
     )
     made = take(workload, kept)
     return with_tables(made, notes=(*made.notes, note)), len(dropped)

@@ -33,7 +33,10 @@ from workloads.dags import DagWorkload
 from workloads.errors import InputError
 from workloads.groups import Int64Array, first_rows
 from workloads.jobs import Float64Array, JobWorkload
+from workloads.requests import distinct_rows
 
+SLACK = 1e-9
+"""Demands and capacities are compared in billionths, as runs count them."""
 MAX_IDS = 1 << 27
 """Ids of nodes in all lists of a matching: 1 GiB."""
 SAME_RACK, SPREAD_RACKS, SPREAD_NODES = (1 << bit for bit in range(len(PLACEMENTS)))
@@ -50,14 +53,16 @@ _COMPARE = {
 
 
 class Matching(NamedTuple):
-    """The satisfying nodes of J jobs with S distinct sets of constraints, V levels in all, in L distinct lists.
+    """The satisfying nodes of J jobs with S distinct requirements, V levels in all, in L distinct lists.
+
+    A requirement is a set of constraints, and the nodes on which the tasks of a job fit.
 
     Node k of list l is ``low[l] + k`` where ``low[l] >= 0``, else ``nodes[first[l] + k]``; 0 <= k < ``num_nodes[l]``.
 
     Attributes
     ----------
     set_of_job : ndarray of int64, shape (J,)
-        -1 for a job without constraints.
+        -1 for a job that any node can run.
     first_level : ndarray of int64, shape (S + 1,)
         Levels of set s are ``first_level[s]:first_level[s + 1]``; the last of them is its hard constraints.
     list_of_level : ndarray of int64, shape (V,)
@@ -72,6 +77,8 @@ class Matching(NamedTuple):
     first : ndarray of int64, shape (L + 1,)
     nodes : ndarray of int64
         The other lists one after the other, each sorted.
+    sets : list of ConstraintSet, length S
+        The constraints of each requirement.
     """
 
     set_of_job: Int64Array
@@ -83,10 +90,53 @@ class Matching(NamedTuple):
     low: Int64Array
     first: Int64Array
     nodes: Int64Array
+    sets: list[ConstraintSet]
 
 
-def match(workload: JobWorkload | DagWorkload, cluster: Cluster, max_ids: int = MAX_IDS) -> Matching:
-    """Return which nodes of a cluster satisfy each set of constraints of a workload.
+class Needs(NamedTuple):
+    """What the tasks of J jobs need of R resources, D distinct demands, and what N nodes have.
+
+    Attributes
+    ----------
+    resources : tuple of str
+    demand : ndarray of float64, shape (D, R)
+    of_job : ndarray of int64, shape (J,)
+        The most that a task of the job needs.
+    capacity : ndarray of float64, shape (N, R)
+    """
+
+    resources: tuple[str, ...]
+    demand: Float64Array
+    of_job: Int64Array
+    capacity: Float64Array
+
+
+def fitting_nodes(needs: Needs) -> tuple[list[npt.NDArray[np.bool_]], Int64Array]:
+    """Return distinct masks of nodes, shape (N,) each, and which each job has: where one of its tasks fits; -1: all."""
+    kinds, of_node = distinct_rows(needs.capacity)
+    fits: npt.NDArray[np.bool_] = np.all(needs.demand[:, None, :] <= kinds[None, :, :] + SLACK, axis=2)
+    masks, of_demand = distinct_rows(fits.astype(np.float64))
+    of_demand = np.where(fits.all(axis=1), -1, of_demand)
+    return [np.asarray(masks[i, of_node] > 0) for i in range(len(masks))], of_demand[needs.of_job]
+
+
+def match(
+    workload: JobWorkload | DagWorkload,
+    cluster: Cluster,
+    needs: Needs | None = None,
+    constrained: bool = True,
+    max_ids: int = MAX_IDS,
+) -> Matching:
+    """Return which nodes of a cluster satisfy each set of constraints of a workload, and fit its tasks.
+
+    Parameters
+    ----------
+    needs : Needs, optional
+        What tasks need; by default nothing.
+    constrained : bool
+        Whether constraints count.
+    max_ids : int
+        Ids in all lists, at most.
 
     Raises
     ------
@@ -98,9 +148,10 @@ def match(workload: JobWorkload | DagWorkload, cluster: Cluster, max_ids: int = 
     masks: dict[tuple[str, str, str], npt.NDArray[np.uint8]] = {}
     all_nodes = np.packbits(np.ones(cluster.num_nodes, bool))
     list_of_level, factors, placements, levels = [], [], [], []
-    for constraints in constraint_sets(workload):
+    sets, fit_masks, requirement = requirements(workload, needs, constrained)
+    for constraints, fitting in zip(sets, fit_masks, strict=True):
         steps = relaxing_steps(constraints)
-        mask, of_set = all_nodes, []
+        mask, of_set = all_nodes if fitting is None else np.packbits(fitting), []
         for added in reversed(steps):  # from the hard constraints to all of them
             for one in added:
                 if one.attribute == PLACEMENT:
@@ -118,7 +169,7 @@ def match(workload: JobWorkload | DagWorkload, cluster: Cluster, max_ids: int = 
             placements.append(sum(1 << bit for bit, name in enumerate(PLACEMENTS) if name in kept))
     count, low, first, nodes = lists.arrays()
     made = Matching(
-        set_of_job(workload),
+        requirement,
         first_rows(np.array(levels, np.int64)),
         np.array(list_of_level, np.int64),
         np.array(factors, np.float64),
@@ -127,10 +178,32 @@ def match(workload: JobWorkload | DagWorkload, cluster: Cluster, max_ids: int = 
         low,
         first,
         nodes,
+        sets,
     )
-    for array in made:
+    for array in made[:-1]:
         array.flags.writeable = False
     return made
+
+
+def requirements(
+    workload: JobWorkload | DagWorkload, needs: Needs | None, constrained: bool
+) -> tuple[list[ConstraintSet], list[npt.NDArray[np.bool_] | None], Int64Array]:
+    """Return the constraints of each requirement, the nodes on which tasks fit (None: all), and that of each job."""
+    sets, of_job = (constraint_sets(workload), set_of_job(workload)) if constrained else ([], None)
+    if of_job is None:
+        of_job = np.full(workload.num_jobs, -1, np.int64)
+    if needs is None:
+        return sets, [None] * len(sets), of_job
+    masks, fit_of_job = fitting_nodes(needs)
+    code = (of_job + 1) * (len(masks) + 1) + fit_of_job + 1
+    known, requirement = np.unique(code, return_inverse=True)
+    any_node = int(known[0] == 0)  # neither constraints nor nodes that are too small
+    pairs = [divmod(one, len(masks) + 1) for one in known[any_node:].tolist()]
+    return (
+        [sets[of - 1] if of else () for of, _ in pairs],
+        [masks[fit - 1] if fit else None for _, fit in pairs],
+        requirement.astype(np.int64) - any_node,
+    )
 
 
 def satisfies(cluster: Cluster, constraint: Constraint) -> npt.NDArray[np.bool_]:

@@ -224,16 +224,16 @@ def demands_of(jobs: pa.Table, tasks: pa.Table, first_task: Int64Array) -> Deman
     resources = tuple(in_order({*resources_of(jobs), *resources_of(tasks)}))
     of_jobs = _demands(jobs, resources)
     if not resources_of(tasks):
-        vector, of_job = _distinct(np.nan_to_num(of_jobs))
+        vector, of_job = distinct_rows(np.nan_to_num(of_jobs))
         return Demands(resources, vector, of_job, np.zeros(0, np.int64))
     own = _demands(tasks, resources)
     of_tasks = np.nan_to_num(np.where(np.isnan(own), np.repeat(of_jobs, np.diff(first_task), axis=0), own))
     most = np.maximum.reduceat(of_tasks, first_task[:-1], axis=0)
-    vector, place = _distinct(np.concatenate([most, of_tasks]))
+    vector, place = distinct_rows(np.concatenate([most, of_tasks]))
     return Demands(resources, vector, place[: len(most)], place[len(most) :])
 
 
-def _distinct(rows: Float64Array) -> tuple[Float64Array, Int64Array]:
+def distinct_rows(rows: Float64Array) -> tuple[Float64Array, Int64Array]:
     """Return the distinct rows, and which of them each row is."""
     code = np.zeros(len(rows), np.int64)
     for values in rows.T:  # np.unique of whole rows takes ten times as long

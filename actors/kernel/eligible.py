@@ -116,6 +116,15 @@ def eligible_before(w: HasEligible, job: int, node: int) -> int:
 
 
 @inlined
+def first_place(w: HasEligible, job: int, node: int) -> int:
+    """Return the job's first place that may be used: that of a node from `node` on, if it may use one there."""
+    begin = eligible_before(w, job, node)
+    if is_constrained(w, job) and begin == w.eligible.jobs.count[job]:
+        return np.int64(0)
+    return begin
+
+
+@inlined
 def is_eligible(w: HasEligible, job: int, node: int) -> bool:
     """Return whether the job may use the node."""
     if not is_constrained(w, job):

@@ -16,6 +16,7 @@ from actors.kernel.faults import Faults
 from actors.kernel.queue import NEVER as NEVER
 from actors.kernel.queue import NONE, Network, Queue
 from actors.kernel.records import Records, doubled, records
+from actors.kernel.room import Room
 
 # One row per actor, 64 bytes: a node uses all of it, a scheduler only `seq`.
 ACTOR = np.dtype(
@@ -153,6 +154,7 @@ class World(NamedTuple):
     cost: Cost
     faults: Faults
     eligible: Eligible
+    room: Room
     speed: np.ndarray  # [N] float64, how many times faster than a standard node; empty: all are alike
     seed: int
 

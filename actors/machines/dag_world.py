@@ -25,9 +25,6 @@ from actors.machines.messages import BEAT, send_dag_arrival
 from actors.setting import Setting
 from workloads.errors import InputError
 
-UNIT = 1_000_000_000
-"""Billionths of a core, of a node's memory, of a node's bandwidth."""
-
 COUNTERS = Counters()
 N_LAUNCHES = COUNTERS.add("launches", "tasks sent to a machine")
 N_MATCHES = COUNTERS.add("matches", "times the resource manager matched tasks to what is free")
@@ -109,11 +106,6 @@ class DagWorld(NamedTuple):
     def records_by_task(self) -> Records:
         """Return the records of tasks in the order of the workload."""
         return self.task_records
-
-
-def amounts(values: np.ndarray) -> np.ndarray:
-    """Return amounts of resources in whole billionths."""
-    return np.round(np.asarray(values, np.float64) * UNIT).astype(np.int64)
 
 
 def build_dag_world(

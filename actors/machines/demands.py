@@ -3,7 +3,7 @@
 import numpy as np
 
 from actors.conditions import error_factor
-from actors.machines.dag_world import amounts
+from actors.resources import amounts
 from actors.setting import Estimates, Setting
 from clusters.capacity import capacities, demands
 

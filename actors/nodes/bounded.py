@@ -14,6 +14,7 @@ import numpy as np
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.faults import generation_of, is_down
 from actors.kernel.messages import FAIL, read_job
+from actors.kernel.room import idle_slots, work_at
 from actors.kernel.sums import carry, pack, spread
 from actors.kernel.world import N_GIVEN_BACK, N_REPORTS, N_TURNED_AWAY, NONE, World
 from actors.nodes.failing import is_void
@@ -43,7 +44,7 @@ def on_bounded_node(w: World, queues: BoundedQueues, t: int, kind: int, node: in
             take_offered(w, queues, t, node)
             return
         if kind == TASK_END:
-            change_load(w, queues.loads, t, node, -w.work.estimate[read_job(w)])
+            change_load(w, queues.loads, t, node, -work_at(w, node, read_job(w)))
         elif kind == FAIL:
             queues.loads.work[node], queues.loads.wholes[node] = 0, 0
     node_event(w, node)
@@ -53,12 +54,12 @@ def on_bounded_node(w: World, queues: BoundedQueues, t: int, kind: int, node: in
 def take_offered(w: World, queues: BoundedQueues, t: int, node: int) -> None:
     """Put a task into the queue, or send it back if there is no room."""
     job, task, level, left, movable, mean_rest = read_offered(w)
-    if w.nodes.idle[node] == 0 and room_of(w, queues, node) <= 0:
+    if idle_slots(w, node) == 0 and room_of(w, queues, node) <= 0:
         w.counts[N_TURNED_AWAY] += 1
         send_returned(w, t, node, job, task, rest_of(w, queues, node))
         return
     queues.mean[node] = mean_rest
-    change_load(w, queues.loads, t, node, w.work.estimate[job])
+    change_load(w, queues.loads, t, node, work_at(w, node, job))
     enqueue(w, node, job, task, left, movable, level)
     serve(w, t, node)
 
@@ -66,10 +67,10 @@ def take_offered(w: World, queues: BoundedQueues, t: int, node: int) -> None:
 @compiled
 def room_of(w: World, queues: BoundedQueues, node: int) -> int:
     """Return how much the node has room for, in units of the bound; an idle slot counts as one."""
-    room = queues.limit[node] + w.nodes.idle[node]
+    room = queues.limit[node] + idle_slots(w, node)
     entry = w.nodes.head[node]
     while entry != NONE:
-        room -= w.work.estimate[w.entries.job[entry]] if queues.by_work else 1
+        room -= work_at(w, node, w.entries.job[entry]) if queues.by_work else 1
         entry = w.entries.next[entry]
     return room
 
@@ -78,7 +79,7 @@ def room_of(w: World, queues: BoundedQueues, node: int) -> int:
 def rest_of(w: World, queues: BoundedQueues, node: int) -> int:
     """Return the node's estimated work, less that of the task that started last, as messages state it."""
     job, load = w.nodes.running[node], queues.loads.work[node]
-    if job != NONE:
+    if job != NONE and w.room.active == 0:
         load -= w.work.estimate[job]
     rest, wholes = carry(load, queues.loads.wholes[node])
     return pack(rest, wholes)
@@ -94,7 +95,7 @@ def on_bounded_heartbeat(w: World, queues: BoundedQueues, t: int, node: int) -> 
         give_back(w, queues, t, node)
     w.counts[N_REPORTS] += 1
     busy_until, job = np.int64(0), w.nodes.running[node]
-    if job != NONE:
+    if job != NONE and w.room.active == 0:
         busy_until = w.nodes.started[node] + w.work.estimate[job]
     rest, room = rest_of(w, queues, node), room_of(w, queues, node)
     send_queue_report(w, t, node, generation_of(w, node), rest, busy_until, room)
@@ -113,10 +114,10 @@ def give_back(w: World, queues: BoundedQueues, t: int, node: int) -> None:
             task = rows.task[entry]
             w.nodes.longs[node] -= w.work.is_long[job]
             remove(w, node, entry, before)
-            add_load(queues.loads, node, -w.work.estimate[job])
+            add_load(queues.loads, node, -work_at(w, node, job))
             send_returned(w, t, node, job, task, rest_of(w, queues, node))
             left -= 1
         else:
-            ahead, wholes = carry(ahead + w.work.estimate[job], wholes)
+            ahead, wholes = carry(ahead + work_at(w, node, job), wholes)
             before = entry
         entry = after

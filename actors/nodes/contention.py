@@ -20,6 +20,7 @@ import numpy as np
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.messages import FAIL, read_announced, read_job
 from actors.kernel.queue import note
+from actors.kernel.room import idle_slots
 from actors.kernel.trace import REORDERED
 from actors.kernel.world import N_REORDERS, NONE, World
 from actors.nodes.contention_state import UNIT, Contention
@@ -55,7 +56,7 @@ def on_announced(w: World, c: Contention) -> None:
 @inlined
 def on_contended_node(w: World, c: Contention, t: int, kind: int, node: int) -> None:
     """Handle a message to a node, other than its heartbeat."""
-    void, level, idle = w.faults.active == 1 and is_void(w, node), NONE, w.nodes.idle[node]
+    void, level, idle = w.faults.active == 1 and is_void(w, node), NONE, idle_slots(w, node)
     note_idle(c.nodes, node, t, idle / c.slots[node])
     if kind == FAIL:
         invalidate_report(c, node, t)
@@ -70,7 +71,7 @@ def on_contended_node(w: World, c: Contention, t: int, kind: int, node: int) -> 
     if c.reporting and not void and kind != FAIL and c.nodes.to_report[node] == 0:
         # Entries that ask for a resource have arrived or may have left, or the expected wait has changed.
         asks = level != NONE or c.nodes.asked[node] != 0
-        wait_changes = kind == TASK_END or (idle > 0) != (w.nodes.idle[node] > 0)
+        wait_changes = kind == TASK_END or (idle > 0) != (idle_slots(w, node) > 0)
         if asks or c.gated or (wait_changes and wait_has_changed(w, c, node)):
             expect_report(w, c, t, node)
 

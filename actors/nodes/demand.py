@@ -14,6 +14,7 @@ from actors.kernel.compiled import compiled, inlined
 from actors.kernel.faults import generation_of, is_down
 from actors.kernel.message_kinds import rank_of
 from actors.kernel.queue import RANK_SHIFT, SOURCE_SHIFT, push
+from actors.kernel.room import idle_slots
 from actors.kernel.world import N_REPORTS, NONE, World
 from actors.nodes.contention_state import Contention
 from actors.nodes.load_messages import HEARTBEAT, MOST_ENTRIES, MOST_SCARCITY, WAIT_REPORTS, send_wait_report
@@ -26,7 +27,7 @@ MOST_WAIT = 2.0**60
 @inlined
 def wait_now(w: World, c: Contention, node: int) -> float:
     """How long a task that comes to the node now is expected to wait, ns."""
-    return expected_wait(c.nodes, node, w.nodes.idle[node], c.window, c.rho_cap)
+    return expected_wait(c.nodes, node, idle_slots(w, node), c.window, c.rho_cap)
 
 
 @inlined
@@ -101,8 +102,8 @@ def report(w: World, c: Contention, t: int, node: int, together: bool) -> int:
     waiting: int = NONE
     wait = wait_now(w, c, node)
     is_other = differs(c, wait, rows.wait[node])
-    if c.gated and c.slots[node] - w.nodes.idle[node] != c.busy[node]:
-        c.busy[node], is_other = c.slots[node] - w.nodes.idle[node], True
+    if c.gated and c.slots[node] - idle_slots(w, node) != c.busy[node]:
+        c.busy[node], is_other = c.slots[node] - idle_slots(w, node), True
     if is_other:
         rows.wait[node] = np.int64(min(wait, MOST_WAIT))
     asked = rows.asked[node]

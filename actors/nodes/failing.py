@@ -22,6 +22,7 @@ from actors.kernel.counters import N_STARTED
 from actors.kernel.faults import NEVER_AGAIN, NO_EPOCH, HasFaults, announce_state, find_outage
 from actors.kernel.messages import DETECT, FAIL, NODE_DOWN, NODE_UP, REPAIR, read_job, send_lost
 from actors.kernel.queue import wake_in_background
+from actors.kernel.room import empty_node
 from actors.kernel.sums import carry
 from actors.kernel.world import N_PLACEMENTS_LOST, N_PROBES_LOST, N_TASKS_LOST, NONE, World
 from actors.nodes import messages
@@ -173,6 +174,8 @@ def repair(w: World, t: int, node: int) -> None:
     row = w.faults.actors
     row.down[node] = 0
     w.nodes.idle[node], w.nodes.longs[node] = row.slots[node], 0
+    if w.room.active == 1:
+        empty_node(w, node)
     announce_state(w, t, node, NODE_UP)
     expect_failure(w, node, row.generation[node], t)
 

@@ -120,13 +120,15 @@ def drop_exhausted(w: World, node: int) -> None:
 
 @inlined
 def bypass(w: World, node: int, chosen: int) -> None:
-    """Charge the entries in front of `chosen` for the work that goes before them; a long one is not charged.
+    """Charge the entries in front of `chosen` for the work that goes before them.
+
+    The work of a long entry is charged where all entries are bounded, or where it has passed what did not fit.
 
     What goes before one entry is counted up to NEVER.
     """
     rows = w.entries
     job = rows.job[chosen]
-    if w.work.is_long[job] == 1 and w.rules.bound_all == 0:
+    if w.work.is_long[job] == 1 and w.rules.bound_all == 0 and w.room.active == 0:
         return
     estimate = w.work.estimate[job]
     entry = w.nodes.head[node]

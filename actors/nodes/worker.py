@@ -5,7 +5,9 @@ scheduler for a task; Sparrow, SOSP'13, section 3.4) and tasks that a scheduler 
 served first come first served, or shortest remaining job first (actors/nodes/shortest.py); a sticky probe
 stays in the queue until its job has no task left (Eagle, SoCC'16).
 
-In the papers a node has one slot. Here it may have several, and none stays idle while an entry waits. A sticky probe
+In the papers a node has one slot. Here it may have several, and none stays idle while an entry waits; or it has
+resources, of which each task holds its demand (actors/kernel/room.py): the entry whose turn it is starts when it fits,
+and others pass it as actors/nodes/backfill.py states. A sticky probe
 asks for a task for each idle slot, but for no more tasks than its job has left by the last report, and for one task if
 the tasks of its job must be spread, as a node may run no more of them.
 """
@@ -15,9 +17,11 @@ from actors.kernel.counters import N_FINISHED, N_STARTED
 from actors.kernel.eligible import run_time
 from actors.kernel.faults import NO_EPOCH, generation_of
 from actors.kernel.queue import note
+from actors.kernel.room import demand_of, free_room, hold_room
 from actors.kernel.trace import STARTS, is_recorded
 from actors.kernel.world import ASKED, LONG_RUNS, N_BYPASSES, NONE, World
 from actors.nodes import messages, shortest
+from actors.nodes.backfill import entry_fits, pick_fitting
 from actors.nodes.failing import apply_failure, link_running
 from actors.nodes.waiting import enqueue, part, remove
 
@@ -44,10 +48,16 @@ def take_in(w: World, node: int) -> tuple[bool, bool]:
         if w.nodes.head[node] != NONE and (w.rules.shortest_first == 1 or w.rules.sticky == 1):
             shortest.note_answer(w, node, job, left, epoch)
             serves = w.nodes.idle[node] > 0
+        if w.room.active == 1 and w.room.of_task.size > 0:  # it may need less than the probe held for it
+            free_room(w, node, demand_of(w, job, NONE))
+            hold_room(w, node, demand_of(w, job, task))
+            serves = True
         start_task(w, t, node, job, task, level)
     elif kind == messages.NO_TASK:
         job, _, epoch, _ = messages.read_no_task(w)
         w.nodes.idle[node] += 1
+        if w.room.active == 1:
+            free_room(w, node, demand_of(w, job, NONE))
         w.nodes.longs[node] -= w.work.is_long[job]
         if w.rules.sticky == 1:
             shortest.drop_probe(w, node, job, epoch)
@@ -80,8 +90,12 @@ def serve(w: World, t: int, node: int) -> bool:
 @inlined
 def give_slot(w: World, t: int, node: int, entry: int, before: int) -> bool:
     """Give an idle slot to an entry, `before` in front of it; return False if `entry` is NONE."""
+    if entry != NONE and w.room.active == 1 and not entry_fits(w, node, entry):
+        entry, before = pick_fitting(w, node)
     if entry == NONE:
         return False
+    if w.room.active == 1:
+        hold_room(w, node, demand_of(w, w.entries.job[entry], w.entries.task[entry]))
     job, task, level = leave_queue(w, node, entry, before)
     w.nodes.idle[node] -= 1
     if task == NONE:
@@ -142,6 +156,8 @@ def end_task(w: World, t: int, node: int) -> None:
     """Free the slot of a task that ends, and report the end to the job's scheduler."""
     job, task, start = messages.read_task_end(w)
     w.nodes.idle[node] += 1
+    if w.room.active == 1:
+        free_room(w, node, demand_of(w, job, task))
     if w.nodes.running[node] == job and w.nodes.started[node] == start:
         w.nodes.running[node] = NONE
     w.nodes.longs[node] -= (LONG_RUNS + 1) * w.work.is_long[job]

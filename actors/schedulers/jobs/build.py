@@ -23,6 +23,7 @@ from actors.kernel.world import (
     World,
     make_entries,
 )
+from actors.resources import idle_at_start, make_room
 from actors.setting import Setting
 from workloads.errors import InputError
 
@@ -53,7 +54,7 @@ def build_world(
     if table.size > MOST_ACTORS:
         raise InputError(f"{table.size} actors; at most {MOST_ACTORS} have an id")
     table.head[:], table.tail[:], table.version[:], table.running[:] = NONE, NONE, NONE, NONE
-    table.idle[:nodes] = setting.cluster.slots()
+    table.idle[:nodes] = idle_at_start(setting)
 
     work = _describe(setting, probing, nodes + schedulers, central_jobs)
     jobs = records(JOB, work.size)
@@ -75,6 +76,7 @@ def build_world(
         cost=cost_of(setting, schedulers + 2, int(work.submit[-1])),
         faults=make_faults(setting, schedulers, central_jobs is not None),
         eligible=make_eligible(setting),
+        room=make_room(setting),
         speed=read_only(setting.cluster.attribute("speed") if setting.machine_speed else np.zeros(0)),
         seed=setting.seed,
     )

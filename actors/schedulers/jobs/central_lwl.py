@@ -25,6 +25,7 @@ from actors.kernel.world import Rules, World
 from actors.nodes.messages import DONE, REQUEST, STARTED, read_done, read_request
 from actors.nodes.worker import node_event
 from actors.nodes.worlds import JOB_WORLDS
+from actors.resources import servers
 from actors.scheduler import Parameter, Scheduler, constraint_aware
 from actors.schedulers.jobs import least_work
 from actors.schedulers.jobs.build import build_world, most_tasks
@@ -85,7 +86,7 @@ def build(setting: Setting) -> tuple[World, State]:
     """Make the world and the scheduler's state at time 0."""
     late = setting.parameters["late_binding"]
     world = build_world(setting, Rules(report_start=not late), most_sends=lambda tasks: tasks, schedulers=1)
-    slots, first = setting.cluster.slots(), setting.cluster.partition(setting.long_partition)
+    slots, first = servers(setting), setting.cluster.partition(setting.long_partition)
     short = least_work.make_placer(slots, most_tasks(setting), 0, late)
     return world, State(short, short._replace(first=first))
 

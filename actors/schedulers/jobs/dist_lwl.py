@@ -34,6 +34,7 @@ from actors.kernel.messages import (
     read_node_state,
 )
 from actors.kernel.queue import RUNNING
+from actors.kernel.room import work_at
 from actors.kernel.sums import pack, unpack
 from actors.kernel.world import N_REPORTS, NEVER, NONE, Rules, World
 from actors.nodes.failing import is_void
@@ -42,6 +43,7 @@ from actors.nodes.messages import DONE, PLACED, PROBE, REQUEST, TASK_END
 from actors.nodes.reporting import Loads, change_load, is_current, is_newest, make_loads
 from actors.nodes.worker import node_event
 from actors.nodes.worlds import JOB_WORLDS
+from actors.resources import servers
 from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.jobs import least_work
 from actors.schedulers.jobs.build import NS, build_world, heartbeat_ns, most_tasks
@@ -76,7 +78,7 @@ def on_heartbeat(w: World, p: State, t: int, node: int) -> None:
             p.short.ledger.work[node], p.short.ledger.wholes[node] = p.loads.work[node], p.loads.wholes[node]
         return
     job, started, running = w.nodes.running[node], NEVER, np.int64(0)
-    if job != NONE:
+    if job != NONE and w.room.active == 0:
         started, running = w.nodes.started[node], w.work.estimate[job]
     work = pack(p.loads.work[node], p.loads.wholes[node])
     send_load_report(w, t, node, generation_of(w, node), work, started, running)
@@ -101,7 +103,8 @@ def on_arrival(w: World, p: State, t: int, me: int, job: int) -> None:
     if p.global_view:
         for i in range(count):
             # An arrival comes after a heartbeat at the same instant: the next one reports it.
-            change_load(w, p.loads, t + 1, placer.assigned[i], w.work.estimate[job])
+            node = placer.assigned[i]
+            change_load(w, p.loads, t + 1, node, work_at(w, node, job))
     least_work.send_assigned(w, placer, t, me, job, count, NO_VERSION)
 
 
@@ -111,15 +114,15 @@ def on_node(w: World, p: State, t: int, kind: int, node: int) -> None:
     if w.faults.active == 1 and is_void(w, node):
         pass  # it changes nothing here
     elif kind == TASK_END:
-        change_load(w, p.loads, t, node, -w.work.estimate[read_job(w)])
+        change_load(w, p.loads, t, node, -work_at(w, node, read_job(w)))
     elif not p.global_view and kind == PLACED:
-        change_load(w, p.loads, t, node, w.work.estimate[read_job(w)])
+        change_load(w, p.loads, t, node, work_at(w, node, read_job(w)))
     elif not p.global_view and kind == PROBE:
-        change_load(w, p.loads, t, node, w.work.estimate[read_job(w)])
+        change_load(w, p.loads, t, node, work_at(w, node, read_job(w)))
     elif not p.global_view and kind == FAIL:
         p.loads.work[node], p.loads.wholes[node] = 0, 0
     node_event(w, node)
-    if p.global_view:
+    if p.global_view and w.room.active == 0:
         running = w.nodes.running[node]
         p.short.ledger.started[node] = NEVER if running == NONE else w.nodes.started[node]
         p.short.ledger.running[node] = 0 if running == NONE else w.work.estimate[running]
@@ -130,12 +133,12 @@ def on_lost(w: World, p: State, t: int, me: int) -> None:
     """Place a task or a probe again that a node's failure has lost."""
     job, _, node, _ = read_lost(w)
     if p.global_view and node != NONE:
-        change_load(w, p.loads, t, node, -w.work.estimate[job])
+        change_load(w, p.loads, t, node, -work_at(w, node, job))
     placer = p.long if is_long(w, job) else p.short
     chosen = least_work.place_again(w, placer, t, me)
     if chosen != NONE:
         if p.global_view:
-            change_load(w, p.loads, t, chosen, w.work.estimate[job])
+            change_load(w, p.loads, t, chosen, work_at(w, chosen, job))
         least_work.send_one(w, placer, t, me, chosen, NO_VERSION)
 
 
@@ -185,7 +188,7 @@ def build(setting: Setting) -> tuple[World, State]:
     rules = Rules(p["shortest_first"], slack=p["slack"], live=p["global_view"], bound_all=1)
     world = build_world(setting, rules, most_sends=lambda tasks: tasks, schedulers=p["schedulers"])
     step = max(round(p["jitter_step_s"] * NS), 1)
-    short = least_work.make_placer(setting.cluster.slots(), most_tasks(setting), 0, p["late_binding"])
+    short = least_work.make_placer(servers(setting), most_tasks(setting), 0, p["late_binding"])
     short = short._replace(jitter=round(p["jitter_s"] * NS) // step, jitter_step=step)
     return world, State(
         short,

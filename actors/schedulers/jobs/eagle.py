@@ -43,10 +43,12 @@ from actors.kernel.message_kinds import PUBLISHED
 from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP, read_job, read_lost, read_published
 from actors.kernel.queue import GROW, RUNNING
 from actors.kernel.random import LAST_RETRIES, below, random_bits
+from actors.kernel.room import work_at
 from actors.kernel.world import N_AGAIN, N_PROBES, N_REJECTIONS, NONE, Rules, World
 from actors.nodes import messages
 from actors.nodes.worker import node_event
 from actors.nodes.worlds import JOB_WORLDS
+from actors.resources import servers
 from actors.scheduler import Parameter, Scheduler, constraint_aware
 from actors.schedulers.jobs import least_work, probing, shared_state
 from actors.schedulers.jobs.build import build_world, long_jobs, most_tasks
@@ -176,7 +178,7 @@ def on_lost(w: World, p: State, t: int, me: int) -> None:
         shared_state.change_bit(w, p.shared, t, node, 0)
     chosen = least_work.place_again(w, p.placer, t, me)
     if chosen != NONE:
-        add_work(p.placer.ledger, chosen, w.work.estimate[job])
+        add_work(p.placer.ledger, chosen, work_at(w, chosen, job))
         shared_state.change_bit(w, p.shared, t, chosen, 1)
         least_work.send_one(w, p.placer, t, me, chosen, shared_state.version_of(p.shared))
 
@@ -273,7 +275,7 @@ def build(setting: Setting, ideal: bool = False, least_sends: int = 0) -> tuple[
             p["probe_ratio"], p["least_probes"], p["replacement"], nodes, most_tasks(setting)
         ),
         least_work.make_placer(
-            setting.cluster.slots(),
+            servers(setting),
             most_tasks(setting),
             setting.cluster.partition(setting.long_partition),
             late,

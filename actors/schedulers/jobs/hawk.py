@@ -32,6 +32,7 @@ from actors.nodes.messages import DONE, REQUEST, STARTED, STEAL, read_done, read
 from actors.nodes.stealing import Stealing, on_steal, start_stealing
 from actors.nodes.worker import node_event, serve
 from actors.nodes.worlds import JOB_WORLDS
+from actors.resources import servers
 from actors.scheduler import Parameter, Scheduler, constraint_aware
 from actors.schedulers.jobs import least_work, probing
 from actors.schedulers.jobs.build import build_world, long_jobs, most_tasks
@@ -115,7 +116,7 @@ def build(setting: Setting) -> tuple[World, State]:
     )
     return world, State(
         probing.make_probing(p["probe_ratio"], 1, p["replacement"], nodes, most_tasks(setting)),
-        least_work.make_placer(setting.cluster.slots(), most_tasks(setting), first, late),
+        least_work.make_placer(servers(setting), most_tasks(setting), first, late),
         Stealing(
             p["steal_attempts"],
             limit,

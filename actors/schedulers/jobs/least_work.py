@@ -20,6 +20,7 @@ from actors.kernel.messages import NODE_UP, read_lost, read_node_state, send_los
 from actors.kernel.queue import note
 from actors.kernel.random import JITTER, below, random_bits
 from actors.kernel.records import Records, records
+from actors.kernel.room import work_at
 from actors.kernel.sums import LARGE, spread
 from actors.kernel.trace import CHOSEN
 from actors.kernel.world import N_PLACEMENTS, N_PROBES, N_SENT_AGAIN, NEVER, NONE, World
@@ -106,15 +107,6 @@ def keep_least(choice: Records, size: int, k: int, wait: int, node: int) -> int:
 
 
 @inlined
-def first_place(w: World, placer: Placer, job: int) -> int:
-    """Return the job's first place that may be used: for a long job, that of a node of the long partition."""
-    begin = eligible.eligible_before(w, job, placer.first)
-    if eligible.is_constrained(w, job) and begin == eligible.eligible_count(w, job):
-        return np.int64(0)
-    return begin
-
-
-@inlined
 def jitter_of(w: World, placer: Placer, job: int, node: int) -> int:
     """Return the random time that is added to a node's wait for the job, ns."""
     if placer.jitter == 0:
@@ -170,12 +162,12 @@ def note_choice(w: World, placer: Placer, t: int, job: int, task: int, node: int
 @compiled
 def assign(w: World, placer: Placer, t: int, job: int, k: int, count: int) -> None:
     """Give `count` tasks of a job, one by one, to the node of `k` that waits least, into `placer.assigned`."""
-    ledger, choice, estimate = placer.ledger, placer.choice, w.work.estimate[job]
+    ledger, choice = placer.ledger, placer.choice
     for i in range(count):
         node = choice.node[0]
         placer.assigned[i] = node
         note_choice(w, placer, t, job, w.work.first_task[job] + i, node, choice.wait[0])
-        more = spread(estimate, np.int64(0), ledger.slots[node])
+        more = spread(work_at(w, node, job), np.int64(0), ledger.slots[node])
         choice.wait[0] = min(max(choice.wait[0], 0) + more, LONGEST)
         second = 1
         if k > 2 and choice.wait[2] < choice.wait[1]:
@@ -192,7 +184,7 @@ def place_tasks(w: World, placer: Placer, t: int, job: int) -> int:
     if must_spread(w, job):
         spread_tasks(w, placer, t, job, count)
     else:
-        begin = first_place(w, placer, job)
+        begin = eligible.first_place(w, job, placer.first)
         k = min(count, eligible.eligible_count(w, job) - begin)
         choose_least(w, placer, t, job, begin, k)
         assign(w, placer, t, job, k, count)
@@ -213,7 +205,7 @@ def spread_tasks(w: World, placer: Placer, t: int, job: int, count: int) -> None
 @compiled
 def place_one(w: World, placer: Placer, t: int, job: int) -> int:
     """Find the node that waits least and may run a task of the job; a long job tries the long partition first."""
-    begin = first_place(w, placer, job)
+    begin = eligible.first_place(w, job, placer.first)
     node = least_of(w, placer, t, job, begin)
     if eligible.is_constrained(w, job) and begin > 0 and (node == NONE or is_known_down(w, node)):
         node = least_of(w, placer, t, job, np.int64(0))
@@ -240,7 +232,8 @@ def least_of(w: World, placer: Placer, t: int, job: int, begin: int) -> int:
 def add_assigned(w: World, placer: Placer, job: int, count: int) -> None:
     """Add the assigned tasks to the ledger."""
     for i in range(count):
-        add_work(placer.ledger, placer.assigned[i], w.work.estimate[job])
+        node = placer.assigned[i]
+        add_work(placer.ledger, node, work_at(w, node, job))
 
 
 @inlined
@@ -266,16 +259,17 @@ def on_started(w: World, placer: Placer) -> None:
 
 @inlined
 def note_start(w: World, placer: Placer, job: int, node: int, t: int) -> None:
-    """Note a report that a task of `job` runs on `node` since `t`."""
-    placer.ledger.started[node] = t
-    placer.ledger.running[node] = w.work.estimate[job]
+    """Note a report that a task of `job` runs on `node` since `t`; with resources, one of many that run there."""
+    if w.room.active == 0:
+        placer.ledger.started[node] = t
+        placer.ledger.running[node] = w.work.estimate[job]
 
 
 @inlined
 def note_end(w: World, placer: Placer, job: int, node: int) -> int:
     """Note a report that a task of `job` has ended on `node`; return the work that is left there."""
     placer.ledger.started[node] = NEVER
-    add_work(placer.ledger, node, -w.work.estimate[job])
+    add_work(placer.ledger, node, -work_at(w, node, job))
     return placer.ledger.work[node] & (DOWN - 1)
 
 
@@ -331,5 +325,5 @@ def assign_again(w: World, placer: Placer, t: int, me: int) -> None:
         note_end(w, placer, job, node)
     chosen = place_again(w, placer, t, me)
     if chosen != NONE:
-        add_work(placer.ledger, chosen, w.work.estimate[job])
+        add_work(placer.ledger, chosen, work_at(w, chosen, job))
         send_one(w, placer, t, me, chosen, NO_VERSION)

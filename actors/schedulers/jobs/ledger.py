@@ -1,7 +1,8 @@
 """What a scheduler that places tasks knows of the nodes: the estimated work that was assigned and has not ended.
 
-A node's waiting time is its work, less what the running task has done, spread over its slots; less than NEVER. A node
-that is known to be down waits longer than that, however many slots it has: it is chosen only if there is no other.
+A node's waiting time is its work, less what the running task has done, spread over its slots; less than NEVER. With
+resources a task's work is that of the part of the node that it takes, and what running tasks have done counts as left.
+A node that is known to be down waits longer than that, however many slots it has: it is chosen if there is no other.
 """
 
 from typing import NamedTuple

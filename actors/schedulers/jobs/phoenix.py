@@ -64,6 +64,7 @@ from actors.nodes.contention_state import UNIT, WEIGHTS, Contention, make_conten
 from actors.nodes.demand import on_heartbeat
 from actors.nodes.load_messages import HEARTBEAT, MONITOR, WAIT_REPORT, WAIT_REPORTS
 from actors.nodes.worlds import JOB_WORLDS
+from actors.resources import node_slots
 from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.jobs import eagle, phoenix_monitor
 from actors.schedulers.jobs.build import heartbeat_ns
@@ -236,7 +237,7 @@ def grow(world: World, state: State) -> State:
 
 def build(setting: Setting, released: bool = False) -> tuple[World, State]:
     """Make the world and the scheduler's state at time 0."""
-    p, slots = FIXED_VALUES | setting.parameters, setting.cluster.slots()
+    p, slots = FIXED_VALUES | setting.parameters, node_slots(setting)
     asked, heartbeat = phoenix_monitor.find_asked(setting), heartbeat_ns(setting)
     world, base = eagle.build(setting, least_sends=len(asked.names) + 1)
     rules = world.rules._replace(shortest_first=p["shortest_first"] or p["reorder"])

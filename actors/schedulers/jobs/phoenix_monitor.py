@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from actors.constraints import sets_of
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.faults import is_known_down
 from actors.kernel.messages import send_announced
@@ -31,7 +32,7 @@ from actors.schedulers.jobs.pressure import Pressure
 from actors.setting import Setting
 from clusters.matching import relaxing_steps, satisfies
 from clusters.schema import find_attribute
-from workloads.constraints import PLACEMENT, Constraint, constraint_sets
+from workloads.constraints import PLACEMENT, Constraint
 
 MOST_CRV = 2.0**60
 LOG_ROWS = 1 << 10
@@ -258,7 +259,7 @@ def find_asked(setting: Setting) -> Asked:
 def _levels_of(setting: Setting) -> list[list[Constraint]]:
     """[V] what each level of each set asks of nodes."""
     found = []
-    for constraints in constraint_sets(setting.workload):
+    for constraints in sets_of(setting):
         steps = relaxing_steps(constraints)
         for level in range(len(steps)):
             asked = [one for step in steps[level:] for one in step]

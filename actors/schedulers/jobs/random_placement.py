@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
+from actors.kernel.eligible import eligible_count, eligible_node, first_place, level_of
 from actors.kernel.faults import receive_node_state
 from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP, read_job
 from actors.kernel.queue import RUNNING
 from actors.kernel.random import PLACEMENT, below, random_bits
-from actors.kernel.world import N_PLACEMENTS, NONE, Rules, World
+from actors.kernel.world import N_PLACEMENTS, Rules, World
 from actors.nodes.messages import DONE, send_placed
 from actors.nodes.worker import node_event
 from actors.nodes.worlds import JOB_WORLDS
@@ -35,11 +36,12 @@ def on_arrival(w: World, p: State, t: int, me: int, job: int) -> None:
     """Send each task of a job to a random node."""
     tasks = next_arrival(w, me, job)
     w.counts[N_PLACEMENTS] += tasks
-    first = p.first * w.work.is_long[job]
+    begin = first_place(w, job, p.first * w.work.is_long[job])
+    count, level = eligible_count(w, job) - begin, level_of(w, job)
     for i in range(tasks):
         bits = random_bits(w.seed, PLACEMENT, job, i)
-        node = first + below(bits, w.nodes.size - first)
-        send_placed(w, t, me, node, job, w.work.first_task[job] + i, NONE, tasks, NO_VERSION)
+        node = eligible_node(w, job, begin + below(bits, count))
+        send_placed(w, t, me, node, job, w.work.first_task[job] + i, level, tasks, NO_VERSION)
 
 
 @entry

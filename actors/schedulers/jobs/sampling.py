@@ -22,6 +22,7 @@ from actors.kernel.faults import is_down
 from actors.kernel.messages import send_lost_again
 from actors.kernel.random import PROBES, below, random_bits
 from actors.kernel.records import Records, records
+from actors.kernel.room import idle_slots
 from actors.kernel.world import N_PLACEMENTS, N_PROBES, NONE, World
 from actors.nodes import load_messages
 from actors.nodes.messages import send_placed
@@ -75,7 +76,7 @@ def ask_lengths(w: World, p: Sampling, t: int, me: int, job: int, nodes: np.ndar
 def answer_length(w: World, t: int, node: int) -> None:
     """Step 2: send the number of entries that wait here, less the idle slots."""
     job, probe = load_messages.read_ask_length(w)
-    length = -w.nodes.idle[node]
+    length = -idle_slots(w, node)
     if is_down(w, node):
         if w.faults.actors.detected[node] == 0:
             # Messages of an instant come before the detection: one nanosecond later it is done.

@@ -41,6 +41,7 @@ from actors.nodes.bounded import BoundedQueues, on_bounded_heartbeat, on_bounded
 from actors.nodes.messages import DISPATCH, DONE
 from actors.nodes.reporting import is_current, is_newest, make_loads
 from actors.nodes.worlds import JOB_WORLDS
+from actors.resources import node_slots, servers
 from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.jobs import yacc_d_backlog, yacc_d_candidates, yacc_d_view
 from actors.schedulers.jobs.build import NS, build_world, most_tasks
@@ -227,7 +228,7 @@ def advance(w: World, p: State, until: int, most: int) -> int:
 
 def build(setting: Setting) -> tuple[World, State]:
     """Make the world and the schedulers' state at time 0."""
-    p, slots, nodes = setting.parameters, setting.cluster.slots(), setting.cluster.num_nodes
+    p, slots, nodes = setting.parameters, node_slots(setting), setting.cluster.num_nodes
     rules = Rules(
         shortest_first=p["order"] != FIFO,
         slack=p["slack"],
@@ -236,17 +237,17 @@ def build(setting: Setting) -> tuple[World, State]:
         runs=0,  # an entry's epoch says whether its task may be given back
     )
     world = build_world(setting, rules, most_sends=lambda tasks: tasks, schedulers=p["schedulers"])
-    by_work, slots = p["bound"] == WAIT, slots.astype(np.int64)
-    most_s = float(NEVER) / NS / slots.max()
+    by_work, of_work = p["bound"] == WAIT, servers(setting)
+    most_s = float(NEVER) / NS / of_work.max()
     if by_work and p["queue_wait_s"] > most_s:
         raise InputError(
-            f"parameter queue_wait_s of yacc-d: {p['queue_wait_s']:g} s for each of {slots.max():,} slots of a node are"
-            f" more work than a queue holds; want at most {most_s:.3g} s"
+            f"parameter queue_wait_s of yacc-d: {p['queue_wait_s']:g} s for each of {of_work.max():,} slots of a node"
+            f" are more work than a queue holds; want at most {most_s:.3g} s"
         )
-    limit = slots * (round(p["queue_wait_s"] * NS) if by_work else p["queue_limit"])
+    limit = of_work * round(p["queue_wait_s"] * NS) if by_work else slots * p["queue_limit"]
     queues = BoundedQueues(
         limit=limit,
-        slots=slots,
+        slots=of_work,
         by_work=by_work,
         loads=make_loads(nodes, round(p["heartbeat_s"] * NS)),
         mean=np.zeros(nodes, np.int64),
@@ -254,7 +255,7 @@ def build(setting: Setting) -> tuple[World, State]:
     )
     return world, State(
         queues,
-        yacc_d_view.make_view(slots, limit + slots, by_work, p["schedulers"]),
+        yacc_d_view.make_view(of_work, limit + slots, by_work, p["schedulers"]),
         yacc_d_backlog.make_backlog(p["schedulers"], world.work.size, world.duration.size),
         candidates=yacc_d_candidates.make_candidates(p["choices"], nodes, most_tasks(setting)),
         first_long=setting.cluster.partition(setting.long_partition),

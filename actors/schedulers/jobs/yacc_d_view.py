@@ -13,6 +13,7 @@ from actors.kernel.compiled import compiled, inlined
 from actors.kernel.eligible import eligible_before, eligible_count, eligible_node, is_eligible
 from actors.kernel.random import PLACEMENT, below, random_bits
 from actors.kernel.records import Records, records
+from actors.kernel.room import work_at
 from actors.kernel.sums import carry, spread, unpack
 from actors.kernel.world import NONE, World
 from actors.schedulers.jobs.spreading import may_run
@@ -103,7 +104,7 @@ def sent_to(w: World, view: View, me: int, node: int) -> int:
 @inlined
 def note_sent(w: World, view: View, me: int, node: int, job: int) -> None:
     """Note that a scheduler sends a task to a node."""
-    row, estimate = sent_to(w, view, me, node), w.work.estimate[job]
+    row, estimate = sent_to(w, view, me, node), work_at(w, node, job)
     view.sent.work[row], view.sent.wholes[row] = carry(view.sent.work[row] + estimate, view.sent.wholes[row])
     view.sent.room[row] += max(estimate, 1) if view.by_work else 1
 

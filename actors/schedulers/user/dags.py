@@ -28,9 +28,10 @@ from actors.kernel.compiled import direct
 from actors.kernel.counters import N_ARRIVED
 from actors.kernel.queue import NONE
 from actors.machines import shares
-from actors.machines.dag_world import N_LAUNCHES, UNIT
+from actors.machines.dag_world import N_LAUNCHES
 from actors.machines.messages import FREE
 from actors.machines.worlds import DAG_WORLDS
+from actors.resources import UNIT
 from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.dags.build import HEARTBEAT, build
 from actors.schedulers.dags.parts import Inter, Parts

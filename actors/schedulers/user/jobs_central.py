@@ -12,24 +12,26 @@ The kernel stops at a job's arrival, binds the tasks to the nodes that the class
 sees of the nodes is the scheduler's own bookkeeping, from what it assigned and what nodes reported.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from actors.conditions import NS, read_only
-from actors.kernel.compiled import compiled, direct, entry
+from actors.kernel.compiled import compiled, direct, entry, inlined
 from actors.kernel.cost import take
 from actors.kernel.counters import N_ARRIVED
 from actors.kernel.faults import is_known_down
 from actors.kernel.message_kinds import KINDS
 from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP, read_lost, send_lost_again
 from actors.kernel.queue import PYTHON, RUNNING
+from actors.kernel.room import work_at
 from actors.kernel.sums import WHOLE
 from actors.kernel.world import N_SENT_AGAIN, NONE, Rules, World
 from actors.nodes.messages import DONE, STARTED, read_done, send_placed
 from actors.nodes.worker import node_event
 from actors.nodes.worlds import JOB_WORLDS
+from actors.resources import UNIT, node_slots, servers
 from actors.scheduler import Scheduler
 from actors.schedulers.jobs import least_work
 from actors.schedulers.jobs.build import build_world, most_tasks
@@ -39,6 +41,8 @@ from actors.schedulers.jobs.probing import NO_VERSION, ONE
 from actors.schedulers.user.host import OwnHost, first_outside
 from actors.schedulers.user.parameters import described
 from actors.setting import Setting
+from clusters.capacity import capacities
+from clusters.matching import SLACK
 from workloads.errors import InputError
 
 
@@ -52,6 +56,7 @@ class Job:
         num_tasks: how many tasks it has.
         estimate_s: estimated duration of a task.
         is_long: whether it is a long job.
+        demand: the most that a task of it needs, by resource; empty in runs where tasks take slots.
     """
 
     job_id: int
@@ -59,6 +64,7 @@ class Job:
     num_tasks: int
     estimate_s: float
     is_long: bool
+    demand: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -68,14 +74,18 @@ class Nodes:
     Attributes:
         work_left_s: estimated work that is assigned and not done; infinite: the node is known to be down.
         tasks: tasks that are assigned and have not ended.
-        slots: tasks that each node can run at once.
+        slots: tasks that each node can run at once; in runs with resources, as many as mean tasks fit.
         first_long: nodes below this id are for short jobs alone.
+        capacity: what nodes have, by resource; empty in runs where tasks take slots.
+        free: what of that no task holds that is assigned and has not ended; below 0 where more is assigned.
     """
 
     work_left_s: np.ndarray
     tasks: np.ndarray
     slots: np.ndarray
     first_long: int
+    capacity: dict[str, np.ndarray] = field(default_factory=dict)
+    free: dict[str, np.ndarray] = field(default_factory=dict)
 
 
 class State(NamedTuple):
@@ -83,6 +93,17 @@ class State(NamedTuple):
 
     placer: least_work.Placer
     tasks: np.ndarray  # [N] tasks assigned and not ended
+    slots: np.ndarray  # [N] tasks that each node runs at once
+    held: np.ndarray  # [N, R] of resources, by tasks assigned and not ended
+
+
+@inlined
+def note_task(w: World, p: State, node: int, job: int, change: int) -> None:
+    """Note a task that is assigned to a node (1), or that has ended or is lost (-1)."""
+    p.tasks[node] += change
+    if w.room.active == 1:
+        for r in range(w.room.demand.shape[1]):
+            p.held[node, r] += change * w.room.demand[w.room.of_job[job], r]
 
 
 @entry
@@ -90,7 +111,7 @@ def place_assigned(w: World, p: State, t: int, me: int, job: int) -> None:
     """Send the tasks of a job to the nodes in `p.placer.assigned`, and wait for the next job."""
     count = next_arrival(w, me, job)
     for i in range(count):
-        p.tasks[p.placer.assigned[i]] += 1
+        note_task(w, p, p.placer.assigned[i], job, 1)
     least_work.add_assigned(w, p.placer, job, count)
     least_work.send_assigned(w, p.placer, t, me, job, count, NO_VERSION)
 
@@ -102,8 +123,8 @@ def place_lost(w: World, p: State, t: int, me: int, job: int, task: int) -> None
     if is_known_down(w, node):
         send_lost_again(w, t, me, job, task)
         return
-    p.tasks[node] += 1
-    add_work(p.placer.ledger, node, w.work.estimate[job])
+    note_task(w, p, node, job, 1)
+    add_work(p.placer.ledger, node, work_at(w, node, job))
     w.counts[N_SENT_AGAIN] += 1
     send_placed(w, t, me, node, job, task, NONE, ONE, NO_VERSION)
 
@@ -113,7 +134,7 @@ def note_lost(w: World, p: State) -> None:
     """Note the loss of a task that was assigned to a node."""
     job, _, node, _ = read_lost(w)
     if node != NONE:
-        p.tasks[node] -= 1
+        note_task(w, p, node, job, -1)
         least_work.note_end(w, p.placer, job, node)
     note_attempt(w)
 
@@ -133,7 +154,7 @@ def advance(w: World, p: State, until: int, most: int) -> int:
             least_work.on_started(w, p.placer)
         elif kind == DONE:
             job, node, _, _ = read_done(w)
-            p.tasks[node] -= 1
+            note_task(w, p, node, job, -1)
             least_work.note_end(w, p.placer, job, node)
             on_done(w)
         elif kind == ARRIVAL:
@@ -149,10 +170,13 @@ def advance(w: World, p: State, until: int, most: int) -> int:
 def build(setting: Setting) -> tuple[World, State]:
     """Make the world and the scheduler's bookkeeping at time 0."""
     world = build_world(setting, Rules(report_start=True), most_sends=lambda tasks: tasks, schedulers=1)
-    slots = setting.cluster.slots()
+    slots = node_slots(setting)
     first = setting.cluster.partition(setting.long_partition)
     return world, State(
-        least_work.make_placer(slots, most_tasks(setting), first, late=False), np.zeros(slots.size, np.int64)
+        least_work.make_placer(servers(setting), most_tasks(setting), first, late=False),
+        np.zeros(slots.size, np.int64),
+        slots,
+        np.zeros((slots.size, len(setting.resources)), np.int64),
     )
 
 
@@ -183,6 +207,12 @@ def wrap_own(own: Any, name: str | None = None) -> Scheduler:
 class Host(OwnHost):
     """The Python side of an emulation: answers arrivals with the user's scheduler."""
 
+    def __init__(self, own: Any, setting: Setting):
+        super().__init__(own, setting)
+        self._resources = setting.resources
+        has = capacities(setting.cluster, self._resources)
+        self._capacity = {name: read_only(has[:, r].copy()) for r, name in enumerate(self._resources)}
+
     def compile(self, world: Any, state: State) -> None:
         """Compile the functions that the host calls."""
         number = np.int64(0)
@@ -200,23 +230,48 @@ class Host(OwnHost):
         index, *lost = KINDS[int(now.kind)].read((now.a, now.b, now.c, now.d)).values()
         info = world.work[index]
         num_tasks = 1 if again else int(info.end_task - info.first_task)
-        job = Job(int(index), int(info.submit) / NS, num_tasks, int(info.estimate) / NS, bool(info.is_long))
-        ids = self.ask("place", job, _nodes(state, t), about=f" (job {job.job_id})")
-        state.placer.assigned[:num_tasks] = _checked(self.array_of(ids), job, world.nodes.size, self.name)
+        times = int(info.submit) / NS, num_tasks, int(info.estimate) / NS
+        job = Job(int(index), *times, bool(info.is_long), self._demand(world, int(index)))
+        ids = self.ask("place", job, self._nodes(state, t), about=f" (job {job.job_id})")
+        chosen = _checked(self.array_of(ids), job, world.nodes.size, self.name)
+        if world.room.active == 1:
+            _check_fits(chosen, job, self._capacity, self.name)
+        state.placer.assigned[:num_tasks] = chosen
         if again:
             self._place_lost(world, state, t, me, index, lost[0])
         else:
             self._place_assigned(world, state, t, me, index)
 
+    def _demand(self, world: Any, job: int) -> dict[str, float]:
+        if world.room.active == 0:
+            return {}
+        needed = world.room.demand[world.room.of_job[job]] / UNIT
+        return dict(zip(self._resources, needed.tolist(), strict=True))
 
-def _nodes(state: State, t: int) -> Nodes:
-    """The bookkeeping as the user's class gets it."""
-    ledger = state.placer.ledger
-    done = np.where(ledger.started <= t, np.minimum(t - ledger.started, ledger.running), 0)
-    wholes_s = ledger.wholes * (float(WHOLE) / NS)
-    work_left_s = np.where(ledger.work >= DOWN, np.inf, np.maximum(ledger.work - done, 0) / NS + wholes_s)
-    tasks, slots = read_only(state.tasks.copy()), read_only(ledger.slots.copy())
-    return Nodes(read_only(work_left_s), tasks, slots, state.placer.first)
+    def _nodes(self, state: State, t: int) -> Nodes:
+        """The bookkeeping as the user's class gets it."""
+        ledger = state.placer.ledger
+        done = np.where(ledger.started <= t, np.minimum(t - ledger.started, ledger.running), 0)
+        wholes_s = ledger.wholes * (float(WHOLE) / NS)
+        work_left_s = np.where(ledger.work >= DOWN, np.inf, np.maximum(ledger.work - done, 0) / NS + wholes_s)
+        tasks, slots = read_only(state.tasks.copy()), read_only(state.slots.copy())
+        free = {
+            name: read_only(self._capacity[name] - state.held[:, r] / UNIT)
+            for r, name in enumerate(self._resources)
+        }
+        return Nodes(read_only(work_left_s), tasks, slots, state.placer.first, self._capacity, free)
+
+
+def _check_fits(chosen: np.ndarray, job: Job, capacity: dict[str, np.ndarray], name: str) -> None:
+    """Refuse a node on which no task of a job ever fits."""
+    for resource, needed in job.demand.items():
+        lacks = capacity[resource][chosen] < needed - SLACK
+        if lacks.any():
+            node = int(chosen[np.argmax(lacks)])
+            raise InputError(
+                f"scheduler {name}: place() returned node {node} for job {job.job_id}, whose tasks need {needed:g} of"
+                f" {resource}; the node has {capacity[resource][node]:g} (nodes.capacity)"
+            )
 
 
 def _checked(found: np.ndarray, job: Job, num_nodes: int, name: str) -> np.ndarray:

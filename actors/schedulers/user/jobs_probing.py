@@ -40,6 +40,7 @@ from actors.kernel.faults import draw_available_node, draw_known_up, is_down, re
 from actors.kernel.messages import ARRIVAL, FAIL, LOST, NODE_DOWN, NODE_UP, read_job, read_lost
 from actors.kernel.queue import MOST_ACTORS, NEVER, PYTHON, RUNNING, SOURCE_SHIFT
 from actors.kernel.random import AGAIN, OWN_DRAWS, below, random_bits
+from actors.kernel.room import idle_slots
 from actors.kernel.sums import carry, multiple, pack
 from actors.kernel.world import (
     N_AGAIN,
@@ -213,7 +214,7 @@ def answer(w: World, p: State, t: int, node: int) -> None:
         # Messages of an instant come before the detection: one nanosecond later it is done.
         send_own_ask_again(w, w.faults.actors.detect[node] + 1, node, question, asker)
         return
-    send_own_load(w, t, node, asker, question, work, has_long, w.nodes.idle[node], length)
+    send_own_load(w, t, node, asker, question, work, has_long, idle_slots(w, node), length)
 
 
 @compiled

@@ -14,10 +14,12 @@ from actors.kernel.counters import N_ARRIVED
 from actors.kernel.message_kinds import KINDS
 from actors.kernel.messages import ARRIVAL
 from actors.kernel.queue import MESSAGE, MOST_ACTORS, NEVER, SOURCE_SHIFT
+from actors.kernel.room import idle_slots
 from actors.kernel.sums import total_ns
 from actors.kernel.world import NONE
 from actors.nodes.messages import DONE, REJECTED
 from actors.nodes.worlds import JOB_WORLDS
+from actors.resources import node_slots
 from actors.scheduler import Scheduler
 from actors.schedulers.jobs.build import NS
 from actors.schedulers.user.host import OwnHost
@@ -68,7 +70,7 @@ class Host(OwnHost):
         parameters, cluster = setting.parameters, setting.cluster
         counts = (int(parameters.get("schedulers", 10)), int(parameters.get("coordinators", 0)))
         self._cluster = Cluster(
-            self, cluster.slots(), cluster.partition(setting.long_partition or 1.0), *counts
+            self, node_slots(setting), cluster.partition(setting.long_partition or 1.0), *counts
         )
         super().__init__(own, setting)
         self.schedulers[int(NONE)] = self.scheduler
@@ -145,7 +147,7 @@ class Host(OwnHost):
         """Ask whether a node accepts a probe."""
         self.scheduler = self.schedulers[int(NONE)]
         queued, work, has_long = self._load(world, state, t, node)
-        idle = world.nodes.idle[node].item()
+        idle = int(idle_slots(world, node))
         view = NodeView(node, idle, bool(has_long), int(queued), total_ns(int(work)) / NS)
         answer = self.ask("on_probe", self._job(job), view, self._cluster)
         try:

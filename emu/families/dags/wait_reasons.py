@@ -110,8 +110,8 @@ _OTHER = {
 
 
 def _case(plan: Plan, record: Record, row: int, task: int, begin_ns: int, end_ns: int) -> Case:
-    from actors.machines.dag_world import UNIT
     from actors.machines.demands import needs_and_capacity
+    from actors.resources import UNIT
 
     setting, arrays = plan.setting(0), plan.workload.arrays()
     needs, capacity = (amounts / UNIT for amounts in needs_and_capacity(setting))

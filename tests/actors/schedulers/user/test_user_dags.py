@@ -15,7 +15,7 @@ from emulations import OBSERVED, digest, outages, run_setting, run_windows
 import emu
 from actors.environment import Pace
 from actors.hosting.live import emulate_live
-from actors.machines.dag_world import UNIT
+from actors.resources import UNIT
 from actors.schedulers.registry import find_scheduler
 from actors.setting import Costs, Dynamics, Estimates, Network, Setting
 from clusters.cluster import build_cluster

@@ -1,0 +1,121 @@
+"""What tasks need of nodes, and what is free there: resources inside the kernel.
+
+A task holds its demand of each resource of its node from its start to its end. Demands are vectors, of which a workload
+has few distinct ones. A message that names a job stands for the most that one of its tasks needs: a probe holds that
+until its task arrives, which may need less.
+
+Without resources a task takes a slot, and the arrays are empty. With them a node's `idle` never comes to 0, and what is
+free decides. Amounts are whole numbers of billionths, so that what is taken and given back is exact.
+"""
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from actors.kernel.compiled import inlined
+from actors.kernel.queue import NONE
+from actors.kernel.records import Records
+
+UNLIMITED = np.int64(1) << 40  # idle slots of a node that has resources
+
+
+class Room(NamedTuple):
+    """Demands of J jobs and T tasks, D distinct ones of R resources, and what N nodes have free."""
+
+    active: int  # 1: tasks need resources; 0: each takes a slot
+    demand: np.ndarray  # [D, R] read-only
+    of_job: np.ndarray  # [J] the most that a task of the job needs, read-only
+    of_task: np.ndarray  # [T] read-only; empty where the tasks of each job are alike
+    mean: np.ndarray  # [R] mean demand of all tasks, read-only
+    capacity: np.ndarray  # [N, R] read-only
+    free: np.ndarray  # [N, R]
+    passing: float  # an entry of a queue that does not fit is passed by at most this many times its estimate
+
+
+class HasRoom(Protocol):
+    """The part of a world that the functions of this file need."""
+
+    @property
+    def room(self) -> Room:
+        """Demands and what is free."""
+
+    @property
+    def nodes(self) -> Records:
+        """[N] a row for each node."""
+
+    @property
+    def work(self) -> Records:
+        """[J] JOB_INFO."""
+
+
+@inlined
+def demand_of(w: HasRoom, job: int, task: int) -> int:
+    """Return the demand of a task, or of a probe of the job if `task` is NONE: a row of `Room.demand`."""
+    if task == NONE or w.room.of_task.size == 0:
+        return w.room.of_job[job]
+    return w.room.of_task[task]
+
+
+@inlined
+def fits(w: HasRoom, node: int, demand: int) -> bool:
+    """Return whether a node has a demand free."""
+    found = True
+    for r in range(w.room.demand.shape[1]):
+        found &= w.room.free[node, r] >= w.room.demand[demand, r]
+    return found
+
+
+@inlined
+def hold_room(w: HasRoom, node: int, demand: int) -> None:
+    """Take a demand of what a node has free."""
+    for r in range(w.room.demand.shape[1]):
+        w.room.free[node, r] -= w.room.demand[demand, r]
+
+
+@inlined
+def free_room(w: HasRoom, node: int, demand: int) -> None:
+    """Give a demand back to a node."""
+    for r in range(w.room.demand.shape[1]):
+        w.room.free[node, r] += w.room.demand[demand, r]
+
+
+@inlined
+def empty_node(w: HasRoom, node: int) -> None:
+    """Let all of a node be free."""
+    for r in range(w.room.demand.shape[1]):
+        w.room.free[node, r] = w.room.capacity[node, r]
+
+
+@inlined
+def idle_slots(w: HasRoom, node: int) -> int:
+    """Return a node's idle slots: with resources, as many as mean tasks would fit."""
+    if w.room.active == 0:
+        return w.nodes.idle[node]
+    return mean_tasks(w.room.mean, w.room.free, node)
+
+
+@inlined
+def mean_tasks(mean: np.ndarray, amounts: np.ndarray, node: int) -> int:
+    """Return how many tasks of mean demand fit into an amount of each resource, a row of `amounts`."""
+    most = UNLIMITED
+    for r in range(mean.size):
+        if mean[r] > 0:
+            most = min(most, amounts[node, r] // mean[r])
+    return most
+
+
+@inlined
+def work_at(w: HasRoom, node: int, job: int) -> int:
+    """Return the estimated work of a task at a node, ns: with resources, of the part of the node that it takes.
+
+    That part is of the resource of which it takes the most (its dominant share).
+    """
+    estimate = w.work.estimate[job]
+    if w.room.active == 0:
+        return estimate
+    part, demand = 0.0, w.room.of_job[job]
+    for r in range(w.room.demand.shape[1]):
+        needed = w.room.demand[demand, r]
+        if needed > 0:
+            part = max(part, needed / max(w.room.capacity[node, r], needed))
+    return np.int64(estimate * part)

@@ -1,0 +1,31 @@
+"""Backfilling in a node's queue: what fits may pass what does not, within a bound on starvation.
+
+Where the entry whose turn it is needs more than the node has free, the first entry that fits goes before it. No entry
+is passed by more estimated work than `passing` times its own estimate; at 0 none is, and the node waits for room.
+"""
+
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.room import demand_of, fits
+from actors.kernel.world import NONE, World
+from actors.nodes.shortest import waits
+
+
+@inlined
+def entry_fits(w: World, node: int, entry: int) -> bool:
+    """Whether the node has free what an entry of its queue needs."""
+    return fits(w, node, demand_of(w, w.entries.job[entry], w.entries.task[entry]))
+
+
+@compiled
+def pick_fitting(w: World, node: int) -> tuple[int, int]:
+    """Find the first entry that fits and may go now, and the one in front of it; (NONE, NONE) if there is none."""
+    rows = w.entries
+    entry, before = w.nodes.head[node], NONE
+    while entry != NONE and w.room.passing > 0.0:
+        if waits(w, entry):
+            if entry_fits(w, node, entry):
+                return entry, before
+            if rows.bypassed[entry] >= w.room.passing * w.work.estimate[rows.job[entry]]:
+                break
+        entry, before = rows.next[entry], entry
+    return NONE, NONE
