@@ -76,6 +76,8 @@ class Scheduler:
     Attributes:
         hybrid: it treats short and long jobs differently, and needs a cut-off.
         constrained: it is constraint-aware: tasks run only on nodes that satisfy their jobs' constraints.
+        slots_only: it counts slots of nodes; tasks cannot hold resources under it.
+        gangs: it starts the tasks of a gang at one time.
         global_view: parameters (or "always") that let it see other actors' state; only the clock `virtual`
             runs it then.
         ignores: keys of the configuration, or tables of them, that change nothing under it, each with the reason.
@@ -108,6 +110,8 @@ class Scheduler:
     advance: Callable[..., int] = field(repr=False)
     hybrid: bool = False
     constrained: bool = False
+    slots_only: bool = False
+    gangs: bool = False
     global_view: tuple[str, ...] = ()
     ignores: tuple[tuple[str, str], ...] = ()
     updatable: str = ""

@@ -49,6 +49,8 @@ class Settings(TypedDict, total=False):
     slots: int | str | None
     machine_speed: bool | None
     cluster_seed: int | str | None
+    resources_use: str | None
+    resources_passing: float | str | None
     load_by: Literal["arrivals", "nodes"] | None
     constraints_model: str | None
     constraints_jobs: Literal["short", "long", "all"] | None

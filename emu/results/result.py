@@ -27,7 +27,6 @@ from workloads.hints import did_you_mean
 
 if TYPE_CHECKING:
     from actors.hosting.outcome import Outcome
-    from emu.configuration.config import Config
     from emu.configuration.plan import Plan
 
 LONG_S = 60.0
@@ -234,7 +233,7 @@ class Summarising:
     ----------
     results : (plan, outcome) -> (tables, figures)
         The tables of a run, and entries for its summary; ``figures[heads]`` is its own part.
-    keeps_parts : (config) -> bool
+    keeps_parts : (plan) -> bool
         Whether what became of each part must be recorded.
     add_waits : (plan, result, outcome, events, chosen)
         Add to the tables of a result what its events show about its parts. ``chosen`` are the numbers of the jobs, or
@@ -248,7 +247,7 @@ class Summarising:
     """
 
     results: Callable[[Plan, Outcome], tuple[dict[str, pa.Table | None], dict[str, Any]]]
-    keeps_parts: Callable[[Config], bool] = lambda config: bool(config["output.tasks"])
+    keeps_parts: Callable[[Plan], bool] = lambda plan: bool(plan.config["output.tasks"])
     add_waits: Callable[
         [Plan, Result, Outcome, Iterator[pa.RecordBatch], npt.NDArray[np.int64] | None], None
     ] = lambda *_: None

@@ -115,7 +115,7 @@ def observe(plan: Plan, index: int, out: Path | None) -> Observe:
     """Return the settings of recording of the run of a scheduler of a plan."""
     from actors.hosting.outcome import MOST_ROWS, Observe
 
-    tasks = plan.family[Summarising].keeps_parts(plan.config)
+    tasks = plan.family[Summarising].keeps_parts(plan)
     given = plan.config["timeline.period"] != "auto"
     rows = MOST_ROWS if given else AUTO_ROWS
     return Observe(plan.period_s, rows, tasks, recording_of(plan, index, out))

@@ -76,6 +76,7 @@ FAMILY = Family(
             ("cluster", "cluster_seed", "slots", "machine_speed", "infeasible", "load_by"), _OUR_PORTS
         ),
         "constraints": _OUR_PORTS,
+        "resources": _OUR_PORTS,
         "network.spread": _SAME_TIME,
         "network.cross_rack_delay": _SAME_TIME,
         "slowdown_threshold": "coflows are compared with what they would take alone, however short that is",

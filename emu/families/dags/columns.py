@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from emu.columns import COSTS, Column, ResultTable
-from emu.families.jobs.columns import FURTHER_TIMELINE
+from emu.families.jobs.columns import FURTHER_TIMELINE, RESOURCES
 from emu.families.jobs.columns import JOBS as OF_JOBS
 from emu.families.jobs.columns import TASKS as OF_TASKS
 
@@ -40,20 +40,6 @@ TIMELINE = (
     Column("running_tasks", pa.int64(), "tasks", "Tasks that run."),
     Column("runnable_tasks", pa.int64(), "tasks", "Tasks that wait for no other task and have not started."),
     Column("running_jobs", pa.int64(), "jobs", "Jobs that have arrived and not ended."),
-)
-
-RESOURCES = (
-    Column("time_s", pa.float64(), "s", "End of the span of time that the row is of, one `timeline.period`."),
-    Column(
-        "resource", pa.string(), "", "A resource of machines; `slots` where the workload states no demands."
-    ),
-    Column(
-        "used",
-        pa.float64(),
-        "",
-        "Share of the capacity of all machines that tasks held, in the mean over the span. Above 1 where demands were "
-        "underestimated.",
-    ),
 )
 
 FAIRNESS = (

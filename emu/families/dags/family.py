@@ -34,6 +34,7 @@ _HAS = {key.name for key in KEYS}
 _WITHOUT = {
     "constraints": "schedulers of DAG jobs place by resources, and ignore constraints",
     "long_partition": "all machines are for all jobs",
+    "resources": "tasks of DAG jobs hold all that their stages state",
     "machine_speed": "machines run tasks for the durations of the workload",
 }
 
@@ -97,7 +98,7 @@ FAMILY = Family(
         ),
         Summarising(
             results=dag_results,
-            keeps_parts=lambda config: True,  # what is written of a run is read off its tasks
+            keeps_parts=lambda plan: True,  # what is written of a run is read off its tasks
             values=job_values,
             sections=group_section,
             facts=run_facts,

@@ -11,12 +11,13 @@ import pyarrow as pa
 
 from clusters.capacity import capacities, demands, work_s
 from emu.columns import make_table, null_unless
-from emu.families.dags.columns import FAIRNESS, FURTHER_TIMELINE, JOBS, RESOURCES, TASKS, TIMELINE
-from emu.families.dags.utilisation import count_between, mean_use, runnable_ns, wide_enough, windows
+from emu.families.dags.columns import FAIRNESS, FURTHER_TIMELINE, JOBS, TASKS, TIMELINE
+from emu.families.dags.utilisation import count_between, runnable_ns, wide_enough, windows
 from emu.families.jobs.metrics import describe_jobs
+from emu.families.jobs.resource_use import resources_table, use_over_time
 from emu.families.jobs.results import jobs_columns, tasks_columns
 from emu.results.metrics import Float64Array, describe_utilisation, finite
-from workloads.arrow import column, from_numpy, from_strings, optional_column
+from workloads.arrow import column, optional_column
 from workloads.critical_path import critical_paths_ns
 from workloads.dags import DagWorkload, stage_levels
 from workloads.sums import exact_sum
@@ -93,16 +94,7 @@ def timeline_tables(
     assert outcome.tasks is not None
     time_s, tasks = np.asarray(outcome.timeline["time_s"], np.float64), outcome.tasks
     time_ns = np.rint(time_s * 1e9).astype(np.int64)
-    stage = stage_of_task(workload)
-    ran = tasks["start_ns"] >= 0
-    finish_s = np.where(tasks["finish_ns"] < 0, np.inf, tasks["finish_ns"] / 1e9)[ran]
-    start_s = tasks["start_ns"][ran] / 1e9
-    step_s = outcome.timeline_step * period_s
-    edges_s = np.append(time_s[0] - step_s, time_s) if time_s.size else np.zeros(1)
-    last_s = float(edges_s[-1])
-    used = mean_use(
-        edges_s, start_s, np.minimum(finish_s, max(last_s, float(start_s.max()))), share[stage[ran]]
-    )
+    used = use_over_time(outcome, share[stage_of_task(workload)], outcome.timeline_step * period_s)
     names = list(workload.resources) or ["slots"]
     live = {c.name: outcome.timeline[c.name] for c in FURTHER_TIMELINE if c.name in outcome.timeline}
     columns = TIMELINE + tuple(c for c in FURTHER_TIMELINE if c.name in live)
@@ -117,16 +109,7 @@ def timeline_tables(
             **{name: np.asarray(values, np.int64) for name, values in live.items()},
         },
     )
-    rows = from_numpy(np.tile(np.arange(len(names)), time_s.size))
-    use = make_table(
-        RESOURCES,
-        {
-            "time_s": np.repeat(time_s, len(names)),
-            "resource": from_strings(names).take(rows),
-            "used": used.ravel(),
-        },
-    )
-    return timeline, use
+    return timeline, resources_table(time_s, names, used)
 
 
 def fairness_table(workload: DagWorkload, outcome: Outcome, share: Float64Array, window_s: float) -> pa.Table:

@@ -13,38 +13,6 @@ MOST_WINDOWS, MOST_PIECES = 1_000_000, 20_000_000
 """The most windows, and the most pieces into which they cut the tasks of a run."""
 
 
-def held_by(
-    times_s: Float64Array, start_s: Float64Array, finish_s: Float64Array, amount: Float64Array
-) -> Float64Array:
-    """Return the integral up to some times of the amounts that intervals hold, shape (K, R): amounts times seconds.
-
-    Parameters
-    ----------
-    times_s : ndarray, shape (K,)
-    start_s, finish_s : ndarray, shape (T,)
-    amount : ndarray, shape (T, R)
-        Held from start to finish.
-    """
-    total = np.zeros((times_s.size, amount.shape[1]))
-    for at_s, sign in ((start_s, 1.0), (finish_s, -1.0)):
-        order = np.argsort(at_s, kind="stable")
-        before = np.searchsorted(at_s[order], times_s, side="right")
-        for r in range(amount.shape[1]):
-            of = amount[order, r]
-            sums = np.append(0.0, np.cumsum(of)), np.append(0.0, np.cumsum(of * at_s[order]))
-            total[:, r] += sign * (times_s * sums[0][before] - sums[1][before])
-    return total
-
-
-def mean_use(
-    edges_s: Float64Array, start_s: Float64Array, finish_s: Float64Array, share: Float64Array
-) -> Float64Array:
-    """Return the mean of what is held between each two edges, shape (K - 1, R)."""
-    span = np.diff(edges_s)[:, None]
-    held: Float64Array = np.diff(held_by(edges_s, start_s, finish_s, share), axis=0) / span
-    return np.maximum(held, 0.0)  # not -1e-17 where nothing runs
-
-
 def count_between(times_ns: Int64Array, begin_ns: Int64Array, end_ns: Int64Array) -> Int64Array:
     """Return how many intervals have begun at each time and not ended; negative times mean never."""
     begun = np.searchsorted(np.sort(begin_ns[begin_ns >= 0]), times_ns, side="right")

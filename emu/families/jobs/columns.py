@@ -34,11 +34,31 @@ JOBS = (
 
 TIMELINE = (
     Column("time_s", pa.float64(), "s", "Virtual time of the row."),
-    Column("utilisation", pa.float64(), "", "Share of all slots that run a task, 0..1."),
+    Column(
+        "utilisation",
+        pa.float64(),
+        "",
+        "Share of all slots that run a task, 0..1. With resources: the share of the capacity of all nodes that tasks "
+        "held of the resource with the largest share, in the mean over the span before.",
+    ),
     Column("queued_short", pa.int64(), "tasks", "Tasks of short jobs that have arrived and not started."),
     Column("queued_long", pa.int64(), "tasks", "Tasks of long jobs that have arrived and not started."),
     Column("running_short", pa.int64(), "tasks", "Tasks of short jobs that run."),
     Column("running_long", pa.int64(), "tasks", "Tasks of long jobs that run."),
+)
+
+RESOURCES = (
+    Column("time_s", pa.float64(), "s", "End of the span of time that the row is of, one `timeline.period`."),
+    Column(
+        "resource", pa.string(), "", "A resource of machines; `slots` where the workload states no demands."
+    ),
+    Column(
+        "used",
+        pa.float64(),
+        "",
+        "Share of the capacity of all machines that tasks held, in the mean over the span. Above 1 where demands were "
+        "underestimated.",
+    ),
 )
 
 FURTHER_TIMELINE = (
@@ -127,6 +147,11 @@ TABLES = {
     "crv": ResultTable(
         CRV,
         "Of schedulers that watch demand and supply by constraint: one row per time and resource.",
+        is_optional=True,
+    ),
+    "resources": ResultTable(
+        RESOURCES,
+        "Where tasks hold resources of nodes: one row per `timeline.period` and resource.",
         is_optional=True,
     ),
     "tasks": ResultTable(

@@ -12,7 +12,7 @@ from emu.families.jobs.columns import TABLES
 from emu.families.jobs.comparison import compare_jobs, render_constraints, render_rows
 from emu.families.jobs.explain import causes_of_all, explain_job, others_of
 from emu.families.jobs.finer_causes import REMEDIES, finer_causes_of_all
-from emu.families.jobs.loading import nodes_for_load
+from emu.families.jobs.loading import nodes_for_load, slots_equal_to
 from emu.families.jobs.metrics import CLASSES, SIDES, SPLIT, job_values, part_of
 from emu.families.jobs.plan import check_targets, load_jobs
 from emu.families.jobs.plots import job_figures
@@ -32,7 +32,7 @@ from workloads.jobs import JobWorkload
 from workloads.transform import at_load
 
 if TYPE_CHECKING:
-    from emu.configuration.config import Config
+    from emu.configuration.plan import Plan
 
 METRICS = ("", "wait", "slowdown", "bounded_slowdown")
 _NUMBERS: Figures = {}
@@ -48,9 +48,11 @@ def take(given: Any) -> JobWorkload | None:
     return workload_of_frame(given) if is_frame(given) else None
 
 
-def keeps_tasks(config: Config) -> bool:
-    """Whether tasks must be recorded: decision latency is read off them."""
-    return bool(config["output.tasks"] or config["clock"] == "live" or config["cost.model"] != "none")
+def keeps_tasks(plan: Plan) -> bool:
+    """Whether tasks must be recorded: decision latency is read off them, and what is held of resources."""
+    config = plan.config
+    timed = config["clock"] == "live" or config["cost.model"] != "none"
+    return bool(config["output.tasks"] or timed or plan.own["resources"])
 
 
 def groups(figures: Figures) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -80,7 +82,12 @@ FAMILY = Family(
     width="num_tasks",
     tables=TABLES,
     metrics=METRICS,
-    form={**_OF_CLASSES, **dict.fromkeys(SIDES, _OF_CLASSES), "by_constraint": {"*": _OF_CLASSES}},
+    form={
+        **_OF_CLASSES,
+        **dict.fromkeys(SIDES, _OF_CLASSES),
+        "by_constraint": {"*": _OF_CLASSES},
+        "used": _NUMBERS,
+    },
     group_column="job_class",
     group_titles={name: f"{name} jobs" for name in ("short", "long", *SPLIT)},
     figures=("wait-", "crv-"),
@@ -90,9 +97,7 @@ FAMILY = Family(
     counters=counters,
     check_scheduler=check_jobs,
     functions=(
-        Loading(
-            load=load_jobs, capacity=lambda config, workload, cluster: cluster.total_slots, at_load=at_load
-        ),
+        Loading(load=load_jobs, capacity=slots_equal_to, at_load=at_load),
         Summarising(
             results=job_results,
             keeps_parts=keeps_tasks,

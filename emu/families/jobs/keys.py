@@ -20,6 +20,22 @@ KEYS = (
     ),
     Key("cluster_seed", "integer", 0, "Seed of a cluster whose machines are drawn or shuffled.", low=0),
     Key(
+        "resources.use",
+        "text",
+        "auto",
+        "What tasks hold of nodes: `slots`, one each; `stated`, all resources of which the workload states demands; or "
+        "names of some of these with commas between: `cpu_cores, memory`. `auto` is `stated` where the cluster is not "
+        "the default one, whose nodes are so many slots.",
+    ),
+    Key(
+        "resources.passing",
+        "number",
+        0.0,
+        "With resources: what fits on a node passes an entry of its queue that does not, by at most this many times the "
+        "estimated work of the latter; 0: nothing passes.",
+        low=0,
+    ),
+    Key(
         "load_by",
         "choice",
         "arrivals",

@@ -10,6 +10,7 @@ from emu.configuration.config import Config
 from emu.configuration.loading import Keyed, load_cluster_of, load_of_family
 from emu.configuration.seeds import constraints_seed
 from emu.configuration.workload_cache import WorkloadCache
+from emu.families.jobs.resources import used_resources, work_s
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload
 from workloads.transform import busy_slots
@@ -55,23 +56,27 @@ def _constrained(config: Config, workload: JobWorkload, asked: dict[str, Any]) -
         raise config.error(f"constraints.{name}", error.message) from None
 
 
-def feasible(config: Config, workload: JobWorkload, cluster: Cluster) -> JobWorkload:
+def feasible(
+    config: Config, workload: JobWorkload, cluster: Cluster, resources: tuple[str, ...]
+) -> JobWorkload:
     """Return the workload, without jobs that no node can run if the configuration drops them.
 
     Raises
     ------
     InputError
-        A job cannot run: it and its constraints are named.
+        A job cannot run: it and its constraints, or what its tasks need, are named.
     """
-    if not workload.job_constraints.num_rows:
+    if not workload.job_constraints.num_rows and not resources:
         return workload
+    from clusters.capacity import needs_of
     from clusters.feasibility import check_feasible, drop_infeasible
     from clusters.matching import match
 
+    needs = needs_of(workload, cluster, resources) if resources else None
     try:
         if config["infeasible"] == "drop":
-            return drop_infeasible(workload, cluster)[0]
-        check_feasible(workload, cluster, match(workload, cluster))
+            return drop_infeasible(workload, cluster, needs)[0]
+        check_feasible(workload, cluster, match(workload, cluster, needs), needs)
     except InputError as error:
         hint = "" if config["infeasible"] == "drop" else "; --infeasible drop leaves such jobs out"
         raise config.error("workload", f"{error.message}{hint}") from None
@@ -80,12 +85,32 @@ def feasible(config: Config, workload: JobWorkload, cluster: Cluster) -> JobWork
 
 def nodes_for_load(config: Config, source: JobWorkload, load: float, cache: WorkloadCache) -> int:
     """Return the number of nodes, at least one, on which a workload offers about this load."""
-    wanted = busy_slots(source) / load
-    nodes = max(round(wanted), 1)
-    for _ in range(8):  # exact at once where all nodes have equal slots; machine types come in proportion
-        slots = load_cluster_of(config, nodes, cache).total_slots
-        better = max(round(nodes * wanted / slots), 1)
+    busy = busy_slots(source)
+    nodes = max(round(busy / load), 1)
+    for _ in range(8):  # exact at once where all nodes are alike; machine types come in proportion
+        slots = slots_equal_to(config, source, load_cluster_of(config, nodes, cache))
+        better = max(round(nodes * busy / load / slots), 1)
         if better == nodes:
             break
         nodes = better
     return nodes
+
+
+def slots_equal_to(config: Config, workload: JobWorkload, cluster: Cluster) -> float:
+    """Return the number of slots with which a workload has the same offered load as on a cluster.
+
+    Raises
+    ------
+    InputError
+        No task needs anything of nodes for any time.
+    """
+    resources = used_resources(config, workload, ())
+    if not resources:
+        return cluster.total_slots
+    total_s, busy_s = (
+        float(workload.arrays().duration_ns.sum()) / 1e9,
+        work_s(workload, cluster, resources).max(),
+    )
+    if not busy_s:
+        raise InputError(f"no task of {workload.name} needs {' or '.join(resources)} for any time")
+    return total_s / float(busy_s)

@@ -203,8 +203,3 @@ def part_of(summary: Mapping[str, Any], group: str) -> Mapping[str, Any]:
         return summary.get(job_class, {})
     halves = {s: summary[s][job_class] for s in SIDES if job_class in summary.get(s, {})}
     return halves[side] if len(halves) == len(SIDES) else {}
-
-
-def offered_load(task_seconds: float, span_s: float, slots: int) -> float | None:
-    """Return work over capacity while jobs arrive; None when all arrive at once."""
-    return task_seconds / (span_s * slots) if span_s > 0 else None

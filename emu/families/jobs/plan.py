@@ -21,7 +21,7 @@ from emu.configuration.loading import (
 from emu.configuration.seeds import scheduler_seed
 from emu.configuration.workload_cache import WorkloadCache
 from emu.families.jobs.loading import feasible, load_jobs_of, nodes_for_load
-from emu.families.jobs.metrics import offered_load
+from emu.families.jobs.resources import SLOTS, request_notes, used_resources, work_s
 from emu.results.metrics import after_warmup
 from workloads.arrow import column
 from workloads.dags import DagWorkload
@@ -53,24 +53,27 @@ def load_jobs(config: Config, schedulers: tuple[Scheduler, ...], cache: Workload
     loaded, key = load_jobs_of(config, cache, schedulers[0].name)
     load_s = time.perf_counter() - started
     cluster = cluster_for_load(config, cache, loaded, nodes_for_load) if before is None else before
-    key = (*key, "feasible", id(cluster), config["infeasible"])
-    source = cache.get(key, lambda: feasible(config, loaded, cluster))
+    resources = used_resources(config, loaded, schedulers)
+    key = (*key, "feasible", id(cluster), config["infeasible"], resources)
+    source = cache.get(key, lambda: feasible(config, loaded, cluster, resources))
     workload = source
     if before is not None:
         workload = at_load_of(config, cache, "jobs", Keyed(source, key), cluster)
     cutoff_s, partition = classes_of(config, workload, schedulers)
     check_jobs(config, workload)
     submit_s = column(workload.jobs, "submit_s")
-    durations = column(workload.tasks, "duration_s")
-    span_s, work_s = float(submit_s[-1] - submit_s[0]), float(durations.sum())
+    longest_s = float(column(workload.tasks, "duration_s").max())
+    span_s = float(submit_s[-1] - submit_s[0])
+    busy_s = work_s(workload, cluster, resources)
     period_s = config["timeline.period"]
     if period_s == "auto":
-        period_s = max(span_s + float(durations.max()), work_s / cluster.total_slots, 1e-6) / TIMELINE_ROWS
-    load = offered_load(work_s, span_s, cluster.total_slots)
+        period_s = max(span_s + longest_s, float(busy_s.max()), 1e-6) / TIMELINE_ROWS
+    load = float(busy_s.max()) / span_s if span_s > 0 else None
     dynamics = dynamics_of(config, cluster)
     notes = (
         *dict.fromkeys(workload.notes + cluster.notes),
-        *_load_notes(config, cluster, load),
+        *_load_notes(config, cluster, load, resources[int(busy_s.argmax())] if resources else ""),
+        *request_notes(workload, resources, schedulers),
         *_constraint_notes(workload, schedulers),
         *_cutoff_notes(config, workload, cutoff_s),
         *endless_task_note(dynamics, workload),
@@ -89,17 +92,25 @@ def load_jobs(config: Config, schedulers: tuple[Scheduler, ...], cache: Workload
             "estimates": Estimates(config["estimates.error"], config["estimates.size"]),
             "dynamics": dynamics,
             "machine_speed": config["machine_speed"],
+            "resources": resources,
+            "passing": config["resources.passing"],
         },
-        keys={"short_cutoff": cutoff_s if math.isfinite(cutoff_s) else None, "long_partition": partition},
+        keys={
+            "short_cutoff": cutoff_s if math.isfinite(cutoff_s) else None,
+            "long_partition": partition,
+            "resources.use": ", ".join(resources) or SLOTS,
+        },
     )
 
 
-def _load_notes(config: Config, cluster: Cluster, load: float | None) -> tuple[str, ...]:
-    """Return a note on a load above 1."""
+def _load_notes(config: Config, cluster: Cluster, load: float | None, scarcest: str) -> tuple[str, ...]:
+    """Return a note on a load above 1; `scarcest`: the resource of which it is, empty for slots."""
     from workloads.catalogue import generators
 
     if load is None or load <= 1:
         return ()
+    if scarcest:
+        return (f"offered load is {load:.2f}: more work arrives than nodes have {scarcest} for; queues grow",)
     slots = cluster.total_slots
     note = f"offered load is {load:.2f}: more work arrives than {slots:,} slots do; queues grow"
     name = config["workload"]

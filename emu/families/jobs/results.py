@@ -13,6 +13,8 @@ from emu.columns import make_table, null_unless
 from emu.families.jobs.columns import CRV, FURTHER_TIMELINE, TASKS, TIMELINE
 from emu.families.jobs.columns import JOBS as JOB_COLUMNS
 from emu.families.jobs.metrics import describe_jobs
+from emu.families.jobs.resource_use import mean_held, resources_table, use_over_time
+from emu.families.jobs.resources import shares_of_tasks
 from emu.results.metrics import describe_utilisation
 from workloads.arrow import column, from_numpy, from_strings
 from workloads.dags import DagWorkload
@@ -115,18 +117,29 @@ def job_results(plan: Plan, outcome: Outcome) -> tuple[dict[str, pa.Table | None
     workload, config = plan.workload, plan.config
     jobs = jobs_table(workload, outcome)
     kept = outcome.tasks if config["output.tasks"] else None
+    timeline, resources = dict(outcome.timeline), plan.own["resources"]
+    held: dict[str, Any] = {}
+    use = None
+    if resources:
+        share = shares_of_tasks(workload, plan.cluster, resources)
+        time_s = np.asarray(timeline["time_s"], np.float64)
+        used = use_over_time(outcome, share, outcome.timeline_step * plan.period_s)
+        timeline["utilisation"], use = used.max(axis=1), resources_table(time_s, resources, used)
+        mean = mean_held(outcome, int(workload.arrays().submit_ns[0]), share)
+        held = {"used": dict(zip(resources, mean.tolist(), strict=True))}
     tables = {
         "jobs": jobs,
-        "timeline": timeline_table(outcome.timeline),
+        "timeline": timeline_table(timeline),
+        "resources": use,
         "crv": crv_table(outcome.series),
         "tasks": tasks_table(workload, kept) if kept else None,
     }
-    timeline, last_s = outcome.timeline, float(column(workload.jobs, "submit_s")[-1])
-    used = describe_utilisation(timeline["time_s"], timeline["utilisation"], last_s)
+    last_s = float(column(workload.jobs, "submit_s")[-1])
+    described = describe_utilisation(timeline["time_s"], timeline["utilisation"], last_s)
     figures = {
-        "jobs": describe_jobs(jobs, config["warmup"], config["slowdown_threshold"]),
+        "jobs": describe_jobs(jobs, config["warmup"], config["slowdown_threshold"]) | held,
         **_latency(plan, workload, outcome, jobs),
-        **({"utilisation": used} if used else {}),
+        **({"utilisation": described} if described else {}),
     }
     return tables, figures
 
@@ -135,9 +148,10 @@ def _latency(plan: Plan, workload: JobWorkload, outcome: Outcome, jobs: pa.Table
     """Return the ``decision_latency`` of a run whose tasks were recorded."""
     if outcome.tasks is None:
         return {}
+    from actors.resources import node_slots
     from emu.families.jobs.decision_latency import describe_latency, sustained_rate
 
-    slots, warmup_s = plan.cluster.slots(), plan.config["warmup"]
+    slots, warmup_s = node_slots(plan.setting(0)), plan.config["warmup"]
     return {
         "sustained_tasks_per_s": sustained_rate(outcome.tasks["start_ns"]),
         "decision_latency": describe_latency(workload, outcome.tasks, slots, jobs, warmup_s),

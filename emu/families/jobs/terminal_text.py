@@ -34,6 +34,7 @@ def job_facts(jobs: Mapping[str, Any]) -> dict[str, str]:
     bounded = jobs["all"].get("bounded_slowdown", {}).get("mean")
     if bounded is not None:
         facts["mean bounded slowdown"] = number(bounded)
+    facts |= {f"mean use of {name}": f"{share:.1%}" for name, share in jobs.get("used", {}).items()}
     return facts
 
 

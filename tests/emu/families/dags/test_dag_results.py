@@ -11,7 +11,8 @@ import pytest
 import emu
 from clusters.capacity import capacities, check_demands, offered_load, work_s
 from clusters.cluster import build_cluster
-from emu.families.dags.utilisation import count_between, mean_use, runnable_ns, wide_enough, windows
+from emu.families.dags.utilisation import count_between, runnable_ns, wide_enough, windows
+from emu.families.jobs.resource_use import mean_use
 from emu.results.result import Result, read_result
 from tests.actors.dag_settings import mixed_dags, unlike_machines
 from workloads.arrow import optional_column

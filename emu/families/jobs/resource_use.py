@@ -1,0 +1,95 @@
+"""What running tasks hold of the resources of all nodes, over time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from emu.columns import make_table
+from emu.families.jobs.columns import RESOURCES
+from workloads.arrow import from_numpy, from_strings
+
+if TYPE_CHECKING:
+    from actors.hosting.outcome import Outcome
+
+Float64Array = npt.NDArray[np.float64]
+
+
+def held_by(
+    times_s: Float64Array, start_s: Float64Array, finish_s: Float64Array, amount: Float64Array
+) -> Float64Array:
+    """Return the integral up to some times of the amounts that intervals hold, shape (K, R): amounts times seconds.
+
+    Parameters
+    ----------
+    times_s : ndarray, shape (K,)
+    start_s, finish_s : ndarray, shape (T,)
+    amount : ndarray, shape (T, R)
+        Held from start to finish.
+    """
+    total = np.zeros((times_s.size, amount.shape[1]))
+    for at_s, sign in ((start_s, 1.0), (finish_s, -1.0)):
+        order = np.argsort(at_s, kind="stable")
+        before = np.searchsorted(at_s[order], times_s, side="right")
+        for r in range(amount.shape[1]):
+            of = amount[order, r]
+            sums = np.append(0.0, np.cumsum(of)), np.append(0.0, np.cumsum(of * at_s[order]))
+            total[:, r] += sign * (times_s * sums[0][before] - sums[1][before])
+    return total
+
+
+def mean_use(
+    edges_s: Float64Array, start_s: Float64Array, finish_s: Float64Array, share: Float64Array
+) -> Float64Array:
+    """Return the mean of what is held between each two edges, shape (K - 1, R)."""
+    span = np.diff(edges_s)[:, None]
+    held: Float64Array = np.diff(held_by(edges_s, start_s, finish_s, share), axis=0) / span
+    return np.maximum(held, 0.0)  # not -1e-17 where nothing runs
+
+
+def use_over_time(outcome: Outcome, share: Float64Array, step_s: float) -> Float64Array:
+    """Return the mean share of each resource that tasks held up to each row of the timeline, shape (K, R).
+
+    Parameters
+    ----------
+    outcome : Outcome
+        Of a run whose tasks were recorded.
+    share : ndarray, shape (T, R)
+        What each task holds, as a share of the capacity of all nodes.
+    step_s : float
+        Between two rows of the timeline.
+    """
+    assert outcome.tasks is not None
+    time_s, tasks = np.asarray(outcome.timeline["time_s"], np.float64), outcome.tasks
+    ran = tasks["start_ns"] >= 0
+    finish_s = np.where(tasks["finish_ns"] < 0, np.inf, tasks["finish_ns"] / 1e9)[ran]
+    start_s = tasks["start_ns"][ran] / 1e9
+    edges_s = np.append(time_s[0] - step_s, time_s) if time_s.size else np.zeros(1)
+    last_s = max(float(edges_s[-1]), float(start_s.max()))
+    return mean_use(edges_s, start_s, np.minimum(finish_s, last_s), share[ran])
+
+
+def mean_held(outcome: Outcome, submit_ns: int, share: Float64Array) -> Float64Array:
+    """Return the mean share of each resource from the first arrival to the last end, shape (R,)."""
+    assert outcome.tasks is not None
+    tasks = outcome.tasks
+    ran_ns = np.where(tasks["finish_ns"] >= 0, tasks["finish_ns"] - tasks["start_ns"], 0).astype(np.float64)
+    held: Float64Array = ran_ns @ share / max(int(outcome.finish_ns.max()) - submit_ns, 1)
+    return held
+
+
+def resources_table(time_s: Float64Array, names: Sequence[str], used: Float64Array) -> pa.Table:
+    """Return the table of the use of resources: `used` has a row for each time and a column for each name."""
+    rows = from_numpy(np.tile(np.arange(len(names)), time_s.size))
+    return make_table(
+        RESOURCES,
+        {
+            "time_s": np.repeat(time_s, len(names)),
+            "resource": from_strings(names).take(rows),
+            "used": used.ravel(),
+        },
+    )

@@ -1,0 +1,111 @@
+"""The resources of a run of jobs: which of those that a workload states are held of nodes, and what they limit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from clusters.capacity import capacities
+from workloads.arrow import optional_column
+from workloads.hints import did_you_mean
+from workloads.jobs import JobWorkload
+from workloads.requests import gang_nodes
+
+if TYPE_CHECKING:
+    from actors.scheduler import Scheduler
+    from clusters.cluster import Cluster
+    from emu.configuration.config import Config
+
+AUTO, STATED, SLOTS = "auto", "stated", "slots"
+PLAIN_CLUSTER = "homogeneous"
+"""The cluster whose nodes are so many slots: their cores and memory are defaults."""
+
+Float64Array = npt.NDArray[np.float64]
+
+
+def used_resources(
+    config: Config, workload: JobWorkload, schedulers: tuple[Scheduler, ...]
+) -> tuple[str, ...]:
+    """Return the resources that tasks hold of nodes; none where each takes a slot.
+
+    Raises
+    ------
+    InputError
+        The key names a resource that no task states, or a scheduler counts slots.
+    """
+    use, stated = config["resources.use"].strip(), workload.resources
+    if use == SLOTS or (use == AUTO and (not stated or config["cluster"] == PLAIN_CLUSTER)):
+        return ()
+    if not stated:
+        raise config.error("resources.use", f"no task of {workload.name} states what it needs; want {SLOTS}")
+    names = stated if use in (AUTO, STATED) else tuple(name.strip() for name in use.split(","))
+    for name in names:
+        if name not in stated:
+            hint = did_you_mean(name, (*stated, AUTO, STATED, SLOTS)) or f"; it states {', '.join(stated)}"
+            raise config.error("resources.use", f"no task of {workload.name} states {name!r}{hint}")
+    if unable := [scheduler.name for scheduler in schedulers if scheduler.slots_only]:
+        raise config.error("resources.use", f"{unable[0]} counts slots; want {SLOTS}, or another scheduler")
+    return tuple(name for name in stated if name in names)
+
+
+def request_notes(
+    workload: JobWorkload, resources: tuple[str, ...], schedulers: tuple[Scheduler, ...]
+) -> list[str]:
+    """Return notes on what tasks hold of nodes, and on what the workload states and the schedulers ignore."""
+    notes, stated = [], workload.resources
+    if resources:
+        notes.append(f"tasks hold {' and '.join(resources)} of nodes{_unknown(workload, resources)}")
+    if left_out := [name for name in stated if name not in resources]:
+        how = (
+            ""
+            if resources
+            else f": each takes a slot; a cluster of machines, or resources.use={STATED}, counts them"
+        )
+        notes.append(f"what tasks need of {' and '.join(left_out)} is left out{how}")
+    if "priority" in workload.jobs.column_names:
+        count = workload.num_jobs - workload.jobs["priority"].null_count
+        notes.append(f"{count:,} jobs state a priority, which is ignored")
+    gangs = int((gang_nodes(workload.jobs) >= 0).sum())
+    if gangs and (ignoring := [scheduler.name for scheduler in schedulers if not scheduler.gangs]):
+        names = " and ".join(ignoring)
+        verb = "starts" if len(ignoring) == 1 else "start"
+        notes.append(f"{gangs:,} jobs are gangs, whose tasks {names} {verb} one by one")
+    return notes
+
+
+def _unknown(workload: JobWorkload, resources: tuple[str, ...]) -> str:
+    """Return how many tasks state no demand of a resource, as the end of a note; empty if all do."""
+    counts, parts = np.diff(workload.arrays().first_task), []
+    for name in resources:
+        lacks = np.ones(workload.num_tasks, bool)
+        for table, times in ((workload.jobs, counts), (workload.tasks, None)):
+            if name in table.column_names:
+                unknown = np.isnan(optional_column(table, name).astype(np.float64))
+                lacks &= unknown if times is None else np.repeat(unknown, times)
+        if lacks.any():
+            parts.append(f"{int(lacks.sum()):,} of {workload.num_tasks:,} state no {name}, and hold none")
+    return f"; {', '.join(parts)}" if parts else ""
+
+
+def shares_of_tasks(workload: JobWorkload, cluster: Cluster, resources: tuple[str, ...]) -> Float64Array:
+    """Return what each task holds, as shares of the capacity of all nodes, shape (T, R); R is 1 with slots."""
+    total = capacities(cluster, resources).sum(axis=0)
+    if not resources:
+        return np.full((workload.num_tasks, 1), 1.0 / total[0])
+    found = workload.demands()
+    vector = found.vector[:, [found.resources.index(name) for name in resources]]
+    share = np.divide(vector, total, out=np.zeros_like(vector), where=total > 0)
+    of_task = found.of_task
+    if not of_task.size:
+        of_task = np.repeat(found.of_job, np.diff(workload.arrays().first_task))
+    return np.asarray(share[of_task])
+
+
+def work_s(workload: JobWorkload, cluster: Cluster, resources: tuple[str, ...]) -> Float64Array:
+    """Return the time in which all nodes could do all work, by resource (s): no run is shorter; shape (R,)."""
+    durations = workload.arrays().duration_ns / 1e9
+    if not resources:
+        return np.array([durations.sum() / cluster.total_slots])
+    return np.asarray(durations @ shares_of_tasks(workload, cluster, resources))
