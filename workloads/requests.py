@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from workloads.arrow import described_field, from_optional, optional_column
+from workloads.arrow import column, described_field, from_optional, optional_column
 from workloads.groups import refuse_first, same_length
 from workloads.resources import check_demands, demand_field, in_order, is_resource, resources_of
 
@@ -219,6 +219,13 @@ def _whole(table: pa.Table, name: str, missing: int) -> Int64Array:
     return np.nan_to_num(optional_column(table, name), nan=missing).astype(np.int64)
 
 
+def stated_demand(jobs: pa.Table, tasks: pa.Table, name: str) -> Float64Array:
+    """Return what each task needs of a resource, shape (T,): NaN where neither the task nor its job states it."""
+    of_jobs, own = (_demands(table, (name,))[:, 0] for table in (jobs, tasks))
+    of_tasks = np.repeat(of_jobs, column(jobs, "num_tasks"))
+    return np.where(np.isnan(own), of_tasks, own)
+
+
 def demands_of(jobs: pa.Table, tasks: pa.Table, first_task: Int64Array) -> Demands:
     """Return the demands of jobs and their tasks; `first_task`: where the tasks of each job begin, (J + 1,)."""
     resources = tuple(in_order({*resources_of(jobs), *resources_of(tasks)}))
@@ -245,6 +252,6 @@ def distinct_rows(rows: Float64Array) -> tuple[Float64Array, Int64Array]:
 
 def _demands(table: pa.Table, resources: tuple[str, ...]) -> Float64Array:
     """Return the demands of each row, shape (rows, R), NaN where not stated."""
-    column = partial(np.full, table.num_rows, np.nan)
-    found = [optional_column(table, name) if name in table.column_names else column() for name in resources]
+    unstated = partial(np.full, table.num_rows, np.nan)
+    found = [optional_column(table, name) if name in table.column_names else unstated() for name in resources]
     return np.stack(found, axis=1) if found else np.zeros((table.num_rows, 0))

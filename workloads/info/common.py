@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -109,7 +109,7 @@ def sparkline(values: Sequence[float]) -> str:
     return "".join(_RAMP[int(np.ceil(v / most * steps))] if v > 0 else _RAMP[0] for v in values)
 
 
-def row(label: str, cells: Sequence[str]) -> str:
+def row(label: str, cells: Iterable[str]) -> str:
     """Return a row of quantiles."""
     return f"  {label:<14}" + "".join(f" {cell:>8}" for cell in cells)
 

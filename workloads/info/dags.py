@@ -8,14 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from workloads.arrow import column, optional_column
+from workloads.arrow import column
 from workloads.critical_path import critical_paths_ns
 from workloads.dags import DagArrays, DagWorkload, stage_levels
-from workloads.errors import printable
 from workloads.info import jobs
 from workloads.info.common import Distribution, number, quantiles, row
 from workloads.jobs import Int64Array
-from workloads.resources import RESOURCES
 
 _LABELS = {
     "depth": "depth (stages on the longest path)",
@@ -45,10 +43,6 @@ def describe(workload: DagWorkload, nodes: Sequence[int] = ()) -> dict[str, Any]
     ``critical_path_s`` is the longest path of tasks: no schedule ends a job earlier. ``parallelism`` is task-seconds
     over the critical path, the slots that a job with all resources keeps busy on average; it and the input work are
     without jobs that take no time.
-
-    ``demands`` has for each known resource the share of stages whose demand is known, quantiles over tasks, and the
-    amount ``in_use`` on average if all work is done in the time of the arrivals: in cores, nodes, or the unit of a
-    user's attribute; None if all arrive at once.
     """
     return {
         **jobs.describe(workload, nodes),
@@ -56,7 +50,6 @@ def describe(workload: DagWorkload, nodes: Sequence[int] = ()) -> dict[str, Any]
         "stages": workload.num_stages,
         "edges": workload.edges.num_rows,
         "shape": {name: quantiles(values) for name, values in shapes(workload).items()},
-        "demands": _demands(workload),
     }
 
 
@@ -76,7 +69,6 @@ def render(d: dict[str, Any]) -> list[str]:
         "graphs of all jobs (parallelism is work over critical path)",
         row("quantile", [f"{q} %" for q in d["quantiles"]]),
         *(row(_ROWS[name], [number(x) for x in values]) for name, values in d["shape"].items() if values),
-        *_render_demands(d),
     ]
 
 
@@ -129,42 +121,3 @@ def _disjoint_paths(arrays: DagArrays) -> Int64Array:
     )
     matched = maximum_bipartite_matching(after, perm_type="column") >= 0
     return counts - np.add.reduceat(matched.astype(np.int64), arrays.first_stage[:-1])
-
-
-def _demands(workload: DagWorkload) -> dict[str, dict[str, Any]]:
-    """Return the demands of each known resource."""
-    num_tasks = column(workload.stages, "num_tasks")
-    work_s = np.add.reduceat(column(workload.tasks, "duration_s"), workload.arrays().stage_first_task[:-1])
-    submit_s = column(workload.jobs, "submit_s")
-    span_s = float(submit_s[-1] - submit_s[0])
-    found = {}
-    for name in workload.resources:
-        each = optional_column(workload.stages, name)
-        known = ~np.isnan(each)
-        found[name] = {
-            "unit": RESOURCES[name].unit if name in RESOURCES else "",
-            "known": float(known.mean()),
-            "quantiles": quantiles(np.repeat(each[known], num_tasks[known])),
-            "in_use": float((each[known] * work_s[known]).sum()) / span_s if span_s > 0 else None,
-        }
-    return found
-
-
-def _render_demands(d: dict[str, Any]) -> list[str]:
-    demands = d["demands"]
-    if not demands:
-        return []
-    lines = [
-        "",
-        "demands of all tasks (cores; shares of a node of memory, disk and network)",
-        row("quantile", [f"{q} %" for q in d["quantiles"]]),
-        *(row(printable(name), [number(x) for x in of["quantiles"]]) for name, of in demands.items()),
-    ]
-    if d["span_s"] > 0:
-        units = dict.fromkeys(RESOURCES, " nodes") | {"cpu_cores": " cores"}
-        uses = (
-            f"{printable(name)} {number(of['in_use'])}{units.get(name, '')}" for name, of in demands.items()
-        )
-        lines.append(f"  in use on average: {', '.join(uses)}")
-    some = [f"{printable(name)} {of['known']:.1%}" for name, of in demands.items() if of["known"] < 1]
-    return lines + ([f"  known of some stages only: {', '.join(some)}"] if some else [])

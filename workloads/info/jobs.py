@@ -20,6 +20,7 @@ from workloads.info.common import (
     row,
     share,
 )
+from workloads.info.requests import describe_requests, render_requests
 from workloads.jobs import JobWorkload
 from workloads.units import format_duration
 
@@ -30,7 +31,8 @@ def describe(workload: JobWorkload | DagWorkload, nodes: Sequence[int] = ()) -> 
     ``busy_nodes`` is task-seconds over span: the nodes that are busy on average if all work is done in that
     time. ``offered_load`` is the load by number of one-slot nodes. Both are None when all jobs arrive at once.
     ``classes`` holds ``all`` and, where the workload has a cut-off, ``short`` and ``long``, each with
-    quantiles of tasks per job, stated mean task duration, and the durations of their tasks.
+    quantiles of tasks per job, stated mean task duration, and the durations of their tasks. What jobs ask for beside
+    time is that of `requests.describe_requests`.
     """
     submit_s = column(workload.jobs, "submit_s")
     num_tasks = column(workload.jobs, "num_tasks")
@@ -64,6 +66,7 @@ def describe(workload: JobWorkload | DagWorkload, nodes: Sequence[int] = ()) -> 
             }
             for name, mask in _classes(workload).items()
         },
+        **describe_requests(workload, work_s, arrivals["span_s"]),
     }
 
 
@@ -113,7 +116,7 @@ def render(d: dict[str, Any]) -> list[str]:
         if c["jobs"]:
             lines.append(row("quantile", [f"{q} %" for q in d["quantiles"]]))
             lines += [row(label, [number(x) for x in c[key]]) for key, label in labels.items()]
-    return lines
+    return [*lines, *render_requests(d)]
 
 
 def _classes(workload: JobWorkload | DagWorkload) -> dict[str, npt.NDArray[np.bool_]]:

@@ -212,13 +212,14 @@ def test_demands_are_described_by_resource() -> None:
     assert d["demands"]["cpu_cores"]["quantiles"][MEDIAN] == 2.0  # of 1, 2, 2, 4
     assert d["demands"]["network_in"] == {
         "unit": "1",
-        "known": pytest.approx(2 / 3),
+        "known": 0.5,
+        "without": 2,
         "quantiles": np.percentile([0.5, 1.0], QUANTILES).tolist(),
         "in_use": pytest.approx((0.5 * 2 + 10) / 10),
     }
     text = render(d)
     assert "in use on average: cpu_cores 5.8 cores, network_in 1.1 nodes, attr:gpu 3\n" in text
-    assert "known of some stages only: network_in 66.7%\n" in text
+    assert "  not stated: network_in by 2 of 4 tasks\n" in text
     json.dumps(d)
     assert describe(make_dag_workload("w", [0.0], [1], [1], [1.0], []))["demands"] == {}
     at_once = make_dag_workload("w", [0.0], [1], [1], [1.0], [], memory=[0.5])
