@@ -22,8 +22,8 @@ MOST_OF_A_RESOURCE = 1e9
 def capacities(cluster: Cluster, resources: tuple[str, ...]) -> Float64Array:
     """Return the resources of each node, shape (N, R), in the units of demands (`workloads.resources.RESOURCES`).
 
-    Demands of memory, disks and network are shares of the largest node of the cluster. A node's bandwidth to disks is
-    in proportion to its disks (`max_disks`). Without resources a node has its slots, shape (N, 1).
+    Demands of memory, disks and network are shares of the largest node of the cluster; ``memory_gib`` is not. A node's
+    bandwidth to disks is in proportion to its disks (`max_disks`). Without resources a node has slots, shape (N, 1).
 
     Raises
     ------

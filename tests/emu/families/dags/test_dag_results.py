@@ -164,6 +164,10 @@ def test_capacities_and_loads_by_hand() -> None:
         "two", [2, 2], cpu_cores=[4.0, 12.0], memory_bytes=[50, 100], **{"attr:gpus": ["", "3"]}
     )
     assert capacities(cluster, ("cpu_cores", "memory", "attr:gpus")).tolist() == [[4, 0.5, 0], [12, 1, 3]]
+    assert (
+        capacities(cluster, ("memory_gib",)).tolist()
+        == (cluster.attribute("memory")[:, None] / 2**30).tolist()
+    )
     assert capacities(cluster, ()).tolist() == [[2], [2]]
     assert work_s(diamond(), cluster).tolist() == pytest.approx([27 / 16])
     assert offered_load(diamond(), cluster) == pytest.approx(27 / 16)
