@@ -8,20 +8,23 @@ import pyarrow as pa
 from workloads.arrow import column, from_numpy, optional_column
 from workloads.dags import PRECEDENCE_LEFT_OUT, DagWorkload
 from workloads.jobs import TASKS_SCHEMA, JobWorkload
-from workloads.requests import add_requests, without_demands
+from workloads.requests import add_requests, shared_demand, without_demands, without_requests
 from workloads.resources import in_order
 from workloads.stages import ALWAYS, DAG_TASKS_SCHEMA, edges_schema, stages_schema
 
 
 def as_jobs(dag: DagWorkload) -> JobWorkload:
     """Return the jobs with all their tasks, which have the demands of their stages, without stages, with a note."""
-    counts = column(dag.stages, "num_tasks")
-    demands = {name: np.repeat(optional_column(dag.stages, name), counts) for name in dag.resources}
+    counts, of_jobs, of_tasks = column(dag.stages, "num_tasks"), {}, {}
+    job = np.repeat(np.arange(dag.num_jobs), np.diff(dag.arrays().first_stage))
+    for name in dag.resources:
+        of_jobs[name], of_stages = shared_demand(optional_column(dag.stages, name), job, dag.num_jobs)
+        of_tasks[name] = np.repeat(of_stages, counts)
     tasks = dag.tasks.drop_columns(["stage"]).replace_schema_metadata(TASKS_SCHEMA.metadata)
     return JobWorkload(
         name=dag.name,
-        jobs=dag.jobs,
-        tasks=add_requests(tasks, demands),
+        jobs=without_requests(add_requests(dag.jobs, of_jobs)),
+        tasks=without_requests(add_requests(tasks, of_tasks)),
         short_cutoff_s=dag.short_cutoff_s,
         long_partition=dag.long_partition,
         metadata=dict(dag.metadata),

@@ -11,7 +11,9 @@ from workloads.jobs import Int64Array, JobWorkload
 
 
 def as_chains(jobs: JobWorkload, preceding: Int64Array) -> DagWorkload:
-    """Return DAGs whose stages are the jobs; a DAG arrives with the job that waits for none.
+    """Return DAGs whose stages are the jobs, with their demands; a DAG arrives with the job that waits for none.
+
+    Other requests of the jobs are left out.
 
     Parameters
     ----------
@@ -40,6 +42,7 @@ def as_chains(jobs: JobWorkload, preceding: Int64Array) -> DagWorkload:
     tasks, mean_s = column(jobs.jobs, "num_tasks"), column(jobs.jobs, "mean_task_s")
     begin = first_rows(num_stages)[:-1]
     stage_tasks, stage_mean_s = tasks[order], mean_s[order]
+    demands = jobs.demands()
     return make_dag_workload(
         jobs.name,
         column(jobs.jobs, "submit_s")[~waits],
@@ -49,6 +52,7 @@ def as_chains(jobs: JobWorkload, preceding: Int64Array) -> DagWorkload:
         np.stack([dag[waits], stage[preceding[waits]], stage[waits]], axis=1),
         np.add.reduceat(stage_mean_s * stage_tasks, begin) / np.add.reduceat(stage_tasks, begin),
         stage_mean_s=stage_mean_s,
+        demands={name: demands.vector[demands.of_job[order], r] for r, name in enumerate(demands.resources)},
         tenant=jobs.jobs["tenant"].combine_chunks().take(from_numpy(np.flatnonzero(~waits))),
         metadata=jobs.metadata,
         notes=jobs.notes,

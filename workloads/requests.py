@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from workloads.arrow import column, described_field, from_optional, optional_column
 from workloads.groups import refuse_first, same_length
-from workloads.resources import check_demands, demand_field, in_order, is_resource, resources_of
+from workloads.resources import check_demand, check_demands, demand_field, in_order, is_resource, resources_of
 
 Float64Array = npt.NDArray[np.float64]
 Int64Array = npt.NDArray[np.int64]
@@ -45,6 +45,11 @@ _FIELDS = (
     ),
 )
 _NAMES = tuple(field.name for field in _FIELDS)
+_RANGES = {
+    "priority": (-_MOST, "a whole number"),
+    "gang_nodes": (0, "a whole number of nodes, 0 or more"),
+    "requested_s": (0, "a time in seconds, 0 or more"),
+}
 
 
 class Requests(NamedTuple):
@@ -123,8 +128,7 @@ def alike(tables: Sequence[pa.Table]) -> list[pa.Table]:
     fields = {field.name: field for table in tables for field in table.schema}
     if all(table.num_columns == len(fields) for table in tables):
         return [*tables]
-    plain = [name for name in fields if not is_resource(name) and name not in _NAMES]
-    order = [*plain, *in_order(filter(is_resource, fields)), *(name for name in _NAMES if name in fields)]
+    order = _ordered(fields)
     schema = pa.schema([fields[name] for name in order], metadata=tables[0].schema.metadata)
     return [
         pa.Table.from_arrays(
@@ -138,6 +142,13 @@ def alike(tables: Sequence[pa.Table]) -> list[pa.Table]:
     ]
 
 
+def _ordered(names: Iterable[str]) -> list[str]:
+    """Return names of columns of jobs or tasks in the order of tables: requests last, demands first among them."""
+    given = list(names)
+    plain = [name for name in given if not is_resource(name) and name not in _NAMES]
+    return [*plain, *in_order(filter(is_resource, given)), *(name for name in _NAMES if name in given)]
+
+
 def request_columns(
     asked: Requests, jobs: int, tasks: int, jobs_file: object, tasks_file: object
 ) -> tuple[dict[str, Float64Array], dict[str, Float64Array]]:
@@ -149,22 +160,55 @@ def request_columns(
         A name that is not a resource; a demand, a priority, a number of nodes or a time that is out of its range.
     """
     of_jobs = check_demands(asked.demands, jobs, "jobs", jobs_file)
-    for name, least, wanted in (
-        ("priority", -_MOST, "a whole number"),
-        ("gang_nodes", 0, "a whole number of nodes, 0 or more"),
-        ("requested_s", 0, "a time in seconds, 0 or more"),
-    ):
+    for name in _RANGES:
         if (given := getattr(asked, name)) is None:
             continue
         values = np.array(given, np.float64)
         same_length(values, jobs, name, "jobs", file=jobs_file)
-        with np.errstate(invalid="ignore"):
-            bad = (values < least) | (values > _MOST)
-            bad |= (values != np.rint(values)) & ~np.isnan(values) & (name != "requested_s")
-        refuse_first(bad, values, f"is not {wanted}", name, file=jobs_file)
+        check_request(values, name, file=jobs_file)
         if not np.isnan(values).all():
             of_jobs[name] = values + 0.0
     return of_jobs, check_demands(asked.task_demands, tasks, "tasks", tasks_file)
+
+
+def check_request(
+    values: Float64Array, name: str, *, file: object = None, lines: Int64Array | None = None
+) -> None:
+    """Refuse demands, priorities, numbers of nodes or times that are out of their range; NaN is not stated.
+
+    `lines` gives the line of each value where that is not its 1-based position.
+    """
+    if name not in _RANGES:
+        check_demand(values, name, file=file, lines=lines)
+        return
+    least, wanted = _RANGES[name]
+    with np.errstate(invalid="ignore"):
+        bad = (values < least) | (values > _MOST)
+        bad |= (values != np.rint(values)) & ~np.isnan(values) & (name != "requested_s")
+    refuse_first(bad, values, f"is not {wanted}", name, file=file, lines=lines)
+
+
+def shared_demand(values: Float64Array, of_job: Int64Array, jobs: int) -> tuple[Float64Array, Float64Array]:
+    """Return the demand of each job whose rows agree, shape (J,), and of each row of the other jobs; else NaN.
+
+    Parameters
+    ----------
+    values : ndarray of float64, shape (rows,)
+        Demands, 0 or more, of tasks or groups of tasks; NaN is not stated.
+    of_job : ndarray of int64, shape (rows,)
+        The job, below `jobs`, of each row.
+
+    Examples
+    --------
+    >>> shared_demand(np.array([2.0, 2.0, 4.0, 1.0]), np.array([0, 0, 1, 1]), 2)
+    (array([ 2., nan]), array([nan, nan,  4.,  1.]))
+    """
+    known = np.nan_to_num(values, nan=-1.0)
+    least, most = np.full(jobs, np.inf), np.full(jobs, -1.0)
+    np.minimum.at(least, of_job, known)
+    np.maximum.at(most, of_job, known)
+    alike = least == most
+    return np.where(alike & (most >= 0), most, np.nan), np.where(alike[of_job], np.nan, values)
 
 
 def add_requests(table: pa.Table, columns: Mapping[str, Float64Array]) -> pa.Table:
@@ -174,7 +218,8 @@ def add_requests(table: pa.Table, columns: Mapping[str, Float64Array]) -> pa.Tab
         from_optional(columns[name]).cast(schema.field(name).type)
         for name in schema.names[table.num_columns :]
     ]
-    return pa.Table.from_arrays([*table.columns, *arrays], schema=schema)
+    made = pa.Table.from_arrays([*table.columns, *arrays], schema=schema)
+    return made.select(_ordered(made.column_names))
 
 
 def read_requests(jobs: pa.Table, tasks: pa.Table) -> Requests:

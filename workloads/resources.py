@@ -127,17 +127,24 @@ def check_demands(
     found = {}
     for name in in_order({*given, *always}):
         if (values := given.get(name)) is not None:
-            found[name] = _check_demand(values, count, name, of, file)
+            found[name] = _checked(values, count, name, of, file)
         elif name in always:
             found[name] = np.full(count, np.nan)
     return {name: values for name, values in found.items() if name in always or not np.isnan(values).all()}
 
 
-def _check_demand(values: npt.ArrayLike, count: int, name: str, of: str, file: object) -> Float64Array:
+def _checked(values: npt.ArrayLike, count: int, name: str, of: str, file: object) -> Float64Array:
     demands = np.array(values, np.float64)
     same_length(demands, count, name, of, file=file)
+    check_demand(demands, name, file=file)
+    return np.where(np.isnan(demands), np.nan, demands + 0.0)  # one NaN, no -0.0: one fingerprint
+
+
+def check_demand(
+    demands: Float64Array, name: str, *, file: object = None, lines: npt.NDArray[np.int64] | None = None
+) -> None:
+    """Refuse demands of one resource that are out of its range; `lines`: of each, by default its 1-based position."""
     resource = resource_named(name)
     with np.errstate(invalid="ignore"):
         bad = (demands < 0) | (demands > resource.most)
-    refuse_first(bad, demands, f"is not {resource.wanted}", name, file=file)
-    return np.where(np.isnan(demands), np.nan, demands + 0.0)  # one NaN, no -0.0: one fingerprint
+    refuse_first(bad, demands, f"is not {resource.wanted}", name, file=file, lines=lines)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
 
 from workloads.constraints import parse_constraint_set, with_constraints
 from workloads.errors import InputError
-from workloads.jobs import JobWorkload, check_times, make_workload
+from workloads.jobs import Float64Array, Int64Array, JobWorkload, check_times, make_workload
 from workloads.limits import add_tasks, check_tasks
 from workloads.readers.report import Report
+from workloads.requests import Requests, check_request, shared_demand
+from workloads.resources import in_order, is_resource
 
 
 class JobRows:
@@ -35,6 +37,7 @@ class JobRows:
         self._duration_s, self._estimate_s = array("d"), array("d")
         self._tenant: list[str | None] = []
         self._constraints: list[str] = []
+        self._asked: dict[str, array[float]] = {}
         self._others = dict.fromkeys(("user", "constraints"), 0)
 
     def __len__(self) -> int:
@@ -51,10 +54,13 @@ class JobRows:
         estimate_s: float | None = None,
         tenant: str | None = None,
         constraints: str = "",
+        asked: Mapping[str, float | None] = {},
     ) -> None:
         """Add a row: `tasks` tasks of one duration, of a job, or with None of a job of their own.
 
-        The first row of a job gives its tenant and constraints; rows with others are counted.
+        The first row of a job gives its tenant and constraints; rows with others are counted. `asked`: what a task of
+        the row needs, by resource, and the priority, ``gang_nodes`` and ``requested_s`` of its job, of which the
+        largest of its rows counts; None or NaN is not stated.
 
         Raises
         ------
@@ -69,6 +75,12 @@ class JobRows:
         else:
             self._others["user"] += tenant is not None and tenant != self._tenant[at]
             self._others["constraints"] += constraints != self._constraints[at]
+        for name, value in asked.items():
+            if name not in self._asked and value is not None and value == value:
+                self._asked[name] = array("d", [np.nan]) * len(self)
+        for name, values in self._asked.items():
+            value = asked.get(name)
+            values.append(np.nan if value is None else value)
         self._job.append(at)
         self._submit.append(submit)
         self._duration_s.append(duration_s)
@@ -105,6 +117,7 @@ class JobRows:
             known_s = np.where(stated, estimate_s, duration_s)
             mean_s = np.bincount(job, known_s * tasks) / counts
             report.read("estimates of durations", int(stated.sum()))
+        requests = self._requests(job, tasks, line, order, report)
         for what, count in self._others.items():
             report.repaired(
                 f"rows with another {what} than the first of their job: that of the first taken", count
@@ -116,6 +129,7 @@ class JobRows:
             np.repeat(duration_s[order], tasks[order]),
             mean_s,
             tenant=self._tenant if any(self._tenant) else None,
+            requests=requests,
             metadata={"origin": origin, **report.as_metadata()},
             notes=report.notes(),
             origin=self._path,
@@ -128,3 +142,30 @@ class JobRows:
         by_arrival = np.argsort(arrival_s, kind="stable")  # the order of a workload's jobs
         chosen = np.array([place.get(text, -1) for text in self._constraints])[by_arrival]
         return with_constraints(made, sets, chosen)
+
+    def _requests(
+        self, job: Int64Array, tasks: Int64Array, line: Int64Array, order: Int64Array, report: Report
+    ) -> Requests:
+        """Return what the jobs and tasks ask for; `order`: the rows in that of jobs."""
+        jobs = len(self._tenant)
+        of_jobs: dict[str, Float64Array] = {}
+        of_tasks: dict[str, Float64Array] = {}
+        largest: dict[str, Float64Array] = {}
+        for name, column in self._asked.items():
+            values = np.frombuffer(column)
+            check_request(values, name, file=self._path, lines=line)
+            if not is_resource(name):
+                largest[name] = np.full(jobs, np.nan)
+                np.fmax.at(largest[name], job, values)
+        for name in in_order(filter(is_resource, self._asked)):
+            values = np.frombuffer(self._asked[name])
+            of_jobs[name], of_rows = shared_demand(values, job, jobs)
+            of_tasks[name] = np.repeat(of_rows[order], tasks[order])
+            if unknown := int(tasks[np.isnan(values)].sum()):
+                report.read(f"tasks that state no {name}", unknown)
+        if "priority" in largest:
+            lower = np.frombuffer(self._asked["priority"]) < largest["priority"][job]
+            report.repaired(
+                "jobs whose tasks differ in priority: the largest taken", len(np.unique(job[lower]))
+            )
+        return Requests(of_jobs, of_tasks, **largest)

@@ -1,9 +1,14 @@
 """The Standard Workload Format of the Parallel Workloads Archive (``.swf``, plain, gzip or in a zip archive).
 
 A line is a job, with 18 numbers separated by blanks; -1 is unknown; lines that begin with ``;`` are comments. The
-reader uses job number, submit time, run time, processors (allocated, else requested), requested time, status, user and,
-with ``family=dags``, the preceding job. A parallel job of P processors becomes P tasks of its run time, which nodes
-start one by one. Files of other programs have more fields after these, and a line of names.
+reader uses job number, submit time, run time, processors (allocated, else requested), requested time and memory,
+status, user and, with ``family=dags``, the preceding job. Files of other programs have more fields after these, and a
+line of names.
+
+A job of P processors becomes P tasks of its run time. Each needs a core and the requested memory, which is stated for
+each processor in kB; the used memory is not a request. The tasks are a gang, on any number of nodes: the format does
+not state nodes. The requested time is the job's ``requested_s``; 0 and -1 are not stated. The format has no priorities;
+queues and partitions have numbers whose order is not defined, and are left out.
 
 References
 ----------
@@ -38,8 +43,7 @@ FIELDS = (
     "queue", "partition", "preceding_job", "think_time",
 )  # fmt: skip
 USED = frozenset(FIELDS) - {
-    "wait_time", "average_cpu_time", "used_memory", "requested_memory", "user_id", "group_id", "executable", "queue",
-    "partition",
+    "wait_time", "average_cpu_time", "used_memory", "user_id", "group_id", "executable", "queue", "partition",
 }  # fmt: skip
 """Fields that must be numbers; in the others programs may write names."""
 PARTIAL = (2, 3, 4)
@@ -52,6 +56,8 @@ def read_swf(
     family: Literal["jobs", "dags"] = "jobs",
     estimates: Literal["run-time", "requested-time"] = "run-time",
     processors_per_task: int = 1,
+    gangs: bool = True,
+    requested_memory: Literal["per-processor", "per-job", "ignored"] = "per-processor",
     report: Report | None = None,
     progress: Progress | None = None,
 ) -> JobWorkload | DagWorkload:
@@ -68,6 +74,11 @@ def read_swf(
         The duration that schedulers assume: the run time, or the requested time where it is known.
     processors_per_task : int
         The processors of a job that become one task; a remainder is a task too.
+    gangs : bool
+        Whether the tasks of a job start at one time; else they are independent. Stages of ``family="dags"`` are not
+        gangs, and their requested times are left out.
+    requested_memory : "per-processor", "per-job" or "ignored"
+        What the requested memory (kB) is of. By the standard it is of a processor; some logs state that of the job.
 
     Raises
     ------
@@ -79,12 +90,13 @@ def read_swf(
     report = Report() if report is None else report
     rows, place_of = JobRows(path), dict[float, int]()
     submit_s, preceding = array("d"), array("q")
+    uses_memory = requested_memory != "ignored"
     for number, values, user in _rows(path, report, progress):
         if values["status"] in PARTIAL:
             report.dropped("lines about parts of jobs that were checkpointed", 1)
             continue
         processors = values["allocated_processors"]
-        is_known = processors > 0
+        is_known = processors >= 1
         if not is_known:
             processors = values["requested_processors"]
         if values["submit_time"] == -1:
@@ -94,31 +106,47 @@ def read_swf(
             raise InputError(
                 f"{values['submit_time']:g} is not a time", file=path, line=number, field="submit_time"
             )
-        if values["run_time"] < 0 or processors <= 0:
+        if values["run_time"] < 0 or processors < 1:
             report.dropped("jobs that did not run: run time or processors unknown", 1)
             continue
         report.repaired("allocated processors unknown: requested ones taken", 0 if is_known else 1)
         asked, by_request = values["requested_time"], estimates == "requested-time"
         report.repaired("requested times not known: run times taken", by_request and asked <= 0)
+        memory = values["requested_memory"]
+        if memory > 0 and requested_memory == "per-job":
+            memory /= processors
+        if memory > _MOST_KB and uses_memory:
+            report.dropped(_TOO_MUCH, 1)
+            memory = -1
         submit_s.append(values["submit_time"])
         preceding.append(place_of.get(values["preceding_job"], -1))
-        place_of[values["job_number"]] = len(rows)
+        place_of[values["job_number"]] = len(submit_s) - 1
         if preceding[-1] < 0:
             report.repaired(_NOT_THERE, values["preceding_job"] > 0)
         elif family == "jobs":
             report.repaired(_INDEPENDENT, 1)
         else:
             report.repaired("think times after a preceding job: left out", values["think_time"] > 0)
-        rows.add(
-            None,
-            values["submit_time"],
-            values["run_time"],
-            number,
-            tasks=-(-int(processors) // processors_per_task),
-            estimate_s=asked if by_request and asked > 0 else None,
-            tenant=_user(user),
-        )
-    report.read("jobs", len(rows))
+        whole, rest = divmod(int(processors), processors_per_task)
+        for tasks, of_task in ((whole, processors_per_task), (1, rest)):
+            if not (tasks and of_task):
+                continue
+            rows.add(
+                len(submit_s),
+                values["submit_time"],
+                values["run_time"],
+                number,
+                tasks=tasks,
+                estimate_s=asked if by_request and asked > 0 else None,
+                tenant=_user(user),
+                asked={
+                    "cpu_cores": of_task,
+                    "memory_gib": memory * of_task / _KB_PER_GIB if memory > 0 and uses_memory else None,
+                    "gang_nodes": 0 if gangs and family == "jobs" else None,
+                    "requested_s": asked if asked > 0 and family == "jobs" else None,
+                },
+            )
+    report.read("jobs", len(submit_s))
     name = Path(path).name
     for ending in (".gz", ".zip", ".swf"):
         name = name.removesuffix(ending)
@@ -130,6 +158,11 @@ def read_swf(
     return as_chains(made, place[np.frombuffer(preceding, np.int64)[order]])
 
 
+_KB_PER_GIB = float(1 << 20)
+_MOST_KB = float(1 << 30)
+_TOO_MUCH = (
+    "requested memories of more than 1 TiB a processor: are they kB of a processor (see requested_memory)?"
+)
 _INDEPENDENT = "jobs that wait for a preceding job: taken as independent (family=dags: as stages of one job)"
 _NOT_THERE = "jobs whose preceding job is not on a line before, or did not run: they wait for none"
 

@@ -235,3 +235,7 @@ def test_logs_in_the_standard_workload_format_have_the_tasks_of_their_lines():
         work_s = sum(float(line[3]) * int(line[4]) for line in lines)
         assert column(workload.tasks, "duration_s").sum() == work_s
         assert workload.notes == ()
+        assert workload.resources == ("cpu_cores",)
+        assert set(workload.jobs["gang_nodes"].to_pylist()) == {0}
+        asked = [float(line[8]) if float(line[8]) > 0 else None for line in lines]
+        assert workload.jobs.column_names.count("requested_s") == any(asked)

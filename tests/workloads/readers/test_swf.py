@@ -10,6 +10,7 @@ from workloads.dags import DagWorkload
 from workloads.errors import InputError
 from workloads.formats import recognise
 from workloads.jobs import JobWorkload
+from workloads.requests import NO_GANG, gang_nodes
 
 NAMES = "id submit wait runtime cpus cpu mem cpusreq walltime memreq status user group app queue part precjob think"
 
@@ -125,3 +126,49 @@ def test_estimates_of_stages(tmp_path: Path) -> None:
     found = read(tmp_path, asked, family="dags", estimates="requested-time")
     assert found.stages["mean_task_s"].to_pylist() == [50.0, 100.0]
     assert found.jobs["mean_task_s"].to_pylist() == [(50 + 3 * 100) / 4]
+
+
+ASKING = [
+    "1 0 0 10 4 -1 999 4 300 1048576 1 1 1 1 1 1 -1 -1",  # 1 GiB a processor
+    "2 5 0 10 5 -1 999 5 -1 -1 1 1 1 1 1 1 -1 -1",
+    "3 9 0 10 1 -1 -1 1 0 0 1 1 1 1 1 1 -1 -1",
+]
+
+
+def test_jobs_state_cores_memory_gangs_and_requested_times(tmp_path: Path) -> None:
+    found = read(tmp_path, ASKING)
+    assert found.resources == ("cpu_cores", "memory_gib")
+    assert found.jobs["cpu_cores"].to_pylist() == [1, 1, 1]
+    assert found.jobs["memory_gib"].to_pylist() == [1.0, None, None]
+    assert found.tasks.num_columns == 2  # no demands of single tasks
+    assert gang_nodes(found.jobs).tolist() == [0, 0, 0]
+    assert found.jobs["requested_s"].to_pylist() == [300.0, None, None]
+    assert "priority" not in found.jobs.column_names
+    assert "6 tasks that state no memory_gib" in found.metadata["read"]
+    assert found.notes == ()
+
+
+def test_a_remainder_of_processors_needs_less(tmp_path: Path) -> None:
+    found = read(tmp_path, ASKING, processors_per_task="4", gangs="no")
+    assert gang_nodes(found.jobs).tolist() == [NO_GANG] * 3
+    demands = found.demands()
+    assert found.jobs["num_tasks"].to_pylist() == [1, 2, 1]
+    assert demands.vector[demands.of_task].tolist() == [[4, 4], [4, 0], [1, 0], [1, 0]]
+
+
+def test_requested_memory_of_other_logs(tmp_path: Path) -> None:
+    assert read(tmp_path, ASKING, requested_memory="per-job").jobs["memory_gib"][0].as_py() == 0.25
+    assert read(tmp_path, ASKING, requested_memory="ignored").resources == ("cpu_cores",)
+    in_bytes = [ASKING[0].replace("1048576", str(64 << 30)), ASKING[2]]
+    found = read(tmp_path, in_bytes)
+    assert found.resources == ("cpu_cores",)
+    assert found.notes[-1].startswith("dropped 1: requested memories of more than 1 TiB a processor")
+    with pytest.raises(InputError, match="line 1: field requested_memory: '2G' is not a number"):
+        read(tmp_path, [ASKING[0].replace("1048576", "2G")])
+
+
+def test_stages_have_demands_and_are_not_gangs(tmp_path: Path) -> None:
+    found = read(tmp_path, [*ASKING, "4 9 0 10 2 -1 -1 2 60 524288 1 1 1 1 1 1 2 -1"], family="dags")
+    assert found.stages["cpu_cores"].to_pylist() == [1, 1, 1, 1]
+    assert found.stages["memory_gib"].to_pylist() == [1.0, 0.0, 0.5, 0.0]
+    assert not {"gang_nodes", "requested_s"} & {*found.jobs.column_names}
