@@ -1,10 +1,16 @@
 """What Slurm's ``sacct --parsable2`` prints: a line a job or step, fields separated by ``|``, names in the first line.
 
 ``sacct --allusers --parsable2 --starttime 2026-01-01 --format
-JobID,Cluster,Submit,Start,End,Elapsed,AllocCPUS,Timelimit,State,User`` writes all fields that are used; JobID, Submit
-and Elapsed (or ElapsedRaw, or Start and End) are required. Steps (``12.batch``, ``12.extern``, ``12.0``) are parts of
-their job and are left out, as are jobs that have not ended, or never ran. `workloads.readers.slurm_runs` has the rules
-by which lines are one job. Times are the cluster's local time.
+JobID,Cluster,Submit,Start,End,Elapsed,AllocCPUS,NNodes,ReqTRES,AllocTRES,Timelimit,Priority,State,User`` writes all
+fields that are used; JobID, Submit and Elapsed (or ElapsedRaw, or Start and End) are required. Steps (``12.batch``,
+``12.extern``, ``12.0``) are parts of their job and are left out, as are jobs that have not ended, or never ran.
+`workloads.readers.slurm_runs` has the rules by which lines are one job. Times are the cluster's local time.
+
+A job asks for its processors, memory (ReqTRES, else ReqMem, else AllocTRES) and GPUs (``gres/gpu`` of ReqTRES or
+AllocTRES, else ReqGRES or AllocGRES), of which each of its tasks needs an equal part. Other resources, such as
+licences, are left out and counted. A job is a gang: its tasks start at one time, on the nodes that it had (NNodes,
+AllocNodes or ReqNodes, else ``node`` of AllocTRES or ReqTRES). Components of a heterogeneous job are one gang, on any
+nodes. Elements of an array start each by itself: where they are the tasks of one job, it is not a gang.
 
 References
 ----------
@@ -30,14 +36,19 @@ from workloads.readers.samples import first_lines
 from workloads.readers.slurm_fields import (
     WITHOUT_VALUE,
     elapsed_s,
+    gpus,
     is_job,
     job_id,
     limit_s,
+    memory_gib,
+    nodes,
+    other_resources,
     processors,
     time_of,
+    whole,
 )
 from workloads.readers.slurm_runs import Run, Runs
-from workloads.readers.source import read_lines
+from workloads.readers.source import read_lines, shown
 
 NOT_ENDED = (
     "PENDING", "RUNNING", "SUSPENDED", "CONFIGURING", "COMPLETING", "SIGNALING", "STAGE_OUT", "STOPPED",
@@ -45,7 +56,8 @@ NOT_ENDED = (
 )  # fmt: skip
 _FIELDS = (
     "JobID", "JobIDRaw", "Cluster", "Submit", "Start", "End", "Elapsed", "ElapsedRaw", "AllocCPUS", "NCPUS",
-    "AllocTRES", "ReqCPUS", "ReqTRES", "Timelimit", "TimelimitRaw", "State", "User",
+    "AllocTRES", "ReqCPUS", "ReqTRES", "Timelimit", "TimelimitRaw", "State", "User", "ReqMem", "NNodes", "AllocNodes",
+    "ReqNodes", "ReqGRES", "AllocGRES", "Priority",
 )  # fmt: skip
 _CALLED = {name.lower(): name for name in _FIELDS}
 _ANY_TEXT = re.compile(
@@ -64,6 +76,8 @@ def read_sacct(
     runs: Literal["each", "last"] = "each",
     tasks: Literal["cpus", "one"] = "cpus",
     estimates: Literal["elapsed", "timelimit"] = "elapsed",
+    gangs: bool = True,
+    gang_nodes: Literal["stated", "any"] = "stated",
     fields: str = "",
     report: Report | None = None,
     progress: Progress | None = None,
@@ -83,6 +97,10 @@ def read_sacct(
         A job has a task for each of its processors (AllocCPUS, NCPUS or AllocTRES, else ReqCPUS or ReqTRES), or one.
     estimates : "elapsed" or "timelimit"
         The duration that schedulers assume: the elapsed time, or the Timelimit where there is one.
+    gangs : bool
+        Whether the tasks of a job start at one time; else they are independent.
+    gang_nodes : "stated" or "any"
+        Whether they start on as many nodes as the job had, or on any number.
     fields : str
         The fields as given to ``--format``, for output of ``--noheader``.
 
@@ -105,16 +123,35 @@ def read_sacct(
             report.repaired(
                 "rows of arrays whose list of elements is cut off: those listed taken", job.is_cut
             )
-            count = run.tasks if tasks == "cpus" else 1
+            run = _of_tasks(
+                run, 1 if tasks == "one" else run.tasks, gang_nodes == "any" or "+" in row["JobID"]
+            )
+            alone = arrays == "jobs" or "_" not in row["JobID"]
+            report.repaired(_OF_ARRAYS, gangs and not alone and run.tasks > 1)
+            if not (gangs and alone):
+                run = run._replace(gang_nodes=math.nan)
             lines, elements = lines + 1, elements + sum(map(len, job.ranges))
             if elements > most:
                 check_tasks(elements, "elements", file=path, line=number, each_bytes=ROW_OBJECTS_BYTES)
-            alone = arrays == "jobs" and "_" in row["JobID"]
             for part in job.parts(row["JobID"]):
-                found.add(run._replace(job=part if alone else job.job, part=part, tasks=count))
+                found.add(run._replace(job=part if "_" in row["JobID"] and alone else job.job, part=part))
     report.read("lines of jobs that ran", lines)
     name = Path(path).name.removesuffix(".gz").rpartition(".")[0] or Path(path).name
     return found.jobs(runs, report).workload(name, f"sacct, {Path(path).name}", report)
+
+
+_OF_ARRAYS = "elements of arrays with several processors: not gangs (arrays=jobs: each is one)"
+
+
+def _of_tasks(run: Run, tasks: int, on_any_nodes: bool) -> Run:
+    """Return a run with so many tasks, which need an equal part each of what the job asked for."""
+    return run._replace(
+        tasks=tasks,
+        cpu_cores=run.cpu_cores / tasks,
+        memory_gib=run.memory_gib / tasks,
+        gpus=run.gpus / tasks,
+        gang_nodes=0.0 if on_any_nodes else min(run.gang_nodes, tasks),
+    )
 
 
 def _run(row: dict[str, str], path: object, line: int, report: Report, *, by_limit: bool) -> Run | None:
@@ -137,8 +174,11 @@ def _run(row: dict[str, str], path: object, line: int, report: Report, *, by_lim
     start_s, end_s = (time_of(row.get(name, ""), name, path, line) for name in ("Start", "End"))
     if end_s is None and start_s is not None:
         end_s = start_s + took_s
-    estimate_s = limit_s(row, path, line) if by_limit else None
-    report.repaired("time limits not known: elapsed times taken", by_limit and estimate_s is None)
+    requested_s = limit_s(row, path, line)
+    report.repaired("time limits not known: elapsed times taken", by_limit and requested_s is None)
+    on_nodes = nodes(row, path, line)
+    for kind in other_resources(row):
+        report.dropped(f"requests of {shown(kind)}", 1)
     return Run(
         cluster=row.get("Cluster", ""),
         job="",
@@ -147,7 +187,13 @@ def _run(row: dict[str, str], path: object, line: int, report: Report, *, by_lim
         start_s=_or_nan(start_s),
         end_s=_or_nan(end_s),
         elapsed_s=took_s,
-        estimate_s=_or_nan(estimate_s),
+        estimate_s=_or_nan(requested_s if by_limit else None),
+        cpu_cores=_or_nan(count),
+        memory_gib=_or_nan(memory_gib(row, count or 1, on_nodes or 1, path, line)),
+        gpus=_or_nan(gpus(row, on_nodes or 1, path, line)),
+        priority=_or_nan(whole(row.get("Priority", ""), "Priority", path, line)),
+        gang_nodes=float(on_nodes or 0),
+        requested_s=_or_nan(requested_s),
         tasks=1 if count is None else count,
         line=line,
         state=_state(row),
@@ -155,8 +201,8 @@ def _run(row: dict[str, str], path: object, line: int, report: Report, *, by_lim
     )
 
 
-def _or_nan(time_s: float | None) -> float:
-    return math.nan if time_s is None else time_s
+def _or_nan(value: float | None) -> float:
+    return math.nan if value is None else value
 
 
 def _word(text: str) -> str:

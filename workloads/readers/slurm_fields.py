@@ -1,4 +1,4 @@
-"""Fields as Slurm's accounting prints them: ids of jobs, times, spans of time, counts of processors.
+"""Fields as Slurm's accounting prints them: ids of jobs, times, spans of time, processors, memory, GPUs, nodes.
 
 Slurm prints a word in place of a missing value, which is None here. Text that Slurm does not print is an `InputError`.
 """
@@ -26,6 +26,12 @@ _WHOLE = re.compile(r"(\d+)(?:\.0*)?", re.ASCII)
 """With a point after a conversion to doubles."""
 _SPAN = re.compile(r"-?(?:(\d{1,9})-)?(?:(\d{1,9}):)?(\d{1,9}):(\d{1,2})(\.\d{1,9})?", re.ASCII)
 _TRES_CPU = re.compile(r"(?:^|,)cpu=(\d{1,15})(?:,|$)", re.ASCII)
+_MEMORY = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)([KMGTPE]?)([cn]?)", re.ASCII)
+_GPUS_OF_GRES = re.compile(
+    r"(PER_NODE:)?(?:gres[:/])?gpu(?:(?::[^:,=(]+)?[:=](\d{1,15})|(?::[^:,=(]+)?)(?:\(.*)?", re.ASCII
+)
+_GIB = {"K": 2.0**-20, "M": 2.0**-10, "": 2.0**-10, "G": 1.0, "T": 2.0**10, "P": 2.0**20, "E": 2.0**30}
+"""Memory without a unit is in MiB."""
 _EPOCH = datetime(1970, 1, 1)
 _DAY_S = 86_400.0
 
@@ -162,6 +168,69 @@ def processors(row: Mapping[str, str], path: object, line: int) -> tuple[int | N
                 return count, resources == "ReqTRES"
             least = least if count is None else count
     return least, False
+
+
+def nodes(row: Mapping[str, str], path: object, line: int) -> int | None:
+    """Return the nodes of a job, allocated or else requested; None where no field has them."""
+    for name in ("NNodes", "AllocNodes", "ReqNodes"):
+        if count := whole(row.get(name, ""), name, path, line):
+            return count
+    for name in ("AllocTRES", "ReqTRES"):
+        if count := whole(_tres(row, name).get("node", ""), name, path, line):
+            return count
+    return None
+
+
+def memory_gib(row: Mapping[str, str], cpus: int, on_nodes: int, path: object, line: int) -> float | None:
+    """Return the memory of a job (GiB), requested or else allocated; None where no field has it.
+
+    ReqMem of Slurm before 21.08 is of a processor (``4000Mc``) or of a node (``4Gn``); 0 asks for all that a node has.
+    """
+    for name in ("ReqTRES", "ReqMem", "AllocTRES"):
+        text = row.get("ReqMem", "") if name == "ReqMem" else _tres(row, name).get("mem", "")
+        if text in WITHOUT_VALUE:
+            continue
+        if (found := _MEMORY.fullmatch(text)) is None:
+            wrong = f"{shown(text)} is not a memory such as 4G or 4000Mc"
+            raise InputError(wrong, file=path, line=line, field=name)
+        if amount := float(found[1]) * _GIB[found[2]] * {"": 1, "c": cpus, "n": on_nodes}[found[3]]:
+            return amount
+    return None
+
+
+def gpus(row: Mapping[str, str], on_nodes: int, path: object, line: int) -> int | None:
+    """Return the GPUs of a job, requested or else allocated; None where no field has them.
+
+    ``gres/gpu=4,gres/gpu:a100=4`` are four: those of a type are among those without.
+    """
+    for name in ("ReqTRES", "AllocTRES"):
+        counts = {
+            resource: whole(text, name, path, line) or 0
+            for resource, text in _tres(row, name).items()
+            if resource == "gres/gpu" or resource.startswith("gres/gpu:")
+        }
+        if count := counts.get("gres/gpu", 0) or sum(counts.values()):
+            return count
+    for name in ("ReqGRES", "AllocGRES"):
+        found = map(_GPUS_OF_GRES.fullmatch, row.get(name, "").split(","))
+        if count := sum(int(one[2] or 1) * (on_nodes if one[1] else 1) for one in found if one):
+            return count
+    return None
+
+
+def other_resources(row: Mapping[str, str]) -> list[str]:
+    """Return what else a job asked for: kinds of resources, without those that are computed."""
+    kinds = dict.fromkeys(name.partition(":")[0] for name in _tres(row, "ReqTRES"))
+    return [kind for kind in kinds if kind not in _READ_TRES]
+
+
+_READ_TRES = frozenset(("cpu", "mem", "node", "gres/gpu", "billing", "energy"))
+
+
+def _tres(row: Mapping[str, str], name: str) -> dict[str, str]:
+    """Return the resources of a field such as ``cpu=4,mem=16G,node=1,gres/gpu:a100=2``."""
+    parts = (part.partition("=") for part in row.get(name, "").split(","))
+    return {resource: count for resource, equals, count in parts if equals}
 
 
 def _known_s(seconds: float) -> float | None:

@@ -41,6 +41,10 @@ class Run(NamedTuple):
         The job's cluster and id, and the whole id with element or component.
     submit_s, start_s, end_s, elapsed_s, estimate_s : float
         NaN where not known.
+    cpu_cores, memory_gib, gpus : float
+        What a task needs; NaN where not stated.
+    priority, gang_nodes, requested_s : float
+        As in `workloads.requests.Requests`.
     """
 
     cluster: str
@@ -51,14 +55,25 @@ class Run(NamedTuple):
     end_s: float
     elapsed_s: float
     estimate_s: float
+    cpu_cores: float
+    memory_gib: float
+    gpus: float
+    priority: float
+    gang_nodes: float
+    requested_s: float
     tasks: int
     line: int
     state: str
     tenant: str | None
 
 
-_TIMES = ("submit_s", "start_s", "end_s", "elapsed_s", "estimate_s")
-_NUMBERS = ("tasks", "line")
+_ASKED = {
+    "cpu_cores": "cpu_cores", "memory_gib": "memory_gib", "gpus": "attr:gpus", "priority": "priority",
+    "gang_nodes": "gang_nodes", "requested_s": "requested_s",
+}  # fmt: skip
+"""What a run asks for, by its field: names of requests."""
+_NUMBERS = ("submit_s", "start_s", "end_s", "elapsed_s", "estimate_s", *_ASKED)
+_COUNTS = ("tasks", "line")
 
 
 class Runs:
@@ -68,8 +83,8 @@ class Runs:
         self._path = path
         self._total_tasks = 0
         self._columns: dict[str, array[Any]] = {
-            **{name: array("d") for name in _TIMES},
-            **{name: array("q") for name in _NUMBERS},
+            **{name: array("d") for name in _NUMBERS},
+            **{name: array("q") for name in _COUNTS},
         }
         self._ids: tuple[dict[tuple[str, str], int], ...] = ({}, {})
         self._id_of = array("q"), array("q")
@@ -85,8 +100,8 @@ class Runs:
             Runs so far have more tasks than any machine holds.
         """
         self._total_tasks = add_tasks(self._total_tasks, run.tasks, file=self._path, line=run.line)
-        for column, value in zip(self._columns.values(), run[3:10], strict=True):  # `_TIMES` and `_NUMBERS`
-            column.append(value)
+        for name, column in self._columns.items():
+            column.append(getattr(run, name))
         for ids, id_of, name in zip(self._ids, self._id_of, (run.job, run.part), strict=True):
             id_of.append(ids.setdefault((run.cluster, name), len(ids)))
         self._states.append(_STATES.get(run.state, _ENDED))
@@ -125,6 +140,7 @@ class Runs:
                 tasks=int(got["tasks"][run]),
                 estimate_s=None if np.isnan(estimate_s) else estimate_s,
                 tenant=self._tenants[run],
+                asked={name: got[field][run] for field, name in _ASKED.items()},
             )
         return rows
 

@@ -40,6 +40,13 @@ def test_what_a_log_holds(case: str, jobs: int, tasks: int, task_s: float, note:
     assert note in " ".join(found.notes)
 
 
+def test_what_jobs_of_a_dump_asked_for() -> None:
+    jobs = load_workload(CASES / "10-sacct-reqcpus" / "jobs.txt").jobs
+    assert jobs["memory_gib"].to_pylist() == [4 / 64, 4 / 16]
+    assert jobs["gang_nodes"].to_pylist() == [1, 1]
+    assert jobs["requested_s"].to_pylist() == [3600.0, None]
+
+
 @pytest.mark.parametrize("name", ["chains.swf", "jaros1.swf"])
 def test_each_chain_takes_as_long_as_its_jobs(name: str) -> None:
     found = load_workload(CASES / "05-swf-extra" / name, options={"family": "dags"})

@@ -9,6 +9,7 @@ from workloads.catalogue import load_workload
 from workloads.errors import InputError
 from workloads.formats import recognise
 from workloads.jobs import JobWorkload
+from workloads.requests import NO_GANG, gang_nodes
 
 HEAD = "JobID|User|Submit|Start|End|Elapsed|AllocCPUS|State"
 ROW = "5|ada|2026-01-01T00:00:00|2026-01-01T00:00:10|2026-01-01T00:01:50|00:01:40|4|COMPLETED"
@@ -280,3 +281,76 @@ def test_limits_in_minutes_and_of_the_partition(tmp_path: Path) -> None:
     found = read(tmp_path, text, estimates="timelimit")
     assert found.jobs["mean_task_s"].to_pylist() == [3600.0, 100.0]
     assert "repaired 1: time limits not known: elapsed times taken" in " ".join(found.notes)
+
+
+ASKING = [
+    "JobID|Submit|Elapsed|AllocCPUS|NNodes|ReqMem|ReqTRES|AllocTRES|Timelimit|Priority|State",
+    "1|2026-01-01T00:00:00|00:10|4|2|16G|billing=9,cpu=4,gres/gpu:a100=2,gres/gpu=2,mem=16G,node=1|cpu=4,mem=16G,node=2|1:00|5000|OK",
+    "2|2026-01-01T00:00:01|00:10|2|1|128Mc|cpu=1,mem=128,node=1||UNLIMITED|7|OK",
+    "3|2026-01-01T00:00:02|00:10|2||4Gn||cpu=2,mem=8G,node=2,gres/gpu:v100=1|||OK",
+    "4|2026-01-01T00:00:03|00:10|2||0n||cpu=2,mem=1.50T,license/x=1|||OK",
+    "5_1|2026-01-01T00:00:04|00:10|2|1|2000Mc||||1|OK",
+    "5_2|2026-01-01T00:00:04|00:10|2|1|1G|cpu=2,mem=1G,license/x=1,gres/shard:a=3|||2|OK",
+    "6+0|2026-01-01T00:00:05|00:10|1|1|||||3|OK",
+    "6+1|2026-01-01T00:00:05|00:10|2|2|||||3|OK",
+]
+
+
+def test_jobs_state_what_they_asked_for(tmp_path: Path) -> None:
+    found = read(tmp_path, "\n".join(ASKING))
+    assert found.resources == ("cpu_cores", "memory_gib", "attr:gpus")
+    assert found.jobs["cpu_cores"].to_pylist() == [1.0] * 6
+    assert found.jobs["memory_gib"].to_pylist() == [4.0, 1 / 16, 4.0, 768.0, None, None]
+    assert found.tasks["memory_gib"].to_pylist()[-7:] == [2000 / 1024] * 2 + [0.5] * 2 + [None] * 3
+    assert found.jobs["attr:gpus"].to_pylist() == [0.5, None, 0.5, None, None, None]
+    assert found.jobs["priority"].to_pylist() == [5000, 7, None, None, 2, 3]
+    assert gang_nodes(found.jobs).tolist() == [2, 1, 2, 0, NO_GANG, 0]
+    assert found.jobs["requested_s"].to_pylist() == [60.0, None, None, None, None, None]
+    notes = " ".join(found.notes)
+    assert "repaired 2: elements of arrays with several processors: not gangs" in notes
+    assert "repaired 1: jobs whose tasks differ in priority" in notes
+    assert "dropped 1: requests of 'license/x'" in notes
+    assert "dropped 1: requests of 'gres/shard'" in notes
+    assert "3 tasks that state no memory_gib" in notes
+
+
+def test_options_of_gangs_and_tasks(tmp_path: Path) -> None:
+    text = "\n".join(ASKING)
+    one = read(tmp_path, text, tasks="one", arrays="jobs")
+    assert one.jobs["cpu_cores"].to_pylist() == [4, 2, 2, 2, 2, 2, None]
+    assert one.tasks["cpu_cores"].to_pylist()[-2:] == [1, 2]
+    assert one.jobs["memory_gib"].to_pylist()[:2] == [16.0, 0.125]
+    assert gang_nodes(one.jobs).tolist() == [1, 1, 1, 0, 1, 1, 0]
+    assert set(gang_nodes(read(tmp_path, text, gang_nodes="any").jobs).tolist()) == {0, NO_GANG}
+    assert "gang_nodes" not in read(tmp_path, text, gangs="no").jobs.column_names
+
+
+@pytest.mark.parametrize(
+    ("gres", "gpus"),
+    [
+        ("gpu:2", 2), ("gpu:tesla:4", 4), ("gres:gpu:1", 1), ("craynetwork:1,gpu:1080:3", 3), ("gpu", 1),
+        ("PER_NODE:gpu:2", 6), ("gpu:a100:2(IDX:0,1)", 2), ("gpu:0", None), ("mps:100", None), ("", None),
+    ],
+)  # fmt: skip
+def test_gpus_of_older_versions(tmp_path: Path, gres: str, gpus: int | None) -> None:
+    text = f"JobID|Submit|Elapsed|AllocCPUS|NNodes|ReqGRES\n1|2026-01-01T00:00:00|00:10|8|3|{gres}"
+    found = read(tmp_path, text, tasks="one")
+    assert (found.jobs["attr:gpus"][0].as_py() if "attr:gpus" in found.resources else None) == gpus
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("|16G|", "|much|", "line 2: field ReqMem: 'much' is not a memory such as 4G or 4000Mc"),
+        ("mem=16G,node=1", "mem=16X,node=1", "line 2: field ReqTRES: '16X' is not a memory"),
+        ("|4|2|16G", "|4|two|16G", "line 2: field NNodes: 'two' is not a whole number"),
+        ("|5000|", "|high|", "line 2: field Priority: 'high' is not a whole number"),
+        ("gpu=2", "gpu=x", "line 2: field ReqTRES: 'x' is not a whole number"),
+    ],
+)
+def test_wrong_requests(tmp_path: Path, old: str, new: str, why: str) -> None:
+    text = "\n".join(ASKING[:2])
+    if "ReqMem" in why:
+        text = text.replace("mem=16G,node=1", "node=1")
+    with pytest.raises(InputError, match=why):
+        read(tmp_path, text.replace(old, new, 1))
