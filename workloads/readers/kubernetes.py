@@ -5,6 +5,15 @@ takes the time from the first start to the last end of its containers, with init
 keeps its place on the node. A list of Jobs has only start and completion: a Job becomes as many equal tasks as
 succeeded, in waves of `parallelism`. A Job whose pods are in the list has those as tasks.
 
+A pod needs what it requests (`workloads.readers.kubernetes_resources`): ``cpu``, ``memory``, and ``nvidia.com/gpu``,
+``amd.com/gpu`` and others of that name together as ``attr:gpus``. Other resources, such as ephemeral storage, are left
+out and counted. ``spec.priority`` is a priority, ``activeDeadlineSeconds`` the requested run time.
+
+Kubernetes itself starts pods one by one. It is assumed that a group of pods is a gang, on any number of nodes: those of
+one pod group (of the scheduler plugins, Volcano or Kueue), of one training job (MPIJob, PyTorchJob, …), and of one Job.
+A Job is not a gang where one pod began after another had ended, or with fewer pods at a time than completions, as it
+then does not need them all at once; such Jobs are counted. A pod that is alone is not a gang.
+
 References
 ----------
 .. [1] Kubernetes API reference, core/v1 Pod (PodStatus, ContainerStateTerminated) and batch/v1 Job (JobStatus).
@@ -13,7 +22,7 @@ References
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -22,16 +31,29 @@ from workloads.errors import InputError
 from workloads.jobs import JobWorkload
 from workloads.readers.job_rows import JobRows
 from workloads.readers.kubernetes_objects import ENDED, Found, count, objects, part, parts, seconds, text
+from workloads.readers.kubernetes_resources import Which, asked_of_pod, deadline_s
 from workloads.readers.report import Progress, Report
 from workloads.readers.samples import first_lines
 
 INDEX = "batch.kubernetes.io/job-completion-index"
+GROUPS = (
+    "scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io", "scheduling.k8s.io/group-name",
+    "kueue.x-k8s.io/pod-group-name", "training.kubeflow.org/job-name",
+)  # fmt: skip
+"""Labels or annotations that name the group of a pod."""
 
 
 class _Pod(NamedTuple):
-    """A pod that ended: `place` is its number in the file, `task` its index in its Job, if stated."""
+    """A pod that ended: `place` is its number in the file, `task` its index in its Job, if stated.
+
+    `job`: the group of which it is a task, or itself; `owner`: the Job, or other object, that owns it; `together`:
+    whether the group is one whose pods start at one time; `asked`: as `JobRows.add` takes it.
+    """
 
     job: object
+    owner: object
+    together: bool
+    asked: dict[str, float | None]
     task: str | None
     created_s: float
     begin_s: float
@@ -46,6 +68,8 @@ def read_kubernetes(
     path: str | Path,
     *,
     runs: Literal["each", "last"] = "each",
+    demands: Which = "requests",
+    gangs: bool = True,
     report: Report | None = None,
     progress: Progress | None = None,
 ) -> JobWorkload:
@@ -58,6 +82,10 @@ def read_kubernetes(
     runs : "each" or "last"
         Pods that failed and that their Job replaced: each is a job, which arrives when the pod was created, or the last
         one counts.
+    demands : "requests" or "limits"
+        What pods need: their requests, or their limits; a container that states only one of the two has that.
+    gangs : bool
+        Whether groups of pods are gangs; else all pods are independent.
 
     Raises
     ------
@@ -71,10 +99,10 @@ def read_kubernetes(
             jobs.append(item)
             continue
         with _naming(item, path):
-            pod = _pod(item, report)
+            pod = _pod(item, demands, report)
         pods += [] if pod is None else [pod]
     try:
-        return _workload(pods, jobs, runs, path, report)
+        return _workload(pods, jobs, runs, demands, gangs, path, report)
     except InputError as error:
         if error.line is None:
             raise
@@ -83,19 +111,27 @@ def read_kubernetes(
 
 
 def _workload(
-    pods: list[_Pod], jobs: list[Found], runs: Literal["each", "last"], path: str | Path, report: Report
+    pods: list[_Pod],
+    jobs: list[Found],
+    runs: Literal["each", "last"],
+    demands: Which,
+    gangs: bool,
+    path: str | Path,
+    report: Report,
 ) -> JobWorkload:
     """Return the jobs of pods and Jobs that ended; errors have their places as lines."""
-    rows = JobRows(path)
-    for job, pod in _runs(pods, runs, report):
-        rows.add(job, pod.created_s, pod.end_s - pod.begin_s, pod.place, tenant=pod.tenant)
-    with_pods = {pod.job for pod in pods}
+    rows, runs_of = JobRows(path), list(_runs(pods, runs, report))
+    together = _gangs(runs_of, report) if gangs else set[object]()
+    for job, pod in runs_of:
+        asked = pod.asked | {"gang_nodes": 0 if job in together else None}
+        rows.add(job, pod.created_s, pod.end_s - pod.begin_s, pod.place, tenant=pod.tenant, asked=asked)
+    with_pods = {pod.owner for pod in pods}
     for item in jobs:
         if item.key in with_pods:
             report.dropped("jobs whose pods are in the list", 1)
             continue
         with _naming(item, path):
-            _add_job(rows, report, item)
+            _add_job(rows, demands, gangs, report, item)
     report.read("pods, or jobs, that ended", len(rows))
     name = Path(path).name.removesuffix(".gz").removesuffix(".json")
     return rows.workload(name, f"Kubernetes, {Path(path).name}", report)
@@ -111,7 +147,40 @@ def _naming(item: Found, path: object) -> Iterator[None]:
         raise InputError(wrong, file=path, field=item.name) from None
 
 
-def _pod(found: Found, report: Report) -> _Pod | None:
+def _gangs(runs: list[tuple[tuple[object, ...], _Pod]], report: Report) -> set[object]:
+    """Return the jobs whose pods start at one time."""
+    groups: dict[object, list[_Pod]] = {}
+    for job, pod in runs:
+        groups.setdefault(job, []).append(pod)
+    found = set[object]()
+    for group, pods in groups.items():
+        last_s, first_end_s = max(pod.begin_s for pod in pods), min(pod.end_s for pod in pods)
+        in_waves = last_s >= first_end_s and last_s > min(pod.begin_s for pod in pods)
+        if pods[0].together or (pods[0].owner is not None and not in_waves):
+            found.add(group)
+        elif pods[0].owner is not None:
+            report.repaired(_IN_WAVES, 1)
+    return found
+
+
+_IN_WAVES = "Jobs whose pods did not run at one time: not gangs"
+
+
+def _group(found: Found, owner: Mapping[str, object] | None) -> tuple[object, object, bool]:
+    """Return the group of a pod, its owner (None: it has none), and whether the group states that it is a gang."""
+    meta = part(found.item, "metadata")
+    space = text(meta, "namespace")
+    owned = None if owner is None else text(owner, "uid") or (text(owner, "kind"), space, text(owner, "name"))
+    for within in ("labels", "annotations"):
+        for name in GROUPS:
+            if group := text(part(meta, within), name):
+                return ("group", space, group), owned, True
+    if owned is None:
+        return found.key, None, False
+    return owned, owned, text(owner or {}, "kind") != "Job"
+
+
+def _pod(found: Found, demands: Which, report: Report) -> _Pod | None:
     """Return a pod, None if it has not ended or its times are not in the object."""
     meta, spec, status = (part(found.item, name) for name in ("metadata", "spec", "status"))
     main = list(parts(status, "containerStatuses"))
@@ -140,11 +209,17 @@ def _pod(found: Found, report: Report) -> _Pod | None:
         report.repaired("end before start: taken as 0 s long", 1)
         end_s = begin_s
     report.repaired("node selectors: not used, as nodes here have no labels", bool(spec.get("nodeSelector")))
-    owner = next((one for one in parts(meta, "ownerReferences") if one.get("kind") == "Job"), None)
+    owner = next(
+        (one for one in parts(meta, "ownerReferences") if _OWNER.fullmatch(str(one.get("kind")))), None
+    )
+    job, owned, together = _group(found, owner)
     tenant = text(meta, "namespace")
     created_s = seconds(meta.get("creationTimestamp"))
     return _Pod(
-        job=found.key if owner is None else text(owner, "uid") or ("Job", tenant, text(owner, "name")),
+        job=job,
+        owner=owned,
+        together=together,
+        asked=asked_of_pod(spec, demands, report),
         task=text(part(meta, "annotations"), INDEX),
         created_s=created_s if created_s is not None else min(begin_s, start_s or begin_s),
         begin_s=begin_s,
@@ -154,6 +229,9 @@ def _pod(found: Found, report: Report) -> _Pod | None:
         place=found.place,
         name=found.name,
     )
+
+
+_OWNER = re.compile(r"\w*Job|PodGroup")
 
 
 def _known(times: Iterable[object]) -> list[float]:
@@ -191,7 +269,7 @@ def _runs(
             yield (pod.job,), pod._replace(created_s=first_s.get(at, pod.created_s))
 
 
-def _add_job(rows: JobRows, report: Report, found: Found) -> None:
+def _add_job(rows: JobRows, demands: Which, gangs: bool, report: Report, found: Found) -> None:
     meta, spec, status = (part(found.item, name) for name in ("metadata", "spec", "status"))
     tasks, failed = count(status, "succeeded"), count(status, "failed")
     report.dropped(
@@ -204,6 +282,11 @@ def _add_job(rows: JobRows, report: Report, found: Found) -> None:
     waves = -(-tasks // max(count(spec, "parallelism"), 1))
     if waves > 1:
         report.repaired("jobs of several waves of pods: the time of a wave taken for a pod's", 1)
+        report.repaired(_IN_WAVES, gangs)
+    asked = asked_of_pod(part(part(spec, "template"), "spec"), demands, report)
+    asked |= {"gang_nodes": 0 if gangs and waves == 1 else None}
+    if (limit_s := deadline_s(spec)) is not None:
+        asked["requested_s"] = limit_s
     report.repaired("end before start: taken as 0 s long", end_s < begin_s)
     created_s = seconds(meta.get("creationTimestamp"))
     rows.add(
@@ -213,6 +296,7 @@ def _add_job(rows: JobRows, report: Report, found: Found) -> None:
         found.place,
         tasks=tasks,
         tenant=text(meta, "namespace"),
+        asked=asked,
     )
 
 

@@ -261,3 +261,110 @@ def test_what_kubernetes_does_not_write(tmp_path: Path, content: Any, why: str) 
 def test_a_name_with_half_a_pair_of_surrogates(tmp_path: Path) -> None:
     found = read(tmp_path, listed(changed(namespace="a\ud800b", name="\udfff", uid="\udfff")))
     assert found.jobs["tenant"].to_pylist() == ["a\\ud800b"]
+
+
+def asking(item: dict[str, Any], spec: dict[str, Any], **labels: str) -> dict[str, Any]:
+    """A pod with a spec and labels."""
+    return item | {"spec": spec, "metadata": item["metadata"] | {"labels": labels}}
+
+
+def needs(**resources: Any) -> dict[str, Any]:
+    """A container's resources: requests, or limits with a name that ends in `_limit`."""
+    given = {"requests": {}, "limits": {}}
+    for name, value in resources.items():
+        given["limits" if name.endswith("_limit") else "requests"][name.removesuffix("_limit")] = value
+    return {"resources": given}
+
+
+def test_pods_state_what_the_scheduler_reserves(tmp_path: Path) -> None:
+    """Sidecars count with the containers and with the init containers after them; a limit alone is a request."""
+    spec = {
+        "initContainers": [
+            needs(cpu="3", memory="1Gi"),
+            needs(cpu="250m", memory="512Mi") | {"restartPolicy": "Always"},
+            needs(cpu=1, memory="6Gi"),
+        ],
+        "containers": [needs(cpu="500m", memory="1G"), needs(cpu="0.5", memory_limit="1e9", cpu_limit="4")],
+        "overhead": {"memory": "256Mi"},
+        "priority": -5,
+        "activeDeadlineSeconds": 600,
+    }
+    gpus = {"nvidia.com/gpu": "2", "amd.com/gpu": 1, "ephemeral-storage": "1Gi"}
+    pods = [
+        asking(pod("a", container(ran(5, 25))), spec),
+        asking(pod("b", container(ran(5, 25)), created=1), {"containers": [{"resources": {"limits": gpus}}]}),
+        asking(pod("c", container(ran(5, 25)), created=2), {"priorityClassName": "high"}),
+    ]
+    found = read(tmp_path, pods)
+    assert found.jobs["cpu_cores"].to_pylist() == [3.0, None, None]
+    assert found.jobs["memory_gib"].to_pylist() == [6.75, None, None]
+    assert found.jobs["attr:gpus"].to_pylist() == [None, 3.0, None]
+    assert found.jobs["priority"].to_pylist() == [-5, None, None]
+    assert found.jobs["requested_s"].to_pylist() == [600.0, None, None]
+    assert "gang_nodes" not in found.jobs.column_names
+    notes = " ".join(found.notes)
+    assert "dropped 1: requests of 'ephemeral-storage'" in notes
+    assert "dropped 1: priority classes, as their number is not stated" in notes
+    assert "2 tasks that state no cpu_cores" in notes
+    limits = read(tmp_path, pods, demands="limits")
+    assert limits.jobs["cpu_cores"][0].as_py() == 4.75
+
+
+def test_the_pod_as_a_whole_may_ask(tmp_path: Path) -> None:
+    spec = needs(cpu="2", memory_limit="8Gi") | {"containers": [needs(cpu="1", memory="3Gi")]}
+    found = read(tmp_path, [asking(pod("a", container(ran(5, 25))), spec)])
+    assert found.jobs["cpu_cores"].to_pylist() == [2.0]
+    assert found.jobs["memory_gib"].to_pylist() == [3.0]
+
+
+def test_which_pods_are_gangs(tmp_path: Path) -> None:
+    """Those of a Job that ran together, of a pod group, and of a training job, launcher and workers."""
+    of_mpi = {"training.kubeflow.org/job-name": "train"}
+    worker = pod("w", container(ran(9, 25)), created=4)
+    worker["metadata"]["ownerReferences"] = [{"kind": "MPIJob", "uid": "mpi"}]
+    pods = [
+        pod("a", container(ran(5, 25)), job="one"),
+        pod("b", container(ran(9, 35)), job="one"),
+        pod("c", container(ran(5, 25)), job="two", created=1),
+        pod("d", container(ran(25, 35)), job="two", created=1),
+        asking(pod("e", container(ran(5, 6)), created=2), {}, **{"scheduling.x-k8s.io/pod-group": "g"}),
+        asking(pod("f", container(ran(7, 8)), created=2), {}, **{"scheduling.x-k8s.io/pod-group": "g"}),
+        asking(pod("l", container(ran(10, 20)), job="launcher", created=3), {}, **of_mpi),
+        asking(pod("w1", container(ran(5, 25)), created=3), {}, **of_mpi),
+        worker,
+        pod("z", container(ran(5, 25)), created=5),
+    ]
+    found = read(tmp_path, pods)
+    assert found.jobs["num_tasks"].to_pylist() == [2, 2, 2, 2, 1, 1]
+    assert found.jobs["gang_nodes"].to_pylist() == [0, None, 0, 0, 0, None]
+    assert "repaired 1: Jobs whose pods did not run at one time: not gangs" in found.notes
+    assert "gang_nodes" not in read(tmp_path, pods, gangs="no").jobs.column_names
+
+
+def test_a_list_of_jobs_states_what_their_templates_ask_for(tmp_path: Path) -> None:
+    template = {"spec": {"containers": [needs(cpu="1500m", memory="1024Ki")]}}
+    items = [job("one", 2, 0, 10, parallelism=2), job("two", 2, 1, 10, parallelism=1)]
+    for item in items:
+        item["spec"] |= {"template": template, "activeDeadlineSeconds": 90}
+    found = read(tmp_path, items)
+    assert found.jobs["cpu_cores"].to_pylist() == [1.5, 1.5]
+    assert found.jobs["memory_gib"].to_pylist() == [2**-10] * 2
+    assert found.jobs["requested_s"].to_pylist() == [90.0, 90.0]
+    assert found.jobs["gang_nodes"].to_pylist() == [0, None]
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [
+        ({"containers": [needs(cpu="much")]}, "cpu is not a quantity such as 500m or 2Gi but 'much'"),
+        ({"containers": [needs(cpu=True)]}, "cpu is not a quantity"),
+        ({"containers": [needs(cpu="-1")]}, "cpu is not a quantity"),
+        ({"containers": [needs(cpu="1E")]}, "is not a number of cores, 0 or more"),
+        ({"priority": "high"}, "priority is not a whole number of 32 bits but 'high'"),
+        ({"containers": [{"resources": 3}]}, "resources is not an object"),
+    ],
+)
+def test_requests_that_kubernetes_does_not_write(tmp_path: Path, spec: dict[str, Any], why: str) -> None:
+    with pytest.raises(InputError, match=why) as caught:
+        read(tmp_path, [asking(pod("a", container(ran(5, 25))), spec)])
+    assert caught.value.field == "[0]"
