@@ -139,12 +139,10 @@ def as_pandas_csv(table: str, rows: list[Row]) -> bytes:
 
 
 def as_flat_csv(table: str, rows: list[Row]) -> bytes:
-    """Return CSV with a few columns in another order; capacities flat, lists as JSON."""
+    """Return CSV with columns in another order; requests and capacities flat, lists as JSON."""
     file = io.StringIO()
-    names = [
-        name for name in SCHEMAS[table].names if name not in ("resource_request", "capacity", "priority")
-    ][::-1]
-    names += ["resource_request.cpus", "capacity.cpus", "capacity.memory"]
+    names = [name for name in SCHEMAS[table].names if name not in ("resource_request", "capacity")][::-1]
+    names += ["resource_request.cpus", "resource_request.memory", "capacity.cpus", "capacity.memory"]
     writer = csv.writer(file, lineterminator="\r\n")
     writer.writerow(names)
     for row in rows:

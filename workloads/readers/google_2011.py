@@ -61,8 +61,8 @@ _KIND = kinds(whole("type"), _CODES)
 _EVENTS = {
     "time": "VARCHAR", "missing info": "VARCHAR", "job ID": "VARCHAR", "task index": "VARCHAR",
     "machine ID": "VARCHAR", "type": "VARCHAR", "user": "VARCHAR", "scheduling class": "VARCHAR",
-    "priority": "VARCHAR", "CPU request": "VARCHAR", "memory request": "VARCHAR",
-    "disk space request": "VARCHAR", "different machines restriction": "VARCHAR",
+    "priority": "INTEGER", "CPU request": "DOUBLE", "memory request": "DOUBLE",
+    "disk space request": "DOUBLE", "different machines restriction": "VARCHAR",
 }  # fmt: skip
 _OTHER_NAMES = {
     "timestamp": "time", "event_type": "type", "user_name": "user", "platform_id": "platform", "cpu": "CPUs",
@@ -74,7 +74,8 @@ _OTHER_NAMES = {
 _EVENT_TABLE = Table(
     _EVENTS,
     f"""INSERT INTO event SELECT {whole("job ID")}, {whole("task index")}, {whole("time")}, {_KIND},
-        "missing info" IS NOT NULL FROM {{scan}}""",
+        "missing info" IS NOT NULL, "CPU request", "memory request", priority, "disk space request" > 0
+        FROM {{scan}}""",
     _WHOLE,
     _OTHER_NAMES,
 )

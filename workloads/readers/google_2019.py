@@ -10,8 +10,8 @@ read. Numbers may be strings, as BigQuery writes them; event types may be number
 nested or flat (``capacity.cpus``). Columns that are not used may be absent; without ``collection_type`` alloc sets
 cannot be distinguished from jobs.
 
-A job is a collection and its instances are its tasks, by the rules of `workloads.readers.google_events`, where QUEUE,
-ENABLE and updates change nothing. In addition:
+A job is a collection and its instances are its tasks, by the rules of `workloads.readers.google_events`, where QUEUE
+and ENABLE change nothing. In addition:
 
 7. Alloc sets, which reserve room for jobs, and their instances are dropped. Jobs that run in one are kept.
 8. A job arrives when it was submitted, even if it waits for others (``start_after_collection_ids``) or has a parent.
@@ -55,6 +55,7 @@ _TYPES = (
 _KIND = kinds("type", {f"'{text}'": name for code, name in enumerate(_TYPES) for text in (code, name)})
 _ALLOC = "coalesce(collection_type IN ('1', 'ALLOC_SET'), false)"
 _CONSTRAINTS = "STRUCT(name VARCHAR, value VARCHAR, relation VARCHAR)[]"
+_RESOURCES = "STRUCT(cpus DOUBLE, memory DOUBLE)"
 
 
 def _part(name: str, text: str) -> str:
@@ -70,14 +71,15 @@ def _part(name: str, text: str) -> str:
 _IN_TEXT = {
     "constraint": r"list_transform(regexp_extract_all({text}, '\{[^{}]*\}'), lambda t: struct_pack("
     + ", ".join(f"{name} := {_part(name, 't')}" for name in ("name", "value", "relation")) + "))",
-    "capacity": "struct_pack("
-    + ", ".join(f"{name} := CAST({_part(name, '{text}')} AS DOUBLE)" for name in ("cpus", "memory")) + ")",
+    **dict.fromkeys(("capacity", "resource_request"), "struct_pack("
+    + ", ".join(f"{name} := CAST({_part(name, '{text}')} AS DOUBLE)" for name in ("cpus", "memory")) + ")"),
     "start_after_collection_ids": "regexp_extract_all({text}, '[0-9]+')",
 }  # fmt: skip
 """SQL for nested fields, which are text in CSV."""
 _OTHER_NAMES = {
     "constraints": "constraint", "capacity_cpus": "capacity.cpus", "capacity_memory": "capacity.memory",
-    "cpus": "capacity.cpus", "memory": "capacity.memory",
+    "cpus": "capacity.cpus", "memory": "capacity.memory", "resource_request_cpus": "resource_request.cpus",
+    "resource_request_memory": "resource_request.memory",
 }  # fmt: skip
 _OPERATORS = {
     "EQUAL": "=", "NOT_EQUAL": "!=", "LESS_THAN": "<", "GREATER_THAN": ">", "LESS_THAN_EQUAL": "<=",
@@ -93,9 +95,16 @@ ALTER TABLE job_event ADD COLUMN child BOOLEAN;
 _EVENT = {"time": "BIGINT", "type": "VARCHAR", "collection_id": "BIGINT", "collection_type": "VARCHAR"}
 _TABLES = {
     "instance_events": Table(
-        {**_EVENT, "instance_index": "INTEGER", "missing_type": "VARCHAR", "constraint": _CONSTRAINTS},
+        {
+            **_EVENT, "instance_index": "INTEGER", "missing_type": "VARCHAR", "constraint": _CONSTRAINTS,
+            "priority": "INTEGER", "resource_request": _RESOURCES, "resource_request.cpus": "DOUBLE",
+            "resource_request.memory": "DOUBLE",
+        },
         f"""INSERT INTO event SELECT collection_id, instance_index, time, {_KIND},
-            coalesce(missing_type NOT IN ('0', 'MISSING_TYPE_NONE'), false), {_ALLOC}, "constraint" FROM {{scan}}""",
+            coalesce(missing_type NOT IN ('0', 'MISSING_TYPE_NONE'), false),
+            coalesce(resource_request['cpus'], "resource_request.cpus"),
+            coalesce(resource_request['memory'], "resource_request.memory"), priority, NULL, {_ALLOC}, "constraint"
+            FROM {{scan}}""",
         ("time", "type", "collection_id", "instance_index"), _OTHER_NAMES, _IN_TEXT, True,
     ),
     "collection_events": Table(
@@ -111,7 +120,7 @@ _TABLES = {
     "machine_events": Table(
         {
             "time": "BIGINT", "machine_id": "BIGINT", "type": "VARCHAR", "switch_id": "VARCHAR",
-            "capacity": "STRUCT(cpus DOUBLE, memory DOUBLE)", "capacity.cpus": "DOUBLE",
+            "capacity": _RESOURCES, "capacity.cpus": "DOUBLE",
             "capacity.memory": "DOUBLE", "platform_id": "VARCHAR",
         },
         """INSERT INTO machine SELECT machine_id, time, CASE WHEN type IN ('1', 'ADD') THEN 'add'

@@ -1,8 +1,9 @@
 """The rules by which events of Google's cluster traces of 2011 and 2019 become jobs and tasks, as SQL.
 
 A task is submitted, waits, runs, may be evicted or fail, waits and runs again, until it finishes or is killed. The
-traces' readers fill the tables ``event`` (job, task, time, kind, missing) and ``job_event`` (job, time, kind, user),
-`kind` one of `KINDS`, or null for events that have no effect. The rules, in order, with counts in the report:
+traces' readers fill the tables ``event`` (job, task, time, kind, missing, and what the task requests: cpu, memory,
+priority, disk) and ``job_event`` (job, time, kind, user), `kind` one of `KINDS`, or null for events that neither start
+nor end anything. The rules, in order, with counts in the report:
 
 1. Times are microseconds from the trace's begin, its timestamp 600 s. Earlier events have smaller timestamps, mostly 0;
    events after its end (2**63 - 1) are left out. Repeated rows count once, and rows that the trace's makers inserted
@@ -19,7 +20,8 @@ traces' readers fill the tables ``event`` (job, task, time, kind, missing) and `
 5. Jobs without kept tasks are dropped. Jobs are in the order of arrival and then of the trace's ids, tasks in that of
    their index. The tenant is the user, as a hash.
 6. The distinct constraints of a job's kept tasks are written beside the workload, each with the number of those tasks.
-   `workloads.readers.google_constraints` has the rules for those of the job.
+   `workloads.readers.google_constraints` has the rules for those of the job, and goes on with rules 7 to 10;
+   `workloads.readers.google_requests` has rule 11, on what tasks request.
 """
 
 from __future__ import annotations
@@ -41,8 +43,18 @@ from workloads.readers.duckdb_tables import (
     number,
     write_folder,
 )
+from workloads.readers.google_requests import (
+    ASKED,
+    CORES,
+    DEMANDS,
+    SHARED,
+    count_requests,
+    leave_out_absurd,
+    request_columns,
+)
 from workloads.readers.parquet import JOBS_FILE, TASKS_FILE
 from workloads.readers.report import Report
+from workloads.requests import with_requests
 
 if TYPE_CHECKING:
     import duckdb
@@ -96,7 +108,8 @@ BESIDE = {
 """Tables that are written beside the workload: files and schemas."""
 
 TABLES = """
-CREATE TABLE event (job BIGINT, task INTEGER, time BIGINT, kind TINYINT, missing BOOLEAN);
+CREATE TABLE event (job BIGINT, task INTEGER, time BIGINT, kind TINYINT, missing BOOLEAN, cpu DOUBLE, memory DOUBLE,
+    priority INTEGER, disk BOOLEAN);
 CREATE TABLE job_event (job BIGINT, time BIGINT, kind TINYINT, "user" VARCHAR);
 CREATE TABLE constraint_of_task (job BIGINT, task INTEGER, time BIGINT, attribute VARCHAR, operator VARCHAR,
     value VARCHAR);
@@ -107,18 +120,21 @@ CREATE TABLE attribute (machine_id VARCHAR, time BIGINT, attribute VARCHAR, valu
 # Sums and extremes only, in one pass without sorting.
 _TASK = """
 CREATE TABLE task AS
-SELECT job, task, min(time) AS first, min(time) FILTER (WHERE kind = {SUBMIT}) AS submit,
+SELECT job, task, min(time) FILTER (WHERE kind IS NOT NULL) AS first,
+    min(time) FILTER (WHERE kind = {SUBMIT}) AS submit,
     count(*) FILTER (WHERE kind = {SCHEDULE}) AS starts,
     count(*) FILTER (WHERE kind > {SUBMIT} AND kind <> {SCHEDULE}) AS ends,
     min(time) FILTER (WHERE kind = {SCHEDULE}) AS first_start,
     max(time) FILTER (WHERE kind = {SCHEDULE}) AS start,
     max(time) FILTER (WHERE kind = {FINISH}) AS finish,
-    max(time * 8 + kind) FILTER (WHERE kind > {SUBMIT} AND kind <> {SCHEDULE}) AS stop
-FROM event WHERE kind IS NOT NULL AND time <> {after} GROUP BY job, task
+    max(time * 8 + kind) FILTER (WHERE kind > {SUBMIT} AND kind <> {SCHEDULE}) AS stop,
+    max(cpu) AS cpu, max(memory) AS memory, max(priority) AS priority, bool_or(disk) AS disk,
+    max(cpu) <> min(cpu) OR max(memory) <> min(memory) OR max(priority) <> min(priority) AS changes
+FROM event WHERE time <> {after} GROUP BY job, task HAVING count(kind) > 0
 """.format(after=_AFTER_END, **KINDS)
 _JUDGE = """
 CREATE TABLE judged AS
-SELECT job, task, first, submit, starts, ends, start, finish, CASE
+SELECT job, task, first, submit, starts, ends, start, finish, cpu, memory, priority, disk, changes, CASE
     WHEN starts = 0 THEN 'tasks that never ran'
     WHEN first_start < {begin} THEN 'tasks that were started before the trace'
     WHEN stop IS NULL OR stop < start * 8 + {SCHEDULE} THEN 'tasks that run when the trace ends'
@@ -142,21 +158,27 @@ FROM (
     WHERE key % 8 = {SCHEDULE})
 GROUP BY job, task
 """.format(after=_AFTER_END, **KINDS)
-_KEEP = """
+_KEEP = f"""
 CREATE TABLE kept AS
-SELECT job, task, {took} AS took, coalesce(unknown, 0) AS unknown
-FROM judged LEFT JOIN spent USING (job, task) WHERE reason IS NULL OR ({keep_ended} AND ended)
+SELECT job, task, {{took}} AS took, coalesce(unknown, 0) AS unknown, coalesce(changes, false) AS changes, disk,
+    {CORES} * coalesce(asked.cpu, judged.cpu) AS cpu_cores, coalesce(asked.memory, judged.memory) AS memory,
+    coalesce(asked.priority, judged.priority) AS priority
+FROM judged LEFT JOIN spent USING (job, task) LEFT JOIN asked USING (job, task)
+WHERE reason IS NULL OR ({{keep_ended}} AND ended)
 """
 _JOB = f"""
 CREATE TABLE job AS
-SELECT job, submit, tenant, num_tasks, took, CASE
+SELECT job, submit, tenant, num_tasks, took, {", ".join(DEMANDS)}, priority, CASE
     WHEN seen IS NULL THEN 'jobs without tasks'
     WHEN submit < {BEGIN_US} THEN 'jobs that were submitted before the trace'
     WHEN num_tasks IS NULL THEN 'jobs without a task that is kept' END AS reason
 FROM (
-    SELECT job, coalesce(job_event.submit, seen.submit, first) AS submit, tenant, num_tasks, took, first AS seen
+    SELECT job, coalesce(job_event.submit, seen.submit, first) AS submit, tenant, num_tasks, took,
+        {", ".join(DEMANDS)}, priority, first AS seen
     FROM (SELECT job, min(submit) AS submit, min(first) AS first FROM judged GROUP BY job) AS seen
-    LEFT JOIN (SELECT job, count(*) AS num_tasks, sum(took) AS took FROM kept GROUP BY job) USING (job)
+    LEFT JOIN (
+        SELECT job, count(*) AS num_tasks, sum(took) AS took, {SHARED}, max(priority) AS priority
+        FROM kept GROUP BY job) USING (job)
     FULL JOIN (
         SELECT job, min(time) FILTER (WHERE kind = {KINDS["SUBMIT"]}) AS submit, min("user") AS tenant
         FROM job_event GROUP BY job) AS job_event
@@ -165,12 +187,13 @@ FROM (
 _QUERIES = {
     JOBS_FILE: f"""
         SELECT job AS job_id, (submit - {BEGIN_US}) / 1e6 AS submit_s, num_tasks,
-            CAST(took AS DOUBLE) / num_tasks / 1e6 AS mean_task_s, CAST(NULL AS VARCHAR) AS "constraint", tenant
+            CAST(took AS DOUBLE) / num_tasks / 1e6 AS mean_task_s, CAST(NULL AS VARCHAR) AS "constraint", tenant,
+            {{requests}}
         FROM job WHERE reason IS NULL ORDER BY submit, job
         """,
     TASKS_FILE: """
-        SELECT job AS job_id, kept.took / 1e6 AS duration_s
-        FROM kept JOIN (SELECT job, submit FROM job WHERE reason IS NULL) USING (job)
+        SELECT job AS job_id, kept.took / 1e6 AS duration_s, {requests}
+        FROM kept JOIN (FROM job WHERE reason IS NULL) AS job USING (job)
         ORDER BY submit, job, task
         """,
     CONSTRAINTS_FILE: """
@@ -206,8 +229,9 @@ def resolve(
         "count(*) FILTER (WHERE kind IS NULL) FROM event"
     ).fetchall()[0]
     report.read("of them inserted by the trace's makers for lost records", missing)
-    report.read("of them without effect (updates, queues)", idle)
+    report.read("of them that neither start nor end a task (updates, queues)", idle)
     report.dropped("events after the end of the trace", late)
+    leave_out_absurd(con, report)
     con.execute(_TASK)
     con.execute(_JUDGE)
     ran, total = unfinished == "ran", attempts == "all"
@@ -219,6 +243,7 @@ def resolve(
     )
     if not total:
         took = "CASE WHEN reason IS NULL THEN finish - start ELSE coalesce(last, 0) END"
+    con.execute(ASKED.format(last=not total))
     con.execute(_KEEP.format(took=f"coalesce({took}, 0)", keep_ended=ran))
     con.execute(_JOB)
     _count(con, total, ran, report)
@@ -301,6 +326,7 @@ def _count(con: duckdb.DuckDBPyConnection, total: bool, ran: bool, report: Repor
         )
     report.read("jobs kept", count_rows(con, "job WHERE reason IS NULL"))
     report.read("tasks kept", number(con, "SELECT sum(num_tasks) FROM job WHERE reason IS NULL"))
+    count_requests(con, report)
 
 
 def write_jobs(
@@ -312,8 +338,13 @@ def write_jobs(
     classes: tuple[float, float] | None = None,
 ) -> None:
     """Write the workload's folder, with the tables of `BESIDE` that the source has, and more files."""
-    schemas = {TASKS_FILE: TASKS_SCHEMA}
+    schemas = {TASKS_FILE: TASKS_SCHEMA, JOBS_FILE: JOBS_SCHEMA}
+    jobs, tasks = request_columns(con)
+    queries = dict(_QUERIES)
+    for file, columns in ((JOBS_FILE, jobs), (TASKS_FILE, tasks)):
+        schemas[file] = with_requests(schemas[file], columns)
+        queries[file] = _QUERIES[file].format(requests=", ".join(columns.values()))
     schemas |= {file: schema for table, (file, schema) in BESIDE.items() if table in beside}
-    schemas[JOBS_FILE] = about_workload(JOBS_SCHEMA, about, classes)
-    files: Files = {file: (batches(con, _QUERIES[file]), schema) for file, schema in schemas.items()}
+    schemas[JOBS_FILE] = about_workload(schemas.pop(JOBS_FILE), about, classes)
+    files: Files = {file: (batches(con, queries[file]), schema) for file, schema in schemas.items()}
     write_folder(to, more | files)

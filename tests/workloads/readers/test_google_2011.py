@@ -18,16 +18,16 @@ BEGIN_US = 600_000_000
 KINDS = ["SUBMIT", "SCHEDULE", "EVICT", "FAIL", "FINISH", "KILL", "LOST", "UPDATE_PENDING", "UPDATE_RUNNING"]
 
 
-def event(time_s, job, task, kind, *, user="u", missing=""):
+def event(time_s, job, task, kind, *, user="u", missing="", priority=9, cpu=0.125, memory=0.25, disk=""):
     time = int(BEGIN_US + time_s * 1e6) if time_s is not None else 0
-    return f"{time},{missing},{job},{task},,{KINDS.index(kind)},{user},2,9,0.1,0.1,0.001,0\n"
+    return f"{time},{missing},{job},{task},,{KINDS.index(kind)},{user},2,{priority},{cpu},{memory},{disk},0\n"
 
 
-def ran(job, task, submit, start, end, kind="FINISH", user="u"):
+def ran(job, task, submit, start, end, kind="FINISH", **more):
     return (
-        event(submit, job, task, "SUBMIT", user=user)
-        + event(start, job, task, "SCHEDULE", user=user)
-        + event(end, job, task, kind, user=user)
+        event(submit, job, task, "SUBMIT", **more)
+        + event(start, job, task, "SCHEDULE", **more)
+        + event(end, job, task, kind, **more)
     )
 
 
@@ -70,13 +70,52 @@ def test_job_events_say_when_and_who(tmp_path):
         "read 3 rows of job_events",
         "read 6 rows of task_events",
         "read 0 of them inserted by the trace's makers for lost records",
-        "read 0 of them without effect (updates, queues)",
+        "read 0 of them that neither start nor end a task (updates, queues)",
         "read 1 jobs kept",
         "read 1 tasks kept",
         "dropped 1: jobs that were submitted before the trace",
         "dropped 1: tasks of jobs that are dropped",
     ]
     assert workload.notes == tuple(report.lines())
+
+
+def test_requests_of_tasks_become_demands_and_priorities(tmp_path):
+    """Those that tasks of a job share are the job's; of an attempt the most counts, with updates while it runs."""
+    nothing = {"cpu": "", "memory": "", "priority": ""}
+    text = (
+        ran(1, 0, 0, 1, 9, cpu=0.5, disk=0.001) + ran(1, 1, 0, 1, 9, cpu=0.5, priority=2)
+        + ran(2, 0, 1, 2, 9) + ran(2, 1, 1, 2, 9, cpu=0.0625) + ran(2, 2, 1, 2, 9, **nothing)
+        + ran(3, 0, 2, 3, 4, "EVICT", cpu=1, memory=0.75) + ran(3, 0, 4, 5, 9, priority=0)
+        + event(6, 3, 0, "UPDATE_RUNNING", cpu=0.375) + event(10, 3, 0, "SUBMIT", memory=1)
+        + ran(4, 0, 3, 4, 9, **nothing)
+        + ran(5, 0, 4, 5, 9, cpu=1.5, memory=-1) + ran(5, 1, 4, 5, 9, cpu="nan", memory="inf")
+    )  # fmt: skip
+    source = folder_of(tmp_path, task_events=text)
+    report = Report()
+    workload = read_google_2011(source, report=report)
+    assert workload.jobs["job_id"].to_pylist() == [1, 2, 3, 4, 5]
+    assert workload.jobs["cpu_cores"].to_pylist() == [8.0, None, 6.0, None, None]
+    assert workload.jobs["memory"].to_pylist() == [0.25, None, 0.25, None, None]
+    assert workload.jobs["priority"].to_pylist() == [9, 9, 9, None, 9]
+    assert workload.tasks["cpu_cores"].to_pylist() == [None, None, 2.0, 1.0, *[None] * 5]
+    assert workload.tasks["memory"].to_pylist() == [None, None, 0.25, 0.25, *[None] * 5]
+    lines = report.lines()
+    assert "read 4 tasks that state no cpu_cores" in lines
+    assert "read 2 tasks that state no priority" in lines
+    assert "repaired 1: jobs whose tasks differ in priority: the largest taken" in lines
+    assert "repaired 1: tasks whose requests changed: the most of the attempts that count taken" in lines
+    assert "dropped 6: requests of events that are outside 0..1 of the largest machine" in lines
+    assert "dropped 1: requests of disk space by tasks" in lines
+    every = read_google_2011(source, attempts="all")
+    assert every.jobs["cpu_cores"].to_pylist()[2] == 16.0
+    assert every.jobs["memory"].to_pylist()[2] == 1.0
+
+
+def test_a_trace_without_requests_has_no_columns_for_them(tmp_path):
+    text = ran(1, 0, 0, 1, 9, cpu="", memory="", priority="")
+    workload = read_google_2011(folder_of(tmp_path, task_events=text))
+    assert workload.jobs.num_columns == 6
+    assert workload.tasks.num_columns == 2
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ def test_collections_are_jobs_and_alloc_sets_are_left_out(tmp_path):
         "read 13 rows of instance_events",
         "read 3 rows of collection_events",
         "read 4 of them inserted by the trace's makers for lost records",
-        "read 3 of them without effect (updates, queues)",
+        "read 3 of them that neither start nor end a task (updates, queues)",
         "read 1 jobs kept",
         "read 2 tasks kept",
         "repaired 1: jobs that wait for others to finish: arrive when submitted",

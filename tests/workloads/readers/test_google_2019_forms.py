@@ -40,6 +40,10 @@ def test_the_cell_is_what_it_is_meant_to_be(want, tmp_path):
         (381, 2.0, 'v"'), (380, 8.0, "u="),
     ]  # fmt: skip
     assert [task["duration_s"] for task in want["tasks.parquet"]] == [5.0, 8.0, 1.25]
+    assert {(job["cpu_cores"], job["memory"], job["priority"]) for job in want["jobs.parquet"]} == {
+        (16 * 0.0125, 0.0045, 200)
+    }
+    assert {*want["tasks.parquet"][0]} == {"job_id", "duration_s"}  # all tasks of a job ask for the same
     assert [(row["attribute"], row["operator"], row["value"]) for row in want["constraint_sets.parquet"]] == [
         ("attr:k,1", "=", "a="), ("attr:n", "!=", ""),
     ]  # fmt: skip

@@ -67,6 +67,25 @@ def test_google_2011_is_what_its_events_say(events, unfinished, jobs, tasks, tas
     assert (workload.short_cutoff_s, workload.long_partition) == (1129.532, 0.83)
 
 
+def test_google_2011_states_what_its_last_attempts_requested():
+    """In this shard the tasks of a job request the same, so that no task has a demand of its own."""
+    rows = rows_of(GOOGLE / "task_events" / "part-00000-of-00500.csv.gz")
+    last: dict[tuple[str, str], int] = defaultdict(int)
+    for row in rows:
+        if row[5] == "1":
+            last[row[2], row[3]] = max(last[row[2], row[3]], int(row[0]))
+    asked = defaultdict(set)
+    for row in rows:
+        if (key := (row[2], row[3])) in last and int(row[0]) >= last[key] and row[9]:
+            asked[int(row[2])].add((16 * float(row[9]), float(row[10]), int(row[8])))
+    workload = load_workload(GOOGLE)
+    assert workload.resources == ("cpu_cores", "memory")
+    assert workload.tasks.num_columns == 2
+    for job in workload.jobs.to_pylist():
+        assert asked[job["job_id"]] == {(job["cpu_cores"], job["memory"], job["priority"])}
+    assert any("requests of disk space" in note for note in workload.notes)
+
+
 def test_google_2011_under_any_name(tmp_path):
     (tmp_path / "part-00000-of-00500.csv.gz").symlink_to(
         GOOGLE / "task_events" / "part-00000-of-00500.csv.gz"
