@@ -36,8 +36,8 @@ in bounded memory. The report counts the cases of each.
     numbers in their names. A node has one slot a core: plans of tasks are in cores. Memory is published as a share of
     the largest machine's, which is assumed to have 4 GiB a core. Machines of one ``failure_domain_1`` are a rack,
     ``failure_domain_2`` is the attribute ``attr:failure_domain_2``.
-13. ``plan_cpu`` is cores times 100, ``plan_mem`` per cent of the largest machine's memory; values that are not positive
-    (or above 100 for memory) become null.
+13. ``plan_cpu`` is cores times 100, ``plan_mem`` per cent of the largest machine's memory, both of an instance. Values
+    that are not positive (or above 100 for memory) are left out. The trace has no priorities.
 
 References
 ----------

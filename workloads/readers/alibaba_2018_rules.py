@@ -268,6 +268,14 @@ def size_stages(
     if tasks > size_of(source):  # otherwise each has bytes of its own, and goes to the disk as it is read
         check_tasks(tasks, file=source, field="instance_num")
     report.read("tasks kept", tasks)
+    for name, plan, most in (("cpu_cores", "plan_cpu", "'inf'"), ("memory", "plan_mem", "100")):
+        unknown = f"SELECT sum(num_tasks) FROM size JOIN stage USING (key) WHERE {name} IS NULL"
+        if 0 < (count := number(con, unknown)) < tasks:
+            report.read(f"tasks that state no {name}", count)
+        outside = (
+            f"judged WHERE reason IS NULL AND NOT ({plan} > 0 AND {plan} <= {most} AND isfinite({plan}))"
+        )
+        report.dropped(f"values of {plan} of stages that are out of range", count_rows(con, outside))
 
 
 def _count_starts(con: duckdb.DuckDBPyConnection, starts: str, report: Report) -> None:

@@ -20,6 +20,7 @@ from tests.workloads.alibaba_files import (
     stage,
     tables,
 )
+from workloads.conversion import as_jobs
 from workloads.readers import alibaba_2018
 from workloads.readers.alibaba_2018 import read_alibaba_2018, recognises
 from workloads.readers.report import Report
@@ -50,6 +51,25 @@ def test_the_example_of_the_trace(tmp_path):
     assert [line for line in report.notes() if not line.startswith("read")] == [
         "dropped 1: rows of machine_meta without a machine"
     ]
+
+
+def test_plans_are_demands_of_stages_and_of_tasks(tmp_path):
+    text = stage("j_1", "M1", cpu="150", memory="50", number=2) + stage("j_1", "R2_1", cpu="50", memory="101")
+    text += stage("j_2", "M1", start=101, cpu="-1", memory="") + stage(
+        "j_3", "M1", start=102, memory="25", number=3
+    )
+    report = Report()
+    jobs = as_jobs(read_alibaba_2018(folder_of(tmp_path, text), report=report))
+    assert jobs.resources == ("cpu_cores", "memory")
+    assert jobs.jobs["cpu_cores"].to_pylist() == [None, None, 1.0]
+    assert jobs.jobs["memory"].to_pylist() == [None, None, 0.25]
+    assert jobs.tasks["cpu_cores"].to_pylist() == [1.5, 1.5, 0.5, *[None] * 4]
+    assert jobs.tasks["memory"].to_pylist() == [0.5, 0.5, *[None] * 5]
+    lines = report.lines()
+    assert "read 1 tasks that state no cpu_cores" in lines
+    assert "read 2 tasks that state no memory" in lines
+    assert "dropped 1: values of plan_cpu of stages that are out of range" in lines
+    assert "dropped 1: values of plan_mem of stages that are out of range" in lines
 
 
 def test_the_trace_as_a_workload(tmp_path):

@@ -185,6 +185,22 @@ def test_alibaba_2018_is_what_its_names_and_times_say(stages, starts, median, p9
     assert (np.median(ratios), np.quantile(ratios, 0.9)) == pytest.approx((median, p90), rel=0.01)
 
 
+def test_alibaba_2018_states_the_plans_of_its_stages(stages):
+    plans: dict[str, list[list[float]]] = defaultdict(list)
+    for _, instances, job, _, _, _, _, cpu, memory in rows_of(ALIBABA / "selected_DAGs.csv.gz")[1:]:
+        if job in stages:
+            count = int(float(instances))
+            plans[job] += [[float(cpu) / 100, float(memory) / 100]] * count
+    report = Report()
+    jobs = as_jobs(load_workload(ALIBABA, report=report))
+    demands, first = jobs.demands(), jobs.arrays().first_task
+    assert demands.resources == ("cpu_cores", "memory")
+    for at, job in enumerate(column(jobs.jobs, "job_id").tolist()):
+        found = demands.vector[demands.of_task[first[at] : first[at + 1]]].tolist()
+        assert sorted(found) == sorted(plans[f"j_{job}"])
+    assert not any("state no" in line or "plan_" in line for line in report.lines())
+
+
 def test_the_machines_of_alibaba_2018():
     rows = rows_of(ALIBABA / "machine_meta.csv.gz")
     assert (len(rows), len({row[0] for row in rows})) == (17_592, 4034)
