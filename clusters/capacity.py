@@ -20,7 +20,7 @@ MOST_OF_A_RESOURCE = 1e9
 
 
 def capacities(cluster: Cluster, resources: tuple[str, ...]) -> Float64Array:
-    """Return the resources of each node, shape (N, R), in the units of demands (`workloads.resources.RESOURCES`).
+    """Return the resources of each node, shape (N, R), in the units of demands (`workloads.resources`).
 
     Demands of memory, disks and network are shares of the largest node of the cluster; ``memory_gib`` is not. A node's
     bandwidth to disks is in proportion to its disks (`max_disks`). Without resources a node has slots, shape (N, 1).
@@ -76,14 +76,17 @@ def needs_of(workload: JobWorkload, cluster: Cluster, resources: tuple[str, ...]
     return Needs(resources, found.vector[:, columns], found.of_job, capacities(cluster, resources))
 
 
+def fits(demand: Float64Array, capacity: Float64Array) -> npt.NDArray[np.bool_]:
+    """Return whether each demand, shape (D, R), fits on some empty node of these capacities, shape (N, R)."""
+    found = np.zeros(len(demand), bool)
+    for kind in np.unique(capacity, axis=0):
+        found |= (demand <= kind + SLACK).all(axis=1)
+    return found
+
+
 def fitting_stages(workload: DagWorkload, cluster: Cluster) -> npt.NDArray[np.bool_]:
     """Return whether the tasks of each stage fit on some node of an empty cluster, shape (S,)."""
-    kinds = np.unique(capacities(cluster, workload.resources), axis=0)
-    demand = demands(workload)
-    found = np.zeros(workload.num_stages, bool)
-    for capacity in kinds:
-        found |= (demand <= capacity + SLACK).all(axis=1)
-    return found
+    return fits(demands(workload), capacities(cluster, workload.resources))
 
 
 def check_demands(workload: DagWorkload, cluster: Cluster) -> None:

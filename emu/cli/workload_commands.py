@@ -76,8 +76,9 @@ def _info(options: Namespace) -> int:
     description = describe(workload, nodes)
     parts = [render(description)]
     if options.cluster is not None:
-        description["constraints"], text = _constraints(options, nodes, workload)
-        parts.append(text)
+        held, texts = _on_cluster(options, nodes, workload)
+        description |= held
+        parts += texts
     if isinstance(workload, JobWorkload) and (close := closeness(workload)) is not None:
         description["closeness"] = close
         parts.append(render_closeness(close))
@@ -112,20 +113,24 @@ def _plots(given: str | None) -> list[Path]:
         raise InputError(f"--plot: {error.message}") from None
 
 
-def _constraints(options: Namespace, nodes: list[int], workload: Workload) -> tuple[dict[str, Any], str]:
-    """Return the constraints of jobs and the nodes that satisfy them, as data and as text."""
+def _on_cluster(options: Namespace, nodes: list[int], workload: Workload) -> tuple[dict[str, Any], list[str]]:
+    """Return what tasks hold of the cluster, and its nodes that satisfy their constraints: as data and as texts."""
     from clusters.cluster import load_cluster
     from clusters.constraint_figures import constraint_figures, describe_constraints
     from clusters.matching import match
+    from clusters.resource_figures import describe_resources, resource_figures
     from workloads.coflows import CoflowWorkload
 
     if isinstance(workload, CoflowWorkload):
-        raise InputError(f"--cluster: {workload.name} is a workload of coflows, which have no constraints")
+        wrong = f"{workload.name} is a workload of coflows, which have no constraints and hold no resources"
+        raise InputError(f"--cluster: {wrong}")
     if len(nodes) > 1:
         raise InputError("--nodes: give one number of nodes with --cluster")
     cluster = load_cluster(options.cluster, nodes[0] if nodes else None)
-    figures = constraint_figures(workload, cluster, match(workload, cluster))
-    return figures, describe_constraints(workload, cluster)
+    held = resource_figures(workload, cluster)
+    constraints = constraint_figures(workload, cluster, match(workload, cluster))
+    texts = [describe_resources(workload, held), describe_constraints(workload, cluster)]
+    return {"resources": held, "constraints": constraints}, texts
 
 
 def _convert(options: Namespace) -> int:

@@ -20,7 +20,9 @@ def add_actions(action: Action) -> None:
         "--nodes", metavar="N", action="append", default=[], help="give the offered load for N nodes"
     )
     info.add_argument(
-        "--cluster", metavar="PRESET|PATH", help="show which of its nodes satisfy the constraints"
+        "--cluster",
+        metavar="PRESET|PATH",
+        help="show what tasks hold of it, and which nodes satisfy constraints",
     )
     _add_source(info)
     info.add_argument("--plot", metavar="FILE", help="draw it, as .svg, .png or .pdf; FILE.svg and FILE.png")

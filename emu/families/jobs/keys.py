@@ -31,8 +31,8 @@ KEYS = (
         "resources.passing",
         "number",
         0.0,
-        "With resources: what fits on a node passes an entry of its queue that does not, by at most this many times the "
-        "estimated work of the latter; 0: nothing passes.",
+        "With resources: what fits on a node passes an entry of its queue that does not, by at most this many times "
+        "the estimated work of the latter; 0: nothing passes.",
         low=0,
     ),
     Key(

@@ -133,8 +133,10 @@ def test_info_says_which_nodes_satisfy_constraints(folder: Path, emu: Cli) -> No
     ended = emu("workload", "info", "jobs", "--cluster", "two.toml")
     assert ended.code == 0
     assert "3 of 4 jobs have constraints, 2 distinct sets; 1 jobs cannot run on two of 8 nodes" in ended.out
+    assert "what tasks hold of two of 8 nodes, on average and in the busiest" in ended.out
     figures = json.loads(emu("workload", "info", "jobs", "--cluster", "two.toml", "--json").out)
     assert [row["nodes"] for row in figures["constraints"]["constraints"]] == [2, 0]
+    assert [*figures["resources"]["resources"]] == ["slots"]
 
 
 def test_constraints_are_drawn_by_a_command_that_tells_how_often(folder: Path, emu: Cli) -> None:
