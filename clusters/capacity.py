@@ -33,7 +33,7 @@ def capacities(cluster: Cluster, resources: tuple[str, ...]) -> Float64Array:
     if not resources:
         found = cluster.slots()[:, None].astype(np.float64)
     else:
-        found = np.stack([_capacity(cluster, name) for name in resources], axis=1)
+        found = np.stack([capacity(cluster, name) for name in resources], axis=1)
     total = found.sum(axis=0)
     if (total > MOST_OF_A_RESOURCE).any():
         name = (resources or ("slots",))[int(np.argmax(total))]
@@ -44,7 +44,8 @@ def capacities(cluster: Cluster, resources: tuple[str, ...]) -> Float64Array:
     return found
 
 
-def _capacity(cluster: Cluster, name: str) -> Float64Array:
+def capacity(cluster: Cluster, name: str) -> Float64Array:
+    """Return what each node has of a resource, shape (N,), as `capacities`."""
     if name == "cpu_cores":
         return np.asarray(cluster.attribute("cores"), np.float64)
     if name == "memory_gib":
@@ -76,10 +77,10 @@ def needs_of(workload: JobWorkload, cluster: Cluster, resources: tuple[str, ...]
     return Needs(resources, found.vector[:, columns], found.of_job, capacities(cluster, resources))
 
 
-def fits(demand: Float64Array, capacity: Float64Array) -> npt.NDArray[np.bool_]:
+def fits(demand: Float64Array, of_nodes: Float64Array) -> npt.NDArray[np.bool_]:
     """Return whether each demand, shape (D, R), fits on some empty node of these capacities, shape (N, R)."""
     found = np.zeros(len(demand), bool)
-    for kind in np.unique(capacity, axis=0):
+    for kind in np.unique(of_nodes, axis=0):
         found |= (demand <= kind + SLACK).all(axis=1)
     return found
 

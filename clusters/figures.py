@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
+from clusters.capacity import capacity
 from clusters.cluster import Cluster
 from clusters.schema import Attribute, is_own
+from workloads.resources import resource_named
 
 _MOST_VALUES = 24
 _MOST_OWN_LINES = 3
+_MOST_CAPACITIES = 8
 _WIDEST = 40
 _WIDTH = 110
 
@@ -24,7 +29,9 @@ def cluster_figures(cluster: Cluster) -> dict[str, Any]:
     -------
     dict
         ``name``; ``nodes``, ``slots`` and ``racks``, their numbers; ``rack_nodes``, the nodes of the smallest
-        and the largest rack; ``machine_types``, each with its ``type``, ``nodes`` and the least and most
+        and the largest rack; ``capacities``, of ``cpu_cores``, ``memory_gib`` and the user's own attributes that are
+        numbers, each with its ``unit``, the ``total`` of all nodes and the ``least`` and ``most`` of one;
+        ``machine_types``, each with its ``type``, ``nodes`` and the least and most
         ``slots``, ``cpu_cores``, ``memory_bytes`` and ``port_bps``; ``attributes``, for each of
         `Cluster.attributes` but the rack its ``unit``, how many ``distinct`` values there are and the
         ``values``, each with ``text``, ``nodes`` and ``share`` (0..1).
@@ -39,6 +46,7 @@ def cluster_figures(cluster: Cluster) -> dict[str, Any]:
         "slots": cluster.total_slots,
         "racks": len(rack_nodes),
         "rack_nodes": [int(rack_nodes.min()), int(rack_nodes.max())],
+        "capacities": _capacities(cluster),
         "machine_types": _machine_types(cluster),
         "attributes": {
             name: _distribution(cluster, attribute)
@@ -54,7 +62,7 @@ def describe_cluster(cluster: Cluster) -> str:
     wide = max(20, *(min(len(m["type"]) + 2, _WIDEST) for m in figures["machine_types"]))
     total = f"{figures['nodes']:,} nodes, {figures['slots']:,} slots, {figures['racks']:,} racks"
     heads = f"{'nodes':>12}{'slots':>8}{'cores':>10}{'memory GiB':>12}{'port Gbps':>11}"
-    lines = [f"{cluster.name}: {total}", f"  {'machine type':<{wide}}{heads}"]
+    lines = [f"{cluster.name}: {total}", *_capacity_lines(figures), f"  {'machine type':<{wide}}{heads}"]
     for machine in figures["machine_types"]:
         slots, cores, memory, port = (
             _range(*(x / scale for x in machine[column]))
@@ -82,6 +90,45 @@ def _machine_types(cluster: Cluster) -> list[dict[str, Any]]:
             }
             found.append({"type": name, "nodes": int(rows.sum()), **ranges})
     return found
+
+
+def _capacities(cluster: Cluster) -> dict[str, dict[str, Any]]:
+    """Return what nodes have of cores, memory and the user's own attributes that are numbers."""
+    own = [
+        name for name in cluster.attributes if is_own(name) and _are_numbers(cluster.attribute_names(name))
+    ]
+    found = {}
+    for name in ("cpu_cores", "memory_gib", *own):
+        of_nodes = capacity(cluster, name)
+        found[name] = {
+            "unit": resource_named(name).unit,
+            "total": float(of_nodes.sum()),
+            "least": float(of_nodes.min()),
+            "most": float(of_nodes.max()),
+        }
+    return found
+
+
+def _are_numbers(texts: Iterable[str]) -> bool:
+    """Return whether texts are finite numbers, or empty for nodes that lack it, and not all empty."""
+    try:
+        numbers = [float(text) for text in texts if text]
+    except ValueError:
+        return False
+    return bool(numbers) and all(map(math.isfinite, numbers))
+
+
+def _capacity_lines(figures: dict[str, Any]) -> list[str]:
+    """Return a paragraph of what all nodes have together."""
+    units = {"cpu_cores": "cores", "memory_gib": "GiB of memory"}
+    amounts = [
+        f"{amount(of['total'])} {units.get(name) or 'of ' + _short(name, _WIDEST)}"
+        for name, of in figures["capacities"].items()
+    ]
+    if len(amounts) > _MOST_CAPACITIES:
+        amounts[_MOST_CAPACITIES:] = [f"{len(amounts) - _MOST_CAPACITIES:,} other attributes in numbers"]
+    text = f"all nodes together: {', '.join(amounts)}"
+    return textwrap.wrap(text, _WIDTH, initial_indent="  ", subsequent_indent="    ")
 
 
 def _distribution(cluster: Cluster, attribute: Attribute) -> dict[str, Any]:
@@ -134,6 +181,17 @@ def _attribute_lines(figures: dict[str, Any]) -> list[str]:
     same.append(f"nodes a rack {low:,}" if low == high else f"nodes a rack {low:,}-{high:,}")
     text = "on all nodes: " + ", ".join(same)
     return lines + textwrap.wrap(text, _WIDTH, initial_indent="  ", subsequent_indent="    ")
+
+
+def amount(value: float) -> str:
+    """Return an amount of a resource: whole from 10,000 on, below with four digits.
+
+    Examples
+    --------
+    >>> amount(375216.09), amount(37.25)
+    ('375,216', '37.25')
+    """
+    return f"{value:,.0f}" if value >= 1e4 else f"{value:,.4g}"
 
 
 def _range(low: float, high: float) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 
 from clusters.capacity import SLACK, capacities, demands, fits
 from clusters.cluster import Cluster
+from clusters.figures import amount
 from workloads.arrow import column
 from workloads.critical_path import earliest_ends_ns
 from workloads.dags import DagWorkload
@@ -167,7 +168,7 @@ def _bottleneck(rows: dict[str, dict[str, Any]]) -> str | None:
 
 
 def _amount(value: float | None) -> str:
-    return "-" if value is None else f"{value:,.0f}" if value >= 1e4 else f"{value:,.4g}"
+    return "-" if value is None else amount(value)
 
 
 def _share(value: float | None) -> str:

@@ -39,6 +39,31 @@ def test_figures_say_how_attributes_are_distributed(tmp_path: Path) -> None:
     assert "nodes a rack 5" in text
 
 
+def test_capacities_are_those_of_all_nodes() -> None:
+    cluster = build_cluster(
+        "own",
+        [1, 4, 4],
+        cpu_cores=[2.5, 8, 8],
+        memory_bytes=np.array([4, 16, 17]) * 2**30,
+        **{
+            "attr:gpus": ["", "8", "2"],
+            "attr:os": ["a", "1", ""],
+            "attr:none": [""] * 3,
+            "attr:x": ["nan"] * 3,
+        },
+    )
+    found = json.loads(json.dumps(cluster_figures(cluster)))["capacities"]
+    assert found == {
+        "cpu_cores": {"unit": "cores", "total": 18.5, "least": 2.5, "most": 8.0},
+        "memory_gib": {"unit": "GiB", "total": 37.0, "least": 4.0, "most": 17.0},
+        "attr:gpus": {"unit": "", "total": 10.0, "least": 0.0, "most": 8.0},
+    }
+    text = describe_cluster(cluster)
+    assert "  all nodes together: 18.5 cores, 37 GiB of memory, 10 of attr:gpus\n" in text
+    many = build_cluster("many", [1], **{f"attr:{n}": ["1"] for n in range(20)})
+    assert "of attr:5, 14 other attributes in" in describe_cluster(many).replace("\n    ", " ")
+
+
 def test_a_description_stays_narrow_and_short() -> None:
     count = 5000
     cluster = build_cluster(
