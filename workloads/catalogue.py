@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
 
+from workloads.coflows import CoflowWorkload
 from workloads.defaults import DEFAULT_SEED
 from workloads.errors import InputError
 from workloads.file_extensions import FOLDER, TEXT, check_extension
@@ -29,6 +30,7 @@ from workloads.options import option_defaults, options_line, read_options, witho
 from workloads.published_cutoffs import known_trace
 from workloads.readers.parquet import FAMILIES, JOBS_FILE
 from workloads.readers.report import Progress, Report
+from workloads.requests import left_out
 from workloads.transform.primitives import Workload, family
 
 __all__ = [
@@ -255,7 +257,7 @@ def save_workload(
     InputError
         The path exists and `overwrite` is false, the format is unknown, or it cannot hold the workload.
     """
-    from workloads.formats import FORMATS, find_format, format_by_ending
+    from workloads.formats import FORMATS, PARQUET, find_format, format_by_ending
 
     path = Path(path)
     name = format or format_by_ending(path)
@@ -271,7 +273,12 @@ def save_workload(
         raise InputError(wrong, file=path)
     _refuse_existing(path, name, overwrite)
     write(workload, path)
-    return _lost_in_tr(workload, path) if name == "tr" and isinstance(workload, JobWorkload) else ()
+    lost: tuple[str, ...] = ()
+    if name != PARQUET and not isinstance(workload, CoflowWorkload):
+        lost = left_out(workload.jobs, workload.tasks, path, name)
+    return (
+        (*lost, *_lost_in_tr(workload, path)) if name == "tr" and isinstance(workload, JobWorkload) else lost
+    )
 
 
 def _lost_in_tr(workload: JobWorkload, path: Path) -> tuple[str, ...]:

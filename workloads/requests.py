@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from workloads.arrow import column, described_field, from_optional, optional_column
+from workloads.errors import printable
 from workloads.groups import refuse_first, same_length
 from workloads.resources import check_demand, check_demands, demand_field, in_order, is_resource, resources_of
 
@@ -110,12 +111,28 @@ def with_requests(schema: pa.Schema, names: Iterable[str]) -> pa.Schema:
 
 def without_requests(table: pa.Table) -> pa.Table:
     """Return jobs or tasks without the columns of requests that state nothing."""
-    unused = [
-        name
-        for name in table.column_names
-        if (is_resource(name) or name in _NAMES) and table[name].null_count == table.num_rows
-    ]
-    return table.drop_columns(unused) if unused else table
+    unused = {*filter(_is_request, table.column_names)} - {*requests_of(table)}
+    return table.drop_columns([*unused]) if unused else table
+
+
+def requests_of(table: pa.Table) -> list[str]:
+    """Return the columns of requests of which jobs or tasks state something."""
+    names = filter(_is_request, table.column_names)
+    return [name for name in names if table[name].null_count < table.num_rows]
+
+
+def _is_request(name: str) -> bool:
+    return is_resource(name) or name in _NAMES
+
+
+def left_out(jobs: pa.Table, tasks: pa.Table, file: object, format: str) -> tuple[str, ...]:
+    """Return a note on what jobs and tasks ask for, which a file of this format does not hold; none for nothing."""
+    asked = dict.fromkeys(map(printable, [*requests_of(jobs), *requests_of(tasks)]))
+    if not asked:
+        return ()
+    return (
+        f"{file}: the format {format} does not hold {', '.join(asked)}, left out; a Parquet folder holds all",
+    )
 
 
 def without_demands(table: pa.Table) -> pa.Table:
@@ -222,6 +239,21 @@ def add_requests(table: pa.Table, columns: Mapping[str, Float64Array]) -> pa.Tab
     return made.select(_ordered(made.column_names))
 
 
+def replace_requests(jobs: pa.Table, tasks: pa.Table, asked: Requests) -> tuple[pa.Table, pa.Table]:
+    """Return jobs and tasks with these requests in place of theirs.
+
+    Raises
+    ------
+    InputError
+        As `request_columns`.
+    """
+    of_jobs, of_tasks = request_columns(asked, jobs.num_rows, tasks.num_rows, None, None)
+    return tuple(
+        add_requests(table.drop_columns([n for n in table.column_names if _is_request(n)]), columns)
+        for table, columns in ((jobs, of_jobs), (tasks, of_tasks))
+    )
+
+
 def read_requests(jobs: pa.Table, tasks: pa.Table) -> Requests:
     """Return what the tables of jobs and tasks ask for."""
 
@@ -235,9 +267,8 @@ def read_requests(jobs: pa.Table, tasks: pa.Table) -> Requests:
 def request_bytes(jobs: pa.Table, tasks: pa.Table) -> bytes:
     """Return what jobs and tasks ask for, as bytes for a fingerprint; none where nothing is stated."""
     found = []
-    for table in map(without_requests, (jobs, tasks)):
-        names = [name for name in table.column_names if is_resource(name) or name in _NAMES]
-        found += [(name, optional_column(table, name).astype(np.float64)) for name in names]
+    for table in (jobs, tasks):
+        found += [(name, optional_column(table, name).astype(np.float64)) for name in requests_of(table)]
     return b"".join(name.encode() + values.tobytes() for name, values in found)
 
 

@@ -241,6 +241,8 @@ CASES: dict[str, list[tuple[Any, dict[str, str], Tried]]] = {
             },
         )
     ],
+    "demands": [(jobs, {}, {"model": ("cpu_cores=1", "cpu_cores=1: 50%"), "seed": ("2",)})],
+    "priorities": [(jobs, {}, {"model": ("0: 50%", "1: 50%"), "seed": ("2",)})],
     "split": [],
 }
 """By transformation: what makes the workload, a base, and values of options that must change what comes out."""

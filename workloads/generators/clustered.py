@@ -329,8 +329,8 @@ def _by_quantiles(
     shape = trace.long if is_long else trace.short
     first, second = rng.standard_normal(count), rng.standard_normal(count)
     second = shape.correlation * first + np.sqrt(1 - shape.correlation**2) * second
-    tasks = np.rint(quantile(shape.num_tasks, _levels(rng, first))).astype(np.int64)
-    ratio = quantile(shape.mean_task_s, _levels(rng, second)) / trace.short_cutoff_s
+    tasks = np.rint(quantile(shape.num_tasks, stratified_levels(rng, first))).astype(np.int64)
+    ratio = quantile(shape.mean_task_s, stratified_levels(rng, second)) / trace.short_cutoff_s
     power = 1.0
     if is_long and trace.long_task_seconds is not None:
         wanted = short_task_s * trace.long_task_seconds / (1 - trace.long_task_seconds)
@@ -340,7 +340,7 @@ def _by_quantiles(
     return _Drawn(tasks, tasks * (trace.short_cutoff_s * ratio**power), gave)
 
 
-def _levels(rng: np.random.Generator, values: Float64Array) -> Float64Array:
+def stratified_levels(rng: np.random.Generator, values: Float64Array) -> Float64Array:
     """Return a level (0..1) for each value, in the order of the values and one in each of equal parts."""
     levels = np.empty(len(values))
     drawn = (np.arange(len(values)) + rng.random(len(values))) / len(values)

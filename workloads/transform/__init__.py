@@ -11,6 +11,7 @@ from workloads.transform.history import history
 from workloads.transform.load import at_load, busy_slots, scale
 from workloads.transform.merging import merge, replicate, split
 from workloads.transform.registry import TRANSFORMATIONS, Option, Transformation, redo
+from workloads.transform.requests import demands, priorities
 from workloads.transform.resample import resample
 from workloads.transform.selection import sample, time_slice, truncate
 
@@ -22,12 +23,14 @@ __all__ = [
     "busy_slots",
     "constrain",
     "deadlines",
+    "demands",
     "describe_frequencies",
     "draw",
     "frequencies",
     "history",
     "keep_coflows",
     "merge",
+    "priorities",
     "redo",
     "replicate",
     "resample",

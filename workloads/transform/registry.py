@@ -17,6 +17,7 @@ from workloads.transform.history import parse_step
 from workloads.transform.load import scale
 from workloads.transform.merging import merge, replicate, split
 from workloads.transform.primitives import W
+from workloads.transform.requests import GOOGLE, demands, priorities
 from workloads.transform.resample import resample
 from workloads.transform.selection import sample, time_slice, truncate
 from workloads.values import read_value
@@ -278,6 +279,32 @@ TRANSFORMATIONS: dict[str, Transformation] = {
             Option("jobs", "text", "draw for short, long or all jobs", default="as the model has it"),
             Option("soft", "text", "attributes whose constraints may be relaxed, such as 'clock, port'"),
             Option("price", "number", "factor on task durations where one is relaxed", default=f"{PRICE:g}"),
+            _SEED,
+        ),
+    ),
+    "demands": Transformation(
+        demands,
+        "draw demands of cores, memory and other resources for the jobs, in place of those they have",
+        (
+            Option(
+                "model",
+                "text",
+                "google-2011, or demands and shares such as 'cpu_cores=1 memory_gib=4: 70%, cpu_cores=8: 30%'",
+                default=GOOGLE,
+            ),
+            _SEED,
+        ),
+    ),
+    "priorities": Transformation(
+        priorities,
+        "draw priorities for the jobs, in place of those they have",
+        (
+            Option(
+                "model",
+                "text",
+                "google-2011, or priorities and shares such as '0: 60%, 9: 40%'",
+                default=GOOGLE,
+            ),
             _SEED,
         ),
     ),

@@ -9,13 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from workloads.apportion import apportion
-from workloads.arrow import column
+from workloads.arrow import column, from_optional
 from workloads.coflows import CoflowWorkload
 from workloads.dags import DagWorkload
 from workloads.defaults import DEFAULT_SEED
 from workloads.errors import InputError
 from workloads.generators.draws import check_whole, generator
 from workloads.jobs import Float64Array, Int64Array
+from workloads.requests import requested_s
 from workloads.transform.history import recorded
 from workloads.transform.primitives import (
     JobsOrDags,
@@ -120,8 +121,9 @@ def sample(workload: W, share: float | None = None, count: int | None = None, se
 def truncate(workload: JobsOrDags, cap_s: float) -> JobsOrDags:
     """Return the workload with tasks that last longer than `cap_s` ended then; a note counts what was cut.
 
-    The mean task duration that a job (a stage) states shrinks as its task-seconds do, so that estimates are
-    as good or bad as they were. The cut-off stays: a long job may so become a short one.
+    The mean task duration that a job (a stage) states shrinks as its task-seconds do, and the run time that was
+    requested for a job as its longest task does, so that estimates are as good or bad as they were. The cut-off stays:
+    a long job may so become a short one.
 
     Raises
     ------
@@ -141,6 +143,10 @@ def truncate(workload: JobsOrDags, cap_s: float) -> JobsOrDags:
         "tasks": set_column(workload.tasks, "duration_s", cut),
         "jobs": set_column(workload.jobs, "mean_task_s", shorter),
     }
+    if "requested_s" in workload.jobs.column_names:
+        longest_s = np.maximum.reduceat(durations, np.cumsum(counts) - counts)
+        requested = from_optional(requested_s(workload.jobs) * (cap_s / np.maximum(longest_s, cap_s)))
+        changed["jobs"] = set_column(changed["jobs"], "requested_s", requested)
     if isinstance(workload, DagWorkload):
         kept = _kept_share(durations, cut, column(workload.stages, "num_tasks"))
         stages = set_column(workload.stages, "mean_task_s", column(workload.stages, "mean_task_s") * kept)
