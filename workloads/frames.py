@@ -11,10 +11,13 @@ import pyarrow as pa
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
 from workloads.jobs import JobWorkload, check_counts, make_workload
+from workloads.requests import Requests
+from workloads.resources import RESOURCES, is_resource
 
 _WANTED = ("submit_s", "durations_s")
 _NUMBERS = ("submit_s", "mean_task_s", "num_tasks", "job_id")
 _COLUMNS = (*_NUMBERS, "durations_s", "tenant")
+_ASKED = ("priority", "gang_nodes", "requested_s")
 _NUMBER = (int, float, np.integer, np.floating)
 _INTERFACES = ("__arrow_c_stream__", "__arrow_c_array__", "__dataframe__")
 
@@ -71,7 +74,8 @@ def workload_of_frame(frame: Any, name: str = "frame") -> JobWorkload:
     frame : pandas.DataFrame, pyarrow.Table, or another that `is_frame` knows
         A row a job, with the columns ``submit_s`` (s) and ``durations_s`` (of its tasks, a list of seconds), and if
         wanted ``job_id``, ``mean_task_s`` (as the trace states it), ``tenant``, and ``num_tasks``, which must then be
-        the number of durations.
+        the number of durations. Columns of demands, ``priority``, ``gang_nodes`` and ``requested_s`` are as in
+        `workloads.requests`; null is not stated.
 
     Raises
     ------
@@ -93,13 +97,18 @@ def workload_of_frame(frame: Any, name: str = "frame") -> JobWorkload:
         found = frame.to_pydict()
     else:
         found = {column: list(frame[column]) for column in names}
-        if "tenant" in found:
-            found["tenant"] = list(frame["tenant"].astype(object).where(frame["tenant"].notna(), None))
+        for column in found:
+            if column in ("tenant", *_ASKED) or is_resource(str(column)):
+                found[column] = list(frame[column].astype(object).where(frame[column].notna(), None))
     if missing := [column for column in _WANTED if column not in found]:
         wanted = "want submit_s, and durations_s with a list for each job"
         raise InputError(f"the frame has no column {missing[0]!r}; {wanted}")
-    if unknown := [column for column in found if column not in _COLUMNS]:
-        raise InputError(f"the frame has a column {unknown[0]!r}{did_you_mean(str(unknown[0]), _COLUMNS)}")
+    demands = [column for column in found if is_resource(str(column))]
+    if unknown := [column for column in found if column not in (*_COLUMNS, *_ASKED, *demands)]:
+        hint = did_you_mean(str(unknown[0]), (*_COLUMNS, *_ASKED, *RESOURCES))
+        raise InputError(f"the frame has a column {unknown[0]!r}{hint}")
+    asked = {column: _optional(column, found[column]) for column in (*demands, *_ASKED) if column in found}
+    requests = Requests({name: asked.pop(name) for name in demands}, {}, **asked)
     found |= {column: _numbers(column, found[column]) for column in _NUMBERS if column in found}
     durations = [_seconds(value, row) for row, value in enumerate(found["durations_s"])]
     counts = [len(own) for own in durations]
@@ -117,6 +126,7 @@ def workload_of_frame(frame: Any, name: str = "frame") -> JobWorkload:
         found.get("mean_task_s"),
         job_id=found.get("job_id"),
         tenant=tenants and [None if t is None else str(t) for t in tenants],
+        requests=requests,
     )
 
 
@@ -132,6 +142,19 @@ def _numbers(column: str, values: list[Any]) -> Any:
         row = next((row for row, is_number in enumerate(is_one) if not is_number), 0)
         what = "a whole number" if column in ("job_id", "num_tasks") else "a number of seconds"
         raise InputError(f"{column} of row {row} is {values[row]!r}; want {what}")
+    return numbers
+
+
+def _optional(column: str, values: list[Any]) -> np.ndarray:
+    """Return a column of numbers, NaN where one is missing."""
+    numbers = np.full(len(values), np.nan)
+    for row, value in enumerate(values):
+        if isinstance(value, _NUMBER) and not isinstance(value, bool):
+            numbers[row] = value
+        elif value is not None:
+            raise InputError(
+                f"{column} of row {row} is {value!r}; want a number, or none where it is not stated"
+            )
     return numbers
 
 

@@ -39,6 +39,26 @@ def test_what_else_a_frame_may_say() -> None:
     assert made.jobs["tenant"].to_pylist() == ["b", None, "1"]
 
 
+def test_jobs_of_a_frame_may_ask_for_something() -> None:
+    asked = {
+        "cpu_cores": [2, 0.5, None],
+        "attr:gpus": [None, 1, 2],
+        "priority": pd.array([3, None, -1], dtype="Int64"),
+        "gang_nodes": [0, None, 2],
+        "requested_s": [60.0, np.nan, 5.0],
+    }
+    frame = pd.DataFrame({**ROWS, **asked})
+    made = workload_of_frame(frame)
+    assert made.resources == ("cpu_cores", "attr:gpus")
+    assert made.jobs["cpu_cores"].to_pylist() == [None, 0.5, 2]
+    assert made.jobs["attr:gpus"].to_pylist() == [2, 1, None]
+    assert made.jobs["priority"].to_pylist() == [-1, None, 3]
+    assert made.jobs["gang_nodes"].to_pylist() == [2, None, 0]
+    assert made.jobs["requested_s"].to_pylist() == [5, None, 60]
+    table = pa.table({name: [*column] if name == "durations_s" else column for name, column in frame.items()})
+    assert workload_of_frame(table).fingerprint() == made.fingerprint()
+
+
 @pytest.mark.parametrize(
     ("changed", "expected"),
     [
@@ -54,6 +74,9 @@ def test_what_else_a_frame_may_say() -> None:
         ({"submit_s": [0.0, None, "x"]}, "submit_s of row 1 is None; want a number of seconds"),
         ({"submit_s": [0.0, [[1], [1, 2]], 2.0]}, "submit_s of row 1 is "),
         ({"submit_s": [1, 2, None]}, "submit_s: nan is not a finite number"),
+        ({"cpu_cores": [1, "many", 2]}, "cpu_cores of row 1 is 'many'; want a number, or none where"),
+        ({"priority": [1, 0.5, 2]}, "line 2: field priority: 0.5 is not a whole number"),
+        ({"cpu_core": [1, 1, 2]}, "a column 'cpu_core'; did you mean 'cpu_cores'"),
         ({"job_id": ["x", "y", "z"]}, "job_id of row 0 is 'x'; want a whole number"),
         ({"job_id": [1, 1, 2]}, "field job_id: 1 is given twice"),
     ],
