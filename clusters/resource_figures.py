@@ -14,10 +14,13 @@ from workloads.critical_path import earliest_ends_ns
 from workloads.dags import DagWorkload
 from workloads.errors import printable
 from workloads.jobs import Float64Array, Int64Array, JobWorkload
+from workloads.requests import NO_GANG, gang_nodes
 from workloads.resources import resource_named
 from workloads.units import format_duration
 
 _HOUR_S = 3600.0
+_MANY = 2**31
+"""Tasks that need nothing of a resource fit as often as that."""
 
 
 class _Tasks(NamedTuple):
@@ -45,7 +48,9 @@ def resource_figures(workload: JobWorkload | DagWorkload, cluster: Cluster) -> d
 
     ``window_s`` is the hour, or the time of the arrivals where that is shorter. ``bottleneck`` is the resource with the
     largest share; ``slots`` only where no demand is stated. ``tasks_without_node`` need more than any node has, of one
-    resource or of several together; ``jobs_without_node`` have such tasks.
+    resource or of several together; ``jobs_without_node`` have such tasks. ``gangs_without_room`` are the gangs whose
+    tasks do not fit at one time on the empty cluster, on as many nodes as they state; of tasks that differ, each counts
+    as their largest.
 
     Raises
     ------
@@ -81,6 +86,7 @@ def resource_figures(workload: JobWorkload | DagWorkload, cluster: Cluster) -> d
         "bottleneck": _bottleneck(rows),
         "tasks_without_node": int(lacking.sum()),
         "jobs_without_node": int(of_jobs.sum()),
+        "gangs_without_room": _gangs_without_room(workload, cluster),
     }
 
 
@@ -110,7 +116,42 @@ def describe_resources(workload: JobWorkload | DagWorkload, figures: dict[str, A
         lines.append(
             f"  {count:,} of {workload.num_tasks:,} tasks, in {figures['jobs_without_node']:,} jobs, fit on no node"
         )
+    if (count := figures["gangs_without_room"]) > 0:
+        lines.append(f"  {count:,} gangs do not fit on all nodes together")
     return "\n".join(lines) + "\n"
+
+
+def _gangs_without_room(workload: JobWorkload | DagWorkload, cluster: Cluster) -> int:
+    """Return how many gangs do not fit on the empty cluster; DAGs are not gangs, as stages wait for each other."""
+    on = gang_nodes(workload.jobs)
+    gangs = np.flatnonzero(on != NO_GANG)
+    if isinstance(workload, DagWorkload) or gangs.size == 0:
+        return 0
+    asked = workload.demands()
+    vector = asked.vector if asked.resources else np.ones((1, 1))
+    kinds, count = np.unique(capacities(cluster, asked.resources), axis=0, return_counts=True)
+    room = np.full((len(vector), len(kinds)), _MANY)  # tasks that fit on a node of each kind
+    for need, has in zip(vector.T, kinds.T, strict=True):
+        often = np.divide(
+            has + SLACK, need[:, None], out=np.full(room.shape, float(_MANY)), where=need[:, None] > 0
+        )
+        room = np.minimum(room, np.floor(np.minimum(often, _MANY)).astype(np.int64))
+    best = np.argsort(-room, axis=1, kind="stable")
+    room, count = np.take_along_axis(room, best, axis=1), count[best]
+    of_gang = asked.of_job[gangs]
+    room, count, on, width = (
+        room[of_gang],
+        count[of_gang],
+        on[gangs],
+        column(workload.jobs, "num_tasks")[gangs],
+    )
+    wanted = np.where(on > 0, on, cluster.num_nodes)[:, None]
+    used = np.clip(
+        wanted - (np.cumsum(count, axis=1) - count), 0, count
+    )  # nodes of each kind, the roomiest first
+    fit = ((np.minimum(room, width[:, None]) * used).sum(axis=1) >= width) & (on <= width)
+    fit &= (used * (room > 0)).sum(axis=1) >= on
+    return int((~fit).sum())
 
 
 def _tasks(workload: JobWorkload | DagWorkload) -> _Tasks:

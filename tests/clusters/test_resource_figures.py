@@ -107,6 +107,47 @@ def test_without_demands_there_are_slots_and_what_no_node_has_has_no_share() -> 
         resource_figures(asking, named)
 
 
+def gangs(*rows: tuple[int, float, float]) -> JobWorkload:
+    """Gangs of so many tasks on so many nodes, of so many cores each; NaN is no demand."""
+    width, on, cores = zip(*rows, strict=True)
+    return make_workload(
+        "gangs",
+        [0.0] * len(rows),
+        width,
+        [1.0] * sum(width),
+        requests=Requests({"cpu_cores": cores}, gang_nodes=on),
+    )
+
+
+@pytest.mark.parametrize(
+    ("gang", "fits"),
+    [
+        ((7, 0, 2.0), True),  # 2, 4 and 1 on the nodes of 4, 8 and 2 cores
+        ((8, 0, 2.0), False),
+        ((4, 1, 2.0), True),
+        ((5, 1, 2.0), False),
+        ((6, 2, 2.0), True),
+        ((7, 2, 2.0), False),
+        ((2, 3, 1.0), False),  # on more nodes than it has tasks
+        ((3, 3, 2.0), True),
+        ((3, 3, 3.0), False),  # only two nodes have 3 cores
+        ((1, 0, 9.0), False),
+        ((9, NONE, 9.0), True),
+        ((100, 0, 0.0), True),
+    ],
+)
+def test_gangs_that_do_not_fit_on_the_empty_cluster(gang: tuple[int, float, float], fits: bool) -> None:
+    workload = gangs(gang, (1, 0, 1.0))
+    d = resource_figures(workload, three())
+    assert d["gangs_without_room"] == (not fits)
+    assert ("1 gangs do not fit on all nodes together" in describe_resources(workload, d)) == (not fits)
+
+
+def test_gangs_without_demands_take_slots() -> None:
+    workload = gangs((4, 0, NONE), (5, 0, NONE), (2, 1, NONE), (3, 1, NONE))
+    assert resource_figures(workload, three())["gangs_without_room"] == 2
+
+
 def test_tasks_of_dags_run_after_those_that_they_wait_for() -> None:
     dag = make_dag_workload(
         "d", [0.0, 9000.0], [2, 1], [1, 1, 1], [3600.0, 1800.0, 1.0], [(0, 0, 1)], cpu_cores=[1.0, 6.0, 1.0]
