@@ -17,7 +17,7 @@ from emu.families.jobs.metrics import CLASSES, SIDES, SPLIT, job_values, part_of
 from emu.families.jobs.plan import check_targets, load_jobs
 from emu.families.jobs.plots import job_figures
 from emu.families.jobs.report import group_section, run_facts
-from emu.families.jobs.results import job_results
+from emu.families.jobs.results import job_results, times_decisions
 from emu.families.jobs.task_waits import add_waits
 from emu.families.jobs.terminal_text import render_summary
 from emu.families.jobs.testing import check_jobs
@@ -50,9 +50,7 @@ def take(given: Any) -> JobWorkload | None:
 
 def keeps_tasks(plan: Plan) -> bool:
     """Whether tasks must be recorded: decision latency is read off them, and what is held of resources."""
-    config = plan.config
-    timed = config["clock"] == "live" or config["cost.model"] != "none"
-    return bool(config["output.tasks"] or timed or plan.own["resources"])
+    return times_decisions(plan.config) or bool(plan.own["resources"])
 
 
 def groups(figures: Figures) -> Iterator[tuple[str, tuple[str, ...]]]:

@@ -23,6 +23,7 @@ from workloads.jobs import JobWorkload
 if TYPE_CHECKING:
     from actors.hosting.outcome import Outcome
     from actors.schedulers.jobs.pressure import Pressure
+    from emu.configuration.config import Config
     from emu.configuration.plan import Plan
 
 
@@ -144,9 +145,14 @@ def job_results(plan: Plan, outcome: Outcome) -> tuple[dict[str, pa.Table | None
     return tables, figures
 
 
+def times_decisions(config: Config) -> bool:
+    """Whether a run states decision latencies: schedulers take time, or its tasks are written."""
+    return bool(config["output.tasks"] or config["clock"] == "live" or config["cost.model"] != "none")
+
+
 def _latency(plan: Plan, workload: JobWorkload, outcome: Outcome, jobs: pa.Table) -> dict[str, Any]:
-    """Return the ``decision_latency`` of a run whose tasks were recorded."""
-    if outcome.tasks is None:
+    """Return the ``decision_latency`` of a run whose tasks were recorded for it, or to be written."""
+    if outcome.tasks is None or not times_decisions(plan.config):
         return {}
     from actors.resources import node_slots
     from emu.families.jobs.decision_latency import describe_latency, sustained_rate
