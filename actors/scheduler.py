@@ -77,6 +77,7 @@ class Scheduler:
         hybrid: it treats short and long jobs differently, and needs a cut-off.
         constrained: it is constraint-aware: tasks run only on nodes that satisfy their jobs' constraints.
         slots_only: it counts slots of nodes; tasks cannot hold resources under it.
+        by_arrival: it serves jobs in order of arrival, whatever their priorities.
         gangs: it starts the tasks of a gang at one time.
         global_view: parameters (or "always") that let it see other actors' state; only the clock `virtual`
             runs it then.
@@ -111,6 +112,7 @@ class Scheduler:
     hybrid: bool = False
     constrained: bool = False
     slots_only: bool = False
+    by_arrival: bool = False
     gangs: bool = False
     global_view: tuple[str, ...] = ()
     ignores: tuple[tuple[str, str], ...] = ()

@@ -31,6 +31,9 @@ class Setting:
     resources: tuple[
         str, ...
     ] = ()  # that tasks hold of nodes, of those that the workload states; none: tasks take slots
+    priorities: bool = (
+        False  # entries of a node's queue go in order of the priorities that the workload states
+    )
     passing: float = 0.0  # what fits on a node passes others by at most this many times their estimate
     machine_speed: bool = False  # nodes run tasks by their speed, an attribute of the cluster's nodes
     seed: int = 0

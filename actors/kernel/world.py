@@ -155,6 +155,7 @@ class World(NamedTuple):
     faults: Faults
     eligible: Eligible
     room: Room
+    priority: np.ndarray  # [J] read-only, the larger goes first; empty where none counts
     speed: np.ndarray  # [N] float64, how many times faster than a standard node; empty: all are alike
     seed: int
 

@@ -1,13 +1,15 @@
 """Backfilling in a node's queue: what fits may pass what does not, within a bound on starvation.
 
 Where the entry whose turn it is needs more than the node has free, the first entry that fits goes before it. No entry
-is passed by more estimated work than `passing` times its own estimate; at 0 none is, and the node waits for room.
+is passed by more estimated work than `passing` times its own estimate; at 0 none is, and the node waits for room. None
+is passed by one of lower priority.
 """
 
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.room import demand_of, fits
 from actors.kernel.world import NONE, World
 from actors.nodes.shortest import waits
+from actors.nodes.waiting import goes_before
 
 
 @inlined
@@ -20,11 +22,14 @@ def entry_fits(w: World, node: int, entry: int) -> bool:
 def pick_fitting(w: World, node: int) -> tuple[int, int]:
     """Find the first entry that fits and may go now, and the one in front of it; (NONE, NONE) if there is none."""
     rows = w.entries
-    entry, before = w.nodes.head[node], NONE
+    entry, before, first = w.nodes.head[node], NONE, NONE
     while entry != NONE and w.room.passing > 0.0:
         if waits(w, entry):
+            if first != NONE and goes_before(w, rows.job[first], rows.job[entry]):
+                break
             if entry_fits(w, node, entry):
                 return entry, before
+            first = entry
             if rows.bypassed[entry] >= w.room.passing * w.work.estimate[rows.job[entry]]:
                 break
         entry, before = rows.next[entry], entry

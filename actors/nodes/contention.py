@@ -29,6 +29,7 @@ from actors.nodes.failing import is_void
 from actors.nodes.messages import PROBE, TASK_END, read_probe, read_task_end
 from actors.nodes.queueing import note_idle, note_service, reset_service
 from actors.nodes.shortest import pick_first, remaining_work, waits, whole
+from actors.nodes.waiting import goes_before
 from actors.nodes.worker import give_slot, next_entry, take_in
 
 
@@ -148,6 +149,8 @@ def pick_by_crv(w: World, c: Contention, node: int) -> tuple[int, int]:
         if waits(w, entry):
             job = rows.job[entry]
             is_long = w.work.is_long[job] == 1
+            if chosen != NONE and goes_before(w, rows.job[chosen], job):
+                break
             if is_long and c.static and chosen != NONE:
                 break
             estimate, crv = w.work.estimate[job], crv_of(w, c, entry)

@@ -18,7 +18,7 @@ from actors.kernel.eligible import is_spread
 from actors.kernel.queue import NEVER, note
 from actors.kernel.trace import BYPASSED
 from actors.kernel.world import ASKED, ASKED_SHIFT, NONE, World
-from actors.nodes.waiting import length_of, remove, remove_run
+from actors.nodes.waiting import goes_before, length_of, remove, remove_run
 
 
 @inlined
@@ -57,8 +57,8 @@ def whole(work: float) -> int:
 def pick_shortest(w: World, node: int) -> tuple[int, int]:
     """Find the entry to serve and the one in front of it; (NONE, NONE) if none waits.
 
-    The scan goes from the front. A long entry at the front goes first; a long one that is chosen from
-    further back ends the scan. A sticky probe that has asked for all tasks that its job has left does not wait.
+    The scan goes from the front, over entries of one priority. A long entry at the front goes first; a long one that
+    is chosen from further back ends the scan. A sticky probe that has asked for all tasks of its job does not wait.
     """
     if w.rules.live == 1:
         drop_exhausted(w, node)
@@ -69,6 +69,8 @@ def pick_shortest(w: World, node: int) -> tuple[int, int]:
     while entry != NONE:
         if waits(w, entry):
             job = rows.job[entry]
+            if chosen != NONE and goes_before(w, rows.job[chosen], job):
+                break
             estimate, is_long = w.work.estimate[job], w.work.is_long[job] == 1
             remaining = remaining_work(w, entry)
             fits = estimate < slack if w.rules.bound_all == 1 else estimate <= slack

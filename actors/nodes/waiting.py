@@ -9,25 +9,46 @@ from actors.kernel.world import NONE, World, free_entry, new_entry
 
 @inlined
 def enqueue(w: World, node: int, job: int, task: int, left: int, epoch: int, level: int) -> None:
-    """Append a probe (`task` is NONE) or a task bound to the node; `left`: tasks the job has left."""
+    """Put a probe (`task` is NONE) or a task bound to the node into the queue; `left`: tasks the job has left.
+
+    It stands behind all entries, or where priorities count behind those of no lower priority.
+    """
     rows, nodes = w.entries, w.nodes
     entry = new_entry(w.entries)
     is_long = w.work.is_long[job]
     rows.more[entry], rows.task[entry] = NONE, task
     nodes.longs[node] += is_long
     count_queued(w.queue.trace, node, 1)
-    if joins_run(w, nodes.tail[node], job, task, left, epoch, level):
-        lengthen(rows, nodes.tail[node], entry)
+    before = nodes.tail[node]
+    if before != NONE and goes_before(w, job, rows.job[before]):
+        before = last_not_below(w, node, job)
+    if joins_run(w, before, job, task, left, epoch, level):
+        lengthen(rows, before, entry)
         return
-    rows.next[entry], rows.job[entry] = NONE, job
+    rows.job[entry] = job
     rows.left[entry], rows.bypassed[entry] = left, 0
     rows.epoch[entry], rows.level[entry] = epoch, level
-    append(w, node, entry)
+    insert(w, node, entry, before)
+
+
+@inlined
+def goes_before(w: World, job: int, other: int) -> bool:
+    """Whether entries of a job go before those of another, by their priorities."""
+    return w.priority.size > 0 and w.priority[job] > w.priority[other]
+
+
+@compiled
+def last_not_below(w: World, node: int, job: int) -> int:
+    """Return the last entry of a queue whose priority is not below that of a job; NONE if there is none."""
+    entry, before = w.nodes.head[node], NONE
+    while entry != NONE and not goes_before(w, job, w.entries.job[entry]):
+        entry, before = w.entries.next[entry], entry
+    return before
 
 
 @inlined
 def joins_run(w: World, tail: int, job: int, task: int, left: int, epoch: int, level: int) -> bool:
-    """Whether an entry that comes is like the last one of a queue, `tail` or NONE, except for its task."""
+    """Whether an entry that comes is like the one in front of it, `tail` or NONE, except for its task."""
     rows = w.entries
     return (
         tail != NONE
@@ -42,13 +63,17 @@ def joins_run(w: World, tail: int, job: int, task: int, left: int, epoch: int, l
 
 
 @inlined
-def append(w: World, node: int, entry: int) -> None:
-    """Put an entry at the end of the queue."""
-    if w.nodes.head[node] == NONE:
+def insert(w: World, node: int, entry: int, before: int) -> None:
+    """Put an entry behind another one of the queue, or in front of all if that is NONE."""
+    after = w.nodes.head[node]
+    if before == NONE:
         w.nodes.head[node] = entry
     else:
-        w.entries.next[w.nodes.tail[node]] = entry
-    w.nodes.tail[node] = entry
+        after = w.entries.next[before]
+        w.entries.next[before] = entry
+    w.entries.next[entry] = after
+    if after == NONE:
+        w.nodes.tail[node] = entry
 
 
 @inlined

@@ -2,7 +2,8 @@
 
 The queue holds probes (late binding: when a probe's turn comes, the node holds a slot and asks the job's
 scheduler for a task; Sparrow, SOSP'13, section 3.4) and tasks that a scheduler bound to the node. The queue is
-served first come first served, or shortest remaining job first (actors/nodes/shortest.py); a sticky probe
+served in order of priority where priorities count, and among equals first come first served, or shortest remaining job
+first (actors/nodes/shortest.py); a sticky probe
 stays in the queue until its job has no task left (Eagle, SoCC'16).
 
 In the papers a node has one slot. Here it may have several, and none stays idle while an entry waits; or it has

@@ -51,6 +51,7 @@ class Settings(TypedDict, total=False):
     cluster_seed: int | str | None
     resources_use: str | None
     resources_passing: float | str | None
+    priorities: bool | None
     load_by: Literal["arrivals", "nodes"] | None
     constraints_model: str | None
     constraints_jobs: Literal["short", "long", "all"] | None

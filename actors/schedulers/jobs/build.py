@@ -26,6 +26,7 @@ from actors.kernel.world import (
 from actors.resources import idle_at_start, make_room
 from actors.setting import Setting
 from workloads.errors import InputError
+from workloads.requests import priorities
 
 
 def build_world(
@@ -77,6 +78,7 @@ def build_world(
         faults=make_faults(setting, schedulers, central_jobs is not None),
         eligible=make_eligible(setting),
         room=make_room(setting),
+        priority=read_only(_priorities(setting)),
         speed=read_only(setting.cluster.attribute("speed") if setting.machine_speed else np.zeros(0)),
         seed=setting.seed,
     )
@@ -113,6 +115,12 @@ def long_jobs(setting: Setting) -> np.ndarray:
     """Return [J] bool: the jobs that are long by their estimate."""
     mean_ns = setting.workload.arrays().mean_ns
     return estimated_ns(mean_ns, setting.estimates, setting.seed) > setting.short_cutoff_s * NS
+
+
+def _priorities(setting: Setting) -> np.ndarray:
+    """Return [J] the priorities of jobs; empty where they do not count, or all are equal."""
+    found = priorities(setting.workload.jobs)
+    return found if setting.priorities and np.ptp(found) > 0 else np.zeros(0, np.int64)
 
 
 def _describe(setting: Setting, schedulers: int, central: int, central_jobs: np.ndarray | None) -> Records:

@@ -183,5 +183,7 @@ CENTRAL_FIFO = Scheduler(
     worlds=JOB_WORLDS,
     build=build,
     advance=advance,
+    slots_only=True,
+    by_arrival=True,
     ignores=ALL_ALIKE,
 )

@@ -36,6 +36,12 @@ KEYS = (
         low=0,
     ),
     Key(
+        "priorities",
+        "flag",
+        True,
+        "Whether nodes serve their queues in order of the priorities of jobs, where the workload states some.",
+    ),
+    Key(
         "load_by",
         "choice",
         "arrivals",

@@ -73,7 +73,7 @@ def load_jobs(config: Config, schedulers: tuple[Scheduler, ...], cache: Workload
     notes = (
         *dict.fromkeys(workload.notes + cluster.notes),
         *_load_notes(config, cluster, load, resources[int(busy_s.argmax())] if resources else ""),
-        *request_notes(workload, resources, schedulers),
+        *request_notes(config, workload, resources, schedulers),
         *_constraint_notes(workload, schedulers),
         *_cutoff_notes(config, workload, cutoff_s),
         *endless_task_note(dynamics, workload),
@@ -94,6 +94,7 @@ def load_jobs(config: Config, schedulers: tuple[Scheduler, ...], cache: Workload
             "machine_speed": config["machine_speed"],
             "resources": resources,
             "passing": config["resources.passing"],
+            "priorities": config["priorities"],
         },
         keys={
             "short_cutoff": cutoff_s if math.isfinite(cutoff_s) else None,

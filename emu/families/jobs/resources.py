@@ -51,7 +51,7 @@ def used_resources(
 
 
 def request_notes(
-    workload: JobWorkload, resources: tuple[str, ...], schedulers: tuple[Scheduler, ...]
+    config: Config, workload: JobWorkload, resources: tuple[str, ...], schedulers: tuple[Scheduler, ...]
 ) -> list[str]:
     """Return notes on what tasks hold of nodes, and on what the workload states and the schedulers ignore."""
     notes, stated = [], workload.resources
@@ -66,13 +66,21 @@ def request_notes(
         notes.append(f"what tasks need of {' and '.join(left_out)} is left out{how}")
     if "priority" in workload.jobs.column_names:
         count = workload.num_jobs - workload.jobs["priority"].null_count
-        notes.append(f"{count:,} jobs state a priority, which is ignored")
+        ignoring = [scheduler.name for scheduler in schedulers if scheduler.by_arrival]
+        notes.append(f"{count:,} jobs state a priority: {_use_of_priorities(config, ignoring)}")
     gangs = int((gang_nodes(workload.jobs) >= 0).sum())
     if gangs and (ignoring := [scheduler.name for scheduler in schedulers if not scheduler.gangs]):
         names = " and ".join(ignoring)
         verb = "starts" if len(ignoring) == 1 else "start"
         notes.append(f"{gangs:,} jobs are gangs, whose tasks {names} {verb} one by one")
     return notes
+
+
+def _use_of_priorities(config: Config, ignoring: list[str]) -> str:
+    if not config["priorities"]:
+        return "priorities=false ignores them"
+    but = f"; {' and '.join(ignoring)} ignore{'s' if len(ignoring) == 1 else ''} them" if ignoring else ""
+    return f"queues of nodes are in that order{but}"
 
 
 def _unknown(workload: JobWorkload, resources: tuple[str, ...]) -> str:

@@ -7,8 +7,10 @@ each run, while the queues fill, is left out. Formulas: Kleinrock, Queueing Syst
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +18,8 @@ from emulations import NS, run_setting, setting_of
 
 from actors.hosting.partition import Observe
 from actors.kernel.compiled import config
+from clusters.cluster import build_cluster
+from workloads.arrow import from_numpy
 from workloads.generators.poisson import poisson
 
 pytestmark = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="millions of tasks")
@@ -50,6 +54,57 @@ def mean_waits(scheduler: str, slots: Sequence[int], load: float, **service: obj
         wait_ns = outcome.start_ns - workload.arrays().submit_ns
         waits.append(wait_ns[int(WARM_UP * TASKS) :].mean() / NS)
     return np.array(waits)
+
+
+def waits_by_priority(
+    scheduler: str, slots: int, load: float, resources: tuple[str, ...], **service: object
+) -> Any:
+    """The mean waits of jobs of priorities 0, 1 and 2 in each seed's run, (seeds, 3), s; nodes serve the 2 first."""
+    found = []
+    for seed in range(SEEDS):
+        workload = poisson(jobs=TASKS, seed=seed, load=load, nodes=1, slots=slots, **service)
+        band = np.random.default_rng(seed).choice(3, TASKS, p=SHARES)
+        asked = {"cpu_cores": from_numpy(np.ones(TASKS)), "priority": from_numpy(band.astype(np.int64))}
+        table = workload.jobs
+        for name, values in asked.items():
+            table = table.append_column(name, values)
+        setting = setting_of(
+            scheduler,
+            dataclasses.replace(workload, jobs=table),
+            build_cluster("one", [slots], cpu_cores=float(slots)),
+            cutoff_s=math.inf,
+            network=0.0,
+            seed=seed,
+        )
+        setting = dataclasses.replace(setting, priorities=True, resources=resources)
+        outcome = run_setting(setting, Observe())
+        wait_s = (outcome.start_ns - workload.arrays().submit_ns) / NS
+        kept = np.arange(TASKS) >= WARM_UP * TASKS
+        found.append([wait_s[kept & (band == k)].mean() for k in range(3)])
+    return np.array(found)
+
+
+SHARES = (0.5, 0.3, 0.2)
+
+
+def by_priority(mean_s: float, load: float) -> list[float]:
+    """Mean waits by priority without preemption, from the mean over all first come first served (Cobham, 1954)."""
+    delay_s = mean_s * (1 - load)  # until a server is free, of all that arrive
+    above = [load * sum(SHARES[k + 1 :]) for k in range(3)]
+    return [delay_s / ((1 - above[k]) * (1 - above[k] - load * SHARES[k])) for k in range(3)]
+
+
+@pytest.mark.parametrize(("slots", "resources"), [(1, ()), (4, ()), (4, ("cpu_cores",))])
+def test_priorities_without_preemption_are_those_of_m_m_c(slots: int, resources: tuple[str, ...]) -> None:
+    waits = waits_by_priority("random", slots, 0.8, resources)
+    for k, theory_s in enumerate(by_priority(erlang_c(0.8, slots), 0.8)):
+        agrees(waits[:, k], theory_s)
+
+
+def test_priorities_without_preemption_are_those_of_m_g_1() -> None:
+    waits = waits_by_priority("random", 1, 0.7, (), service="deterministic")
+    for k, theory_s in enumerate(by_priority(pollaczek_khinchin(0.7, 0.0), 0.7)):
+        agrees(waits[:, k], theory_s)
 
 
 def agrees(waits: np.ndarray, theory_s: float) -> None:
