@@ -78,7 +78,7 @@ class Scheduler:
         constrained: it is constraint-aware: tasks run only on nodes that satisfy their jobs' constraints.
         slots_only: it counts slots of nodes; tasks cannot hold resources under it.
         by_arrival: it serves jobs in order of arrival, whatever their priorities.
-        gangs: it starts the tasks of a gang at one time.
+        gangs: it starts all tasks of a gang at once; its parameter `gangs` says which jobs are gangs.
         global_view: parameters (or "always") that let it see other actors' state; only the clock `virtual`
             runs it then.
         ignores: keys of the configuration, or tables of them, that change nothing under it, each with the reason.

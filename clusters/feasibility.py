@@ -1,4 +1,4 @@
-"""The jobs that no node can run, and the most tasks that constraints allow a job."""
+"""The jobs that no node can run, the gangs that do not fit, and the most tasks that constraints allow a job."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from workloads.dags import DagWorkload, JobsOrDags
 from workloads.errors import InputError
 from workloads.groups import Int64Array
 from workloads.jobs import JobWorkload
+from workloads.requests import NO_GANG, gang_nodes
 
 UNBOUNDED = 2**62
 """More tasks than any job has."""
@@ -108,21 +109,89 @@ def drop_infeasible(
     InputError
         No job would be left.
     """
-    from workloads.transform.primitives import take, with_tables
-
     matching = match(workload, cluster, needs, constrained)
     dropped = infeasible_jobs(workload, cluster, matching)
-    if not len(dropped):
-        return workload, 0
     if len(dropped) == workload.num_jobs:
         check_feasible(workload, cluster, matching, needs)
-    kept = np.delete(np.arange(workload.num_jobs), dropped)
-    note = (
-        f"{len(dropped):,} of {workload.num_jobs:,} jobs dropped, whose hard constraints"
-        f"{' or demands' if needs is not None else ''} {cluster.name} of {cluster.num_nodes:,} nodes cannot meet"
+    or_demands = " or demands" if needs is not None else ""
+    where = f"{cluster.name} of {cluster.num_nodes:,} nodes"
+    return _without(workload, dropped, f"whose hard constraints{or_demands} {where} cannot meet"), len(
+        dropped
     )
-    made = take(workload, kept)
-    return with_tables(made, notes=(*made.notes, note)), len(dropped)
+
+
+def gangs_of(workload: JobWorkload, which: str) -> Int64Array:
+    """Return the number of nodes of each gang, 0 for any number, and `NO_GANG` for other jobs: shape (J,).
+
+    ``which`` jobs are gangs: those that are "stated" to be, or "all".
+    """
+    nodes = gang_nodes(workload.jobs)
+    return np.maximum(nodes, 0) if which == "all" else nodes
+
+
+def wide_gangs(workload: JobWorkload, nodes: Int64Array, cluster: Cluster) -> Int64Array:
+    """Return the places of the gangs whose tasks do not fit on the cluster at once; `nodes` as of `gangs_of`.
+
+    A gang on a number of nodes has its tasks spread evenly over them; where it does not divide, some have one more.
+    """
+    tasks, slots = column(workload.jobs, "num_tasks"), np.sort(cluster.slots())
+    is_wide = (nodes != NO_GANG) & (tasks > slots.sum())
+    some = np.flatnonzero(nodes > 0)
+    on = np.minimum(nodes[some], tasks[some])
+    share, larger = tasks[some] // on, tasks[some] % on
+    with_share, with_more = (len(slots) - np.searchsorted(slots, least) for least in (share, share + 1))
+    is_wide[some] |= (with_share < on) | (with_more < larger)
+    return np.flatnonzero(is_wide)
+
+
+def check_widths(workload: JobWorkload, nodes: Int64Array, cluster: Cluster) -> None:
+    """Refuse a workload with a gang whose tasks do not fit on the cluster at once; `nodes` as of `gangs_of`.
+
+    Raises
+    ------
+    InputError
+        Names the first such job, its tasks, and the slots there are.
+    """
+    wide = wide_gangs(workload, nodes, cluster)
+    if not len(wide):
+        return
+    job_id, tasks = (int(column(workload.jobs, name)[wide[0]]) for name in ("job_id", "num_tasks"))
+    on = f" on {nodes[wide[0]]:,} nodes" if nodes[wide[0]] > 0 else ""
+    more = f"; {len(wide):,} of {workload.num_jobs:,} jobs do not fit" if len(wide) > 1 else ""
+    raise InputError(
+        f"job {job_id}: its {tasks:,} tasks start at once{on}, for which {_size_of(cluster)} has no room{more}"
+    )
+
+
+def drop_wide(workload: JobWorkload, nodes: Int64Array, cluster: Cluster) -> JobWorkload:
+    """Return the workload without the gangs that do not fit, with a note; `nodes` as of `gangs_of`.
+
+    Raises
+    ------
+    InputError
+        No job would be left.
+    """
+    dropped = wide_gangs(workload, nodes, cluster)
+    if len(dropped) == workload.num_jobs:
+        check_widths(workload, nodes, cluster)
+    return _without(
+        workload, dropped, f"whose tasks start at once, for which {_size_of(cluster)} has no room"
+    )
+
+
+def _size_of(cluster: Cluster) -> str:
+    return f"{cluster.name} of {cluster.num_nodes:,} nodes and {cluster.total_slots:,} slots"
+
+
+def _without(workload: JobsOrDags, dropped: Int64Array, why: str) -> JobsOrDags:
+    """Return the workload without some jobs, with a note that says why."""
+    from workloads.transform.primitives import take, with_tables
+
+    if not len(dropped):
+        return workload
+    note = f"{len(dropped):,} of {workload.num_jobs:,} jobs dropped, {why}"
+    made = take(workload, np.delete(np.arange(workload.num_jobs), dropped))
+    return with_tables(made, notes=(*made.notes, note))
 
 
 def _most_tasks(racks: Int64Array, placement: int) -> int:

@@ -192,13 +192,26 @@ ROUGH = Dynamics(
 
 
 def with_dynamics(setting: Setting, dynamics: Dynamics = ROUGH) -> Setting:
-    """The same emulation where things go wrong."""
+    """The same emulation where things go wrong; but nodes do not fail where the scheduler refuses that."""
+    if setting.scheduler.gangs:
+        dynamics = dataclasses.replace(
+            dynamics, outages=_of_schedulers(dynamics.outages), mtbf_s=None, mttr_s=None
+        )
     return dataclasses.replace(setting, dynamics=dynamics)
+
+
+def _of_schedulers(found: Outages | None) -> Outages | None:
+    """The outages that are not those of nodes."""
+    if found is None:
+        return None
+    kept = found.kind != NODE
+    return Outages(found.kind[kept], found.number[kept], found.fail_s[kept], found.repair_s[kept])
 
 
 def with_failures(setting: Setting, dynamics: Dynamics = ROUGH) -> Setting:
     """The same where things go wrong, but nodes are up for as long as the longest task takes: each task ends."""
     setting = with_dynamics(setting, dynamics)
+    dynamics = setting.dynamics
     if dynamics.mtbf_s is None:
         return setting
     mtbf_s = max(dynamics.mtbf_s, longest_s(setting))
@@ -246,6 +259,9 @@ VARIANTS: dict[str, tuple[dict[str, Any], ...]] = {
         {"heartbeat_s": 3, "crv_threshold": 0, "least_probes": 2, "sticky": False, "window": 5},
     ),
     "phoenix-released": ({"heartbeat_s": 3, "load_gate": 0.3, "least_probes": 3},),
+    "central-fcfs-gang": ({}, {"gangs": "all"}),
+    "easy": ({}, {"gangs": "all"}),
+    "conservative": ({}, {"gangs": "all"}),
     "own": ({},),
 }
 """Parameters that between them reach every branch of a policy; "own" is `FewestTasks`."""

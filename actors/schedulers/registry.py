@@ -39,6 +39,9 @@ _PLACES = {
         "phoenix": "phoenix.PHOENIX",
         "phoenix-released": "phoenix.PHOENIX_RELEASED",
         "yacc-d": "yacc_d.YACC_D",
+        "central-fcfs-gang": "central_fcfs_gang.CENTRAL_FCFS_GANG",
+        "easy": "easy.EASY",
+        "conservative": "conservative.CONSERVATIVE",
     },
     "coflows": {
         "fifo": "fifo.FIFO",

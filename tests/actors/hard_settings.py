@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from actors.hosting.outcome import Outcome
 from actors.kernel.compiled import config
-from actors.schedulers.registry import built_in_schedulers
+from actors.schedulers.registry import built_in_schedulers, find_scheduler
 from actors.setting import Estimates, Network, Setting
 from clusters.cluster import build_cluster
 from emu.families.jobs.constraint_check import check_tasks
@@ -49,6 +49,8 @@ def settings_of(draw: st.DrawFn, scheduler: str) -> Setting:
         "random", [t for t, _ in rows], [len(d) for _, d in rows], [x for _, ds in rows for x in ds]
     )
     slots = draw(st.lists(st.integers(1, 3), min_size=1, max_size=6))
+    if find_scheduler(named(scheduler)).gangs:
+        slots = [*slots, 7]  # for the widest job
     racks = [int(i >= len(slots) // 2) for i in range(len(slots))]
     return setting_of(
         named(scheduler),

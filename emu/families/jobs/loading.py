@@ -16,6 +16,7 @@ from workloads.jobs import JobWorkload
 from workloads.transform import busy_slots
 
 if TYPE_CHECKING:
+    from actors.scheduler import Scheduler
     from clusters.cluster import Cluster
 
 
@@ -57,30 +58,55 @@ def _constrained(config: Config, workload: JobWorkload, asked: dict[str, Any]) -
 
 
 def feasible(
-    config: Config, workload: JobWorkload, cluster: Cluster, resources: tuple[str, ...]
+    config: Config,
+    workload: JobWorkload,
+    cluster: Cluster,
+    resources: tuple[str, ...],
+    gangs: str | None = None,
 ) -> JobWorkload:
-    """Return the workload, without jobs that no node can run if the configuration drops them.
+    """Return the workload, without jobs that the cluster cannot run if the configuration drops them.
+
+    `resources`: what tasks hold of nodes; none: slots. `gangs`: which jobs must start all their tasks at once
+    (`clusters.feasibility.gangs_of`); None: no jobs.
 
     Raises
     ------
     InputError
         A job cannot run: it and its constraints, or what its tasks need, are named.
     """
-    if not workload.job_constraints.num_rows and not resources:
-        return workload
+    from clusters import feasibility
     from clusters.capacity import needs_of
-    from clusters.feasibility import check_feasible, drop_infeasible
     from clusters.matching import match
 
-    needs = needs_of(workload, cluster, resources) if resources else None
+    drops = config["infeasible"] == "drop"
     try:
-        if config["infeasible"] == "drop":
-            return drop_infeasible(workload, cluster, needs)[0]
-        check_feasible(workload, cluster, match(workload, cluster, needs), needs)
+        if workload.job_constraints.num_rows or resources:
+            needs = needs_of(workload, cluster, resources) if resources else None
+            if drops:
+                workload = feasibility.drop_infeasible(workload, cluster, needs)[0]
+            else:
+                feasibility.check_feasible(workload, cluster, match(workload, cluster, needs), needs)
+        if gangs is not None:
+            nodes = feasibility.gangs_of(workload, gangs)
+            if drops:
+                workload = feasibility.drop_wide(workload, nodes, cluster)
+            else:
+                feasibility.check_widths(workload, nodes, cluster)
     except InputError as error:
-        hint = "" if config["infeasible"] == "drop" else "; --infeasible drop leaves such jobs out"
+        hint = "" if drops else "; --infeasible drop leaves such jobs out"
         raise config.error("workload", f"{error.message}{hint}") from None
     return workload
+
+
+def gangs_to_start(config: Config, schedulers: tuple[Scheduler, ...]) -> str | None:
+    """Return which jobs some scheduler starts as gangs, "stated" or "all"; None if none does."""
+    from emu.configuration.schedulers import scheduler_parameters
+
+    if not any(scheduler.gangs for scheduler in schedulers):
+        return None
+    found = scheduler_parameters(config, schedulers)
+    which = [own["gangs"] for one, own in zip(schedulers, found, strict=True) if one.gangs]
+    return "all" if "all" in which else "stated"
 
 
 def nodes_for_load(config: Config, source: JobWorkload, load: float, cache: WorkloadCache) -> int:

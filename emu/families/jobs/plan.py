@@ -20,7 +20,7 @@ from emu.configuration.loading import (
 )
 from emu.configuration.seeds import scheduler_seed
 from emu.configuration.workload_cache import WorkloadCache
-from emu.families.jobs.loading import feasible, load_jobs_of, nodes_for_load
+from emu.families.jobs.loading import feasible, gangs_to_start, load_jobs_of, nodes_for_load
 from emu.families.jobs.resources import SLOTS, request_notes, used_resources, work_s
 from emu.results.metrics import after_warmup
 from workloads.arrow import column
@@ -53,9 +53,9 @@ def load_jobs(config: Config, schedulers: tuple[Scheduler, ...], cache: Workload
     loaded, key = load_jobs_of(config, cache, schedulers[0].name)
     load_s = time.perf_counter() - started
     cluster = cluster_for_load(config, cache, loaded, nodes_for_load) if before is None else before
-    resources = used_resources(config, loaded, schedulers)
-    key = (*key, "feasible", id(cluster), config["infeasible"], resources)
-    source = cache.get(key, lambda: feasible(config, loaded, cluster, resources))
+    resources, gangs = used_resources(config, loaded, schedulers), gangs_to_start(config, schedulers)
+    key = (*key, "feasible", id(cluster), config["infeasible"], resources, gangs)
+    source = cache.get(key, lambda: feasible(config, loaded, cluster, resources, gangs))
     workload = source
     if before is not None:
         workload = at_load_of(config, cache, "jobs", Keyed(source, key), cluster)

@@ -36,7 +36,8 @@ def used_resources(
         The key names a resource that no task states, or a scheduler counts slots.
     """
     use, stated = config["resources.use"].strip(), workload.resources
-    if use == SLOTS or (use == AUTO and (not stated or config["cluster"] == PLAIN_CLUSTER)):
+    unable = [scheduler.name for scheduler in schedulers if scheduler.slots_only]
+    if use == SLOTS or (use == AUTO and (unable or not stated or config["cluster"] == PLAIN_CLUSTER)):
         return ()
     if not stated:
         raise config.error("resources.use", f"no task of {workload.name} states what it needs; want {SLOTS}")
@@ -45,7 +46,7 @@ def used_resources(
         if name not in stated:
             hint = did_you_mean(name, (*stated, AUTO, STATED, SLOTS)) or f"; it states {', '.join(stated)}"
             raise config.error("resources.use", f"no task of {workload.name} states {name!r}{hint}")
-    if unable := [scheduler.name for scheduler in schedulers if scheduler.slots_only]:
+    if unable:
         raise config.error("resources.use", f"{unable[0]} counts slots; want {SLOTS}, or another scheduler")
     return tuple(name for name in stated if name in names)
 
@@ -58,11 +59,7 @@ def request_notes(
     if resources:
         notes.append(f"tasks hold {' and '.join(resources)} of nodes{_unknown(workload, resources)}")
     if left_out := [name for name in stated if name not in resources]:
-        how = (
-            ""
-            if resources
-            else f": each takes a slot; a cluster of machines, or resources.use={STATED}, counts them"
-        )
+        how = "" if resources else f": each takes a slot{_instead(schedulers)}"
         notes.append(f"what tasks need of {' and '.join(left_out)} is left out{how}")
     if "priority" in workload.jobs.column_names:
         count = workload.num_jobs - workload.jobs["priority"].null_count
@@ -74,6 +71,13 @@ def request_notes(
         verb = "starts" if len(ignoring) == 1 else "start"
         notes.append(f"{gangs:,} jobs are gangs, whose tasks {names} {verb} one by one")
     return notes
+
+
+def _instead(schedulers: tuple[Scheduler, ...]) -> str:
+    """Return what would let resources count, as the end of a note."""
+    if unable := [scheduler.name for scheduler in schedulers if scheduler.slots_only]:
+        return f", which {' and '.join(unable)} count{'s' if len(unable) == 1 else ''}"
+    return f"; a cluster of machines, or resources.use={STATED}, counts them"
 
 
 def _use_of_priorities(config: Config, ignoring: list[str]) -> str:

@@ -22,7 +22,8 @@ from workloads.jobs import make_workload
 NS = 1_000_000_000
 
 # Bound at once a task is one hop away from its scheduler; a probe, a request and an answer are three.
-BOUND = {"random", "central-fifo", "central-lwl", "dist-lwl", "yacc-d", "own"}
+GANGS = ("central-fcfs-gang", "easy", "conservative")
+BOUND = {"random", "central-fifo", *GANGS, "central-lwl", "dist-lwl", "yacc-d", "own"}
 PROBES_SHORT = ("hawk", "eagle", "ideal-eagle", "phoenix", "phoenix-released")
 KEEPS_PARTITION = {"random", "central-lwl", "dist-lwl", "yacc-d", *PROBES_SHORT}
 

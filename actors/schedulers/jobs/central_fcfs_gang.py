@@ -1,0 +1,65 @@
+"""Rigid first come first served: a job starts when all its tasks fit at once, and no job passes another.
+
+The baseline of the literature on batch systems: jobs are gangs (parallel jobs, MPI, distributed training), whose tasks
+all start at one instant, on as many nodes as they state.
+
+1. A job arrives: it joins the queue of one central scheduler.
+2. While all tasks of the queue's first job fit on idle slots, they are placed there, and the next job is the first.
+   While they do not fit, all jobs wait.
+3. A node reports a task's end; its slot is idle for the scheduler when the report has arrived.
+
+All that happens at one instant is known before the scheduler decides. The tasks fill the nodes with idle slots, those
+that have had one for the shortest time first.
+
+**Deviations from the paper.** A gang may state on how many nodes it runs; its tasks lie evenly on exactly as many. A
+job that is no gang (`gangs`) starts its tasks one by one, in its turn. Failures of nodes are refused, as a gang that
+loses a task would have to start again.
+"""
+
+from actors.kernel.compiled import entry
+from actors.kernel.cost import take
+from actors.kernel.messages import ARRIVAL, read_job
+from actors.kernel.queue import RUNNING
+from actors.kernel.world import World
+from actors.nodes.messages import DISPATCH, DONE
+from actors.nodes.worker import node_event
+from actors.nodes.worlds import JOB_WORLDS
+from actors.scheduler import ALL_ALIKE, Scheduler
+from actors.schedulers.jobs.gangs import GANGS, Gangs, build_gangs, note_arrival, note_end, start_heads
+
+
+@entry
+def advance(w: World, p: Gangs, until: int, most: int) -> int:
+    """Handle events before `until`, at most `most` of them; return the stop reason."""
+    message = w.queue.now
+    for _ in range(most):
+        why = take(w, until)
+        if why != RUNNING:
+            return why
+        t, kind, me = message.time[0], message.kind[0], message.dst[0]
+        if me < w.nodes.size:
+            node_event(w, me)
+        elif kind == DONE:
+            note_end(w, p, me)
+        elif kind == ARRIVAL:
+            note_arrival(w, p, me, read_job(w))
+        elif kind == DISPATCH:
+            p.queue.is_woken[0] = 0
+            start_heads(w, p, t, me)
+    return RUNNING
+
+
+CENTRAL_FCFS_GANG = Scheduler(
+    name="central-fcfs-gang",
+    title="gangs, first come first served",
+    paper="Feitelson, Rudolph, Schwiegelshohn: Parallel job scheduling, a status report, JSSPP 2004",
+    parameters=(GANGS,),
+    worlds=JOB_WORLDS,
+    build=build_gangs,
+    advance=advance,
+    gangs=True,
+    slots_only=True,
+    by_arrival=True,
+    ignores=ALL_ALIKE,
+    about=__doc__ or "",
+)

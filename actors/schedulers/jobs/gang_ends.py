@@ -1,0 +1,109 @@
+"""When running gangs are expected to end: rows in the order of their ends, in a ring.
+
+A row stands for tasks of one job that started together. Most jobs begin with late ends and leave with early ones, so a
+row moves only those on the shorter side of its place.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.records import Records, records
+
+# Tasks that started together: when they are expected to end, ns; their job; how many still run.
+END = np.dtype([("end", "i8"), ("job", "i8"), ("tasks", "i8")])
+
+
+class Ends(NamedTuple):
+    """The expected ends of what runs."""
+
+    rows: Records  # [power of two] END, a ring
+    span: np.ndarray  # [2] the first row, and the number of rows
+
+
+def make_ends(most: int) -> Ends:
+    """Return the ends of nothing, with room for `most` rows."""
+    size = 1
+    while size < most + 1:
+        size *= 2
+    return Ends(records(END, size), np.zeros(2, np.int64))
+
+
+@inlined
+def row_at(ends: Ends, i: int) -> int:
+    """Return where the row is that ends as the i-th."""
+    return (ends.span[0] + i) & (ends.rows.size - 1)
+
+
+@inlined
+def copy_row(ends: Ends, i: int, j: int) -> None:
+    """Copy the i-th row over the j-th."""
+    rows, source, target = ends.rows, row_at(ends, i), row_at(ends, j)
+    rows.end[target], rows.job[target], rows.tasks[target] = (
+        rows.end[source],
+        rows.job[source],
+        rows.tasks[source],
+    )
+
+
+@compiled
+def place_of(ends: Ends, end: int, job: int) -> int:
+    """Return how many rows come before this one, by end and then by job."""
+    low, high = np.int64(0), ends.span[1]
+    while low < high:
+        middle = (low + high) // 2
+        row = row_at(ends, middle)
+        if ends.rows.end[row] < end or (ends.rows.end[row] == end and ends.rows.job[row] < job):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@compiled
+def add_end(ends: Ends, end: int, job: int, tasks: int) -> None:
+    """Note that so many tasks of a job have started and are expected to end at `end`."""
+    at, number = place_of(ends, end, job), ends.span[1]
+    row = row_at(ends, at)
+    if at < number and ends.rows.end[row] == end and ends.rows.job[row] == job:
+        ends.rows.tasks[row] += tasks
+        return
+    ends.span[1] = number + 1
+    if at < number // 2:
+        ends.span[0] = (ends.span[0] - 1) & (ends.rows.size - 1)
+        for i in range(at):
+            copy_row(ends, i + 1, i)
+    else:
+        for i in range(number, at, -1):
+            copy_row(ends, i - 1, i)
+    row = row_at(ends, at)
+    ends.rows.end[row], ends.rows.job[row], ends.rows.tasks[row] = end, job, tasks
+
+
+@compiled
+def first_of(ends: Ends, job: int) -> int:
+    """Return the place of the job's row that is expected to end first."""
+    for i in range(ends.span[1]):
+        if ends.rows.job[row_at(ends, i)] == job:
+            return np.int64(i)
+    return np.int64(-1)
+
+
+@compiled
+def end_one(ends: Ends, at: int) -> int:
+    """Note that one task of the row at this place has ended; return when it was expected to."""
+    row, number = row_at(ends, at), ends.span[1]
+    expected: int = ends.rows.end[row]
+    ends.rows.tasks[row] -= 1
+    if ends.rows.tasks[row] > 0:
+        return expected
+    if at < number // 2:
+        for i in range(at, 0, -1):
+            copy_row(ends, i - 1, i)
+        ends.span[0] = (ends.span[0] + 1) & (ends.rows.size - 1)
+    else:
+        for i in range(at, number - 1):
+            copy_row(ends, i + 1, i)
+    ends.span[1] = number - 1
+    return expected
