@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from emulations import OBSERVED, VARIANTS, named, run_partition, run_setting, setting_of
+from emulations import OBSERVED, VARIANTS, named, run_partition, run_setting, run_windows, setting_of
 from hard_settings import DURATIONS, EXAMPLES, NETWORKS, every_task_ran_once
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -187,6 +187,43 @@ def settings_with_resources(draw: st.DrawFn, scheduler: str) -> Setting:
         passing=draw(st.sampled_from([0.0, 0.5, 5.0])),
         priorities=draw(st.booleans()),
     )
+
+
+@pytest.mark.parametrize(
+    "scheduler", ["random", "sparrow", "hawk", "eagle", "central-lwl", "dist-lwl", "yacc-d", "phoenix"]
+)
+def test_partitions_do_not_change_what_tasks_get(scheduler: str) -> None:
+    """With failures and priorities: the same node, start and end of each task in one partition and in three."""
+    rng = np.random.default_rng(5)
+    counts = rng.integers(1, 6, 60)
+    tasks = int(counts.sum())
+    workload = make_workload(
+        "sixty",
+        np.sort(rng.uniform(0, 60, 60)),
+        counts,
+        rng.exponential(8, tasks),
+        requests=Requests(
+            {"cpu_cores": rng.choice([0.5, 1, 3], 60), "memory_gib": rng.uniform(0.5, 10, 60)},
+            {"cpu_cores": rng.choice([math.nan, 0.25], tasks)},
+            priority=rng.integers(0, 4, 60),
+        ),
+    )
+    cluster = build_cluster("twelve", [1] * 12, cpu_cores=[4.0, 8.0] * 6, memory_bytes=[16 << 30] * 12)
+    setting = setting_of(
+        scheduler,
+        workload,
+        cluster,
+        cutoff_s=10.0,
+        network=0.25,
+        dynamics=Dynamics(mtbf_s=200.0, mttr_s=10.0, detection_s=1.0),
+    )
+    setting = replace(setting, resources=workload.resources, passing=2.0, priorities=True)
+    whole, parts = run_setting(setting), run_windows(setting, OBSERVED, 3)
+    assert whole.tasks is not None
+    assert parts.tasks is not None
+    capacity_suffices(setting, whole)
+    for name, values in whole.tasks.items():
+        assert np.array_equal(values, parts.tasks[name]), name
 
 
 def capacity_suffices(setting: Setting, outcome: Outcome) -> None:
