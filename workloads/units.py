@@ -78,6 +78,11 @@ def parse_size(value: str | float, what: str) -> int:
     return int(size)
 
 
+def parse_gib(value: str | float, what: str) -> float:
+    """Return a size in GiB (``"512 MiB"`` is 0.5), which need not be whole bytes; a bare number is bytes."""
+    return _to_float(value, what, _SIZES, "a size such as '10 MB' or '64 KiB'") / 2**30
+
+
 def parse_share(value: str | float, what: str) -> float:
     """Return a share in 0..1, from ``"98%"`` or ``0.98``.
 

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 from workloads.errors import InputError
 from workloads.jobs import MAX_TIME_S
 from workloads.readers.source import shown
+from workloads.units import parse_gib
 
 UNITS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1, "min": 60 * 10**9, "h": 3600 * 10**9}
 """Nanoseconds of each unit that numbers of a table may have."""
@@ -129,6 +130,32 @@ class Cells:
         if number != int(number):
             self.refuse(value, "is not a whole number", name, line)
         return int(number)
+
+    def integer(self, value: Any, name: str, line: int) -> int:
+        """Return a whole number of any sign."""
+        number = self._number(value)
+        if number is None or number != int(number) or not -(2**53) <= number <= 2**53:
+            self.refuse(value, "is not a whole number of at most 2**53", name, line)
+        return int(number)
+
+    def amount(self, value: Any, name: str, line: int) -> float:
+        """Return a number, 0 or more."""
+        number = self._number(value)
+        if number is None or number < 0:
+            self.refuse(value, f"is not a number from 0 on{self._comma(value)}", name, line)
+        return float(number)
+
+    def memory(self, value: Any, name: str, line: int, unit: str) -> float:
+        """Return a size in GiB, from a number in the unit, or a text such as ``16 GiB``; a share as it is."""
+        number = self._number(value)
+        if unit == "share":
+            if number is None or not 0 <= number <= 1:
+                self.refuse(value, "is not a share of a node's memory, 0..1", name, line)
+            return float(number)
+        try:
+            return parse_gib(str(value) if number is None else f"{number} {unit}", name)
+        except InputError:
+            self.refuse(value, f"is not a size such as 512 MiB{self._comma(value)}", name, line)
 
     def label(self, value: Any, name: str, line: int) -> Hashable:
         """Return the value by which rows of one job are grouped."""

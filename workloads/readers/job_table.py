@@ -5,14 +5,18 @@ job. ``tasks`` names a column with its number of tasks; with ``job`` a row is a 
 are one job. Arrivals are numbers, or times such as ``2026-01-31T12:30:00``; durations are numbers, lengths of time such
 as ``00:01:30`` or ``1h``, or differences of two columns, ``start`` and ``end``, exact to the nanosecond.
 
+``cores``, ``memory`` and ``gpus`` name columns of what a task needs, ``priority``, ``nodes`` (of a gang) and
+``requested_time`` what is of its job, of whose rows the largest counts. An empty cell there states nothing.
+
 Rows without an arrival, a duration or a number of tasks are dropped and counted; a row without a job is one of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload
@@ -22,6 +26,7 @@ from workloads.readers.report import Progress, Report
 from workloads.readers.table_rows import Row, Used, file_rows, frame_rows
 
 Unit = Literal["s", "ms", "us", "ns", "min", "h"]
+MemoryUnit = Literal["B", "KB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "TiB", "share"]
 _DURATION = "duration"
 
 
@@ -37,7 +42,16 @@ def read_job_table(
     estimate: str | None = None,
     user: str | None = None,
     constraints: str | None = None,
+    cores: str | None = None,
+    memory: str | None = None,
+    gpus: str | None = None,
+    priority: str | None = None,
+    nodes: str | None = None,
+    requested_time: str | None = None,
     unit: Unit = "s",
+    memory_unit: MemoryUnit = "GiB",
+    demands_of: Literal["task", "row"] = "task",
+    gangs: bool = False,
     separator: str | None = None,
     decimal: str = ".",
     report: Report | None = None,
@@ -63,8 +77,23 @@ def read_job_table(
         The column of the user who submitted a job.
     constraints : str, optional
         The column of constraints, such as ``cpu_cores>=8; arch=arm`` (docs/workloads.md); empty for none.
+    cores, memory, gpus : str, optional
+        The columns of the cores, the memory and the GPUs (``attr:gpus``) that a task needs.
+    priority : str, optional
+        The column of the priority of a job; the larger goes first.
+    nodes : str, optional
+        The column of the number of nodes of a gang, a job whose tasks start at one time, 0 for any number; empty for a
+        job that is not a gang.
+    requested_time : str, optional
+        The column of the run time that the user requested.
     unit : "s", "ms", "us", "ns", "min" or "h"
-        Of arrivals, starts, ends, durations and estimates that are numbers.
+        Of arrivals, starts, ends, durations, estimates and requested times that are numbers.
+    memory_unit : "B", "KB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "TiB" or "share"
+        Of memory that is a number without a unit; ``share`` of the largest node's memory.
+    demands_of : "task" or "row"
+        Whether cores, memory and GPUs are of a task, or of all tasks of the row together.
+    gangs : bool
+        Whether jobs without a number of nodes are gangs, on any number of nodes.
     separator : str, optional
         Between the fields of CSV: a character or its name, such as ``tab``. By default the one of comma, semicolon,
         tab, bar and blank with which the first line names the columns.
@@ -78,13 +107,15 @@ def read_job_table(
     """
     used = _used(
         arrival=arrival, duration=duration, start=start, end=end, tasks=tasks, job=job, estimate=estimate, user=user,
-        constraints=constraints,
+        constraints=constraints, cores=cores, memory=memory, gpus=gpus, priority=priority, nodes=nodes,
+        requested_time=requested_time,
     )  # fmt: skip
+    asking = _Asking(memory_unit, demands_of == "row", gangs)
     name = Path(path).name.removesuffix(".gz")
     name = name.rpartition(".")[0] or name
     report = Report() if report is None else report
     rows = file_rows(Path(path), used, separator, report, progress)
-    return _workload_of_rows(rows, used, Cells(path, unit, decimal), name, path, report)
+    return _workload_of_rows(rows, used, asking, Cells(path, unit, decimal), name, path, report)
 
 
 def workload_from(
@@ -99,7 +130,16 @@ def workload_from(
     estimate: str | None = None,
     user: str | None = None,
     constraints: str | None = None,
+    cores: str | None = None,
+    memory: str | None = None,
+    gpus: str | None = None,
+    priority: str | None = None,
+    nodes: str | None = None,
+    requested_time: str | None = None,
     unit: Unit = "s",
+    memory_unit: MemoryUnit = "GiB",
+    demands_of: Literal["task", "row"] = "task",
+    gangs: bool = False,
     decimal: str = ".",
     name: str = "frame",
 ) -> JobWorkload:
@@ -110,6 +150,8 @@ def workload_from(
     frame : pandas.DataFrame, polars.DataFrame, pyarrow.Table, or another with ``__arrow_c_stream__``
     arrival, duration, start, end, tasks, job, estimate, user, constraints, unit, decimal : str
         As in `read_job_table`; None for a column that the frame does not have.
+    cores, memory, gpus, priority, nodes, requested_time, memory_unit, demands_of, gangs
+        As in `read_job_table`.
     name : str
         Of the workload.
 
@@ -127,13 +169,14 @@ def workload_from(
     """
     used = _used(
         arrival=arrival, duration=duration, start=start, end=end, tasks=tasks, job=job, estimate=estimate, user=user,
-        constraints=constraints,
+        constraints=constraints, cores=cores, memory=memory, gpus=gpus, priority=priority, nodes=nodes,
+        requested_time=requested_time,
     )  # fmt: skip
+    asking = _Asking(memory_unit, demands_of == "row", gangs)
     used = {option: str(column) for option, column in used.items()}  # columns of pandas may be numbers
     report = Report()
-    return _workload_of_rows(
-        frame_rows(frame, used, name, report), used, Cells(name, unit, decimal), name, name, report
-    )
+    rows = frame_rows(frame, used, name, report)
+    return _workload_of_rows(rows, used, asking, Cells(name, unit, decimal), name, name, report)
 
 
 def _used(**columns: str | None) -> Used:
@@ -156,8 +199,48 @@ def _used(**columns: str | None) -> Used:
     return {option: name for option, name in columns.items() if name is not None}
 
 
+class _Asking(NamedTuple):
+    """How the columns of what jobs ask for are read."""
+
+    memory_unit: MemoryUnit
+    of_row: bool
+    gangs: bool
+
+
+def _asked(
+    row: Mapping[str, Any], used: Used, tasks: int, asking: _Asking, cells: Cells, line: int
+) -> dict[str, float | None]:
+    """Return what a row asks for, as `JobRows.add` takes it; None where it is not stated."""
+
+    def read(option: str, reads: Callable[[Any, str, int], float]) -> float | None:
+        return None if row.get(option) is None else reads(row[option], used[option], line)
+
+    memory = partial(cells.memory, unit=asking.memory_unit)
+    amounts = {
+        "cpu_cores": read("cores", cells.amount),
+        "memory" if asking.memory_unit == "share" else "memory_gib": read("memory", memory),
+        "attr:gpus": read("gpus", cells.amount),
+    }
+    of_task = {
+        name: amount / tasks if amount is not None and asking.of_row else amount
+        for name, amount in amounts.items()
+    }
+    nodes = read("nodes", cells.whole)
+    return of_task | {
+        "priority": read("priority", cells.integer),
+        "gang_nodes": 0 if nodes is None and asking.gangs else nodes,
+        "requested_s": read("requested_time", cells.duration_s),
+    }
+
+
 def _workload_of_rows(
-    table: Iterable[Row], used: Used, cells: Cells, name: str, path: object, report: Report
+    table: Iterable[Row],
+    used: Used,
+    asking: _Asking,
+    cells: Cells,
+    name: str,
+    path: object,
+    report: Report,
 ) -> JobWorkload:
     """Return the jobs of rows; errors name `path`, the line and the column."""
     rows = JobRows(path, 10**9)
@@ -189,6 +272,7 @@ def _workload_of_rows(
             estimate_s=estimate_s,
             tenant=tenant,
             constraints=constraints or "",
+            asked=_asked(row, used, tasks, asking, cells, line),
         )
     report.read("rows", len(rows))
     return rows.workload(name, f"table {name}", report)

@@ -33,7 +33,9 @@ SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "bar": "
 _TRIED = (",", ";", "\t", "|")
 _OF_EXCEL = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
 """Excel writes and reads such a line before the names."""
-_NOTED = ("tasks", "job", "estimate", "user", "constraints")
+_NOTED = (
+    "tasks", "job", "estimate", "user", "constraints", "cores", "memory", "gpus", "priority", "nodes", "requested_time",
+)  # fmt: skip
 """Options of which a column with the same name is reported where the option does not name it."""
 _BATCH = 1 << 16
 _PER_DAY_NS = 86400 * 10**9

@@ -327,3 +327,71 @@ def test_numbers_that_no_column_holds() -> None:
         {"arrival": [0, 1], "duration": [1, 1], "name": np.array([2**64 - 1, 2**63], np.uint64)}
     )
     assert emu.workload_from(ids, job="name").num_jobs == 2
+
+
+ASKING = """\
+arrival,duration,id,n,cpus,ram,cards,prio,hosts,limit
+0,10,a,2,4,512 MiB,1,5,,1h
+5,10,b,4,2,1.7,,-3,2,
+9,10,c,1,,,0,,0,90
+9,20,c,2,1.5,3,,7,,80
+"""
+ASKED_COLUMNS = {
+    "job": "id", "tasks": "n", "cores": "cpus", "memory": "ram", "gpus": "cards", "priority": "prio",
+    "nodes": "hosts", "requested_time": "limit",
+}  # fmt: skip
+
+
+def test_columns_of_what_jobs_ask_for(tmp_path: Path) -> None:
+    path = written(tmp_path / "own.csv", ASKING)
+    found = read(path, **ASKED_COLUMNS)
+    assert found.jobs["cpu_cores"].to_pylist() == [4.0, 2.0, None]
+    assert found.tasks["cpu_cores"].to_pylist()[-3:] == [None, 1.5, 1.5]
+    assert found.jobs["memory_gib"].to_pylist() == [0.5, 1.7, None]
+    assert found.tasks["memory_gib"].to_pylist()[-3:] == [None, 3.0, 3.0]
+    assert found.jobs["attr:gpus"].to_pylist() == [1.0, None, None]
+    assert found.jobs["priority"].to_pylist() == [5, -3, 7]
+    assert found.jobs["gang_nodes"].to_pylist() == [None, 2, 0]
+    assert found.jobs["requested_s"].to_pylist() == [3600.0, None, 90.0]
+    assert "1 tasks that state no cpu_cores" in found.metadata["read"]
+    of_frame = emu.workload_from(pd.read_csv(path), **ASKED_COLUMNS)
+    assert of_frame.jobs.equals(found.jobs)
+    assert of_frame.tasks.equals(found.tasks)
+
+
+def test_units_of_demands(tmp_path: Path) -> None:
+    path = written(tmp_path / "own.csv", "arrival,duration,n,cpus,ram\n0,10,4,8,1024\n1,5,2,,3e3\n")
+    found = read(
+        path, tasks="n", cores="cpus", memory="ram", memory_unit="MiB", demands_of="row", gangs="yes"
+    )
+    assert found.jobs["cpu_cores"].to_pylist() == [2.0, None]
+    assert found.jobs["memory_gib"].to_pylist() == [0.25, 1500 / 1024]
+    assert found.jobs["gang_nodes"].to_pylist() == [0, 0]
+    share = written(tmp_path / "share.csv", "arrival,duration,ram\n0,10,0.25\n")
+    assert read(share, memory="ram", memory_unit="share").jobs["memory"].to_pylist() == [0.25]
+
+
+def test_columns_of_what_jobs_ask_for_are_not_overlooked(tmp_path: Path) -> None:
+    found = read(written(tmp_path / "own.csv", "arrival,duration,cores,priority\n0,10,2,3\n"))
+    assert found.jobs.num_columns == 6
+    for name in ("cores", "priority"):
+        assert any(f"the column {name}: " in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        (",4,512 MiB", ",four,512 MiB", "line 2, cpus.*'four' is not a number from 0 on"),
+        ("512 MiB", "much", "line 2, ram.*'much' is not a size such as 512 MiB"),
+        ("512 MiB", "-5", "line 2, ram.*'-5' is not a size"),
+        (",1,5,,1h", ",1,2.5,,1h", "line 2, prio.*'2.5' is not a whole number of at most 2**53"),
+        (",2,\n", ",1.5,\n", "line 3, hosts.*'1.5' is not a whole number"),
+        (",1h", ",soon", "line 2, limit.*'soon' is neither a number nor a length of time"),
+        (",4,512 MiB", ",4e9,512 MiB", "line 2, cpu_cores.*is not a number of cores, 0 or more"),
+    ],
+)
+def test_wrong_cells_of_what_jobs_ask_for(tmp_path: Path, old: str, new: str, why: str) -> None:
+    path = written(tmp_path / "own.csv", ASKING.replace(old, new, 1))
+    with pytest.raises(InputError) as caught:
+        read(path, **ASKED_COLUMNS)
+    assert_named(caught.value, why)
