@@ -46,8 +46,7 @@ from workloads.readers.duckdb_tables import (
 from workloads.readers.google_requests import (
     ASKED,
     CORES,
-    DEMANDS,
-    SHARED,
+    OF_JOB,
     count_requests,
     leave_out_absurd,
     request_columns,
@@ -168,16 +167,17 @@ WHERE reason IS NULL OR ({{keep_ended}} AND ended)
 """
 _JOB = f"""
 CREATE TABLE job AS
-SELECT job, submit, tenant, num_tasks, took, {", ".join(DEMANDS)}, priority, CASE
+SELECT job, submit, tenant, num_tasks, took, {", ".join(OF_JOB)}, CASE
     WHEN seen IS NULL THEN 'jobs without tasks'
     WHEN submit < {BEGIN_US} THEN 'jobs that were submitted before the trace'
     WHEN num_tasks IS NULL THEN 'jobs without a task that is kept' END AS reason
 FROM (
     SELECT job, coalesce(job_event.submit, seen.submit, first) AS submit, tenant, num_tasks, took,
-        {", ".join(DEMANDS)}, priority, first AS seen
+        {", ".join(OF_JOB)}, first AS seen
     FROM (SELECT job, min(submit) AS submit, min(first) AS first FROM judged GROUP BY job) AS seen
     LEFT JOIN (
-        SELECT job, count(*) AS num_tasks, sum(took) AS took, {SHARED}, max(priority) AS priority
+        SELECT job, count(*) AS num_tasks, sum(took) AS took,
+            {", ".join(f"{sql} AS {name}" for name, sql in OF_JOB.items())}
         FROM kept GROUP BY job) USING (job)
     FULL JOIN (
         SELECT job, min(time) FILTER (WHERE kind = {KINDS["SUBMIT"]}) AS submit, min("user") AS tenant

@@ -36,13 +36,19 @@ SELECT job, task, max(cpu) AS cpu, max(memory) AS memory, max(priority) AS prior
 FROM event JOIN (SELECT job, task, start, stop FROM task WHERE changes AND {last}) AS own USING (job, task)
 WHERE time BETWEEN own.start AND own.stop // 8 GROUP BY job, task
 """
-SHARED = ", ".join(
-    f"CASE WHEN count({name}) = count(*) AND min({name}) = max({name}) THEN min({name}) END AS {name}"
-    for name in DEMANDS
-)
-"""The demands that all tasks of a job share, null for others."""
+OF_JOB = {
+    **{
+        name: f"CASE WHEN count({name}) = count(*) AND min({name}) = max({name}) THEN min({name}) END"
+        for name in DEMANDS
+    },
+    "priority": "max(priority)",
+    **{f"{name}_known": f"count({name})" for name in (*DEMANDS, "priority")},
+    "changed": "count(*) FILTER (WHERE changes)",
+    "on_disk": "count(*) FILTER (WHERE disk)",
+    "unequal": "CAST(min(priority) <> max(priority) AS INTEGER)",
+}
+"""Columns of jobs, of their kept tasks: demands that all share, else null; the priority; counts of tasks."""
 _KEPT_JOBS = "FROM job WHERE reason IS NULL"
-_KEPT = f"kept SEMI JOIN ({_KEPT_JOBS}) USING (job)"
 
 
 def leave_out_absurd(con: duckdb.DuckDBPyConnection, report: Report) -> None:
@@ -54,19 +60,18 @@ def leave_out_absurd(con: duckdb.DuckDBPyConnection, report: Report) -> None:
 
 def count_requests(con: duckdb.DuckDBPyConnection, report: Report) -> None:
     """Report what the kept tasks do not state, and what of their requests is left out."""
-    total = count_rows(con, _KEPT)
+
+    def total(column: str) -> int:
+        return number(con, f"SELECT sum({column}) {_KEPT_JOBS}")
+
+    tasks = total("num_tasks")
     for name in (*DEMANDS, "priority"):
-        if 0 < (unknown := count_rows(con, f"{_KEPT} WHERE {name} IS NULL")) < total:
-            report.read(f"tasks that state no {name}", unknown)
-    report.repaired(
-        "tasks whose requests changed: the most of the attempts that count taken",
-        count_rows(con, f"{_KEPT} WHERE changes"),
-    )
-    report.repaired(
-        "jobs whose tasks differ in priority: the largest taken",
-        count_rows(con, f"(SELECT job FROM {_KEPT} GROUP BY job HAVING min(priority) <> max(priority))"),
-    )
-    report.dropped("requests of disk space by tasks", count_rows(con, f"{_KEPT} WHERE disk"))
+        if 0 < (known := total(f"{name}_known")) < tasks:
+            report.read(f"tasks that state no {name}", tasks - known)
+    what = "tasks whose requests changed: the most of the attempts that count taken"
+    report.repaired(what, total("changed"))
+    report.repaired("jobs whose tasks differ in priority: the largest taken", total("unequal"))
+    report.dropped("requests of disk space by tasks", total("on_disk"))
 
 
 def request_columns(con: duckdb.DuckDBPyConnection) -> tuple[dict[str, str], dict[str, str]]:
@@ -76,9 +81,9 @@ def request_columns(con: duckdb.DuckDBPyConnection) -> tuple[dict[str, str], dic
         for name in (*DEMANDS, "priority")
         if number(con, f"SELECT count({name}) {_KEPT_JOBS}")
     }
-    of_tasks = {}
-    for name in DEMANDS:
-        differing = f"kept SEMI JOIN ({_KEPT_JOBS} AND {name} IS NULL) USING (job) WHERE {name} IS NOT NULL"
-        if count_rows(con, differing):
-            of_tasks[name] = f"CASE WHEN job.{name} IS NULL THEN kept.{name} END AS {name}"
+    of_tasks = {
+        name: f"CASE WHEN job.{name} IS NULL THEN kept.{name} END AS {name}"
+        for name in DEMANDS
+        if count_rows(con, f"(SELECT 1 {_KEPT_JOBS} AND {name} IS NULL AND {name}_known > 0)")
+    }
     return of_jobs, of_tasks
