@@ -13,7 +13,8 @@
    end.
 4. A stage needs the most cores, memory and bandwidth of its tasks, which are mostly equal.
 5. Memory is a share of the memory of the machine that ran the task, or of `node_memory_bytes`; more than that counts as
-   all of it. If neither is known, demands of memory are not known.
+   all of it. If neither is known, a demand of memory is not known. If no machine of any instance states its memory,
+   demands are in GiB (``memory_gib``).
 6. With `disk_bytes_per_s` a task needs the share of this bandwidth with which it reads and writes its bytes in its
    runtime. Without it demands of disks are not known. Utilisation, energy and files are not used.
 
@@ -50,7 +51,6 @@ from workloads.stages import ALL_TO_ALL, ONE_TO_ONE
 _ENDINGS = (".json", ".json.gz")
 _VERSION = re.compile(rb'"schemaVersion"\s*:\s*"1\.[0-9]"')
 _LOOKED_AT, _MEMBERS = 1 << 16, 50  # bytes of one of so many files
-_RESOURCES = ("cpu_cores", "memory", "disk_in", "disk_out")
 
 Lanes = list[list[int]]
 """Tasks of each lane of a group, in the order in which they run."""
@@ -118,7 +118,9 @@ def read_wfcommons(
         f"node_memory_bytes={node_memory_bytes} "
         f"disk_bytes_per_s={disk_bytes_per_s} seed={seed}",
     }
-    demands = _Demands(default_cores, node_memory_bytes, disk_bytes_per_s)
+    machines = (size for instance in instances for size in instance.machine_memory.values())
+    in_gib = node_memory_bytes is None and not any(size > 0 for size in machines)
+    demands = _Demands(default_cores, 2**30 if in_gib else node_memory_bytes, disk_bytes_per_s, in_gib)
     return _made(Path(path), instances, submit_s, group, demands, report, metadata)
 
 
@@ -177,30 +179,36 @@ class _Demands:
     """What tasks need, by the rules of the module."""
 
     def __init__(
-        self, default_cores: float, node_memory_bytes: int | None, disk_bytes_per_s: float | None
+        self,
+        default_cores: float,
+        node_memory_bytes: int | None,
+        disk_bytes_per_s: float | None,
+        in_gib: bool,
     ) -> None:
+        self.resources = ("cpu_cores", "memory_gib" if in_gib else "memory", "disk_in", "disk_out")
+        self.most_memory = math.inf if in_gib else 1.0
         self.cores = default_cores if default_cores > 0 else math.nan
         self.memory, self.disk = node_memory_bytes, disk_bytes_per_s
         self.assumed = self.clipped = self.unknown = 0
 
     def of(self, task: WfTask, machines: dict[str, float]) -> list[float]:
-        """Return the demands of a task of `_RESOURCES`, NaN if not known."""
+        """Return the demands of a task of `resources`, NaN if not known."""
         memory = float(self.memory) if self.memory else machines.get(task.machine, math.nan)
         if not math.isnan(task.memory_bytes) and not memory > 0:
             self.unknown += 1
         disks = [
-            self._share(moved, task.runtime_s * (self.disk or 0))
+            self._part(moved, task.runtime_s * (self.disk or 0))
             for moved in (task.read_bytes, task.written_bytes)
         ]
         cores = self.cores if math.isnan(task.cores) else task.cores
         self.assumed += math.isnan(task.cores) and not math.isnan(cores)
-        return [cores, self._share(task.memory_bytes, memory), *disks]
+        return [cores, self._part(task.memory_bytes, memory, self.most_memory), *disks]
 
-    def _share(self, part: float, whole: float) -> float:
+    def _part(self, part: float, whole: float, most: float = 1.0) -> float:
         if not whole > 0 or math.isnan(part):
             return math.nan
-        self.clipped += part > whole
-        return min(part / whole, 1.0)
+        self.clipped += part / whole > most
+        return min(part / whole, most)
 
 
 def _check_options(
@@ -274,7 +282,7 @@ def _made(
         [task.runtime_s for stage in stages for task in stage],
         np.array(edges, np.int64).reshape(-1, 3),
         stage_name=names,
-        demands=dict(zip(_RESOURCES, np.array(needs).T, strict=True)),
+        demands=dict(zip(demands.resources, np.array(needs).T, strict=True)),
         edge_kind=kinds,
         metadata=metadata | report.as_metadata(),
         notes=report.notes(),

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from tests.workloads.text_mutations import count_refused_flips
 from workloads.catalogue import load_workload
+from workloads.conversion import as_jobs
 from workloads.dags import DagWorkload, stage_levels
 from workloads.errors import InputError
 from workloads.formats import recognise
@@ -141,6 +142,16 @@ def test_memory_without_a_machine_is_not_known(tmp_path):
     dag = read_wfcommons(written(tmp_path / "a.json", instance(tasks)), group=False)
     assert dag.stages["memory"].to_pylist() == [None, 0.0]
     assert dag.metadata["dropped"] == "1 demands of memory, as that of the machine is not stated"
+
+
+def test_memory_is_in_gib_where_no_machine_states_its_own(tmp_path):
+    made = instance([{"id": "a", "run": {"memoryInBytes": 3 << 30}}, {"id": "b", "run": {"machine": "m"}}])
+    del made["workflow"]["execution"]["machines"][0]["memoryInBytes"]
+    dag = read_wfcommons(written(tmp_path / "a.json", made), group=False)
+    assert dag.stages["memory_gib"].to_pylist() == [3.0, None]
+    jobs = as_jobs(dag)
+    assert jobs.jobs["cpu_cores"].to_pylist() == [1.0]  # of all tasks; memory is of each
+    assert jobs.tasks["memory_gib"].to_pylist() == [3.0, None]
 
 
 def test_folders_and_archives_have_a_job_a_file(tmp_path):
