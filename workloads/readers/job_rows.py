@@ -160,7 +160,8 @@ class JobRows:
         for name in in_order(filter(is_resource, self._asked)):
             values = np.frombuffer(self._asked[name])
             of_jobs[name], of_rows = shared_demand(values, job, jobs)
-            of_tasks[name] = np.repeat(of_rows[order], tasks[order])
+            if not np.isnan(of_rows).all():
+                of_tasks[name] = np.repeat(of_rows[order], tasks[order])
             if unknown := int(tasks[np.isnan(values)].sum()):
                 report.read(f"tasks that state no {name}", unknown)
         if "priority" in largest:
