@@ -61,7 +61,7 @@ _KIND = kinds(whole("type"), _CODES)
 _EVENTS = {
     "time": "VARCHAR", "missing info": "VARCHAR", "job ID": "VARCHAR", "task index": "VARCHAR",
     "machine ID": "VARCHAR", "type": "VARCHAR", "user": "VARCHAR", "scheduling class": "VARCHAR",
-    "priority": "INTEGER", "CPU request": "DOUBLE", "memory request": "DOUBLE",
+    "priority": "DOUBLE", "CPU request": "DOUBLE", "memory request": "DOUBLE",
     "disk space request": "DOUBLE", "different machines restriction": "VARCHAR",
 }  # fmt: skip
 _OTHER_NAMES = {
@@ -74,8 +74,8 @@ _OTHER_NAMES = {
 _EVENT_TABLE = Table(
     _EVENTS,
     f"""INSERT INTO event SELECT {whole("job ID")}, {whole("task index")}, {whole("time")}, {_KIND},
-        "missing info" IS NOT NULL, "CPU request", "memory request", priority, "disk space request" > 0
-        FROM {{scan}}""",
+        "missing info" IS NOT NULL, "CPU request", "memory request", TRY_CAST(priority AS INTEGER),
+        "disk space request" > 0 FROM {{scan}}""",
     _WHOLE,
     _OTHER_NAMES,
 )

@@ -97,13 +97,14 @@ _TABLES = {
     "instance_events": Table(
         {
             **_EVENT, "instance_index": "INTEGER", "missing_type": "VARCHAR", "constraint": _CONSTRAINTS,
-            "priority": "INTEGER", "resource_request": _RESOURCES, "resource_request.cpus": "DOUBLE",
+            "priority": "DOUBLE", "resource_request": _RESOURCES, "resource_request.cpus": "DOUBLE",
             "resource_request.memory": "DOUBLE",
         },
         f"""INSERT INTO event SELECT collection_id, instance_index, time, {_KIND},
             coalesce(missing_type NOT IN ('0', 'MISSING_TYPE_NONE'), false),
             coalesce(resource_request['cpus'], "resource_request.cpus"),
-            coalesce(resource_request['memory'], "resource_request.memory"), priority, NULL, {_ALLOC}, "constraint"
+            coalesce(resource_request['memory'], "resource_request.memory"),
+            TRY_CAST(priority AS INTEGER), NULL, {_ALLOC}, "constraint"
             FROM {{scan}}""",
         ("time", "type", "collection_id", "instance_index"), _OTHER_NAMES, _IN_TEXT, True,
     ),

@@ -30,6 +30,8 @@ _MEMORY = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)([KMGTPE]?)([cn]?)", re.ASCII)
 _GPUS_OF_GRES = re.compile(
     r"(PER_NODE:)?(?:gres[:/])?gpu(?:(?::[^:,=(]+)?[:=](\d{1,15})|(?::[^:,=(]+)?)(?:\(.*)?", re.ASCII
 )
+_THOUSANDS = re.compile(r"(\d{1,6}(?:\.\d{1,9})?)K", re.ASCII)
+"""Slurm prints 1,536 nodes as 1.50K."""
 _GIB = {"K": 2.0**-20, "M": 2.0**-10, "": 2.0**-10, "G": 1.0, "T": 2.0**10, "P": 2.0**20, "E": 2.0**30}
 """Memory without a unit is in MiB."""
 _EPOCH = datetime(1970, 1, 1)
@@ -173,7 +175,10 @@ def processors(row: Mapping[str, str], path: object, line: int) -> tuple[int | N
 def nodes(row: Mapping[str, str], path: object, line: int) -> int | None:
     """Return the nodes of a job, allocated or else requested; None where no field has them."""
     for name in ("NNodes", "AllocNodes", "ReqNodes"):
-        if count := whole(row.get(name, ""), name, path, line):
+        text = row.get(name, "")
+        if thousands := _THOUSANDS.fullmatch(text):
+            return round(float(thousands[1]) * 1024)
+        if count := whole(text, name, path, line):
             return count
     for name in ("AllocTRES", "ReqTRES"):
         if count := whole(_tres(row, name).get("node", ""), name, path, line):

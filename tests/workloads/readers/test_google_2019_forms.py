@@ -58,6 +58,15 @@ def test_every_form_gives_the_same_tables(want, tmp_path, ending):
     assert jobs_of(workload) == [(2.0, 381, [5.0]), (8.0, 380, [8.0, 1.25])]
 
 
+def test_whole_numbers_beside_nulls_are_floats_in_csv(want, tmp_path):
+    """As pandas writes them."""
+    source = write_cell(tmp_path / "in", "csv")
+    path = source / "instance_events-000000000000.csv"
+    path.write_text(path.read_text().replace(",200,", ",200.0,"))
+    assert ",200.0," in path.read_text()
+    assert tables(source) == want
+
+
 def test_a_parquet_file_may_be_packed_after_all(want, tmp_path):
     source = write_cell(tmp_path / "in", "parquet.gz")
     for path in source.iterdir():

@@ -338,6 +338,12 @@ def test_gpus_of_older_versions(tmp_path: Path, gres: str, gpus: int | None) -> 
     assert (found.jobs["attr:gpus"][0].as_py() if "attr:gpus" in found.resources else None) == gpus
 
 
+def test_thousands_of_nodes(tmp_path: Path) -> None:
+    rows = [f"{n}|2026-01-01T00:00:00|00:10|4096|{nodes}" for n, nodes in enumerate(("1K", "1.50K", "1025"))]
+    found = read(tmp_path, "\n".join(["JobID|Submit|Elapsed|AllocCPUS|NNodes", *rows]))
+    assert gang_nodes(found.jobs).tolist() == [1024, 1536, 1025]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [
