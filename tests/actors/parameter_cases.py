@@ -20,10 +20,13 @@ from tests.actors.coflow_emulations import mixed_workload as mixed_coflows
 from tests.actors.coflow_emulations import setting_of as coflow_setting
 from tests.actors.dag_settings import mixed_dags
 from tests.actors.dag_settings import setting_of as dag_setting
+from workloads.arrow import column
 from workloads.coflows import CoflowWorkload
 from workloads.dags import DagWorkload
 from workloads.generators.deadline_coflows import deadline_coflows
 from workloads.jobs import JobWorkload
+from workloads.requests import add_requests
+from workloads.transform.primitives import with_tables
 
 VALUES: dict[str, Any] = {
     # of schedulers of jobs
@@ -105,7 +108,18 @@ CONTENDED = Where(
 DUE = Where(workload=deadline_coflows(coflows=30, ports=5, seed=0, heavy_share=0.5, heavy_weight=3.0))
 """More coflows with deadlines than can meet them, all at once."""
 
+_WIDE = mixed_workload(24, seed=3)
+REQUESTED = Where(
+    {"gangs": "all"},
+    workload=with_tables(
+        _WIDE, jobs=add_requests(_WIDE.jobs, {"requested_s": 3 * column(_WIDE.jobs, "mean_task_s")})
+    ),
+    nodes=[2, 2, 2],
+)
+"""Jobs whose users have requested three times as long as they run."""
+
 WHERE: dict[str, Where] = {
+    "plan_by": REQUESTED,
     "schedulers": Where(
         costs=Costs("fixed", per_message_s=0.3)
     ),  # it is all the same how many share the jobs for nothing

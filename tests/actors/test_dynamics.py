@@ -169,9 +169,10 @@ def small(scheduler: str, network: Network = NETWORKS["constant"]) -> Setting:
 def test_results_are_the_same_for_any_number_of_partitions(scheduler: str, network: str) -> None:
     setting = small(scheduler, NETWORKS[network])
     whole = run_setting(setting, OBSERVED)
-    assert whole.counters["node_failures"] > 0
     assert whole.counters["scheduler_failures"] > 0
-    assert "sent_again" in whole.counters
+    if not setting.scheduler.gangs:  # these refuse failures of nodes
+        assert whole.counters["node_failures"] > 0
+        assert "sent_again" in whole.counters
     for partitions in PARTITIONS:
         assert digest(run_windows(setting, OBSERVED, partitions)) == digest(whole), f"{partitions} partitions"
 
