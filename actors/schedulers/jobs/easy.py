@@ -17,9 +17,10 @@ happens at one instant is known before the scheduler decides.
 
 **Deviations from the paper.** All slots that are expected to fall idle at the shadow time count for the extra ones,
 also those of jobs that end with the last one needed. Reservations count slots, not nodes: of a job that states a number
-of nodes, as many slots as it has tasks. A job that is no gang (`gangs`) starts its tasks one by one, and each of them
-may be backfilled. A job is not ended when it has run as long as requested. To the scheduler a job takes two network
-delays longer. Failures of nodes are refused, as a gang that loses a task would have to start again.
+of nodes, as many slots as it has tasks; while so many are idle, but not on nodes as it needs them, no job passes it. A
+job that is no gang (`gangs`) starts its tasks one by one, and each of them may be backfilled. A job is not ended when
+it has run as long as requested. To the scheduler a job takes two network delays longer. Failures of nodes are refused,
+as a gang that loses a task would have to start again.
 """
 
 from actors.kernel.compiled import compiled, entry
@@ -68,6 +69,10 @@ def backfill(w: World, p: Gangs, t: int, me: int, head: int) -> None:
     """Steps 3 and 4: start jobs behind the first one that do not delay it."""
     needs = tasks_to_start(w, head) if is_gang(p, head) else 1
     shadow, extra = reserve(p, t, needs)
+    if (
+        shadow == t
+    ):  # enough slots, but not on nodes as the first job needs them: more fall idle until they are
+        return
     job = p.jobs.next[head]
     while job != NONE and p.room.total[0] > 0:
         after = p.jobs.next[job]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from clusters.feasibility import gangs_of
 from emu.explaining.causes_text import of_config, parameters_of
 from emu.explaining.event_record import NONE, IntArray
 from emu.explaining.explanation import NS, Link, Wait, counted
@@ -18,6 +19,7 @@ from emu.families.jobs.task_waits import BOUND
 from emu.results.result import Result
 from emu.results.text_tables import number, percent
 from workloads.arrow import column
+from workloads.requests import NO_GANG
 
 MOST_JOBS = 20
 """Jobs that held the slots longest, of which the explanation says whether they came earlier or later."""
@@ -329,6 +331,30 @@ def _at_scheduler(case: JobWait) -> Iterator[str]:
         yield f"{counted(trips, 'time')} it was sent to a node in that time, which had no room."
     if case.policy == "yacc-d":
         yield "By the reports that it had, its scheduler saw no node with room in its queue."
+    if case.setting is not None and case.setting.scheduler.gangs:
+        yield from _in_turn(case)
+
+
+def _in_turn(case: JobWait) -> Iterator[str]:
+    """Yield sentences about a wait at a scheduler of gangs: what the job needed, and which jobs had their turn."""
+    assert case.setting is not None
+    jobs, job, running = case.result.jobs, case.job, case.tasks
+    if gangs_of(case.setting.workload, case.setting.parameters["gangs"])[job] != NO_GANG:
+        runs = (running.start_ns <= case.begin_ns) & (running.finish_ns > case.begin_ns)
+        idle = max(case.setting.cluster.total_slots - int(np.count_nonzero(runs)), 0)
+        needed = int(column(jobs, "num_tasks")[job])
+        there = f"{counted(idle, 'slot')} {'was' if idle == 1 else 'were'} idle"
+        yield f"Its {counted(needed, 'task')} start at once; {there} when it began to wait."
+    submit_s, start_s = column(jobs, "submit_s"), column(jobs, "start_s")
+    ahead = np.flatnonzero(start_s[:job] > submit_s[job])
+    if ahead.size:
+        wide = int(column(jobs, "num_tasks")[ahead[0]])
+        yield (
+            f"{counted(ahead.size, 'job')} that had come earlier waited then; the first of them, job "
+            f"{int(column(jobs, 'job_id')[ahead[0]])}, has {counted(wide, 'task')}."
+        )
+    passed = int(np.count_nonzero(start_s[job + 1 :] < start_s[job]))
+    yield f"{counted(passed, 'job') if passed else 'No job'} that came later started before it."
 
 
 def _other(case: JobWait) -> str:

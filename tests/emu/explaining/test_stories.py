@@ -70,6 +70,20 @@ def test_a_scheduler_believes_what_the_means_of_jobs_say() -> None:
     assert "node 1 had one first, 9" in text
 
 
+def test_a_gang_waits_for_its_turn_and_for_slots() -> None:
+    """Job 0 has two of three slots until 10 s; job 1 needs all, job 2 two, and job 3 fits beside job 0."""
+    workload = make_workload("gangs", [0.0, 1, 2, 3], [2, 3, 2, 1], [10.0, 10, 5, 5, 5, 9, 9, 2])
+    run = emu.run("easy", workload, 3, parameters={"gangs": "all"}, network_delay="0 s", **KEPT)
+    wait = emu.explain(run, 2).longest
+    assert wait is not None
+    assert wait.link.s == pytest.approx(13)
+    assert wait.reasons[:3] == [
+        "Its 2 tasks start at once; 1 slot was idle when it began to wait.",
+        "1 job that had come earlier waited then; the first of them, job 1, has 3 tasks.",
+        "1 job that came later started before it.",
+    ]
+
+
 def test_central_schedulers_get_no_message_about_short_tasks() -> None:
     """A short task of 50 s runs on the only node when a long one is placed there."""
     workload = make_workload("two", [0.0, 1.0], [1, 1], [50.0, 100.0], short_cutoff_s=60.0)
