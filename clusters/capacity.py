@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clusters.cluster import Cluster
-from clusters.matching import SLACK, Needs
+from clusters.matching import Needs, billionths
 from workloads.arrow import column
 from workloads.dags import DagWorkload
 from workloads.errors import InputError
@@ -79,9 +79,9 @@ def needs_of(workload: JobWorkload, cluster: Cluster, resources: tuple[str, ...]
 
 def fits(demand: Float64Array, of_nodes: Float64Array) -> npt.NDArray[np.bool_]:
     """Return whether each demand, shape (D, R), fits on some empty node of these capacities, shape (N, R)."""
-    found = np.zeros(len(demand), bool)
-    for kind in np.unique(of_nodes, axis=0):
-        found |= (demand <= kind + SLACK).all(axis=1)
+    found, wanted = np.zeros(len(demand), bool), billionths(demand)
+    for kind in np.unique(billionths(of_nodes), axis=0):
+        found |= (wanted <= kind).all(axis=1)
     return found
 
 
@@ -113,7 +113,7 @@ def check_demands(workload: DagWorkload, cluster: Cluster) -> None:
 def lack_text(demand: Float64Array, names: Sequence[str], capacity: Float64Array, cluster: Cluster) -> str:
     """Return what a task needs that no node has, and the most that a node has; `demand` (R,), `capacity` (N, R)."""
     most = capacity.max(axis=0)
-    over = [r for r in range(len(names)) if demand[r] > most[r] + SLACK]
+    over = np.flatnonzero(billionths(demand) > billionths(most)).tolist()
     needs = ", ".join(
         f"{demand[r]:g} of {names[r]} (the most of a node is {most[r]:g})" for r in over or range(len(names))
     )

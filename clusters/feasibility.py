@@ -12,11 +12,11 @@ from clusters.capacity import lack_text
 from clusters.cluster import Cluster
 from clusters.matching import (
     SAME_RACK,
-    SLACK,
     SPREAD_NODES,
     SPREAD_RACKS,
     Matching,
     Needs,
+    billionths,
     list_of,
     match,
     nodes_of,
@@ -79,7 +79,7 @@ def check_feasible(
     of_nodes = [c for c in hard if c.attribute != PLACEMENT]
     if needs is not None:
         demand = needs.demand[needs.of_job[jobs[0]]]
-        fitting = (demand <= needs.capacity + SLACK).all(axis=1)
+        fitting = (billionths(demand) <= billionths(needs.capacity)).all(axis=1)
         if not fitting.any():
             raise InputError(
                 f"job {job_id}: {lack_text(demand, needs.resources, needs.capacity, cluster)}{more}"

@@ -111,10 +111,24 @@ class Needs(NamedTuple):
     capacity: Float64Array
 
 
+def billionths(amounts: npt.ArrayLike) -> Float64Array:
+    """Return amounts of resources in whole billionths: runs count them so, and what fits is decided in them.
+
+    They are float64, as a demand of 1e18 has too many for int64.
+
+    Examples
+    --------
+    >>> bool(billionths(0.1 + 0.2) <= billionths(0.3)), bool(billionths(2 + 1e-9) <= billionths(2))
+    (True, False)
+    """
+    return np.round(np.asarray(amounts, np.float64) * 1e9)
+
+
 def fitting_nodes(needs: Needs) -> tuple[list[npt.NDArray[np.bool_]], Int64Array]:
     """Return distinct masks of nodes, shape (N,) each, and which each job has: where one of its tasks fits; -1: all."""
     kinds, of_node = distinct_rows(needs.capacity)
-    fits: npt.NDArray[np.bool_] = np.all(needs.demand[:, None, :] <= kinds[None, :, :] + SLACK, axis=2)
+    demand, has = billionths(needs.demand), billionths(kinds)
+    fits: npt.NDArray[np.bool_] = np.all(demand[:, None, :] <= has[None, :, :], axis=2)
     masks, of_demand = distinct_rows(fits.astype(np.float64))
     of_demand = np.where(fits.all(axis=1), -1, of_demand)
     return [np.asarray(masks[i, of_node] > 0) for i in range(len(masks))], of_demand[needs.of_job]

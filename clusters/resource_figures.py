@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from clusters.capacity import SLACK, capacities, demands, fits
+from clusters.capacity import capacities, demands, fits
 from clusters.cluster import Cluster
 from clusters.figures import amount
+from clusters.matching import billionths
 from workloads.arrow import column
 from workloads.critical_path import earliest_ends_ns
 from workloads.dags import DagWorkload
@@ -131,10 +132,8 @@ def _gangs_without_room(workload: JobWorkload | DagWorkload, cluster: Cluster) -
     vector = asked.vector if asked.resources else np.ones((1, 1))
     kinds, count = np.unique(capacities(cluster, asked.resources), axis=0, return_counts=True)
     room = np.full((len(vector), len(kinds)), _MANY)  # tasks that fit on a node of each kind
-    for need, has in zip(vector.T, kinds.T, strict=True):
-        often = np.divide(
-            has + SLACK, need[:, None], out=np.full(room.shape, float(_MANY)), where=need[:, None] > 0
-        )
+    for need, has in zip(billionths(vector).T, billionths(kinds).T, strict=True):
+        often = np.divide(has, need[:, None], out=np.full(room.shape, float(_MANY)), where=need[:, None] > 0)
         room = np.minimum(room, np.floor(np.minimum(often, _MANY)).astype(np.int64))
     best = np.argsort(-room, axis=1, kind="stable")
     room, count = np.take_along_axis(room, best, axis=1), count[best]
@@ -184,7 +183,7 @@ def _row(name: str, of_nodes: Float64Array, each: Float64Array, in_use: float | 
         "unit": "slots" if name == "slots" else resource_named(name).unit,
         "total": total,
         "largest": largest,
-        "tasks_over": int((each > largest + SLACK).sum()),
+        "tasks_over": int((billionths(each) > billionths(largest)).sum()),
         "in_use": in_use,
         "share": in_use / total if in_use is not None and total > 0 else None,
     }

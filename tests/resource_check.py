@@ -9,7 +9,7 @@ lower priority started where one of higher priority waited that would have fit i
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -55,7 +55,7 @@ def check_run(
     workload: JobWorkload,
     cluster: Cluster,
     *,
-    slots: bool = False,
+    resources: Sequence[str] | None = None,
     lasting: bool = True,
     gangs_within_s: float | None = None,
 ) -> dict[str, list[float]]:
@@ -65,8 +65,8 @@ def check_run(
     ----------
     tasks : pyarrow.Table
         The rows of ``tasks.parquet``, or of `Result.tasks`.
-    slots : bool
-        A task takes one slot, whatever it states.
+    resources : sequence of str, optional
+        Those that tasks hold; without any a task takes one slot. By default those that the workload states.
     lasting : bool
         Whether tasks take as long as the workload says: not where they straggle or nodes differ in speed.
     gangs_within_s : float, optional
@@ -74,14 +74,19 @@ def check_run(
         times; 0 with a constant delay. None: the scheduler starts tasks one by one.
     """
     _every_task_once(tasks, workload, cluster, lasting)
-    judged = judge(tasks, workload, cluster, slots=slots)
+    judged = judge(tasks, workload, cluster, resources)
     if gangs_within_s is not None:
         _gangs_together(judged.tasks, workload, gangs_within_s)
     return _within_capacity(judged)
 
 
 def check_priorities(
-    tasks: pa.Table, workload: JobWorkload, cluster: Cluster, *, slots: bool = False, asking_s: float = 0.0
+    tasks: pa.Table,
+    workload: JobWorkload,
+    cluster: Cluster,
+    *,
+    resources: Sequence[str] | None = None,
+    asking_s: float = 0.0,
 ) -> int:
     """Return how often a task of higher priority waited while another started, and could not have run in its place.
 
@@ -97,7 +102,7 @@ def check_priorities(
         when the node asked, from when on the task has its room. Room that is held while an answer comes that turns out
         to be empty is not in the table, so that a run with such answers (`empty_answers`) cannot be judged.
     """
-    judged = judge(tasks, workload, cluster, slots=slots)
+    judged = judge(tasks, workload, cluster, resources)
     enqueued_s = tasks["enqueued_s"].to_pylist()
     on_node = defaultdict(list)
     for place, task in enumerate(judged.tasks):
@@ -125,7 +130,9 @@ def check_priorities(
     return waited
 
 
-def judge(tasks: pa.Table, workload: JobWorkload, cluster: Cluster, *, slots: bool = False) -> Judged:
+def judge(
+    tasks: pa.Table, workload: JobWorkload, cluster: Cluster, resources: Sequence[str] | None = None
+) -> Judged:
     """Return the tasks of a run with what they need, and what nodes have."""
     of_jobs, of_tasks = workload.jobs.to_pydict(), workload.tasks.to_pydict()
     names = tuple(
@@ -136,8 +143,7 @@ def judge(tasks: pa.Table, workload: JobWorkload, cluster: Cluster, *, slots: bo
             if _is_resource(name) and any(value is not None for value in values)
         )
     )
-    if slots or not names:
-        names = ("slots",)
+    names = (names if resources is None else tuple(resources)) or ("slots",)
     row = {job: place for place, job in enumerate(of_jobs["job_id"])}
     priority = of_jobs.get("priority", [None] * len(row))
     found = []

@@ -76,7 +76,7 @@ def test_a_run_that_is_right_passes_with_what_nodes_held() -> None:
         "memory": [0.0, 0.5],
     }
     by_slots = table(workload, (0, 0.0), (1, 0.5), (1, 1.0), (1, 2.0), (0, 10.0))
-    assert check_run(by_slots, workload, nodes(), slots=True) == {"slots": [1.0, 3.0]}
+    assert check_run(by_slots, workload, nodes(), resources=()) == {"slots": [1.0, 3.0]}
 
 
 @pytest.mark.parametrize(

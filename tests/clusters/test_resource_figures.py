@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from clusters.capacity import capacities, fits
 from clusters.cluster import Cluster, build_cluster
+from clusters.matching import Needs, fitting_nodes
 from clusters.resource_figures import describe_resources, resource_figures
 from workloads.conversion import as_dags
 from workloads.dags import make_dag_workload
@@ -182,6 +183,20 @@ def test_the_busiest_hour_is_that_of_every_second(rows: list[tuple[int, list[int
     hours = [second[t : t + window].mean() for t in range(first, last + 1, window)]
     found = d["resources"]["cpu_cores"]
     assert math.isclose(found["busiest"], max(hours), rel_tol=1e-9, abs_tol=1e-9)
+
+
+def test_a_billionth_too_much_does_not_fit() -> None:
+    """As in runs, which count whole billionths: such a task would wait for ever."""
+    node = build_cluster("one", [1], cpu_cores=[0.3])
+    demand = np.array([[0.1 + 0.2], [0.3 + 4e-10], [0.3 + 1e-9], [1e18]])
+    wanted = [True, True, False, False]
+    assert fits(demand, capacities(node, ("cpu_cores",))).tolist() == wanted
+    needs = Needs(("cpu_cores",), demand, np.arange(4), capacities(node, ("cpu_cores",)))
+    masks, of_job = fitting_nodes(needs)
+    assert [of < 0 or bool(masks[of].all()) for of in of_job.tolist()] == wanted
+    workload = jobs_of(*((float(t), [1.0], {"cpu_cores": float(c)}) for t, c in enumerate(demand[:3, 0])))
+    d = resource_figures(workload, node)
+    assert (d["tasks_without_node"], d["resources"]["cpu_cores"]["tasks_over"]) == (1, 1)
 
 
 @given(st.data())
