@@ -1,0 +1,100 @@
+"""Whole runs with resources, priorities and gangs, as their files show them to `resource_check`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from resource_check import check_priorities, check_run
+
+import emu
+from clusters.cluster import Cluster, build_cluster
+from workloads.jobs import JobWorkload, make_workload
+from workloads.requests import Requests
+
+GIB = 2**30
+
+
+def cluster() -> Cluster:
+    """Six nodes of two types, with 36 cores and 96 GiB."""
+    return build_cluster(
+        "six",
+        [4, 4, 4, 8, 8, 8],
+        cpu_cores=[4.0] * 3 + [8.0] * 3,
+        memory_bytes=np.array([8] * 3 + [24] * 3) * GIB,
+    )
+
+
+def banded(seed: int) -> JobWorkload:
+    """80 jobs of 1 to 6 tasks in three priorities, at about the cluster's capacity: most tasks wait."""
+    rng = np.random.default_rng(seed)
+    count = rng.integers(1, 7, 80)
+    asked = Requests(
+        {"cpu_cores": rng.choice([0.5, 1.0, 2.0, 4.0], 80), "memory_gib": rng.choice([0.5, 2.0, 8.0], 80)},
+        priority=rng.choice([0, 2, 9], 80),
+    )
+    durations = rng.exponential(10.0, count.sum())
+    return make_workload("banded", np.sort(rng.uniform(0, 60, 80)), count, durations, requests=asked)
+
+
+def ran(scheduler: str, workload: JobWorkload, folder: Path, **given: Any) -> pa.Table:
+    """Run, and return the rows of tasks.parquet."""
+    pq.write_table(cluster().table, folder / "six.parquet")
+    emu.run(
+        scheduler,
+        workload,
+        cluster=folder / "six.parquet",
+        out=folder / "run",
+        output_tasks=True,
+        output_events="all",
+        in_process=True,
+        short_cutoff="15 s",
+        **given,
+    )
+    return pq.read_table(folder / "run" / "tasks.parquet")
+
+
+@pytest.mark.parametrize("scheduler", ["random", "central-lwl"])
+@pytest.mark.parametrize("passing", [0.0, 3.0])
+def test_no_task_passes_one_of_higher_priority(scheduler: str, passing: float, tmp_path: Path) -> None:
+    workload = banded(1)
+    run = ran(scheduler, workload, tmp_path, resources_passing=passing)
+    held = check_run(run, workload, cluster())
+    assert max(held["cpu_cores"]) > 4
+    assert check_priorities(run, workload, cluster()) == 0  # nor does it pass one that does not fit
+
+
+def test_runs_that_ignore_what_is_asked_for_are_found(tmp_path: Path) -> None:
+    workload = banded(1)
+    (tmp_path / "slots").mkdir()
+    run = ran("central-lwl", workload, tmp_path, priorities=False)
+    with pytest.raises(AssertionError, match="that would have fit"):
+        check_priorities(run, workload, cluster())
+    by_slots = ran("central-lwl", workload, tmp_path / "slots", resources_use="slots")
+    check_run(by_slots, workload, cluster(), resources=())
+    with pytest.raises(AssertionError, match="more than it has"):
+        check_run(by_slots, workload, cluster())
+
+
+@pytest.mark.parametrize("scheduler", ["central-fcfs-gang", "easy", "conservative"])
+def test_gangs_start_together(scheduler: str, tmp_path: Path) -> None:
+    plain = banded(2)
+    nodes = np.where(np.arange(80) % 3 == 2, 1, np.where(np.arange(80) % 3 == 1, 0, np.nan))
+    counts = np.diff(plain.arrays().first_task)
+    gangs = make_workload(
+        "gangs",
+        plain.jobs["submit_s"].to_numpy(),
+        counts,
+        plain.tasks["duration_s"].to_numpy(),
+        requests=Requests(gang_nodes=nodes),
+    )
+    run = ran(scheduler, gangs, tmp_path)
+    assert max(check_run(run, gangs, cluster(), resources=(), gangs_within_s=0.0)["slots"]) == 8
+    (tmp_path / "apart").mkdir()
+    apart = ran("central-lwl", gangs, tmp_path / "apart")
+    with pytest.raises(AssertionError, match=r"of gang .* started|gang .* ran on"):
+        check_run(apart, gangs, cluster(), gangs_within_s=0.0)
