@@ -1,8 +1,4 @@
-"""Small emulations for tests: run in this process, step by step, or in a process of their own.
-
-Run as a script it prints a digest of each case in `cases()`, as JSON: the same line must come out compiled, as plain
-Python, and with bounds checks.
-"""
+"""Small emulations for tests: run in this process, step by step, or in a process of their own."""
 
 from __future__ import annotations
 
@@ -385,10 +381,6 @@ def differing(one: dict[str, str], other: dict[str, str]) -> list[str]:
     """The cases whose digests differ."""
     assert one.keys() == other.keys()
     return [name for name in one if one[name] != other[name]]
-
-
-if __name__ == "__main__":
-    print(json.dumps(digests()))
 
 
 DELAY_S = 1.0  # a second, so that every hop shows in an example

@@ -12,7 +12,7 @@ As Mu'alem and Feitelson define it. Jobs are gangs, whose tasks all start at one
 
 A job is expected to run as long as its user has requested, where the workload states that (`plan_by`). One that runs
 longer goes on, and is expected to end at once, 1 ns from now; if a reservation cannot be kept for that, all are made
-anew, in the order of arrival. All that happens at one instant is known before the scheduler decides.
+again, in the order of arrival. All that happens at one instant is known before the scheduler decides.
 
 **Deviations from the paper.** In which order the schedule is compressed is not settled there; here it is the order of
 arrival, as in pyss, the simulator of Feitelson's group. Reservations count slots, not nodes: a job that states a number
@@ -124,21 +124,21 @@ def is_late(p: State, t: int) -> bool:
 
 @compiled
 def plan(w: World, p: State, t: int) -> None:
-    """Bring the reservations up to date: steps 1 and 3; make all anew if some cannot be kept, or there were none."""
+    """Bring the reservations up to date: steps 1 and 3; make all again if some cannot be kept, or there were none."""
     gangs, since = p.gangs, p.since
-    anew = is_late(p, t) or since.first[0] < t or since.first[0] == NEVER
-    if anew:
+    again = is_late(p, t) or since.first[0] < t or since.first[0] == NEVER
+    if again:
         restart(p.profile, gangs.ends, t, gangs.room.total[0])
     else:
         pass_time(p.profile, t)
     job = gangs.queue.first[0]
-    if not anew and since.early[0] == 0:  # only those that have just arrived have none
+    if not again and since.early[0] == 0:  # only those that have just arrived have none
         job = gangs.queue.last[0]
         while job != NONE and p.begin[w.jobs.next_task[job]] == NONE:
             job = gangs.jobs.previous[job]
         job = gangs.queue.first[0] if job == NONE else gangs.jobs.next[job]
     while job != NONE:
-        if not anew:
+        if not again:
             release(w, p, job)
         reserve(w, p, job)
         job = gangs.jobs.next[job]

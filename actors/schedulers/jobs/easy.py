@@ -12,7 +12,7 @@ one instant.
 5. A node reports a task's end; its slot is idle for the scheduler when the report has arrived.
 
 A job is expected to run as long as its user has requested, where the workload states that (`plan_by`). One that runs
-longer goes on, and is expected to end at once: 1 ns from now. The reservation is made anew at each decision. All that
+longer goes on, and is expected to end at once: 1 ns from now. The reservation is made again at each decision. All that
 happens at one instant is known before the scheduler decides.
 
 **Deviations from the paper.** All slots that are expected to fall idle at the shadow time count for the extra ones,

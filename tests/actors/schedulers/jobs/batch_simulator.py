@@ -100,7 +100,7 @@ def _easy(machine: _Machine) -> None:
 
 
 class _Conservative:
-    """Reservations, as times at which jobs begin; what is free at a time is added up anew each time."""
+    """Reservations, as times at which jobs begin; what is free at a time is added up again each time."""
 
     def __init__(self) -> None:
         self.begin: dict[int, int] = {}
