@@ -1,0 +1,110 @@
+"""Tasks with cores and memory: what slots in their place get wrong, and what resources cost the engine.
+
+    python -m benchmarks.resources [waits|speed] [--machines 400] [--seeds 3]
+
+`waits` runs the first shard of Google's trace of 2011 (`traces/real/google-2011` in the folder that EMU_SHARED names)
+on a random sample of its machines, 12,477 in all: with a number of slots for each machine, which is a guess, with the
+cores that tasks request, with cores and memory, and so on. Waits are until a job's first task starts, of short jobs, in
+seconds; means over samples of machines. `speed` is the engine's CPU time with two resources over that with slots, on
+`yahoo` at 15,000 nodes, medians of runs in turn; a node has the cores of the largest task, or as many slots as mean
+tasks have these cores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import emu
+from benchmarks.measuring import SHARED, engine_times, in_turn, parser_of, run_sections, setting_of, show
+from clusters.cluster import build_cluster
+from workloads.catalogue import convert_workload, load_workload
+from workloads.transform.requests import demands
+
+SCHEDULERS = ("sparrow", "hawk", "eagle", "central-lwl")
+NODES = 15_000
+MODES: dict[str, dict[str, Any]] = {
+    "8 slots a machine": {"slots": 8, "resources_use": "slots"},
+    "12 slots a machine": {"slots": 12, "resources_use": "slots"},
+    "16 slots a machine": {"slots": 16, "resources_use": "slots"},
+    "cores": {"resources_use": "cpu_cores"},
+    "cores, memory": {},
+    "cores, memory; what fits passes": {"resources_passing": 5.0},
+    "cores, memory, priorities": {"priorities": True},
+    "cores, memory, priorities; what fits passes": {"priorities": True, "resources_passing": 5.0},
+}
+
+
+def waits(asked: argparse.Namespace) -> None:
+    """Print mean and 99th percentile of the waits of short jobs by mode and scheduler, and the mean use."""
+    with tempfile.TemporaryDirectory() as folder:
+        trace = Path(folder) / "trace"
+        source = SHARED / "traces/real/google-2011"
+        convert_workload(source, trace, options={"unfinished": "ran"}, format="google-2011")
+        machines = pq.read_table(trace / "cluster.parquet")
+        rows = [["", *SCHEDULERS, "mean use of cores, memory"]]
+        for mode, keys in MODES.items():
+            found = [_run(trace, machines, asked, keys, seed) for seed in range(1, asked.seeds + 1)]
+            cells = []
+            for name in SCHEDULERS:
+                of = [run[name]["short"]["wait"] for run in found]
+                mean, p99 = (statistics.fmean(wait[what] for wait in of) for what in ("mean", "p99"))
+                cells.append(f"{mean:,.0f}, {p99:,.0f}")
+            used = found[0]["sparrow"].get("used", {})
+            rows.append([mode, *cells, ", ".join(f"{share:.0%}" for share in used.values())])
+        show(f"short jobs on {asked.machines} machines: wait (s), mean and 99th percentile", rows)
+
+
+def _run(trace: Path, machines: pa.Table, asked: argparse.Namespace, keys: dict[str, Any], seed: int) -> Any:
+    """Return the figures of jobs by scheduler, on a sample of the machines."""
+    chosen = np.sort(np.random.default_rng(seed).permutation(machines.num_rows)[: asked.machines])
+    sample = machines.take(pa.array(chosen)).drop_columns(["node_id"])
+    path = trace.parent / f"machines-{seed}.parquet"
+    pq.write_table(sample, path)
+    given = {"priorities": False, "in_process": True, "seed": seed, **keys}
+    compared = emu.compare(SCHEDULERS, trace, cluster=path, progress=False, **given)
+    return {name: results[0].summary["jobs"] for name, results in compared.results.items()}
+
+
+def speed(asked: argparse.Namespace) -> None:
+    """Print the ratio of CPU time by scheduler."""
+    workload = load_workload("yahoo", seed=0, options={"nodes": NODES})
+    asking = demands(workload)
+    found = asking.demands()
+    tasks = np.diff(asking.arrays().first_task)
+    cores, memory = (tasks @ found.vector[found.of_job] / tasks.sum()).tolist()
+    most = float(found.vector[:, 0].max())
+    slots = int(most / cores)
+    cluster = build_cluster("as the largest task", [slots] * NODES, cpu_cores=most)
+    rows = [["", f"{slots} slots, s of CPU", "two resources", "ratio"]]
+    for name in SCHEDULERS:
+        plain = setting_of(name, workload, cluster)
+        with_resources = setting_of(name, asking, cluster, resources=asking.resources)
+        times = in_turn(
+            asked.repeats,
+            {
+                "slots": lambda setting=plain: engine_times(setting).cpu_s,
+                "resources": lambda setting=with_resources: engine_times(setting).cpu_s,
+            },
+        )
+        before, after = (statistics.median(times[what]) for what in ("slots", "resources"))
+        rows.append([name, f"{before:.3f}", f"{after:.3f}", f"{after / before:.2f}"])
+    show(
+        f"yahoo at {NODES:,} nodes; a task takes {cores:.2f} cores and {memory:.3f} of the memory on average",
+        rows,
+    )
+
+
+if __name__ == "__main__":
+    parser = parser_of(__doc__)
+    parser.add_argument("--machines", type=int, default=400)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--repeats", type=int, default=5)
+    run_sections(parser, {"waits": waits, "speed": speed})
