@@ -12,21 +12,31 @@ from emulations import OBSERVED, VARIANTS, named, run_partition, run_setting, ru
 from hard_settings import DURATIONS, EXAMPLES, NETWORKS, every_task_ran_once
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from resource_check import check_run
 
 from actors.environment import Dynamics
 from actors.hosting.outcome import Outcome
 from actors.kernel.room import UNLIMITED
+from actors.schedulers.registry import find_scheduler
 from actors.setting import Estimates, Setting
 from clusters.cluster import Cluster, build_cluster
+from emu.families.jobs.results import tasks_table
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload, make_workload
 from workloads.requests import Requests
 from workloads.transform.primitives import joined
 
-RESOURCES = ("cpu_cores", "memory_gib")
-CORES, MEMORY = (1.0, 2.0, 4.0), (2.0, 4.0, 16.0)
-CENTRAL_FIFO = "central-fifo"  # it counts slots
-SCHEDULERS = [name for name in VARIANTS if name != CENTRAL_FIFO]
+GIB = 2**30
+AMOUNTS = {
+    "cpu_cores": (0.0, 1e-9, 0.1, 0.3, 1.0, 2.0, 2.000000001, 4.0),
+    "memory": (0.0, 0.05, 0.1, 0.3, 1 / 3, 1.0),
+    "memory_gib": (0.0, 0.7, 5.0, 16.0),
+    "disk_in": (0.0, 0.2, 0.5, 1.0),
+    "network_out": (0.0, 0.1, 1 / 3, 0.9),
+    "attr:gpus": (0.0, 1.0, 1.5, 3.0),
+}
+"""What tasks may need; all of it at once fits on the first node of `clusters`."""
+SCHEDULERS = [name for name in VARIANTS if name == "own" or not find_scheduler(name).slots_only]
 
 
 class MostFree:
@@ -130,25 +140,25 @@ def test_a_task_that_fits_on_no_node_is_refused() -> None:
 
 @st.composite
 def workloads(draw: st.DrawFn) -> JobWorkload:
-    """Jobs whose tasks fit on the first node of `clusters`; some tasks state demands of their own."""
+    """Jobs that state demands of one to three resources, some tasks their own, and some nothing."""
+    names = draw(st.lists(st.sampled_from([*AMOUNTS]), min_size=1, max_size=3, unique=True))
     submit = draw(st.lists(st.one_of(st.integers(0, 4), st.floats(0, 20)), min_size=1, max_size=10))
     durations = [draw(st.lists(DURATIONS, min_size=1, max_size=7)) for _ in submit]
     tasks = sum(map(len, durations))
-    cores, memory = (
-        st.sampled_from([0.0, 0.1, 0.25, 0.3, 1.0, 2.5, 4.0]),
-        st.sampled_from([0.0, 0.7, 2.0, 15.0]),
-    )
-    own = st.one_of(st.none(), cores).map(lambda x: math.nan if x is None else x)
-    asked = {name: [draw(of) for _ in submit] for name, of in zip(RESOURCES, (cores, memory), strict=True)}
-    each = draw(st.booleans())
+
+    def stated(name: str, count: int, often: int) -> list[float]:
+        amounts = st.sampled_from([*AMOUNTS[name]] * often + [math.nan])
+        return draw(st.lists(amounts, min_size=count, max_size=count))
+
+    own = draw(st.sampled_from([(), *((name,) for name in names)]))
     return make_workload(
         "random",
         submit,
         [len(d) for d in durations],
         [x for ds in durations for x in ds],
         requests=Requests(
-            asked,
-            {"cpu_cores": [draw(own) for _ in range(tasks)]} if each else {},
+            {name: stated(name, len(submit), 2) for name in names},
+            {name: stated(name, tasks, 1) for name in own},
             priority=[draw(st.integers(-1, 2)) for _ in submit],
         ),
     )
@@ -156,13 +166,21 @@ def workloads(draw: st.DrawFn) -> JobWorkload:
 
 @st.composite
 def clusters(draw: st.DrawFn) -> Cluster:
-    kinds = [2, *draw(st.lists(st.integers(0, 2), max_size=5))]
+    """A node of everything, and others that lack something."""
+    rest = draw(st.integers(0, 5))
+
+    def nodes(first: Any, *others: Any) -> list[Any]:
+        return [first, *draw(st.lists(st.sampled_from([first, *others]), min_size=rest, max_size=rest))]
+
     return build_cluster(
         "random",
-        [1] * len(kinds),
-        rack=[int(i >= len(kinds) // 2) for i in range(len(kinds))],
-        cpu_cores=[CORES[k] for k in kinds],
-        memory_bytes=[int(MEMORY[k] * 2**30) for k in kinds],
+        nodes(1, 3),
+        rack=np.arange(1 + rest) // 2,
+        cpu_cores=nodes(4.0, 1.0, 0.3, 2.0),
+        memory_bytes=np.array(nodes(16, 1, 5)) * GIB,
+        port_bps=nodes(1e10, 1e9, 1e10 / 3),
+        min_disks=nodes(10, 1, 2),
+        **{"attr:gpus": nodes("3", "", "1", "1.5")},
     )
 
 
@@ -227,27 +245,10 @@ def test_partitions_do_not_change_what_tasks_get(scheduler: str) -> None:
 
 
 def capacity_suffices(setting: Setting, outcome: Outcome) -> None:
-    """By the times of tasks alone, as fractions of nothing: amounts are counted in billionths."""
+    """By the table of tasks alone."""
     assert outcome.tasks is not None
-    node, start, finish = (outcome.tasks[name] for name in ("node", "start_ns", "finish_ns"))
-    counts = np.diff(setting.workload.arrays().first_task)
-    has = {
-        "cpu_cores": setting.cluster.attribute("cores"),
-        "memory_gib": setting.cluster.attribute("memory") / 2**30,
-    }
-    for name in setting.resources:
-        of_job = setting.workload.jobs[name].to_pylist()
-        need = np.repeat(of_job, counts).astype(float)
-        if name in setting.workload.tasks.column_names:
-            stated = setting.workload.tasks[name].to_pylist()
-            need = np.array([a if b is None else b for a, b in zip(need, stated, strict=True)])
-        need = np.rint(need * 1e9).astype(int)
-        for each in range(setting.cluster.num_nodes):
-            here = (node == each) & (finish > start)
-            times = np.concatenate([finish[here], start[here]])
-            change = np.concatenate([-need[here], need[here]])
-            order = np.lexsort((change, times))
-            assert np.cumsum(change[order]).max(initial=0) <= round(has[name][each] * 1e9)
+    run = tasks_table(setting.workload, outcome.tasks)
+    check_run(run, setting.workload, setting.cluster, resources=setting.resources)
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
