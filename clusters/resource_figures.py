@@ -50,8 +50,8 @@ def resource_figures(workload: JobWorkload | DagWorkload, cluster: Cluster) -> d
     ``window_s`` is the hour, or the time of the arrivals where that is shorter. ``bottleneck`` is the resource with the
     largest share; ``slots`` only where no demand is stated. ``tasks_without_node`` need more than any node has, of one
     resource or of several together; ``jobs_without_node`` have such tasks. ``gangs_without_room`` are the gangs whose
-    tasks do not fit at one time on the empty cluster, on as many nodes as they state; of tasks that differ, each counts
-    as their largest.
+    tasks do not fit at one time on the empty cluster, evenly on as many nodes as they state; of tasks that differ, each
+    counts as their largest.
 
     Raises
     ------
@@ -135,22 +135,13 @@ def _gangs_without_room(workload: JobWorkload | DagWorkload, cluster: Cluster) -
     for need, has in zip(billionths(vector).T, billionths(kinds).T, strict=True):
         often = np.divide(has, need[:, None], out=np.full(room.shape, float(_MANY)), where=need[:, None] > 0)
         room = np.minimum(room, np.floor(np.minimum(often, _MANY)).astype(np.int64))
-    best = np.argsort(-room, axis=1, kind="stable")
-    room, count = np.take_along_axis(room, best, axis=1), count[best]
-    of_gang = asked.of_job[gangs]
-    room, count, on, width = (
-        room[of_gang],
-        count[of_gang],
-        on[gangs],
-        column(workload.jobs, "num_tasks")[gangs],
-    )
-    wanted = np.where(on > 0, on, cluster.num_nodes)[:, None]
-    used = np.clip(
-        wanted - (np.cumsum(count, axis=1) - count), 0, count
-    )  # nodes of each kind, the roomiest first
-    fit = ((np.minimum(room, width[:, None]) * used).sum(axis=1) >= width) & (on <= width)
-    fit &= (used * (room > 0)).sum(axis=1) >= on
-    return int((~fit).sum())
+    room, on = room[asked.of_job[gangs]], on[gangs]
+    width = column(workload.jobs, "num_tasks")[gangs]
+    spread = np.clip(on, 1, width)
+    each, more = width // spread, width % spread  # tasks of each node, and the nodes that have one more
+    with_each, with_more = ((count * (room >= least[:, None])).sum(axis=1) for least in (each, each + 1))
+    total = (count * np.minimum(room, width[:, None])).sum(axis=1)
+    return int(np.where(on > 0, (with_each < spread) | (with_more < more), total < width).sum())
 
 
 def _tasks(workload: JobWorkload | DagWorkload) -> _Tasks:

@@ -130,6 +130,7 @@ def test_gangs_start_together_on_as_many_nodes_as_they_say() -> None:
     for wanted, rows, message in (
         ([NONE, 1, NONE], RIGHT, "gang 1 started 1 s apart|tasks of gang 1 started 1 s apart"),
         ([NONE, NONE, 1], RIGHT, None),
+        ([NONE, NONE, 4], RIGHT, None),  # of one task, which has one node
         ([NONE, 2, NONE], (*RIGHT[:2], (0, 10.0), (0, 10.0), (1, 10.5)), "gang 1 ran on 1 nodes, not on 2"),
         ([NONE, 0, NONE], (*RIGHT[:2], (0, 10.0), (0, 10.0), (1, 10.5)), None),
         ([2, NONE, NONE], RIGHT, "tasks of gang 0 started 0.5 s apart"),

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from clusters.capacity import capacities, fits
 from clusters.cluster import Cluster, build_cluster
+from clusters.feasibility import gangs_of, wide_gangs
 from clusters.matching import Needs, fitting_nodes
 from clusters.resource_figures import describe_resources, resource_figures
 from workloads.conversion import as_dags
@@ -127,9 +128,10 @@ def gangs(*rows: tuple[int, float, float]) -> JobWorkload:
         ((8, 0, 2.0), False),
         ((4, 1, 2.0), True),
         ((5, 1, 2.0), False),
-        ((6, 2, 2.0), True),
-        ((7, 2, 2.0), False),
-        ((2, 3, 1.0), False),  # on more nodes than it has tasks
+        ((4, 2, 2.0), True),
+        ((5, 2, 2.0), True),  # 2 on the node of 4 cores, 3 on that of 8
+        ((6, 2, 2.0), False),  # 3 on each
+        ((2, 3, 1.0), True),  # on two nodes, as it has two tasks
         ((3, 3, 2.0), True),
         ((3, 3, 3.0), False),  # only two nodes have 3 cores
         ((1, 0, 9.0), False),
@@ -147,6 +149,18 @@ def test_gangs_that_do_not_fit_on_the_empty_cluster(gang: tuple[int, float, floa
 def test_gangs_without_demands_take_slots() -> None:
     workload = gangs((4, 0, NONE), (5, 0, NONE), (2, 1, NONE), (3, 1, NONE))
     assert resource_figures(workload, three())["gangs_without_room"] == 2
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 9), st.integers(0, 4)), min_size=1, max_size=6),
+    st.lists(st.integers(1, 4), min_size=1, max_size=4),
+)
+def test_gangs_of_slots_are_those_that_runs_refuse(rows: list[tuple[int, int]], slots: list[int]) -> None:
+    cluster, workload = build_cluster("any", slots), gangs(*((width, on, NONE) for width, on in rows))
+    wide = wide_gangs(workload, gangs_of(workload, "stated"), cluster)
+    assert resource_figures(workload, cluster)["gangs_without_room"] == len(wide)
+    one_each = gangs(*((width, on, 1.0) for width, on in rows))
+    assert resource_figures(one_each, cluster)["gangs_without_room"] == len(wide)
 
 
 def test_tasks_of_dags_run_after_those_that_they_wait_for() -> None:
