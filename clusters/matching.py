@@ -35,8 +35,6 @@ from workloads.groups import Int64Array, first_rows
 from workloads.jobs import Float64Array, JobWorkload
 from workloads.requests import distinct_rows
 
-SLACK = 1e-9
-"""Demands and capacities are compared in billionths, as runs count them."""
 MAX_IDS = 1 << 27
 """Ids of nodes in all lists of a matching: 1 GiB."""
 SAME_RACK, SPREAD_RACKS, SPREAD_NODES = (1 << bit for bit in range(len(PLACEMENTS)))

@@ -25,12 +25,15 @@ from actors.nodes.waiting import goes_before, length_of, remove, remove_run
 def waits(w: World, entry: int) -> bool:
     """Whether an entry waits for a slot. A sticky probe that has asked for all remaining tasks of its job does not.
 
-    A node runs at most one task of a job whose tasks must be spread.
+    A node runs at most one task of a job whose tasks must be spread. With resources a sticky probe asks for one task at
+    a time: a node has room for many, and so have all others that were probed.
     """
     rows = w.entries
     asked = rows.left[entry] >> ASKED_SHIFT
     if asked == 0:
         return True
+    if w.room.active == 1:
+        return False
     return rows.left[entry] & (ASKED - 1) > asked and not is_spread(w, rows.level[entry])
 
 

@@ -9,8 +9,8 @@ stays in the queue until its job has no task left (Eagle, SoCC'16).
 In the papers a node has one slot. Here it may have several, and none stays idle while an entry waits; or it has
 resources, of which each task holds its demand (actors/kernel/room.py): the entry whose turn it is starts when it fits,
 and others pass it as actors/nodes/backfill.py states. A sticky probe
-asks for a task for each idle slot, but for no more tasks than its job has left by the last report, and for one task if
-the tasks of its job must be spread, as a node may run no more of them.
+asks for a task for each idle slot, but for no more tasks than its job has left by the last report, and for one task at
+a time with resources, and if the tasks of its job must be spread, as a node may run no more of them.
 """
 
 from actors.kernel.compiled import inlined

@@ -42,7 +42,7 @@ from actors.schedulers.user.host import OwnHost, first_outside
 from actors.schedulers.user.parameters import described
 from actors.setting import Setting
 from clusters.capacity import capacities
-from clusters.matching import SLACK
+from clusters.matching import billionths
 from workloads.errors import InputError
 
 
@@ -265,7 +265,7 @@ class Host(OwnHost):
 def _check_fits(chosen: np.ndarray, job: Job, capacity: dict[str, np.ndarray], name: str) -> None:
     """Refuse a node on which no task of a job ever fits."""
     for resource, needed in job.demand.items():
-        lacks = capacity[resource][chosen] < needed - SLACK
+        lacks = billionths(capacity[resource][chosen]) < billionths(needed)
         if lacks.any():
             node = int(chosen[np.argmax(lacks)])
             raise InputError(
