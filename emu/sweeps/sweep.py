@@ -303,8 +303,9 @@ def _row(grid: Grid, point: Point, run: Run, out: Path) -> dict[str, Any]:
     summary = disk.read_json(run.folder / SUMMARY, "has no summary.json")
     own = grid.columns(point)
     columns = {axis.label: own.get(axis.label) for axis in grid.axes}
-    # A column for each figure of each kind would be too many for a table.
-    summary.get("jobs", {}).pop("by_constraint", None)
+    # A column for each figure of each kind, or priority, would be too many for a table.
+    for part in ("by_constraint", "by_priority"):
+        summary.get("jobs", {}).pop(part, None)
     if BOTTLENECKS in summary:
         summary[BOTTLENECKS] = "; ".join(summary[BOTTLENECKS])
     figures = {name: value for name, value in flatten(summary) if name not in columns}

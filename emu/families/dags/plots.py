@@ -10,12 +10,11 @@ import numpy as np
 
 from emu.directories.run_directory import safe_name
 from emu.families.dags.comparison import improvement_factors
-from emu.families.jobs.plots import cdf_figure
+from emu.families.jobs.plots import cdf_figure, use_figures
 from emu.report.distributions import paired_samples, shares_figure
 from emu.report.drawing import (
     Shown,
     add_legend,
-    add_own_legend,
     figure_style,
     line_look,
     new_figure,
@@ -26,7 +25,7 @@ from emu.report.drawing import (
 )
 from emu.report.gantt import has_tasks, job_figure, machines_figure, running_figure, shown_job
 from emu.report.scales import plain_ticks
-from emu.results.result import Result, Runs
+from emu.results.result import Runs
 from workloads.arrow import optional_column
 
 if TYPE_CHECKING:
@@ -47,10 +46,7 @@ def dag_figures(results: Runs, warmup_s: float = 0.0) -> Iterator[Shown]:
     yield from shown(
         "fairness", "Jain's fairness index over windows, of the first seed", fairness_figure, results
     )
-    for name, (run, *_) in results.items():
-        clause = f"seed {run.summary['seed']}: share of the capacity of all machines"
-        caption = f"Use of resources under {name}, {clause}"
-        yield from shown(f"resources-{safe_name(name)}", caption, use_figure, run)
+    yield from use_figures(results, {"run": ("running_tasks",), "wait": ("runnable_tasks",)})
     if all(has_tasks(runs[0]) for runs in results.values()):
         yield from _figures_of_tasks(results)
 
@@ -104,31 +100,4 @@ def fairness_figure(results: Runs) -> Figure | None:
         axes.set_xlabel(f"virtual time ({unit})")
         axes.set_ylabel("Jain's index")
         add_legend(figure, axes)
-        return figure
-
-
-def use_figure(run: Result) -> Figure | None:
-    """Return the use of each resource over time, and below it running and waiting tasks."""
-    table, timeline = run.tables["resources"], run.tables["timeline"]
-    if not table.num_rows:
-        return None
-    names = list(dict.fromkeys(table["resource"].to_pylist()))
-    used = optional_column(table, "used").reshape(-1, len(names))
-    scale, unit = time_scale(float(optional_column(timeline, "time_s")[-1]))
-    time = optional_column(timeline, "time_s") / scale
-    with figure_style():
-        figure, (above, below) = new_figure(6.4, 4.6, rows=2)
-        for number, name in enumerate(names):
-            above.plot(time, used[:, number], label=plain_label(name.replace("_", " ")), **line_look(number))
-        above.set_ylim(0.0, max(1.0, 1.05 * float(used.max())))
-        above.set_ylabel("share held")
-        for number, (column, label) in enumerate((("running_tasks", "run"), ("runnable_tasks", "wait"))):
-            below.plot(time, optional_column(timeline, column), label=label, **line_look(number))
-        below.set_ylim(bottom=0.0)
-        below.set_ylabel("tasks")
-        for axis in (below.xaxis, below.yaxis):
-            axis.set_major_formatter(plain_ticks())
-        below.set_xlabel(f"virtual time ({unit})")
-        add_own_legend(below)
-        add_own_legend(above)
         return figure

@@ -1,4 +1,4 @@
-"""Effects of constraints on jobs: queueing delay with and without constraints, and slowdown by kind."""
+"""Effects of constraints on jobs: completion time and slowdown by kind of constraint."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from emu.families.jobs.metrics import SPLIT, part_of
 from emu.results.comparison_row import Pair
-from emu.results.metrics import STATISTICS, confidence_95, ratios
+from emu.results.metrics import confidence_95, ratios
 from emu.results.result import Runs
-from emu.results.text_tables import Table, align, indented, number, ratio, times_clause, with_error
+from emu.results.text_tables import align, indented, number, ratio, times_clause, with_error
 
 
 @dataclass(frozen=True)
@@ -29,23 +28,6 @@ class KindRow:
     mean: dict[str, Pair]
     ratio: dict[str, Pair]
     slowdown: dict[str, Pair]
-
-
-def wait_tables(results: Runs) -> list[Table]:
-    """Return the table of queueing delays; none where no class has jobs with constraints and without."""
-    rows = []
-    for group in SPLIT:
-        for scheduler, runs in results.items():
-            parts = [part_of(r.summary["jobs"], group) for r in runs]
-            if all(parts):
-                waits = ([p["wait"].get(s, math.nan) for p in parts] for s in STATISTICS)
-                cells = (with_error(*confidence_95(of_seeds)) for of_seeds in waits)
-                rows.append([scheduler, f"{group} jobs", *cells])
-    title = "Queueing delay with constraints and without"
-    caption = "queueing delay in seconds, until a job's first task starts"
-    head = ["scheduler", "jobs", *STATISTICS]
-    note = "Of the classes that have jobs with constraints and without."
-    return [Table(title, caption, head, rows, note, names=2)] if rows else []
 
 
 def compare_kinds(results: Runs) -> list[KindRow]:

@@ -32,6 +32,13 @@ JOBS = (
     Column("tenant", pa.string(), "", "Who submitted the job, or null.", True),
 )
 
+FURTHER_JOBS = (
+    Column(
+        "priority", pa.int64(), "", "Its priority, the larger goes first; null if it states none: 0.", True
+    ),
+)
+"""Further columns of ``jobs.parquet``, of runs whose workload states priorities."""
+
 TIMELINE = (
     Column("time_s", pa.float64(), "s", "Virtual time of the row."),
     Column(
@@ -142,7 +149,7 @@ CRV = (
 )
 
 TABLES = {
-    "jobs": ResultTable(JOBS, "One row per job of the workload, in workload order."),
+    "jobs": ResultTable(JOBS, "One row per job of the workload, in workload order.", FURTHER_JOBS),
     "timeline": ResultTable(TIMELINE, "One row per `timeline.period` of virtual time.", FURTHER_TIMELINE),
     "crv": ResultTable(
         CRV,

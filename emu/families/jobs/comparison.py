@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from emu.families.jobs.by_constraint import compare_kinds, render_kinds, wait_tables
+from emu.families.jobs.by_constraint import compare_kinds, render_kinds
+from emu.families.jobs.further_tables import further_tables
 from emu.families.jobs.metrics import SPLIT, in_group, part_of
 from emu.results.comparison_row import Row
 from emu.results.measures import DEFAULT, Measure, all_measures
@@ -69,6 +70,6 @@ def render_rows(
     return render_groups(rows, f"{head}: {what}", names, cells, TITLES, "jobs", tolerance)
 
 
-def render_constraints(results: Runs, warmup_s: float) -> str:
-    """Return the tables of queueing delay and of kinds of constraints; nothing where no job has any."""
-    return render_tables(wait_tables(results)) + render_kinds(compare_kinds(results))
+def render_further(results: Runs, warmup_s: float) -> str:
+    """Return the tables of queueing delay, of the use of resources and of kinds of constraints; empty without any."""
+    return render_tables(further_tables(results)) + render_kinds(compare_kinds(results))

@@ -9,11 +9,11 @@ from emu.configuration.loading import Loading
 from emu.explaining.causes_text import Causes
 from emu.families.family import Family, Figures
 from emu.families.jobs.columns import TABLES
-from emu.families.jobs.comparison import compare_jobs, render_constraints, render_rows
+from emu.families.jobs.comparison import compare_jobs, render_further, render_rows
 from emu.families.jobs.explain import causes_of_all, explain_job, others_of
 from emu.families.jobs.finer_causes import REMEDIES, finer_causes_of_all
 from emu.families.jobs.loading import nodes_for_load, slots_equal_to
-from emu.families.jobs.metrics import CLASSES, SIDES, SPLIT, job_values, part_of
+from emu.families.jobs.metrics import CLASSES, PRIORITY, SIDES, SPLIT, job_values, part_of
 from emu.families.jobs.plan import check_targets, load_jobs
 from emu.families.jobs.plots import job_figures
 from emu.families.jobs.report import group_section, run_facts
@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 
 METRICS = ("", "wait", "slowdown", "bounded_slowdown")
 _NUMBERS: Figures = {}
-_OF_CLASSES: Figures = dict.fromkeys(CLASSES, dict.fromkeys(METRICS[1:], _NUMBERS))
+_OF_GROUP: Figures = dict.fromkeys(METRICS[1:], _NUMBERS)
+_OF_CLASSES: Figures = dict.fromkeys(CLASSES, _OF_GROUP)
 
 
 def take(given: Any) -> JobWorkload | None:
@@ -54,13 +55,14 @@ def keeps_tasks(plan: Plan) -> bool:
 
 
 def groups(figures: Figures) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield classes, classes of jobs with constraints and without, and classes by the kind of constraints."""
+    """Yield classes, classes of jobs with constraints and without, classes by kind of constraints, and priorities."""
     yield from ((name, (name,)) for name in CLASSES if name in figures)
     for side in SIDES:
         yield from ((f"{side} {name}", (side, name)) for name in figures.get(side, {}))
     for kind, of_kind in figures.get("by_constraint", {}).items():
         names = [name for name in CLASSES if name in of_kind]
         yield from ((f"{kind} {name}", ("by_constraint", kind, name)) for name in names)
+    yield from ((PRIORITY + band, ("by_priority", band)) for band in figures.get("by_priority", {}))
 
 
 def counters() -> dict[str, str]:
@@ -84,11 +86,12 @@ FAMILY = Family(
         **_OF_CLASSES,
         **dict.fromkeys(SIDES, _OF_CLASSES),
         "by_constraint": {"*": _OF_CLASSES},
+        "by_priority": {"*": _OF_GROUP},
         "used": _NUMBERS,
     },
     group_column="job_class",
     group_titles={name: f"{name} jobs" for name in ("short", "long", *SPLIT)},
-    figures=("wait-", "crv-"),
+    figures=("wait-", "resources-", "crv-"),
     take=take,
     groups=groups,
     part_of=part_of,
@@ -107,7 +110,7 @@ FAMILY = Family(
         Comparing(
             compare=compare_jobs,
             render_rows=render_rows,
-            render_more=render_constraints,
+            render_more=render_further,
             render_summary=render_summary,
         ),
         Drawing(
@@ -116,7 +119,7 @@ FAMILY = Family(
                 "utilisation",
                 "queued tasks",
                 {"short": "queued_short", "long": "queued_long"},
-                "Utilisation of all slots, and tasks that wait, by class of their job",
+                "Utilisation of all slots, or of the resource used most, and tasks that wait, by class of their job",
             ),
         ),
         Sizing(nodes_for_load, check_targets),

@@ -1,4 +1,4 @@
-"""Figures of runs of jobs: percentiles by class, makespan, fairness, what constraints do."""
+"""Figures of runs of jobs: percentiles by class, makespan, fairness, what constraints and priorities do."""
 
 from __future__ import annotations
 
@@ -24,6 +24,9 @@ SPLIT = tuple(f"{side} {name}" for name in ("short", "long") for side in SIDES)
 MOST_KINDS = 24
 OTHER_KINDS = "other kinds"
 """The kind of all jobs beyond `MOST_KINDS` kinds; a kind made by `workloads.constraints` has no space."""
+PRIORITY = "priority "
+"""How the name of a group of jobs by priority begins, before its band."""
+MOST_BANDS = 12
 
 
 def bounded_slowdown(
@@ -57,7 +60,7 @@ def describe_jobs(jobs: pa.Table, warmup_s: float = 0.0, threshold_s: float = TH
     ----------
     jobs : pyarrow.Table
         With the columns submit_s, finish_s, jct_s, wait_s, ideal_s, slowdown, job_class and constraint of
-        ``jobs.parquet``.
+        ``jobs.parquet``, and priority where the workload states some.
     warmup_s : float
         Jobs that arrive earlier than this after the first are left out of everything but the makespan.
     threshold_s : float
@@ -88,7 +91,9 @@ def describe_jobs(jobs: pa.Table, warmup_s: float = 0.0, threshold_s: float = TH
     summary["slowdown_threshold_s"] = threshold_s
     if not finished.all():
         summary["unfinished"] = int(np.count_nonzero(~finished))
-    return summary | describe_constraints(jobs, counts, threshold_s)
+    bands = {name: counts & band for name, band in priority_bands(jobs).items()}
+    by_priority = {"by_priority": _describe_groups(values, bands)} if bands else {}
+    return summary | describe_constraints(jobs, counts, threshold_s) | by_priority
 
 
 def values_of(jobs: pa.Table, threshold_s: float) -> dict[str, Float64Array]:
@@ -167,6 +172,27 @@ def _kinds_by_jobs(
     return found
 
 
+def priority_bands(jobs: pa.Table) -> dict[str, BoolArray]:
+    """Return which jobs have each priority, the largest first; empty where the workload states none.
+
+    A job that states none has 0. Of more than `MOST_BANDS` priorities neighbours are one band, ``3 to 7``, so that
+    bands have about as many jobs each.
+    """
+    if "priority" not in jobs.column_names:
+        return {}
+    priority = np.nan_to_num(optional_column(jobs, "priority")).astype(np.int64)
+    values, place, count = np.unique(priority, return_inverse=True, return_counts=True)
+    band = np.arange(values.size)
+    if values.size > MOST_BANDS:
+        band = ((np.cumsum(count) - count / 2) / priority.size * MOST_BANDS).astype(np.int64)
+    found = {}
+    for one in np.unique(band)[::-1].tolist():
+        own = values[band == one]
+        name = str(own[0]) if own.size == 1 else f"{own[0]} to {own[-1]}"
+        found[name] = band[place] == one
+    return found
+
+
 def class_is_long(jobs: pa.Table) -> BoolArray:
     """Return which jobs have the class ``long``."""
     return equals_text(jobs, "job_class", "long")
@@ -178,7 +204,9 @@ def is_constrained(jobs: pa.Table) -> BoolArray:
 
 
 def in_group(jobs: pa.Table, group: str) -> BoolArray:
-    """Return which jobs belong to a group: a class, or one of `SPLIT`."""
+    """Return which jobs belong to a group: a class, one of `SPLIT`, or those of a band of priorities."""
+    if group.startswith(PRIORITY):
+        return priority_bands(jobs).get(group.removeprefix(PRIORITY), np.zeros(jobs.num_rows, bool))
     side, _, job_class = group.rpartition(" ")
     found = (
         np.ones(jobs.num_rows, bool) if job_class == "all" else class_is_long(jobs) == (job_class == "long")
@@ -198,6 +226,8 @@ def part_of(summary: Mapping[str, Any], group: str) -> Mapping[str, Any]:
 
     A class is split only where it has both constrained jobs and others.
     """
+    if group.startswith(PRIORITY):
+        return summary.get("by_priority", {}).get(group.removeprefix(PRIORITY), {})
     side, _, job_class = group.rpartition(" ")
     if not side:
         return summary.get(job_class, {})

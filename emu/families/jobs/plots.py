@@ -1,20 +1,22 @@
-"""Figures of runs of jobs: distributions of completion times, queueing delay with and without constraints, the CRV."""
+"""Figures of runs of jobs: completion times, queueing delay by constraint and priority, use of resources, the CRV."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from emu.directories.run_directory import safe_name
-from emu.families.jobs.metrics import SIDES, in_group, job_values
+from emu.families.jobs.metrics import PRIORITY, SIDES, in_group, job_values, priority_bands
+from emu.families.registry import find_family
 from emu.report.distributions import distribution_figure, share_curve
 from emu.report.drawing import (
     SIZE,
     Shown,
     add_legend,
+    add_own_legend,
     figure_style,
     line_look,
     new_figure,
@@ -25,7 +27,7 @@ from emu.report.drawing import (
 )
 from emu.report.hover import GOES_ON
 from emu.report.scales import mark_log, plain_ticks
-from emu.results.metrics import Float64Array, after_warmup
+from emu.results.metrics import Float64Array, after_warmup, describe_values
 from emu.results.result import Result, Runs
 from workloads.arrow import coded_labels, optional_column
 
@@ -46,6 +48,10 @@ def job_figures(results: Runs, warmup_s: float = 0.0) -> Iterator[Shown]:
     yield from shown("wait-short", caption, wait_figure, results, "short", warmup_s)
     caption = "Mean queueing delay of short jobs by their arrival, with and without constraints"
     yield from shown("wait-over-time-short", caption, wait_over_time_figure, results, "short", warmup_s)
+    caption = "Queueing delay of jobs by priority"
+    yield from shown("wait-priority", caption, priority_figure, results, warmup_s)
+    tasks = {"run": ("running_short", "running_long"), "wait": ("queued_short", "queued_long")}
+    yield from use_figures(results, tasks)
     for name, (run, *_) in results.items():
         clause = f"{name}, seed {run.summary['seed']}: tasks that wait for a resource over nodes that have it"
         yield from shown(
@@ -126,6 +132,73 @@ def wait_over_time_figure(results: Runs, job_class: str, warmup_s: float = 0.0) 
             axes.yaxis.set_major_formatter(plain_ticks())
         axes.set_xlabel(f"arrival of the job ({unit})")
         add_legend(figure, np.atleast_1d(places)[0])
+        return figure
+
+
+def priority_figure(results: Runs, warmup_s: float = 0.0) -> Figure | None:
+    """Return the mean queueing delay and its 99th percentile by priority under each scheduler, all seeds together.
+
+    None where the workload states no priorities, or all are of one band.
+    """
+    bands = list(dict.fromkeys(band for runs in results.values() for band in priority_bands(runs[0].jobs)))
+    if len(bands) < 2:
+        return None
+    waits = {
+        name: [_waits(runs, PRIORITY + band, warmup_s)[1] for band in bands] for name, runs in results.items()
+    }
+    with figure_style():
+        figure, places = new_figure(6.4, 4.6, rows=2)
+        for axes, part in zip(places, ("mean", "p99"), strict=True):
+            for name, of_bands in waits.items():
+                value = [describe_values(own).get(part, np.nan) for own in of_bands]
+                look = line_look(place_of(name, results)) | {"marker": "o", "markevery": None}
+                axes.plot(range(len(bands)), value, markersize=4, label=plain_label(name), **look)
+            axes.set_yscale("symlog", linthresh=1.0)
+            axes.set_ylim(bottom=0.0)
+            axes.set_ylabel(f"delay, {part} (s)")
+            axes.yaxis.set_major_formatter(plain_ticks())
+        axes.set_xticks(range(len(bands)), [plain_label(band) for band in bands])
+        axes.set_xlabel("priority, the largest goes first")
+        add_legend(figure, places[0])
+        return figure
+
+
+def use_figures(results: Runs, tasks: Mapping[str, Sequence[str]]) -> Iterator[Shown]:
+    """Yield the use of resources under each scheduler, of its first seed."""
+    for name, (run, *_) in results.items():
+        clause = f"seed {run.summary['seed']}: share of the capacity of all {find_family(run.family).node}s"
+        caption = f"Use of resources under {name}, {clause}"
+        yield from shown(f"resources-{safe_name(name)}", caption, use_figure, run, tasks)
+
+
+def use_figure(run: Result, tasks: Mapping[str, Sequence[str]]) -> Figure | None:
+    """Return the use of each resource over time, and below it numbers of tasks: the sums of columns by label.
+
+    None where no task held any.
+    """
+    table, timeline = run.tables.get("resources"), run.tables["timeline"]
+    if table is None or not table.num_rows:
+        return None
+    names = list(dict.fromkeys(table["resource"].to_pylist()))
+    used = optional_column(table, "used").reshape(-1, len(names))
+    scale, unit = time_scale(float(optional_column(timeline, "time_s")[-1]))
+    time = optional_column(timeline, "time_s") / scale
+    with figure_style():
+        figure, (above, below) = new_figure(6.4, 4.6, rows=2)
+        for number, name in enumerate(names):
+            above.plot(time, used[:, number], label=plain_label(name.replace("_", " ")), **line_look(number))
+        above.set_ylim(0.0, max(1.0, 1.05 * float(used.max())))
+        above.set_ylabel("share held")
+        for number, (label, columns) in enumerate(tasks.items()):
+            count = sum(optional_column(timeline, column) for column in columns)
+            below.plot(time, count, label=label, **line_look(number))
+        below.set_ylim(bottom=0.0)
+        below.set_ylabel("tasks")
+        for axis in (below.xaxis, below.yaxis):
+            axis.set_major_formatter(plain_ticks())
+        below.set_xlabel(f"virtual time ({unit})")
+        add_own_legend(below)
+        add_own_legend(above)
         return figure
 
 

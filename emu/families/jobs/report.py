@@ -1,11 +1,12 @@
-"""Report sections on runs of jobs: tables by class and by constraint, facts of a run."""
+"""Report sections on runs of jobs: tables by class, constraint, priority and resource, facts of a run."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from emu.families.jobs.by_constraint import KindRow, compare_kinds, wait_tables
+from emu.families.jobs.by_constraint import KindRow, compare_kinds
 from emu.families.jobs.comparison import TITLES, compare_jobs
+from emu.families.jobs.further_tables import further_tables
 from emu.families.jobs.terminal_text import job_facts
 from emu.report.page import Cell, section
 from emu.report.report_sections import figure_cell, sections_by_group, shares_of, table_section, waits_section
@@ -26,7 +27,7 @@ def group_section(results: Runs, warmup_s: float) -> list[str]:
     return [
         *sections_by_group(results, rows, words, "jobs", TITLES, _class_section),
         *waits_section(rows, "Queueing delay and slowdown"),
-        *map(table_section, wait_tables(results)),
+        *map(table_section, further_tables(results)),
         *_kind_section(compare_kinds(results)),
     ]
 

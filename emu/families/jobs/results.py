@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from emu.columns import make_table, null_unless
-from emu.families.jobs.columns import CRV, FURTHER_TIMELINE, TASKS, TIMELINE
+from emu.families.jobs.columns import CRV, FURTHER_JOBS, FURTHER_TIMELINE, TASKS, TIMELINE
 from emu.families.jobs.columns import JOBS as JOB_COLUMNS
 from emu.families.jobs.metrics import describe_jobs
 from emu.families.jobs.resource_use import mean_held, resources_table, use_over_time
@@ -31,7 +31,9 @@ def jobs_table(workload: JobWorkload, outcome: Outcome) -> pa.Table:
     """Return the table of jobs."""
     arrays = workload.arrays()
     ideal_ns = np.maximum.reduceat(arrays.duration_ns, arrays.first_task[:-1])
-    return make_table(JOB_COLUMNS, jobs_columns(workload, outcome, ideal_ns))
+    further = tuple(c for c in FURTHER_JOBS if c.name in workload.jobs.column_names)
+    stated = {c.name: workload.jobs[c.name].combine_chunks() for c in further}
+    return make_table(JOB_COLUMNS + further, jobs_columns(workload, outcome, ideal_ns) | stated)
 
 
 def jobs_columns(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from emu.families.jobs.further_tables import rows_of_waits
 from emu.families.jobs.metrics import CLASSES, SPLIT, part_of
 from emu.results.measures import DEFAULT, Measure
 from emu.results.metrics import STATISTICS
@@ -19,7 +20,7 @@ def render_summary(summary: Mapping[str, Any], columns: Sequence[Measure] = DEFA
     groups = {name: name for name in (*CLASSES, *SPLIT)}
     facts = [f"{name} {value}" for name, value in job_facts(jobs).items()]
     facts += [f"{jobs['unfinished']:,.0f} jobs did not finish"] if "unfinished" in jobs else []
-    tables = _constraint_tables(jobs, summary.get("confidence_95", {}).get("jobs", {}))
+    tables = _further_tables(jobs, summary.get("confidence_95", {}).get("jobs", {}))
     return summary_text(summary, "jobs", "job completion time (s)", groups, part_of, columns, facts, tables)
 
 
@@ -38,17 +39,8 @@ def job_facts(jobs: Mapping[str, Any]) -> dict[str, str]:
     return facts
 
 
-def _constraint_tables(jobs: Mapping[str, Any], intervals: Mapping[str, Any]) -> list[str]:
-    """Return the lines of queueing delay and of kinds of constraints, where jobs have any."""
-    waits = [["queueing delay (s)", "jobs", *STATISTICS]]
-    for name in SPLIT:
-        if part := part_of(jobs, name):
-            waits.append(
-                [
-                    f"  {name}",
-                    *statistics_cells(part["wait"], part_of(intervals, name).get("wait", {}), DEFAULT),
-                ]
-            )
+def _further_tables(jobs: Mapping[str, Any], intervals: Mapping[str, Any]) -> list[str]:
+    """Return the lines of queueing delay by constraint and priority, and of kinds of constraints."""
     kinds = [["short jobs by constraint (s)", "jobs", *STATISTICS, "relative slowdown"]]
     for kind, of_kind in jobs.get("by_constraint", {}).items():
         if "short" in of_kind:
@@ -56,4 +48,5 @@ def _constraint_tables(jobs: Mapping[str, Any], intervals: Mapping[str, Any]) ->
             slowdown = of_kind.get("slowdown_vs_unconstrained")
             relative = "" if slowdown is None else ratio(slowdown)
             kinds.append([f"  {kind}", *statistics_cells(of_kind["short"], half, DEFAULT), relative])
-    return [line for table in (waits, kinds) if len(table) > 1 for line in ("", *align(table))]
+    tables = [*rows_of_waits(jobs, intervals), *([kinds] if len(kinds) > 1 else [])]
+    return [line for table in tables for line in ("", *align(table))]

@@ -20,9 +20,10 @@ from actors.schedulers.jobs.pressure import Pressure
 from emu.columns import make_table, null_unless
 from emu.directories import run_directory as rd
 from emu.disk import sha256_of
-from emu.families.jobs.by_constraint import compare_kinds, render_kinds, wait_tables
+from emu.families.jobs.by_constraint import compare_kinds, render_kinds
 from emu.families.jobs.columns import CRV, JOBS, TABLES, TIMELINE
 from emu.families.jobs.comparison import compare_class
+from emu.families.jobs.further_tables import further_tables
 from emu.families.jobs.metrics import MOST_KINDS, OTHER_KINDS, SPLIT, describe_jobs
 from emu.families.jobs.plots import BINS, crv_figure, wait_figure, wait_over_time_figure
 from emu.families.jobs.results import crv_table
@@ -127,7 +128,7 @@ def test_a_workload_without_constraints_has_none_of_it() -> None:
     jobs = jobs_of([1, 2, 3], [None] * 3)
     assert {"constrained", "unconstrained", "by_constraint"}.isdisjoint(describe_jobs(jobs))
     plain = {"a": [run_of("a", jobs)], "b": [run_of("b", jobs)]}
-    assert wait_tables(plain) == compare_kinds(plain) == []
+    assert further_tables(plain) == compare_kinds(plain) == []
     assert render_kinds([]) == ""
     assert wait_figure(plain, "short") is wait_over_time_figure(plain, "short") is None
     assert {row.group for row in Comparison(plain, "", {}).rows()} == {"short", "all"}
