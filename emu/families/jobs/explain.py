@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from emu.explaining.causes_text import sum_by_cause, title_of
+from emu.explaining.causes_text import parameters_of, sum_by_cause, title_of
 from emu.explaining.event_record import NONE, Handled, Record
+from emu.explaining.explained_plan import plan_of
 from emu.explaining.explanation import NS, Explanation, Link, counted
 from emu.families.jobs.causes import MEANINGS, Step, chain_of
 from emu.families.jobs.chain_text import ChainText, longest_span
@@ -127,7 +128,7 @@ def _deeds(result: Result, events: Record, end_ns: int) -> Iterator[str]:
         where = counted(np.unique(e.sender[refused]).size, "node")
         times = counted(refused.size, "probe")
         yield f"{times} came to nodes with long work ({where}), which refused them; they were sent again."
-    yield from _turns(e, _LEAST.get(order_of(result), "the least work left"))
+    yield from _turns(e, _why_first(result))
     stolen = int(np.count_nonzero(e.is_kind("PROBE") & (e.sender < nodes))) + kinds["MOVE"]
     if stolen:
         yield f"{counted(stolen, 'time')} an idle node took a probe of it from the queue of another node."
@@ -162,14 +163,23 @@ _LEAST = {"sjf": "the shortest task", "lrtf": "the fewest tasks left"}
 """By the order of queues, what a job that was served before its turn had; by default the least work left."""
 
 
-def _turns(e: Record, least: str) -> Iterator[str]:
+def _why_first(result: Result) -> str:
+    """Return why nodes serve a job before its turn, except because of its constraints."""
+    why = f"it had {_LEAST.get(order_of(result), 'the least work left')}"
+    if not result.summary["jobs"].get("used") or not (plan := plan_of(result)) or not plan.setting(0).passing:
+        return why
+    own, fits = parameters_of(result), "it fitted where the entries in front of it did not"
+    return f"{fits}, or {why}" if own.get("shortest_first") or own.get("order", "fifo") != "fifo" else fits
+
+
+def _turns(e: Record, why_first: str) -> Iterator[str]:
     """Yield a sentence about how often the job was served before its turn; two notes of one time count once."""
     moments: dict[tuple[int, int], set[str]] = {}
     for at in np.flatnonzero(e.is_kind("BYPASS", "REORDER")).tolist():
         moments.setdefault((int(e.time_ns[at]), int(e.receiver[at])), set()).add(str(e.kind[at]))
     if moments:
         by_crv = sum("REORDER" in kinds for kinds in moments.values())
-        whys = {"because of its constraints": by_crv, f"as it had {least}": len(moments) - by_crv}
+        whys = {"because of its constraints": by_crv, f"as {why_first}": len(moments) - by_crv}
         why = " and ".join(
             f"{n:,} {text}" if by_crv and n < len(moments) else text for text, n in whys.items() if n
         )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from clusters.capacity import needs_of
 from clusters.matching import match, nodes_of
 from emu.explaining.event_record import NONE, BoolArray, IntArray, Record
 from emu.explaining.explained_plan import plan_of
@@ -18,6 +19,7 @@ from emu.families.jobs.causes import ENTERS, Step
 from emu.families.jobs.chain_text import ChainText
 from emu.families.jobs.slot_holders import Free, Tasks, free_slots, with_outages
 from emu.results.result import Result
+from workloads.requests import priorities
 
 if TYPE_CHECKING:
     from actors.setting import Setting
@@ -89,14 +91,29 @@ class JobWait:
             return None
         scheduler, cluster = setting.scheduler, setting.cluster
         nodes = np.ones(cluster.num_nodes, bool)
-        if scheduler.constrained and setting.workload.job_constraints.num_rows:
-            matching = match(setting.workload, cluster)
+        workload = setting.workload
+        constrained = bool(scheduler.constrained and workload.job_constraints.num_rows)
+        if constrained or setting.resources:
+            needs = needs_of(workload, cluster, setting.resources) if setting.resources else None
+            matching = match(workload, cluster, needs, constrained)
             if (of_job := int(matching.set_of_job[self.job])) != NONE:
                 nodes[:] = False
                 nodes[nodes_of(matching, of_job, -1 if self.events.is_kind("RELAX").any() else 0)] = True
         if self.is_long and not any(name == "long_partition" for name, _ in scheduler.ignores):
             nodes[: self.first_long] = False
         return nodes, cluster.slots()
+
+    @property
+    def holds_resources(self) -> bool:
+        """Whether tasks of the run held resources of nodes, and not a slot each."""
+        return bool(self.result.summary["jobs"].get("used"))
+
+    @cached_property
+    def priority(self) -> IntArray:
+        """The priorities of jobs by which nodes serve their queues, shape (J,); all 0 where they do not count."""
+        jobs, setting = self.result.jobs, self.setting
+        counts = setting is not None and setting.priorities and not setting.scheduler.by_arrival
+        return priorities(jobs) if counts else np.zeros(jobs.num_rows, np.int64)
 
     @property
     def is_long(self) -> bool:
@@ -167,7 +184,7 @@ def facts_of(case: JobWait) -> dict[str, Any]:
     node. ``chosen_s`` is when the node was chosen, ``ended_s`` when the wait ended; ``usable_nodes`` and
     ``usable_slots`` are those that the job may use, of which ``down_nodes`` and ``free_nodes`` at ``chosen_s``;
     ``first_free_node`` and ``first_free_s`` are of the first free slot from then on; ``free_slots_mean`` is over the
-    wait.
+    wait. Where tasks hold resources, nothing is said of slots.
     """
     e, submit_ns, facts = case.events, case.words.submit_ns, dict[str, Any]()
     if case.is_at_node:
@@ -182,6 +199,8 @@ def facts_of(case: JobWait) -> dict[str, Any]:
     )
     if case.usable is None:
         return facts
+    if case.holds_resources:
+        return facts | {"usable_nodes": int(case.usable[0].sum())}
     nodes, slots = case.usable
     free, total = case.free_at(case.chosen_ns), int(slots[nodes].sum())
     down = (case.busy.job == NONE) & (case.busy.within(case.chosen_ns, case.chosen_ns + 1) > 0)

@@ -15,6 +15,14 @@ from emu.explaining.event_record import NONE, IntArray
 from emu.explaining.explanation import NS, Link, Wait, counted
 from emu.families.jobs.causes import Step
 from emu.families.jobs.job_wait import JobWait, facts_of
+from emu.families.jobs.room_reasons import (
+    Room,
+    blocked_by_front,
+    elsewhere,
+    facts_of_room,
+    lack_at_node,
+    room_of,
+)
 from emu.families.jobs.task_waits import BOUND
 from emu.results.result import Result
 from emu.results.text_tables import number, percent
@@ -40,21 +48,31 @@ def jobs_that_held(case: JobWait) -> list[int]:
 
 def wait_of(case: JobWait, link: Link) -> Wait:
     """Explain a wait, whose part of the chain is `link`."""
+    if not (case.is_at_node or case.is_at_scheduler):
+        return Wait(link, (), [_other(case)])
+    room, facts = room_of(case), facts_of(case)
+    facts |= {} if room is None else facts_of_room(room)
+    other = _alternatives(facts) if room is None else [elsewhere(room)]
     if case.is_at_node:
-        rows, facts = _held_here(case), facts_of(case)
-        return Wait(link, rows, [*_ahead(case, rows), *_belief(case, rows), *_alternatives(facts)], facts)
-    if case.is_at_scheduler:
-        facts = facts_of(case)
-        return Wait(link, _held_all(case), [*_at_scheduler(case), *_alternatives(facts)], facts)
-    return Wait(link, (), [_other(case)])
+        rows = _held_here(case, room)
+        lack = [] if room is None else [*lack_at_node(room), *blocked_by_front(room)]
+        return Wait(link, rows, [*lack, *_ahead(case, rows, room), *_belief(case, rows), *other], facts)
+    needs = [] if room is None else [f"It needs {room.amounts(room.needs)}."]
+    return Wait(link, _held_all(case), [*needs, *_at_scheduler(case), *other], facts)
 
 
-def _held_here(case: JobWait) -> list[dict[str, Any]]:
+def _held_here(case: JobWait, room: Room | None) -> list[dict[str, Any]]:
     """Return a row for each task that ran on the node during a wait."""
     tasks, jobs = case.tasks, case.result.jobs
     ran = tasks.within(case.begin_ns, case.end_ns)
     known, first_task = jobs_that_held(case), _first_tasks(case.result)
     ids, classes = column(jobs, "job_id"), jobs["job_class"]
+
+    def held(row: int) -> dict[str, float]:
+        if room is None:
+            return {}
+        return {f"{room.resources[room.scarce]} held": float(room.demand[row, room.scarce])}
+
     return [
         {
             "job": int(ids[tasks.job[row]]),
@@ -62,6 +80,7 @@ def _held_here(case: JobWait) -> list[dict[str, Any]]:
             "task": int(tasks.task[row] - first_task[tasks.job[row]]),
             "s": float(ran[row] / NS),
             "start_s": float((tasks.start_ns[row] - case.words.submit_ns) / NS),
+            **held(row),
             "turn": _turn(case, int(row), known),
         }
         for row in case.rows_ahead().tolist()
@@ -91,11 +110,11 @@ def _turn(case: JobWait, row: int, known: Sequence[int]) -> str:
     return "came before" if (came[-1] if bound.any() else came[0]) <= case.begin_ns else "came later"
 
 
-def _ahead(case: JobWait, rows: Sequence[dict[str, Any]]) -> Iterator[str]:
+def _ahead(case: JobWait, rows: Sequence[dict[str, Any]], room: Room | None) -> Iterator[str]:
     """Yield sentences about the tasks that ran on the node during a wait."""
     waited_s = (case.end_ns - case.begin_ns) / NS
     usable = case.usable
-    slots = 1 if usable is None else int(usable[1][case.step.actor])
+    slots = 1 if usable is None or case.holds_resources else int(usable[1][case.step.actor])
     sums = {name: math.fsum(row["s"] for row in rows if row["class"] == name) for name in ("long", "short")}
     parts = [f"{number(s)} s of {name} jobs" for name, s in sums.items() if s]
     on = "" if slots == 1 else f", on its {slots} slots"
@@ -103,17 +122,33 @@ def _ahead(case: JobWait, rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     most = f"; {of_one[0][1]:,} of them were of job {of_one[0][0]}" if of_one and of_one[0][1] > 1 else ""
     yield f"{counted(len(rows), 'task')} ran there in that time{on}: {' and '.join(parts) or 'none'}{most}."
     idle_s = waited_s * slots - math.fsum(row["s"] for row in rows)
-    if idle_s > 0.01 * waited_s * slots:
+    if idle_s > 0.01 * waited_s * slots and not case.holds_resources:
         why = "the node asked for tasks, or was down"
         yield f"For {number(idle_s)} s {'it ran' if slots == 1 else 'slots had'} no task: {why}."
-    later = [row for row in rows if row["turn"] == "came later"]
+    later = [i for i, row in enumerate(rows) if row["turn"] == "came later"]
     if later:
-        passed = math.fsum(row["s"] for row in later)
-        least = _least_work(case, {row["job"] for row in later})
+        passed = math.fsum(rows[i]["s"] for i in later)
+        above, equal = _higher_priority(case, rows, later)
+        whys = [why for why in (above, _least_work(case, equal)) if why]
+        why = f": {'; of the others '.join(whys)}" if whys else ""
         yield (
             f"{len(later):,} of them ({number(passed)} s) came after it and were served before it, as the "
-            f"queue is not served by arrival{least}."
+            f"queue is not served by arrival{why}."
         )
+
+
+def _higher_priority(
+    case: JobWait, rows: Sequence[dict[str, Any]], later: Sequence[int]
+) -> tuple[str, set[int]]:
+    """Return how many of the tasks that came later have a higher priority, as text, and the jobs of the others."""
+    of, own = case.priority[case.tasks.job[case.rows_ahead()[later]]], int(case.priority[case.job])
+    equal = {rows[i]["job"] for i, one in zip(later, of.tolist(), strict=True) if one <= own}
+    higher = of[of > own]
+    if not higher.size:
+        return "", equal
+    which = " to ".join(map(str, dict.fromkeys((int(higher.min()), int(higher.max())))))
+    have = f"{higher.size:,} {'has' if higher.size == 1 else 'have'}" if equal else "they have"
+    return f"{have} a higher priority ({which}; its own {own})", equal
 
 
 def _least_work(case: JobWait, job_ids: set[int]) -> str:
@@ -125,15 +160,17 @@ def _least_work(case: JobWait, job_ids: set[int]) -> str:
     notes = notes[np.isin(ids[e.job[notes]], list(job_ids))]
     if notes.size == 0:
         return ""
+    if case.setting is not None and case.setting.resources and case.setting.passing:
+        return "they fitted where the entries in front of them did not, or were preferred by the scheduler's order"
     by_crv = int(np.count_nonzero(e.is_kind("REORDER")[notes]))
     if by_crv:
-        return f": {by_crv} times one was preferred because of its constraints"
+        return f"{by_crv} times one was preferred because of its constraints"
     own, first = (np.sort(e.field(name, notes))[notes.size // 2] for name in ("own_left", "first_left"))
     order = order_of(case.result)
     if order == "lrtf":
-        return f": their jobs had fewer tasks left (in the median {own:,}; the first in the queue {first:,})"
+        return f"their jobs had fewer tasks left (in the median {own:,}; the first in the queue {first:,})"
     less = "their tasks took less" if order == "sjf" else "their jobs had less work left"
-    return f": {less} (in the median {number(own / NS)} s; the first in the queue {number(first / NS)} s)"
+    return f"{less} (in the median {number(own / NS)} s; the first in the queue {number(first / NS)} s)"
 
 
 def order_of(result: Result) -> str:
@@ -213,6 +250,10 @@ def _expected(case: JobWait, rows: Sequence[dict[str, Any]], expected_ns: int, q
     why = ", as the node served it before others that had come earlier" if passed else ""
     yield f"{chose}. The wait was {number(waited_s)} s{why}."
     if waited_s < expected_s:
+        return
+    if (
+        case.holds_resources
+    ):  # the tasks below ran at the same time, so that their times do not add up to a wait
         return
     unknown = math.fsum(row["s"] for row in rows if _is_unknown(case, row))
     if unknown > SOON * (waited_s - expected_s):
@@ -312,13 +353,14 @@ def _held_all(case: JobWait) -> list[dict[str, Any]]:
     rows = np.flatnonzero(counts)
     ids, classes = column(jobs, "job_id"), jobs["job_class"]
     waited_s = (case.end_ns - case.begin_ns) / NS
+    many = "tasks at once" if case.holds_resources else "slots"
     return [
         {
             "job": int(ids[row]),
             "class": classes[row].as_py(),
             "tasks": int(counts[row]),
             "s": float(sums[row]),
-            "slots": float(sums[row] / waited_s),
+            many: float(sums[row] / waited_s),
         }
         for row in rows[np.argsort(-sums[rows], kind="stable")].tolist()
     ]

@@ -1,0 +1,239 @@
+"""Why a job whose tasks need resources waited: what was free, and which entries did not fit.
+
+All of it is read off the table of tasks. A task holds what it needs from its start to its end; a probe stands for the
+most that one task of its job needs, and while a node asks for a task it holds that, which the table does not show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from actors.resources import UNIT, demands_of
+from actors.setting import Setting
+from clusters.capacity import capacities
+from emu.explaining.event_record import NONE, BoolArray, IntArray
+from emu.explaining.explanation import NS, counted
+from emu.families.jobs.job_wait import JobWait
+from emu.results.metrics import Float64Array
+from emu.results.text_tables import number, percent
+from workloads.arrow import column, optional_column
+
+SLACK = 0.5 / UNIT
+"""Runs count amounts in whole billionths."""
+LITTLE = 0.01
+"""Share of a wait below which a reason is left out."""
+
+
+class Room:
+    """What a job that waits needs, and what tasks hold of the nodes; amounts in the units of demands.
+
+    Attributes
+    ----------
+    needs : ndarray, shape (R,)
+    capacity : ndarray, shape (N, R)
+    demand : ndarray, shape (n, R)
+        Of each row of `JobWait.tasks`.
+    """
+
+    def __init__(self, case: JobWait, setting: Setting):
+        found = demands_of(setting)
+        self.case, self.resources, self.passing = case, setting.resources, setting.passing
+        self.capacity = capacities(setting.cluster, setting.resources)
+        of_task, of_job, task = found.of_task, found.of_job, case.step.task
+        self.most = found.vector[of_job]
+        self.needs = found.vector[of_task[task] if of_task.size and task != NONE else of_job[case.job]]
+        rows = case.tasks
+        self.demand = found.vector[of_task[rows.task] if of_task.size else of_job[rows.job]]
+
+    @cached_property
+    def here(self) -> IntArray:
+        """The tasks that ran on the node during the wait, in order of their start."""
+        case = self.case
+        rows = case.rows_ahead()
+        return rows[np.argsort(case.tasks.start_ns[rows], kind="stable")]
+
+    @cached_property
+    def spans(self) -> tuple[IntArray, Float64Array]:
+        """The times at which what was free on the node changed, (K + 1,), and what was free between them, (K, R)."""
+        case, rows = self.case, self.here
+        tasks = case.tasks
+        times = np.concatenate([tasks.start_ns[rows], tasks.finish_ns[rows]]).clip(case.begin_ns, case.end_ns)
+        changes = np.concatenate([-self.demand[rows], self.demand[rows]])
+        order = np.argsort(times, kind="stable")
+        free = np.concatenate([np.zeros((1, len(self.resources))), changes[order].cumsum(axis=0)])
+        return np.concatenate([[case.begin_ns], times[order], [case.end_ns]]), self.capacity[
+            case.step.actor
+        ] + free
+
+    @cached_property
+    def lacks(self) -> BoolArray:
+        """Whether less of a resource was free than it needs, shape (K, R)."""
+        return self.spans[1] < self.needs - SLACK
+
+    @property
+    def lacking(self) -> Float64Array:
+        """The share of the wait at the node in which less of each resource was free than it needs, shape (R,)."""
+        return np.asarray(np.diff(self.spans[0]) @ self.lacks / (self.case.end_ns - self.case.begin_ns))
+
+    @property
+    def scarce(self) -> int:
+        """The resource of which too little was free for longest; if none, that of which all nodes had the least."""
+        if self.case.is_at_node and self.lacking.max() > 0:
+            return int(np.argmax(self.lacking))
+        return int(np.argmin(np.where(self.needs > 0, self.free_share(), 2.0)))
+
+    def free_share(self) -> Float64Array:
+        """Return the share of each resource of the usable nodes that was free, the mean over the wait, shape (R,)."""
+        case = self.case
+        assert case.usable is not None
+        usable = case.usable[0]
+        busy = case.busy
+        lasted = np.where(usable[busy.node], busy.within(case.begin_ns, case.end_ns), 0)
+        total = self.capacity[usable].sum(axis=0)
+        # A node that is down is in `busy` once for each of its slots.
+        of_node = self.capacity[busy.node] / case.usable[1][busy.node][:, None]
+        held = lasted @ np.where((busy.job == NONE)[:, None], of_node, self._demand_of_busy())
+        return np.asarray(1.0 - held / (case.end_ns - case.begin_ns) / np.where(total > 0, total, 1.0)).clip(
+            0.0, 1.0
+        )
+
+    def _demand_of_busy(self) -> Float64Array:
+        """Return the demand of each row of `JobWait.busy`: the tasks, then nodes that were down."""
+        down = len(self.case.busy.job) - len(self.demand)
+        return np.concatenate([self.demand, np.zeros((down, len(self.resources)))])
+
+    def nodes_with_room(self, at_ns: int) -> int:
+        """Return how many of the usable nodes had room for it at a time."""
+        case = self.case
+        assert case.usable is not None
+        busy = case.busy
+        there = np.flatnonzero((busy.start_ns <= at_ns) & (busy.finish_ns > at_ns))
+        free, demand = self.capacity.copy(), self._demand_of_busy()
+        np.subtract.at(free, busy.node[there], demand[there])
+        up = case.usable[0].copy()
+        up[busy.node[there[busy.job[there] == NONE]]] = False
+        return int((up & (free >= self.needs - SLACK).all(axis=1)).sum())
+
+    def amounts(self, values: Float64Array) -> str:
+        """Return amounts of the resources that it needs as text."""
+        parts = [
+            f"{name} {number(float(v))}"
+            for name, v, n in zip(self.resources, values, self.needs, strict=True)
+            if n
+        ]
+        return ", ".join(parts) or "nothing"
+
+
+def room_of(case: JobWait) -> Room | None:
+    """Return what is known of resources; None where tasks take slots, or the inputs of the run have changed."""
+    return Room(case, case.setting) if case.setting is not None and case.setting.resources else None
+
+
+def facts_of_room(room: Room) -> dict[str, Any]:
+    """Return the numbers of a wait for resources: the scarcest ``resource``, what it ``needs`` and ``had_room`` nodes.
+
+    ``lacking`` is the share of the wait in which its node had too little free of that resource, ``free_share`` what was
+    free of it on all usable nodes.
+    """
+    scarce, case = room.scarce, room.case
+    at_node = {"lacking": float(room.lacking[scarce])} if case.is_at_node else {}
+    return {
+        "resource": room.resources[scarce],
+        "needs": float(room.needs[scarce]),
+        **at_node,
+        "had_room": room.nodes_with_room(case.chosen_ns),
+        "free_share": float(room.free_share()[scarce]),
+    }
+
+
+def lack_at_node(room: Room) -> Iterator[str]:
+    """Yield what a job that waited at a node needs, what was free there, and what was free at its turn."""
+    case = room.case
+    node, length_ns = case.step.actor, case.end_ns - case.begin_ns
+    without = float(np.diff(room.spans[0]) @ room.lacks.any(axis=1)) / length_ns
+    lacked = [
+        f"{room.resources[r]} for {percent(room.lacking[r])}"
+        for r in np.argsort(-room.lacking, kind="stable").tolist()
+        if room.lacking[r] > 0
+    ]
+    text = f"It needs {room.amounts(room.needs)}. Node {node} had less free than that for {percent(without)}"
+    yield text + " of the wait" + (f": too little was free of {', '.join(lacked)}." if lacked else ".")
+    yield from _turn(room)
+
+
+def _turn(room: Room) -> Iterator[str]:
+    """Yield what was free when no other task started before it any more."""
+    case, tasks = room.case, room.case.tasks
+    starts = tasks.start_ns[room.here]
+    others = starts[(starts >= case.begin_ns) & (starts < case.end_ns)]
+    turn_ns = int(others.max()) if others.size else case.begin_ns
+    last = case.end_ns - turn_ns
+    edges, free = room.spans
+    at = int(np.searchsorted(edges, turn_ns, "right")) - 1
+    if at >= len(free) or last < LITTLE / 100 * (case.end_ns - case.begin_ns):
+        return
+    lacking = np.flatnonzero(room.lacks[at])
+    if lacking.size:
+        short = " and ".join(
+            f"{room.resources[r]}: {number(room.needs[r])} asked, {number(max(free[at, r], 0.0))} free"
+            for r in lacking.tolist()
+        )
+        yield (
+            f"In the last {number(last / NS)} s of the wait no other task started there: it waited for {short} on "
+            f"node {case.step.actor} when that began."
+        )
+
+
+def blocked_by_front(room: Room) -> Iterator[str]:
+    """Yield for how long the node had room for the job, and the entry in front of it needed more than was free.
+
+    The entry in front is the first to start of the tasks that waited there then.
+    """
+    case, tasks = room.case, room.case.tasks
+    assert case.result.tasks is not None
+    if "enqueued_s" not in case.result.tasks.column_names:
+        return
+    enqueued_ns = optional_column(case.result.tasks, "enqueued_s")[tasks.task] * NS
+    later = room.here[tasks.start_ns[room.here] > case.begin_ns]
+    if np.isnan(enqueued_ns[later]).any():  # of jobs whose events are not recorded
+        return
+    edges, free = room.spans
+    blocked: dict[int, int] = {}
+    for k in np.flatnonzero(~room.lacks.any(axis=1) & (np.diff(edges) > 0)).tolist():
+        following = later[np.searchsorted(tasks.start_ns[later], edges[k + 1]) :]
+        waiting = following[enqueued_ns[following] <= edges[k]]
+        if not waiting.size:
+            continue
+        first = int(waiting[0])
+        if (free[k] < np.maximum(room.demand[first], room.most[tasks.job[first]]) - SLACK).any():
+            job = int(tasks.job[first])
+            blocked[job] = blocked.get(job, 0) + int(edges[k + 1] - edges[k])
+    total = sum(blocked.values())
+    if total < LITTLE * (case.end_ns - case.begin_ns):
+        return
+    most = max(blocked, key=lambda job: blocked[job])
+    ids = column(case.result.jobs, "job_id")
+    whose = f"tasks of job {ids[most]}" if len(blocked) == 1 else f"for longest tasks of job {ids[most]}"
+    rule = "nothing passes such an entry" if not room.passing else "it may be passed by no more"
+    yield (
+        f"For {number(total / NS)} s the node had room for it, and of what waited there the entry that went first "
+        f"needed more than was free ({whose}, {room.amounts(room.most[most])}): {rule} "
+        f"(resources.passing={number(room.passing)})."
+    )
+
+
+def elsewhere(room: Room) -> str:
+    """Return a sentence about the room on other nodes when the node was chosen, and while the job waited."""
+    case, facts = room.case, facts_of_room(room)
+    assert case.usable is not None
+    when = "When its node was chosen" if case.is_at_node else "When it began to wait"
+    had = f"{facts['had_room']:,}" if facts["had_room"] else "none"
+    what = f"{had} of the {counted(int(case.usable[0].sum()), 'node')} that it may use had room for it"
+    return (
+        f"{when}, {what}, apart from what waited in their queues; while it waited, {percent(facts['free_share'])} of "
+        f"their {facts['resource']} was free on the mean."
+    )

@@ -1,0 +1,124 @@
+"""The story of a job whose tasks hold resources: what it waited for, which entry did not fit, which went first."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import emu
+from clusters.cluster import build_cluster
+from emu.explaining.explanation import SCREEN, Explanation
+from emu.results.result import Result
+from workloads.jobs import make_workload
+from workloads.requests import Requests
+
+KEPT: dict[str, Any] = {
+    "in_process": True,
+    "output_events": "all",
+    "output_tasks": True,
+    "short_cutoff": 100.0,
+}
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Path:
+    """One node of two cores."""
+    file = tmp_path / "cluster.parquet"
+    pq.write_table(build_cluster("two cores", [1], cpu_cores=[2]).table, file)
+    return file
+
+
+def run_of(cluster: Path, priority: Sequence[int] | None = None, **more: Any) -> Result:
+    """Three jobs at 0, 1 and 2 s: of 1 core for 10 s, of 2 cores for 5 s, of 1 core for 3 s."""
+    requests = Requests(demands={"cpu_cores": [1.0, 2.0, 1.0]}, priority=priority)
+    workload = make_workload("three", [0.0, 1.0, 2.0], [1] * 3, [10.0, 5.0, 3.0], requests=requests)
+    result = emu.run("central-lwl", workload, cluster=cluster, network_delay=0.0, **{**KEPT, **more})
+    assert isinstance(result, Result)
+    return result
+
+
+def reasons(story: Explanation) -> str:
+    assert story.longest is not None
+    text = " ".join(story.longest.reasons)
+    assert "slot" not in str(story)
+    assert len(str(story).splitlines()) <= SCREEN
+    return text
+
+
+def test_an_entry_that_does_not_fit_holds_up_what_fits(cluster: Path) -> None:
+    """The third waits from 2 to 15 s: behind the second until 10 s, while a core is free; then both cores are held."""
+    run = run_of(cluster)
+    assert run.jobs["start_s"].to_pylist() == pytest.approx([0.0, 10.0, 15.0])
+    story = emu.explain(run, 2)
+    text = reasons(story)
+    assert "It needs cpu_cores 1. Node 0 had less free than that for 38.5% of the wait" in text
+    assert "For 8 s the node had room for it" in text
+    assert "needed more than was free (tasks of job 1, cpu_cores 2): nothing passes such an entry" in text
+    assert (
+        "In the last 5 s of the wait no other task started there: it waited for cpu_cores: 1 asked, 0 free"
+        in text
+    )
+    assert story.longest is not None
+    assert story.longest.facts["resource"] == "cpu_cores"
+    assert story.longest.facts["lacking"] == pytest.approx(5 / 13)
+    assert story.longest.facts["free_share"] == pytest.approx(8 / 26)
+    assert story.longest.facts["had_room"] == 1
+    held = {row["job"]: row["cpu_cores held"] for row in story.longest.holders}
+    assert held == {0: 1.0, 1: 2.0}
+
+
+def test_a_job_at_the_head_of_the_queue_waits_for_what_it_lacks(cluster: Path) -> None:
+    text = reasons(emu.explain(run_of(cluster), 1))
+    assert (
+        "Node 0 had less free than that for 100.0% of the wait: too little was free of cpu_cores for 100.0%"
+        in text
+    )
+    assert "it waited for cpu_cores: 2 asked, 1 free on node 0" in text
+    assert "had room for it, and of what waited" not in text
+
+
+def test_an_entry_of_higher_priority_goes_first(cluster: Path) -> None:
+    run = run_of(cluster, priority=[0, 0, 7])
+    assert run.jobs["start_s"].to_pylist() == pytest.approx([0.0, 10.0, 2.0])
+    text = reasons(emu.explain(run, 1))
+    assert "1 of them (3 s) came after it and were served before it" in text
+    assert "they have a higher priority (7; its own 0)" in text
+
+
+def test_priorities_are_no_reason_where_they_do_not_count(cluster: Path) -> None:
+    run = run_of(cluster, priority=[0, 0, 7], priorities=False)
+    assert "priority" not in reasons(emu.explain(run, 2))
+
+
+def test_what_fits_passes_what_does_not(cluster: Path) -> None:
+    run = run_of(cluster, resources_passing=10.0)
+    assert run.jobs["start_s"].to_pylist() == pytest.approx([0.0, 10.0, 2.0])
+    assert "as it fitted where the entries in front of it did not" in " ".join(emu.explain(run, 2).sentences)
+    text = reasons(emu.explain(run, 1))
+    assert "they fitted where the entries in front of them did not" in text
+
+
+@pytest.mark.parametrize("scheduler", ["sparrow", "hawk", "eagle", "yacc-d", "dist-lwl"])
+def test_stories_say_nothing_of_slots(scheduler: str, tmp_path: Path) -> None:
+    """Of the five jobs that wait longest; what nodes lacked is a share, and short of screens."""
+    rng = np.random.default_rng(4)
+    file, count = tmp_path / "cluster.parquet", 120
+    pq.write_table(build_cluster("some", [1] * 6, cpu_cores=[2, 4] * 3).table, file)
+    requests = Requests(
+        demands={"cpu_cores": rng.choice([0.5, 1.0, 2.0], count)}, priority=rng.integers(0, 3, count)
+    )
+    durations = rng.choice([2.0, 30.0], 2 * count, p=[0.8, 0.2])
+    workload = make_workload(
+        "mix", np.cumsum(rng.exponential(0.8, count)), [2] * count, durations, requests=requests
+    )
+    run = emu.run(scheduler, workload, cluster=file, long_partition=0.8, **{**KEPT, "short_cutoff": 10.0})
+    assert isinstance(run, Result)
+    for job in np.argsort(-np.array(run.jobs["wait_s"].to_pylist()))[:5].tolist():
+        story = emu.explain(run, job)
+        assert "It needs cpu_cores" in reasons(story)
+        assert story.longest is not None
+        assert 0.0 <= story.longest.facts.get("lacking", 0.0) <= 1.0
+        assert 0.0 <= story.longest.facts["free_share"] <= 1.0
