@@ -190,18 +190,9 @@ ROUGH = Dynamics(
 def with_dynamics(setting: Setting, dynamics: Dynamics = ROUGH) -> Setting:
     """The same emulation where things go wrong; but nodes do not fail where the scheduler refuses that."""
     if setting.scheduler.gangs:
-        dynamics = dataclasses.replace(
-            dynamics, outages=_of_schedulers(dynamics.outages), mtbf_s=None, mttr_s=None
-        )
+        down = outages(("scheduler 0", 8, 15), ("central", 6, 20))
+        dynamics = dataclasses.replace(dynamics, outages=down, mtbf_s=None, mttr_s=None)
     return dataclasses.replace(setting, dynamics=dynamics)
-
-
-def _of_schedulers(found: Outages | None) -> Outages | None:
-    """The outages that are not those of nodes."""
-    if found is None:
-        return None
-    kept = found.kind != NODE
-    return Outages(found.kind[kept], found.number[kept], found.fail_s[kept], found.repair_s[kept])
 
 
 def with_failures(setting: Setting, dynamics: Dynamics = ROUGH) -> Setting:

@@ -144,3 +144,18 @@ def test_constraints_are_drawn_by_a_command_that_tells_how_often(folder: Path, e
     ended = emu("workload", "constrain", "plain", "constrained", "--model", "phoenix", "--jobs", "all")
     assert ended.code == 0, ended.err
     assert ended.out.splitlines()[1].split() == ["constraint", "jobs", "drawn", "asked"]
+
+
+def test_a_gang_that_never_fits_is_refused_or_dropped_and_counted(folder: Path, emu: Cli) -> None:
+    save_workload(make_workload("wide", [0, 1, 2], [1, 3, 2], [4.0] * 6), "wide")
+    run = ("run", "--scheduler", "easy", "--workload", "wide", "--nodes", "2", "--in-process", "--out", "r")
+    assert emu(*run).code == 0
+    ended = emu(*run, "--set", "gangs=all", "--overwrite")
+    assert (ended.code, ended.line()) == (
+        2,
+        "emu: --workload: job 1: its 3 tasks start at once, for which homogeneous of 2 nodes and 2 slots has no room"
+        "; --infeasible drop leaves such jobs out",
+    )
+    ended = emu(*run, "--set", "gangs=all", "--overwrite", "--infeasible", "drop")
+    assert ended.code == 0
+    assert "1 of 3 jobs dropped, whose tasks start at once, for which homogeneous of 2 nodes" in ended.err
