@@ -3,7 +3,7 @@
 The baseline of the literature on batch systems: jobs are gangs (parallel jobs, MPI, distributed training), whose tasks
 all start at one instant, on as many nodes as they state.
 
-1. A job arrives: it joins the queue of one central scheduler.
+1. A job arrives: it joins the queue of one central scheduler, in order of priority, the largest first, and of arrival.
 2. While all tasks of the queue's first job fit on idle slots, they are placed there, and the next job is the first.
    While they do not fit, all jobs wait.
 3. A node reports a task's end; its slot is idle for the scheduler when the report has arrived.
@@ -59,7 +59,6 @@ CENTRAL_FCFS_GANG = Scheduler(
     advance=advance,
     gangs=True,
     slots_only=True,
-    by_arrival=True,
     ignores=ALL_ALIKE,
     about=__doc__ or "",
 )

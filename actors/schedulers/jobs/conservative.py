@@ -7,15 +7,18 @@ As Mu'alem and Feitelson define it. Jobs are gangs, whose tasks all start at one
    passes jobs that arrived before it where it delays none.
 2. A job starts when its reservation begins.
 3. A task ends earlier than expected: the schedule is *compressed*. The reservations are taken out one at a time, in the
-   order of arrival, and each job gets the earliest one that the others leave. It is never later than the one it had.
+   order of the queue, and each job gets the earliest one that the others leave. It is never later than the one it had.
 4. A node reports a task's end; its slot is idle for the scheduler when the report has arrived.
+
+The queue is in order of priority, the largest first, and then of arrival. A job with a larger priority does not delay
+the reservations that there are.
 
 A job is expected to run as long as its user has requested, where the workload states that (`plan_by`). One that runs
 longer goes on, and is expected to end at once, 1 ns from now; if a reservation cannot be kept for that, all are made
-again, in the order of arrival. All that happens at one instant is known before the scheduler decides.
+again, in the order of the queue. All that happens at one instant is known before the scheduler decides.
 
-**Deviations from the paper.** In which order the schedule is compressed is not settled there; here it is the order of
-arrival, as in pyss, the simulator of Feitelson's group. Reservations count slots, not nodes: a job that states a number
+**Deviations from the paper.** The schedule is compressed in the order of the queue, as by the simulator pyss of the
+Hebrew University, in one pass. Reservations count slots, not nodes: a job that states a number
 of nodes, which are not there when its reservation begins, gets the next one. A job that is no gang (`gangs`) has a
 reservation for each of its tasks. A job is not ended when it has run as long as requested. To the scheduler a job takes
 two network delays longer. Failures of nodes are refused, as a gang that loses a task would have to start again.
@@ -131,16 +134,13 @@ def plan(w: World, p: State, t: int) -> None:
         restart(p.profile, gangs.ends, t, gangs.room.total[0])
     else:
         pass_time(p.profile, t)
+    each = again or since.early[0] == 1
     job = gangs.queue.first[0]
-    if not again and since.early[0] == 0:  # only those that have just arrived have none
-        job = gangs.queue.last[0]
-        while job != NONE and p.begin[w.jobs.next_task[job]] == NONE:
-            job = gangs.jobs.previous[job]
-        job = gangs.queue.first[0] if job == NONE else gangs.jobs.next[job]
     while job != NONE:
-        if not again:
+        if each and not again:
             release(w, p, job)
-        reserve(w, p, job)
+        if each or p.begin[w.jobs.next_task[job]] == NONE:
+            reserve(w, p, job)
         job = gangs.jobs.next[job]
     since.early[0] = 0
 
@@ -247,6 +247,5 @@ CONSERVATIVE = Scheduler(
     advance=advance,
     gangs=True,
     slots_only=True,
-    by_arrival=True,
     ignores=(("long_partition", "it treats all jobs alike"),),
 )

@@ -3,7 +3,7 @@
 The scheduler of the Argonne SP1 (Lifka), as Mu'alem and Feitelson define it. Jobs are gangs, whose tasks all start at
 one instant.
 
-1. A job arrives: it joins the queue of one central scheduler.
+1. A job arrives: it joins the queue of one central scheduler, in order of priority, the largest first, and of arrival.
 2. While all tasks of the queue's first job fit on idle slots, they are placed there, and the next job is the first.
 3. If the first job does not fit, it gets a reservation. The *shadow time* is when enough slots are expected to be idle,
    by the expected ends of what runs; the *extra* slots are those that will be idle then beyond what the job needs.
@@ -121,7 +121,6 @@ EASY = Scheduler(
     advance=advance,
     gangs=True,
     slots_only=True,
-    by_arrival=True,
     ignores=(("long_partition", "it treats all jobs alike"),),
     about=__doc__ or "",
 )

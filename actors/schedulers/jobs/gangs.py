@@ -72,16 +72,23 @@ def tasks_that_fit(w: World, p: Gangs, job: int) -> int:
     return left if fits(p.room, left, p.jobs.nodes[job]) else np.int64(0)
 
 
-@inlined
-def join_queue(p: Gangs, job: int) -> None:
-    """Add a job to the queue, which is in order of arrival."""
+@compiled
+def join_queue(w: World, p: Gangs, job: int) -> None:
+    """Add a job to the queue, which is in order of priority, the largest first, and then of arrival."""
     rows, queue = p.jobs, p.queue
-    rows.next[job], rows.previous[job] = NONE, queue.last[0]
-    if queue.last[0] == NONE:
+    before, after = queue.last[0], NONE
+    if w.priority.size > 0:
+        while before != NONE and w.priority[before] < w.priority[job]:
+            before, after = rows.previous[before], before
+    rows.previous[job], rows.next[job] = before, after
+    if before == NONE:
         queue.first[0] = job
     else:
-        rows.next[queue.last[0]] = job
-    queue.last[0] = job
+        rows.next[before] = job
+    if after == NONE:
+        queue.last[0] = job
+    else:
+        rows.previous[after] = job
 
 
 @inlined
@@ -162,7 +169,7 @@ def wake_once(w: World, p: Gangs, me: int) -> None:
 def note_arrival(w: World, p: Gangs, me: int, job: int) -> None:
     """Queue a job that arrives."""
     next_arrival(w, me, job)
-    join_queue(p, job)
+    join_queue(w, p, job)
     wake_once(w, p, me)
 
 

@@ -84,7 +84,7 @@ def _use_of_priorities(config: Config, ignoring: list[str]) -> str:
     if not config["priorities"]:
         return "priorities=false ignores them"
     but = f"; {' and '.join(ignoring)} ignore{'s' if len(ignoring) == 1 else ''} them" if ignoring else ""
-    return f"queues of nodes are in that order{but}"
+    return f"queues are in that order{but}"
 
 
 def _unknown(workload: JobWorkload, resources: tuple[str, ...]) -> str:

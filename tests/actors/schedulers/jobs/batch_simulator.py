@@ -12,11 +12,13 @@ from typing import NamedTuple
 
 
 class Job(NamedTuple):
-    """A gang: when it arrives, how long each task runs, and how long the scheduler expects them to run."""
+    """A gang: when it arrives, how long each task runs, how long the scheduler expects them to run; a larger priority
+    goes first."""
 
     submit: int
     runs: Sequence[int]
     expected: int
+    priority: int = 0
 
 
 class _Machine:
@@ -67,6 +69,7 @@ class _Machine:
                 del self.left[job]
         while arrivals and self.jobs[arrivals[-1]].submit == self.now:
             self.waiting.append(arrivals.pop())
+        self.waiting.sort(key=lambda job: -self.jobs[job].priority)  # stable: of equal ones by arrival
 
 
 def _first_come(machine: _Machine) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +30,7 @@ from actors.setting import Dynamics, Setting
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload, make_workload
 from workloads.readers.swf import read_swf
-from workloads.requests import Requests
+from workloads.requests import Requests, priorities
 from workloads.transform.primitives import take
 
 GANG_SCHEDULERS = ("central-fcfs-gang", "easy", "conservative")
@@ -211,20 +212,28 @@ def starts_by_simulator(setting: Setting) -> np.ndarray:
     expected = (estimated_ns(arrays.mean_ns, setting.estimates, setting.seed) + 2 * delay).tolist()
     runs = np.split(arrays.duration_ns + 2 * delay, arrays.first_task[1:-1])
     found = [
-        Job(submit, run.tolist(), known)
-        for submit, run, known in zip(arrays.submit_ns.tolist(), runs, expected, strict=True)
+        Job(submit, run.tolist(), known, priority)
+        for submit, run, known, priority in zip(
+            arrays.submit_ns.tolist(), runs, expected, priorities(setting.workload.jobs).tolist(), strict=True
+        )
     ]
     return np.array(starts(setting.scheduler.name, found, setting.cluster.total_slots)) + delay
 
 
-def gangs(num_jobs: int, seed: int, widest: int, alike: bool = True, gap: int = 6) -> JobWorkload:
+def gangs(
+    num_jobs: int, seed: int, widest: int, alike: bool = True, gap: int = 6, levels: int = 1
+) -> JobWorkload:
     """Gangs in whole seconds, so that much happens at one instant."""
     rng = np.random.default_rng(seed)
     widths = rng.integers(1, widest + 1, num_jobs)
     durations = np.repeat(rng.integers(0, 20, num_jobs), widths)
     if not alike:
         durations = rng.integers(0, 20, widths.sum())
-    return make_workload("gangs", np.cumsum(rng.integers(0, gap, num_jobs)), widths, durations)
+    submit_s, asked = (
+        np.cumsum(rng.integers(0, gap, num_jobs)),
+        Requests(priority=rng.integers(0, levels, num_jobs)),
+    )
+    return make_workload("gangs", submit_s, widths, durations, requests=asked)
 
 
 @settings(max_examples=30 if not config.DISABLE_JIT else 5)
@@ -234,6 +243,7 @@ def gangs(num_jobs: int, seed: int, widest: int, alike: bool = True, gap: int = 
     num_jobs=st.integers(1, 60),
     slots=st.lists(st.integers(1, 3), min_size=1, max_size=6),
     alike=st.booleans(),
+    levels=st.sampled_from([1, 3]),
     delay_s=st.sampled_from([0.0, 0.5, 1.0]),
     estimates=st.sampled_from(
         [Estimates(), Estimates("constant", 0.5), Estimates("constant", -0.4), Estimates("random", 0.8)]
@@ -245,13 +255,15 @@ def test_starts_are_those_of_an_independent_program(
     num_jobs: int,
     slots: list[int],
     alike: bool,
+    levels: int,
     delay_s: float,
     estimates: Estimates,
 ) -> None:
-    workload = gangs(num_jobs, seed, sum(slots), alike)
+    workload = gangs(num_jobs, seed, sum(slots), alike, levels=levels)
     setting = setting_of(
         scheduler, workload, slots, network=Network(delay_s), estimates=estimates, seed=SEED, gangs="all"
     )
+    setting = replace(setting, priorities=True)
     outcome = run_setting(setting)
     np.testing.assert_array_equal(outcome.start_ns, starts_by_simulator(setting))
     first = workload.arrays().first_task[:-1]
