@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from clusters.feasibility import gangs_of
 from emu.explaining.causes_text import of_config, parameters_of
 from emu.explaining.event_record import NONE, IntArray
 from emu.explaining.explanation import NS, Link, Wait, counted
@@ -23,11 +22,11 @@ from emu.families.jobs.room_reasons import (
     lack_at_node,
     room_of,
 )
+from emu.families.jobs.scheduler_wait import at_scheduler, held_all
 from emu.families.jobs.task_waits import BOUND
 from emu.results.result import Result
 from emu.results.text_tables import number, percent
 from workloads.arrow import column
-from workloads.requests import NO_GANG
 
 MOST_JOBS = 20
 """Jobs that held the slots longest, of which the explanation says whether they came earlier or later."""
@@ -58,7 +57,7 @@ def wait_of(case: JobWait, link: Link) -> Wait:
         lack = [] if room is None else [*lack_at_node(room), *blocked_by_front(room)]
         return Wait(link, rows, [*lack, *_ahead(case, rows, room), *_belief(case, rows), *other], facts)
     needs = [] if room is None else [f"It needs {room.amounts(room.needs)}."]
-    return Wait(link, _held_all(case), [*needs, *_at_scheduler(case), *other], facts)
+    return Wait(link, held_all(case), [*needs, *at_scheduler(case), *other], facts)
 
 
 def _held_here(case: JobWait, room: Room | None) -> list[dict[str, Any]]:
@@ -341,62 +340,6 @@ def _alternatives(facts: Mapping[str, Any]) -> Iterator[str]:
         )
     else:
         yield f"{when}, none of the {of} had a free slot, nor did one of them have one before the wait ended."
-
-
-def _held_all(case: JobWait) -> list[dict[str, Any]]:
-    """Return a row for each job that held slots that the waiting job may use, during its wait at a scheduler."""
-    tasks, jobs = case.tasks, case.result.jobs
-    ran = tasks.within(case.begin_ns, case.end_ns)
-    if case.usable is not None:
-        ran = np.where(case.usable[0][tasks.node], ran, 0)
-    sums, counts = (np.bincount(tasks.job, weights, jobs.num_rows) for weights in (ran / NS, ran > 0))
-    rows = np.flatnonzero(counts)
-    ids, classes = column(jobs, "job_id"), jobs["job_class"]
-    waited_s = (case.end_ns - case.begin_ns) / NS
-    many = "tasks at once" if case.holds_resources else "slots"
-    return [
-        {
-            "job": int(ids[row]),
-            "class": classes[row].as_py(),
-            "tasks": int(counts[row]),
-            "s": float(sums[row]),
-            many: float(sums[row] / waited_s),
-        }
-        for row in rows[np.argsort(-sums[rows], kind="stable")].tolist()
-    ]
-
-
-def _at_scheduler(case: JobWait) -> Iterator[str]:
-    """Yield sentences about a wait at a scheduler."""
-    trips = sum(step.kind == "RETURNED" for step in case.steps[case.first : case.end])
-    if trips:
-        yield f"{counted(trips, 'time')} it was sent to a node in that time, which had no room."
-    if case.policy == "yacc-d":
-        yield "By the reports that it had, its scheduler saw no node with room in its queue."
-    if case.setting is not None and case.setting.scheduler.gangs:
-        yield from _in_turn(case)
-
-
-def _in_turn(case: JobWait) -> Iterator[str]:
-    """Yield sentences about a wait at a scheduler of gangs: what the job needed, and which jobs had their turn."""
-    assert case.setting is not None
-    jobs, job, running = case.result.jobs, case.job, case.tasks
-    if gangs_of(case.setting.workload, case.setting.parameters["gangs"])[job] != NO_GANG:
-        runs = (running.start_ns <= case.begin_ns) & (running.finish_ns > case.begin_ns)
-        idle = max(case.setting.cluster.total_slots - int(np.count_nonzero(runs)), 0)
-        needed = int(column(jobs, "num_tasks")[job])
-        there = f"{counted(idle, 'slot')} {'was' if idle == 1 else 'were'} idle"
-        yield f"Its {counted(needed, 'task')} start at once; {there} when it began to wait."
-    submit_s, start_s = column(jobs, "submit_s"), column(jobs, "start_s")
-    ahead = np.flatnonzero(start_s[:job] > submit_s[job])
-    if ahead.size:
-        wide = int(column(jobs, "num_tasks")[ahead[0]])
-        yield (
-            f"{counted(ahead.size, 'job')} that had come earlier waited then; the first of them, job "
-            f"{int(column(jobs, 'job_id')[ahead[0]])}, has {counted(wide, 'task')}."
-        )
-    passed = int(np.count_nonzero(start_s[job + 1 :] < start_s[job]))
-    yield f"{counted(passed, 'job') if passed else 'No job'} that came later started before it."
 
 
 def _other(case: JobWait) -> str:
