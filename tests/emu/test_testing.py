@@ -10,11 +10,13 @@ import pyarrow as pa
 import pytest
 
 import emu
+from emu.families.jobs.testing import check_gangs
 from emu.results.result import Result
 from emu.testing import check_coflow_result, check_result, check_scheduler
 from workloads.coflows import CoflowWorkload, make_coflow_workload
 from workloads.errors import InputError
-from workloads.jobs import JobWorkload
+from workloads.jobs import JobWorkload, make_workload
+from workloads.requests import Requests
 
 
 class RoundRobin:
@@ -101,6 +103,17 @@ def test_tasks_before_their_job_are_caught(result: Result, workload: JobWorkload
     both = changed(changed(result, "start_s", lambda v: v - 1e4), "finish_s", lambda v: v - 1e4)
     with pytest.raises(AssertionError, match="before the job arrived"):
         check_result(both, workload, 6, 1)
+
+
+def test_gangs_that_do_not_start_together_or_lie_elsewhere_are_caught() -> None:
+    asked = Requests(gang_nodes=[np.nan, 0, 2])
+    gangs = make_workload("gangs", [0, 1, 2], [2, 2, 2], [5.0] * 6, requests=asked)
+    ran = emu.run("central-fcfs-gang", gangs, nodes=3, output_tasks=True, in_process=True)
+    check_gangs(ran, gangs)
+    with pytest.raises(AssertionError, match="tasks of gang 1 did not start at one time"):
+        check_gangs(changed(ran, "start_s", lambda v: v + np.arange(len(v))), gangs)
+    with pytest.raises(AssertionError, match="gang 2 ran on another number of nodes"):
+        check_gangs(changed(ran, "node", lambda v: np.zeros_like(v)), gangs)
 
 
 class LeastSent:

@@ -18,6 +18,7 @@ from workloads.arrow import column
 from workloads.constraints import parse_constraint_set, with_constraints
 from workloads.dags import DagWorkload
 from workloads.jobs import JobWorkload, make_workload
+from workloads.requests import NO_GANG, Requests, gang_nodes
 
 if TYPE_CHECKING:
     from actors.scheduler import Scheduler
@@ -31,6 +32,11 @@ def check_jobs(scheduler: Scheduler, run_twice: Callable[..., Result]) -> None:
     for case, workload, nodes, slots in _cases():
         result = run_twice(case, workload, nodes=nodes, slots=slots, **classes)
         check_result(result, workload, nodes, slots, case)
+    if scheduler.gangs:
+        case, workload, nodes, slots = _gangs()
+        result = run_twice(case, workload, nodes=nodes, slots=slots, **classes)
+        check_result(result, workload, nodes, slots, case)
+        check_gangs(result, workload, case)
     if scheduler.constrained:
         with tempfile.TemporaryDirectory(prefix="emu-check-") as folder:
             for i, (case, workload, cluster) in enumerate(_constrained_cases()):
@@ -69,6 +75,37 @@ def check_result(
     hold(most <= slots, case, f"a node of {slots} slots ran {most} tasks at once")
     last_s = tasks.groupby("job_id").finish_s.max().loc[jobs.job_id].to_numpy()
     hold(bool((np.abs(last_s - jobs.finish_s) < 1.0).all()), case, "a job did not finish with its last task")
+
+
+def check_gangs(result: Result, workload: JobWorkload, case: str = "the run") -> None:
+    """Check that the tasks of each gang started at one time, on the nodes that it states; raises as `check_scheduler`.
+
+    Where delays of messages vary, tasks that are sent at one time do not start at one.
+    """
+    assert result.tasks is not None, "the result has no tasks; run with output_tasks=True"
+    of_job = result.tasks.to_pandas().groupby("job_id", sort=False)
+    wanted = gang_nodes(workload.jobs)
+    spans, on = of_job.start_s.agg(np.ptp).to_numpy(), of_job.node.nunique().to_numpy()
+    apart = np.flatnonzero((wanted != NO_GANG) & (spans > SLACK_S))
+    jobs = column(workload.jobs, "job_id")
+    hold(len(apart) == 0, case, f"the tasks of gang {_first(jobs, apart)} did not start at one time")
+    wanted = np.minimum(wanted, column(workload.jobs, "num_tasks"))
+    wrong = np.flatnonzero((wanted > 0) & (on != wanted))
+    hold(len(wrong) == 0, case, f"gang {_first(jobs, wrong)} ran on another number of nodes than it states")
+
+
+def _first(jobs: np.ndarray, rows: np.ndarray) -> str:
+    return str(jobs[rows[0]]) if len(rows) else ""
+
+
+def _gangs() -> tuple[str, JobWorkload, int, int]:
+    """Return name, workload, nodes and slots of a case with gangs on any nodes, gangs on some, and other jobs."""
+    rng = np.random.default_rng(22)
+    counts = rng.integers(1, 9, 80)
+    asked = Requests(gang_nodes=np.where(rng.random(80) < 0.3, np.nan, rng.integers(0, 4, 80)))
+    durations = rng.uniform(0.5, 9.0, counts.sum())
+    workload = make_workload("gangs", np.cumsum(rng.exponential(2.0, 80)), counts, durations, requests=asked)
+    return "gangs", workload, 5, 8
 
 
 def _most_at_once(tasks: Any, nodes: int) -> np.ndarray:
