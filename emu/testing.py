@@ -13,13 +13,13 @@ from typing import Any
 from actors.schedulers.registry import find_scheduler
 from emu.families.coflows.testing import check_coflow_result
 from emu.families.jobs.constraint_check import check_constraints
-from emu.families.jobs.testing import check_result
+from emu.families.jobs.testing import check_resources, check_result
 from emu.families.registry import find_family
 from emu.families.result_checks import hold
 from emu.results.result import Result
 from emu.running.run import run
 
-__all__ = ["check_coflow_result", "check_constraints", "check_result", "check_scheduler"]
+__all__ = ["check_coflow_result", "check_constraints", "check_resources", "check_result", "check_scheduler"]
 
 
 def check_scheduler(
@@ -27,9 +27,11 @@ def check_scheduler(
 ) -> None:
     """Check that a scheduler runs every task once, within slots, not too early, and the same way twice.
 
-    Of a constraint-aware scheduler also that tasks run where their jobs' constraints let them (`check_constraints`). Of
-    a scheduler of coflows: that every flow is sent once, not too early, and never more than ports can carry. Of a
-    scheduler of DAG jobs: that tasks wait for what they depend on, and that no machine holds more than it has.
+    Where tasks need resources, that no node ever holds more than it has (`check_resources`), unless the scheduler
+    counts slots. Of a constraint-aware scheduler also that tasks run where their jobs' constraints let them
+    (`check_constraints`). Of a scheduler of coflows: that every flow is sent once, not too early, and never more than
+    ports can carry. Of a scheduler of DAG jobs: that tasks wait for what they depend on, and that no machine holds more
+    than it has.
 
     Parameters
     ----------

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import emu
-from emu.families.jobs.testing import check_gangs
+from clusters.cluster import build_cluster
+from emu.families.jobs.testing import check_gangs, resource_cases, with_files
 from emu.results.result import Result
-from emu.testing import check_coflow_result, check_result, check_scheduler
+from emu.testing import check_coflow_result, check_resources, check_result, check_scheduler
 from workloads.coflows import CoflowWorkload, make_coflow_workload
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload, make_workload
@@ -114,6 +117,36 @@ def test_gangs_that_do_not_start_together_or_lie_elsewhere_are_caught() -> None:
         check_gangs(changed(ran, "start_s", lambda v: v + np.arange(len(v))), gangs)
     with pytest.raises(AssertionError, match="gang 2 ran on another number of nodes"):
         check_gangs(changed(ran, "node", lambda v: np.zeros_like(v)), gangs)
+
+
+@pytest.mark.parametrize("of", ["job", "task"])
+def test_a_node_that_holds_more_than_it_has_is_caught(of: str, tmp_path: Path) -> None:
+    """Two tasks of 0.6 cores on a node of two slots and one core, which run at once where each takes a slot."""
+    cluster = build_cluster("one core", [2], cpu_cores=[1])
+    pq.write_table(cluster.table, tmp_path / "cluster.parquet")
+    stated = {"cpu_cores": [0.6, 0.6]}
+    requests = Requests(stated) if of == "job" else Requests({"cpu_cores": [1.0, np.nan]}, stated)
+    workload = make_workload("two", [0.0, 1.0], [1, 1], [5.0, 5.0], requests=requests)
+
+    def run(use: str) -> Result:
+        given = {"workload": workload, "cluster": tmp_path / "cluster.parquet", "resources_use": use}
+        return emu.run("sparrow", **given, in_process=True, output_tasks=True)
+
+    check_resources(run("stated"), workload, cluster)
+    with pytest.raises(AssertionError, match=r"node 0, .* s: tasks held 1.2 of cpu_cores, and it has 1"):
+        check_resources(run("slots"), workload, cluster)
+
+
+def test_slots_would_break_each_case_with_resources(tmp_path: Path) -> None:
+    """A run in which tasks take slots, whatever they need, holds too much in each of the cases."""
+    found = 0
+    for case, workload, cluster, file in with_files(resource_cases()):
+        settings = {"cluster": file, "resources_use": "slots", "in_process": True, "output_tasks": True}
+        result = emu.run("sparrow", workload, short_cutoff=5.0, **settings)
+        with pytest.raises(AssertionError, match=f"{case}: node .* tasks held"):
+            check_resources(result, workload, cluster, case)
+        found += 1
+    assert found == 4
 
 
 class LeastSent:

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow.parquet as pq
 
+from clusters.capacity import capacity
 from clusters.cluster import Cluster, build_cluster
 from clusters.schema import encode_texts
 from emu.families.jobs.constraint_check import check_constraints
 from emu.results.result import Result
-from workloads.arrow import column
+from workloads.arrow import column, optional_column
 from workloads.constraints import parse_constraint_set, with_constraints
 from workloads.dags import DagWorkload
 from workloads.jobs import JobWorkload, make_workload
@@ -38,13 +39,29 @@ def check_jobs(scheduler: Scheduler, run_twice: Callable[..., Result]) -> None:
         check_result(result, workload, nodes, slots, case)
         check_gangs(result, workload, case)
     if scheduler.constrained:
-        with tempfile.TemporaryDirectory(prefix="emu-check-") as folder:
-            for i, (case, workload, cluster) in enumerate(_constrained_cases()):
-                file = Path(folder) / f"cluster-{i}.parquet"
-                pq.write_table(cluster.table, file)
-                result = run_twice(case, workload, cluster=file, **classes)
-                check_result(result, workload, cluster.num_nodes, cluster.max_slots, case)
-                check_constraints(result, workload, cluster, case)
+        for case, workload, cluster, file in with_files(_constrained_cases()):
+            result = run_twice(case, workload, cluster=file, **classes)
+            check_result(result, workload, cluster.num_nodes, cluster.max_slots, case)
+            check_constraints(result, workload, cluster, case)
+    if not scheduler.slots_only:
+        for case, workload, cluster, file in with_files(resource_cases()):
+            for passing in (0.0, 2.0):
+                own = {"resources_use": "stated", "resources_passing": passing}
+                result = run_twice(case, workload, cluster=file, **own, **classes)
+                check_result(result, workload, cluster.num_nodes, workload.num_tasks, case)
+                check_resources(result, workload, cluster, case)
+
+
+Case = tuple[str, JobWorkload, Cluster]
+
+
+def with_files(cases: Iterator[Case]) -> Iterator[tuple[str, JobWorkload, Cluster, Path]]:
+    """Yield cases with files of their clusters, which last until the next case."""
+    with tempfile.TemporaryDirectory(prefix="emu-check-") as folder:
+        for i, (case, workload, cluster) in enumerate(cases):
+            file = Path(folder) / f"cluster-{i}.parquet"
+            pq.write_table(cluster.table, file)
+            yield case, workload, cluster, file
 
 
 def check_result(
@@ -108,6 +125,39 @@ def _gangs() -> tuple[str, JobWorkload, int, int]:
     return "gangs", workload, 5, 8
 
 
+def check_resources(result: Result, workload: JobWorkload, cluster: Cluster, case: str = "the run") -> None:
+    """Check that no node of a result with tasks ever held more of a resource than it has; raises as `check_scheduler`.
+
+    Each task holds what the workload states, or its job where it states nothing, from its start to its end. Amounts are
+    counted in whole billionths, so that no sum is rounded.
+    """
+    assert result.tasks is not None, "the result has no tasks; run with output_tasks=True"
+    tasks = result.tasks.to_pandas()
+    at_s = np.concatenate([tasks.start_s, tasks.finish_s])
+    node = np.concatenate([tasks.node, tasks.node]).astype(np.int64)
+    ends = np.repeat([0, 1], len(tasks))
+    order = np.lexsort((1 - ends, at_s, node))  # at equal times ends come first
+    of_job = np.repeat(np.arange(workload.num_jobs), np.diff(workload.arrays().first_task))
+    for name in workload.resources:
+        held = np.full(len(tasks), np.nan)
+        if name in workload.tasks.column_names:
+            held = optional_column(workload.tasks, name).astype(np.float64)
+        if name in workload.jobs.column_names:
+            held = np.where(np.isnan(held), optional_column(workload.jobs, name)[of_job], held)
+        amount = np.round(np.nan_to_num(held) * 1e9).astype(np.int64)
+        amount[tasks.finish_s == tasks.start_s] = 0
+        sums = np.cumsum(
+            np.concatenate([amount, -amount])[order]
+        )  # every node ends at 0: one sum serves them all
+        over = sums - np.round(capacity(cluster, name) * 1e9).astype(np.int64)[node[order]]
+        at = int(np.argmax(over))
+        where = int(node[order][at])
+        what = (
+            f"node {where}, {at_s[order][at]:.9g} s: tasks held {sums[at] / 1e9:.9g} of {name}, and it has "
+        )
+        hold(over[at] <= 0, case, f"{what}{capacity(cluster, name)[where]:.9g}")
+
+
 def _most_at_once(tasks: Any, nodes: int) -> np.ndarray:
     """Return, for each node, the largest number of tasks that ran at the same time."""
     some = tasks[tasks.finish_s > tasks.start_s]
@@ -137,7 +187,7 @@ def _cases() -> Iterator[tuple[str, JobWorkload, int, int]]:
     yield "nodes of four slots", mixed, 5, 4
 
 
-def _constrained_cases() -> Iterator[tuple[str, JobWorkload, Cluster]]:
+def _constrained_cases() -> Iterator[Case]:
     """Yield name, workload and cluster of small cases in which jobs have constraints."""
     rng = np.random.default_rng(21)
     counts = rng.integers(1, 4, 120)
@@ -171,3 +221,33 @@ def _constrained_cases() -> Iterator[tuple[str, JobWorkload, Cluster]]:
         "same-rack soft 1.1 and isa = x86 and spread-nodes soft 2",
     )
     yield "all of these", asking(*mixed), cluster
+
+
+def resource_cases() -> Iterator[Case]:
+    """Yield name, workload and cluster of small cases in which tasks as many as slots need more than a node has."""
+    rng = np.random.default_rng(22)
+    counts = rng.integers(1, 5, 80)
+    tasks = int(counts.sum())
+    short = np.repeat(rng.random(80) < 0.8, counts)
+    durations = np.where(short, 2.0, 20.0) * rng.uniform(0.5, 1.5, tasks)
+    cluster = build_cluster(
+        "cores, memory and GPUs",
+        [8] * 6,
+        cpu_cores=[4, 4, 8] * 2,
+        memory_bytes=[8 * 2**30, 16 * 2**30, 16 * 2**30] * 2,
+        **{"attr:gpus": encode_texts(["2", "2", "4"] * 2)},
+    )
+
+    def asking(requests: Requests) -> JobWorkload:
+        return make_workload(
+            "asking", np.cumsum(rng.exponential(2.0, 80)), counts, durations, requests=requests
+        )
+
+    cores, memory = rng.choice([0.5, 1.0, 4.0], 80), rng.choice([0.1, 3.0, 8.0], 80)
+    yield "tasks that need cores", asking(Requests({"cpu_cores": cores})), cluster
+    several = {"cpu_cores": cores, "memory_gib": memory, "attr:gpus": rng.choice([0.0, 0.0, 1.0, 2.0], 80)}
+    yield "tasks that need several resources", asking(Requests(several)), cluster
+    own = {"cpu_cores": rng.choice([0.1, 3.0, np.nan], tasks)}
+    yield "tasks of a job that need different amounts", asking(Requests({"cpu_cores": cores}, own)), cluster
+    priority = rng.integers(0, 4, 80)
+    yield "tasks that need resources, and priorities", asking(Requests(several, priority=priority)), cluster
