@@ -15,9 +15,10 @@ from emu.explaining.explanation import NS, Explanation, Link, counted
 from emu.families.jobs.causes import MEANINGS, Step, chain_of
 from emu.families.jobs.chain_text import ChainText, longest_span
 from emu.families.jobs.job_wait import JobWait
+from emu.families.jobs.serving_order import order_of
 from emu.families.jobs.slot_holders import tasks_of
 from emu.families.jobs.task_waits import BOUND, Ran, ahead_of, starts_of, sticky_jobs
-from emu.families.jobs.wait_reasons import jobs_that_held, order_of, wait_of
+from emu.families.jobs.wait_reasons import jobs_that_held, wait_of
 from emu.results.result import Result
 from emu.results.text_tables import number
 from workloads.arrow import column, optional_column

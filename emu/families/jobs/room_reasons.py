@@ -44,7 +44,6 @@ class Room:
         self.case, self.resources, self.passing = case, setting.resources, setting.passing
         self.capacity = capacities(setting.cluster, setting.resources)
         of_task, of_job, task = found.of_task, found.of_job, case.step.task
-        self.most = found.vector[of_job]
         self.needs = found.vector[of_task[task] if of_task.size and task != NONE else of_job[case.job]]
         rows = case.tasks
         self.demand = found.vector[of_task[rows.task] if of_task.size else of_job[rows.job]]
@@ -202,27 +201,26 @@ def blocked_by_front(room: Room) -> Iterator[str]:
     if np.isnan(enqueued_ns[later]).any():  # of jobs whose events are not recorded
         return
     edges, free = room.spans
-    blocked: dict[int, int] = {}
+    blocked: dict[int, int] = {}  # by task, a row of `tasks`
     for k in np.flatnonzero(~room.lacks.any(axis=1) & (np.diff(edges) > 0)).tolist():
         following = later[np.searchsorted(tasks.start_ns[later], edges[k + 1]) :]
         waiting = following[enqueued_ns[following] <= edges[k]]
         if not waiting.size:
             continue
         first = int(waiting[0])
-        if (free[k] < np.maximum(room.demand[first], room.most[tasks.job[first]]) - SLACK).any():
-            job = int(tasks.job[first])
-            blocked[job] = blocked.get(job, 0) + int(edges[k + 1] - edges[k])
+        if (free[k] < room.demand[first] - SLACK).any():
+            blocked[first] = blocked.get(first, 0) + int(edges[k + 1] - edges[k])
     total = sum(blocked.values())
     if total < LITTLE * (case.end_ns - case.begin_ns):
         return
-    most = max(blocked, key=lambda job: blocked[job])
-    ids = column(case.result.jobs, "job_id")
-    whose = f"tasks of job {ids[most]}" if len(blocked) == 1 else f"for longest tasks of job {ids[most]}"
-    rule = "nothing passes such an entry" if not room.passing else "it may be passed by no more"
+    most = max(blocked, key=lambda row: blocked[row])
+    whose = f"a task of job {column(case.result.jobs, 'job_id')[tasks.job[most]]}"
+    whose = whose if len(blocked) == 1 else f"above all {whose}"
+    bound = f"resources.passing={number(room.passing)}"
+    rule = f"{bound} bounds what may pass it" if room.passing else f"nothing passes such an entry ({bound})"
     yield (
         f"For {number(total / NS)} s the node had room for it, and of what waited there the entry that went first "
-        f"needed more than was free ({whose}, {room.amounts(room.most[most])}): {rule} "
-        f"(resources.passing={number(room.passing)})."
+        f"needed more than was free ({whose}, {room.amounts(room.demand[most])}): {rule}."
     )
 
 

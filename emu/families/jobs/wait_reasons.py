@@ -23,6 +23,7 @@ from emu.families.jobs.room_reasons import (
     room_of,
 )
 from emu.families.jobs.scheduler_wait import at_scheduler, held_all
+from emu.families.jobs.serving_order import higher_priority, least_work
 from emu.families.jobs.task_waits import BOUND
 from emu.results.result import Result
 from emu.results.text_tables import number, percent
@@ -127,57 +128,13 @@ def _ahead(case: JobWait, rows: Sequence[dict[str, Any]], room: Room | None) -> 
     later = [i for i, row in enumerate(rows) if row["turn"] == "came later"]
     if later:
         passed = math.fsum(rows[i]["s"] for i in later)
-        above, equal = _higher_priority(case, rows, later)
-        whys = [why for why in (above, _least_work(case, equal)) if why]
+        above, equal = higher_priority(case, rows, later)
+        whys = [why for why in (above, least_work(case, equal)) if why]
         why = f": {'; of the others '.join(whys)}" if whys else ""
         yield (
             f"{len(later):,} of them ({number(passed)} s) came after it and were served before it, as the "
             f"queue is not served by arrival{why}."
         )
-
-
-def _higher_priority(
-    case: JobWait, rows: Sequence[dict[str, Any]], later: Sequence[int]
-) -> tuple[str, set[int]]:
-    """Return how many of the tasks that came later have a higher priority, as text, and the jobs of the others."""
-    of, own = case.priority[case.tasks.job[case.rows_ahead()[later]]], int(case.priority[case.job])
-    equal = {rows[i]["job"] for i, one in zip(later, of.tolist(), strict=True) if one <= own}
-    higher = of[of > own]
-    if not higher.size:
-        return "", equal
-    which = " to ".join(map(str, dict.fromkeys((int(higher.min()), int(higher.max())))))
-    have = f"{higher.size:,} {'has' if higher.size == 1 else 'have'}" if equal else "they have"
-    return f"{have} a higher priority ({which}; its own {own})", equal
-
-
-def _least_work(case: JobWait, job_ids: set[int]) -> str:
-    """Return what the node compared when it served other jobs first, by the notes among the events."""
-    e = case.record
-    ids = column(case.result.jobs, "job_id")
-    here = (e.receiver == case.step.actor) & (e.time_ns > case.begin_ns) & (e.time_ns <= case.end_ns)
-    notes = np.flatnonzero(here & e.is_kind("BYPASS", "REORDER"))
-    notes = notes[np.isin(ids[e.job[notes]], list(job_ids))]
-    if notes.size == 0:
-        return ""
-    if case.setting is not None and case.setting.resources and case.setting.passing:
-        return "they fitted where the entries in front of them did not, or were preferred by the scheduler's order"
-    by_crv = int(np.count_nonzero(e.is_kind("REORDER")[notes]))
-    if by_crv:
-        return f"{by_crv} times one was preferred because of its constraints"
-    own, first = (np.sort(e.field(name, notes))[notes.size // 2] for name in ("own_left", "first_left"))
-    order = order_of(case.result)
-    if order == "lrtf":
-        return f"their jobs had fewer tasks left (in the median {own:,}; the first in the queue {first:,})"
-    less = "their tasks took less" if order == "sjf" else "their jobs had less work left"
-    return f"{less} (in the median {number(own / NS)} s; the first in the queue {number(first / NS)} s)"
-
-
-def order_of(result: Result) -> str:
-    """Return the parameter `order`, by which nodes serve their queues.
-
-    `srjf` (the default) compares the work left of jobs, `sjf` estimates of tasks, `lrtf` the tasks left of jobs.
-    """
-    return str(parameters_of(result).get("order", "srjf"))
 
 
 def _belief(case: JobWait, rows: Sequence[dict[str, Any]]) -> Iterator[str]:

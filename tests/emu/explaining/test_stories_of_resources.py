@@ -56,7 +56,7 @@ def test_an_entry_that_does_not_fit_holds_up_what_fits(cluster: Path) -> None:
     text = reasons(story)
     assert "It needs cpu_cores 1. Node 0 had less free than that for 38.5% of the wait" in text
     assert "For 8 s the node had room for it" in text
-    assert "needed more than was free (tasks of job 1, cpu_cores 2): nothing passes such an entry" in text
+    assert "needed more than was free (a task of job 1, cpu_cores 2): nothing passes such an entry" in text
     assert (
         "In the last 5 s of the wait no other task started there: it waited for cpu_cores: 1 asked, 0 free"
         in text
