@@ -39,7 +39,7 @@ KEYS = (
         "priorities",
         "flag",
         True,
-        "Whether nodes serve their queues in order of the priorities of jobs, where the workload states some.",
+        "Whether queues of nodes, and of schedulers of gangs, are in order of priority, where some is stated.",
     ),
     Key(
         "load_by",

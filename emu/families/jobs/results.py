@@ -156,11 +156,10 @@ def _latency(plan: Plan, workload: JobWorkload, outcome: Outcome, jobs: pa.Table
     """Return the ``decision_latency`` of a run whose tasks were recorded for it, or to be written."""
     if outcome.tasks is None or not times_decisions(plan.config):
         return {}
-    from actors.resources import node_slots
     from emu.families.jobs.decision_latency import describe_latency, sustained_rate
 
-    slots, warmup_s = node_slots(plan.setting(0)), plan.config["warmup"]
-    return {
-        "sustained_tasks_per_s": sustained_rate(outcome.tasks["start_ns"]),
-        "decision_latency": describe_latency(workload, outcome.tasks, slots, jobs, warmup_s),
-    }
+    sustained = {"sustained_tasks_per_s": sustained_rate(outcome.tasks["start_ns"])}
+    if plan.own["resources"]:  # the times of tasks do not show whether a node had room for another one
+        return sustained
+    slots, warmup_s = plan.cluster.slots(), plan.config["warmup"]
+    return sustained | {"decision_latency": describe_latency(workload, outcome.tasks, slots, jobs, warmup_s)}
