@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -53,15 +54,18 @@ def capacity(cluster: Cluster, name: str) -> Float64Array:
     for begin, attribute in (("memory", "memory"), ("network", "port"), ("disk", "max_disks")):
         if name.startswith(begin):
             values = np.asarray(cluster.attribute(attribute), np.float64)
-            return values / values.max()
+            return values / max(values.max(), 1e-300)
     codes, texts = cluster.attribute(name), cluster.attribute_names(name)
     amounts = []
     for text in texts:
         try:
-            amounts.append(float(text or 0))
+            amount = float(text or 0)
         except ValueError:
-            wrong = f"tasks need amounts of {name}, and a node has {text!r} there; want a number"
-            raise InputError(f"{cluster.name}: {wrong}") from None
+            amount = -1.0
+        if not 0 <= amount < math.inf:
+            wrong = f"tasks need amounts of {name}, and a node has {text!r} there; want a number, 0 or more"
+            raise InputError(f"{cluster.name}: {wrong}")
+        amounts.append(amount)
     return np.array(amounts)[codes]
 
 
@@ -74,7 +78,8 @@ def needs_of(workload: JobWorkload, cluster: Cluster, resources: tuple[str, ...]
     """Return what the tasks of jobs need of some of the resources that they state, and what the nodes have."""
     found = workload.demands()
     columns = [found.resources.index(name) for name in resources]
-    return Needs(resources, found.vector[:, columns], found.of_job, capacities(cluster, resources))
+    alike = not found.of_task.size
+    return Needs(resources, found.vector[:, columns], found.of_job, capacities(cluster, resources), alike)
 
 
 def fits(demand: Float64Array, of_nodes: Float64Array) -> npt.NDArray[np.bool_]:
@@ -110,7 +115,13 @@ def check_demands(workload: DagWorkload, cluster: Cluster) -> None:
     )
 
 
-def lack_text(demand: Float64Array, names: Sequence[str], capacity: Float64Array, cluster: Cluster) -> str:
+def lack_text(
+    demand: Float64Array,
+    names: Sequence[str],
+    capacity: Float64Array,
+    cluster: Cluster,
+    who: str = "a task needs",
+) -> str:
     """Return what a task needs that no node has, and the most that a node has; `demand` (R,), `capacity` (N, R)."""
     most = capacity.max(axis=0)
     over = np.flatnonzero(billionths(demand) > billionths(most)).tolist()
@@ -118,7 +129,7 @@ def lack_text(demand: Float64Array, names: Sequence[str], capacity: Float64Array
         f"{demand[r]:g} of {names[r]} (the most of a node is {most[r]:g})" for r in over or range(len(names))
     )
     together = "" if over else " on one node together"
-    return f"a task needs {needs}{together}, which no node of {cluster.name} has"
+    return f"{who} {needs}{together}, which no node of {cluster.name} has"
 
 
 def drop_oversized(workload: DagWorkload, cluster: Cluster) -> DagWorkload:

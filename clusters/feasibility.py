@@ -81,8 +81,9 @@ def check_feasible(
         demand = needs.demand[needs.of_job[jobs[0]]]
         fitting = (billionths(demand) <= billionths(needs.capacity)).all(axis=1)
         if not fitting.any():
+            who = "a task needs" if needs.tasks_are_alike else "the most that its tasks need is"
             raise InputError(
-                f"job {job_id}: {lack_text(demand, needs.resources, needs.capacity, cluster)}{more}"
+                f"job {job_id}: {lack_text(demand, needs.resources, needs.capacity, cluster, who)}{more}"
             )
         if of_nodes and not len(nodes_of(matching, set_id, -1)):
             raise InputError(

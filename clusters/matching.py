@@ -101,12 +101,15 @@ class Needs(NamedTuple):
     of_job : ndarray of int64, shape (J,)
         The most that a task of the job needs.
     capacity : ndarray of float64, shape (N, R)
+    tasks_are_alike : bool
+        Whether all tasks of each job need the same.
     """
 
     resources: tuple[str, ...]
     demand: Float64Array
     of_job: Int64Array
     capacity: Float64Array
+    tasks_are_alike: bool = True
 
 
 def billionths(amounts: npt.ArrayLike) -> Float64Array:

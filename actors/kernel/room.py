@@ -88,20 +88,20 @@ def empty_node(w: HasRoom, node: int) -> None:
 
 @inlined
 def idle_slots(w: HasRoom, node: int) -> int:
-    """Return a node's idle slots: with resources, as many as mean tasks would fit."""
-    if w.room.active == 0:
+    """Return a node's idle slots: with resources, as many as mean tasks would fit, and at least 1 on an empty node."""
+    if w.room.active == 0 or w.nodes.idle[node] == 0:  # of a node that is down
         return w.nodes.idle[node]
-    return mean_tasks(w.room.mean, w.room.free, node)
+    return max(mean_tasks(w.room.mean, w.room.free, node), np.int64(w.nodes.idle[node] == UNLIMITED))
 
 
 @inlined
 def mean_tasks(mean: np.ndarray, amounts: np.ndarray, node: int) -> int:
-    """Return how many tasks of mean demand fit into an amount of each resource, a row of `amounts`."""
+    """Return how many tasks of mean demand fit into an amount of each resource, a row of `amounts`; 1 if it is 0."""
     most = UNLIMITED
     for r in range(mean.size):
         if mean[r] > 0:
             most = min(most, amounts[node, r] // mean[r])
-    return most
+    return most if most < UNLIMITED else np.int64(1)
 
 
 @inlined

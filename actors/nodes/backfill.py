@@ -5,6 +5,8 @@ is passed by more estimated work than `passing` times its own estimate; at 0 non
 is passed by one of lower priority.
 """
 
+import math
+
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.room import demand_of, fits
 from actors.kernel.world import NONE, World
@@ -21,16 +23,16 @@ def entry_fits(w: World, node: int, entry: int) -> bool:
 @compiled
 def pick_fitting(w: World, node: int) -> tuple[int, int]:
     """Find the first entry that fits and may go now, and the one in front of it; (NONE, NONE) if there is none."""
-    rows = w.entries
+    rows, slack = w.entries, math.inf
     entry, before, first = w.nodes.head[node], NONE, NONE
     while entry != NONE and w.room.passing > 0.0:
         if waits(w, entry):
+            estimate = w.work.estimate[rows.job[entry]]
             if first != NONE and goes_before(w, rows.job[first], rows.job[entry]):
                 break
-            if entry_fits(w, node, entry):
+            if estimate <= slack and entry_fits(w, node, entry):
                 return entry, before
             first = entry
-            if rows.bypassed[entry] >= w.room.passing * w.work.estimate[rows.job[entry]]:
-                break
+            slack = min(slack, w.room.passing * estimate - rows.bypassed[entry])
         entry, before = rows.next[entry], entry
     return NONE, NONE

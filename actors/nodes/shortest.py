@@ -165,7 +165,7 @@ def note_answer(w: World, node: int, job: int, left: int, epoch: int) -> None:
     rows = w.entries
     entry, before = w.nodes.head[node], NONE
     answered = w.rules.sticky == 0
-    charged = answered or w.rules.shortest_first == 0
+    charged = answered or (w.rules.shortest_first == 0 and w.room.active == 0)
     while entry != NONE:
         after = rows.next[entry]
         if rows.job[entry] == job and rows.task[entry] == NONE:

@@ -26,7 +26,7 @@ from actors.kernel.random import LOOT, VICTIMS, below, next_bits, random_bits
 from actors.kernel.trace import MOVED, count_queued
 from actors.kernel.world import LONG_RUNS, N_STEAL_ATTEMPTS, N_STEALS, N_STOLEN, NONE, World, free_entry
 from actors.nodes.messages import read_steal, send_probe, send_steal
-from actors.nodes.waiting import copy_entry, insert, length_of, shorten, unlink
+from actors.nodes.waiting import copy_entry, goes_before, insert, last_not_below, length_of, shorten, unlink
 
 
 class Stealing(NamedTuple):
@@ -124,7 +124,10 @@ def give(w: World, t: int, victim: int, thief: int, entry: int, before: int, ins
         rows.bypassed[taken], rows.task[taken], rows.more[taken] = 0, NONE, NONE
         note(w, t, thief, MOVED, rows.job[taken], victim, NONE, NONE)
         count_queued(w.queue.trace, thief, 1)
-        insert(w, thief, taken, w.nodes.tail[thief])
+        before = w.nodes.tail[thief]
+        if before != NONE and goes_before(w, rows.job[taken], rows.job[before]):
+            before = last_not_below(w, thief, rows.job[taken])
+        insert(w, thief, taken, before)
     else:
         job, left, level, epoch = rows.job[taken], rows.left[taken], rows.level[taken], rows.epoch[taken]
         send_probe(w, t, victim, thief, job, left, level, np.int64(0), epoch, NONE)

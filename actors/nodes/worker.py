@@ -31,7 +31,11 @@ from actors.nodes.waiting import enqueue, part, remove
 def node_event(w: World, node: int) -> bool:
     """Handle a message to a node; return whether a slot became idle and the queue has no work for it."""
     serves, freed = take_in(w, node)
-    return serves and not serve(w, w.queue.now.time[0], node) and freed
+    if not serves or serve(w, w.queue.now.time[0], node) or not freed:
+        return False
+    return (
+        w.room.active == 0 or shortest.pick_first(w, node)[0] == NONE
+    )  # with resources an entry may not fit
 
 
 @inlined

@@ -232,7 +232,7 @@ def find_size(
         if low is not None and high is not None and low < high:
             measure(low, high)  # both at once, where there is room
         start = _start(config, first, cache)
-        search = find_fewest(holds, start, low=low, high=high, tolerance=tolerance, most=_most(first))
+        search = find_fewest(holds, start, low=low, high=high, tolerance=tolerance, most=_most(config, first))
         made = tuple(probes[n] for n in sorted(probes))
         rests_on = _summaries(search.holds or search.fails or made[0].nodes, config, place)
         result = _result(search, made, targets, low, high, place, rests_on)
@@ -286,7 +286,7 @@ def _described(config: Config) -> dict[str, Any]:
 
 def _start(config: Config, plan: Plan, cache: WorkloadCache) -> int:
     """Return where to begin: the nodes on which offered load is 1, or without a load a slot for each task."""
-    slots_per_node = plan.cluster.total_slots / plan.cluster.num_nodes
+    slots_per_node = _slots_per_node(config, plan)
     enough = max(math.ceil(plan.work[0] / slots_per_node), 1)
     nodes_for_load = plan.family[Sizing].nodes_for_load
     if nodes_for_load is None or not plan.load:
@@ -294,10 +294,18 @@ def _start(config: Config, plan: Plan, cache: WorkloadCache) -> int:
     return min(nodes_for_load(config, plan.workload, 1.0, cache), enough)
 
 
-def _most(plan: Plan) -> int:
+def _most(config: Config, plan: Plan) -> int:
     """Return where more nodes cannot help any more: four slots for each task, whenever it arrives."""
-    slots_per_node = plan.cluster.total_slots / plan.cluster.num_nodes
-    return max(math.ceil(4 * plan.work[0] / slots_per_node), 1)
+    return max(math.ceil(4 * plan.work[0] / _slots_per_node(config, plan)), 1)
+
+
+def _slots_per_node(config: Config, plan: Plan) -> float:
+    """Return the slots of a node in the mean; with resources 1 at the most, as one task may take a whole node."""
+    slots = plan.cluster.total_slots / plan.cluster.num_nodes
+    if plan.own.get("resources"):
+        as_slots = plan.family[Loading].capacity(config, plan.workload, plan.cluster)
+        slots = min(as_slots / plan.cluster.num_nodes, 1.0)
+    return slots
 
 
 def _run(

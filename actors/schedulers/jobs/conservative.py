@@ -18,9 +18,9 @@ longer goes on, and is expected to end at once, 1 ns from now; if a reservation 
 again, in the order of the queue. All that happens at one instant is known before the scheduler decides.
 
 **Deviations from the paper.** The schedule is compressed in the order of the queue, as by the simulator pyss of the
-Hebrew University, in one pass. Reservations count slots, not nodes: a job that states a number
-of nodes, which are not there when its reservation begins, gets the next one. A job that is no gang (`gangs`) has a
-reservation for each of its tasks. A job is not ended when it has run as long as requested. To the scheduler a job takes
+Hebrew University, in one pass. Reservations count slots, not nodes: a job that states a number of nodes, which are not
+there when its reservation begins, gets another one when a task ends. A job that is no gang (`gangs`) has a reservation
+for each of its tasks. A job is not ended when it has run as long as requested. To the scheduler a job takes
 two network delays longer. Failures of nodes are refused, as a gang that loses a task would have to start again.
 """
 
@@ -152,13 +152,13 @@ def start_due(w: World, p: State, t: int, me: int) -> None:
     job = gangs.queue.first[0]
     while job != NONE:
         after = gangs.jobs.next[job]
-        while tasks_to_start(w, job) > 0 and p.begin[w.jobs.next_task[job]] <= t:
+        while tasks_to_start(w, job) > 0 and NONE < p.begin[w.jobs.next_task[job]] <= t:
             count = min(same_begin(w, p, job, w.jobs.next_task[job]), tasks_that_fit(w, gangs, job))
             if count == 0:
                 put_off(w, p, job)
                 break
             start(w, gangs, t, me, job, count)
-        if tasks_to_start(w, job) > 0:
+        if tasks_to_start(w, job) > 0 and p.begin[w.jobs.next_task[job]] != NONE:
             first = min(first, p.begin[w.jobs.next_task[job]])
         job = after
     p.since.first[0] = first
@@ -166,15 +166,13 @@ def start_due(w: World, p: State, t: int, me: int) -> None:
 
 @compiled
 def put_off(w: World, p: State, job: int) -> None:
-    """Give a job whose slots are not there as they should be a reservation behind the profile's first step."""
+    """Take the reservation from a job whose slots are not on the nodes that it needs: it gets another when a task ends.
+
+    Until then no slot moves to another node, so that no other time would be better.
+    """
     release(w, p, job)
-    steps, number = p.profile.steps, p.profile.number
-    idle = steps.idle[0]
-    if number[0] > 1:
-        steps.idle[0] = -1
-    reserve(w, p, job)
-    if number[0] > 1:
-        steps.idle[0] = idle
+    for task in range(w.jobs.next_task[job], w.work.end_task[job]):
+        p.begin[task] = NONE
 
 
 @inlined

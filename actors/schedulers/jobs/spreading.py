@@ -83,23 +83,24 @@ def is_open(w: World, job: int, node: int) -> bool:
 def draw_node(w: World, job: int, first: int) -> int:
     """Draw a random node for a task or probe that is sent again, not known to be down; NONE if there is none.
 
-    For a job without constraints it is a node from `first` on, for others an eligible node that may run another task.
+    It is a node from `first` on; for a job with constraints an eligible one that may run another task, one from `first`
+    on if the job may use any there.
     """
     if not eligible.is_constrained(w, job):
         return draw_available_node(w, job, first)
-    count = eligible.eligible_count(w, job)
+    begin, end = eligible.first_place(w, job, first), eligible.eligible_count(w, job)
     for _ in range(TRIES):
-        node = eligible.eligible_node(w, job, below(draw_bits(w, job), count))
+        node = eligible.eligible_node(w, job, begin + below(draw_bits(w, job), end - begin))
         if is_open(w, job, node):
             return node
     left = 0
-    for i in range(count):
+    for i in range(begin, end):
         if is_open(w, job, eligible.eligible_node(w, job, i)):
             left += 1
     if left == 0:
         return NONE
     skip = below(draw_bits(w, job), left)
-    for i in range(count):
+    for i in range(begin, end):
         node = eligible.eligible_node(w, job, i)
         if is_open(w, job, node):
             if skip == 0:

@@ -110,6 +110,11 @@ def _notes(config: Config, workload: DagWorkload, load: float | None) -> list[st
         notes.append(
             f"{unknown:,} of {workload.num_stages:,} stages need nothing of machines: their tasks start at once"
         )
+    asks = {"priority": "a priority", "gang_nodes": "to start as a gang"}
+    for name, what in asks.items():
+        if name in workload.jobs.column_names:
+            count = workload.num_jobs - workload.jobs[name].null_count
+            notes.append(f"{count:,} jobs ask for {what}, which schedulers of DAGs ignore")
     if constrained := workload.job_constraints.num_rows:
         notes.append(
             f"{constrained:,} jobs have constraints, which schedulers of DAGs ignore: tasks run on any node with room"

@@ -46,6 +46,9 @@ def used_resources(
         if name not in stated:
             hint = did_you_mean(name, (*stated, AUTO, STATED, SLOTS)) or f"; it states {', '.join(stated)}"
             raise config.error("resources.use", f"no task of {workload.name} states {name!r}{hint}")
+    if {"memory", "memory_gib"} <= {*names}:
+        wrong = "memory, a share of a node, and memory_gib are of the same memory; want one of them"
+        raise config.error("resources.use", wrong)
     if unable:
         raise config.error("resources.use", f"{unable[0]} counts slots; want {SLOTS}, or another scheduler")
     return tuple(name for name in stated if name in names)
@@ -58,13 +61,16 @@ def request_notes(
     notes, stated = [], workload.resources
     if resources:
         notes.append(f"tasks hold {' and '.join(resources)} of nodes{_unknown(workload, resources)}")
+    if config["resources.passing"] and not resources:
+        notes.append("resources.passing has no effect, as tasks take slots")
     if left_out := [name for name in stated if name not in resources]:
         how = "" if resources else f": each takes a slot{_instead(schedulers)}"
         notes.append(f"what tasks need of {' and '.join(left_out)} is left out{how}")
     if "priority" in workload.jobs.column_names:
         count = workload.num_jobs - workload.jobs["priority"].null_count
         ignoring = [scheduler.name for scheduler in schedulers if scheduler.by_arrival]
-        notes.append(f"{count:,} jobs state a priority: {_use_of_priorities(config, ignoring)}")
+        use = _use_of_priorities(config, ignoring, len(schedulers) == len(ignoring))
+        notes.append(f"{count:,} jobs state a priority: {use}")
     gangs = int((gang_nodes(workload.jobs) >= 0).sum())
     if gangs and (ignoring := [scheduler.name for scheduler in schedulers if not scheduler.gangs]):
         names = " and ".join(ignoring)
@@ -80,10 +86,13 @@ def _instead(schedulers: tuple[Scheduler, ...]) -> str:
     return f"; a cluster of machines, or resources.use={STATED}, counts them"
 
 
-def _use_of_priorities(config: Config, ignoring: list[str]) -> str:
+def _use_of_priorities(config: Config, ignoring: list[str], all_ignore: bool) -> str:
     if not config["priorities"]:
         return "priorities=false ignores them"
-    but = f"; {' and '.join(ignoring)} ignore{'s' if len(ignoring) == 1 else ''} them" if ignoring else ""
+    ignore = f"{' and '.join(ignoring)} ignore{'s' if len(ignoring) == 1 else ''} them"
+    if all_ignore:
+        return ignore
+    but = f"; {ignore}" if ignoring else ""
     return f"queues are in that order{but}"
 
 
