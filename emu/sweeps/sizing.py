@@ -11,6 +11,7 @@ from typing import Any, Unpack
 
 from emu import disk
 from emu.configuration.config import Config, Place, layer_from_arguments, resolve
+from emu.configuration.loading import Loading
 from emu.configuration.plan import Plan, prepare
 from emu.configuration.replicas import Replica, of_replica
 from emu.configuration.schedulers import find_schedulers
