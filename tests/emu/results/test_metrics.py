@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from emu.families.jobs.metrics import describe_jobs, jain_index, offered_load
+from emu.families.jobs.metrics import describe_jobs, jain_index
 from emu.results.metrics import (
     after_warmup,
     confidence_95,
@@ -112,11 +112,6 @@ def test_a_class_without_jobs_is_absent() -> None:
 
 def test_warmup_counts_from_the_first_arrival() -> None:
     assert after_warmup(np.array([600.0, 605.0, 610.0]), 5.0).tolist() == [False, True, True]
-
-
-def test_offered_load() -> None:
-    assert offered_load(90.0, 10.0, 10) == pytest.approx(0.9)
-    assert offered_load(90.0, 0.0, 10) is None
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,77 @@
+"""What tasks hold of nodes in a run: which resources, for how long, and what the run says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+import emu
+from clusters.cluster import build_cluster
+from emu.families.jobs.resources import work_s
+from workloads.errors import InputError
+from workloads.jobs import JobWorkload, make_workload
+from workloads.requests import Requests
+
+Cli = Callable[..., Any]
+
+
+def three(**more: Any) -> JobWorkload:
+    """Three tasks of 10 s, each of which needs 2 cores and 1 GiB, one after another."""
+    asked = Requests({"cpu_cores": [2.0] * 3, "memory_gib": [1.0] * 3}, **more)
+    return make_workload("three", [0.0, 1.0, 2.0], [1, 1, 1], [10.0] * 3, requests=asked)
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Path:
+    """One node of 4 slots, 2 cores and 8 GiB."""
+    cluster = build_cluster("machine", [4], cpu_cores=2.0, memory_bytes=8 << 30)
+    pq.write_table(cluster.table, tmp_path / "machine.parquet")
+    return tmp_path / "machine.parquet"
+
+
+def test_the_scarcest_resource_takes_the_longest() -> None:
+    cluster = build_cluster("two", [1, 3], cpu_cores=[4.0, 8.0], memory_bytes=[2 << 30, 2 << 30])
+    assert work_s(three(), cluster, ()).tolist() == [7.5]
+    assert work_s(three(), cluster, ("cpu_cores", "memory_gib")).tolist() == pytest.approx([5.0, 7.5])
+
+
+@pytest.mark.parametrize(
+    ("use", "starts", "load"),
+    [("auto", [0, 10, 20], 15.0), ("memory_gib", [0, 1, 2], 30 / 8 / 2), ("slots", [0, 1, 2], 30 / 4 / 2)],
+)
+def test_what_tasks_hold_decides_when_they_start(
+    machine: Path, use: str, starts: list[float], load: float
+) -> None:
+    result = emu.run(
+        "central-lwl", three(), cluster=machine, resources_use=use, network_delay=0.0, in_process=True,
+        short_cutoff=60.0,
+    )  # fmt: skip
+    assert result.jobs["start_s"].to_pylist() == starts
+    assert result.summary["offered_load"] == pytest.approx(load)
+    used = result.summary["jobs"].get("used")
+    assert used == (None if use == "slots" else pytest.approx(used))
+    if use == "auto":
+        assert used == pytest.approx({"cpu_cores": 1.0, "memory_gib": 0.125})
+
+
+def test_on_the_default_cluster_tasks_take_slots() -> None:
+    result = emu.run("sparrow", three(), 3, in_process=True)
+    assert "used" not in result.summary["jobs"]
+    assert any("is left out: each takes a slot" in note for note in result.notes)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"resources_use": "cores"}, "no task of three states 'cores'"),
+        ({"scheduler": "central-fifo", "resources_use": "stated"}, "central-fifo counts slots; want slots"),
+    ],
+)
+def test_what_cannot_be_held_is_refused(machine: Path, given: dict[str, Any], message: str) -> None:
+    settings = {"scheduler": "sparrow", "workload": three(), "cluster": machine, "in_process": True}
+    with pytest.raises(InputError, match=message):
+        emu.run(**settings | given)
