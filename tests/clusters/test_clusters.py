@@ -223,5 +223,6 @@ def test_clusters_are_listed_and_described(two_types):
     assert presets()["homogeneous"] == "equal nodes of one slot each, racks of 40"
     lines = describe_cluster(load_cluster(two_types)).splitlines()
     assert lines[0] == "two: 90 nodes, 540 slots, 9 racks"
-    assert lines[2].split() == ["old", "30", "2", "2", "8", "1"]
-    assert lines[3].split() == ["new", "60", "8", "16", "64", "10"]
+    assert lines[1] == "  all nodes together: 1,020 cores, 4,080 GiB of memory"
+    assert lines[3].split() == ["old", "30", "2", "2", "8", "1"]
+    assert lines[4].split() == ["new", "60", "8", "16", "64", "10"]

@@ -99,7 +99,7 @@ def load_jobs(config: Config, schedulers: tuple[Scheduler, ...], cache: Workload
         keys={
             "short_cutoff": cutoff_s if math.isfinite(cutoff_s) else None,
             "long_partition": partition,
-            "resources.use": ", ".join(resources) or SLOTS,
+            **({"resources.use": ", ".join(resources) or SLOTS} if workload.resources else {}),
         },
     )
 

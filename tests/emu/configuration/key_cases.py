@@ -55,6 +55,9 @@ class Case:
 JOBS = {"scheduler": "hawk", "nodes": "10", "seed": "1"}
 AWARE = JOBS | {"scheduler": "hawk-c", "cluster": "FILE:machines.toml"}
 DRAWN = AWARE | {"constraints.model": "cores >= 8: 60%"}
+ASKING = AWARE | {
+    "workload_steps": "demands --model 'cpu_cores=3 memory_gib=1: 60%, cpu_cores=1 memory_gib=3: 40%'"
+}
 TWO = "cores >= 8: 50%, cores >= 4: 40%"
 GENERATED = JOBS | {"workload": "poisson", "workload_options.jobs": "20", "short_cutoff": "10 s"}
 COFLOWS = {"scheduler": "philae", "fabric.port_speed": "100 Mbps", "seed": "1"}
@@ -86,6 +89,9 @@ CASES: dict[str, Case] = {
     "cluster": Case(("FILE:machines.toml",), JOBS | {"machine_speed": "true"}),
     "slots": Case(("2",), JOBS),
     "machine_speed": Case(("true",), AWARE),
+    "resources.use": Case(("slots", "stated", "cpu_cores"), ASKING, without=ALONE),
+    "resources.passing": Case(("1", "20"), ASKING | {"nodes": "3"}),
+    "priorities": Case(("false",), JOBS | {"workload_steps": "priorities"}),
     "cluster_seed": Case(("7",), DRAWN | {"cluster": "phoenix", "constraints.model": "cores >= 16: 60%"}),
     "load": Case(("50%",), JOBS),
     "load_by": Case(("arrivals", "nodes"), JOBS | {"load": "50%"}, without=ALONE),

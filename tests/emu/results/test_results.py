@@ -24,7 +24,11 @@ from workloads.errors import InputError
 from workloads.jobs import JobWorkload, make_workload
 
 NS = 10**9
-WRITTEN = {f"{name}.parquet": table.columns for name, table in TABLES.items() if name not in ("costs", "crv")}
+WRITTEN = {
+    f"{name}.parquet": table.columns
+    for name, table in TABLES.items()
+    if name not in ("costs", "crv", "resources")
+}
 
 
 def outcome(start: list[int], finish: list[int], long: list[bool]) -> Outcome:

@@ -83,6 +83,8 @@ def replayed(events: pd.DataFrame, is_sticky: bool) -> dict[tuple[int, int, int]
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("name", [*OF_JOBS, "eagle@sticky=no"])
 def test_waits_are_those_of_queues_that_are_kept_event_by_event(name: str, setting: str) -> None:
+    if setting == "failures" and find_scheduler(name.partition("@")[0]).gangs:
+        return  # it emulates no failures of nodes
     result = recorded(name, **SETTINGS[setting])
     tasks = result.tasks.to_pandas()
     is_sticky = name in ("eagle", "ideal-eagle") or name.startswith("phoenix")
