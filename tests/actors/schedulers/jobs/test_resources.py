@@ -75,7 +75,8 @@ FOUR_CORES = build_cluster("four", [1], cpu_cores=4.0, memory_bytes=8 << 30)
     [
         (0.0, [0, 10, 10, 10]),  # the second needs 2 cores, 1 is free: all behind it wait
         (5.0, [0, 10, 2, 3]),  # the others may pass it by 25 s of work
-        (0.1, [0, 10, 2, 10]),  # by 0.5 s: after the third, of 1 s, none may
+        (0.3, [0, 10, 2, 10]),  # by 1.5 s: after the third, of 1 s, none may
+        (0.1, [0, 10, 10, 10]),  # by 0.5 s, less than the third takes
     ],
 )
 def test_what_fits_passes_what_does_not_within_its_bound(passing: float, due: list[float]) -> None:
