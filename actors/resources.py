@@ -41,11 +41,8 @@ def make_room(setting: Setting) -> Room:
 
 def demands_of(setting: Setting) -> Demands:
     """Return what tasks need of the resources of a setting."""
-    demands: Demands = setting.workload.demands()
-    columns = [demands.resources.index(name) for name in setting.resources]
-    return demands._replace(
-        resources=setting.resources, vector=np.ascontiguousarray(demands.vector[:, columns])
-    )
+    demands: Demands = setting.workload.demands().only(setting.resources)
+    return demands
 
 
 def mean_demand(setting: Setting) -> np.ndarray:

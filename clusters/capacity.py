@@ -76,10 +76,9 @@ def demands(workload: DagWorkload) -> Float64Array:
 
 def needs_of(workload: JobWorkload, cluster: Cluster, resources: tuple[str, ...]) -> Needs:
     """Return what the tasks of jobs need of some of the resources that they state, and what the nodes have."""
-    found = workload.demands()
-    columns = [found.resources.index(name) for name in resources]
+    found = workload.demands().only(resources)
     alike = not found.of_task.size
-    return Needs(resources, found.vector[:, columns], found.of_job, capacities(cluster, resources), alike)
+    return Needs(resources, found.vector, found.of_job, capacities(cluster, resources), alike)
 
 
 def fits(demand: Float64Array, of_nodes: Float64Array) -> npt.NDArray[np.bool_]:

@@ -100,6 +100,11 @@ class Demands(NamedTuple):
     of_job: Int64Array
     of_task: Int64Array
 
+    def only(self, resources: tuple[str, ...]) -> Demands:
+        """Return the demands of some of the resources; vectors may be equal."""
+        columns = [self.resources.index(name) for name in resources]
+        return self._replace(resources=resources, vector=np.ascontiguousarray(self.vector[:, columns]))
+
 
 def with_requests(schema: pa.Schema, names: Iterable[str]) -> pa.Schema:
     """Return the schema of jobs or tasks with the requests that are among these names of columns."""

@@ -14,7 +14,7 @@ import shutil
 import signal
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -28,16 +28,17 @@ _held: dict[Path, int] = {}
 """Temporary folders of this process to the open files by which they are locked."""
 
 
-def temporary_folder(what: str, short: bool = False) -> Path:
+def temporary_folder(what: str, short: bool = False, make: Callable[..., str] = tempfile.mkdtemp) -> Path:
     """Make a temporary folder of this process, with `what` ("ray", "checkpoints") in its name.
 
     Folders of dead processes are removed first; this one is removed at the end of the process, or by `remove_folder`.
-    `short` makes it below /tmp if possible, as the path of a socket may have 107 bytes.
+    `short` makes it below /tmp if possible, as the path of a socket may have 107 bytes. `make` is called with a prefix
+    and the folder above it.
     """
     remove_orphans()
     place = "/tmp" if short and os.access("/tmp", os.W_OK) else tempfile.gettempdir()
     while True:
-        folder = Path(tempfile.mkdtemp(prefix=f"emu_{what}_", dir=place))
+        folder = Path(make(prefix=f"emu_{what}_", dir=place))
         try:
             handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except FileNotFoundError:  # another process removed it as an orphan, before it was locked

@@ -115,9 +115,8 @@ def shares_of_tasks(workload: JobWorkload, cluster: Cluster, resources: tuple[st
     total = capacities(cluster, resources).sum(axis=0)
     if not resources:
         return np.full((workload.num_tasks, 1), 1.0 / total[0])
-    found = workload.demands()
-    vector = found.vector[:, [found.resources.index(name) for name in resources]]
-    share = np.divide(vector, total, out=np.zeros_like(vector), where=total > 0)
+    found = workload.demands().only(resources)
+    share = np.divide(found.vector, total, out=np.zeros_like(found.vector), where=total > 0)
     of_task = found.of_task
     if not of_task.size:
         of_task = np.repeat(found.of_job, np.diff(workload.arrays().first_task))

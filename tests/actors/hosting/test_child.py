@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from python_process import PATIENCE_S, ROOT, run_python
@@ -168,9 +167,7 @@ def test_what_ended_processes_have_left_is_removed(tmp_path: Path, monkeypatch: 
     assert not mine.exists()
 
 
-def test_a_folder_that_another_process_removes_before_it_is_locked_is_made_again(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_folder_that_another_process_removes_before_it_is_locked_is_made_again(tmp_path: Path) -> None:
     made: list[Path] = []
 
     def make(prefix: str, dir: str) -> str:
@@ -179,8 +176,7 @@ def test_a_folder_that_another_process_removes_before_it_is_locked_is_made_again
             made[-1].mkdir()
         return str(made[-1])
 
-    monkeypatch.setattr(cleanup, "tempfile", SimpleNamespace(mkdtemp=make, gettempdir=lambda: str(tmp_path)))
-    assert cleanup.temporary_folder("events") == made[1]
+    assert cleanup.temporary_folder("events", make=make) == made[1]
     assert len(made) == 2
     cleanup.remove_folder(made[1])
 
