@@ -46,7 +46,7 @@ def make_faults(setting: Setting, schedulers: int, central: bool) -> Faults:
     dynamics = setting.dynamics
     outages, schedule = _schedule(setting, schedulers, central)
     failing = dynamics.mtbf_s is not None
-    active = failing or schedule.size > 0
+    active = failing or schedule.size > 0 or setting.preemption is not None
     nodes = setting.cluster.num_nodes
     actors = records(FAULT, nodes + schedulers + 2 if active else 0)
     tasks = records(TASK_STATE, setting.workload.num_tasks if active else 0)
@@ -176,8 +176,10 @@ def straggler_factors(dynamics: Dynamics, tasks: int, seed: int) -> np.ndarray |
     return np.where(straggles, 1.0 + excess, 1.0)
 
 
-def outages_of(faults: Faults) -> Faults:
-    """Return the outages alone, without the state of tasks and jobs."""
+def outages_of(faults: Faults) -> Faults | None:
+    """Return the outages alone, without the state of tasks and jobs; None where nothing fails."""
+    if not faults.failing and not faults.schedule.size:
+        return None
     return faults._replace(tasks=records(TASK_STATE, 0), jobs=records(JOB_STATE, 0))
 
 

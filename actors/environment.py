@@ -27,6 +27,25 @@ class Network:
 
 
 @dataclass(frozen=True)
+class Preemption:
+    """Running tasks make room for those of higher priority (`actors.nodes.preemption`).
+
+    Attributes:
+        keeps: an evicted task goes on from where it was; else from its beginning.
+        cost_s: what is added to the run time of a task that was evicted.
+        most: how often a task is evicted, at the most.
+        below: tasks of this priority or a higher one are not evicted; None: all may be.
+        oldest_first: among tasks of one priority the one that started first is evicted first; else the last.
+    """
+
+    keeps: bool = False
+    cost_s: float = 0.0
+    most: int = 1000
+    below: int | None = None
+    oldest_first: bool = False
+
+
+@dataclass(frozen=True)
 class Estimates:
     """The error of estimated task durations: error is "none", "constant" or "random".
 

@@ -78,6 +78,7 @@ class Scheduler:
         constrained: it is constraint-aware: tasks run only on nodes that satisfy their jobs' constraints.
         slots_only: it counts slots of nodes; tasks cannot hold resources under it.
         by_arrival: it serves jobs in order of arrival, whatever their priorities.
+        preempts: its nodes may evict running tasks for those of higher priority.
         gangs: it starts all tasks of a gang at once; its parameter `gangs` says which jobs are gangs.
         global_view: parameters (or "always") that let it see other actors' state; only the clock `virtual`
             runs it then.
@@ -113,6 +114,7 @@ class Scheduler:
     constrained: bool = False
     slots_only: bool = False
     by_arrival: bool = False
+    preempts: bool = False
     gangs: bool = False
     global_view: tuple[str, ...] = ()
     ignores: tuple[tuple[str, str], ...] = ()

@@ -4,12 +4,12 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from actors.environment import Costs, Dynamics, Estimates, Network, Switch
+from actors.environment import Costs, Dynamics, Estimates, Network, Preemption, Switch
 from actors.scheduler import Scheduler
 from clusters.cluster import Cluster
 from workloads.coflow_updates import CoflowUpdates
 
-__all__ = ["Costs", "Dynamics", "Estimates", "Network", "Setting", "Switch"]
+__all__ = ["Costs", "Dynamics", "Estimates", "Network", "Preemption", "Setting", "Switch"]
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,7 @@ class Setting:
     priorities: bool = (
         False  # entries of a node's queue go in order of the priorities that the workload states
     )
+    preemption: Preemption | None = None  # None: running tasks are not interrupted
     passing: float = 0.0  # what fits on a node passes others by at most this many times their estimate
     machine_speed: bool = False  # nodes run tasks by their speed, an attribute of the cluster's nodes
     seed: int = 0

@@ -51,6 +51,10 @@ class Worlds(ABC):
     def needed_bytes(self, setting: Any) -> tuple[int, int]:
         """Return bounds of the bytes that each partition needs besides its process, and that all need together."""
 
+    def evicted(self, world: Any) -> np.ndarray | None:
+        """Return [2, J] by job how often tasks were evicted in a partition, and lost work, us; None: none ever is."""
+        return None
+
     def rehearsal(self, workload: Any) -> Any:
         """Return a workload like this one of one job that takes no time: a user's scheduler is called with it first."""
         return make_workload("rehearsal", [0.0], [1], [0.0])

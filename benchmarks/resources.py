@@ -39,6 +39,8 @@ MODES: dict[str, dict[str, Any]] = {
     "cores, memory; what fits passes": {"resources_passing": 5.0},
     "cores, memory, priorities": {"priorities": True},
     "cores, memory, priorities; what fits passes": {"priorities": True, "resources_passing": 5.0},
+    "cores, memory, preemption": {"priorities": True, "preemption_mode": "restart"},
+    "cores, memory, preemption; checkpoints": {"priorities": True, "preemption_mode": "checkpoint"},
 }
 
 

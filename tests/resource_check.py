@@ -58,6 +58,7 @@ def check_run(
     resources: Sequence[str] | None = None,
     lasting: bool = True,
     gangs_within_s: float | None = None,
+    events: pa.Table | None = None,
 ) -> dict[str, list[float]]:
     """Return the most that each node held of each resource, at one time; raise AssertionError for a run that is wrong.
 
@@ -72,11 +73,22 @@ def check_run(
     gangs_within_s : float, optional
         Where gangs start together: the most that the starts of a gang may differ, as messages to nodes take different
         times; 0 with a constant delay. None: the scheduler starts tasks one by one.
+    events : pyarrow.Table, optional
+        The rows of ``events.parquet`` of a run with preemption: a task that was evicted held what it needs until then.
     """
     _every_task_once(tasks, workload, cluster, lasting)
     judged = judge(tasks, workload, cluster, resources)
     if gangs_within_s is not None:
         _gangs_together(judged.tasks, workload, gangs_within_s)
+    if events is not None:
+        ran = judged.tasks[:]
+        for kind, task, node, start_ns, end_ns in zip(
+            *(events[name].to_pylist() for name in ("kind", "task", "node", "d", "time_ns")), strict=True
+        ):
+            if kind == "EVICT":
+                judged.tasks.append(
+                    ran[task]._replace(node=node, start_s=start_ns / BILLION, finish_s=end_ns / BILLION)
+                )
     return _within_capacity(judged)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from resource_check import check_priorities, check_run
@@ -98,3 +99,37 @@ def test_gangs_start_together(scheduler: str, tmp_path: Path) -> None:
     apart = ran("central-lwl", gangs, tmp_path / "apart")
     with pytest.raises(AssertionError, match=r"of gang .* started|gang .* ran on"):
         check_run(apart, gangs, cluster(), gangs_within_s=0.0)
+
+
+@pytest.mark.parametrize("scheduler", ["random", "central-lwl", "sparrow", "hawk", "eagle"])
+@pytest.mark.parametrize("mode", ["restart", "checkpoint"])
+def test_evicted_tasks_hold_nothing_and_their_work_is_counted(
+    scheduler: str, mode: str, tmp_path: Path
+) -> None:
+    workload = banded(3)
+    run = ran(scheduler, workload, tmp_path, preemption_mode=mode, preemption_cost="2 s")
+    events = pq.read_table(tmp_path / "run" / "events.parquet")
+    check_run(run, workload, cluster(), lasting=False, events=events)
+    jobs = pq.read_table(tmp_path / "run" / "jobs.parquet")
+    evictions = events.filter(pc.equal(events["kind"].cast(pa.string()), "EVICT"))
+    times = np.bincount(evictions["job"].to_numpy(), minlength=jobs.num_rows)
+    assert jobs["evictions"].to_pylist() == times.tolist()
+    assert times.sum() > 10
+    assert (times[np.array(jobs["priority"].to_pylist()) == 9] == 0).all()  # nothing is above them
+    # What the slots and cores were taken for is the work, and what was lost of it.
+    first = workload.arrays().first_task
+    job = np.repeat(np.arange(jobs.num_rows), np.diff(first))
+    taken_s = np.bincount(job, run["finish_s"].to_numpy() - run["start_s"].to_numpy())
+    ran_s = (evictions["time_ns"].to_numpy() - evictions["d"].to_numpy()) / 1e9
+    taken_s += np.bincount(evictions["job"].to_numpy(), ran_s, jobs.num_rows)
+    work_s = np.bincount(job, run["duration_s"].to_numpy())
+    lost_s = jobs["evicted_work_s"].to_numpy()
+    assert np.allclose(taken_s, work_s + lost_s, rtol=0, atol=1e-3 if mode == "checkpoint" else 1e-5)
+    # Causes add up, also where a task of the chain was evicted.
+    result = emu.read_result(tmp_path / "run")
+    causes = emu.causes(result)
+    total = sum(causes[name].to_numpy() for name in causes.column_names if name.endswith("_ns"))
+    assert np.allclose(total / 1e9, jobs["jct_s"].to_numpy(), rtol=0, atol=1e-6)
+    assert (causes["preemption_ns"].to_numpy() > 0).any() == (mode == "restart")
+    found = emu.explain(result, int(jobs["job_id"][int(times.argmax())].as_py()))
+    assert any(f"{times.max()} times a task of it was evicted" in one for one in found.sentences)

@@ -86,6 +86,7 @@ class Share:
         paced: of a live run.
         faults: the outages that were planned, None where nothing fails; the same in all partitions.
         series: what `Scheduler.series` gave: an object of the family's type, or None.
+        evicted: [2, J] by job how often its tasks were evicted here, and the work that was lost by that, us.
     """
 
     jobs: np.ndarray
@@ -110,6 +111,7 @@ class Share:
     paced: Paced | None = None
     faults: Faults | None = None
     series: Any = None
+    evicted: np.ndarray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,6 +131,7 @@ class Outcome:
         live: what a live run measured (`actors.hosting.live_report`); None with other clocks.
         stall: the longest time in which no task ended and its likely cause, in one line; None if none was long.
         series: of the one partition that has any.
+        evicted: as in `Share`, of all partitions.
     """
 
     start_ns: np.ndarray
@@ -153,6 +156,7 @@ class Outcome:
     stall: str | None = None
     recorded: tuple[int, ...] = ()
     series: Any = None
+    evicted: np.ndarray | None = None
 
 
 def merge(
@@ -185,6 +189,7 @@ def merge(
     if "lost_work_ns" in counters:
         counters["lost_work_ns"] += int(WHOLE) * counters["lost_work_wholes"]
         counters["lost_work_wholes"] = 0
+    evicted = [share.evicted for share in shares if share.evicted is not None]
     late = np.array([share.delayed for share in shares], object)
     return Outcome(
         start_ns=start,
@@ -205,6 +210,7 @@ def merge(
         recorded=tuple(share.recorded for share in shares),
         partitions=len(shares),
         series=next((share.series for share in shares if share.series is not None), None),
+        evicted=np.sum(evicted, axis=0) if evicted else None,
     )
 
 

@@ -348,7 +348,8 @@ class Partition:
             compile_s=self.compile_s,
             peak_rss_mb=peak_rss_mb(),
             recorded=0 if self._events is None else self._events.rows,
-            faults=outages_of(world.faults) if world.faults.active else None,
+            faults=outages_of(world.faults),
+            evicted=self.setting.scheduler.worlds.evicted(world),
             series=series(self.setting, world, self.state) if series else None,
         )
 

@@ -44,10 +44,17 @@ FAULT = np.dtype(
         ("since", "i8"),  # when the generation known to be up came up
     ]
 )
-# A task that runs: where, since when, its neighbours among those of its node. Or one that is to be run again.
+# A task that runs: where, from when to when, its neighbours among those of its node. Or one that is to be run again.
+# `history`: how often it was evicted, above `PROGRESS_BITS` bits of what of it is done (actors/nodes/preemption.py).
 TASK_STATE = np.dtype(
-    [(name, "i8") for name in ("node", "start", "job", "next", "previous", "again", "lost_job")]
+    [
+        (name, "i8")
+        for name in ("node", "start", "end", "job", "next", "previous", "again", "lost_job", "history")
+    ]
 )
+PROGRESS_BITS = 20
+WHOLE_TASK = 1_000_000  # progress of a task that is done
+MOST_EVICTIONS = 2_000  # of a task: what the bits of a message hold
 # A job's lost tasks at its scheduler.
 JOB_STATE = np.dtype(
     [
@@ -231,6 +238,21 @@ def next_again(w: HasFaults, job: int) -> int:
     rows.again[job] = w.faults.tasks.again[task]
     rows.lost[job] -= 1
     return task
+
+
+@inlined
+def history_of(w: HasFaults, task: int) -> int:
+    """Return how often a task was evicted and what of it is done, as one number; 0 of a probe, whose task is NONE."""
+    if w.faults.active == 0 or task == NONE:
+        return np.int64(0)
+    return w.faults.tasks.history[task]
+
+
+@inlined
+def note_history(w: HasFaults, task: int, history: int) -> None:
+    """Note in this partition what a message says of a task; later evictions make the number larger."""
+    if w.faults.active == 1 and task != NONE:
+        w.faults.tasks.history[task] = max(w.faults.tasks.history[task], history)
 
 
 @inlined

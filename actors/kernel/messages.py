@@ -7,7 +7,7 @@ What is read has the order of the fields in the declaration.
 import numpy as np
 
 from actors.kernel.compiled import inlined
-from actors.kernel.message_kinds import FIELDS, PUBLISHED, kind
+from actors.kernel.message_kinds import FIELDS, PUBLISHED, high_half, kind, low_half, share
 from actors.kernel.queue import NONE, HasQueue, announce, publish, send, wake
 
 JOBS, OF_NODES = "jobs", "jobs dags"
@@ -15,6 +15,7 @@ LOOK_AGAIN = np.int64(1_000_000_000)  # ns until a scheduler handles a loss agai
 FIELDS.update(
     generation="failures of the node so far",
     since="when the node went down, or came up",
+    history="how often the task was evicted so far, times 2^20, and the millionths of it that are done",
     resource="a resource that jobs have constraints on, none: it is about the CRV of all",
     counts="1: nodes go by the CRV, 0: they do not; none: it is about a resource",
 )
@@ -22,7 +23,7 @@ FIELDS.update(
 ANNOUNCED = kind(0x002, "ANNOUNCED", JOBS, "monitor to all actors", a="resource", b="crv", c="counts")
 LOST = kind(
     0x10C, "LOST", OF_NODES, "node to scheduler, or scheduler to itself",
-    a="job", b="task", c="node", d="start",
+    a="job", b="task", c="node, history", d="start",
 )  # fmt: skip
 NODE_DOWN = kind(0x1D0, "NODE_DOWN", OF_NODES, "node to all schedulers", a="node", b="generation", c="since")
 NODE_UP = kind(0x1D1, "NODE_UP", OF_NODES, "node to all schedulers", a="node", b="generation", c="since")
@@ -57,9 +58,14 @@ def read_announced(w: HasQueue) -> tuple[int, int, int]:
 
 
 @inlined
-def send_lost(w: HasQueue, t: int, node: int, scheduler: int, job: int, task: int, start: int) -> None:
-    """Report to a scheduler that a node has lost a task, which ran since `start`, or did not; or a probe."""
-    send(w, t, node, scheduler, LOST, job, task, node, start)
+def send_lost(
+    w: HasQueue, t: int, node: int, scheduler: int, job: int, task: int, start: int, history: int
+) -> None:
+    """Report to a scheduler that a node has lost a task, which ran since `start`, or did not; or a probe.
+
+    `history`: how often it was evicted and what of it is done (`actors.kernel.faults.history_of`).
+    """
+    send(w, t, node, scheduler, LOST, job, task, share(node, history), start)
 
 
 @inlined
@@ -69,9 +75,13 @@ def send_lost_again(w: HasQueue, t: int, scheduler: int, job: int, task: int) ->
 
 
 @inlined
-def read_lost(w: HasQueue) -> tuple[int, int, int, int]:
-    """Return the job of the `LOST` at hand, its task, the node and when the task started."""
-    return w.queue.now.a[0], w.queue.now.b[0], w.queue.now.c[0], w.queue.now.d[0]
+def read_lost(w: HasQueue) -> tuple[int, int, int, int, int]:
+    """Return the job of the `LOST` at hand, its task, the node, the task's history and when it started."""
+    now = w.queue.now
+    node, history = low_half(now.c[0]), high_half(now.c[0])
+    if now.c[0] == NONE:
+        node, history = np.int64(NONE), np.int64(NONE)
+    return now.a[0], now.b[0], node, history, now.d[0]
 
 
 @inlined

@@ -50,7 +50,9 @@ class HasRoom(Protocol):
 
 @inlined
 def demand_of(w: HasRoom, job: int, task: int) -> int:
-    """Return the demand of a task, or of a probe of the job if `task` is NONE: a row of `Room.demand`."""
+    """Return the demand of a task, or of a probe of the job if `task` is NONE: a row of `Room.demand`, or NONE."""
+    if w.room.active == 0:
+        return NONE
     if task == NONE or w.room.of_task.size == 0:
         return w.room.of_job[job]
     return w.room.of_task[task]
@@ -90,7 +92,7 @@ def empty_node(w: HasRoom, node: int) -> None:
 def idle_slots(w: HasRoom, node: int) -> int:
     """Return a node's idle slots: with resources, as many as mean tasks would fit, and at least 1 on an empty node."""
     if w.room.active == 0 or w.nodes.idle[node] == 0:  # of a node that is down
-        return w.nodes.idle[node]
+        return max(w.nodes.idle[node], 0)  # a node may have asked for tasks that others are to make room for
     return max(mean_tasks(w.room.mean, w.room.free, node), np.int64(w.nodes.idle[node] == UNLIMITED))
 
 

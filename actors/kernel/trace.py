@@ -41,6 +41,7 @@ FIELDS.update(
     crv="the CRV (Constraint Resource Vector) of a resource, times 2^32",
     from_node="the node that it leaves",
     wait="the wait that the scheduler expects there",
+    for_job="the job for which there is room then",
     rate_millionths="millionths of a byte per second",
 )
 
@@ -73,6 +74,11 @@ RATED = _note(
     "RATE",
     "an agent sends a flow at another rate from now on, 0 when it has ended or stops; with `rates` in `output.events`",
     a="flow", b="rate_millionths",
+)  # fmt: skip
+EVICTS = _note(
+    "EVICT",
+    "a node ends a running task before its time, to make room for one of higher priority",
+    a="job", b="task", c="for_job", d="start",
 )  # fmt: skip
 NO_JOB = -1
 

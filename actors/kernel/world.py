@@ -102,6 +102,7 @@ N_GIVEN_BACK = COUNTERS.add(
     "given_back", "tasks that waited too far behind, and went back to their scheduler"
 )
 N_BACKLOGGED = COUNTERS.add("backlogged", "times a task had to wait at its scheduler for a node with room")
+N_EVICTIONS = COUNTERS.add("evictions", "running tasks that made room for others of higher priority")
 N_REORDERS = COUNTERS.add("reorders", "entries taken out of their turn for their constraints' sake")
 N_ADMISSIONS = COUNTERS.add(
     "admissions", "jobs whose probes went to the nodes where they are expected to wait least"
@@ -138,6 +139,31 @@ class Rules(NamedTuple):
     runs: int = 1  # 1: entries that differ in their tasks alone are kept as runs, 0: each entry has a state of its own
 
 
+# What became of a job's tasks by preemption, in one partition.
+EVICTED = np.dtype(
+    [
+        ("times", "i8"),  # tasks were evicted
+        ("lost", "i8"),  # work that was lost by that, us: 292,000 years of it do not overflow
+    ]
+)
+
+
+class Preemption(NamedTuple):
+    """Whether running tasks make room for those of higher priority (`actors/nodes/preemption.py`)."""
+
+    most: int  # evictions of a task; 0: none is evicted
+    below: int  # tasks of this priority or a higher one are not evicted
+    oldest_first: (
+        int  # 1: of the tasks of one priority that started first is evicted first; 0: that started last
+    )
+    keeps: int  # 1: an evicted task goes on from where it was; 0: from its beginning
+    cost: int  # added to the run time of a task that was evicted, ns
+    jobs: Records  # [J] EVICTED; empty where none is evicted
+    work: (
+        np.ndarray
+    )  # [1] estimated work evicted since a node took it from its load, ns; other nodes do not read it
+
+
 class World(NamedTuple):
     """The state on which the handlers of all job schedulers work; one type for all, so that they compile once."""
 
@@ -156,6 +182,7 @@ class World(NamedTuple):
     eligible: Eligible
     room: Room
     priority: np.ndarray  # [J] read-only, the larger goes first; empty where none counts
+    preemption: Preemption
     speed: np.ndarray  # [N] float64, how many times faster than a standard node; empty: all are alike
     seed: int
 

@@ -68,7 +68,7 @@ def lose_launch(w: DagWorld, t: int, node: int, task: int, job: int) -> None:
     """Lose a task that has come to a machine that is down."""
     w.counts[N_LAUNCHES_LOST] += 1
     if w.faults.actors.detected[node] == 1:
-        send_lost(w, t, node, w.work.home[job], job, task, NONE)
+        send_lost(w, t, node, w.work.home[job], job, task, NONE, np.int64(0))
         return
     if w.faults.actors.running[node] == NONE:  # its detection stops to be a background event
         w.queue.now.background[0] -= 1

@@ -100,7 +100,7 @@ def forget_job(w: DagWorld, p: Manager, me: int, t: int, job: int) -> None:
 def on_lost(w: DagWorld, p: Manager, me: int, t: int) -> None:
     """Note that a task was lost with its machine, and may be launched again."""
     m = p.matcher
-    job, task, node, _ = read_lost(w)
+    job, task, node, _, _ = read_lost(w)
     stage = w.tasks.stage[task]
     w.counts[N_SENT_AGAIN] += 1
     release(w, m, me, node, stage)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.faults import generation_of, is_down
+from actors.kernel.faults import generation_of, is_down, note_history
 from actors.kernel.messages import FAIL, read_job
 from actors.kernel.room import idle_slots, work_at
 from actors.kernel.sums import carry, pack, spread
@@ -20,7 +20,7 @@ from actors.kernel.world import N_GIVEN_BACK, N_REPORTS, N_TURNED_AWAY, NONE, Wo
 from actors.nodes.failing import is_void
 from actors.nodes.load_messages import OFFERED, read_offered, send_queue_report, send_returned
 from actors.nodes.messages import TASK_END
-from actors.nodes.reporting import Loads, add_load, change_load
+from actors.nodes.reporting import Loads, add_load, change_load, take_evicted
 from actors.nodes.waiting import enqueue, remove
 from actors.nodes.worker import node_event, serve
 
@@ -48,12 +48,14 @@ def on_bounded_node(w: World, queues: BoundedQueues, t: int, kind: int, node: in
         elif kind == FAIL:
             queues.loads.work[node], queues.loads.wholes[node] = 0, 0
     node_event(w, node)
+    take_evicted(w, queues.loads, t, node)
 
 
 @inlined
 def take_offered(w: World, queues: BoundedQueues, t: int, node: int) -> None:
     """Put a task into the queue, or send it back if there is no room."""
-    job, task, level, left, movable, mean_rest = read_offered(w)
+    job, task, level, left, history, movable, mean_rest = read_offered(w)
+    note_history(w, task, history)
     if idle_slots(w, node) == 0 and room_of(w, queues, node) <= 0:
         w.counts[N_TURNED_AWAY] += 1
         send_returned(w, t, node, job, task, rest_of(w, queues, node))
@@ -62,6 +64,7 @@ def take_offered(w: World, queues: BoundedQueues, t: int, node: int) -> None:
     change_load(w, queues.loads, t, node, work_at(w, node, job))
     enqueue(w, node, job, task, left, movable, level)
     serve(w, t, node)
+    take_evicted(w, queues.loads, t, node)
 
 
 @compiled

@@ -27,10 +27,11 @@ from actors.nodes.contention_state import UNIT, Contention
 from actors.nodes.demand import asks_of, expect_report, wait_has_changed
 from actors.nodes.failing import is_void
 from actors.nodes.messages import PROBE, TASK_END, read_probe, read_task_end
+from actors.nodes.preemption import preempts
 from actors.nodes.queueing import note_idle, note_service, reset_service
 from actors.nodes.shortest import pick_first, remaining_work, waits, whole
 from actors.nodes.waiting import goes_before
-from actors.nodes.worker import give_slot, next_entry, take_in
+from actors.nodes.worker import give_slot, last_message, next_entry, take_in
 
 
 @inlined
@@ -89,9 +90,10 @@ def invalidate_report(c: Contention, node: int, t: int) -> None:
 @inlined
 def serve_contended(w: World, c: Contention, t: int, node: int) -> None:
     """Give idle slots to the next entries."""
-    while w.nodes.idle[node] > 0:
+    last = last_message(w, node)
+    while w.nodes.idle[node] > 0 or preempts(w):
         entry, before = next_contended(w, c, node)
-        if not give_slot(w, t, node, entry, before):
+        if not give_slot(w, t, node, entry, before, last):
             break
 
 

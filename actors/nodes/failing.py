@@ -19,7 +19,7 @@ import numpy as np
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.cost import HasCost
 from actors.kernel.counters import N_STARTED
-from actors.kernel.faults import NEVER_AGAIN, NO_EPOCH, HasFaults, announce_state, find_outage
+from actors.kernel.faults import NEVER_AGAIN, NO_EPOCH, HasFaults, announce_state, find_outage, history_of
 from actors.kernel.messages import DETECT, FAIL, NODE_DOWN, NODE_UP, REPAIR, read_job, send_lost
 from actors.kernel.queue import wake_in_background
 from actors.kernel.room import empty_node
@@ -62,7 +62,8 @@ def is_void(w: World, node: int) -> bool:
         return True
     if kind == messages.TASK_END:
         _, task, start = messages.read_task_end(w)
-        return w.faults.tasks.node[task] != node or w.faults.tasks.start[task] != start
+        tasks, t = w.faults.tasks, w.queue.now.time[0]
+        return tasks.node[task] != node or tasks.start[task] != start or tasks.end[task] != t
     return (kind == messages.TASK or kind == messages.NO_TASK) and messages.read_generation(
         w
     ) != row.generation[node]
@@ -154,13 +155,13 @@ def detect(w: HasCost, t: int, node: int) -> None:
         task = row.running[node]
         job = rows.job[task]
         unlink_running(w, node, task)
-        send_lost(w, t, node, w.work.home[job], job, task, rows.start[task])
+        send_lost(w, t, node, w.work.home[job], job, task, rows.start[task], rows.history[task])
         left -= 1
     while left > 0 and w.nodes.head[node] != NONE:
         entry = w.nodes.head[node]
         job, task = w.entries.job[entry], w.entries.task[entry]
         remove(w, node, entry, NONE)
-        send_lost(w, t, node, w.work.home[job], job, task, NONE)
+        send_lost(w, t, node, w.work.home[job], job, task, NONE, history_of(w, task))
         left -= 1
     if has_losses(w, node):
         expect_detection(w, t, node)
@@ -198,7 +199,7 @@ def lose(w: World, t: int, node: int, job: int, task: int) -> None:
             w.queue.now.background[0] -= 1
         enqueue(w, node, job, task, NO_EPOCH, NO_EPOCH, NONE)
     else:
-        send_lost(w, t, node, w.work.home[job], job, task, NONE)
+        send_lost(w, t, node, w.work.home[job], job, task, NONE, history_of(w, task))
 
 
 @inlined

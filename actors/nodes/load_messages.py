@@ -7,7 +7,8 @@ What is read has the order of the fields in the declaration.
 import numpy as np
 
 from actors.kernel.compiled import inlined
-from actors.kernel.message_kinds import FIELDS, kind, share
+from actors.kernel.faults import history_of
+from actors.kernel.message_kinds import FIELDS, high_half, kind, low_half, share
 from actors.kernel.queue import MOST_ACTORS, NONE, send, wake
 from actors.kernel.world import World
 from actors.nodes.messages import JOBS, read_task_sent
@@ -46,7 +47,7 @@ LOAD_REPORT = kind(
 )  # fmt: skip
 OFFERED = kind(
     0x112, "OFFERED", JOBS, "scheduler to node, a task for its bounded queue",
-    a="job", b="task, level:or_none", c="tasks_left", d="movable:1, mean_rest",
+    a="job", b="task, level:or_none", c="tasks_left, history", d="movable:1, mean_rest",
 )  # fmt: skip
 RETURNED = kind(
     0x113, "RETURNED", JOBS, "node to scheduler, a task for which its bounded queue has no room",
@@ -104,14 +105,15 @@ def send_offered(
     job: int, task: int, level: int, tasks_left: int, movable: int, mean_rest: int,
 ) -> None:  # fmt: skip
     """Send a task to a node whose queue is bounded."""
-    send(w, t, me, node, OFFERED, job, share(task, level + 1), tasks_left, movable | mean_rest << 1)
+    c, d = share(tasks_left, history_of(w, task)), movable | mean_rest << 1
+    send(w, t, me, node, OFFERED, job, share(task, level + 1), c, d)
 
 
 @inlined
-def read_offered(w: World) -> tuple[int, int, int, int, int, int]:
-    """Return the job of the `OFFERED` at hand, the task, its level, the tasks left, movable and the mean rest."""
+def read_offered(w: World) -> tuple[int, int, int, int, int, int, int]:
+    """Return job, task, level, tasks left, history, movable and mean rest of the `OFFERED` at hand."""
     (job, task, level), now = read_task_sent(w), w.queue.now
-    return job, task, level, now.c[0], now.d[0] & 1, now.d[0] >> 1
+    return job, task, level, low_half(now.c[0]), high_half(now.c[0]), now.d[0] & 1, now.d[0] >> 1
 
 
 @inlined

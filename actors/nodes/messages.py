@@ -5,6 +5,7 @@ What is read has the order of the fields in the declaration.
 """
 
 from actors.kernel.compiled import inlined
+from actors.kernel.faults import history_of
 from actors.kernel.message_kinds import FIELDS, high_half, kind, low_half, share
 from actors.kernel.queue import NONE, send, wake
 from actors.kernel.world import World
@@ -21,6 +22,7 @@ FIELDS.update(
     draws="random bits",
 )
 
+SERVE = kind(0x004, "SERVE", JOBS, "a node to itself: it goes on with its queue")
 TASK_END = kind(0x000, "TASK_END", JOBS, "a node to itself", a="job", b="task", c="start")
 PROBE = kind(
     0x100, "PROBE", JOBS, "scheduler to node, or node to node that steals",
@@ -29,7 +31,7 @@ PROBE = kind(
 REQUEST = kind(0x101, "REQUEST", JOBS, "node to scheduler, late binding", a="job", b="node", c="generation")
 TASK = kind(
     0x102, "TASK", JOBS, "scheduler to node, the answer to a request",
-    a="job", b="task, level:or_none", c="tasks_left, epoch", d="generation",
+    a="job", b="task, level:or_none", c="tasks_left, epoch", d="generation, history",
 )  # fmt: skip
 NO_TASK = kind(
     0x103, "NO_TASK", JOBS, "scheduler to node, the answer to a request",
@@ -40,7 +42,7 @@ DONE = kind(
 )
 PLACED = kind(
     0x105, "PLACED", JOBS, "scheduler to node, a task that is bound to it",
-    a="job", b="task, level:or_none", c="tasks_left", d="version",
+    a="job", b="task, level:or_none", c="tasks_left, history", d="version",
 )  # fmt: skip
 STARTED = kind(0x106, "STARTED", JOBS, "node to central scheduler", a="job", b="node", c="start")
 REJECTED = kind(
@@ -64,6 +66,12 @@ def send_task_end(w: World, time: int, node: int, job: int, task: int, start: in
 def read_task_end(w: World) -> tuple[int, int, int]:
     """Return the job of the `TASK_END` at hand, its task, and when the task started."""
     return w.queue.now.a[0], w.queue.now.b[0], w.queue.now.c[0]
+
+
+@inlined
+def send_serve(w: World, t: int, node: int) -> None:
+    """Let a node go on with its queue: an event sends no more messages than there is room for."""
+    wake(w, t, node, SERVE, NONE, NONE, NONE)
 
 
 @inlined
@@ -102,7 +110,8 @@ def send_task(
     job: int, task: int, level: int, tasks_left: int, epoch: int, generation: int,
 ) -> None:  # fmt: skip
     """Send a task to the node that has asked for one."""
-    send(w, t, me, node, TASK, job, share(task, level + 1), share(tasks_left, epoch), generation)
+    d = share(generation, history_of(w, task))
+    send(w, t, me, node, TASK, job, share(task, level + 1), share(tasks_left, epoch), d)
 
 
 @inlined
@@ -113,17 +122,18 @@ def read_task_sent(w: World) -> tuple[int, int, int]:
 
 
 @inlined
-def read_task(w: World) -> tuple[int, int, int, int, int, int]:
-    """Return the job of the `TASK` at hand, the task, its level, the tasks left, the epoch and the generation."""
+def read_task(w: World) -> tuple[int, int, int, int, int, int, int]:
+    """Return job, task, level, tasks left, epoch, generation and history of the `TASK` at hand."""
     job, task, level = read_task_sent(w)
-    left_and_epoch = w.queue.now.c[0]
-    return job, task, level, low_half(left_and_epoch), high_half(left_and_epoch), w.queue.now.d[0]
+    c, d = w.queue.now.c[0], w.queue.now.d[0]
+    return job, task, level, low_half(c), high_half(c), low_half(d), high_half(d)
 
 
 @inlined
 def read_generation(w: World) -> int:
     """Return the generation of the `TASK` or `NO_TASK` at hand."""
-    return w.queue.now.d[0]
+    now = w.queue.now
+    return low_half(now.d[0]) if now.kind[0] == TASK else now.d[0]
 
 
 @inlined
@@ -158,14 +168,15 @@ def send_placed(
     w: World, t: int, me: int, node: int, job: int, task: int, level: int, tasks_left: int, version: int
 ) -> None:
     """Bind a task to a node."""
-    send(w, t, me, node, PLACED, job, share(task, level + 1), tasks_left, version)
+    c = share(tasks_left, history_of(w, task))
+    send(w, t, me, node, PLACED, job, share(task, level + 1), c, version)
 
 
 @inlined
-def read_placed(w: World) -> tuple[int, int, int, int, int]:
-    """Return the job of the `PLACED` at hand, the task, its level, the tasks left and the version."""
-    job, task, level = read_task_sent(w)
-    return job, task, level, w.queue.now.c[0], w.queue.now.d[0]
+def read_placed(w: World) -> tuple[int, int, int, int, int, int]:
+    """Return the job of the `PLACED` at hand, the task, its level, the tasks left, the history and the version."""
+    (job, task, level), c = read_task_sent(w), w.queue.now.c[0]
+    return job, task, level, low_half(c), high_half(c), w.queue.now.d[0]
 
 
 @inlined

@@ -42,6 +42,14 @@ def change_load(w: World, loads: Loads, t: int, node: int, amount: int) -> None:
 
 
 @inlined
+def take_evicted(w: World, loads: Loads, t: int, node: int) -> None:
+    """Take the work of the tasks that a node has evicted in the event at hand from its load."""
+    if w.preemption.work[0] > 0:
+        change_load(w, loads, t, node, -w.preemption.work[0])
+        w.preemption.work[0] = 0
+
+
+@inlined
 def is_current(w: World, node: int, generation: int) -> bool:
     """Whether a report is from the generation of its node that the schedulers know to be up."""
     return w.faults.active == 0 or w.faults.actors.heard[node] == 2 * generation + 1

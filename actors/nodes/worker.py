@@ -1,5 +1,7 @@
 """A worker node: slots, one queue, and the messages it gets and sends.
 
+A task of higher priority may end running ones (actors/nodes/preemption.py).
+
 The queue holds probes (late binding: when a probe's turn comes, the node holds a slot and asks the job's
 scheduler for a task; Sparrow, SOSP'13, section 3.4) and tasks that a scheduler bound to the node. The queue is
 served in order of priority where priorities count, and among equals first come first served, or shortest remaining job
@@ -15,15 +17,15 @@ a time with resources, and if the tasks of its job must be spread, as a node may
 
 from actors.kernel.compiled import inlined
 from actors.kernel.counters import N_FINISHED, N_STARTED
-from actors.kernel.eligible import run_time
-from actors.kernel.faults import NO_EPOCH, generation_of
+from actors.kernel.faults import NO_EPOCH, generation_of, note_history
 from actors.kernel.queue import note
 from actors.kernel.room import demand_of, free_room, hold_room
 from actors.kernel.trace import STARTS, is_recorded
 from actors.kernel.world import ASKED, LONG_RUNS, N_BYPASSES, NONE, World
 from actors.nodes import messages, shortest
-from actors.nodes.backfill import entry_fits, pick_fitting
+from actors.nodes.backfill import pick_fitting
 from actors.nodes.failing import apply_failure, link_running
+from actors.nodes.preemption import can_make_room, has_room, make_room, note_restored, preempts, time_to_run
 from actors.nodes.waiting import enqueue, part, remove
 
 
@@ -49,15 +51,7 @@ def take_in(w: World, node: int) -> tuple[bool, bool]:
         end_task(w, t, node)
         serves = freed = True
     elif kind == messages.TASK:
-        job, task, level, left, epoch, _ = messages.read_task(w)
-        if w.nodes.head[node] != NONE and (w.rules.shortest_first == 1 or w.rules.sticky == 1):
-            shortest.note_answer(w, node, job, left, epoch)
-            serves = w.nodes.idle[node] > 0
-        if w.room.active == 1 and w.room.of_task.size > 0:  # it may need less than the probe held for it
-            free_room(w, node, demand_of(w, job, NONE))
-            hold_room(w, node, demand_of(w, job, task))
-            serves = True
-        start_task(w, t, node, job, task, level)
+        serves = take_task(w, t, node)
     elif kind == messages.NO_TASK:
         job, _, epoch, _ = messages.read_no_task(w)
         w.nodes.idle[node] += 1
@@ -71,32 +65,74 @@ def take_in(w: World, node: int) -> tuple[bool, bool]:
         job, left, level, _, epoch, version = messages.read_probe(w)
         w.nodes.version[node] = max(w.nodes.version[node], version)
         enqueue(w, node, job, NONE, left, epoch, level)
-        serves = w.nodes.idle[node] > 0
+        serves = w.nodes.idle[node] > 0 or preempts(w)
     elif kind == messages.PLACED:
-        job, task, level, left, version = messages.read_placed(w)
+        job, task, level, left, history, version = messages.read_placed(w)
+        note_history(w, task, history)
         w.nodes.version[node] = max(w.nodes.version[node], version)
         enqueue(w, node, job, task, left, NO_EPOCH, level)
-        serves = w.nodes.idle[node] > 0
+        serves = w.nodes.idle[node] > 0 or preempts(w)
+    elif kind == messages.SERVE:
+        serves = True
     return serves, freed
 
 
 @inlined
+def take_task(w: World, t: int, node: int) -> bool:
+    """Start the task that the node has asked for; return whether a slot can be given besides."""
+    job, task, level, left, epoch, _, history = messages.read_task(w)
+    note_history(w, task, history)
+    serves = False
+    if w.nodes.head[node] != NONE and (w.rules.shortest_first == 1 or w.rules.sticky == 1):
+        shortest.note_answer(w, node, job, left, epoch)
+        serves = w.nodes.idle[node] > 0
+    demand = demand_of(w, job, task)
+    if w.room.active == 1 and w.room.of_task.size > 0:  # it may need less than the probe held for it
+        free_room(w, node, demand_of(w, job, NONE))
+        hold_room(w, node, demand)
+        serves = True
+    if preempts(w) and not has_room(w, node, demand, True):
+        if not make_room(w, t, node, demand, job, True, last_message(w, node)):
+            put_back(w, t, node, job, task, left, level)
+            return False
+        if w.room.active == 1:  # more may be free than it needs
+            messages.send_serve(w, t, node)
+        serves = False
+    start_task(w, t, node, job, task, level)
+    return serves
+
+
+@inlined
+def last_message(w: World, node: int) -> int:
+    """Return how many messages a node may have sent when it stops serving its queue in the event at hand."""
+    # It has sent at most two then, and sends up to three with the last entry.
+    return w.queue.seq[node] + w.queue.room - 8
+
+
+@inlined
 def serve(w: World, t: int, node: int) -> bool:
-    """Give idle slots to the next entries; return whether one was given."""
-    given = False
-    while w.nodes.idle[node] > 0:
+    """Give idle slots, or what tasks of lower priority hold, to the next entries; return whether one was given."""
+    given, last = False, last_message(w, node)
+    while w.nodes.idle[node] > 0 or preempts(w):
         entry, before = next_entry(w, node)
-        if not give_slot(w, t, node, entry, before):
+        if not give_slot(w, t, node, entry, before, last):
             break
         given = True
     return given
 
 
 @inlined
-def give_slot(w: World, t: int, node: int, entry: int, before: int) -> bool:
-    """Give an idle slot to an entry, `before` in front of it; return False if `entry` is NONE."""
-    if entry != NONE and w.room.active == 1 and not entry_fits(w, node, entry):
-        entry, before = pick_fitting(w, node)
+def give_slot(w: World, t: int, node: int, entry: int, before: int, last: int) -> bool:
+    """Give a slot to an entry, `before` in front of it; return False if there is none for one.
+
+    `last`: as of `last_message`. With resources one event can make room for more entries than it has messages.
+    """
+    if entry != NONE and (w.room.active == 1 or preempts(w)):
+        if w.queue.seq[node] >= last:
+            messages.send_serve(w, t, node)
+            return False
+        if not has_place(w, t, node, entry, last):
+            entry, before = pick_fitting(w, node)
     if entry == NONE:
         return False
     if w.room.active == 1:
@@ -110,6 +146,31 @@ def give_slot(w: World, t: int, node: int, entry: int, before: int) -> bool:
             messages.send_started(w, t, node, job)
         start_task(w, t, node, job, task, level)
     return True
+
+
+@inlined
+def has_place(w: World, t: int, node: int, entry: int, last: int) -> bool:
+    """Whether an entry fits: as it is, or after others have been evicted, at once for a task and later for a probe."""
+    job, task = w.entries.job[entry], w.entries.task[entry]
+    demand = demand_of(w, job, task)
+    if has_room(w, node, demand, False):
+        return True
+    if not preempts(w):
+        return False
+    if task == NONE:
+        return can_make_room(w, node, demand, job, False)
+    return make_room(w, t, node, demand, job, False, last)
+
+
+@inlined
+def put_back(w: World, t: int, node: int, job: int, task: int, left: int, level: int) -> None:
+    """Let a task wait in the queue that was asked for: what it was to evict has gone."""
+    w.nodes.idle[node] += 1
+    if w.room.active == 1:
+        free_room(w, node, demand_of(w, job, task))
+    w.nodes.longs[node] -= w.work.is_long[job]
+    enqueue(w, node, job, task, left, NO_EPOCH, level)
+    messages.send_serve(w, t, node)
 
 
 @inlined
@@ -150,10 +211,12 @@ def start_task(w: World, t: int, node: int, job: int, task: int, level: int) -> 
     w.nodes.running[node] = job
     w.nodes.longs[node] += LONG_RUNS * w.work.is_long[job]
     w.counts[N_STARTED + w.work.report_class[job]] += 1
+    end = t + time_to_run(w, node, task, level)
     if w.faults.active == 1:
         link_running(w, t, node, job, task)
+        w.faults.tasks.end[task] = end
     note(w, t, node, STARTS, job, task, NONE, NONE)
-    messages.send_task_end(w, t + run_time(w, node, task, level), node, job, task, t)
+    messages.send_task_end(w, end, node, job, task, t)
 
 
 @inlined
@@ -170,4 +233,5 @@ def end_task(w: World, t: int, node: int) -> None:
     if w.task_records.size > 0:
         record = w.task_records
         record.node[task], record.start[task], record.finish[task] = node, start, t
+    note_restored(w, job, task)
     messages.send_done(w, t, node, job, start)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from emu.configuration.config import Config, Place
 
 _FIXED = ("cost.model=fixed",)
+_EVICTS = ("preemption.mode=restart|checkpoint",)
 _FAILS = ("dynamics.failures", "dynamics.mtbf")
 NEEDS: dict[str, tuple[str, ...]] = {
     "load_by": ("load",),
@@ -40,6 +41,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "dynamics.straggler_distribution": ("dynamics.straggler_share",),
     "dynamics.straggler_shape": ("dynamics.straggler_distribution=pareto",),
     "dynamics.straggler_sigma": ("dynamics.straggler_distribution=lognormal",),
+    **dict.fromkeys(("preemption.cost", "preemption.most", "preemption.below", "preemption.order"), _EVICTS),
     "checkpoint.period": ("clock=virtual|windows",),
     "checkpoint.keep": ("checkpoint.period",),
 }

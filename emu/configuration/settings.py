@@ -52,6 +52,11 @@ class Settings(TypedDict, total=False):
     resources_use: str | None
     resources_passing: float | str | None
     priorities: bool | None
+    preemption_mode: Literal["off", "restart", "checkpoint"] | None
+    preemption_cost: float | str | None
+    preemption_most: int | str | None
+    preemption_below: int | str | None
+    preemption_order: Literal["youngest", "oldest"] | None
     load_by: Literal["arrivals", "nodes"] | None
     constraints_model: str | None
     constraints_jobs: Literal["short", "long", "all"] | None

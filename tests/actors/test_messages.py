@@ -81,7 +81,7 @@ def test_each_field_is_read_as_it_was_written(
         monkeypatch.setattr(module, name, stand_ins.get(name, plain(value)))
     now, home = SimpleNamespace(), defaultdict(int)
     queue = SimpleNamespace(now=now, seq=np.zeros(9, np.int64))
-    world = SimpleNamespace(queue=queue, work=SimpleNamespace(home=home))
+    world = SimpleNamespace(queue=queue, work=SimpleNamespace(home=home), faults=SimpleNamespace(active=0))
     given: dict[str, Any] = {}
     for i, name in enumerate(inspect.signature(writer).parameters):
         given[name] = value_of(kind.fields[name], i, values) if name in kind.fields else np.int64(1000 + i)
@@ -89,6 +89,7 @@ def test_each_field_is_read_as_it_was_written(
     writer(**given)
     [(number, *columns)] = sent
     assert number == kind.number
+    now.kind = np.array([number])
     for name, column in zip(COLUMNS, columns, strict=True):
         setattr(now, name, np.array([column]))
     recorded = {name: field.of(getattr(now, field.column))[0] for name, field in kind.fields.items()}

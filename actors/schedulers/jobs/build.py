@@ -14,11 +14,13 @@ from actors.kernel.records import Records, first, frozen, records
 from actors.kernel.world import (
     ACTOR,
     COUNTERS,
+    EVICTED,
     JOB,
     JOB_INFO,
     NEVER,
     NONE,
     TASK_RECORD,
+    Preemption,
     Rules,
     World,
     make_entries,
@@ -79,6 +81,7 @@ def build_world(
         eligible=make_eligible(setting),
         room=make_room(setting),
         priority=read_only(_priorities(setting)),
+        preemption=_preemption(setting),
         speed=read_only(setting.cluster.attribute("speed") if setting.machine_speed else np.zeros(0)),
         seed=setting.seed,
     )
@@ -115,6 +118,18 @@ def long_jobs(setting: Setting) -> np.ndarray:
     """Return [J] bool: the jobs that are long by their estimate."""
     mean_ns = setting.workload.arrays().mean_ns
     return estimated_ns(mean_ns, setting.estimates, setting.seed) > setting.short_cutoff_s * NS
+
+
+def _preemption(setting: Setting) -> Preemption:
+    """Return whether, and how, running tasks make room for others."""
+    asked = setting.preemption
+    if asked is None or _priorities(setting).size == 0:
+        return Preemption(0, 0, 0, 0, 0, records(EVICTED, 0), np.zeros(1, np.int64))
+    below = NEVER if asked.below is None else asked.below
+    cost, jobs = round(asked.cost_s * NS), records(EVICTED, setting.num_jobs)
+    return Preemption(
+        asked.most, int(below), int(asked.oldest_first), int(asked.keeps), cost, jobs, np.zeros(1, np.int64)
+    )
 
 
 def _priorities(setting: Setting) -> np.ndarray:

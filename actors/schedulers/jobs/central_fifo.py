@@ -123,7 +123,7 @@ def on_node_state(w: World, p: State) -> None:
 @inlined
 def on_lost(w: World, p: State) -> None:
     """Step 4: put a lost task in front of all others."""
-    job, task, _, _ = read_lost(w)
+    job, task, _, _, _ = read_lost(w)
     note_attempt(w)
     w.faults.tasks.again[task], w.faults.tasks.lost_job[task] = p.fifo.lost[0], job
     p.fifo.lost[0] = task

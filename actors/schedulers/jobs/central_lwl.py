@@ -106,6 +106,7 @@ CENTRAL_LWL = Scheduler(
     worlds=JOB_WORLDS,
     build=build,
     advance=advance,
+    preempts=True,
     hybrid=True,
 )
 

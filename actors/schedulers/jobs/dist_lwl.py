@@ -40,7 +40,7 @@ from actors.kernel.world import N_REPORTS, NEVER, NONE, Rules, World
 from actors.nodes.failing import is_void
 from actors.nodes.load_messages import HEARTBEAT, LOAD_REPORT, read_load_report, send_load_report
 from actors.nodes.messages import DONE, PLACED, PROBE, REQUEST, TASK_END
-from actors.nodes.reporting import Loads, change_load, is_current, is_newest, make_loads
+from actors.nodes.reporting import Loads, change_load, is_current, is_newest, make_loads, take_evicted
 from actors.nodes.worker import node_event
 from actors.nodes.worlds import JOB_WORLDS
 from actors.resources import servers
@@ -122,6 +122,8 @@ def on_node(w: World, p: State, t: int, kind: int, node: int) -> None:
     elif not p.global_view and kind == FAIL:
         p.loads.work[node], p.loads.wholes[node] = 0, 0
     node_event(w, node)
+    if not p.global_view:
+        take_evicted(w, p.loads, t, node)
     if p.global_view and w.room.active == 0:
         running = w.nodes.running[node]
         p.short.ledger.started[node] = NEVER if running == NONE else w.nodes.started[node]
@@ -131,7 +133,7 @@ def on_node(w: World, p: State, t: int, kind: int, node: int) -> None:
 @compiled
 def on_lost(w: World, p: State, t: int, me: int) -> None:
     """Place a task or a probe again that a node's failure has lost."""
-    job, _, node, _ = read_lost(w)
+    job, _, node, _, _ = read_lost(w)
     if p.global_view and node != NONE:
         change_load(w, p.loads, t, node, -work_at(w, node, job))
     placer = p.long if is_long(w, job) else p.short
@@ -230,6 +232,7 @@ DIST_LWL = Scheduler(
     worlds=JOB_WORLDS,
     build=build,
     advance=advance,
+    preempts=True,
     hybrid=True,
     global_view=("global_view",),
 )

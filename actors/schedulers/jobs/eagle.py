@@ -170,7 +170,7 @@ def probe_free(
 @compiled
 def on_lost(w: World, p: State, t: int, me: int) -> None:
     """Place a task, or send a probe, again that a node's failure has lost."""
-    job, _, node, _ = read_lost(w)
+    job, _, node, _, _ = read_lost(w)
     if not is_long(w, job):
         probe_again(w, t, me, round_of_replacement(w, p, job))
         return
@@ -326,6 +326,7 @@ EAGLE = Scheduler(
     worlds=JOB_WORLDS,
     build=build,
     advance=advance,
+    preempts=True,
     grow=grow,
     hybrid=True,
     global_view=("live_progress",),
@@ -341,6 +342,7 @@ IDEAL_EAGLE = Scheduler(
     worlds=JOB_WORLDS,
     build=partial(build, ideal=True),
     advance=advance,
+    preempts=True,
     grow=grow,
     hybrid=True,
     global_view=("always",),

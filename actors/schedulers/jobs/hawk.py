@@ -170,6 +170,7 @@ HAWK = Scheduler(
     worlds=JOB_WORLDS,
     build=build,
     advance=advance,
+    preempts=True,
     hybrid=True,
     global_view=("instant_stealing",),
 )

@@ -12,7 +12,7 @@ import numpy as np
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_ARRIVED
 from actors.kernel.eligible import is_relaxed, level_of
-from actors.kernel.faults import epoch_of, keep_task, next_again
+from actors.kernel.faults import epoch_of, keep_task, next_again, note_history
 from actors.kernel.messages import read_lost, send_arrival, send_lost_again
 from actors.kernel.queue import note
 from actors.kernel.trace import RELAXED
@@ -109,8 +109,9 @@ def on_done(w: World) -> None:
 
 @inlined
 def note_attempt(w: World) -> None:
-    """Note the start of a lost task, if it had started: a job starts with the first attempt at any of its tasks."""
-    job, _, _, start = read_lost(w)
+    """Note the history of a lost task, and its start if it had one: a job starts with the first attempt at a task."""
+    job, task, _, history, start = read_lost(w)
+    note_history(w, task, history)
     if start != NONE:
         w.jobs.start[job] = min(w.jobs.start[job], start)
 
@@ -118,7 +119,7 @@ def note_attempt(w: World) -> None:
 @inlined
 def note_lost(w: World) -> bool:
     """Note a lost task or probe; return whether the job has tasks to hand out."""
-    job, task, _, _ = read_lost(w)
+    job, task, _, _, _ = read_lost(w)
     note_attempt(w)
     if task != NONE:
         keep_task(w, job, task)
@@ -128,7 +129,7 @@ def note_lost(w: World) -> bool:
 @compiled
 def probe_again(w: World, t: int, me: int, this_round: int) -> None:
     """Late binding: replace a lost task or probe by a probe to a random node that is up, if one is needed."""
-    job, task, lost_at, _ = read_lost(w)
+    job, task, lost_at, _, _ = read_lost(w)
     if task != NONE:
         release(w, job, lost_at)
     if note_lost(w) and probe_one(w, t, me, job, this_round):
@@ -138,7 +139,7 @@ def probe_again(w: World, t: int, me: int, this_round: int) -> None:
 @compiled
 def send_again(w: World, t: int, me: int, first: int) -> None:
     """Early binding: send a lost task to a random node from `first` on that is up."""
-    job, task, lost_at, _ = read_lost(w)
+    job, task, lost_at, _, _ = read_lost(w)
     note_attempt(w)
     release(w, job, lost_at)
     node = draw_node(w, job, first)

@@ -289,7 +289,7 @@ def note_node_state(w: World, ledger: Ledger) -> bool:
 @compiled
 def place_again(w: World, placer: Placer, t: int, me: int) -> int:
     """Choose the node that waits least for a lost task or probe; return it, or NONE if nothing is sent now."""
-    job, task, lost_at, _ = read_lost(w)
+    job, task, lost_at, _, _ = read_lost(w)
     release(w, job, lost_at)
     if placer.late:
         if not note_lost(w):
@@ -310,7 +310,7 @@ def place_again(w: World, placer: Placer, t: int, me: int) -> int:
 @inlined
 def send_one(w: World, placer: Placer, t: int, me: int, node: int, version: int) -> None:
     """Send what `place_again` has chosen a node for."""
-    job, task, _, _ = read_lost(w)
+    job, task, _, _, _ = read_lost(w)
     if placer.late:
         probe(w, t, me, node, job, tasks_left(w, job), FIRST_ROUND, version)
     else:
@@ -320,7 +320,7 @@ def send_one(w: World, placer: Placer, t: int, me: int, node: int, version: int)
 @inlined
 def assign_again(w: World, placer: Placer, t: int, me: int) -> None:
     """Take a lost task or probe out of the ledger, and assign it again."""
-    job, _, node, _ = read_lost(w)
+    job, _, node, _, _ = read_lost(w)
     if node != NONE:
         note_end(w, placer, job, node)
     chosen = place_again(w, placer, t, me)

@@ -82,4 +82,5 @@ RANDOM = Scheduler(
     worlds=JOB_WORLDS,
     build=build,
     advance=advance,
+    preempts=True,
 )

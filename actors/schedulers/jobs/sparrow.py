@@ -151,6 +151,7 @@ SPARROW = Scheduler(
     worlds=JOB_WORLDS,
     build=build,
     advance=advance,
+    preempts=True,
     ignores=ALL_ALIKE,
 )
 

@@ -145,7 +145,7 @@ def bind_elsewhere(w: World, p: State, t: int, me: int, job: int, task: int) -> 
 @compiled
 def on_lost(w: World, p: State, t: int, me: int) -> None:
     """Send a task that a node's failure has lost to another node, or keep it."""
-    job, task, node, _ = read_lost(w)
+    job, task, node, _, _ = read_lost(w)
     note_attempt(w)
     release(w, job, node)
     w.counts[N_SENT_AGAIN] += 1
@@ -325,6 +325,7 @@ YACC_D = Scheduler(
     worlds=JOB_WORLDS,
     build=build,
     advance=advance,
+    preempts=True,
     hybrid=True,
     constrained=True,
 )

@@ -132,7 +132,7 @@ def place_lost(w: World, p: State, t: int, me: int, job: int, task: int) -> None
 @compiled
 def note_lost(w: World, p: State) -> None:
     """Note the loss of a task that was assigned to a node."""
-    job, _, node, _ = read_lost(w)
+    job, _, node, _, _ = read_lost(w)
     if node != NONE:
         note_task(w, p, node, job, -1)
         least_work.note_end(w, p.placer, job, node)
@@ -197,6 +197,7 @@ def wrap_own(own: Any, name: str | None = None) -> Scheduler:
     return Scheduler(
         **face,
         worlds=JOB_WORLDS,
+        preempts=True,
         build=build,
         advance=advance,
         host=lambda setting: Host(own, setting),

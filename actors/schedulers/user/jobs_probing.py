@@ -259,7 +259,7 @@ def handle_at_node(w: World, p: State, t: int, node: int) -> None:
 @compiled
 def handle_lost(w: World, p: State, t: int, me: int) -> None:
     """Have a lost task or probe run again; a task that was handed over goes to the same scheduler again."""
-    job, task, lost_at, _ = read_lost(w)
+    job, task, lost_at, _, _ = read_lost(w)
     if p.placed[job] == 0 and (task == NONE or p.handed.size == 0 or p.handed[task] == NONE):
         late_binding.probe_again(w, t, me, probing.FIRST_ROUND)
     elif p.handed.size == 0 or p.handed[task] == NONE:

@@ -77,6 +77,7 @@ FAMILY = Family(
         ),
         "constraints": _OUR_PORTS,
         "resources": _OUR_PORTS,
+        "preemption": _OUR_PORTS,
         "priorities": "a coflow has a weight",
         "network.spread": _SAME_TIME,
         "network.cross_rack_delay": _SAME_TIME,

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from actors.kernel.faults import PROGRESS_BITS
 from emu.explaining.event_record import NONE, BoolArray, Handled, IntArray, Record
 from emu.families.jobs.task_waits import BOUND
 
@@ -21,6 +22,7 @@ MEANINGS = {
     "network": "messages were on their way",
     "decision": "a scheduler was busy, or waited before it probed again",
     "failure": "what ran or waited was lost, until a scheduler knew",
+    "preemption": "they ran until they were evicted for tasks of higher priority, and that work was lost",
 }
 """What each cause means."""
 ENTERS = ("PROBE", *BOUND, "MOVE")
@@ -182,10 +184,14 @@ def _left_node(c: _Chain, row: int) -> Next:
             c.add("queueing", int(e.time_ns[asked]), node, kind)
         return None if asked == NONE else (_sent, asked)
     if kind == "LOST" and (start_ns := e.value("start", row)) != NONE:
-        started = c.last((e.kind == "START") & here & (e.time_ns == start_ns) & (e.task == e.task[row]), row)
-        c.add("failure", start_ns, node, kind, int(e.task[row]))
+        mine = here & (e.task == e.task[row])
+        started = c.last((e.kind == "START") & mine & (e.time_ns == start_ns), row)
+        evicted = (e.kind == "EVICT") & mine & (e.time_ns == e.left_ns[row])
+        kept = evicted.any() and e.value("history", row) % (1 << PROGRESS_BITS) > 0
+        cause = "work" if kept else "preemption" if evicted.any() else "failure"
+        c.add(cause, start_ns, node, kind, int(e.task[row]))
         if started != NONE:
-            brought = c.last(c.e.is_kind("TASK", *BOUND) & here & (e.task == e.task[row]), started)
+            brought = c.last(c.e.is_kind("TASK", *BOUND) & mine, started)
             if brought != NONE:
                 c.add("queueing", int(e.time_ns[brought]), node, "START", int(e.task[row]))
                 return (_sent, brought)

@@ -45,6 +45,9 @@ class ChainText:
 
     def _what(self, step: Step) -> str:
         at, task = self.actor(step.actor), self.task(step.task)
+        if step.cause == "preemption" or (step.cause == "work" and step.kind == "LOST"):
+            kept = ", and what it had done was kept" if step.cause == "work" else ""
+            return f"{task} ran on {at} until it was evicted and its scheduler knew{kept}"
         if step.cause == "work":
             return f"{task} ran on {at}"
         if step.cause == "network":

@@ -36,8 +36,15 @@ FURTHER_JOBS = (
     Column(
         "priority", pa.int64(), "", "Its priority, the larger goes first; null if it states none: 0.", True
     ),
+    Column("evictions", pa.int64(), "", "How often tasks of it were evicted."),
+    Column(
+        "evicted_work_s",
+        pa.float64(),
+        "s",
+        "Work that was lost when its tasks were evicted, and the time that it took to restore them.",
+    ),
 )
-"""Further columns of ``jobs.parquet``, of runs whose workload states priorities."""
+"""Further columns of ``jobs.parquet``, of runs whose workload states priorities, and of runs with preemption."""
 
 TIMELINE = (
     Column("time_s", pa.float64(), "s", "Virtual time of the row."),

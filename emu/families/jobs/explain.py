@@ -135,8 +135,13 @@ def _deeds(result: Result, events: Record, end_ns: int) -> Iterator[str]:
         yield f"{counted(stolen, 'time')} an idle node took a probe of it from the queue of another node."
     if kinds["RELAX"]:
         yield f"{counted(kinds['RELAX'], 'time')} a soft constraint of it was dropped."
-    lost = int(np.count_nonzero(e.is_kind("LOST") & (e.sender < nodes)))
-    if lost:
+    if kinds["EVICT"]:
+        most = Counter(e.field("for_job", np.flatnonzero(e.is_kind("EVICT"))).tolist()).most_common(1)[0][0]
+        ids = column(result.jobs, "job_id")
+        whose = f"job {int(ids[most])}" if kinds["EVICT"] == 1 else f"jobs such as job {int(ids[most])}"
+        yield f"{counted(kinds['EVICT'], 'time')} a task of it was evicted, for {whose}, of higher priority."
+    lost = int(np.count_nonzero(e.is_kind("LOST") & (e.sender < nodes))) - kinds["EVICT"]
+    if lost > 0:
         yield f"{counted(lost, 'time')} a task or a probe of it was lost with a node."
 
 

@@ -110,6 +110,11 @@ REMEDIES = {
         _MORE_NODES,
     ),
     OTHER: (_MORE_NODES,),
+    "preemption": (
+        Remedy("preemption.mode", "with checkpoints what was done is kept"),
+        Remedy("preemption.most", "how often a task is evicted"),
+        Remedy("preemption.below", "tasks of this priority and above are not evicted"),
+    ),
     "network": (Remedy("network.delay", "the time of each message"),),
     "decision": (
         Remedy("schedulers", "more of them share the jobs", ("sparrow", "hawk", "eagle")),

@@ -38,6 +38,7 @@ def further_tables(results: Runs) -> list[Table]:
             "The larger priority goes first. A job that states none has 0.",
             {"mean jct": JCT},
         ),
+        *_evictions_table(results, bands),
         *_use_table(results),
     ]
 
@@ -70,6 +71,25 @@ def _waits_table(
 def _bands(figures: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return the groups of jobs by priority that figures describe, in their order."""
     return list(dict.fromkeys(PRIORITY + band for own in figures for band in own.get("by_priority", {})))
+
+
+def _evictions_table(results: Runs, bands: Iterable[str]) -> list[Table]:
+    """Return the table of evictions by priority; none where no run has preemption."""
+    rows = []
+    for band in bands:
+        for scheduler, runs in results.items():
+            parts = [part_of(r.summary["jobs"], band) for r in runs]
+            if all("evictions" in part for part in parts):
+                names = ("evictions", "evicted_work_s")
+                cells = (with_error(*confidence_95([part[name] for part in parts])) for name in names)
+                rows.append([scheduler, band, *cells])
+    head = ["scheduler", "jobs", "evictions", "work lost"]
+    title, caption = (
+        "Evictions by priority",
+        "tasks evicted by priority, and the seconds of their work that were lost by that",
+    )
+    note = "With checkpoints what is lost is the time to restore them."
+    return [Table(title, caption, head, rows, note, names=2)] if rows else []
 
 
 def _use_table(results: Runs) -> list[Table]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from actors.environment import Costs, Dynamics, Estimates, Network
+from actors.environment import Costs, Dynamics, Estimates, Network, Preemption
 from emu.configuration.key import Key
 from workloads.defaults import PRICE
 
@@ -40,6 +40,41 @@ KEYS = (
         "flag",
         True,
         "Whether queues of nodes, and of schedulers of gangs, are in order of priority, where some is stated.",
+    ),
+    Key(
+        "preemption.mode",
+        "choice",
+        "off",
+        "Whether running tasks make room for those of higher priority. Evicted tasks begin again (`restart`), or go on "
+        "from where they were (`checkpoint`).",
+        choices=("off", "restart", "checkpoint"),
+    ),
+    Key(
+        "preemption.cost",
+        "duration",
+        Preemption.cost_s,
+        "What is added to the run time of a task that was evicted: to start it again, or to read its checkpoint.",
+    ),
+    Key(
+        "preemption.most",
+        "integer",
+        Preemption.most,
+        "How often a task is evicted at the most.",
+        low=1,
+    ),
+    Key(
+        "preemption.below",
+        "integer",
+        None,
+        "Tasks of this priority or a higher one are not evicted.",
+        otherwise="all may be evicted for a task of higher priority",
+    ),
+    Key(
+        "preemption.order",
+        "choice",
+        "youngest",
+        "Which running tasks of the lowest priority are evicted first: those that started last, or first.",
+        choices=("youngest", "oldest"),
     ),
     Key(
         "load_by",

@@ -73,7 +73,7 @@ def describe_jobs(jobs: pa.Table, warmup_s: float = 0.0, threshold_s: float = TH
         and of their ``wait``, ``slowdown`` and ``bounded_slowdown``; ``makespan_s`` from first arrival to last
         completion; ``jain_index`` of slowdowns, and ``bounded_jain_index`` of bounded ones, with
         ``slowdown_threshold_s``; ``unfinished``, the number of jobs that did not finish, if any. With constraints, also
-        what `describe_constraints` returns.
+        what `describe_constraints` returns. With preemption, also `describe_evictions`.
     """
     submit_s, finish_s = optional_column(jobs, "submit_s"), optional_column(jobs, "finish_s")
     values = values_of(jobs, threshold_s)
@@ -93,7 +93,19 @@ def describe_jobs(jobs: pa.Table, warmup_s: float = 0.0, threshold_s: float = TH
         summary["unfinished"] = int(np.count_nonzero(~finished))
     bands = {name: counts & band for name, band in priority_bands(jobs).items()}
     by_priority = {"by_priority": _describe_groups(values, bands)} if bands else {}
+    if "evictions" in jobs.column_names:
+        summary |= describe_evictions(jobs, counts)
+        for name, band in bands.items():
+            by_priority["by_priority"].get(name, {}).update(describe_evictions(jobs, band))
     return summary | describe_constraints(jobs, counts, threshold_s) | by_priority
+
+
+def describe_evictions(jobs: pa.Table, mask: BoolArray) -> dict[str, Any]:
+    """Return how often tasks of some jobs were evicted, and the work that was lost by that."""
+    return {
+        "evictions": int(optional_column(jobs, "evictions")[mask].sum()),
+        "evicted_work_s": float(optional_column(jobs, "evicted_work_s")[mask].sum()),
+    }
 
 
 def values_of(jobs: pa.Table, threshold_s: float) -> dict[str, Float64Array]:

@@ -21,7 +21,7 @@ from emu.configuration.loading import (
 from emu.configuration.seeds import scheduler_seed
 from emu.configuration.workload_cache import WorkloadCache
 from emu.families.jobs.loading import feasible, gangs_to_start, load_jobs_of, nodes_for_load
-from emu.families.jobs.resources import SLOTS, request_notes, used_resources, work_s
+from emu.families.jobs.resources import SLOTS, preemption_of, request_notes, used_resources, work_s
 from emu.results.metrics import after_warmup
 from workloads.arrow import column
 from workloads.dags import DagWorkload
@@ -95,6 +95,7 @@ def load_jobs(config: Config, schedulers: tuple[Scheduler, ...], cache: Workload
             "resources": resources,
             "passing": config["resources.passing"],
             "priorities": config["priorities"],
+            "preemption": preemption_of(config, workload, schedulers),
         },
         keys={
             "short_cutoff": cutoff_s if math.isfinite(cutoff_s) else None,

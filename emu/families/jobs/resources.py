@@ -15,6 +15,7 @@ from workloads.requests import gang_nodes
 
 if TYPE_CHECKING:
     from actors.scheduler import Scheduler
+    from actors.setting import Preemption
     from clusters.cluster import Cluster
     from emu.configuration.config import Config
 
@@ -54,6 +55,39 @@ def used_resources(
     return tuple(name for name in stated if name in names)
 
 
+def preemption_of(
+    config: Config, workload: JobWorkload, schedulers: tuple[Scheduler, ...]
+) -> Preemption | None:
+    """Return how running tasks make room for those of higher priority; None: they do not.
+
+    Raises
+    ------
+    InputError
+        A scheduler does not let nodes evict tasks, or priorities do not count or are not stated.
+    """
+    from actors.kernel.faults import MOST_EVICTIONS
+    from actors.setting import Preemption
+
+    mode = config["preemption.mode"]
+    if mode == "off":
+        return None
+    if unable := [scheduler.name for scheduler in schedulers if not scheduler.preempts]:
+        raise config.error("preemption.mode", f"nodes evict no tasks under {unable[0]}; want off")
+    if not config["priorities"]:
+        raise config.error("preemption.mode", "goes by priorities, and priorities=false ignores them")
+    if "priority" not in workload.jobs.column_names:
+        raise config.error("preemption.mode", f"no job of {workload.name} states a priority; want off")
+    if config["preemption.most"] > MOST_EVICTIONS:
+        raise config.error("preemption.most", f"is above {MOST_EVICTIONS}, the most that is counted")
+    return Preemption(
+        keeps=mode == "checkpoint",
+        cost_s=config["preemption.cost"],
+        most=config["preemption.most"],
+        below=config["preemption.below"],
+        oldest_first=config["preemption.order"] == "oldest",
+    )
+
+
 def request_notes(
     config: Config, workload: JobWorkload, resources: tuple[str, ...], schedulers: tuple[Scheduler, ...]
 ) -> list[str]:
@@ -71,6 +105,9 @@ def request_notes(
         ignoring = [scheduler.name for scheduler in schedulers if scheduler.by_arrival]
         use = _use_of_priorities(config, ignoring, len(schedulers) == len(ignoring))
         notes.append(f"{count:,} jobs state a priority: {use}")
+    if (mode := config["preemption.mode"]) != "off":
+        then = "start again" if mode == "restart" else "go on from where they were"
+        notes.append(f"running tasks make room for those of higher priority, and {then}")
     gangs = int((gang_nodes(workload.jobs) >= 0).sum())
     if gangs and (ignoring := [scheduler.name for scheduler in schedulers if not scheduler.gangs]):
         names = " and ".join(ignoring)

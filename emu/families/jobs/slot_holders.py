@@ -52,7 +52,7 @@ class Free(NamedTuple):
 
 
 def tasks_of(result: Result, record: Record) -> Tasks:
-    """Return the tasks of a result that started, and from the events those that ran until a node failed."""
+    """Return the tasks of a result that started, and from the events those that were lost with a node, or evicted."""
     assert result.tasks is not None
     job = np.repeat(np.arange(result.jobs.num_rows), column(result.jobs, "num_tasks"))
     node, start_s, finish_s = (
@@ -68,7 +68,7 @@ def tasks_of(result: Result, record: Record) -> Tasks:
 
 
 def lost_runs(record: Record) -> Tasks:
-    """Return the tasks that ran until their node failed."""
+    """Return the tasks that ran until their node failed, or evicted them."""
     lost = np.flatnonzero(record.is_kind("LOST") & (record.task >= 0))
     start_ns, node = record.field("start", lost), record.field("node", lost)
     ran = (start_ns >= 0) & (node >= 0)
@@ -76,7 +76,15 @@ def lost_runs(record: Record) -> Tasks:
     fails = np.flatnonzero(record.is_kind("FAIL"))
     last = latest(record.receiver[fails], record.time_ns[fails], node, record.time_ns[lost])
     failed_ns = np.append(record.time_ns[fails], NONE)[last]
-    return Tasks(record.job[lost], record.task[lost], node, start_ns, failed_ns)
+    evicts = np.flatnonzero(record.is_kind("EVICT"))
+    begun_ns = record.field("start", evicts)
+    # Of one task on one node, by when it started: the eviction that ended that run, if there is one.
+    nodes = max(record.receiver[evicts].max(initial=0), node.max(initial=0)) + 1
+    ended = record.task[evicts] * nodes + record.receiver[evicts]
+    found = latest(ended, begun_ns, record.task[lost] * nodes + node, start_ns)
+    same = np.append(begun_ns, NONE)[found] == start_ns
+    end_ns = np.where(same, np.append(record.time_ns[evicts], NONE)[found], failed_ns)
+    return Tasks(record.job[lost], record.task[lost], node, start_ns, end_ns)
 
 
 def with_outages(tasks: Tasks, record: Record, slots: IntArray) -> Tasks:

@@ -310,6 +310,8 @@ def _other(case: JobWait) -> str:
         return (
             "What it had run was lost; its scheduler sends it to another node when it knows of the failure."
         )
+    if cause == "preemption":
+        return "What it had run was lost; its scheduler sends it to a node again."
     if case.step.kind == "RETRY":
         return "A parameter of the scheduler sets how long it waits before it probes again."
     return "Messages that had come before, and this decision, took that time, by the keys of `cost`."

@@ -54,6 +54,8 @@ class Case:
 
 JOBS = {"scheduler": "hawk", "nodes": "10", "seed": "1"}
 AWARE = JOBS | {"scheduler": "hawk-c", "cluster": "FILE:machines.toml"}
+BANDED = JOBS | {"workload_steps": "priorities"}
+EVICTING = BANDED | {"preemption.mode": "restart"}
 DRAWN = AWARE | {"constraints.model": "cores >= 8: 60%"}
 ASKING = AWARE | {
     "workload_steps": "demands --model 'cpu_cores=3 memory_gib=1: 60%, cpu_cores=1 memory_gib=3: 40%'"
@@ -91,7 +93,12 @@ CASES: dict[str, Case] = {
     "machine_speed": Case(("true",), AWARE),
     "resources.use": Case(("slots", "stated", "cpu_cores"), ASKING, without=ALONE),
     "resources.passing": Case(("1", "20"), ASKING | {"nodes": "3"}),
-    "priorities": Case(("false",), JOBS | {"workload_steps": "priorities"}),
+    "priorities": Case(("false",), BANDED),
+    "preemption.mode": Case(("restart", "checkpoint"), BANDED, without=BANDED),
+    "preemption.cost": Case(("2 s",), EVICTING),
+    "preemption.most": Case(("1",), EVICTING),
+    "preemption.below": Case(("4",), EVICTING),
+    "preemption.order": Case(("youngest", "oldest"), EVICTING | {"nodes": "4", "slots": "3"}, without=ALONE),
     "cluster_seed": Case(("7",), DRAWN | {"cluster": "phoenix", "constraints.model": "cores >= 16: 60%"}),
     "load": Case(("50%",), JOBS),
     "load_by": Case(("arrivals", "nodes"), JOBS | {"load": "50%"}, without=ALONE),

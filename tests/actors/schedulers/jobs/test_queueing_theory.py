@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from emulations import NS, run_setting, setting_of
 
+from actors.environment import Preemption
 from actors.hosting.partition import Observe
 from actors.kernel.compiled import config
 from clusters.cluster import build_cluster
@@ -57,9 +58,17 @@ def mean_waits(scheduler: str, slots: Sequence[int], load: float, **service: obj
 
 
 def waits_by_priority(
-    scheduler: str, slots: int, load: float, resources: tuple[str, ...], **service: object
+    scheduler: str,
+    slots: int,
+    load: float,
+    resources: tuple[str, ...],
+    preemption: Preemption | None = None,
+    **service: object,
 ) -> Any:
-    """The mean waits of jobs of priorities 0, 1 and 2 in each seed's run, (seeds, 3), s; nodes serve the 2 first."""
+    """The mean waits of jobs of priorities 0, 1 and 2 in each seed's run, (seeds, 3), s; nodes serve the 2 first.
+
+    With preemption a wait is all of the time in which the task does not run.
+    """
     found = []
     for seed in range(SEEDS):
         workload = poisson(jobs=TASKS, seed=seed, load=load, nodes=1, slots=slots, **service)
@@ -76,9 +85,12 @@ def waits_by_priority(
             network=0.0,
             seed=seed,
         )
-        setting = dataclasses.replace(setting, priorities=True, resources=resources)
+        setting = dataclasses.replace(setting, priorities=True, resources=resources, preemption=preemption)
         outcome = run_setting(setting, Observe())
-        wait_s = (outcome.start_ns - workload.arrays().submit_ns) / NS
+        arrays = workload.arrays()
+        wait_s = (outcome.start_ns - arrays.submit_ns) / NS
+        if preemption is not None:
+            wait_s = (outcome.finish_ns - arrays.submit_ns - arrays.duration_ns) / NS
         kept = np.arange(TASKS) >= WARM_UP * TASKS
         found.append([wait_s[kept & (band == k)].mean() for k in range(3)])
     return np.array(found)
@@ -105,6 +117,28 @@ def test_priorities_without_preemption_are_those_of_m_g_1() -> None:
     waits = waits_by_priority("random", 1, 0.7, (), service="deterministic")
     for k, theory_s in enumerate(by_priority(pollaczek_khinchin(0.7, 0.0), 0.7)):
         agrees(waits[:, k], theory_s)
+
+
+@pytest.mark.parametrize(("slots", "resources"), [(1, ()), (4, ("cpu_cores",))])
+def test_preemptive_resume_priorities_are_those_of_m_m_c(slots: int, resources: tuple[str, ...]) -> None:
+    """With exponential times of one mean the upper classes see none of those below, and all together are an M/M/c."""
+    waits = waits_by_priority("random", slots, 0.8, resources, Preemption(keeps=True))
+    # Those of priority k and above wait as in an M/M/c of their own load; what is below them changes nothing.
+    loads = [0.8 * sum(SHARES[k:]) for k in range(3)]
+    upward = [erlang_c(load, slots) for load in loads] + [0.0]
+    for k in range(3 if slots == 1 else 2):  # the highest hardly waits for one of four
+        share = SHARES[k]
+        above = sum(SHARES[k + 1 :])
+        agrees(waits[:, k], (upward[k] * (share + above) - upward[k + 1] * above) / share)
+
+
+def test_preemptive_resume_priorities_are_those_of_m_g_1() -> None:
+    """Miller (1960): the work in front, less what is above, over the rest of the time; then its own interruptions."""
+    waits = waits_by_priority("random", 1, 0.7, (), Preemption(keeps=True), service="deterministic")
+    for k in range(3):
+        at_least, above = 0.7 * sum(SHARES[k:]), 0.7 * sum(SHARES[k + 1 :])
+        wait_s = at_least / 2 / ((1 - at_least) * (1 - above)) + above / (1 - above)
+        agrees(waits[:, k], wait_s)
 
 
 def agrees(waits: np.ndarray, theory_s: float) -> None:

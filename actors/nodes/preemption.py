@@ -1,0 +1,177 @@
+"""Preemption: a task of higher priority takes the place of running ones of lower priority at its node.
+
+1. The entry whose turn it is does not fit, and would if some running tasks of lower priority ended: those of the lowest
+   priority go first, and of these the one that started last, until the entry fits. If all of them would not suffice,
+   none goes.
+2. A probe evicts nothing: the node asks for a task all the same, and evicts when the task comes. If what it could evict
+   has gone by then, the task waits in the queue.
+3. An evicted task goes back to its scheduler, which places it again as one that a failure has lost. It starts from its
+   beginning, or goes on from where it was, and the time to restore it is added to its run time. No task is evicted more
+   than `most` times. What is done of a task is counted in millionths of it, so that it may go on at another speed.
+
+A node decides on what it knows: which tasks run there, and the priorities of jobs, which messages name. (Borg, EuroSys
+2015, section 2.5: tasks of lower priority are evicted, from the lowest on, and go back to the scheduler's queue.)
+"""
+
+import math
+
+import numpy as np
+
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.counters import N_STARTED
+from actors.kernel.eligible import run_time
+from actors.kernel.faults import PROGRESS_BITS, WHOLE_TASK
+from actors.kernel.messages import send_lost
+from actors.kernel.queue import note
+from actors.kernel.room import demand_of, free_room, work_at
+from actors.kernel.trace import EVICTS
+from actors.kernel.world import LONG_RUNS, N_EVICTIONS, NONE, World
+from actors.nodes.failing import unlink_running
+from actors.nodes.messages import send_serve
+
+US = 1000  # ns
+
+
+@inlined
+def preempts(w: World) -> bool:
+    """Whether running tasks may be evicted."""
+    return w.preemption.most > 0
+
+
+@inlined
+def has_room(w: World, node: int, demand: int, holds: bool) -> bool:
+    """Whether a node has room for a demand; `holds`: what it has free counts that demand as held already."""
+    if w.room.active == 0:
+        return w.nodes.idle[node] >= 1 - np.int64(holds)
+    found = True
+    for r in range(w.room.demand.shape[1]):
+        needed = np.int64(0) if holds else w.room.demand[demand, r]
+        found &= w.room.free[node, r] >= needed
+    return found
+
+
+@inlined
+def may_evict(w: World, task: int, job: int) -> bool:
+    """Whether a running task may be evicted for one of a job."""
+    p, tasks = w.preemption, w.faults.tasks
+    priority = w.priority[tasks.job[task]]
+    return priority < min(w.priority[job], p.below) and tasks.history[task] >> PROGRESS_BITS < p.most
+
+
+@compiled
+def can_make_room(w: World, node: int, demand: int, job: int, holds: bool) -> bool:
+    """Whether a demand would fit without the tasks that may be evicted for the job."""
+    tasks, task = w.faults.tasks, w.faults.actors.running[node]
+    if w.room.active == 0:
+        idle = w.nodes.idle[node]
+        while task != NONE:
+            idle += np.int64(may_evict(w, task, job))
+            task = tasks.next[task]
+        return idle >= 1 - np.int64(holds)
+    for r in range(w.room.demand.shape[1]):
+        free, task = w.room.free[node, r], w.faults.actors.running[node]
+        while task != NONE:
+            if may_evict(w, task, job):
+                free += w.room.demand[demand_of(w, tasks.job[task], task), r]
+            task = tasks.next[task]
+        if free < (np.int64(0) if holds else w.room.demand[demand, r]):
+            return False
+    return True
+
+
+@compiled
+def make_room(w: World, t: int, node: int, demand: int, job: int, holds: bool, last: int) -> bool:
+    """Step 1: evict tasks until a demand fits; return whether it does.
+
+    `last`: messages that the node has sent when it stops, and goes on in another event.
+    """
+    if not can_make_room(w, node, demand, job, holds):
+        return False
+    while not has_room(w, node, demand, holds):
+        if w.queue.seq[node] >= last:
+            send_serve(w, t, node)
+            return False
+        evict(w, t, node, next_victim(w, node, job), job)
+    return True
+
+
+@compiled
+def next_victim(w: World, node: int, job: int) -> int:
+    """Return the task to be evicted first for a job."""
+    tasks, task, found = w.faults.tasks, w.faults.actors.running[node], NONE
+    while task != NONE:
+        if may_evict(w, task, job) and (found == NONE or goes_first(w, task, found)):
+            found = task
+        task = tasks.next[task]
+    return found
+
+
+@inlined
+def goes_first(w: World, task: int, other: int) -> bool:
+    """Whether a running task is to be evicted before another one that started after it, or at the same time."""
+    tasks = w.faults.tasks
+    priority, others = w.priority[tasks.job[task]], w.priority[tasks.job[other]]
+    if priority != others:
+        return priority < others
+    if w.preemption.oldest_first == 1:
+        return tasks.start[task] <= tasks.start[other]
+    return tasks.start[task] > tasks.start[other]
+
+
+@compiled
+def evict(w: World, t: int, node: int, task: int, for_job: int) -> None:
+    """Step 3: end a running task before its time, and send it back to its scheduler."""
+    tasks = w.faults.tasks
+    job, start = tasks.job[task], tasks.start[task]
+    unlink_running(w, node, task)
+    w.nodes.idle[node] += 1
+    if w.room.active == 1:
+        free_room(w, node, demand_of(w, job, task))
+    if w.nodes.running[node] == job and w.nodes.started[node] == start:
+        w.nodes.running[node] = NONE
+    w.nodes.longs[node] -= (LONG_RUNS + 1) * w.work.is_long[job]
+    w.counts[N_STARTED + w.work.report_class[job]] -= 1
+    w.counts[N_EVICTIONS] += 1
+    w.preemption.jobs.times[job] += 1
+    w.preemption.work[0] += work_at(w, node, job)
+    keep_progress(w, job, task, t - start)
+    note(w, t, node, EVICTS, job, task, for_job, start)
+    send_lost(w, t, node, w.work.home[job], job, task, start, tasks.history[task])
+
+
+@inlined
+def keep_progress(w: World, job: int, task: int, ran: int) -> None:
+    """Note one more eviction of a task that has run for `ran` ns, and what of it is done from now on."""
+    tasks, p = w.faults.tasks, w.preemption
+    history, whole = tasks.history[task], tasks.end[task] - tasks.start[task]
+    restoring = min(restore_time(w, task), ran)
+    lost = ran
+    if p.keeps == 1:
+        lost = restoring
+        left = WHOLE_TASK - (history & ((1 << PROGRESS_BITS) - 1))
+        history += np.int64(math.floor(left * float(ran - restoring) / max(whole - restore_time(w, task), 1)))
+    p.jobs.lost[job] += lost // US
+    tasks.history[task] = history + (1 << PROGRESS_BITS)
+
+
+@inlined
+def restore_time(w: World, task: int) -> int:
+    """Return what is added to the run time of a task, ns, since it was evicted."""
+    return w.preemption.cost * np.int64(w.faults.tasks.history[task] > 0)
+
+
+@inlined
+def note_restored(w: World, job: int, task: int) -> None:
+    """Count the time to restore a task that has ended."""
+    if preempts(w):
+        w.preemption.jobs.lost[job] += restore_time(w, task) // US
+
+
+@inlined
+def time_to_run(w: World, node: int, task: int, level: int) -> int:
+    """Return for how long a task runs that starts now, ns: less what is done of it, and with the time to restore it."""
+    whole = run_time(w, node, task, level)
+    if w.preemption.most == 0 or w.faults.tasks.history[task] == 0:
+        return whole
+    done = w.faults.tasks.history[task] & ((1 << PROGRESS_BITS) - 1)
+    return whole - np.int64(np.rint(float(whole) * done / WHOLE_TASK)) + w.preemption.cost

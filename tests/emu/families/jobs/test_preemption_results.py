@@ -1,0 +1,81 @@
+"""What the user sees of preemption: columns, sums by priority, tables, stories, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import emu
+from emu.families.jobs.further_tables import further_tables
+from emu.results.result import Result
+from workloads.errors import InputError
+from workloads.jobs import JobWorkload, make_workload
+from workloads.requests import Requests
+
+
+@pytest.fixture
+def workload() -> JobWorkload:
+    """A job of 10 s; one of higher priority comes at 4 s, another of the lower one at 5 s."""
+    requests = Requests(priority=[0, 9, 0])
+    return make_workload("three", [0.0, 4.0, 5.0], [1] * 3, [10.0, 3.0, 1.0], requests=requests)
+
+
+def run_of(workload: JobWorkload, mode: str = "restart", **more: Any) -> Result:
+    asked = {"nodes": 1, "network_delay": 0.0, "short_cutoff": 100.0, "preemption_mode": mode, **more}
+    result = emu.run(asked.pop("scheduler", "central-lwl"), workload=workload, **asked)
+    assert isinstance(result, Result)
+    return result
+
+
+def test_evictions_and_lost_work_are_counted_by_job_and_by_priority(workload: JobWorkload) -> None:
+    result = run_of(workload)
+    assert result.jobs["finish_s"].to_pylist() == [17.0, 7.0, 18.0]
+    assert result.jobs["evictions"].to_pylist() == [1, 0, 0]
+    assert result.jobs["evicted_work_s"].to_pylist() == [4.0, 0.0, 0.0]
+    summary = result.summary["jobs"]
+    assert (summary["evictions"], summary["evicted_work_s"]) == (1, 4.0)
+    of = summary["by_priority"]
+    assert [(of[band]["evictions"], of[band]["evicted_work_s"]) for band in ("9", "0")] == [
+        (0, 0.0),
+        (1, 4.0),
+    ]
+    table = next(t for t in further_tables({"a": [result]}) if t.title == "Evictions by priority")
+    assert [list(row) for row in table.rows] == [["a", "priority 9", "0", "0"], ["a", "priority 0", "1", "4"]]
+
+
+def test_a_run_without_preemption_has_no_column_of_it(workload: JobWorkload) -> None:
+    result = run_of(workload, "off")
+    assert result.jobs["finish_s"].to_pylist() == [10.0, 13.0, 14.0]
+    assert "evictions" not in result.jobs.column_names
+    assert "evictions" not in result.summary["jobs"]
+
+
+@pytest.mark.parametrize("mode", ["restart", "checkpoint"])
+def test_a_story_names_who_was_evicted_for_whom(workload: JobWorkload, mode: str, tmp_path: Path) -> None:
+    result = run_of(workload, mode, output_events="all", output_tasks=True, out=tmp_path / "run")
+    found = emu.explain(result, 0)
+    assert "1 time a task of it was evicted, for job 1, of higher priority." in found.sentences
+    causes = {link.cause: link.end_ns - link.begin_ns for link in found.chain if link.end_ns > link.begin_ns}
+    ends = "kept" if mode == "checkpoint" else "its scheduler knew"
+    assert next(link.what for link in found.chain if "evicted" in link.what).endswith(ends)
+    assert causes.get("preemption", 0) == (0 if mode == "checkpoint" else 4_000_000_000)
+
+
+def test_preemption_that_could_not_be_is_refused(workload: JobWorkload) -> None:
+    with pytest.raises(
+        InputError, match=r"preemption.mode: nodes evict no tasks under central-fifo; want off"
+    ):
+        run_of(workload, scheduler="central-fifo")
+    with pytest.raises(
+        InputError, match=r"preemption.mode: goes by priorities, and priorities=false ignores"
+    ):
+        run_of(workload, priorities=False)
+    with pytest.raises(InputError, match=r"preemption.most: is above 2000"):
+        run_of(workload, preemption_most=2001)
+    with pytest.raises(InputError, match=r"preemption_most: goes with preemption.mode=restart or checkpoint"):
+        run_of(workload, "off", preemption_most=3)
+    plain = make_workload("plain", [0.0], [1], [1.0])
+    with pytest.raises(InputError, match=r"no job of plain states a priority"):
+        run_of(plain)
