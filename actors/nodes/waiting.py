@@ -2,6 +2,7 @@
 
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.cost import HasCost
+from actors.kernel.faults import history_of
 from actors.kernel.records import Records
 from actors.kernel.trace import count_queued
 from actors.kernel.world import NONE, World, free_entry, new_entry
@@ -11,7 +12,8 @@ from actors.kernel.world import NONE, World, free_entry, new_entry
 def enqueue(w: World, node: int, job: int, task: int, left: int, epoch: int, level: int) -> None:
     """Put a probe (`task` is NONE) or a task bound to the node into the queue; `left`: tasks the job has left.
 
-    It stands behind all entries, or where priorities count behind those of no lower priority.
+    It stands behind all entries, or where priorities count behind those of no lower priority. A task that was evicted
+    stands before those of its own priority: it came earlier.
     """
     rows, nodes = w.entries, w.nodes
     entry = new_entry(w.entries)
@@ -22,6 +24,8 @@ def enqueue(w: World, node: int, job: int, task: int, left: int, epoch: int, lev
     before = nodes.tail[node]
     if before != NONE and goes_before(w, job, rows.job[before]):
         before = last_not_below(w, node, job)
+    if w.preemption.most > 0 and history_of(w, task) > 0:
+        before = last_above(w, node, job)
     if joins_run(w, before, job, task, left, epoch, level):
         lengthen(rows, before, entry)
         return
@@ -42,6 +46,15 @@ def last_not_below(w: World, node: int, job: int) -> int:
     """Return the last entry of a queue whose priority is not below that of a job; NONE if there is none."""
     entry, before = w.nodes.head[node], NONE
     while entry != NONE and not goes_before(w, job, w.entries.job[entry]):
+        entry, before = w.entries.next[entry], entry
+    return before
+
+
+@compiled
+def last_above(w: World, node: int, job: int) -> int:
+    """Return the last entry of a queue whose priority is above that of a job; NONE if there is none."""
+    entry, before = w.nodes.head[node], NONE
+    while entry != NONE and goes_before(w, w.entries.job[entry], job):
         entry, before = w.entries.next[entry], entry
     return before
 

@@ -100,7 +100,7 @@ def test_the_lowest_priority_goes_first_and_of_equals_the_youngest() -> None:
 def test_equal_priorities_do_not_evict_and_some_priorities_are_safe() -> None:
     rows: list[Row] = [(0, [10.0], 5), (4, [3.0], 5), (5, [1.0], 6)]
     found = run_setting(with_preemption("central-lwl", workload_of(rows), ONE))
-    assert spans(found) == [(9, 19), (6, 9), (5, 6)]  # the first stands behind the second now
+    assert spans(found) == [(6, 16), (16, 19), (5, 6)]  # an evicted task stands before its equals
     safe = run_setting(with_preemption("central-lwl", workload_of(rows), ONE, below=5))
     assert spans(safe) == [(0, 10), (11, 14), (10, 11)]
 
@@ -168,7 +168,9 @@ def simulated(
         for _ in range(100 * len(rows)):
             if coming:
                 came += 1
-                heapq.heappush(queue, Entry(-rows[coming[0]][2], came, coming.pop(0)))
+                job = coming.pop(0)
+                since = -came if times[job] else came  # one that was evicted stands before its equals
+                heapq.heappush(queue, Entry(-rows[job][2], since, job))
             while queue:
                 first = queue[0].job
                 free = room - sum(needs[job] for job in running)
