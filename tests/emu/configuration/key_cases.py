@@ -97,7 +97,7 @@ CASES: dict[str, Case] = {
     "preemption.mode": Case(("restart", "checkpoint"), BANDED, without=BANDED),
     "preemption.cost": Case(("2 s",), EVICTING),
     "preemption.most": Case(("1",), EVICTING),
-    "preemption.below": Case(("4",), EVICTING),
+    "preemption.below": Case(("1",), EVICTING),
     "preemption.order": Case(("youngest", "oldest"), EVICTING | {"nodes": "4", "slots": "3"}, without=ALONE),
     "cluster_seed": Case(("7",), DRAWN | {"cluster": "phoenix", "constraints.model": "cores >= 16: 60%"}),
     "load": Case(("50%",), JOBS),
