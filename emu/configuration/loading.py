@@ -24,6 +24,17 @@ AUTO_ROWS = 10 * TIMELINE_ROWS
 """The most rows of such a timeline, however long the run takes."""
 
 
+class CannotRun(InputError):
+    """A cluster cannot run some jobs of a workload, or where such jobs are dropped none of them."""
+
+    @classmethod
+    def of(cls, config: Config, error: InputError) -> CannotRun:
+        """Return the error about the workload of a configuration, whose jobs without such nodes can be dropped."""
+        hint = "" if config["infeasible"] == "drop" else "; --infeasible drop leaves such jobs out"
+        about = config.error("workload", f"{error.message}{hint}")
+        return cls(about.message, file=about.file, line=about.line, field=about.field)
+
+
 class Loaded(NamedTuple):
     """The workload and cluster of a plan, and values derived from them.
 

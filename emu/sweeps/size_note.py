@@ -3,49 +3,82 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+from clusters.machine_types import machines_text
 from emu.configuration.seeds import seeds_text, varied
 from emu.families.registry import family_of_summary
 from emu.results.measures import Measure
 from emu.results.text_tables import number
-from emu.sweeps.targets import Search, Target
+from emu.sweeps.sizes import NONE_LACKS, Probe
+from emu.sweeps.targets import SPANS, Search, Target
 
 _SLOWDOWN = Measure("slowdown", "p99")
 _ALONE = 1.05
 """A job with a slowdown of at most this takes only the time of its tasks."""
 
 
-def note_of(
-    search: Search,
-    targets: Sequence[Target],
-    low: int | None,
-    high: int | None,
-    spanned: bool,
-    of_runs: Sequence[Mapping[str, Any]],
-) -> str:
-    """Return the note of an answer.
+class Found(NamedTuple):
+    """What the note of an answer is made of.
 
-    `spanned` is whether on `search.fails` nodes an interval spans its bound; `of_runs` are the summaries of the runs on
-    the answer, or without an answer on the most nodes that were tried.
+    Attributes
+    ----------
+    search : Search
+    targets : sequence of Target
+    of_runs : sequence
+        The summaries of the runs on the answer, or without an answer on the most nodes that were tried; none where
+        some job cannot run there.
+    low, high : int, optional
+        The bounds that were given.
+    fails, answer : Probe, optional
+        On `search.fails` nodes, and on those of the answer.
+    left_out : int
+        How many jobs run on no size, and were left out.
     """
+
+    search: Search
+    targets: Sequence[Target]
+    of_runs: Sequence[Mapping[str, Any]]
+    low: int | None = None
+    high: int | None = None
+    fails: Probe | None = None
+    answer: Probe | None = None
+    left_out: int = 0
+
+
+def note_of(found: Found) -> str:
+    """Return the note of an answer."""
+    search, targets, of_runs, low, high, fails, answer, left_out = found
     many = "all targets are" if len(targets) > 1 else f"{targets[0]} is"
     none = "not all targets are" if len(targets) > 1 else f"{targets[0]} is not"
+    spanned = fails is not None and fails.verdict == SPANS
+    lacking = fails.lacking if fails is not None else NONE_LACKS
     if search.holds is None:
         which = "--high" if high is not None else "the most that was tried: more slots than tasks"
-        spans = "; there the 95 % interval spans the bound: more --seeds narrow it"
-        note = f"{none} met even on {search.fails:,}, {which}{spans * spanned}{_alone(targets, of_runs)}"
+        note = f"{none} met even on {search.fails:,}, {which}"
+        if lacking.jobs:
+            note += f"; there {lacking}"
+        elif spanned:
+            note += "; there the 95 % interval spans the bound: more --seeds narrow it"
+        note += _alone(targets, of_runs) if of_runs else ""
     elif search.fails is None:
         fewer = " already, fewer may do" if search.holds == low and low > 1 else ", the fewest there can be"
         note = f"{many} met{fewer}"
+    elif lacking.jobs:
+        none_below = "not all are" if len(targets) > 1 else "is not"
+        note = f"{many} met, and {none_below} on {search.fails:,}, where {lacking}"
     else:
         below = "one is not" if len(targets) > 1 else "is not"
         if spanned:
             below = "the 95 % interval spans the bound"
         note = f"{many} met, and {below} on {search.fails:,}"
+    if answer is not None and (machines := machines_text(answer.machines)):
+        note += f"; machines: {machines}"
     seeds = [run["seed"] for run in of_runs]
     if len(seeds) > 1:
         note += f"; {seeds_text(seeds, varied(of_runs), of_runs[0].get('resample_block_s'))}"
+    if left_out:
+        note += f"; {left_out:,} jobs that run on no size are left out on each"
     return note + _failures(of_runs)
 
 
@@ -73,7 +106,7 @@ def _group(summary: Mapping[str, Any], job_class: str) -> Mapping[str, Any]:
 def _failures(of_runs: Sequence[Mapping[str, Any]]) -> str:
     """Return how many times nodes failed, which is a condition of the answer; empty if none did."""
     counts = sorted(run["counters"].get("node_failures", 0) for run in of_runs)
-    if not any(counts):
+    if not any(counts):  # also without runs
         return ""
     least, most = f"{counts[0]:,}", f"{counts[-1]:,}"
     times = "once" if most == least == "1" else f"{least if least == most else f'{least} to {most}'} times"

@@ -14,7 +14,8 @@ from emu.directories.names import SUMMARY
 from emu.report.drawing import COLOURS, SIZE, add_legend, figure_style, new_figure
 from emu.report.page import figure_of, fill, sentence, table_of
 from emu.report.scales import fit_places, fit_times, mark_log
-from emu.sweeps.sizing import Probe, answer_of, folder_of
+from emu.sweeps.sizes import Lacking, Probe, Size, folder_of
+from emu.sweeps.sizing import answer_of
 from emu.sweeps.targets import MET, NOT_MET, SPANS, Target, read_targets, verdict_of
 
 if TYPE_CHECKING:
@@ -29,8 +30,10 @@ _LOOK = {
 
 def render_probe(probe: Probe, targets: Sequence[Target]) -> str:
     """Return one probe as a line."""
+    if probe.lacking.jobs:
+        return f"{probe.size}: {probe.verdict} ({probe.lacking})"
     cells = [f"{t}: {t.shown(*v)}" for t, v in zip(targets, probe.values, strict=True)]
-    return f"{probe.nodes:,} nodes: {probe.verdict} ({'; '.join(cells)})"
+    return f"{probe.size}: {probe.verdict} ({'; '.join(cells)})"
 
 
 class Tried(NamedTuple):
@@ -43,10 +46,15 @@ class Tried(NamedTuple):
 
 
 def runs_of(folder: Path) -> list[Path]:
-    """Return the runs on the number of nodes that a search found, or if it found none, on the most that it tried."""
+    """Return the runs on the number of nodes that a search found, or if it found none, on the most that it tried.
+
+    There are none where some job cannot run on these.
+    """
     summary = _summary(folder)
     nodes = summary["nodes"] if summary["nodes"] is not None else summary["fails"]
-    return [folder_of(folder, nodes, seed) for seed in summary["seeds"]]
+    if any("cannot_run" in probe for probe in summary["probes"] if probe["nodes"] == nodes):
+        return []
+    return [folder_of(folder, Size(nodes), seed) for seed in summary["seeds"]]
 
 
 def size_sections(folder: Path) -> list[str]:
@@ -58,7 +66,10 @@ def size_sections(folder: Path) -> list[str]:
     for probe in probes:
         pairs = [_pair(value) for value in probe["values"]]
         shown = [t.shown(*pair) for t, pair in zip(targets, pairs, strict=True)]
-        cells.append([f"{probe['nodes']:,}", *shown, verdict_of(targets, pairs)])
+        verdict = verdict_of(targets, pairs)
+        if "cannot_run" in probe:
+            verdict += f": {Lacking(probe['cannot_run'], probe['of_jobs'])}"
+        cells.append([f"{probe['nodes']:,}", *shown, verdict])
     tried = {target: _tried(probes, i, target) for i, target in enumerate(targets)}
     caption = f"Figures of the targets against the number of nodes, {len(probes)} tried; dashed: the bounds"
     if len(summary["seeds"]) > 1:
@@ -83,7 +94,7 @@ def _how_sure(summary: Mapping[str, Any], targets: Sequence[Target]) -> list[str
             f"Seed {summary['seeds'][0]} alone: no figure has an interval. --seeds 5 gives intervals."
         )
     for probe in summary["probes"]:
-        if len(summary["seeds"]) > 1 and probe["nodes"] in (nodes, fails):
+        if len(summary["seeds"]) > 1 and probe["nodes"] in (nodes, fails) and "cannot_run" not in probe:
             shown = (
                 f"{t.figure} is {t.shown(*_pair(v))}" for t, v in zip(targets, probe["values"], strict=True)
             )

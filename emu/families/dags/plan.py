@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from clusters.capacity import check_demands, demands, drop_oversized, offered_load, work_s
 from emu.configuration.loading import (
     TIMELINE_ROWS,
+    CannotRun,
     Keyed,
     Loaded,
     at_load_of,
@@ -92,8 +93,7 @@ def _fitting(config: Config, workload: DagWorkload, cluster: Cluster) -> DagWork
             return drop_oversized(workload, cluster)
         check_demands(workload, cluster)
     except InputError as error:
-        hint = "" if config["infeasible"] == "drop" else "; --infeasible drop leaves such jobs out"
-        raise config.error("workload", f"{error.message}{hint}") from None
+        raise CannotRun.of(config, error) from None
     return workload
 
 

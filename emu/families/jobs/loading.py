@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from emu.configuration.config import Config
-from emu.configuration.loading import Keyed, load_cluster_of, load_of_family
+from emu.configuration.loading import CannotRun, Keyed, load_cluster_of, load_of_family
 from emu.configuration.schedulers import find_schedulers
 from emu.configuration.seeds import constraints_seed
 from emu.configuration.workload_cache import WorkloadCache
@@ -94,8 +94,7 @@ def feasible(
             else:
                 feasibility.check_widths(workload, nodes, cluster)
     except InputError as error:
-        hint = "" if drops else "; --infeasible drop leaves such jobs out"
-        raise config.error("workload", f"{error.message}{hint}") from None
+        raise CannotRun.of(config, error) from None
     return workload
 
 

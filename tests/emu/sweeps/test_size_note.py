@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from emu.sweeps.size_note import note_of
+from emu.sweeps.size_note import Found, note_of
 from emu.sweeps.targets import Search, read_targets
 
 Cli = Callable[..., Any]
@@ -29,7 +29,7 @@ def test_more_nodes_are_said_not_to_help_only_where_jobs_take_as_long_alone() ->
     def note(slowdown: float, *targets: str) -> str:
         group = {"count": 9, "p99": 240.0, "slowdown": {"p99": slowdown}, "wait": {"p99": 9.0}}
         run = {"seed": 1, "scheduler": "eagle", "jobs": {"all": group, "short": group}, "counters": {}}
-        return note_of(Search(None, 50), read_targets(targets), 1, None, False, [run])
+        return note_of(Found(Search(None, 50), read_targets(targets), [run], low=1))
 
     none = "is not met even on 50, the most that was tried: more slots than tasks"
     assert note(3.0, "short.p99 < 60s") == f"short.p99 < 60 s {none}"

@@ -1,0 +1,53 @@
+"""The machine types of a cluster: how many nodes it has of each, under names that tell them apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from clusters.cluster import Cluster
+from clusters.schema import ATTRIBUTES
+from workloads.hints import in_words
+from workloads.requests import distinct_rows
+
+_MAIN = ("slots", "cores", "memory")
+"""The attributes that tell machines of one type apart."""
+_SHOWN = 6
+
+
+def machine_counts(cluster: Cluster) -> dict[str, int]:
+    """Return the number of nodes by machine type, in order of first appearance.
+
+    Machines of one type that differ in slots, cores or memory are named with what they have: ``standard (1 slot, 4
+    cores, 16 GiB)``.
+    """
+    codes, names = cluster.attribute("type"), cluster.attribute_names("type")
+    columns = [np.asarray(codes, np.float64), *(np.asarray(cluster.attribute(n), np.float64) for n in _MAIN)]
+    kinds, of_node = distinct_rows(np.stack(columns, axis=1))
+    several = np.bincount(kinds[:, 0].astype(np.int64), minlength=len(names)) > 1
+    _, first = np.unique(of_node, return_index=True)
+    counts, found = np.bincount(of_node), {}
+    for kind in np.argsort(first).tolist():
+        code, slots, cores, memory = kinds[kind].tolist()
+        name, of_memory = names[int(code)], ATTRIBUTES["memory"].show(memory)
+        own = f" ({slots:g} slot{'s' * (slots != 1)}, {cores:g} core{'s' * (cores != 1)}, {of_memory})"
+        found[name + own * bool(several[int(code)])] = int(counts[kind])
+    return found
+
+
+def machines_text(counts: Mapping[str, int]) -> str:
+    """Return the number of nodes by machine type as text, the most frequent first; empty where all are alike.
+
+    Examples
+    --------
+    >>> machines_text({"plain": 5, "fast": 12}), machines_text({"plain": 5})
+    ('12 fast and 5 plain', '')
+    """
+    if len(counts) < 2:
+        return ""
+    ordered = sorted(counts.items(), key=lambda one: -one[1])
+    parts = [f"{count:,} {name}" for name, count in ordered[:_SHOWN]]
+    if rest := ordered[_SHOWN:]:
+        parts.append(f"{sum(count for _, count in rest):,} of {len(rest)} other types")
+    return in_words(parts)
