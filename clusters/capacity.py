@@ -23,8 +23,9 @@ MOST_OF_A_RESOURCE = 1e9
 def capacities(cluster: Cluster, resources: tuple[str, ...]) -> Float64Array:
     """Return the resources of each node, shape (N, R), in the units of demands (`workloads.resources`).
 
-    Demands of memory, disks and network are shares of the largest node of the cluster; ``memory_gib`` is not. A node's
-    bandwidth to disks is in proportion to its disks (`max_disks`). Without resources a node has slots, shape (N, 1).
+    Demands of memory, disks and network are shares of the largest machine of the cluster's description, also where none
+    of these is among its nodes; ``memory_gib`` is not. A node's bandwidth to disks is in proportion to its disks
+    (`max_disks`). Without resources a node has slots, shape (N, 1).
 
     Raises
     ------
@@ -54,7 +55,7 @@ def capacity(cluster: Cluster, name: str) -> Float64Array:
     for begin, attribute in (("memory", "memory"), ("network", "port"), ("disk", "max_disks")):
         if name.startswith(begin):
             values = np.asarray(cluster.attribute(attribute), np.float64)
-            return values / max(values.max(), 1e-300)
+            return values / max(values.max(), cluster.largest.get(attribute, 0.0), 1e-300)
     codes, texts = cluster.attribute(name), cluster.attribute_names(name)
     amounts = []
     for text in texts:

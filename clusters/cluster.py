@@ -7,7 +7,8 @@ number of nodes, or given node by node as a Parquet table.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
@@ -16,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from clusters.description import columns_from_table, columns_from_toml, load_table, load_toml
+from clusters.description import Described, columns_from_table, columns_from_toml, load_table, load_toml
 from clusters.drawn import DRAWN
 from clusters.schema import (
     ATTRIBUTES,
@@ -50,11 +51,26 @@ Int64Array = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Cluster(WithTables):
-    """Nodes with the columns of `CLUSTER_SCHEMA` and the user's own; `load_cluster` makes one."""
+    """Nodes with the columns of `CLUSTER_SCHEMA` and the user's own; `load_cluster` makes one.
+
+    Attributes
+    ----------
+    name : str
+    table : pyarrow.Table
+    notes : tuple of str
+        What was read, repaired and dropped.
+    largest : mapping of str to float
+        By attribute that demands are shares of, the most that a machine of the description has; where it is not stated,
+        or less, the most of the nodes.
+    missing : int
+        Further nodes, which are not there (`without`).
+    """
 
     name: str
     table: pa.Table
     notes: tuple[str, ...] = ()
+    largest: Mapping[str, float] = field(default_factory=dict)
+    missing: int = 0
 
     @property
     def num_nodes(self) -> int:
@@ -138,6 +154,7 @@ def load_cluster(
     *,
     slots: int | None = None,
     seed: int = 0,
+    machines: Mapping[str, int] | None = None,
 ) -> Cluster:
     """Return a cluster by the name of a preset or the path of a TOML or Parquet file, or of a trace's machines.
 
@@ -149,12 +166,14 @@ def load_cluster(
         (`workloads.readers.machines`). A table needs ``slots``; other columns have defaults.
     nodes : int, optional
         Number of nodes, to which machine types are scaled in proportion to their counts (or shares), by largest
-        remainder; a table must have exactly so many rows. By default the counts as given.
+        remainder, and so are the machines of a table (`clusters.scaling`). By default the counts as given.
     slots : int, optional
         Slots of every node, in place of those in the description; cores and memory that were not given follow.
     seed : int, default 0
         Of random draws: the order of machine types that are not in blocks, the nodes of the presets ``phoenix`` and
         ``sharma``.
+    machines : mapping of str to int, optional
+        The number of nodes of each machine type, in place of `nodes`; 0 of those that are not named.
 
     Raises
     ------
@@ -167,12 +186,16 @@ def load_cluster(
     if slots is not None:
         slots = check_whole("slots", slots, MAX_SLOTS)
     seed = check_whole("seed", seed, 2**64 - 1, least=0)
+    if machines is not None:
+        nodes = check_whole("machines", sum(machines.values()), MAX_NODES)
     text = str(name_or_path)
     path = Path(text)
     if isinstance(name_or_path, str) and (text in DRAWN or text in _preset_paths()):
         if nodes is None:
             raise InputError(f"the preset {text!r} needs a number of nodes", field="nodes")
         if text in DRAWN:
+            if machines is not None:
+                raise InputError(f"the nodes of {text} are drawn; it has no machine types", field="machines")
             _, draw = DRAWN[text]
             return build_cluster(text, np.full(nodes, slots or DEFAULT_SLOTS), **draw(nodes, seed))
         path = _preset_paths()[text]
@@ -185,9 +208,9 @@ def load_cluster(
     if (path / CLUSTER_FILE).is_file():
         path = path / CLUSTER_FILE
     if path.suffix == ".parquet" and path.is_file() and not is_trace_table(path):
-        return build_cluster(path.stem, **columns_from_table(load_table(path), path, nodes, slots))
+        return _built(path.stem, columns_from_table(load_table(path), path, nodes, slots, machines))
     if path.suffix == ".toml":
-        return build_cluster(path.stem, **columns_from_toml(path, nodes, slots, seed))
+        return _built(path.stem, columns_from_toml(path, nodes, slots, seed, machines))
     found = read_machines(path)
     if found is None:
         wrong = (
@@ -195,10 +218,13 @@ def load_cluster(
         )
         raise InputError(wrong, file=path)
     table, notes = found
-    cluster = build_cluster(
-        path.name.partition(".")[0] or "machines", **columns_from_table(table, path, nodes, slots)
-    )
-    return replace(cluster, notes=notes)
+    described = columns_from_table(table, path, nodes, slots, machines)
+    name = path.name.partition(".")[0] or "machines"
+    return _built(name, described._replace(notes=(*notes, *described.notes)))
+
+
+def _built(name: str, described: Described) -> Cluster:
+    return replace(build_cluster(name, **described.columns), notes=described.notes, largest=described.largest)
 
 
 def build_cluster(

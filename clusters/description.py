@@ -30,16 +30,19 @@ short jobs. ``racks`` puts whole racks, and ``shuffled`` single nodes, into a ra
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from clusters.drawn import random_numbers
+from clusters.scaling import no_type, scaled, with_counts
 from clusters.schema import (
     ATTRIBUTES,
     DEFAULT_SLOTS,
+    MACHINE_TYPE,
     MAX_NODES,
     RACK_SIZE,
     Attribute,
@@ -66,6 +69,8 @@ _OWN_TYPES = (
 _TOP_KEYS = ("description", "machines", "order", "rack_size")
 _BY_KEY = {key: a for a in ATTRIBUTES.values() if a.name != "rack" for key in (a.name, a.column)}
 _MACHINE_KEYS = ("count", "share", *_BY_KEY)
+OF_LARGEST = ("memory", "port", "max_disks")
+"""The attributes that demands may be shares of: of the largest machine's."""
 
 
 def load_toml(path: Path) -> dict[str, Any]:
@@ -78,8 +83,28 @@ def load_toml(path: Path) -> dict[str, Any]:
     return description
 
 
-def columns_from_toml(path: Path, nodes: int | None, slots: int | None, seed: int) -> dict[str, Any]:
-    """Return the columns that a TOML description of machine types gives."""
+class Described(NamedTuple):
+    """The nodes that a description gives.
+
+    Attributes
+    ----------
+    columns : dict
+        Of the cluster table.
+    largest : dict of str to float
+        By attribute that demands are shares of, the most that a machine of the description has, whether or not there is
+        one among the nodes.
+    notes : tuple of str
+    """
+
+    columns: dict[str, Any]
+    largest: dict[str, float]
+    notes: tuple[str, ...] = ()
+
+
+def columns_from_toml(
+    path: Path, nodes: int | None, slots: int | None, seed: int, counts: Mapping[str, int] | None = None
+) -> Described:
+    """Return the nodes that a TOML description of machine types gives; `counts`: how many of each type."""
     description = load_toml(path)
     machines = [_machine(m, f"machines[{i}]", path, slots) for i, m in enumerate(description["machines"])]
     rack_size = check_whole("rack_size", description.get("rack_size", RACK_SIZE), MAX_NODES, file=path)
@@ -87,14 +112,17 @@ def columns_from_toml(path: Path, nodes: int | None, slots: int | None, seed: in
     if order not in ORDERS:
         hint = did_you_mean(str(order), ORDERS)
         raise InputError(f"{order!r} is not an order of machine types{hint}", file=path, field="order")
-    counts = _counts(description["machines"], nodes, path)
-    rows, rack = _arrange(counts, rack_size, order, seed)
+    entries = description["machines"]
+    of_type = _counts(entries, nodes, path) if counts is None else _counts_of_types(entries, counts, path)
+    rows, rack = _arrange(of_type, rack_size, order, seed)
     columns: dict[str, Any] = {"rack": rack}
     for name in dict.fromkeys(name for machine in machines for name in machine):
         attribute = find_attribute(name)
         values = [m.get(name, attribute.default) for m in machines]
         columns[name] = _of_rows(values, rows, attribute)
-    return columns
+    of_largest = {name: ATTRIBUTES[name].column for name in OF_LARGEST}
+    largest = {name: float(max(m[column] for m in machines)) for name, column in of_largest.items()}
+    return Described(columns, largest)
 
 
 def load_table(path: Path) -> pa.Table:
@@ -109,14 +137,16 @@ def load_table(path: Path) -> pa.Table:
         return read_columns(file, names, path)
 
 
-def columns_from_table(table: pa.Table, path: Path, nodes: int | None, slots: int | None) -> dict[str, Any]:
-    """Return the columns of a table of nodes; errors name `path`."""
+def columns_from_table(
+    table: pa.Table,
+    path: Path,
+    nodes: int | None,
+    slots: int | None,
+    counts: Mapping[str, int] | None = None,
+) -> Described:
+    """Return the nodes of a table, or as many as asked for (`clusters.scaling`); errors name `path`."""
     schema = cluster_schema(table.column_names)
     _known_keys(table.column_names, schema.names, path, "")
-    if nodes is not None and nodes != table.num_rows:
-        raise InputError(
-            f"has {table.num_rows} nodes, not {nodes}; leave the number out", file=path, field="nodes"
-        )
     check_whole("nodes", table.num_rows, MAX_NODES, file=path)
     columns = {
         field.name: _column(table, field, path) for field in schema if field.name in table.column_names
@@ -139,7 +169,17 @@ def columns_from_table(table: pa.Table, path: Path, nodes: int | None, slots: in
     if most is not None:
         least = columns.get("min_disks", ATTRIBUTES["min_disks"].default)
         refuse_first(most < least, most, "is not as many as min_disks, or more", "max_disks", file=path)
-    return columns
+    filled = with_defaults(columns)
+    largest = {name: float(np.max(filled[ATTRIBUTES[name].column])) for name in OF_LARGEST}
+    if counts is None and (nodes is None or nodes == table.num_rows):
+        return Described(columns, largest)
+    try:
+        columns = scaled(columns, nodes or 0) if counts is None else with_counts(columns, counts)
+    except InputError as error:
+        raise InputError(error.message, file=path, field="machines") from None
+    made = len(columns["slots"])
+    how = "nodes of each machine type as asked for" if counts else "machine types in proportion"
+    return Described(columns, largest, (f"{table.num_rows:,} machines scaled to {made:,} nodes, {how}",))
 
 
 def _machine(entry: dict[str, Any], where: str, path: Path, slots: int | None) -> dict[str, Any]:
@@ -227,6 +267,16 @@ def _counts(entries: list[dict[str, Any]], nodes: int | None, path: Path) -> np.
     ]
     total = check_whole("machines", sum(counts), MAX_NODES, file=path)
     return np.array(counts) if nodes in (None, total) else apportion(nodes or total, counts)
+
+
+def _counts_of_types(entries: list[dict[str, Any]], counts: Mapping[str, int], path: Path) -> np.ndarray:
+    """Return the nodes of each entry, of the numbers by machine type; 0 of a type that is not named."""
+    names = [str(entry.get("type", MACHINE_TYPE)) for entry in entries]
+    for name in counts:
+        if names.count(name) != 1:
+            wrong = f"{names.count(name)} entries are of type {name!r}; give each a type of its own"
+            raise InputError(wrong if name in names else no_type(name, names), file=path, field="machines")
+    return np.array([counts.get(name, 0) for name in names])
 
 
 def _share(value: Any, where: str, path: Path) -> float:

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from clusters.missing import whole_share
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
 from workloads.small_files import check_header, check_is_file, read_csv
@@ -185,8 +186,7 @@ class _Reader:
         racks = self._cluster.racks()
         whole = group.lower() == "racks"
         among = np.unique(racks) if whole else self._nodes(line, group, _GROUPS)
-        count = max(math.floor(share * among.size + 0.5), 1)
-        found = random.permutation(among)[:count]
+        found = random.permutation(among)[: whole_share(share, among.size)]
         return (np.flatnonzero(np.isin(racks, found)) if whole else np.sort(found)).tolist()
 
     def _nodes(self, line: int, text: str, forms: str = _FORMS) -> Int64Array:

@@ -2,18 +2,48 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 import numpy as np
 
 from clusters.cluster import Cluster
 from clusters.schema import ATTRIBUTES
+from workloads.errors import InputError
 from workloads.hints import in_words
 from workloads.requests import distinct_rows
 
 _MAIN = ("slots", "cores", "memory")
 """The attributes that tell machines of one type apart."""
 _SHOWN = 6
+_COUNT = re.compile(r"\s*(\S.*?)\s*=\s*([0-9]{1,8})\s*(?:,|$)")
+
+
+def read_counts(text: str, what: str = "machines") -> dict[str, int]:
+    """Return the number of nodes by machine type of a text; errors name `what`.
+
+    Examples
+    --------
+    >>> read_counts("fast = 3, plain = 5")
+    {'fast': 3, 'plain': 5}
+    """
+    found: dict[str, int] = {}
+    at = 0
+    while at < len(text):
+        match = _COUNT.match(text, at)
+        if match is None or match[1] in found:
+            twice = "" if match is None else f": {match[1]!r} is given twice"
+            wrong = f"{text!r} is not a number of nodes for each machine type, such as 'fast=3, plain=5'"
+            raise InputError(f"{what}: {wrong}{twice}")
+        found[match[1]], at = int(match[2]), match.end()
+    if not sum(found.values()):
+        raise InputError(f"{what}: {text!r} has no node")
+    return found
+
+
+def counts_text(counts: Mapping[str, int]) -> str:
+    """Return the number of nodes by machine type as `read_counts` reads it."""
+    return ", ".join(f"{name}={count}" for name, count in counts.items())
 
 
 def machine_counts(cluster: Cluster) -> dict[str, int]:

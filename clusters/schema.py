@@ -236,6 +236,8 @@ _ALL = (
     _text("accelerator", "accelerator, or none", "none"),
     _measure("speed", "speed", "1", "how many times faster than a standard node it runs tasks", 1.0,
              **_ABOVE_0, want="a number above 0"),
+    _measure("price_per_hour", "price_per_hour", "1", "price of an hour of the node, in any one currency; 0 where not "
+             "given", 0.0, most=1e9, want="a number, 0 or more"),
     Attribute("tags", "tags", "tags", _TEXT, "", "names of what else it has, with spaces between", "",
               want="names with spaces between"),
 )  # fmt: skip

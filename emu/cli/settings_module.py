@@ -14,6 +14,7 @@ _TYPES = {
     "flag": "bool",
     "path": "str | Path",
     "text": "str",
+    "machines": "str | Mapping[str, int]",
     "table": "Mapping[str, Any]",
     "steps": "str | Sequence[str]",
     "events": "bool | str",

@@ -20,6 +20,7 @@ _OF_KIND: dict[str, Any] = {
     "text": _TEXT,
     "path": _TEXT,
     "workload": _TEXT,
+    "machines": _TEXT,
     "integer": {"type": ["integer", "string"]},
     "seeds": {
         "anyOf": [

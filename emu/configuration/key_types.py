@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,16 @@ def _read_events(value: Any, what: str) -> str:
     return events_text(parse_events(value, what))
 
 
+def _read_machines(value: Any, what: str) -> str:
+    """Read the number of nodes of each machine type, as text in its shortest form, or from a mapping."""
+    from clusters.machine_types import counts_text, read_counts
+
+    text = counts_text(value) if isinstance(value, Mapping) else value
+    if not isinstance(text, str):
+        raise InputError(f"{what}: {value!r} is not a text such as 'fast=3, plain=5'")
+    return counts_text(read_counts(text, what))
+
+
 KINDS = values.KINDS | {
     "names": Kind("", 'text, or a list: `"hawk"`, `["hawk", "eagle"]`', _read_names),
     "path": Kind("", 'text: `"homogeneous"`, `"mixed.toml"`', _read_name),
@@ -112,6 +123,7 @@ KINDS = values.KINDS | {
     "seeds": Kind("", "whole number, or the seeds: `5`, `[3, 7, 11]`, `3,7,11`", _read_seeds),
     "cutoff": Kind("s", 'duration, or a share of the jobs: `"90.58s"`, `"90%"`', _read_cutoff),
     "events": Kind("", 'text: `"all"`, `"job=3,17"`, `"slowest=20; class=short"`', _read_events),
+    "machines": Kind("", 'text: `"fast=3, plain=5"`', _read_machines),
     "table": Kind("", "table", lambda value, what: value),
 }
 """The kinds of values of keys."""

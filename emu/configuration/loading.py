@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from emu.configuration.config import Config
-from emu.configuration.seeds import steps_seed, workload_seed
+from emu.configuration.seeds import scheduler_seed, steps_seed, workload_seed
 from emu.configuration.workload_cache import WorkloadCache
 from emu.families.registry import family_of_workload, find_family
 from workloads.errors import InputError
@@ -252,15 +252,25 @@ def _name_options(config: Config) -> Iterator[None]:
 
 
 def load_cluster_of(config: Config, nodes: int | None, cache: WorkloadCache) -> Cluster:
-    """Return the cluster that a configuration names, with a number of nodes."""
+    """Return the cluster that a configuration names, with a number of nodes, less those that it is without."""
     from clusters.cluster import load_cluster
+    from clusters.machine_types import read_counts
+    from clusters.missing import without
 
-    name, slots, seed = config["cluster"], config["slots"], config["cluster_seed"]
+    name, slots, seed, machines = (config[key] for key in ("cluster", "slots", "cluster_seed", "machines"))
+    counts = None if machines is None else read_counts(machines)
+    if counts is not None and nodes not in (None, sum(counts.values())):
+        raise config.error("machines", f"has {sum(counts.values()):,} nodes, and nodes is {nodes:,}")
+    key: tuple[Hashable, ...] = ("cluster", name, nodes, slots, seed, machines)
     with config.errors_name("cluster"):
-        return cache.get(
-            ("cluster", name, nodes, slots, seed),
-            lambda: load_cluster(name, nodes, slots=slots, seed=seed),
-        )
+        cluster = cache.get(key, lambda: load_cluster(name, nodes, slots=slots, seed=seed, machines=counts))
+    if (share := config["without"]) == 0:
+        return cluster
+    key = (*key, share, scheduler_seed(config))
+    try:
+        return cache.get(key, lambda: without(cluster, share, scheduler_seed(config)))
+    except InputError as error:
+        raise CannotRun(config.error("without", error.message).message) from None
 
 
 def cluster_before(config: Config, cache: WorkloadCache, example: int) -> Cluster | None:
@@ -271,9 +281,11 @@ def cluster_before(config: Config, cache: WorkloadCache, example: int) -> Cluste
     by_nodes = config["load"] is not None and config["load_by"] == "nodes"
     if by_nodes and config["nodes"] is not None:
         raise config.error("nodes", "not allowed with load_by 'nodes', which picks the number of nodes")
+    if by_nodes and config["machines"] is not None:
+        raise config.error("machines", "not allowed with load_by 'nodes', which picks the number of nodes")
     if by_nodes:
         return None
-    if config["nodes"] is None and path_of(config, "cluster") is None:
+    if config["nodes"] is None and config["machines"] is None and path_of(config, "cluster") is None:
         raise InputError(f"--nodes: required, such as --nodes {example}")
     return load_cluster_of(config, config["nodes"], cache)
 

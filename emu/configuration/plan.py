@@ -213,9 +213,9 @@ class Plan:
         several = index is None and len(self.replicas) > 1
         if several:  # each replica may have a workload, and so a number of nodes, of its own
             if not self.is_batch:
-                values["nodes"] = self.cluster.num_nodes if self._nodes_for_load is None else None
+                values["nodes"] = self._num_nodes if self._nodes_for_load is None else None
         else:
-            values |= {"nodes": self.cluster.num_nodes, "seeds": 1, **self._own_seeds()}
+            values |= {"nodes": self._num_nodes, "seeds": 1, **self._own_seeds()}
             if self.keeps_workload:  # what is written has them already
                 done = ("constraints.", "resample.", "workload_steps")
                 values |= {name: key.default for name, key in BY_NAME.items() if name.startswith(done)}
@@ -224,6 +224,11 @@ class Plan:
         if not several:  # as it holds for one workload
             values |= self.keys
         return own_keys(values, self.family)
+
+    @property
+    def _num_nodes(self) -> int:
+        """Number of nodes of the cluster, with those that it is without."""
+        return self.cluster.num_nodes + self.cluster.missing
 
     @property
     def _nodes_for_load(self) -> float | None:

@@ -48,6 +48,8 @@ class Settings(TypedDict, total=False):
     cluster: str | Path | None
     slots: int | str | None
     machine_speed: bool | None
+    machines: str | Mapping[str, int] | None
+    without: float | str | None
     cluster_seed: int | str | None
     resources_use: str | None
     resources_passing: float | str | None

@@ -23,6 +23,7 @@ platform = "C"
 clock = "2.6 GHz"
 accelerator = "gpu"
 speed = 1.5
+price_per_hour = 0.35
 tags = ["ssd", "public-ip", "ssd"]
 [[machines]]
 count = 3

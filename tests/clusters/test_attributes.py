@@ -109,6 +109,7 @@ def test_a_machine_type_gives_every_attribute(tmp_path: Path) -> None:
         "node_id": 0, "slots": 4, "rack": 0, "cpu_cores": 16.0, "memory_bytes": 2**36, "port_bps": 1e10,
         "machine_type": "big", "isa": "arm", "cpus": 2, "min_disks": 2, "max_disks": 12,
         "kernel": 3_000010_000002, "platform": "C", "clock_hz": 2.6e9, "accelerator": "gpu", "speed": 1.5,
+        "price_per_hour": 0.35,
         "tags": "public-ip ssd",
     }  # fmt: skip
     other = cluster.table.slice(4, 1).to_pylist()[0]

@@ -184,7 +184,6 @@ def test_a_table_of_nodes_is_read_and_defaults_fill_it(tmp_path):
 @pytest.mark.parametrize(
     ("columns", "nodes", "message"),
     [
-        ({"slots": [1, 2]}, 3, "field nodes: has 2 nodes, not 3"),
         ({"rack": [1, 2]}, None, "field slots: no such column"),
         ({"slots": [1, 0]}, None, "line 2: field slots: 0 is not a number from 1"),
         ({"slots": [1, None]}, None, "line 2: field slots: is null"),

@@ -73,7 +73,17 @@ FAMILY = Family(
     defaults={"network.delay": 0.0},
     without={
         **dict.fromkeys(
-            ("cluster", "cluster_seed", "slots", "machine_speed", "infeasible", "load_by"), _OUR_PORTS
+            (
+                "cluster",
+                "machines",
+                "without",
+                "cluster_seed",
+                "slots",
+                "machine_speed",
+                "infeasible",
+                "load_by",
+            ),
+            _OUR_PORTS,
         ),
         "constraints": _OUR_PORTS,
         "resources": _OUR_PORTS,

@@ -10,6 +10,8 @@ _SAME = {
     "cluster",
     "slots",
     "cluster_seed",
+    "machines",
+    "without",
     "load_by",
     "short_cutoff",
     "infeasible",

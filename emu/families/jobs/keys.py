@@ -18,6 +18,21 @@ KEYS = (
         False,
         "Whether nodes run tasks by their `speed`, an attribute of the cluster's nodes: durations are divided by it.",
     ),
+    Key(
+        "machines",
+        "machines",
+        None,
+        "Number of nodes of each machine type of the cluster, in place of `nodes`: `fast=3, plain=5`; 0 of a type that "
+        "is not named.",
+        otherwise="in the cluster's proportions",
+    ),
+    Key(
+        "without",
+        "share",
+        0.0,
+        "Share of the nodes that are missing all through the run, drawn from `scheduler_seed`: at least one.",
+        option="--without",
+    ),
     Key("cluster_seed", "integer", 0, "Seed of a cluster whose machines are drawn or shuffled.", low=0),
     Key(
         "resources.use",

@@ -79,6 +79,14 @@ count = 5
 cores = 8
 speed = 0.5
 """,
+    "types.toml": """[[machines]]
+type = "old"
+count = 5
+[[machines]]
+type = "new"
+count = 5
+speed = 2.0
+""",
     "failures.csv": "target,fail_s,repair_s\nnode 2,5,60\nnode 3,20,90\ncentral,10,30\n",
     "updates.csv": "time_s,coflow_id,update,side,port,to\n0.05,1,restart,receiver,1,\n",
 }
@@ -89,6 +97,10 @@ CASES: dict[str, Case] = {
     "workload": Case(("poisson",), GENERATED, without=JOBS),
     "nodes": Case(("7",), JOBS),
     "cluster": Case(("FILE:machines.toml",), JOBS | {"machine_speed": "true"}),
+    "machines": Case(
+        ("old=2, new=8", "old=6, new=4"), JOBS | {"cluster": "FILE:types.toml", "machine_speed": "true"}
+    ),
+    "without": Case(("20%", "40%"), JOBS),
     "slots": Case(("2",), JOBS),
     "machine_speed": Case(("true",), AWARE),
     "resources.use": Case(("slots", "stated", "cpu_cores"), ASKING, without=ALONE),

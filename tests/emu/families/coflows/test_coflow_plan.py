@@ -24,6 +24,8 @@ GIVEN = {
     "cluster": "phoenix",
     "slots": "4",
     "machine_speed": "true",
+    "machines": "standard=3",
+    "without": "5%",
     "cluster_seed": "3",
     "load_by": "nodes",
     "resources.use": "slots",
