@@ -82,8 +82,8 @@ def _add_size(size: Parser) -> None:
         metavar="TEXT",
         action="append",
         default=[],
-        help="[class.]statistic < bound, such as 'short.p99 < 60s' or 'all.slowdown.p99 < 3'; all that are given "
-        "must hold",
+        help="[class.]statistic < bound, such as 'short.p99 < 60s' or 'all.slowdown.p99 < 3'; in place of a class a "
+        "priority or a tenant, as 'priority:9.wait.p99 < 60s' and 'tenant:ads.mean < 1h'; all that are given must hold",
     )
     size.add_argument("--low", metavar="N", help="the fewest nodes to try")
     size.add_argument("--high", metavar="N", help="the most nodes to try")

@@ -85,15 +85,14 @@ def note_of(found: Found) -> str:
 def _alone(targets: Sequence[Target], of_runs: Sequence[Mapping[str, Any]]) -> str:
     """Return the remark that jobs take as long alone, so that more nodes cannot help; empty if that is not so."""
     for target in targets:
-        if target.measure.metric:  # not of completion times
+        if target.measure.metric or not target.is_on_class:  # not of completion times in a summary
             continue
         groups = [_group(run, target.job_class) for run in of_runs]
         if any(target.holds(target.measure.of(group)) for group in groups):
             continue
         slowdown = max(_SLOWDOWN.of(group) for group in groups)
         if slowdown <= _ALONE:
-            jobs = "jobs" if target.job_class == "all" else f"{target.job_class} jobs"
-            alone = f"{jobs} take that long alone, too (slowdown {number(slowdown)} at p99)"
+            alone = f"{target.jobs} take that long alone, too (slowdown {number(slowdown)} at p99)"
             return f"; there {alone}, so that no number of nodes meets {target}"
     return ""
 

@@ -24,10 +24,11 @@ from emu.configuration.seeds import seeds_of
 from emu.configuration.workload_cache import WorkloadCache
 from emu.directories.names import SUMMARY
 from emu.families.registry import family_of_summary
-from emu.results.metrics import confidence_95
+from emu.results.metrics import after_warmup, confidence_95, describe_metrics
+from emu.results.result import Summarising, read_result
 from emu.sweeps.parallel_runs import Hosting, Run, RunFailed, run_all
 from emu.sweeps.targets import MET, NOT_MET, Sizing, Target, verdict_of
-from workloads.arrow import column
+from workloads.arrow import column, optional_column
 from workloads.errors import InputError
 
 Measured = tuple[tuple[float, float], ...]
@@ -291,12 +292,25 @@ def _run(
 def _value(folder: Path, target: Target, out: Path) -> float:
     """Return a target's figure in a run of the directory `out`."""
     (summary,) = summaries([folder])
-    family = family_of_summary(summary)
-    group = family.part_of(summary[family.heads], target.job_class)
+    group = group_of(folder, summary, target)
     if not group.get("count"):
-        lacking = f"{summary['workload']} of seed {summary['seed']} has no {target.job_class} jobs that count"
+        lacking = f"{summary['workload']} of seed {summary['seed']} has no {target.jobs} that count"
         raise InputError(f"--target: {target}: {lacking}")
     value = target.measure.of(group)
     if math.isnan(value):  # what an earlier version measured
         raise InputError(f"--out: {out} has runs of an earlier version, without {target.measure.name}")
     return value
+
+
+def group_of(folder: Path, summary: Mapping[str, Any], target: Target) -> Mapping[str, Any]:
+    """Return the figures of the jobs that a target is on: of a class by the summary, else of the table of jobs."""
+    family = family_of_summary(summary)
+    if target.is_on_class:
+        return family.part_of(summary[family.heads], target.job_class)
+    run = read_result(folder)
+    counted = after_warmup(optional_column(run.heads, family.arrival), run.warmup_s)
+    own = family[Sizing].jobs_of(run.heads, target.job_class)[counted]
+    values = {
+        metric: family[Summarising].values(run, metric, "all", run.warmup_s)[own] for metric in family.metrics
+    }
+    return describe_metrics(values)

@@ -118,7 +118,8 @@ def size(
     Parameters
     ----------
     target : str or sequence of str
-        ``"short.p99 < 60s"``: class (all, short, long; ``all`` if left out); figure of completion times (mean, p50,
+        ``"short.p99 < 60s"``: class (all, short, long; ``all`` if left out), or a priority or a tenant, as in
+        ``"priority:9.wait.p99 < 60s"`` and ``"tenant:ads.mean < 1h"``; figure of completion times (mean, p50,
         p90, p95, p99, p99.9, max), or such a one of ``wait``, ``slowdown`` or ``bounded_slowdown``, as in
         ``"short.wait.p99 < 5s"`` and ``"slowdown.p99 < 3"``; ``<`` or ``<=``; a duration, or of slowdowns a number.
         All must hold.

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from emu.results.measures import Measure, all_measures
+from emu.results.metrics import BoolArray
 from emu.results.text_tables import number, with_error
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
 from workloads.units import format_duration, parse_duration
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from emu.configuration.config import Config
     from emu.configuration.plan import Plan
     from emu.configuration.workload_cache import WorkloadCache
@@ -26,14 +31,18 @@ TOLERANCE = 0.01
 MOST_DOUBLINGS = 40
 MET, SPANS, NOT_MET = "met", "spans the bound", "not met"
 """Verdicts: if the 95 % interval of a figure spans the bound, the seeds leave open whether the target is met."""
-_TARGET = re.compile(r"\s*([A-Za-z0-9_.]+)\s*(<=|<)\s*(\S.*?)\s*$")
+OF_PRIORITY, OF_TENANT = "priority:", "tenant:"
+"""How the name of a group of jobs begins that is not a class; behind it the priority, or the tenant."""
+_TARGET = re.compile(r"\s*(\S.*?)\s*(<=|<)\s*(\S.*?)\s*$")
 
 
 class Target(NamedTuple):
-    """A bound on a figure of a class of jobs."""
+    """A bound on a figure of a group of jobs."""
 
-    job_class: str
-    measure: Measure  # a figure in ``jobs.<job_class>`` of ``summary.json``
+    job_class: str  # or a priority, ``priority:9``, or a tenant, ``tenant:ads``
+    measure: (
+        Measure  # a figure in ``jobs.<job_class>`` of ``summary.json``, or of the jobs of ``jobs.parquet``
+    )
     strict: bool  # whether the value must be below the bound, not at it
     bound: float  # in seconds; of slowdowns a number
 
@@ -57,6 +66,19 @@ class Target(NamedTuple):
         """The name of the figure, such as ``short.p50``."""
         return f"{self.job_class}.{self.measure.name}"
 
+    @property
+    def jobs(self) -> str:
+        """The jobs that it is on, in words."""
+        kind, colon, name = self.job_class.partition(":")
+        if colon:
+            return f"jobs of {kind} {name}"
+        return "jobs" if kind == "all" else f"{kind} jobs"
+
+    @property
+    def is_on_class(self) -> bool:
+        """Whether it is on a class of jobs, whose figures a summary has."""
+        return self.job_class in CLASSES
+
     def __str__(self) -> str:
         sign = "<" if self.strict else "<="
         bound = format_duration(self.bound) if self.measure.is_time else number(self.bound)
@@ -73,10 +95,13 @@ class Sizing:
         The number of nodes on which a workload offers a load. None: no number of nodes is searched for the family.
     check_targets : (plan, targets)
         Refuse targets on groups of which the workload has none.
+    jobs_of : (table of jobs, group) -> ndarray of bool
+        Which jobs of a run are of a priority or a tenant.
     """
 
     nodes_for_load: Callable[[Config, Any, float, WorkloadCache], int] | None = None
     check_targets: Callable[[Plan, Sequence[Target]], None] = lambda plan, targets: None
+    jobs_of: Callable[[pa.Table, str], BoolArray] = lambda jobs, group: np.zeros(jobs.num_rows, bool)
 
 
 def verdict_of(targets: Sequence[Target], values: Sequence[tuple[float, float]]) -> str:
@@ -165,7 +190,7 @@ def _read_target(text: str) -> Target:
     if match is None:
         raise InputError(
             f"--target: {text!r} is not of the form [class.]statistic < bound: 'short.p99 < 60s', "
-            "'all.slowdown.p99 < 3'"
+            "'all.slowdown.p99 < 3', 'priority:9.wait.p99 < 60s', 'tenant:ads.mean < 1h'"
         )
     name, sign, value = match.groups()
     job_class, measure = _read_name(name)
@@ -178,6 +203,8 @@ def _read_name(name: str) -> tuple[str, Measure]:
     known = {measure.name: measure for measure in all_measures(SIZED)}
     if name in known:
         return "all", known[name]
+    if name.startswith((OF_PRIORITY, OF_TENANT)):
+        return _read_group(name, known)
     job_class, _, figure = name.partition(".")
     if job_class in CLASSES:
         if figure in known:
@@ -185,6 +212,20 @@ def _read_name(name: str) -> tuple[str, Measure]:
         raise InputError(f"--target: unknown statistic {figure!r}{did_you_mean(figure, known)}")
     every = [*known, *(f"{c}.{m}" for c in CLASSES for m in known)]
     raise InputError(f"--target: unknown statistic {name!r}{did_you_mean(name, every)}")
+
+
+def _read_group(name: str, known: Mapping[str, Measure]) -> tuple[str, Measure]:
+    """Return group and measure of ``priority:9.wait.p99`` or ``tenant:ads.p99``; a tenant's name may have dots."""
+    figure = max((m for m in known if name.endswith(f".{m}")), key=len, default="")
+    kind, _, which = name.removesuffix(f".{figure}").partition(":")
+    if not figure or not which:
+        last = name.rpartition(".")[2] if "." in name else ""
+        raise InputError(f"--target: unknown statistic {last!r} of {name!r}{did_you_mean(last, known)}")
+    if f"{kind}:" == OF_PRIORITY:
+        if not re.fullmatch(r"-?[0-9]{1,18}", which):
+            raise InputError(f"--target: {name!r}: {which!r} is not a priority, a whole number")
+        which = str(int(which))
+    return f"{kind}:{which}", known[figure]
 
 
 def _read_number(text: str, measure: Measure) -> float:

@@ -20,7 +20,7 @@ from emu.families.family import Family, Figures
 from emu.families.jobs.family import FAMILY as JOBS
 from emu.families.jobs.keys import KEYS as OF_JOBS
 from emu.families.jobs.metrics import job_values
-from emu.families.jobs.plan import check_targets
+from emu.families.jobs.target_groups import check_targets, jobs_of
 from emu.report.plots import Drawing, TimelineLook
 from emu.results.comparison import Comparing
 from emu.results.result import Summarising
@@ -121,7 +121,7 @@ FAMILY = Family(
             ),
             statistics=("mean", "p50", "p95"),
         ),
-        Sizing(nodes_for_load, check_targets),
+        Sizing(nodes_for_load, check_targets, jobs_of),
         Causes(explain=explain_dag, needs_all=True, of_all=causes_of_all, remedies=REMEDIES),
     ),
 )

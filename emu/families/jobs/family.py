@@ -14,10 +14,11 @@ from emu.families.jobs.explain import causes_of_all, explain_job, others_of
 from emu.families.jobs.finer_causes import REMEDIES, finer_causes_of_all
 from emu.families.jobs.loading import nodes_for_load, slots_equal_to
 from emu.families.jobs.metrics import CLASSES, PRIORITY, SIDES, SPLIT, job_values, part_of
-from emu.families.jobs.plan import check_targets, load_jobs
+from emu.families.jobs.plan import load_jobs
 from emu.families.jobs.plots import job_figures
 from emu.families.jobs.report import group_section, run_facts
 from emu.families.jobs.results import job_results, times_decisions
+from emu.families.jobs.target_groups import check_targets, jobs_of
 from emu.families.jobs.task_waits import add_waits
 from emu.families.jobs.terminal_text import render_summary
 from emu.families.jobs.testing import check_jobs
@@ -122,7 +123,7 @@ FAMILY = Family(
                 "Utilisation of all slots, or of the resource used most, and tasks that wait, by class of their job",
             ),
         ),
-        Sizing(nodes_for_load, check_targets),
+        Sizing(nodes_for_load, check_targets, jobs_of),
         Causes(
             explain=explain_job,
             others=others_of,

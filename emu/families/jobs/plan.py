@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
     from actors.setting import Dynamics
     from clusters.cluster import Cluster
     from emu.configuration.config import Config
-    from emu.configuration.plan import Plan
-    from emu.sweeps.targets import Target
 
 
 def load_jobs(config: Config, schedulers: tuple[Scheduler, ...], cache: WorkloadCache) -> Loaded:
@@ -193,18 +190,6 @@ def _constraint_aware(scheduler: Scheduler) -> str:
 
     twins = (s.name for s in built_in_schedulers() if s.constrained and s.advance is scheduler.advance)
     return "" if scheduler.global_view == ("always",) else next(twins, "")
-
-
-def check_targets(plan: Plan, targets: Sequence[Target]) -> None:
-    """Refuse a target of `emu size` on a class of which the workload has no jobs after the warm-up."""
-    jobs, cutoff_s = plan.workload.jobs, plan.own["short_cutoff_s"]
-    counted = after_warmup(column(jobs, "submit_s"), plan.config["warmup"])
-    is_long = column(jobs, "mean_task_s")[counted] > cutoff_s
-    there = {"all": True, "long": bool(np.any(is_long)), "short": not bool(np.all(is_long))}
-    for target in targets:
-        if not there[target.job_class]:
-            hint = "" if math.isfinite(cutoff_s) else "; --short-cutoff sets the limit of short jobs"
-            raise InputError(f"--target: {target}: {plan.workload.name} has no {target.job_class} jobs{hint}")
 
 
 def dynamics_of(config: Config, cluster: Cluster) -> Dynamics:
