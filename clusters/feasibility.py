@@ -130,54 +130,90 @@ def gangs_of(workload: JobWorkload, which: str) -> Int64Array:
     return np.maximum(nodes, 0) if which == "all" else nodes
 
 
-def wide_gangs(workload: JobWorkload, nodes: Int64Array, cluster: Cluster) -> Int64Array:
+def wide_gangs(
+    workload: JobWorkload, nodes: Int64Array, cluster: Cluster, needs: Needs | None = None
+) -> Int64Array:
     """Return the places of the gangs whose tasks do not fit on the cluster at once; `nodes` as of `gangs_of`.
 
-    A gang on a number of nodes has its tasks spread evenly over them; where it does not divide, some have one more.
+    A task takes a slot, or what `needs` state: the most that one of its job needs. A gang on a number of nodes has its
+    tasks spread evenly over them; where it does not divide, some have one more.
     """
-    tasks, slots = column(workload.jobs, "num_tasks"), np.sort(cluster.slots())
-    is_wide = (nodes != NO_GANG) & (tasks > slots.sum())
-    some = np.flatnonzero(nodes > 0)
-    on = np.minimum(nodes[some], tasks[some])
-    share, larger = tasks[some] // on, tasks[some] % on
-    with_share, with_more = (len(slots) - np.searchsorted(slots, least) for least in (share, share + 1))
-    is_wide[some] |= (with_share < on) | (with_more < larger)
+    tasks = column(workload.jobs, "num_tasks")
+    is_wide = np.zeros(len(tasks), bool)
+    of_job = np.zeros(len(tasks), np.int64) if needs is None else needs.of_job
+    gangs = np.flatnonzero(nodes != NO_GANG)
+    by_demand = gangs[np.argsort(of_job[gangs], kind="stable")]
+    for some in np.split(by_demand, np.flatnonzero(np.diff(of_job[by_demand])) + 1) if len(gangs) else ():
+        room = cluster.slots() if needs is None else tasks_on_nodes(needs, int(of_job[some[0]]))
+        is_wide[some] = _are_wide(tasks[some], nodes[some], np.sort(room))
     return np.flatnonzero(is_wide)
 
 
-def check_widths(workload: JobWorkload, nodes: Int64Array, cluster: Cluster) -> None:
-    """Refuse a workload with a gang whose tasks do not fit on the cluster at once; `nodes` as of `gangs_of`.
+def _are_wide(tasks: Int64Array, nodes: Int64Array, room: Int64Array) -> npt.NDArray[np.bool_]:
+    """Return which gangs do not fit on nodes with room for so many of their tasks, sorted."""
+    room = np.minimum(room, int(tasks.max()))  # so that the sum of rooms without a bound is a number
+    is_wide = tasks > room.sum()
+    some = np.flatnonzero(nodes > 0)
+    on = np.minimum(nodes[some], tasks[some])
+    share, larger = tasks[some] // on, tasks[some] % on
+    with_share, with_more = (len(room) - np.searchsorted(room, least) for least in (share, share + 1))
+    is_wide[some] |= (with_share < on) | (with_more < larger)
+    return is_wide
+
+
+def tasks_on_nodes(needs: Needs, demand: int) -> Int64Array:
+    """Return how many tasks of a demand, a row of `needs.demand`, each node holds: shape (N,)."""
+    needed = np.minimum(billionths(needs.demand[demand]), UNBOUNDED).astype(np.int64)
+    has = billionths(needs.capacity).astype(np.int64)
+    room = np.full(has.shape, UNBOUNDED)
+    np.floor_divide(has, needed, out=room, where=needed > 0)
+    return np.asarray(room.min(axis=1))
+
+
+def check_widths(
+    workload: JobWorkload, nodes: Int64Array, cluster: Cluster, needs: Needs | None = None
+) -> None:
+    """Refuse a workload with a gang whose tasks do not fit on the cluster at once; arguments as of `wide_gangs`.
 
     Raises
     ------
     InputError
-        Names the first such job, its tasks, and the slots there are.
+        Names the first such job, its tasks, and the slots there are, or how many of its tasks the nodes hold.
     """
-    wide = wide_gangs(workload, nodes, cluster)
+    wide = wide_gangs(workload, nodes, cluster, needs)
     if not len(wide):
         return
     job_id, tasks = (int(column(workload.jobs, name)[wide[0]]) for name in ("job_id", "num_tasks"))
     on = f" on {nodes[wide[0]]:,} nodes" if nodes[wide[0]] > 0 else ""
     more = f"; {len(wide):,} of {workload.num_jobs:,} jobs do not fit" if len(wide) > 1 else ""
+    where = _size_of(cluster)
+    if needs is not None:
+        room = np.minimum(tasks_on_nodes(needs, int(needs.of_job[wide[0]])), tasks)
+        where = f"{cluster.name} of {cluster.num_nodes:,} nodes"
+        some = f"{int((room > 0).sum()):,} nodes hold {int(room.sum()):,} of them"
+        demand = needs.demand[needs.of_job[wide[0]]].tolist()
+        what = ", ".join(f"{d:g} of {name}" for d, name in zip(demand, needs.resources, strict=True) if d)
+        more = f": {some}, each of which needs {what}{more}"
     raise InputError(
-        f"job {job_id}: its {tasks:,} tasks start at once{on}, for which {_size_of(cluster)} has no room{more}"
+        f"job {job_id}: its {tasks:,} tasks start at once{on}, for which {where} has no room{more}"
     )
 
 
-def drop_wide(workload: JobWorkload, nodes: Int64Array, cluster: Cluster) -> JobWorkload:
-    """Return the workload without the gangs that do not fit, with a note; `nodes` as of `gangs_of`.
+def drop_wide(
+    workload: JobWorkload, nodes: Int64Array, cluster: Cluster, needs: Needs | None = None
+) -> JobWorkload:
+    """Return the workload without the gangs that do not fit, with a note; arguments as of `wide_gangs`.
 
     Raises
     ------
     InputError
         No job would be left.
     """
-    dropped = wide_gangs(workload, nodes, cluster)
+    dropped = wide_gangs(workload, nodes, cluster, needs)
     if len(dropped) == workload.num_jobs:
-        check_widths(workload, nodes, cluster)
-    return _without(
-        workload, dropped, f"whose tasks start at once, for which {_size_of(cluster)} has no room"
-    )
+        check_widths(workload, nodes, cluster, needs)
+    where = _size_of(cluster) if needs is None else f"{cluster.name} of {cluster.num_nodes:,} nodes"
+    return _without(workload, dropped, f"whose tasks start at once, for which {where} has no room")
 
 
 def _size_of(cluster: Cluster) -> str:

@@ -4,16 +4,17 @@ The baseline of the literature on batch systems: jobs are gangs (parallel jobs, 
 all start at one instant, on as many nodes as they state.
 
 1. A job arrives: it joins the queue of one central scheduler, in order of priority, the largest first, and of arrival.
-2. While all tasks of the queue's first job fit on idle slots, they are placed there, and the next job is the first.
+2. While all tasks of the queue's first job fit on what is idle, they are placed there, and the next job is the first.
    While they do not fit, all jobs wait.
-3. A node reports a task's end; its slot is idle for the scheduler when the report has arrived.
+3. A node reports a task's end; what the task held is idle for the scheduler when the report has arrived.
 
 All that happens at one instant is known before the scheduler decides. The tasks fill the nodes with idle slots, those
-that have had one for the shortest time first.
+that have had one for the shortest time first; where tasks hold resources, the nodes in the order of their ids.
 
-**Deviations from the paper.** A gang may state on how many nodes it runs; its tasks lie evenly on exactly as many. A
-job that is no gang (`gangs`) starts its tasks one by one, in its turn. Failures of nodes are refused, as a gang that
-loses a task would have to start again.
+**Deviations from the paper.** A gang may state on how many nodes it runs; its tasks lie evenly on exactly as many.
+Tasks may hold resources ([rules](resources.md#rules)); each counts as the most that one of its job needs. A job that is
+no gang (`gangs`) starts its tasks one by one, in its turn. Failures of nodes are refused, as a gang that loses a task
+would have to start again.
 """
 
 from actors.kernel.compiled import entry
@@ -58,7 +59,6 @@ CENTRAL_FCFS_GANG = Scheduler(
     build=build_gangs,
     advance=advance,
     gangs=True,
-    slots_only=True,
     ignores=ALL_ALIKE,
     about=__doc__ or "",
 )

@@ -8,7 +8,10 @@ As Mu'alem and Feitelson define it. Jobs are gangs, whose tasks all start at one
 2. A job starts when its reservation begins.
 3. A task ends earlier than expected: the schedule is *compressed*. The reservations are taken out one at a time, in the
    order of the queue, and each job gets the earliest one that the others leave. It is never later than the one it had.
-4. A node reports a task's end; its slot is idle for the scheduler when the report has arrived.
+4. A node reports a task's end; what the task held is idle for the scheduler when the report has arrived.
+
+Where tasks hold resources, or some gang states on how many nodes it runs, a reservation is of nodes: those of lowest id
+on which the job fits for as long as it is expected to run. It starts on these; one that is made again may be of others.
 
 The queue is in order of priority, the largest first, and then of arrival. A job with a larger priority does not delay
 the reservations that there are.
@@ -18,10 +21,10 @@ longer goes on, and is expected to end at once, 1 ns from now; if a reservation 
 again, in the order of the queue. All that happens at one instant is known before the scheduler decides.
 
 **Deviations from the paper.** The schedule is compressed in the order of the queue, as by the simulator pyss of the
-Hebrew University, in one pass. Reservations count slots, not nodes: a job that states a number of nodes, which are not
-there when its reservation begins, gets another one when a task ends. A job that is no gang (`gangs`) has a reservation
-for each of its tasks. A job is not ended when it has run as long as requested. To the scheduler a job takes
-two network delays longer. Failures of nodes are refused, as a gang that loses a task would have to start again.
+Hebrew University, in one pass. Reservations of nodes and resources are ours; a task counts as the most that one of its
+job needs. A job that is no gang (`gangs`) has a reservation for each of its tasks. A job is not ended when it has run
+as long as requested. To the scheduler a job takes two network delays longer. Failures of nodes are refused, as a gang
+that loses a task would have to start again.
 """
 
 from typing import NamedTuple
@@ -38,7 +41,9 @@ from actors.nodes.messages import DISPATCH, DONE
 from actors.nodes.worker import node_event
 from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import Scheduler
+from actors.schedulers.jobs.gang_bookings import Bookings, add_change, drop_change, find_begin, make_bookings
 from actors.schedulers.jobs.gang_ends import row_at
+from actors.schedulers.jobs.gang_outlook import choose_nodes
 from actors.schedulers.jobs.gang_profile import Profile, change, find_place, make_profile, pass_time, restart
 from actors.schedulers.jobs.gangs import (
     GANGS,
@@ -50,7 +55,6 @@ from actors.schedulers.jobs.gangs import (
     note_end,
     start,
     start_heads,
-    tasks_that_fit,
     tasks_to_start,
 )
 from actors.setting import Setting
@@ -69,9 +73,9 @@ class State(NamedTuple):
         np.ndarray
     )  # [T] when a task is to start, ns; of a gang its first one's; NONE: it has no reservation
     since: Records  # [1] SINCE
-    gangs_exist: (
-        int  # 0: no job is a gang; then no slot is idle while a task waits, and there is nothing to reserve
-    )
+    # 0: no job is a gang, and each task takes a slot: none is idle while a task waits, and there is nothing to reserve
+    reserves: int
+    bookings: Bookings  # reservations by node, in place of the profile
 
 
 @inlined
@@ -81,6 +85,8 @@ def same_begin(w: World, p: State, job: int, task: int) -> int:
     if is_gang(p.gangs, job):
         return end - task
     count = np.int64(1)
+    if p.gangs.by_node == 1:
+        return count
     while task + count < end and p.begin[task + count] == p.begin[task]:
         count += 1
     return count
@@ -93,8 +99,34 @@ def hold(p: State, job: int, begin: int, slots: int) -> None:
 
 
 @compiled
-def reserve(w: World, p: State, job: int) -> None:
+def reserve_nodes(w: World, p: State, t: int, job: int) -> None:
+    """Step 1 by node: make the earliest reservation that the others leave, of a job that has none."""
+    gangs, b = p.gangs, p.bookings
+    task, end, span = w.jobs.next_task[job], w.work.end_task[job], gangs.jobs.holds[job]
+    alone = not is_gang(gangs, job)
+    while task < end:
+        nodes = max(gangs.jobs.nodes[job], np.int64(0))
+        count = np.int64(1) if alone else end - task
+        begin = find_begin(
+            b, gangs.now.free, gangs.ends, gangs.placed, gangs.of_job, t, job, count, nodes, span
+        )
+        if begin == NEVER:
+            for i in range(task, end):
+                p.begin[i] = NONE
+            break
+        choose_nodes(b.at, gangs.placed, task, count)
+        add_change(b, begin, job, task, count, np.int64(1))
+        add_change(b, min(begin + span, NEVER), job, task, count, np.int64(-1))
+        p.begin[task] = begin
+        task += count
+
+
+@compiled
+def reserve(w: World, p: State, t: int, job: int) -> None:
     """Step 1: make the earliest reservation that the others leave, of a job that has none."""
+    if p.gangs.by_node == 1:
+        reserve_nodes(w, p, t, job)
+        return
     task, end, span = w.jobs.next_task[job], w.work.end_task[job], p.gangs.jobs.holds[job]
     while task < end:
         count = end - task if is_gang(p.gangs, job) else np.int64(1)
@@ -113,9 +145,19 @@ def release(w: World, p: State, job: int) -> None:
     task = w.jobs.next_task[job]
     while task < w.work.end_task[job]:
         count = same_begin(w, p, job, task)
-        if p.begin[task] != NONE:
+        if p.begin[task] != NONE and p.gangs.by_node == 1:
+            drop(p, job, task)
+        elif p.begin[task] != NONE:
             hold(p, job, p.begin[task], -count)
         task += count
+
+
+@inlined
+def drop(p: State, job: int, task: int) -> None:
+    """Remove a job's reservation by node, whose first task is `task`."""
+    begin = p.begin[task]
+    drop_change(p.bookings, begin, task, np.int64(1))
+    drop_change(p.bookings, min(begin + p.gangs.jobs.holds[job], NEVER), task, np.int64(-1))
 
 
 @inlined
@@ -130,9 +172,11 @@ def plan(w: World, p: State, t: int) -> None:
     """Bring the reservations up to date: steps 1 and 3; make all again if some cannot be kept, or there were none."""
     gangs, since = p.gangs, p.since
     again = is_late(p, t) or since.first[0] < t or since.first[0] == NEVER
-    if again:
+    if again and gangs.by_node == 1:
+        p.bookings.number[0] = 0
+    elif again:
         restart(p.profile, gangs.ends, t, gangs.room.total[0])
-    else:
+    elif gangs.by_node == 0:
         pass_time(p.profile, t)
     each = again or since.early[0] == 1
     job = gangs.queue.first[0]
@@ -140,7 +184,7 @@ def plan(w: World, p: State, t: int) -> None:
         if each and not again:
             release(w, p, job)
         if each or p.begin[w.jobs.next_task[job]] == NONE:
-            reserve(w, p, job)
+            reserve(w, p, t, job)
         job = gangs.jobs.next[job]
     since.early[0] = 0
 
@@ -153,26 +197,14 @@ def start_due(w: World, p: State, t: int, me: int) -> None:
     while job != NONE:
         after = gangs.jobs.next[job]
         while tasks_to_start(w, job) > 0 and NONE < p.begin[w.jobs.next_task[job]] <= t:
-            count = min(same_begin(w, p, job, w.jobs.next_task[job]), tasks_that_fit(w, gangs, job))
-            if count == 0:
-                put_off(w, p, job)
-                break
-            start(w, gangs, t, me, job, count)
+            task = w.jobs.next_task[job]
+            if gangs.by_node == 1:
+                drop(p, job, task)
+            start(w, gangs, t, me, job, same_begin(w, p, job, task))
         if tasks_to_start(w, job) > 0 and p.begin[w.jobs.next_task[job]] != NONE:
             first = min(first, p.begin[w.jobs.next_task[job]])
         job = after
     p.since.first[0] = first
-
-
-@compiled
-def put_off(w: World, p: State, job: int) -> None:
-    """Take the reservation from a job whose slots are not on the nodes that it needs: it gets another when a task ends.
-
-    Until then no slot moves to another node, so that no other time would be better.
-    """
-    release(w, p, job)
-    for task in range(w.jobs.next_task[job], w.work.end_task[job]):
-        p.begin[task] = NONE
 
 
 @inlined
@@ -183,7 +215,7 @@ def decide(w: World, p: State, t: int, me: int) -> None:
         return  # woken for a reservation that was changed
     queue.is_woken[0] = 0
     # Without a reservation none is delayed: the jobs start in turn, and the profile is not needed before one waits.
-    if since.first[0] < NEVER or (start_heads(w, p.gangs, t, me) != NONE and p.gangs_exist == 1):
+    if since.first[0] < NEVER or (start_heads(w, p.gangs, t, me) != NONE and p.reserves == 1):
         plan(w, p, t)
         start_due(w, p, t, me)
     alarm = since.first[0]
@@ -199,8 +231,9 @@ def on_done(w: World, p: State, t: int, me: int) -> None:
     """Step 4, and note for step 3 what is idle earlier than expected."""
     expected = note_end(w, p.gangs, me)
     if expected > t and p.since.first[0] < NEVER:
-        change(p.profile, max(t, p.profile.steps.time[0]), expected, np.int64(1))
         p.since.early[0] = 1
+        if p.gangs.by_node == 0:
+            change(p.profile, max(t, p.profile.steps.time[0]), expected, np.int64(1))
 
 
 @entry
@@ -225,13 +258,15 @@ def advance(w: World, p: State, until: int, most: int) -> int:
 
 def build(setting: Setting) -> tuple[World, State]:
     """Make the world and the scheduler's state at time 0."""
-    world, gangs = build_gangs(setting)
-    tasks = setting.workload.num_tasks
-    reservations = np.where(gangs.jobs.nodes != NONE, 1, world.work.end_task - world.work.first_task).sum()
-    profile = make_profile(int(gangs.room.total[0]), int(2 * reservations + gangs.ends.rows.size))
+    world, gangs = build_gangs(setting, reserves=True)
+    is_job_gang, by_node = gangs.jobs.nodes != NONE, gangs.by_node == 1
+    count = int(np.where(is_job_gang, 1, world.work.end_task - world.work.first_task).sum())
+    profile = make_profile(int(gangs.room.total[0]), 0 if by_node else 2 * count + gangs.ends.rows.size)
+    bookings = make_bookings(gangs.now, count if by_node else 0)
     since = records(SINCE, 1)
     since.first[0], since.alarm[0] = NEVER, NEVER
-    return world, State(gangs, profile, np.full(tasks, NONE), since, int((gangs.jobs.nodes != NONE).any()))
+    begin = np.full(setting.workload.num_tasks, NONE)
+    return world, State(gangs, profile, begin, since, int(by_node or is_job_gang.any()), bookings)
 
 
 CONSERVATIVE = Scheduler(
@@ -244,6 +279,5 @@ CONSERVATIVE = Scheduler(
     build=build,
     advance=advance,
     gangs=True,
-    slots_only=True,
     ignores=(("long_partition", "it treats all jobs alike"),),
 )

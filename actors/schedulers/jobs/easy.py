@@ -9,19 +9,27 @@ one instant.
    by the expected ends of what runs; the *extra* slots are those that will be idle then beyond what the job needs.
 4. The jobs behind it are looked at in the order of the queue. One starts now if it fits on idle slots and either is
    expected to end by the shadow time or needs no more than the extra slots, which are then fewer.
-5. A node reports a task's end; its slot is idle for the scheduler when the report has arrived.
+5. A node reports a task's end; what the task held is idle for the scheduler when the report has arrived.
+
+Where tasks hold resources, or some gang states on how many nodes it runs, both steps are of nodes. The shadow time is
+when the first job fits on the nodes by what is expected to have ended. A job behind it that runs longer starts if the
+first one would still fit then, on any nodes, beside it; else on other nodes, which have room for it beside the first
+job on the nodes of lowest id on which that fits; else it waits. Nodes are filled in the order of their ids.
 
 A job is expected to run as long as its user has requested, where the workload states that (`plan_by`). One that runs
 longer goes on, and is expected to end at once: 1 ns from now. The reservation is made again at each decision. All that
 happens at one instant is known before the scheduler decides.
 
 **Deviations from the paper.** All slots that are expected to fall idle at the shadow time count for the extra ones,
-also those of jobs that end with the last one needed. Reservations count slots, not nodes: of a job that states a number
-of nodes, as many slots as it has tasks; while so many are idle, but not on nodes as it needs them, no job passes it. A
-job that is no gang (`gangs`) starts its tasks one by one, and each of them may be backfilled. A job is not ended when
-it has run as long as requested. To the scheduler a job takes two network delays longer. Failures of nodes are refused,
-as a gang that loses a task would have to start again.
+also those of jobs that end with the last one needed. Reservations of nodes and resources are ours; a task counts as the
+most that one of its job needs. A job that is no gang (`gangs`) starts its tasks one by one, and some of them may be
+backfilled. A job is not ended when it has run as long as requested. To the scheduler a job takes two network delays
+longer. Failures of nodes are refused, as a gang that loses a task would have to start again.
 """
+
+from typing import NamedTuple
+
+import numpy as np
 
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
@@ -33,11 +41,22 @@ from actors.nodes.worker import node_event
 from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import Scheduler
 from actors.schedulers.jobs.gang_ends import row_at
+from actors.schedulers.jobs.gang_outlook import (
+    Outlook,
+    all_fit,
+    choose_nodes,
+    copy_free,
+    keep_less,
+    look_at,
+    make_outlook,
+    take_rows,
+)
 from actors.schedulers.jobs.gangs import (
     GANGS,
     PLAN_BY,
     Gangs,
     build_gangs,
+    choose_now,
     is_gang,
     note_arrival,
     note_end,
@@ -46,6 +65,15 @@ from actors.schedulers.jobs.gangs import (
     tasks_that_fit,
     tasks_to_start,
 )
+from actors.setting import Setting
+
+
+class State(NamedTuple):
+    """The jobs, and what nodes have free; only by node."""
+
+    gangs: Gangs
+    then: Outlook  # at the shadow time
+    spare: Outlook  # from now until then and beyond, beside the first job
 
 
 @compiled
@@ -69,10 +97,6 @@ def backfill(w: World, p: Gangs, t: int, me: int, head: int) -> None:
     """Steps 3 and 4: start jobs behind the first one that do not delay it."""
     needs = tasks_to_start(w, head) if is_gang(p, head) else 1
     shadow, extra = reserve(p, t, needs)
-    if (
-        shadow == t
-    ):  # enough slots, but not on nodes as the first job needs them: more fall idle until they are
-        return
     job = p.jobs.next[head]
     while job != NONE and p.room.total[0] > 0:
         after = p.jobs.next[job]
@@ -87,10 +111,75 @@ def backfill(w: World, p: Gangs, t: int, me: int, head: int) -> None:
         job = after
 
 
+@compiled
+def reserve_nodes(p: State, t: int, job: int, tasks: int) -> int:
+    """Step 3 by node: move `then` to the shadow time of so many tasks of a job, and return that time."""
+    gangs, then = p.gangs, p.then
+    ends, shadow, i = gangs.ends, t, 0
+    copy_free(then, gangs.now.free)
+    look_at(then, gangs.of_job[job], tasks, max(gangs.jobs.nodes[job], np.int64(0)))
+    while i < ends.span[1]:
+        row = row_at(ends, i)
+        end = max(ends.rows.end[row], t + 1)
+        if all_fit(then) and end > shadow:
+            break
+        shadow = end
+        demand = gangs.of_job[ends.rows.job[row]]
+        take_rows(then, gangs.placed, ends.rows.first[row], ends.rows.tasks[row], demand, -1, False)
+        i += 1
+    return shadow
+
+
+@compiled
+def backfill_nodes(w: World, p: State, t: int, me: int, head: int) -> None:
+    """Steps 3 and 4 by node."""
+    gangs = p.gangs
+    needs = tasks_to_start(w, head) if is_gang(gangs, head) else np.int64(1)
+    shadow = reserve_nodes(p, t, head, needs)
+    job = gangs.jobs.next[head]
+    while job != NONE:
+        after = gangs.jobs.next[job]
+        count = tasks_that_fit(w, gangs, job)
+        if count > 0:
+            choose_now(w, gangs, job, count)
+            if min(t + gangs.jobs.holds[job], NEVER) > shadow:
+                count = beside(w, p, head, needs, job, count)
+        if count > 0:
+            start(w, gangs, t, me, job, count)
+        job = after
+
+
+@compiled
+def beside(w: World, p: State, head: int, needs: int, job: int, count: int) -> int:
+    """Return how many tasks of a job can run at the shadow time beside the first job, whose `needs` tasks fit then.
+
+    All `count` on the nodes that have been chosen for them; else those that fit on what the first job leaves, if it
+    took the nodes of lowest id, which become the chosen ones.
+    """
+    gangs, then, spare = p.gangs, p.then, p.spare
+    first, demand = w.jobs.next_task[job], gangs.of_job[job]
+    take_rows(then, gangs.placed, first, count, demand, 1, False)
+    if all_fit(then):
+        return count
+    take_rows(then, gangs.placed, first, count, demand, -1, False)
+    at_head = w.jobs.next_task[head]
+    choose_nodes(then, gangs.placed, at_head, needs)
+    copy_free(spare, then.free)
+    take_rows(spare, gangs.placed, at_head, needs, gangs.of_job[head], 1, False)
+    keep_less(spare, gangs.now.free)
+    look_at(spare, demand, tasks_to_start(w, job), max(gangs.jobs.nodes[job], np.int64(0)))
+    count = min(count, spare.look.found[0])
+    if is_gang(gangs, job) and not all_fit(spare):
+        return np.int64(0)
+    choose_nodes(spare, gangs.placed, first, count)
+    take_rows(then, gangs.placed, first, count, demand, 1, False)
+    return count
+
+
 @entry
-def advance(w: World, p: Gangs, until: int, most: int) -> int:
+def advance(w: World, p: State, until: int, most: int) -> int:
     """Handle events before `until`, at most `most` of them; return the stop reason."""
-    message = w.queue.now
+    message, gangs = w.queue.now, p.gangs
     for _ in range(most):
         why = take(w, until)
         if why != RUNNING:
@@ -99,15 +188,24 @@ def advance(w: World, p: Gangs, until: int, most: int) -> int:
         if me < w.nodes.size:
             node_event(w, me)
         elif kind == DONE:
-            note_end(w, p, me)
+            note_end(w, gangs, me)
         elif kind == ARRIVAL:
-            note_arrival(w, p, me, read_job(w))
+            note_arrival(w, gangs, me, read_job(w))
         elif kind == DISPATCH:
-            p.queue.is_woken[0] = 0
-            head = start_heads(w, p, t, me)
-            if head != NONE and p.room.total[0] > 0:
-                backfill(w, p, t, me, head)
+            gangs.queue.is_woken[0] = 0
+            head = start_heads(w, gangs, t, me)
+            if head != NONE and gangs.by_node == 1:
+                backfill_nodes(w, p, t, me, head)
+            elif head != NONE and gangs.room.total[0] > 0:
+                backfill(w, gangs, t, me, head)
     return RUNNING
+
+
+def build(setting: Setting) -> tuple[World, State]:
+    """Make the world and the scheduler's state at time 0."""
+    world, gangs = build_gangs(setting, reserves=True)
+    demand, free = gangs.now.demand, gangs.now.free
+    return world, State(gangs, make_outlook(demand, free.copy()), make_outlook(demand, free.copy()))
 
 
 EASY = Scheduler(
@@ -117,10 +215,8 @@ EASY = Scheduler(
     " workloads, and user runtime estimates in scheduling the IBM SP2 with backfilling, IEEE TPDS 12(6), 2001",
     parameters=(GANGS, PLAN_BY),
     worlds=JOB_WORLDS,
-    build=build_gangs,
+    build=build,
     advance=advance,
     gangs=True,
-    slots_only=True,
     ignores=(("long_partition", "it treats all jobs alike"),),
-    about=__doc__ or "",
 )

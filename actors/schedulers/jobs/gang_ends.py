@@ -10,9 +10,11 @@ import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.records import Records, records
+from actors.schedulers.jobs.gang_outlook import row_of
 
-# Tasks that started together: when they are expected to end, ns; their job; how many still run.
-END = np.dtype([("end", "i8"), ("job", "i8"), ("tasks", "i8")])
+# Tasks that started together: when they are expected to end, ns; their job; how many still run; where the rows begin
+# that say on which nodes, if reservations are of nodes (`gang_outlook.PLACED_ROW`).
+END = np.dtype([("end", "i8"), ("job", "i8"), ("tasks", "i8"), ("first", "i8")])
 
 
 class Ends(NamedTuple):
@@ -40,11 +42,8 @@ def row_at(ends: Ends, i: int) -> int:
 def copy_row(ends: Ends, i: int, j: int) -> None:
     """Copy the i-th row over the j-th."""
     rows, source, target = ends.rows, row_at(ends, i), row_at(ends, j)
-    rows.end[target], rows.job[target], rows.tasks[target] = (
-        rows.end[source],
-        rows.job[source],
-        rows.tasks[source],
-    )
+    rows.end[target], rows.job[target] = rows.end[source], rows.job[source]
+    rows.tasks[target], rows.first[target] = rows.tasks[source], rows.first[source]
 
 
 @compiled
@@ -62,8 +61,8 @@ def place_of(ends: Ends, end: int, job: int) -> int:
 
 
 @compiled
-def add_end(ends: Ends, end: int, job: int, tasks: int) -> None:
-    """Note that so many tasks of a job have started and are expected to end at `end`."""
+def add_end(ends: Ends, end: int, job: int, tasks: int, first: int) -> None:
+    """Note that so many tasks of a job have started, the first of them `first`, and are expected to end at `end`."""
     at, number = place_of(ends, end, job), ends.span[1]
     row = row_at(ends, at)
     if at < number and ends.rows.end[row] == end and ends.rows.job[row] == job:
@@ -78,7 +77,8 @@ def add_end(ends: Ends, end: int, job: int, tasks: int) -> None:
         for i in range(number, at, -1):
             copy_row(ends, i - 1, i)
     row = row_at(ends, at)
-    ends.rows.end[row], ends.rows.job[row], ends.rows.tasks[row] = end, job, tasks
+    ends.rows.end[row], ends.rows.job[row] = end, job
+    ends.rows.tasks[row], ends.rows.first[row] = tasks, first
 
 
 @compiled
@@ -86,6 +86,19 @@ def first_of(ends: Ends, job: int) -> int:
     """Return the place of the job's row that is expected to end first."""
     for i in range(ends.span[1]):
         if ends.rows.job[row_at(ends, i)] == job:
+            return np.int64(i)
+    return np.int64(-1)
+
+
+@compiled
+def first_on(ends: Ends, placed: Records, job: int, node: int) -> int:
+    """Return the place of the job's row that is expected to end first of those with a task on a node."""
+    for i in range(ends.span[1]):
+        row = row_at(ends, i)
+        if (
+            ends.rows.job[row] == job
+            and row_of(placed, ends.rows.first[row], ends.rows.tasks[row], node) >= 0
+        ):
             return np.int64(i)
     return np.int64(-1)
 

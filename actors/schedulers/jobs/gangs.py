@@ -5,13 +5,16 @@ messages take equally long they start in one instant. All that happens at an ins
 decides: arrivals and ends wake it once, behind all of them.
 
 A job that is no gang is a sequence of tasks, each of which starts on its own, in the order of the queue.
+
+Where tasks hold resources, and where reservations are to be of nodes, what fits is found node by node
+(actors/schedulers/jobs/gang_outlook.py); else it is enough to count idle slots (gang_room.py).
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from actors.conditions import NS
+from actors.conditions import NS, read_only
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import wake
 from actors.kernel.records import Records, records
@@ -19,13 +22,35 @@ from actors.kernel.world import N_PLACEMENTS, NEVER, NONE, Rules, World
 from actors.nodes.messages import DISPATCH, read_done, send_placed
 from actors.scheduler import Parameter
 from actors.schedulers.jobs.build import build_world
-from actors.schedulers.jobs.gang_ends import Ends, add_end, end_one, first_of, make_ends, place_of
+from actors.schedulers.jobs.gang_ends import (
+    Ends,
+    add_end,
+    end_one,
+    first_of,
+    first_on,
+    make_ends,
+    place_of,
+    row_at,
+)
+from actors.schedulers.jobs.gang_outlook import (
+    PLACED_ROW,
+    Outlook,
+    all_fit,
+    choose_nodes,
+    look_at,
+    make_outlook,
+    row_of,
+    take_amount,
+    take_rows,
+)
 from actors.schedulers.jobs.gang_room import Room, fits, free_slot, make_room, room_for, take_slots
 from actors.schedulers.jobs.late_binding import next_arrival, on_done
 from actors.schedulers.jobs.probing import NO_VERSION, ONE
 from actors.setting import Setting
+from clusters.capacity import needs_of
 from clusters.failures import NODE
 from clusters.feasibility import check_widths, gangs_of
+from clusters.matching import billionths
 from workloads.errors import InputError
 from workloads.requests import requested_s
 
@@ -47,8 +72,13 @@ class Gangs(NamedTuple):
 
     jobs: Records  # [J] GANG
     queue: Records  # [1] QUEUE
-    room: Room
+    room: Room  # by slots
     ends: Ends
+    by_node: int  # 1: what fits is found in `now`; 0: in `room`
+    of_job: np.ndarray  # [J] the demand of a task of the job, a row of `now.demand`
+    now: Outlook  # by node and resource
+    # [T] on which nodes tasks run or are to start: rows from the first task on that started with them
+    placed: Records
 
 
 @inlined
@@ -67,6 +97,11 @@ def tasks_to_start(w: World, job: int) -> int:
 def tasks_that_fit(w: World, p: Gangs, job: int) -> int:
     """Return how many tasks of the job can start now: of a gang all or none."""
     left = tasks_to_start(w, job)
+    if p.by_node == 1:
+        look_at(p.now, p.of_job[job], left, max(p.jobs.nodes[job], np.int64(0)))
+        if is_gang(p, job):
+            return left if all_fit(p.now) else np.int64(0)
+        return min(left, p.now.look.found[0])
     if not is_gang(p, job):
         return min(left, p.room.total[0])
     return left if fits(p.room, left, p.jobs.nodes[job]) else np.int64(0)
@@ -108,10 +143,15 @@ def leave_queue(p: Gangs, job: int) -> None:
 
 @compiled
 def start(w: World, p: Gangs, t: int, me: int, job: int, count: int) -> None:
-    """Place the next `count` tasks of a job, which fit; the job leaves the queue with the last of them."""
+    """Place the next `count` tasks of a job, which fit; the job leaves the queue with the last of them.
+
+    Where what fits is found by node, `placed` says where they go.
+    """
     w.counts[N_PLACEMENTS] += count
-    nodes = p.jobs.nodes[job]
-    if nodes > 0:
+    nodes, first = p.jobs.nodes[job], w.jobs.next_task[job]
+    if p.by_node == 1:
+        place_rows(w, p, t, me, job, count)
+    elif nodes > 0:
         place_evenly(w, p, t, me, job, count, nodes)
     else:
         i, left = p.room.number[0] - 1, count
@@ -123,7 +163,7 @@ def start(w: World, p: Gangs, t: int, me: int, job: int, count: int) -> None:
             i -= 1
     end = min(t + p.jobs.holds[job], NEVER)
     p.jobs.end[job] = end
-    add_end(p.ends, end, job, count)
+    add_end(p.ends, end, job, count, first)
     if tasks_to_start(w, job) == 0:
         leave_queue(p, job)
 
@@ -145,6 +185,27 @@ def place_evenly(w: World, p: Gangs, t: int, me: int, job: int, count: int, node
         elif left > larger and there >= share:
             place_here(w, p, t, me, job, node, share)
             left -= 1
+
+
+@inlined
+def place_rows(w: World, p: Gangs, t: int, me: int, job: int, count: int) -> None:
+    """Place the job's next `count` tasks on the nodes that `placed` says."""
+    first = w.jobs.next_task[job]
+    take_rows(p.now, p.placed, first, count, p.of_job[job], 1, False)
+    i, left = first, count
+    while left > 0:
+        for _ in range(p.placed.tasks[i]):
+            send_placed(w, t, me, p.placed.node[i], job, first + count - left, NONE, ONE, NO_VERSION)
+            left -= 1
+        i += 1
+    w.jobs.next_task[job] = first + count
+
+
+@inlined
+def choose_now(w: World, p: Gangs, job: int, count: int) -> None:
+    """Choose nodes for the next `count` tasks of a job, of which `tasks_that_fit` has just found that they fit."""
+    if p.by_node == 1:
+        choose_nodes(p.now, p.placed, w.jobs.next_task[job], count)
 
 
 @inlined
@@ -177,16 +238,32 @@ def note_arrival(w: World, p: Gangs, me: int, job: int) -> None:
 def note_end(w: World, p: Gangs, me: int) -> int:
     """Note that a task has ended; return when it was expected to, ns.
 
-    Of the tasks of a job that is no gang, a report does not say which one has ended: the one that was expected first.
+    Of the tasks of a job that is no gang, a report does not say which one has ended: the one that was expected first,
+    on its node where what fits is found by node.
     """
     job, node, _, _ = read_done(w)
     on_done(w)
-    free_slot(p.room, node)
     if p.queue.first[0] != NONE:
         wake_once(w, p, me)
+    if p.by_node == 1:
+        return end_on(p, job, node)
+    free_slot(p.room, node)
     if is_gang(p, job):
         return end_one(p.ends, place_of(p.ends, p.jobs.end[job], job))
     return end_one(p.ends, first_of(p.ends, job))
+
+
+@compiled
+def end_on(p: Gangs, job: int, node: int) -> int:
+    """Free what a task of the job held of a node; return when it was expected to end, ns."""
+    take_amount(p.now, node, p.of_job[job], -1)
+    if is_gang(p, job):
+        at = place_of(p.ends, p.jobs.end[job], job)
+    else:
+        at = first_on(p.ends, p.placed, job, node)
+    row = row_at(p.ends, at)
+    p.placed.tasks[row_of(p.placed, p.ends.rows.first[row], p.ends.rows.tasks[row], node)] -= 1
+    return end_one(p.ends, at)
 
 
 @inlined
@@ -196,6 +273,7 @@ def start_heads(w: World, p: Gangs, t: int, me: int) -> int:
     while job != NONE:
         count = tasks_that_fit(w, p, job)
         if count > 0:
+            choose_now(w, p, job, count)
             start(w, p, t, me, job, count)
         if p.queue.first[0] == job:
             break
@@ -219,23 +297,53 @@ PLAN_BY = Parameter(
 )
 
 
-def build_gangs(setting: Setting) -> tuple[World, Gangs]:
+def build_gangs(setting: Setting, reserves: bool = False) -> tuple[World, Gangs]:
     """Make the world and the state that all schedulers of gangs have, at time 0.
+
+    `reserves`: the scheduler makes reservations, which are of nodes where some gang states on how many it runs.
 
     Raises:
         InputError: a gang is wider than the cluster, or nodes fail.
     """
     refuse_failures(setting)
-    slots, tasks = setting.cluster.slots().astype(np.int64), setting.workload.num_tasks
-    most = min(int(slots.sum()), tasks)
+    nodes, slots = gang_nodes(setting), setting.cluster.slots().astype(np.int64)
+    tasks, by_node = np.diff(setting.workload.arrays().first_task), bool(setting.resources)
+    most = min(most_at_once(setting), setting.workload.num_tasks)
     world = build_world(setting, Rules(), most_sends=lambda _: most, schedulers=1)
+    demand, of_job, free = world.room.demand, world.room.of_job, world.room.capacity.copy()
+    if not setting.resources:
+        by_node = reserves and bool((nodes > 0).any())
+        demand, of_job = np.ones((1, 1), np.int64), np.zeros(len(tasks) if by_node else 0, np.int64)
+        free = slots[:, None].copy() if by_node else np.zeros((0, 1), np.int64)
     jobs = records(GANG, world.work.size)
-    jobs.nodes[:] = gang_nodes(setting)
+    jobs.nodes[:] = nodes
     # To the scheduler a task holds its slot from its placement until its end is reported: two messages longer.
     jobs.holds[:] = np.maximum(expected_ns(setting, world.work.estimate) + 2 * world.network.cross_ns, 1)
     queue = records(QUEUE, 1)
     queue.first[0], queue.last[0] = NONE, NONE
-    return world, Gangs(jobs, queue, make_room(slots), make_ends(most))
+    starts = int(np.where(nodes != NONE, 1, tasks).sum())
+    return world, Gangs(
+        jobs,
+        queue,
+        make_room(slots),
+        make_ends(min(most, starts)),
+        int(by_node),
+        read_only(of_job),
+        make_outlook(read_only(demand), free),
+        records(PLACED_ROW, int(tasks.sum()) if by_node else 0),
+    )
+
+
+def most_at_once(setting: Setting) -> int:
+    """Return the most tasks that can run at once: slots, or by the resource of which the smallest tasks fit fewest."""
+    if not setting.resources:
+        return setting.cluster.total_slots
+    needs = needs_of(setting.workload, setting.cluster, setting.resources)
+    least = billionths(needs.demand[np.unique(needs.of_job)]).min(axis=0)
+    held = least > 0
+    if not held.any():
+        return setting.workload.num_tasks
+    return int((billionths(needs.capacity)[:, held] // least[held]).sum(axis=0).min())
 
 
 def refuse_failures(setting: Setting) -> None:
@@ -255,9 +363,11 @@ def gang_nodes(setting: Setting) -> np.ndarray:
     Raises:
         InputError: a gang does not fit on the whole cluster.
     """
-    nodes = gangs_of(setting.workload, setting.parameters["gangs"])
-    check_widths(setting.workload, nodes, setting.cluster)
-    return np.minimum(nodes, np.diff(setting.workload.arrays().first_task))
+    workload, cluster = setting.workload, setting.cluster
+    nodes = gangs_of(workload, setting.parameters["gangs"])
+    needs = needs_of(workload, cluster, setting.resources) if setting.resources else None
+    check_widths(workload, nodes, cluster, needs)
+    return np.minimum(nodes, np.diff(workload.arrays().first_task))
 
 
 def expected_ns(setting: Setting, estimate_ns: np.ndarray) -> np.ndarray:

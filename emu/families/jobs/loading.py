@@ -80,19 +80,23 @@ def feasible(
     from clusters.matching import match
 
     drops = config["infeasible"] == "drop"
+    needs = None
     try:
+        if resources:
+            needs = needs_of(workload, cluster, resources)
         if workload.job_constraints.num_rows or resources:
-            needs = needs_of(workload, cluster, resources) if resources else None
             if drops:
                 workload = feasibility.drop_infeasible(workload, cluster, needs)[0]
             else:
                 feasibility.check_feasible(workload, cluster, match(workload, cluster, needs), needs)
         if gangs is not None:
             nodes = feasibility.gangs_of(workload, gangs)
+            if resources:  # of the jobs that are left
+                needs = needs_of(workload, cluster, resources)
             if drops:
-                workload = feasibility.drop_wide(workload, nodes, cluster)
+                workload = feasibility.drop_wide(workload, nodes, cluster, needs)
             else:
-                feasibility.check_widths(workload, nodes, cluster)
+                feasibility.check_widths(workload, nodes, cluster, needs)
     except InputError as error:
         raise CannotRun.of(config, error) from None
     return workload

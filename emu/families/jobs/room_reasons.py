@@ -24,6 +24,8 @@ from workloads.arrow import column, optional_column
 
 SLACK = 0.5 / UNIT
 """Runs count amounts in whole billionths."""
+MANY = 2.0**53
+"""Tasks that fit where they need nothing."""
 LITTLE = 0.01
 """Share of a wait below which a reason is left out."""
 
@@ -107,6 +109,10 @@ class Room:
 
     def nodes_with_room(self, at_ns: int) -> int:
         """Return how many of the usable nodes had room for it at a time."""
+        return int((self.tasks_with_room(at_ns) > 0).sum())
+
+    def tasks_with_room(self, at_ns: int) -> IntArray:
+        """Return for how many such tasks each of the nodes had room at a time, shape (N,); 0 if it is not usable."""
         case = self.case
         assert case.usable is not None
         busy = case.busy
@@ -115,7 +121,10 @@ class Room:
         np.subtract.at(free, busy.node[there], demand[there])
         up = case.usable[0].copy()
         up[busy.node[there[busy.job[there] == NONE]]] = False
-        return int((up & (free >= self.needs - SLACK).all(axis=1)).sum())
+        needed = self.needs > 0
+        room = np.full(free.shape, MANY)
+        np.floor_divide(free + SLACK, self.needs, out=room, where=needed)
+        return np.where(up, room.min(axis=1).clip(0), 0).astype(np.int64)
 
     def amounts(self, values: Float64Array) -> str:
         """Return amounts of the resources that it needs as text."""

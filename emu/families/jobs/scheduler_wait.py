@@ -10,6 +10,7 @@ import numpy as np
 from clusters.feasibility import gangs_of
 from emu.explaining.explanation import NS, counted
 from emu.families.jobs.job_wait import JobWait
+from emu.families.jobs.room_reasons import Room, room_of
 from workloads.arrow import column
 from workloads.requests import NO_GANG
 
@@ -52,7 +53,10 @@ def _in_turn(case: JobWait) -> Iterator[str]:
     """Yield sentences about a wait at a scheduler of gangs: what the job needed, and which jobs had their turn."""
     assert case.setting is not None
     jobs, job, running = case.result.jobs, case.job, case.tasks
-    if gangs_of(case.setting.workload, case.setting.parameters["gangs"])[job] != NO_GANG:
+    nodes = gangs_of(case.setting.workload, case.setting.parameters["gangs"])[job]
+    if nodes != NO_GANG and (room := room_of(case)) is not None:
+        yield room_for_gang(room, int(column(jobs, "num_tasks")[job]), int(nodes))
+    elif nodes != NO_GANG:
         runs = (running.start_ns <= case.begin_ns) & (running.finish_ns > case.begin_ns)
         idle = max(case.setting.cluster.total_slots - int(np.count_nonzero(runs)), 0)
         needed = int(column(jobs, "num_tasks")[job])
@@ -68,3 +72,23 @@ def _in_turn(case: JobWait) -> Iterator[str]:
         )
     passed = int(np.count_nonzero(start_s[job + 1 :] < start_s[job]))
     yield f"{counted(passed, 'job') if passed else 'No job'} that came later started before it."
+
+
+def room_for_gang(room: Room, tasks: int, nodes: int) -> str:
+    """Return a sentence about the room for a gang, on `nodes` nodes or, if 0, any, when it began to wait."""
+    there = np.minimum(room.tasks_with_room(room.case.begin_ns), tasks)
+    when = "when it began to wait,"
+    if nodes == 0:
+        on = counted(int((there > 0).sum()), "node")
+        found = (
+            f"there was room for {int(there.sum()):,} of them, on {on}"
+            if there.any()
+            else "there was no room"
+        )
+        return f"Its {counted(tasks, 'task')} start at once; {when} {found}."
+    nodes = min(nodes, tasks)
+    share, larger = divmod(tasks, nodes)
+    had = counted(int((there >= share).sum()), "node")
+    each = f"{share} or {share + 1}" if larger else f"{share}"
+    on = f"on {counted(nodes, 'node')}, {each} on {'each' if nodes > 1 else 'it'}"
+    return f"Its {counted(tasks, 'task')} start at once {on}; {when} {had} had room for {share}."

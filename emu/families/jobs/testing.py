@@ -44,12 +44,14 @@ def check_jobs(scheduler: Scheduler, run_twice: Callable[..., Result]) -> None:
             check_result(result, workload, cluster.num_nodes, cluster.max_slots, case)
             check_constraints(result, workload, cluster, case)
     if not scheduler.slots_only:
-        for case, workload, cluster, file in with_files(resource_cases()):
+        for case, workload, cluster, file in with_files(resource_cases(scheduler.gangs)):
             for passing in (0.0, 2.0):
                 own = {"resources_use": "stated", "resources_passing": passing}
                 result = run_twice(case, workload, cluster=file, **own, **classes)
                 check_result(result, workload, cluster.num_nodes, workload.num_tasks, case)
                 check_resources(result, workload, cluster, case)
+                if scheduler.gangs:
+                    check_gangs(result, workload, case)
 
 
 Case = tuple[str, JobWorkload, Cluster]
@@ -223,8 +225,11 @@ def _constrained_cases() -> Iterator[Case]:
     yield "all of these", asking(*mixed), cluster
 
 
-def resource_cases() -> Iterator[Case]:
-    """Yield name, workload and cluster of small cases in which tasks as many as slots need more than a node has."""
+def resource_cases(gangs: bool = False) -> Iterator[Case]:
+    """Yield name, workload and cluster of small cases in which tasks as many as slots need more than a node has.
+
+    `gangs`: one of them has gangs, on any nodes and on some.
+    """
     rng = np.random.default_rng(22)
     counts = rng.integers(1, 5, 80)
     tasks = int(counts.sum())
@@ -251,3 +256,10 @@ def resource_cases() -> Iterator[Case]:
     yield "tasks of a job that need different amounts", asking(Requests({"cpu_cores": cores}, own)), cluster
     priority = rng.integers(0, 4, 80)
     yield "tasks that need resources, and priorities", asking(Requests(several, priority=priority)), cluster
+    if gangs:
+        on = rng.choice([np.nan, 0.0, 2.0, 3.0], 80)
+        yield (
+            "gangs that need resources",
+            asking(Requests(several, gang_nodes=on, priority=priority)),
+            cluster,
+        )

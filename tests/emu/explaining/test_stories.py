@@ -9,9 +9,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
 import emu
+from clusters.cluster import build_cluster
+from clusters.schema import encode_texts
 from emu.cli import main
 from emu.explaining.event_record import Record
 from emu.explaining.explanation import Explanation, Link, Wait
@@ -19,6 +22,7 @@ from emu.families.jobs.causes import Step
 from emu.families.jobs.chain_text import longest_span
 from emu.families.jobs.slot_holders import NEVER, Free, Tasks, free_slots, lost_runs, tasks_of, with_outages
 from workloads.jobs import make_workload
+from workloads.requests import Requests
 
 NS = 10**9
 KEPT: dict[str, Any] = {"in_process": True, "output_events": "all", "output_tasks": True}
@@ -82,6 +86,34 @@ def test_a_gang_waits_for_its_turn_and_for_slots() -> None:
         "1 job that had come earlier waited then; the first of them, job 1, has 3 tasks.",
         "1 job that came later started before it.",
     ]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "second"),
+    [
+        (
+            [2, 0],
+            "Its 3 tasks start at once; when it began to wait, there was room for 2 of them, on 1 node.",
+        ),
+        (
+            [2, 3],
+            "Its 3 tasks start at once on 3 nodes, 1 on each; when it began to wait, 1 node had room for 1.",
+        ),
+    ],
+)
+def test_a_gang_waits_for_nodes_with_what_its_tasks_need(
+    nodes: list[int], second: str, tmp_path: Path
+) -> None:
+    """Three nodes of four GPUs: job 0 takes three of each of two nodes until 10 s; job 1 needs two for each task."""
+    file = tmp_path / "gpus.parquet"
+    pq.write_table(build_cluster("gpus", [1] * 3, **{"attr:gpus": encode_texts(["4"] * 3)}).table, file)
+    asked = Requests({"attr:gpus": [3.0, 2.0]}, gang_nodes=nodes)
+    workload = make_workload("gangs", [0.0, 1], [2, 3], [10.0, 10, 5, 5, 5], requests=asked)
+    run = emu.run("easy", workload, cluster=file, network_delay="0 s", **KEPT)
+    wait = emu.explain(run, 1).longest
+    assert wait is not None
+    assert wait.link.s == pytest.approx(9)
+    assert wait.reasons[:2] == ["It needs attr:gpus 2.", second]
 
 
 def test_central_schedulers_get_no_message_about_short_tasks() -> None:

@@ -187,6 +187,9 @@ def clusters(draw: st.DrawFn) -> Cluster:
 
 @st.composite
 def settings_with_resources(draw: st.DrawFn, scheduler: str) -> Setting:
+    variants, dynamics = VARIANTS[scheduler], [Dynamics(), Dynamics(mtbf_s=60.0, mttr_s=5.0, detection_s=2.0)]
+    if scheduler != "own" and find_scheduler(scheduler).gangs:  # of these, jobs that are no gangs
+        variants, dynamics = variants[:1], dynamics[:1]
     setting = setting_of(
         MostFree if scheduler == "own" else named(scheduler),
         draw(workloads()),
@@ -195,9 +198,9 @@ def settings_with_resources(draw: st.DrawFn, scheduler: str) -> Setting:
         long_partition=draw(st.sampled_from([1.0, 0.5])),
         network=draw(NETWORKS),
         estimates=draw(st.sampled_from([Estimates(), Estimates("random", 1.0)])),
-        dynamics=draw(st.sampled_from([Dynamics(), Dynamics(mtbf_s=60.0, mttr_s=5.0, detection_s=2.0)])),
+        dynamics=draw(st.sampled_from(dynamics)),
         seed=draw(st.integers(0, 2**31)),
-        **draw(st.sampled_from(VARIANTS[scheduler])),
+        **draw(st.sampled_from(variants)),
     )
     stated = setting.workload.resources
     return replace(
