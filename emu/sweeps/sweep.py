@@ -303,9 +303,10 @@ def _row(grid: Grid, point: Point, run: Run, out: Path) -> dict[str, Any]:
     summary = disk.read_json(run.folder / SUMMARY, "has no summary.json")
     own = grid.columns(point)
     columns = {axis.label: own.get(axis.label) for axis in grid.axes}
-    # A column for each figure of each kind, or priority, would be too many for a table.
-    for part in ("by_constraint", "by_priority"):
-        summary.get("jobs", {}).pop(part, None)
+    # A column for each figure of each kind, priority or tenant would be too many for a table.
+    jobs = summary.get("jobs", {})
+    for part in [name for name in jobs if name.startswith("by_")]:
+        del jobs[part]
     if BOTTLENECKS in summary:
         summary[BOTTLENECKS] = "; ".join(summary[BOTTLENECKS])
     figures = {name: value for name, value in flatten(summary) if name not in columns}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from emu.columns import COSTS, Column, ResultTable
-from emu.families.jobs.columns import FURTHER_TIMELINE, RESOURCES
+from emu.families.jobs.columns import FURTHER_TIMELINE, RESOURCES, TENANTS
 from emu.families.jobs.columns import JOBS as OF_JOBS
 from emu.families.jobs.columns import TASKS as OF_TASKS
 
@@ -77,6 +77,7 @@ TABLES = {
     "jobs": ResultTable(JOBS, "One row per job of the workload, in workload order."),
     "timeline": ResultTable(TIMELINE, "One row per `timeline.period` of virtual time.", FURTHER_TIMELINE),
     "resources": ResultTable(RESOURCES, "One row per `timeline.period` and resource."),
+    "tenants": ResultTable(TENANTS, is_optional=True),
     "fairness": ResultTable(
         FAIRNESS,
         "One row per window of `fairness.window`, from the first arrival on. Windows are twice, four times … as long "

@@ -86,7 +86,7 @@ FAMILY = Family(
         if key.name not in _HAS
         and (why := _WITHOUT.get(key.name) or _WITHOUT.get(key.name.partition(".")[0]))
     },
-    figures=("improvement", "fairness", "resources-", "running", "gantt-"),
+    figures=("improvement", "fairness", "wait-", "resources-", "tenants-", "running", "gantt-"),
     take=take,
     groups=JOBS.groups,
     part_of=JOBS.part_of,

@@ -10,7 +10,7 @@ import numpy as np
 
 from emu.directories.run_directory import safe_name
 from emu.families.dags.comparison import improvement_factors
-from emu.families.jobs.plots import cdf_figure, use_figures
+from emu.families.jobs.plots import cdf_figure, division_figures, tenants_figures, use_figures
 from emu.report.distributions import paired_samples, shares_figure
 from emu.report.drawing import (
     Shown,
@@ -46,7 +46,9 @@ def dag_figures(results: Runs, warmup_s: float = 0.0) -> Iterator[Shown]:
     yield from shown(
         "fairness", "Jain's fairness index over windows, of the first seed", fairness_figure, results
     )
+    yield from division_figures(results, warmup_s)
     yield from use_figures(results, {"run": ("running_tasks",), "wait": ("runnable_tasks",)})
+    yield from tenants_figures(results)
     if all(has_tasks(runs[0]) for runs in results.values()):
         yield from _figures_of_tasks(results)
 

@@ -14,7 +14,7 @@ from emu.columns import make_table, null_unless
 from emu.families.dags.columns import FAIRNESS, FURTHER_TIMELINE, JOBS, TASKS, TIMELINE
 from emu.families.dags.utilisation import count_between, runnable_ns, wide_enough, windows
 from emu.families.jobs.metrics import describe_jobs
-from emu.families.jobs.resource_use import resources_table, use_over_time
+from emu.families.jobs.resource_use import resources_table, tenants_held, use_over_time, with_shares
 from emu.families.jobs.results import jobs_columns, tasks_columns
 from emu.results.metrics import Float64Array, describe_utilisation, finite
 from workloads.arrow import column, optional_column
@@ -38,11 +38,15 @@ def dag_results(plan: Plan, outcome: Outcome) -> tuple[dict[str, pa.Table | None
     runnable = _runnable(workload, outcome.tasks)
     timeline, use = timeline_tables(workload, outcome, share, runnable, plan.period_s)
     jobs = jobs_table(workload, cluster, outcome)
+    job_of_task = np.repeat(np.arange(workload.num_jobs), np.diff(workload.arrays().first_task))
+    share_of_task, step_s = share[stage_of_task(workload)], outcome.timeline_step * plan.period_s
+    tenants, by_tenant = tenants_held(jobs, job_of_task, outcome, share_of_task, step_s)
     fairness = fairness_table(workload, outcome, share, config["fairness.window"])
     tables = {
         "jobs": jobs,
         "timeline": timeline,
         "resources": use,
+        "tenants": tenants,
         "fairness": fairness,
         "tasks": tasks_table(workload, outcome.tasks, runnable) if config["output.tasks"] else None,
     }
@@ -52,7 +56,7 @@ def dag_results(plan: Plan, outcome: Outcome) -> tuple[dict[str, pa.Table | None
         float(column(workload.jobs, "submit_s")[-1]),
     )
     figures = {
-        "jobs": describe_jobs(jobs, config["warmup"], config["slowdown_threshold"]),
+        "jobs": with_shares(describe_jobs(jobs, config["warmup"], config["slowdown_threshold"]), by_tenant),
         "dags": describe_dags(plan, outcome, fairness, share),
         **({"utilisation": described} if described else {}),
     }

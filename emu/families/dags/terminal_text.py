@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from emu.families.dags.comparison import TITLES, compare_efficiency, improvement_factors, slowed_down
+from emu.families.jobs.further_tables import division_tables, rows_of_divisions
 from emu.families.jobs.metrics import CLASSES, part_of
 from emu.families.jobs.terminal_text import job_facts
 from emu.results.comparison_row import Row
@@ -13,7 +14,7 @@ from emu.results.measures import DEFAULT, Measure
 from emu.results.paired_comparison import Tolerance, render_factors
 from emu.results.result import Runs
 from emu.results.summary_text import summary_text
-from emu.results.text_tables import TIMES, Table, number, percent, ratio, render_tables, with_error
+from emu.results.text_tables import TIMES, Table, align, number, percent, ratio, render_tables, with_error
 
 FACTOR_LABELS = {"average": "average", "p50": "P50", "p75": "P75", "p95": "P95"}
 EFFICIENCY_EXPLAINED = (
@@ -37,11 +38,12 @@ def render_more(results: Runs, warmup_s: float) -> str:
 
 
 def more_tables(results: Runs, warmup_s: float) -> list[Table]:
-    """Return the table of efficiency and fairness, and of several schedulers that of slower jobs."""
+    """Return the tables of efficiency and fairness, of waits by group, and of several schedulers of slower jobs."""
     found, several = compare_efficiency(results), len(results) > 1
     columns = [c for c in next(iter(found.values())) if several or c != TIMES]
     cells = [[name, *(_cell(column, *row[column]) for column in columns)] for name, row in found.items()]
     tables = [Table("Efficiency and fairness", EFFICIENCY_EXPLAINED, ["scheduler", *columns], cells)]
+    tables += division_tables(results)
     return [*tables, _slower_table(results, warmup_s)] if several else tables
 
 
@@ -72,7 +74,9 @@ def render_summary(summary: Mapping[str, Any], columns: Sequence[Measure] = DEFA
     jobs = summary["jobs"]
     groups = {name: name for name in (CLASSES if "long" in jobs else ("all",))}
     facts = [f"{name} {value}" for name, value in {**job_facts(jobs), **dag_facts(summary["dags"])}.items()]
-    return summary_text(summary, "jobs", "job completion time (s)", groups, part_of, columns, facts)
+    tables = rows_of_divisions(jobs, summary.get("confidence_95", {}).get("jobs", {}))
+    lines = [line for table in tables for line in ("", *align(table))]
+    return summary_text(summary, "jobs", "job completion time (s)", groups, part_of, columns, facts, lines)
 
 
 def dag_facts(dags: Mapping[str, Any]) -> dict[str, str]:

@@ -75,6 +75,23 @@ RESOURCES = (
     ),
 )
 
+TENANTS = (
+    Column("time_s", pa.float64(), "s", "End of the span of time that the row is of, one `timeline.period`."),
+    Column(
+        "tenant",
+        pa.string(),
+        "",
+        "A tenant; `(none)`: jobs without one; `(others)`: all beyond the first 12.",
+    ),
+    Column(
+        "share",
+        pa.float64(),
+        "",
+        "Share of the capacity of all machines that the tenant's tasks held, of the resource of which they held most, "
+        "or of slots, in the mean over the span.",
+    ),
+)
+
 FURTHER_TIMELINE = (
     Column("up_nodes", pa.int64(), "nodes", "With failures: nodes that are up."),
     Column(
@@ -166,6 +183,11 @@ TABLES = {
     "resources": ResultTable(
         RESOURCES,
         "Where tasks hold resources of nodes: one row per `timeline.period` and resource.",
+        is_optional=True,
+    ),
+    "tenants": ResultTable(
+        TENANTS,
+        "Where jobs have tenants: one row per `timeline.period` and tenant, the tenant with the most work first.",
         is_optional=True,
     ),
     "tasks": ResultTable(

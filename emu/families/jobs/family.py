@@ -10,10 +10,11 @@ from emu.explaining.causes_text import Causes
 from emu.families.family import Family, Figures
 from emu.families.jobs.columns import TABLES
 from emu.families.jobs.comparison import compare_jobs, render_further, render_rows
+from emu.families.jobs.divisions import DIVISIONS, division_of, tenant_groups
 from emu.families.jobs.explain import causes_of_all, explain_job, others_of
 from emu.families.jobs.finer_causes import REMEDIES, finer_causes_of_all
 from emu.families.jobs.loading import nodes_for_load, slots_equal_to
-from emu.families.jobs.metrics import CLASSES, PRIORITY, SIDES, SPLIT, job_values, part_of
+from emu.families.jobs.metrics import CLASSES, SIDES, SPLIT, job_values, part_of
 from emu.families.jobs.plan import load_jobs
 from emu.families.jobs.plots import job_figures
 from emu.families.jobs.report import group_section, run_facts
@@ -51,19 +52,20 @@ def take(given: Any) -> JobWorkload | None:
 
 
 def keeps_tasks(plan: Plan) -> bool:
-    """Whether tasks must be recorded: decision latency is read off them, and what is held of resources."""
-    return times_decisions(plan.config) or bool(plan.own["resources"])
+    """Whether tasks must be recorded: decision latency is read off them, and what is held, also by tenant."""
+    return times_decisions(plan.config) or bool(plan.own["resources"] or tenant_groups(plan.workload.jobs))
 
 
 def groups(figures: Figures) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield classes, classes of jobs with constraints and without, classes by kind of constraints, and priorities."""
+    """Yield classes, classes of jobs with constraints and without, classes by kind of them, priorities, tenants."""
     yield from ((name, (name,)) for name in CLASSES if name in figures)
     for side in SIDES:
         yield from ((f"{side} {name}", (side, name)) for name in figures.get(side, {}))
     for kind, of_kind in figures.get("by_constraint", {}).items():
         names = [name for name in CLASSES if name in of_kind]
         yield from ((f"{kind} {name}", ("by_constraint", kind, name)) for name in names)
-    yield from ((PRIORITY + band, ("by_priority", band)) for band in figures.get("by_priority", {}))
+    for division in DIVISIONS:
+        yield from ((group, (division.key, division_of(group)[1])) for group in division.groups(figures))
 
 
 def counters() -> dict[str, str]:
@@ -87,12 +89,12 @@ FAMILY = Family(
         **_OF_CLASSES,
         **dict.fromkeys(SIDES, _OF_CLASSES),
         "by_constraint": {"*": _OF_CLASSES},
-        "by_priority": {"*": _OF_GROUP},
+        **{division.key: {"*": _OF_GROUP} for division in DIVISIONS},
         "used": _NUMBERS,
     },
     group_column="job_class",
     group_titles={name: f"{name} jobs" for name in ("short", "long", *SPLIT)},
-    figures=("wait-", "resources-", "crv-"),
+    figures=("wait-", "resources-", "tenants-", "crv-"),
     take=take,
     groups=groups,
     part_of=part_of,

@@ -1,4 +1,4 @@
-"""Figures of runs of jobs: percentiles by class, makespan, fairness, what constraints and priorities do."""
+"""Figures of runs of jobs: percentiles by class, makespan, fairness, what constraints, priorities and tenants do."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from emu.columns import equals_text
+from emu.families.jobs.divisions import DIVISIONS, division_of
 from emu.families.jobs.keys import THRESHOLD_S
 from emu.results.metrics import BoolArray, Float64Array, after_warmup, describe_metrics, finite
 from workloads.arrow import coded_labels, is_known, optional_column
@@ -24,9 +25,6 @@ SPLIT = tuple(f"{side} {name}" for name in ("short", "long") for side in SIDES)
 MOST_KINDS = 24
 OTHER_KINDS = "other kinds"
 """The kind of all jobs beyond `MOST_KINDS` kinds; a kind made by `workloads.constraints` has no space."""
-PRIORITY = "priority "
-"""How the name of a group of jobs by priority begins, before its band."""
-MOST_BANDS = 12
 
 
 def bounded_slowdown(
@@ -73,7 +71,8 @@ def describe_jobs(jobs: pa.Table, warmup_s: float = 0.0, threshold_s: float = TH
         and of their ``wait``, ``slowdown`` and ``bounded_slowdown``; ``makespan_s`` from first arrival to last
         completion; ``jain_index`` of slowdowns, and ``bounded_jain_index`` of bounded ones, with
         ``slowdown_threshold_s``; ``unfinished``, the number of jobs that did not finish, if any. With constraints, also
-        what `describe_constraints` returns. With preemption, also `describe_evictions`.
+        what `describe_constraints` returns; of each of `DIVISIONS` that has groups, `describe_values` by group. With
+        preemption, also `describe_evictions`.
     """
     submit_s, finish_s = optional_column(jobs, "submit_s"), optional_column(jobs, "finish_s")
     values = values_of(jobs, threshold_s)
@@ -91,13 +90,18 @@ def describe_jobs(jobs: pa.Table, warmup_s: float = 0.0, threshold_s: float = TH
     summary["slowdown_threshold_s"] = threshold_s
     if not finished.all():
         summary["unfinished"] = int(np.count_nonzero(~finished))
-    bands = {name: counts & band for name, band in priority_bands(jobs).items()}
-    by_priority = {"by_priority": _describe_groups(values, bands)} if bands else {}
+    divided = {}
+    for division in DIVISIONS:
+        if own := {
+            name: counts & mask for name, mask in division.masks(jobs).items() if (counts & mask).any()
+        }:
+            divided[division.key] = _describe_groups(values, own)
+            if "evictions" in jobs.column_names:
+                for name, mask in own.items():
+                    divided[division.key][name] |= describe_evictions(jobs, mask)
     if "evictions" in jobs.column_names:
         summary |= describe_evictions(jobs, counts)
-        for name, band in bands.items():
-            by_priority["by_priority"].get(name, {}).update(describe_evictions(jobs, band))
-    return summary | describe_constraints(jobs, counts, threshold_s) | by_priority
+    return summary | describe_constraints(jobs, counts, threshold_s) | divided
 
 
 def describe_evictions(jobs: pa.Table, mask: BoolArray) -> dict[str, Any]:
@@ -184,27 +188,6 @@ def _kinds_by_jobs(
     return found
 
 
-def priority_bands(jobs: pa.Table) -> dict[str, BoolArray]:
-    """Return which jobs have each priority, the largest first; empty where the workload states none.
-
-    A job that states none has 0. Of more than `MOST_BANDS` priorities neighbours are one band, ``3 to 7``, so that
-    bands have about as many jobs each.
-    """
-    if "priority" not in jobs.column_names:
-        return {}
-    priority = np.nan_to_num(optional_column(jobs, "priority")).astype(np.int64)
-    values, place, count = np.unique(priority, return_inverse=True, return_counts=True)
-    band = np.arange(values.size)
-    if values.size > MOST_BANDS:
-        band = ((np.cumsum(count) - count / 2) / priority.size * MOST_BANDS).astype(np.int64)
-    found = {}
-    for one in np.unique(band)[::-1].tolist():
-        own = values[band == one]
-        name = str(own[0]) if own.size == 1 else f"{own[0]} to {own[-1]}"
-        found[name] = band[place] == one
-    return found
-
-
 def class_is_long(jobs: pa.Table) -> BoolArray:
     """Return which jobs have the class ``long``."""
     return equals_text(jobs, "job_class", "long")
@@ -216,9 +199,10 @@ def is_constrained(jobs: pa.Table) -> BoolArray:
 
 
 def in_group(jobs: pa.Table, group: str) -> BoolArray:
-    """Return which jobs belong to a group: a class, one of `SPLIT`, or those of a band of priorities."""
-    if group.startswith(PRIORITY):
-        return priority_bands(jobs).get(group.removeprefix(PRIORITY), np.zeros(jobs.num_rows, bool))
+    """Return which jobs belong to a group: a class, one of `SPLIT`, or a group of one of `DIVISIONS`."""
+    division, name = division_of(group)
+    if division is not None:
+        return division.masks(jobs).get(name, np.zeros(jobs.num_rows, bool))
     side, _, job_class = group.rpartition(" ")
     found = (
         np.ones(jobs.num_rows, bool) if job_class == "all" else class_is_long(jobs) == (job_class == "long")
@@ -238,8 +222,9 @@ def part_of(summary: Mapping[str, Any], group: str) -> Mapping[str, Any]:
 
     A class is split only where it has both constrained jobs and others.
     """
-    if group.startswith(PRIORITY):
-        return summary.get("by_priority", {}).get(group.removeprefix(PRIORITY), {})
+    division, name = division_of(group)
+    if division is not None:
+        return summary.get(division.key, {}).get(name, {})
     side, _, job_class = group.rpartition(" ")
     if not side:
         return summary.get(job_class, {})

@@ -1,4 +1,4 @@
-"""Figures of runs of jobs: completion times, queueing delay by constraint and priority, use of resources, the CRV."""
+"""Figures of runs of jobs: completion times, queueing delay by group, use of resources, shares of tenants, the CRV."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from emu.directories.run_directory import safe_name
-from emu.families.jobs.metrics import PRIORITY, SIDES, in_group, job_values, priority_bands
+from emu.families.jobs.divisions import DIVISIONS, Division
+from emu.families.jobs.metrics import SIDES, in_group, job_values
 from emu.families.registry import find_family
 from emu.report.distributions import distribution_figure, share_curve
 from emu.report.drawing import (
@@ -48,10 +49,10 @@ def job_figures(results: Runs, warmup_s: float = 0.0) -> Iterator[Shown]:
     yield from shown("wait-short", caption, wait_figure, results, "short", warmup_s)
     caption = "Mean queueing delay of short jobs by their arrival, with and without constraints"
     yield from shown("wait-over-time-short", caption, wait_over_time_figure, results, "short", warmup_s)
-    caption = "Queueing delay of jobs by priority"
-    yield from shown("wait-priority", caption, priority_figure, results, warmup_s)
+    yield from division_figures(results, warmup_s)
     tasks = {"run": ("running_short", "running_long"), "wait": ("queued_short", "queued_long")}
     yield from use_figures(results, tasks)
+    yield from tenants_figures(results)
     for name, (run, *_) in results.items():
         clause = f"{name}, seed {run.summary['seed']}: tasks that wait for a resource over nodes that have it"
         yield from shown(
@@ -135,30 +136,38 @@ def wait_over_time_figure(results: Runs, job_class: str, warmup_s: float = 0.0) 
         return figure
 
 
-def priority_figure(results: Runs, warmup_s: float = 0.0) -> Figure | None:
-    """Return the mean queueing delay and its 99th percentile by priority under each scheduler, all seeds together.
+def division_figures(results: Runs, warmup_s: float = 0.0) -> Iterator[Shown]:
+    """Yield queueing delays by priority and by tenant."""
+    for division in DIVISIONS:
+        caption = f"Queueing delay of jobs by {division.word}"
+        yield from shown(f"wait-{division.word}", caption, division_figure, results, division, warmup_s)
 
-    None where the workload states no priorities, or all are of one band.
+
+def division_figure(results: Runs, division: Division, warmup_s: float = 0.0) -> Figure | None:
+    """Return the mean queueing delay and its 99th percentile by group under each scheduler, all seeds together.
+
+    None where jobs are of fewer than two groups.
     """
-    bands = list(dict.fromkeys(band for runs in results.values() for band in priority_bands(runs[0].jobs)))
-    if len(bands) < 2:
+    names = list(dict.fromkeys(name for runs in results.values() for name in division.masks(runs[0].jobs)))
+    if len(names) < 2:
         return None
     waits = {
-        name: [_waits(runs, PRIORITY + band, warmup_s)[1] for band in bands] for name, runs in results.items()
+        scheduler: [_waits(runs, f"{division.word} {name}", warmup_s)[1] for name in names]
+        for scheduler, runs in results.items()
     }
     with figure_style():
         figure, places = new_figure(6.4, 4.6, rows=2)
         for axes, part in zip(places, ("mean", "p99"), strict=True):
-            for name, of_bands in waits.items():
-                value = [describe_values(own).get(part, np.nan) for own in of_bands]
-                look = line_look(place_of(name, results)) | {"marker": "o", "markevery": None}
-                axes.plot(range(len(bands)), value, markersize=4, label=plain_label(name), **look)
+            for scheduler, of_groups in waits.items():
+                value = [describe_values(own).get(part, np.nan) for own in of_groups]
+                look = line_look(place_of(scheduler, results)) | {"marker": "o", "markevery": None}
+                axes.plot(range(len(names)), value, markersize=4, label=plain_label(scheduler), **look)
             axes.set_yscale("symlog", linthresh=1.0)
             axes.set_ylim(bottom=0.0)
             axes.set_ylabel(f"delay, {part} (s)")
             axes.yaxis.set_major_formatter(plain_ticks())
-        axes.set_xticks(range(len(bands)), [plain_label(band) for band in bands])
-        axes.set_xlabel("priority, the largest goes first")
+        axes.set_xticks(range(len(names)), [plain_label(name) for name in names])
+        axes.set_xlabel(f"{division.word}, {division.order}")
         add_legend(figure, places[0])
         return figure
 
@@ -199,6 +208,33 @@ def use_figure(run: Result, tasks: Mapping[str, Sequence[str]]) -> Figure | None
         below.set_xlabel(f"virtual time ({unit})")
         add_own_legend(below)
         add_own_legend(above)
+        return figure
+
+
+def tenants_figures(results: Runs) -> Iterator[Shown]:
+    """Yield the share of the cluster that each tenant held over time under each scheduler, of its first seed."""
+    for name, (run, *_) in results.items():
+        caption = f"Share of the cluster that each tenant held under {name}, seed {run.summary['seed']}"
+        yield from shown(f"tenants-{safe_name(name)}", caption, tenants_figure, run)
+
+
+def tenants_figure(run: Result) -> Figure | None:
+    """Return the share that each tenant's tasks held over time; None where jobs have not two tenants."""
+    table = run.tables.get("tenants")
+    if table is None or not table.num_rows:
+        return None
+    names = list(dict.fromkeys(table["tenant"].to_pylist()))
+    time_s, share = (optional_column(table, name).reshape(-1, len(names)) for name in ("time_s", "share"))
+    scale, unit = time_scale(float(time_s[-1, 0]))
+    with figure_style():
+        figure, axes = new_figure()
+        for number, name in enumerate(names):
+            axes.plot(time_s[:, 0] / scale, share[:, number], label=plain_label(name), **line_look(number))
+        axes.set_ylim(0.0, max(1.0, 1.05 * float(share.max())))
+        axes.set_ylabel("share of the cluster held")
+        axes.set_xlabel(f"virtual time ({unit})")
+        axes.xaxis.set_major_formatter(plain_ticks())
+        add_legend(figure, axes)
         return figure
 
 

@@ -1,17 +1,19 @@
-"""What running tasks hold of the resources of all nodes, over time."""
+"""What running tasks hold of the resources of all nodes, over time, together and by tenant."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from emu.columns import make_table
-from emu.families.jobs.columns import RESOURCES
-from workloads.arrow import from_numpy, from_strings
+from emu.columns import Column, make_table
+from emu.families.jobs.columns import RESOURCES, TENANTS
+from emu.families.jobs.divisions import BY_TENANT, SHARE, tenant_groups
+from emu.results.metrics import BoolArray
+from workloads.arrow import column, from_numpy, from_strings
 
 if TYPE_CHECKING:
     from actors.hosting.outcome import Outcome
@@ -51,7 +53,9 @@ def mean_use(
     return np.maximum(held, 0.0)  # not -1e-17 where nothing runs
 
 
-def use_over_time(outcome: Outcome, share: Float64Array, step_s: float) -> Float64Array:
+def use_over_time(
+    outcome: Outcome, share: Float64Array, step_s: float, of: BoolArray | None = None
+) -> Float64Array:
     """Return the mean share of each resource that tasks held up to each row of the timeline, shape (K, R).
 
     Parameters
@@ -62,14 +66,16 @@ def use_over_time(outcome: Outcome, share: Float64Array, step_s: float) -> Float
         What each task holds, as a share of the capacity of all nodes.
     step_s : float
         Between two rows of the timeline.
+    of : ndarray, shape (T,), optional
+        Which tasks count; all if absent.
     """
     assert outcome.tasks is not None
     time_s, tasks = np.asarray(outcome.timeline["time_s"], np.float64), outcome.tasks
-    ran = tasks["start_ns"] >= 0
+    ran = tasks["start_ns"] >= 0 if of is None else of & (tasks["start_ns"] >= 0)
     finish_s = np.where(tasks["finish_ns"] < 0, np.inf, tasks["finish_ns"] / 1e9)[ran]
     start_s = tasks["start_ns"][ran] / 1e9
     edges_s = np.append(time_s[0] - step_s, time_s) if time_s.size else np.zeros(1)
-    last_s = max(float(edges_s[-1]), float(start_s.max()))
+    last_s = max(float(edges_s[-1]), float(start_s.max(initial=0.0)))
     return mean_use(edges_s, start_s, np.minimum(finish_s, last_s), share[ran])
 
 
@@ -84,12 +90,53 @@ def mean_held(outcome: Outcome, submit_ns: int, share: Float64Array) -> Float64A
 
 def resources_table(time_s: Float64Array, names: Sequence[str], used: Float64Array) -> pa.Table:
     """Return the table of the use of resources: `used` has a row for each time and a column for each name."""
+    return _by_row(RESOURCES, "resource", time_s, names, "used", used)
+
+
+def _by_row(
+    columns: tuple[Column, ...],
+    key: str,
+    time_s: Float64Array,
+    names: Sequence[str],
+    value: str,
+    values: Float64Array,
+) -> pa.Table:
+    """Return a table with a row for each time and name, of values of shape (K, names)."""
     rows = from_numpy(np.tile(np.arange(len(names)), time_s.size))
-    return make_table(
-        RESOURCES,
-        {
-            "time_s": np.repeat(time_s, len(names)),
-            "resource": from_strings(names).take(rows),
-            "used": used.ravel(),
-        },
+    named = from_strings(names).take(rows)
+    return make_table(columns, {"time_s": np.repeat(time_s, len(names)), key: named, value: values.ravel()})
+
+
+def tenants_held(
+    jobs: pa.Table, job_of_task: npt.NDArray[np.int64], outcome: Outcome, share: Float64Array, step_s: float
+) -> tuple[pa.Table | None, dict[str, float]]:
+    """Return the table of what tenants hold over time, and their mean shares; none where jobs have not two tenants.
+
+    Parameters
+    ----------
+    jobs : pyarrow.Table
+        ``jobs.parquet``.
+    job_of_task : ndarray, shape (T,)
+    outcome, share, step_s
+        Of `use_over_time`.
+    """
+    groups = tenant_groups(jobs)
+    if not groups:
+        return None, {}
+    time_s, submit_ns = (
+        np.asarray(outcome.timeline["time_s"], np.float64),
+        round(column(jobs, "submit_s")[0] * 1e9),
     )
+    held, means = np.empty((time_s.size, len(groups))), {}
+    for i, (tenant, mask) in enumerate(groups.items()):
+        own = mask[job_of_task]
+        held[:, i] = use_over_time(outcome, share, step_s, own).max(axis=1, initial=0.0)
+        means[tenant] = float(mean_held(outcome, submit_ns, np.where(own[:, None], share, 0.0)).max())
+    return _by_row(TENANTS, "tenant", time_s, [*groups], "share", held), means
+
+
+def with_shares(figures: dict[str, Any], means: Mapping[str, float]) -> dict[str, Any]:
+    """Return the ``jobs`` part of a summary with the mean share of the cluster that each of its tenants held."""
+    for tenant, of_tenant in figures.get(BY_TENANT.key, {}).items():
+        of_tenant[SHARE.statistic] = means[tenant]
+    return figures

@@ -13,7 +13,13 @@ from emu.columns import make_table, null_unless
 from emu.families.jobs.columns import CRV, FURTHER_JOBS, FURTHER_TIMELINE, TASKS, TIMELINE
 from emu.families.jobs.columns import JOBS as JOB_COLUMNS
 from emu.families.jobs.metrics import describe_jobs
-from emu.families.jobs.resource_use import mean_held, resources_table, use_over_time
+from emu.families.jobs.resource_use import (
+    mean_held,
+    resources_table,
+    tenants_held,
+    use_over_time,
+    with_shares,
+)
 from emu.families.jobs.resources import shares_of_tasks
 from emu.results.metrics import describe_utilisation
 from workloads.arrow import column, from_numpy, from_strings
@@ -129,11 +135,16 @@ def job_results(plan: Plan, outcome: Outcome) -> tuple[dict[str, pa.Table | None
     kept = outcome.tasks if config["output.tasks"] else None
     timeline, resources = dict(outcome.timeline), plan.own["resources"]
     held: dict[str, Any] = {}
-    use = None
-    if resources:
+    by_tenant: dict[str, float] = {}
+    use = tenants = None
+    step_s = outcome.timeline_step * plan.period_s
+    if outcome.tasks is not None:
         share = shares_of_tasks(workload, plan.cluster, resources)
+        job_of_task = np.repeat(np.arange(workload.num_jobs), np.diff(workload.arrays().first_task))
+        tenants, by_tenant = tenants_held(jobs, job_of_task, outcome, share, step_s)
+    if resources:
         time_s = np.asarray(timeline["time_s"], np.float64)
-        used = use_over_time(outcome, share, outcome.timeline_step * plan.period_s)
+        used = use_over_time(outcome, share, step_s)
         timeline["utilisation"], use = used.max(axis=1), resources_table(time_s, resources, used)
         mean = mean_held(outcome, int(workload.arrays().submit_ns[0]), share)
         held = {"used": dict(zip(resources, mean.tolist(), strict=True))}
@@ -141,13 +152,15 @@ def job_results(plan: Plan, outcome: Outcome) -> tuple[dict[str, pa.Table | None
         "jobs": jobs,
         "timeline": timeline_table(timeline),
         "resources": use,
+        "tenants": tenants,
         "crv": crv_table(outcome.series),
         "tasks": tasks_table(workload, kept) if kept else None,
     }
     last_s = float(column(workload.jobs, "submit_s")[-1])
     described = describe_utilisation(timeline["time_s"], timeline["utilisation"], last_s)
+    of_jobs = describe_jobs(jobs, config["warmup"], config["slowdown_threshold"])
     figures = {
-        "jobs": describe_jobs(jobs, config["warmup"], config["slowdown_threshold"]) | held,
+        "jobs": with_shares(of_jobs, by_tenant) | held,
         **_latency(plan, workload, outcome, jobs),
         **({"utilisation": described} if described else {}),
     }

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 import emu
 from clusters.cluster import build_cluster
+from emu.families.jobs.divisions import BY_PRIORITY, MOST_GROUPS, priority_bands
 from emu.families.jobs.further_tables import further_tables
-from emu.families.jobs.metrics import MOST_BANDS, in_group, priority_bands
-from emu.families.jobs.plots import priority_figure, use_figures
+from emu.families.jobs.metrics import in_group
+from emu.families.jobs.plots import division_figure, use_figures
 from emu.families.jobs.terminal_text import render_summary
 from emu.results.comparison import Comparison
 from emu.results.result import Result
@@ -85,7 +86,7 @@ def test_a_comparison_shows_priorities_and_use(workload: JobWorkload, tmp_path: 
 
 def test_pictures_of_priorities_and_use(workload: JobWorkload, tmp_path: Path) -> None:
     runs = {"a": [run_of(tmp_path, workload)]}
-    figure = priority_figure(runs)
+    figure = division_figure(runs, BY_PRIORITY)
     assert figure is not None
     upper, lower = figure.axes
     assert list(upper.lines[0].get_ydata()) == pytest.approx([0.0, 9.0, 24.0, 39.0], abs=1e-6)
@@ -106,14 +107,14 @@ def test_a_workload_without_priorities_or_demands_has_none_of_it() -> None:
     assert "priority" not in result.jobs.column_names
     assert "by_priority" not in result.summary["jobs"]
     assert further_tables(runs) == list(use_figures(runs, {})) == []
-    assert priority_figure(runs) is None
+    assert division_figure(runs, BY_PRIORITY) is None
 
 
 @given(st.lists(st.one_of(st.none(), st.integers(-20, 20)), min_size=1, max_size=200))
 def test_every_job_is_in_one_band(priorities: list[int | None]) -> None:
     jobs = pa.table({"priority": pa.array(priorities, pa.int64())})
     bands = priority_bands(jobs)
-    assert len(bands) <= MOST_BANDS
+    assert len(bands) <= MOST_GROUPS
     assert np.all(sum(mask.astype(int) for mask in bands.values()) == 1)
     known = np.array([p or 0 for p in priorities])
     lows = [int(known[mask].min()) for mask in bands.values()]
@@ -122,5 +123,5 @@ def test_every_job_is_in_one_band(priorities: list[int | None]) -> None:
     for name, low, high in zip(bands, lows, highs, strict=True):
         assert name == (str(low) if low == high else f"{low} to {high}")
         assert np.array_equal(in_group(jobs, f"priority {name}"), bands[name])
-    if len(set(known.tolist())) <= MOST_BANDS:
+    if len(set(known.tolist())) <= MOST_GROUPS:
         assert len(bands) == len(set(known.tolist()))
