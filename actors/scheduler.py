@@ -77,7 +77,6 @@ class Scheduler:
         hybrid: it treats short and long jobs differently, and needs a cut-off.
         constrained: it is constraint-aware: tasks run only on nodes that satisfy their jobs' constraints.
         slots_only: it counts slots of nodes; tasks cannot hold resources under it.
-        by_arrival: it serves jobs in order of arrival, whatever their priorities.
         preempts: its nodes may evict running tasks for those of higher priority.
         gangs: it starts all tasks of a gang at once; its parameter `gangs` says which jobs are gangs.
         global_view: parameters (or "always") that let it see other actors' state; only the clock `virtual`
@@ -113,7 +112,6 @@ class Scheduler:
     hybrid: bool = False
     constrained: bool = False
     slots_only: bool = False
-    by_arrival: bool = False
     preempts: bool = False
     gangs: bool = False
     global_view: tuple[str, ...] = ()

@@ -227,7 +227,7 @@ VARIANTS: dict[str, tuple[dict[str, Any], ...]] = {
         {"live_progress": True, "replacement": True, "slack": 0.5},
     ),
     "ideal-eagle": ({}, {"sticky": False, "late_binding": True}),
-    "central-fifo": ({},),
+    "central-fifo": ({}, {"order": "fair"}),
     "central-lwl": ({}, {"late_binding": True}),
     "dist-lwl": (
         {"heartbeat_s": 3},

@@ -40,7 +40,7 @@ LAYERS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("actors.setting",),
         ("actors.nodes",),
         ("actors.conditions",),
-        ("actors.resources",),
+        ("actors.resources", "actors.tenants"),
         ("actors.constraints", "actors.dynamics"),
         ("actors.fabric", "actors.machines"),
         ("actors.schedulers",),  # what policies share: variants

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import pyarrow as pa
 from emulations import SETS, constrained, mixed_cluster, mixed_workload, setting_of
 
 from actors.scheduler import Parameter, Scheduler
@@ -26,7 +27,7 @@ from workloads.dags import DagWorkload
 from workloads.generators.deadline_coflows import deadline_coflows
 from workloads.jobs import JobWorkload
 from workloads.requests import add_requests
-from workloads.transform.primitives import with_tables
+from workloads.transform.primitives import set_column, with_tables
 
 VALUES: dict[str, Any] = {
     # of schedulers of jobs
@@ -79,6 +80,8 @@ VALUES: dict[str, Any] = {
     "managers": 2,
     "unfairness": 0.0,
     "guarantees": "t0=0.7,t1=0.1",
+    "weights": "t0=5",
+    "ceilings": "t0=0.3",
 }
 """A value of each number, by the parameter's name."""
 
@@ -118,7 +121,19 @@ REQUESTED = Where(
 )
 """Jobs whose users have requested three times as long as they run."""
 
+TENANTS = Where(
+    workload=with_tables(
+        _WIDE, jobs=set_column(_WIDE.jobs, "tenant", pa.array([f"t{i % 3}" for i in range(24)]))
+    ),
+    nodes=[2, 2, 1],
+)
+"""Jobs of three tenants, on a cluster that is too small for them."""
+
 WHERE: dict[str, Where] = {
+    "central-fifo.order": TENANTS._replace(parameters={"guarantees": VALUES["guarantees"]}),
+    "central-fifo.weights": TENANTS,
+    "central-fifo.guarantees": TENANTS,
+    "central-fifo.ceilings": TENANTS,
     "plan_by": REQUESTED,
     "schedulers": Where(
         costs=Costs("fixed", per_message_s=0.3)

@@ -2,11 +2,22 @@
 
 The textbook multi-server queue. With single-task jobs and no network delay it is M/G/c.
 
-1. A job arrives: its tasks queue behind those of earlier jobs.
+1. A job arrives: its tasks queue behind those of earlier jobs, and before those of jobs of lower priority.
 2. While a task waits and a slot is idle, the task goes to the slot that has been idle longest.
 3. A node reports a task's end; its slot is idle for the scheduler when the report has arrived.
 4. Slots of a node that is known to be down are not used; those of one that is up again are all idle. A task that a
    failure has lost goes before all others.
+
+With resources the first task goes, of the nodes on which it fits, to the one that has gained room longest ago. Where it
+fits on none, it waits, and none passes it.
+
+With `order` "fair" or "capacity" each tenant has a queue, as have jobs without tenant. The next task is that of the
+tenant with the smallest dominant share of the cluster (the share of slots) over its weight (`weights`, as in weighted
+DRF), or over its guarantee (`guarantees`), so that those below their guarantees go before all others. A tenant whose
+first task fits nowhere, or would exceed its ceiling (`ceilings`), is passed. Nothing is preempted.
+
+**Deviations from the source.** A queue has no source; for shares see Ghodsi et al., Dominant Resource Fairness, NSDI
+2011, and Apache Hadoop YARN, Capacity Scheduler. Their queues have children, and may preempt.
 """
 
 from typing import NamedTuple
@@ -23,62 +34,94 @@ from actors.kernel.world import N_PLACEMENTS, N_SENT_AGAIN, NONE, Rules, World
 from actors.nodes.messages import DISPATCH, DONE, read_done, send_placed
 from actors.nodes.worker import node_event
 from actors.nodes.worlds import JOB_WORLDS
+from actors.resources import node_slots
 from actors.scheduler import ALL_ALIKE, Scheduler
+from actors.schedulers.jobs import central_queue, known_room
 from actors.schedulers.jobs.build import build_world
 from actors.schedulers.jobs.late_binding import next_arrival, note_attempt, on_done
 from actors.schedulers.jobs.probing import NO_VERSION, ONE
 from actors.setting import Setting
 
-# The queue of tasks, and the ring of idle slots.
-FIFO = np.dtype(
-    [
-        ("taken", "i8"),  # idle slots taken from the ring
-        ("added", "i8"),  # idle slots added to it
-        ("job", "i8"),  # at the head of the queue
-        ("arrived", "i8"),  # jobs
-        ("lost", "i8"),  # the first of the tasks that were lost, or NONE
-    ]
-)
+RING = np.dtype([("taken", "i8"), ("added", "i8")])  # idle slots taken from the ring, and added to it
 
 
 class State(NamedTuple):
-    """The scheduler's queue and its idle slots."""
+    """The scheduler's queues, and what it knows to be idle: slots, or room with resources."""
 
+    queues: central_queue.Queues
+    known: known_room.KnownRoom
     idle: np.ndarray  # [slots] ring of nodes with an idle slot, idle longest first
-    fifo: Records  # [1] FIFO
+    ring: Records  # [1] RING
     free: np.ndarray  # [N] a node's slots in the ring
+    most: int  # tasks placed at an event
+
+
+@compiled
+def dispatch(w: World, p: State, t: int, me: int) -> None:
+    """Step 2: tasks to idle slots, or to nodes with room, as long as there are both."""
+    queue = next_queue(w, p)
+    for _ in range(p.most):
+        if queue == NONE:
+            break
+        job = central_queue.first_job(w, p.queues, queue)
+        task = central_queue.take_lost(w, p.queues, queue)
+        if task == NONE:
+            task = central_queue.take_next(w, p.queues, queue, job)
+            w.counts[N_PLACEMENTS] += 1
+        else:
+            w.counts[N_SENT_AGAIN] += 1
+        central_queue.hold(w, p.queues, job, 1)
+        send_placed(w, t, me, take_room(w, p, job), job, task, NONE, ONE, NO_VERSION)
+        queue = next_queue(w, p)
+    if queue != NONE:
+        wake(w, t, me, DISPATCH, NONE, NONE, NONE)
 
 
 @inlined
-def dispatch(w: World, p: State, t: int, me: int) -> None:
-    """Step 2: tasks to idle slots, as long as there are both."""
-    fifo = p.fifo
-    while has_idle_slot(p) and fifo.lost[0] != NONE:
-        task = fifo.lost[0]
-        fifo.lost[0] = w.faults.tasks.again[task]
-        w.counts[N_SENT_AGAIN] += 1
-        send_placed(w, t, me, take_slot(p), w.faults.tasks.lost_job[task], task, NONE, ONE, NO_VERSION)
-    while has_idle_slot(p) and fifo.job[0] < fifo.arrived[0]:
-        job = fifo.job[0]
-        task = w.jobs.next_task[job]
-        w.jobs.next_task[job] = task + 1
-        w.counts[N_PLACEMENTS] += 1
-        send_placed(w, t, me, take_slot(p), job, task, NONE, ONE, NO_VERSION)
-        if task + 1 == w.work.end_task[job]:
-            fifo.job[0] = job + 1
+def next_queue(w: World, p: State) -> int:
+    """Return the queue whose first task goes next, for which there is room; NONE if there is none."""
+    best: int = NONE
+    least = np.inf
+    if w.room.active == 0 and not has_idle_slot(p):
+        return best
+    for queue in range(p.queues.rows.size):
+        if central_queue.waits(p.queues, queue):
+            share = central_queue.weighted_share(p.queues, queue)
+            if share < least and may_go(w, p, queue):
+                best, least = queue, share
+    return best
+
+
+@inlined
+def may_go(w: World, p: State, queue: int) -> bool:
+    """Return whether the first task of a queue has room, and does not exceed a ceiling."""
+    job = central_queue.first_job(w, p.queues, queue)
+    return central_queue.is_below(w, p.queues, queue, job) and (
+        w.room.active == 0 or known_room.node_for(w.room, p.known, w.room.of_job[job]) != NONE
+    )
+
+
+@inlined
+def take_room(w: World, p: State, job: int) -> int:
+    """Take the slot, or the room, for a task of the job, which there is; return its node."""
+    if w.room.active == 0:
+        return take_slot(p)
+    node = known_room.node_for(w.room, p.known, w.room.of_job[job])
+    known_room.take(w.room, p.known, node, w.room.of_job[job])
+    return node
 
 
 @inlined
 def has_idle_slot(p: State) -> bool:
     """Whether a slot is idle."""
-    return p.fifo.taken[0] < p.fifo.added[0]
+    return p.ring.taken[0] < p.ring.added[0]
 
 
 @inlined
 def take_slot(p: State) -> int:
     """Take the slot that has been idle longest; return its node."""
-    node = p.idle[p.fifo.taken[0] % p.idle.size]
-    p.fifo.taken[0] += 1
+    node = p.idle[p.ring.taken[0] % p.idle.size]
+    p.ring.taken[0] += 1
     p.free[node] -= 1
     return node
 
@@ -86,18 +129,23 @@ def take_slot(p: State) -> int:
 @inlined
 def add_slot(p: State, node: int) -> None:
     """Add an idle slot of the node to the ring."""
-    p.idle[p.fifo.added[0] % p.idle.size] = node
-    p.fifo.added[0] += 1
+    p.idle[p.ring.added[0] % p.idle.size] = node
+    p.ring.added[0] += 1
     p.free[node] += 1
 
 
 @inlined
-def is_own_slot(w: World, p: State, node: int, start: int) -> bool:
-    """Step 4: whether a task that ended leaves an idle slot: not if its node has failed since it started."""
-    if w.faults.active == 0:
-        return True
-    row = w.faults.actors
-    return not is_known_down(w, node) and start >= row.since[node] and p.free[node] < row.slots[node]
+def note_end(w: World, p: State) -> None:
+    """Steps 3 and 4: a task has ended; what it leaves is not used if its node has failed since it started."""
+    job, node, start, _ = read_done(w)
+    on_done(w)
+    central_queue.hold(w, p.queues, job, -1)
+    if w.faults.active == 1 and (is_known_down(w, node) or start < w.faults.actors.since[node]):
+        return
+    if w.room.active == 1:
+        known_room.give_back(w.room, p.known, node, w.room.of_job[job])
+    elif w.faults.active == 0 or p.free[node] < w.faults.actors.slots[node]:
+        add_slot(p, node)
 
 
 @compiled
@@ -106,27 +154,36 @@ def on_node_state(w: World, p: State) -> None:
     node, _, _ = read_node_state(w)
     if not receive_node_state(w):
         return
-    idle, kept = p.idle, p.fifo.taken[0]
-    for i in range(p.fifo.taken[0], p.fifo.added[0]):
-        if idle[i % idle.size] != node:
-            idle[kept % idle.size] = idle[i % idle.size]
-            kept += 1
-    p.fifo.added[0], p.free[node] = kept, 0
-    if not is_known_down(w, node):
-        for _ in range(w.faults.actors.slots[node]):
-            add_slot(p, node)
-    if has_idle_slot(p) and (p.fifo.lost[0] != NONE or p.fifo.job[0] < p.fifo.arrived[0]):
+    if w.room.active == 1:
+        known_room.note_state(w.room, p.known, node, is_known_down(w, node))
+    else:
+        note_slots(w, p, node)
+    if next_queue(w, p) != NONE:
         # The listener has heard this; the scheduler is the first after the nodes, and may be down itself.
         wake(w, w.queue.now.time[0], w.nodes.size, DISPATCH, NONE, NONE, NONE)
 
 
 @inlined
+def note_slots(w: World, p: State, node: int) -> None:
+    """Let the slots of a node that is down leave the ring; those of one that is up are all idle."""
+    idle, kept = p.idle, p.ring.taken[0]
+    for i in range(p.ring.taken[0], p.ring.added[0]):
+        if idle[i % idle.size] != node:
+            idle[kept % idle.size] = idle[i % idle.size]
+            kept += 1
+    p.ring.added[0], p.free[node] = kept, 0
+    if not is_known_down(w, node):
+        for _ in range(w.faults.actors.slots[node]):
+            add_slot(p, node)
+
+
+@inlined
 def on_lost(w: World, p: State) -> None:
-    """Step 4: put a lost task in front of all others."""
+    """Step 4: put a lost task in front of all others of its queue."""
     job, task, _, _, _ = read_lost(w)
     note_attempt(w)
-    w.faults.tasks.again[task], w.faults.tasks.lost_job[task] = p.fifo.lost[0], job
-    p.fifo.lost[0] = task
+    central_queue.hold(w, p.queues, job, -1)
+    central_queue.put_lost(w, p.queues, job, task)
 
 
 @entry
@@ -144,14 +201,11 @@ def advance(w: World, p: State, until: int, most: int) -> int:
             on_node_state(w, p)
         else:
             if kind == DONE:
-                _, node, start, _ = read_done(w)
-                on_done(w)
-                if is_own_slot(w, p, node, start):
-                    add_slot(p, node)
+                note_end(w, p)
             elif kind == ARRIVAL:
                 job = read_job(w)
                 next_arrival(w, me, job)
-                p.fifo.arrived[0] = job + 1
+                central_queue.join(p.queues, job)
             elif kind == LOST:
                 on_lost(w, p)
             dispatch(w, p, t, me)
@@ -164,26 +218,22 @@ def build(setting: Setting) -> tuple[World, State]:
     # Every node's first slot, then every second one, …: tasks spread over the nodes.
     nth = np.concatenate([np.arange(s) for s in slots]) if slots.max() > 1 else np.zeros(slots.size, np.int64)
     idle = np.repeat(np.arange(slots.size, dtype=np.int64), slots)[np.argsort(nth, kind="stable")]
-    world = build_world(
-        setting,
-        Rules(),
-        most_sends=lambda tasks: min(int(slots.sum()), setting.workload.num_tasks),
-        schedulers=1,
-    )
-    fifo = records(FIFO, 1)
-    fifo.added[0], fifo.lost[0] = idle.size, NONE
-    return world, State(idle, fifo, slots.astype(np.int64))
+    most = min(int(node_slots(setting).sum()), setting.workload.num_tasks)
+    world = build_world(setting, Rules(), most_sends=lambda _: most, schedulers=1)
+    ring = records(RING, 1)
+    ring.added[0] = idle.size
+    queues = central_queue.make_queues(setting, world.priority)
+    known = known_room.make_known_room(world.room)
+    return world, State(queues, known, idle, ring, slots.astype(np.int64), most)
 
 
 CENTRAL_FIFO = Scheduler(
     name="central-fifo",
     title="one queue for all tasks at one scheduler",
     paper="-",
-    parameters=(),
+    parameters=central_queue.PARAMETERS,
     worlds=JOB_WORLDS,
     build=build,
     advance=advance,
-    slots_only=True,
-    by_arrival=True,
-    ignores=ALL_ALIKE,
+    ignores=(*ALL_ALIKE, ("resources.passing", "no task passes the first of its queue")),
 )

@@ -112,7 +112,7 @@ class JobWait:
     def priority(self) -> IntArray:
         """The priorities of jobs by which nodes serve their queues, shape (J,); all 0 where they do not count."""
         jobs, setting = self.result.jobs, self.setting
-        counts = setting is not None and setting.priorities and not setting.scheduler.by_arrival
+        counts = setting is not None and setting.priorities
         return priorities(jobs) if counts else np.zeros(jobs.num_rows, np.int64)
 
     @property

@@ -102,8 +102,7 @@ def request_notes(
         notes.append(f"what tasks need of {' and '.join(left_out)} is left out{how}")
     if "priority" in workload.jobs.column_names:
         count = workload.num_jobs - workload.jobs["priority"].null_count
-        ignoring = [scheduler.name for scheduler in schedulers if scheduler.by_arrival]
-        use = _use_of_priorities(config, ignoring, len(schedulers) == len(ignoring))
+        use = "queues are in that order" if config["priorities"] else "priorities=false ignores them"
         notes.append(f"{count:,} jobs state a priority: {use}")
     if (mode := config["preemption.mode"]) != "off":
         then = "start again" if mode == "restart" else "go on from where they were"
@@ -121,16 +120,6 @@ def _instead(schedulers: tuple[Scheduler, ...]) -> str:
     if unable := [scheduler.name for scheduler in schedulers if scheduler.slots_only]:
         return f", which {' and '.join(unable)} count{'s' if len(unable) == 1 else ''}"
     return f"; a cluster of machines, or resources.use={STATED}, counts them"
-
-
-def _use_of_priorities(config: Config, ignoring: list[str], all_ignore: bool) -> str:
-    if not config["priorities"]:
-        return "priorities=false ignores them"
-    ignore = f"{' and '.join(ignoring)} ignore{'s' if len(ignoring) == 1 else ''} them"
-    if all_ignore:
-        return ignore
-    but = f"; {ignore}" if ignoring else ""
-    return f"queues are in that order{but}"
 
 
 def _unknown(workload: JobWorkload, resources: tuple[str, ...]) -> str:

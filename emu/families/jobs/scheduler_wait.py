@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from actors.tenants import given_to
 from clusters.feasibility import gangs_of
 from emu.explaining.explanation import NS, counted
 from emu.families.jobs.job_wait import JobWait
@@ -47,6 +48,33 @@ def at_scheduler(case: JobWait) -> Iterator[str]:
         yield "By the reports that it had, its scheduler saw no node with room in its queue."
     if case.setting is not None and case.setting.scheduler.gangs:
         yield from _in_turn(case)
+    if case.setting is not None and case.policy == "central-fifo":
+        yield from _in_queue(case, case.setting.parameters["order"] != "arrival")
+
+
+def _in_queue(case: JobWait, by_tenant: bool) -> Iterator[str]:
+    """Yield sentences about jobs before a job in its queue whose tasks waited too, and about its tenant's ceiling."""
+    jobs, job, running = case.result.jobs, case.job, case.tasks
+    before = (case.priority > case.priority[job]) | (case.priority == case.priority[job])
+    before[job:] &= case.priority[job:] > case.priority[job]
+    tenant = jobs["tenant"].to_pylist()
+    if by_tenant:
+        before &= np.array([of == tenant[job] for of in tenant])
+    waits = np.zeros(jobs.num_rows, bool)
+    waits[running.job[running.start_ns > case.begin_ns]] = True
+    there = column(jobs, "submit_s") * NS <= case.begin_ns
+    ahead = np.flatnonzero(before & waits & there)
+    whose = "" if not by_tenant else f" of tenant {tenant[job]}" if tenant[job] else " of jobs without tenant"
+    if ahead.size:
+        first = ahead[np.lexsort((ahead, -case.priority[ahead]))[0]]
+        yield (
+            f"In the queue{whose} {counted(ahead.size, 'job')} stood before it (the first: job "
+            f"{int(column(jobs, 'job_id')[first])}), which none of that queue passes."
+        )
+    assert case.setting is not None
+    ceilings = given_to(case.setting.parameters["ceilings"], tenant, "ceilings") if by_tenant else {}
+    if tenant[job] in ceilings:
+        yield f"Its tenant may hold {ceilings[tenant[job]]:.4g} of the cluster at most."
 
 
 def _in_turn(case: JobWait) -> Iterator[str]:

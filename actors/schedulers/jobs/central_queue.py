@@ -1,0 +1,246 @@
+"""The queues of tasks at a central scheduler: one for all jobs, or one for each tenant, with shares of the cluster.
+
+Inside a queue jobs go in order of priority, the largest first, then of arrival; tasks that a failure has lost go before
+all others. The next task is of the queue with the smallest share of the cluster over its weight: of the resource of
+which its tasks hold most, or of slots, as far as the scheduler knows; a task holds that from its placement until its
+end is reported. A queue whose first task would exceed its ceiling, or has no room, is passed.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.records import Records, records
+from actors.kernel.world import NONE, World
+from actors.resources import UNIT, amounts, demands_of
+from actors.scheduler import Parameter
+from actors.setting import Setting
+from actors.tenants import A_WEIGHT, GUARANTEES, given_to, guaranteed, queues_by_tenant, shown
+from clusters.capacity import capacities
+from workloads.errors import InputError
+
+# Jobs that wait are a heap of ranks, in a part of one array: from `first` on.
+QUEUE = np.dtype([("first", "i8"), ("waiting", "i8"), ("lost", "i8")])  # the first of the lost tasks, or NONE
+
+
+class Queues(NamedTuple):
+    """Q queues of J jobs, and what each holds of R resources; R is 1 where tasks take slots."""
+
+    of_job: np.ndarray  # [J] read-only
+    rank: np.ndarray  # [J] the place of a job in the order of priority, then of arrival
+    job: np.ndarray  # [J] the job of a rank
+    heap: np.ndarray  # [J] ranks
+    rows: Records  # [Q] QUEUE
+    weight: np.ndarray  # [Q] float64
+    held: np.ndarray  # [Q, R] by tasks that are placed and not known to have ended
+    most: np.ndarray  # [Q, R] what it may hold
+    total: np.ndarray  # [R] of the cluster
+
+
+@inlined
+def waits(p: Queues, queue: int) -> bool:
+    """Return whether a task of the queue waits."""
+    return p.rows.waiting[queue] > 0 or p.rows.lost[queue] != NONE
+
+
+@inlined
+def first_job(w: World, p: Queues, queue: int) -> int:
+    """Return the job of the first task of a queue with some."""
+    if p.rows.lost[queue] != NONE:
+        return w.faults.tasks.lost_job[p.rows.lost[queue]]
+    return p.job[p.heap[p.rows.first[queue]]]
+
+
+@inlined
+def needed(w: World, job: int, r: int) -> int:
+    """Return what a task of the job needs of a resource, at most; 1 where tasks take slots."""
+    return w.room.demand[w.room.of_job[job], r] if w.room.active == 1 else np.int64(1)
+
+
+@inlined
+def is_below(w: World, p: Queues, queue: int, job: int) -> bool:
+    """Return whether a queue may hold a task of the job besides what it holds."""
+    found = True
+    for r in range(p.total.size):
+        found &= p.held[queue, r] + needed(w, job, r) <= p.most[queue, r]
+    return found
+
+
+@inlined
+def weighted_share(p: Queues, queue: int) -> float:
+    """Return the dominant share of a queue over its weight."""
+    share = 0.0
+    for r in range(p.total.size):
+        share = max(share, p.held[queue, r] / p.total[r])
+    return share / p.weight[queue]
+
+
+@inlined
+def hold(w: World, p: Queues, job: int, sign: int) -> None:
+    """Let the job's queue hold a task more of the job, or one less if `sign` is -1."""
+    queue = p.of_job[job]
+    for r in range(p.total.size):
+        p.held[queue, r] += sign * needed(w, job, r)
+
+
+@compiled
+def join(p: Queues, job: int) -> None:
+    """Add a job to its queue."""
+    queue, rank, heap = p.of_job[job], p.rank[job], p.heap
+    first, i = p.rows.first[queue], p.rows.waiting[queue]
+    p.rows.waiting[queue] = i + 1
+    while i > 0 and heap[first + (i - 1) // 2] > rank:
+        heap[first + i] = heap[first + (i - 1) // 2]
+        i = (i - 1) // 2
+    heap[first + i] = rank
+
+
+@compiled
+def leave(p: Queues, queue: int) -> None:
+    """Remove the first job from a queue."""
+    first, size, heap, i = p.rows.first[queue], p.rows.waiting[queue] - 1, p.heap, 0
+    p.rows.waiting[queue] = size
+    rank = heap[first + size]
+    while 2 * i + 1 < size:
+        child = 2 * i + 1
+        if child + 1 < size and heap[first + child + 1] < heap[first + child]:
+            child += 1
+        if heap[first + child] >= rank:
+            break
+        heap[first + i] = heap[first + child]
+        i = child
+    heap[first + i] = rank
+
+
+@inlined
+def put_lost(w: World, p: Queues, job: int, task: int) -> None:
+    """Put a lost task in front of its queue."""
+    queue = p.of_job[job]
+    w.faults.tasks.again[task], w.faults.tasks.lost_job[task] = p.rows.lost[queue], job
+    p.rows.lost[queue] = task
+
+
+@inlined
+def take_lost(w: World, p: Queues, queue: int) -> int:
+    """Take the first lost task of a queue out of it; return it, or NONE if there is none."""
+    task = p.rows.lost[queue]
+    if task != NONE:
+        p.rows.lost[queue] = w.faults.tasks.again[task]
+    return task
+
+
+@inlined
+def take_next(w: World, p: Queues, queue: int, job: int) -> int:
+    """Take the next task of the first job of a queue; the job leaves with its last one."""
+    task = w.jobs.next_task[job]
+    w.jobs.next_task[job] = task + 1
+    if task + 1 == w.work.end_task[job]:
+        leave(p, queue)
+    return task
+
+
+ORDER = Parameter(
+    "order",
+    "arrival",
+    "choice",
+    "whose task goes next: that of the first job to arrive, or of the tenant with the smallest share of the cluster "
+    "over its weight, or over its guarantee; jobs of higher priority go first, in each",
+    choices=("arrival", "fair", "capacity"),
+)
+WEIGHTS = Parameter(
+    "weights",
+    "",
+    "text",
+    "weights of tenants, as in ads=2,search=0.5; others have 1",
+    needs=("order=fair",),
+)
+CEILINGS = Parameter(
+    "ceilings",
+    "",
+    "text",
+    "parts of the cluster that tenants never exceed, as in ads=0.5; others have no bound",
+    needs=("order=fair|capacity",),
+)
+PARAMETERS = (
+    ORDER,
+    WEIGHTS,
+    Parameter(GUARANTEES.name, "", GUARANTEES.kind, GUARANTEES.meaning, needs=("order=capacity",)),
+    CEILINGS,
+)
+
+
+def make_queues(setting: Setting, priority: np.ndarray) -> Queues:
+    """Return the queues of a setting whose scheduler has `PARAMETERS`, without tasks.
+
+    Args:
+        setting: of the run.
+        priority: [J] of jobs, or empty where none counts.
+
+    Raises:
+        InputError: the parameters are wrong, or a task is larger than the ceiling of its tenant.
+    """
+    jobs = setting.workload.num_jobs
+    queue, weight = np.zeros(jobs, np.int64), np.ones(1)
+    tenants: list[str | None] = [None]
+    if setting.parameters["order"] != "arrival":
+        queue, tenants = queues_by_tenant(setting.workload)
+        weight = _weights(setting, tenants)
+    job = np.lexsort((np.arange(jobs), -priority)) if priority.size else np.arange(jobs)
+    rank = np.empty(jobs, np.int64)
+    rank[job] = np.arange(jobs)
+    rows = records(QUEUE, len(tenants))
+    rows.first[1:] = np.cumsum(np.bincount(queue, minlength=len(tenants)))[:-1]
+    rows.lost[:] = NONE
+    total = _total(setting)
+    held = np.zeros((len(tenants), total.size), np.int64)
+    most = _ceilings(setting, queue, tenants, total)
+    heap = np.zeros(jobs, np.int64)
+    return Queues(queue, rank, job.astype(np.int64), heap, rows, weight, held, most, np.maximum(total, 1))
+
+
+def _what(setting: Setting, parameter: str) -> str:
+    return f"parameter {parameter} of {setting.scheduler.name}"
+
+
+def _weights(setting: Setting, tenants: list[str | None]) -> np.ndarray:
+    """Return [Q] by what shares are divided."""
+    if setting.parameters["order"] == "capacity":
+        return guaranteed(setting.parameters["guarantees"], tenants, _what(setting, "guarantees"))
+    given = given_to(setting.parameters["weights"], tenants, _what(setting, "weights"), A_WEIGHT)
+    return np.array([1.0 if tenant is None else given.get(tenant, 1.0) for tenant in tenants])
+
+
+def _total(setting: Setting) -> np.ndarray:
+    """Return [R] what all nodes have, in the unit of what tasks hold."""
+    if not setting.resources:
+        return np.array([setting.cluster.slots().sum()], np.int64)
+    return amounts(capacities(setting.cluster, setting.resources)).sum(axis=0)
+
+
+def _ceilings(
+    setting: Setting, queue: np.ndarray, tenants: list[str | None], total: np.ndarray
+) -> np.ndarray:
+    """Return [Q, R] what each queue may hold, and refuse tasks that are larger."""
+    most = np.full((len(tenants), total.size), np.iinfo(np.int64).max // 2)
+    what = _what(setting, "ceilings")
+    shared = setting.parameters["order"] != "arrival"
+    given = given_to(setting.parameters["ceilings"], tenants, what) if shared else {}
+    for tenant, part in given.items():
+        most[tenants.index(tenant)] = np.floor(part * total * (1 + 1e-12)).astype(np.int64)
+    if setting.resources:
+        demands = demands_of(setting)
+        needs = amounts(demands.vector)[demands.of_job]
+    else:
+        needs = np.ones((queue.size, 1), np.int64)
+    over = needs > most[queue]
+    if over.any():
+        job, r = np.argwhere(over)[0].tolist()
+        of = setting.resources[r] if setting.resources else "slots"
+        unit = UNIT if setting.resources else 1
+        job_id = setting.workload.jobs["job_id"][job].as_py()
+        raise InputError(
+            f"{what}: a task of job {job_id} needs {needs[job, r] / unit:g} of {of}; "
+            f"{shown(tenants[queue[job]])} may hold {most[queue[job], r] / unit:g}"
+        )
+    return most

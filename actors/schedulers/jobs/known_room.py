@@ -1,0 +1,108 @@
+"""What a central scheduler knows to be free on nodes of which tasks hold resources, by what it placed and what ended.
+
+A task counts as the most that a task of its job needs, since a report of an end names the job alone. Nodes stand in the
+order in which they last gained room. For each demand there is a place in that order before which no node has room for
+it: what nodes lose does not change that, and a node that gains goes to the end. So a search tests only nodes that were
+not found too full, and those that have gained room since.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.room import Room
+from actors.kernel.world import NONE
+
+
+class KnownRoom(NamedTuple):
+    """What is free, and nodes in the order in which they last gained room."""
+
+    free: np.ndarray  # [N, R]
+    order: np.ndarray  # [2 N] nodes; only the last entry of a node counts
+    place: np.ndarray  # [N] of that entry; NONE of a node that is down
+    added: np.ndarray  # [1] entries
+    begin: np.ndarray  # [D] the first entry whose node may have room for a demand
+    moved: np.ndarray  # [2 N + 1] scratch
+
+
+def make_known_room(room: Room) -> KnownRoom:
+    """Return the room of empty nodes."""
+    nodes, nothing = room.capacity.shape[0], np.zeros(len(room.demand), np.int64)
+    order = np.arange(2 * nodes, dtype=np.int64)
+    place, moved = np.arange(nodes, dtype=np.int64), np.zeros(2 * nodes + 1, np.int64)
+    return KnownRoom(room.capacity.copy(), order, place, np.array([nodes]), nothing, moved)
+
+
+@inlined
+def node_for(room: Room, known: KnownRoom, demand: int) -> int:
+    """Return the node that gained room longest ago, of those on which a demand fits; NONE if there is none."""
+    i, node = known.begin[demand], NONE
+    while i < known.added[0] and node == NONE:
+        if has_room(room, known, known.order[i], i, demand):
+            node = known.order[i]
+        else:
+            i += 1
+    known.begin[demand] = i
+    return node
+
+
+@inlined
+def has_room(room: Room, known: KnownRoom, node: int, i: int, demand: int) -> bool:
+    """Return whether entry `i`, of this node, counts, and the node has a demand free."""
+    found = known.place[node] == i
+    for r in range(room.demand.shape[1]):
+        found &= known.free[node, r] >= room.demand[demand, r]
+    return found
+
+
+@inlined
+def take(room: Room, known: KnownRoom, node: int, demand: int) -> None:
+    """Take a demand of what a node has free."""
+    for r in range(room.demand.shape[1]):
+        known.free[node, r] -= room.demand[demand, r]
+
+
+@compiled
+def give_back(room: Room, known: KnownRoom, node: int, demand: int) -> None:
+    """Give a demand back to a node that is up."""
+    for r in range(room.demand.shape[1]):
+        # A task that was on its way when its node failed, and started when it was up again, was given back before.
+        known.free[node, r] = min(known.free[node, r] + room.demand[demand, r], room.capacity[node, r])
+    to_end(known, node)
+
+
+@compiled
+def note_state(room: Room, known: KnownRoom, node: int, is_down: bool) -> None:
+    """Note that a node is down, or is up and empty."""
+    known.place[node] = NONE
+    if not is_down:
+        for r in range(room.demand.shape[1]):
+            known.free[node, r] = room.capacity[node, r]
+        to_end(known, node)
+
+
+@inlined
+def to_end(known: KnownRoom, node: int) -> None:
+    """Put a node at the end of the order."""
+    known.place[node] = NONE
+    if known.added[0] == known.order.size:
+        drop_old(known)
+    end = known.added[0]
+    known.order[end], known.place[node], known.added[0] = node, end, end + 1
+
+
+@compiled
+def drop_old(known: KnownRoom) -> None:
+    """Remove the entries that do not count."""
+    kept: int = 0
+    for i in range(known.added[0]):
+        known.moved[i] = kept
+        node = known.order[i]
+        if known.place[node] == i:
+            known.order[kept], known.place[node] = node, kept
+            kept += 1
+    known.moved[known.added[0]] = kept
+    for demand in range(known.begin.size):
+        known.begin[demand] = known.moved[known.begin[demand]]
+    known.added[0] = kept
