@@ -218,7 +218,7 @@ VARIANTS: dict[str, tuple[dict[str, Any], ...]] = {
         {},
         {"steal_choice": "random", "steal_limit": 2, "late_binding": True},
         {"instant_stealing": True, "replacement": True},
-        {"steal_attempts": 0},
+        {"steal_attempts": 0, "fit": "worst"},
     ),
     "eagle": (
         {"least_probes": 3},
@@ -228,7 +228,7 @@ VARIANTS: dict[str, tuple[dict[str, Any], ...]] = {
     ),
     "ideal-eagle": ({}, {"sticky": False, "late_binding": True}),
     "central-fifo": ({}, {"order": "fair"}),
-    "central-lwl": ({}, {"late_binding": True}),
+    "central-lwl": ({}, {"late_binding": True}, {"fit": "best"}),
     "dist-lwl": (
         {"heartbeat_s": 3},
         {"late_binding": True, "jitter_s": 0},

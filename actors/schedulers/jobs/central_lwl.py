@@ -8,6 +8,10 @@ cluster that long jobs may use. The baseline `CLWL` of the authors of Eagle.
    task, then to the lowest id.
 2. Nodes report when a task starts and when it ends; the ledger has that one network delay later.
 
+With `fit` "best" or "worst" a task goes to the node that then has the least, or the most, room left, of those on which
+it fits beside all that the scheduler has placed there and does not know to have ended; where it fits on none, step 1
+holds. Room left is the largest share of a resource of the node, or of its slots, that is free.
+
 **Deviations from the paper.** None known; the authors' simulator binds late (a placement takes the job's next task when
 its turn comes): `late_binding=true`.
 
@@ -31,6 +35,7 @@ from actors.schedulers.jobs import least_work
 from actors.schedulers.jobs.build import build_world, most_tasks
 from actors.schedulers.jobs.job_info import is_long
 from actors.schedulers.jobs.late_binding import next_arrival, on_done, on_request
+from actors.schedulers.jobs.node_fit import FIT, make_fit
 from actors.schedulers.jobs.probing import NO_VERSION
 from actors.setting import Setting
 
@@ -87,7 +92,8 @@ def build(setting: Setting) -> tuple[World, State]:
     late = setting.parameters["late_binding"]
     world = build_world(setting, Rules(report_start=not late), most_sends=lambda tasks: tasks, schedulers=1)
     slots, first = servers(setting), setting.cluster.partition(setting.long_partition)
-    short = least_work.make_placer(slots, most_tasks(setting), 0, late)
+    fit = make_fit(setting.parameters["fit"], world, slots)
+    short = least_work.make_placer(slots, most_tasks(setting), 0, late, fit)
     return world, State(short, short._replace(first=first))
 
 
@@ -102,7 +108,7 @@ CENTRAL_LWL = Scheduler(
     name="central-lwl",
     title="one scheduler, least work left",
     paper="Delgado, Dinu, Kermarrec, Zwaenepoel: Hawk, USENIX ATC 2015, section 3.5",
-    parameters=(LATE_BINDING,),
+    parameters=(LATE_BINDING, FIT),
     worlds=JOB_WORLDS,
     build=build,
     advance=advance,

@@ -17,8 +17,8 @@ Re-probes are drawn independently of each other. The paper has one slot a node: 
 entry waits, and a sticky probe asks for a task for each idle slot, but for no more than its job has left by the node's
 last information (of a job whose tasks must be spread, for one). Where there is no short partition, the last round goes
 to any node and is accepted. Draws with replacement and late binding of long tasks, as the authors simulate them, are
-parameters. The paper does not say what becomes of a probe that a node's failure has lost: it goes to any node that is
-up, and may be rejected there, unless the whole short partition is down.
+parameters, and so is `fit`, which is that of `hawk`. The paper does not say what becomes of a probe that a node's
+failure has lost: it goes to any node that is up, and may be rejected there, unless the whole short partition is down.
 
 `ideal-eagle` knows where long work is: probes go directly to nodes that have none at that moment, each drawn
 independently of the others. It is an upper bound for state sharing, not a system, and always needs a global view.
@@ -56,13 +56,19 @@ from actors.schedulers.jobs.central_lwl import LATE_BINDING
 from actors.schedulers.jobs.job_info import is_long, tasks_of
 from actors.schedulers.jobs.late_binding import next_arrival, on_done, on_request, probe_again
 from actors.schedulers.jobs.ledger import add_work
+from actors.schedulers.jobs.node_fit import FIT, make_fit
 from actors.schedulers.jobs.sparrow import PROBE_RATIO, REPLACEMENT, SCHEDULERS
 from actors.schedulers.jobs.spreading import next_open
 from actors.setting import Setting
 
 LAST_ROUND = np.int64(1 << 30)  # a probe of this round is never rejected
 # Parameters that `ideal-eagle` or `phoenix` does not have, and the values that hold there.
-FIXED_VALUES: dict[str, Any] = {"live_progress": False, "replacement": True, "reprobe_rounds": 0}
+FIXED_VALUES: dict[str, Any] = {
+    "live_progress": False,
+    "replacement": True,
+    "reprobe_rounds": 0,
+    "fit": "least-work",
+}
 
 
 class State(NamedTuple):
@@ -279,6 +285,7 @@ def build(setting: Setting, ideal: bool = False, least_sends: int = 0) -> tuple[
             most_tasks(setting),
             setting.cluster.partition(setting.long_partition),
             late,
+            make_fit(p["fit"], world, servers(setting)),
         ),
         shared_state.make_shared_state(nodes, long_tasks, world.eligible.num_nodes.size),
         p["reprobe_rounds"],
@@ -322,6 +329,7 @@ EAGLE = Scheduler(
     parameters=(
         *SHARED_PARAMETERS,
         Parameter("reprobe_rounds", 1, "integer", "times a probe is sent by the shared state", 0, 100),
+        FIT,
     ),
     worlds=JOB_WORLDS,
     build=build,

@@ -11,7 +11,8 @@
 request to the next, which halves the messages and the time. The paper's nodes have one slot: a node with several gives
 the group at the head of its queue if any of its slots runs a long task. The authors' simulator lets a thief look into
 its victims' queues without a message: `instant_stealing=true` (a global view), draws probes with replacement:
-`replacement=true`, and binds long tasks late: `late_binding=true`.
+`replacement=true`, and binds long tasks late: `late_binding=true`. The paper has no resources: `fit` chooses nodes for
+long tasks as in `central-lwl`, by what the central scheduler has placed; of the room of short tasks it does not know.
 
 `hawk-c` is constraint-aware: long jobs are placed on, and short ones probed for and stolen by, nodes that satisfy them.
 A long job that no node in the part for long jobs satisfies uses the other nodes that do. A victim keeps probes that the
@@ -39,6 +40,7 @@ from actors.schedulers.jobs.build import build_world, long_jobs, most_tasks
 from actors.schedulers.jobs.central_lwl import LATE_BINDING
 from actors.schedulers.jobs.job_info import is_long
 from actors.schedulers.jobs.late_binding import next_arrival, on_done, on_request, probe_again
+from actors.schedulers.jobs.node_fit import FIT, make_fit
 from actors.schedulers.jobs.sparrow import PROBE_RATIO, REPLACEMENT, SCHEDULERS
 from actors.setting import Setting
 
@@ -116,7 +118,9 @@ def build(setting: Setting) -> tuple[World, State]:
     )
     return world, State(
         probing.make_probing(p["probe_ratio"], 1, p["replacement"], nodes, most_tasks(setting)),
-        least_work.make_placer(servers(setting), most_tasks(setting), first, late),
+        least_work.make_placer(
+            servers(setting), most_tasks(setting), first, late, make_fit(p["fit"], world, servers(setting))
+        ),
         Stealing(
             p["steal_attempts"],
             limit,
@@ -166,6 +170,7 @@ HAWK = Scheduler(
             "thieves see their victims' queues and take without a message, as the authors simulate it",
             needs=_STEALS,
         ),
+        FIT,
     ),
     worlds=JOB_WORLDS,
     build=build,

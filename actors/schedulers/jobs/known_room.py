@@ -19,8 +19,8 @@ class KnownRoom(NamedTuple):
     """What is free, and nodes in the order in which they last gained room."""
 
     free: np.ndarray  # [N, R]
-    order: np.ndarray  # [2 N] nodes; only the last entry of a node counts
-    place: np.ndarray  # [N] of that entry; NONE of a node that is down
+    order: np.ndarray  # [2 N] nodes; NONE where a node has gone to the end, or is down
+    place: np.ndarray  # [N] of a node in that order; NONE if it is down
     added: np.ndarray  # [1] entries
     begin: np.ndarray  # [D] the first entry whose node may have room for a demand
     moved: np.ndarray  # [2 N + 1] scratch
@@ -37,23 +37,21 @@ def make_known_room(room: Room) -> KnownRoom:
 @inlined
 def node_for(room: Room, known: KnownRoom, demand: int) -> int:
     """Return the node that gained room longest ago, of those on which a demand fits; NONE if there is none."""
-    i, node = known.begin[demand], NONE
-    while i < known.added[0] and node == NONE:
-        if has_room(room, known, known.order[i], i, demand):
-            node = known.order[i]
-        else:
-            i += 1
+    i = known.begin[demand]
+    while i < known.added[0] and not has_room(room, known, known.order[i], demand):
+        i += 1
     known.begin[demand] = i
-    return node
+    return known.order[i] if i < known.added[0] else NONE
 
 
 @inlined
-def has_room(room: Room, known: KnownRoom, node: int, i: int, demand: int) -> bool:
-    """Return whether entry `i`, of this node, counts, and the node has a demand free."""
-    found = known.place[node] == i
-    for r in range(room.demand.shape[1]):
-        found &= known.free[node, r] >= room.demand[demand, r]
-    return found
+def has_room(room: Room, known: KnownRoom, node: int, demand: int) -> bool:
+    """Return whether a node has a demand free; False of NONE."""
+    resources, r = room.demand.shape[1], 0
+    if node != NONE:
+        while r < resources and known.free[node, r] >= room.demand[demand, r]:
+            r += 1
+    return node != NONE and r == resources
 
 
 @inlined
@@ -75,7 +73,7 @@ def give_back(room: Room, known: KnownRoom, node: int, demand: int) -> None:
 @compiled
 def note_state(room: Room, known: KnownRoom, node: int, is_down: bool) -> None:
     """Note that a node is down, or is up and empty."""
-    known.place[node] = NONE
+    leave(known, node)
     if not is_down:
         for r in range(room.demand.shape[1]):
             known.free[node, r] = room.capacity[node, r]
@@ -85,21 +83,29 @@ def note_state(room: Room, known: KnownRoom, node: int, is_down: bool) -> None:
 @inlined
 def to_end(known: KnownRoom, node: int) -> None:
     """Put a node at the end of the order."""
-    known.place[node] = NONE
+    leave(known, node)
     if known.added[0] == known.order.size:
         drop_old(known)
     end = known.added[0]
     known.order[end], known.place[node], known.added[0] = node, end, end + 1
 
 
+@inlined
+def leave(known: KnownRoom, node: int) -> None:
+    """Take a node out of the order."""
+    if known.place[node] != NONE:
+        known.order[known.place[node]] = NONE
+    known.place[node] = NONE
+
+
 @compiled
 def drop_old(known: KnownRoom) -> None:
-    """Remove the entries that do not count."""
+    """Remove the entries without a node."""
     kept: int = 0
     for i in range(known.added[0]):
         known.moved[i] = kept
         node = known.order[i]
-        if known.place[node] == i:
+        if node != NONE:
             known.order[kept], known.place[node] = node, kept
             kept += 1
     known.moved[known.added[0]] = kept

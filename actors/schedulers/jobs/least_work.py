@@ -5,6 +5,8 @@ one to the node that waits least; ties go to the node that has just been given a
 
 One pass over the nodes picks the k least for a job of k tasks; O(N + k log k) for most jobs.
 
+With a fit (`actors.schedulers.jobs.node_fit`) nodes with room come before those that wait.
+
 For a job with constraints only its eligible nodes are searched. A job whose tasks must be spread gets its nodes one by
 one. A long job uses its eligible nodes in the long partition, or all of them if none is there.
 """
@@ -28,6 +30,7 @@ from actors.nodes.messages import read_started, send_placed
 from actors.schedulers.jobs.job_info import tasks_of
 from actors.schedulers.jobs.late_binding import note_attempt, note_lost, tasks_left
 from actors.schedulers.jobs.ledger import DOWN, IDLE, Ledger, add_work, waiting
+from actors.schedulers.jobs.node_fit import LEAST_WORK, NO_FIT, Fit, take_room, wait_for
 from actors.schedulers.jobs.probing import FIRST_ROUND, NO_VERSION, ONE, probe
 from actors.schedulers.jobs.spreading import hold, may_run, must_spread, release, settle_rack
 
@@ -43,18 +46,22 @@ class Placer(NamedTuple):
     assigned: np.ndarray  # [most tasks of a job] scratch: node by task
     first: int  # the first node that may be used
     late: bool  # a placement is a probe and takes the job's next task; else tasks are bound
+    fit: Fit
     jitter: int = 0  # the most steps of random time that are added to a node's wait
     jitter_step: int = 0  # ns
 
 
-def make_placer(slots: np.ndarray, most_tasks: int, first: int, late: bool) -> Placer:
-    """Bookkeeping for nodes with these slots, of which the scheduler uses those from `first` on."""
+def make_placer(slots: np.ndarray, most_tasks: int, first: int, late: bool, fit: Fit | None = None) -> Placer:
+    """Bookkeeping for nodes with these slots, of which the scheduler uses those from `first` on.
+
+    `fit`: what else than the work that is left decides, from `make_fit`.
+    """
     nothing = np.zeros(slots.size, np.int64)
     ledger = Ledger(
         nothing.copy(), nothing.copy(), np.full(slots.size, NEVER), nothing.copy(), slots.astype(np.int64)
     )
     choice = records(CHOICE, min(most_tasks, slots.size))
-    return Placer(ledger, choice, np.zeros(most_tasks, np.int64), int(first), late)
+    return Placer(ledger, choice, np.zeros(most_tasks, np.int64), int(first), late, fit or NO_FIT)
 
 
 @inlined
@@ -136,15 +143,16 @@ def choose_least(w: World, placer: Placer, t: int, job: int, begin: int, k: int)
     Its nodes from place `begin` on are considered.
     """
     ledger, choice = placer.ledger, placer.choice
-    if placer.jitter == 0 and choose_idle(w, ledger, choice, job, begin, k):
+    is_plain = placer.fit.kind == LEAST_WORK
+    if is_plain and placer.jitter == 0 and choose_idle(w, ledger, choice, job, begin, k):
         return
     low, first = eligible.listing_of(w, job)
     size: int = 0
     for place in range(begin, eligible.eligible_count(w, job)):
         node = eligible.listed(w, low, first, place)
-        wait = waiting(ledger, node, t)
+        wait = wait_for(w, placer.fit, ledger, t, node, job)
         if size == k and wait >= choice.wait[0]:
-            if choice.wait[0] == IDLE:  # none waits less than the worst of those that are chosen
+            if is_plain and choice.wait[0] == IDLE:  # none waits less than the worst of those that are chosen
                 break
             continue
         wait += jitter_of(w, placer, job, node)
@@ -167,8 +175,13 @@ def assign(w: World, placer: Placer, t: int, job: int, k: int, count: int) -> No
         node = choice.node[0]
         placer.assigned[i] = node
         note_choice(w, placer, t, job, w.work.first_task[job] + i, node, choice.wait[0])
-        more = spread(work_at(w, node, job), np.int64(0), ledger.slots[node])
-        choice.wait[0] = min(max(choice.wait[0], 0) + more, LONGEST)
+        if placer.fit.kind == LEAST_WORK:
+            more = spread(work_at(w, node, job), np.int64(0), ledger.slots[node])
+            choice.wait[0] = min(max(choice.wait[0], 0) + more, LONGEST)
+        else:
+            take_room(w, placer.fit, node, job, ONE)
+            add_work(ledger, node, work_at(w, node, job))
+            choice.wait[0] = wait_for(w, placer.fit, ledger, t, node, job)
         second = 1
         if k > 2 and choice.wait[2] < choice.wait[1]:
             second = 2
@@ -200,6 +213,9 @@ def spread_tasks(w: World, placer: Placer, t: int, job: int, count: int) -> None
         placer.assigned[i] = node
         note_choice(w, placer, t, job, w.work.first_task[job] + i, node, waiting(placer.ledger, node, t))
         hold(w, job, node)
+        if placer.fit.kind != LEAST_WORK:
+            take_room(w, placer.fit, node, job, ONE)
+            add_work(placer.ledger, node, work_at(w, node, job))
 
 
 @compiled
@@ -220,17 +236,19 @@ def least_of(w: World, placer: Placer, t: int, job: int, begin: int) -> int:
     least: int = NONE
     for i in range(begin, eligible.eligible_count(w, job)):
         node = eligible.listed(w, low, first, i)
-        wait = waiting(placer.ledger, node, t) + jitter_of(w, placer, job, node)
+        wait = wait_for(w, placer.fit, placer.ledger, t, node, job) + jitter_of(w, placer, job, node)
         if (best == NONE or wait < least) and may_run(w, job, node):
             best, least = node, wait
-            if wait == IDLE:
+            if wait == IDLE and placer.fit.kind == LEAST_WORK:
                 break
     return best
 
 
 @inlined
 def add_assigned(w: World, placer: Placer, job: int, count: int) -> None:
-    """Add the assigned tasks to the ledger."""
+    """Add the assigned tasks to the ledger, unless they are there, as with a fit."""
+    if placer.fit.kind != LEAST_WORK:
+        return
     for i in range(count):
         node = placer.assigned[i]
         add_work(placer.ledger, node, work_at(w, node, job))
@@ -270,6 +288,7 @@ def note_end(w: World, placer: Placer, job: int, node: int) -> int:
     """Note a report that a task of `job` has ended on `node`; return the work that is left there."""
     placer.ledger.started[node] = NEVER
     add_work(placer.ledger, node, -work_at(w, node, job))
+    take_room(w, placer.fit, node, job, -ONE)
     return placer.ledger.work[node] & (DOWN - 1)
 
 
@@ -303,6 +322,7 @@ def place_again(w: World, placer: Placer, t: int, me: int) -> int:
         return NONE
     note_choice(w, placer, t, job, task, node, waiting(placer.ledger, node, t))
     hold(w, job, node)
+    take_room(w, placer.fit, node, job, ONE)
     w.counts[N_SENT_AGAIN] += 1
     return node
 
