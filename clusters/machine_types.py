@@ -66,18 +66,63 @@ def machine_counts(cluster: Cluster) -> dict[str, int]:
     return found
 
 
-def machines_text(counts: Mapping[str, int]) -> str:
-    """Return the number of nodes by machine type as text, the most frequent first; empty where all are alike.
+def machines_text(counts: Mapping[str, int], of_one: bool = False) -> str:
+    """Return the number of nodes by machine type as text, the most frequent first; of one type if `of_one`, else empty.
 
     Examples
     --------
     >>> machines_text({"plain": 5, "fast": 12}), machines_text({"plain": 5})
     ('12 fast and 5 plain', '')
     """
-    if len(counts) < 2:
+    if len(counts) < 2 and not of_one:
         return ""
     ordered = sorted(counts.items(), key=lambda one: -one[1])
     parts = [f"{count:,} {name}" for name, count in ordered[:_SHOWN]]
     if rest := ordered[_SHOWN:]:
         parts.append(f"{sum(count for _, count in rest):,} of {len(rest)} other types")
     return in_words(parts)
+
+
+def type_counts(cluster: Cluster) -> dict[str, int]:
+    """Return the number of nodes by the name of their machine type."""
+    counts = np.bincount(cluster.attribute("type"))
+    names = cluster.attribute_names("type")
+    return {name: int(count) for name, count in zip(names, counts, strict=False) if count}
+
+
+def type_prices(cluster: Cluster, given: Mapping[str, float]) -> dict[str, float]:
+    """Return what a node of each machine type costs an hour: as given, else as the cluster has it; 0 is not known."""
+    prices, codes = cluster.attribute("price_per_hour"), cluster.attribute("type")
+    names = cluster.attribute_names("type")
+    own = {name: float(prices[codes == i].mean()) for i, name in enumerate(names) if (codes == i).any()}
+    return own | {name: price for name, price in given.items() if name in own}
+
+
+def price_of(cluster: Cluster, given: Mapping[str, float]) -> float | None:
+    """Return what a cluster costs an hour; None where the price of some node is not known."""
+    prices = type_prices(cluster, given)
+    if not all(prices.values()):
+        return None
+    return sum(count * prices[name] for name, count in type_counts(cluster).items())
+
+
+def read_prices(text: str, what: str) -> dict[str, float]:
+    """Return prices by machine type of a text; errors name `what`.
+
+    Examples
+    --------
+    >>> read_prices("fast = 0.35, plain=0.1", "--price")
+    {'fast': 0.35, 'plain': 0.1}
+    """
+    found: dict[str, float] = {}
+    for part in text.split(","):
+        name, _, value = (piece.strip() for piece in part.rpartition("="))
+        try:
+            price = float(value)
+        except ValueError:
+            price = -1.0
+        if not name or not 0 < price < 1e9 or name in found:
+            wrong = f"{text!r} is not a price above 0 for each machine type, such as 'fast=0.35, plain=0.1'"
+            raise InputError(f"{what}: {wrong}")
+        found[name] = price
+    return found

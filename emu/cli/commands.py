@@ -101,6 +101,8 @@ def sweep(options: Namespace) -> int:
 
 def size(options: Namespace) -> int:
     """Find the fewest nodes that meet a target."""
+    from clusters.machine_types import read_prices
+    from emu.sweeps.mixes import MOST_SIZES
     from emu.sweeps.parallel_runs import RunFailed
     from emu.sweeps.size_report import render_probe
     from emu.sweeps.sizing import find_size
@@ -111,6 +113,7 @@ def size(options: Namespace) -> int:
     targets = read_targets(options.target)
     config = _config(options, "scheduler")
     given = _bound(options, "tolerance", "share", least=0)
+    mix = MOST_SIZES if options.mix == "" else _bound(options, "mix", "integer")
     try:
         result = find_size(
             config,
@@ -119,6 +122,8 @@ def size(options: Namespace) -> int:
             low=_bound(options, "low", "integer"),
             high=_bound(options, "high", "integer"),
             tolerance=TOLERANCE if given is None else given,
+            mix=mix,
+            prices=None if options.price is None else read_prices(options.price, "--price"),
             out=options.out,
             overwrite=bool(options.overwrite),
             tell=say,

@@ -27,6 +27,8 @@ EXAMPLES = {
     "size": """\
   emu size --target 'short.p99 < 300s' --scheduler eagle --workload yahoo
   emu size --target 'p50 <= 60s' --target 'long.p90 < 2h' --scheduler hawk --workload t.tr --seeds 3 --tolerance 2%
+  emu size --target 'priority:9.wait.p99 < 60s' --scheduler central-lwl --workload t --cluster google-2011 --without 5%
+  emu size --target 'wait.p99 < 60s' --scheduler easy --workload t.swf --cluster c.toml --mix --price 'fast=3, plain=1'
 """,
     "validate": "  emu validate experiment.toml\n",
     "workload": """\

@@ -92,6 +92,18 @@ def _add_size(size: Parser) -> None:
         metavar="SHARE",
         help="how close the answer is to a number that fails (1%%); 0: neighbours",
     )
+    size.add_argument(
+        "--mix",
+        metavar="N",
+        nargs="?",
+        const="",
+        help="search the cheapest mix of the cluster's machine types, and measure at most N mixes (100)",
+    )
+    size.add_argument(
+        "--price",
+        metavar="TEXT",
+        help="prices of an hour of a node, such as 'fast=0.35, plain=0.1', in place of the cluster's own",
+    )
     _add_emulation(size, several=False)
     _add_parallel(size)
 

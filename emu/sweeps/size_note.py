@@ -9,7 +9,8 @@ from clusters.machine_types import machines_text
 from emu.configuration.seeds import seeds_text, varied
 from emu.families.registry import family_of_summary
 from emu.results.measures import Measure
-from emu.results.text_tables import number
+from emu.results.text_tables import number, percent
+from emu.sweeps.mixed_sizes import Mixed
 from emu.sweeps.sizes import NONE_LACKS, Probe
 from emu.sweeps.targets import SPANS, Search, Target
 
@@ -34,6 +35,10 @@ class Found(NamedTuple):
         On `search.fails` nodes, and on those of the answer.
     left_out : int
         How many jobs run on no size, and were left out.
+    mixed : Mixed, optional
+        The search for the cheapest mix, if there was one.
+    without : float
+        The share of the nodes that are missing in each run.
     """
 
     search: Search
@@ -44,16 +49,20 @@ class Found(NamedTuple):
     fails: Probe | None = None
     answer: Probe | None = None
     left_out: int = 0
+    mixed: Mixed | None = None
+    without: float = 0.0
 
 
 def note_of(found: Found) -> str:
     """Return the note of an answer."""
-    search, targets, of_runs, low, high, fails, answer, left_out = found
+    search, targets, of_runs, low, high, fails, answer, left_out, mixed, without = found
     many = "all targets are" if len(targets) > 1 else f"{targets[0]} is"
     none = "not all targets are" if len(targets) > 1 else f"{targets[0]} is not"
     spanned = fails is not None and fails.verdict == SPANS
     lacking = fails.lacking if fails is not None else NONE_LACKS
-    if search.holds is None:
+    if answer is not None and answer.size.machines:
+        note = f"{many} met"
+    elif search.holds is None:
         which = "--high" if high is not None else "the most that was tried: more slots than tasks"
         note = f"{none} met even on {search.fails:,}, {which}"
         if lacking.jobs:
@@ -72,14 +81,33 @@ def note_of(found: Found) -> str:
         if spanned:
             below = "the 95 % interval spans the bound"
         note = f"{many} met, and {below} on {search.fails:,}"
-    if answer is not None and (machines := machines_text(answer.machines)):
-        note += f"; machines: {machines}"
+    if answer is not None:
+        machines = machines_text(answer.machines, of_one=mixed is not None)
+        note += f"; machines: {machines}" if machines else ""
+        note += "" if answer.price is None else f"; {number(answer.price)} an hour"
+    note += "" if mixed is None else _mixed(mixed)
+    if without:
+        note += f"; {percent(without)} of the nodes are missing in each run"
     seeds = [run["seed"] for run in of_runs]
     if len(seeds) > 1:
         note += f"; {seeds_text(seeds, varied(of_runs), of_runs[0].get('resample_block_s'))}"
     if left_out:
         note += f"; {left_out:,} jobs that run on no size are left out on each"
     return note + _failures(of_runs)
+
+
+def _mixed(mixed: Mixed) -> str:
+    """Return how sure it is that a mix is the cheapest."""
+    if mixed.size is None:
+        return f"; of {mixed.tried:,} sizes and mixes that were tried none meets it"
+    note = (
+        f", the least of {mixed.tried:,} sizes and mixes that were tried, not proved to be the least there is"
+    )
+    if mixed.is_cut:
+        note += "; the search ended for its number of mixes, a larger --mix tries more"
+    if mixed.own is not None and mixed.own != mixed.size:
+        note += f"; in the proportions of the cluster it takes {mixed.own}"
+    return note
 
 
 def _alone(targets: Sequence[Target], of_runs: Sequence[Mapping[str, Any]]) -> str:

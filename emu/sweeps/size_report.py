@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from clusters.machine_types import machines_text
 from emu import disk
 from emu.directories import run_directory as rd
 from emu.directories.names import SUMMARY
 from emu.report.drawing import COLOURS, SIZE, add_legend, figure_style, new_figure
 from emu.report.page import figure_of, fill, sentence, table_of
 from emu.report.scales import fit_places, fit_times, mark_log
-from emu.sweeps.sizes import Lacking, Probe, Size, folder_of
+from emu.results.text_tables import number
+from emu.sweeps.sizes import Lacking, Probe, Size
 from emu.sweeps.sizing import answer_of
 from emu.sweeps.targets import MET, NOT_MET, SPANS, Target, read_targets, verdict_of
 
@@ -37,9 +39,9 @@ def render_probe(probe: Probe, targets: Sequence[Target]) -> str:
 
 
 class Tried(NamedTuple):
-    """The measured figure of a target on a number of nodes: its mean over the seeds, and 95 % half-width."""
+    """The measured figure of a target on a size: its mean over the seeds, and 95 % half-width."""
 
-    nodes: int
+    at: float  # nodes, or of mixes of machine types the price
     mean: float
     half: float
     verdict: str
@@ -52,9 +54,9 @@ def runs_of(folder: Path) -> list[Path]:
     """
     summary = _summary(folder)
     nodes = summary["nodes"] if summary["nodes"] is not None else summary["fails"]
-    if any("cannot_run" in probe for probe in summary["probes"] if probe["nodes"] == nodes):
-        return []
-    return [folder_of(folder, Size(nodes), seed) for seed in summary["seeds"]]
+    at = folder / summary.get("runs", Size(nodes).folder)  # the runs of an earlier version are those of nodes
+    runs = [at / f"seed={seed}" for seed in summary["seeds"]]
+    return runs if at.exists() else []
 
 
 def size_sections(folder: Path) -> list[str]:
@@ -62,6 +64,9 @@ def size_sections(folder: Path) -> list[str]:
     summary = _summary(folder)
     targets = read_targets(summary["targets"])
     probes = summary["probes"]
+    priced = all("price_per_hour" in probe for probe in probes)
+    mixed = priced and any("machines" in probe for probe in probes)
+    head = ["nodes", *["machines", "price an hour"][2 * (not mixed) :], *map(str, targets), "verdict"]
     cells = []
     for probe in probes:
         pairs = [_pair(value) for value in probe["values"]]
@@ -69,9 +74,16 @@ def size_sections(folder: Path) -> list[str]:
         verdict = verdict_of(targets, pairs)
         if "cannot_run" in probe:
             verdict += f": {Lacking(probe['cannot_run'], probe['of_jobs'])}"
-        cells.append([f"{probe['nodes']:,}", *shown, verdict])
-    tried = {target: _tried(probes, i, target) for i, target in enumerate(targets)}
-    caption = f"Figures of the targets against the number of nodes, {len(probes)} tried; dashed: the bounds"
+        own = (
+            [machines_text(probe.get("machines", {}), True), number(probe["price_per_hour"])] if mixed else []
+        )
+        cells.append([f"{probe['nodes']:,}", *own, *shown, verdict])
+    by_price = summary.get("is_mix", False)
+    along = "price_per_hour" if by_price else "nodes"
+    tried = {target: _tried(probes, i, target, along) for i, target in enumerate(targets)}
+    against = "price of mixes of machine types" if by_price else "number of nodes"
+    caption = f"Figures of the targets against the {against}, {len(probes)} tried; dashed: the bounds"
+    answer = None if summary["nodes"] is None else summary.get(along)
     if len(summary["seeds"]) > 1:
         caption += "; bars are 95 % confidence intervals over the seeds"
     return [
@@ -79,8 +91,10 @@ def size_sections(folder: Path) -> list[str]:
             "size.html",
             answer=sentence(answer_of(summary["nodes"], summary["note"])),
             sure=_how_sure(summary, targets),
-            **table_of(["nodes", *map(str, targets), "verdict"], cells, "Numbers of nodes that were tried"),
-            figure=figure_of(targets_figure(tried, summary["nodes"]), caption),
+            **table_of(head, cells, "Sizes that were tried"),
+            figure=figure_of(
+                targets_figure(tried, answer, "price an hour" if by_price else "nodes"), caption
+            ),
         )
     ]
 
@@ -104,30 +118,32 @@ def _how_sure(summary: Mapping[str, Any], targets: Sequence[Target]) -> list[str
     return found
 
 
-def targets_figure(tried: Mapping[Target, Sequence[Tried]], answer: int | None) -> Figure:
-    """Return a panel for each target: what was measured against nodes, met or not, and the bound."""
+def targets_figure(
+    tried: Mapping[Target, Sequence[Tried]], answer: float | None, along: str = "nodes"
+) -> Figure:
+    """Return a panel for each target: what was measured against nodes or price, met or not, and the bound."""
     with figure_style():
         figure, axes = new_figure(SIZE[0], 2.9 * len(tried) + 0.6, rows=len(tried))
         found = {point.verdict for points in tried.values() for point in points} | {MET, NOT_MET}
         for place, (target, points) in zip(np.atleast_1d(axes), tried.items(), strict=True):
             _draw(place, target, points, answer, [word for word in _LOOK if word in found])
-        np.atleast_1d(axes)[-1].set_xlabel("nodes")
+        np.atleast_1d(axes)[-1].set_xlabel(along)
         add_legend(figure, np.atleast_1d(axes)[0])
         return figure
 
 
 def _draw(
-    place: Any, target: Target, points: Sequence[Tried], answer: int | None, verdicts: Sequence[str]
+    place: Any, target: Target, points: Sequence[Tried], answer: float | None, verdicts: Sequence[str]
 ) -> None:
-    fit_places(place, [p.nodes for p in points], True)
+    fit_places(place, [p.at for p in points], True)
     if place.get_xscale() == "log":
-        mark_log(place.xaxis, points[0].nodes, points[-1].nodes)
+        mark_log(place.xaxis, points[0].at, points[-1].at)
     known = [p for p in points if np.isfinite(p.mean)]
     line = {"color": "#999999", "linewidth": 1.0, "zorder": 1, "label": "measured"}
-    place.plot([p.nodes for p in known], [p.mean for p in known], **line)
+    place.plot([p.at for p in known], [p.mean for p in known], **line)
     for word in verdicts:
         of_word = [p for p in known if p.verdict == word]
-        x, y, half = ([getattr(p, name) for p in of_word] for name in ("nodes", "mean", "half"))
+        x, y, half = ([getattr(p, name) for p in of_word] for name in ("at", "mean", "half"))
         low = [min(h, m * (1 - 1e-9)) for m, h in zip(y, half, strict=True)]  # a logarithmic axis has no zero
         bars = [low, half] if any(half) else None
         place.errorbar(
@@ -144,11 +160,11 @@ def _draw(
     place.set_ylabel("seconds" if target.measure.is_time else target.measure.metric, parse_math=False)
 
 
-def _tried(probes: Sequence[Mapping[str, Any]], index: int, target: Target) -> list[Tried]:
+def _tried(probes: Sequence[Mapping[str, Any]], index: int, target: Target, along: str) -> list[Tried]:
     found = []
-    for probe in probes:
+    for probe in sorted(probes, key=lambda probe: float(probe[along])):
         mean, half = _pair(probe["values"][index])
-        found.append(Tried(probe["nodes"], mean, np.nan_to_num(half), target.verdict(mean, half)))
+        found.append(Tried(probe[along], mean, np.nan_to_num(half), target.verdict(mean, half)))
     return found
 
 

@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from clusters.machine_types import machine_counts
+from clusters.cluster import Cluster
+from clusters.machine_types import counts_text, machine_counts, price_of
 from clusters.schema import RACK_SIZE
 from emu import disk
 from emu.configuration.config import Config, Place
-from emu.configuration.loading import CannotRun, Loading, load_of_family
+from emu.configuration.loading import CannotRun, Loading, load_cluster_of, load_of_family
 from emu.configuration.plan import Plan, prepare
 from emu.configuration.replicas import Replica, of_replica
 from emu.configuration.schedulers import find_schedulers
@@ -41,17 +42,26 @@ _UNKNOWN = (math.nan, math.nan)
 
 
 class Size(NamedTuple):
-    """A number of nodes of the cluster; its machine types come in proportion."""
+    """A number of nodes of the cluster; its machine types come in proportion, or with a number of nodes each."""
 
     nodes: int
+    machines: tuple[tuple[str, int], ...] = ()
+
+    @classmethod
+    def of(cls, types: Sequence[str], counts: Sequence[int]) -> Size:
+        """Return the size with a number of nodes of each machine type."""
+        return cls(sum(counts), tuple(zip(types, counts, strict=True)))
 
     @property
     def folder(self) -> str:
         """The name of the folder of its runs."""
+        if self.machines:
+            return f"machines={'-'.join(str(count) for _, count in self.machines)}"
         return f"nodes={self.nodes}"
 
     def __str__(self) -> str:
-        return f"{self.nodes:,} nodes"
+        there = ", ".join(f"{count:,} {name}" for name, count in self.machines if count)
+        return f"{self.nodes:,} nodes ({there})" if there else f"{self.nodes:,} nodes"
 
 
 class Lacking(NamedTuple):
@@ -81,6 +91,8 @@ class Probe:
     lacking: Lacking = NONE_LACKS
     machines: Mapping[str, int] = field(default_factory=dict)
     """Nodes by machine type (`clusters.machine_types.machine_counts`)."""
+    price: float | None = None
+    """What they cost an hour; None without prices."""
 
     @property
     def nodes(self) -> int:
@@ -117,6 +129,9 @@ class Trials:
     tell: Callable[[str], None] | None = None
     show: Callable[[Probe], None] | None = None
     bar: Callable[[str, int, int], AbstractContextManager[Any]] | None = None
+    prices: Mapping[str, float] = field(
+        default_factory=dict
+    )  # of an hour, by machine type, beside the cluster's
     cache: WorkloadCache = field(default_factory=WorkloadCache)
     dropped: dict[int, npt.NDArray[np.int64]] = field(default_factory=dict)
     probes: dict[Size, Probe] = field(default_factory=dict)
@@ -124,12 +139,11 @@ class Trials:
     def measure(self, *sizes: Size) -> None:
         """Measure sizes, all at once where there is room; those that are measured already are not again."""
         new = [size for size in dict.fromkeys(sizes) if size not in self.probes]
-        lacking, machines, runs = {}, {}, []
+        lacking, runs = {}, []
         for size in new:
             found = [self.plan_if_all_run(size, seed) for seed in seeds_of(self.config)]
             lacking[size] = max(lacks for _, lacks in found)
             plans = [plan for plan, _ in found if plan is not None]
-            machines[size] = machine_counts(plans[0].cluster) if plans else {}
             if not lacking[size].jobs:
                 runs += [Run.of(plan, folder_of(self.place, size, plan.seed)) for plan in plans]
         missing = [run for run in runs if not run.is_done()]
@@ -142,7 +156,9 @@ class Trials:
                 own = self.folders(size)
                 values = tuple(confidence_95([_value(f, t, self.place) for f in own]) for t in self.targets)
                 verdict = verdict_of(self.targets, values)
-            self.probes[size] = Probe(size, values, verdict, lacking[size], machines[size])
+            cluster = self.cluster(size)
+            price = price_of(cluster, self.prices)
+            self.probes[size] = Probe(size, values, verdict, lacking[size], machine_counts(cluster), price)
             if self.show is not None:
                 self.show(self.probes[size])
 
@@ -160,8 +176,16 @@ class Trials:
     def plan(self, size: Size, seed: int, **values: Any) -> Plan:
         """Return the plan of a run on a size; `values` are those of further keys."""
         places = {**self.config.places, "nodes": Place(str(size))}
-        own = of_replica(self.config, Replica(seed)).but(nodes=size.nodes, **values)
+        own = of_replica(self._sized(size), Replica(seed)).but(**values)
         return prepare(replace(own, places=places), self.cache)
+
+    def cluster(self, size: Size) -> Cluster:
+        """Return the cluster of a size, with the nodes that are missing in its runs."""
+        return load_cluster_of(self._sized(size).but(without=0.0), size.nodes, self.cache)
+
+    def _sized(self, size: Size) -> Config:
+        machines = counts_text(dict(size.machines)) if size.machines else None
+        return self.config.but(nodes=size.nodes, machines=machines)
 
     def plan_if_all_run(self, size: Size, seed: int) -> tuple[Plan | None, Lacking]:
         """Return the plan of a run on a size, None if some job cannot run there, and how many of how many."""

@@ -11,6 +11,7 @@ from typing import Any, Unpack
 
 from emu import disk
 from emu.configuration.config import Config, layer_from_arguments, resolve
+from emu.configuration.family_keys import for_family
 from emu.configuration.schedulers import find_schedulers
 from emu.configuration.seeds import seeds_of, varied, with_first_seed
 from emu.configuration.settings import Settings
@@ -21,6 +22,8 @@ from emu.results.notebook import as_html
 from emu.results.text_tables import align
 from emu.running.many_runs import opened
 from emu.running.progress import bar_of
+from emu.sweeps.mixed_sizes import Mixed, check_prices, search_mixes
+from emu.sweeps.mixes import MOST_SIZES
 from emu.sweeps.parallel_runs import Hosting
 from emu.sweeps.size_note import Found, note_of
 from emu.sweeps.sizes import AMPLE, Probe, Size, Trials, most_of, start_of, summaries
@@ -64,7 +67,7 @@ class SizeResult:
         rows = [["nodes", *map(str, self.targets), ""]]
         for probe in self.probes:
             cells = [t.shown(*value) for t, value in zip(self.targets, probe.values, strict=True)]
-            rows.append([f"{probe.nodes:,}", *cells, probe.verdict_text])
+            rows.append([str(probe.size).replace(" nodes", "", 1), *cells, probe.verdict_text])
         return "\n".join([*align(rows, 0), "", self.answer]) + "\n"
 
     def __repr__(self) -> str:
@@ -104,6 +107,8 @@ def size(
     low: int | None = None,
     high: int | None = None,
     tolerance: float = TOLERANCE,
+    mix: bool | int = False,
+    prices: Mapping[str, float] | None = None,
     out: str | Path | None = None,
     parallel: int | None = None,
     retries: int = Hosting.retries,
@@ -131,6 +136,11 @@ def size(
     tolerance : float
         The search ends when the fewest nodes that meet the targets are this close, as a share, to a number that does
         not; 0 looks for neighbours.
+    mix : bool or int
+        Whether the cheapest mix of machine types is searched; a number is that of the mixes that are measured at the
+        most, 100 by default.
+    prices : mapping of str to float, optional
+        Of an hour of a node, by machine type; by default the cluster's own (`price_per_hour`).
     out : path, optional
         Its directory; by default ``runs/size-SCHEDULER-WORKLOAD``. Runs that are there are not repeated.
     parallel, retries, overwrite, progress
@@ -152,6 +162,7 @@ def size(
     targets = read_targets([target] if isinstance(target, str) else target)
     hosting = Hosting(parallel, retries, config["in_process"], config["address"])
     bounds: dict[str, Any] = {"low": low, "high": high, "tolerance": tolerance}
+    bounds |= {"mix": MOST_SIZES if mix is True else mix or None, "prices": prices}
     return find_size(config, targets, hosting, **bounds, out=out, overwrite=overwrite, bar=bar_of(progress))
 
 
@@ -164,6 +175,8 @@ def find_size(
     high: int | None = None,
     tolerance: float = TOLERANCE,
     out: str | Path | None = None,
+    mix: int | None = None,
+    prices: Mapping[str, float] | None = None,
     overwrite: bool = False,
     tell: Callable[[str], None] | None = None,
     show: Callable[[Probe], None] | None = None,
@@ -172,10 +185,11 @@ def find_size(
     """Find the fewest nodes for a configuration without a number of nodes; `show` is given each probe as it ends."""
     config = with_first_seed(config)
     _check(config, low, high, tolerance)
-    _check_family(config)
-    trials = Trials(config, targets, Path(), hosting, tell, show, bar)
+    config = _of_family(config)
+    trials = Trials(config, targets, Path(), hosting, tell, show, bar, prices or {})
     first, ample = trials.begin(high)
     first.family[Sizing].check_targets(first, targets)
+    check_prices(trials, mix is not None)
     name = f"{SIZE}-{rd.safe_name(first.schedulers[0].name)}-{rd.safe_name(first.workload.name)}"
     trials.place = place = Path(out) if out is not None else Path("runs") / name
     with opened(place, SIZE, _described(config), overwrite):
@@ -194,7 +208,8 @@ def find_size(
             tolerance=tolerance,
             most=most,
         )
-        result = _result(search, trials, low, high)
+        mixed = None if mix is None else search_mixes(trials, search.holds, most, tolerance, mix)
+        result = _result(search, trials, low, high, mixed)
         disk.write_json(place / SUMMARY, result.summary)
         runs = [
             f.relative_to(place).as_posix() for probe in result.probes for f in trials.folders(probe.size)
@@ -203,18 +218,23 @@ def find_size(
     return result
 
 
-def _check_family(config: Config) -> None:
-    """Refuse schedulers whose number of nodes cannot be searched."""
+def _of_family(config: Config) -> Config:
+    """Return the configuration with the defaults of its family; refuse schedulers whose size cannot be searched."""
     found = find_schedulers(config) if config["scheduler"] else ()
+    if not found:
+        return config
     able = [family for family in families() if family[Sizing].nodes_for_load is not None]
-    if found and (family := find_family(found[0].family)) not in able:
+    if (family := find_family(found[0].family)) not in able:
         why = f"{found[0].name} is for {family.name}, whose number of {family.node}s is not searched"
         raise config.error("scheduler", f"{why}; emu size is for {' and '.join(one.name for one in able)}")
+    return for_family(config, family, found[0].name)
 
 
 def _check(config: Config, low: int | None, high: int | None, tolerance: float) -> None:
     if config["nodes"] is not None:
         raise config.error("nodes", "emu size finds the number of nodes; --low and --high bound it")
+    if config["machines"] is not None:
+        raise config.error("machines", "emu size finds the machines; --mix searches the number of each type")
     if config["load"] is not None:
         raise config.error("load", "not allowed: the workload would change with every number of nodes")
     if config["scheduler"] is not None and len(config["scheduler"]) > 1:
@@ -233,36 +253,61 @@ def _described(config: Config) -> dict[str, Any]:
     return {name: value for name, value in config.given().items() if name not in ("seed", "seeds")}
 
 
-def _result(search: Search, trials: Trials, low: int | None, high: int | None) -> SizeResult:
+def _result(
+    search: Search, trials: Trials, low: int | None, high: int | None, mixed: Mixed | None
+) -> SizeResult:
     probes = tuple(trials.probes[size] for size in sorted(trials.probes))
     targets, seeds = trials.targets, list(seeds_of(trials.config))
-    nodes = search.holds or search.fails
-    at = next(p for p in probes if p.nodes == nodes)
-    of_runs = summaries(trials.folders(at.size))
-    fails = next((p for p in probes if p.nodes == search.fails), None)
+    size = Size(search.holds or search.fails or 0)
+    if mixed is not None and mixed.size is not None:
+        size = mixed.size
+    at = trials.probes[size]
+    of_runs = summaries(trials.folders(size))
     left_out = max(ids.size for ids in trials.dropped.values())
-    answer = at if search.holds else None
-    note = note_of(Found(search, targets, of_runs, low, high, fails, answer, left_out))
+    note = note_of(
+        Found(
+            search,
+            targets,
+            of_runs,
+            low,
+            high,
+            None if search.fails is None else trials.probes[Size(search.fails)],
+            at if at.holds else None,
+            left_out,
+            mixed,
+            trials.config["without"],
+        )
+    )
+    nodes = at.nodes if at.holds else None
     summary = {
-        "nodes": search.holds,
-        "fails": search.fails,
+        "nodes": nodes,
+        "fails": search.fails if not size.machines else None,
+        **_of_cluster(at),
         "targets": [str(t) for t in targets],
         "note": note,
         "seeds": seeds,
         "varied": varied(of_runs),
         **({"left_out": left_out} if left_out else {}),
+        "runs": size.folder,
+        **({} if mixed is None else {"is_mix": True}),
         "probes": [
             {
                 "nodes": p.nodes,
                 "holds": p.holds,
                 **({"cannot_run": p.lacking.jobs, "of_jobs": p.lacking.of} if p.lacking.jobs else {}),
-                **({"machines": dict(p.machines)} if len(p.machines) > 1 else {}),
+                **_of_cluster(p),
                 "values": [{"mean": _number(value), "half_95": _number(half)} for value, half in p.values],
             }
             for p in probes
         ],
     }
-    return SizeResult(search.holds, search.fails, probes, tuple(targets), note, summary, trials.place)
+    return SizeResult(nodes, summary["fails"], probes, tuple(targets), note, summary, trials.place)
+
+
+def _of_cluster(probe: Probe) -> dict[str, Any]:
+    """Return the machines of a size, where it has several types, and what they cost an hour, where that is known."""
+    machines = {"machines": dict(probe.machines)} if len(probe.machines) > 1 or probe.size.machines else {}
+    return machines | ({} if probe.price is None else {"price_per_hour": probe.price})
 
 
 def _number(value: float) -> float | None:

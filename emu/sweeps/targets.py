@@ -58,7 +58,9 @@ class Target(NamedTuple):
         return SPANS if self.holds(value - half) else NOT_MET
 
     def shown(self, value: float, half: float) -> str:
-        """Return a value of the measure, and its interval, with its unit."""
+        """Return a value of the measure, and its interval, with its unit; ``-`` for none."""
+        if math.isnan(value):
+            return "-"
         return f"{with_error(value, half)}{' s' if self.measure.is_time else ''}"
 
     @property
