@@ -42,7 +42,6 @@ from clusters.scaling import no_type, scaled, with_counts
 from clusters.schema import (
     ATTRIBUTES,
     DEFAULT_SLOTS,
-    MACHINE_TYPE,
     MAX_NODES,
     RACK_SIZE,
     Attribute,
@@ -113,7 +112,7 @@ def columns_from_toml(
         hint = did_you_mean(str(order), ORDERS)
         raise InputError(f"{order!r} is not an order of machine types{hint}", file=path, field="order")
     entries = description["machines"]
-    of_type = _counts(entries, nodes, path) if counts is None else _counts_of_types(entries, counts, path)
+    of_type = _counts(entries, nodes, path) if counts is None else _counts_of_types(machines, counts, path)
     rows, rack = _arrange(of_type, rack_size, order, seed)
     columns: dict[str, Any] = {"rack": rack}
     for name in dict.fromkeys(name for machine in machines for name in machine):
@@ -269,9 +268,9 @@ def _counts(entries: list[dict[str, Any]], nodes: int | None, path: Path) -> np.
     return np.array(counts) if nodes in (None, total) else apportion(nodes or total, counts)
 
 
-def _counts_of_types(entries: list[dict[str, Any]], counts: Mapping[str, int], path: Path) -> np.ndarray:
-    """Return the nodes of each entry, of the numbers by machine type; 0 of a type that is not named."""
-    names = [str(entry.get("type", MACHINE_TYPE)) for entry in entries]
+def _counts_of_types(machines: list[dict[str, Any]], counts: Mapping[str, int], path: Path) -> np.ndarray:
+    """Return the nodes of each machine, of the numbers by machine type; 0 of a type that is not named."""
+    names = [str(machine["machine_type"]) for machine in machines]
     for name in counts:
         if names.count(name) != 1:
             wrong = f"{names.count(name)} entries are of type {name!r}; give each a type of its own"

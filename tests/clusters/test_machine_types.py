@@ -59,6 +59,8 @@ def test_a_number_of_nodes_of_each_type(types: Path) -> None:
     assert machine_counts(cluster) | {"small": 1, "big, fast": 3} == machine_counts(cluster)
     assert sorted(cluster.slots().tolist()) == [2, 8, 8, 8]
     assert machine_counts(load_cluster(types, machines={"small": 2})) == {"small": 2}
+    types.write_text(TYPES.replace("type =", "machine_type ="))  # the same key by its column's name
+    assert machine_counts(load_cluster(types, machines={"small": 2})) == {"small": 2}
     with pytest.raises(InputError, match="there is no machine type 'bog'; known: big, fast, small"):
         load_cluster(types, machines={"bog": 2})
     with pytest.raises(InputError, match="the nodes of phoenix are drawn; it has no machine types"):
