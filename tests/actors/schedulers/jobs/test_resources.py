@@ -212,7 +212,8 @@ def settings_with_resources(draw: st.DrawFn, scheduler: str) -> Setting:
 
 
 @pytest.mark.parametrize(
-    "scheduler", ["random", "sparrow", "hawk", "eagle", "central-lwl", "dist-lwl", "yacc-d", "phoenix"]
+    "scheduler",
+    ["random", "sparrow", "hawk", "eagle", "central-fifo", "central-lwl", "dist-lwl", "yacc-d", "phoenix"],
 )
 def test_partitions_do_not_change_what_tasks_get(scheduler: str) -> None:
     """With failures and priorities: the same node, start and end of each task in one partition and in three."""
