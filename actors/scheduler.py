@@ -76,7 +76,6 @@ class Scheduler:
     Attributes:
         hybrid: it treats short and long jobs differently, and needs a cut-off.
         constrained: it is constraint-aware: tasks run only on nodes that satisfy their jobs' constraints.
-        slots_only: it counts slots of nodes; tasks cannot hold resources under it.
         preempts: its nodes may evict running tasks for those of higher priority.
         gangs: it starts all tasks of a gang at once; its parameter `gangs` says which jobs are gangs.
         global_view: parameters (or "always") that let it see other actors' state; only the clock `virtual`
@@ -111,7 +110,6 @@ class Scheduler:
     advance: Callable[..., int] = field(repr=False)
     hybrid: bool = False
     constrained: bool = False
-    slots_only: bool = False
     preempts: bool = False
     gangs: bool = False
     global_view: tuple[str, ...] = ()

@@ -8,7 +8,6 @@ import numpy as np
 
 from emu.configuration.config import Config
 from emu.configuration.loading import CannotRun, Keyed, load_cluster_of, load_of_family
-from emu.configuration.schedulers import find_schedulers
 from emu.configuration.seeds import constraints_seed
 from emu.configuration.workload_cache import WorkloadCache
 from emu.families.jobs.resources import used_resources, work_s
@@ -134,7 +133,7 @@ def slots_equal_to(config: Config, workload: JobWorkload, cluster: Cluster) -> f
     InputError
         No task needs anything of nodes for any time.
     """
-    resources = used_resources(config, workload, find_schedulers(config))
+    resources = used_resources(config, workload)
     if not resources:
         return cluster.total_slots
     total_s, busy_s = (

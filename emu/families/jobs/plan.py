@@ -50,7 +50,7 @@ def load_jobs(config: Config, schedulers: tuple[Scheduler, ...], cache: Workload
     loaded, key = load_jobs_of(config, cache, schedulers[0].name)
     load_s = time.perf_counter() - started
     cluster = cluster_for_load(config, cache, loaded, nodes_for_load) if before is None else before
-    resources, gangs = used_resources(config, loaded, schedulers), gangs_to_start(config, schedulers)
+    resources, gangs = used_resources(config, loaded), gangs_to_start(config, schedulers)
     key = (*key, "feasible", id(cluster), config["infeasible"], resources, gangs)
     source = cache.get(key, lambda: feasible(config, loaded, cluster, resources, gangs))
     workload = source

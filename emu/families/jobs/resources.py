@@ -26,19 +26,16 @@ PLAIN_CLUSTER = "homogeneous"
 Float64Array = npt.NDArray[np.float64]
 
 
-def used_resources(
-    config: Config, workload: JobWorkload, schedulers: tuple[Scheduler, ...]
-) -> tuple[str, ...]:
+def used_resources(config: Config, workload: JobWorkload) -> tuple[str, ...]:
     """Return the resources that tasks hold of nodes; none where each takes a slot.
 
     Raises
     ------
     InputError
-        The key names a resource that no task states, or a scheduler counts slots.
+        The key names a resource that no task states.
     """
     use, stated = config["resources.use"].strip(), workload.resources
-    unable = [scheduler.name for scheduler in schedulers if scheduler.slots_only]
-    if use == SLOTS or (use == AUTO and (unable or not stated or config["cluster"] == PLAIN_CLUSTER)):
+    if use == SLOTS or (use == AUTO and (not stated or config["cluster"] == PLAIN_CLUSTER)):
         return ()
     if not stated:
         raise config.error("resources.use", f"no task of {workload.name} states what it needs; want {SLOTS}")
@@ -50,8 +47,6 @@ def used_resources(
     if {"memory", "memory_gib"} <= {*names}:
         wrong = "memory, a share of a node, and memory_gib are of the same memory; want one of them"
         raise config.error("resources.use", wrong)
-    if unable:
-        raise config.error("resources.use", f"{unable[0]} counts slots; want {SLOTS}, or another scheduler")
     return tuple(name for name in stated if name in names)
 
 
@@ -98,7 +93,8 @@ def request_notes(
     if config["resources.passing"] and not resources:
         notes.append("resources.passing has no effect, as tasks take slots")
     if left_out := [name for name in stated if name not in resources]:
-        how = "" if resources else f": each takes a slot{_instead(schedulers)}"
+        instead = f"a cluster of machines, or resources.use={STATED}, counts them"
+        how = "" if resources else f": each takes a slot; {instead}"
         notes.append(f"what tasks need of {' and '.join(left_out)} is left out{how}")
     if "priority" in workload.jobs.column_names:
         count = workload.num_jobs - workload.jobs["priority"].null_count
@@ -113,13 +109,6 @@ def request_notes(
         verb = "starts" if len(ignoring) == 1 else "start"
         notes.append(f"{gangs:,} jobs are gangs, whose tasks {names} {verb} one by one")
     return notes
-
-
-def _instead(schedulers: tuple[Scheduler, ...]) -> str:
-    """Return what would let resources count, as the end of a note."""
-    if unable := [scheduler.name for scheduler in schedulers if scheduler.slots_only]:
-        return f", which {' and '.join(unable)} count{'s' if len(unable) == 1 else ''}"
-    return f"; a cluster of machines, or resources.use={STATED}, counts them"
 
 
 def _unknown(workload: JobWorkload, resources: tuple[str, ...]) -> str:

@@ -36,7 +36,7 @@ AMOUNTS = {
     "attr:gpus": (0.0, 1.0, 1.5, 3.0),
 }
 """What tasks may need; all of it at once fits on the first node of `clusters`."""
-SCHEDULERS = [name for name in VARIANTS if name == "own" or not find_scheduler(name).slots_only]
+SCHEDULERS = [*VARIANTS]
 
 
 class MostFree:
