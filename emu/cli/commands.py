@@ -123,6 +123,7 @@ def size(options: Namespace) -> int:
             high=_bound(options, "high", "integer"),
             tolerance=TOLERANCE if given is None else given,
             mix=mix,
+            curve=_curve(options.curve),
             prices=None if options.price is None else read_prices(options.price, "--price"),
             out=options.out,
             overwrite=bool(options.overwrite),
@@ -133,8 +134,23 @@ def size(options: Namespace) -> int:
     except RunFailed as error:
         note(str(error))
         return 1
-    put(disk.to_json(result.summary) if options.json else f"\n{result.answer}\nresults in {result.path}")
+    limits = result.summary.get("limits", []) if options.curve is not None or mix or options.price else []
+    text = "\n".join(["", result.answer, *limits, f"results in {result.path}"])
+    put(disk.to_json(result.summary) if options.json else text)
     return 0 if result.nodes is not None else 1
+
+
+def _curve(text: str | None) -> tuple[float, ...]:
+    """Return the sizes around an answer that an option asks for, as shares of it."""
+    from emu.sweeps.sizing import CURVE
+
+    if not text:
+        return () if text is None else CURVE
+    try:
+        return tuple(read_value("load", part.strip(), "--curve") for part in text.split(","))
+    except InputError:
+        wrong = "is not a list of shares of the answer, such as '50%,90%,200%'"
+        raise InputError(f"--curve: {text!r} {wrong}") from None
 
 
 def validate(options: Namespace) -> int:

@@ -100,6 +100,13 @@ def _add_size(size: Parser) -> None:
         help="search the cheapest mix of the cluster's machine types, and measure at most N mixes (100)",
     )
     size.add_argument(
+        "--curve",
+        metavar="SHARES",
+        nargs="?",
+        const="",
+        help="measure sizes around the answer besides, as shares of it (50%%,80%%,90%%,110%%,120%%,200%%)",
+    )
+    size.add_argument(
         "--price",
         metavar="TEXT",
         help="prices of an hour of a node, such as 'fast=0.35, plain=0.1', in place of the cluster's own",

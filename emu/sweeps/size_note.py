@@ -8,11 +8,13 @@ from typing import Any, NamedTuple
 from clusters.machine_types import machines_text
 from emu.configuration.seeds import seeds_text, varied
 from emu.families.registry import family_of_summary
+from emu.results.bottlenecks import BOTTLENECKS
 from emu.results.measures import Measure
 from emu.results.text_tables import number, percent
 from emu.sweeps.mixed_sizes import Mixed
 from emu.sweeps.sizes import NONE_LACKS, Probe
-from emu.sweeps.targets import SPANS, Search, Target
+from emu.sweeps.targets import NOT_MET, SPANS, Search, Target
+from workloads.hints import in_words
 
 _SLOWDOWN = Measure("slowdown", "p99")
 _ALONE = 1.05
@@ -39,6 +41,10 @@ class Found(NamedTuple):
         The search for the cheapest mix, if there was one.
     without : float
         The share of the nodes that are missing in each run.
+    open_from : int, optional
+        The fewest nodes for which the seeds leave open whether the targets are met.
+    in_proportion : sequence of Probe
+        All sizes that were tried in the proportions of the cluster.
     """
 
     search: Search
@@ -51,11 +57,13 @@ class Found(NamedTuple):
     left_out: int = 0
     mixed: Mixed | None = None
     without: float = 0.0
+    open_from: int | None = None
+    in_proportion: Sequence[Probe] = ()
 
 
 def note_of(found: Found) -> str:
     """Return the note of an answer."""
-    search, targets, of_runs, low, high, fails, answer, left_out, mixed, without = found
+    search, targets, of_runs, low, high, fails, answer, left_out, mixed, without, *_ = found
     many = "all targets are" if len(targets) > 1 else f"{targets[0]} is"
     none = "not all targets are" if len(targets) > 1 else f"{targets[0]} is not"
     spanned = fails is not None and fails.verdict == SPANS
@@ -81,6 +89,7 @@ def note_of(found: Found) -> str:
         if spanned:
             below = "the 95 % interval spans the bound"
         note = f"{many} met, and {below} on {search.fails:,}"
+    note += _against(found)
     if answer is not None:
         machines = machines_text(answer.machines, of_one=mixed is not None)
         note += f"; machines: {machines}" if machines else ""
@@ -94,6 +103,39 @@ def note_of(found: Found) -> str:
     if left_out:
         note += f"; {left_out:,} jobs that run on no size are left out on each"
     return note + _failures(of_runs)
+
+
+def _against(found: Found) -> str:
+    """Return from which number of nodes the seeds leave the answer open, and sizes that contradict it."""
+    search, answer = found.search, found.answer
+    if answer is None or answer.size.machines:
+        return ""
+    note = ""
+    if found.open_from is not None:
+        note = f"; from {found.open_from:,} to {answer.nodes:,} the seeds leave it open"
+    more = [f"{p.nodes:,}" for p in found.in_proportion if p.nodes > answer.nodes and p.verdict == NOT_MET]
+    less = [f"{p.nodes:,}" for p in found.in_proportion if p.nodes < (search.fails or 0) and p.holds]
+    note += f"; not met on {in_words(more)}, though there are more" if more else ""
+    return note + (f"; met on {in_words(less)}, though there are fewer" if less else "")
+
+
+def limits_of(of_runs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return what limits the runs on the answer, a sentence each: the fullest resource, and bottlenecks."""
+    used = [run[family_of_summary(run).heads].get("used", {}) for run in of_runs]
+    busy = [run.get("utilisation", {}).get("while_arriving") for run in of_runs]
+    found = []
+    if used and all(used):
+        means = {name: sum(own[name] for own in used) / len(used) for name in used[0]}
+        fullest = max(means, key=lambda name: means[name])
+        rest = [f"{name} {percent(share)}" for name, share in means.items() if name != fullest]
+        others = f", {in_words(rest)}" if rest else ""
+        found.append(
+            f"{fullest} is the fullest resource there: {percent(means[fullest])} of it is held in the mean{others}"
+        )
+    elif busy and None not in busy:
+        found.append(f"nodes are {percent(sum(busy) / len(busy))} busy there while jobs arrive")
+    texts = [text for run in of_runs for text in run.get(BOTTLENECKS, ())]
+    return found + list(dict.fromkeys(texts))[:2]
 
 
 def _mixed(mixed: Mixed) -> str:

@@ -101,7 +101,7 @@ def size_sections(folder: Path) -> list[str]:
 
 def _how_sure(summary: Mapping[str, Any], targets: Sequence[Target]) -> list[str]:
     """Return sentences about what the seeds, and the numbers of nodes that were tried, leave open."""
-    found = []
+    found = [f"{sentence(words)}." for words in summary.get("limits", ())]
     nodes, fails = summary["nodes"], summary["fails"]
     if len(summary["seeds"]) == 1:
         found.append(

@@ -25,12 +25,14 @@ from emu.running.progress import bar_of
 from emu.sweeps.mixed_sizes import Mixed, check_prices, search_mixes
 from emu.sweeps.mixes import MOST_SIZES
 from emu.sweeps.parallel_runs import Hosting
-from emu.sweeps.size_note import Found, note_of
+from emu.sweeps.size_note import Found, limits_of, note_of
 from emu.sweeps.sizes import AMPLE, Probe, Size, Trials, most_of, start_of, summaries
-from emu.sweeps.targets import TOLERANCE, Search, Sizing, Target, find_fewest, read_targets
+from emu.sweeps.targets import NOT_MET, SPANS, TOLERANCE, Search, Sizing, Target, find_fewest, read_targets
 from workloads.errors import InputError
 
 SIZE = "size"
+CURVE = (0.5, 0.8, 0.9, 1.1, 1.2, 2.0)
+"""Sizes around an answer, as shares of it."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -68,7 +70,7 @@ class SizeResult:
         for probe in self.probes:
             cells = [t.shown(*value) for t, value in zip(self.targets, probe.values, strict=True)]
             rows.append([str(probe.size).replace(" nodes", "", 1), *cells, probe.verdict_text])
-        return "\n".join([*align(rows, 0), "", self.answer]) + "\n"
+        return "\n".join([*align(rows, 0), "", self.answer, *self.summary.get("limits", ())]) + "\n"
 
     def __repr__(self) -> str:
         return f"<SizeResult: {self.answer}; {len(self.probes)} sizes tried in {self.path}>"
@@ -109,6 +111,7 @@ def size(
     tolerance: float = TOLERANCE,
     mix: bool | int = False,
     prices: Mapping[str, float] | None = None,
+    curve: bool | Sequence[float] = False,
     out: str | Path | None = None,
     parallel: int | None = None,
     retries: int = Hosting.retries,
@@ -141,6 +144,8 @@ def size(
         most, 100 by default.
     prices : mapping of str to float, optional
         Of an hour of a node, by machine type; by default the cluster's own (`price_per_hour`).
+    curve : bool or sequence of float
+        Sizes to measure around the answer besides, as shares of it; true: 0.5, 0.8, 0.9, 1.1, 1.2 and 2.
     out : path, optional
         Its directory; by default ``runs/size-SCHEDULER-WORKLOAD``. Runs that are there are not repeated.
     parallel, retries, overwrite, progress
@@ -163,6 +168,7 @@ def size(
     hosting = Hosting(parallel, retries, config["in_process"], config["address"])
     bounds: dict[str, Any] = {"low": low, "high": high, "tolerance": tolerance}
     bounds |= {"mix": MOST_SIZES if mix is True else mix or None, "prices": prices}
+    bounds["curve"] = CURVE if curve is True else curve or ()
     return find_size(config, targets, hosting, **bounds, out=out, overwrite=overwrite, bar=bar_of(progress))
 
 
@@ -177,6 +183,7 @@ def find_size(
     out: str | Path | None = None,
     mix: int | None = None,
     prices: Mapping[str, float] | None = None,
+    curve: Sequence[float] = (),
     overwrite: bool = False,
     tell: Callable[[str], None] | None = None,
     show: Callable[[Probe], None] | None = None,
@@ -209,13 +216,42 @@ def find_size(
             most=most,
         )
         mixed = None if mix is None else search_mixes(trials, search.holds, most, tolerance, mix)
-        result = _result(search, trials, low, high, mixed)
+        open_from = _least_open(search, trials, low, tolerance)
+        _measure_curve(search, trials, mixed, curve)
+        result = _result(search, trials, low, high, mixed, open_from)
         disk.write_json(place / SUMMARY, result.summary)
         runs = [
             f.relative_to(place).as_posix() for probe in result.probes for f in trials.folders(probe.size)
         ]
         rd.conclude(place, {**rd.read_manifest(place), "runs": runs}, [CONFIG, SUMMARY])
     return result
+
+
+def _least_open(search: Search, trials: Trials, low: int | None, tolerance: float) -> int | None:
+    """Return the fewest nodes for which the seeds leave open whether the targets are met; None where they decide."""
+    fails = search.fails
+    if search.holds is None or fails is None or trials.probes[Size(fails)].verdict != SPANS:
+        return None
+
+    def is_open(nodes: int) -> bool:
+        trials.measure(Size(nodes))
+        return trials.probes[Size(nodes)].verdict != NOT_MET
+
+    return find_fewest(is_open, fails, low=low, high=fails, tolerance=tolerance).holds
+
+
+def _measure_curve(search: Search, trials: Trials, mixed: Mixed | None, shares: Sequence[float]) -> None:
+    """Measure sizes around the answer, which are shares of it."""
+    size = None if search.holds is None else Size(search.holds)
+    size = mixed.size if mixed is not None else size
+    if size is None:
+        return
+    for share in shares:
+        if size.machines:
+            counts = [math.ceil(share * count) for _, count in size.machines]
+            trials.measure(Size.of([name for name, _ in size.machines], counts))
+        else:
+            trials.measure(Size(max(round(share * size.nodes), 1)))
 
 
 def _of_family(config: Config) -> Config:
@@ -254,7 +290,12 @@ def _described(config: Config) -> dict[str, Any]:
 
 
 def _result(
-    search: Search, trials: Trials, low: int | None, high: int | None, mixed: Mixed | None
+    search: Search,
+    trials: Trials,
+    low: int | None,
+    high: int | None,
+    mixed: Mixed | None,
+    open_from: int | None,
 ) -> SizeResult:
     probes = tuple(trials.probes[size] for size in sorted(trials.probes))
     targets, seeds = trials.targets, list(seeds_of(trials.config))
@@ -276,6 +317,8 @@ def _result(
             left_out,
             mixed,
             trials.config["without"],
+            open_from,
+            [p for p in probes if not p.size.machines],
         )
     )
     nodes = at.nodes if at.holds else None
@@ -283,6 +326,8 @@ def _result(
         "nodes": nodes,
         "fails": search.fails if not size.machines else None,
         **_of_cluster(at),
+        **({} if open_from is None or nodes is None else {"open": [open_from, nodes]}),
+        **({"limits": limits} if (limits := limits_of(of_runs)) else {}),
         "targets": [str(t) for t in targets],
         "note": note,
         "seeds": seeds,
