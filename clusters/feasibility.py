@@ -189,11 +189,16 @@ def check_widths(
     where = _size_of(cluster)
     if needs is not None:
         room = np.minimum(tasks_on_nodes(needs, int(needs.of_job[wide[0]])), tasks)
-        where = f"{cluster.name} of {cluster.num_nodes:,} nodes"
-        some = f"{int((room > 0).sum()):,} nodes hold {int(room.sum()):,} of them"
+        where, some = f"{cluster.name} of {cluster.num_nodes:,} nodes", f"{int(room.sum()):,} fit"
+        if nodes[wide[0]] > 0:
+            least = tasks // min(int(nodes[wide[0]]), tasks)
+            least += int(
+                (room >= least).sum() >= nodes[wide[0]]
+            )  # where it does not divide, some have one more
+            some = f"{least:,} of them fit on {int((room >= least).sum()):,} of the nodes"
         demand = needs.demand[needs.of_job[wide[0]]].tolist()
         what = ", ".join(f"{d:g} of {name}" for d, name in zip(demand, needs.resources, strict=True) if d)
-        more = f": {some}, each of which needs {what}{more}"
+        more = f": each needs {what}, and {some}{more}"
     raise InputError(
         f"job {job_id}: its {tasks:,} tasks start at once{on}, for which {where} has no room{more}"
     )

@@ -33,13 +33,14 @@ class Outlook(NamedTuple):
 
     demand: np.ndarray  # [D, R] read-only
     free: np.ndarray  # [N, R]
+    total: np.ndarray  # [R] free on all nodes; kept for the present alone
     there: np.ndarray  # [N] tasks of the job that fit on each node, at most all of them
     look: Records  # [1] LOOK
 
 
 def make_outlook(demand: np.ndarray, free: np.ndarray) -> Outlook:
     """Return an outlook on nodes with so much free, [N, R]; demands are [D, R]."""
-    return Outlook(demand, free, np.zeros(len(free), np.int64), records(LOOK, 1))
+    return Outlook(demand, free, free.sum(axis=0), np.zeros(len(free), np.int64), records(LOOK, 1))
 
 
 @inlined
@@ -103,7 +104,20 @@ def all_fit(o: Outlook) -> bool:
 def take_amount(o: Outlook, node: int, demand: int, count: int) -> None:
     """Take so many times a demand of what a node has free; give it back if below 0."""
     for r in range(o.demand.shape[1]):
-        o.free[node, r] -= count * o.demand[demand, r]
+        amount = count * o.demand[demand, r]
+        o.free[node, r] -= amount
+        o.total[r] -= amount
+
+
+@inlined
+def may_fit(o: Outlook, demand: int, tasks: int) -> bool:
+    """Return whether all nodes together have enough free for so many tasks; if not, they fit nowhere."""
+    found = True
+    for r in range(o.demand.shape[1]):
+        needed = o.demand[demand, r]
+        if needed > 0:
+            found &= o.total[r] // needed >= tasks
+    return found
 
 
 @compiled

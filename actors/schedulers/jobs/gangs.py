@@ -39,6 +39,7 @@ from actors.schedulers.jobs.gang_outlook import (
     choose_nodes,
     look_at,
     make_outlook,
+    may_fit,
     row_of,
     take_amount,
     take_rows,
@@ -98,6 +99,8 @@ def tasks_that_fit(w: World, p: Gangs, job: int) -> int:
     """Return how many tasks of the job can start now: of a gang all or none."""
     left = tasks_to_start(w, job)
     if p.by_node == 1:
+        if not may_fit(p.now, p.of_job[job], left if is_gang(p, job) else np.int64(1)):
+            return np.int64(0)
         look_at(p.now, p.of_job[job], left, max(p.jobs.nodes[job], np.int64(0)))
         if is_gang(p, job):
             return left if all_fit(p.now) else np.int64(0)

@@ -1,6 +1,6 @@
 """First come first served, EASY and conservative backfilling of gangs on nodes with resources, in plain Python.
 
-It shares no code with Emu's, nor with `batch_simulator`, which counts processors. All is computed anew at each
+It shares no code with Emu's, nor with `batch_simulator`, which counts processors. All is computed again at each
 decision, from what runs and what is reserved. Times and amounts are whole numbers. At each instant the ends come first,
 then the arrivals, then one decision. Nodes are filled in order.
 """

@@ -7,21 +7,32 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from batch_on_nodes import Job, starts
-from emulations import NS, Estimates, Network, Setting, run_setting, setting_of
+from emulations import (
+    NS,
+    OBSERVED,
+    Estimates,
+    Network,
+    Setting,
+    digest,
+    run_setting,
+    run_windows,
+    setting_of,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from resource_check import check_run
 
 from actors.conditions import estimated_ns
 from actors.kernel.compiled import config
+from clusters.capacity import needs_of
 from clusters.cluster import Cluster, build_cluster
-from clusters.feasibility import wide_gangs
+from clusters.feasibility import drop_wide, wide_gangs
 from clusters.schema import encode_texts
 from emu.families.jobs.results import tasks_table
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload, make_workload
 from workloads.requests import Requests, gang_nodes, priorities
-from workloads.transform.primitives import take
+from workloads.transform.primitives import joined, take
 
 GANG_SCHEDULERS = ("central-fcfs-gang", "easy", "conservative")
 
@@ -132,15 +143,34 @@ def test_a_reservation_is_of_nodes_where_a_gang_states_how_many(
     assert found == [("0.0", 0, 1), ("0.1", 1, 1), *rest]
 
 
-def test_a_gang_that_never_fits_is_refused_with_what_its_tasks_need() -> None:
-    asked = Requests({"attr:gpus": [1.0]}, gang_nodes=[0])
-    workload = make_workload("wide", [0], [4], [1.0] * 4, requests=asked)
+@pytest.mark.parametrize(
+    ("nodes", "why"),
+    [
+        (0, "start at once, for which gpus of 3 nodes has no room: each needs 1 of attr:gpus, and 3 fit"),
+        (
+            2,
+            "start at once on 2 nodes, for which gpus of 3 nodes has no room: each needs 1 of attr:gpus, and 2 of them"
+            " fit on 1 of the nodes",
+        ),
+    ],
+)
+def test_a_gang_that_never_fits_is_refused_with_what_its_tasks_need_or_left_out(nodes: int, why: str) -> None:
+    asked = Requests({"attr:gpus": [1.0, 1.0]}, gang_nodes=[nodes, 0])
+    workload, cluster = make_workload("wide", [0, 1], [4, 3], [1.0] * 7, requests=asked), gpu_nodes(2, 0, 1)
     with pytest.raises(InputError) as refused:
-        starts_of("easy", workload, gpu_nodes(2, 0, 1))
-    assert str(refused.value) == (
-        "job 0: its 4 tasks start at once, for which gpus of 3 nodes has no room: 2 nodes hold 3 of them, each of which"
-        " needs 1 of attr:gpus"
-    )
+        starts_of("easy", workload, cluster)
+    assert str(refused.value) == f"job 0: its 4 tasks {why}"
+    needs = needs_of(workload, cluster, workload.resources)
+    kept = drop_wide(workload, gang_nodes(workload.jobs), cluster, needs)
+    assert [start for _, _, start in starts_of("easy", kept, cluster)] == [2, 2, 2]
+    assert kept.notes[-1].startswith("1 of 2 jobs dropped")
+
+
+@pytest.mark.parametrize("scheduler", GANG_SCHEDULERS)
+def test_partitions_do_not_change_what_gangs_get(scheduler: str) -> None:
+    setting = setting_of(scheduler, joined([BY_HAND] * 3), gpu_nodes(2, 0), network=0.5)
+    setting = replace(setting, resources=("cpu_cores", "attr:gpus"))
+    assert digest(run_windows(setting, OBSERVED, 3)) == digest(run_setting(setting, OBSERVED))
 
 
 def starts_by_nodes(setting: Setting, amounts: np.ndarray, capacity: np.ndarray) -> np.ndarray:
