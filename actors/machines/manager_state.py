@@ -17,18 +17,29 @@ order or by the work they have left; or the task that fits best gets it."""
 
 
 class Matcher(NamedTuple):
-    """What K resource managers go by; J jobs, S stages, N machines, R resources."""
+    """What K resource managers go by; J jobs, S stages, N machines, R resources.
+
+    The jobs of one priority of a manager are a band: all that is served in an order has one for each of the B bands.
+    Those of manager k are `k * bands` to `(k + 1) * bands - 1`, the highest priority first.
+    """
 
     run: Runnable
-    active: np.ndarray  # [J] jobs that have arrived and not ended, by manager and arrival, as in `run.jobs`
-    num_active: np.ndarray  # [K] how many there are
+    band: np.ndarray  # [J] of each job
+    bands: int  # of a manager
+    turn: (
+        np.ndarray
+    )  # [J] of jobs of the same rank that with the least goes first: in most schedulers by arrival
+    room: np.ndarray  # [B, R] what the jobs of a band share: what those of higher bands do not hold
+    held: np.ndarray  # [B, R] what its tasks hold, where a manager has several bands
+    active: np.ndarray  # [J] jobs that have arrived and not ended, by band and arrival, as in `run.jobs`
+    num_active: np.ndarray  # [B] how many there are
     queue: np.ndarray  # [J] the queue whose share a job may use; of Q, in most schedulers one for each job
     guarantee: np.ndarray  # [Q] jobs go by what their queue holds, relative to this; float64
     rank: np.ndarray  # [Q] queues go in this order, the least first; float64
     used: np.ndarray  # [Q, R] what its tasks hold
     share: np.ndarray  # [Q, R] what they may hold before the leftover part
     left: np.ndarray  # [J] work that is left: task-seconds times the mean share of the cluster that they hold
-    total_left: np.ndarray  # [K] of all active jobs
+    total_left: np.ndarray  # [B] of all active jobs
     work: np.ndarray  # [S] that of a task
     size: np.ndarray  # [S] alignment of a task with an empty cluster
     cursor: np.ndarray  # [S] scratch: the next machine that has room for a task of a stage
@@ -52,16 +63,17 @@ class Manager(NamedTuple):
     plan: Plan  # of altruistic jobs
     altruism: float  # probability that a job is altruistic at a match; 0: none is planned
     turns: np.ndarray  # [J] draws of it
-    alarm: np.ndarray  # [K] when the next planned task must start, for which a match is pending, ns
+    alarm: np.ndarray  # [B] when the next planned task must start, for which a match is pending, ns
     ended: np.ndarray  # [K] jobs, by manager
     due: np.ndarray  # [K] bool: a match is due at this instant
     launched: np.ndarray  # [1] tasks launched by the event under way
+    above: np.ndarray  # [R] scratch: what the bands hold that have been served at the match under way
 
 
 @inlined
-def end_of_active(m: Matcher, me: int) -> int:
-    """Return the place behind the last active job of manager `me`; they begin at its first."""
-    return m.run.first_job[me] + m.num_active[me]
+def end_of_active(m: Matcher, band: int) -> int:
+    """Return the place behind the last active job of a band; they begin at its first."""
+    return m.run.first_job[band] + m.num_active[band]
 
 
 @inlined
@@ -134,8 +146,11 @@ def release(w: DagWorld, m: Matcher, me: int, node: int, stage: int) -> None:
         block = node // BLOCK + w.manager[node]
         m.ceiling[block, r] = max(m.ceiling[block, r], w.machines.free[node, r])
         m.used[m.queue[job], r] -= demand[stage, r]
+    if m.bands > 1:
+        for r in range(demand.shape[1]):
+            m.held[m.band[job], r] -= demand[stage, r]
     m.left[job] -= m.work[stage]
-    m.total_left[me] -= m.work[stage]
+    m.total_left[m.band[job]] -= m.work[stage]
     note_room(w, m, me, node)
 
 

@@ -11,6 +11,8 @@ A job that is altruistic launches, in the first place, not what fits into its sh
 now (`actors.machines.carbyne_plan`); the rest of its share is left to the leftover part.
 
 With `packing` the task of all jobs is launched that suits a machine best (`actors.machines.packing`).
+
+All of this is of the jobs of one band: those of a lower priority are served after it, in the same way.
 """
 
 import numpy as np
@@ -51,14 +53,14 @@ def place_of(m: Matcher, job: int, own: bool) -> float:
 
 
 @compiled
-def choose(w: DagWorld, m: Matcher, me: int, node: int, own: bool) -> int:
+def choose(w: DagWorld, m: Matcher, band: int, node: int, own: bool) -> int:
     """Return the stage whose task is launched on a machine: of the first job that has one; NONE if none fits."""
     best: int = NONE
     least = np.inf
-    for i in range(m.run.first_job[me], end_of_jobs(m.run, me)):
+    for i in range(m.run.first_job[band], end_of_jobs(m.run, band)):
         job = m.run.jobs[i]
         place = place_of(m, job, own)
-        if place < least or (place == least and job < w.stages.job[best]):
+        if place < least or (place == least and m.turn[job] < m.turn[w.stages.job[best]]):
             stage = first_that_fits(w, m, job, node, own)
             if stage != NONE:
                 best, least = stage, place
@@ -81,29 +83,29 @@ def first_that_fits(w: DagWorld, m: Matcher, job: int, node: int, own: bool) -> 
 
 
 @inlined
-def weight_of_work(m: Matcher, me: int) -> float:
+def weight_of_work(m: Matcher, band: int) -> float:
     """Return what a unit of the work that a job has left takes from the value of its tasks.
 
     Work counts in units of the mean of the jobs, alignment in units of its mean so far, so that both weigh alike with
     `remaining_weight` 1 (SIGCOMM 2014, section 3.3).
     """
-    k, total = m.pack, m.total_left[me]
-    mean_score = k.score[me, 0] / k.score[me, 1] if k.score[me, 1] > 0.0 else 1.0
-    return k.values.remaining_weight * mean_score * m.num_active[me] / total if total > 0.0 else 0.0
+    k, total = m.pack, m.total_left[band]
+    mean_score = k.score[band, 0] / k.score[band, 1] if k.score[band, 1] > 0.0 else 1.0
+    return k.values.remaining_weight * mean_score * m.num_active[band] / total if total > 0.0 else 0.0
 
 
 @compiled
-def choose_packed(w: DagWorld, m: Matcher, me: int, node: int, least_fair: float) -> int:
+def choose_packed(w: DagWorld, m: Matcher, band: int, node: int, least_fair: float) -> int:
     """Return the stage whose task has the largest value on a machine; NONE if none fits.
 
     Jobs of which the rank is above `least_fair` may not launch.
     """
-    k, per_work = m.pack, weight_of_work(m, me)
+    k, per_work = m.pack, weight_of_work(m, band)
     best: int = NONE
     most, largest = -np.inf, 0.0
-    for i in range(m.run.first_job[me], end_of_jobs(m.run, me)):
+    for i in range(m.run.first_job[band], end_of_jobs(m.run, band)):
         job = m.run.jobs[i]
-        lacks = deficit(k, me, job)
+        lacks = deficit(k, band, job)
         if lacks < largest or m.rank[m.queue[job]] > least_fair:
             continue
         less = per_work * m.left[job]
@@ -118,18 +120,18 @@ def choose_packed(w: DagWorld, m: Matcher, me: int, node: int, least_fair: float
 
 
 @compiled
-def choose_fresh(w: DagWorld, m: Matcher, me: int, node: int, per_work: float) -> int:
+def choose_fresh(w: DagWorld, m: Matcher, band: int, node: int, per_work: float) -> int:
     """Return the stage that `choose_packed` returns, of those that are considered for all machines."""
     k, run = m.pack, m.run
     best: int = NONE
     most, largest = -np.inf, 0.0
-    for i in range(run.first_stage[me], end_of_fresh(run, me)):
+    for i in range(run.first_stage[band], end_of_fresh(run, band)):
         stage = run.fresh[i]
         if w.stages.ready[stage] == 0 or not fits(w, stage, node):
             continue
         job = w.stages.job[stage]
-        lacks = deficit(k, me, job)
-        if lacks < largest or m.rank[m.queue[job]] > k.most_used[me]:
+        lacks = deficit(k, band, job)
+        if lacks < largest or m.rank[m.queue[job]] > k.most_used[band]:
             continue
         value = value_of(w, k, stage, node) - per_work * m.left[job]
         if lacks > largest or value > most or (value == most and stage < best):
@@ -138,21 +140,21 @@ def choose_fresh(w: DagWorld, m: Matcher, me: int, node: int, per_work: float) -
 
 
 @compiled
-def fill(w: DagWorld, p: Manager, me: int, t: int, node: int) -> None:
-    """Step 3 for one machine: launch until nothing fits, or the event has launched what it may."""
+def fill(w: DagWorld, p: Manager, band: int, t: int, node: int) -> None:
+    """Step 3 for a band and one machine: launch until nothing fits, or the event has launched what it may."""
     m = p.matcher
     while has_room(w, p):
         if m.packing:
-            stage = choose_packed(w, m, me, node, m.pack.most_used[me])
+            stage = choose_packed(w, m, band, node, m.pack.most_used[band])
         else:
-            stage = choose(w, m, me, node, True)
+            stage = choose(w, m, band, node, True)
             if stage == NONE and m.leftover == PACKING_FIRST:
-                stage = choose_packed(w, m, me, node, np.inf)
+                stage = choose_packed(w, m, band, node, np.inf)
             elif stage == NONE and m.leftover != NO_LEFTOVER:
-                stage = choose(w, m, me, node, False)
+                stage = choose(w, m, band, node, False)
         if stage == NONE:
             return
-        launch(w, p, me, t, node, stage)
+        launch(w, p, w.manager[node], t, node, stage)
 
 
 @inlined
@@ -165,58 +167,62 @@ def has_room(w: DagWorld, p: Manager) -> bool:
 def launch(w: DagWorld, p: Manager, me: int, t: int, node: int, stage: int) -> None:
     """Launch the next task of a stage on a machine."""
     m, job, demand = p.matcher, w.stages.job[stage], w.stages.demand
+    band = m.band[job]
     charge_server(w.cost, me, w.cost.per_task)
-    task = take_ready(w, m.run, me, stage)
+    task = take_ready(w, m.run, band, stage)
     w.counts[N_LAUNCHES] += 1
     if m.leftover != NO_LEFTOVER and not fits_share(w, m, job, stage):
         w.counts[N_LEFTOVER] += 1
     m.must[stage] = max(m.must[stage] - 1, 0)
     if m.packing or m.leftover == PACKING_FIRST:
-        note_launch(m.pack, me, job, stage, node, value_of(w, m.pack, stage, node), m.num_active[me])
+        note_launch(m.pack, band, job, stage, node, value_of(w, m.pack, stage, node), m.num_active[band])
     for r in range(demand.shape[1]):
         w.machines.free[node, r] -= demand[stage, r]
         m.used[m.queue[job], r] += demand[stage, r]
+    if m.bands > 1:
+        for r in range(demand.shape[1]):
+            m.held[band, r] += demand[stage, r]
     send_launch(w, t, w.nodes.size + me, node, task, stage)
     update_rank(w, m, me, job)
     p.launched[0] += 1
     p.plan.running[stage] += 1
     p.plan.last[stage] = t
     if m.pack.values.fairness > 0.0:
-        bound_rank(p, me)
+        bound_rank(p, band)
 
 
 @compiled
-def bound_rank(p: Manager, me: int) -> None:
+def bound_rank(p: Manager, band: int) -> None:
     """Set the rank above which jobs may not launch: that of the last of those that hold the least.
 
     Stages of jobs that may launch again are considered for all machines: when these had room, the jobs might not.
     """
     m, k = p.matcher, p.matcher.pack
-    first, size = m.run.first_job[me], m.run.num_jobs[me]
+    first, size = m.run.first_job[band], m.run.num_jobs[band]
     for i in range(size):
         k.ranks[i] = m.rank[m.queue[m.run.jobs[first + i]]]
     allowed = max(np.int64(np.ceil((1.0 - k.values.fairness) * size)), 1)
-    k.most_used[me] = kth_least(k.ranks, size, allowed - 1) if size > 0 else np.inf
+    k.most_used[band] = kth_least(k.ranks, size, allowed - 1) if size > 0 else np.inf
     for i in range(size):
         job = m.run.jobs[first + i]
-        is_denied = m.rank[m.queue[job]] > k.most_used[me]
+        is_denied = m.rank[m.queue[job]] > k.most_used[band]
         if k.denied[job] and not is_denied:
-            make_job_fresh(m.run, me, job)
+            make_job_fresh(m.run, band, job)
         k.denied[job] = is_denied
 
 
 @compiled
-def place_fresh(w: DagWorld, p: Manager, me: int, t: int, own: bool) -> None:
-    """Launch tasks of stages that are considered for all machines, on the first machine that has room.
+def place_fresh(w: DagWorld, p: Manager, me: int, band: int, t: int, own: bool) -> None:
+    """Launch tasks of the stages of a band that are considered for all machines, on the first machine that has room.
 
     What a machine has free only falls meanwhile: each stage goes over the machines once.
     """
     m, run = p.matcher, p.matcher.run
-    for i in range(run.first_stage[me], end_of_fresh(run, me)):
+    for i in range(run.first_stage[band], end_of_fresh(run, band)):
         m.cursor[run.fresh[i]] = w.first_node[me]
     while has_room(w, p):
         best: int = NONE
-        for i in range(run.first_stage[me], end_of_fresh(run, me)):
+        for i in range(run.first_stage[band], end_of_fresh(run, band)):
             stage = run.fresh[i]
             if w.stages.ready[stage] == 0 or m.cursor[stage] >= w.first_node[me + 1]:
                 continue
@@ -234,23 +240,23 @@ def place_fresh(w: DagWorld, p: Manager, me: int, t: int, own: bool) -> None:
 
 
 @compiled
-def pack_fresh(w: DagWorld, p: Manager, me: int, t: int) -> None:
+def pack_fresh(w: DagWorld, p: Manager, me: int, band: int, t: int) -> None:
     """Launch tasks of such stages with packing: each machine in turn gets the tasks that suit it best."""
     m, run = p.matcher, p.matcher.run
-    per_work = weight_of_work(m, me)
-    for i in range(run.first_stage[me], end_of_fresh(run, me)):
+    per_work = weight_of_work(m, band)
+    for i in range(run.first_stage[band], end_of_fresh(run, band)):
         m.cursor[run.fresh[i]] = next_with_room(w, m, me, run.fresh[i], w.first_node[me])
     while has_room(w, p):
         node = w.first_node[me + 1]
-        for i in range(run.first_stage[me], end_of_fresh(run, me)):
+        for i in range(run.first_stage[band], end_of_fresh(run, band)):
             if w.stages.ready[run.fresh[i]] > 0:
                 node = min(node, m.cursor[run.fresh[i]])
         if node == w.first_node[me + 1]:
             return
-        best = choose_fresh(w, m, me, node, per_work)
+        best = choose_fresh(w, m, band, node, per_work)
         if best != NONE:
             launch(w, p, me, t, node, best)
-        for i in range(run.first_stage[me], end_of_fresh(run, me)):
+        for i in range(run.first_stage[band], end_of_fresh(run, band)):
             stage = run.fresh[i]
             if m.cursor[stage] == node and w.stages.ready[stage] > 0:
                 m.cursor[stage] = next_with_room(w, m, me, stage, node if best != NONE else node + 1)
@@ -265,4 +271,4 @@ def precedes(w: DagWorld, m: Matcher, one: int, other: int, own: bool) -> bool:
             return m.size[one] > m.size[other]
         return comes_before(m.run, one, other)
     before, after = place_of(m, first, own), place_of(m, second, own)
-    return before < after or (before == after and first < second)
+    return before < after or (before == after and m.turn[first] < m.turn[second])

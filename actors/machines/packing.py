@@ -29,15 +29,15 @@ class Values(NamedTuple):
 
 
 class Packing(NamedTuple):
-    """What values of tasks are made of; J jobs, S stages, N machines."""
+    """What values of tasks are made of; J jobs, S stages, N machines, B bands."""
 
     priority: np.ndarray  # [S] float64
-    score: np.ndarray  # [K, 2] the sum of the values of launched tasks so far, and how many, by manager
+    score: np.ndarray  # [B, 2] the sum of the values of launched tasks so far, and how many, by band
     part: np.ndarray  # [S] of the cluster that a task takes: of the resource of which it is the largest
-    given: np.ndarray  # [K] what a job would have got by now had it always got an equal part
+    given: np.ndarray  # [B] what a job would have got by now had it always got an equal part
     got: np.ndarray  # [J] the same when the job arrived, and what it has launched since
     denied: np.ndarray  # [J] bool: it could not launch at the last match, as it held too much
-    most_used: np.ndarray  # [K] jobs of a larger rank may not launch
+    most_used: np.ndarray  # [B] jobs of a larger rank may not launch
     ranks: np.ndarray  # [J] scratch
     ran: np.ndarray  # [S, N] bool: the machine has run a task of the stage; [S, 0] without remote penalty
     first_parent: np.ndarray  # [S + 1]
@@ -77,18 +77,20 @@ def value_of(w: DagWorld, k: Packing, stage: int, node: int) -> float:
 
 
 @inlined
-def deficit(k: Packing, me: int, job: int) -> float:
+def deficit(k: Packing, band: int, job: int) -> float:
     """Return the deficit of a job if it is so large that the job goes first, else 0."""
-    less = k.given[me] - k.got[job]
+    less = k.given[band] - k.got[job]
     return less if less >= k.values.unfairness else 0.0
 
 
 @inlined
-def note_launch(k: Packing, me: int, job: int, stage: int, node: int, value: float, num_active: int) -> None:
+def note_launch(
+    k: Packing, band: int, job: int, stage: int, node: int, value: float, num_active: int
+) -> None:
     """Note a launch: the value of the task, and what its job has got."""
-    k.score[me, 0] += value
-    k.score[me, 1] += 1.0
-    k.given[me] += k.part[stage] / num_active
+    k.score[band, 0] += value
+    k.score[band, 1] += 1.0
+    k.given[band] += k.part[stage] / num_active
     k.got[job] += k.part[stage]
     if k.values.remote_penalty > 0.0:
         k.ran[stage, node] = True

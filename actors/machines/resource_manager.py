@@ -4,6 +4,7 @@
 2. A task has ended: its machine has room again, and stages that waited for it may be launched.
 3. When all messages of an instant are handled, tasks are matched to machines: first, within the shares of jobs, then,
    if there is a leftover part, beyond them. With heartbeats this is done for one machine, when its heartbeat comes.
+   With priorities it is done for the jobs of the highest one, then for those of the next, in what is left (a *band*).
 
 What is matched at ends of tasks: all stages to the machines where something has ended, and to all machines the stages
 of which tasks have become launchable since the last match. No other task would fit anywhere: it would have been
@@ -26,6 +27,7 @@ from actors.machines.manager_state import (
     BLOCK,
     NO_LEFTOVER,
     Manager,
+    Matcher,
     end_of_active,
     forget_dirty,
     note_room,
@@ -42,20 +44,22 @@ ALTRUISM = np.int64(0x70)  # a stream of random numbers
 def on_arrival(w: DagWorld, p: Manager, me: int, t: int) -> None:
     """Step 1."""
     m, job = p.matcher, read_job(w)
+    band = m.band[job]
     following = job + w.first_node.size - 1  # the next one of this manager
     if following < w.work.size:
         messages.send_dag_arrival(w, w.work.submit[following], w.nodes.size + me, following)
     w.counts[N_ARRIVED] += w.jobs.unfinished[job]
     charge_server(w.cost, me, w.cost.per_job)
-    m.active[end_of_active(m, me)] = job
-    m.num_active[me] += 1
-    m.pack.got[job] = m.pack.given[me]
-    m.total_left[me] += m.left[job]
+    m.active[end_of_active(m, band)] = job
+    m.num_active[band] += 1
+    m.pack.got[job] = m.pack.given[band]
+    m.total_left[band] += m.left[job]
     for stage in range(w.first_stage[job], w.first_stage[job + 1]):
-        runnable.add_ready_tasks(w, m.run, me, stage)
-    for i in range(m.run.first_job[me], end_of_active(m, me)):
+        runnable.add_ready_tasks(w, m.run, band, stage)
+    for i in range(m.run.first_job[band], end_of_active(m, band)):
         p.plan.promise[m.active[i]] = NEVER  # shares fall
-    on_change(w, p, me, t)
+    on_change(w, p, me, band)
+    request_match(w, p, me, t)
 
 
 @compiled
@@ -64,18 +68,19 @@ def on_done(w: DagWorld, p: Manager, me: int, t: int) -> None:
     m = p.matcher
     task, stage, node, start = messages.read_task_done(w)
     job = w.stages.job[stage]
+    band = m.band[job]
     release(w, m, me, node, stage)
     update_rank(w, m, me, job)
     p.plan.running[stage] -= 1
-    before = m.run.num_fresh[me]
-    if runnable.note_end(w, m.run, me, task, stage, start):
+    before = m.run.num_fresh[band]
+    if runnable.note_end(w, m.run, band, task, stage, start):
         forget_job(w, p, me, t, job)
-        on_change(w, p, me, t)
+        on_change(w, p, me, band)
     elif m.leftover == NO_LEFTOVER:
-        for i in range(m.run.first_job[me], end_of_active(m, me)):
+        for i in range(m.run.first_job[band], end_of_active(m, band)):
             if m.queue[m.active[i]] == m.queue[job]:
-                runnable.make_job_fresh(m.run, me, m.active[i])
-    if m.run.num_fresh[me] != before:  # other tasks may be launched
+                runnable.make_job_fresh(m.run, band, m.active[i])
+    if m.run.num_fresh[band] != before:  # other tasks may be launched
         p.plan.planned[job] = False
     request_match(w, p, me, t)
 
@@ -83,15 +88,17 @@ def on_done(w: DagWorld, p: Manager, me: int, t: int) -> None:
 @compiled
 def forget_job(w: DagWorld, p: Manager, me: int, t: int, job: int) -> None:
     """Remove a job that has ended. With the last one, the heartbeats of the machines end."""
-    m, place = p.matcher, p.matcher.run.first_job[me]
-    while m.active[place] != job and place < end_of_active(m, me) - 1:
+    m, band = p.matcher, p.matcher.band[job]
+    place = m.run.first_job[band]
+    while m.active[place] != job and place < end_of_active(m, band) - 1:
         place += 1
-    m.num_active[me] -= 1
-    m.total_left[me] = m.total_left[me] if m.num_active[me] > 0 else 0.0
-    for i in range(place, end_of_active(m, me)):
+    m.num_active[band] -= 1
+    m.total_left[band] = m.total_left[band] if m.num_active[band] > 0 else 0.0
+    for i in range(place, end_of_active(m, band)):
         m.active[i] = m.active[i + 1]
     p.ended[me] += 1
-    if p.ended[me] == m.run.first_job[me + 1] - m.run.first_job[me] and w.heartbeat > 0:
+    jobs = m.run.first_job[(me + 1) * m.bands] - m.run.first_job[me * m.bands]
+    if p.ended[me] == jobs and w.heartbeat > 0:
         for node in range(w.first_node[me], w.first_node[me + 1]):
             send(w, t, w.nodes.size + me, node, messages.STOP, NONE, NONE, NONE, NONE)
 
@@ -105,11 +112,11 @@ def on_lost(w: DagWorld, p: Manager, me: int, t: int) -> None:
     w.counts[N_SENT_AGAIN] += 1
     release(w, m, me, node, stage)
     m.left[job] += m.work[stage]
-    m.total_left[me] += m.work[stage]
+    m.total_left[m.band[job]] += m.work[stage]
     update_rank(w, m, me, job)
     p.plan.running[stage] -= 1
     p.plan.planned[job] = False
-    runnable.add_ready(w, m.run, me, stage, task)
+    runnable.add_ready(w, m.run, m.band[job], stage, task)
     request_match(w, p, me, t)
 
 
@@ -126,15 +133,14 @@ def on_node_state(w: DagWorld, p: Manager, t: int) -> None:
 
 
 @compiled
-def on_change(w: DagWorld, p: Manager, me: int, t: int) -> None:
-    """Divide the shares again, as a job has arrived or ended."""
+def on_change(w: DagWorld, p: Manager, me: int, band: int) -> None:
+    """Divide the shares of a band again: a job has arrived or ended, or the bands above hold more or less."""
     m = p.matcher
-    divide(w, m, me, p.profile)
-    for i in range(m.run.first_job[me], end_of_active(m, me)):
+    divide(w, m, me, band, p.profile)
+    for i in range(m.run.first_job[band], end_of_active(m, band)):
         p.plan.planned[m.active[i]] = False
         if m.leftover == NO_LEFTOVER:
-            runnable.make_job_fresh(m.run, me, m.active[i])
-    request_match(w, p, me, t)
+            runnable.make_job_fresh(m.run, band, m.active[i])
 
 
 @inlined
@@ -146,10 +152,10 @@ def request_match(w: DagWorld, p: Manager, me: int, t: int) -> None:
 
 
 @compiled
-def plan_jobs(w: DagWorld, p: Manager, me: int, t: int) -> None:
-    """Plan the jobs that have another share or other tasks than when they were planned, or of which a task is due."""
+def plan_jobs(w: DagWorld, p: Manager, me: int, band: int, t: int) -> None:
+    """Plan jobs of a band that have another share or other tasks than when they were planned, or a task that is due."""
     m = p.matcher
-    for i in range(m.run.first_job[me], runnable.end_of_jobs(m.run, me)):
+    for i in range(m.run.first_job[band], runnable.end_of_jobs(m.run, band)):
         job = m.run.jobs[i]
         if not p.plan.planned[job] or p.plan.due[job] <= t:
             p.turns[job] += 1
@@ -159,27 +165,61 @@ def plan_jobs(w: DagWorld, p: Manager, me: int, t: int) -> None:
                 stage = m.run.first[job]
                 while stage != NONE:
                     if m.must[stage] > 0:
-                        runnable.make_fresh(m.run, me, stage)
+                        runnable.make_fresh(m.run, band, stage)
                     stage = m.run.next[stage]
             else:
                 p.plan.planned[job], p.plan.due[job] = True, NEVER
     nearest: int = NEVER
-    for i in range(m.run.first_job[me], runnable.end_of_jobs(m.run, me)):
+    for i in range(m.run.first_job[band], runnable.end_of_jobs(m.run, band)):
         nearest = min(nearest, p.plan.due[m.run.jobs[i]])
-    if w.heartbeat == 0 and nearest < NEVER and (nearest < p.alarm[me] or p.alarm[me] <= t):
-        p.alarm[me] = nearest
+    if w.heartbeat == 0 and nearest < NEVER and (nearest < p.alarm[band] or p.alarm[band] <= t):
+        p.alarm[band] = nearest
         wake(w, nearest, w.nodes.size + me, messages.MATCH, NONE, NONE, NONE)
 
 
 @inlined
-def begin_match(w: DagWorld, p: Manager, me: int, t: int) -> None:
-    """Plan jobs, and find which may launch."""
+def begin_match(w: DagWorld, p: Manager) -> None:
+    """Begin with the highest band: nothing is held above it."""
     w.counts[N_MATCHES] += 1
     p.launched[0] = 0
+    if p.matcher.bands > 1:
+        for r in range(p.above.size):
+            p.above[r] = 0
+
+
+@inlined
+def begin_band(w: DagWorld, p: Manager, me: int, band: int, t: int) -> None:
+    """Plan the jobs of a band in what the bands above leave, and find which of them may launch."""
+    if p.matcher.bands > 1:
+        follow_room(w, p, me, band)
     if p.altruism > 0.0:
-        plan_jobs(w, p, me, t)
+        plan_jobs(w, p, me, band, t)
     if p.matcher.pack.values.fairness > 0.0:
-        bound_rank(p, me)
+        bound_rank(p, band)
+
+
+@compiled
+def follow_room(w: DagWorld, p: Manager, me: int, band: int) -> None:
+    """Divide the shares of a band again where the bands above hold more or less than at the last match."""
+    m = p.matcher
+    is_other, is_less = False, False
+    for r in range(p.above.size):
+        room = w.machines.total[me, r] - p.above[r]
+        is_other, is_less = is_other or room != m.room[band, r], is_less or room < m.room[band, r]
+        m.room[band, r] = room
+    if is_other:
+        on_change(w, p, me, band)
+    if is_less:
+        for i in range(m.run.first_job[band], end_of_active(m, band)):
+            p.plan.promise[m.active[i]] = NEVER
+
+
+@inlined
+def end_band(p: Manager, band: int) -> None:
+    """Note what a band holds, which those below cannot have."""
+    if p.matcher.bands > 1:
+        for r in range(p.above.size):
+            p.above[r] += p.matcher.held[band, r]
 
 
 @compiled
@@ -187,35 +227,60 @@ def on_match(w: DagWorld, p: Manager, me: int, t: int) -> None:
     """Step 3 for all machines; it goes on with another event where it launches more than one may."""
     m = p.matcher
     p.due[me] = False
-    begin_match(w, p, me, t)
-    while m.dirty_count[me] > 0 and has_room(w, p):
-        node = m.dirty[w.first_node[me] + m.dirty_count[me] - 1]
-        fill(w, p, me, t, node)
-        if has_room(w, p):
-            m.is_dirty[node] = False
-            m.dirty_count[me] -= 1
-    if m.packing:
-        pack_fresh(w, p, me, t)
-    else:
-        place_fresh(w, p, me, t, True)
-        if m.leftover != NO_LEFTOVER:
-            place_fresh(w, p, me, t, False)
+    begin_match(w, p)
+    last = (me + 1) * m.bands - 1
+    for band in range(me * m.bands, last + 1):
+        if m.run.num_jobs[band] > 0 or band == last:
+            begin_band(w, p, me, band, t)
+            match_band(w, p, me, band, t, band == last)
+        end_band(p, band)
     # A job that could not launch while its stages went over machines may do so after another launch.
     is_settled = has_room(w, p) and (m.pack.values.fairness == 0.0 or p.launched[0] == 0)
     if is_settled:
-        runnable.forget_fresh(m.run, me)
+        forget_all_fresh(m, me)
     else:
         request_match(w, p, me, t)
+
+
+@inlined
+def match_band(w: DagWorld, p: Manager, me: int, band: int, t: int, is_last: bool) -> None:
+    """Step 3 for the jobs of a band; the last one notes which machines need not be considered again."""
+    m = p.matcher
+    waiting = m.dirty_count[me]
+    while waiting > 0 and has_room(w, p):
+        waiting -= 1
+        node = m.dirty[w.first_node[me] + waiting]
+        fill(w, p, band, t, node)
+        if is_last and has_room(w, p):
+            m.is_dirty[node] = False
+            m.dirty_count[me] = waiting
+    if m.packing:
+        pack_fresh(w, p, me, band, t)
+    else:
+        place_fresh(w, p, me, band, t, True)
+        if m.leftover != NO_LEFTOVER:
+            place_fresh(w, p, me, band, t, False)
+
+
+@inlined
+def forget_all_fresh(m: Matcher, me: int) -> None:
+    """Note that all stages of a manager have been considered for all machines."""
+    for band in range(me * m.bands, (me + 1) * m.bands):
+        runnable.forget_fresh(m.run, band)
 
 
 @inlined
 def on_free(w: DagWorld, p: Manager, me: int, t: int) -> None:
     """Step 3 at a heartbeat; it goes on with another event where the machine takes more tasks than one may launch."""
     m, node = p.matcher, messages.read_free(w)
-    runnable.forget_fresh(m.run, me)
+    forget_all_fresh(m, me)
     forget_dirty(w, m, me)
-    begin_match(w, p, me, t)
-    fill(w, p, me, t, node)
+    begin_match(w, p)
+    for band in range(me * m.bands, (me + 1) * m.bands):
+        if m.run.num_jobs[band] > 0:
+            begin_band(w, p, me, band, t)
+            fill(w, p, band, t, node)
+        end_band(p, band)
     if not has_room(w, p):
         messages.send_free_again(w, t, w.nodes.size + me, node)
 

@@ -15,49 +15,49 @@ from actors.machines.dag_world import DagWorld
 
 
 class Runnable(NamedTuple):
-    """The stages of which tasks may be launched, by job."""
+    """The stages of which tasks may be launched, by job; lists are by band: the jobs of one priority of a manager."""
 
     first: np.ndarray  # [J] NONE: none
     next: np.ndarray  # [S]
     key: np.ndarray  # [S] they stand in this order, then by number; float64
-    fresh: np.ndarray  # [S] those that have got tasks since the last match, by manager
+    fresh: np.ndarray  # [S] those that have got tasks since the last match, by band
     is_fresh: np.ndarray  # [S] bool
-    num_fresh: np.ndarray  # [K]
-    jobs: np.ndarray  # [J] the jobs that have such stages, by manager, in no order
+    num_fresh: np.ndarray  # [B]
+    jobs: np.ndarray  # [J] the jobs that have such stages, by band, in no order
     place: np.ndarray  # [J] of a job among all
-    num_jobs: np.ndarray  # [K]
-    first_job: np.ndarray  # [K] where the jobs of a manager begin in `jobs`
-    first_stage: np.ndarray  # [K] where its stages begin in `fresh`
+    num_jobs: np.ndarray  # [B]
+    first_job: np.ndarray  # [B + 1] where the jobs of a band begin in `jobs`
+    first_stage: np.ndarray  # [B + 1] where its stages begin in `fresh`
 
 
 def make_runnable(key: np.ndarray, first_job: np.ndarray, first_stage: np.ndarray) -> Runnable:
-    """Return empty lists; where jobs, and stages, of managers begin, [K + 1] each."""
-    stages, jobs, managers = key.size, int(first_job[-1]), first_job.size - 1
+    """Return empty lists; where jobs, and stages, of bands begin, [B + 1] each."""
+    stages, jobs, bands = key.size, int(first_job[-1]), first_job.size - 1
     return Runnable(
         np.full(jobs, NONE),
         np.full(stages, NONE),
         key,
         np.zeros(stages, np.int64),
         np.zeros(stages, np.bool_),
-        np.zeros(managers, np.int64),
+        np.zeros(bands, np.int64),
         np.zeros(jobs, np.int64),
         np.zeros(jobs, np.int64),
-        np.zeros(managers, np.int64),
+        np.zeros(bands, np.int64),
         first_job,
         first_stage,
     )
 
 
 @inlined
-def end_of_jobs(run: Runnable, me: int) -> int:
-    """Return the place behind the last job of manager `me` that has tasks to launch; they begin at its first."""
-    return run.first_job[me] + run.num_jobs[me]
+def end_of_jobs(run: Runnable, band: int) -> int:
+    """Return the place behind the last job of a band that has tasks to launch; they begin at its first."""
+    return run.first_job[band] + run.num_jobs[band]
 
 
 @inlined
-def end_of_fresh(run: Runnable, me: int) -> int:
-    """Return the place behind the last fresh stage of manager `me`."""
-    return run.first_stage[me] + run.num_fresh[me]
+def end_of_fresh(run: Runnable, band: int) -> int:
+    """Return the place behind the last fresh stage of a band."""
+    return run.first_stage[band] + run.num_fresh[band]
 
 
 @inlined
@@ -67,7 +67,7 @@ def comes_before(run: Runnable, one: int, other: int) -> bool:
 
 
 @compiled
-def add_ready(w: DagWorld, run: Runnable, me: int, stage: int, task: int) -> None:
+def add_ready(w: DagWorld, run: Runnable, band: int, stage: int, task: int) -> None:
     """Note that a task may be launched."""
     s, job = w.stages, w.stages.job[stage]
     w.tasks.next[task] = NONE
@@ -76,8 +76,8 @@ def add_ready(w: DagWorld, run: Runnable, me: int, stage: int, task: int) -> Non
     else:
         s.head[stage] = task
         if run.first[job] == NONE:
-            run.jobs[end_of_jobs(run, me)], run.place[job] = job, end_of_jobs(run, me)
-            run.num_jobs[me] += 1
+            run.jobs[end_of_jobs(run, band)], run.place[job] = job, end_of_jobs(run, band)
+            run.num_jobs[band] += 1
         before, here = NONE, run.first[job]
         while here != NONE and comes_before(run, here, stage):
             before, here = here, run.next[here]
@@ -88,37 +88,37 @@ def add_ready(w: DagWorld, run: Runnable, me: int, stage: int, task: int) -> Non
             run.next[before] = stage
     s.tail[stage] = task
     s.ready[stage] += 1
-    make_fresh(run, me, stage)
+    make_fresh(run, band, stage)
 
 
 @inlined
-def make_fresh(run: Runnable, me: int, stage: int) -> None:
+def make_fresh(run: Runnable, band: int, stage: int) -> None:
     """Have a stage considered for all machines at the next match."""
     if not run.is_fresh[stage]:
         run.is_fresh[stage] = True
-        run.fresh[end_of_fresh(run, me)] = stage
-        run.num_fresh[me] += 1
+        run.fresh[end_of_fresh(run, band)] = stage
+        run.num_fresh[band] += 1
 
 
 @inlined
-def make_job_fresh(run: Runnable, me: int, job: int) -> None:
+def make_job_fresh(run: Runnable, band: int, job: int) -> None:
     """Have all stages of a job considered for all machines: its share may have room again."""
     stage = run.first[job]
     while stage != NONE:
-        make_fresh(run, me, stage)
+        make_fresh(run, band, stage)
         stage = run.next[stage]
 
 
 @inlined
-def forget_fresh(run: Runnable, me: int) -> None:
+def forget_fresh(run: Runnable, band: int) -> None:
     """Note that all stages have been considered for all machines."""
-    for i in range(run.first_stage[me], end_of_fresh(run, me)):
+    for i in range(run.first_stage[band], end_of_fresh(run, band)):
         run.is_fresh[run.fresh[i]] = False
-    run.num_fresh[me] = 0
+    run.num_fresh[band] = 0
 
 
 @compiled
-def take_ready(w: DagWorld, run: Runnable, me: int, stage: int) -> int:
+def take_ready(w: DagWorld, run: Runnable, band: int, stage: int) -> int:
     """Return the next task of a stage, which is launched now."""
     s, job = w.stages, w.stages.job[stage]
     task = s.head[stage]
@@ -133,23 +133,23 @@ def take_ready(w: DagWorld, run: Runnable, me: int, stage: int) -> int:
         else:
             run.next[before] = run.next[stage]
         if run.first[job] == NONE:
-            run.num_jobs[me] -= 1
-            last, place = run.jobs[end_of_jobs(run, me)], run.place[job]
+            run.num_jobs[band] -= 1
+            last, place = run.jobs[end_of_jobs(run, band)], run.place[job]
             run.jobs[place], run.place[last] = last, place
     return task
 
 
 @compiled
-def add_ready_tasks(w: DagWorld, run: Runnable, me: int, stage: int) -> None:
+def add_ready_tasks(w: DagWorld, run: Runnable, band: int, stage: int) -> None:
     """Note the tasks of a stage that may be launched if it waits for no other stage: those that wait for no task."""
     if w.stages.waiting[stage] == 0:
         for task in range(w.stages.first_task[stage], w.stages.first_task[stage + 1]):
             if w.tasks.waiting[task] == 0:
-                add_ready(w, run, me, stage, task)
+                add_ready(w, run, band, stage, task)
 
 
 @compiled
-def note_end(w: DagWorld, run: Runnable, me: int, task: int, stage: int, start: int) -> bool:
+def note_end(w: DagWorld, run: Runnable, band: int, task: int, stage: int, start: int) -> bool:
     """Note that a task has ended; return whether its job has."""
     s, job = w.stages, w.stages.job[stage]
     w.jobs.start[job] = min(w.jobs.start[job], start)
@@ -162,8 +162,8 @@ def note_end(w: DagWorld, run: Runnable, me: int, task: int, stage: int, start: 
             its = s.first_task[child] + task - s.first_task[stage]
             w.tasks.waiting[its] -= 1
             if w.tasks.waiting[its] == 0 and s.waiting[child] == 0:
-                add_ready(w, run, me, child, its)
+                add_ready(w, run, band, child, its)
         elif s.unfinished[stage] == 0:
             s.waiting[child] -= 1
-            add_ready_tasks(w, run, me, child)
+            add_ready_tasks(w, run, band, child)
     return w.jobs.unfinished[job] == 0

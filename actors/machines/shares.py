@@ -12,28 +12,32 @@ with the least work left first; by queues."""
 
 
 @compiled
-def divide(w: DagWorld, m: Matcher, me: int, profile: np.ndarray) -> None:
-    """Give every active job its share.
+def divide(w: DagWorld, m: Matcher, me: int, band: int, profile: np.ndarray) -> None:
+    """Give every active job of a band its share, of what the bands above leave.
 
     Dominant resource fairness in closed form (Parkes, Dolev and Shah, EC 2012): with v_j the demand of a job's mean
     task over the cluster's capacity, divided by its largest element, each job gets x v_j of the capacity, where x = 1 /
-    max over resources of the sum of v_j. Fair: each gets the same part of every resource. Queues
-    keep their guarantees. Others: all of the cluster.
+    max over resources of the sum of v_j; where bands above hold a part of a resource, the largest x with which the
+    sum fits into the rest. Fair: each gets the same part of every resource. Queues keep their guarantees. Others: all
+    of the cluster.
     """
-    total, first, end = w.machines.total, m.run.first_job[me], end_of_active(m, me)
+    total, room, first, end = w.machines.total, m.room, m.run.first_job[band], end_of_active(m, band)
     if m.inter == QUEUES:
         return
     if m.inter != DRF:
         parts = np.int64(max(end - first, 1)) if m.inter == FAIR else np.int64(1)
         for i in range(first, end):
             for r in range(total.shape[1]):
-                m.share[m.active[i], r] = total[me, r] // parts
+                whole = room[band, r] if m.inter == FAIR else total[me, r]
+                m.share[m.active[i], r] = whole // parts
         return
     most = 0.0
     for r in range(total.shape[1]):
         together = 0.0
         for i in range(first, end):
             together += profile[m.active[i], r]
+        if room[band, r] < total[me, r]:
+            together = together * total[me, r] / max(room[band, r], np.int64(1))
         most = max(most, together)
     for i in range(first, end):
         job = m.active[i]

@@ -11,6 +11,7 @@ from actors.schedulers.registry import find_scheduler
 from actors.setting import Network, Setting
 from clusters.cluster import Cluster, build_cluster
 from workloads.dags import DagWorkload, make_dag_workload
+from workloads.requests import Requests
 
 CORES = [4.0, 8.0, 4.0, 2.0, 6.0]
 
@@ -20,7 +21,9 @@ def unlike_machines() -> Cluster:
     return build_cluster("unlike machines", [4, 8, 4, 2, 6], cpu_cores=CORES)
 
 
-def mixed_dags(jobs: int = 14, seed: int = 7, mean_gap_s: float = 1.5, tenants: int = 3) -> DagWorkload:
+def mixed_dags(
+    jobs: int = 14, seed: int = 7, mean_gap_s: float = 1.5, tenants: int = 3, priorities: int = 1
+) -> DagWorkload:
     """Jobs of one to six stages in trees, with some one-to-one edges, that come and go and get in each other's way."""
     rng = np.random.default_rng(seed)
     stages = rng.integers(1, 7, jobs)
@@ -44,6 +47,7 @@ def mixed_dags(jobs: int = 14, seed: int = 7, mean_gap_s: float = 1.5, tenants: 
         memory=rng.choice([0.05, 0.1, 0.2, 0.3], stages.sum()),
         edge_kind=kinds,
         tenant=[f"t{job % tenants}" for job in range(jobs)],
+        requests=Requests(priority=rng.integers(priorities, size=jobs)) if priorities > 1 else Requests(),
     )
 
 
@@ -55,6 +59,7 @@ def setting_of(
     seed: int = 0,
     network: Network | None = None,
     costs: Any = None,
+    priorities: bool = False,
     **parameters: Any,
 ) -> Setting:
     """An emulation of DAG jobs by a scheduler's name."""
@@ -66,5 +71,6 @@ def setting_of(
         nodes or unlike_machines(),
         network=network or Network(),
         seed=seed,
+        priorities=priorities,
         **({} if costs is None else {"costs": costs}),
     )

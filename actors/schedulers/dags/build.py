@@ -21,6 +21,7 @@ from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.dags.parts import Inter, Parts, Queues
 from actors.setting import Setting
 from workloads.dags import DagWorkload
+from workloads.requests import priorities
 from workloads.sums import group_sums
 
 HEARTBEAT = Parameter(
@@ -70,46 +71,77 @@ def build(setting: Setting, parts: Parts, heartbeat_s: float, managers: int) -> 
     world = build_dag_world(setting, demand, capacity, heartbeat_s, managers)
     of_job = world.work.home - capacity.shape[0]
     total = np.maximum(world.machines.total, 1)[of_job]  # [J, R] of the machines of a job's manager
-    matcher = make_matcher(world, of_job, demand / total[world.stages.job], arrays, parts)
+    served = order_of_priorities(setting, parts.inter.by == QUEUES)
+    matcher = make_matcher(world, of_job, served, demand / total[world.stages.job], arrays, parts)
     return world, Manager(
         matcher,
         profile=read_only(demand_profile(world, total)),
         plan=make_plans(arrays, matcher, demand, parts),
         altruism=parts.altruism.probability,
         turns=np.zeros(jobs, np.int64),
-        alarm=np.zeros(managers, np.int64),
+        alarm=np.zeros(matcher.num_active.size, np.int64),
         ended=np.zeros(managers, np.int64),
         due=np.zeros(managers, np.bool_),
         launched=np.zeros(1, np.int64),
+        above=np.zeros(capacity.shape[1], np.int64),
     )
 
 
+def order_of_priorities(setting: Setting, inside_queues: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Return the place of each job's priority among all, [J], the highest first, and its turn in its band, [J].
+
+    Without priorities there is one band, and the turn is the arrival. With queues priorities order the jobs of a queue,
+    as guarantees of queues hold whatever the priorities.
+    """
+    stated, jobs = priorities(setting.workload.jobs), np.arange(setting.num_jobs)
+    _, place = np.unique(-stated if setting.priorities else np.zeros_like(stated), return_inverse=True)
+    if not inside_queues:
+        return place, jobs
+    turn = np.zeros_like(jobs)
+    turn[np.lexsort((jobs, place))] = jobs
+    return np.zeros_like(place), turn
+
+
 def make_matcher(
-    world: DagWorld, manager: np.ndarray, part: np.ndarray, arrays: Any, parts: Parts
+    world: DagWorld,
+    manager: np.ndarray,
+    served: tuple[np.ndarray, np.ndarray],
+    part: np.ndarray,
+    arrays: Any,
+    parts: Parts,
 ) -> Matcher:
     """Return the state of matching at time 0: nothing can run, and no machine has reported.
 
     Args:
         manager: [J] of jobs.
+        served: as of `order_of_priorities`.
         part: [S, R] of the resources of its manager, that a task needs.
     """
     (jobs,), (nodes, resources), stages = manager.shape, world.machines.capacity.shape, part.shape[0]
     managers, inter = world.first_node.size - 1, parts.inter
+    per_manager = int(served[0].max()) + 1
+    bands = managers * per_manager
+    band = manager * per_manager + served[0]
     (queue, guarantee), share = queues_of_managers(world, manager, inter)
     rank = np.zeros(guarantee.size) if inter.order is None else inter.order
     work = world.stages.duration * part.mean(axis=1)
     left = np.add.reduceat(work * world.stages.unfinished, world.first_stage[:-1])
     return Matcher(
-        run=make_runnable(read_only(parts.intra), *beginnings(manager, world.first_stage, managers)),
+        run=make_runnable(read_only(parts.intra), *beginnings(band, world.first_stage, bands)),
+        band=read_only(band),
+        bands=per_manager,
+        turn=read_only(served[1]),
+        room=np.repeat(world.machines.total, per_manager, axis=0),
+        held=np.zeros((bands, resources), np.int64),
         active=np.zeros(jobs, np.int64),
-        num_active=np.zeros(managers, np.int64),
+        num_active=np.zeros(bands, np.int64),
         queue=read_only(queue),
         guarantee=read_only(guarantee),
         rank=left.copy() if inter.by == LEAST_LEFT else rank,
         used=np.zeros((guarantee.size, resources), np.int64),
         share=share,
         left=left,
-        total_left=np.zeros(managers),
+        total_left=np.zeros(bands),
         work=read_only(work),
         size=read_only(-parts.intra if parts.plans_in_order else part.sum(axis=1)),
         cursor=np.zeros(stages, np.int64),
@@ -119,7 +151,7 @@ def make_matcher(
         dirty_count=np.zeros(managers, np.int64),
         must=np.zeros(stages, np.int64),
         altruistic=np.zeros(jobs, np.bool_),
-        pack=make_packing(arrays, part.max(axis=1), nodes, managers, parts),
+        pack=make_packing(arrays, part.max(axis=1), nodes, bands, parts),
         inter=inter.by,
         leftover=parts.leftover,
         packing=parts.packing,
@@ -146,10 +178,10 @@ def demand_profile(world: DagWorld, total: np.ndarray) -> np.ndarray:
     return np.divide(mean, largest, out=np.zeros_like(mean), where=largest > 0)
 
 
-def beginnings(manager: np.ndarray, first_stage: np.ndarray, managers: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return where the jobs of each manager begin, if they lie together, and where their stages do, [K + 1] each."""
-    jobs = np.bincount(manager, minlength=managers)
-    stages = np.bincount(manager, np.diff(first_stage), minlength=managers)
+def beginnings(band: np.ndarray, first_stage: np.ndarray, bands: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return where the jobs of each band begin, if they lie together, and where their stages do, [B + 1] each."""
+    jobs = np.bincount(band, minlength=bands)
+    stages = np.bincount(band, np.diff(first_stage), minlength=bands)
     first_job, first = (np.append(0, np.cumsum(of)).astype(np.int64) for of in (jobs, stages))
     return read_only(first_job), read_only(first)
 
@@ -162,17 +194,17 @@ def ceilings(capacity: np.ndarray, manager: np.ndarray) -> np.ndarray:
     return found
 
 
-def make_packing(arrays: Any, part: np.ndarray, nodes: int, managers: int, parts: Parts) -> Packing:
+def make_packing(arrays: Any, part: np.ndarray, nodes: int, bands: int, parts: Parts) -> Packing:
     """Return what values of tasks are made of; `part` [S]: of the machines, that a task takes."""
     jobs, stages = arrays.submit_ns.size, part.size
     return Packing(
         priority=read_only(np.ones(stages) if parts.priority is None else parts.priority),
-        score=np.zeros((managers, 2)),
+        score=np.zeros((bands, 2)),
         part=read_only(part),
-        given=np.zeros(managers),
+        given=np.zeros(bands),
         got=np.zeros(jobs),
         denied=np.zeros(jobs, np.bool_),
-        most_used=np.full(managers, np.inf),
+        most_used=np.full(bands, np.inf),
         ranks=np.zeros(jobs),
         ran=np.zeros((stages, nodes if parts.values.remote_penalty > 0 else 0), np.bool_),
         first_parent=arrays.first_parent,

@@ -10,6 +10,9 @@
 How much a queue uses is the part of the cluster that it holds of the resource of which it holds most (YARN's
 DominantResourceCalculator), relative to its guarantee.
 
+Priorities of jobs order the jobs of a queue, before their arrival, and not the queues: a guarantee holds whatever the
+priorities of others.
+
 **Deviations from the source.** The queues have no children, and no maximum besides the guarantee (`leftover` "none").
 A queue that holds nothing may launch a task larger than its guarantee.
 """

@@ -42,6 +42,7 @@ from actors.schedulers.user.parameters import described
 from actors.setting import Setting
 from workloads.dags import stage_levels
 from workloads.errors import InputError
+from workloads.requests import priorities
 
 FIRST = read_only(np.zeros(1, np.int64))
 DOWN = -1  # what a machine has free that is known to be down: nothing fits there
@@ -57,6 +58,7 @@ class Known(NamedTuple):
     level: np.ndarray  # [S]
     path_s: np.ndarray  # [S]
     arrival_s: np.ndarray  # [J]
+    priority: np.ndarray  # [J]
     job_path_s: np.ndarray  # [J]
 
 
@@ -119,6 +121,11 @@ class Stages:
         return read_only(self.known.arrival_s[self.job])
 
     @cached_property
+    def priority(self) -> np.ndarray:
+        """Priorities of the jobs, 0 where the workload states none: the larger is the more important."""
+        return read_only(self.known.priority[self.job])
+
+    @cached_property
     def job_path_s(self) -> np.ndarray:
         """Estimated critical paths of the jobs, as if nothing of them had run."""
         return read_only(self.known.job_path_s[self.job])
@@ -178,7 +185,8 @@ def _with_heartbeat(parameters: tuple[Parameter, ...], scheduler: str) -> tuple[
 def build_own(setting: Setting) -> tuple[Any, State]:
     """Build machines, resource manager and the first messages; the class takes the place of the parts."""
     parts = Parts(Inter(shares.FIXED), intra=by_level(setting))
-    world, manager = build(setting, parts, setting.parameters[HEARTBEAT.name], managers=1)
+    of_one_band = replace(setting, priorities=False)  # what priorities mean is the class's to say
+    world, manager = build(of_one_band, parts, setting.parameters[HEARTBEAT.name], managers=1)
     tasks, stages = world.tasks.duration.size, world.stages.job.size
     pending = Pending(
         stage=np.zeros(tasks, np.int64),
@@ -218,6 +226,7 @@ class Host(OwnHost):
             level=read_only(stage_levels(self.setting.workload)),
             path_s=read_only(path),
             arrival_s=read_only(world.work.submit / NS),
+            priority=read_only(priorities(self.setting.workload.jobs)),
             job_path_s=read_only(np.maximum.reduceat(path, world.first_stage[:-1])),
         )
         self.capacity = read_only(world.machines.capacity.astype(np.float64))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from emu.columns import COSTS, Column, ResultTable
+from emu.families.jobs.columns import FURTHER_JOBS as FURTHER_OF_JOBS
 from emu.families.jobs.columns import FURTHER_TIMELINE, RESOURCES, TENANTS
 from emu.families.jobs.columns import JOBS as OF_JOBS
 from emu.families.jobs.columns import TASKS as OF_TASKS
@@ -28,6 +29,8 @@ JOBS = (
         "How long its tasks would occupy the whole cluster, by the resource of which they take most.",
     ),
 )
+
+FURTHER_JOBS = tuple(column for column in FURTHER_OF_JOBS if column.name == "priority")
 
 TIMELINE = (
     Column("time_s", pa.float64(), "s", "Virtual time of the row."),
@@ -74,7 +77,7 @@ TASKS = (
 )
 
 TABLES = {
-    "jobs": ResultTable(JOBS, "One row per job of the workload, in workload order."),
+    "jobs": ResultTable(JOBS, "One row per job of the workload, in workload order.", FURTHER_JOBS),
     "timeline": ResultTable(TIMELINE, "One row per `timeline.period` of virtual time.", FURTHER_TIMELINE),
     "resources": ResultTable(RESOURCES, "One row per `timeline.period` and resource."),
     "tenants": ResultTable(TENANTS, is_optional=True),

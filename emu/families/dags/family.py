@@ -35,7 +35,6 @@ _WITHOUT = {
     "constraints": "schedulers of DAG jobs place by resources, and ignore constraints",
     "long_partition": "all machines are for all jobs",
     "preemption": "machines evict no tasks of DAG jobs",
-    "priorities": "schedulers of DAG jobs ignore priorities",
     "resources": "tasks of DAG jobs hold all that their stages state",
     "machine_speed": "machines run tasks for the durations of the workload",
 }

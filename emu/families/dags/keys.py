@@ -15,6 +15,7 @@ _SAME = {
     "load_by",
     "short_cutoff",
     "infeasible",
+    "priorities",
     "slowdown_threshold",
     "network.spread",
     "network.cross_rack_delay",

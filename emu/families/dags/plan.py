@@ -20,6 +20,7 @@ from emu.configuration.loading import (
 )
 from emu.configuration.workload_cache import WorkloadCache
 from emu.families.jobs.plan import check_jobs, classes_of, dynamics_of, endless_task_note
+from emu.families.jobs.resources import priority_notes
 from workloads.arrow import column
 from workloads.critical_path import critical_paths_ns
 from workloads.dags import DagWorkload
@@ -72,7 +73,7 @@ def load_dags(config: Config, schedulers: tuple[Scheduler, ...], cache: Workload
         period_s=period_s,
         notes=(
             *dict.fromkeys(workload.notes + cluster.notes),
-            *_notes(config, workload, load),
+            *_notes(config, workload, load, schedulers),
             *endless_task_note(dynamics, workload),
         ),
         setting={
@@ -81,6 +82,7 @@ def load_dags(config: Config, schedulers: tuple[Scheduler, ...], cache: Workload
                 config["estimates.error"], config["estimates.size"], config["estimates.demands"]
             ),
             "dynamics": dynamics,
+            "priorities": config["priorities"],
         },
         keys={"short_cutoff": cutoff_s if math.isfinite(cutoff_s) else None},
     )
@@ -97,8 +99,10 @@ def _fitting(config: Config, workload: DagWorkload, cluster: Cluster) -> DagWork
     return workload
 
 
-def _notes(config: Config, workload: DagWorkload, load: float | None) -> list[str]:
-    """Return notes on a load above 1, on unknown demands, and on constraints, which are ignored."""
+def _notes(
+    config: Config, workload: DagWorkload, load: float | None, schedulers: tuple[Scheduler, ...]
+) -> list[str]:
+    """Return notes on a load above 1, unknown demands, priorities, and on gangs and constraints, which are ignored."""
     notes = []
     if load is not None and load > 1:
         notes.append(
@@ -110,16 +114,22 @@ def _notes(config: Config, workload: DagWorkload, load: float | None) -> list[st
         notes.append(
             f"{unknown:,} of {workload.num_stages:,} stages need nothing of machines: their tasks start at once"
         )
-    asks = {"priority": "a priority", "gang_nodes": "to start as a gang"}
-    for name, what in asks.items():
-        if name in workload.jobs.column_names:
-            count = workload.num_jobs - workload.jobs[name].null_count
-            notes.append(f"{count:,} jobs ask for {what}, which schedulers of DAGs ignore")
+    notes += priority_notes(config, workload, _use_of_priorities(schedulers))
+    if "gang_nodes" in workload.jobs.column_names:
+        count = workload.num_jobs - workload.jobs["gang_nodes"].null_count
+        notes.append(f"{count:,} jobs ask to start as a gang, which schedulers of DAGs ignore")
     if constrained := workload.job_constraints.num_rows:
         notes.append(
             f"{constrained:,} jobs have constraints, which schedulers of DAGs ignore: tasks run on any node with room"
         )
     return notes
+
+
+def _use_of_priorities(schedulers: tuple[Scheduler, ...]) -> str:
+    own = [scheduler.name for scheduler in schedulers if scheduler.own is not None]
+    used = "jobs of a higher one are served first"
+    given = f"{' and '.join(own)} {'gets' if len(own) == 1 else 'get'} them as stages.priority"
+    return given if len(own) == len(schedulers) else f"{used}; {given}" if own else used
 
 
 def slots_equal_to(workload: DagWorkload, cluster: Cluster) -> float:

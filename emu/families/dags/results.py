@@ -11,11 +11,11 @@ import pyarrow as pa
 
 from clusters.capacity import capacities, demands, work_s
 from emu.columns import make_table, null_unless
-from emu.families.dags.columns import FAIRNESS, FURTHER_TIMELINE, JOBS, TASKS, TIMELINE
+from emu.families.dags.columns import FAIRNESS, FURTHER_JOBS, FURTHER_TIMELINE, JOBS, TASKS, TIMELINE
 from emu.families.dags.utilisation import count_between, runnable_ns, wide_enough, windows
 from emu.families.jobs.metrics import describe_jobs
 from emu.families.jobs.resource_use import resources_table, tenants_held, use_over_time, with_shares
-from emu.families.jobs.results import jobs_columns, tasks_columns
+from emu.families.jobs.results import jobs_columns, stated_columns, tasks_columns
 from emu.results.metrics import Float64Array, describe_utilisation, finite
 from workloads.arrow import column, optional_column
 from workloads.critical_path import critical_paths_ns
@@ -76,13 +76,15 @@ def jobs_table(workload: DagWorkload, cluster: Cluster, outcome: Outcome) -> pa.
     first = arrays.first_stage[:-1]
     of_stage = np.add.reduceat(arrays.duration_ns / 1e9, arrays.stage_first_task[:-1])
     work = np.add.reduceat(shares_of_tasks(workload, cluster) * of_stage[:, None], first)
+    stated = stated_columns(workload)
     return make_table(
-        JOBS,
+        JOBS + tuple(c for c in FURTHER_JOBS if c.name in stated),
         {
             **jobs_columns(workload, outcome, critical_paths_ns(workload)),
             "num_stages": np.diff(arrays.first_stage),
             "levels": np.maximum.reduceat(stage_levels(workload), first) + 1,
             "dominant_work_s": work.max(axis=1),
+            **stated,
         },
     )
 

@@ -19,6 +19,7 @@ from emu.results.result import Result
 from workloads.arrow import optional_column
 from workloads.critical_path import critical_paths_ns
 from workloads.dags import DagWorkload, make_dag_workload
+from workloads.requests import NOTHING, Requests
 
 if TYPE_CHECKING:
     from actors.scheduler import Scheduler
@@ -109,9 +110,10 @@ def _cases() -> Iterator[tuple[str, DagWorkload, Cluster]]:
     unlike = build_cluster("unlike machines", [2, 8, 4], cpu_cores=[2.0, 8.0, 4.0])
     yield "many jobs at once on unlike machines", _many(np.zeros(25)), unlike
     yield "jobs that come and go", _many(np.cumsum(np.full(25, 2.0))), unlike
+    yield "priorities", _many(np.cumsum(np.full(25, 0.5)), Requests(priority=np.arange(25) % 3)), unlike
 
 
-def _many(submit_s: npt.NDArray[np.float64]) -> DagWorkload:
+def _many(submit_s: npt.NDArray[np.float64], requests: Requests = NOTHING) -> DagWorkload:
     rng = np.random.default_rng(20)
     jobs = submit_s.size
     stages = rng.integers(1, 6, jobs)
@@ -127,4 +129,5 @@ def _many(submit_s: npt.NDArray[np.float64]) -> DagWorkload:
         cpu_cores=rng.choice([0.5, 1.0, 2.0], stages.sum()),
         memory=rng.choice([0.05, 0.1, 0.2], stages.sum()),
         tenant=[f"t{job % 3}" for job in range(jobs)],
+        requests=requests,
     )

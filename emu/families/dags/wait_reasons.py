@@ -16,6 +16,7 @@ from emu.results.metrics import Float64Array
 from emu.results.result import Result
 from emu.results.text_tables import number, percent
 from workloads.arrow import column
+from workloads.requests import priorities
 
 if TYPE_CHECKING:
     from emu.configuration.plan import Plan
@@ -27,7 +28,8 @@ RULES = {
     "drf": _SMALLEST,
     "fair-dags": _SMALLEST,
     "cpm": _SMALLEST,
-    "capacity": "the queue that uses the least of its guarantee goes first, and its job that arrived first",
+    "capacity": "the queue that uses the least of its guarantee goes first, and of it the first job of the highest "
+    "priority",
     "sjf": "the job with the shortest critical path goes first",
     "srtf": "the job with the least work left goes first",
     "heft": "the task with the longest path to the end of its job goes first",
@@ -190,14 +192,28 @@ def _ahead(plan: Plan, case: Case, launched: Any) -> Iterator[str]:
     """Yield what was launched during the wait, and the rule by which it went first."""
     own = int((launched & (case.job_of == case.job)).sum())
     others = np.flatnonzero(launched & (case.job_of != case.job))
-    jobs = np.unique(case.job_of[others]).size
+    jobs, of_priorities = np.unique(case.job_of[others]).size, _of_priorities(plan, case, others)
     yield (
         f"Meanwhile the manager launched {counted(own, 'task')} of this job, and {counted(others.size, 'task')} of "
-        f"{counted(jobs, 'other job')}."
+        f"{counted(jobs, 'other job')}{of_priorities}."
     )
     scheduler = plan.schedulers[0]
-    if rule := RULES.get(scheduler.variant_of or scheduler.name):
-        yield f"Its rule: {rule}."
+    name = scheduler.variant_of or scheduler.name
+    if rule := RULES.get(name):
+        bands = of_priorities and name != "capacity"
+        first = "jobs of a higher priority go first; of equal ones " if bands else ""
+        yield f"Its rule: {first}{rule}."
+
+
+def _of_priorities(plan: Plan, case: Case, others: IntArray) -> str:
+    """Return how many of the tasks of other jobs have a higher priority, and how many a lower one, as text."""
+    if not plan.setting(0).priorities:
+        return ""
+    of_jobs = priorities(plan.workload.jobs)
+    of, own = of_jobs[case.job_of[others]], int(of_jobs[case.job])
+    if not np.ptp(of_jobs):
+        return ""
+    return f", {int((of > own).sum()):,} of higher priority than its own {own}, {int((of < own).sum()):,} of lower"
 
 
 def _room(plan: Plan, case: Case, machines: Machines) -> Iterator[str]:

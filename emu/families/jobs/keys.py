@@ -54,7 +54,8 @@ KEYS = (
         "priorities",
         "flag",
         True,
-        "Whether queues of nodes, and of schedulers of gangs, are in order of priority, where some is stated.",
+        "Whether jobs of a higher priority go first, where some is stated: in queues of nodes and of schedulers of "
+        "gangs, and with resource managers of DAG jobs.",
     ),
     Key(
         "preemption.mode",

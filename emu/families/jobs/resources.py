@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from clusters.capacity import capacities
 from workloads.arrow import optional_column
+from workloads.dags import DagWorkload
 from workloads.hints import did_you_mean
 from workloads.jobs import JobWorkload
 from workloads.requests import gang_nodes
@@ -96,10 +97,7 @@ def request_notes(
         instead = f"a cluster of machines, or resources.use={STATED}, counts them"
         how = "" if resources else f": each takes a slot; {instead}"
         notes.append(f"what tasks need of {' and '.join(left_out)} is left out{how}")
-    if "priority" in workload.jobs.column_names:
-        count = workload.num_jobs - workload.jobs["priority"].null_count
-        use = "queues are in that order" if config["priorities"] else "priorities=false ignores them"
-        notes.append(f"{count:,} jobs state a priority: {use}")
+    notes += priority_notes(config, workload, "queues are in that order")
     if (mode := config["preemption.mode"]) != "off":
         then = "start again" if mode == "restart" else "go on from where they were"
         notes.append(f"running tasks make room for those of higher priority, and {then}")
@@ -109,6 +107,15 @@ def request_notes(
         verb = "starts" if len(ignoring) == 1 else "start"
         notes.append(f"{gangs:,} jobs are gangs, whose tasks {names} {verb} one by one")
     return notes
+
+
+def priority_notes(config: Config, workload: JobWorkload | DagWorkload, order: str) -> list[str]:
+    """Return the note on priorities that a workload states, if it does; ``order``: what schedulers make of them."""
+    if "priority" not in workload.jobs.column_names:
+        return []
+    count = workload.num_jobs - workload.jobs["priority"].null_count
+    use = order if config["priorities"] else "priorities=false ignores them"
+    return [f"{count:,} jobs state a priority: {use}"]
 
 
 def _unknown(workload: JobWorkload, resources: tuple[str, ...]) -> str:

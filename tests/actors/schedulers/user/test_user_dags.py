@@ -25,6 +25,7 @@ from tests.actors.dag_emulations import figure_2
 from tests.actors.dag_settings import mixed_dags, setting_of
 from workloads.dags import make_dag_workload
 from workloads.errors import InputError
+from workloads.requests import Requests
 
 ROOT = Path(__file__).parents[4]
 ONE = build_cluster("one machine", [1], cpu_cores=[1])
@@ -138,12 +139,14 @@ def test_what_it_sees() -> None:
                 assert not array.flags.writeable
             times = (stages.duration_s, stages.path_s, stages.job_path_s, stages.arrival_s)
             seen[-1] += [[column.tolist() for column in times], stages.job_work_left_s.tolist()]
+            assert stages.priority.tolist() == [[0, 4][job] for job in stages.job]
             return super().launch(stages, machines, now_s)
 
     # J0: two tasks of a core and 2 s, then one of two cores and 1 s. J1: at 1 s, two tasks of a core and 5 s. Nothing
     # is asked at 7, when the last tasks end.
+    asking = Requests(priority=[None, 4])
     jobs = make_dag_workload(
-        "w", [0, 1], [2, 1], [2, 1, 2], [2, 2, 1, 5, 5], [(0, 0, 1)], cpu_cores=[1, 2, 1]
+        "w", [0, 1], [2, 1], [2, 1, 2], [2, 2, 1, 5, 5], [(0, 0, 1)], cpu_cores=[1, 2, 1], requests=asking
     )
     outcome = run_setting(own(Watching, jobs, TWO, seed=3))
     assert seen[0] == (2, 3)

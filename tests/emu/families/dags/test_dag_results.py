@@ -11,6 +11,7 @@ import pytest
 import emu
 from clusters.capacity import capacities, check_demands, offered_load, work_s
 from clusters.cluster import build_cluster
+from emu.families.dags.terminal_text import render_summary
 from emu.families.dags.utilisation import count_between, runnable_ns, wide_enough, windows
 from emu.families.jobs.resource_use import mean_use
 from emu.results.result import Result, read_result
@@ -20,6 +21,7 @@ from workloads.critical_path import critical_paths_ns, earliest_ends_ns
 from workloads.dags import make_dag_workload
 from workloads.errors import InputError
 from workloads.jobs import make_workload
+from workloads.requests import Requests
 
 TWO_NODES = {"nodes": 2, "cluster": "homogeneous", "slots": 4, "network_delay": 0.0, "in_process": True}
 
@@ -243,3 +245,39 @@ def test_unlike_machines_from_a_file(tmp_path: Path) -> None:
     result = emu.run("tetris", mixed_dags(), cluster=tmp_path / "machines.parquet", in_process=True)
     assert result.summary["nodes"] == 5
     assert np.isfinite(optional_column(result.jobs, "jct_s")).all()
+
+
+def test_waits_and_reasons_by_priority() -> None:
+    """Two cores. J0 has four tasks of 4 s; J1, of priority 5, two of 3 s that come at 1 s; J2, of 3, one of 2 s."""
+    requests = Requests(priority=[None, 5, 3])
+    jobs = make_dag_workload(
+        "by hand",
+        [0, 1, 2],
+        [1, 1, 1],
+        [4, 2, 1],
+        [4, 4, 4, 4, 3, 3, 2],
+        [],
+        cpu_cores=[1] * 3,
+        requests=requests,
+    )
+    machine = {"nodes": 1, "cluster": "homogeneous", "slots": 2, "network_delay": 0.0, "in_process": True}
+    result = emu.run("sjf", jobs, **machine, output_tasks=True, output_events=True)
+    assert isinstance(result, Result)
+    assert result.jobs["priority"].to_pylist() == [None, 5, 3]
+    bands = result.summary["jobs"]["by_priority"]
+    assert [(name, of["wait"]["mean"], of["mean"]) for name, of in bands.items()] == [
+        ("5", 3, 6),
+        ("3", 5, 7),
+        ("0", 0, 13),
+    ]
+    assert "queueing delay by priority (s)" in render_summary(result.summary)
+    wait = emu.explain(result, 2).longest
+    assert wait is not None
+    why = " ".join(wait.reasons)
+    assert "2 tasks of 1 other job, 2 of higher priority than its own 3, 0 of lower." in why
+    assert "jobs of a higher priority go first; of equal ones the job with the shortest critical path" in why
+    equal = emu.run("sjf", jobs, **machine, priorities=False)
+    assert isinstance(equal, Result)
+    assert [of["wait"]["mean"] for of in equal.summary["jobs"]["by_priority"].values()] == [3, 2, 0]
+    text = emu.compare(["sjf", "drf"], jobs, **machine).to_text()
+    assert "queueing delay in seconds by priority" in text
