@@ -214,7 +214,8 @@ def load_cluster(
     found = read_machines(path)
     if found is None:
         wrong = (
-            "holds no machines; want a .toml or .parquet file, or a trace's machine_events or machine_meta"
+            "holds no machines; want a .toml or .parquet file, or a trace's machine_events, machine_meta or "
+            "server_event"
         )
         raise InputError(wrong, file=path)
     table, notes = found

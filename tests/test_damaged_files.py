@@ -25,6 +25,7 @@ from tests.workloads.alibaba_files import INSTANCES_A, JOB_A, MACHINES
 from tests.workloads.family_examples import coflows_of, dags_of
 from tests.workloads.google_2019_rows import write_cell
 from tests.workloads.readers import (
+    test_alibaba_2017,
     test_coflow_benchmark,
     test_coflowlib,
     test_dag_text,
@@ -102,6 +103,11 @@ FILES: dict[str, dict[str, str | dict]] = {
     "job-table": {"a.csv": test_job_table.TABLE},
     "google-2011": {"task_events/part-00000-of-00500.csv": SHARD},
     "alibaba-2018": {"batch_task.csv": JOB_A, "batch_instance.csv": INSTANCES_A},
+    "alibaba-2017": {
+        "batch_task.csv": test_alibaba_2017.TASKS,
+        "batch_instance.csv": test_alibaba_2017.INSTANCES,
+        "server_event.csv": test_alibaba_2017.MACHINES,
+    },
     "cluster": {"a.toml": EVERYTHING},
     "cluster table": {"a.parquet": NODES},
     "cluster of Alibaba": {"machine_meta.csv": MACHINES},

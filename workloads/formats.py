@@ -12,6 +12,7 @@ from typing import Any
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
 from workloads.readers import (
+    alibaba_2017,
     alibaba_2018,
     coflow_benchmark,
     coflowlib,
@@ -110,6 +111,10 @@ FORMATS = {
     "alibaba-2018": Format(
         "Alibaba's cluster trace of 2018: batch_task, batch_instance as CSV", "dags",
         alibaba_2018.read_alibaba_2018, alibaba_2018.recognises, alibaba_2018.convert_alibaba_2018,
+    ),
+    "alibaba-2017": Format(
+        "Alibaba's cluster trace of 2017: batch_task, batch_instance, server_event as CSV", "jobs",
+        alibaba_2017.read_alibaba_2017, alibaba_2017.recognises, alibaba_2017.convert_alibaba_2017,
     ),
     "tpch": Format(
         "TPC-H queries on Spark, in the layout of Decima's simulator", "dags", tpch.read_tpch, tpch.recognises

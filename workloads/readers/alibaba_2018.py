@@ -47,7 +47,9 @@ References
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
@@ -65,6 +67,7 @@ from workloads.readers.alibaba_2018_rules import (
     STAGES,
     TASKS,
     check_values,
+    count_names,
     resolve_edges,
     resolve_stages,
     size_stages,
@@ -124,7 +127,7 @@ _BEGINS = {
     "ready": "it was registered and the last stage that it depends on had ended",
     "registered": "it was registered, with the wait for the stages that it depends on",
 }
-_NODES_SCHEMA = pa.schema(
+NODES_SCHEMA = pa.schema(
     [
         described_field("node_id", pa.int64(), "1", "0, 1, 2, ... in the order of the machines' numbers"),
         described_field("slots", pa.int64(), "1", "tasks the node can run at once: its cores"),
@@ -214,12 +217,13 @@ def convert_alibaba_2018(
     with database(memory, source) as con:
         con.execute(MACROS)
         for table in ("batch_task", "machine_meta"):
-            _create(con, table)
+            create_table(con, table)
         plain = {t: _table(t, f"INSERT INTO {t} FROM {{scan}}") for t in ("batch_task", "machine_meta")}
         found = scan(con, source, plain, report, progress, format=FORMAT)
         need_rows(found, "batch_task", source, "batch_task.csv, plain, gzip or tar.gz")
-        _check(con, source)
+        check_rows(con, source, _table("batch_task", ""), FORMAT)
         resolve_stages(con, unfinished, report, source)
+        count_names(con, report)
         resolve_edges(con, report)
         if starts == "ready":
             start_stages(con, shortest_s)
@@ -231,7 +235,7 @@ def convert_alibaba_2018(
         if instances and not has_instances:
             raise InputError("holds no batch_instance.csv, plain, gzip or tar.gz", file=source)
         size_stages(con, has_instances, starts, report, source)
-        nodes = _cluster_file(con, report)
+        nodes = cluster_file(con, report)
         about = {
             "origin": f"Alibaba cluster-trace-v2018, {source.name}",
             "parameters": f"instances={has_instances} unfinished={unfinished} starts={starts} "
@@ -260,16 +264,24 @@ def read_alibaba_2018(source: str | Path, *, report: Report | None = None, **opt
 
 def machine_files(con: duckdb.DuckDBPyConnection, source: Path, report: Report) -> Files:
     """Return the file of the cluster that ``machine_meta`` lists, in an open database."""
-    _create(con, "machine_meta")
+    create_table(con, "machine_meta")
     machines = _table("machine_meta", "INSERT INTO machine_meta FROM {scan}")
     scan(con, source, {"machine_meta": machines}, report, format=FORMAT)
-    return _cluster_file(con, report)
+    return cluster_file(con, report)
 
 
-def _cluster_file(con: duckdb.DuckDBPyConnection, report: Report) -> Files:
-    """Return the file of the cluster (rule 12), none for a table without machines."""
+def cluster_file(
+    con: duckdb.DuckDBPyConnection,
+    report: Report,
+    table: str = "machine_meta",
+    schema: pa.Schema = NODES_SCHEMA,
+) -> Files:
+    """Return the file of the cluster (rule 12), none for a table without machines.
+
+    `table` is what the trace calls it; it is read into ``machine_meta``. `schema` has the columns that it states.
+    """
     nameless = count_rows(con, "machine_meta WHERE machine_id IS NULL")
-    report.dropped("rows of machine_meta without a machine", nameless)
+    report.dropped(f"rows of {table} without a machine", nameless)
     con.execute(_NODES)
     nodes = count_rows(con, "node")
     if not nodes:
@@ -281,22 +293,33 @@ def _cluster_file(con: duckdb.DuckDBPyConnection, report: Report) -> Files:
         ("have no cores or memory: taken as one core or the largest memory", "cpu IS NULL OR memory IS NULL"),
     ):
         report.repaired(f"machines that {what}", count_rows(con, f"node WHERE {where}"))
-    return {CLUSTER_FILE: (batches(con, _NODE_COLUMNS), _NODES_SCHEMA)}
+    columns = ", ".join(f'"{name}"' for name in schema.names)
+    return {CLUSTER_FILE: (batches(con, f"SELECT {columns} FROM ({_NODE_COLUMNS})"), schema)}
 
 
-def _create(con: duckdb.DuckDBPyConnection, name: str) -> None:
+def create_table(con: duckdb.DuckDBPyConnection, name: str) -> None:
+    """Create an empty table of the trace."""
     con.execute(
         f"CREATE TABLE {name} ({', '.join(f'{column} {kind}' for column, kind in _COLUMNS[name].items())})"
     )
 
 
-def _check(con: duckdb.DuckDBPyConnection, source: Path) -> None:
-    """Refuse values that no rule repairs, with the first line that has one."""
+def check_rows(
+    con: duckdb.DuckDBPyConnection,
+    source: Path,
+    table: Table,
+    format: str,
+    names: Mapping[str, str] = MappingProxyType({}),
+) -> None:
+    """Refuse values of ``batch_task`` that no rule repairs, with the first line that has one.
+
+    `names` are those of columns that a format calls otherwise.
+    """
     try:
         check_values(con)
     except InputError as error:
-        field = error.field or ""
-        for place, line, fields in csv_lines(source, "batch_task", _table("batch_task", ""), format=FORMAT):
+        field = names.get(error.field or "", error.field or "")
+        for place, line, fields in csv_lines(source, "batch_task", table, format=format):
             text = fields.get(field, "")
             value = float(text or 0)
             if value > MAX_TIME_S or (field == "instance_num" and value != int(value)):

@@ -113,6 +113,7 @@ SELECT key, scan.start_time, TRY_CAST(regexp_extract(instance_name, '[0-9]{1,18}
     CASE WHEN status IS DISTINCT FROM 'Terminated' THEN 'attempts of instances that are ' || unfinished(status)
         WHEN NOT in_trace(scan.start_time, scan.end_time) THEN 'attempts of instances outside the trace'
         WHEN seq_no < total_seq_no THEN 'attempts of instances that were followed by another'
+        WHEN job_name IS NULL OR task_name IS NULL THEN 'attempts of instances without a job or a stage'
         WHEN key IS NULL THEN 'attempts of instances of stages that were dropped or are not there'
     END
 FROM {scan} AS scan LEFT JOIN (SELECT key, job_name, task_name FROM stage) AS stage USING (job_name, task_name);
@@ -177,12 +178,16 @@ def resolve_stages(con: duckdb.DuckDBPyConnection, unfinished: str, report: Repo
         raise InputError(wrong, file=source)
     con.execute(_NUMBER_STAGES)
     report.read("stages kept", count_rows(con, "stage"))
+    backward = count_rows(con, "judged WHERE reason IS NULL AND end_time < start_time")
+    report.repaired("stages that end before they start: taken as 0 s long", backward)
+
+
+def count_names(con: duckdb.DuckDBPyConnection, report: Report) -> None:
+    """Report what the names of stages say (rule 5)."""
     report.read("of them not in a DAG by name", count_rows(con, "stage WHERE number IS NULL"))
     suffixed = count_rows(con, "stage WHERE NOT cut AND regexp_matches(task_name, '_[A-Za-z]')")
     if suffixed:
         report.read("of them with a suffix in their name, which is not a dependency", suffixed)
-    backward = count_rows(con, "judged WHERE reason IS NULL AND end_time < start_time")
-    report.repaired("stages that end before they start: taken as 0 s long", backward)
     report.repaired(_cut_off(con), count_rows(con, "stage WHERE cut"))
     sharing = "stage WHERE number IS NOT NULL QUALIFY count(*) OVER (PARTITION BY place, number) > 1"
     report.repaired(

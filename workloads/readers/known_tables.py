@@ -13,7 +13,9 @@ from functools import cached_property
 
 from workloads.readers.samples import Sample
 
-GOOGLE_2011, GOOGLE_2019, ALIBABA_2018 = "google-2011", "google-2019", "alibaba-2018"
+GOOGLE_2011, GOOGLE_2019, ALIBABA_2017, ALIBABA_2018 = (
+    "google-2011", "google-2019", "alibaba-2017", "alibaba-2018",
+)  # fmt: skip
 _WHOLE, _MAYBE = r"-?\d+", r"(-?\d+)?"
 _NUMBER = r"(-?\d+(\.\d*)?([eE][-+]?\d+)?)?"
 _ANY, _NAME, _STATUS = r".*", r"(?=.*[A-Za-z]).+", "[A-Z][a-z]+"
@@ -120,11 +122,12 @@ KNOWN_TABLES = (
                ("c_.*", "m_.*", _NUMBER, _ANY, r"\w*", _NUMBER, _NUMBER, _NUMBER)),
     KnownTable(_A18, "container_usage", "", ("container_id", "cpu_util_percent"), ("c_.*", "m_.*", *[_NUMBER] * 9)),
 
-    KnownTable(_A17, "batch_task", "", ("create_timestamp", "modify_timestamp"),
+    KnownTable(_A17, "batch_task", ALIBABA_2017, ("create_timestamp", "modify_timestamp"),
                (_WHOLE, _MAYBE, _MAYBE, _MAYBE, _MAYBE, _STATUS, _NUMBER, _NUMBER)),
-    KnownTable(_A17, "batch_instance", "", ("start_timestamp", "end_timestamp", "seq_no"),
+    KnownTable(_A17, "batch_instance", ALIBABA_2017, ("start_timestamp", "end_timestamp", "seq_no"),
                (_MAYBE, _MAYBE, _MAYBE, _MAYBE, _MAYBE, _STATUS, _MAYBE, _MAYBE, *[_NUMBER] * 4)),
-    KnownTable(_A17, "server_event", "", (), (_WHOLE, _WHOLE, "add|softerror|harderror", _ANY, *[_NUMBER] * 3)),
+    KnownTable(_A17, "server_event", ALIBABA_2017, ("event_type", "event_detail"), (
+        _WHOLE, _WHOLE, "add|softerror|harderror", _ANY, *[_NUMBER] * 3)),
     KnownTable(_A17, "container_event", "", (),
                (_WHOLE, "Create|Remove", _WHOLE, _WHOLE, _NUMBER, _NUMBER, _NUMBER, r"[\d|]*")),
     KnownTable("Alibaba's GPU cluster trace of 2023", "openb_pod_list", "", ("cpu_milli", "num_gpu")),
@@ -145,9 +148,11 @@ KNOWN_TABLES = (
 )  # fmt: skip
 
 
-MAIN_TABLES = {GOOGLE_2011: "task_events", GOOGLE_2019: "instance_events", ALIBABA_2018: "batch_task"}
+MAIN_TABLES = {
+    GOOGLE_2011: "task_events", GOOGLE_2019: "instance_events", ALIBABA_2018: "batch_task", ALIBABA_2017: "batch_task",
+}  # fmt: skip
 """By format, the table without which there is no workload."""
-CLUSTER_TABLES = {"machine_events", "machine_meta"}
+CLUSTER_TABLES = {"machine_events", "machine_meta", "server_event"}
 """Tables from which a cluster is made."""
 
 

@@ -1,7 +1,7 @@
 """Machines of public traces as nodes of a cluster.
 
 A trace's machines become nodes by the rules of `workloads.readers.google_constraints` (Google's, of 2011 and 2019) and
-`workloads.readers.alibaba_2018` (Alibaba's).
+`workloads.readers.alibaba_2018` (Alibaba's, and of `workloads.readers.alibaba_2017`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,14 @@ import pyarrow as pa
 
 from workloads.errors import InputError
 from workloads.readers.duckdb_tables import MEMORY, database
-from workloads.readers.known_tables import ALIBABA_2018, CLUSTER_TABLES, GOOGLE_2011, GOOGLE_2019, identify
+from workloads.readers.known_tables import (
+    ALIBABA_2017,
+    ALIBABA_2018,
+    CLUSTER_TABLES,
+    GOOGLE_2011,
+    GOOGLE_2019,
+    identify,
+)
 from workloads.readers.report import Report
 from workloads.readers.samples import sample_of
 from workloads.readers.shards import Wanted, files_of, members_of
@@ -24,7 +31,7 @@ if TYPE_CHECKING:
 
     from workloads.readers.google_events import Files
 
-_FORMATS = (GOOGLE_2011, GOOGLE_2019, ALIBABA_2018)
+_FORMATS = (GOOGLE_2011, GOOGLE_2019, ALIBABA_2018, ALIBABA_2017)
 
 
 def read_machines(path: Path) -> tuple[pa.Table, tuple[str, ...]] | None:
@@ -45,12 +52,13 @@ def read_machines(path: Path) -> tuple[pa.Table, tuple[str, ...]] | None:
     format = _format_of(path)
     if format is None:
         return None
-    from workloads.readers import alibaba_2018, google_2011, google_2019
+    from workloads.readers import alibaba_2017, alibaba_2018, google_2011, google_2019
 
     readers: dict[str, Callable[[duckdb.DuckDBPyConnection, Path, Report], Files]] = {
         GOOGLE_2011: google_2011.machine_files,
         GOOGLE_2019: google_2019.machine_files,
         ALIBABA_2018: alibaba_2018.machine_files,
+        ALIBABA_2017: alibaba_2017.machine_files,
     }
     report = Report()
     with database(MEMORY, path) as con:

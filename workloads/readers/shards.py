@@ -93,16 +93,30 @@ def form_of(name: str) -> str:
     return next((form for ending, form in FORMS.items() if ending in endings), "")
 
 
-def holds_table(path: Path, format: str, table: str) -> bool:
-    """Return whether a folder, an archive or a file holds a shard of a table of a format."""
+def holds_table(path: Path, format: str, table: str, by_name: bool = True) -> bool:
+    """Return whether a folder, an archive or a file holds a shard of a table of a format.
+
+    Parameters
+    ----------
+    by_name : bool
+        Whether a file is known by its name, unless it has the content of another format that is read; else by its
+        content alone.
+    """
     wanted = Wanted(format, [table])
+
+    def holds(name: str, sample: Sample) -> bool:
+        known = identify(sample)
+        if known is not None and known.format:
+            return wanted.are(known)
+        return by_name and bool(wanted.named(name))
+
     try:
         if os.path.isdir(path):
-            return bool(files_of(path, wanted))
-        if wanted.named(_named(path, path)) or wanted.within(sample_of(path)):
+            return any(holds(_named(file, path), sample_of(file)) for file in files_of(path, wanted))
+        if holds(_named(path, path), sample_of(path)):
             return True
         first = islice(open_members(path), 3)  # an archive must be unpacked to find more
-        return any(wanted.named(name) or wanted.within(take_sample(stream)) for name, stream in first)
+        return any(holds(name, take_sample(stream)) for name, stream in first)
     except InputError:
         return False
 

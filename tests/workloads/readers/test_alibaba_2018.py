@@ -248,10 +248,11 @@ def test_jobs_without_a_number_in_their_name_are_numbered_by_place(tmp_path):
             [7.0],
         ),
         (
-            [attempt("j_1", "M2"), attempt("j_3", "M1"), attempt("j_2", "M1"), attempt("", "")],
-            "dropped 4: attempts of instances of stages that were dropped or are not there",
+            [attempt("j_1", "M2"), attempt("j_3", "M1"), attempt("j_2", "M1")],
+            "dropped 3: attempts of instances of stages that were dropped or are not there",
             [10.0] * 2,
         ),
+        ([attempt("", "")], "dropped 1: attempts of instances without a job or a stage", [10.0] * 2),
         (
             [attempt("j_1", "M1", end=1), attempt("j_1", "M1")],
             "repaired 1: attempts of instances that end before they start: taken as 0 s long",
