@@ -14,6 +14,6 @@ class MyPolicy:
     """Probes of a job for each of its tasks."""
 
     def on_arrival(self, job, cluster):
-        """Probe random nodes, as many as the ratio says."""
+        """Probe random nodes, as many as the ratio says; `job.demand` and `cluster.capacity` have cores and memory."""
         count = math.ceil(self.probe_ratio * job.num_tasks)
         cluster.probe(job, cluster.draw(job, count))

@@ -211,8 +211,7 @@ class Host(OwnHost):
     def __init__(self, own: Any, setting: Setting):
         super().__init__(own, setting)
         self._resources = setting.resources
-        has = capacities(setting.cluster, self._resources)
-        self._capacity = {name: read_only(has[:, r].copy()) for r, name in enumerate(self._resources)}
+        self._capacity = capacity_of(setting)
 
     def compile(self, world: Any, state: State) -> None:
         """Compile the functions that the host calls."""
@@ -232,22 +231,18 @@ class Host(OwnHost):
         info = world.work[index]
         num_tasks = 1 if again else int(info.end_task - info.first_task)
         times = int(info.submit) / NS, num_tasks, int(info.estimate) / NS
-        job = Job(int(index), *times, bool(info.is_long), self._demand(world, int(index)))
+        job = Job(int(index), *times, bool(info.is_long), demand_of(world, self._resources, int(index)))
         ids = self.ask("place", job, self._nodes(state, t), about=f" (job {job.job_id})")
         chosen = _checked(self.array_of(ids), job, world.nodes.size, self.name)
         if world.room.active == 1:
-            _check_fits(chosen, job, self._capacity, self.name)
+            check_fits(
+                chosen, job, self._capacity, f"scheduler {self.name}: place() returned", "nodes.capacity"
+            )
         state.placer.assigned[:num_tasks] = chosen
         if again:
             self._place_lost(world, state, t, me, index, lost[0])
         else:
             self._place_assigned(world, state, t, me, index)
-
-    def _demand(self, world: Any, job: int) -> dict[str, float]:
-        if world.room.active == 0:
-            return {}
-        needed = world.room.demand[world.room.of_job[job]] / UNIT
-        return dict(zip(self._resources, needed.tolist(), strict=True))
 
     def _nodes(self, state: State, t: int) -> Nodes:
         """The bookkeeping as the user's class gets it."""
@@ -263,15 +258,37 @@ class Host(OwnHost):
         return Nodes(read_only(work_left_s), tasks, slots, state.placer.first, self._capacity, free)
 
 
-def _check_fits(chosen: np.ndarray, job: Job, capacity: dict[str, np.ndarray], name: str) -> None:
-    """Refuse a node on which no task of a job ever fits."""
+def capacity_of(setting: Setting) -> dict[str, np.ndarray]:
+    """Return what nodes have, [N] by resource that tasks hold; read-only."""
+    has = capacities(setting.cluster, setting.resources)
+    return {name: read_only(has[:, r].copy()) for r, name in enumerate(setting.resources)}
+
+
+def demand_of(world: Any, resources: tuple[str, ...], job: int) -> dict[str, float]:
+    """Return the most that a task of a job needs, by resource; empty where tasks take slots."""
+    if world.room.active == 0:
+        return {}
+    needed = world.room.demand[world.room.of_job[job]] / UNIT
+    return dict(zip(resources, needed.tolist(), strict=True))
+
+
+def check_fits(
+    chosen: np.ndarray, job: Job, capacity: dict[str, np.ndarray], says: str, known_as: str
+) -> None:
+    """Refuse a node on which not every task of a job ever fits.
+
+    Args:
+        chosen: node ids.
+        says: the scheduler and what it did, as in "scheduler mine: place() returned".
+        known_as: where it finds what nodes have.
+    """
     for resource, needed in job.demand.items():
         lacks = billionths(capacity[resource][chosen]) < billionths(needed)
         if lacks.any():
             node = int(chosen[np.argmax(lacks)])
             raise InputError(
-                f"scheduler {name}: place() returned node {node} for job {job.job_id}, whose tasks need {needed:g} of"
-                f" {resource}; the node has {capacity[resource][node]:g} (nodes.capacity)"
+                f"{says} node {node} for job {job.job_id}, whose tasks need {needed:g} of {resource}; the node has"
+                f" {capacity[resource][node]:g} ({known_as})"
             )
 
 

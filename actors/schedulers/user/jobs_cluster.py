@@ -15,7 +15,7 @@ from actors.scheduler import Parameter
 from actors.schedulers.jobs.sparrow import SCHEDULERS
 from actors.schedulers.user import jobs_probing
 from actors.schedulers.user.host import first_outside
-from actors.schedulers.user.jobs_central import Job
+from actors.schedulers.user.jobs_central import Job, check_fits
 from actors.schedulers.user.jobs_messages import send_own_message, send_own_wake
 from workloads.errors import InputError
 
@@ -75,13 +75,23 @@ class Cluster:
         num_nodes: nodes are 0 to `num_nodes` - 1.
         slots: [N] tasks that each node can run at once; read-only.
         first_long: nodes below it are for short jobs alone.
+        capacity: [N] what nodes have, by resource; empty in runs where tasks take slots; read-only.
         scheduler: which scheduler this is, from 0: probe schedulers, then coordinators, then the central one.
         num_schedulers: probe schedulers.
         coordinators: numbers of the coordinators.
     """
 
-    def __init__(self, host: Any, slots: np.ndarray, first_long: int, schedulers: int, coordinators: int):
+    def __init__(
+        self,
+        host: Any,
+        slots: np.ndarray,
+        first_long: int,
+        schedulers: int,
+        coordinators: int,
+        capacity: dict[str, np.ndarray],
+    ):
         self._host, self.num_nodes, self.first_long = host, slots.size, first_long
+        self.capacity = capacity
         self.slots = read_only(slots.view())
         self.num_schedulers = schedulers
         self.coordinators = range(schedulers, schedulers + coordinators)
@@ -91,7 +101,7 @@ class Cluster:
     def draw(self, job: Job, count: int) -> np.ndarray:
         """Return `count` different random nodes, others at each call; at first those that `sparrow` draws for the job.
 
-        Where there are fewer nodes, all of them come in turn before any comes again.
+        Tasks of the job fit on them. Where there are fewer such nodes, all come in turn before any comes again.
         """
         world, state, _, me = self._at
         count = self._counted("draw", count)
@@ -99,7 +109,10 @@ class Cluster:
         return state.probing.nodes[:count].copy()
 
     def draw_again(self, job: Job, first: int = 0) -> int:
-        """Return another random node that is up, from `first` on; -1 if there is none."""
+        """Return another random node that is up and on which the job's tasks fit, from `first` on; -1 for none.
+
+        Where no node from `first` on is large enough, it is one before it.
+        """
         world, state, _, me = self._at
         if not 0 <= first < self.num_nodes:
             raise self._error("draw_again", f"first node {first}, which is not there")
@@ -108,7 +121,7 @@ class Cluster:
     def probe(self, job: Job, nodes: Any, times: int = 0) -> None:
         """Send a probe to each of some nodes; `times` is how often it has been sent back, 0 for a first one."""
         self._arrived_here("probe", job)
-        count = self._to("probe", nodes)
+        count = self._to("probe", nodes, job)
         self._probe(*self._at, job.job_id, count, int(times))
 
     def place(self, job: Job, nodes: Any) -> None:
@@ -121,7 +134,7 @@ class Cluster:
             left, here = self._left(index), ""
         else:
             left, here = 0, " here"
-        count = self._to("place", nodes)
+        count = self._to("place", nodes, job)
         if count > left:
             raise self._error("place", f"{count} nodes, and job {index} has {left} tasks left{here}")
         if held is None:
@@ -221,8 +234,10 @@ class Cluster:
             there = f"job {job.job_id}, which arrived at scheduler {home - self.num_nodes}"
             raise self._error(what, f"{there}; only that one can do this")
 
-    def _to(self, what: str, nodes: Any) -> int:
-        """Put node ids where the kernel reads them; return how many."""
+    def _to(self, what: str, nodes: Any, job: Job | None = None) -> int:
+        """Put node ids where the kernel reads them; return how many. Tasks of a job that is given must fit there."""
+        if job is not None and self.capacity:
+            self._check_fits(what, nodes, job)
         drawn = self._at[1].probing.nodes
         one = nodes[0] if type(nodes) is list and len(nodes) == 1 else None
         if type(one) is int and 0 <= one < self.num_nodes:
@@ -236,6 +251,15 @@ class Cluster:
         count = self._counted(what, found.size)
         drawn[:count] = found
         return count
+
+    def _check_fits(self, what: str, nodes: Any, job: Job) -> None:
+        """Refuse a node that is too small: an entry of the job would wait there for ever."""
+        found = np.asarray(nodes)
+        if found.ndim == 1 and found.dtype.kind in "iu" and first_outside(found, self.num_nodes) is None:
+            known = self._host.known(job)  # whatever the class has changed of its own
+            check_fits(
+                found, known, self.capacity, f"scheduler {self._host.name}: {what}() got", "cluster.capacity"
+            )
 
     def _counted(self, what: str, count: int) -> int:
         """Count messages that one handler sends.

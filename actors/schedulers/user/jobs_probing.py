@@ -34,9 +34,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from actors.kernel import eligible
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
-from actors.kernel.faults import draw_available_node, draw_known_up, is_down, receive_node_state
+from actors.kernel.faults import (
+    draw_available_node,
+    draw_known_up,
+    is_down,
+    is_known_down,
+    receive_node_state,
+)
 from actors.kernel.messages import ARRIVAL, FAIL, LOST, NODE_DOWN, NODE_UP, read_job, read_lost
 from actors.kernel.queue import MOST_ACTORS, NEVER, PYTHON, RUNNING, SOURCE_SHIFT
 from actors.kernel.random import AGAIN, OWN_DRAWS, below, random_bits
@@ -97,18 +104,26 @@ class State(NamedTuple):
 
 @entry
 def draw(w: World, p: State, me: int, job: int, count: int) -> None:
-    """Draw nodes for a job into `p.probing.nodes`: at first those that `sparrow` draws, then others each time."""
+    """Draw nodes on which the job's tasks fit into `p.probing.nodes`: at first those of `sparrow`, then others."""
     if me == w.work.home[job] and p.drawn[job] == 0:
         p.drawn[job] = 1
         probing.draw_nodes(w, p.probing, job, count)
         return
-    probing.draw_places(w, p.probing, OWN_DRAWS, me, p.draws[me], count, w.nodes.size)
+    probing.draw_places(w, p.probing, OWN_DRAWS, me, p.draws[me], count, eligible.eligible_count(w, job))
     p.draws[me] += count
+    if eligible.is_constrained(w, job):
+        for i in range(count):
+            p.probing.nodes[i] = eligible.eligible_node(w, job, p.probing.nodes[i])
 
 
 @entry
 def draw_one(w: World, p: State, me: int, job: int, first: int) -> int:
-    """Draw a node for a job from `first` on that is up, another at each call; NONE if there is none."""
+    """Draw a node for a job from `first` on that is up, another at each call; NONE if there is none.
+
+    Where tasks of the job do not fit on each node, it is one on which they do, from `first` on if there is one there.
+    """
+    if eligible.is_constrained(w, job):
+        return draw_one_that_fits(w, p, me, job, first)
     if me != w.work.home[job]:
         node, p.draws[me] = draw_known_up(w, OWN_DRAWS, me, p.draws[me], first)
         return node
@@ -116,6 +131,19 @@ def draw_one(w: World, p: State, me: int, job: int, first: int) -> int:
         return draw_available_node(w, job, first)
     w.jobs.draws[job] += 1
     return first + below(random_bits(w.seed, AGAIN, job, w.jobs.draws[job]), w.nodes.size - first)
+
+
+@compiled
+def draw_one_that_fits(w: World, p: State, me: int, job: int, first: int) -> int:
+    """Draw such a node: a random one, or the next one after it that is up; NONE if there is none."""
+    begin, end = eligible.first_place(w, job, first), eligible.eligible_count(w, job)
+    p.draws[me] += 1
+    at = below(random_bits(w.seed, OWN_DRAWS, me, p.draws[me]), end - begin)
+    for i in range(end - begin):
+        node = eligible.eligible_node(w, job, begin + (at + i) % (end - begin))
+        if not is_known_down(w, node):
+            return node
+    return NONE
 
 
 @entry

@@ -23,7 +23,7 @@ from actors.resources import node_slots
 from actors.scheduler import Scheduler
 from actors.schedulers.jobs.build import NS
 from actors.schedulers.user.host import OwnHost
-from actors.schedulers.user.jobs_central import Job
+from actors.schedulers.user.jobs_central import Job, capacity_of, demand_of
 from actors.schedulers.user.jobs_cluster import Cluster, NodeView, with_meanings
 from actors.schedulers.user.jobs_messages import OWN_FREED, OWN_LOAD, OWN_MESSAGE, OWN_TASKS, OWN_WAKE
 from actors.schedulers.user.jobs_probing import State, advance, build, handle_at_node, load_of, turn_back
@@ -69,9 +69,8 @@ class Host(OwnHost):
         self.schedulers: dict[int, Any] = {}  # by actor; that of the nodes by NONE
         parameters, cluster = setting.parameters, setting.cluster
         counts = (int(parameters.get("schedulers", 10)), int(parameters.get("coordinators", 0)))
-        self._cluster = Cluster(
-            self, node_slots(setting), cluster.partition(setting.long_partition or 1.0), *counts
-        )
+        first_long = cluster.partition(setting.long_partition or 1.0)
+        self._cluster = Cluster(self, node_slots(setting), first_long, *counts, capacity_of(setting))
         super().__init__(own, setting)
         self.schedulers[int(NONE)] = self.scheduler
 
@@ -100,6 +99,7 @@ class Host(OwnHost):
         info = world.work
         facts = (info.submit, info.first_task, info.end_task, info.estimate, info.is_long)
         self._job_facts = tuple(map(np.asarray, facts))
+        self._world = world
         self._job = lru_cache(KEPT_JOBS)(self._describe)
 
     def share_done(self, world: Any, state: State) -> float:
@@ -177,9 +177,15 @@ class Host(OwnHost):
         self.schedulers[actor] = self.scheduler
         return self.scheduler
 
+    def known(self, job: Job) -> Job:
+        """Return what is known of a job, by its id."""
+        found: Job = self._job(job.job_id)
+        return found
+
     def _describe(self, index: int) -> Job:
         submit, first, end, estimate, is_long = (column[index].item() for column in self._job_facts)
-        return Job(index, submit / NS, end - first, estimate / NS, bool(is_long))
+        demand = demand_of(self._world, self._setting.resources, index)
+        return Job(index, submit / NS, end - first, estimate / NS, bool(is_long), demand)
 
     def save(self) -> bytes:
         """Return the objects of all actors, pickled, and what was handed over to each."""
