@@ -13,6 +13,11 @@ from workloads.values import read_value
 
 ALL_ALIKE = (("long_partition", "it treats all jobs alike"), ("estimates", "it uses no estimates"))
 """The keys that a scheduler ignores if it treats short and long jobs alike and uses no estimates."""
+NO_QUEUES_AT_NODES = (
+    "resources.passing",
+    "its tasks start at once at their nodes, and none passes another there",
+)
+"""The key that a scheduler ignores if it sends tasks only to nodes that have room for them."""
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from actors.kernel.world import World
 from actors.nodes.messages import DISPATCH, DONE
 from actors.nodes.worker import node_event
 from actors.nodes.worlds import JOB_WORLDS
-from actors.scheduler import ALL_ALIKE, Scheduler
+from actors.scheduler import ALL_ALIKE, NO_QUEUES_AT_NODES, Scheduler
 from actors.schedulers.jobs.gangs import GANGS, Gangs, build_gangs, note_arrival, note_end, start_heads
 
 
@@ -59,6 +59,6 @@ CENTRAL_FCFS_GANG = Scheduler(
     build=build_gangs,
     advance=advance,
     gangs=True,
-    ignores=ALL_ALIKE,
+    ignores=(*ALL_ALIKE, NO_QUEUES_AT_NODES),
     about=__doc__ or "",
 )

@@ -35,7 +35,7 @@ from actors.nodes.messages import DISPATCH, DONE, read_done, send_placed
 from actors.nodes.worker import node_event
 from actors.nodes.worlds import JOB_WORLDS
 from actors.resources import node_slots
-from actors.scheduler import ALL_ALIKE, Scheduler
+from actors.scheduler import ALL_ALIKE, NO_QUEUES_AT_NODES, Scheduler
 from actors.schedulers.jobs import central_queue, known_room
 from actors.schedulers.jobs.build import build_world
 from actors.schedulers.jobs.late_binding import next_arrival, note_attempt, on_done
@@ -235,5 +235,5 @@ CENTRAL_FIFO = Scheduler(
     worlds=JOB_WORLDS,
     build=build,
     advance=advance,
-    ignores=(*ALL_ALIKE, ("resources.passing", "no task passes the first of its queue")),
+    ignores=(*ALL_ALIKE, NO_QUEUES_AT_NODES),
 )

@@ -40,7 +40,7 @@ from actors.kernel.world import NEVER, NONE, World
 from actors.nodes.messages import DISPATCH, DONE
 from actors.nodes.worker import node_event
 from actors.nodes.worlds import JOB_WORLDS
-from actors.scheduler import Scheduler
+from actors.scheduler import NO_QUEUES_AT_NODES, Scheduler
 from actors.schedulers.jobs.gang_bookings import Bookings, add_change, drop_change, find_begin, make_bookings
 from actors.schedulers.jobs.gang_ends import row_at
 from actors.schedulers.jobs.gang_outlook import choose_nodes
@@ -279,5 +279,5 @@ CONSERVATIVE = Scheduler(
     build=build,
     advance=advance,
     gangs=True,
-    ignores=(("long_partition", "it treats all jobs alike"),),
+    ignores=(("long_partition", "it treats all jobs alike"), NO_QUEUES_AT_NODES),
 )

@@ -39,7 +39,7 @@ from actors.kernel.world import NEVER, NONE, World
 from actors.nodes.messages import DISPATCH, DONE
 from actors.nodes.worker import node_event
 from actors.nodes.worlds import JOB_WORLDS
-from actors.scheduler import Scheduler
+from actors.scheduler import NO_QUEUES_AT_NODES, Scheduler
 from actors.schedulers.jobs.gang_ends import row_at
 from actors.schedulers.jobs.gang_outlook import (
     Outlook,
@@ -218,5 +218,5 @@ EASY = Scheduler(
     build=build,
     advance=advance,
     gangs=True,
-    ignores=(("long_partition", "it treats all jobs alike"),),
+    ignores=(("long_partition", "it treats all jobs alike"), NO_QUEUES_AT_NODES),
 )
