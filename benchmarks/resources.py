@@ -53,6 +53,8 @@ def waits(asked: argparse.Namespace) -> None:
         machines = pq.read_table(trace / "cluster.parquet")
         rows = [["", *SCHEDULERS, "mean use of cores, memory"]]
         for mode, keys in MODES.items():
+            if asked.only not in mode:
+                continue
             found = [_run(trace, machines, asked, keys, seed) for seed in range(1, asked.seeds + 1)]
             cells = []
             for name in SCHEDULERS:
@@ -108,5 +110,6 @@ if __name__ == "__main__":
     parser = parser_of(__doc__)
     parser.add_argument("--machines", type=int, default=400)
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--only", default="", help="of `waits`: the rows whose names have this text")
     parser.add_argument("--repeats", type=int, default=5)
     run_sections(parser, {"waits": waits, "speed": speed})
