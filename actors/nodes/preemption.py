@@ -124,12 +124,7 @@ def evict(w: World, t: int, node: int, task: int, for_job: int) -> None:
     tasks = w.faults.tasks
     job, start = tasks.job[task], tasks.start[task]
     unlink_running(w, node, task)
-    w.nodes.idle[node] += 1
-    if w.room.active == 1:
-        free_room(w, node, demand_of(w, job, task))
-    if w.nodes.running[node] == job and w.nodes.started[node] == start:
-        w.nodes.running[node] = NONE
-    w.nodes.longs[node] -= (LONG_RUNS + 1) * w.work.is_long[job]
+    free_slot(w, node, job, task, start)
     w.counts[N_STARTED + w.work.report_class[job]] -= 1
     w.counts[N_EVICTIONS] += 1
     w.preemption.jobs.times[job] += 1
@@ -137,6 +132,17 @@ def evict(w: World, t: int, node: int, task: int, for_job: int) -> None:
     keep_progress(w, job, task, t - start)
     note(w, t, node, EVICTS, job, task, for_job, start)
     send_lost(w, t, node, w.work.home[job], job, task, start, tasks.history[task])
+
+
+@inlined
+def free_slot(w: World, node: int, job: int, task: int, start: int) -> None:
+    """Free the slot, or the room, of a task that has run on a node since `start`."""
+    w.nodes.idle[node] += 1
+    if w.room.active == 1:
+        free_room(w, node, demand_of(w, job, task))
+    if w.nodes.running[node] == job and w.nodes.started[node] == start:
+        w.nodes.running[node] = NONE
+    w.nodes.longs[node] -= (LONG_RUNS + 1) * w.work.is_long[job]
 
 
 @inlined

@@ -25,7 +25,15 @@ from actors.kernel.world import ASKED, LONG_RUNS, N_BYPASSES, NONE, World
 from actors.nodes import messages, shortest
 from actors.nodes.backfill import pick_fitting
 from actors.nodes.failing import apply_failure, link_running
-from actors.nodes.preemption import can_make_room, has_room, make_room, note_restored, preempts, time_to_run
+from actors.nodes.preemption import (
+    can_make_room,
+    free_slot,
+    has_room,
+    make_room,
+    note_restored,
+    preempts,
+    time_to_run,
+)
 from actors.nodes.waiting import enqueue, part, remove
 
 
@@ -223,12 +231,7 @@ def start_task(w: World, t: int, node: int, job: int, task: int, level: int) -> 
 def end_task(w: World, t: int, node: int) -> None:
     """Free the slot of a task that ends, and report the end to the job's scheduler."""
     job, task, start = messages.read_task_end(w)
-    w.nodes.idle[node] += 1
-    if w.room.active == 1:
-        free_room(w, node, demand_of(w, job, task))
-    if w.nodes.running[node] == job and w.nodes.started[node] == start:
-        w.nodes.running[node] = NONE
-    w.nodes.longs[node] -= (LONG_RUNS + 1) * w.work.is_long[job]
+    free_slot(w, node, job, task, start)
     w.counts[N_FINISHED + w.work.report_class[job]] += 1
     if w.task_records.size > 0:
         record = w.task_records
