@@ -154,14 +154,15 @@ class Preemption(NamedTuple):
     most: int  # evictions of a task; 0: none is evicted
     below: int  # tasks of this priority or a higher one are not evicted
     oldest_first: (
-        int  # 1: of the tasks of one priority that started first is evicted first; 0: that started last
+        int  # 1: of the tasks of one priority the one that started first is evicted first; 0: the last
     )
     keeps: int  # 1: an evicted task goes on from where it was; 0: from its beginning
     cost: int  # added to the run time of a task that was evicted, ns
     jobs: Records  # [J] EVICTED; empty where none is evicted
+    lacking: np.ndarray  # [R], or [1] of slots: scratch, what a node lacks for an entry
     work: (
         np.ndarray
-    )  # [1] estimated work evicted since a node took it from its load, ns; other nodes do not read it
+    )  # [1] estimated work evicted, ns, until a node whose load is reported takes it from its load
 
 
 class World(NamedTuple):

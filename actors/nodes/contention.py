@@ -92,7 +92,8 @@ def serve_contended(w: World, c: Contention, t: int, node: int) -> None:
     """Give idle slots to the next entries."""
     last = last_message(w, node)
     while w.nodes.idle[node] > 0 or preempts(w):
-        entry, before = next_contended(w, c, node)
+        # A task is evicted for the first entry, not for one that the CRV would let go before it.
+        entry, before = next_contended(w, c, node) if w.nodes.idle[node] > 0 else next_entry(w, node)
         if not give_slot(w, t, node, entry, before, last):
             break
 

@@ -1,8 +1,8 @@
 """Preemption: a task of higher priority takes the place of running ones of lower priority at its node.
 
-1. The entry whose turn it is does not fit, and would if some running tasks of lower priority ended: those of the lowest
-   priority go first, and of these the one that started last, until the entry fits. If all of them would not suffice,
-   none goes.
+1. The entry whose turn it is does not fit, and would if some running tasks of lower priority ended: of those that hold
+   what is lacking the lowest priority goes first, and of equals the one that started last, until the entry fits. If all
+   of them would not suffice, none goes.
 2. A probe evicts nothing: the node asks for a task all the same, and evicts when the task comes. If what it could evict
    has gone by then, the task waits in the queue.
 3. An evicted task goes back to its scheduler, which places it again as one that a failure has lost. It starts from its
@@ -23,13 +23,16 @@ from actors.kernel.eligible import run_time
 from actors.kernel.faults import PROGRESS_BITS, WHOLE_TASK
 from actors.kernel.messages import send_lost
 from actors.kernel.queue import note
-from actors.kernel.room import demand_of, free_room, work_at
+from actors.kernel.room import demand_of, fits, free_room, work_at
 from actors.kernel.trace import EVICTS
 from actors.kernel.world import LONG_RUNS, N_EVICTIONS, NONE, World
 from actors.nodes.failing import unlink_running
 from actors.nodes.messages import send_serve
 
 US = 1000  # ns
+# What counts as free of a resource at the least, where a node has asked for more tasks than there is room for.
+HELD = np.int64(-1) << 62  # what they hold counts as held
+NOT_HELD = np.int64(0)  # they make room for themselves when they come
 
 
 @inlined
@@ -39,70 +42,107 @@ def preempts(w: World) -> bool:
 
 
 @inlined
-def has_room(w: World, node: int, demand: int, holds: bool) -> bool:
-    """Whether a node has room for a demand; `holds`: what it has free counts that demand as held already."""
+def has_room(w: World, node: int, demand: int) -> bool:
+    """Whether a node has a slot idle, or has a demand free."""
     if w.room.active == 0:
-        return w.nodes.idle[node] >= 1 - np.int64(holds)
-    found = True
-    for r in range(w.room.demand.shape[1]):
-        needed = np.int64(0) if holds else w.room.demand[demand, r]
-        found &= w.room.free[node, r] >= needed
-    return found
+        return w.nodes.idle[node] > 0
+    return fits(w, node, demand)
 
 
 @inlined
 def may_evict(w: World, task: int, job: int) -> bool:
-    """Whether a running task may be evicted for one of a job."""
+    """Whether a running task may be evicted for one of a job; one that ends at this instant may not."""
     p, tasks = w.preemption, w.faults.tasks
     priority = w.priority[tasks.job[task]]
-    return priority < min(w.priority[job], p.below) and tasks.history[task] >> PROGRESS_BITS < p.most
+    return (
+        priority < min(w.priority[job], p.below)
+        and tasks.history[task] >> PROGRESS_BITS < p.most
+        and tasks.end[task] > w.queue.now.time[0]
+    )
+
+
+@inlined
+def note_lacking(w: World, node: int, demand: int, least: int) -> None:
+    """Note in `lacking` what a node lacks for a demand, if it has `least` of each resource free, or more."""
+    lacking = w.preemption.lacking
+    if w.room.active == 0:
+        lacking[0] = 1 - max(w.nodes.idle[node], least)
+        return
+    for r in range(lacking.size):
+        lacking[r] = w.room.demand[demand, r] - max(w.room.free[node, r], least)
+
+
+@inlined
+def holds(w: World, task: int, r: int) -> int:
+    """Return how much of a resource a running task holds; 1 of slots."""
+    if w.room.active == 0:
+        return np.int64(1)
+    return w.room.demand[demand_of(w, w.faults.tasks.job[task], task), r]
+
+
+@inlined
+def lacks(w: World) -> bool:
+    """Whether a resource is lacking."""
+    found = False
+    for r in range(w.preemption.lacking.size):
+        found |= w.preemption.lacking[r] > 0
+    return found
 
 
 @compiled
-def can_make_room(w: World, node: int, demand: int, job: int, holds: bool) -> bool:
+def can_make_room(w: World, node: int, demand: int, job: int, least: int) -> bool:
     """Whether a demand would fit without the tasks that may be evicted for the job."""
-    tasks, task = w.faults.tasks, w.faults.actors.running[node]
-    if w.room.active == 0:
-        idle = w.nodes.idle[node]
-        while task != NONE:
-            idle += np.int64(may_evict(w, task, job))
-            task = tasks.next[task]
-        return idle >= 1 - np.int64(holds)
-    for r in range(w.room.demand.shape[1]):
-        free, task = w.room.free[node, r], w.faults.actors.running[node]
-        while task != NONE:
+    note_lacking(w, node, demand, least)
+    lacking, tasks = w.preemption.lacking, w.faults.tasks
+    for r in range(lacking.size):
+        left, task = lacking[r], w.faults.actors.running[node]
+        while task != NONE and left > 0:
             if may_evict(w, task, job):
-                free += w.room.demand[demand_of(w, tasks.job[task], task), r]
+                left -= holds(w, task, r)
             task = tasks.next[task]
-        if free < (np.int64(0) if holds else w.room.demand[demand, r]):
+        if left > 0:
             return False
     return True
 
 
 @compiled
-def make_room(w: World, t: int, node: int, demand: int, job: int, holds: bool, last: int) -> bool:
+def make_room(w: World, t: int, node: int, demand: int, job: int, least: int, last: int) -> bool:
     """Step 1: evict tasks until a demand fits; return whether it does.
 
-    `last`: messages that the node has sent when it stops, and goes on in another event.
+    Args:
+        least: `HELD`, or `NOT_HELD` for a task that was asked for.
+        last: messages that the node has sent when it stops, and goes on in another event.
     """
-    if not can_make_room(w, node, demand, job, holds):
+    if not can_make_room(w, node, demand, job, least):
         return False
-    while not has_room(w, node, demand, holds):
+    while lacks(w):
         if w.queue.seq[node] >= last:
             send_serve(w, t, node)
             return False
-        evict(w, t, node, next_victim(w, node, job), job)
+        victim = next_victim(w, node, job)
+        for r in range(w.preemption.lacking.size):
+            w.preemption.lacking[r] -= holds(w, victim, r)
+        evict(w, t, node, victim, job)
     return True
 
 
 @compiled
 def next_victim(w: World, node: int, job: int) -> int:
-    """Return the task to be evicted first for a job."""
+    """Return the task to be evicted first for a job, of those that hold what is lacking."""
     tasks, task, found = w.faults.tasks, w.faults.actors.running[node], NONE
     while task != NONE:
-        if may_evict(w, task, job) and (found == NONE or goes_first(w, task, found)):
+        if may_evict(w, task, job) and frees(w, task) and (found == NONE or goes_first(w, task, found)):
             found = task
         task = tasks.next[task]
+    return found
+
+
+@inlined
+def frees(w: World, task: int) -> bool:
+    """Whether a running task holds some of what is lacking."""
+    found = False
+    for r in range(w.preemption.lacking.size):
+        found |= w.preemption.lacking[r] > 0 and holds(w, task, r) > 0
     return found
 
 

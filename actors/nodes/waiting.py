@@ -1,5 +1,7 @@
 """A node's queue: a linked list of entries in the partition's pool, alike ones as one run (see `ENTRY`)."""
 
+import numpy as np
+
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.cost import HasCost
 from actors.kernel.faults import history_of
@@ -7,13 +9,15 @@ from actors.kernel.records import Records
 from actors.kernel.trace import count_queued
 from actors.kernel.world import NONE, World, free_entry, new_entry
 
+ASKED_FOR = np.int64(-1)  # the epoch of a task that the node had asked for, and that has to wait all the same
+
 
 @inlined
 def enqueue(w: World, node: int, job: int, task: int, left: int, epoch: int, level: int) -> None:
     """Put a probe (`task` is NONE) or a task bound to the node into the queue; `left`: tasks the job has left.
 
-    It stands behind all entries, or where priorities count behind those of no lower priority. A task that was evicted
-    stands before those of its own priority: it came earlier.
+    It stands behind all entries, or where priorities count behind those of no lower priority. A task that was evicted,
+    or that was asked for and has no room, stands before those of its own priority: it came earlier.
     """
     rows, nodes = w.entries, w.nodes
     entry = new_entry(w.entries)
@@ -24,7 +28,7 @@ def enqueue(w: World, node: int, job: int, task: int, left: int, epoch: int, lev
     before = nodes.tail[node]
     if before != NONE and goes_before(w, job, rows.job[before]):
         before = last_not_below(w, node, job)
-    if w.preemption.most > 0 and history_of(w, task) > 0:
+    if w.preemption.most > 0 and (history_of(w, task) > 0 or epoch == ASKED_FOR):
         before = last_above(w, node, job)
     if joins_run(w, before, job, task, left, epoch, level):
         lengthen(rows, before, entry)

@@ -26,6 +26,8 @@ from actors.nodes import messages, shortest
 from actors.nodes.backfill import pick_fitting
 from actors.nodes.failing import apply_failure, link_running
 from actors.nodes.preemption import (
+    HELD,
+    NOT_HELD,
     can_make_room,
     free_slot,
     has_room,
@@ -34,7 +36,7 @@ from actors.nodes.preemption import (
     preempts,
     time_to_run,
 )
-from actors.nodes.waiting import enqueue, part, remove
+from actors.nodes.waiting import ASKED_FOR, enqueue, part, remove
 
 
 @inlined
@@ -43,9 +45,9 @@ def node_event(w: World, node: int) -> bool:
     serves, freed = take_in(w, node)
     if not serves or serve(w, w.queue.now.time[0], node) or not freed:
         return False
-    return (
-        w.room.active == 0 or shortest.pick_first(w, node)[0] == NONE
-    )  # with resources an entry may not fit
+    # With resources an entry may not fit; with preemption a slot may be held for a task that was asked for.
+    all_fit = w.room.active == 0 and not preempts(w)
+    return all_fit or (w.nodes.idle[node] > 0 and shortest.pick_first(w, node)[0] == NONE)
 
 
 @inlined
@@ -99,15 +101,32 @@ def take_task(w: World, t: int, node: int) -> bool:
         free_room(w, node, demand_of(w, job, NONE))
         hold_room(w, node, demand)
         serves = True
-    if preempts(w) and not has_room(w, node, demand, True):
-        if not make_room(w, t, node, demand, job, True, last_message(w, node)):
-            put_back(w, t, node, job, task, left, level)
-            return False
-        if w.room.active == 1:  # more may be free than it needs
-            messages.send_serve(w, t, node)
+    starts = not preempts(w) or has_room_for_answer(w, t, node, job, demand)
+    if starts:
+        start_task(w, t, node, job, task, level)
+    else:
+        put_back(w, node, job, task, left, level)
+    # What has come meanwhile may evict the task, or use what is left.
+    if preempts(w) and w.nodes.head[node] != NONE:
+        messages.send_serve(w, t, node)
         serves = False
-    start_task(w, t, node, job, task, level)
     return serves
+
+
+@inlined
+def has_room_for_answer(w: World, t: int, node: int, job: int, demand: int) -> bool:
+    """Whether a task that was asked for has room, or has it after others were evicted: it gives up what is held for it.
+
+    Others that were asked for do not count: they make room for themselves when they come.
+    """
+    w.nodes.idle[node] += 1
+    if w.room.active == 1:
+        free_room(w, node, demand)
+    found = make_room(w, t, node, demand, job, NOT_HELD, last_message(w, node))
+    w.nodes.idle[node] -= 1
+    if w.room.active == 1:
+        hold_room(w, node, demand)
+    return found
 
 
 @inlined
@@ -145,12 +164,13 @@ def give_slot(w: World, t: int, node: int, entry: int, before: int, last: int) -
         return False
     if w.room.active == 1:
         hold_room(w, node, demand_of(w, w.entries.job[entry], w.entries.task[entry]))
+    was_asked_for = w.entries.epoch[entry] == ASKED_FOR
     job, task, level = leave_queue(w, node, entry, before)
     w.nodes.idle[node] -= 1
     if task == NONE:
         messages.send_request(w, t, node, job, generation_of(w, node))
     else:
-        if w.rules.report_start == 1:
+        if w.rules.report_start == 1 and not was_asked_for:
             messages.send_started(w, t, node, job)
         start_task(w, t, node, job, task, level)
     return True
@@ -161,24 +181,23 @@ def has_place(w: World, t: int, node: int, entry: int, last: int) -> bool:
     """Whether an entry fits: as it is, or after others have been evicted, at once for a task and later for a probe."""
     job, task = w.entries.job[entry], w.entries.task[entry]
     demand = demand_of(w, job, task)
-    if has_room(w, node, demand, False):
+    if has_room(w, node, demand):
         return True
     if not preempts(w):
         return False
     if task == NONE:
-        return can_make_room(w, node, demand, job, False)
-    return make_room(w, t, node, demand, job, False, last)
+        return can_make_room(w, node, demand, job, HELD)
+    return make_room(w, t, node, demand, job, HELD, last)
 
 
 @inlined
-def put_back(w: World, t: int, node: int, job: int, task: int, left: int, level: int) -> None:
+def put_back(w: World, node: int, job: int, task: int, left: int, level: int) -> None:
     """Let a task wait in the queue that was asked for: what it was to evict has gone."""
     w.nodes.idle[node] += 1
     if w.room.active == 1:
         free_room(w, node, demand_of(w, job, task))
     w.nodes.longs[node] -= w.work.is_long[job]
-    enqueue(w, node, job, task, left, NO_EPOCH, level)
-    messages.send_serve(w, t, node)
+    enqueue(w, node, job, task, left, ASKED_FOR, level)
 
 
 @inlined

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from actors.kernel.faults import TASK_STATE
 from actors.kernel.world import COUNTERS
 from actors.worlds import Worlds
 
@@ -24,6 +25,9 @@ class _JobWorlds(Worlds):
     def needed_bytes(self, setting: Any) -> tuple[int, int]:
         """Every partition knows all jobs and nodes by their number; tasks lie where they wait."""
         each = BYTES_PER_JOB * setting.num_jobs + BYTES_PER_NODE * setting.cluster.num_nodes
+        dynamics = setting.dynamics
+        if setting.preemption is not None or dynamics.mtbf_s is not None or dynamics.outages is not None:
+            each += TASK_STATE.itemsize * setting.num_tasks
         return each, BYTES_PER_TASK * setting.num_tasks
 
     def evicted(self, world: Any) -> np.ndarray | None:

@@ -123,13 +123,13 @@ def long_jobs(setting: Setting) -> np.ndarray:
 def _preemption(setting: Setting) -> Preemption:
     """Return whether, and how, running tasks make room for others."""
     asked = setting.preemption
-    if asked is None or _priorities(setting).size == 0:
-        return Preemption(0, 0, 0, 0, 0, records(EVICTED, 0), np.zeros(1, np.int64))
-    below = NEVER if asked.below is None else asked.below
-    cost, jobs = round(asked.cost_s * NS), records(EVICTED, setting.num_jobs)
-    return Preemption(
-        asked.most, int(below), int(asked.oldest_first), int(asked.keeps), cost, jobs, np.zeros(1, np.int64)
-    )
+    lacking, work = np.zeros(max(len(setting.resources), 1), np.int64), np.zeros(1, np.int64)
+    if asked is None:
+        return Preemption(0, 0, 0, 0, 0, records(EVICTED, 0), lacking, work)
+    most = asked.most if _priorities(setting).size else 0  # none is above another
+    below, cost = NEVER if asked.below is None else asked.below, round(asked.cost_s * NS)
+    jobs = records(EVICTED, setting.num_jobs)
+    return Preemption(most, int(below), int(asked.oldest_first), int(asked.keeps), cost, jobs, lacking, work)
 
 
 def _priorities(setting: Setting) -> np.ndarray:

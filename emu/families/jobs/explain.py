@@ -136,9 +136,9 @@ def _deeds(result: Result, events: Record, end_ns: int) -> Iterator[str]:
     if kinds["RELAX"]:
         yield f"{counted(kinds['RELAX'], 'time')} a soft constraint of it was dropped."
     if kinds["EVICT"]:
-        most = Counter(e.field("for_job", np.flatnonzero(e.is_kind("EVICT"))).tolist()).most_common(1)[0][0]
-        ids = column(result.jobs, "job_id")
-        whose = f"job {int(ids[most])}" if kinds["EVICT"] == 1 else f"jobs such as job {int(ids[most])}"
+        found = Counter(e.field("for_job", np.flatnonzero(e.is_kind("EVICT"))).tolist())
+        most = int(column(result.jobs, "job_id")[found.most_common(1)[0][0]])
+        whose = f"job {most}" if len(found) == 1 else f"{len(found):,} jobs, mostly job {most}"
         yield f"{counted(kinds['EVICT'], 'time')} a task of it was evicted, for {whose}, of higher priority."
     lost = int(np.count_nonzero(e.is_kind("LOST") & (e.sender < nodes))) - kinds["EVICT"]
     if lost > 0:

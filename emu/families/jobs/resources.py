@@ -12,7 +12,7 @@ from workloads.arrow import optional_column
 from workloads.dags import DagWorkload
 from workloads.hints import did_you_mean
 from workloads.jobs import JobWorkload
-from workloads.requests import gang_nodes
+from workloads.requests import gang_nodes, priorities
 
 if TYPE_CHECKING:
     from actors.scheduler import Scheduler
@@ -100,7 +100,9 @@ def request_notes(
     notes += priority_notes(config, workload, "queues are in that order")
     if (mode := config["preemption.mode"]) != "off":
         then = "start again" if mode == "restart" else "go on from where they were"
-        notes.append(f"running tasks make room for those of higher priority, and {then}")
+        differ = np.ptp(priorities(workload.jobs)) > 0
+        use = f"running tasks make room for those of higher priority, and {then}"
+        notes.append(use if differ else f"all jobs have one priority: preemption.mode={mode} has no effect")
     gangs = int((gang_nodes(workload.jobs) >= 0).sum())
     if gangs and (ignoring := [scheduler.name for scheduler in schedulers if not scheduler.gangs]):
         names = " and ".join(ignoring)

@@ -215,21 +215,25 @@ def test_a_node_does_what_an_independent_simulation_does(
     assert np.allclose(spans(outcome), [span[:2] for span in due], rtol=0, atol=1e-3 if keeps else 1e-6)
 
 
-@pytest.mark.parametrize("scheduler", [s for s in PREEMPTING if find_scheduler(s).global_view != ("always",)])
-@pytest.mark.parametrize("keeps", [False, True])
-def test_partitions_do_not_change_who_is_evicted(scheduler: str, keeps: bool) -> None:
+PARTED = [name for name in PREEMPTING if find_scheduler(name).global_view != ("always",)]
+
+
+@pytest.mark.parametrize("scheduler", PARTED)
+@pytest.mark.parametrize(("keeps", "cores"), [(False, True), (True, True), (False, False)])
+def test_partitions_do_not_change_who_is_evicted(scheduler: str, keeps: bool, cores: bool) -> None:
     """With failures: what a task has done and how often it was evicted go with messages, not by shared memory."""
     rng = np.random.default_rng(11)
     counts = rng.integers(1, 5, 80)
     tasks = int(counts.sum())
+    asked = {"cpu_cores": rng.choice([0.5, 1, 3], 80)} if cores else {}
     workload = make_workload(
         "eighty",
         np.sort(rng.uniform(0, 60, 80)),
         counts,
         rng.exponential(6, tasks),
-        requests=Requests({"cpu_cores": rng.choice([0.5, 1, 3], 80)}, priority=rng.integers(0, 4, 80)),
+        requests=Requests(asked, priority=rng.integers(0, 6, 80)),
     )
-    cluster = build_cluster("ten", [1] * 10, cpu_cores=[4.0, 8.0] * 5)
+    cluster = build_cluster("ten", [2] * 10, cpu_cores=[4.0, 8.0] * 5)
     setting = with_preemption(scheduler, workload, cluster, 0.25, keeps=keeps, cost_s=0.5, most=2)
     setting = replace(
         setting, short_cutoff_s=5.0, dynamics=Dynamics(mtbf_s=200.0, mttr_s=10.0, detection_s=1.0)
@@ -241,3 +245,46 @@ def test_partitions_do_not_change_who_is_evicted(scheduler: str, keeps: bool) ->
     assert np.array_equal(whole.evicted, parts.evicted)
     for name, values in whole.tasks.items():
         assert np.array_equal(values, parts.tasks[name]), name
+
+
+@pytest.mark.parametrize("scheduler", ["sparrow", "hawk", "eagle", "phoenix"])
+@pytest.mark.parametrize("cores", [False, True])
+def test_an_entry_that_comes_while_an_answer_is_on_its_way_evicts_the_task(
+    scheduler: str, cores: bool
+) -> None:
+    """The first asks at 0.1 s and starts at 0.3; the second comes at 0.25, and asks then: its task is there at 0.5."""
+    rows: list[Row] = [(0, [100.0], 0), (0.15, [1.0], 5)]
+    workload = workload_of(rows, [8, 8] if cores else None)
+    node = build_cluster("eight", [1], cpu_cores=[8.0])
+    found = run_setting(with_preemption(scheduler, workload, node, network=0.1))
+    assert spans(found)[1] == pytest.approx((0.5, 1.5))
+
+
+def test_a_task_that_ends_at_this_instant_is_not_evicted() -> None:
+    """Of 8 cores the first two hold 4 each until 10 s; the third needs 5: it starts then, and nothing is lost."""
+    node = build_cluster("eight", [1], cpu_cores=[8.0])
+    rows: list[Row] = [(0, [10.0], 9), (0, [10.0], 0), (1, [2.0], 5)]
+    found = run_setting(with_preemption("central-lwl", workload_of(rows, [4, 4, 5]), node))
+    assert spans(found) == [(0, 10), (0, 10), (10, 12)]
+    assert evicted(found) == [(0, 0)] * 3
+
+
+def test_what_holds_nothing_that_is_lacking_is_not_evicted() -> None:
+    node = build_cluster("eight", [1], cpu_cores=[8.0])
+    rows: list[Row] = [(0, [10.0], 0), (0, [10.0], 1), (4, [2.0], 9)]
+    found = run_setting(with_preemption("central-lwl", workload_of(rows, [0, 8, 4]), node))
+    assert evicted(found) == [(0, 0), (1, 4), (0, 0)]
+
+
+def test_an_answer_evicts_for_itself_alone() -> None:
+    """Both nodes run two low tasks and ask for both of the two that come: each of these evicts one task."""
+    rows: list[Row] = [(0, [50.0] * 4, 0), (5, [1.0], 5), (5.01, [1.0], 5)]
+    found = run_setting(
+        with_preemption("sparrow", workload_of(rows), build_cluster("two", [2, 2]), network=0.1)
+    )
+    assert sum(times for times, _ in evicted(found)) == 2
+
+
+def test_equal_priorities_evict_none_and_the_columns_are_there() -> None:
+    found = run_setting(with_preemption("sparrow", workload_of([(0, [5.0], 3), (1, [1.0], 3)]), ONE))
+    assert evicted(found) == [(0, 0), (0, 0)]
