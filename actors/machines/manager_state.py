@@ -63,7 +63,7 @@ class Manager(NamedTuple):
     plan: Plan  # of altruistic jobs
     altruism: float  # probability that a job is altruistic at a match; 0: none is planned
     turns: np.ndarray  # [J] draws of it
-    alarm: np.ndarray  # [B] when the next planned task must start, for which a match is pending, ns
+    alarm: np.ndarray  # [K] when the next planned task must start, for which a match is pending, ns
     ended: np.ndarray  # [K] jobs, by manager
     due: np.ndarray  # [K] bool: a match is due at this instant
     launched: np.ndarray  # [1] tasks launched by the event under way

@@ -152,8 +152,11 @@ def request_match(w: DagWorld, p: Manager, me: int, t: int) -> None:
 
 
 @compiled
-def plan_jobs(w: DagWorld, p: Manager, me: int, band: int, t: int) -> None:
-    """Plan jobs of a band that have another share or other tasks than when they were planned, or a task that is due."""
+def plan_jobs(w: DagWorld, p: Manager, me: int, band: int, t: int) -> int:
+    """Plan jobs of a band that have another share or other tasks than when they were planned, or a task that is due.
+
+    Returns when the next planned task of the band must start, ns.
+    """
     m = p.matcher
     for i in range(m.run.first_job[band], runnable.end_of_jobs(m.run, band)):
         job = m.run.jobs[i]
@@ -172,8 +175,14 @@ def plan_jobs(w: DagWorld, p: Manager, me: int, band: int, t: int) -> None:
     nearest: int = NEVER
     for i in range(m.run.first_job[band], runnable.end_of_jobs(m.run, band)):
         nearest = min(nearest, p.plan.due[m.run.jobs[i]])
-    if w.heartbeat == 0 and nearest < NEVER and (nearest < p.alarm[band] or p.alarm[band] <= t):
-        p.alarm[band] = nearest
+    return nearest
+
+
+@inlined
+def set_alarm(w: DagWorld, p: Manager, me: int, t: int, nearest: int) -> None:
+    """Match again when the next planned task must start: one message, however many bands there are."""
+    if nearest < NEVER and (nearest < p.alarm[me] or p.alarm[me] <= t):
+        p.alarm[me] = nearest
         wake(w, nearest, w.nodes.size + me, messages.MATCH, NONE, NONE, NONE)
 
 
@@ -188,14 +197,19 @@ def begin_match(w: DagWorld, p: Manager) -> None:
 
 
 @inlined
-def begin_band(w: DagWorld, p: Manager, me: int, band: int, t: int) -> None:
-    """Plan the jobs of a band in what the bands above leave, and find which of them may launch."""
+def begin_band(w: DagWorld, p: Manager, me: int, band: int, t: int) -> int:
+    """Plan the jobs of a band in what the bands above leave, and find which of them may launch.
+
+    Returns when the next planned task must start, ns; `NEVER` without plans.
+    """
+    nearest: int = NEVER
     if p.matcher.bands > 1:
         follow_room(w, p, me, band)
     if p.altruism > 0.0:
-        plan_jobs(w, p, me, band, t)
+        nearest = plan_jobs(w, p, me, band, t)
     if p.matcher.pack.values.fairness > 0.0:
         bound_rank(p, band)
+    return nearest
 
 
 @compiled
@@ -229,9 +243,12 @@ def on_match(w: DagWorld, p: Manager, me: int, t: int) -> None:
     p.due[me] = False
     begin_match(w, p)
     last = (me + 1) * m.bands - 1
+    nearest: int = NEVER
     for band in range(me * m.bands, last + 1):
         if m.run.num_jobs[band] > 0 or band == last:
-            begin_band(w, p, me, band, t)
+            nearest = min(nearest, begin_band(w, p, me, band, t))
+            if band == last:
+                set_alarm(w, p, me, t, nearest)
             match_band(w, p, me, band, t, band == last)
         end_band(p, band)
     # A job that could not launch while its stages went over machines may do so after another launch.

@@ -79,7 +79,7 @@ def build(setting: Setting, parts: Parts, heartbeat_s: float, managers: int) -> 
         plan=make_plans(arrays, matcher, demand, parts),
         altruism=parts.altruism.probability,
         turns=np.zeros(jobs, np.int64),
-        alarm=np.zeros(matcher.num_active.size, np.int64),
+        alarm=np.zeros(managers, np.int64),
         ended=np.zeros(managers, np.int64),
         due=np.zeros(managers, np.bool_),
         launched=np.zeros(1, np.int64),

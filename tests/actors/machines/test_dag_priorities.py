@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from bounded_runs import started, steps
 from emulations import run_setting, run_windows
 
 from actors.hosting.outcome import Observe, Outcome
@@ -190,3 +191,18 @@ def test_equal_priorities_change_nothing(scheduler: str) -> None:
     equal = setting_of(scheduler, dataclasses.replace(workload, jobs=alike), priorities=True)
     one, other = (run_setting(dataclasses.replace(equal, priorities=on)) for on in (True, False))
     assert starts_s(one) == starts_s(other)
+
+
+def test_an_event_sends_no_more_messages_than_there_is_room_for() -> None:
+    """80 priorities on one machine, and each job's plan says that its short task starts later: one alarm for all."""
+    jobs = make_dag_workload(
+        "alarms", [0.0] * 80, [2] * 80, [1] * 160, [10.0, 2.0] * 80, [], cpu_cores=[1] * 160,
+        requests=Requests(priority=np.arange(80)),
+    )  # fmt: skip
+    machine = build_cluster("machine", [4], cpu_cores=[4])
+    partition = started(setting_of("carbyne", jobs, machine, network=NO_DELAY, priorities=True))
+    before = most = 0
+    for _ in steps(partition):
+        queue = partition.world.queue
+        most, before = max(most, queue.now.heap_size[0] - before), queue.now.heap_size[0]
+    assert 0 < most < queue.room
