@@ -122,7 +122,7 @@ class Stages:
 
     @cached_property
     def priority(self) -> np.ndarray:
-        """Priorities of the jobs, 0 where the workload states none: the larger is the more important."""
+        """Priorities of the jobs, the larger the more important: 0 if not stated, or with `priorities=false`."""
         return read_only(self.known.priority[self.job])
 
     @cached_property
@@ -219,6 +219,7 @@ class Host(OwnHost):
         pairs = np.zeros((1, 2), np.int64)
         self._launch = direct(launch_pairs, world, state, number, pairs, rows, number, number, number)
         path = longest_paths(self.setting) / NS
+        stated = priorities(self.setting.workload.jobs)
         self.known = Known(
             job=world.stages.job,
             demand=read_only(world.stages.demand.astype(np.float64)),
@@ -226,7 +227,7 @@ class Host(OwnHost):
             level=read_only(stage_levels(self.setting.workload)),
             path_s=read_only(path),
             arrival_s=read_only(world.work.submit / NS),
-            priority=read_only(priorities(self.setting.workload.jobs)),
+            priority=read_only(stated if self.setting.priorities else np.zeros_like(stated)),
             job_path_s=read_only(np.maximum.reduceat(path, world.first_stage[:-1])),
         )
         self.capacity = read_only(world.machines.capacity.astype(np.float64))

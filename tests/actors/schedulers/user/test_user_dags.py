@@ -148,7 +148,7 @@ def test_what_it_sees() -> None:
     jobs = make_dag_workload(
         "w", [0, 1], [2, 1], [2, 1, 2], [2, 2, 1, 5, 5], [(0, 0, 1)], cpu_cores=[1, 2, 1], requests=asking
     )
-    outcome = run_setting(own(Watching, jobs, TWO, seed=3))
+    outcome = run_setting(own(Watching, jobs, TWO, seed=3, priorities=True))
     assert seen[0] == (2, 3)
     u, work = float(UNIT), [6.0 / 3, 10.0 / 3]  # core-seconds over three cores
     #       now  stage job ready running left fits level tasks of job, free, where tasks have ended
@@ -162,6 +162,18 @@ def test_what_it_sees() -> None:
     assert seen[1][12] == pytest.approx(work[:1])
     assert seen[3][12] == pytest.approx([2.0 / 3, work[1]])
     assert (outcome.finish_ns / 1e9).tolist() == [3.0, 8.0]
+
+
+@pytest.mark.parametrize(("counts", "starts_s"), [(True, [1.0, 0.0]), (False, [0.0, 1.0])])
+def test_without_priorities_it_sees_none(counts: bool, starts_s: list[float]) -> None:
+    class HighestFirst:
+        def launch(self, stages: Any, machines: Any, now_s: float) -> Any:
+            return [(int(np.argmax(stages.priority)), 0)] if stages.fits.any() else []
+
+    asking = Requests(priority=[0, 4])
+    jobs = make_dag_workload("w", [0, 0], [1, 1], [1, 1], [1, 1], [], cpu_cores=[1, 1], requests=asking)
+    outcome = run_setting(own(HighestFirst, jobs, ONE, priorities=counts))
+    assert (outcome.start_ns / 1e9).tolist() == starts_s
 
 
 def test_with_heartbeats_it_sees_the_machine_whose_heartbeat_came() -> None:
