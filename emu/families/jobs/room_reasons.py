@@ -2,6 +2,7 @@
 
 All of it is read off the table of tasks. A task holds what it needs from its start to its end; a probe stands for the
 most that one task of its job needs, and while a node asks for a task it holds that, which the table does not show.
+Schedulers that keep account of nodes' room themselves count so much for each task.
 """
 
 from __future__ import annotations
@@ -39,13 +40,17 @@ class Room:
     capacity : ndarray, shape (N, R)
     demand : ndarray, shape (n, R)
         Of each row of `JobWait.tasks`.
+    is_by_job : bool
+        Needs and demands are the most that a task of the job needs, as the scheduler counts them.
     """
 
     def __init__(self, case: JobWait, setting: Setting):
         found = demands_of(setting)
         self.case, self.resources, self.passing = case, setting.resources, setting.passing
         self.capacity = capacities(setting.cluster, setting.resources)
-        of_task, of_job, task = found.of_task, found.of_job, case.step.task
+        has_account = setting.scheduler.gangs or case.policy == "central-fifo"
+        self.is_by_job = found.of_task.size > 0 and case.is_at_scheduler and has_account
+        of_task, of_job, task = found.of_task[: 0 if self.is_by_job else None], found.of_job, case.step.task
         self.needs = found.vector[of_task[task] if of_task.size and task != NONE else of_job[case.job]]
         rows = case.tasks
         self.demand = found.vector[of_task[rows.task] if of_task.size else of_job[rows.job]]
@@ -238,9 +243,12 @@ def elsewhere(room: Room) -> str:
     case, facts = room.case, facts_of_room(room)
     assert case.usable is not None
     when = "When its node was chosen" if case.is_at_node else "When it began to wait"
+    counted_so = (
+        "; its scheduler counts for each task the most that one of its job needs" if room.is_by_job else ""
+    )
     had = f"{facts['had_room']:,}" if facts["had_room"] else "none"
     what = f"{had} of the {counted(int(case.usable[0].sum()), 'node')} that it may use had room for it"
     return (
         f"{when}, {what}, apart from what waited in their queues; while it waited, {percent(facts['free_share'])} of "
-        f"their {facts['resource']} was free on the mean."
+        f"their {facts['resource']} was free on the mean{counted_so}."
     )

@@ -101,6 +101,29 @@ def test_what_fits_passes_what_does_not(cluster: Path) -> None:
     assert "they fitted where the entries in front of them did not" in text
 
 
+@pytest.mark.parametrize("scheduler", ["easy", "central-fcfs-gang", "central-fifo"])
+def test_a_wait_at_a_scheduler_counts_the_room_that_the_scheduler_counts(
+    cluster: Path, scheduler: str
+) -> None:
+    """Job 0 has tasks of 1.0 and 0.1 cores: the scheduler takes 1.0 for each, and job 1, of a core, waits."""
+    requests = Requests(
+        demands={"cpu_cores": [np.nan, 1.0]},
+        task_demands={"cpu_cores": [1.0, 0.1, np.nan]},
+        gang_nodes=[np.nan, 0],
+    )
+    workload = make_workload("unlike", [0.0, 1.0], [2, 1], [10.0, 10.0, 1.0], requests=requests)
+    run = emu.run(scheduler, workload, cluster=cluster, network_delay=0.0, **KEPT)
+    assert isinstance(run, Result)
+    assert run.jobs["start_s"].to_pylist() == pytest.approx([0.0, 10.0])
+    story = emu.explain(run, 1)
+    text = reasons(story)
+    assert "none of the 1 node that it may use had room for it" in text
+    assert "0.0% of their cpu_cores was free on the mean; its scheduler counts for each task the most" in text
+    assert "there was no room" in text or scheduler == "central-fifo"
+    assert story.longest is not None
+    assert story.longest.facts["had_room"] == 0
+
+
 @pytest.mark.parametrize("scheduler", ["sparrow", "hawk", "eagle", "yacc-d", "dist-lwl"])
 def test_stories_say_nothing_of_slots(scheduler: str, tmp_path: Path) -> None:
     """Of the five jobs that wait longest; what nodes lacked is a share, and short of screens."""
