@@ -187,7 +187,8 @@ TABLES = {
     ),
     "tenants": ResultTable(
         TENANTS,
-        "Where jobs have tenants: one row per `timeline.period` and tenant, the tenant with the most work first.",
+        "Where jobs have two tenants or more, those without tenant counted as one: one row per `timeline.period` and "
+        "tenant, the tenant with the most work first.",
         is_optional=True,
     ),
     "tasks": ResultTable(
