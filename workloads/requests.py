@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from workloads.arrow import column, described_field, from_optional, optional_column
+from workloads.arrow import column, described_field, from_optional, is_known, optional_column, to_numpy
 from workloads.errors import printable
 from workloads.groups import refuse_first, same_length
 from workloads.resources import check_demand, check_demands, demand_field, in_order, is_resource, resources_of
@@ -297,7 +297,10 @@ def requested_s(jobs: pa.Table) -> Float64Array:
 def _whole(table: pa.Table, name: str, missing: int) -> Int64Array:
     if name not in table.column_names:
         return np.full(table.num_rows, missing, np.int64)
-    return np.nan_to_num(optional_column(table, name), nan=missing).astype(np.int64)
+    values = table[name].combine_chunks()
+    found = np.full(len(values), missing, np.int64)
+    found[is_known(values)] = to_numpy(values.drop_null())
+    return found
 
 
 def stated_demand(jobs: pa.Table, tasks: pa.Table, name: str) -> Float64Array:

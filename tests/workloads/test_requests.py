@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -124,6 +125,13 @@ def test_what_is_out_of_range_is_refused(asked: Requests, message: str) -> None:
             "w", [0.0], [2], [1.0, 1.0], requests=asked, origin="jobs.csv", tasks_origin="tasks.csv"
         )
     assert message in str(caught.value)
+
+
+def test_priorities_are_exact_whole_numbers() -> None:
+    stated = [2**53, 2**53 + 1, None, -(2**62) - 1]
+    table = pa.table({"priority": pa.chunked_array([stated[:1], stated[1:]], pa.int64())})
+    assert priorities(table).tolist() == [2**53, 2**53 + 1, 0, -(2**62) - 1]
+    assert priorities(table.slice(0, 0)).tolist() == []
 
 
 @given(st.data())

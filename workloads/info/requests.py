@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from workloads.arrow import column, optional_column
+from workloads.arrow import column, is_known, optional_column
 from workloads.critical_path import critical_paths_ns
 from workloads.dags import DagWorkload
 from workloads.errors import printable
 from workloads.info.common import number, quantiles, row, share
 from workloads.jobs import Float64Array, Int64Array, JobWorkload
-from workloads.requests import NO_GANG, gang_nodes, requested_s, stated_demand
+from workloads.requests import NO_GANG, gang_nodes, priorities, requested_s, stated_demand
 from workloads.resources import RESOURCES, resource_named
 
 _MOST_PRIORITIES = 12
@@ -76,8 +76,7 @@ def _demand(workload: JobWorkload | DagWorkload, name: str, span_s: float) -> di
 def _priorities(workload: JobWorkload | DagWorkload, work_s: Float64Array) -> dict[str, Any] | None:
     if "priority" not in workload.jobs.column_names:
         return None
-    of_jobs = optional_column(workload.jobs, "priority")
-    stated = ~np.isnan(of_jobs)
+    of_jobs, stated = priorities(workload.jobs), is_known(workload.jobs["priority"].combine_chunks())
     if not stated.any():
         return None
     values, code, jobs = np.unique(of_jobs[stated], return_inverse=True, return_counts=True)

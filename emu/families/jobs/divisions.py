@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from emu.results.measures import Measure
 from emu.results.metrics import BoolArray
-from workloads.arrow import coded_labels, column, optional_column
+from workloads.arrow import coded_labels, column
+from workloads.requests import priorities
 
 MOST_GROUPS = 12
 """A division has at most so many groups; of tenants, and one of all others."""
@@ -64,7 +65,7 @@ def priority_bands(jobs: pa.Table) -> dict[str, BoolArray]:
     """
     if "priority" not in jobs.column_names:
         return {}
-    priority = np.nan_to_num(optional_column(jobs, "priority")).astype(np.int64)
+    priority = priorities(jobs)
     values, place, count = np.unique(priority, return_inverse=True, return_counts=True)
     band = np.arange(values.size)
     if values.size > MOST_GROUPS:

@@ -12,9 +12,10 @@ import pyarrow as pa
 from emu.columns import equals_text
 from emu.results.metrics import BoolArray, after_warmup
 from emu.sweeps.targets import OF_PRIORITY, OF_TENANT
-from workloads.arrow import coded_labels, column, optional_column
+from workloads.arrow import coded_labels, column
 from workloads.errors import InputError
 from workloads.hints import did_you_mean, in_words
+from workloads.requests import priorities
 
 if TYPE_CHECKING:
     from emu.configuration.plan import Plan
@@ -46,20 +47,14 @@ def jobs_of(jobs: pa.Table, group: str) -> BoolArray:
     kind, _, name = group.partition(":")
     if f"{kind}:" == OF_TENANT:
         return equals_text(jobs, "tenant", name)
-    return np.equal(_priorities(jobs), int(name))
-
-
-def _priorities(jobs: pa.Table) -> np.ndarray:
-    if "priority" not in jobs.column_names:
-        return np.zeros(jobs.num_rows)
-    return np.nan_to_num(optional_column(jobs, "priority"))
+    return np.equal(priorities(jobs), int(name))
 
 
 def _lacking(jobs: pa.Table, group: str, counted: BoolArray) -> tuple[str, str]:
     """Return which jobs a workload lacks, and what it has instead."""
     name = group.partition(":")[2]
     if group.startswith(OF_PRIORITY):
-        values = np.unique(_priorities(jobs)[counted]).astype(np.int64).tolist()
+        values = np.unique(priorities(jobs)[counted]).tolist()
         shown = [f"{value}" for value in values[:_SHOWN]] + ["…"] * (len(values) > _SHOWN)
         return f"no jobs of priority {name}", f"; there are {in_words(shown)}"
     texts, codes = coded_labels(jobs["tenant"])

@@ -17,6 +17,7 @@ from emu.families.jobs.divisions import BY_PRIORITY, MOST_GROUPS, priority_bands
 from emu.families.jobs.further_tables import further_tables
 from emu.families.jobs.metrics import in_group
 from emu.families.jobs.plots import division_figure, use_figures
+from emu.families.jobs.target_groups import jobs_of
 from emu.families.jobs.terminal_text import render_summary
 from emu.results.comparison import Comparison
 from emu.results.result import Result
@@ -108,6 +109,13 @@ def test_a_workload_without_priorities_or_demands_has_none_of_it() -> None:
     assert "by_priority" not in result.summary["jobs"]
     assert further_tables(runs) == list(use_figures(runs, {})) == []
     assert division_figure(runs, BY_PRIORITY) is None
+
+
+def test_large_priorities_stay_apart() -> None:
+    """Neighbours that float64 does not tell apart, beside a job that states none."""
+    jobs = pa.table({"priority": pa.array([2**53, 2**53 + 1, None], pa.int64())})
+    assert [*priority_bands(jobs)] == [str(2**53 + 1), str(2**53), "0"]
+    assert jobs_of(jobs, f"priority:{2**53 + 1}").tolist() == [False, True, False]
 
 
 @given(st.lists(st.one_of(st.none(), st.integers(-20, 20)), min_size=1, max_size=200))
