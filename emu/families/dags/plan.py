@@ -128,6 +128,8 @@ def _notes(
 def _use_of_priorities(schedulers: tuple[Scheduler, ...]) -> str:
     own = [scheduler.name for scheduler in schedulers if scheduler.own is not None]
     used = "jobs of a higher one are served first"
+    if any(scheduler.policy == "capacity" for scheduler in schedulers):
+        used += ", by capacity inside a queue alone, and not with what leftover=srtf or packing hands out"
     given = f"{' and '.join(own)} {'gets' if len(own) == 1 else 'get'} them as stages.priority"
     return given if len(own) == len(schedulers) else f"{used}; {given}" if own else used
 

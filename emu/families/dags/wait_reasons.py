@@ -36,9 +36,14 @@ RULES = {
     "tetris": "the task goes first that suits a machine best, with a preference for jobs with little work left",
     "tetris-fair": "of the jobs that hold the least, the task goes first that suits a machine best",
     "dagps": "tasks go by the plan of their job, by how they suit a machine and by their job's work left",
-    "carbyne": "what a job's plan must start goes first, and what is left goes to the job with the least work",
+    "carbyne": "what a job's plan must start goes first, of the job that holds the smallest dominant share",
 }
 """The rule of each scheduler."""
+LEFT_OVER = {
+    "srtf": "what is left over goes to the job with the least work left",
+    "packing": "what is left over goes to the task that suits a machine best",
+}
+"""What is added to it by the parameter `leftover`, where that is not in the same order."""
 
 
 class Case(NamedTuple):
@@ -202,7 +207,9 @@ def _ahead(plan: Plan, case: Case, launched: Any) -> Iterator[str]:
     if rule := RULES.get(name):
         bands = of_priorities and name != "capacity"
         first = "jobs of a higher priority go first; of equal ones " if bands else ""
-        yield f"Its rule: {first}{rule}."
+        rest = LEFT_OVER.get(str(plan.setting(0).parameters.get("leftover")), "")
+        of_all = ", whatever its queue and priority" if rest and name == "capacity" else ""
+        yield f"Its rule: {first}{rule}{rest and '; '}{rest}{of_all}."
 
 
 def _of_priorities(plan: Plan, case: Case, others: IntArray) -> str:

@@ -9,7 +9,9 @@ import pytest
 
 import emu
 from emu.explaining.explanation import Explanation
+from emu.results.result import Result
 from workloads.dags import make_dag_workload
+from workloads.requests import Requests
 
 NS = 1e9
 HERE: dict[str, Any] = {
@@ -106,3 +108,34 @@ def test_no_task_waits_while_a_machine_has_room_where_ends_are_queueing_at_once(
     assert queueing
     assert all(wait.facts["had_room_s"] == 0.0 and wait.facts["lacking"] > 0.0 for wait in queueing)
     assert any("machines were down" in text for wait in queueing for text in wait.reasons) == bool(failures)
+
+
+@pytest.mark.parametrize(
+    ("leftover", "starts_s", "says"),
+    [
+        ("in-order", [10, 10, 0, 0, 5, 5], ""),
+        ("srtf", [0, 1, 0, 2, 5, 7], "; what is left over goes to the job with the least work left"),
+        ("packing", [0, 1, 0, 2, 5, 7], "; what is left over goes to the task that suits a machine best"),
+    ],
+)
+def test_what_capacity_says_of_priorities_is_what_it_does(
+    leftover: str, starts_s: list[float], says: str
+) -> None:
+    """Two cores, one of them guaranteed to the first queue: J1, of the higher priority, has it; J0 may get the other.
+
+    J0 has two tasks of 1 s, J1 four of 5 s; the job of the second queue comes at 50 s.
+    """
+    jobs = make_dag_workload(
+        "queues", [0, 0, 50], [1, 1, 1], [2, 4, 1], [1.0] * 2 + [5.0] * 4 + [1.0], [], cpu_cores=[1] * 3,
+        tenant=["a", "a", "b"], requests=Requests(priority=[0, 9, 0]),
+    )  # fmt: skip
+    machine: dict[str, Any] = {"cluster": "homogeneous", "slots": 2, "parameters": {"leftover": leftover}}
+    run = emu.run("capacity", jobs, 1, **machine, **HERE)
+    assert isinstance(run, Result)
+    assert run.tasks is not None
+    assert run.tasks["start_s"].to_pylist()[:6] == pytest.approx(starts_s)
+    wait = emu.explain(run, 1).longest
+    assert wait is not None
+    end = f"{says}, whatever its queue and priority." if says else "."
+    assert wait.reasons[-1].endswith(f"of it the first job of the highest priority{end}")
+    assert any("and not with what leftover=srtf or packing hands out" in note for note in run.notes)
