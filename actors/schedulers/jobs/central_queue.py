@@ -15,6 +15,7 @@ from actors.kernel.records import Records, records
 from actors.kernel.world import NONE, World
 from actors.resources import UNIT, amounts, demands_of
 from actors.scheduler import Parameter
+from actors.schedulers.jobs.known_room import needed
 from actors.setting import Setting
 from actors.tenants import A_WEIGHT, GUARANTEES, given_to, guaranteed, queues_by_tenant, shown
 from clusters.capacity import capacities
@@ -53,17 +54,11 @@ def first_job(w: World, p: Queues, queue: int) -> int:
 
 
 @inlined
-def needed(w: World, job: int, r: int) -> int:
-    """Return what a task of the job needs of a resource, at most; 1 where tasks take slots."""
-    return w.room.demand[w.room.of_job[job], r] if w.room.active == 1 else np.int64(1)
-
-
-@inlined
 def is_below(w: World, p: Queues, queue: int, job: int) -> bool:
     """Return whether a queue may hold a task of the job besides what it holds."""
     found = True
     for r in range(p.total.size):
-        found &= p.held[queue, r] + needed(w, job, r) <= p.most[queue, r]
+        found &= p.held[queue, r] + needed(w.room, job, r) <= p.most[queue, r]
     return found
 
 
@@ -81,7 +76,7 @@ def hold(w: World, p: Queues, job: int, sign: int) -> None:
     """Let the job's queue hold a task more of the job, or one less if `sign` is -1."""
     queue = p.of_job[job]
     for r in range(p.total.size):
-        p.held[queue, r] += sign * needed(w, job, r)
+        p.held[queue, r] += sign * needed(w.room, job, r)
 
 
 @compiled

@@ -35,6 +35,12 @@ def make_known_room(room: Room) -> KnownRoom:
 
 
 @inlined
+def needed(room: Room, job: int, r: int) -> int:
+    """Return what a task of the job needs of a resource, at most; 1 where tasks take slots."""
+    return room.demand[room.of_job[job], r] if room.active == 1 else np.int64(1)
+
+
+@inlined
 def node_for(room: Room, known: KnownRoom, demand: int) -> int:
     """Return the node that gained room longest ago, of those on which a demand fits; NONE if there is none."""
     i = known.begin[demand]

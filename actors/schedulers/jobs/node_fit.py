@@ -13,6 +13,7 @@ import numpy as np
 from actors.kernel.compiled import inlined
 from actors.kernel.world import World
 from actors.scheduler import Parameter
+from actors.schedulers.jobs.known_room import needed
 from actors.schedulers.jobs.ledger import DOWN, Ledger, waiting
 
 LEAST_WORK, BEST, WORST = np.int64(0), np.int64(1), np.int64(2)
@@ -82,5 +83,4 @@ def take_room(w: World, fit: Fit, node: int, job: int, sign: int) -> None:
     """Of a fit: take the room of a task of the job, or give it back if `sign` is -1."""
     if fit.kind != LEAST_WORK:
         for r in range(fit.free.shape[1]):
-            needed = w.room.demand[w.room.of_job[job], r] if w.room.active == 1 else np.int64(1)
-            fit.free[node, r] -= sign * needed
+            fit.free[node, r] -= sign * needed(w.room, job, r)
