@@ -96,7 +96,7 @@ def note_of(found: Found) -> str:
         note += "" if answer.price is None else f"; {number(answer.price)} an hour"
     note += "" if mixed is None else _mixed(mixed)
     if without:
-        note += f"; {percent(without)} of the nodes are missing in each run"
+        note += f"; {percent(without)} of the nodes, at least one, are missing in each run"
     seeds = [run["seed"] for run in of_runs]
     if len(seeds) > 1:
         note += f"; {seeds_text(seeds, varied(of_runs), of_runs[0].get('resample_block_s'))}"

@@ -263,7 +263,8 @@ def start_of(config: Config, plan: Plan, cache: WorkloadCache) -> int:
     nodes_for_load = plan.family[Sizing].nodes_for_load
     if nodes_for_load is None or not plan.load:
         return enough
-    return min(nodes_for_load(config, plan.workload, 1.0, cache), enough)
+    whole = config.but(without=0.0)  # one node may be enough for this load, and cannot be missing
+    return min(nodes_for_load(whole, plan.workload, 1.0, cache), enough)
 
 
 def most_of(config: Config, plan: Plan) -> int:

@@ -86,12 +86,13 @@ def feasible(
         if workload.job_constraints.num_rows or resources:
             if drops:
                 workload = feasibility.drop_infeasible(workload, cluster, needs)[0]
+                resources = tuple(name for name in resources if name in workload.resources)
             else:
                 feasibility.check_feasible(workload, cluster, match(workload, cluster, needs), needs)
         if gangs is not None:
             nodes = feasibility.gangs_of(workload, gangs)
-            if resources:  # of the jobs that are left
-                needs = needs_of(workload, cluster, resources)
+            # of the jobs that are left
+            needs = needs_of(workload, cluster, resources) if resources else None
             if drops:
                 workload = feasibility.drop_wide(workload, nodes, cluster, needs)
             else:

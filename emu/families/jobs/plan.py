@@ -20,7 +20,14 @@ from emu.configuration.loading import (
 from emu.configuration.seeds import scheduler_seed
 from emu.configuration.workload_cache import WorkloadCache
 from emu.families.jobs.loading import feasible, gangs_to_start, load_jobs_of, nodes_for_load
-from emu.families.jobs.resources import SLOTS, preemption_of, request_notes, used_resources, work_s
+from emu.families.jobs.resources import (
+    SLOTS,
+    check_resources,
+    preemption_of,
+    request_notes,
+    used_resources,
+    work_s,
+)
 from emu.results.metrics import after_warmup
 from workloads.arrow import column
 from workloads.dags import DagWorkload
@@ -49,10 +56,12 @@ def load_jobs(config: Config, schedulers: tuple[Scheduler, ...], cache: Workload
     started = time.perf_counter()
     loaded, key = load_jobs_of(config, cache, schedulers[0].name)
     load_s = time.perf_counter() - started
+    check_resources(config, loaded)
     cluster = cluster_for_load(config, cache, loaded, nodes_for_load) if before is None else before
     resources, gangs = used_resources(config, loaded), gangs_to_start(config, schedulers)
     key = (*key, "feasible", id(cluster), config["infeasible"], resources, gangs)
     source = cache.get(key, lambda: feasible(config, loaded, cluster, resources, gangs))
+    resources = used_resources(config, source)  # of the jobs that are left
     workload = source
     if before is not None:
         workload = at_load_of(config, cache, "jobs", Keyed(source, key), cluster)

@@ -30,17 +30,23 @@ Float64Array = npt.NDArray[np.float64]
 def used_resources(config: Config, workload: JobWorkload) -> tuple[str, ...]:
     """Return the resources that tasks hold of nodes; none where each takes a slot.
 
-    Raises
-    ------
-    InputError
-        The key names a resource that no task states.
+    A resource that no task states is not held: jobs that fit nowhere may be the only ones to state it, and be dropped.
     """
     use, stated = config["resources.use"].strip(), workload.resources
-    if use == SLOTS or (use == AUTO and (not stated or config["cluster"] == PLAIN_CLUSTER)):
+    if use == SLOTS or (use == AUTO and config["cluster"] == PLAIN_CLUSTER):
         return ()
+    names = stated if use in (AUTO, STATED) else _named(use)
+    return tuple(name for name in stated if name in names)
+
+
+def check_resources(config: Config, workload: JobWorkload) -> None:
+    """Refuse a key that names a resource that no task of a workload, before any job is dropped, states."""
+    use, stated = config["resources.use"].strip(), workload.resources
+    if use in (SLOTS, AUTO):
+        return
     if not stated:
         raise config.error("resources.use", f"no task of {workload.name} states what it needs; want {SLOTS}")
-    names = stated if use in (AUTO, STATED) else tuple(name.strip() for name in use.split(","))
+    names = stated if use == STATED else _named(use)
     for name in names:
         if name not in stated:
             hint = did_you_mean(name, (*stated, AUTO, STATED, SLOTS)) or f"; it states {', '.join(stated)}"
@@ -48,7 +54,10 @@ def used_resources(config: Config, workload: JobWorkload) -> tuple[str, ...]:
     if {"memory", "memory_gib"} <= {*names}:
         wrong = "memory, a share of a node, and memory_gib are of the same memory; want one of them"
         raise config.error("resources.use", wrong)
-    return tuple(name for name in stated if name in names)
+
+
+def _named(use: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in use.split(","))
 
 
 def preemption_of(

@@ -134,7 +134,7 @@ def test_targets_hold_without_a_share_of_the_nodes(here: Path) -> None:
     given: dict[str, Any] = {"in_process": True, "tolerance": 0, "network_delay": 0}
     found = size("p99 <= 9.6s", "central-fifo", workload, without="20%", out="less", **given)
     assert (found.nodes, found.fails) == (12, 11)  # 2 of 12 nodes are missing, and 10 are enough
-    assert found.note.endswith("; 20.0% of the nodes are missing in each run")
+    assert found.note.endswith("; 20.0% of the nodes, at least one, are missing in each run")
     run = json.loads(Path("less/nodes=12/seed=1/summary.json").read_text())
     assert run["nodes"] == 10
     again = package.run(
@@ -143,3 +143,11 @@ def test_targets_hold_without_a_share_of_the_nodes(here: Path) -> None:
     assert again.summary["jobs"] == run["jobs"]
     with pytest.raises(InputError, match="leaves none"):
         package.run("central-fifo", workload, 1, without="20%", in_process=True)
+
+
+def test_a_light_workload_without_a_share_of_the_nodes_needs_two(here: Path) -> None:
+    workload = make_workload("light", 100.0 * np.arange(20), [1] * 20, [30.0] * 20)
+    given: dict[str, Any] = {"in_process": True, "tolerance": 0, "network_delay": 0, "without": "5%"}
+    found = size("wait.p99 < 60s", "central-fifo", workload, **given)
+    assert (found.nodes, found.fails) == (2, 1)
+    assert "5.0% of the nodes, at least one, are missing" in found.note

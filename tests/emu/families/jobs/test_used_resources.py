@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
@@ -67,3 +68,23 @@ def test_on_the_default_cluster_tasks_take_slots() -> None:
 def test_what_no_task_states_is_refused(machine: Path) -> None:
     with pytest.raises(InputError, match="no task of three states 'cores'"):
         emu.run("sparrow", three(), cluster=machine, in_process=True, resources_use="cores")
+
+
+@pytest.mark.parametrize("use", ["stated", "memory_gib", "cpu_cores, memory_gib"])
+def test_a_resource_that_only_dropped_jobs_state_is_not_held(machine: Path, use: str) -> None:
+    asked = Requests({"cpu_cores": [1.0] * 3, "memory_gib": [np.nan, np.nan, 64.0]})
+    jobs = make_workload("large-last", [0.0, 1.0, 2.0], [1, 1, 1], [10.0] * 3, requests=asked)
+    given: dict[str, Any] = {
+        "cluster": machine,
+        "resources_use": use,
+        "in_process": True,
+        "short_cutoff": 60.0,
+    }
+    for load in (None, 0.5):
+        result = emu.run("central-lwl", jobs, infeasible="drop", load=load, **given)
+        assert result.summary["jobs"]["all"]["count"] == 2
+        assert set(result.summary["jobs"].get("used", {})) == (
+            {"cpu_cores"} if use != "memory_gib" else set()
+        )
+    with pytest.raises(InputError, match="needs 64 of memory_gib"):
+        emu.run("central-lwl", jobs, **given)
