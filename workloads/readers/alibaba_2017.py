@@ -240,7 +240,7 @@ def _machines(con: duckdb.DuckDBPyConnection, report: Report) -> Files:
     report.dropped("events of errors of machines: a cluster does not change", count_rows(con, errors))
     con.execute(f"DELETE FROM {errors}")
     largest = "(SELECT max(mem_size) FROM machine_meta WHERE isfinite(mem_size))"
-    con.execute(f"UPDATE machine_meta SET mem_size = 100 * mem_size / {largest}")
+    con.execute(f"UPDATE machine_meta SET mem_size = 100 * (mem_size / {largest})")
     return cluster_file(con, report, "server_event", _NODES)
 
 
@@ -258,7 +258,7 @@ def _take_units(con: duckdb.DuckDBPyConnection, unit: str, report: Report) -> No
         plans = count_rows(con, "batch_task WHERE plan_mem > 0")
         report.repaired("plans of memory without machines: taken as shares of the largest", plans)
     most = f"coalesce((SELECT max(mem_size) FROM {largest}), 1)"
-    con.execute(f"UPDATE batch_task SET plan_mem = 100 * plan_mem / {most}")
+    con.execute(f"UPDATE batch_task SET plan_mem = 100 * (plan_mem / {most})")
 
 
 def _check_ids(con: duckdb.DuckDBPyConnection, source: Path) -> None:

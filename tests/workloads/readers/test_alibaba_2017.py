@@ -145,6 +145,12 @@ def test_its_machines_are_a_cluster(tmp_path):
         assert "dropped 2: events of errors of machines: a cluster does not change" in cluster.notes
 
 
+def test_the_largest_machine_has_all_of_the_memory(tmp_path):
+    tasks = TASKS.replace("0.0138", "0.69")  # 100 * 0.69 / 0.69 is above 100 in floating point
+    workload = read_alibaba_2017(folder_of(tmp_path / "in", tasks, machines="0,1,add,,64,0.69,1.0\n"))
+    assert max(filter(None, workload.tasks["memory"].to_pylist())) == 1.0
+
+
 @pytest.mark.parametrize(
     ("row", "message"),
     [
