@@ -33,7 +33,7 @@ MET, SPANS, NOT_MET = "met", "spans the bound", "not met"
 """Verdicts: if the 95 % interval of a figure spans the bound, the seeds leave open whether the target is met."""
 OF_PRIORITY, OF_TENANT = "priority:", "tenant:"
 """How the name of a group of jobs begins that is not a class; behind it the priority, or the tenant."""
-_TARGET = re.compile(r"\s*(\S.*?)\s*(<=|<)\s*(\S.*?)\s*$")
+_TARGET = re.compile(r"\s*(\S.*?)\s*(<=|<)\s*([^<\s][^<]*?)\s*$")
 
 
 class Target(NamedTuple):
@@ -220,7 +220,9 @@ def _read_group(name: str, known: Mapping[str, Measure]) -> tuple[str, Measure]:
     """Return group and measure of ``priority:9.wait.p99`` or ``tenant:ads.p99``; a tenant's name may have dots."""
     figure = max((m for m in known if name.endswith(f".{m}")), key=len, default="")
     kind, _, which = name.removesuffix(f".{figure}").partition(":")
-    if not figure or not which:
+    if figure and not which:
+        raise InputError(f"--target: {name!r}: the {kind} has no name; want '{kind}:NAME.{figure}'")
+    if not figure:
         last = name.rpartition(".")[2] if "." in name else ""
         raise InputError(f"--target: unknown statistic {last!r} of {name!r}{did_you_mean(last, known)}")
     if f"{kind}:" == OF_PRIORITY:

@@ -25,6 +25,7 @@ HERE: dict[str, Any] = {"in_process": True, "tolerance": 0, "network_delay": 0}
         ("priority:9.wait.p99 < 60s", Target("priority:9", Measure("wait", "p99"), True, 60.0)),
         ("priority:-1.p99.9<=2", Target("priority:-1", Measure("", "p99.9"), False, 2.0)),
         ("tenant:ads.slowdown.mean < 3", Target("tenant:ads", Measure("slowdown", "mean"), True, 3.0)),
+        ("tenant:a<b.p99 < 60s", Target("tenant:a<b", Measure("", "p99"), True, 60.0)),
         ("tenant:web.team 7.max < 1h", Target("tenant:web.team 7", Measure("", "max"), True, 3600.0)),
     ],
 )
@@ -39,7 +40,7 @@ def test_groups_are_read_and_written(text: str, target: Target) -> None:
         ("priority:high.p99 < 60s", "'priority:high.p99': 'high' is not a priority, a whole number"),
         ("priority:9 < 60s", "unknown statistic '' of 'priority:9'"),
         ("priority:9.p98 < 60s", "unknown statistic 'p98' of 'priority:9.p98'; did you mean 'p9"),
-        ("tenant:.p99 < 60s", "unknown statistic 'p99' of 'tenant:.p99'"),
+        ("tenant:.p99 < 60s", "'tenant:.p99': the tenant has no name; want 'tenant:NAME.p99'"),
         ("tenant:ads.slowdown.p99 < 60s", "'60s' is not a number"),
     ],
 )
