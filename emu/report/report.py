@@ -58,11 +58,12 @@ def render_report(
     """Return the page of any runs: runs of the same jobs, nodes and seeds are compared, and each run is shown.
 
     `sections` come first. `figures` are those of `figures_of` where all runs are compared with each other, if they are
-    drawn already: drawing takes most of the time of a page.
+    drawn already: drawing takes most of the time of a page. Without runs, as of a search on whose last size some job
+    cannot run, the page is its sections.
     """
-    groups = group_runs(runs)
+    groups = group_runs(runs) if runs else []
     rows = [_rows_of(group) for group in groups]
-    shown, of_page, names = _with_sections(groups), conditions_of(runs), _names_of(groups)
+    shown, of_page, names = _with_sections(groups), conditions_of(runs) if runs else {}, _names_of(groups)
     notes = few_alike(n for r in runs for n in r.notes)
     if len(shown) < len(runs):
         few = f"emu report of a run's own directory shows it; here are those of the first {MOST_INSTANCES} instances"
@@ -71,7 +72,7 @@ def render_report(
         "page.html",
         mark=REPORT_MARK,
         title=title,
-        what=_what(runs),
+        what=_what(runs) if runs else "no runs",
         conditions=of_page,
         notes=notes,
         sections=sections,

@@ -39,3 +39,12 @@ def test_more_nodes_are_said_not_to_help_only_where_jobs_take_as_long_alone() ->
     assert note(1.01, "short.p99 < 60s") == f"short.p99 < 60 s {none}; {said} short.p99 < 60 s"
     assert "alone" not in note(1.01, "short.wait.p99 < 1s")
     assert note(1.01, "p99 < 300s", "p99 < 60s").endswith("no number of nodes meets all.p99 < 60 s")
+
+
+def test_a_search_that_ran_nothing_at_its_last_size_has_a_page(emu: Cli, trace: Path) -> None:
+    argv = "--scheduler random --workload small --target p99<9h --without 60% --low 1 --high 1 --out none"
+    assert emu("size", *argv.split()).code == 1
+    assert emu("report", "none").code == 0
+    page = Path("none/report.html").read_text()
+    assert "<h2>Runs</h2>" not in page
+    assert "jobs cannot run" in page
