@@ -16,7 +16,8 @@ from workloads.requests import distinct_rows
 _MAIN = ("slots", "cores", "memory")
 """The attributes that tell machines of one type apart."""
 _SHOWN = 6
-_COUNT = re.compile(r"\s*(\S.*?)\s*=\s*([0-9]{1,8})\s*(?:,|$)")
+MOST_PRICE = 1e9
+_PAIR = re.compile(r"\s*([^\s,].*?)\s*=\s*([^=,\s]+)\s*(?:,|$)")
 
 
 def read_counts(text: str, what: str = "machines") -> dict[str, int]:
@@ -27,17 +28,25 @@ def read_counts(text: str, what: str = "machines") -> dict[str, int]:
     >>> read_counts("fast = 3, plain = 5")
     {'fast': 3, 'plain': 5}
     """
-    found: dict[str, int] = {}
-    at = 0
-    while at < len(text):
-        match = _COUNT.match(text, at)
-        if match is None or match[1] in found:
-            twice = "" if match is None else f": {match[1]!r} is given twice"
-            wrong = f"{text!r} is not a number of nodes for each machine type, such as 'fast=3, plain=5'"
-            raise InputError(f"{what}: {wrong}{twice}")
-        found[match[1]], at = int(match[2]), match.end()
+    wrong = f"{what}: {text!r} is not a number of nodes for each machine type, such as 'fast=3, plain=5'"
+    pairs = _read_pairs(text, wrong)
+    if not all(re.fullmatch("[0-9]{1,8}", value) for value in pairs.values()):
+        raise InputError(wrong)
+    found = {name: int(value) for name, value in pairs.items()}
     if not sum(found.values()):
         raise InputError(f"{what}: {text!r} has no node")
+    return found
+
+
+def _read_pairs(text: str, wrong: str) -> dict[str, str]:
+    """Return the values by machine type, whose name may have commas, of ``NAME=VALUE, …``; errors are `wrong`."""
+    found: dict[str, str] = {}
+    at = 0
+    while at < len(text):
+        match = _PAIR.match(text, at)
+        if match is None or match[1] in found:
+            raise InputError(wrong if match is None else f"{wrong}: {match[1]!r} is given twice")
+        found[match[1]], at = match[2], match.end()
     return found
 
 
@@ -91,10 +100,14 @@ def type_counts(cluster: Cluster) -> dict[str, int]:
 
 
 def type_prices(cluster: Cluster, given: Mapping[str, float]) -> dict[str, float]:
-    """Return what a node of each machine type costs an hour: as given, else as the cluster has it; 0 is not known."""
+    """Return what a node of each machine type costs an hour: as given, else the mean of the cluster's.
+
+    0 where the price of some node of the type is not known.
+    """
     prices, codes = cluster.attribute("price_per_hour"), cluster.attribute("type")
     names = cluster.attribute_names("type")
-    own = {name: float(prices[codes == i].mean()) for i, name in enumerate(names) if (codes == i).any()}
+    of_type = {name: prices[codes == i] for i, name in enumerate(names)}
+    own = {name: float(of.mean()) if of.all() else 0.0 for name, of in of_type.items() if of.size}
     return own | {name: price for name, price in given.items() if name in own}
 
 
@@ -114,15 +127,11 @@ def read_prices(text: str, what: str) -> dict[str, float]:
     >>> read_prices("fast = 0.35, plain=0.1", "--price")
     {'fast': 0.35, 'plain': 0.1}
     """
-    found: dict[str, float] = {}
-    for part in text.split(","):
-        name, _, value = (piece.strip() for piece in part.rpartition("="))
-        try:
-            price = float(value)
-        except ValueError:
-            price = -1.0
-        if not name or not 0 < price < 1e9 or name in found:
-            wrong = f"{text!r} is not a price above 0 for each machine type, such as 'fast=0.35, plain=0.1'"
-            raise InputError(f"{what}: {wrong}")
-        found[name] = price
+    wrong = f"{what}: {text!r} is not a price above 0 for each machine type, such as 'fast=0.35, plain=0.1'"
+    try:
+        found = {name: float(value) for name, value in _read_pairs(text, wrong).items()}
+    except ValueError:
+        raise InputError(wrong) from None
+    if not found or not all(0 < price < MOST_PRICE for price in found.values()):
+        raise InputError(wrong)
     return found

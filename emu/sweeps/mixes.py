@@ -29,7 +29,7 @@ class _Known:
     """What is known of mixes. More machines never make a mix worse, so that many need not be measured."""
 
     measure: Callable[[Counts], bool]
-    most: int
+    most: int  # how many more are measured
     good: list[Counts] = field(default_factory=list)
     bad: list[Counts] = field(default_factory=list)
 
@@ -38,8 +38,9 @@ class _Known:
             return False
         if any(_covers(counts, known) for known in self.good):
             return True
-        if len(self.good) + len(self.bad) >= self.most:
+        if not self.most:
             raise _Enough
+        self.most -= 1
         found = self.measure(counts)
         (self.good if found else self.bad).append(counts)
         return found
@@ -52,6 +53,7 @@ def find_cheapest(
     reach: int,
     tolerance: float,
     most: int = MOST_SIZES,
+    failed: Sequence[Counts] = (),
 ) -> Cheapest:
     """Return the cheapest mix of machine types for which a condition holds, among those that are tried.
 
@@ -70,20 +72,22 @@ def find_cheapest(
     start : tuple of int, optional
         A mix for which the condition holds.
     reach : int
-        Nodes of one type beyond which nothing is tried, where no mix is known to hold.
+        Nodes of all types together beyond which nothing is tried.
     tolerance : float
         Exchanges that save at most this share of the cost are not tried.
     most : int
-        How many mixes are measured at the most.
+        How many mixes are measured at the most, the start among them.
+    failed : sequence of tuple of int
+        Mixes for which the condition is known not to hold.
     """
-    known = _Known(holds, most, good=[start] if start else [])
+    known = _Known(holds, most - bool(start), good=[start] if start else [], bad=list(failed))
     best = start
     try:
         for only in range(len(prices)):
             found = _fewest_alone(known, only, prices, best, reach, tolerance)
             best = found or best
         while best is not None:
-            better = next(_exchanges(known, prices, best, tolerance), None)
+            better = next(_exchanges(known, prices, best, reach, tolerance), None)
             if better is None:
                 break
             best = better
@@ -114,7 +118,9 @@ def _fewest_alone(
     return mix(_fewest(partial(_holds, known, mix), high, tolerance))
 
 
-def _exchanges(known: _Known, prices: Sequence[float], best: Counts, tolerance: float) -> Iterator[Counts]:
+def _exchanges(
+    known: _Known, prices: Sequence[float], best: Counts, reach: int, tolerance: float
+) -> Iterator[Counts]:
     """Yield mixes that hold and cost less, with some machines of one type exchanged for machines of another."""
     least = tolerance * cost(best, prices)
     types = range(len(prices))
@@ -122,6 +128,7 @@ def _exchanges(known: _Known, prices: Sequence[float], best: Counts, tolerance: 
         step = best[less]
         while step and step * prices[less] > least:
             most = _affordable(step * prices[less] - least, prices[more])
+            most = min(most, max(reach - sum(best) + step, 0))
 
             mix = partial(_exchanged, best, less, step, more)
             if known.holds(mix(most)):

@@ -53,10 +53,15 @@ def runs_of(folder: Path) -> list[Path]:
     There are none where some job cannot run on these.
     """
     summary = _summary(folder)
-    nodes = summary["nodes"] if summary["nodes"] is not None else summary["fails"]
-    at = folder / summary.get("runs", Size(nodes).folder)  # the runs of an earlier version are those of nodes
+    at = folder / _folder(summary)
     runs = [at / f"seed={seed}" for seed in summary["seeds"]]
     return runs if at.exists() else []
+
+
+def _folder(found: Mapping[str, Any]) -> str:
+    """Return the folder of the runs of an answer, or of a size that was tried; where it is not stated, of its nodes."""
+    nodes = found["nodes"] if found["nodes"] is not None else found["fails"]
+    return str(found.get("runs", Size(nodes).folder))
 
 
 def size_sections(folder: Path) -> list[str]:
@@ -107,8 +112,9 @@ def _how_sure(summary: Mapping[str, Any], targets: Sequence[Target]) -> list[str
         found.append(
             f"Seed {summary['seeds'][0]} alone: no figure has an interval. --seeds 5 gives intervals."
         )
+    ends = (_folder(summary), *([] if fails is None else [Size(fails).folder]))
     for probe in summary["probes"]:
-        if len(summary["seeds"]) > 1 and probe["nodes"] in (nodes, fails) and "cannot_run" not in probe:
+        if len(summary["seeds"]) > 1 and _folder(probe) in ends and "cannot_run" not in probe:
             shown = (
                 f"{t.figure} is {t.shown(*_pair(v))}" for t, v in zip(targets, probe["values"], strict=True)
             )

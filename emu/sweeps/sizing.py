@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Unpack
 
+from clusters.machine_types import MOST_PRICE, counts_text
 from emu import disk
 from emu.configuration.config import Config, layer_from_arguments, resolve
 from emu.configuration.family_keys import for_family
@@ -85,13 +86,20 @@ class SizeResult:
         return answer_of(self.nodes, self.note)
 
     def to_pandas(self) -> Any:
-        """Return one frame row per probe: nodes, whether it holds, and each target's mean and half-width."""
+        """Return a frame row per probe: nodes, whether it holds, each target's mean and half-width, machines and price.
+
+        Machines as in ``fast=3, plain=5``; the price is of an hour, NaN where it is not known.
+        """
         import pandas as pd
 
         return pd.DataFrame(
             {"nodes": p.nodes, "holds": p.holds}
             | {str(t): value for t, (value, _) in zip(self.targets, p.values, strict=True)}
             | {f"{t} ±": half for t, (_, half) in zip(self.targets, p.values, strict=True)}
+            | {
+                "machines": counts_text(p.machines),
+                "price_per_hour": math.nan if p.price is None else p.price,
+            }
             for p in self.probes
         )
 
@@ -135,7 +143,8 @@ def size(
         As in `emu.run`; of several seeds the whole 95 % interval of the mean must be
         within the bound.
     low, high : int, optional
-        Bounds of the search; by default they are found by doubling and halving from where offered load is 1.
+        Bounds of the search; by default they are found by doubling and halving from where offered load is 1. No mix has
+        more nodes than `high`; `low` is not allowed with `mix`.
     tolerance : float
         The search ends when the fewest nodes that meet the targets are this close, as a share, to a number that does
         not; 0 looks for neighbours.
@@ -192,6 +201,7 @@ def find_size(
     """Find the fewest nodes for a configuration without a number of nodes; `show` is given each probe as it ends."""
     config = with_first_seed(config)
     _check(config, low, high, tolerance)
+    _check_cost(low, mix, prices or {}, curve)
     config = _of_family(config)
     trials = Trials(config, targets, Path(), hosting, tell, show, bar, prices or {})
     first, ample = trials.begin(high)
@@ -215,8 +225,16 @@ def find_size(
             tolerance=tolerance,
             most=most,
         )
-        mixed = None if mix is None else search_mixes(trials, search.holds, most, tolerance, mix)
-        open_from = _least_open(search, trials, low, tolerance)
+        mixed, reach = None, high if high is not None else most
+        if mix is not None:
+            if (
+                high is None and search.holds is not None
+            ):  # nodes of a type may be small: at the most four a task
+                reach = max(most, 4 * first.work[0])
+            mixed = search_mixes(trials, search.holds, reach, tolerance, mix)
+        open_from = None
+        if mixed is None or mixed.size is None or not mixed.size.machines:
+            open_from = _least_open(search, trials, low, tolerance)
         _measure_curve(search, trials, mixed, curve)
         result = _result(search, trials, low, high, mixed, open_from)
         disk.write_json(place / SUMMARY, result.summary)
@@ -248,7 +266,8 @@ def _measure_curve(search: Search, trials: Trials, mixed: Mixed | None, shares: 
         return
     for share in shares:
         if size.machines:
-            counts = [math.ceil(share * count) for _, count in size.machines]
+            # 1.1 * 50 is 55, and a little more in floating point
+            counts = [math.ceil(round(share * count, 9)) for _, count in size.machines]
             trials.measure(Size.of([name for name, _ in size.machines], counts))
         else:
             trials.measure(Size(max(round(share * size.nodes), 1)))
@@ -282,6 +301,25 @@ def _check(config: Config, low: int | None, high: int | None, tolerance: float) 
         raise InputError(f"--low: {low} is more than --high {high}")
     if not 0 <= tolerance < 1:
         raise InputError(f"--tolerance: {tolerance:g} is not a share in 0 <= share < 1, such as 1%")
+
+
+def _check_cost(
+    low: int | None, mix: int | None, prices: Mapping[str, float], curve: Sequence[float]
+) -> None:
+    if mix is not None and mix < 1:
+        raise InputError(f"--mix: {mix} is too little; the least is 1")
+    if mix is not None and low is not None:
+        raise InputError(
+            "--low: not allowed with --mix, as the cheapest mix may have fewer nodes; --high bounds it"
+        )
+    for name, price in prices.items():
+        if not 0 < price < MOST_PRICE:
+            raise InputError(
+                f"--price: {price:g} of {name!r} is not a price above 0 and below {MOST_PRICE:g}"
+            )
+    for share in curve:
+        if not 0 < share < math.inf:
+            raise InputError(f"--curve: {share:g} is not a share of the answer above 0, such as 0.9")
 
 
 def _described(config: Config) -> dict[str, Any]:
@@ -338,6 +376,7 @@ def _result(
         "probes": [
             {
                 "nodes": p.nodes,
+                "runs": p.size.folder,
                 "holds": p.holds,
                 **({"cannot_run": p.lacking.jobs, "of_jobs": p.lacking.of} if p.lacking.jobs else {}),
                 **_of_cluster(p),

@@ -13,7 +13,14 @@ from hypothesis import strategies as st
 
 from clusters import load_cluster
 from clusters.capacity import capacity
-from clusters.machine_types import counts_text, machine_counts, machines_text, read_counts
+from clusters.machine_types import (
+    counts_text,
+    machine_counts,
+    machines_text,
+    price_of,
+    read_counts,
+    read_prices,
+)
 from clusters.missing import without
 from clusters.scaling import scaled
 from workloads.errors import InputError
@@ -129,3 +136,19 @@ def test_missing_nodes_are_drawn_and_the_others_stay(table: Path) -> None:
     assert without(whole, 0.001, seed=3).missing == 1
     with pytest.raises(InputError, match=r"0\.5 of 1 nodes leaves none"):
         without(load_cluster("homogeneous", 1), 0.5, seed=1)
+
+
+def test_prices_and_counts_are_read_alike() -> None:
+    assert read_prices("big, fast=3, small = 1", "--price") == {"big, fast": 3.0, "small": 1.0}
+    assert read_counts("big, fast=3, small = 1") == {"big, fast": 3, "small": 1}
+    with pytest.raises(InputError, match=r"^--price: .*: 'small' is given twice"):
+        read_prices("small=1, small=2", "--price")
+
+
+def test_a_price_is_known_where_that_of_each_node_is(tmp_path: Path) -> None:
+    path = tmp_path / "half.toml"
+    entries = ["slots = 4\ncount = 2\nprice_per_hour = 1.0", "slots = 8\ncount = 2"]
+    path.write_text("".join(f'[[machines]]\ntype = "plain"\n{entry}\n' for entry in entries))
+    cluster = load_cluster(path)
+    assert price_of(cluster, {}) is None
+    assert price_of(cluster, {"plain": 2.0}) == 8.0

@@ -85,3 +85,16 @@ def test_within_the_tolerance_few_are_tried() -> None:
     assert found.counts is not None
     assert cost(found.counts, [2.0, 1.0]) <= 2000 * 1.03
     assert len(tried) < 40
+
+
+def test_nothing_beyond_the_reach_and_nothing_that_failed_is_tried() -> None:
+    tried: list[Counts] = []
+
+    def holds(counts: Counts) -> bool:
+        tried.append(counts)
+        return counts[0] >= 3
+
+    found = find_cheapest(holds, [1000.0, 0.0001], (6, 6), 50, 0.0, failed=[(2, 2), (2, 50)])
+    assert found == ((3, 0), False)
+    assert max(map(sum, tried)) <= 50
+    assert not any(few <= 2 for few, _ in tried)

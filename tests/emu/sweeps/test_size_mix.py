@@ -69,6 +69,10 @@ def test_the_cheapest_mix_is_that_of_all_mixes(here: Path) -> None:
     assert (
         f"{least:g} an hour, the least of {len(found.probes)} sizes and mixes that were tried" in found.note
     )
+    assert "open" not in found.summary
+    of_pandas = found.to_pandas()
+    assert of_pandas["price_per_hour"].tolist() == [p.price for p in found.probes]
+    assert set(of_pandas["machines"]) >= {"big=2", "small=1, big=2"}
     alone = next(p for p in found.probes if dict(p.size.machines).get("big") == 0)
     assert (alone.lacking.jobs, alone.lacking.of) == (12, 120)
     assert "12 of 120 jobs cannot run" in found.to_text()
@@ -98,6 +102,10 @@ def test_the_cluster_s_own_mix_has_a_price(here: Path, emu: Cli) -> None:
     [
         ("--mix --cluster plain.toml", "--mix: no price is known of old and new; give price_per_hour in the"),
         ("--mix 0 --cluster machines.toml", "--mix: '0' is too little; the least is 1"),
+        ("--mix --cluster phoenix --price standard=1", "--mix: the nodes of phoenix are drawn"),
+        ("--mix --low 2 --cluster machines.toml", "--low: not allowed with --mix"),
+        ("--price old=2 --cluster plain.toml", "--price: no price is known of new; give price_per_hour in"),
+        ("--mix --cluster half.toml", "--mix: no price is known of big; give price_per_hour in"),
         ("--price old=x", "--price: 'old=x' is not a price above 0 for each machine type, such as"),
         (
             "--price old=1 --cluster machines.toml",
@@ -114,9 +122,34 @@ def test_wrong_prices_are_named(here: Path, emu: Cli, trace: Path, argv: str, ex
     Path("plain.toml").write_text(
         '[[machines]]\ntype = "old"\ncount = 1\n[[machines]]\ntype = "new"\ncount = 1\n'
     )
+    Path("half.toml").write_text(
+        '[[machines]]\ntype = "big"\ncount = 1\nprice_per_hour = 1\n[[machines]]\ntype = "big"\ncount = 1\n'
+    )
     ended = emu("size", "--scheduler", "random", "--workload", "small", "--target", "p99<9h", *argv.split())
     assert ended.code == 2
     assert expected in ended.line()
+
+
+@pytest.mark.parametrize(
+    ("given", "option"),
+    [
+        ({"prices": {"big": -1.0}}, "--price"),
+        ({"prices": {"big": float("nan")}}, "--price"),
+        ({"curve": [float("nan")]}, "--curve"),
+        ({"curve": [-1.0]}, "--curve"),
+        ({"mix": -3}, "--mix"),
+    ],
+)
+def test_arguments_are_checked_as_options_are(here: Path, given: dict[str, Any], option: str) -> None:
+    with pytest.raises(InputError, match=f"^{option}: "):
+        size(TARGET, "central-lwl", mostly_small(), **given, **HERE)
+    assert not Path("runs").exists()
+
+
+def test_high_bounds_mixes(here: Path) -> None:
+    found = size(TARGET, "central-lwl", mostly_small(), mix=20, high=10, **HERE)
+    assert max(p.nodes for p in found.probes) <= 10
+    assert found.nodes is not None
 
 
 def test_a_search_of_mixes_is_taken_up(here: Path, emu: Cli) -> None:
