@@ -19,7 +19,15 @@ import numpy as np
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.cost import HasCost
 from actors.kernel.counters import N_STARTED
-from actors.kernel.faults import NEVER_AGAIN, NO_EPOCH, HasFaults, announce_state, find_outage, history_of
+from actors.kernel.faults import (
+    NEVER_AGAIN,
+    NO_EPOCH,
+    HasFaults,
+    announce_state,
+    find_outage,
+    history_of,
+    note_history,
+)
 from actors.kernel.messages import DETECT, FAIL, NODE_DOWN, NODE_UP, REPAIR, read_job, send_lost
 from actors.kernel.queue import wake_in_background
 from actors.kernel.room import empty_node
@@ -50,6 +58,7 @@ def apply_failure(w: World, node: int) -> bool:
         lose(w, t, node, read_job(w), NONE)
     elif kind == messages.TASK or kind == messages.PLACED or kind == OFFERED:
         job, task, _ = messages.read_task_sent(w)
+        note_history(w, task, messages.read_history(w))
         lose(w, t, node, job, task)
     return True
 

@@ -137,6 +137,13 @@ def read_generation(w: World) -> int:
 
 
 @inlined
+def read_history(w: World) -> int:
+    """Return the history of the task of the `TASK`, `PLACED` or `OFFERED` at hand."""
+    now = w.queue.now
+    return high_half(now.d[0] if now.kind[0] == TASK else now.c[0])
+
+
+@inlined
 def send_no_task(
     w: World, t: int, me: int, node: int, job: int, tasks_left: int, epoch: int, generation: int
 ) -> None:

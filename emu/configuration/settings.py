@@ -54,7 +54,7 @@ class Settings(TypedDict, total=False):
     resources_use: str | None
     resources_passing: float | str | None
     priorities: bool | None
-    preemption_mode: Literal["off", "restart", "checkpoint"] | None
+    preemption_mode: Literal["none", "restart", "checkpoint"] | None
     preemption_cost: float | str | None
     preemption_most: int | str | None
     preemption_below: int | str | None

@@ -106,9 +106,10 @@ def holds_table(path: Path, format: str, table: str, by_name: bool = True) -> bo
 
     def holds(name: str, sample: Sample) -> bool:
         known = identify(sample)
-        if known is not None and known.format:
-            return wanted.are(known)
-        return by_name and bool(wanted.named(name))
+        if known is not None and wanted.are(known):
+            return True
+        is_other = known is not None and known.format not in ("", format)
+        return not is_other and by_name and bool(wanted.named(name))
 
     try:
         if os.path.isdir(path):

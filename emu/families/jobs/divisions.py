@@ -84,6 +84,8 @@ def tenant_groups(jobs: pa.Table) -> dict[str, BoolArray]:
     Work is in seconds of tasks. Jobs without tenant are a group, ``(none)``; beyond `MOST_GROUPS` tenants the others
     are one, ``(others)``.
     """
+    if "tenant" not in jobs.column_names:
+        return {}
     tenants, code = coded_labels(jobs["tenant"])
     if not tenants:
         return {}

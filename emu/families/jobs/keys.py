@@ -60,10 +60,10 @@ KEYS = (
     Key(
         "preemption.mode",
         "choice",
-        "off",
+        "none",
         "Whether running tasks make room for those of higher priority. Evicted tasks begin again (`restart`), or go on "
         "from where they were (`checkpoint`).",
-        choices=("off", "restart", "checkpoint"),
+        choices=("none", "restart", "checkpoint"),
     ),
     Key(
         "preemption.cost",

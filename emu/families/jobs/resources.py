@@ -74,14 +74,14 @@ def preemption_of(
     from actors.setting import Preemption
 
     mode = config["preemption.mode"]
-    if mode == "off":
+    if mode == "none":
         return None
     if unable := [scheduler.name for scheduler in schedulers if not scheduler.preempts]:
-        raise config.error("preemption.mode", f"nodes evict no tasks under {unable[0]}; want off")
+        raise config.error("preemption.mode", f"nodes evict no tasks under {unable[0]}; want none")
     if not config["priorities"]:
         raise config.error("preemption.mode", "goes by priorities, and priorities=false ignores them")
     if "priority" not in workload.jobs.column_names:
-        raise config.error("preemption.mode", f"no job of {workload.name} states a priority; want off")
+        raise config.error("preemption.mode", f"no job of {workload.name} states a priority; want none")
     if config["preemption.most"] > MOST_EVICTIONS:
         raise config.error("preemption.most", f"is above {MOST_EVICTIONS}, the most that is counted")
     return Preemption(
@@ -107,7 +107,7 @@ def request_notes(
         how = "" if resources else f": each takes a slot; {instead}"
         notes.append(f"what tasks need of {' and '.join(left_out)} is left out{how}")
     notes += priority_notes(config, workload, "queues are in that order")
-    if (mode := config["preemption.mode"]) != "off":
+    if (mode := config["preemption.mode"]) != "none":
         then = "start again" if mode == "restart" else "go on from where they were"
         differ = np.ptp(priorities(workload.jobs)) > 0
         use = f"running tasks make room for those of higher priority, and {then}"

@@ -12,7 +12,7 @@ from actors.kernel.queue import RANK_SHIFT
 from actors.schedulers.registry import built_in_schedulers
 
 OF_RANK = {
-    0: {"TASK_END", "PUBLISHED", "ANNOUNCED", "FLOW_END", "LINE_END", "STAGE_TASK_END"},
+    0: {"TASK_END", "SERVE", "PUBLISHED", "ANNOUNCED", "FLOW_END", "LINE_END", "STAGE_TASK_END"},
     2: {"HEARTBEAT", "MONITOR", "OWN_WAKE", "FAIL", "DETECT", "REPAIR", "CHANGE", "BEAT"},
     3: {"ARRIVAL", "REGISTER", "DAG_ARRIVAL"},
     4: {"RETRY", "DISPATCH", "UPDATE"},

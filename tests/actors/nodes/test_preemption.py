@@ -179,6 +179,7 @@ def simulated(
                     break
                 lower.reverse()  # of one instant the one that started last goes first
                 lower.sort(key=lambda job: (rows[job][2], -running[job][0]))
+                lower = [job for job in lower if needs[job]]  # the others hold nothing that is lacking
                 while free < needs[first]:
                     victim = lower.pop(0)
                     start, _ = running.pop(victim)
@@ -241,7 +242,7 @@ def test_partitions_do_not_change_who_is_evicted(scheduler: str, keeps: bool, co
     whole, parts = run_setting(setting), run_windows(setting, OBSERVED, 3)
     assert whole.tasks is not None
     assert parts.tasks is not None
-    assert whole.counters["evictions"] > 10
+    assert whole.counters["evictions"] > 5
     assert np.array_equal(whole.evicted, parts.evicted)
     for name, values in whole.tasks.items():
         assert np.array_equal(values, parts.tasks[name]), name

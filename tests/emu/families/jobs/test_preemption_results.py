@@ -46,7 +46,7 @@ def test_evictions_and_lost_work_are_counted_by_job_and_by_priority(workload: Jo
 
 
 def test_a_run_without_preemption_has_no_column_of_it(workload: JobWorkload) -> None:
-    result = run_of(workload, "off")
+    result = run_of(workload, "none")
     assert result.jobs["finish_s"].to_pylist() == [10.0, 13.0, 14.0]
     assert "evictions" not in result.jobs.column_names
     assert "evictions" not in result.summary["jobs"]
@@ -65,7 +65,7 @@ def test_a_story_names_who_was_evicted_for_whom(workload: JobWorkload, mode: str
 
 def test_preemption_that_could_not_be_is_refused(workload: JobWorkload) -> None:
     with pytest.raises(
-        InputError, match=r"preemption.mode: nodes evict no tasks under central-fifo; want off"
+        InputError, match=r"preemption.mode: nodes evict no tasks under central-fifo; want none"
     ):
         run_of(workload, scheduler="central-fifo")
     with pytest.raises(
@@ -75,7 +75,7 @@ def test_preemption_that_could_not_be_is_refused(workload: JobWorkload) -> None:
     with pytest.raises(InputError, match=r"preemption.most: is above 2000"):
         run_of(workload, preemption_most=2001)
     with pytest.raises(InputError, match=r"preemption_most: goes with preemption.mode=restart or checkpoint"):
-        run_of(workload, "off", preemption_most=3)
+        run_of(workload, "none", preemption_most=3)
     plain = make_workload("plain", [0.0], [1], [1.0])
     with pytest.raises(InputError, match=r"no job of plain states a priority"):
         run_of(plain)
