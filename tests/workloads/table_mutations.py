@@ -89,7 +89,7 @@ def excerpt_with_a_wrong_field(rng: random.Random) -> Broken:
 
 def no_known_format(rng: random.Random) -> Broken:
     text = rng.choice([
-        "a,b,c\n1,2,3\n", "; Version: 2\n;\n", "10000,10050,1,2,5,Terminated,100,0.02\n", "{}\n", "[1]\n", "# x\n",
+        "a,b,c\n1,2,3\n", "; Version: 2\n;\n", "10000,10050,1,2,5,Terminated\n", "{}\n", "[1]\n", "# x\n",
         "m_1932,386640,41,92,,,43.04,33.08,5\n", "HashOwner,HashApp,Trigger\na,b,http\n", "0 3 1.0 1.0\n", "\n",
     ])  # fmt: skip
     name, data = _named(rng.choice(["mine.csv", "mine.txt", "mine", "trace.json"]), text.encode(), rng)

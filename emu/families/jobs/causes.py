@@ -15,6 +15,7 @@ import numpy as np
 from actors.kernel.faults import PROGRESS_BITS
 from emu.explaining.event_record import NONE, BoolArray, Handled, IntArray, Record
 from emu.families.jobs.task_waits import BOUND
+from emu.results.result import Result
 
 MEANINGS = {
     "work": "tasks of the chain that ended last ran",
@@ -25,6 +26,14 @@ MEANINGS = {
     "preemption": "they ran until they were evicted for tasks of higher priority, and that work was lost",
 }
 """What each cause means."""
+
+
+def meanings_of(result: Result) -> dict[str, str]:
+    """Return what each cause of a run means; runs without preemption have no such cause."""
+    has_preemption = "evictions" in result.summary["jobs"]
+    return {cause: text for cause, text in MEANINGS.items() if cause != "preemption" or has_preemption}
+
+
 ENTERS = ("PROBE", *BOUND, "MOVE")
 BROUGHT = ("REJECTED", "RETURNED", "LOST", "LENGTH", "REQUEST")
 

@@ -12,7 +12,7 @@ from emu.explaining.causes_text import parameters_of, sum_by_cause, title_of
 from emu.explaining.event_record import NONE, Handled, Record
 from emu.explaining.explained_plan import plan_of
 from emu.explaining.explanation import NS, Explanation, Link, counted
-from emu.families.jobs.causes import MEANINGS, Step, chain_of
+from emu.families.jobs.causes import Step, chain_of, meanings_of
 from emu.families.jobs.chain_text import ChainText, longest_span
 from emu.families.jobs.job_wait import JobWait
 from emu.families.jobs.serving_order import order_of
@@ -34,9 +34,10 @@ def causes_of_all(
 ) -> Iterator[tuple[int, dict[str, int]]]:
     """Yield each job that ended, by its row in the table of jobs, and nanoseconds of its completion time by cause."""
     submit_ns, nodes, is_sticky = submits_ns(result), result.summary["nodes"], sticky_jobs(result)
+    meanings = meanings_of(result)
     for job, events in record.by_job():
         if steps := chain_of(events, nodes, submit_ns[job], handled, bool(is_sticky[job])):
-            yield job, sum_by_cause(steps, MEANINGS)
+            yield job, sum_by_cause(steps, meanings)
 
 
 def explain_job(result: Result, record: Record, job: int, handled: Handled | None) -> Explanation:
@@ -59,8 +60,8 @@ def explain_job(result: Result, record: Record, job: int, handled: Handled | Non
     return Explanation(
         title_of(result, row["job_id"]),
         NONE if jct_s is None else sum(step.end_ns - step.begin_ns for step in steps),
-        sum_by_cause(steps, MEANINGS),
-        MEANINGS,
+        sum_by_cause(steps, meanings_of(result)),
+        meanings_of(result),
         sentences,
         {"task": _task_rows(result, job, events, nodes)},
         [link for link in chain if link.s],

@@ -9,7 +9,7 @@ import numpy as np
 from emu.columns import equals_text
 from emu.explaining.causes_text import Remedy, sum_by_cause
 from emu.explaining.event_record import BoolArray, Handled, IntArray, Record
-from emu.families.jobs.causes import MEANINGS, chain_of
+from emu.families.jobs.causes import chain_of, meanings_of
 from emu.families.jobs.explain import submits_ns
 from emu.families.jobs.slot_holders import lost_runs
 from emu.families.jobs.task_waits import Ran, ahead_of, sticky_jobs
@@ -28,11 +28,12 @@ def finer_causes_of_all(
     On a node with several slots the wait is divided in proportion to how long tasks of each class ran there.
     """
     submit_ns, nodes, is_sticky = submits_ns(result), result.summary["nodes"], sticky_jobs(result)
+    meanings = meanings_of(result)
     found: list[tuple[int, dict[str, int]]] = []
     waits: list[tuple[int, int, int, int]] = []
     for job, events in record.by_job():
         if steps := chain_of(events, nodes, submit_ns[job], handled, bool(is_sticky[job])):
-            found.append((job, sum_by_cause(steps, MEANINGS)))
+            found.append((job, sum_by_cause(steps, meanings)))
             waits += [
                 (len(found) - 1, s.actor, s.begin_ns, s.end_ns)
                 for s in steps

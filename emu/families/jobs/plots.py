@@ -160,7 +160,11 @@ def division_figure(results: Runs, division: Division, warmup_s: float = 0.0) ->
         for axes, part in zip(places, ("mean", "p99"), strict=True):
             for scheduler, of_groups in waits.items():
                 value = [describe_values(own).get(part, np.nan) for own in of_groups]
-                look = line_look(place_of(scheduler, results)) | {"marker": "o", "markersize": 4, "markevery": None}
+                look = line_look(place_of(scheduler, results)) | {
+                    "marker": "o",
+                    "markersize": 4,
+                    "markevery": None,
+                }
                 axes.plot(range(len(names)), value, label=plain_label(scheduler), **look)
             axes.set_yscale("symlog", linthresh=1.0)
             axes.set_ylim(bottom=0.0)
