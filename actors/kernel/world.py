@@ -153,16 +153,12 @@ class Preemption(NamedTuple):
 
     most: int  # evictions of a task; 0: none is evicted
     below: int  # tasks of this priority or a higher one are not evicted
-    oldest_first: (
-        int  # 1: of the tasks of one priority the one that started first is evicted first; 0: the last
-    )
+    oldest_first: int  # 1: of one priority the task that started first is evicted first; 0: the last
     keeps: int  # 1: an evicted task goes on from where it was; 0: from its beginning
     cost: int  # added to the run time of a task that was evicted, ns
     jobs: Records  # [J] EVICTED; empty where none is evicted
     lacking: np.ndarray  # [R], or [1] of slots: scratch, what a node lacks for an entry
-    work: (
-        np.ndarray
-    )  # [1] estimated work evicted, ns, until a node whose load is reported takes it from its load
+    work: np.ndarray  # [1] estimated work evicted, ns, until a node takes it from the load that it reports
 
 
 class World(NamedTuple):
