@@ -47,10 +47,7 @@ FAULT = np.dtype(
 # A task that runs: where, from when to when, its neighbours among those of its node. Or one that is to be run again.
 # `history`: how often it was evicted, above `PROGRESS_BITS` bits of what of it is done (actors/nodes/preemption.py).
 TASK_STATE = np.dtype(
-    [
-        (name, "i8")
-        for name in ("node", "start", "end", "job", "next", "previous", "again", "lost_job", "history")
-    ]
+    [(name, "i8") for name in ("node", "start", "end", "job", "next", "previous", "again", "history")]
 )
 PROGRESS_BITS = 20
 WHOLE_TASK = 1_000_000  # progress of a task that is done

@@ -6,7 +6,7 @@ The textbook multi-server queue. With single-task jobs and no network delay it i
 2. While a task waits and a slot is idle, the task goes to the slot that has been idle longest.
 3. A node reports a task's end; its slot is idle for the scheduler when the report has arrived.
 4. Slots of a node that is known to be down are not used; those of one that is up again are all idle. A task that a
-   failure has lost goes before all others.
+   failure has lost goes before the others of its job, which keeps its place in the queue.
 
 With resources the first task goes, of the nodes on which it fits, to the one that has gained room longest ago. Where it
 fits on none, it waits, and none passes it.
@@ -30,7 +30,7 @@ from actors.kernel.faults import is_known_down, receive_node_state
 from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP, read_job, read_lost, read_node_state
 from actors.kernel.queue import RUNNING, wake
 from actors.kernel.records import Records, records
-from actors.kernel.world import N_PLACEMENTS, N_SENT_AGAIN, NONE, Rules, World
+from actors.kernel.world import NONE, Rules, World
 from actors.nodes.messages import DISPATCH, DONE, read_done, send_placed
 from actors.nodes.worker import node_event
 from actors.nodes.worlds import JOB_WORLDS
@@ -63,13 +63,7 @@ def dispatch(w: World, p: State, t: int, me: int) -> None:
     for _ in range(p.most):
         if queue == NONE:
             break
-        job = central_queue.first_job(w, p.queues, queue)
-        task = central_queue.take_lost(w, p.queues, queue)
-        if task == NONE:
-            task = central_queue.take_next(w, p.queues, queue, job)
-            w.counts[N_PLACEMENTS] += 1
-        else:
-            w.counts[N_SENT_AGAIN] += 1
+        job, task = central_queue.take_next(w, p.queues, queue)
         central_queue.hold(w, p.queues, job, 1)
         send_placed(w, t, me, take_room(w, p, job), job, task, NONE, ONE, NO_VERSION)
         queue = next_queue(w, p)
@@ -95,7 +89,7 @@ def next_queue(w: World, p: State) -> int:
 @inlined
 def may_go(w: World, p: State, queue: int) -> bool:
     """Return whether the first task of a queue has room, and does not exceed a ceiling."""
-    job = central_queue.first_job(w, p.queues, queue)
+    job = central_queue.first_job(p.queues, queue)
     return central_queue.is_below(w, p.queues, queue, job) and (
         w.room.active == 0 or known_room.node_for(w.room, p.known, w.room.of_job[job]) != NONE
     )
@@ -179,7 +173,7 @@ def note_slots(w: World, p: State, node: int) -> None:
 
 @inlined
 def on_lost(w: World, p: State) -> None:
-    """Step 4: put a lost task in front of all others of its queue."""
+    """Step 4: put a lost task in front of the others of its job."""
     job, task, _, _, _ = read_lost(w)
     note_attempt(w)
     central_queue.hold(w, p.queues, job, -1)

@@ -1,7 +1,7 @@
 """The queues of tasks at a central scheduler: one for all jobs, or one for each tenant, with shares of the cluster.
 
-Inside a queue jobs go in order of priority, the largest first, then of arrival; tasks that a failure has lost go before
-all others. The next task is of the queue with the smallest share of the cluster over its weight: of the resource of
+Inside a queue jobs go in order of priority, the largest first, then of arrival; a task that was lost goes before the
+others of its job. The next task is of the queue with the smallest share of the cluster over its weight: of the resource of
 which its tasks hold most, or of slots, as far as the scheduler knows; a task holds that from its placement until its
 end is reported. A queue whose first task would exceed its ceiling, or has no room, is passed.
 """
@@ -11,18 +11,20 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.faults import keep_task, next_again
 from actors.kernel.records import Records, records
-from actors.kernel.world import NONE, World
+from actors.kernel.world import N_PLACEMENTS, N_SENT_AGAIN, World
 from actors.resources import UNIT, amounts, demands_of
 from actors.scheduler import Parameter
 from actors.schedulers.jobs.known_room import needed
+from actors.schedulers.jobs.late_binding import tasks_left
 from actors.setting import Setting
 from actors.tenants import A_WEIGHT, GUARANTEES, given_to, guaranteed, queues_by_tenant, shown
 from clusters.capacity import capacities
 from workloads.errors import InputError
 
 # Jobs that wait are a heap of ranks, in a part of one array: from `first` on.
-QUEUE = np.dtype([("first", "i8"), ("waiting", "i8"), ("lost", "i8")])  # the first of the lost tasks, or NONE
+QUEUE = np.dtype([("first", "i8"), ("waiting", "i8")])
 
 
 class Queues(NamedTuple):
@@ -42,14 +44,12 @@ class Queues(NamedTuple):
 @inlined
 def waits(p: Queues, queue: int) -> bool:
     """Return whether a task of the queue waits."""
-    return p.rows.waiting[queue] > 0 or p.rows.lost[queue] != NONE
+    return p.rows.waiting[queue] > 0
 
 
 @inlined
-def first_job(w: World, p: Queues, queue: int) -> int:
+def first_job(p: Queues, queue: int) -> int:
     """Return the job of the first task of a queue with some."""
-    if p.rows.lost[queue] != NONE:
-        return w.faults.tasks.lost_job[p.rows.lost[queue]]
     return p.job[p.heap[p.rows.first[queue]]]
 
 
@@ -110,29 +110,26 @@ def leave(p: Queues, queue: int) -> None:
 
 @inlined
 def put_lost(w: World, p: Queues, job: int, task: int) -> None:
-    """Put a lost task in front of its queue."""
-    queue = p.of_job[job]
-    w.faults.tasks.again[task], w.faults.tasks.lost_job[task] = p.rows.lost[queue], job
-    p.rows.lost[queue] = task
+    """Put a lost task in front of its job, which is where it was in its queue."""
+    if tasks_left(w, job) == 0:
+        join(p, job)
+    keep_task(w, job, task)
 
 
 @inlined
-def take_lost(w: World, p: Queues, queue: int) -> int:
-    """Take the first lost task of a queue out of it; return it, or NONE if there is none."""
-    task = p.rows.lost[queue]
-    if task != NONE:
-        p.rows.lost[queue] = w.faults.tasks.again[task]
-    return task
-
-
-@inlined
-def take_next(w: World, p: Queues, queue: int, job: int) -> int:
-    """Take the next task of the first job of a queue; the job leaves with its last one."""
+def take_next(w: World, p: Queues, queue: int) -> tuple[int, int]:
+    """Take the first task of a queue; return its job and the task. The job leaves with its last one."""
+    job = first_job(p, queue)
     task = w.jobs.next_task[job]
-    w.jobs.next_task[job] = task + 1
-    if task + 1 == w.work.end_task[job]:
+    if w.faults.active == 1 and w.faults.jobs.lost[job] > 0:
+        w.counts[N_SENT_AGAIN] += 1
+        task = next_again(w, job)
+    else:
+        w.counts[N_PLACEMENTS] += 1
+        w.jobs.next_task[job] = task + 1
+    if tasks_left(w, job) == 0:
         leave(p, queue)
-    return task
+    return job, task
 
 
 ORDER = Parameter(
@@ -186,7 +183,6 @@ def make_queues(setting: Setting, priority: np.ndarray) -> Queues:
     rank[job] = np.arange(jobs)
     rows = records(QUEUE, len(tenants))
     rows.first[1:] = np.cumsum(np.bincount(queue, minlength=len(tenants)))[:-1]
-    rows.lost[:] = NONE
     total = _total(setting)
     held = np.zeros((len(tenants), total.size), np.int64)
     most = _ceilings(setting, queue, tenants, total)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from emulations import run_setting, setting_of
+from emulations import cluster_of, outages, run_setting, setting_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from resource_check import BILLION, check_run, judge
@@ -85,6 +85,14 @@ def test_the_dominant_share_decides(resources: tuple[str, ...], due: list[float]
         demands={"cpu_cores": [1.0, 1.5, 1.5, 1.5, 1.5], "memory_gib": [4.0, 1.0, 3.0, 1.0, 1.0]},
     )
     assert starts(workload, cluster, resources, order="fair") == due
+
+
+@pytest.mark.parametrize(("priorities", "due"), [(False, [5, 0, 8]), (True, [6, 0, 5])])
+def test_a_lost_task_goes_before_its_equals_alone(priorities: bool, due: list[float]) -> None:
+    # Node 0 fails at 2; its task waits for node 1, which is idle at 5, and is back at 8.
+    workload = jobs((0.0, [5.0, 5.0], None), (4.0, [1.0], None), priority=[0, 1])
+    dynamics = Dynamics(outages=outages(("node 0", 2, 8)))
+    assert starts(workload, cluster_of(2), priorities=priorities, dynamics=dynamics) == due
 
 
 def test_the_first_of_a_queue_is_not_passed_but_another_tenant_goes_on() -> None:
