@@ -246,6 +246,12 @@ def history_of(w: HasFaults, task: int) -> int:
 
 
 @inlined
+def evictions_of(w: HasFaults, task: int) -> int:
+    """Return how often a task was evicted."""
+    return history_of(w, task) >> PROGRESS_BITS
+
+
+@inlined
 def note_history(w: HasFaults, task: int, history: int) -> None:
     """Note in this partition what a message says of a task; later evictions make the number larger."""
     if w.faults.active == 1 and task != NONE:

@@ -5,7 +5,7 @@ What is read has the order of the fields in the declaration.
 """
 
 from actors.kernel.compiled import inlined
-from actors.kernel.faults import history_of
+from actors.kernel.faults import evictions_of, history_of
 from actors.kernel.message_kinds import FIELDS, high_half, kind, low_half, share
 from actors.kernel.queue import NONE, send, wake
 from actors.kernel.world import World
@@ -20,6 +20,7 @@ FIELDS.update(
     thief="the node that looks for work",
     attempts="how often the request may still be forwarded",
     draws="random bits",
+    evictions="how often the task was evicted",
 )
 
 SERVE = kind(0x004, "SERVE", JOBS, "a node to itself: it goes on with its queue")
@@ -38,8 +39,9 @@ NO_TASK = kind(
     a="job", c="tasks_left, epoch", d="generation",
 )  # fmt: skip
 DONE = kind(
-    0x104, "DONE", JOBS, "node to scheduler, a task has ended", a="job", b="node", c="start", d="finish"
-)
+    0x104, "DONE", JOBS, "node to scheduler, a task has ended",
+    a="job", b="node, evictions", c="start", d="finish",
+)  # fmt: skip
 PLACED = kind(
     0x105, "PLACED", JOBS, "scheduler to node, a task that is bound to it",
     a="job", b="task, level:or_none", c="tasks_left, history", d="version",
@@ -159,15 +161,22 @@ def read_no_task(w: World) -> tuple[int, int, int, int]:
 
 
 @inlined
-def send_done(w: World, t: int, node: int, job: int, start: int) -> None:
+def send_done(w: World, t: int, node: int, job: int, task: int, start: int) -> None:
     """Report to a job's scheduler that a task of it has ended at `t`."""
-    send(w, t, node, w.work.home[job], DONE, job, node, start, t)
+    send(w, t, node, w.work.home[job], DONE, job, share(node, evictions_of(w, task)), start, t)
 
 
 @inlined
 def read_done(w: World) -> tuple[int, int, int, int]:
     """Return the job of the `DONE` at hand, the node, and when the task started and ended."""
-    return w.queue.now.a[0], w.queue.now.b[0], w.queue.now.c[0], w.queue.now.d[0]
+    now = w.queue.now
+    return now.a[0], low_half(now.b[0]), now.c[0], now.d[0]
+
+
+@inlined
+def read_evictions(w: World) -> int:
+    """Return how often the task of the `DONE` at hand was evicted."""
+    return high_half(w.queue.now.b[0])
 
 
 @inlined

@@ -256,4 +256,4 @@ def end_task(w: World, t: int, node: int) -> None:
         record = w.task_records
         record.node[task], record.start[task], record.finish[task] = node, start, t
     note_restored(w, job, task)
-    messages.send_done(w, t, node, job, start)
+    messages.send_done(w, t, node, job, task, start)

@@ -8,13 +8,17 @@ The textbook multi-server queue. With single-task jobs and no network delay it i
 4. Slots of a node that is known to be down are not used; those of one that is up again are all idle. A task that a
    failure has lost goes before the others of its job, which keeps its place in the queue.
 
-With resources the first task goes, of the nodes on which it fits, to the one that has gained room longest ago. Where it
-fits on none, it waits, and none passes it.
+With resources, or preemption, the first task goes, of the nodes on which it fits, to the one that has gained room
+longest ago. Where it fits on none, it waits, and none passes it.
 
 With `order` "fair" or "capacity" each tenant has a queue, as have jobs without tenant. The next task is that of the
 tenant with the smallest dominant share of the cluster (the share of slots) over its weight (`weights`, as in weighted
 DRF), or over its guarantee (`guarantees`), so that those below their guarantees go before all others. A tenant whose
-first task fits nowhere, or would exceed its ceiling (`ceilings`), is passed. Nothing is preempted.
+first task fits nowhere, or would exceed its ceiling (`ceilings`), is passed.
+
+With preemption a task that fits on no node goes to one on which it would fit if tasks of the lowest priority ended,
+else of the lowest two, and so on, up to those below its own. The scheduler goes by what it has placed there and does
+not know to have ended; the node evicts what is necessary (actors/nodes/preemption.py). Tenants' shares do not evict.
 
 **Deviations from the source.** A queue has no source; for shares see Ghodsi et al., Dominant Resource Fairness, NSDI
 2011, and Apache Hadoop YARN, Capacity Scheduler. Their queues have children, and may preempt.
@@ -26,12 +30,13 @@ import numpy as np
 
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
-from actors.kernel.faults import is_known_down, receive_node_state
+from actors.kernel.faults import PROGRESS_BITS, evictions_of, is_known_down, receive_node_state
 from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP, read_job, read_lost, read_node_state
 from actors.kernel.queue import RUNNING, wake
 from actors.kernel.records import Records, records
 from actors.kernel.world import NONE, Rules, World
-from actors.nodes.messages import DISPATCH, DONE, read_done, send_placed
+from actors.nodes.messages import DISPATCH, DONE, read_done, read_evictions, send_placed
+from actors.nodes.preemption import preempts
 from actors.nodes.worker import node_event
 from actors.nodes.worlds import JOB_WORLDS
 from actors.resources import node_slots
@@ -65,7 +70,7 @@ def dispatch(w: World, p: State, t: int, me: int) -> None:
             break
         job, task = central_queue.take_next(w, p.queues, queue)
         central_queue.hold(w, p.queues, job, 1)
-        send_placed(w, t, me, take_room(w, p, job), job, task, NONE, ONE, NO_VERSION)
+        send_placed(w, t, me, take_room(w, p, job, task), job, task, NONE, ONE, NO_VERSION)
         queue = next_queue(w, p)
     if queue != NONE:
         wake(w, t, me, DISPATCH, NONE, NONE, NONE)
@@ -76,7 +81,7 @@ def next_queue(w: World, p: State) -> int:
     """Return the queue whose first task goes next, for which there is room; NONE if there is none."""
     best: int = NONE
     least = np.inf
-    if w.room.active == 0 and not has_idle_slot(p):
+    if uses_ring(w) and not has_idle_slot(p):
         return best
     for queue in range(p.queues.rows.size):
         if central_queue.waits(p.queues, queue):
@@ -91,17 +96,23 @@ def may_go(w: World, p: State, queue: int) -> bool:
     """Return whether the first task of a queue has room, and does not exceed a ceiling."""
     job = central_queue.first_job(p.queues, queue)
     return central_queue.is_below(w, p.queues, queue, job) and (
-        w.room.active == 0 or known_room.node_for(w.room, p.known, w.room.of_job[job]) != NONE
+        uses_ring(w) or known_room.node_for(p.known, job) != NONE
     )
 
 
 @inlined
-def take_room(w: World, p: State, job: int) -> int:
+def uses_ring(w: World) -> bool:
+    """Whether idle slots are in the ring; else there is `known`."""
+    return w.room.active == 0 and not preempts(w)
+
+
+@inlined
+def take_room(w: World, p: State, job: int, task: int) -> int:
     """Take the slot, or the room, for a task of the job, which there is; return its node."""
-    if w.room.active == 0:
+    if uses_ring(w):
         return take_slot(p)
-    node = known_room.node_for(w.room, p.known, w.room.of_job[job])
-    known_room.take(w.room, p.known, node, w.room.of_job[job])
+    node = known_room.node_for(p.known, job)
+    known_room.take(p.known, node, job, known_room.last_level(w, p.known, job, evictions_of(w, task)))
     return node
 
 
@@ -130,14 +141,20 @@ def add_slot(p: State, node: int) -> None:
 
 @inlined
 def note_end(w: World, p: State) -> None:
-    """Steps 3 and 4: a task has ended; what it leaves is not used if its node has failed since it started."""
+    """Step 3: a task has ended."""
     job, node, start, _ = read_done(w)
     on_done(w)
+    leave_node(w, p, job, node, start, read_evictions(w))
+
+
+@inlined
+def leave_node(w: World, p: State, job: int, node: int, start: int, evictions: int) -> None:
+    """Let a task leave a node; it leaves no room there if the node has failed since it started (step 4)."""
     central_queue.hold(w, p.queues, job, -1)
     if w.faults.active == 1 and (is_known_down(w, node) or start < w.faults.actors.since[node]):
         return
-    if w.room.active == 1:
-        known_room.give_back(w.room, p.known, node, w.room.of_job[job])
+    if not uses_ring(w):
+        known_room.give_back(p.known, node, job, known_room.last_level(w, p.known, job, evictions))
     elif w.faults.active == 0 or p.free[node] < w.faults.actors.slots[node]:
         add_slot(p, node)
 
@@ -148,10 +165,10 @@ def on_node_state(w: World, p: State) -> None:
     node, _, _ = read_node_state(w)
     if not receive_node_state(w):
         return
-    if w.room.active == 1:
-        known_room.note_state(w.room, p.known, node, is_known_down(w, node))
-    else:
+    if uses_ring(w):
         note_slots(w, p, node)
+    else:
+        known_room.note_state(p.known, node, is_known_down(w, node))
     if next_queue(w, p) != NONE:
         # The listener has heard this; the scheduler is the first after the nodes, and may be down itself.
         wake(w, w.queue.now.time[0], w.nodes.size, DISPATCH, NONE, NONE, NONE)
@@ -173,10 +190,11 @@ def note_slots(w: World, p: State, node: int) -> None:
 
 @inlined
 def on_lost(w: World, p: State) -> None:
-    """Step 4: put a lost task in front of the others of its job."""
-    job, task, _, _, _ = read_lost(w)
+    """Step 4: put a task that was lost, or evicted, in front of the others of its job."""
+    job, task, node, history, start = read_lost(w)
+    # What a failure has lost has not started, or before the node was up.
+    leave_node(w, p, job, node, start, max(history >> PROGRESS_BITS, 1) - 1)
     note_attempt(w)
-    central_queue.hold(w, p.queues, job, -1)
     central_queue.put_lost(w, p.queues, job, task)
 
 
@@ -217,7 +235,7 @@ def build(setting: Setting) -> tuple[World, State]:
     ring = records(RING, 1)
     ring.added[0] = idle.size
     queues = central_queue.make_queues(setting, world.priority)
-    known = known_room.make_known_room(world.room)
+    known = known_room.make_known_room(world, slots)
     return world, State(queues, known, idle, ring, slots.astype(np.int64), most)
 
 
@@ -229,5 +247,6 @@ CENTRAL_FIFO = Scheduler(
     worlds=JOB_WORLDS,
     build=build,
     advance=advance,
+    preempts=True,
     ignores=(*ALL_ALIKE, NO_QUEUES_AT_NODES),
 )

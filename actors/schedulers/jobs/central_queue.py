@@ -1,8 +1,8 @@
 """The queues of tasks at a central scheduler: one for all jobs, or one for each tenant, with shares of the cluster.
 
 Inside a queue jobs go in order of priority, the largest first, then of arrival; a task that was lost goes before the
-others of its job. The next task is of the queue with the smallest share of the cluster over its weight: of the resource of
-which its tasks hold most, or of slots, as far as the scheduler knows; a task holds that from its placement until its
+others of its job. The next task is of the queue with the smallest share of the cluster over its weight: of the resource
+of which its tasks hold most, or of slots, as far as the scheduler knows; a task holds that from its placement until its
 end is reported. A queue whose first task would exceed its ceiling, or has no room, is passed.
 """
 
