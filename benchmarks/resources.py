@@ -1,13 +1,13 @@
 """Tasks with cores and memory: what slots in their place get wrong, and what resources cost the engine.
 
-    python -m benchmarks.resources [waits|speed] [--machines 400] [--seeds 3]
+    python -m benchmarks.resources [waits|speed] [--trace google-2011] [--machines 400] [--seeds 3]
 
-`waits` runs the first shard of Google's trace of 2011 (`traces/real/google-2011` in the folder that EMU_SHARED names)
-on a random sample of its machines, 12,477 in all: with a number of slots for each machine, which is a guess, with the
-cores that tasks request, with cores and memory, and so on. Waits are until a job's first task starts, of short jobs, in
-seconds; means over samples of machines. `speed` is the engine's CPU time with two resources over that with slots, on
-`yahoo` at 15,000 nodes, medians of runs in turn; a node has the cores of the largest task, or as many slots as mean
-tasks have these cores.
+`waits` runs the first shard of Google's trace of 2011 on 400 of its 12,477 machines, a random sample, or the excerpt of
+Alibaba's of 2018 on 30 of its 4,034 (`traces/real` in the folder that EMU_SHARED names): with a number of slots for
+each machine, which is a guess, with the cores that tasks request, with cores and memory, and so on. Waits are until a
+job's first task starts, of short jobs, in seconds; means over samples of machines. `speed` is the engine's CPU time
+with two resources over that with slots, on `yahoo` at 15,000 nodes, medians of runs in turn; a node has the cores of
+the largest task, or as many slots as mean tasks have these cores.
 """
 
 from __future__ import annotations
@@ -30,32 +30,40 @@ from workloads.transform.requests import demands
 
 SCHEDULERS = ("sparrow", "hawk", "eagle", "central-lwl")
 NODES = 15_000
+TRACES: dict[str, tuple[dict[str, Any], dict[str, Any], int, tuple[int, ...]]] = {
+    "google-2011": ({}, {"unfinished": "ran"}, 400, (8, 12, 16)),
+    "alibaba-2018": ({"short_cutoff": "90%"}, {}, 30, (64, 96, 128)),
+}
+"""Keys of a run, options of the reader, machines, and guesses of slots by trace."""
 MODES: dict[str, dict[str, Any]] = {
-    "8 slots a machine": {"slots": 8, "resources_use": "slots"},
-    "12 slots a machine": {"slots": 12, "resources_use": "slots"},
-    "16 slots a machine": {"slots": 16, "resources_use": "slots"},
     "cores": {"resources_use": "cpu_cores"},
     "cores, memory": {},
     "cores, memory; what fits passes": {"resources_passing": 5.0},
+}
+OF_PRIORITIES: dict[str, dict[str, Any]] = {
     "cores, memory, priorities": {"priorities": True},
     "cores, memory, priorities; what fits passes": {"priorities": True, "resources_passing": 5.0},
     "cores, memory, preemption": {"priorities": True, "preemption_mode": "restart"},
     "cores, memory, preemption; checkpoints": {"priorities": True, "preemption_mode": "checkpoint"},
 }
+"""What is tried of a trace that states priorities besides."""
 
 
 def waits(asked: argparse.Namespace) -> None:
     """Print mean and 99th percentile of the waits of short jobs by mode and scheduler, and the mean use."""
     with tempfile.TemporaryDirectory() as folder:
         trace = Path(folder) / "trace"
-        source = SHARED / "traces/real/google-2011"
-        convert_workload(source, trace, options={"unfinished": "ran"}, format="google-2011")
+        own, options, default, guesses = TRACES[asked.trace]
+        convert_workload(SHARED / "traces/real" / asked.trace, trace, options=options, format=asked.trace)
         machines = pq.read_table(trace / "cluster.parquet")
+        asked.machines = asked.machines or default
+        has_priorities = "priority" in pq.read_schema(trace / "jobs.parquet").names
+        slots = {f"{n} slots a machine": {"slots": n, "resources_use": "slots"} for n in guesses}
         rows = [["", *SCHEDULERS, "mean use of cores, memory"]]
-        for mode, keys in MODES.items():
+        for mode, keys in {**slots, **MODES, **(OF_PRIORITIES if has_priorities else {})}.items():
             if asked.only not in mode:
                 continue
-            found = [_run(trace, machines, asked, keys, seed) for seed in range(1, asked.seeds + 1)]
+            found = [_run(trace, machines, asked, own | keys, seed) for seed in range(1, asked.seeds + 1)]
             cells = []
             for name in SCHEDULERS:
                 of = [run[name]["short"]["wait"] for run in found]
@@ -108,7 +116,8 @@ def speed(asked: argparse.Namespace) -> None:
 
 if __name__ == "__main__":
     parser = parser_of(__doc__)
-    parser.add_argument("--machines", type=int, default=400)
+    parser.add_argument("--trace", choices=TRACES, default="google-2011")
+    parser.add_argument("--machines", type=int, help="a sample of them; else as above")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", default="", help="of `waits`: the rows whose names have this text")
     parser.add_argument("--repeats", type=int, default=5)
