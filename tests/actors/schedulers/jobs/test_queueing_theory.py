@@ -22,6 +22,8 @@ from actors.kernel.compiled import config
 from clusters.cluster import build_cluster
 from workloads.arrow import from_numpy
 from workloads.generators.poisson import poisson
+from workloads.jobs import make_workload
+from workloads.requests import Requests
 
 pytestmark = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="millions of tasks")
 
@@ -190,6 +192,29 @@ def test_sparrow_that_probes_every_node_is_m_m_c() -> None:
         wait_ns = outcome.start_ns - workload.arrays().submit_ns
         waits.append(wait_ns[int(WARM_UP * TASKS) :].mean() / NS)
     agrees(np.array(waits), erlang_c(0.7, 4))
+
+
+@pytest.mark.parametrize("both", [0.1, 0.5])
+def test_tasks_that_need_one_or_both_of_two_servers_pass_at_the_rate_of_theory(both: float) -> None:
+    """All are there at the start, and none passes another (multiserver jobs: Brill and Green, 1984).
+
+    A task that needs both runs alone. Of those that need one, two run, or one while the next needs both. The visits to
+    these states by ends of tasks are as 1 : q^2 / p : q, where p need both and q = 1 - p need one.
+    """
+    q, mean_s = 1 - both, []
+    for seed in range(SEEDS):
+        rng = np.random.default_rng(seed)
+        demand = np.where(rng.random(TASKS) < both, 2.0, 1.0)
+        workload = make_workload(
+            "saturated", np.zeros(TASKS), np.ones(TASKS, np.int64), rng.exponential(1.0, TASKS),
+            requests=Requests({"cpu_cores": demand}),
+        )  # fmt: skip
+        cluster = build_cluster("one", [1], cpu_cores=2.0)
+        setting = setting_of("central-fifo", workload, cluster, cutoff_s=math.inf, network=0.0)
+        outcome = run_setting(dataclasses.replace(setting, resources=("cpu_cores",)), Observe())
+        mean_s.append(outcome.finish_ns.max() / NS / TASKS)
+    visits, stay_s = np.array([1, q**2 / both, q]), np.array([1, 0.5, 1])
+    agrees(np.array(mean_s), float(visits @ stay_s / visits.sum()))
 
 
 def test_the_formulas_agree_where_they_meet() -> None:
