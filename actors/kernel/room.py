@@ -59,6 +59,12 @@ def demand_of(w: HasRoom, job: int, task: int) -> int:
 
 
 @inlined
+def needed(room: Room, job: int, r: int) -> int:
+    """Return what a task of the job needs of a resource, at most; 1 where tasks take slots."""
+    return room.demand[room.of_job[job], r] if room.active == 1 else np.int64(1)
+
+
+@inlined
 def fits(w: HasRoom, node: int, demand: int) -> bool:
     """Return whether a node has a demand free."""
     found = True

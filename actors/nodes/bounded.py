@@ -20,7 +20,7 @@ from actors.kernel.world import N_GIVEN_BACK, N_REPORTS, N_TURNED_AWAY, NONE, Wo
 from actors.nodes.failing import is_void
 from actors.nodes.load_messages import OFFERED, read_offered, send_queue_report, send_returned
 from actors.nodes.messages import TASK_END
-from actors.nodes.reporting import Loads, add_load, change_load, take_evicted
+from actors.nodes.reporting import Loads, add_load, change_load, report_room, take_evicted
 from actors.nodes.waiting import enqueue, remove
 from actors.nodes.worker import node_event, serve
 
@@ -34,6 +34,7 @@ class BoundedQueues(NamedTuple):
     loads: Loads
     mean: np.ndarray  # [N] mean work that waits for a slot over all nodes, as last reported to the node, ns
     above: int  # work beyond that mean from which tasks are given back, ns; NONE: never
+    parts: int  # messages by which a node reports what is free; 0: schedulers do not want to know it
 
 
 @inlined
@@ -102,12 +103,13 @@ def on_bounded_heartbeat(w: World, queues: BoundedQueues, t: int, node: int) -> 
         busy_until = w.nodes.started[node] + w.work.estimate[job]
     rest, room = rest_of(w, queues, node), room_of(w, queues, node)
     send_queue_report(w, t, node, generation_of(w, node), rest, busy_until, room)
+    report_room(w, t, node, queues.parts)
 
 
 @inlined
 def give_back(w: World, queues: BoundedQueues, t: int, node: int) -> None:
     """Send back the tasks that wait behind too much work, as many as the event has room for messages."""
-    rows, left, slots = w.entries, w.queue.room - 4, queues.slots[node]
+    rows, left, slots = w.entries, w.queue.room - 4 - queues.parts, queues.slots[node]
     most = queues.mean[node] + queues.above  # for a slot
     entry, before, ahead, wholes = w.nodes.head[node], NONE, np.int64(0), np.int64(0)
     while entry != NONE and left > 0:

@@ -24,6 +24,10 @@ FIELDS.update(
     rest="estimated work of the node, less that of the task that started last (`actors.kernel.sums.pack`)",
     busy_until="when the task that started last is estimated to end",
     room="tasks, or estimated work, that the queue has room for",
+    part="which three of the resources; of slots 0",
+    free="what is free of the first of these, or how many slots, less what waits; -1: more waits than is free",
+    second_free="of the second",
+    third_free="of the third",
     busy="busy slots, where schedulers want to know them",
     expected_wait="how long a task that comes to the node is expected to wait",
     entries="queued entries that ask for the resource",
@@ -33,7 +37,7 @@ FIELDS.update(
     second_scarcity="the scarcity of what these ask for",
 )
 
-NODE_BITS, BUSY_BITS = MOST_ACTORS.bit_length() - 1, 20
+NODE_BITS, BUSY_BITS, PART_BITS = MOST_ACTORS.bit_length() - 1, 20, 6
 RESOURCE_BITS, ENTRIES_BITS, SCARCITY_BITS = 6, 16, 41
 MOST_RESOURCES = (1 << RESOURCE_BITS) - 2  # as many as an int64 has bits for
 MOST_ENTRIES = np.int64((1 << ENTRIES_BITS) - 1)  # what a report states of a resource at the most
@@ -65,6 +69,10 @@ WAIT_REPORT = kind(
 WAIT_REPORTS = kind(
     0x116, "WAIT_REPORTS", JOBS, "nodes to all schedulers: all WAIT_REPORT of a heartbeat as one"
 )
+ROOM_REPORT = kind(
+    0x117, "ROOM_REPORT", JOBS, "node to all schedulers: what is free there, where schedulers want to know it",
+    a="node:24, part:6, generation", b="free", c="second_free", d="third_free",
+)  # fmt: skip
 HEARTBEAT = kind(0x200, "HEARTBEAT", JOBS, "a node to itself")
 MONITOR = kind(0x201, "MONITOR", JOBS, "the monitor to itself")
 
@@ -166,6 +174,24 @@ def read_queue_report(w: World) -> tuple[int, int, int, int, int]:
     now = w.queue.now
     node, generation = reporter(now.a[0])
     return node, generation, now.b[0], now.c[0], now.d[0]
+
+
+@inlined
+def send_room_report(
+    w: World, t: int, node: int, part: int, generation: int, free: int, second_free: int, third_free: int
+) -> None:
+    """Report to all schedulers what is free of three resources of a node."""
+    a = node | part << NODE_BITS | generation << NODE_BITS + PART_BITS
+    send(w, t, node, np.int64(w.queue.seq.size - 1), ROOM_REPORT, a, free, second_free, third_free)
+
+
+@inlined
+def read_room_report(w: World) -> tuple[int, int, int, int, int, int]:
+    """Return the fields of the `ROOM_REPORT` at hand, in the order of its declaration."""
+    now = w.queue.now
+    node, above = reporter(now.a[0])
+    part, generation = above & np.int64((1 << PART_BITS) - 1), above >> PART_BITS
+    return node, part, generation, now.b[0], now.c[0], now.d[0]
 
 
 @inlined

@@ -1,14 +1,23 @@
-"""Heartbeats: a node reports its load at the first one after a change; those with nothing to report are left out."""
+"""Heartbeats: a node reports its load at the first one after a change; those with nothing to report are left out.
+
+Where schedulers want to know it, a node reports besides what is free of each of its resources, or how many slots: what
+no task holds, less what the entries of its queue need, each as the most that a task of its job needs.
+"""
 
 from typing import NamedTuple
 
 import numpy as np
 
-from actors.kernel.compiled import inlined
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.faults import generation_of
 from actors.kernel.queue import SOURCE_SHIFT, wake
+from actors.kernel.room import needed
 from actors.kernel.sums import carry
 from actors.kernel.world import NONE, World
-from actors.nodes.load_messages import HEARTBEAT
+from actors.nodes.load_messages import HEARTBEAT, send_room_report
+from actors.nodes.waiting import length_of
+
+TOGETHER = 3  # resources of which one message states what is free
 
 
 class Loads(NamedTuple):
@@ -47,6 +56,30 @@ def take_evicted(w: World, loads: Loads, t: int, node: int) -> None:
     if w.preemption.work[0] > 0:
         change_load(w, loads, t, node, -w.preemption.work[0])
         w.preemption.work[0] = 0
+
+
+@compiled
+def report_room(w: World, t: int, node: int, parts: int) -> None:
+    """Report what is free of a node, in so many messages."""
+    generation = generation_of(w, node)
+    for part in range(parts):
+        r = TOGETHER * part
+        free, second, third = left_of(w, node, r), left_of(w, node, r + 1), left_of(w, node, r + 2)
+        send_room_report(w, t, node, np.int64(part), generation, free, second, third)
+
+
+@inlined
+def left_of(w: World, node: int, r: int) -> int:
+    """Return what is free of a resource, or how many slots, less what waits; -1 if more waits, or there is none."""
+    if r >= max(w.room.demand.shape[1], 1):
+        return NONE
+    free = w.room.free[node, r] if w.room.active == 1 else w.nodes.idle[node]
+    entry = w.nodes.head[node]
+    while entry != NONE and free >= 0:
+        need, count = needed(w.room, w.entries.job[entry], r), length_of(w.entries, entry)
+        free = NONE if need > 0 and free // need < count else free - need * count
+        entry = w.entries.next[entry]
+    return max(free, NONE)
 
 
 @inlined

@@ -13,10 +13,10 @@ import numpy as np
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.faults import keep_task, next_again
 from actors.kernel.records import Records, records
+from actors.kernel.room import needed
 from actors.kernel.world import N_PLACEMENTS, N_SENT_AGAIN, World
 from actors.resources import UNIT, amounts, demands_of
 from actors.scheduler import Parameter
-from actors.schedulers.jobs.known_room import needed
 from actors.schedulers.jobs.late_binding import tasks_left
 from actors.setting import Setting
 from actors.tenants import A_WEIGHT, GUARANTEES, given_to, guaranteed, queues_by_tenant, shown

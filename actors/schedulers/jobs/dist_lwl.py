@@ -10,12 +10,20 @@ old as the last heartbeat.
    to the nodes that long jobs may use.
 3. Nodes serve the shortest remaining job first, within the slack bound.
 
+With `fit` "best" or "worst" a task goes to the node that then has the least, or the most, room left, of those on which
+it fits, by the node's last report and by what this scheduler has placed there since; of equal nodes to a random one, or
+to that with the lowest id if `jitter_s` is 0. Where it fits on none, step 2 holds, and what this scheduler has placed
+since counts as work. Room left is the largest share of a resource of the node, or of its slots, that neither tasks hold
+nor entries of its queue need. A node reports it with its work, by a message for each three resources. What others have
+placed since, what was on its way when the node reported, and what has ended since are not known.
+
 **Deviations.** No paper describes this scheduler; the rules are those of the authors' simulator, but with reports as
 messages. There the work of a task counts from its job's arrival, schedulers see live which task runs since when, and
 nodes see live the remaining work of jobs: `global_view=true`. Placed tasks are bound late there: `late_binding=true`.
 All schedulers are taken to get a node's report at the same time, also where network delays vary.
 """
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -38,9 +46,17 @@ from actors.kernel.room import work_at
 from actors.kernel.sums import pack, unpack
 from actors.kernel.world import N_REPORTS, NEVER, NONE, Rules, World
 from actors.nodes.failing import is_void
-from actors.nodes.load_messages import HEARTBEAT, LOAD_REPORT, read_load_report, send_load_report
+from actors.nodes.load_messages import HEARTBEAT, LOAD_REPORT, ROOM_REPORT, read_load_report, send_load_report
 from actors.nodes.messages import DONE, PLACED, PROBE, REQUEST, TASK_END
-from actors.nodes.reporting import Loads, change_load, is_current, is_newest, make_loads, take_evicted
+from actors.nodes.reporting import (
+    Loads,
+    change_load,
+    is_current,
+    is_newest,
+    make_loads,
+    report_room,
+    take_evicted,
+)
 from actors.nodes.worker import node_event
 from actors.nodes.worlds import JOB_WORLDS
 from actors.resources import servers
@@ -51,6 +67,7 @@ from actors.schedulers.jobs.central_lwl import LATE_BINDING
 from actors.schedulers.jobs.eagle import SHORTEST_FIRST, SLACK
 from actors.schedulers.jobs.job_info import is_long
 from actors.schedulers.jobs.late_binding import next_arrival, on_done, on_request
+from actors.schedulers.jobs.node_fit import FIT, make_reported_fit, note_empty, note_room, parts_of
 from actors.schedulers.jobs.probing import NO_VERSION
 from actors.schedulers.jobs.sparrow import SCHEDULERS
 from actors.setting import Setting
@@ -64,6 +81,7 @@ class State(NamedTuple):
     loads: Loads
     newest: np.ndarray  # [N] number of the newest report that the schedulers have
     global_view: bool
+    parts: int  # messages by which a node reports what is free; 0: it does not
 
 
 @inlined
@@ -82,6 +100,7 @@ def on_heartbeat(w: World, p: State, t: int, node: int) -> None:
         started, running = w.nodes.started[node], w.work.estimate[job]
     work = pack(p.loads.work[node], p.loads.wholes[node])
     send_load_report(w, t, node, generation_of(w, node), work, started, running)
+    report_room(w, t, node, p.parts)
 
 
 @inlined
@@ -150,6 +169,7 @@ def on_node_state(w: World, p: State) -> None:
     node, _, _ = read_node_state(w)
     if least_work.note_node_state(w, p.short.ledger) and not is_known_down(w, node):
         p.short.ledger.work[node], p.short.ledger.wholes[node] = 0, 0
+        note_empty(w, p.short.fit, node)
         if p.global_view:
             p.short.ledger.work[node], p.short.ledger.wholes[node] = p.loads.work[node], p.loads.wholes[node]
 
@@ -173,6 +193,8 @@ def advance(w: World, p: State, until: int, most: int) -> int:
             on_done(w)
         elif kind == LOAD_REPORT:
             on_report(w, p)
+        elif kind == ROOM_REPORT:
+            note_room(w, p.short.fit)
         elif kind == ARRIVAL:
             on_arrival(w, p, t, me, read_job(w))
         elif kind == LOST:
@@ -188,9 +210,12 @@ def build(setting: Setting) -> tuple[World, State]:
     nodes = setting.cluster.num_nodes
     heartbeat = heartbeat_ns(setting)
     rules = Rules(p["shortest_first"], slack=p["slack"], live=p["global_view"], bound_all=1)
-    world = build_world(setting, rules, most_sends=lambda tasks: tasks, schedulers=p["schedulers"])
+    kind = "least-work" if p["global_view"] else p["fit"]
+    parts = 0 if kind == "least-work" else parts_of(max(len(setting.resources), 1))
+    world = build_world(setting, rules, most_sends=lambda tasks: tasks + parts, schedulers=p["schedulers"])
+    fit = make_reported_fit(kind, world, servers(setting), p["schedulers"])
     step = max(round(p["jitter_step_s"] * NS), 1)
-    short = least_work.make_placer(servers(setting), most_tasks(setting), 0, p["late_binding"])
+    short = least_work.make_placer(servers(setting), most_tasks(setting), 0, p["late_binding"], fit)
     short = short._replace(jitter=round(p["jitter_s"] * NS) // step, jitter_step=step)
     return world, State(
         short,
@@ -198,6 +223,7 @@ def build(setting: Setting) -> tuple[World, State]:
         loads=make_loads(nodes, heartbeat),
         newest=np.full(nodes, NONE),
         global_view=p["global_view"],
+        parts=parts,
     )
 
 
@@ -228,6 +254,7 @@ DIST_LWL = Scheduler(
             "work counts from a job's arrival; running tasks and remaining work are seen live, as the authors"
             " simulate it",
         ),
+        replace(FIT, needs=("global_view=false",)),
     ),
     worlds=JOB_WORLDS,
     build=build,

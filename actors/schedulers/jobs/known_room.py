@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.room import Room
 from actors.kernel.world import NONE, World
 from workloads.errors import InputError
 
@@ -70,12 +69,6 @@ def make_known_room(w: World, slots: np.ndarray) -> KnownRoom:
         begin=np.zeros((levels, len(demand)), np.int64),
         moved=np.zeros(2 * nodes + 1, np.int64),
     )
-
-
-@inlined
-def needed(room: Room, job: int, r: int) -> int:
-    """Return what a task of the job needs of a resource, at most; 1 where tasks take slots."""
-    return room.demand[room.of_job[job], r] if room.active == 1 else np.int64(1)
 
 
 @compiled

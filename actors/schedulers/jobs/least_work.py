@@ -30,7 +30,7 @@ from actors.nodes.messages import read_started, send_placed
 from actors.schedulers.jobs.job_info import tasks_of
 from actors.schedulers.jobs.late_binding import note_attempt, note_lost, tasks_left
 from actors.schedulers.jobs.ledger import DOWN, IDLE, Ledger, add_work, waiting
-from actors.schedulers.jobs.node_fit import LEAST_WORK, NO_FIT, Fit, take_room, wait_for
+from actors.schedulers.jobs.node_fit import DRAWS, LEAST_WORK, NO_FIT, ROOM, Fit, take_room, wait_for
 from actors.schedulers.jobs.probing import FIRST_ROUND, NO_VERSION, ONE, probe
 from actors.schedulers.jobs.spreading import hold, may_run, must_spread, release, settle_rack
 
@@ -114,11 +114,12 @@ def keep_least(choice: Records, size: int, k: int, wait: int, node: int) -> int:
 
 
 @inlined
-def jitter_of(w: World, placer: Placer, job: int, node: int) -> int:
-    """Return the random time that is added to a node's wait for the job, ns."""
+def jitter_of(w: World, placer: Placer, job: int, node: int, wait: int) -> int:
+    """Return the random time that is added to a node's wait for the job, ns; of one with room, a draw among equals."""
     if placer.jitter == 0:
         return np.int64(0)
-    return below(random_bits(w.seed, JITTER, job, node), placer.jitter + 1) * placer.jitter_step
+    bits = random_bits(w.seed, JITTER, job, node)
+    return below(bits, DRAWS) if wait < ROOM // 2 else below(bits, placer.jitter + 1) * placer.jitter_step
 
 
 @inlined
@@ -155,7 +156,7 @@ def choose_least(w: World, placer: Placer, t: int, job: int, begin: int, k: int)
             if is_plain and choice.wait[0] == IDLE:  # none waits less than the worst of those that are chosen
                 break
             continue
-        wait += jitter_of(w, placer, job, node)
+        wait += jitter_of(w, placer, job, node, wait)
         size = keep_least(choice, size, k, wait, node)
     for i in range(k // 2 - 1, -1, -1):
         sink(choice, i, k, True)
@@ -179,9 +180,9 @@ def assign(w: World, placer: Placer, t: int, job: int, k: int, count: int) -> No
             more = spread(work_at(w, node, job), np.int64(0), ledger.slots[node])
             choice.wait[0] = min(max(choice.wait[0], 0) + more, LONGEST)
         else:
-            take_room(w, placer.fit, node, job, ONE)
-            add_work(ledger, node, work_at(w, node, job))
-            choice.wait[0] = wait_for(w, placer.fit, ledger, t, node, job)
+            take_place(w, placer, node, job)
+            wait = wait_for(w, placer.fit, ledger, t, node, job)
+            choice.wait[0] = wait + jitter_of(w, placer, job, node, wait)
         second = 1
         if k > 2 and choice.wait[2] < choice.wait[1]:
             second = 2
@@ -214,8 +215,15 @@ def spread_tasks(w: World, placer: Placer, t: int, job: int, count: int) -> None
         note_choice(w, placer, t, job, w.work.first_task[job] + i, node, waiting(placer.ledger, node, t))
         hold(w, job, node)
         if placer.fit.kind != LEAST_WORK:
-            take_room(w, placer.fit, node, job, ONE)
-            add_work(placer.ledger, node, work_at(w, node, job))
+            take_place(w, placer, node, job)
+
+
+@inlined
+def take_place(w: World, placer: Placer, node: int, job: int) -> None:
+    """Of a fit: take the room of a task, and add its work to what its scheduler knows."""
+    take_room(w, placer.fit, node, job, ONE)
+    if placer.fit.work.size == 0:
+        add_work(placer.ledger, node, work_at(w, node, job))
 
 
 @compiled
@@ -236,7 +244,8 @@ def least_of(w: World, placer: Placer, t: int, job: int, begin: int) -> int:
     least: int = NONE
     for i in range(begin, eligible.eligible_count(w, job)):
         node = eligible.listed(w, low, first, i)
-        wait = wait_for(w, placer.fit, placer.ledger, t, node, job) + jitter_of(w, placer, job, node)
+        wait = wait_for(w, placer.fit, placer.ledger, t, node, job)
+        wait += jitter_of(w, placer, job, node, wait)
         if (best == NONE or wait < least) and may_run(w, job, node):
             best, least = node, wait
             if wait == IDLE and placer.fit.kind == LEAST_WORK:

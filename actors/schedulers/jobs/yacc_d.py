@@ -16,6 +16,12 @@ After Yaq-d (EuroSys 2016), the distributed scheduler that the paper on Phoenix 
    placed again as in step 2; a task that was sent back before stays.
 5. Only nodes that satisfy a job's constraints are considered, at every step.
 
+With `fit` "best" or "worst" a task goes, of the nodes that are considered and have room in their queues, to the one
+that then has the least, or the most, room left, if it fits on one, by the node's last report and by what this scheduler
+has sent there since; else to the one that waits least. Room left is the largest share of a resource of the node, or of
+its slots, that neither tasks hold nor entries of its queue need. A node reports it with its work, by a message for each
+three resources. What others have sent since, and what has ended since, are not known.
+
 **Deviations from the paper.** This follows the paper's published description; its code is not public, and the
 parameters are ours. In the paper nodes learn the remaining tasks of a job from its manager; here they use the number
 that came with the task. Its rebalancing moves tasks between queues; here they go by way of their schedulers. A task
@@ -46,6 +52,7 @@ from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.jobs import yacc_d_backlog, yacc_d_candidates, yacc_d_view
 from actors.schedulers.jobs.build import NS, build_world, most_tasks
 from actors.schedulers.jobs.late_binding import next_arrival, note_attempt, on_done
+from actors.schedulers.jobs.node_fit import FIT, make_reported_fit, note_empty, note_room, parts_of
 from actors.schedulers.jobs.sparrow import SCHEDULERS
 from actors.schedulers.jobs.spreading import hold, release, settle_rack
 from actors.setting import Setting
@@ -192,6 +199,7 @@ def on_node_state(w: World, p: State) -> None:
     if receive_node_state(w):
         room = p.known.empty_room[node] if w.queue.now.kind[0] == NODE_UP else np.int64(0)
         yacc_d_view.note_node(p.known, node, np.int64(0), np.int64(0), room)
+        note_empty(w, p.known.fit, node)
 
 
 @entry
@@ -213,6 +221,8 @@ def advance(w: World, p: State, until: int, most: int) -> int:
             node, generation, rest, busy_until, room = load_messages.read_queue_report(w)
             if is_current(w, node, generation) and is_newest(w, p.known.newest, node):
                 yacc_d_view.note_node(p.known, node, rest, busy_until, room)
+        elif kind == load_messages.ROOM_REPORT:
+            note_room(w, p.known.fit)
         elif kind == ARRIVAL:
             on_arrival(w, p, t, me, read_job(w))
         elif kind == load_messages.RETURNED:
@@ -236,7 +246,8 @@ def build(setting: Setting) -> tuple[World, State]:
         by_tasks=p["order"] == LRTF,
         runs=0,  # an entry's epoch says whether its task may be given back
     )
-    world = build_world(setting, rules, most_sends=lambda tasks: tasks, schedulers=p["schedulers"])
+    parts = 0 if p["fit"] == "least-work" else parts_of(max(len(setting.resources), 1))
+    world = build_world(setting, rules, most_sends=lambda tasks: tasks + parts, schedulers=p["schedulers"])
     by_work, of_work = p["bound"] == WAIT, servers(setting)
     most_s = float(NEVER) / NS / of_work.max()
     if by_work and p["queue_wait_s"] > most_s:
@@ -252,10 +263,12 @@ def build(setting: Setting) -> tuple[World, State]:
         loads=make_loads(nodes, round(p["heartbeat_s"] * NS)),
         mean=np.zeros(nodes, np.int64),
         above=round(p["rebalance_s"] * NS) if p["rebalance"] else int(NONE),
+        parts=parts,
     )
+    fit = make_reported_fit(p["fit"], world, of_work, p["schedulers"])
     return world, State(
         queues,
-        yacc_d_view.make_view(of_work, limit + slots, by_work, p["schedulers"]),
+        yacc_d_view.make_view(of_work, limit + slots, by_work, p["schedulers"], fit),
         yacc_d_backlog.make_backlog(p["schedulers"], world.work.size, world.duration.size),
         candidates=yacc_d_candidates.make_candidates(p["choices"], nodes, most_tasks(setting)),
         first_long=setting.cluster.partition(setting.long_partition),
@@ -321,6 +334,7 @@ YACC_D = Scheduler(
             1e6,
             needs=("rebalance",),
         ),
+        FIT,
     ),
     worlds=JOB_WORLDS,
     build=build,

@@ -13,7 +13,7 @@ from actors.schedulers.jobs.job_info import tasks_of
 from actors.schedulers.jobs.least_work import CHOICE, sink, swap
 from actors.schedulers.jobs.probing import Probing, draw_places, make_probing, most_probes, probes_of
 from actors.schedulers.jobs.spreading import may_run
-from actors.schedulers.jobs.yacc_d_view import View, wait_at
+from actors.schedulers.jobs.yacc_d_view import View, place_of
 
 
 class Candidates(NamedTuple):
@@ -58,7 +58,7 @@ def draw_candidates(
     size = 0
     for i in range(count):
         node = eligible.eligible_node(w, job, begin + candidates.drawing.nodes[i])
-        wait = wait_at(w, view, t, me, node)
+        wait = place_of(w, view, t, me, job, node)
         if wait != NONE:
             candidates.heap.wait[size], candidates.heap.node[size] = wait, node
             size += 1
@@ -73,7 +73,7 @@ def best_on_top(w: World, candidates: Candidates, view: View, t: int, me: int, j
     choice = candidates.heap
     while size > 0:
         node = choice.node[0]
-        wait = wait_at(w, view, t, me, node)
+        wait = place_of(w, view, t, me, job, node)
         if wait == NONE or not may_run(w, job, node):
             size -= 1
             swap(choice, 0, size)

@@ -16,6 +16,8 @@ from actors.kernel.records import Records, records
 from actors.kernel.room import work_at
 from actors.kernel.sums import carry, spread, unpack
 from actors.kernel.world import NONE, World
+from actors.schedulers.jobs.node_fit import LEAST_WORK, Fit, among_fitting, row_of, take_room
+from actors.schedulers.jobs.probing import ONE
 from actors.schedulers.jobs.spreading import may_run
 
 LOOKS = 64  # nodes considered for one task that is sent again
@@ -48,9 +50,10 @@ class View(NamedTuple):
     all_slots: int
     empty_room: np.ndarray  # [N] room of a node without work
     by_work: bool  # room is estimated work; else it is tasks
+    fit: Fit
 
 
-def make_view(slots: np.ndarray, empty_room: np.ndarray, by_work: bool, schedulers: int) -> View:
+def make_view(slots: np.ndarray, empty_room: np.ndarray, by_work: bool, schedulers: int, fit: Fit) -> View:
     """The view of idle nodes."""
     nodes = records(REPORTED, slots.size)
     nodes.room[:] = empty_room
@@ -60,7 +63,7 @@ def make_view(slots: np.ndarray, empty_room: np.ndarray, by_work: bool, schedule
     totals.open[0], listed[: with_room.size] = with_room.size, with_room
     sent = records(SENT, schedulers * slots.size)
     newest = np.full(slots.size, NONE)
-    return View(nodes, newest, listed, totals, sent, slots, int(slots.sum()), empty_room, by_work)
+    return View(nodes, newest, listed, totals, sent, slots, int(slots.sum()), empty_room, by_work, fit)
 
 
 @compiled
@@ -107,6 +110,7 @@ def note_sent(w: World, view: View, me: int, node: int, job: int) -> None:
     row, estimate = sent_to(w, view, me, node), work_at(w, node, job)
     view.sent.work[row], view.sent.wholes[row] = carry(view.sent.work[row] + estimate, view.sent.wholes[row])
     view.sent.room[row] += max(estimate, 1) if view.by_work else 1
+    take_room(w, view.fit, node, job, ONE)
 
 
 @inlined
@@ -127,9 +131,18 @@ def wait_at(w: World, view: View, t: int, me: int, node: int) -> int:
     return spread(max(view.sent.work[row] + running, 0), view.sent.wholes[row], view.slots[node])
 
 
+@inlined
+def place_of(w: World, view: View, t: int, me: int, job: int, node: int) -> int:
+    """Return the place of a node among others, the least first: its wait, or that of a fit; NONE if it has no room."""
+    wait = wait_at(w, view, t, me, node)
+    if wait == NONE or view.fit.kind == LEAST_WORK:
+        return wait
+    return among_fitting(w, view.fit, view.slots[node], row_of(w, view.fit, node, job), node, job, wait)
+
+
 @compiled
 def find_node(w: World, view: View, t: int, me: int, job: int, first: int) -> int:
-    """Find the node that waits least of some that have room for a task of the job; NONE if there is none.
+    """Find the node that waits least, or fits, of some that have room for a task of the job; NONE if there is none.
 
     At most LOOKS nodes in a row are considered, from a random one on: of the job's eligible nodes, or of those with
     room, whichever are fewer.
@@ -150,7 +163,7 @@ def find_node(w: World, view: View, t: int, me: int, job: int, first: int) -> in
         place = place + 1 if place + 1 < count else 0
         if by_room and (node < first or not is_eligible(w, job, node)):
             continue
-        wait = wait_at(w, view, t, me, node)
+        wait = place_of(w, view, t, me, job, node)
         if wait == NONE or not may_run(w, job, node):
             continue
         if chosen == NONE or wait < least:
