@@ -234,7 +234,7 @@ def build(setting: Setting) -> tuple[World, State]:
     world = build_world(setting, Rules(), most_sends=lambda _: most, schedulers=1)
     ring = records(RING, 1)
     ring.added[0] = idle.size
-    queues = central_queue.make_queues(setting, world.priority)
+    queues = central_queue.make_queues(setting, world.priority, setting.parameters["order"])
     known = known_room.make_known_room(world, slots)
     return world, State(queues, known, idle, ring, slots.astype(np.int64), most)
 
@@ -243,7 +243,7 @@ CENTRAL_FIFO = Scheduler(
     name="central-fifo",
     title="one queue for all tasks at one scheduler",
     paper="-",
-    parameters=central_queue.PARAMETERS,
+    parameters=central_queue.parameters_of(central_queue.ORDER),
     worlds=JOB_WORLDS,
     build=build,
     advance=advance,

@@ -6,6 +6,7 @@ of which its tasks hold most, or of slots, as far as the scheduler knows; a task
 end is reported. A queue whose first task would exceed its ceiling, or has no room, is passed.
 """
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -23,7 +24,7 @@ from actors.tenants import A_WEIGHT, GUARANTEES, given_to, guaranteed, queues_by
 from clusters.capacity import capacities
 from workloads.errors import InputError
 
-# Jobs that wait are a heap of ranks, in a part of one array: from `first` on.
+# Jobs that wait are a heap by rank, in a part of one array: from `first` on.
 QUEUE = np.dtype([("first", "i8"), ("waiting", "i8")])
 
 
@@ -32,8 +33,7 @@ class Queues(NamedTuple):
 
     of_job: np.ndarray  # [J] read-only
     rank: np.ndarray  # [J] the place of a job in the order of priority, then of arrival
-    job: np.ndarray  # [J] the job of a rank
-    heap: np.ndarray  # [J] ranks
+    heap: np.ndarray  # [J] jobs
     rows: Records  # [Q] QUEUE
     weight: np.ndarray  # [Q] float64
     held: np.ndarray  # [Q, R] by tasks that are placed and not known to have ended
@@ -50,7 +50,7 @@ def waits(p: Queues, queue: int) -> bool:
 @inlined
 def first_job(p: Queues, queue: int) -> int:
     """Return the job of the first task of a queue with some."""
-    return p.job[p.heap[p.rows.first[queue]]]
+    return p.heap[p.rows.first[queue]]
 
 
 @inlined
@@ -82,30 +82,30 @@ def hold(w: World, p: Queues, job: int, sign: int) -> None:
 @compiled
 def join(p: Queues, job: int) -> None:
     """Add a job to its queue."""
-    queue, rank, heap = p.of_job[job], p.rank[job], p.heap
+    queue, rank, heap = p.of_job[job], p.rank, p.heap
     first, i = p.rows.first[queue], p.rows.waiting[queue]
     p.rows.waiting[queue] = i + 1
-    while i > 0 and heap[first + (i - 1) // 2] > rank:
+    while i > 0 and rank[heap[first + (i - 1) // 2]] > rank[job]:
         heap[first + i] = heap[first + (i - 1) // 2]
         i = (i - 1) // 2
-    heap[first + i] = rank
+    heap[first + i] = job
 
 
 @compiled
 def leave(p: Queues, queue: int) -> None:
     """Remove the first job from a queue."""
-    first, size, heap, i = p.rows.first[queue], p.rows.waiting[queue] - 1, p.heap, 0
+    first, size, heap, rank, i = p.rows.first[queue], p.rows.waiting[queue] - 1, p.heap, p.rank, 0
     p.rows.waiting[queue] = size
-    rank = heap[first + size]
+    job = heap[first + size]
     while 2 * i + 1 < size:
         child = 2 * i + 1
-        if child + 1 < size and heap[first + child + 1] < heap[first + child]:
+        if child + 1 < size and rank[heap[first + child + 1]] < rank[heap[first + child]]:
             child += 1
-        if heap[first + child] >= rank:
+        if rank[heap[first + child]] >= rank[job]:
             break
         heap[first + i] = heap[first + child]
         i = child
-    heap[first + i] = rank
+    heap[first + i] = job
 
 
 @inlined
@@ -140,34 +140,29 @@ ORDER = Parameter(
     "over its weight, or over its guarantee; jobs of higher priority go first, in each",
     choices=("arrival", "fair", "capacity"),
 )
-WEIGHTS = Parameter(
-    "weights",
-    "",
-    "text",
-    "weights of tenants, as in ads=2,search=0.5; others have 1",
-    needs=("order=fair",),
-)
-CEILINGS = Parameter(
-    "ceilings",
-    "",
-    "text",
-    "parts of the cluster that tenants never exceed, as in ads=0.5; others have no bound",
-    needs=("order=fair|capacity",),
-)
-PARAMETERS = (
-    ORDER,
-    WEIGHTS,
-    Parameter(GUARANTEES.name, "", GUARANTEES.kind, GUARANTEES.meaning, needs=("order=capacity",)),
-    CEILINGS,
-)
 
 
-def make_queues(setting: Setting, priority: np.ndarray) -> Queues:
-    """Return the queues of a setting whose scheduler has `PARAMETERS`, without tasks.
+def parameters_of(order: Parameter) -> tuple[Parameter, ...]:
+    """Return the parameters of queues; `order` has the choices of `ORDER`."""
+    weights = "weights of tenants, as in ads=2,search=0.5; others have 1"
+    ceilings = "parts of the cluster that tenants never exceed, as in ads=0.5; others have no bound"
+    fair, capacity, both = (f"{order.name}={which}" for which in ("fair", "capacity", "fair|capacity"))
+    return (
+        order,
+        Parameter("weights", "", "text", weights, needs=(fair,)),
+        replace(GUARANTEES, needs=(capacity,)),
+        Parameter("ceilings", "", "text", ceilings, needs=(both,)),
+    )
+
+
+def make_queues(setting: Setting, priority: np.ndarray, order: str, schedulers: int = 1) -> Queues:
+    """Return the queues of a setting whose scheduler has the parameters of `parameters_of`, without tasks.
 
     Args:
         setting: of the run.
         priority: [J] of jobs, or empty where none counts.
+        order: the value of the parameter that chooses.
+        schedulers: they take jobs in turn. Each has queues of its own, and an equal part of what a tenant may hold.
 
     Raises:
         InputError: the parameters are wrong, or a task is larger than the ceiling of its tenant.
@@ -175,28 +170,29 @@ def make_queues(setting: Setting, priority: np.ndarray) -> Queues:
     jobs = setting.workload.num_jobs
     queue, weight = np.zeros(jobs, np.int64), np.ones(1)
     tenants: list[str | None] = [None]
-    if setting.parameters["order"] != "arrival":
+    if order != "arrival":
         queue, tenants = queues_by_tenant(setting.workload)
-        weight = _weights(setting, tenants)
+        weight = _weights(setting, tenants, order)
+    total = _total(setting)
+    most = _ceilings(setting, queue, tenants, total, order, schedulers)
+    queue = np.arange(jobs) % schedulers * len(tenants) + queue
     job = np.lexsort((np.arange(jobs), -priority)) if priority.size else np.arange(jobs)
     rank = np.empty(jobs, np.int64)
     rank[job] = np.arange(jobs)
-    rows = records(QUEUE, len(tenants))
-    rows.first[1:] = np.cumsum(np.bincount(queue, minlength=len(tenants)))[:-1]
-    total = _total(setting)
-    held = np.zeros((len(tenants), total.size), np.int64)
-    most = _ceilings(setting, queue, tenants, total)
-    heap = np.zeros(jobs, np.int64)
-    return Queues(queue, rank, job.astype(np.int64), heap, rows, weight, held, most, np.maximum(total, 1))
+    rows = records(QUEUE, schedulers * len(tenants))
+    rows.first[1:] = np.cumsum(np.bincount(queue, minlength=rows.size))[:-1]
+    held, heap = np.zeros((rows.size, total.size), np.int64), np.zeros(jobs, np.int64)
+    weight, most = np.tile(weight, schedulers), np.tile(most, (schedulers, 1))
+    return Queues(queue, rank, heap, rows, weight, held, most, np.maximum(total, 1))
 
 
 def _what(setting: Setting, parameter: str) -> str:
     return f"parameter {parameter} of {setting.scheduler.name}"
 
 
-def _weights(setting: Setting, tenants: list[str | None]) -> np.ndarray:
+def _weights(setting: Setting, tenants: list[str | None], order: str) -> np.ndarray:
     """Return [Q] by what shares are divided."""
-    if setting.parameters["order"] == "capacity":
+    if order == "capacity":
         return guaranteed(setting.parameters["guarantees"], tenants, _what(setting, "guarantees"))
     given = given_to(setting.parameters["weights"], tenants, _what(setting, "weights"), A_WEIGHT)
     return np.array([1.0 if tenant is None else given.get(tenant, 1.0) for tenant in tenants])
@@ -210,15 +206,19 @@ def _total(setting: Setting) -> np.ndarray:
 
 
 def _ceilings(
-    setting: Setting, queue: np.ndarray, tenants: list[str | None], total: np.ndarray
+    setting: Setting,
+    queue: np.ndarray,
+    tenants: list[str | None],
+    total: np.ndarray,
+    order: str,
+    schedulers: int,
 ) -> np.ndarray:
-    """Return [Q, R] what each queue may hold, and refuse tasks that are larger."""
+    """Return [Q, R] what each queue of a scheduler may hold, and refuse tasks that are larger."""
     most = np.full((len(tenants), total.size), np.iinfo(np.int64).max // 2)
     what = _what(setting, "ceilings")
-    shared = setting.parameters["order"] != "arrival"
-    given = given_to(setting.parameters["ceilings"], tenants, what) if shared else {}
+    given = given_to(setting.parameters["ceilings"], tenants, what) if order != "arrival" else {}
     for tenant, part in given.items():
-        most[tenants.index(tenant)] = np.floor(part * total * (1 + 1e-12)).astype(np.int64)
+        most[tenants.index(tenant)] = np.floor(part / schedulers * total * (1 + 1e-12)).astype(np.int64)
     if setting.resources:
         demands = demands_of(setting)
         needs = amounts(demands.vector)[demands.of_job]
@@ -233,5 +233,6 @@ def _ceilings(
         raise InputError(
             f"{what}: a task of job {job_id} needs {needs[job, r] / unit:g} of {of}; "
             f"{shown(tenants[queue[job]])} may hold {most[queue[job], r] / unit:g}"
+            f"{f' at each of {schedulers} schedulers' if schedulers > 1 else ''}"
         )
     return most

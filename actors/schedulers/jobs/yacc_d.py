@@ -22,6 +22,12 @@ has sent there since; else to the one that waits least. Room left is the largest
 its slots, that neither tasks hold nor entries of its queue need. A node reports it with its work, by a message for each
 three resources. What others have sent since, and what has ended since, are not known.
 
+Tasks wait at a scheduler in order of priority, then as they came; a task that comes waits behind those of higher
+priority. A search for room passes jobs that find none on their nodes, and after 64 of one priority all others of it.
+With `backlog_order` "fair" or "capacity" each scheduler has a queue for each tenant, as `central-fifo`. It goes by what
+it has placed itself, also in queues of nodes, until the end is reported, and each may place an equal part of what the
+ceilings allow. While tasks wait, all that come wait with them.
+
 **Deviations from the paper.** This follows the paper's published description; its code is not public, and the
 parameters are ours. In the paper nodes learn the remaining tasks of a job from its manager; here they use the number
 that came with the task. Its rebalancing moves tasks between queues; here they go by way of their schedulers. A task
@@ -49,16 +55,16 @@ from actors.nodes.reporting import is_current, is_newest, make_loads
 from actors.nodes.worlds import JOB_WORLDS
 from actors.resources import node_slots, servers
 from actors.scheduler import Parameter, Scheduler
-from actors.schedulers.jobs import yacc_d_backlog, yacc_d_candidates, yacc_d_view
+from actors.schedulers.jobs import central_queue, yacc_d_backlog, yacc_d_candidates, yacc_d_view
 from actors.schedulers.jobs.build import NS, build_world, most_tasks
 from actors.schedulers.jobs.late_binding import next_arrival, note_attempt, on_done
 from actors.schedulers.jobs.node_fit import FIT, make_reported_fit, note_empty, note_room, parts_of
+from actors.schedulers.jobs.probing import ONE
 from actors.schedulers.jobs.sparrow import SCHEDULERS
 from actors.schedulers.jobs.spreading import hold, release, settle_rack
 from actors.setting import Setting
 from workloads.errors import InputError
 
-MISSES = 64  # jobs that find no node, after which a scheduler stops its search until the next heartbeat
 FIFO, SJF, SRJF, LRTF = ORDERS = ("fifo", "sjf", "srjf", "lrtf")
 LENGTH, WAIT = BOUNDS = ("length", "wait")
 
@@ -81,6 +87,10 @@ def on_arrival(w: World, p: State, t: int, me: int, job: int) -> None:
     tasks, first_task = next_arrival(w, me, job), w.work.first_task[job]
     w.counts[N_PLACEMENTS] += tasks
     settle_rack(w, job, p.first_long * w.work.is_long[job])
+    if yacc_d_backlog.waits_before(p.backlog, me - w.nodes.size, job):
+        keep_from(w, p, t, me, job, first_task)
+        look(w, p, t, me, t)
+        return
     first = yacc_d_candidates.first_of(w, p.first_long, job)
     size = yacc_d_candidates.draw_candidates(w, p.candidates, p.known, t, me, job, first, tasks)
     for i in range(tasks):
@@ -88,9 +98,8 @@ def on_arrival(w: World, p: State, t: int, me: int, job: int) -> None:
         node = p.candidates.heap.node[0]
         if size == 0:
             node = yacc_d_view.find_node(w, p.known, t, me, job, first)
-        if node == NONE:
-            for task in range(first_task + tasks - 1, first_task + i - 1, -1):
-                keep(w, p, t, me, job, np.int64(task))
+        if node == NONE or not yacc_d_backlog.may_hold(w, p.backlog, job):
+            keep_from(w, p, t, me, job, first_task + i)
             break
         bind(w, p, t, me, job, first_task + i, node)
 
@@ -102,6 +111,7 @@ def bind(w: World, p: State, t: int, me: int, job: int, task: int, node: int) ->
         note(w, t, me, CHOSEN, job, task, node, yacc_d_view.wait_at(w, p.known, t, me, node))
     hold(w, job, node)
     yacc_d_view.note_sent(w, p.known, me, node, job)
+    yacc_d_backlog.hold(w, p.backlog, job, ONE)
     left = np.int64(1) if p.single else w.jobs.unfinished[job]
     movable = np.int64(p.backlog.tasks.returns[task] == 0)
     load_messages.send_offered(
@@ -112,11 +122,23 @@ def bind(w: World, p: State, t: int, me: int, job: int, task: int, node: int) ->
 @inlined
 def keep(w: World, p: State, t: int, me: int, job: int, task: int) -> None:
     """Keep a task at its scheduler until a heartbeat shows room."""
-    who = me - w.nodes.size
-    yacc_d_backlog.keep_waiting(w, p.backlog, who, job, task)
-    if p.backlog.schedulers.awake[who] == 0:
-        p.backlog.schedulers.awake[who] = 1
-        wake(w, next_reports(w, p, t), me, DISPATCH, NONE, NONE, NONE)
+    yacc_d_backlog.keep_waiting(w, p.backlog, me - w.nodes.size, job, task)
+    if p.backlog.schedulers.due[me - w.nodes.size] == NONE:
+        look(w, p, t, me, next_reports(w, p, t))
+
+
+@inlined
+def keep_from(w: World, p: State, t: int, me: int, job: int, first: int) -> None:
+    """Keep the tasks of a job from one on."""
+    for task in range(w.work.end_task[job] - 1, first - 1, -1):
+        keep(w, p, t, me, job, np.int64(task))
+
+
+@inlined
+def look(w: World, p: State, t: int, me: int, time: int) -> None:
+    """Look for room at a time, in place of the time that was planned."""
+    p.backlog.schedulers.due[me - w.nodes.size] = time
+    wake(w, time, me, DISPATCH, NONE, NONE, NONE)
 
 
 @inlined
@@ -132,6 +154,7 @@ def on_returned(w: World, p: State, t: int, me: int) -> None:
     job, task, node, rest = load_messages.read_returned(w)
     yacc_d_view.note_returned(w, p.known, me, node, rest)
     release(w, job, node)
+    yacc_d_backlog.hold(w, p.backlog, job, -ONE)
     p.backlog.tasks.returns[task] += 1
     if p.backlog.tasks.returns[task] > p.tries:
         keep(w, p, t, me, job, task)
@@ -142,8 +165,12 @@ def on_returned(w: World, p: State, t: int, me: int) -> None:
 @compiled
 def bind_elsewhere(w: World, p: State, t: int, me: int, job: int, task: int) -> None:
     """Bind a task to another node that has room by the last reports, or keep it."""
+    if yacc_d_backlog.waits_before(p.backlog, me - w.nodes.size, job):
+        keep(w, p, t, me, job, task)
+        look(w, p, t, me, t)
+        return
     node = yacc_d_view.find_node(w, p.known, t, me, job, yacc_d_candidates.first_of(w, p.first_long, job))
-    if node == NONE:
+    if node == NONE or not yacc_d_backlog.may_hold(w, p.backlog, job):
         keep(w, p, t, me, job, task)
     else:
         bind(w, p, t, me, job, task, node)
@@ -155,6 +182,7 @@ def on_lost(w: World, p: State, t: int, me: int) -> None:
     job, task, node, _, _ = read_lost(w)
     note_attempt(w)
     release(w, job, node)
+    yacc_d_backlog.hold(w, p.backlog, job, -ONE)
     w.counts[N_SENT_AGAIN] += 1
     bind_elsewhere(w, p, t, me, job, task)
 
@@ -163,33 +191,29 @@ def on_lost(w: World, p: State, t: int, me: int) -> None:
 def on_dispatch(w: World, p: State, t: int, me: int) -> None:
     """Step 2: bind tasks that wait here to nodes that have room by the reports of the last heartbeat.
 
-    A job that may use all nodes and finds no room stays first, and the search ends; other jobs go to the end.
+    The search ends with a job that may use all nodes and finds no room; one that may use some is passed.
     """
-    who, rows = me - w.nodes.size, p.backlog.schedulers
-    jobs, misses, room = rows.jobs[who], 0, w.queue.room - 4
-    while jobs > 0 and misses < MISSES and room > 0:
-        jobs -= 1
-        job = yacc_d_backlog.take_job(p.backlog, who)
+    who, rows, backlog, room = me - w.nodes.size, p.backlog.schedulers, p.backlog, w.queue.room - 4
+    if rows.due[who] != t:
+        return
+    yacc_d_backlog.begin_search(backlog, who)
+    queue = yacc_d_backlog.next_queue(w, backlog, who)
+    while queue != NONE and room > 0:
+        job = central_queue.first_job(backlog.queues, queue)
         first = yacc_d_candidates.first_of(w, p.first_long, job)
-        node: int = np.int64(0)
-        while p.backlog.jobs.task[job] != NONE and room > 0:
-            node = yacc_d_view.find_node(w, p.known, t, me, job, first)
-            if node == NONE:
-                break
-            room -= 1
-            bind(w, p, t, me, job, yacc_d_backlog.take_task(p.backlog, job), node)
+        node = yacc_d_view.find_node(w, p.known, t, me, job, first)
         if node != NONE:
-            if p.backlog.jobs.task[job] != NONE:
-                yacc_d_backlog.put_first(p.backlog, who, job)  # no more messages fit: it goes on at once
+            room -= 1
+            bind(w, p, t, me, job, yacc_d_backlog.take_task(backlog, who, queue), node)
         elif first == 0 and not is_constrained(w, job):
-            yacc_d_backlog.put_first(p.backlog, who, job)
             break
         else:
-            yacc_d_backlog.add_last(p.backlog, who, job)
-            misses += 1
-    rows.awake[who] = np.int64(rows.jobs[who] > 0)
+            yacc_d_backlog.miss(backlog, who, queue)
+        queue = yacc_d_backlog.next_queue(w, backlog, who)
+    yacc_d_backlog.end_search(backlog, who)
+    rows.due[who] = NONE
     if rows.jobs[who] > 0:
-        wake(w, t if room == 0 else next_reports(w, p, t), me, DISPATCH, NONE, NONE, NONE)
+        look(w, p, t, me, t if room == 0 else next_reports(w, p, t))
 
 
 @inlined
@@ -217,6 +241,7 @@ def advance(w: World, p: State, until: int, most: int) -> int:
             on_bounded_node(w, p.queues, t, kind, me)
         elif kind == DONE:
             on_done(w)
+            yacc_d_backlog.hold(w, p.backlog, read_job(w), -ONE)
         elif kind == load_messages.QUEUE_REPORT:
             node, generation, rest, busy_until, room = load_messages.read_queue_report(w)
             if is_current(w, node, generation) and is_newest(w, p.known.newest, node):
@@ -269,7 +294,7 @@ def build(setting: Setting) -> tuple[World, State]:
     return world, State(
         queues,
         yacc_d_view.make_view(of_work, limit + slots, by_work, p["schedulers"], fit),
-        yacc_d_backlog.make_backlog(p["schedulers"], world.work.size, world.duration.size),
+        yacc_d_backlog.make_backlog(setting, world.priority),
         candidates=yacc_d_candidates.make_candidates(p["choices"], nodes, most_tasks(setting)),
         first_long=setting.cluster.partition(setting.long_partition),
         tries=p["tries"],
@@ -335,6 +360,17 @@ YACC_D = Scheduler(
             needs=("rebalance",),
         ),
         FIT,
+        *central_queue.parameters_of(
+            Parameter(
+                "backlog_order",
+                "arrival",
+                "choice",
+                "which task that waits at a scheduler goes next: that of the first job to come, or of the tenant with "
+                "the smallest share of the cluster over its weight, or over its guarantee, of what this scheduler has "
+                "placed; jobs of higher priority go first, in each",
+                choices=central_queue.ORDER.choices,
+            )
+        ),
     ),
     worlds=JOB_WORLDS,
     build=build,
