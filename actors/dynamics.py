@@ -8,6 +8,7 @@ import numpy as np
 from actors.conditions import NS
 from actors.kernel.compiled import entry
 from actors.kernel.faults import (
+    ATTEMPT,
     FAULT,
     JOB_STATE,
     NEVER_AGAIN,
@@ -69,13 +70,17 @@ def make_faults(setting: Setting, schedulers: int, central: bool) -> Faults:
         tasks=tasks,
         jobs=jobs,
         schedule=schedule,
+        attempts=records(ATTEMPT, 0),
+        ended=np.zeros(1, np.int64),
     )
 
 
 def no_faults(origin_ns: int) -> Faults:
     """Return the state where nothing can fail."""
-    empty = [records(dtype, 0) for dtype in (FAULT, TASK_STATE, JOB_STATE, OUTAGE)]
-    return Faults(0, 0, 0.0, 0.0, origin_ns, 0, *empty)
+    dtypes = (FAULT, TASK_STATE, JOB_STATE, OUTAGE, ATTEMPT)
+    actors, tasks, jobs, schedule, attempts = (records(dtype, 0) for dtype in dtypes)
+    ended = np.zeros(1, np.int64)
+    return Faults(0, 0, 0.0, 0.0, origin_ns, 0, actors, tasks, jobs, schedule, attempts, ended)
 
 
 def start_failures(world: W, tasks: int) -> W:
@@ -180,7 +185,9 @@ def outages_of(faults: Faults) -> Faults | None:
     """Return the outages alone, without the state of tasks and jobs; None where nothing fails."""
     if not faults.failing and not faults.schedule.size:
         return None
-    return faults._replace(tasks=records(TASK_STATE, 0), jobs=records(JOB_STATE, 0))
+    return faults._replace(
+        tasks=records(TASK_STATE, 0), jobs=records(JOB_STATE, 0), attempts=records(ATTEMPT, 0)
+    )
 
 
 def _outages(setting: Setting, faults: Faults, times_ns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

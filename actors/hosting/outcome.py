@@ -2,7 +2,7 @@
 
 import resource
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from actors.hosting.recording import Recording
 from actors.hosting.timeline import MOST_ROWS, merge_samples
 from actors.kernel.cost import LINE
 from actors.kernel.counters import Counters
-from actors.kernel.faults import Faults
+from actors.kernel.faults import ATTEMPT, Faults
 from actors.kernel.queue import NEVER
 from actors.kernel.sums import WHOLE
 
@@ -72,6 +72,7 @@ class Share:
         first_ns, period_ns: when the timeline begins, and the time between two rows; 0: no timeline.
         most_rows: of the timeline, as `Observe` has it.
         tasks: ids, nodes, starts and finishes of the tasks that ended here, or None.
+        attempts: ATTEMPT records of those that failures and evictions ended here, where tasks are recorded.
         counts: [len(COUNTERS)].
         servers: SERVER records of all scheduler actors, or empty; those of other partitions are zero.
         costs: COST records, measured here.
@@ -98,6 +99,7 @@ class Share:
     period_ns: int
     most_rows: int
     tasks: tuple[np.ndarray, ...] | None
+    attempts: np.ndarray | None
     counts: np.ndarray
     servers: np.ndarray
     costs: np.ndarray
@@ -120,6 +122,7 @@ class Outcome:
 
     Attributes:
         is_long: [J] bool: mean task duration, as the workload states it, above the cut-off.
+        attempts: as in `Share`, of all partitions, in order of task and start; empty where tasks are not recorded.
         servers: SERVER records, by scheduler actor; empty without costs.
         costs: COST records of a measured run.
         waits: as in `Share`.
@@ -157,6 +160,19 @@ class Outcome:
     recorded: tuple[int, ...] = ()
     series: Any = None
     evicted: np.ndarray | None = None
+    attempts: np.ndarray = field(default_factory=lambda: np.zeros(0, ATTEMPT))
+
+    def spans(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the task of each attempt that ended, its start and its end, ns, whether it came to something or not.
+
+        The run must have recorded its tasks.
+        """
+        assert self.tasks is not None
+        done, rows = np.flatnonzero(self.tasks["finish_ns"] >= 0), self.attempts
+        start, end = (self.tasks[name][done] for name in ("start_ns", "finish_ns"))
+        parts = ((done, rows["task"]), (start, rows["start"]), (end, rows["end"]))
+        task, start, end = (np.concatenate(pair) for pair in parts)
+        return task, start, end
 
 
 def merge(
@@ -211,6 +227,7 @@ def merge(
         partitions=len(shares),
         series=next((share.series for share in shares if share.series is not None), None),
         evicted=np.sum(evicted, axis=0) if evicted else None,
+        attempts=_attempts(shares),
     )
 
 
@@ -225,6 +242,12 @@ def _tasks(shares: list[Share], num_tasks: int) -> dict[str, np.ndarray] | None:
         last = values[-1] >= columns[2, ids]  # a flow that was moved may have ended in two partitions
         columns[:, ids[last]] = np.array(values)[:, last]
     return dict(zip(("node", "start_ns", "finish_ns"), columns, strict=True))
+
+
+def _attempts(shares: list[Share]) -> np.ndarray:
+    """All attempts that came to nothing, in an order that does not depend on the partitions."""
+    rows = np.concatenate([np.zeros(0, ATTEMPT), *(s.attempts for s in shares if s.attempts is not None)])
+    return rows[np.lexsort((rows["start"], rows["task"]))]
 
 
 def _servers(shares: list[Share]) -> np.ndarray:

@@ -19,6 +19,7 @@ from actors.hosting.timeline import Samples
 from actors.kernel.compiled import config, direct, is_warm
 from actors.kernel.cost import MEASURED, grow_cost, settle
 from actors.kernel.counters import N_ARRIVED, N_FINISHED, N_STARTED
+from actors.kernel.faults import grow_attempts, record_attempts
 from actors.kernel.queue import GROW, HORIZON, IDLE, PYTHON, RUNNING, grow_queue
 from actors.kernel.records import records
 from actors.kernel.window import LEFT, NEXT, deliver, inbound, make_frame, pack, restrict
@@ -68,7 +69,7 @@ def build_partition(setting: Setting, observe: Observe) -> tuple[Any, Any]:
         # Coflows may have more: flows that moves create.
         task_records = records(TASK_RECORD, max(setting.num_tasks, int(world.work.end_task[-1])))
         task_records.node[:] = NONE
-        world = world._replace(task_records=task_records)
+        world = world._replace(task_records=task_records, faults=record_attempts(world.faults))
     if observe.events is not None:
         world = with_trace(world, observe.events, setting)
     return world, state
@@ -293,6 +294,7 @@ class Partition:
             entries=grow_entries(world.entries),
             queue=grow_queue(world.queue, messages),
             cost=grow_cost(world.cost),
+            faults=grow_attempts(world.faults),
         )
         if self.setting.scheduler.grow is not None:
             self.state = self.setting.scheduler.grow(self.world, self.state)
@@ -320,12 +322,13 @@ class Partition:
         world, now = self.world, self.world.queue.now[0]
         homes = world.work.home
         mine = np.flatnonzero((homes >= now.first) & (homes < now.end))
-        tasks = None
+        tasks = attempts = None
         if self.observe.tasks:
             rows = world.records_by_task()
             ids = np.flatnonzero(rows.node != NONE)
             rows = rows[ids]
             tasks = (ids, rows.node, rows.start, rows.finish)
+            attempts = np.asarray(world.faults.attempts[: world.faults.ended[0]])
         recorded = int(world.cost.handler.recorded[0])
         series = self.setting.scheduler.series
         return Share(
@@ -338,6 +341,7 @@ class Partition:
             period_ns=self._samples.period_ns,
             most_rows=self.observe.most_rows,
             tasks=tasks,
+            attempts=attempts,
             counts=world.counts,
             servers=np.asarray(world.cost.servers),
             costs=np.asarray(world.cost.log[:recorded]),

@@ -19,7 +19,7 @@ import numpy as np
 
 from actors.kernel.clock import CPU, WALL, clock_ns
 from actors.kernel.compiled import compiled, entry, inlined
-from actors.kernel.faults import HasFaults, is_over, take_over
+from actors.kernel.faults import HasFaults, is_over, lacks_attempts, take_over
 from actors.kernel.histogram import BUCKETS, note_time
 from actors.kernel.message_heap import push
 from actors.kernel.message_kinds import FIRST_DECISION, PUBLISHED, is_background
@@ -120,8 +120,11 @@ def take(w: HasCost, until: int) -> int:
                 return GROW
         if w.cost.waiting.next[0] == NONE and w.cost.waiting.start[0] == w.cost.waiting.size:
             return GROW
-    if w.faults.active == 1 and is_over(w):
-        return IDLE
+    if w.faults.active == 1:
+        if is_over(w):
+            return IDLE
+        if lacks_attempts(w.faults):
+            return GROW
     reason = take_first(w.queue, w.entries, until)
     if reason == RUNNING:
         if w.faults.active == 1:

@@ -19,7 +19,7 @@ from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.messages import NODE_UP, read_node_state, send_node_state
 from actors.kernel.queue import NONE, HasQueue
 from actors.kernel.random import AGAIN, FAILURES, below, random_bits, unit
-from actors.kernel.records import Records
+from actors.kernel.records import Records, doubled, records
 
 TRIES = 64  # random draws before the nodes that are up are counted instead
 NO_EPOCH = np.int64(0)
@@ -62,6 +62,8 @@ JOB_STATE = np.dtype(
     ]
 )
 OUTAGE = np.dtype([("start", "i8"), ("end", "i8")])  # ns; NEVER_AGAIN: for good
+# An attempt of a task that a failure or an eviction ended: what it held, it held from `start` to `end`, ns.
+ATTEMPT = np.dtype([("task", "i8"), ("start", "i8"), ("end", "i8")])
 
 
 class Faults(NamedTuple):
@@ -77,6 +79,8 @@ class Faults(NamedTuple):
     tasks: Records  # [T] TASK_STATE
     jobs: Records  # [J] JOB_STATE
     schedule: Records  # OUTAGE, by actor and time
+    attempts: Records  # ATTEMPT, those that came to nothing here; empty where tasks are not recorded
+    ended: np.ndarray  # [1] how many there are
 
 
 class HasFaults(HasQueue, Protocol):
@@ -89,6 +93,10 @@ class HasFaults(HasQueue, Protocol):
     @property
     def nodes(self) -> Records:
         """[N] a row for each node."""
+
+    @property
+    def task_records(self) -> Records:
+        """[T] TASK_RECORD, empty where tasks are not recorded."""
 
     @property
     def seed(self) -> int:
@@ -152,6 +160,34 @@ def _place(times: np.ndarray, time: int) -> int:
         else:
             high = middle
     return low
+
+
+def record_attempts(faults: Faults) -> Faults:
+    """Return the same state with room for the attempts that come to nothing."""
+    return faults._replace(attempts=records(ATTEMPT, 4 * faults.tasks.size))
+
+
+@inlined
+def lacks_attempts(faults: Faults) -> bool:
+    """Return whether there is less room for attempts than one event may need: one of each task, and to spare."""
+    return faults.attempts.size > 0 and faults.attempts.size - faults.ended[0] < 2 * faults.tasks.size
+
+
+def grow_attempts(faults: Faults) -> Faults:
+    """Return the same state, with twice the room for attempts if there is too little."""
+    return faults._replace(attempts=doubled(faults.attempts)) if lacks_attempts(faults) else faults
+
+
+@inlined
+def note_attempt(w: HasFaults, task: int, start: int, end: int) -> None:
+    """Note an attempt of a task that a failure or an eviction has ended, where tasks are recorded."""
+    rows, done = w.faults.attempts, w.task_records
+    if rows.size > 0:
+        i = w.faults.ended[0]
+        rows.task[i], rows.start[i], rows.end[i] = task, start, end
+        if done.start[task] == start and done.finish[task] > start:  # it had ended, and was not yet reported
+            rows.end[i] = done.finish[task]
+        w.faults.ended[0] = i + 1
 
 
 @inlined

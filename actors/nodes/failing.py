@@ -26,6 +26,7 @@ from actors.kernel.faults import (
     announce_state,
     find_outage,
     history_of,
+    note_attempt,
     note_history,
 )
 from actors.kernel.messages import DETECT, FAIL, NODE_DOWN, NODE_UP, REPAIR, read_job, send_lost
@@ -133,6 +134,7 @@ def begin_outage(w: HasCost, t: int, node: int, lost: int) -> None:
         counts[lost] += 1
         lost_ns = counts[lost + 1] + t - tasks.start[task]
         counts[lost + 1], counts[lost + 2] = carry(lost_ns, counts[lost + 2])
+        note_attempt(w, task, tasks.start[task], t)
         task = tasks.next[task]
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_STARTED
 from actors.kernel.eligible import run_time
-from actors.kernel.faults import PROGRESS_BITS, WHOLE_TASK
+from actors.kernel.faults import PROGRESS_BITS, WHOLE_TASK, note_attempt
 from actors.kernel.messages import send_lost
 from actors.kernel.queue import note
 from actors.kernel.room import demand_of, fits, free_room, work_at
@@ -167,6 +167,7 @@ def evict(w: World, t: int, node: int, task: int, for_job: int) -> None:
     free_slot(w, node, job, task, start)
     w.counts[N_STARTED + w.work.report_class[job]] -= 1
     w.counts[N_EVICTIONS] += 1
+    note_attempt(w, task, start, t)
     w.preemption.jobs.times[job] += 1
     w.preemption.work[0] += work_at(w, node, job)
     keep_progress(w, job, task, t - start)

@@ -14,7 +14,13 @@ from emu.columns import make_table, null_unless
 from emu.families.dags.columns import FAIRNESS, FURTHER_JOBS, FURTHER_TIMELINE, JOBS, TASKS, TIMELINE
 from emu.families.dags.utilisation import count_between, runnable_ns, wide_enough, windows
 from emu.families.jobs.metrics import describe_jobs
-from emu.families.jobs.resource_use import resources_table, tenants_held, use_over_time, with_shares
+from emu.families.jobs.resource_use import (
+    mean_held,
+    resources_table,
+    tenants_held,
+    use_over_time,
+    with_shares,
+)
 from emu.families.jobs.results import jobs_columns, stated_columns, tasks_columns
 from emu.results.metrics import Float64Array, describe_utilisation, finite
 from workloads.arrow import column, optional_column
@@ -35,13 +41,13 @@ def dag_results(plan: Plan, outcome: Outcome) -> tuple[dict[str, pa.Table | None
     workload, cluster, config = plan.workload, plan.cluster, plan.config
     assert outcome.tasks is not None  # always recorded: the tables are made from them
     share = shares_of_tasks(workload, cluster)
-    runnable = _runnable(workload, outcome.tasks)
-    timeline, use = timeline_tables(workload, outcome, share, runnable, plan.period_s)
+    runnable, share_of_task = _runnable(workload, outcome.tasks), share[stage_of_task(workload)]
+    timeline, use = timeline_tables(workload, outcome, share_of_task, runnable, plan.period_s)
     jobs = jobs_table(workload, cluster, outcome)
     job_of_task = np.repeat(np.arange(workload.num_jobs), np.diff(workload.arrays().first_task))
-    share_of_task, step_s = share[stage_of_task(workload)], outcome.timeline_step * plan.period_s
+    step_s = outcome.timeline_step * plan.period_s
     tenants, by_tenant = tenants_held(jobs, job_of_task, outcome, share_of_task, step_s)
-    fairness = fairness_table(workload, outcome, share, config["fairness.window"])
+    fairness = fairness_table(workload, outcome, share_of_task, config["fairness.window"])
     tables = {
         "jobs": jobs,
         "timeline": timeline,
@@ -57,7 +63,7 @@ def dag_results(plan: Plan, outcome: Outcome) -> tuple[dict[str, pa.Table | None
     )
     figures = {
         "jobs": with_shares(describe_jobs(jobs, config["warmup"], config["slowdown_threshold"]), by_tenant),
-        "dags": describe_dags(plan, outcome, fairness, share),
+        "dags": describe_dags(plan, outcome, fairness, share_of_task),
         **({"utilisation": described} if described else {}),
     }
     return tables, figures
@@ -96,11 +102,15 @@ def timeline_tables(
     runnable: npt.NDArray[np.int64],
     period_s: float,
 ) -> tuple[pa.Table, pa.Table]:
-    """Return the tables of the timeline and of the use of resources, from the times of tasks."""
+    """Return the tables of the timeline and of the use of resources, from the times of tasks.
+
+    ``share``, shape (T, R), is what each task holds. A task waits while it can run, has not ended, and does not run.
+    """
     assert outcome.tasks is not None
     time_s, tasks = np.asarray(outcome.timeline["time_s"], np.float64), outcome.tasks
     time_ns = np.rint(time_s * 1e9).astype(np.int64)
-    used = use_over_time(outcome, share[stage_of_task(workload)], outcome.timeline_step * period_s)
+    used = use_over_time(outcome, share, outcome.timeline_step * period_s)
+    running = count_between(time_ns, *outcome.spans()[1:])
     names = list(workload.resources) or ["slots"]
     live = {c.name: outcome.timeline[c.name] for c in FURTHER_TIMELINE if c.name in outcome.timeline}
     columns = TIMELINE + tuple(c for c in FURTHER_TIMELINE if c.name in live)
@@ -109,8 +119,8 @@ def timeline_tables(
         {
             "time_s": time_s,
             "utilisation": used.max(axis=1) if used.size else np.zeros(0),
-            "running_tasks": count_between(time_ns, tasks["start_ns"], tasks["finish_ns"]),
-            "runnable_tasks": count_between(time_ns, runnable, tasks["start_ns"]),
+            "running_tasks": running,
+            "runnable_tasks": count_between(time_ns, runnable, tasks["finish_ns"]) - running,
             "running_jobs": count_between(time_ns, workload.arrays().submit_ns, outcome.finish_ns),
             **{name: np.asarray(values, np.int64) for name, values in live.items()},
         },
@@ -119,23 +129,21 @@ def timeline_tables(
 
 
 def fairness_table(workload: DagWorkload, outcome: Outcome, share: Float64Array, window_s: float) -> pa.Table:
-    """Return the table of Jain's index over windows (Grandl et al., OSDI 2016, section 5.1)."""
-    assert outcome.tasks is not None
-    arrays, tasks = workload.arrays(), outcome.tasks
+    """Return the table of Jain's index over windows (Grandl et al., OSDI 2016, section 5.1); ``share`` is of tasks."""
+    arrays, (task, start_ns, finish_ns) = workload.arrays(), outcome.spans()
     submit_s = arrays.submit_ns / 1e9
     end_s = np.where(outcome.finish_ns >= 0, outcome.finish_ns / 1e9, np.nan)
     end_s = np.where(np.isnan(end_s), np.nanmax(end_s), end_s)
-    done = tasks["finish_ns"] >= 0
     job = np.repeat(np.arange(workload.num_jobs), np.diff(arrays.first_task))
-    ran_s = exact_sum((tasks["finish_ns"] - tasks["start_ns"])[done]) / 1e9
+    ran_s = exact_sum(finish_ns - start_ns) / 1e9
     window_s = wide_enough(window_s, float(end_s.max() - submit_s[0]), ran_s)
     jobs, index, running = windows(
         submit_s,
         end_s,
-        job[done],
-        tasks["start_ns"][done] / 1e9,
-        tasks["finish_ns"][done] / 1e9,
-        share.mean(axis=1)[stage_of_task(workload)][done],
+        job[task],
+        start_ns / 1e9,
+        finish_ns / 1e9,
+        share.mean(axis=1)[task],
         window_s,
     )
     return make_table(
@@ -162,7 +170,7 @@ def tasks_table(workload: DagWorkload, tasks: Tasks, runnable: npt.NDArray[np.in
 
 
 def describe_dags(plan: Plan, outcome: Outcome, fairness: pa.Table, share: Float64Array) -> dict[str, Any]:
-    """Return the ``dags`` part of a summary.
+    """Return the ``dags`` part of a summary; ``share``, shape (T, R), is what each task holds.
 
     Returns
     -------
@@ -173,17 +181,13 @@ def describe_dags(plan: Plan, outcome: Outcome, fairness: pa.Table, share: Float
         ``fairness_running``, mean, min and max of Jain's index over windows; ``leftover_share``, the share of the tasks
         that were launched above the share of their job.
     """
-    workload, tasks = plan.workload, outcome.tasks
-    assert tasks is not None
+    workload = plan.workload
     arrays = workload.arrays()
     bound_s = max(
         float(work_s(workload, plan.cluster).max()),
         float((arrays.submit_ns + critical_paths_ns(workload) - arrays.submit_ns[0]).max()) / 1e9,
     )
-    span_ns = int(outcome.finish_ns.max() - arrays.submit_ns[0])
-    ran_ns = np.where(tasks["finish_ns"] >= 0, tasks["finish_ns"] - tasks["start_ns"], 0)
-    of_stage = np.add.reduceat(ran_ns.astype(np.float64), arrays.stage_first_task[:-1])
-    used = (share * of_stage[:, None]).sum(axis=0) / max(span_ns, 1)
+    used = mean_held(outcome, int(arrays.submit_ns[0]), share)
     launches = outcome.counters.get("launches", 0)
     figures: dict[str, Any] = {
         "stages": workload.num_stages,

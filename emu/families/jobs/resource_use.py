@@ -58,6 +58,8 @@ def use_over_time(
 ) -> Float64Array:
     """Return the mean share of each resource that tasks held up to each row of the timeline, shape (K, R).
 
+    What attempts held that failures or evictions ended counts, too.
+
     Parameters
     ----------
     outcome : Outcome
@@ -69,21 +71,19 @@ def use_over_time(
     of : ndarray, shape (T,), optional
         Which tasks count; all if absent.
     """
-    assert outcome.tasks is not None
-    time_s, tasks = np.asarray(outcome.timeline["time_s"], np.float64), outcome.tasks
-    ran = tasks["start_ns"] >= 0 if of is None else of & (tasks["start_ns"] >= 0)
-    finish_s = np.where(tasks["finish_ns"] < 0, np.inf, tasks["finish_ns"] / 1e9)[ran]
-    start_s = tasks["start_ns"][ran] / 1e9
+    time_s = np.asarray(outcome.timeline["time_s"], np.float64)
+    task, start_ns, end_ns = outcome.spans()
+    own = slice(None) if of is None else of[task]
     edges_s = np.append(time_s[0] - step_s, time_s) if time_s.size else np.zeros(1)
+    start_s, end_s = start_ns[own] / 1e9, end_ns[own] / 1e9
     last_s = max(float(edges_s[-1]), float(start_s.max(initial=0.0)))
-    return mean_use(edges_s, start_s, np.minimum(finish_s, last_s), share[ran])
+    return mean_use(edges_s, start_s, np.minimum(end_s, last_s), share[task[own]])
 
 
 def mean_held(outcome: Outcome, submit_ns: int, share: Float64Array) -> Float64Array:
     """Return the mean share of each resource from the first arrival to the last end, shape (R,)."""
-    assert outcome.tasks is not None
-    tasks = outcome.tasks
-    ran_ns = np.where(tasks["finish_ns"] >= 0, tasks["finish_ns"] - tasks["start_ns"], 0).astype(np.float64)
+    task, start_ns, end_ns = outcome.spans()
+    ran_ns = np.bincount(task, (end_ns - start_ns).astype(np.float64), minlength=len(share))
     held: Float64Array = ran_ns @ share / max(int(outcome.finish_ns.max()) - submit_ns, 1)
     return held
 
