@@ -26,7 +26,7 @@ from actors.kernel.world import N_REORDERS, NONE, World
 from actors.nodes.contention_state import UNIT, Contention
 from actors.nodes.demand import asks_of, expect_report, wait_has_changed
 from actors.nodes.failing import is_void
-from actors.nodes.messages import PROBE, TASK_END, read_probe, read_task_end
+from actors.nodes.messages import PROBE, TASK, TASK_END, read_probe, read_task_end, read_task_sent
 from actors.nodes.preemption import preempts
 from actors.nodes.queueing import note_idle, note_service, reset_service
 from actors.nodes.shortest import pick_first, remaining_work, waits, whole
@@ -67,15 +67,31 @@ def on_contended_node(w: World, c: Contention, t: int, kind: int, node: int) -> 
         note_service(c.nodes, node, float(t - start) / c.slots[node], c.window)
     elif kind == PROBE and w.work.is_long[read_job(w)] == 0:
         _, _, level, _, _, _ = read_probe(w)
+    elif (
+        kind == TASK and preempts(w) and w.work.is_long[read_job(w)] == 0
+    ):  # it may have to wait in the queue
+        _, _, level = read_task_sent(w)
     serves, _ = take_in(w, node)
     if serves:
         serve_contended(w, c, t, node)
+    evicts = note_evicted(w.preemption.ran, c, node)
     if c.reporting and not void and kind != FAIL and c.nodes.to_report[node] == 0:
         # Entries that ask for a resource have arrived or may have left, or the expected wait has changed.
         asks = level != NONE or c.nodes.asked[node] != 0
-        wait_changes = kind == TASK_END or (idle > 0) != (idle_slots(w, node) > 0)
+        wait_changes = kind == TASK_END or evicts or (idle > 0) != (idle_slots(w, node) > 0)
         if asks or c.gated or (wait_changes and wait_has_changed(w, c, node)):
             expect_report(w, c, t, node)
+
+
+@inlined
+def note_evicted(ran: np.ndarray, c: Contention, node: int) -> bool:
+    """Note the attempts that a node has ended in this event; return whether there were any."""
+    if ran.size == 0 or ran[0] == 0:
+        return False
+    for i in range(ran[0]):
+        note_service(c.nodes, node, float(ran[1 + i]) / c.slots[node], c.window)
+    ran[0] = 0
+    return True
 
 
 @compiled

@@ -170,9 +170,18 @@ def evict(w: World, t: int, node: int, task: int, for_job: int) -> None:
     note_attempt(w, task, start, t)
     w.preemption.jobs.times[job] += 1
     w.preemption.work[0] += work_at(w, node, job)
+    note_ran(w.preemption.ran, t - start)
     keep_progress(w, job, task, t - start)
     note(w, t, node, EVICTS, job, task, for_job, start)
     send_lost(w, t, node, w.work.home[job], job, task, start, tasks.history[task])
+
+
+@inlined
+def note_ran(ran: np.ndarray, time: int) -> None:
+    """Note for how long an evicted task ran, ns, for a node that goes by run times."""
+    if ran.size > 0:
+        ran[0] += 1
+        ran[ran[0]] = time
 
 
 @inlined

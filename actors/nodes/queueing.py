@@ -12,7 +12,7 @@ sticky one brings several; and as many tasks leave a queue as come to it, unless
 1, and a cap keeps the formula finite. From one task to the next passes the time for which the server works and the time
 for which it is idle, so that 1 / λ = E[S] + E[I]. The idle time before a task counts from its start on: a node that has
 had nothing to do for an hour knows that when the next task comes, and not when that ends. The time for which a slot is
-held for a scheduler's answer counts as neither.
+held for a scheduler's answer counts as neither. An attempt that is evicted leaves as a task that ends does.
 """
 
 import numpy as np
@@ -23,7 +23,7 @@ from actors.kernel.records import Records
 # Of one node, times in ns of one server.
 SERVED = np.dtype(
     [
-        ("seen", "i8"),  # tasks that ended
+        ("seen", "i8"),  # attempts that ended
         ("since", "i8"),  # up to when idle time is counted
         ("unused", "f8"),  # idle time since the last end
         ("idle", "f8"),  # mean idle time between two ends
@@ -43,7 +43,7 @@ def note_idle(rows: Records, node: int, t: int, share: float) -> None:
 
 @inlined
 def note_service(rows: Records, node: int, service: float, window: int) -> None:
-    """Note the end of a task that took a server `service` ns."""
+    """Note the end of an attempt that took a server `service` ns."""
     seen = rows.seen[node] + 1
     share = 1.0 / min(seen, window)
     rows.idle[node] += (rows.unused[node] - rows.idle[node]) * share

@@ -124,12 +124,15 @@ def _preemption(setting: Setting) -> Preemption:
     """Return whether, and how, running tasks make room for others."""
     asked = setting.preemption
     lacking, work = np.zeros(max(len(setting.resources), 1), np.int64), np.zeros(1, np.int64)
+    ran = np.zeros(0, np.int64)
     if asked is None:
-        return Preemption(0, 0, 0, 0, 0, records(EVICTED, 0), lacking, work)
+        return Preemption(0, 0, 0, 0, 0, records(EVICTED, 0), lacking, work, ran)
     most = asked.most if _priorities(setting).size else 0  # none is above another
     below, cost = NEVER if asked.below is None else asked.below, round(asked.cost_s * NS)
     jobs = records(EVICTED, setting.num_jobs)
-    return Preemption(most, int(below), int(asked.oldest_first), int(asked.keeps), cost, jobs, lacking, work)
+    return Preemption(
+        most, int(below), int(asked.oldest_first), int(asked.keeps), cost, jobs, lacking, work, ran
+    )
 
 
 def _priorities(setting: Setting) -> np.ndarray:

@@ -270,6 +270,10 @@ def build(setting: Setting, released: bool = False) -> tuple[World, State]:
     )
     probes = base.probing.nodes.size
     probing = base.probing._replace(nodes=np.zeros(probes * candidates, np.int64))
+    if world.preemption.most > 0:
+        world = world._replace(
+            preemption=world.preemption._replace(ran=np.zeros(1 + world.queue.room, np.int64))
+        )
     return world._replace(rules=rules), State(
         base._replace(probing=probing),
         contention,

@@ -6,16 +6,22 @@ In the examples worked out by hand a message takes 1 s, as in test_phoenix.py.
 from __future__ import annotations
 
 import heapq
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from bounded_runs import started, steps
 from emulations import KINDS, NS, OBSERVED, log_of, outages, run_partition, setting_of, with_dynamics
 from phoenix_examples import BY_CRV, asking, contended, nodes_of
 
+from actors.environment import Preemption
 from actors.kernel.records import Records, records
+from actors.kernel.world import N_EVICTIONS, NONE, World
+from actors.nodes.contention_state import Contention
 from actors.nodes.queueing import SERVED, expected_wait, note_idle, note_service
+from actors.nodes.waiting import length_of
 from actors.setting import Dynamics, Network, Setting
 
 NODE, BUSY = np.int64(0), np.int64(0)
@@ -200,29 +206,91 @@ def mean_of(values: list[float], window: int) -> float:
     )
 
 
+def evicted_from(before: list[tuple[int, int, int, int]], running: set[int]) -> list[int]:
+    """Which of the tasks that ran were evicted: the lowest priority first, of these the one that started last.
+
+    `before`: priority, start (ns, negative), task, node.
+    """
+    return [task for _, _, task, _ in sorted(before) if task not in running]
+
+
+def running_on(world: World, nodes: int) -> list[list[tuple[int, int, int, int]]]:
+    """Return by node the tasks that run: priority, minus the start, task, node; none where nothing is evicted."""
+    found: list[list[tuple[int, int, int, int]]] = [[] for _ in range(nodes)]
+    tasks = world.faults.tasks
+    for task in np.flatnonzero(tasks.node != NONE).tolist():
+        node = int(tasks.node[task])
+        found[node].append((int(world.priority[tasks.job[task]]), -int(tasks.start[task]), task, node))
+    return found
+
+
+def asked_in_queue(world: World, contention: Contention, node: int) -> list[int]:
+    """Count the short entries of a node's queue that ask for each resource."""
+    counts = [0] * contention.crv.size
+    entry = int(world.nodes.head[node])
+    while entry != NONE:
+        row = world.entries[entry]
+        if row.level != NONE and not world.work.is_long[row.job]:
+            for r in range(len(counts)):
+                counts[r] += length_of(world.entries, entry) * (int(contention.asks[row.level]) >> r & 1)
+        entry = int(row.next)
+    return counts
+
+
+def preempting(setting: Setting) -> Setting:
+    """The same jobs, in four priorities."""
+    workload = setting.workload
+    priority = np.random.default_rng(2).integers(0, 4, workload.num_jobs)
+    table = workload.jobs.append_column("priority", pa.array(priority))
+    return replace(
+        setting, workload=replace(workload, jobs=table), priorities=True, preemption=Preemption(keeps=False)
+    )
+
+
 @pytest.mark.parametrize(
-    "network", [Network(0.0005), Network(0.01, spread_s=0.02)], ids=["one event", "messages"]
+    ("network", "evicting"),
+    [(Network(0.0005), False), (Network(0.01, spread_s=0.02), False), (Network(0.0005), True)],
+    ids=["one event", "messages", "evictions"],
 )
-def test_nodes_have_reported_what_they_expect(network: Network) -> None:
+def test_nodes_have_reported_what_they_expect(network: Network, evicting: bool) -> None:
     """After each heartbeat all nodes have reported what follows from their whole past; then the schedulers know it."""
     setting: Setting = contended(num_jobs=60, report_change=0, window=3, rho_cap=0.9, network=network)
-    partition = started(setting, OBSERVED)
+    partition = started(preempting(setting) if evicting else setting, OBSERVED)
     world, contention, monitor = partition.world, partition.state.contention, partition.state.monitor
     now, slots = world.queue.now[0], setting.cluster.slots()
     past = [History(int(each)) for each in slots]
-    busy_ones, events, idle = 0, 0, world.nodes.idle.copy()
+    busy_ones, events, idle, evicted, asking_ones = 0, 0, world.nodes.idle.copy(), 0, 0
+    running = running_on(world, len(past))
     for _ in steps(partition):
         before, idle = idle, world.nodes.idle.copy()
         if now.events == events:
             continue
         events, kind, t = int(now.events), KINDS[int(now.kind)], int(now.time)
         if kind != "HEARTBEAT" and now.dst < len(past):
-            past[now.dst].pass_time(t, int(before[now.dst]))
-            if kind == "TASK_END":
+            past[now.dst].pass_time(t, max(int(before[now.dst]), 0))
+            ended = int(now.b) if kind == "TASK_END" and past_holds(running[now.dst], now) else NONE
+            if kind == "TASK_END" and (not evicting or ended != NONE):
                 past[now.dst].end(t - int(now.c))
+            ran, running = running[now.dst], running_on(world, len(past))
+            still = {task for _, _, task, _ in running[now.dst]} | {ended}
+            for task in evicted_from(ran, still):
+                past[now.dst].end(t + next(start for _, start, one, _ in ran if one == task))
+                evicted += 1
         elif kind == "HEARTBEAT" and contention.round.next[0] == contention.round.end[0]:
-            expected = [h.expected_wait(int(i), 3, 0.9) for h, i in zip(past, world.nodes.idle, strict=True)]
+            free = np.maximum(world.nodes.idle, 0)
+            expected = [h.expected_wait(int(i), 3, 0.9) for h, i in zip(past, free, strict=True)]
             assert contention.nodes.wait.tolist() == pytest.approx(expected, rel=1e-9, abs=1)
             busy_ones += sum(wait > 0 for wait in expected)
+            asked = [asked_in_queue(world, contention, node) for node in range(len(past))]
+            assert contention.reported[0].tolist() == asked
+            asking_ones += sum(map(sum, asked))
     assert busy_ones > 50
+    assert asking_ones > 50
+    assert evicted == world.counts[N_EVICTIONS]
+    assert (evicted > 10) == evicting
     assert np.array_equal(monitor.wait, contention.nodes.wait)
+
+
+def past_holds(running: list[tuple[int, int, int, int]], now: Any) -> bool:
+    """Whether the task of a `TASK_END` still runs in the attempt that started then."""
+    return any((task, -start) == (now.b, now.c) for _, start, task, _ in running)
