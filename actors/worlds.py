@@ -53,7 +53,10 @@ class Worlds(ABC):
 
     def evicted(self, world: Any) -> np.ndarray | None:
         """Return [2, J] by job how often tasks were evicted in a partition, and lost work, us; None: none ever is."""
-        return None
+        preemption = getattr(world, "preemption", None)
+        if preemption is None or preemption.jobs.size == 0:
+            return None
+        return np.stack([preemption.jobs.times, preemption.jobs.lost])
 
     def rehearsal(self, workload: Any) -> Any:
         """Return a workload like this one of one job that takes no time: a user's scheduler is called with it first."""

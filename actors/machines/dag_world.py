@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.conditions import NS, cost_of, estimated_ns, network_of, read_only
+from actors.conditions import NS, cost_of, estimated_ns, make_preemption, network_of, read_only
 from actors.dynamics import durations_ns, make_faults, start_failures
 from actors.kernel.compiled import entry, inlined
 from actors.kernel.cost import Cost
@@ -20,7 +20,7 @@ from actors.kernel.counters import Counters
 from actors.kernel.faults import Faults
 from actors.kernel.queue import NONE, Network, Queue, make_queue, wake
 from actors.kernel.records import Records, first, frozen, records
-from actors.kernel.world import ACTOR, JOB_INFO, NEVER, TASK_RECORD, make_entries
+from actors.kernel.world import ACTOR, JOB_INFO, NEVER, TASK_RECORD, Preemption, make_entries
 from actors.machines.messages import BEAT, send_dag_arrival
 from actors.setting import Setting
 from workloads.errors import InputError
@@ -37,6 +37,7 @@ N_LAUNCHES_LOST = COUNTERS.add(
     "placements_lost", "tasks lost before they ran: sent to a machine that is down"
 )
 N_SENT_AGAIN = COUNTERS.add("sent_again", "launches in place of what was lost")
+N_EVICTIONS = COUNTERS.add("evictions", "running tasks that made room for others of higher priority")
 
 
 class Progress(NamedTuple):
@@ -71,6 +72,8 @@ class Tasks(NamedTuple):
     waiting: np.ndarray  # [T] tasks that it waits for by one-to-one edges
     next: np.ndarray  # [T] the next task of its stage that may be launched
     stage: np.ndarray  # [T] its stage, read-only; empty where nothing can fail
+    # [T] the machine that was to stop the task before it came there; NONE; empty where none is evicted
+    stopped_at: np.ndarray
 
 
 class Machines(NamedTuple):
@@ -100,6 +103,7 @@ class DagWorld(NamedTuple):
     first_stage: np.ndarray  # [J + 1]
     manager: np.ndarray  # [N] whose machine it is, 0 to K - 1; actor N + k is manager k
     first_node: np.ndarray  # [K + 1] where the machines of each begin
+    preemption: Preemption
     heartbeat: int  # ns between two heartbeats of a machine; 0: machines tell each end at once
     seed: int
 
@@ -133,7 +137,7 @@ def build_dag_world(
     work = frozen(work)
     one = managers == 1
     faults = make_faults(setting, schedulers=0 if one else managers, central=one)
-    stages = _make_stages(setting, demand)
+    stages, preemption = _make_stages(setting, demand), make_preemption(setting, demand.shape[1])
     world = DagWorld(
         queue=make_queue(table.seq, room=nodes + 64),
         network=network_of(setting),
@@ -146,13 +150,14 @@ def build_dag_world(
         faults=faults,
         jobs=Progress(np.full(jobs, NEVER), np.full(jobs, NONE), np.diff(arrays.first_task)),
         stages=stages,
-        tasks=_make_tasks(setting, stages.unfinished, bool(faults.active)),
+        tasks=_make_tasks(setting, stages.unfinished, bool(faults.active), preemption.most > 0),
         machines=Machines(
             read_only(capacity), capacity.copy(), read_only(np.add.reduceat(capacity, first_node[:-1]))
         ),
         first_stage=arrays.first_stage,
         manager=read_only(manager),
         first_node=read_only(first_node),
+        preemption=preemption,
         heartbeat=round(heartbeat_s * NS),
         seed=setting.seed,
     )
@@ -180,7 +185,7 @@ def _make_stages(setting: Setting, demand: np.ndarray) -> Stages:
     )
 
 
-def _make_tasks(setting: Setting, of_stage: np.ndarray, can_fail: bool) -> Tasks:
+def _make_tasks(setting: Setting, of_stage: np.ndarray, can_fail: bool, preempts: bool) -> Tasks:
     """Return all tasks; `of_stage`: how many each stage has."""
     arrays = setting.workload.arrays()
     waiting = np.bincount(arrays.child[arrays.edge_one_to_one == 1], minlength=of_stage.size)
@@ -189,6 +194,7 @@ def _make_tasks(setting: Setting, of_stage: np.ndarray, can_fail: bool) -> Tasks
         np.repeat(waiting, of_stage),
         np.full(arrays.duration_ns.size, NONE),
         read_only(np.repeat(np.arange(of_stage.size), of_stage if can_fail else 0)),
+        np.full(arrays.duration_ns.size if preempts else 0, NONE),
     )
 
 

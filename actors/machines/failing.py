@@ -14,12 +14,21 @@ task runs again. Failures are background events, as those of nodes with slots (`
 import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.faults import announce_state, is_known_down, receive_node_state
+from actors.kernel.faults import announce_state, is_known_down, note_history, receive_node_state
 from actors.kernel.messages import DETECT, FAIL, NODE_UP, REPAIR, read_node_state, send_lost
 from actors.kernel.world import NONE
 from actors.machines.dag_world import N_LAUNCHES_LOST, N_TASKS_LOST, DagWorld
-from actors.machines.messages import ENDED, LAUNCH, STAGE_TASK_END, read_launch, read_task_end
+from actors.machines.messages import (
+    ENDED,
+    LAUNCH,
+    STAGE_TASK_END,
+    STOP_TASK,
+    read_launch,
+    read_stop_task,
+    read_task_end,
+)
 from actors.nodes.failing import begin_outage, detect, expect_detection, expect_failure, link_running
+from actors.nodes.preemption import preempts
 
 BLOCKED = np.int64(1) << 61
 """Taken from what a machine that is down has free: nothing fits there. No machine has as much."""
@@ -39,14 +48,22 @@ def apply_failure(w: DagWorld, node: int) -> bool:
         expect_failure(w, node, w.faults.actors.generation[node], t)
     elif kind == STAGE_TASK_END or kind == ENDED:
         task, _, start = read_task_end(w)
-        return w.faults.tasks.node[task] != node or w.faults.tasks.start[task] != start
+        tasks, is_void = w.faults.tasks, kind == STAGE_TASK_END and w.faults.tasks.end[task] != t
+        return is_void or tasks.node[task] != node or tasks.start[task] != start
+    elif kind == STOP_TASK:
+        return ignores_stop(w, node)
     elif kind == LAUNCH:
-        task, stage = read_launch(w)
+        task, stage, history = read_launch(w)
+        note_history(w, task, history)
         job = w.stages.job[stage]
-        if w.faults.actors.down[node] == 0:
+        if preempts(w) and w.tasks.stopped_at[task] == node:
+            w.tasks.stopped_at[task] = NONE
+            send_lost(w, t, node, w.work.home[job], job, task, NONE, w.faults.tasks.history[task])
+        elif w.faults.actors.down[node] == 0:
             link_running(w, t, node, job, task)
             return False
-        lose_launch(w, t, node, task, job)
+        else:
+            lose_launch(w, t, node, task, job)
     else:
         return False
     return True
@@ -64,11 +81,25 @@ def fail(w: DagWorld, t: int, node: int) -> None:
 
 
 @inlined
+def ignores_stop(w: DagWorld, node: int) -> bool:
+    """Return whether a task that is to be stopped does not run here: it has ended, is lost, or has not come.
+
+    The resource manager hears of its end or loss. Where messages take different times it may come later: it is sent
+    back then.
+    """
+    task, _, _ = read_stop_task(w)
+    is_here = w.faults.tasks.node[task] == node
+    if not is_here and w.network.varies == 1:
+        w.tasks.stopped_at[task] = node
+    return w.faults.actors.down[node] == 1 or not is_here
+
+
+@inlined
 def lose_launch(w: DagWorld, t: int, node: int, task: int, job: int) -> None:
     """Lose a task that has come to a machine that is down."""
     w.counts[N_LAUNCHES_LOST] += 1
     if w.faults.actors.detected[node] == 1:
-        send_lost(w, t, node, w.work.home[job], job, task, NONE, np.int64(0))
+        send_lost(w, t, node, w.work.home[job], job, task, NONE, w.faults.tasks.history[task])
         return
     if w.faults.actors.running[node] == NONE:  # its detection stops to be a background event
         w.queue.now.background[0] -= 1

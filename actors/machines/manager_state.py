@@ -7,10 +7,10 @@ import numpy as np
 from actors.kernel.compiled import compiled, inlined
 from actors.machines.carbyne_plan import Plan
 from actors.machines.dag_world import DagWorld
+from actors.machines.evictable import BLOCK, Evictable, block_of, row_of
 from actors.machines.packing import Packing
 from actors.machines.runnable import Runnable
 
-BLOCK = np.int64(64)
 NO_LEFTOVER, IN_ORDER, LEAST_LEFT_FIRST, PACKING_FIRST = (np.int64(i) for i in range(4))
 """What is done with what is free when no task fits into the share of its job: it is left free; jobs get it, in the same
 order or by the work they have left; or the task that fits best gets it."""
@@ -66,8 +66,9 @@ class Manager(NamedTuple):
     alarm: np.ndarray  # [K] when the next planned task must start, for which a match is pending, ns
     ended: np.ndarray  # [K] jobs, by manager
     due: np.ndarray  # [K] bool: a match is due at this instant
-    launched: np.ndarray  # [1] tasks launched by the event under way
+    launched: np.ndarray  # [1] tasks launched, or stopped, by the event under way
     above: np.ndarray  # [R] scratch: what the bands hold that have been served at the match under way
+    evictable: Evictable
 
 
 @inlined
@@ -79,16 +80,30 @@ def end_of_active(m: Matcher, band: int) -> int:
 @inlined
 def fits(w: DagWorld, stage: int, node: int) -> bool:
     """Whether a machine has room for a task."""
-    demand, free = w.stages.demand, w.machines.free
+    return fits_in(w, w.machines.free, stage, node)
+
+
+@inlined
+def fits_in(w: DagWorld, room: np.ndarray, stage: int, row: int) -> bool:
+    """Whether a task fits into the room of a machine, a row of `room`."""
+    demand = w.stages.demand
     for r in range(demand.shape[1]):  # noqa: SIM110
-        if demand[stage, r] > free[node, r]:
+        if demand[stage, r] > room[row, r]:
             return False
     return True
 
 
-@compiled
+@inlined
 def next_with_room(w: DagWorld, m: Matcher, me: int, stage: int, node: int) -> int:
-    """Return the first machine from `node` on that has room for a task; behind the manager's last if none has.
+    """Return the first machine from `node` on that has room for a task; behind the manager's last if none has."""
+    return next_with_room_in(w, w.machines.free, m.ceiling, np.int64(0), me, stage, node)
+
+
+@compiled
+def next_with_room_in(
+    w: DagWorld, room: np.ndarray, ceiling: np.ndarray, group: int, me: int, stage: int, node: int
+) -> int:
+    """Return the first machine from `node` on that has room for a task in a group of rows (`row_of`, `block_of`).
 
     The search skips blocks whose ceilings show no room; a ceiling is lowered when no machine of its block has room.
     """
@@ -98,24 +113,26 @@ def next_with_room(w: DagWorld, m: Matcher, me: int, stage: int, node: int) -> i
         end = min((block + 1) * BLOCK, nodes)
         may_fit = True
         for r in range(resources):
-            may_fit = may_fit and demand[stage, r] <= m.ceiling[block + me, r]
+            may_fit = may_fit and demand[stage, r] <= ceiling[block_of(w, group, node), r]
         if may_fit:
             for i in range(node, end):
-                if fits(w, stage, i):
+                if fits_in(w, room, stage, row_of(w, group, i)):
                     return i
-            lower_ceiling(w, m, me, block, end)
+            lower_ceiling(w, room, ceiling, group, max(block * BLOCK, w.first_node[me]), end)
         node = end
     return nodes
 
 
 @compiled
-def lower_ceiling(w: DagWorld, m: Matcher, me: int, block: int, end: int) -> None:
-    """Set the ceiling of a block of the manager's machines to the most that one of them has free."""
-    for r in range(m.ceiling.shape[1]):
+def lower_ceiling(
+    w: DagWorld, room: np.ndarray, ceiling: np.ndarray, group: int, first: int, end: int
+) -> None:
+    """Set the ceiling of a block, the machines `first` to `end` - 1, to the most room that one of them has."""
+    for r in range(ceiling.shape[1]):
         most: int = 0
-        for i in range(max(block * BLOCK, w.first_node[me]), end):
-            most = max(most, w.machines.free[i, r])
-        m.ceiling[block + me, r] = most
+        for i in range(first, end):
+            most = max(most, room[row_of(w, group, i), r])
+        ceiling[block_of(w, group, first), r] = most
 
 
 @inlined

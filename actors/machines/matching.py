@@ -21,6 +21,7 @@ from actors.kernel.compiled import compiled, inlined
 from actors.kernel.cost import charge_server
 from actors.kernel.queue import NONE
 from actors.machines.dag_world import N_LAUNCHES, N_LEFTOVER, DagWorld
+from actors.machines.evictable import is_to_wait, place_task, send_task
 from actors.machines.manager_state import (
     IN_ORDER,
     LEAST_LEFT_FIRST,
@@ -32,10 +33,10 @@ from actors.machines.manager_state import (
     fits_share,
     next_with_room,
 )
-from actors.machines.messages import send_launch
 from actors.machines.packing import deficit, kth_least, note_launch, value_of
 from actors.machines.runnable import comes_before, end_of_fresh, end_of_jobs, make_job_fresh, take_ready
 from actors.machines.shares import update_rank
+from actors.nodes.preemption import preempts
 
 SPARE = np.int64(8)  # messages that an event may send besides launches
 
@@ -182,7 +183,10 @@ def launch(w: DagWorld, p: Manager, me: int, t: int, node: int, stage: int) -> N
     if m.bands > 1:
         for r in range(demand.shape[1]):
             m.held[band, r] += demand[stage, r]
-    send_launch(w, t, w.nodes.size + me, node, task, stage)
+    if preempts(w):
+        place_task(w, p.evictable, node, task, stage)
+    if not is_to_wait(w, p.evictable, task):
+        send_task(w, p.evictable, me, t, node, task, stage)
     update_rank(w, m, me, job)
     p.launched[0] += 1
     p.plan.running[stage] += 1

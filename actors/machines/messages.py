@@ -12,7 +12,7 @@ DAGS = "dags"
 FIELDS.update(stage="its stage, by its number over all jobs")
 
 STAGE_TASK_END = kind(0x0A0, "STAGE_TASK_END", DAGS, "a node to itself", a="task", b="stage", c="start")
-LAUNCH = kind(0x1A0, "LAUNCH", DAGS, "resource manager to node: run a task", a="task", b="stage")
+LAUNCH = kind(0x1A0, "LAUNCH", DAGS, "resource manager to node: run a task", a="task", b="stage", c="history")
 TASK_DONE = kind(
     0x1A1, "TASK_DONE", DAGS, "node to resource manager: a task has ended",
     a="task", b="stage", c="node", d="start",
@@ -33,6 +33,10 @@ FREE_AGAIN = kind(
     "the resource manager to itself: go on with a heartbeat, as its machine takes more tasks than one event may launch",
     c="node",
 )  # fmt: skip
+STOP_TASK = kind(
+    0x1A5, "STOP_TASK", DAGS, "resource manager to node: end a task before its time, for one of higher priority",
+    a="task", b="stage", c="for_job",
+)  # fmt: skip
 
 
 @inlined
@@ -48,15 +52,27 @@ def read_task_end(w: HasQueue) -> tuple[int, int, int]:
 
 
 @inlined
-def send_launch(w: HasQueue, t: int, manager: int, node: int, task: int, stage: int) -> None:
-    """Send a task to the machine that it is to run on."""
-    send(w, t, manager, node, LAUNCH, task, stage, NONE, NONE)
+def send_launch(w: HasQueue, t: int, manager: int, node: int, task: int, stage: int, history: int) -> None:
+    """Send a task to the machine that it is to run on; `history`: NONE without preemption."""
+    send(w, t, manager, node, LAUNCH, task, stage, history, NONE)
 
 
 @inlined
-def read_launch(w: HasQueue) -> tuple[int, int]:
-    """Return the task of the `LAUNCH` at hand, and its stage."""
-    return w.queue.now.a[0], w.queue.now.b[0]
+def read_launch(w: HasQueue) -> tuple[int, int, int]:
+    """Return the task of the `LAUNCH` at hand, its stage and its history."""
+    return w.queue.now.a[0], w.queue.now.b[0], w.queue.now.c[0]
+
+
+@inlined
+def send_stop_task(w: HasQueue, t: int, manager: int, node: int, task: int, stage: int, for_job: int) -> None:
+    """Have a machine end a task, to make room for one of another job."""
+    send(w, t, manager, node, STOP_TASK, task, stage, for_job, NONE)
+
+
+@inlined
+def read_stop_task(w: HasQueue) -> tuple[int, int, int]:
+    """Return the task of the `STOP_TASK` at hand, its stage, and the job for which it makes room."""
+    return w.queue.now.a[0], w.queue.now.b[0], w.queue.now.c[0]
 
 
 @inlined

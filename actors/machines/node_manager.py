@@ -8,9 +8,10 @@ from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_FINISHED, N_STARTED
 from actors.kernel.queue import NONE, wake
 from actors.machines import messages
-from actors.machines.dag_world import N_BEATS, DagWorld, first_beat
+from actors.machines.dag_world import N_BEATS, N_EVICTIONS, DagWorld, first_beat
 from actors.machines.failing import apply_failure
 from actors.nodes.failing import unlink_running
+from actors.nodes.preemption import end_early, note_restored, time_left
 
 
 @compiled
@@ -24,7 +25,10 @@ def node_event(w: DagWorld, node: int) -> None:
     elif kind == messages.STAGE_TASK_END:
         on_task_end(w, t, node)
     elif kind == messages.ENDED:
-        report_end(w, t, node)
+        task, stage, start = messages.read_task_end(w)
+        report_end(w, t, node, task, stage, start)
+    elif kind == messages.STOP_TASK:
+        on_stop_task(w, t, node)
     elif kind == messages.BEAT:
         on_beat(w, t, node)
     elif kind == messages.STOP:
@@ -34,11 +38,14 @@ def node_event(w: DagWorld, node: int) -> None:
 @inlined
 def on_launch(w: DagWorld, t: int, node: int) -> None:
     """Start a task."""
-    task, stage = messages.read_launch(w)
+    task, stage, _ = messages.read_launch(w)
     w.counts[N_STARTED] += 1
     if w.task_records.size > 0:
         w.task_records.node[task], w.task_records.start[task] = node, t
-    messages.send_task_end(w, t + w.tasks.duration[task], messages.STAGE_TASK_END, node, task, stage, t)
+    end = t + time_left(w, task, w.tasks.duration[task])
+    if w.faults.active == 1:
+        w.faults.tasks.end[task] = end
+    messages.send_task_end(w, end, messages.STAGE_TASK_END, node, task, stage, t)
 
 
 @inlined
@@ -48,20 +55,32 @@ def on_task_end(w: DagWorld, t: int, node: int) -> None:
     if w.task_records.size > 0:
         w.task_records.finish[task] = t
     if w.heartbeat == 0:
-        report_end(w, t, node)
+        report_end(w, t, node, task, stage, start)
     else:
         messages.send_task_end(w, next_beat(w, node, t), messages.ENDED, node, task, stage, start)
 
 
 @inlined
-def report_end(w: DagWorld, t: int, node: int) -> None:
+def report_end(w: DagWorld, t: int, node: int, task: int, stage: int, start: int) -> None:
     """Report to the resource manager that a task has ended."""
-    task, stage, start = messages.read_task_end(w)
     w.counts[N_FINISHED] += 1
+    note_restored(w, w.stages.job[stage], task)
     if w.faults.active == 1:
         unlink_running(w, node, task)
         w.queue.now.unfinished[0] -= 1
     messages.send_task_done(w, t, node, w.nodes.size + w.manager[node], task, stage, start)
+
+
+@inlined
+def on_stop_task(w: DagWorld, t: int, node: int) -> None:
+    """Stop a task for one of higher priority; one that has ended is reported at once, as its place is waited for."""
+    task, stage, for_job = messages.read_stop_task(w)
+    tasks = w.faults.tasks
+    if tasks.end[task] <= t:
+        report_end(w, t, node, task, stage, tasks.start[task])
+        return
+    w.counts[N_EVICTIONS] += 1
+    end_early(w, t, node, task, for_job)
 
 
 @inlined

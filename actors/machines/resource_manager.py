@@ -5,6 +5,7 @@
 3. When all messages of an instant are handled, tasks are matched to machines: first, within the shares of jobs, then,
    if there is a leftover part, beyond them. With heartbeats this is done for one machine, when its heartbeat comes.
    With priorities it is done for the jobs of the highest one, then for those of the next, in what is left (a *band*).
+   With preemption tasks of a band may then evict those of lower ones (`actors.machines.preempting`).
 
 What is matched at ends of tasks: all stages to the machines where something has ended, and to all machines the stages
 of which tasks have become launchable since the last match. No other task would fit anywhere: it would have been
@@ -16,12 +17,14 @@ import numpy as np
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import charge_server, take
 from actors.kernel.counters import N_ARRIVED
+from actors.kernel.faults import note_history
 from actors.kernel.messages import LOST, NODE_DOWN, NODE_UP, read_job, read_lost, read_node_state
 from actors.kernel.queue import NEVER, NONE, RUNNING, send, wake
 from actors.kernel.random import random_bits, unit
 from actors.machines import messages, runnable
 from actors.machines.carbyne_plan import plan
 from actors.machines.dag_world import N_MATCHES, N_SENT_AGAIN, DagWorld
+from actors.machines.evictable import groups_of, shift_reach
 from actors.machines.failing import block
 from actors.machines.manager_state import (
     BLOCK,
@@ -35,7 +38,9 @@ from actors.machines.manager_state import (
 )
 from actors.machines.matching import bound_rank, fill, has_room, pack_fresh, place_fresh
 from actors.machines.node_manager import node_event
+from actors.machines.preempting import evict_for, held_until_now, make_queue_fresh, make_room
 from actors.machines.shares import divide, update_rank
+from actors.nodes.preemption import preempts
 
 ALTRUISM = np.int64(0x70)  # a stream of random numbers
 
@@ -69,7 +74,11 @@ def on_done(w: DagWorld, p: Manager, me: int, t: int) -> None:
     task, stage, node, start = messages.read_task_done(w)
     job = w.stages.job[stage]
     band = m.band[job]
-    release(w, m, me, node, stage)
+    if held_until_now(w, p, me, t, node, task, stage):
+        release(w, m, me, node, stage)
+    else:
+        m.left[job] -= m.work[stage]
+        m.total_left[band] -= m.work[stage]
     update_rank(w, m, me, job)
     p.plan.running[stage] -= 1
     before = m.run.num_fresh[band]
@@ -77,9 +86,7 @@ def on_done(w: DagWorld, p: Manager, me: int, t: int) -> None:
         forget_job(w, p, me, t, job)
         on_change(w, p, me, band)
     elif m.leftover == NO_LEFTOVER:
-        for i in range(m.run.first_job[band], end_of_active(m, band)):
-            if m.queue[m.active[i]] == m.queue[job]:
-                runnable.make_job_fresh(m.run, band, m.active[i])
+        make_queue_fresh(m, band, job)
     if m.run.num_fresh[band] != before:  # other tasks may be launched
         p.plan.planned[job] = False
     request_match(w, p, me, t)
@@ -105,14 +112,18 @@ def forget_job(w: DagWorld, p: Manager, me: int, t: int, job: int) -> None:
 
 @compiled
 def on_lost(w: DagWorld, p: Manager, me: int, t: int) -> None:
-    """Note that a task was lost with its machine, and may be launched again."""
+    """Note that a task was lost with its machine, or evicted, and may be launched again."""
     m = p.matcher
-    job, task, node, _, _ = read_lost(w)
+    job, task, node, history, start = read_lost(w)
     stage = w.tasks.stage[task]
     w.counts[N_SENT_AGAIN] += 1
-    release(w, m, me, node, stage)
-    m.left[job] += m.work[stage]
-    m.total_left[m.band[job]] += m.work[stage]
+    note_history(w, task, history)
+    if preempts(w) and start != NONE:  # a job starts with the first attempt at a task
+        w.jobs.start[job] = min(w.jobs.start[job], start)
+    if held_until_now(w, p, me, t, node, task, stage):
+        release(w, m, me, node, stage)
+        m.left[job] += m.work[stage]
+        m.total_left[m.band[job]] += m.work[stage]
     update_rank(w, m, me, job)
     p.plan.running[stage] -= 1
     p.plan.planned[job] = False
@@ -124,8 +135,11 @@ def on_lost(w: DagWorld, p: Manager, me: int, t: int) -> None:
 def on_node_state(w: DagWorld, p: Manager, t: int) -> None:
     """Note that a machine is down, or up again and has room."""
     node, _, _ = read_node_state(w)
-    me, now = w.manager[node], w.queue.now
+    me, now, e = w.manager[node], w.queue.now, p.evictable
+    free = w.machines.free[node, 0]
     is_up_again = block(w, p.matcher.ceiling, BLOCK)
+    for r in range(w.machines.free.shape[1]):
+        shift_reach(w, e, node, r, np.int64(0), groups_of(w, e), w.machines.free[node, 0] - free)
     # Other partitions have a copy of the state alone.
     if is_up_again and now.first[0] <= w.nodes.size + me < now.end[0]:
         note_room(w, p.matcher, me, node)
@@ -242,6 +256,7 @@ def on_match(w: DagWorld, p: Manager, me: int, t: int) -> None:
     m = p.matcher
     p.due[me] = False
     begin_match(w, p)
+    make_room(w, p, me, t)
     last = (me + 1) * m.bands - 1
     nearest: int = NEVER
     for band in range(me * m.bands, last + 1):
@@ -249,8 +264,12 @@ def on_match(w: DagWorld, p: Manager, me: int, t: int) -> None:
             nearest = min(nearest, begin_band(w, p, me, band, t))
             if band == last:
                 set_alarm(w, p, me, t, nearest)
-            match_band(w, p, me, band, t, band == last)
+            match_band(w, p, me, band, t, band == last and not preempts(w))
+            if preempts(w):
+                evict_for(w, p, me, band, t, NONE)
         end_band(p, band)
+    if preempts(w) and has_room(w, p):
+        forget_dirty(w, m, me)
     # A job that could not launch while its stages went over machines may do so after another launch.
     is_settled = has_room(w, p) and (m.pack.values.fairness == 0.0 or p.launched[0] == 0)
     if is_settled:
@@ -293,10 +312,13 @@ def on_free(w: DagWorld, p: Manager, me: int, t: int) -> None:
     forget_all_fresh(m, me)
     forget_dirty(w, m, me)
     begin_match(w, p)
+    make_room(w, p, me, t)
     for band in range(me * m.bands, (me + 1) * m.bands):
         if m.run.num_jobs[band] > 0:
             begin_band(w, p, me, band, t)
             fill(w, p, band, t, node)
+            if preempts(w):
+                evict_for(w, p, me, band, t, node)
         end_band(p, band)
     if not has_room(w, p):
         messages.send_free_again(w, t, w.nodes.size + me, node)

@@ -12,6 +12,7 @@ import numpy as np
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
 from actors.machines.dag_world import DagWorld
+from actors.nodes.preemption import time_left
 
 
 class Runnable(NamedTuple):
@@ -153,7 +154,7 @@ def note_end(w: DagWorld, run: Runnable, band: int, task: int, stage: int, start
     """Note that a task has ended; return whether its job has."""
     s, job = w.stages, w.stages.job[stage]
     w.jobs.start[job] = min(w.jobs.start[job], start)
-    w.jobs.finish[job] = max(w.jobs.finish[job], start + w.tasks.duration[task])
+    w.jobs.finish[job] = max(w.jobs.finish[job], start + time_left(w, task, w.tasks.duration[task]))
     s.unfinished[stage] -= 1
     w.jobs.unfinished[job] -= 1
     for edge in range(s.first_child[stage], s.first_child[stage + 1]):

@@ -14,10 +14,12 @@ A node decides on what it knows: which tasks run there, and the priorities of jo
 """
 
 import math
+from typing import Protocol
 
 import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.cost import HasCost
 from actors.kernel.counters import N_STARTED
 from actors.kernel.eligible import run_time
 from actors.kernel.faults import PROGRESS_BITS, WHOLE_TASK, note_attempt
@@ -25,7 +27,7 @@ from actors.kernel.messages import send_lost
 from actors.kernel.queue import note
 from actors.kernel.room import demand_of, fits, free_room, work_at
 from actors.kernel.trace import EVICTS
-from actors.kernel.world import LONG_RUNS, N_EVICTIONS, NONE, World
+from actors.kernel.world import LONG_RUNS, N_EVICTIONS, NONE, Preemption, World
 from actors.nodes.failing import unlink_running
 from actors.nodes.messages import send_serve
 
@@ -35,8 +37,16 @@ HELD = np.int64(-1) << 62  # what they hold counts as held
 NOT_HELD = np.int64(0)  # they make room for themselves when they come
 
 
+class HasPreemption(HasCost, Protocol):
+    """The part of a world of which machines evict tasks, too (`actors.machines.preempting`)."""
+
+    @property
+    def preemption(self) -> Preemption:
+        """Whether, and how, running tasks make room for others."""
+
+
 @inlined
-def preempts(w: World) -> bool:
+def preempts(w: HasPreemption) -> bool:
     """Whether running tasks may be evicted."""
     return w.preemption.most > 0
 
@@ -81,7 +91,7 @@ def holds(w: World, task: int, r: int) -> int:
 
 
 @inlined
-def lacks(w: World) -> bool:
+def lacks(w: HasPreemption) -> bool:
     """Whether a resource is lacking."""
     found = False
     for r in range(w.preemption.lacking.size):
@@ -160,17 +170,24 @@ def goes_first(w: World, task: int, other: int) -> bool:
 
 @compiled
 def evict(w: World, t: int, node: int, task: int, for_job: int) -> None:
-    """Step 3: end a running task before its time, and send it back to its scheduler."""
+    """Step 3: free the place of a running task, and send it back to its scheduler."""
+    job = w.faults.tasks.job[task]
+    free_slot(w, node, job, task, w.faults.tasks.start[task])
+    w.counts[N_EVICTIONS] += 1
+    w.preemption.work[0] += work_at(w, node, job)
+    note_ran(w.preemption.ran, t - w.faults.tasks.start[task])
+    end_early(w, t, node, task, for_job)
+
+
+@inlined
+def end_early(w: HasPreemption, t: int, node: int, task: int, for_job: int) -> None:
+    """End a running task before its time, and send it back to its scheduler."""
     tasks = w.faults.tasks
     job, start = tasks.job[task], tasks.start[task]
     unlink_running(w, node, task)
-    free_slot(w, node, job, task, start)
     w.counts[N_STARTED + w.work.report_class[job]] -= 1
-    w.counts[N_EVICTIONS] += 1
     note_attempt(w, task, start, t)
     w.preemption.jobs.times[job] += 1
-    w.preemption.work[0] += work_at(w, node, job)
-    note_ran(w.preemption.ran, t - start)
     keep_progress(w, job, task, t - start)
     note(w, t, node, EVICTS, job, task, for_job, start)
     send_lost(w, t, node, w.work.home[job], job, task, start, tasks.history[task])
@@ -196,7 +213,7 @@ def free_slot(w: World, node: int, job: int, task: int, start: int) -> None:
 
 
 @inlined
-def keep_progress(w: World, job: int, task: int, ran: int) -> None:
+def keep_progress(w: HasPreemption, job: int, task: int, ran: int) -> None:
     """Note one more eviction of a task that has run for `ran` ns, and what of it is done from now on."""
     tasks, p = w.faults.tasks, w.preemption
     history, whole = tasks.history[task], tasks.end[task] - tasks.start[task]
@@ -211,13 +228,13 @@ def keep_progress(w: World, job: int, task: int, ran: int) -> None:
 
 
 @inlined
-def restore_time(w: World, task: int) -> int:
+def restore_time(w: HasPreemption, task: int) -> int:
     """Return what is added to the run time of a task, ns, since it was evicted."""
     return w.preemption.cost * np.int64(w.faults.tasks.history[task] > 0)
 
 
 @inlined
-def note_restored(w: World, job: int, task: int) -> None:
+def note_restored(w: HasPreemption, job: int, task: int) -> None:
     """Count the time to restore a task that has ended."""
     if preempts(w):
         w.preemption.jobs.lost[job] += restore_time(w, task) // US
@@ -225,8 +242,13 @@ def note_restored(w: World, job: int, task: int) -> None:
 
 @inlined
 def time_to_run(w: World, node: int, task: int, level: int) -> int:
-    """Return for how long a task runs that starts now, ns: less what is done of it, and with the time to restore it."""
-    whole = run_time(w, node, task, level)
+    """Return for how long a task runs on a node that starts now, ns."""
+    return time_left(w, task, run_time(w, node, task, level))
+
+
+@inlined
+def time_left(w: HasPreemption, task: int, whole: int) -> int:
+    """Return how long a task of `whole` ns runs that starts now: less what is done, and with the time to restore it."""
     if w.preemption.most == 0 or w.faults.tasks.history[task] == 0:
         return whole
     done = w.faults.tasks.history[task] & ((1 << PROGRESS_BITS) - 1)

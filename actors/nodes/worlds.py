@@ -30,10 +30,5 @@ class _JobWorlds(Worlds):
             each += TASK_STATE.itemsize * setting.num_tasks
         return each, BYTES_PER_TASK * setting.num_tasks
 
-    def evicted(self, world: Any) -> np.ndarray | None:
-        """[2, J] by job how often tasks were evicted in a partition, and the work that was lost by that, us."""
-        jobs = world.preemption.jobs
-        return np.stack([jobs.times, jobs.lost]) if jobs.size else None
-
 
 JOB_WORLDS = _JobWorlds()

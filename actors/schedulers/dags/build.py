@@ -11,6 +11,7 @@ from actors.kernel.queue import NEVER, NONE
 from actors.machines.carbyne_plan import Plan
 from actors.machines.dag_world import DagWorld, build_dag_world
 from actors.machines.demands import needs_and_capacity
+from actors.machines.evictable import make_evictable
 from actors.machines.manager_state import BLOCK, Manager, Matcher
 from actors.machines.packing import Packing
 from actors.machines.resource_manager import advance
@@ -50,6 +51,7 @@ def dag_scheduler(
         worlds=DAG_WORLDS,
         build=partial(_build, parts),
         advance=advance,
+        preempts=True,
         about=page or "",
     )
 
@@ -84,6 +86,7 @@ def build(setting: Setting, parts: Parts, heartbeat_s: float, managers: int) -> 
         due=np.zeros(managers, np.bool_),
         launched=np.zeros(1, np.int64),
         above=np.zeros(capacity.shape[1], np.int64),
+        evictable=make_evictable(world, setting, matcher.ceiling, parts.inter.by == QUEUES),
     )
 
 

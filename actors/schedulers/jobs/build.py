@@ -4,7 +4,16 @@ from collections.abc import Callable
 
 import numpy as np
 
-from actors.conditions import NS, cost_of, estimated_ns, most_tasks, network_of, read_only
+from actors.conditions import (
+    NS,
+    cost_of,
+    counted_priorities,
+    estimated_ns,
+    make_preemption,
+    most_tasks,
+    network_of,
+    read_only,
+)
 from actors.constraints import make_eligible
 from actors.dynamics import durations_ns, make_faults, start_failures
 from actors.kernel.compiled import entry
@@ -14,13 +23,11 @@ from actors.kernel.records import Records, first, frozen, records
 from actors.kernel.world import (
     ACTOR,
     COUNTERS,
-    EVICTED,
     JOB,
     JOB_INFO,
     NEVER,
     NONE,
     TASK_RECORD,
-    Preemption,
     Rules,
     World,
     make_entries,
@@ -28,7 +35,6 @@ from actors.kernel.world import (
 from actors.resources import idle_at_start, make_room
 from actors.setting import Setting
 from workloads.errors import InputError
-from workloads.requests import priorities
 
 
 def build_world(
@@ -80,8 +86,8 @@ def build_world(
         faults=make_faults(setting, schedulers, central_jobs is not None),
         eligible=make_eligible(setting),
         room=make_room(setting),
-        priority=read_only(_priorities(setting)),
-        preemption=_preemption(setting),
+        priority=read_only(counted_priorities(setting)),
+        preemption=make_preemption(setting, len(setting.resources)),
         speed=read_only(setting.cluster.attribute("speed") if setting.machine_speed else np.zeros(0)),
         seed=setting.seed,
     )
@@ -118,27 +124,6 @@ def long_jobs(setting: Setting) -> np.ndarray:
     """Return [J] bool: the jobs that are long by their estimate."""
     mean_ns = setting.workload.arrays().mean_ns
     return estimated_ns(mean_ns, setting.estimates, setting.seed) > setting.short_cutoff_s * NS
-
-
-def _preemption(setting: Setting) -> Preemption:
-    """Return whether, and how, running tasks make room for others."""
-    asked = setting.preemption
-    lacking, work = np.zeros(max(len(setting.resources), 1), np.int64), np.zeros(1, np.int64)
-    ran = np.zeros(0, np.int64)
-    if asked is None:
-        return Preemption(0, 0, 0, 0, 0, records(EVICTED, 0), lacking, work, ran)
-    most = asked.most if _priorities(setting).size else 0  # none is above another
-    below, cost = NEVER if asked.below is None else asked.below, round(asked.cost_s * NS)
-    jobs = records(EVICTED, setting.num_jobs)
-    return Preemption(
-        most, int(below), int(asked.oldest_first), int(asked.keeps), cost, jobs, lacking, work, ran
-    )
-
-
-def _priorities(setting: Setting) -> np.ndarray:
-    """Return [J] the priorities of jobs; empty where they do not count, or all are equal."""
-    found = priorities(setting.workload.jobs)
-    return found if setting.priorities and np.ptp(found) > 0 else np.zeros(0, np.int64)
 
 
 def _describe(setting: Setting, schedulers: int, central: int, central_jobs: np.ndarray | None) -> Records:

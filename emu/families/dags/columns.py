@@ -5,8 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from emu.columns import COSTS, Column, ResultTable
-from emu.families.jobs.columns import FURTHER_JOBS as FURTHER_OF_JOBS
-from emu.families.jobs.columns import FURTHER_TIMELINE, RESOURCES, TENANTS
+from emu.families.jobs.columns import FURTHER_JOBS, FURTHER_TIMELINE, RESOURCES, TENANTS
 from emu.families.jobs.columns import JOBS as OF_JOBS
 from emu.families.jobs.columns import TASKS as OF_TASKS
 
@@ -29,8 +28,6 @@ JOBS = (
         "How long its tasks would occupy the whole cluster, by the resource of which they take most.",
     ),
 )
-
-FURTHER_JOBS = tuple(column for column in FURTHER_OF_JOBS if column.name == "priority")
 
 TIMELINE = (
     Column("time_s", pa.float64(), "s", "Virtual time of the row."),

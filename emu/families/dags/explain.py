@@ -18,6 +18,8 @@ from emu.explaining.event_record import NONE, BoolArray, Handled, Record
 from emu.explaining.explanation import NS, Explanation, Link, counted, longest_wait
 from emu.explaining.spans import whole
 from emu.families.dags.wait_reasons import wait_of
+from emu.families.jobs.causes import cause_of_loss, meanings_of
+from emu.families.jobs.explain import evictions_of
 from emu.results.result import Result
 from emu.results.text_tables import number
 from workloads.arrow import column, optional_column
@@ -29,6 +31,7 @@ MEANINGS = {
     "network": "ends were reported, and launches were on their way",
     "decision": "the manager was busy",
     "failure": "tasks had been launched and were lost with a machine",
+    "preemption": "they ran until they were evicted for tasks of higher priority, and that work was lost",
 }
 
 
@@ -106,12 +109,13 @@ def _marks(
         ]
         what = f"waited until the manager heard of the end of {tasks.name(before)}"
         marks.append((int(heard[-1]) if heard.size else begin_ns, "network", what))
-    lost = events.time_ns[mine & (events.kind == "LOST") & (events.time_ns <= start_ns)]
-    if lost.size and launch.size:
-        marks += [
-            (int(events.time_ns[launch[0]]), "queueing", "waited for a machine"),
-            (int(lost[-1]), "failure", "had been launched, and was lost with its machine"),
-        ]
+    for row in np.flatnonzero(mine & (events.kind == "LOST") & (events.time_ns <= start_ns)).tolist():
+        if (before_it := launch[events.time_ns[launch] <= events.time_ns[row]]).size:
+            cause = _cause_of_loss(events, tasks, at, row)
+            marks += [
+                (int(events.time_ns[before_it[-1]]), "queueing", "waited for a machine"),
+                (int(events.time_ns[row]), cause, _OF_LOSS[cause]),
+            ]
     if launch.size:
         last = int(launch[-1])
         left = int(events.left_ns[last])
@@ -124,6 +128,19 @@ def _marks(
             (int(events.time_ns[last]), "network", "was on its way to its machine"),
         ]
     return marks
+
+
+_OF_LOSS = {
+    "failure": "had been launched, and was lost with its machine",
+    "preemption": "ran until it was evicted and the manager knew",
+    "work": "ran until it was evicted and the manager knew, and what it had done was kept",
+}
+
+
+def _cause_of_loss(events: Record, tasks: _Tasks, at: int, row: int) -> str:
+    """Return the cause of the time of an attempt at a task that ended with the event LOST in a row."""
+    evicts = (events.kind == "EVICT") & (events.task == tasks.ids[at])
+    return cause_of_loss(events, row, bool((events.time_ns[evicts] == events.left_ns[row]).any()))
 
 
 def causes_of_all(
@@ -143,7 +160,7 @@ def causes_of_all(
         if jct_s is not None and row in by_job:
             tasks = _Tasks(result, job_of_task == job)
             parts = _parts(by_job[row], tasks, round(submit_s * NS), handled)
-            yield row, sum_by_cause((part.link for part in parts), MEANINGS)
+            yield row, sum_by_cause((part.link for part in parts), meanings_of(result, MEANINGS))
 
 
 def _checked(result: Result) -> Any:
@@ -166,7 +183,7 @@ def explain_dag(result: Result, record: Record, row: int, handled: Handled | Non
     jct_s, submit_ns = values["jct_s"], round(values["submit_s"] * NS)
     parts = _parts(events, tasks, submit_ns, handled) if jct_s is not None else []
     links, chain = [part.link for part in parts], _chain(tasks) if jct_s is not None else []
-    sums = sum_by_cause(links, MEANINGS)
+    sums = sum_by_cause(links, meanings_of(result, MEANINGS))
     ended = f"ended after {number(jct_s)} s" if jct_s is not None else "did not end"
     sentences = [
         f"It has {counted(values['num_tasks'], 'task')} in {counted(values['num_stages'], 'stage')}, "
@@ -181,8 +198,9 @@ def explain_dag(result: Result, record: Record, row: int, handled: Handled | Non
             f"It was the last of {counted(len(chain), 'task')} that waited for each other and ran "
             f"{number(sums['work'] / NS)} s in all.",
         ]
-    lost = int(np.count_nonzero(events.kind == "LOST"))
-    if lost:
+    sentences += evictions_of(result, events)
+    lost = int(np.count_nonzero(events.kind == "LOST") - np.count_nonzero(events.kind == "EVICT"))
+    if lost > 0:
         sentences.append(f"{counted(lost, 'time')} a task of it was lost with a machine and launched again.")
     longest = longest_wait(links)
     wait = None
@@ -193,7 +211,7 @@ def explain_dag(result: Result, record: Record, row: int, handled: Handled | Non
         title_of(result, values["job_id"]),
         sum(sums.values()) if jct_s is not None else NONE,
         sums,
-        MEANINGS,
+        meanings_of(result, MEANINGS),
         sentences,
         {"task of the chain": [_row(tasks, at, submit_ns) for at in chain[::-1]]},
         links,

@@ -34,7 +34,6 @@ _HAS = {key.name for key in KEYS}
 _WITHOUT = {
     "constraints": "schedulers of DAG jobs place by resources, and ignore constraints",
     "long_partition": "all machines are for all jobs",
-    "preemption": "machines evict no tasks of DAG jobs",
     "resources": "tasks of DAG jobs hold all that their stages state",
     "machine_speed": "machines run tasks for the durations of the workload",
 }
@@ -64,7 +63,7 @@ REMEDIES = {
     "decision": (
         Remedy("cost.per_message", "what a message costs the manager, with the other keys of cost"),
     ),
-    "failure": JOBS[Causes].remedies["failure"],
+    **{cause: JOBS[Causes].remedies[cause] for cause in ("failure", "preemption")},
 }
 FAMILY = Family(
     name="dags",

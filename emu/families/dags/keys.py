@@ -26,7 +26,7 @@ _SAME = {
 }
 
 KEYS = (
-    *(key for key in OF_JOBS if key.name in _SAME or key.name.startswith("dynamics.")),
+    *(key for key in OF_JOBS if key.name in _SAME or key.name.startswith(("dynamics.", "preemption."))),
     Key(
         "estimates.demands",
         "flag",

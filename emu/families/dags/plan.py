@@ -20,7 +20,7 @@ from emu.configuration.loading import (
 )
 from emu.configuration.workload_cache import WorkloadCache
 from emu.families.jobs.plan import check_jobs, classes_of, dynamics_of, endless_task_note
-from emu.families.jobs.resources import priority_notes
+from emu.families.jobs.resources import preemption_notes, preemption_of, priority_notes
 from workloads.arrow import column
 from workloads.critical_path import critical_paths_ns
 from workloads.dags import DagWorkload
@@ -83,6 +83,7 @@ def load_dags(config: Config, schedulers: tuple[Scheduler, ...], cache: Workload
             ),
             "dynamics": dynamics,
             "priorities": config["priorities"],
+            "preemption": preemption_of(config, workload, schedulers),
         },
         keys={"short_cutoff": cutoff_s if math.isfinite(cutoff_s) else None},
     )
@@ -115,6 +116,7 @@ def _notes(
             f"{unknown:,} of {workload.num_stages:,} stages need nothing of machines: their tasks start at once"
         )
     notes += priority_notes(config, workload, _use_of_priorities(schedulers))
+    notes += preemption_notes(config, workload)
     if "gang_nodes" in workload.jobs.column_names:
         count = workload.num_jobs - workload.jobs["gang_nodes"].null_count
         notes.append(f"{count:,} jobs ask to start as a gang, which schedulers of DAGs ignore")

@@ -11,8 +11,9 @@ import pyarrow as pa
 
 from clusters.capacity import capacities, demands, work_s
 from emu.columns import make_table, null_unless
-from emu.families.dags.columns import FAIRNESS, FURTHER_JOBS, FURTHER_TIMELINE, JOBS, TASKS, TIMELINE
+from emu.families.dags.columns import FAIRNESS, JOBS, TASKS, TIMELINE
 from emu.families.dags.utilisation import count_between, runnable_ns, wide_enough, windows
+from emu.families.jobs.columns import FURTHER_JOBS, FURTHER_TIMELINE
 from emu.families.jobs.metrics import describe_jobs
 from emu.families.jobs.resource_use import (
     mean_held,
@@ -21,7 +22,7 @@ from emu.families.jobs.resource_use import (
     use_over_time,
     with_shares,
 )
-from emu.families.jobs.results import jobs_columns, stated_columns, tasks_columns
+from emu.families.jobs.results import further_columns, jobs_columns, tasks_columns
 from emu.results.metrics import Float64Array, describe_utilisation, finite
 from workloads.arrow import column, optional_column
 from workloads.critical_path import critical_paths_ns
@@ -82,15 +83,15 @@ def jobs_table(workload: DagWorkload, cluster: Cluster, outcome: Outcome) -> pa.
     first = arrays.first_stage[:-1]
     of_stage = np.add.reduceat(arrays.duration_ns / 1e9, arrays.stage_first_task[:-1])
     work = np.add.reduceat(shares_of_tasks(workload, cluster) * of_stage[:, None], first)
-    stated = stated_columns(workload)
+    further = further_columns(workload, outcome)
     return make_table(
-        JOBS + tuple(c for c in FURTHER_JOBS if c.name in stated),
+        JOBS + tuple(c for c in FURTHER_JOBS if c.name in further),
         {
             **jobs_columns(workload, outcome, critical_paths_ns(workload)),
             "num_stages": np.diff(arrays.first_stage),
             "levels": np.maximum.reduceat(stage_levels(workload), first) + 1,
             "dominant_work_s": work.max(axis=1),
-            **stated,
+            **further,
         },
     )
 

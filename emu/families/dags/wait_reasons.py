@@ -113,6 +113,7 @@ _OTHER = {
     "network": "Messages were on their way. With heartbeats an end is reported with the next heartbeat of its machine.",
     "decision": "The resource manager was busy: with messages that had come before, and with this decision.",
     "failure": "The machine had failed, and the manager launched the task again when it knew.",
+    "preemption": "What it had run was lost; the manager launches it again.",
 }
 
 

@@ -8,6 +8,7 @@ add up to the completion time to the nanosecond.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,10 +29,10 @@ MEANINGS = {
 """What each cause means."""
 
 
-def meanings_of(result: Result) -> dict[str, str]:
+def meanings_of(result: Result, meanings: Mapping[str, str] = MEANINGS) -> dict[str, str]:
     """Return what each cause of a run means; runs without preemption have no such cause."""
     has_preemption = "evictions" in result.summary["jobs"]
-    return {cause: text for cause, text in MEANINGS.items() if cause != "preemption" or has_preemption}
+    return {cause: text for cause, text in meanings.items() if cause != "preemption" or has_preemption}
 
 
 ENTERS = ("PROBE", *BOUND, "MOVE")
@@ -196,8 +197,7 @@ def _left_node(c: _Chain, row: int) -> Next:
         mine = here & (e.task == e.task[row])
         started = c.last((e.kind == "START") & mine & (e.time_ns == start_ns), row)
         evicted = (e.kind == "EVICT") & mine & (e.time_ns == e.left_ns[row])
-        kept = evicted.any() and e.value("history", row) % (1 << PROGRESS_BITS) > 0
-        cause = "work" if kept else "preemption" if evicted.any() else "failure"
+        cause = cause_of_loss(e, row, bool(evicted.any()))
         c.add(cause, start_ns, node, kind, int(e.task[row]))
         if started != NONE:
             brought = c.last(c.e.is_kind("TASK", *BOUND) & mine, started)
@@ -221,6 +221,13 @@ def _left_node(c: _Chain, row: int) -> Next:
     task = int(e.task[entered])
     c.add("failure" if kind == "LOST" else "queueing", int(e.time_ns[entered]), node, kind, task)
     return (_moved if e.kind[entered] == "MOVE" else _sent, entered)
+
+
+def cause_of_loss(e: Record, row: int, was_evicted: bool) -> str:
+    """Return the cause of the time of an attempt that ended with the event LOST in a row: work where that was kept."""
+    if not was_evicted:
+        return "failure"
+    return "work" if e.value("history", row) % (1 << PROGRESS_BITS) > 0 else "preemption"
 
 
 def _entered_sticky(c: _Chain, node: int, here: BoolArray) -> int:

@@ -136,14 +136,20 @@ def _deeds(result: Result, events: Record, end_ns: int) -> Iterator[str]:
         yield f"{counted(stolen, 'time')} an idle node took a probe of it from the queue of another node."
     if kinds["RELAX"]:
         yield f"{counted(kinds['RELAX'], 'time')} a soft constraint of it was dropped."
-    if kinds["EVICT"]:
-        found = Counter(e.field("for_job", np.flatnonzero(e.is_kind("EVICT"))).tolist())
-        most = int(column(result.jobs, "job_id")[found.most_common(1)[0][0]])
-        whose = f"job {most}" if len(found) == 1 else f"{len(found):,} jobs, mostly job {most}"
-        yield f"{counted(kinds['EVICT'], 'time')} a task of it was evicted, for {whose}, of higher priority."
+    yield from evictions_of(result, e)
     lost = int(np.count_nonzero(e.is_kind("LOST") & (e.sender < nodes))) - kinds["EVICT"]
     if lost > 0:
         yield f"{counted(lost, 'time')} a task or a probe of it was lost with a node."
+
+
+def evictions_of(result: Result, e: Record) -> Iterator[str]:
+    """Yield a sentence about how often tasks of a job were evicted, and for whom, if any was."""
+    evicts = np.flatnonzero(e.is_kind("EVICT"))
+    if evicts.size:
+        found = Counter(e.field("for_job", evicts).tolist())
+        most = int(column(result.jobs, "job_id")[found.most_common(1)[0][0]])
+        whose = f"job {most}" if len(found) == 1 else f"{len(found):,} jobs, mostly job {most}"
+        yield f"{counted(evicts.size, 'time')} a task of it was evicted, for {whose}, of higher priority."
 
 
 def _placements(e: Record) -> Iterator[str]:

@@ -26,13 +26,12 @@ def further_tables(results: Runs) -> list[Table]:
             "Of the classes that have jobs with constraints and without.",
         ),
         *division_tables(results),
-        *(table for division in DIVISIONS for table in _evictions_table(results, division)),
         *_use_table(results),
     ]
 
 
 def division_tables(results: Runs) -> list[Table]:
-    """Return the tables of queueing delay by priority and by tenant; none where runs have no such groups."""
+    """Return the tables of queueing delay and evictions by priority and tenant; none where runs have no such groups."""
     first = next(iter(results.values()))
     tables = []
     for division in DIVISIONS:
@@ -45,7 +44,7 @@ def division_tables(results: Runs) -> list[Table]:
         caption = f"queueing delay in seconds by {division.word}, until a job's first task starts, and "
         caption += division.further
         tables += _waits_table(results, labels, title, caption, division.note, division.columns)
-    return tables
+    return tables + [table for division in DIVISIONS for table in _evictions_table(results, division)]
 
 
 def _waits_table(

@@ -61,7 +61,7 @@ def _named(use: str) -> tuple[str, ...]:
 
 
 def preemption_of(
-    config: Config, workload: JobWorkload, schedulers: tuple[Scheduler, ...]
+    config: Config, workload: JobWorkload | DagWorkload, schedulers: tuple[Scheduler, ...]
 ) -> Preemption | None:
     """Return how running tasks make room for those of higher priority; None: they do not.
 
@@ -107,11 +107,7 @@ def request_notes(
         how = "" if resources else f": each takes a slot; {instead}"
         notes.append(f"what tasks need of {' and '.join(left_out)} is left out{how}")
     notes += priority_notes(config, workload, "queues are in that order")
-    if (mode := config["preemption.mode"]) != "none":
-        then = "start again" if mode == "restart" else "go on from where they were"
-        differ = np.ptp(priorities(workload.jobs)) > 0
-        use = f"running tasks make room for those of higher priority, and {then}"
-        notes.append(use if differ else f"all jobs have one priority: preemption.mode={mode} has no effect")
+    notes += preemption_notes(config, workload)
     gangs = int((gang_nodes(workload.jobs) >= 0).sum())
     if gangs and (ignoring := [scheduler.name for scheduler in schedulers if not scheduler.gangs]):
         names = " and ".join(ignoring)
@@ -127,6 +123,16 @@ def priority_notes(config: Config, workload: JobWorkload | DagWorkload, order: s
     count = workload.num_jobs - workload.jobs["priority"].null_count
     use = order if config["priorities"] else "priorities=false ignores them"
     return [f"{count:,} jobs state a priority: {use}"]
+
+
+def preemption_notes(config: Config, workload: JobWorkload | DagWorkload) -> list[str]:
+    """Return the note on preemption, if it is on."""
+    if (mode := config["preemption.mode"]) == "none":
+        return []
+    if np.ptp(priorities(workload.jobs)) == 0:
+        return [f"all jobs have one priority: preemption.mode={mode} has no effect"]
+    then = "start again" if mode == "restart" else "go on from where they were"
+    return [f"running tasks make room for those of higher priority, and {then}"]
 
 
 def _unknown(workload: JobWorkload, resources: tuple[str, ...]) -> str:

@@ -37,18 +37,19 @@ def jobs_table(workload: JobWorkload, outcome: Outcome) -> pa.Table:
     """Return the table of jobs."""
     arrays = workload.arrays()
     ideal_ns = np.maximum.reduceat(arrays.duration_ns, arrays.first_task[:-1])
-    columns = stated_columns(workload)
-    if outcome.evicted is not None:
-        evictions, lost_us = outcome.evicted
-        columns |= {"evictions": evictions, "evicted_work_s": lost_us / 1e6}
+    columns = further_columns(workload, outcome)
     kept = tuple(c for c in FURTHER_JOBS if c.name in columns)
     return make_table(JOB_COLUMNS + kept, jobs_columns(workload, outcome, ideal_ns) | columns)
 
 
-def stated_columns(workload: JobWorkload | DagWorkload) -> dict[str, Any]:
-    """Return the further columns of the table of jobs that the workload states, by name."""
+def further_columns(workload: JobWorkload | DagWorkload, outcome: Outcome) -> dict[str, Any]:
+    """Return the further columns of the table of jobs by name: what the workload states, and evictions."""
     jobs = workload.jobs
-    return {c.name: jobs[c.name].combine_chunks() for c in FURTHER_JOBS if c.name in jobs.column_names}
+    found = {c.name: jobs[c.name].combine_chunks() for c in FURTHER_JOBS if c.name in jobs.column_names}
+    if outcome.evicted is not None:
+        evictions, lost_us = outcome.evicted
+        found |= {"evictions": evictions, "evicted_work_s": lost_us / 1e6}
+    return found
 
 
 def jobs_columns(

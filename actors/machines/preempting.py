@@ -1,0 +1,343 @@
+"""Preemption: the resource manager has running tasks of lower priority stopped for a task that fits on no machine.
+
+1. When all that fits has been launched for the jobs of a priority, the task whose turn it is, and that fits nowhere,
+   gets room: on one machine tasks of lower priority are evicted, of those that hold what is lacking the lowest priority
+   first, and of equals the one that was launched last, until it fits. If all of them would not suffice on any machine,
+   none is evicted, and the next task has its turn.
+2. The machine is the one where the highest priority that is evicted is the lowest; of these the one where what is
+   evicted has run for the least time; of these the first. Of machines alike in priority the first `CANDIDATES` are
+   compared.
+3. The task has its room from then on. It is sent when the machine has answered for all that was stopped for it: an end
+   that was on its way is an answer. What these held beyond that is free when the machine has answered for all. An
+   evicted task may be launched again when the manager hears of it, as after a failure.
+
+With shares and plans a job evicts for the tasks that it might launch: those within its share, or of its plan, first,
+then those of the leftover part. With packing the task goes first that is worth the most on an empty machine. With
+heartbeats tasks are evicted on the machine of which the heartbeat has come, for tasks that fit on no other either.
+"""
+
+import numpy as np
+
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.queue import NONE
+from actors.machines.dag_world import DagWorld
+from actors.machines.evictable import (
+    Evictable,
+    block_of,
+    groups_of,
+    is_to_wait,
+    level_of,
+    remove_task,
+    row_of,
+    send_task,
+    shift_reach,
+)
+from actors.machines.manager_state import (
+    NO_LEFTOVER,
+    Manager,
+    Matcher,
+    fits_in,
+    next_with_room,
+    next_with_room_in,
+    note_room,
+    release,
+)
+from actors.machines.matching import has_room, is_own, launch, precedes, weight_of_work
+from actors.machines.messages import send_stop_task
+from actors.machines.packing import deficit
+from actors.machines.runnable import end_of_jobs, make_job_fresh
+from actors.machines.shares import update_rank
+from actors.nodes.preemption import lacks, preempts
+
+CANDIDATES = np.int64(100)
+
+
+@inlined
+def note_lacking(w: DagWorld, node: int, stage: int) -> None:
+    """Note in `lacking` what a machine lacks for a task of a stage."""
+    for r in range(w.preemption.lacking.size):
+        w.preemption.lacking[r] = w.stages.demand[stage, r] - w.machines.free[node, r]
+
+
+@inlined
+def give(w: DagWorld, task: int) -> None:
+    """Take what a task holds from what is lacking."""
+    stage = w.tasks.stage[task]
+    for r in range(w.preemption.lacking.size):
+        w.preemption.lacking[r] -= w.stages.demand[stage, r]
+
+
+@inlined
+def holds_lacking(w: DagWorld, task: int) -> bool:
+    """Whether a task holds some of what is lacking."""
+    stage, found = w.tasks.stage[task], False
+    for r in range(w.preemption.lacking.size):
+        found |= w.preemption.lacking[r] > 0 and w.stages.demand[stage, r] > 0
+    return found
+
+
+@compiled
+def next_victim(w: DagWorld, p: Manager, task: int, job: int) -> int:
+    """Return the first task of a machine's list, from one on, that a job may evict and that holds what is lacking."""
+    e, queue = p.evictable, p.matcher.queue
+    if not lacks(w):
+        return NONE
+    while task != NONE and level_of(w, e, task) > e.level[job]:
+        its_job = w.stages.job[w.tasks.stage[task]]
+        if holds_lacking(w, task) and (not e.within_queues or queue[its_job] == queue[job]):
+            return task
+        task = e.tasks.next[task]
+    return NONE
+
+
+@compiled
+def can_make_room(w: DagWorld, p: Manager, node: int, stage: int, t: int) -> bool:
+    """Whether a task would fit on a machine after others are evicted; `found` has what these are."""
+    e, job = p.evictable, w.stages.job[stage]
+    e.found[0], e.found[1] = e.group.size, 0
+    note_lacking(w, node, stage)
+    task = next_victim(w, p, e.first[node], job)
+    while task != NONE:
+        e.found[0] = level_of(w, e, task)
+        e.found[1] += t - e.tasks.since[task]
+        give(w, task)
+        task = next_victim(w, p, e.tasks.next[task], job)
+    return not lacks(w)
+
+
+@inlined
+def suffices(w: DagWorld, p: Manager, group: int, node: int, stage: int, t: int) -> bool:
+    """Whether tasks of a group, and of those below it, suffice on a machine."""
+    return fits_in(w, p.evictable.reach, stage, row_of(w, group, node)) and can_make_room(
+        w, p, node, stage, t
+    )
+
+
+@compiled
+def machine_for(w: DagWorld, p: Manager, me: int, stage: int, t: int, only: int) -> int:
+    """Step 2: return the machine on which tasks are evicted for one; NONE if they would not suffice on any.
+
+    Args:
+        only: the machine at hand, with heartbeats; else NONE: all of them for a stage that is to be considered for
+            all, otherwise those where something has ended.
+    """
+    e, m = p.evictable, p.matcher
+    below = e.level[w.stages.job[stage]] + 1
+    if below == e.group.size:
+        return NONE
+    lowest = e.group[below]
+    if only != NONE:
+        return only if suffices(w, p, lowest, only, stage, t) else NONE
+    best: int = NONE
+    if not m.run.is_fresh[stage]:
+        level, time = NONE, NONE
+        for i in range(w.first_node[me], w.first_node[me] + m.dirty_count[me]):
+            node = m.dirty[i]
+            if suffices(w, p, lowest, node, stage, t) and (
+                best == NONE or is_better(e, node, level, time, best)
+            ):
+                best, level, time = node, e.found[0], e.found[1]
+        return best
+    group = groups_of(w, e)
+    while best == NONE and group > lowest:
+        group -= 1
+        best = first_machine(w, p, me, stage, t, group)
+    return best
+
+
+@compiled
+def first_machine(w: DagWorld, p: Manager, me: int, stage: int, t: int, group: int) -> int:
+    """Return the best machine of those on which tasks of a group, and of those below it, suffice; NONE if none is."""
+    e, end = p.evictable, w.first_node[me + 1]
+    best, level, time, seen = NONE, NONE, NONE, np.int64(0)
+    node = next_with_room_in(w, e.reach, e.ceiling, group, me, stage, w.first_node[me])
+    while node < end and seen < CANDIDATES:
+        if can_make_room(w, p, node, stage, t):
+            seen += 1
+            if best == NONE or is_better(e, node, level, time, best):
+                best, level, time = node, e.found[0], e.found[1]
+        node = next_with_room_in(w, e.reach, e.ceiling, group, me, stage, node + 1)
+    return best
+
+
+@inlined
+def is_better(e: Evictable, node: int, level: int, time: int, best: int) -> bool:
+    """Whether what `found` says of a machine is better than what is known of another one."""
+    if e.found[0] != level:
+        return e.found[0] > level
+    return e.found[1] < time or (e.found[1] == time and node < best)
+
+
+@inlined
+def may_launch(w: DagWorld, m: Matcher, band: int, job: int, stage: int, own: bool) -> bool:
+    """Whether a job might launch a task if it fitted."""
+    if m.packing:
+        return m.rank[m.queue[job]] <= m.pack.most_used[band]
+    return not own or is_own(w, m, job, stage)
+
+
+@compiled
+def worth(w: DagWorld, m: Matcher, me: int, band: int, stage: int) -> float:
+    """Return the value of a task on an empty machine of mean size, less the work that its job has left."""
+    value, nodes = m.pack.priority[stage], w.first_node[me + 1] - w.first_node[me]
+    if m.pack.values.by_alignment:
+        aligned = 0.0
+        for r in range(w.stages.demand.shape[1]):
+            aligned += w.stages.demand[stage, r] * nodes / max(w.machines.total[me, r], np.int64(1))
+        value *= aligned
+    return value - weight_of_work(m, band) * m.left[w.stages.job[stage]]
+
+
+@inlined
+def goes_before(w: DagWorld, m: Matcher, me: int, band: int, stage: int, other: int, own: bool) -> bool:
+    """Whether the turn of a stage comes before that of another one."""
+    if not m.packing:
+        return precedes(w, m, stage, other, own)
+    lacking = deficit(m.pack, band, w.stages.job[stage])
+    others = deficit(m.pack, band, w.stages.job[other])
+    if lacking != others:
+        return lacking > others
+    value, its = worth(w, m, me, band, stage), worth(w, m, me, band, other)
+    return value > its or (value == its and stage < other)
+
+
+@compiled
+def next_in_turn(
+    w: DagWorld, p: Manager, me: int, band: int, t: int, only: int, own: bool
+) -> tuple[int, int]:
+    """Return the stage whose turn it is of those of a band for which tasks can be evicted, and the machine; or NONE."""
+    m, end = p.matcher, w.first_node[me + 1]
+    best, at = NONE, NONE
+    for i in range(m.run.first_job[band], end_of_jobs(m.run, band)):
+        job = m.run.jobs[i]
+        stage = m.run.first[job]
+        while stage != NONE:
+            if may_launch(w, m, band, job, stage, own) and (
+                best == NONE or goes_before(w, m, me, band, stage, best, own)
+            ):
+                node = machine_for(w, p, me, stage, t, only)
+                if node != NONE and next_with_room(w, m, me, stage, w.first_node[me]) == end:
+                    best, at = stage, node
+            stage = m.run.next[stage]
+    return best, at
+
+
+@compiled
+def evict_for(w: DagWorld, p: Manager, me: int, band: int, t: int, only: int) -> None:
+    """Step 1 for the jobs of a band; `only` as of `machine_for`."""
+    evict_in_turn(w, p, me, band, t, only, True)
+    if not p.matcher.packing and p.matcher.leftover != NO_LEFTOVER:
+        evict_in_turn(w, p, me, band, t, only, False)
+
+
+@compiled
+def evict_in_turn(w: DagWorld, p: Manager, me: int, band: int, t: int, only: int, own: bool) -> None:
+    """Make room for one task of a band after the other."""
+    making = p.evictable.making
+    while has_room(w, p):
+        stage, node = next_in_turn(w, p, me, band, t, only, own)
+        if stage == NONE:
+            return
+        making[me, 0], making[me, 1] = stage, node
+        p.evictable.tasks.owed[w.stages.head[stage]] = 1  # until it is launched
+        make_room(w, p, me, t)
+
+
+@compiled
+def make_room(w: DagWorld, p: Manager, me: int, t: int) -> None:
+    """Evict tasks for a task, and launch it; where one event may not send so many messages another one goes on."""
+    e = p.evictable
+    stage, node = e.making[me, 0], e.making[me, 1]
+    if stage == NONE:
+        return
+    task, job = w.stages.head[stage], w.stages.job[stage]
+    note_lacking(w, node, stage)
+    victim = next_victim(w, p, e.first[node], job)
+    while victim != NONE and has_room(w, p):
+        following = e.tasks.next[victim]
+        give(w, victim)
+        stop(w, p, me, t, node, victim, task)
+        victim = next_victim(w, p, following, job)
+    if victim == NONE and has_room(w, p):
+        e.making[me, 0] = NONE
+        e.tasks.owed[task] -= 1
+        for r in range(w.stages.demand.shape[1]):
+            if e.asked[node] > 0:
+                withhold(w, p, node, r, max(e.won[me, r] - w.stages.demand[stage, r], np.int64(0)))
+            e.won[me, r] = 0
+        launch(w, p, me, t, node, stage)
+
+
+@inlined
+def withhold(w: DagWorld, p: Manager, node: int, r: int, amount: int) -> None:
+    """Take an amount from what a machine has free until it has answered; a negative one: give it back."""
+    e, m, free = p.evictable, p.matcher, w.machines.free
+    e.withheld[node, r] += amount
+    free[node, r] -= amount
+    shift_reach(w, e, node, r, np.int64(0), groups_of(w, e), -amount)
+    block = block_of(w, np.int64(0), node)
+    m.ceiling[block, r] = max(m.ceiling[block, r], free[node, r])
+
+
+@compiled
+def stop(w: DagWorld, p: Manager, me: int, t: int, node: int, task: int, for_task: int) -> None:
+    """Have a machine stop a task. What it holds is for another one; its job has its work to do again."""
+    m, stage = p.matcher, w.tasks.stage[task]
+    job = w.stages.job[stage]
+    band = m.band[job]
+    remove_task(w, p.evictable, node, task, stage)
+    release(w, m, me, node, stage)
+    m.left[job] += m.work[stage]
+    m.total_left[band] += m.work[stage]
+    update_rank(w, m, me, job)
+    p.evictable.tasks.for_task[task] = for_task
+    p.evictable.tasks.owed[for_task] += 1
+    p.evictable.asked[node] += 1
+    for r in range(w.stages.demand.shape[1]):
+        p.evictable.won[me, r] += w.stages.demand[stage, r]
+    for_job = w.stages.job[w.tasks.stage[for_task]]
+    send_stop_task(w, t, w.nodes.size + me, node, task, stage, for_job)
+    p.launched[0] += 1
+    if m.leftover == NO_LEFTOVER:
+        make_queue_fresh(m, band, job)
+
+
+@compiled
+def make_queue_fresh(m: Matcher, band: int, job: int) -> None:
+    """Have all stages of the jobs of a job's queue considered for all machines: their share has room again."""
+    for i in range(m.run.first_job[band], m.run.first_job[band] + m.num_active[band]):
+        if m.queue[m.active[i]] == m.queue[job]:
+            make_job_fresh(m.run, band, m.active[i])
+
+
+@inlined
+def give_back(w: DagWorld, p: Manager, me: int, node: int) -> None:
+    """Let what is withheld of a machine be used, and what runs there be evicted: it has answered."""
+    for r in range(w.stages.demand.shape[1]):
+        withhold(w, p, node, r, -p.evictable.withheld[node, r])
+    note_room(w, p.matcher, me, node)
+
+
+@compiled
+def held_until_now(w: DagWorld, p: Manager, me: int, t: int, node: int, task: int, stage: int) -> bool:
+    """Note that a task has ended or is lost; return whether it held its machine: not so if it has been stopped.
+
+    Step 3: the task for which it was stopped is sent when it has waited for nothing else.
+    """
+    if not preempts(w):
+        return True
+    e = p.evictable
+    waits = e.tasks.for_task[task]
+    if waits == NONE:
+        remove_task(w, e, node, task, stage)
+        return True
+    e.tasks.for_task[task] = NONE
+    e.tasks.owed[waits] -= 1
+    e.asked[node] -= 1
+    if e.asked[node] == 0:
+        give_back(w, p, me, node)
+    if not is_to_wait(w, e, waits):
+        at = e.tasks.node[waits]
+        send_task(w, e, me, t, at, waits, w.tasks.stage[waits])
+        note_room(w, p.matcher, me, at)  # it may be evicted now
+    return False
