@@ -129,7 +129,14 @@ TENANTS = Where(
 )
 """Jobs of three tenants, on a cluster that is too small for them."""
 
+WAITING = {"schedulers": 1, "queue_limit": 0}
+"""Tasks of yacc-d wait at one scheduler."""
+
 WHERE: dict[str, Where] = {
+    "yacc-d.backlog_order": TENANTS._replace(parameters={**WAITING, "guarantees": VALUES["guarantees"]}),
+    "yacc-d.weights": TENANTS._replace(parameters=WAITING),
+    "yacc-d.guarantees": TENANTS._replace(parameters=WAITING),
+    "yacc-d.ceilings": TENANTS._replace(parameters=WAITING),
     "central-fifo.order": TENANTS._replace(parameters={"guarantees": VALUES["guarantees"]}),
     "central-fifo.weights": TENANTS,
     "central-fifo.guarantees": TENANTS,

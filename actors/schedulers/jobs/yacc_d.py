@@ -89,7 +89,7 @@ def on_arrival(w: World, p: State, t: int, me: int, job: int) -> None:
     settle_rack(w, job, p.first_long * w.work.is_long[job])
     if yacc_d_backlog.waits_before(p.backlog, me - w.nodes.size, job):
         keep_from(w, p, t, me, job, first_task)
-        look(w, p, t, me, t)
+        look(w, p, me, t)
         return
     first = yacc_d_candidates.first_of(w, p.first_long, job)
     size = yacc_d_candidates.draw_candidates(w, p.candidates, p.known, t, me, job, first, tasks)
@@ -123,8 +123,8 @@ def bind(w: World, p: State, t: int, me: int, job: int, task: int, node: int) ->
 def keep(w: World, p: State, t: int, me: int, job: int, task: int) -> None:
     """Keep a task at its scheduler until a heartbeat shows room."""
     yacc_d_backlog.keep_waiting(w, p.backlog, me - w.nodes.size, job, task)
-    if p.backlog.schedulers.due[me - w.nodes.size] == NONE:
-        look(w, p, t, me, next_reports(w, p, t))
+    if p.backlog.schedulers.looks[me - w.nodes.size] == 0:
+        look(w, p, me, next_reports(w, p, t))
 
 
 @inlined
@@ -135,9 +135,9 @@ def keep_from(w: World, p: State, t: int, me: int, job: int, first: int) -> None
 
 
 @inlined
-def look(w: World, p: State, t: int, me: int, time: int) -> None:
-    """Look for room at a time, in place of the time that was planned."""
-    p.backlog.schedulers.due[me - w.nodes.size] = time
+def look(w: World, p: State, me: int, time: int) -> None:
+    """Plan a search for room."""
+    p.backlog.schedulers.looks[me - w.nodes.size] += 1
     wake(w, time, me, DISPATCH, NONE, NONE, NONE)
 
 
@@ -167,7 +167,7 @@ def bind_elsewhere(w: World, p: State, t: int, me: int, job: int, task: int) -> 
     """Bind a task to another node that has room by the last reports, or keep it."""
     if yacc_d_backlog.waits_before(p.backlog, me - w.nodes.size, job):
         keep(w, p, t, me, job, task)
-        look(w, p, t, me, t)
+        look(w, p, me, t)
         return
     node = yacc_d_view.find_node(w, p.known, t, me, job, yacc_d_candidates.first_of(w, p.first_long, job))
     if node == NONE or not yacc_d_backlog.may_hold(w, p.backlog, job):
@@ -194,8 +194,7 @@ def on_dispatch(w: World, p: State, t: int, me: int) -> None:
     The search ends with a job that may use all nodes and finds no room; one that may use some is passed.
     """
     who, rows, backlog, room = me - w.nodes.size, p.backlog.schedulers, p.backlog, w.queue.room - 4
-    if rows.due[who] != t:
-        return
+    rows.looks[who] -= 1
     yacc_d_backlog.begin_search(backlog, who)
     queue = yacc_d_backlog.next_queue(w, backlog, who)
     while queue != NONE and room > 0:
@@ -211,9 +210,8 @@ def on_dispatch(w: World, p: State, t: int, me: int) -> None:
             yacc_d_backlog.miss(backlog, who, queue)
         queue = yacc_d_backlog.next_queue(w, backlog, who)
     yacc_d_backlog.end_search(backlog, who)
-    rows.due[who] = NONE
-    if rows.jobs[who] > 0:
-        look(w, p, t, me, t if room == 0 else next_reports(w, p, t))
+    if rows.jobs[who] > 0 and (room == 0 or rows.looks[who] == 0):
+        look(w, p, me, t if room == 0 else next_reports(w, p, t))
 
 
 @inlined

@@ -24,7 +24,7 @@ OF_SCHEDULER = np.dtype(
         ("jobs", "i8"),  # how many have tasks that wait
         ("came", "i8"),  # how many have come so far
         ("passed", "i8"),  # the first job that the search at hand has passed
-        ("due", "i8"),  # when it is to look for room, ns, or NONE
+        ("looks", "i8"),  # searches for room that are planned
     ]
 )
 OF_JOB = np.dtype(
@@ -60,7 +60,7 @@ def make_backlog(setting: Setting, priority: np.ndarray) -> Backlog:
     count, order = setting.parameters["schedulers"], setting.parameters["backlog_order"]
     queues = central_queue.make_queues(setting, priority, order, count)
     schedulers, jobs = records(OF_SCHEDULER, count), records(OF_JOB, setting.num_jobs)
-    schedulers.passed[:], schedulers.due[:], jobs.task[:] = NONE, NONE, NONE
+    schedulers.passed[:], jobs.task[:] = NONE, NONE
     return Backlog(
         queues,
         queues.rows.size // count,

@@ -60,7 +60,7 @@ def test_what_parameters_go_with_is_there() -> None:
             assert not needs or any(name in own for name, _, _ in needs), parameter.name
             for name, _, values in needs:
                 if name in own and values:
-                    assert set(values.split("|")) <= set(own[name].choices), parameter.name
+                    assert set(values.split("|")) <= set(own[name].choices or ("false",)), parameter.name
 
 
 UNMET = [(s, p) for s in DISTINCT for p in s.parameters if p.needs]
@@ -94,7 +94,7 @@ def unmet(scheduler: Scheduler, parameter: Parameter) -> dict[str, Any] | None:
         if own[name].kind == "choice":
             without[name] = next(choice for choice in own[name].choices if choice not in values)
         else:
-            without[name] = False if own[name].kind == "flag" else 0
+            without[name] = "false" in values if own[name].kind == "flag" else 0
     if without.get("pilots") == "none":
         without["policy"] = "C"
     return without or None
