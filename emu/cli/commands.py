@@ -124,6 +124,7 @@ def size(options: Namespace) -> int:
             tolerance=TOLERANCE if given is None else given,
             mix=mix,
             curve=_curve(options.curve),
+            waits=options.waits,
             prices=None if options.price is None else read_prices(options.price, "--price"),
             out=options.out,
             overwrite=bool(options.overwrite),
@@ -135,6 +136,7 @@ def size(options: Namespace) -> int:
         note(str(error))
         return 1
     limits = result.summary.get("limits", []) if options.curve is not None or mix or options.price else []
+    limits = [*limits, *result.summary.get("waits", ())]
     text = "\n".join(["", result.answer, *limits, f"results in {result.path}"])
     put(disk.to_json(result.summary) if options.json else text)
     return 0 if result.nodes is not None else 1

@@ -107,6 +107,11 @@ def _add_size(size: Parser) -> None:
         help="measure sizes around the answer besides, as shares of it (50%%,80%%,90%%,110%%,120%%,200%%)",
     )
     size.add_argument(
+        "--waits",
+        action="store_true",
+        help="state at the answer what the jobs of each target waited for, in shares by reason",
+    )
+    size.add_argument(
         "--price",
         metavar="TEXT",
         help="prices of an hour of a node, such as 'fast=0.35, plain=0.1', in place of the cluster's own",

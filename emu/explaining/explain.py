@@ -52,11 +52,11 @@ def explain(run: Result | str | Path, job: int) -> Explanation:
     family = family_of_summary(result.summary)
     own = family[Causes]
     row = _row_of(result, family.heads, f"{family.one}_id", job)
-    again = _with_events_of(result, [row], parts=True)
+    again = with_events_of(result, [row])
     record = Record.of(again.events)
     handled = record.handled_ns if has_costs(result) else None
     if not records_all(again) and (others := own.others(again, record, row, handled)):
-        again = _with_events_of(result, [row, *others], parts=True)
+        again = with_events_of(result, [row, *others])
         record = Record.of(again.events)
     return own.explain(again, record, row, handled)
 
@@ -81,7 +81,7 @@ def causes(run: Result | str | Path) -> pa.Table:
     """
     result = read_result(run) if isinstance(run, str | Path) else run
     family = family_of_summary(result.summary)
-    again = _with_events_of(result, None, parts=family[Causes].needs_all)
+    again = with_events_of(result, None, parts=family[Causes].needs_all)
     return causes_table(again, Record.of(again.events))
 
 
@@ -93,7 +93,7 @@ def recorded(run: Result | str | Path) -> Result:
     InputError
         The run cannot be run again as it was.
     """
-    return _with_events_of(read_result(run) if isinstance(run, str | Path) else run, None, parts=True)
+    return with_events_of(read_result(run) if isinstance(run, str | Path) else run, None)
 
 
 def _row_of(result: Result, heads: str, name: str, job: int) -> int:
@@ -105,7 +105,7 @@ def _row_of(result: Result, heads: str, name: str, job: int) -> int:
     return int(found[0])
 
 
-def _with_events_of(result: Result, rows: Sequence[int] | None, parts: bool) -> Result:
+def with_events_of(result: Result, rows: Sequence[int] | None, parts: bool = True) -> Result:
     """Return the run with the events of some jobs, or of all, and with its tasks if `parts` are wanted."""
     has_parts = any(result.tables.get(name) is not None for name in ("tasks", "flows"))
     if records_all(result) and (has_parts or not parts):
@@ -117,8 +117,8 @@ def _with_events_of(result: Result, rows: Sequence[int] | None, parts: bool) -> 
             file=result.path,
         )
     from_all = rows is None or has_costs(result) or family_of_summary(result.summary)[Causes].needs_all
-    # Tables do not have what ran until a node failed, nor outages.
-    from_all |= bool(result.counters.get("node_failures"))
+    # Tables do not have what ran until a node failed, or evicted it, nor outages.
+    from_all |= any(result.counters.get(name) for name in ("node_failures", "evictions"))
     return _again(result, "all" if from_all else f"job={','.join(map(str, rows or ()))}", parts)
 
 

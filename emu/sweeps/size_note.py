@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from clusters.machine_types import machines_text
 from emu.configuration.seeds import seeds_text, varied
+from emu.explaining.explain import with_events_of
 from emu.families.registry import family_of_summary
 from emu.results.bottlenecks import BOTTLENECKS
 from emu.results.measures import Measure
+from emu.results.result import read_result
 from emu.results.text_tables import number, percent
 from emu.sweeps.mixed_sizes import Mixed
 from emu.sweeps.sizes import NONE_LACKS, Probe
-from emu.sweeps.targets import NOT_MET, SPANS, Search, Target
+from emu.sweeps.targets import NOT_MET, SPANS, Search, Sizing, Target, Waits
 from workloads.hints import in_words
 
 _SLOWDOWN = Measure("slowdown", "p99")
@@ -136,6 +139,27 @@ def limits_of(of_runs: Sequence[Mapping[str, Any]]) -> list[str]:
         found.append(f"nodes are {percent(sum(busy) / len(busy))} busy there while jobs arrive")
     texts = [text for run in of_runs for text in run.get(BOTTLENECKS, ())]
     return found + list(dict.fromkeys(texts))[:2]
+
+
+def waits_of(folder: Path, targets: Sequence[Target]) -> dict[str, Any]:
+    """Return what the jobs of each target waited for in a run, as sentences and as numbers by group."""
+    run = read_result(folder)
+    of_group = family_of_summary(run.summary)[Sizing].waits
+    groups = {target.job_class: target for target in targets}
+    found = {group: known for group in groups if (known := of_group(run, group, with_events_of)) is not None}
+    texts = [_waits_text(groups[group], known) for group, known in found.items()]
+    return {"waits": texts, "waits_by_reason": {group: known._asdict() for group, known in found.items()}}
+
+
+def _waits_text(target: Target, waits: Waits) -> str:
+    """Return what the jobs of a target waited for, in shares of their delay, as a sentence."""
+    delay_s = sum(waits.reasons.values())
+    which = target.jobs if waits.jobs == waits.of else f"{target.jobs} ({waits.jobs:,} of {waits.of:,})"
+    if not delay_s:
+        return f"{which} wait for nothing there"
+    shares = [f"{percent(s / delay_s)} {reason}" for reason, s in waits.reasons.items()]
+    part = f"{percent(delay_s / waits.total_s)} of the completion times of {which} there is delay"
+    return f"{part}: {', '.join(shares)}"
 
 
 def _mixed(mixed: Mixed) -> str:

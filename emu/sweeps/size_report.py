@@ -106,7 +106,7 @@ def size_sections(folder: Path) -> list[str]:
 
 def _how_sure(summary: Mapping[str, Any], targets: Sequence[Target]) -> list[str]:
     """Return sentences about what the seeds, and the numbers of nodes that were tried, leave open."""
-    found = [f"{sentence(words)}." for words in summary.get("limits", ())]
+    found = [f"{sentence(words)}." for key in ("limits", "waits") for words in summary.get(key, ())]
     nodes, fails = summary["nodes"], summary["fails"]
     if len(summary["seeds"]) == 1:
         found.append(

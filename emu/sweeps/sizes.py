@@ -109,6 +109,11 @@ class Probe:
         """Whether all targets are met, over the whole of their intervals."""
         return self.verdict == MET
 
+    def described(self) -> dict[str, Any]:
+        """Return the machines, where there are several types, and what they cost an hour, where that is known."""
+        machines = {"machines": dict(self.machines)} if len(self.machines) > 1 or self.size.machines else {}
+        return machines | ({} if self.price is None else {"price_per_hour": self.price})
+
 
 @dataclass(eq=False)
 class Trials:

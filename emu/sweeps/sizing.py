@@ -26,7 +26,7 @@ from emu.running.progress import bar_of
 from emu.sweeps.mixed_sizes import Mixed, check_prices, search_mixes
 from emu.sweeps.mixes import MOST_SIZES
 from emu.sweeps.parallel_runs import Hosting
-from emu.sweeps.size_note import Found, limits_of, note_of
+from emu.sweeps.size_note import Found, limits_of, note_of, waits_of
 from emu.sweeps.sizes import AMPLE, Probe, Size, Trials, most_of, start_of, summaries
 from emu.sweeps.targets import NOT_MET, SPANS, TOLERANCE, Search, Sizing, Target, find_fewest, read_targets
 from workloads.errors import InputError
@@ -71,7 +71,8 @@ class SizeResult:
         for probe in self.probes:
             cells = [t.shown(*value) for t, value in zip(self.targets, probe.values, strict=True)]
             rows.append([str(probe.size).replace(" nodes", "", 1), *cells, probe.verdict_text])
-        return "\n".join([*align(rows, 0), "", self.answer, *self.summary.get("limits", ())]) + "\n"
+        more = [text for key in ("limits", "waits") for text in self.summary.get(key, ())]
+        return "\n".join([*align(rows, 0), "", self.answer, *more]) + "\n"
 
     def __repr__(self) -> str:
         return f"<SizeResult: {self.answer}; {len(self.probes)} sizes tried in {self.path}>"
@@ -120,6 +121,7 @@ def size(
     mix: bool | int = False,
     prices: Mapping[str, float] | None = None,
     curve: bool | Sequence[float] = False,
+    waits: bool = False,
     out: str | Path | None = None,
     parallel: int | None = None,
     retries: int = Hosting.retries,
@@ -155,6 +157,8 @@ def size(
         Of an hour of a node, by machine type; by default the cluster's own (`price_per_hour`).
     curve : bool or sequence of float
         Sizes to measure around the answer besides, as shares of it; true: 0.5, 0.8, 0.9, 1.1, 1.2 and 2.
+    waits : bool
+        Whether the answer states what the jobs of each target waited for, in shares; its first run is repeated for it.
     out : path, optional
         Its directory; by default ``runs/size-SCHEDULER-WORKLOAD``. Runs that are there are not repeated.
     parallel, retries, overwrite, progress
@@ -177,7 +181,7 @@ def size(
     hosting = Hosting(parallel, retries, config["in_process"], config["address"])
     bounds: dict[str, Any] = {"low": low, "high": high, "tolerance": tolerance}
     bounds |= {"mix": MOST_SIZES if mix is True else mix or None, "prices": prices}
-    bounds["curve"] = CURVE if curve is True else curve or ()
+    bounds |= {"curve": CURVE if curve is True else curve or (), "waits": waits}
     return find_size(config, targets, hosting, **bounds, out=out, overwrite=overwrite, bar=bar_of(progress))
 
 
@@ -193,6 +197,7 @@ def find_size(
     mix: int | None = None,
     prices: Mapping[str, float] | None = None,
     curve: Sequence[float] = (),
+    waits: bool = False,
     overwrite: bool = False,
     tell: Callable[[str], None] | None = None,
     show: Callable[[Probe], None] | None = None,
@@ -236,7 +241,7 @@ def find_size(
         if mixed is None or mixed.size is None or not mixed.size.machines:
             open_from = _least_open(search, trials, low, tolerance)
         _measure_curve(search, trials, mixed, curve)
-        result = _result(search, trials, low, high, mixed, open_from)
+        result = _result(search, trials, low, high, mixed, open_from, waits)
         disk.write_json(place / SUMMARY, result.summary)
         runs = [
             f.relative_to(place).as_posix() for probe in result.probes for f in trials.folders(probe.size)
@@ -334,6 +339,7 @@ def _result(
     high: int | None,
     mixed: Mixed | None,
     open_from: int | None,
+    waits: bool,
 ) -> SizeResult:
     probes = tuple(trials.probes[size] for size in sorted(trials.probes))
     targets, seeds = trials.targets, list(seeds_of(trials.config))
@@ -363,9 +369,10 @@ def _result(
     summary = {
         "nodes": nodes,
         "fails": search.fails if not size.machines else None,
-        **_of_cluster(at),
+        **at.described(),
         **({} if open_from is None or nodes is None else {"open": [open_from, nodes]}),
         **({"limits": limits} if (limits := limits_of(of_runs)) else {}),
+        **(waits_of(trials.folders(size)[0], targets) if waits and of_runs else {}),
         "targets": [str(t) for t in targets],
         "note": note,
         "seeds": seeds,
@@ -379,19 +386,13 @@ def _result(
                 "runs": p.size.folder,
                 "holds": p.holds,
                 **({"cannot_run": p.lacking.jobs, "of_jobs": p.lacking.of} if p.lacking.jobs else {}),
-                **_of_cluster(p),
+                **p.described(),
                 "values": [{"mean": _number(value), "half_95": _number(half)} for value, half in p.values],
             }
             for p in probes
         ],
     }
     return SizeResult(nodes, summary["fails"], probes, tuple(targets), note, summary, trials.place)
-
-
-def _of_cluster(probe: Probe) -> dict[str, Any]:
-    """Return the machines of a size, where it has several types, and what they cost an hour, where that is known."""
-    machines = {"machines": dict(probe.machines)} if len(probe.machines) > 1 or probe.size.machines else {}
-    return machines | ({} if probe.price is None else {"price_per_hour": probe.price})
 
 
 def _number(value: float) -> float | None:

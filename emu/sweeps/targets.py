@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from emu.configuration.config import Config
     from emu.configuration.plan import Plan
     from emu.configuration.workload_cache import WorkloadCache
+    from emu.results.result import Result
 
 SIZED = "jobs"
 """The family whose number of nodes can be searched."""
@@ -33,6 +34,7 @@ MET, SPANS, NOT_MET = "met", "spans the bound", "not met"
 """Verdicts: if the 95 % interval of a figure spans the bound, the seeds leave open whether the target is met."""
 OF_PRIORITY, OF_TENANT = "priority:", "tenant:"
 """How the name of a group of jobs begins that is not a class; behind it the priority, or the tenant."""
+_PRIORITY = re.compile(r"-?[0-9]{1,18}")
 _TARGET = re.compile(r"\s*(\S.*?)\s*(<=|<)\s*([^<\s][^<]*?)\s*$")
 
 
@@ -87,6 +89,28 @@ class Target(NamedTuple):
         return f"{self.figure} {sign} {bound}"
 
 
+class Waits(NamedTuple):
+    """What jobs of a group waited for.
+
+    Attributes
+    ----------
+    jobs, of : int
+        How many were looked at, and how many there are.
+    total_s : float
+        Their completion times in all.
+    reasons : mapping of str to float
+        The parts of these that are delay, by reason, s; the longest first.
+    """
+
+    jobs: int
+    of: int
+    total_s: float
+    reasons: Mapping[str, float]
+
+
+WithEvents = Callable[["Result", Sequence[int]], "Result"]
+
+
 @dataclass(frozen=True)
 class Sizing:
     """What a family gives for `emu size`.
@@ -99,11 +123,14 @@ class Sizing:
         Refuse targets on groups of which the workload has none.
     jobs_of : (table of jobs, group) -> ndarray of bool
         Which jobs of a run are of a priority or a tenant.
+    waits : (run, group, function that returns the run with the events of some jobs) -> Waits
+        What the jobs of a group waited for; None where that is not known.
     """
 
     nodes_for_load: Callable[[Config, Any, float, WorkloadCache], int] | None = None
     check_targets: Callable[[Plan, Sequence[Target]], None] = lambda plan, targets: None
     jobs_of: Callable[[pa.Table, str], BoolArray] = lambda jobs, group: np.zeros(jobs.num_rows, bool)
+    waits: Callable[[Result, str, WithEvents], Waits | None] = lambda run, group, with_events: None
 
 
 def verdict_of(targets: Sequence[Target], values: Sequence[tuple[float, float]]) -> str:
@@ -212,13 +239,25 @@ def _read_name(name: str) -> tuple[str, Measure]:
         if figure in known:
             return job_class, known[figure]
         raise InputError(f"--target: unknown statistic {figure!r}{did_you_mean(figure, known)}")
-    every = [*known, *(f"{c}.{m}" for c in CLASSES for m in known)]
-    raise InputError(f"--target: unknown statistic {name!r}{did_you_mean(name, every)}")
+    if figure := _figure_of(name, known):
+        group = name.removesuffix(f".{figure}")
+        kind = OF_PRIORITY if _PRIORITY.fullmatch(group) else OF_TENANT
+        near = [m for m in known if m.endswith(figure)] + [f"{one}.{figure}" for one in CLASSES]
+        hint = did_you_mean(name, near)
+        hint += f"; jobs of a {kind.removesuffix(':')} are '{kind}{name}'"
+    else:
+        hint = did_you_mean(name, [*known, *(f"{one}.{m}" for one in CLASSES for m in known)])
+    raise InputError(f"--target: unknown statistic {name!r}{hint}")
+
+
+def _figure_of(name: str, known: Mapping[str, Measure]) -> str:
+    """Return the figure with which a name ends, behind a dot; empty without one."""
+    return max((m for m in known if name.endswith(f".{m}")), key=len, default="")
 
 
 def _read_group(name: str, known: Mapping[str, Measure]) -> tuple[str, Measure]:
     """Return group and measure of ``priority:9.wait.p99`` or ``tenant:ads.p99``; a tenant's name may have dots."""
-    figure = max((m for m in known if name.endswith(f".{m}")), key=len, default="")
+    figure = _figure_of(name, known)
     kind, _, which = name.removesuffix(f".{figure}").partition(":")
     if figure and not which:
         raise InputError(f"--target: {name!r}: the {kind} has no name; want '{kind}:NAME.{figure}'")
@@ -226,7 +265,7 @@ def _read_group(name: str, known: Mapping[str, Measure]) -> tuple[str, Measure]:
         last = name.rpartition(".")[2] if "." in name else ""
         raise InputError(f"--target: unknown statistic {last!r} of {name!r}{did_you_mean(last, known)}")
     if f"{kind}:" == OF_PRIORITY:
-        if not re.fullmatch(r"-?[0-9]{1,18}", which):
+        if not _PRIORITY.fullmatch(which):
             raise InputError(f"--target: {name!r}: {which!r} is not a priority, a whole number")
         which = str(int(which))
     return f"{kind}:{which}", known[figure]

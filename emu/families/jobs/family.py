@@ -23,6 +23,7 @@ from emu.families.jobs.target_groups import check_targets, jobs_of
 from emu.families.jobs.task_waits import add_waits
 from emu.families.jobs.terminal_text import render_summary
 from emu.families.jobs.testing import check_jobs
+from emu.families.jobs.waits_by_reason import waits_by_reason
 from emu.report.plots import Drawing, TimelineLook
 from emu.results.comparison import Comparing
 from emu.results.result import Summarising
@@ -125,7 +126,7 @@ FAMILY = Family(
                 "Utilisation of all slots, or of the resource used most, and tasks that wait, by class of their job",
             ),
         ),
-        Sizing(nodes_for_load, check_targets, jobs_of),
+        Sizing(nodes_for_load, check_targets, jobs_of, waits_by_reason),
         Causes(
             explain=explain_job,
             others=others_of,
