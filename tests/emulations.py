@@ -188,10 +188,7 @@ ROUGH = Dynamics(
 
 
 def with_dynamics(setting: Setting, dynamics: Dynamics = ROUGH) -> Setting:
-    """The same emulation where things go wrong; but nodes do not fail where the scheduler refuses that."""
-    if setting.scheduler.gangs:
-        down = outages(("scheduler 0", 8, 15), ("central", 6, 20))
-        dynamics = dataclasses.replace(dynamics, outages=down, mtbf_s=None, mttr_s=None)
+    """The same emulation where things go wrong."""
     return dataclasses.replace(setting, dynamics=dynamics)
 
 

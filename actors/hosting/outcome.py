@@ -72,7 +72,7 @@ class Share:
         first_ns, period_ns: when the timeline begins, and the time between two rows; 0: no timeline.
         most_rows: of the timeline, as `Observe` has it.
         tasks: ids, nodes, starts and finishes of the tasks that ended here, or None.
-        attempts: ATTEMPT records of those that failures and evictions ended here, where tasks are recorded.
+        attempts: ATTEMPT records of those that failures and evictions ended here, or None: none, or not recorded.
         counts: [len(COUNTERS)].
         servers: SERVER records of all scheduler actors, or empty; those of other partitions are zero.
         costs: COST records, measured here.
@@ -246,8 +246,23 @@ def _tasks(shares: list[Share], num_tasks: int) -> dict[str, np.ndarray] | None:
 
 def _attempts(shares: list[Share]) -> np.ndarray:
     """All attempts that came to nothing, in an order that does not depend on the partitions."""
-    rows = np.concatenate([np.zeros(0, ATTEMPT), *(s.attempts for s in shares if s.attempts is not None)])
+    rows = np.concatenate(
+        [np.zeros(0, ATTEMPT), *(s.attempts for s in shares if s.attempts is not None), _ended_before(shares)]
+    )
     return rows[np.lexsort((rows["start"], rows["task"]))]
+
+
+def _ended_before(shares: list[Share]) -> np.ndarray:
+    """Attempts that ended in another partition than the last one of their task: it ran again with its gang."""
+    ended = [s.tasks for s in shares if s.attempts is not None and s.tasks is not None]
+    if not ended:
+        return np.zeros(0, ATTEMPT)
+    task, _, start, end = (np.concatenate(column) for column in zip(*ended, strict=True))
+    order = np.lexsort((end, task))
+    before = order[:-1][task[order[:-1]] == task[order[1:]]]
+    rows = np.zeros(before.size, ATTEMPT)
+    rows["task"], rows["start"], rows["end"] = task[before], start[before], end[before]
+    return rows
 
 
 def _servers(shares: list[Share]) -> np.ndarray:

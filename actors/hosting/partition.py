@@ -328,7 +328,8 @@ class Partition:
             ids = np.flatnonzero(rows.node != NONE)
             rows = rows[ids]
             tasks = (ids, rows.node, rows.start, rows.finish)
-            attempts = np.asarray(world.faults.attempts[: world.faults.ended[0]])
+            if world.faults.attempts.size:
+                attempts = np.asarray(world.faults.attempts[: world.faults.ended[0]])
         recorded = int(world.cost.handler.recorded[0])
         series = self.setting.scheduler.series
         return Share(

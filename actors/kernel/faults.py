@@ -46,8 +46,9 @@ FAULT = np.dtype(
 )
 # A task that runs: where, from when to when, its neighbours among those of its node. Or one that is to be run again.
 # `history`: how often it was evicted, above `PROGRESS_BITS` bits of what of it is done (actors/nodes/preemption.py).
+# `sent`: the key of the newest message of its scheduler about it, PLACED or CANCEL, that has come.
 TASK_STATE = np.dtype(
-    [(name, "i8") for name in ("node", "start", "end", "job", "next", "previous", "again", "history")]
+    [(name, "i8") for name in ("node", "start", "end", "job", "next", "previous", "again", "history", "sent")]
 )
 PROGRESS_BITS = 20
 WHOLE_TASK = 1_000_000  # progress of a task that is done

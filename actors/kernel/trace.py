@@ -41,7 +41,7 @@ FIELDS.update(
     crv="the CRV (Constraint Resource Vector) of a resource, times 2^32",
     from_node="the node that it leaves",
     wait="the wait that the scheduler expects there",
-    for_job="the job for which there is room then",
+    for_job="the job for which there is room then; none: a node has failed that ran another task of its gang",
     rate_millionths="millionths of a byte per second",
 )
 

@@ -30,7 +30,7 @@ from actors.kernel.faults import (
     note_history,
 )
 from actors.kernel.messages import DETECT, FAIL, NODE_DOWN, NODE_UP, REPAIR, read_job, send_lost
-from actors.kernel.queue import wake_in_background
+from actors.kernel.queue import SOURCE_SHIFT, wake_in_background
 from actors.kernel.room import empty_node
 from actors.kernel.sums import carry
 from actors.kernel.world import N_PLACEMENTS_LOST, N_PROBES_LOST, N_TASKS_LOST, NONE, World
@@ -61,6 +61,8 @@ def apply_failure(w: World, node: int) -> bool:
         job, task, _ = messages.read_task_sent(w)
         note_history(w, task, messages.read_history(w))
         lose(w, t, node, job, task)
+    elif kind == messages.CANCEL:
+        note_sent(w, messages.read_cancel(w)[1])
     return True
 
 
@@ -124,18 +126,25 @@ def begin_outage(w: HasCost, t: int, node: int, lost: int) -> None:
     Args:
         lost: the counter of tasks, before those of the time that they had run and of its wholes.
     """
-    row, counts, tasks = w.faults.actors, w.counts, w.faults.tasks
+    row, tasks = w.faults.actors, w.faults.tasks
     row.down[node], row.detected[node] = 1, 0
     row.generation[node] += 1
     row.detect[node] = min(t + w.faults.detection, row.repair[node])
     task = row.running[node]
     while task != NONE:
-        counts[N_STARTED + w.work.report_class[tasks.job[task]]] -= 1
-        counts[lost] += 1
-        lost_ns = counts[lost + 1] + t - tasks.start[task]
-        counts[lost + 1], counts[lost + 2] = carry(lost_ns, counts[lost + 2])
-        note_attempt(w, task, tasks.start[task], t)
+        count_lost_run(w, t, task, lost)
         task = tasks.next[task]
+
+
+@inlined
+def count_lost_run(w: HasCost, t: int, task: int, lost: int) -> None:
+    """Count a task that runs and ends at `t` before its time; `lost` as of `begin_outage`."""
+    counts, tasks = w.counts, w.faults.tasks
+    counts[N_STARTED + w.work.report_class[tasks.job[task]]] -= 1
+    counts[lost] += 1
+    lost_ns = counts[lost + 1] + t - tasks.start[task]
+    counts[lost + 1], counts[lost + 2] = carry(lost_ns, counts[lost + 2])
+    note_attempt(w, task, tasks.start[task], t)
 
 
 @inlined
@@ -211,6 +220,19 @@ def lose(w: World, t: int, node: int, job: int, task: int) -> None:
         enqueue(w, node, job, task, NO_EPOCH, NO_EPOCH, NONE)
     else:
         send_lost(w, t, node, w.work.home[job], job, task, NONE, history_of(w, task))
+
+
+@inlined
+def note_sent(w: World, task: int) -> bool:
+    """Note what a scheduler has sent about a task, the message at hand; return False if newer news of it have come.
+
+    Messages of different schedulers are not compared: the later one has the task because the earlier one is done.
+    """
+    tasks, key = w.faults.tasks, w.queue.now.key[0]
+    is_newest: bool = key > tasks.sent[task] or key >> SOURCE_SHIFT != tasks.sent[task] >> SOURCE_SHIFT
+    if is_newest:
+        tasks.sent[task] = key
+    return is_newest
 
 
 @inlined

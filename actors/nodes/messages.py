@@ -52,6 +52,10 @@ REJECTED = kind(
     a="job", b="version", c="round",
 )  # fmt: skip
 STEAL = kind(0x108, "STEAL", JOBS, "node to node", a="thief", b="attempts", c="draws")
+CANCEL = kind(
+    0x11F, "CANCEL", JOBS, "scheduler of gangs to node: a task ends at once, as its gang does",
+    a="job", b="task", c="for_job",
+)  # fmt: skip
 RETRY = kind(
     0x400, "RETRY", JOBS, "a scheduler to itself: rejected probes are sent again", a="job", b="round"
 )
@@ -228,6 +232,18 @@ def send_steal(w: World, t: int, node: int, victim: int, thief: int, attempts: i
 @inlined
 def read_steal(w: World) -> tuple[int, int, int]:
     """Return the thief of the `STEAL` at hand, the attempts left and the random bits."""
+    return w.queue.now.a[0], w.queue.now.b[0], w.queue.now.c[0]
+
+
+@inlined
+def send_cancel(w: World, t: int, me: int, node: int, job: int, task: int, for_job: int) -> None:
+    """Let a task end before its time on the node to which it was sent."""
+    send(w, t, me, node, CANCEL, job, task, for_job, NONE)
+
+
+@inlined
+def read_cancel(w: World) -> tuple[int, int, int]:
+    """Return the job of the `CANCEL` at hand, the task, and the job for which there is room then, or NONE."""
     return w.queue.now.a[0], w.queue.now.b[0], w.queue.now.c[0]
 
 

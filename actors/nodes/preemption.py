@@ -27,9 +27,9 @@ from actors.kernel.messages import send_lost
 from actors.kernel.queue import note
 from actors.kernel.room import demand_of, fits, free_room, work_at
 from actors.kernel.trace import EVICTS
-from actors.kernel.world import LONG_RUNS, N_EVICTIONS, NONE, Preemption, World
-from actors.nodes.failing import unlink_running
-from actors.nodes.messages import send_serve
+from actors.kernel.world import LONG_RUNS, N_EVICTIONS, N_TASKS_LOST, NONE, Preemption, World
+from actors.nodes.failing import count_lost_run, note_sent, unlink_running
+from actors.nodes.messages import read_cancel, send_serve
 
 US = 1000  # ns
 # What counts as free of a resource at the least, where a node has asked for more tasks than there is room for.
@@ -190,6 +190,20 @@ def end_early(w: HasPreemption, t: int, node: int, task: int, for_job: int) -> N
     w.preemption.jobs.times[job] += 1
     keep_progress(w, job, task, t - start)
     note(w, t, node, EVICTS, job, task, for_job, start)
+    send_lost(w, t, node, w.work.home[job], job, task, start, tasks.history[task])
+
+
+@compiled
+def stop_task(w: World, t: int, node: int) -> None:
+    """End a task whose gang ends at once, if it runs here by what its scheduler has sent last."""
+    job, task, _ = read_cancel(w)
+    tasks = w.faults.tasks
+    if not note_sent(w, task) or tasks.node[task] != node:
+        return
+    start = tasks.start[task]
+    unlink_running(w, node, task)
+    free_slot(w, node, job, task, start)
+    count_lost_run(w, t, task, np.int64(N_TASKS_LOST))
     send_lost(w, t, node, w.work.home[job], job, task, start, tasks.history[task])
 
 

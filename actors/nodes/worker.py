@@ -17,14 +17,14 @@ a time with resources, and if the tasks of its job must be spread, as a node may
 
 from actors.kernel.compiled import inlined
 from actors.kernel.counters import N_FINISHED, N_STARTED
-from actors.kernel.faults import NO_EPOCH, generation_of, note_history
+from actors.kernel.faults import NO_EPOCH, generation_of, note_attempt, note_history
 from actors.kernel.queue import note
 from actors.kernel.room import demand_of, free_room, hold_room
 from actors.kernel.trace import STARTS, is_recorded
 from actors.kernel.world import ASKED, LONG_RUNS, N_BYPASSES, NONE, World
 from actors.nodes import messages, shortest
 from actors.nodes.backfill import pick_fitting
-from actors.nodes.failing import apply_failure, link_running
+from actors.nodes.failing import apply_failure, link_running, lose, note_sent
 from actors.nodes.preemption import (
     HELD,
     NOT_HELD,
@@ -34,6 +34,7 @@ from actors.nodes.preemption import (
     make_room,
     note_restored,
     preempts,
+    stop_task,
     time_to_run,
 )
 from actors.nodes.waiting import ASKED_FOR, enqueue, part, remove
@@ -80,10 +81,15 @@ def take_in(w: World, node: int) -> tuple[bool, bool]:
         job, task, level, left, history, version = messages.read_placed(w)
         note_history(w, task, history)
         w.nodes.version[node] = max(w.nodes.version[node], version)
-        enqueue(w, node, job, task, left, NO_EPOCH, level)
-        serves = w.nodes.idle[node] > 0 or preempts(w)
+        if w.faults.active == 1 and not note_sent(w, task):  # its gang has been stopped
+            lose(w, t, node, job, task)
+        else:
+            enqueue(w, node, job, task, left, NO_EPOCH, level)
+            serves = w.nodes.idle[node] > 0 or preempts(w)
     elif kind == messages.SERVE:
         serves = True
+    elif kind == messages.CANCEL:
+        stop_task(w, t, node)
     return serves, freed
 
 
@@ -254,6 +260,8 @@ def end_task(w: World, t: int, node: int) -> None:
     w.counts[N_FINISHED + w.work.report_class[job]] += 1
     if w.task_records.size > 0:
         record = w.task_records
+        if w.faults.active == 1 and record.node[task] != NONE:  # it runs again with its gang
+            note_attempt(w, task, record.start[task], record.finish[task])
         record.node[task], record.start[task], record.finish[task] = node, start, t
     note_restored(w, job, task)
     messages.send_done(w, t, node, job, task, start)

@@ -13,20 +13,23 @@ that have had one for the shortest time first; where tasks hold resources, the n
 
 **Deviations from the paper.** A gang may state on how many nodes it runs; its tasks lie evenly on exactly as many.
 Tasks may hold resources ([rules](resources.md#rules)); each counts as the most that one of its job needs. A job that is
-no gang (`gangs`) starts its tasks one by one, in its turn. Failures of nodes are refused, as a gang that loses a task
-would have to start again.
+no gang (`gangs`) starts its tasks one by one, in its turn. Failures are ours: when a task is lost with its node, its
+whole gang stops, and waits again in its place of the queue; it starts from its beginning on nodes that are known to be
+up, when all its tasks are known to have ended. Other jobs lose single tasks.
 """
 
 from actors.kernel.compiled import entry
 from actors.kernel.cost import take
-from actors.kernel.messages import ARRIVAL, read_job
+from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP, read_job
 from actors.kernel.queue import RUNNING
 from actors.kernel.world import World
 from actors.nodes.messages import DISPATCH, DONE
 from actors.nodes.worker import node_event
 from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import ALL_ALIKE, NO_QUEUES_AT_NODES, Scheduler
-from actors.schedulers.jobs.gangs import GANGS, Gangs, build_gangs, note_arrival, note_end, start_heads
+from actors.schedulers.jobs.gang_build import GANGS, build_gangs
+from actors.schedulers.jobs.gang_reports import note_end, on_lost, on_node_state
+from actors.schedulers.jobs.gangs import Gangs, note_arrival, start_heads
 
 
 @entry
@@ -47,6 +50,10 @@ def advance(w: World, p: Gangs, until: int, most: int) -> int:
         elif kind == DISPATCH:
             p.queue.is_woken[0] = 0
             start_heads(w, p, t, me)
+        elif kind == LOST:
+            on_lost(w, p, t, me)
+        elif kind == NODE_DOWN or kind == NODE_UP:
+            on_node_state(w, p)
     return RUNNING
 
 

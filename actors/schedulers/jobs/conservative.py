@@ -23,8 +23,9 @@ again, in the order of the queue. All that happens at one instant is known befor
 **Deviations from the paper.** The schedule is compressed in the order of the queue, as by the simulator pyss of the
 Hebrew University, in one pass. Reservations of nodes and resources are ours; a task counts as the most that one of its
 job needs. A job that is no gang (`gangs`) has a reservation for each of its tasks. A job is not ended when it has run
-as long as requested. To the scheduler a job takes two network delays longer. Failures of nodes are refused, as a gang
-that loses a task would have to start again.
+as long as requested. To the scheduler a job takes two network delays longer. Failures are ours, as under
+`central-fcfs-gang`. When a node is known to be down or up, or a task is lost, all reservations are made again, on the
+nodes that are up. A job that does not fit on these has none until then.
 """
 
 from typing import NamedTuple
@@ -33,26 +34,25 @@ import numpy as np
 
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
-from actors.kernel.messages import ARRIVAL, read_job
+from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP, read_job
 from actors.kernel.queue import RUNNING, wake
 from actors.kernel.records import Records, records
 from actors.kernel.world import NEVER, NONE, World
-from actors.nodes.messages import DISPATCH, DONE
+from actors.nodes.messages import DISPATCH, DONE, read_done
 from actors.nodes.worker import node_event
 from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import NO_QUEUES_AT_NODES, Scheduler
 from actors.schedulers.jobs.gang_bookings import Bookings, add_change, drop_change, find_begin, make_bookings
+from actors.schedulers.jobs.gang_build import GANGS, PLAN_BY, build_gangs
 from actors.schedulers.jobs.gang_ends import row_at
 from actors.schedulers.jobs.gang_outlook import choose_nodes
 from actors.schedulers.jobs.gang_profile import Profile, change, find_place, make_profile, pass_time, restart
+from actors.schedulers.jobs.gang_reports import note_end, on_lost, on_node_state
 from actors.schedulers.jobs.gangs import (
-    GANGS,
-    PLAN_BY,
     Gangs,
-    build_gangs,
+    first_to_start,
     is_gang,
     note_arrival,
-    note_end,
     start,
     start_heads,
     tasks_to_start,
@@ -60,7 +60,7 @@ from actors.schedulers.jobs.gangs import (
 from actors.setting import Setting
 
 # Of the last decision: whether a task has ended early since, 1 or 0; when the first reservation begins, NEVER if there
-# is none; and when the scheduler wakes itself. Times in ns.
+# is none, NONE if all must be made again; and when the scheduler wakes itself. Times in ns.
 SINCE = np.dtype([("early", "i8"), ("first", "i8"), ("alarm", "i8")])
 
 
@@ -85,11 +85,31 @@ def same_begin(w: World, p: State, job: int, task: int) -> int:
     if is_gang(p.gangs, job):
         return end - task
     count = np.int64(1)
-    if p.gangs.by_node == 1:
+    if p.gangs.by_node == 1 or task < w.jobs.next_task[job]:
         return count
     while task + count < end and p.begin[task + count] == p.begin[task]:
         count += 1
     return count
+
+
+@inlined
+def following(w: World, job: int, task: int, count: int) -> int:
+    """Return the task of a job that waits and comes after `count` of them, from this one on; the end if there is none.
+
+    Tasks that were lost come first, one by one.
+    """
+    if w.faults.active == 1 and task < w.jobs.next_task[job]:
+        again = w.faults.tasks.again[task]
+        return again if again != NONE else w.jobs.next_task[job]
+    return task + count
+
+
+@inlined
+def skip_rest(w: World, p: State, job: int, task: int) -> None:
+    """Note that a job has no reservations, from this task on: there is not enough on the nodes that are up."""
+    while task < w.work.end_task[job]:
+        p.begin[task] = NONE
+        task = following(w, job, task, np.int64(1))
 
 
 @inlined
@@ -102,7 +122,7 @@ def hold(p: State, job: int, begin: int, slots: int) -> None:
 def reserve_nodes(w: World, p: State, t: int, job: int) -> None:
     """Step 1 by node: make the earliest reservation that the others leave, of a job that has none."""
     gangs, b = p.gangs, p.bookings
-    task, end, span = w.jobs.next_task[job], w.work.end_task[job], gangs.jobs.holds[job]
+    task, end, span = first_to_start(w, job), w.work.end_task[job], gangs.jobs.holds[job]
     alone = not is_gang(gangs, job)
     while task < end:
         nodes = max(gangs.jobs.nodes[job], np.int64(0))
@@ -111,14 +131,13 @@ def reserve_nodes(w: World, p: State, t: int, job: int) -> None:
             b, gangs.now.free, gangs.ends, gangs.placed, gangs.of_job, t, job, count, nodes, span
         )
         if begin == NEVER:
-            for i in range(task, end):
-                p.begin[i] = NONE
+            skip_rest(w, p, job, task)
             break
         choose_nodes(b.at, gangs.placed, task, count)
         add_change(b, begin, job, task, count, np.int64(1))
         add_change(b, min(begin + span, NEVER), job, task, count, np.int64(-1))
         p.begin[task] = begin
-        task += count
+        task = following(w, job, task, count)
 
 
 @compiled
@@ -127,29 +146,32 @@ def reserve(w: World, p: State, t: int, job: int) -> None:
     if p.gangs.by_node == 1:
         reserve_nodes(w, p, t, job)
         return
-    task, end, span = w.jobs.next_task[job], w.work.end_task[job], p.gangs.jobs.holds[job]
+    task, end, span = first_to_start(w, job), w.work.end_task[job], p.gangs.jobs.holds[job]
     while task < end:
         count = end - task if is_gang(p.gangs, job) else np.int64(1)
         begin, least = find_place(p.profile, count, span)
-        if not is_gang(p.gangs, job):
+        if begin == NEVER:
+            skip_rest(w, p, job, task)
+            break
+        if not is_gang(p.gangs, job) and task >= w.jobs.next_task[job]:
             count = min(end - task, least)
         hold(p, job, begin, count)
         for i in range(1 if is_gang(p.gangs, job) else count):
             p.begin[task + i] = begin
-        task += count
+        task = following(w, job, task, count)
 
 
 @compiled
 def release(w: World, p: State, job: int) -> None:
     """Take the reservation of a job out of the profile, if it has one."""
-    task = w.jobs.next_task[job]
+    task = first_to_start(w, job)
     while task < w.work.end_task[job]:
         count = same_begin(w, p, job, task)
         if p.begin[task] != NONE and p.gangs.by_node == 1:
             drop(p, job, task)
         elif p.begin[task] != NONE:
             hold(p, job, p.begin[task], -count)
-        task += count
+        task = following(w, job, task, count)
 
 
 @inlined
@@ -183,7 +205,7 @@ def plan(w: World, p: State, t: int) -> None:
     while job != NONE:
         if each and not again:
             release(w, p, job)
-        if each or p.begin[w.jobs.next_task[job]] == NONE:
+        if each or p.begin[first_to_start(w, job)] == NONE:
             reserve(w, p, t, job)
         job = gangs.jobs.next[job]
     since.early[0] = 0
@@ -196,13 +218,16 @@ def start_due(w: World, p: State, t: int, me: int) -> None:
     job = gangs.queue.first[0]
     while job != NONE:
         after = gangs.jobs.next[job]
-        while tasks_to_start(w, job) > 0 and NONE < p.begin[w.jobs.next_task[job]] <= t:
-            task = w.jobs.next_task[job]
+        while tasks_to_start(w, job) > 0 and NONE < p.begin[first_to_start(w, job)] <= t:
+            task = first_to_start(w, job)
             if gangs.by_node == 1:
                 drop(p, job, task)
-            start(w, gangs, t, me, job, same_begin(w, p, job, task))
-        if tasks_to_start(w, job) > 0 and p.begin[w.jobs.next_task[job]] != NONE:
-            first = min(first, p.begin[w.jobs.next_task[job]])
+            count = same_begin(w, p, job, task)
+            start(w, gangs, t, me, job, count, task)
+            for i in range(1 if is_gang(gangs, job) else count):
+                p.begin[task + i] = NONE
+        if tasks_to_start(w, job) > 0 and p.begin[first_to_start(w, job)] != NONE:
+            first = min(first, p.begin[first_to_start(w, job)])
         job = after
     p.since.first[0] = first
 
@@ -229,11 +254,21 @@ def decide(w: World, p: State, t: int, me: int) -> None:
 @inlined
 def on_done(w: World, p: State, t: int, me: int) -> None:
     """Step 4, and note for step 3 what is idle earlier than expected."""
+    _, node, _, _ = read_done(w)
     expected = note_end(w, p.gangs, me)
-    if expected > t and p.since.first[0] < NEVER:
+    if p.gangs.room.up[node] == 0:
+        make_again(p)
+    elif expected > t and p.since.first[0] < NEVER:
         p.since.early[0] = 1
         if p.gangs.by_node == 0:
             change(p.profile, max(t, p.profile.steps.time[0]), expected, np.int64(1))
+
+
+@inlined
+def make_again(p: State) -> None:
+    """Let all reservations be made again at the next decision."""
+    if p.since.first[0] < NEVER:
+        p.since.first[0] = NONE
 
 
 @entry
@@ -253,6 +288,11 @@ def advance(w: World, p: State, until: int, most: int) -> int:
             note_arrival(w, p.gangs, me, read_job(w))
         elif kind == DISPATCH:
             decide(w, p, t, me)
+        elif kind == LOST:
+            on_lost(w, p.gangs, t, me)
+            make_again(p)
+        elif (kind == NODE_DOWN or kind == NODE_UP) and on_node_state(w, p.gangs):
+            make_again(p)
     return RUNNING
 
 

@@ -24,7 +24,8 @@ happens at one instant is known before the scheduler decides.
 also those of jobs that end with the last one needed. Reservations of nodes and resources are ours; a task counts as the
 most that one of its job needs. A job that is no gang (`gangs`) starts its tasks one by one, and some of them may be
 backfilled. A job is not ended when it has run as long as requested. To the scheduler a job takes two network delays
-longer. Failures of nodes are refused, as a gang that loses a task would have to start again.
+longer. Failures are ours, as under `central-fcfs-gang`; while the first job does not fit on the nodes that are up,
+whatever ends, it has no shadow time, and others that fit start.
 """
 
 from typing import NamedTuple
@@ -33,13 +34,14 @@ import numpy as np
 
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
-from actors.kernel.messages import ARRIVAL, read_job
+from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP, read_job
 from actors.kernel.queue import RUNNING
 from actors.kernel.world import NEVER, NONE, World
 from actors.nodes.messages import DISPATCH, DONE
 from actors.nodes.worker import node_event
 from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import NO_QUEUES_AT_NODES, Scheduler
+from actors.schedulers.jobs.gang_build import GANGS, PLAN_BY, build_gangs
 from actors.schedulers.jobs.gang_ends import row_at
 from actors.schedulers.jobs.gang_outlook import (
     Outlook,
@@ -51,15 +53,14 @@ from actors.schedulers.jobs.gang_outlook import (
     make_outlook,
     take_rows,
 )
+from actors.schedulers.jobs.gang_reports import note_end, on_lost, on_node_state
 from actors.schedulers.jobs.gangs import (
-    GANGS,
-    PLAN_BY,
     Gangs,
-    build_gangs,
+    are_single,
     choose_now,
     is_gang,
     note_arrival,
-    note_end,
+    rows_for,
     start,
     start_heads,
     tasks_that_fit,
@@ -78,7 +79,10 @@ class State(NamedTuple):
 
 @compiled
 def reserve(p: Gangs, t: int, slots: int) -> tuple[int, int]:
-    """Step 3: return when so many slots are expected to be idle, and how many more than these are idle then."""
+    """Step 3: return when so many slots are expected to be idle, and how many more than these are idle then.
+
+    NEVER: they are not, as nodes are down.
+    """
     ends, idle = p.ends, p.room.total[0]
     shadow, i = t, 0
     while i < ends.span[1]:
@@ -89,7 +93,7 @@ def reserve(p: Gangs, t: int, slots: int) -> tuple[int, int]:
         shadow = end
         idle += ends.rows.tasks[row]
         i += 1
-    return shadow, idle - slots
+    return shadow if idle >= slots else NEVER, idle - slots
 
 
 @compiled
@@ -105,7 +109,7 @@ def backfill(w: World, p: Gangs, t: int, me: int, head: int) -> None:
         if not ends_before and count > extra:
             count = 0 if is_gang(p, job) else extra
         if count > 0:
-            start(w, p, t, me, job, count)
+            start(w, p, t, me, job, count, NONE)
             if not ends_before:
                 extra -= count
         job = after
@@ -113,7 +117,7 @@ def backfill(w: World, p: Gangs, t: int, me: int, head: int) -> None:
 
 @compiled
 def reserve_nodes(p: State, t: int, job: int, tasks: int) -> int:
-    """Step 3 by node: move `then` to the shadow time of so many tasks of a job, and return that time."""
+    """Step 3 by node: move `then` to the shadow time of so many tasks of a job, and return that time, or NEVER."""
     gangs, then = p.gangs, p.then
     ends, shadow, i = gangs.ends, t, 0
     copy_free(then, gangs.now.free)
@@ -127,7 +131,7 @@ def reserve_nodes(p: State, t: int, job: int, tasks: int) -> int:
         demand = gangs.of_job[ends.rows.job[row]]
         take_rows(then, gangs.placed, ends.rows.first[row], ends.rows.tasks[row], demand, -1, False)
         i += 1
-    return shadow
+    return shadow if all_fit(then) else NEVER
 
 
 @compiled
@@ -145,7 +149,7 @@ def backfill_nodes(w: World, p: State, t: int, me: int, head: int) -> None:
             if min(t + gangs.jobs.holds[job], NEVER) > shadow:
                 count = beside(w, p, head, needs, job, count)
         if count > 0:
-            start(w, gangs, t, me, job, count)
+            start(w, gangs, t, me, job, count, rows_for(w, gangs, job))
         job = after
 
 
@@ -157,12 +161,12 @@ def beside(w: World, p: State, head: int, needs: int, job: int, count: int) -> i
     took the nodes of lowest id, which become the chosen ones.
     """
     gangs, then, spare = p.gangs, p.then, p.spare
-    first, demand = w.jobs.next_task[job], gangs.of_job[job]
+    first, demand = rows_for(w, gangs, job), gangs.of_job[job]
     take_rows(then, gangs.placed, first, count, demand, 1, False)
     if all_fit(then):
         return count
     take_rows(then, gangs.placed, first, count, demand, -1, False)
-    at_head = w.jobs.next_task[head]
+    at_head = gangs.placed.size - 1 if are_single(w, gangs, head) else w.jobs.next_task[head]
     choose_nodes(then, gangs.placed, at_head, needs)
     copy_free(spare, then.free)
     take_rows(spare, gangs.placed, at_head, needs, gangs.of_job[head], 1, False)
@@ -198,14 +202,18 @@ def advance(w: World, p: State, until: int, most: int) -> int:
                 backfill_nodes(w, p, t, me, head)
             elif head != NONE and gangs.room.total[0] > 0:
                 backfill(w, gangs, t, me, head)
+        elif kind == LOST:
+            on_lost(w, gangs, t, me)
+        elif kind == NODE_DOWN or kind == NODE_UP:
+            on_node_state(w, gangs)
     return RUNNING
 
 
 def build(setting: Setting) -> tuple[World, State]:
     """Make the world and the scheduler's state at time 0."""
     world, gangs = build_gangs(setting, reserves=True)
-    demand, free = gangs.now.demand, gangs.now.free
-    return world, State(gangs, make_outlook(demand, free.copy()), make_outlook(demand, free.copy()))
+    then, spare = (make_outlook(gangs.now.demand, gangs.now.free.copy(), gangs.now.up) for _ in range(2))
+    return world, State(gangs, then, spare)
 
 
 EASY = Scheduler(

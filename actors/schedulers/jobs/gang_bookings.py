@@ -33,7 +33,7 @@ def make_bookings(now: Outlook, reservations: int) -> Bookings:
     return Bookings(
         records(CHANGE, 2 * reservations + 2),
         np.zeros(1, np.int64),
-        make_outlook(now.demand, now.free.copy()),
+        make_outlook(now.demand, now.free.copy(), now.up),
     )
 
 

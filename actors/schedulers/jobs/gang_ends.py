@@ -62,12 +62,19 @@ def place_of(ends: Ends, end: int, job: int) -> int:
 
 @compiled
 def add_end(ends: Ends, end: int, job: int, tasks: int, first: int) -> None:
-    """Note that so many tasks of a job have started, the first of them `first`, and are expected to end at `end`."""
-    at, number = place_of(ends, end, job), ends.span[1]
+    """Note that so many tasks of a job have started, and are expected to end at `end`; `first`: of their rows."""
+    at = place_of(ends, end, job)
     row = row_at(ends, at)
-    if at < number and ends.rows.end[row] == end and ends.rows.job[row] == job:
+    if at < ends.span[1] and ends.rows.end[row] == end and ends.rows.job[row] == job:
         ends.rows.tasks[row] += tasks
-        return
+    else:
+        insert_end(ends, at, end, job, tasks, first)
+
+
+@compiled
+def insert_end(ends: Ends, at: int, end: int, job: int, tasks: int, first: int) -> None:
+    """Insert a row at a place; arguments as of `add_end`."""
+    number = ends.span[1]
     ends.span[1] = number + 1
     if at < number // 2:
         ends.span[0] = (ends.span[0] - 1) & (ends.rows.size - 1)
@@ -91,6 +98,17 @@ def first_of(ends: Ends, job: int) -> int:
 
 
 @compiled
+def own_row(ends: Ends, placed: Records, job: int, task: int) -> int:
+    """Return the place of the row of a task that has one of its own; -1 if another task's report has ended it."""
+    if placed.tasks[task] > 0:
+        for i in range(ends.span[1]):
+            row = row_at(ends, i)
+            if ends.rows.job[row] == job and ends.rows.first[row] == task:
+                return np.int64(i)
+    return np.int64(-1)
+
+
+@compiled
 def first_on(ends: Ends, placed: Records, job: int, node: int) -> int:
     """Return the place of the job's row that is expected to end first of those with a task on a node."""
     for i in range(ends.span[1]):
@@ -106,11 +124,18 @@ def first_on(ends: Ends, placed: Records, job: int, node: int) -> int:
 @compiled
 def end_one(ends: Ends, at: int) -> int:
     """Note that one task of the row at this place has ended; return when it was expected to."""
-    row, number = row_at(ends, at), ends.span[1]
+    row = row_at(ends, at)
     expected: int = ends.rows.end[row]
     ends.rows.tasks[row] -= 1
-    if ends.rows.tasks[row] > 0:
-        return expected
+    if ends.rows.tasks[row] == 0:
+        drop_end(ends, at)
+    return expected
+
+
+@compiled
+def drop_end(ends: Ends, at: int) -> None:
+    """Remove the row at a place."""
+    number = ends.span[1]
     if at < number // 2:
         for i in range(at, 0, -1):
             copy_row(ends, i - 1, i)
@@ -119,4 +144,3 @@ def end_one(ends: Ends, at: int) -> int:
         for i in range(at, number - 1):
             copy_row(ends, i + 1, i)
     ends.span[1] = number - 1
-    return expected

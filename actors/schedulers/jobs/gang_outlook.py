@@ -33,20 +33,21 @@ class Outlook(NamedTuple):
 
     demand: np.ndarray  # [D, R] read-only
     free: np.ndarray  # [N, R]
-    total: np.ndarray  # [R] free on all nodes; kept for the present alone
+    total: np.ndarray  # [R] free on all nodes, also on those that are down; kept for the present alone
+    up: np.ndarray  # [N] 1, or 0: the node is known to be down, and nothing fits there
     there: np.ndarray  # [N] tasks of the job that fit on each node, at most all of them
     look: Records  # [1] LOOK
 
 
-def make_outlook(demand: np.ndarray, free: np.ndarray) -> Outlook:
-    """Return an outlook on nodes with so much free, [N, R]; demands are [D, R]."""
-    return Outlook(demand, free, free.sum(axis=0), np.zeros(len(free), np.int64), records(LOOK, 1))
+def make_outlook(demand: np.ndarray, free: np.ndarray, up: np.ndarray) -> Outlook:
+    """Return an outlook on nodes with so much free, [N, R]; demands are [D, R]; `up` is shared by all outlooks."""
+    return Outlook(demand, free, free.sum(axis=0), up, np.zeros(len(free), np.int64), records(LOOK, 1))
 
 
 @inlined
 def room_at(o: Outlook, node: int) -> int:
     """Return how many tasks of the job fit on a node, at most all of them."""
-    most, demand = o.look.tasks[0], o.look.demand[0]
+    most, demand = o.look.tasks[0] * o.up[node], o.look.demand[0]
     for r in range(o.demand.shape[1]):
         needed = o.demand[demand, r]
         if needed > 0:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.queue import NEVER
 from actors.kernel.records import Records, records
 from actors.schedulers.jobs.gang_ends import Ends, row_at
 
@@ -105,13 +106,15 @@ def change(profile: Profile, begin: int, end: int, slots: int) -> None:
 def find_place(profile: Profile, slots: int, span: int) -> tuple[int, int]:
     """Return from when on so many slots are idle for `span`, ns, as early as possible, and the least idle in that time.
 
-    The last step must have so many.
+    (NEVER, 0): they never are, as nodes are down.
     """
     steps = profile.steps
     begin, least, i = steps.time[0], steps.idle[0], np.int64(0)
     while True:
         if steps.idle[i] < slots:
             i += 1
+            if i == profile.number[0]:
+                return NEVER, np.int64(0)
             begin, least = steps.time[i], steps.idle[i]
             continue
         least = min(least, steps.idle[i])

@@ -14,46 +14,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.conditions import NS, read_only
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.faults import epoch_of, next_again
 from actors.kernel.queue import wake
-from actors.kernel.records import Records, records
-from actors.kernel.world import N_PLACEMENTS, NEVER, NONE, Rules, World
-from actors.nodes.messages import DISPATCH, read_done, send_placed
-from actors.scheduler import Parameter
-from actors.schedulers.jobs.build import build_world
-from actors.schedulers.jobs.gang_ends import (
-    Ends,
-    add_end,
-    end_one,
-    first_of,
-    first_on,
-    make_ends,
-    place_of,
-    row_at,
-)
-from actors.schedulers.jobs.gang_outlook import (
-    PLACED_ROW,
-    Outlook,
-    all_fit,
-    choose_nodes,
-    look_at,
-    make_outlook,
-    may_fit,
-    row_of,
-    take_amount,
-    take_rows,
-)
-from actors.schedulers.jobs.gang_room import Room, fits, free_slot, make_room, room_for, take_slots
-from actors.schedulers.jobs.late_binding import next_arrival, on_done
+from actors.kernel.records import Records
+from actors.kernel.world import N_PLACEMENTS, N_SENT_AGAIN, NEVER, NONE, World
+from actors.nodes.messages import DISPATCH, send_placed
+from actors.schedulers.jobs.gang_ends import Ends, add_end, insert_end, place_of
+from actors.schedulers.jobs.gang_outlook import Outlook, all_fit, choose_nodes, look_at, may_fit, take_rows
+from actors.schedulers.jobs.gang_room import Room, fits, room_for, take_slots
+from actors.schedulers.jobs.late_binding import next_arrival, tasks_left
 from actors.schedulers.jobs.probing import NO_VERSION, ONE
-from actors.setting import Setting
-from clusters.capacity import needs_of
-from clusters.failures import NODE
-from clusters.feasibility import check_widths, gangs_of
-from clusters.matching import billionths
-from workloads.errors import InputError
-from workloads.requests import requested_s
 
 # A job at the scheduler of gangs; times in ns.
 GANG = np.dtype(
@@ -63,6 +34,13 @@ GANG = np.dtype(
         ("nodes", "i8"),  # on how many nodes the gang runs; 0 for any; NONE: it is no gang
         ("holds", "i8"),  # how long its tasks are expected to hold their slots, as the scheduler sees it
         ("end", "i8"),  # when the gang that runs is expected to end
+        # Of a gang that runs, where tasks can be lost: tasks that are not known to have ended; those that are; and how
+        # long these ran, an exact sum (actors/kernel/sums.py).
+        ("left", "i8"),
+        ("ended", "i8"),
+        ("ran", "i8"),
+        ("ran_wholes", "i8"),
+        ("stops", "i8"),  # 1: all of it is to end at once, as a task of it was lost
     ]
 )
 QUEUE = np.dtype([("first", "i8"), ("last", "i8"), ("is_woken", "i8")])
@@ -78,8 +56,10 @@ class Gangs(NamedTuple):
     by_node: int  # 1: what fits is found in `now`; 0: in `room`
     of_job: np.ndarray  # [J] the demand of a task of the job, a row of `now.demand`
     now: Outlook  # by node and resource
-    # [T] on which nodes tasks run or are to start: rows from the first task on that started with them
+    # [T] on which nodes tasks run or are to start: rows from the first task on that started with them. Where tasks can
+    # be lost, one of a job that is no gang has a row of its own, and rows behind these are scratch space.
     placed: Records
+    at: np.ndarray  # [T] to which node a task was sent, or NONE; empty where none can be lost
 
 
 @inlined
@@ -90,8 +70,28 @@ def is_gang(p: Gangs, job: int) -> bool:
 
 @inlined
 def tasks_to_start(w: World, job: int) -> int:
-    """Return how many tasks of the job have not started."""
-    return w.work.end_task[job] - w.jobs.next_task[job]
+    """Return how many tasks of the job wait: they have not started, or are to start again."""
+    return tasks_left(w, job)
+
+
+@inlined
+def first_to_start(w: World, job: int) -> int:
+    """Return the first task of the job that waits, which there is: those that were lost come first."""
+    if w.faults.active == 1 and w.faults.jobs.again[job] != NONE:
+        return w.faults.jobs.again[job]
+    return w.jobs.next_task[job]
+
+
+@inlined
+def are_single(w: World, p: Gangs, job: int) -> bool:
+    """Return whether each task of the job has a row of `placed` of its own."""
+    return w.faults.active == 1 and not is_gang(p, job)
+
+
+@inlined
+def rows_for(w: World, p: Gangs, job: int) -> int:
+    """Return the first of the rows of `placed` that say where the tasks of the job go that start next."""
+    return p.at.size if are_single(w, p, job) else w.jobs.next_task[job]
 
 
 @inlined
@@ -110,14 +110,21 @@ def tasks_that_fit(w: World, p: Gangs, job: int) -> int:
     return left if fits(p.room, left, p.jobs.nodes[job]) else np.int64(0)
 
 
+@inlined
+def goes_before(w: World, job: int, other: int) -> bool:
+    """Return whether a job stands before another: by priority, the largest first, and then by arrival."""
+    if w.priority.size > 0 and w.priority[job] != w.priority[other]:
+        return w.priority[job] > w.priority[other]
+    return job < other
+
+
 @compiled
 def join_queue(w: World, p: Gangs, job: int) -> None:
-    """Add a job to the queue, which is in order of priority, the largest first, and then of arrival."""
+    """Add a job to the queue; one that waits again has the place that it had."""
     rows, queue = p.jobs, p.queue
     before, after = queue.last[0], NONE
-    if w.priority.size > 0:
-        while before != NONE and w.priority[before] < w.priority[job]:
-            before, after = rows.previous[before], before
+    while before != NONE and goes_before(w, job, before):
+        before, after = rows.previous[before], before
     rows.previous[job], rows.next[job] = before, after
     if before == NONE:
         queue.first[0] = job
@@ -145,15 +152,16 @@ def leave_queue(p: Gangs, job: int) -> None:
 
 
 @compiled
-def start(w: World, p: Gangs, t: int, me: int, job: int, count: int) -> None:
+def start(w: World, p: Gangs, t: int, me: int, job: int, count: int, row: int) -> None:
     """Place the next `count` tasks of a job, which fit; the job leaves the queue with the last of them.
 
-    Where what fits is found by node, `placed` says where they go.
+    Where what fits is found by node, `placed` says from `row` on where they go.
     """
-    w.counts[N_PLACEMENTS] += count
+    count_sent(w, p, job, count)
     nodes, first = p.jobs.nodes[job], w.jobs.next_task[job]
+    end = min(t + p.jobs.holds[job], NEVER)
     if p.by_node == 1:
-        place_rows(w, p, t, me, job, count)
+        place_rows(w, p, t, me, job, count, row, end)
     elif nodes > 0:
         place_evenly(w, p, t, me, job, count, nodes)
     else:
@@ -164,11 +172,39 @@ def start(w: World, p: Gangs, t: int, me: int, job: int, count: int) -> None:
             place_here(w, p, t, me, job, node, here)
             left -= here
             i -= 1
-    end = min(t + p.jobs.holds[job], NEVER)
     p.jobs.end[job] = end
-    add_end(p.ends, end, job, count, first)
+    if p.by_node == 0 or not are_single(w, p, job):
+        add_end(p.ends, end, job, count, first)
     if tasks_to_start(w, job) == 0:
         leave_queue(p, job)
+
+
+@inlined
+def count_sent(w: World, p: Gangs, job: int, count: int) -> None:
+    """Count tasks that are placed, for the first time or again."""
+    again = np.int64(0)
+    if w.faults.active == 1:
+        again = min(w.faults.jobs.lost[job], count)
+        if is_gang(p, job):
+            again = count * np.int64(epoch_of(w, job) > 0)
+            p.jobs.left[job], p.jobs.ended[job] = count, 0
+            p.jobs.ran[job], p.jobs.ran_wholes[job] = 0, 0
+    w.counts[N_PLACEMENTS] += count - again
+    w.counts[N_SENT_AGAIN] += again
+
+
+@inlined
+def send_next(w: World, p: Gangs, t: int, me: int, job: int, node: int) -> int:
+    """Send the first task of the job that waits to a node; return the task."""
+    if w.faults.active == 1 and w.faults.jobs.again[job] != NONE:
+        task = next_again(w, job)
+    else:
+        task = w.jobs.next_task[job]
+        w.jobs.next_task[job] = task + 1
+    if p.at.size > 0:
+        p.at[task] = node
+    send_placed(w, t, me, node, job, task, NONE, ONE, NO_VERSION)
+    return task
 
 
 @compiled
@@ -190,35 +226,35 @@ def place_evenly(w: World, p: Gangs, t: int, me: int, job: int, count: int, node
             left -= 1
 
 
-@inlined
-def place_rows(w: World, p: Gangs, t: int, me: int, job: int, count: int) -> None:
-    """Place the job's next `count` tasks on the nodes that `placed` says."""
-    first = w.jobs.next_task[job]
-    take_rows(p.now, p.placed, first, count, p.of_job[job], 1, False)
-    i, left = first, count
+@compiled
+def place_rows(w: World, p: Gangs, t: int, me: int, job: int, count: int, row: int, end: int) -> None:
+    """Place the job's next `count` tasks, which are expected to end at `end`, on the nodes that `placed` says."""
+    take_rows(p.now, p.placed, row, count, p.of_job[job], 1, False)
+    i, left, singles = row, count, are_single(w, p, job)
     while left > 0:
+        node = p.placed.node[i]
         for _ in range(p.placed.tasks[i]):
-            send_placed(w, t, me, p.placed.node[i], job, first + count - left, NONE, ONE, NO_VERSION)
+            task = send_next(w, p, t, me, job, node)
+            if singles:
+                p.placed.node[task], p.placed.tasks[task] = node, 1
+                insert_end(p.ends, place_of(p.ends, end, job), end, job, np.int64(1), task)
             left -= 1
         i += 1
-    w.jobs.next_task[job] = first + count
 
 
 @inlined
 def choose_now(w: World, p: Gangs, job: int, count: int) -> None:
     """Choose nodes for the next `count` tasks of a job, of which `tasks_that_fit` has just found that they fit."""
     if p.by_node == 1:
-        choose_nodes(p.now, p.placed, w.jobs.next_task[job], count)
+        choose_nodes(p.now, p.placed, rows_for(w, p, job), count)
 
 
 @inlined
 def place_here(w: World, p: Gangs, t: int, me: int, job: int, node: int, count: int) -> None:
     """Place the job's next `count` tasks on a node."""
-    task = w.jobs.next_task[job]
     take_slots(p.room, node, count)
-    for i in range(count):
-        send_placed(w, t, me, node, job, task + i, NONE, ONE, NO_VERSION)
-    w.jobs.next_task[job] = task + count
+    for _ in range(count):
+        send_next(w, p, t, me, job, node)
 
 
 @inlined
@@ -238,38 +274,6 @@ def note_arrival(w: World, p: Gangs, me: int, job: int) -> None:
 
 
 @inlined
-def note_end(w: World, p: Gangs, me: int) -> int:
-    """Note that a task has ended; return when it was expected to, ns.
-
-    Of the tasks of a job that is no gang, a report does not say which one has ended: the one that was expected first,
-    on its node where what fits is found by node.
-    """
-    job, node, _, _ = read_done(w)
-    on_done(w)
-    if p.queue.first[0] != NONE:
-        wake_once(w, p, me)
-    if p.by_node == 1:
-        return end_on(p, job, node)
-    free_slot(p.room, node)
-    if is_gang(p, job):
-        return end_one(p.ends, place_of(p.ends, p.jobs.end[job], job))
-    return end_one(p.ends, first_of(p.ends, job))
-
-
-@compiled
-def end_on(p: Gangs, job: int, node: int) -> int:
-    """Free what a task of the job held of a node; return when it was expected to end, ns."""
-    take_amount(p.now, node, p.of_job[job], -1)
-    if is_gang(p, job):
-        at = place_of(p.ends, p.jobs.end[job], job)
-    else:
-        at = first_on(p.ends, p.placed, job, node)
-    row = row_at(p.ends, at)
-    p.placed.tasks[row_of(p.placed, p.ends.rows.first[row], p.ends.rows.tasks[row], node)] -= 1
-    return end_one(p.ends, at)
-
-
-@inlined
 def start_heads(w: World, p: Gangs, t: int, me: int) -> int:
     """Start jobs in the order of the queue until one does not fit; return that one, or NONE."""
     job = p.queue.first[0]
@@ -277,107 +281,8 @@ def start_heads(w: World, p: Gangs, t: int, me: int) -> int:
         count = tasks_that_fit(w, p, job)
         if count > 0:
             choose_now(w, p, job, count)
-            start(w, p, t, me, job, count)
+            start(w, p, t, me, job, count, rows_for(w, p, job))
         if p.queue.first[0] == job:
             break
         job = p.queue.first[0]
     return job
-
-
-GANGS = Parameter(
-    "gangs",
-    "stated",
-    "choice",
-    "which jobs are gangs: those of which the workload states it, or each; tasks of other jobs start one by one",
-    choices=("stated", "all"),
-)
-PLAN_BY = Parameter(
-    "plan_by",
-    "requested",
-    "choice",
-    "how long the scheduler expects a job to run: as its user has requested where that is stated, or as estimated",
-    choices=("requested", "estimate"),
-)
-
-
-def build_gangs(setting: Setting, reserves: bool = False) -> tuple[World, Gangs]:
-    """Make the world and the state that all schedulers of gangs have, at time 0.
-
-    `reserves`: the scheduler makes reservations, which are of nodes where some gang states on how many it runs.
-
-    Raises:
-        InputError: a gang is wider than the cluster, or nodes fail.
-    """
-    refuse_failures(setting)
-    nodes, slots = gang_nodes(setting), setting.cluster.slots().astype(np.int64)
-    tasks, by_node = np.diff(setting.workload.arrays().first_task), bool(setting.resources)
-    most = min(most_at_once(setting), setting.workload.num_tasks)
-    world = build_world(setting, Rules(), most_sends=lambda _: most, schedulers=1)
-    demand, of_job, free = world.room.demand, world.room.of_job, world.room.capacity.copy()
-    if not setting.resources:
-        by_node = reserves and bool((nodes > 0).any())
-        demand, of_job = np.ones((1, 1), np.int64), np.zeros(len(tasks) if by_node else 0, np.int64)
-        free = slots[:, None].copy() if by_node else np.zeros((0, 1), np.int64)
-    jobs = records(GANG, world.work.size)
-    jobs.nodes[:] = nodes
-    # To the scheduler a task holds its slot from its placement until its end is reported: two messages longer.
-    jobs.holds[:] = np.maximum(expected_ns(setting, world.work.estimate) + 2 * world.network.cross_ns, 1)
-    queue = records(QUEUE, 1)
-    queue.first[0], queue.last[0] = NONE, NONE
-    starts = int(np.where(nodes != NONE, 1, tasks).sum())
-    return world, Gangs(
-        jobs,
-        queue,
-        make_room(slots),
-        make_ends(min(most, starts)),
-        int(by_node),
-        read_only(of_job),
-        make_outlook(read_only(demand), free),
-        records(PLACED_ROW, int(tasks.sum()) if by_node else 0),
-    )
-
-
-def most_at_once(setting: Setting) -> int:
-    """Return the most tasks that can run at once: slots, or by the resource of which the smallest tasks fit fewest."""
-    if not setting.resources:
-        return setting.cluster.total_slots
-    needs = needs_of(setting.workload, setting.cluster, setting.resources)
-    least = billionths(needs.demand[np.unique(needs.of_job)]).min(axis=0)
-    held = least > 0
-    if not held.any():
-        return setting.workload.num_tasks
-    return int((billionths(needs.capacity)[:, held] // least[held]).sum(axis=0).min())
-
-
-def refuse_failures(setting: Setting) -> None:
-    """Refuse failures of nodes: a gang that loses a task would have to be started again as a whole."""
-    dynamics = setting.dynamics
-    listed = dynamics.outages is not None and bool((dynamics.outages.kind == NODE).any())
-    if dynamics.mtbf_s is not None or listed:
-        raise InputError(
-            f"{setting.scheduler.name} does not emulate failures of nodes: a gang that loses a task would have to start"
-            f" again as a whole; leave out dynamics.{'failures' if listed else 'mtbf'}, or take central-fifo"
-        )
-
-
-def gang_nodes(setting: Setting) -> np.ndarray:
-    """Return [J] the nodes of each gang, 0 for any, and `NO_GANG` for a job that is no gang.
-
-    Raises:
-        InputError: a gang does not fit on the whole cluster.
-    """
-    workload, cluster = setting.workload, setting.cluster
-    nodes = gangs_of(workload, setting.parameters["gangs"])
-    needs = needs_of(workload, cluster, setting.resources) if setting.resources else None
-    check_widths(workload, nodes, cluster, needs)
-    return np.minimum(nodes, np.diff(workload.arrays().first_task))
-
-
-def expected_ns(setting: Setting, estimate_ns: np.ndarray) -> np.ndarray:
-    """Return [J] how long the tasks of each job are expected to run, ns."""
-    if setting.parameters.get("plan_by") != "requested":
-        return estimate_ns
-    asked = requested_s(setting.workload.jobs)
-    return np.where(np.isnan(asked), estimate_ns, np.nan_to_num(np.minimum(asked * NS, NEVER))).astype(
-        np.int64
-    )

@@ -179,6 +179,8 @@ def _what_led_to(c: _Chain, mine: BoolArray, row: int) -> int:
         found = c.last(mine & e.is_kind("RETURNED", "LOST") & (e.task == task), row)
         if found == NONE:
             found = c.last(now & (e.kind == "LENGTH"), row)
+        if found == NONE and c.last(e.is_kind(*BOUND) & (e.task == task), row - 1) != NONE:
+            found = c.last(mine & (e.kind == "LOST"), row)  # it had ended, and starts again with its gang
     else:
         found = c.last(now & c.e.is_kind("RETRY", *BROUGHT), row)
     return found if found != NONE else c.last(mine & (e.kind == "ARRIVAL"), row)

@@ -138,8 +138,10 @@ def _deeds(result: Result, events: Record, end_ns: int) -> Iterator[str]:
         yield f"{counted(kinds['RELAX'], 'time')} a soft constraint of it was dropped."
     yield from evictions_of(result, e)
     lost = int(np.count_nonzero(e.is_kind("LOST") & (e.sender < nodes))) - kinds["EVICT"]
+    cancels = np.flatnonzero(e.is_kind("CANCEL"))
     if lost > 0:
-        yield f"{counted(lost, 'time')} a task or a probe of it was lost with a node."
+        gang = ", or ended with its gang, of which a node had lost a task" if cancels.size else ""
+        yield f"{counted(lost, 'time')} a task or a probe of it was lost with a node{gang}."
 
 
 def evictions_of(result: Result, e: Record) -> Iterator[str]:

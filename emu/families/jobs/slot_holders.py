@@ -68,7 +68,7 @@ def tasks_of(result: Result, record: Record) -> Tasks:
 
 
 def lost_runs(record: Record) -> Tasks:
-    """Return the tasks that ran until their node failed, or evicted them."""
+    """Return the tasks that ran until their node failed, or evicted them, or until they ended with their gang."""
     lost = np.flatnonzero(record.is_kind("LOST") & (record.task >= 0))
     start_ns, node = record.field("start", lost), record.field("node", lost)
     ran = (start_ns >= 0) & (node >= 0)
@@ -79,11 +79,16 @@ def lost_runs(record: Record) -> Tasks:
     evicts = np.flatnonzero(record.is_kind("EVICT"))
     begun_ns = record.field("start", evicts)
     # Of one task on one node, by when it started: the eviction that ended that run, if there is one.
-    nodes = max(record.receiver[evicts].max(initial=0), node.max(initial=0)) + 1
+    nodes = int(record.receiver.max(initial=0)) + 1
     ended = record.task[evicts] * nodes + record.receiver[evicts]
     found = latest(ended, begun_ns, record.task[lost] * nodes + node, start_ns)
     same = np.append(begun_ns, NONE)[found] == start_ns
     end_ns = np.where(same, np.append(record.time_ns[evicts], NONE)[found], failed_ns)
+    cancels = np.flatnonzero(record.is_kind("CANCEL"))
+    cancelled = record.task[cancels] * nodes + record.receiver[cancels]
+    left_ns = record.left_ns[lost]
+    found = latest(cancelled, record.time_ns[cancels], record.task[lost] * nodes + node, left_ns)
+    end_ns = np.where(np.append(record.time_ns[cancels], NONE)[found] == left_ns, left_ns, end_ns)
     return Tasks(record.job[lost], record.task[lost], node, start_ns, end_ns)
 
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from batch_on_nodes import Job, starts
+from batch_machine import Job, Machine, Outage
+from batch_on_nodes import run
 from emulations import (
     NS,
     OBSERVED,
@@ -14,6 +15,7 @@ from emulations import (
     Network,
     Setting,
     digest,
+    outages,
     run_setting,
     run_windows,
     setting_of,
@@ -23,7 +25,9 @@ from hypothesis import strategies as st
 from resource_check import check_run
 
 from actors.conditions import estimated_ns
+from actors.hosting.outcome import Outcome
 from actors.kernel.compiled import config
+from actors.setting import Dynamics
 from clusters.capacity import needs_of
 from clusters.cluster import Cluster, build_cluster
 from clusters.feasibility import drop_wide, wide_gangs
@@ -173,19 +177,58 @@ def test_partitions_do_not_change_what_gangs_get(scheduler: str) -> None:
     assert digest(run_windows(setting, OBSERVED, 3)) == digest(run_setting(setting, OBSERVED))
 
 
-def starts_by_nodes(setting: Setting, amounts: np.ndarray, capacity: np.ndarray) -> np.ndarray:
-    """The starts of all jobs by the independent program, ns; what tasks need is [J, R], what nodes have [N, R].
+def independent(
+    setting: Setting, amounts: np.ndarray, capacity: np.ndarray, stacked: bool = False
+) -> Machine:
+    """What the independent program makes of a setting; what tasks need is [J, R], what nodes have [N, R].
 
-    To the scheduler a task takes two delays longer; it starts one delay after the decision.
+    To the scheduler a task takes two delays longer.
     """
-    workload = setting.workload
+    workload, dynamics = setting.workload, setting.dynamics
     arrays, delay = workload.arrays(), round(setting.network.delay_s * NS)
     expected = estimated_ns(arrays.mean_ns, setting.estimates, setting.seed) + 2 * delay
-    runs = np.split(arrays.duration_ns + 2 * delay, arrays.first_task[1:-1])
-    on = np.minimum(np.maximum(gang_nodes(workload.jobs), 0), [len(of) for of in runs])
-    columns = (arrays.submit_ns, runs, expected, amounts, on, priorities(workload.jobs))
+    runs = np.split(arrays.duration_ns, arrays.first_task[1:-1])
+    nodes = gang_nodes(workload.jobs)
+    on = np.minimum(np.maximum(nodes, 0), [len(of) for of in runs])
+    columns = (arrays.submit_ns, runs, expected, amounts, on, priorities(workload.jobs), nodes >= 0)
     found = [Job(*(np.asarray(value).tolist() for value in row)) for row in zip(*columns, strict=True)]
-    return np.array(starts(setting.scheduler.name, found, capacity.tolist())) + delay
+    down = []
+    if (of := dynamics.outages) is not None:
+        times = np.rint(np.stack([of.fail_s, of.repair_s]) * NS).tolist()
+        down = [Outage(*row) for row in zip(of.number.tolist(), map(int, times[0]), times[1], strict=True)]
+    detection = round(dynamics.detection_s * NS)
+    machine = Machine(found, capacity.tolist(), delay, down, detection, stacked)
+    return run(setting.scheduler.name, machine)
+
+
+def assert_same(setting: Setting, outcome: Outcome, machine: Machine) -> None:
+    """Compare the first starts of jobs, when and where tasks ran last, and what was lost."""
+    first = setting.workload.arrays().first_task[1:-1]
+    assert outcome.start_ns.tolist() == machine.first
+    assert outcome.tasks is not None
+    for name, wanted in (("start_ns", machine.starts), ("node", machine.nodes)):
+        ran = [sorted(of.tolist()) for of in np.split(outcome.tasks[name], first)]
+        assert ran == [sorted(of) for of in wanted], name
+    counted = [outcome.counters.get(name, 0) for name in machine.counts._fields]
+    assert counted == [*machine.counts]
+
+
+@st.composite
+def failures(draw: st.DrawFn, nodes: int, delay_s: float, horizon_s: int) -> Dynamics:
+    """Outages of nodes, none of them for good; at times at which much happens only if messages take time."""
+    if draw(st.booleans()):
+        return Dynamics()
+    rng = np.random.default_rng(draw(st.integers(0, 100_000)))
+    rows = []
+    for node in range(nodes):
+        times = rng.integers(0, 2 * horizon_s, 2 * rng.integers(0, 4)) / 2
+        if delay_s == 0:
+            times = times + rng.integers(1, NS, times.size) / NS
+        times = np.unique(times)
+        rows += [(f"node {node}", *of) for of in times[: times.size // 2 * 2].reshape(-1, 2).tolist()]
+    if not rows:
+        return Dynamics()
+    return Dynamics(outages=outages(*rows), detection_s=draw(st.sampled_from([0.0, 0.5, 3.0])))
 
 
 @st.composite
@@ -195,17 +238,17 @@ def gangs_on_nodes(draw: st.DrawFn) -> tuple[JobWorkload, Cluster, np.ndarray, n
     nodes, count = draw(st.integers(1, 6)), draw(st.integers(1, 40))
     capacity = np.stack([rng.integers(2, 9, nodes), rng.integers(0, 4, nodes)], axis=1)
     amounts = np.stack([rng.integers(0, 5, count), rng.choice([0, 0, 1, 2], count)], axis=1)
-    widths, on = np.ones(count, np.int64), np.zeros(count, np.int64)
+    widths, on, stated = np.ones(count, np.int64), np.zeros(count), draw(st.sampled_from([0.0, 0.5]))
     for job in range(count):
         held = amounts[job] > 0
         fit = (capacity[:, held] // amounts[job][held]).min(axis=1) if held.any() else np.full(nodes, 4)
         if not fit.any():
             amounts[job], fit = 0, np.full(nodes, 4)
         widths[job] = rng.integers(1, fit.sum() + 1)
-        if rng.random() < draw(st.sampled_from([0.0, 0.5])):
-            on[job] = rng.integers(1, np.count_nonzero(fit) + 1)
-            least = np.sort(fit)[-on[job]]
-            widths[job] = rng.integers(on[job], on[job] * least + 1)
+        if rng.random() < stated:
+            nodes_of_job = rng.integers(1, np.count_nonzero(fit) + 1)
+            least = np.sort(fit)[-nodes_of_job]
+            on[job], widths[job] = nodes_of_job, rng.integers(nodes_of_job, nodes_of_job * least + 1)
     durations = np.repeat(rng.integers(0, 20, count), widths)
     if draw(st.booleans()):
         durations = rng.integers(0, 20, widths.sum())
@@ -214,6 +257,13 @@ def gangs_on_nodes(draw: st.DrawFn) -> tuple[JobWorkload, Cluster, np.ndarray, n
         gang_nodes=on,
         priority=rng.integers(0, draw(st.sampled_from([1, 3])), count),
     )
+    if draw(st.booleans()):
+        on = np.where(
+            rng.random(count) < 0.4, np.nan, on
+        )  # no gangs; which of their tasks is which is not compared
+        durations = np.where(
+            np.repeat(np.isnan(on), widths), np.repeat(rng.integers(1, 20, count), widths), durations
+        )
     submit_s = np.cumsum(rng.integers(0, draw(st.sampled_from([2, 6, 20])), count))
     workload = make_workload("gangs", submit_s, widths, durations, requests=asked)
     gpus = encode_texts([str(n) for n in capacity[:, 1]])
@@ -229,40 +279,69 @@ def gangs_on_nodes(draw: st.DrawFn) -> tuple[JobWorkload, Cluster, np.ndarray, n
     estimates=st.sampled_from(
         [Estimates(), Estimates("constant", 0.5), Estimates("constant", -0.4), Estimates("random", 0.8)]
     ),
+    data=st.data(),
 )
 def test_starts_are_those_of_an_independent_program(
     scheduler: str,
     case: tuple[JobWorkload, Cluster, np.ndarray, np.ndarray],
     delay_s: float,
     estimates: Estimates,
+    data: st.DataObject,
 ) -> None:
     workload, cluster, amounts, capacity = case
-    setting = setting_of(scheduler, workload, cluster, network=Network(delay_s), estimates=estimates, seed=5)
+    dynamics = data.draw(failures(cluster.num_nodes, delay_s, int(workload.arrays().submit_ns[-1] / NS) + 40))
+    network = Network(delay_s)
+    setting = setting_of(
+        scheduler, workload, cluster, network=network, estimates=estimates, dynamics=dynamics, seed=5
+    )
     setting = replace(setting, resources=workload.resources, priorities=True)
     outcome = run_setting(setting)
-    np.testing.assert_array_equal(outcome.start_ns, starts_by_nodes(setting, amounts, capacity))
+    assert_same(setting, outcome, independent(setting, amounts, capacity))
     check_run(tasks_table(workload, outcome.tasks), workload, cluster, gangs_within_s=0.0)
 
 
-@settings(max_examples=20 if not config.DISABLE_JIT else 5, deadline=None)
+@settings(max_examples=60 if not config.DISABLE_JIT else 10, deadline=None)
 @given(
-    scheduler=st.sampled_from(GANG_SCHEDULERS[1:]),
+    scheduler=st.sampled_from(GANG_SCHEDULERS),
     case=gangs_on_nodes(),
+    by_node=st.booleans(),
+    delay_s=st.sampled_from([0.0, 0.5]),
     estimates=st.sampled_from([Estimates(), Estimates("random", 0.8)]),
+    data=st.data(),
 )
 def test_starts_on_slots_are_those_of_an_independent_program(
-    scheduler: str, case: tuple[JobWorkload, Cluster, np.ndarray, np.ndarray], estimates: Estimates
+    scheduler: str,
+    case: tuple[JobWorkload, Cluster, np.ndarray, np.ndarray],
+    by_node: bool,
+    delay_s: float,
+    estimates: Estimates,
+    data: st.DataObject,
 ) -> None:
     """Each task takes one slot of nodes with as many slots as cores, of which a gang may state how many it runs on."""
     workload, _, _, capacity = case
     slots = np.maximum(capacity[:, :1], 4)
     cluster = build_cluster("slots", slots[:, 0])
     kept = take(workload, np.flatnonzero(~np.isin(np.arange(workload.num_jobs), wide(workload, cluster))))
-    setting = setting_of(scheduler, kept, cluster, network=0.0, estimates=estimates, seed=5)
+    if not by_node:
+        nodes = np.where(gang_nodes(kept.jobs) >= 0, 0, np.nan)
+        arrays = kept.arrays()
+        asked = Requests(priority=priorities(kept.jobs), gang_nodes=nodes)
+        kept = make_workload(
+            "slots",
+            arrays.submit_ns / NS,
+            np.diff(arrays.first_task),
+            arrays.duration_ns / NS,
+            requests=asked,
+        )
+    dynamics = data.draw(failures(cluster.num_nodes, delay_s, int(kept.arrays().submit_ns[-1] / NS) + 40))
+    setting = setting_of(
+        scheduler, kept, cluster, network=delay_s, estimates=estimates, dynamics=dynamics, seed=5
+    )
     setting = replace(setting, priorities=True)
     outcome = run_setting(setting)
     ones = np.ones((kept.num_jobs, 1), np.int64)
-    np.testing.assert_array_equal(outcome.start_ns, starts_by_nodes(setting, ones, slots))
+    stacked = scheduler == "central-fcfs-gang" or not (gang_nodes(kept.jobs) > 0).any()
+    assert_same(setting, outcome, independent(setting, ones, slots, stacked))
 
 
 def wide(workload: JobWorkload, cluster: Cluster) -> np.ndarray:

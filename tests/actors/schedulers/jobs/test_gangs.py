@@ -17,7 +17,6 @@ from emulations import (
     emulate_small,
     jobs,
     log_of,
-    outages,
     run_setting,
     setting_of,
 )
@@ -26,7 +25,7 @@ from hypothesis import strategies as st
 
 from actors.conditions import estimated_ns
 from actors.kernel.compiled import config
-from actors.setting import Dynamics, Setting
+from actors.setting import Setting
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload, make_workload
 from workloads.readers.swf import read_swf
@@ -190,14 +189,6 @@ def test_a_gang_that_never_fits_is_refused() -> None:
     workload = make_workload("by hand", [0], [3], [1.0] * 3, requests=asked)
     with pytest.raises(InputError, match=r"^job 0: its 3 tasks start at once on 3 nodes"):
         emulate_small("conservative", workload, [2, 2])
-
-
-@pytest.mark.parametrize(
-    "dynamics", [Dynamics(mtbf_s=9.0, mttr_s=1.0), Dynamics(outages=outages(("node 0", 1, 2)))]
-)
-def test_failures_of_nodes_are_refused(dynamics: Dynamics) -> None:
-    with pytest.raises(InputError, match="easy does not emulate failures of nodes"):
-        emulate_small("easy", jobs((0, [1])), 2, dynamics=dynamics)
 
 
 # Against a program that shares no code.
