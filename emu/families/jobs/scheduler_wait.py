@@ -45,25 +45,55 @@ def at_scheduler(case: JobWait) -> Iterator[str]:
     if trips:
         yield f"{counted(trips, 'time')} it was sent to a node in that time, which had no room."
     if case.policy == "yacc-d":
-        yield "By the reports that it had, its scheduler saw no node with room in its queue."
+        yield from _without_room(case)
     if case.setting is not None and case.setting.scheduler.gangs:
         yield from _in_turn(case)
     if case.setting is not None and case.policy == "central-fifo":
         yield from _in_queue(case, case.setting.parameters["order"] != "arrival")
 
 
+def _without_room(case: JobWait) -> Iterator[str]:
+    """Yield sentences about a wait at a scheduler of yacc-d, which knows nodes by their reports."""
+    turn = ""
+    if case.setting is not None and case.setting.parameters["backlog_order"] != "arrival":
+        turn = ", or tasks of other tenants or of earlier jobs had their turn before it"
+    yield f"By the reports that it had, its scheduler saw no node with room in its queue{turn}."
+    if case.setting is None:
+        return
+    schedulers = case.setting.parameters["schedulers"]
+    there = np.arange(case.result.jobs.num_rows) % schedulers == case.job % schedulers
+    higher = np.flatnonzero(_waiting(case) & there & (case.priority > case.priority[case.job]))
+    if higher.size:
+        first = int(column(case.result.jobs, "job_id")[higher[0]])
+        yield f"{counted(higher.size, 'job')} of higher priority waited there too (the first: job {first})."
+    yield from _ceiling(case, f", an equal part at each of {schedulers} schedulers" if schedulers > 1 else "")
+
+
+def _waiting(case: JobWait) -> np.ndarray:
+    """Return [J] whether a job had come when the wait began, and tasks of it waited then."""
+    waits = np.zeros(case.result.jobs.num_rows, bool)
+    waits[case.tasks.job[case.tasks.start_ns > case.begin_ns]] = True
+    return waits & (column(case.result.jobs, "submit_s") * NS <= case.begin_ns)
+
+
+def _ceiling(case: JobWait, how: str = "") -> Iterator[str]:
+    """Yield a sentence about the ceiling of the job's tenant, if it has one."""
+    assert case.setting is not None
+    tenant = case.result.jobs["tenant"].to_pylist()
+    ceilings = given_to(case.setting.parameters["ceilings"], tenant, "ceilings")
+    if tenant[case.job] in ceilings:
+        yield f"Its tenant may hold {ceilings[tenant[case.job]]:.4g} of the cluster at most{how}."
+
+
 def _in_queue(case: JobWait, by_tenant: bool) -> Iterator[str]:
     """Yield sentences about jobs before a job in its queue whose tasks waited too, and about its tenant's ceiling."""
-    jobs, job, running = case.result.jobs, case.job, case.tasks
+    jobs, job = case.result.jobs, case.job
     before = (case.priority > case.priority[job]) | (case.priority == case.priority[job])
     before[job:] &= case.priority[job:] > case.priority[job]
     tenant = jobs["tenant"].to_pylist()
     if by_tenant:
         before &= np.array([of == tenant[job] for of in tenant])
-    waits = np.zeros(jobs.num_rows, bool)
-    waits[running.job[running.start_ns > case.begin_ns]] = True
-    there = column(jobs, "submit_s") * NS <= case.begin_ns
-    ahead = np.flatnonzero(before & waits & there)
+    ahead = np.flatnonzero(before & _waiting(case))
     whose = "" if not by_tenant else f" of tenant {tenant[job]}" if tenant[job] else " of jobs without tenant"
     if ahead.size:
         first = ahead[np.lexsort((ahead, -case.priority[ahead]))[0]]
@@ -71,10 +101,8 @@ def _in_queue(case: JobWait, by_tenant: bool) -> Iterator[str]:
             f"In the queue{whose} {counted(ahead.size, 'job')} stood before it (the first: job "
             f"{int(column(jobs, 'job_id')[first])}), which none of that queue passes."
         )
-    assert case.setting is not None
-    ceilings = given_to(case.setting.parameters["ceilings"], tenant, "ceilings") if by_tenant else {}
-    if tenant[job] in ceilings:
-        yield f"Its tenant may hold {ceilings[tenant[job]]:.4g} of the cluster at most."
+    if by_tenant:
+        yield from _ceiling(case)
 
 
 def _in_turn(case: JobWait) -> Iterator[str]:

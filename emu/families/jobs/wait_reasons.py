@@ -34,6 +34,8 @@ MOST_JOBS = 20
 DRAWN = ("random", "sparrow", "hawk", "eagle", "phoenix")
 """Policies that send the probes, or tasks, of short jobs to nodes drawn at random, and count only what they have placed
 themselves where they choose nodes for long jobs by work."""
+PLACE_ALL = ("central-lwl", "dist-lwl", "yacc-d")
+"""Schedulers that may place all jobs by best or worst fit."""
 SAME_JOB = "the same job"
 SOON = 0.1
 """Share by which a wait may differ from the expected one and still count as expected."""
@@ -193,6 +195,14 @@ def _expected(case: JobWait, rows: Sequence[dict[str, Any]], expected_ns: int, q
     if case.policy == "yacc-d":
         choices = parameters_of(case.result).get("choices")
         considered = f"that it considered ({choices} for each task of the job, drawn at random)"
+    fit = parameters_of(case.result).get("fit", "least-work")
+    if fit != "least-work" and case.policy in PLACE_ALL:
+        yield (
+            f"Its scheduler chose node {case.step.actor} by {fit} fit of the nodes {considered} and knew to have room, "
+            "or, if it knew of none, because it expected the least wait there; "
+            f"{queued}. The wait was {number(waited_s)} s."
+        )
+        return
     chose = (
         f"Its scheduler chose node {case.step.actor} because it expected the least wait there of the nodes "
         f"{considered}, {number(expected_s)} s; {queued}"

@@ -145,3 +145,42 @@ def test_stories_say_nothing_of_slots(scheduler: str, tmp_path: Path) -> None:
         assert story.longest is not None
         assert 0.0 <= story.longest.facts.get("lacking", 0.0) <= 1.0
         assert 0.0 <= story.longest.facts["free_share"] <= 1.0
+
+
+def test_a_wait_at_a_scheduler_of_yacc_d_says_who_went_first() -> None:
+    """One node without a queue: the first task runs until 20 s; those of jobs 1 and 2 wait at their scheduler."""
+    requests = Requests(priority=[9, 5, 0])
+    workload = make_workload(
+        "turns", [0.0, 1.0, 2.0], [1] * 3, [20.0, 5.0, 5.0], tenant=["ads", "web", "ads"], requests=requests
+    )
+    given: dict[str, Any] = {"queue_limit": 0, "schedulers": 1}
+    run = emu.run("yacc-d", workload, 1, parameters=given, **KEPT)
+    assert isinstance(run, Result)
+    text = said_of(run, 2)
+    assert "room in its queue. 1 job of higher priority waited there too (the first: job 1)." in text
+    assert "of higher priority" not in said_of(run, 1)
+    given |= {"backlog_order": "fair", "ceilings": "ads=1"}
+    run = emu.run("yacc-d", workload, 1, parameters=given, **KEPT)
+    assert isinstance(run, Result)
+    text = said_of(run, 2)
+    assert "in its queue, or tasks of other tenants or of earlier jobs had their turn before it." in text
+    assert "Its tenant may hold 1 of the cluster at most." in text
+
+
+def said_of(run: Result, job: int) -> str:
+    """Return all that is said of the longest wait of a job."""
+    story = emu.explain(run, job)
+    assert story.longest is not None
+    return " ".join(story.longest.reasons)
+
+
+@pytest.mark.parametrize("scheduler", ["central-lwl", "dist-lwl", "yacc-d"])
+def test_a_wait_at_a_node_names_the_fit_by_which_it_was_chosen(cluster: Path, scheduler: str) -> None:
+    workload = make_workload(
+        "two", [0.0, 1.0], [1] * 2, [10.0, 5.0], requests=Requests(demands={"cpu_cores": [2.0, 1.0]})
+    )
+    run = emu.run(scheduler, workload, cluster=cluster, parameters={"fit": "best"}, **KEPT)
+    assert isinstance(run, Result)
+    text = reasons(emu.explain(run, 1))
+    assert "chose node 0 by best fit of the nodes that it considered" in text
+    assert "because it expected the least wait there;" in text
