@@ -5,6 +5,9 @@ scheduler at once. At a heartbeat the node reports its work and its room, and gi
 in front of them than the mean over all nodes, as the last placement reported it, and `above` more. A task that has been
 sent back before is kept. A node that is up again after a failure has nothing to report: schedulers take it for empty
 and ignore its earlier reports.
+
+With priorities a full queue takes a task all the same if running ones can be evicted for it, or if its last entry has a
+lower priority, which goes back. The node reports the lowest priority that would make room.
 """
 
 from typing import NamedTuple
@@ -12,16 +15,23 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.faults import generation_of, is_down, note_history
+from actors.kernel.faults import PROGRESS_BITS, generation_of, is_down, note_history
 from actors.kernel.messages import FAIL, read_job
-from actors.kernel.room import idle_slots, work_at
+from actors.kernel.room import demand_of, idle_slots, work_at
 from actors.kernel.sums import carry, pack, spread
-from actors.kernel.world import N_GIVEN_BACK, N_REPORTS, N_TURNED_AWAY, NONE, World
+from actors.kernel.world import N_GIVEN_BACK, N_REPORTS, N_TURNED_AWAY, NEVER, NONE, World
 from actors.nodes.failing import is_void
-from actors.nodes.load_messages import OFFERED, read_offered, send_queue_report, send_returned
+from actors.nodes.load_messages import (
+    OFFERED,
+    read_offered,
+    send_lowest_report,
+    send_queue_report,
+    send_returned,
+)
 from actors.nodes.messages import TASK_END
+from actors.nodes.preemption import HELD, can_make_room, preempts
 from actors.nodes.reporting import Loads, add_load, change_load, report_room, take_evicted
-from actors.nodes.waiting import enqueue, remove
+from actors.nodes.waiting import enqueue, goes_before, remove
 from actors.nodes.worker import node_event, serve
 
 
@@ -57,7 +67,8 @@ def take_offered(w: World, queues: BoundedQueues, t: int, node: int) -> None:
     """Put a task into the queue, or send it back if there is no room."""
     job, task, level, left, history, movable, mean_rest = read_offered(w)
     note_history(w, task, history)
-    if idle_slots(w, node) == 0 and room_of(w, queues, node) <= 0:
+    is_full = idle_slots(w, node) == 0 and room_of(w, queues, node) <= 0
+    if is_full and not evicts_for(w, node, job, task) and not makes_room(w, queues, t, node, job):
         w.counts[N_TURNED_AWAY] += 1
         send_returned(w, t, node, job, task, rest_of(w, queues, node))
         return
@@ -66,6 +77,56 @@ def take_offered(w: World, queues: BoundedQueues, t: int, node: int) -> None:
     enqueue(w, node, job, task, left, movable, level)
     serve(w, t, node)
     take_evicted(w, queues.loads, t, node)
+
+
+@inlined
+def evicts_for(w: World, node: int, job: int, task: int) -> bool:
+    """Whether running tasks can be evicted for one that comes, which goes before all that wait."""
+    head = w.nodes.head[node]
+    is_first = head == NONE or goes_before(w, job, w.entries.job[head])
+    return preempts(w) and is_first and can_make_room(w, node, demand_of(w, job, task), job, HELD)
+
+
+@compiled
+def makes_room(w: World, queues: BoundedQueues, t: int, node: int, job: int) -> bool:
+    """Send the last entry of a full queue back, if its priority is below the job's, and that makes room."""
+    rows, entry, before = w.entries, w.nodes.head[node], NONE
+    if entry == NONE or not goes_before(w, job, rows.job[w.nodes.tail[node]]):
+        return False
+    while rows.next[entry] != NONE:
+        entry, before = rows.next[entry], entry
+    last = rows.job[entry]
+    if room_of(w, queues, node) + (work_at(w, node, last) if queues.by_work else 1) <= 0:
+        return False
+    w.counts[N_TURNED_AWAY] += 1
+    send_back(w, queues, t, node, entry, before)
+    return True
+
+
+@inlined
+def send_back(w: World, queues: BoundedQueues, t: int, node: int, entry: int, before: int) -> None:
+    """Send a task that waits back to its scheduler; `before` is the entry in front of it, or NONE."""
+    job, task = w.entries.job[entry], w.entries.task[entry]
+    w.nodes.longs[node] -= w.work.is_long[job]
+    remove(w, node, entry, before)
+    add_load(queues.loads, node, -work_at(w, node, job))
+    send_returned(w, t, node, job, task, rest_of(w, queues, node))
+
+
+@compiled
+def lowest_of(w: World, node: int) -> int:
+    """Return the lowest priority of a task that waits, the last one, or that runs and may be evicted; NEVER of none."""
+    lowest, p, tasks = NEVER, w.preemption, w.faults.tasks
+    if w.nodes.head[node] != NONE:
+        lowest = w.priority[w.entries.job[w.nodes.tail[node]]]
+    if preempts(w):
+        task = w.faults.actors.running[node]
+        while task != NONE:
+            priority = w.priority[tasks.job[task]]
+            if priority < min(lowest, p.below) and tasks.history[task] >> PROGRESS_BITS < p.most:
+                lowest = priority
+            task = tasks.next[task]
+    return lowest
 
 
 @compiled
@@ -104,6 +165,8 @@ def on_bounded_heartbeat(w: World, queues: BoundedQueues, t: int, node: int) -> 
     rest, room = rest_of(w, queues, node), room_of(w, queues, node)
     send_queue_report(w, t, node, generation_of(w, node), rest, busy_until, room)
     report_room(w, t, node, queues.parts)
+    if w.priority.size > 0:
+        send_lowest_report(w, t, node, generation_of(w, node), lowest_of(w, node))
 
 
 @inlined
@@ -116,11 +179,7 @@ def give_back(w: World, queues: BoundedQueues, t: int, node: int) -> None:
         job, after = rows.job[entry], rows.next[entry]
         if spread(ahead - 1, wholes, slots) >= most and rows.epoch[entry] == 1:
             w.counts[N_GIVEN_BACK] += 1
-            task = rows.task[entry]
-            w.nodes.longs[node] -= w.work.is_long[job]
-            remove(w, node, entry, before)
-            add_load(queues.loads, node, -work_at(w, node, job))
-            send_returned(w, t, node, job, task, rest_of(w, queues, node))
+            send_back(w, queues, t, node, entry, before)
             left -= 1
         else:
             ahead, wholes = carry(ahead + work_at(w, node, job), wholes)

@@ -28,6 +28,7 @@ FIELDS.update(
     free="what is free of the first of these, or how many slots, less what waits; -1: more waits than is free",
     second_free="of the second",
     third_free="of the third",
+    lowest="the lowest priority of a task that waits, or that runs and may be evicted; 2^62: there is none",
     busy="busy slots, where schedulers want to know them",
     expected_wait="how long a task that comes to the node is expected to wait",
     entries="queued entries that ask for the resource",
@@ -72,6 +73,10 @@ WAIT_REPORTS = kind(
 ROOM_REPORT = kind(
     0x117, "ROOM_REPORT", JOBS, "node to all schedulers: what is free there, where schedulers want to know it",
     a="node:24, part:6, generation", b="free", c="second_free", d="third_free",
+)  # fmt: skip
+LOWEST_REPORT = kind(
+    0x118, "LOWEST_REPORT", JOBS, "node to all schedulers: which tasks would make room in a bounded queue, or for it",
+    a="node:24, generation", b="lowest",
 )  # fmt: skip
 HEARTBEAT = kind(0x200, "HEARTBEAT", JOBS, "a node to itself")
 MONITOR = kind(0x201, "MONITOR", JOBS, "the monitor to itself")
@@ -174,6 +179,20 @@ def read_queue_report(w: World) -> tuple[int, int, int, int, int]:
     now = w.queue.now
     node, generation = reporter(now.a[0])
     return node, generation, now.b[0], now.c[0], now.d[0]
+
+
+@inlined
+def send_lowest_report(w: World, t: int, node: int, generation: int, lowest: int) -> None:
+    """Report to all schedulers the lowest priority at a node."""
+    a = node | generation << NODE_BITS
+    send(w, t, node, np.int64(w.queue.seq.size - 1), LOWEST_REPORT, a, lowest, NONE, NONE)
+
+
+@inlined
+def read_lowest_report(w: World) -> tuple[int, int, int]:
+    """Return the node of the `LOWEST_REPORT` at hand, its generation, and the lowest priority there."""
+    node, generation = reporter(w.queue.now.a[0])
+    return node, generation, w.queue.now.b[0]
 
 
 @inlined

@@ -22,6 +22,12 @@ has sent there since; else to the one that waits least. Room left is the largest
 its slots, that neither tasks hold nor entries of its queue need. A node reports it with its work, by a message for each
 three resources. What others have sent since, and what has ended since, are not known.
 
+A full queue takes a task of higher priority than its last one, and sends that back. With preemption it takes one for
+which running tasks of lower priority can be evicted, if it goes before all that wait. Nodes report the lowest priority
+that waits, or that runs and may be evicted. Where no node has room in its queue, a task goes to the node, of 64, with
+the lowest such priority below its own; a scheduler sends one such task to a node until that reports again. Whether what
+ends there makes enough room is not known: the node may send the task back.
+
 Tasks wait at a scheduler in order of priority, then as they came; a task that comes waits behind those of higher
 priority. A search for room passes jobs that find none on their nodes, and after 64 of one priority all others of it.
 With `backlog_order` "fair" or "capacity" each scheduler has a queue for each tenant, as `central-fifo`. It goes by what
@@ -97,7 +103,7 @@ def on_arrival(w: World, p: State, t: int, me: int, job: int) -> None:
         size = yacc_d_candidates.best_on_top(w, p.candidates, p.known, t, me, job, size)
         node = p.candidates.heap.node[0]
         if size == 0:
-            node = yacc_d_view.find_node(w, p.known, t, me, job, first)
+            node = yacc_d_view.find_place(w, p.known, t, me, job, first)
         if node == NONE or not yacc_d_backlog.may_hold(w, p.backlog, job):
             keep_from(w, p, t, me, job, first_task + i)
             break
@@ -169,7 +175,7 @@ def bind_elsewhere(w: World, p: State, t: int, me: int, job: int, task: int) -> 
         keep(w, p, t, me, job, task)
         look(w, p, me, t)
         return
-    node = yacc_d_view.find_node(w, p.known, t, me, job, yacc_d_candidates.first_of(w, p.first_long, job))
+    node = yacc_d_view.find_place(w, p.known, t, me, job, yacc_d_candidates.first_of(w, p.first_long, job))
     if node == NONE or not yacc_d_backlog.may_hold(w, p.backlog, job):
         keep(w, p, t, me, job, task)
     else:
@@ -200,7 +206,7 @@ def on_dispatch(w: World, p: State, t: int, me: int) -> None:
     while queue != NONE and room > 0:
         job = central_queue.first_job(backlog.queues, queue)
         first = yacc_d_candidates.first_of(w, p.first_long, job)
-        node = yacc_d_view.find_node(w, p.known, t, me, job, first)
+        node = yacc_d_view.find_place(w, p.known, t, me, job, first)
         if node != NONE:
             room -= 1
             bind(w, p, t, me, job, yacc_d_backlog.take_task(backlog, who, queue), node)
@@ -221,6 +227,7 @@ def on_node_state(w: World, p: State) -> None:
     if receive_node_state(w):
         room = p.known.empty_room[node] if w.queue.now.kind[0] == NODE_UP else np.int64(0)
         yacc_d_view.note_node(p.known, node, np.int64(0), np.int64(0), room)
+        p.known.nodes.lowest[node] = NEVER
         note_empty(w, p.known.fit, node)
 
 
@@ -246,6 +253,8 @@ def advance(w: World, p: State, until: int, most: int) -> int:
                 yacc_d_view.note_node(p.known, node, rest, busy_until, room)
         elif kind == load_messages.ROOM_REPORT:
             note_room(w, p.known.fit)
+        elif kind == load_messages.LOWEST_REPORT:
+            yacc_d_view.note_lowest(w, p.known)
         elif kind == ARRIVAL:
             on_arrival(w, p, t, me, read_job(w))
         elif kind == load_messages.RETURNED:

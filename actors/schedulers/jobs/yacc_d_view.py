@@ -2,7 +2,8 @@
 
 All schedulers receive the same reports. A report says how much estimated work a node has, until when its task is
 estimated to run, and what there is room for in its queue. What a scheduler sends to a node counts for itself alone, and
-until the node's next report; what is on its way at that time is in neither.
+until the node's next report; what is on its way at that time is in neither. With priorities a node also reports which
+priority would make room for a higher one.
 """
 
 from typing import NamedTuple
@@ -15,7 +16,9 @@ from actors.kernel.random import PLACEMENT, below, random_bits
 from actors.kernel.records import Records, records
 from actors.kernel.room import work_at
 from actors.kernel.sums import carry, spread, unpack
-from actors.kernel.world import NONE, World
+from actors.kernel.world import NEVER, NONE, World
+from actors.nodes.load_messages import read_lowest_report
+from actors.nodes.reporting import is_current, is_newest
 from actors.schedulers.jobs.node_fit import LEAST_WORK, Fit, among_fitting, row_of, take_room
 from actors.schedulers.jobs.probing import ONE
 from actors.schedulers.jobs.spreading import may_run
@@ -30,10 +33,12 @@ REPORTED = np.dtype(
         ("room", "i8"),  # in units of the queues' bound; none on a node that is down
         ("report", "i8"),  # reports so far
         ("place", "i8"),  # in the list of nodes with room; NONE: it has none
+        ("lowest", "i8"),  # priority that would make room; NEVER: none
     ]
 )
-# What a scheduler takes a node to have: the work of that report and what was sent there since; the room of the latter.
-SENT = np.dtype([("report", "i8"), ("work", "i8"), ("wholes", "i8"), ("room", "i8")])
+# What a scheduler takes a node to have: the work of that report and what was sent there since; the room of the latter;
+# whether it has sent a task that is to take the place of one of lower priority.
+SENT = np.dtype([("report", "i8"), ("work", "i8"), ("wholes", "i8"), ("room", "i8"), ("replaces", "i8")])
 # Nodes with room; work of all nodes.
 TOTALS = np.dtype([("open", "i8"), ("rest", "i8"), ("rest_wholes", "i8")])
 
@@ -42,7 +47,7 @@ class View(NamedTuple):
     """Nodes as the schedulers see them."""
 
     nodes: Records  # [N] REPORTED
-    newest: np.ndarray  # [N] number of the newest report
+    newest: np.ndarray  # [2 N] numbers of the newest report of load, and of the newest of priorities
     open: np.ndarray  # [N] the nodes with room: the first `totals.open`
     totals: Records  # [1] TOTALS
     sent: Records  # [schedulers · N] SENT
@@ -56,13 +61,13 @@ class View(NamedTuple):
 def make_view(slots: np.ndarray, empty_room: np.ndarray, by_work: bool, schedulers: int, fit: Fit) -> View:
     """The view of idle nodes."""
     nodes = records(REPORTED, slots.size)
-    nodes.room[:] = empty_room
+    nodes.room[:], nodes.lowest[:] = empty_room, NEVER
     nodes.place[:] = np.where(empty_room > 0, np.cumsum(empty_room > 0) - 1, NONE)
     with_room = np.flatnonzero(empty_room > 0)
     totals, listed = records(TOTALS, 1), np.zeros(slots.size, np.int64)
     totals.open[0], listed[: with_room.size] = with_room.size, with_room
     sent = records(SENT, schedulers * slots.size)
-    newest = np.full(slots.size, NONE)
+    newest = np.full(2 * slots.size, NONE)
     return View(nodes, newest, listed, totals, sent, slots, int(slots.sum()), empty_room, by_work, fit)
 
 
@@ -100,7 +105,7 @@ def sent_to(w: World, view: View, me: int, node: int) -> int:
     if view.sent.report[row] != view.nodes.report[node]:
         view.sent.report[row] = view.nodes.report[node]
         view.sent.work[row], view.sent.wholes[row] = view.nodes.rest[node], view.nodes.wholes[node]
-        view.sent.room[row] = 0
+        view.sent.room[row], view.sent.replaces[row] = 0, 0
     return row
 
 
@@ -168,4 +173,46 @@ def find_node(w: World, view: View, t: int, me: int, job: int, first: int) -> in
             continue
         if chosen == NONE or wait < least:
             chosen, least = node, wait
+    return chosen
+
+
+@inlined
+def note_lowest(w: World, view: View) -> None:
+    """Note which priority would make room at a node, as it reports."""
+    node, generation, lowest = read_lowest_report(w)
+    if is_current(w, node, generation) and is_newest(w, view.newest, w.nodes.size + node):
+        view.nodes.lowest[node] = lowest
+
+
+@inlined
+def find_place(w: World, view: View, t: int, me: int, job: int, first: int) -> int:
+    """Find a node with room for a task of the job, or one where it may replace another; NONE if there is none."""
+    node = find_node(w, view, t, me, job, first)
+    if node == NONE and w.priority.size > 0:
+        node = find_lower(w, view, me, job, first)
+    return node
+
+
+@compiled
+def find_lower(w: World, view: View, me: int, job: int, first: int) -> int:
+    """Find the node with the lowest priority below that of the job, of LOOKS eligible ones; NONE if there is none.
+
+    A scheduler sends one such task to a node, until that reports again.
+    """
+    begin = eligible_before(w, job, first)
+    count = eligible_count(w, job) - begin
+    if count == 0:
+        return NONE
+    w.jobs.draws[job] += 1
+    place = below(random_bits(w.seed, PLACEMENT, job, w.jobs.draws[job]), count)
+    chosen: int = NONE
+    least: int = w.priority[job]
+    for _ in range(min(count, LOOKS)):
+        node = eligible_node(w, job, begin + place)
+        place = place + 1 if place + 1 < count else 0
+        lowest = view.nodes.lowest[node]
+        if lowest < least and view.sent.replaces[sent_to(w, view, me, node)] == 0 and may_run(w, job, node):
+            chosen, least = node, lowest
+    if chosen != NONE:
+        view.sent.replaces[sent_to(w, view, me, chosen)] = 1
     return chosen

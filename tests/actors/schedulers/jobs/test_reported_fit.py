@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from resource_check import check_run, judge
 from test_fit import THREE, left_on
 
-from actors.environment import Dynamics
+from actors.environment import Dynamics, Preemption
 from actors.setting import Setting
 from clusters.cluster import build_cluster
 from emu.families.jobs.results import tasks_table
@@ -182,6 +182,7 @@ def placing(draw: st.DrawFn, **more: Any) -> Setting:
         {name: rng.choice([0.0, 1.0, 2.0], n) for name in names}
         | {"cpu_cores": rng.choice([0.3, 1.0, 2.0], n)},
         {"cpu_cores": rng.choice([math.nan, 0.1, 1.5], tasks)} if draw(st.booleans()) else {},
+        priority=rng.integers(0, 3, n).tolist(),
     )
     gap_s = draw(st.sampled_from([0.2, 1, 5]))
     workload = make_workload(
@@ -232,12 +233,16 @@ def test_each_choice_is_the_best_or_worst_of_what_was_known() -> None:
 
 
 @settings(max_examples=30)
-@given(placing(), st.booleans())
-def test_it_is_the_same_in_partitions_with_failures_and_full_queues(setting: Setting, fails: bool) -> None:
+@given(placing(), st.booleans(), st.booleans())
+def test_it_is_the_same_in_partitions_with_failures_and_full_queues(
+    setting: Setting, fails: bool, preempts: bool
+) -> None:
     small = {"queue_limit": 1} if setting.scheduler.name == "yacc-d" else {"late_binding": fails}
     setting = replace(setting, parameters={**setting.parameters, **small})
     if fails:
         setting = replace(setting, dynamics=Dynamics(mtbf_s=60.0, mttr_s=5.0, detection_s=2.0))
+    if preempts:
+        setting = replace(setting, priorities=True, preemption=Preemption())
     whole = run_setting(setting, OBSERVED)
     if setting.network.delay_s > 0 and setting.cluster.num_nodes >= 3:
         assert digest(run_windows(setting, OBSERVED, 3)) == digest(whole)
