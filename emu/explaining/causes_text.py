@@ -38,12 +38,15 @@ class Remedy(NamedTuple):
         The best-known schedulers that use it; empty for a key that all use.
     group : str
         The group of jobs whose delay it addresses; empty for all.
+    needs : str
+        The figure of the summary that a run must have for it to have an effect; empty for none.
     """
 
     name: str
     does: str
     of: tuple[str, ...] = ()
     group: str = ""
+    needs: str = ""
 
 
 def _no_explanation(result: Result, *_: Any) -> Any:

@@ -91,7 +91,7 @@ def _of_group(
     return [
         text,
         *(
-            _change(results, cause, means, _remedies(family, cause, group))
+            _change(results, cause, means, _remedies(results, family, cause, group))
             for cause in list(largest)[:MOST_CAUSES]
         ),
     ]
@@ -102,7 +102,9 @@ def _change(
 ) -> str:
     """Return what addresses a cause, and under which schedulers the cause takes least and most."""
     named = [_remedy(remedy, results) for remedy in remedies]
-    delay = f"Delay {cause}" if cause.startswith("behind ") else f"{cause[0].upper()}{cause[1:]} delay"
+    delay = (
+        f"Delay {cause}" if cause.startswith(("behind ", "for ")) else f"{cause[0].upper()}{cause[1:]} delay"
+    )
     text = f"{delay} is addressed by {'; '.join(named)}." if named else ""
     of_cause = {name: causes[cause] for name, _, causes in means}
     least, most = (pick(of_cause, key=lambda name: of_cause[name]) for pick in (min, max))
@@ -114,8 +116,14 @@ def _change(
     return text.strip()
 
 
-def _remedies(family: Family, cause: str, group: str) -> list[Remedy]:
-    return [remedy for remedy in family[Causes].remedies.get(cause, ()) if remedy.group in ("", group)]
+def _remedies(results: Runs, family: Family, cause: str, group: str) -> list[Remedy]:
+    figures = [own[0].summary[family.heads] for own in results.values()]
+    return [
+        remedy
+        for remedy in family[Causes].remedies.get(cause, ())
+        if remedy.group in ("", group)
+        and (not remedy.needs or any(remedy.needs in of_run for of_run in figures))
+    ]
 
 
 def _remedy(remedy: Remedy, results: Runs) -> str:

@@ -157,9 +157,9 @@ def _waits_text(target: Target, waits: Waits) -> str:
     which = target.jobs if waits.jobs == waits.of else f"{target.jobs} ({waits.jobs:,} of {waits.of:,})"
     if not delay_s:
         return f"{which} wait for nothing there"
-    shares = [f"{percent(s / delay_s)} {reason}" for reason, s in waits.reasons.items()]
-    part = f"{percent(delay_s / waits.total_s)} of the completion times of {which} there is delay"
-    return f"{part}: {', '.join(shares)}"
+    shares = [f"{percent(s / delay_s)} for {reason}" for reason, s in waits.reasons.items()]
+    part = percent(delay_s / waits.total_s)
+    return f"{which} wait for {part} of their completion times there: of that {', '.join(shares)}"
 
 
 def _mixed(mixed: Mixed) -> str:

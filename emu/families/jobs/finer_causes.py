@@ -9,15 +9,20 @@ import numpy as np
 from emu.columns import equals_text
 from emu.explaining.causes_text import Remedy, sum_by_cause
 from emu.explaining.event_record import BoolArray, Handled, IntArray, Record
+from emu.explaining.explained_plan import plan_of
 from emu.families.jobs.causes import chain_of, meanings_of
 from emu.families.jobs.explain import submits_ns
-from emu.families.jobs.slot_holders import lost_runs
+from emu.families.jobs.slot_holders import lost_runs, runs_of
 from emu.families.jobs.task_waits import Ran, ahead_of, sticky_jobs
+from emu.families.jobs.waits_by_reason import Held
 from emu.results.result import Result
 
 LONG, SHORT, OTHER = "behind long tasks", "behind short tasks", "other queueing"
 """The parts of ``queueing``: while tasks of long, or of short jobs ran on the node where the job waited; and the rest,
 such as the wait at a scheduler for a node."""
+FITTED, LOWER = "behind what did not fit", "for room of lower priorities"
+"""Further parts, where tasks hold resources: while the node had room for the job, and while it would have had room
+without tasks of lower priority."""
 
 
 def finer_causes_of_all(
@@ -25,38 +30,47 @@ def finer_causes_of_all(
 ) -> Iterator[tuple[int, dict[str, int]]]:
     """Yield what `causes_of_all` yields, with `LONG`, `SHORT` and `OTHER` in place of ``queueing``.
 
-    On a node with several slots the wait is divided in proportion to how long tasks of each class ran there.
+    On a node with several slots the wait is divided in proportion to how long tasks of each class ran there. Where
+    tasks hold resources, `FITTED` and `LOWER` come before that; they are 0 where the inputs of the run have changed.
     """
     submit_ns, nodes, is_sticky = submits_ns(result), result.summary["nodes"], sticky_jobs(result)
     meanings = meanings_of(result)
     found: list[tuple[int, dict[str, int]]] = []
     waits: list[tuple[int, int, int, int]] = []
+    parts: list[tuple[int, int]] = []
+    holds = bool(result.summary["jobs"].get("used"))
+    held = Held(result, runs_of(record)) if holds and plan_of(result) is not None else None
     for job, events in record.by_job():
         if steps := chain_of(events, nodes, submit_ns[job], handled, bool(is_sticky[job])):
             found.append((job, sum_by_cause(steps, meanings)))
-            waits += [
-                (len(found) - 1, s.actor, s.begin_ns, s.end_ns)
-                for s in steps
-                if s.cause == "queueing" and 0 <= s.actor < nodes and s.end_ns > s.begin_ns
+            own = [
+                s for s in steps if s.cause == "queueing" and 0 <= s.actor < nodes and s.end_ns > s.begin_ns
             ]
+            waits += [(len(found) - 1, s.actor, s.begin_ns, s.end_ns) for s in own]
+            parts += [(0, 0) if held is None else held.fitted_and_lower(job, s) for s in own]
     place, *span = np.array(waits, np.int64).reshape(-1, 4).T
     is_long = equals_text(result.jobs, "job_class", "long")
-    behind = np.zeros((2, len(found)), np.int64)
-    for of_class, parts in zip(behind, _shares(record, is_long, *span), strict=True):
-        np.add.at(of_class, place, parts)
-    for (job, causes), long_ns, short_ns in zip(found, *behind.tolist(), strict=True):
-        yield job, _split(causes, long_ns, short_ns)
+    apart, behind = np.array(parts, np.int64).reshape(-1, 2).T, _shares(record, is_long, *span)
+    if holds:
+        left = span[2] - span[1] - apart.sum(axis=0)
+        part = left / (span[2] - span[1])
+        long_ns = np.minimum((behind[0] * part).astype(np.int64), left)
+        behind = (long_ns, np.minimum((behind[1] * part).astype(np.int64), left - long_ns))
+    sums = np.zeros((4, len(found)), np.int64)
+    for of_part, ns in zip(sums, (*apart, *behind), strict=True):
+        np.add.at(of_part, place, ns)
+    names = (FITTED, LOWER, LONG, SHORT)
+    for (job, causes), *of_job in zip(found, *sums.tolist(), strict=True):
+        own_parts = dict(zip(names, of_job, strict=True))
+        yield job, _split(causes, own_parts if holds else {name: own_parts[name] for name in names[2:]})
 
 
-def _split(causes: dict[str, int], long_ns: int, short_ns: int) -> dict[str, int]:
+def _split(causes: dict[str, int], queueing: dict[str, int]) -> dict[str, int]:
     """Return causes in their order, with the parts of ``queueing`` in its place."""
     parts: dict[str, int] = {}
     for name, ns in causes.items():
-        parts |= (
-            {LONG: long_ns, SHORT: short_ns, OTHER: ns - long_ns - short_ns}
-            if name == "queueing"
-            else {name: ns}
-        )
+        rest = {OTHER: ns - sum(queueing.values())}
+        parts |= queueing | rest if name == "queueing" else {name: ns}
     return parts
 
 
@@ -87,6 +101,12 @@ def _ran(record: Record, is_long: BoolArray) -> tuple[Ran, BoolArray]:
     return ran, is_long[np.concatenate([record.job[done], lost.job])]
 
 
+_FIT = Remedy(
+    "fit",
+    "best or worst fit chooses among nodes with room now",
+    ("central-lwl", "hawk", "eagle"),
+    needs="used",
+)
 _MORE_NODES = Remedy("nodes", "more of them, or a lower load, shorten queues under any scheduler")
 REMEDIES = {
     LONG: (
@@ -103,11 +123,22 @@ REMEDIES = {
             "short",
         ),
         Remedy("steal_attempts", "idle nodes take probes from behind long work", ("hawk",), "short"),
+        _FIT,
         _MORE_NODES,
     ),
     SHORT: (
         Remedy("probe_ratio", "more probes for each task find shorter queues", ("sparrow", "hawk", "eagle")),
         Remedy("shortest_first", "nodes serve the job with the least work left first", ("eagle", "dist-lwl")),
+        _FIT,
+        _MORE_NODES,
+    ),
+    FITTED: (
+        Remedy("resources.passing", "what fits goes before what does not, within this bound"),
+        _FIT,
+        _MORE_NODES,
+    ),
+    LOWER: (
+        Remedy("preemption.mode", "with restart or checkpoint running tasks of lower priority make room"),
         _MORE_NODES,
     ),
     OTHER: (_MORE_NODES,),

@@ -67,6 +67,18 @@ def tasks_of(result: Result, record: Record) -> Tasks:
     return Tasks(*(np.concatenate(both) for both in zip(last, lost_runs(record), strict=True)))
 
 
+def runs_of(record: Record) -> Tasks:
+    """Return the tasks that started, as `tasks_of` does, from all events of a run alone."""
+    lost, ends = lost_runs(record), np.flatnonzero(record.is_kind("TASK_END"))
+    start_ns = record.field("start", ends)
+    gone = set(zip(lost.task.tolist(), lost.start_ns.tolist(), strict=True))
+    is_lost = [one in gone for one in zip(record.task[ends].tolist(), start_ns.tolist(), strict=True)]
+    kept = ~np.array(is_lost, bool)
+    ends, start_ns = ends[kept], start_ns[kept]
+    last = Tasks(record.job[ends], record.task[ends], record.receiver[ends], start_ns, record.time_ns[ends])
+    return Tasks(*(np.concatenate(both) for both in zip(last, lost, strict=True)))
+
+
 def lost_runs(record: Record) -> Tasks:
     """Return the tasks that ran until their node failed, or evicted them, or until they ended with their gang."""
     lost = np.flatnonzero(record.is_kind("LOST") & (record.task >= 0))

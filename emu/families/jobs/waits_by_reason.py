@@ -27,7 +27,7 @@ from emu.families.jobs.room_reasons import SLACK
 from emu.families.jobs.slot_holders import Tasks, tasks_of
 from emu.families.jobs.target_groups import jobs_of
 from emu.families.jobs.task_waits import sticky_jobs
-from emu.results.metrics import Float64Array, after_warmup
+from emu.results.metrics import after_warmup
 from emu.results.result import Result
 from emu.sweeps.targets import Waits, WithEvents
 from workloads.arrow import column, optional_column
@@ -64,7 +64,7 @@ def waits_by_reason(result: Result, group: str, with_events: WithEvents) -> Wait
     record = Record.of(again.events)
     if plan_of(again) is None:
         return None
-    held, sums, total_ns = Held(again, record), defaultdict[str, float](float), 0
+    held, sums, total_ns = Held(again, tasks_of(again, record)), defaultdict[str, float](float), 0
     wanted, submit_ns, is_sticky = set(chosen.tolist()), submits_ns(again), sticky_jobs(again)
     handled = record.handled_ns if has_costs(again) else None
     for job, events in record.by_job():
@@ -81,11 +81,11 @@ def waits_by_reason(result: Result, group: str, with_events: WithEvents) -> Wait
 class Held:
     """What tasks of a run held of nodes, over time; amounts in the units of demands, of slots 1 each."""
 
-    def __init__(self, result: Result, record: Record):
+    def __init__(self, result: Result, tasks: Tasks):
         plan = plan_of(result)
         assert plan is not None
         setting, self.num_nodes = plan.setting(0), int(result.summary["nodes"])
-        self.tasks: Tasks = tasks_of(result, record)
+        self.tasks = tasks
         self.names, jobs = setting.resources or (SLOTS,), result.jobs.num_rows
         self.capacity = capacities(setting.cluster, setting.resources)
         self.needs, self.demand = np.ones((jobs, 1)), np.ones((len(self.tasks.job), 1))
@@ -116,23 +116,39 @@ class Held:
             for moment in at.tolist():
                 yield from self._among_nodes(job, moment, length_ns / MOMENTS)
 
+    def fitted_and_lower(self, job: int, step: Step) -> tuple[int, int]:
+        """Return for how many ns of a wait at a node a job fitted, and would have without tasks of lower priority."""
+        lasted, lacks, _, without_lower = self._spans(job, step)
+        fitted = ~lacks.any(axis=1)
+        return int(lasted[fitted].sum()), int(lasted[~fitted & ~without_lower.any(axis=1)].sum())
+
     def _at_node(self, job: int, step: Step) -> Iterator[tuple[str, float]]:
+        lasted, lacks, without_higher, _ = self._spans(job, step)
+        for k in np.flatnonzero(lasted).tolist():
+            yield from self._named(lacks[k], without_higher[k], float(lasted[k]))
+
+    def _spans(self, job: int, step: Step) -> tuple[IntArray, BoolArray, BoolArray, BoolArray]:
+        """Return the spans of a wait at a node, ns, (K,), and in each which resources lack, shape (K, R).
+
+        As it was, and without tasks of higher, and of lower priority.
+        """
         rows, tasks = self.by_node[self.bounds[step.actor] : self.bounds[step.actor + 1]], self.tasks
         rows = rows[(tasks.finish_ns[rows] > step.begin_ns) & (tasks.start_ns[rows] < step.end_ns)]
         ends = np.concatenate([tasks.start_ns[rows], tasks.finish_ns[rows]]).clip(step.begin_ns, step.end_ns)
         order = np.argsort(ends, kind="stable")
-        lasted = np.diff(np.concatenate([[step.begin_ns], ends[order], [step.end_ns]]))
-        is_above = np.tile(self.priority[tasks.job[rows]] > self.priority[job], 2)[order]
         changes = np.concatenate([-self.demand[rows], self.demand[rows]])[order]
+        priority = np.tile(self.priority[tasks.job[rows]], 2)[order, None]
 
-        def lacking(which: Float64Array) -> BoolArray:
-            free = np.concatenate([np.zeros((1, len(self.names))), which.cumsum(axis=0)])
+        def lacking(counts: BoolArray) -> BoolArray:
+            free = np.concatenate(
+                [np.zeros((1, len(self.names))), np.where(counts, changes, 0.0).cumsum(axis=0)]
+            )
             lacks: BoolArray = self.capacity[step.actor] + free < self.needs[job] - SLACK
             return lacks
 
-        lacks, others = lacking(changes), lacking(np.where(is_above[:, None], 0.0, changes))
-        for k in np.flatnonzero(lasted).tolist():
-            yield from self._named(lacks[k], others[k], float(lasted[k]))
+        own = self.priority[job]
+        lasted = np.diff(np.concatenate([[step.begin_ns], ends[order], [step.end_ns]]))
+        return lasted, lacking(priority == priority), lacking(priority <= own), lacking(priority >= own)
 
     def _among_nodes(self, job: int, at_ns: int, ns: float) -> Iterator[tuple[str, float]]:
         tasks, width = self.tasks, int(self.width[job])

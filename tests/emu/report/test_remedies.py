@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 import emu
 from actors.schedulers.registry import find_scheduler, scheduler_names
+from clusters.cluster import build_cluster
 from emu.configuration.keys import BY_NAME
 from emu.explaining.causes_text import Causes
 from emu.explaining.event_record import Record
-from emu.families.jobs.finer_causes import LONG, OTHER, SHORT, finer_causes_of_all
+from emu.families.jobs.finer_causes import FITTED, LONG, LOWER, OTHER, SHORT, finer_causes_of_all
 from emu.families.registry import families, find_family
 from emu.report.causes_sections import time_by_cause
 from emu.report.remedies import NOT_RECORDED, changes_of
 from emu.report.report import render_report
+from tests.emu.families.jobs.test_use_of_lost_attempts import busy, machines
 from workloads.jobs import make_workload
+from workloads.requests import Requests
 
 JOBS = find_family("jobs")
 KEPT: dict[str, Any] = {"output_events": "all", "in_process": True}
@@ -37,6 +42,64 @@ def test_a_wait_is_shared_out_by_what_ran_meanwhile() -> None:
         "long_partition (not used by sparrow; hawk, eagle and yacc-d use it): keeps long tasks off" in text[1]
     )
     assert "nodes (here 1)" in text[1]
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Path:
+    """One node of 2 cores."""
+    pq.write_table(build_cluster("one", [4], cpu_cores=2.0).table, tmp_path / "one.parquet")
+    return tmp_path / "one.parquet"
+
+
+def test_what_would_fit_and_room_of_lower_priorities_are_parts_with_remedies(machine: Path) -> None:
+    """One core is free until 10 s, while the job of two waits; the last comes at 2 s, and starts at 15 s.
+
+    Priorities do not count at first.
+    """
+    asked = Requests({"cpu_cores": [1.0, 2.0, 1.0]}, priority=[0, 0, 7])
+    workload = make_workload("three", [0.0, 1.0, 2.0], [1] * 3, [10.0, 5.0, 1.0], requests=asked)
+    given = {"cluster": machine, "network_delay": 0, "short_cutoff": 50, "priorities": True, **KEPT}
+    run = emu.run("central-lwl", workload, **(given | {"priorities": False}))
+    found = dict(finer_causes_of_all(run, Record.of(run.events), None))
+    assert [found[2][name] / 1e9 for name in (FITTED, LOWER, LONG, SHORT, OTHER)] == [8, 0, 0, 5, 0]
+    text = " ".join(changes_of({"central-lwl": [run]}, time_by_cause({"central-lwl": [run]}), JOBS))
+    assert "Delay behind short tasks is addressed by" in text
+    assert "Delay behind what did not fit" not in text  # it is not the greatest cause
+    assert "fit (here least-work): best or worst fit chooses among nodes with room now" in text
+    asked = Requests({"cpu_cores": [1.0, 2.0, 1.0, 1.0]})
+    long = make_workload("four", [0.0, 1.0, 2.0, 2.0], [1] * 4, [40.0, 1.0, 1.0, 1.0], requests=asked)
+    run = emu.run("central-lwl", long, **(given | {"priorities": False}))
+    text = " ".join(changes_of({"central-lwl": [run]}, time_by_cause({"central-lwl": [run]}), JOBS))
+    assert (
+        "Delay behind what did not fit is addressed by resources.passing (here 0): what fits goes before"
+        in text
+    )
+    # With its priority the last goes first, and waits where lower ones hold both cores.
+    high = make_workload(
+        "two", [0.0, 2.0], [1] * 2, [10.0, 1.0], requests=Requests({"cpu_cores": [2.0, 1.0]}, priority=[0, 7])
+    )
+    run = emu.run("central-lwl", high, **given)
+    assert dict(finer_causes_of_all(run, Record.of(run.events), None))[1][LOWER] == 8_000_000_000
+    text = " ".join(changes_of({"central-lwl": [run]}, time_by_cause({"central-lwl": [run]}), JOBS))
+    assert (
+        "Delay for room of lower priorities is addressed by preemption.mode (here none): with restart" in text
+    )
+
+
+def test_finer_causes_add_up_where_tasks_hold_resources(tmp_path: Path) -> None:
+    pq.write_table(machines().table, tmp_path / "six.parquet")
+    run = emu.run("sparrow", busy(5), cluster=tmp_path / "six.parquet", short_cutoff="15 s", **KEPT)
+    causes, seen = (
+        emu.causes(run).to_pandas().set_index("job_id"),
+        dict.fromkeys((FITTED, LOWER, LONG, SHORT), 0),
+    )
+    for row, found in finer_causes_of_all(run, Record.of(run.events), None):
+        own = causes.loc[run.jobs["job_id"][row].as_py()]
+        assert sum(found.values()) == own.sum()
+        assert sum(found[name] for name in (*seen, OTHER)) == own["queueing_ns"]
+        assert min(found.values()) >= 0
+        seen = {name: ns + found[name] for name, ns in seen.items()}
+    assert all(seen.values())
 
 
 @pytest.mark.parametrize("scheduler", ["hawk", "eagle"])

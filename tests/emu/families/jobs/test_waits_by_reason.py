@@ -15,7 +15,8 @@ from clusters.cluster import build_cluster
 from emu.explaining.event_record import Record
 from emu.explaining.explain import with_events_of
 from emu.families.jobs.causes import chain_of
-from emu.families.jobs.waits_by_reason import HIGHER, TURN, Held, waits_by_reason
+from emu.families.jobs.slot_holders import runs_of, tasks_of
+from emu.families.jobs.waits_by_reason import HIGHER, TURN, waits_by_reason
 from emu.results.result import Result
 from emu.results.text_tables import percent
 from emu.sweeps.sizing import size
@@ -102,9 +103,10 @@ def test_reasons_add_up_and_are_those_of_a_grid_of_moments(
             assert found.reasons.get(cause, 0.0) == pytest.approx(total)
     # What ran when, on which node: the table of tasks, and from the events what was lost.
     record = Record.of(result.events)
-    tasks = Held(result, record).tasks
+    tasks = tasks_of(result, record)
     of = workload.jobs.to_pydict()
     spans = [tuple(map(int, row)) for row in zip(*tasks, strict=True)]
+    assert sorted(spans) == sorted(tuple(map(int, row)) for row in zip(*runs_of(record), strict=True))
     grid = Counter[str]()
     for job, events in record.by_job():
         for step in chain_of(events, 6, round(of["submit_s"][job] * 1e9)):
@@ -155,6 +157,6 @@ def test_an_answer_of_a_size_states_what_jobs_wait_for(tmp_path: Path, monkeypat
     assert set(of_a["reasons"]) == {"memory_gib", "network"}
     (text,) = found.summary["waits"]
     share = percent(of_a["reasons"]["memory_gib"] / sum(of_a["reasons"].values()))
-    assert text.endswith(f": {share} memory_gib, <0.1% network")
-    assert "of the completion times of jobs of tenant a there is delay" in text
+    assert text.endswith(f" of that {share} for memory_gib, <0.1% for network")
+    assert text.startswith("jobs of tenant a wait for ")
     assert text in found.to_text()
