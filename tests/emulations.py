@@ -346,7 +346,9 @@ def digest(outcome: Outcome) -> str:
     assert outcome.tasks is not None
     sha = hashlib.sha256(json.dumps([outcome.counters, outcome.events]).encode())
     columns = (outcome.start_ns, outcome.finish_ns, *outcome.tasks.values(), *outcome.timeline.values())
-    for column in (*columns, *(outcome.series or ())):
+    evicted = [] if outcome.evicted is None else [outcome.evicted]
+    attempts = [outcome.attempts[name] for name in ("task", "start", "end")]
+    for column in (*columns, *evicted, *attempts, *(outcome.series or ())):
         sha.update(np.ascontiguousarray(column).tobytes())
     return sha.hexdigest()[:16]
 

@@ -246,20 +246,24 @@ def _tasks(shares: list[Share], num_tasks: int) -> dict[str, np.ndarray] | None:
 
 def _attempts(shares: list[Share]) -> np.ndarray:
     """All attempts that came to nothing, in an order that does not depend on the partitions."""
-    rows = np.concatenate(
-        [np.zeros(0, ATTEMPT), *(s.attempts for s in shares if s.attempts is not None), _ended_before(shares)]
-    )
+    lost = np.concatenate([np.zeros(0, ATTEMPT), *(s.attempts for s in shares if s.attempts is not None)])
+    rows = np.concatenate([lost, _ended_before(shares, lost)])
     return rows[np.lexsort((rows["start"], rows["task"]))]
 
 
-def _ended_before(shares: list[Share]) -> np.ndarray:
-    """Attempts that ended in another partition than the last one of their task: it ran again with its gang."""
-    ended = [s.tasks for s in shares if s.attempts is not None and s.tasks is not None]
-    if not ended:
+def _ended_before(shares: list[Share], lost: np.ndarray) -> np.ndarray:
+    """Attempts that ended in another partition than the last one of their task: it ran again with its gang.
+
+    The last run that a partition knows of may be among those that were `lost`.
+    """
+    ran = [s.tasks for s in shares if s.attempts is not None and s.tasks is not None]
+    if not ran:
         return np.zeros(0, ATTEMPT)
-    task, _, start, end = (np.concatenate(column) for column in zip(*ended, strict=True))
+    task, _, start, end = (np.concatenate(column) for column in zip(*ran, strict=True))
     order = np.lexsort((end, task))
     before = order[:-1][task[order[:-1]] == task[order[1:]]]
+    known = {*zip(lost["task"].tolist(), lost["start"].tolist(), strict=True)}
+    before = np.array([i for i in before.tolist() if (task[i], start[i]) not in known], np.int64)
     rows = np.zeros(before.size, ATTEMPT)
     rows["task"], rows["start"], rows["end"] = task[before], start[before], end[before]
     return rows
