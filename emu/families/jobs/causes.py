@@ -68,6 +68,7 @@ class _Chain:
         self.is_sticky = is_sticky
         self.steps: list[Step] = []
         self.at_ns = submit_ns
+        self.lost = NONE  # the event that reported the loss of the task that the scheduler has sent again
 
     def add(self, cause: str, begin_ns: int, actor: int, kind: str, task: int = NONE) -> None:
         """Add a step before the others; it begins no earlier than the job arrived."""
@@ -153,6 +154,7 @@ def _left_scheduler(c: _Chain, row: int) -> Next:
     mine = (e.receiver == scheduler) & (e.time_ns <= c.at_ns)
     if kind == "TASK":
         cause = c.last(mine & (e.kind == "REQUEST") & (e.sender == e.receiver[row]), row)
+        c.lost = c.last(mine & (e.kind == "LOST") & (e.task == e.task[row]), row)
     else:
         cause = _what_led_to(c, mine, row)
     if cause != NONE and e.kind[cause] == "LOST" and e.sender[cause] == scheduler:
@@ -214,12 +216,16 @@ def _left_node(c: _Chain, row: int) -> Next:
         last = int(ended[np.argmax(finish_ns[ended])]) if ended.size else NONE
         # It has waited since its task ended, unless it came later.
         if last != NONE and (entered == NONE or finish_ns[last] >= e.time_ns[entered]):
+            if (came_back := _came_back(c, node, int(finish_ns[last]))) is not None:
+                return came_back
             c.add("queueing", int(finish_ns[last]), node, kind)
             return (_run, node, e.value("start", last), row)
     else:
         entered = _entered(c, row, node, here)
     if entered == NONE:
         return None
+    if kind == "REQUEST" and (came_back := _came_back(c, node, int(e.time_ns[entered]))) is not None:
+        return came_back
     task = int(e.task[entered])
     c.add("failure" if kind == "LOST" else "queueing", int(e.time_ns[entered]), node, kind, task)
     return (_moved if e.kind[entered] == "MOVE" else _sent, entered)
@@ -230,6 +236,19 @@ def cause_of_loss(e: Record, row: int, was_evicted: bool) -> str:
     if not was_evicted:
         return "failure"
     return "work" if e.value("history", row) % (1 << PROGRESS_BITS) > 0 else "preemption"
+
+
+def _came_back(c: _Chain, node: int, since_ns: int) -> Next:
+    """Follow a task that was lost and came back to its scheduler while a probe waited here since `since_ns`; else None.
+
+    The probe waits for the task from then on: before, the task ran elsewhere, or here.
+    """
+    e, back = c.e, c.lost
+    c.lost = NONE
+    if back == NONE or not since_ns < e.time_ns[back] <= c.at_ns:
+        return None
+    c.add("queueing", int(e.time_ns[back]), node, "REQUEST")
+    return (_sent, back)
 
 
 def _entered_sticky(c: _Chain, node: int, here: BoolArray) -> int:

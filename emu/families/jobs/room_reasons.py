@@ -19,6 +19,7 @@ from clusters.capacity import capacities
 from emu.explaining.event_record import NONE, BoolArray, IntArray
 from emu.explaining.explanation import NS, counted
 from emu.families.jobs.job_wait import JobWait
+from emu.families.jobs.task_waits import BOUND
 from emu.results.metrics import Float64Array
 from emu.results.text_tables import number, percent
 from workloads.arrow import column, optional_column
@@ -65,15 +66,23 @@ class Room:
     @cached_property
     def spans(self) -> tuple[IntArray, Float64Array]:
         """The times at which what was free on the node changed, (K + 1,), and what was free between them, (K, R)."""
+        case = self.case
+        free = self.free_beside(np.zeros(self.here.size, bool))
+        return np.concatenate([[case.begin_ns], np.sort(self._changes), [case.end_ns]]), free
+
+    @property
+    def _changes(self) -> IntArray:
+        """When the tasks of `here` began and ended within the wait, shape (2 n,)."""
         case, rows = self.case, self.here
-        tasks = case.tasks
-        times = np.concatenate([tasks.start_ns[rows], tasks.finish_ns[rows]]).clip(case.begin_ns, case.end_ns)
-        changes = np.concatenate([-self.demand[rows], self.demand[rows]])
-        order = np.argsort(times, kind="stable")
-        free = np.concatenate([np.zeros((1, len(self.resources))), changes[order].cumsum(axis=0)])
-        return np.concatenate([[case.begin_ns], times[order], [case.end_ns]]), self.capacity[
-            case.step.actor
-        ] + free
+        times = np.concatenate([case.tasks.start_ns[rows], case.tasks.finish_ns[rows]])
+        return np.asarray(times.clip(case.begin_ns, case.end_ns))
+
+    def free_beside(self, left_out: BoolArray) -> Float64Array:
+        """Return what was free on the node between the times of `spans`, (K, R), without some of the tasks `here`."""
+        demand = np.where(left_out[:, None], 0.0, self.demand[self.here])
+        changes = np.concatenate([-demand, demand])[np.argsort(self._changes, kind="stable")]
+        free = np.concatenate([np.zeros((1, len(self.resources))), changes.cumsum(axis=0)])
+        return np.asarray(self.capacity[self.case.step.actor] + free)
 
     @cached_property
     def lacks(self) -> BoolArray:
@@ -116,14 +125,22 @@ class Room:
         """Return how many of the usable nodes had room for it at a time."""
         return int((self.tasks_with_room(at_ns) > 0).sum())
 
+    def _there(self, at_ns: int) -> IntArray:
+        """Return the rows of `JobWait.busy` that held something at a time."""
+        busy = self.case.busy
+        return np.flatnonzero((busy.start_ns <= at_ns) & (busy.finish_ns > at_ns))
+
+    def free_at(self, at_ns: int) -> Float64Array:
+        """Return what was free on each node at a time, shape (N, R); of a node that was down all."""
+        free, there = self.capacity.copy(), self._there(at_ns)
+        np.subtract.at(free, self.case.busy.node[there], self._demand_of_busy()[there])
+        return free
+
     def tasks_with_room(self, at_ns: int) -> IntArray:
         """Return for how many such tasks each of the nodes had room at a time, shape (N,); 0 if it is not usable."""
         case = self.case
         assert case.usable is not None
-        busy = case.busy
-        there = np.flatnonzero((busy.start_ns <= at_ns) & (busy.finish_ns > at_ns))
-        free, demand = self.capacity.copy(), self._demand_of_busy()
-        np.subtract.at(free, busy.node[there], demand[there])
+        busy, there, free = case.busy, self._there(at_ns), self.free_at(at_ns)
         up = case.usable[0].copy()
         up[busy.node[there[busy.job[there] == NONE]]] = False
         needed = self.needs > 0
@@ -238,6 +255,43 @@ def blocked_by_front(room: Room) -> Iterator[str]:
     )
 
 
+def lack_among_nodes(room: Room) -> Iterator[str]:
+    """Yield what a job that waited at its scheduler lacked on all nodes when it began to wait."""
+    case = room.case
+    assert case.usable is not None
+    free = room.free_at(case.begin_ns)[case.usable[0]]
+    needed = np.flatnonzero(room.needs > 0)
+    if not needed.size or not len(free):
+        return
+    most = free.max(axis=0)
+    short = [r for r in needed.tolist() if most[r] < room.needs[r] - SLACK]
+    if short:
+        texts = (
+            f"{room.resources[r]}: {number(float(room.needs[r]))} asked, {number(max(float(most[r]), 0.0))} free"
+            for r in short
+        )
+        yield f"When it began to wait, it waited for {' and '.join(texts)} at the most on one node."
+    elif not room.nodes_with_room(case.begin_ns):
+        yield "When it began to wait, there was enough of each resource on some node, and of all of them on none."
+
+
+def held_by_lower(room: Room) -> Iterator[str]:
+    """Yield for how long a job would have had room at its node without tasks of lower priority, if none is evicted."""
+    case = room.case
+    assert case.setting is not None
+    if case.setting.preemption is not None or not case.setting.scheduler.preempts:
+        return
+    is_lower = case.priority[case.tasks.job[room.here]] < case.priority[case.job]
+    without = room.free_beside(is_lower)
+    would = room.lacks.any(axis=1) & ~(without < room.needs - SLACK).any(axis=1)
+    held_ns = float(np.diff(room.spans[0]) @ would)
+    if held_ns >= LITTLE * (case.end_ns - case.begin_ns):
+        yield (
+            f"For {number(held_ns / NS)} s it would have had room without tasks of lower priority: "
+            "preemption.mode=restart or checkpoint lets it take that."
+        )
+
+
 def elsewhere(room: Room) -> str:
     """Return a sentence about the room on other nodes when the node was chosen, and while the job waited."""
     case, facts = room.case, facts_of_room(room)
@@ -246,9 +300,22 @@ def elsewhere(room: Room) -> str:
     counted_so = (
         "; its scheduler counts for each task the most that one of its job needs" if room.is_by_job else ""
     )
-    had = f"{facts['had_room']:,}" if facts["had_room"] else "none"
-    what = f"{had} of the {counted(int(case.usable[0].sum()), 'node')} that it may use had room for it"
+    had, usable = f"{facts['had_room']:,}" if facts["had_room"] else "none", int(case.usable[0].sum())
+    what = f"{had} of the {counted(usable, 'node')} that it may use had room for it"
+    if usable == 1:
+        what = f"the one node that it may use had {'' if facts['had_room'] else 'no '}room for it"
     return (
         f"{when}, {what}, apart from what waited in their queues; while it waited, {percent(facts['free_share'])} of "
-        f"their {facts['resource']} was free on the mean{counted_so}."
+        f"their {facts['resource']} was free on the mean{counted_so}.{_other_fit(room, facts)}"
     )
+
+
+def _other_fit(room: Room, facts: dict[str, Any]) -> str:
+    """Return a sentence that names the parameter that chooses nodes by room; empty where it would not help."""
+    case = room.case
+    assert case.setting is not None
+    goes_by_work = case.is_at_node and case.setting.parameters.get("fit") == "least-work"
+    placed = case.entering != NONE and str(case.events.kind[case.entering]) in BOUND
+    if not (facts["had_room"] and goes_by_work and placed):
+        return ""
+    return " It was placed by least work left: fit=best or fit=worst chooses among nodes that have room."

@@ -101,6 +101,12 @@ def _in_queue(case: JobWait, by_tenant: bool) -> Iterator[str]:
             f"In the queue{whose} {counted(ahead.size, 'job')} stood before it (the first: job "
             f"{int(column(jobs, 'job_id')[first])}), which none of that queue passes."
         )
+    start_s, submit_s = column(jobs, "start_s"), column(jobs, "submit_s")
+    above = (
+        (case.priority > case.priority[job]) & (submit_s * NS > case.begin_ns) & (start_s * NS < case.end_ns)
+    )
+    if count := int(np.count_nonzero(above)):
+        yield f"{counted(count, 'job')} of higher priority came later and started before it."
     if by_tenant:
         yield from _ceiling(case)
 
@@ -126,8 +132,11 @@ def _in_turn(case: JobWait) -> Iterator[str]:
             f"{counted(ahead.size, 'job')} that had come earlier waited then; the first of them, job "
             f"{int(column(jobs, 'job_id')[ahead[0]])}, has {counted(wide, 'task')}."
         )
-    passed = int(np.count_nonzero(start_s[job + 1 :] < start_s[job]))
-    yield f"{counted(passed, 'job') if passed else 'No job'} that came later started before it."
+    passed = start_s[job + 1 :] < start_s[job]
+    count = int(np.count_nonzero(passed))
+    above = int(np.count_nonzero(passed & (case.priority[job + 1 :] > case.priority[job])))
+    why = f", {'as it has' if count == 1 else f'{above:,} of them with'} a higher priority" if above else ""
+    yield f"{counted(count, 'job') if count else 'No job'} that came later started before it{why}."
 
 
 def room_for_gang(room: Room, tasks: int, nodes: int) -> str:

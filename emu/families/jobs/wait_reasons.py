@@ -19,6 +19,8 @@ from emu.families.jobs.room_reasons import (
     blocked_by_front,
     elsewhere,
     facts_of_room,
+    held_by_lower,
+    lack_among_nodes,
     lack_at_node,
     room_of,
 )
@@ -57,9 +59,9 @@ def wait_of(case: JobWait, link: Link) -> Wait:
     other = _alternatives(facts) if room is None else [elsewhere(room)]
     if case.is_at_node:
         rows = _held_here(case, room)
-        lack = [] if room is None else [*lack_at_node(room), *blocked_by_front(room)]
+        lack = [] if room is None else [*lack_at_node(room), *blocked_by_front(room), *held_by_lower(room)]
         return Wait(link, rows, [*lack, *_ahead(case, rows, room), *_belief(case, rows), *other], facts)
-    needs = [] if room is None else [f"It needs {room.amounts(room.needs)}."]
+    needs = [] if room is None else [f"It needs {room.amounts(room.needs)}.", *lack_among_nodes(room)]
     return Wait(link, held_all(case), [*needs, *at_scheduler(case), *other], facts)
 
 
@@ -142,6 +144,9 @@ def _ahead(case: JobWait, rows: Sequence[dict[str, Any]], room: Room | None) -> 
 def _belief(case: JobWait, rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Yield sentences about what was known when the node was chosen."""
     row, e, node = case.entering, case.events, case.step.actor
+    if row == NONE and (e.is_kind("LOST") & (e.time_ns == case.begin_ns)).any():
+        yield f"Its probe had come to node {node} before: the wait began when the task came back to its scheduler."
+        return
     if row == NONE:
         yield "It had run a task there before, and stayed in that queue for the next one (a sticky probe)."
         return

@@ -117,7 +117,7 @@ def test_a_wait_at_a_scheduler_counts_the_room_that_the_scheduler_counts(
     assert run.jobs["start_s"].to_pylist() == pytest.approx([0.0, 10.0])
     story = emu.explain(run, 1)
     text = reasons(story)
-    assert "none of the 1 node that it may use had room for it" in text
+    assert "the one node that it may use had no room for it" in text
     assert "0.0% of their cpu_cores was free on the mean; its scheduler counts for each task the most" in text
     assert "there was no room" in text or scheduler == "central-fifo"
     assert story.longest is not None
@@ -184,3 +184,71 @@ def test_a_wait_at_a_node_names_the_fit_by_which_it_was_chosen(cluster: Path, sc
     text = reasons(emu.explain(run, 1))
     assert "chose node 0 by best fit of the nodes that it considered" in text
     assert "because it expected the least wait there;" in text
+
+
+def mixed_run(scheduler: str, tmp_path: Path, **more: Any) -> Result:
+    """On one node of 16 GiB a job of 12 GiB for 30 s; at 4 s one of 9 GiB for 20 s comes, with a higher priority."""
+    file = tmp_path / "one.parquet"
+    pq.write_table(build_cluster("one", [4], cpu_cores=8.0, memory_bytes=16 << 30).table, file)
+    asked = Requests({"cpu_cores": [1.0, 1.0], "memory_gib": [12.0, 9.0]}, priority=[0, 9])
+    workload = make_workload("two", [0.0, 4.0], [1, 1], [30.0, 20.0], requests=asked)
+    result = emu.run(scheduler, workload, cluster=file, **{**KEPT, **more})
+    assert isinstance(result, Result)
+    return result
+
+
+@pytest.mark.parametrize("scheduler", ["central-fifo", "easy"])
+def test_a_wait_at_a_scheduler_names_what_lacks_on_all_nodes(scheduler: str, tmp_path: Path) -> None:
+    text = reasons(emu.explain(mixed_run(scheduler, tmp_path), 1))
+    assert "it waited for memory_gib: 9 asked, 4 free at the most on one node." in text
+    assert "cpu_cores:" not in text
+    assert "the one node that it may use had no room for it" in text
+
+
+def test_room_that_lower_priorities_hold_and_nodes_with_room_are_named_with_their_keys(
+    tmp_path: Path,
+) -> None:
+    text = reasons(emu.explain(mixed_run("central-lwl", tmp_path), 1))
+    assert "For 26 s it would have had room without tasks of lower priority: preemption.mode=restart" in text
+    (tmp_path / "two").mkdir()
+    # Node 0 has the least work left, and no room; node 1 has room.
+    file = tmp_path / "two" / "two.parquet"
+    pq.write_table(build_cluster("two", [1, 1], cpu_cores=[2.0, 8.0]).table, file)
+    asked = Requests({"cpu_cores": [2.0, 4.0, 2.0]})
+    workload = make_workload("three", [0.0, 0.0, 1.0], [1] * 3, [10.0, 90.0, 5.0], requests=asked)
+    given = {"cluster": file, "network_delay": 0.0, **KEPT}
+    text = reasons(emu.explain(emu.run("central-lwl", workload, **given), 2))
+    assert (
+        "It was placed by least work left: fit=best or fit=worst chooses among nodes that have room." in text
+    )
+    best = emu.run("central-lwl", workload, parameters={"fit": "best"}, **given)
+    assert best.jobs["start_s"].to_pylist()[2] == 1.0
+
+
+@pytest.mark.parametrize("scheduler", ["sparrow", "eagle"])
+def test_a_probe_waits_for_an_evicted_task_from_when_it_came_back(scheduler: str, tmp_path: Path) -> None:
+    """A second probe was in the queue while the task ran from 0 to 4 s: that time is preemption, not queueing."""
+    story = emu.explain(mixed_run(scheduler, tmp_path, preemption_mode="restart"), 0)
+    assert story.causes["preemption"] / 1e9 == pytest.approx(4.0, abs=0.01)
+    assert story.causes["queueing"] / 1e9 == pytest.approx(20.0, abs=0.01)
+    assert "the wait began when the task came back to its scheduler" in reasons(story)
+    assert story.longest is not None
+    assert [row["job"] for row in story.longest.holders] == [1]
+    assert sum(story.causes.values()) == story.time_ns
+
+
+def test_a_run_without_events_is_explained_with_what_evicted_attempts_held(tmp_path: Path) -> None:
+    """A job that comes at 1 s waits for what the first held until it was evicted, which no table has."""
+    file = tmp_path / "one.parquet"
+    pq.write_table(build_cluster("one", [4], cpu_cores=8.0, memory_bytes=16 << 30).table, file)
+    asked = Requests({"cpu_cores": [1.0] * 3, "memory_gib": [12.0, 9.0, 9.0]}, priority=[0, 9, 0])
+    workload = make_workload("three", [0.0, 4.0, 1.0], [1] * 3, [30.0, 20.0, 5.0], requests=asked)
+    result = emu.run(
+        "central-lwl", workload, cluster=file, in_process=True, short_cutoff=100.0, preemption_mode="restart"
+    )
+    row = result.jobs["submit_s"].to_pylist().index(1.0)
+    story = emu.explain(result, int(result.jobs["job_id"][row].as_py()))
+    assert story.longest is not None
+    held = {row["job"]: row["s"] for row in story.longest.holders}
+    first = int(result.jobs["job_id"][result.jobs["submit_s"].to_pylist().index(0.0)].as_py())
+    assert held[first] == pytest.approx(3.0, abs=0.01)
