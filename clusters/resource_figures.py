@@ -109,8 +109,11 @@ def describe_resources(workload: JobWorkload | DagWorkload, figures: dict[str, A
     if (name := figures["bottleneck"]) is not None:
         of = figures["resources"][name]
         share = of["busiest_share"] if of["share"] is None else of["share"]
+        held = "of it is held"
+        if share > 1:
+            held = "of it is asked for while jobs arrive, more than there is, so that tasks must wait"
         lines.append(
-            f"  the bottleneck is {printable(name)}: {_share(share)} of it is held; its busiest {window} begins at "
+            f"  the bottleneck is {printable(name)}: {_share(share)} {held}; its busiest {window} begins at "
             f"{format_duration(of['busiest_start_s'])}"
         )
     if (count := figures["tasks_without_node"]) > 0:

@@ -82,6 +82,17 @@ def test_what_tasks_hold_by_hand() -> None:
     assert "  2 of 4 tasks, in 2 jobs, fit on no node\n" in text
 
 
+def test_more_than_there_is_cannot_be_held() -> None:
+    """A task of 2 of 14 cores for 1,000 s and another one 10 s later: 29 times the cores in the time of arrivals."""
+    workload = jobs_of((0.0, [1000.0], {"cpu_cores": 2}), (10.0, [1000.0], {"cpu_cores": 2}))
+    text = describe_resources(workload, resource_figures(workload, three()))
+    assert (
+        "cpu_cores: 2857.1% of it is asked for while jobs arrive, more than there is, so that tasks must wait"
+        in text
+    )
+    assert "is held" not in text
+
+
 def test_arrivals_of_less_than_an_hour_and_at_once() -> None:
     short = resource_figures(jobs_of((0.0, [9.0], {"memory": 1}), (10.0, [1.0], {"memory": 1})), three())
     assert short["window_s"] == 10.0

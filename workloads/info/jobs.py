@@ -102,7 +102,11 @@ def render(d: dict[str, Any]) -> list[str]:
     ]
     if d["busy_nodes"] is not None:
         loads = ", ".join(f"{load:.2f} on {n:,}" for n, load in d["offered_load"].items())
-        lines += [f"busy       {d['busy_nodes']:,.1f} nodes on average", f"load       {loads} one-slot nodes"]
+        nodes = "one-slot nodes" if d["demands"] else "nodes"  # a node may hold many tasks, or not one
+        lines += [
+            f"busy       {d['busy_nodes']:,.1f} {nodes} on average",
+            f"load       {loads} one-slot nodes",
+        ]
     if d["short_cutoff_s"] is not None:
         lines.append(f"cut-off    jobs up to {d['short_cutoff_s']:g} s mean task duration are short")
     if d["long_partition"] is not None:

@@ -46,6 +46,7 @@ def test_demands_of_jobs_are_those_of_their_tasks() -> None:
     }
     json.dumps(d)
     text = render(d)
+    assert "busy       2.0 one-slot nodes on average\n" in text
     assert "  in use on average: cpu_cores 3.95 cores, memory_gib 0.6 GiB\n" in text
     assert "  not stated: cpu_cores by 1 of 8 tasks, memory_gib by 7 of 8 tasks\n" in text
 
