@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from bounded_runs import started, steps
-from emulations import KINDS, run_setting, run_windows
+from emulations import KINDS, digest, run_setting, run_windows
 
 from actors.environment import Preemption
 from actors.hosting.outcome import Observe
@@ -152,11 +152,8 @@ def test_partitions_do_not_change_who_is_evicted(scheduler: str, heartbeat_s: fl
     one, several = (run_windows(setting, Observe(tasks=True), partitions) for partitions in (1, 3))
     assert one.counters["evictions"] > 5
     assert one.counters["tasks_lost"] > 0
-    assert one.tasks is not None
-    assert several.tasks is not None
-    assert all((one.tasks[name] == several.tasks[name]).all() for name in one.tasks)
-    assert one.counters == several.counters
-    assert np.array_equal(one.evicted, several.evicted)
+    assert one.attempts.size > 10
+    assert digest(one) == digest(several)  # tasks, counters, evictions and attempts
 
 
 @pytest.mark.parametrize("scheduler", ["drf", "carbyne"])
