@@ -47,7 +47,7 @@ from actors.machines.messages import send_stop_task
 from actors.machines.packing import deficit
 from actors.machines.runnable import end_of_jobs, make_job_fresh
 from actors.machines.shares import update_rank
-from actors.nodes.preemption import lacks, preempts
+from actors.nodes.preemption import lacks
 
 CANDIDATES = np.int64(100)
 
@@ -324,8 +324,6 @@ def held_until_now(w: DagWorld, p: Manager, me: int, t: int, node: int, task: in
 
     Step 3: the task for which it was stopped is sent when it has waited for nothing else.
     """
-    if not preempts(w):
-        return True
     e = p.evictable
     waits = e.tasks.for_task[task]
     if waits == NONE:

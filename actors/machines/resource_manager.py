@@ -74,7 +74,7 @@ def on_done(w: DagWorld, p: Manager, me: int, t: int) -> None:
     task, stage, node, start = messages.read_task_done(w)
     job = w.stages.job[stage]
     band = m.band[job]
-    if held_until_now(w, p, me, t, node, task, stage):
+    if not preempts(w) or held_until_now(w, p, me, t, node, task, stage):
         release(w, m, me, node, stage)
     else:
         m.left[job] -= m.work[stage]
@@ -120,7 +120,7 @@ def on_lost(w: DagWorld, p: Manager, me: int, t: int) -> None:
     note_history(w, task, history)
     if preempts(w) and start != NONE:  # a job starts with the first attempt at a task
         w.jobs.start[job] = min(w.jobs.start[job], start)
-    if held_until_now(w, p, me, t, node, task, stage):
+    if not preempts(w) or held_until_now(w, p, me, t, node, task, stage):
         release(w, m, me, node, stage)
         m.left[job] += m.work[stage]
         m.total_left[m.band[job]] += m.work[stage]
@@ -256,7 +256,8 @@ def on_match(w: DagWorld, p: Manager, me: int, t: int) -> None:
     m = p.matcher
     p.due[me] = False
     begin_match(w, p)
-    make_room(w, p, me, t)
+    if preempts(w):
+        make_room(w, p, me, t)
     last = (me + 1) * m.bands - 1
     nearest: int = NEVER
     for band in range(me * m.bands, last + 1):
@@ -312,7 +313,8 @@ def on_free(w: DagWorld, p: Manager, me: int, t: int) -> None:
     forget_all_fresh(m, me)
     forget_dirty(w, m, me)
     begin_match(w, p)
-    make_room(w, p, me, t)
+    if preempts(w):
+        make_room(w, p, me, t)
     for band in range(me * m.bands, (me + 1) * m.bands):
         if m.run.num_jobs[band] > 0:
             begin_band(w, p, me, band, t)

@@ -5,14 +5,15 @@
 2. Of the queues with a task that fits on a machine and into the queue's guarantee, the one that uses the least of its
    guarantee launches it: its job that arrived first, the first stage in breadth-first order.
 3. What is left goes to queues in the same order, beyond their guarantees (`leftover`): it is lent until tasks end,
-   nothing is preempted. With `leftover` "srtf" it goes to the job of all queues with the least work left, with
+   no queue takes it back before. With `leftover` "srtf" it goes to the job of all queues with the least work left, with
    "packing" to the task that suits a machine best.
 
 How much a queue uses is the part of the cluster that it holds of the resource of which it holds most (YARN's
 DominantResourceCalculator), relative to its guarantee.
 
 Priorities of jobs order the jobs of a queue, before their arrival, and not the queues: a guarantee holds whatever the
-priorities of others. What "srtf" and "packing" hand out beyond guarantees goes by no priority.
+priorities of others. With preemption a task evicts tasks of lower priority of its own queue alone. What "srtf" and
+"packing" hand out beyond guarantees goes by no priority.
 
 **Deviations from the source.** The queues have no children, and no maximum besides the guarantee (`leftover` "none").
 A queue that holds nothing may launch a task larger than its guarantee.

@@ -198,7 +198,7 @@ def explain_dag(result: Result, record: Record, row: int, handled: Handled | Non
             f"It was the last of {counted(len(chain), 'task')} that waited for each other and ran "
             f"{number(sums['work'] / NS)} s in all.",
         ]
-    sentences += evictions_of(result, events)
+    sentences += [*evictions_of(result, events), *_evicted_for(result, record, row)]
     lost = int(np.count_nonzero(events.kind == "LOST") - np.count_nonzero(events.kind == "EVICT"))
     if lost > 0:
         sentences.append(f"{counted(lost, 'time')} a task of it was lost with a machine and launched again.")
@@ -218,6 +218,16 @@ def explain_dag(result: Result, record: Record, row: int, handled: Handled | Non
         wait,
         submit_ns,
     )
+
+
+def _evicted_for(result: Result, record: Record, row: int) -> Iterator[str]:
+    """Yield a sentence about the tasks of other jobs that made room for a job, if any did."""
+    evicts = np.flatnonzero(record.is_kind("EVICT"))
+    jobs = record.job[evicts[record.field("for_job", evicts) == row]]
+    if jobs.size:
+        whose = ", ".join(str(job) for job in column(result.jobs, "job_id")[np.unique(jobs)[:5]].tolist())
+        more = " and others" if np.unique(jobs).size > 5 else ""
+        yield f"{counted(jobs.size, 'task')} of lower priority made room for it, of job {whose}{more}."
 
 
 def _row(tasks: _Tasks, at: int, submit_ns: int) -> dict[str, Any]:

@@ -1,0 +1,108 @@
+"""What the user sees of preemption of DAG jobs: columns, sums by priority, tables, stories, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+import emu
+from clusters.cluster import build_cluster
+from emu.families.dags.terminal_text import more_tables
+from emu.results.result import Result
+from workloads.dags import DagWorkload, make_dag_workload
+from workloads.errors import InputError
+from workloads.requests import Requests
+
+
+class FirstFit:
+    """A scheduler of DAG jobs of a user's own, which launches nothing here."""
+
+    def launch(self, stages: Any, machines: Any, now_s: float) -> list[tuple[int, int]]:
+        return []
+
+
+@pytest.fixture
+def workload() -> DagWorkload:
+    """A job of 10 s; one of higher priority comes at 4 s, another of the lower one at 5 s."""
+    ones = [1, 1, 1]
+    requests = Requests(priority=[0, 9, 0])
+    return make_dag_workload(
+        "three", [0.0, 4.0, 5.0], ones, ones, [10.0, 3.0, 1.0], [], cpu_cores=[2, 2, 2], requests=requests
+    )
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Path:
+    """The file of a cluster of one machine with two cores."""
+    pq.write_table(build_cluster("one", [1], cpu_cores=[2]).table, tmp_path / "one.parquet")
+    return tmp_path / "one.parquet"
+
+
+def run_of(workload: DagWorkload, machine: Path, mode: str = "restart", **more: Any) -> Result:
+    asked = {"cluster": machine, "network_delay": 0.0, "preemption_mode": mode, **more}
+    result = emu.run(asked.pop("scheduler", "drf"), workload=workload, in_process=True, **asked)
+    assert isinstance(result, Result)
+    return result
+
+
+def test_evictions_and_lost_work_are_counted_by_job_and_by_priority(
+    workload: DagWorkload, machine: Path
+) -> None:
+    result = run_of(workload, machine, preemption_cost=1.0)
+    assert result.jobs["finish_s"].to_pylist() == [18.0, 7.0, 19.0]
+    assert result.jobs["evictions"].to_pylist() == [1, 0, 0]
+    assert result.jobs["evicted_work_s"].to_pylist() == [5.0, 0.0, 0.0]  # what it had run, and its start
+    assert result.jobs["wait_s"].to_pylist() == [0.0, 0.0, 13.0]
+    summary = result.summary["jobs"]
+    assert (summary["evictions"], summary["evicted_work_s"]) == (1, 5.0)
+    of = summary["by_priority"]
+    assert [(of[band]["evictions"], of[band]["evicted_work_s"]) for band in ("9", "0")] == [(0, 0), (1, 5)]
+    table = next(t for t in more_tables({"a": [result]}, 0.0) if t.title == "Evictions by priority")
+    assert [list(row) for row in table.rows] == [["a", "priority 9", "0", "0"], ["a", "priority 0", "1", "5"]]
+    assert any("running tasks make room for those of higher priority" in note for note in result.notes)
+    # Held from 0 to 19 s without a break, by one task or another.
+    assert result.summary["dags"]["used"]["cpu_cores"] == pytest.approx(1.0)
+
+
+def test_a_run_without_preemption_has_no_column_of_it(workload: DagWorkload, machine: Path) -> None:
+    result = run_of(workload, machine, "none")
+    assert result.jobs["finish_s"].to_pylist() == [10.0, 13.0, 14.0]
+    assert "evictions" not in result.jobs.column_names
+    assert "evictions" not in result.summary["jobs"]
+
+
+@pytest.mark.parametrize("mode", ["restart", "checkpoint"])
+def test_a_story_names_who_was_evicted_for_whom(
+    workload: DagWorkload, machine: Path, mode: str, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    result = run_of(workload, machine, mode, output_events="all", output_tasks=True, out=out)
+    found = emu.explain(result, 0)
+    assert "1 time a task of it was evicted, for job 1, of higher priority." in found.sentences
+    assert not any("lost with a machine" in text for text in found.sentences)
+    assert "1 task of lower priority made room for it, of job 0." in emu.explain(result, 1).sentences
+    causes = {link.cause: link.end_ns - link.begin_ns for link in found.chain}
+    kept = mode == "checkpoint"
+    assert causes.get("preemption", 0) == (0 if kept else 4_000_000_000)
+    what = next(link.what for link in found.chain if "evicted" in link.what)
+    assert what.endswith("kept" if kept else "the manager knew")
+    events = pq.read_table(out / "events.parquet")
+    evict = events.filter(pc.equal(events["kind"].cast(pa.string()), "EVICT")).to_pylist()
+    assert [(row["time_ns"], row["task"]) for row in evict] == [(4_000_000_000, 0)]
+
+
+def test_preemption_that_could_not_be_is_refused(workload: DagWorkload, machine: Path) -> None:
+    with pytest.raises(InputError, match=r"preemption_mode: nodes evict no tasks under FirstFit; want none"):
+        run_of(workload, machine, scheduler=FirstFit)
+    with pytest.raises(InputError, match=r"preemption_mode: goes by priorities, and priorities=false"):
+        run_of(workload, machine, priorities=False)
+    with pytest.raises(InputError, match=r"preemption_most: goes with preemption.mode=restart or checkpoint"):
+        run_of(workload, machine, "none", preemption_most=3)
+    plain = make_dag_workload("plain", [0.0], [1], [1], [1.0], [], cpu_cores=[1])
+    with pytest.raises(InputError, match=r"no job of plain states a priority"):
+        run_of(plain, machine)
