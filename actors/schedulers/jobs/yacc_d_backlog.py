@@ -110,7 +110,7 @@ def band_of(backlog: Backlog, job: int) -> int:
     return backlog.band[job] if backlog.band.size > 0 else np.int64(0)
 
 
-@compiled
+@inlined
 def waits_before(backlog: Backlog, who: int, job: int) -> bool:
     """Whether a task waits that may go before one of a job that has come: of higher priority, or with tenants any."""
     if backlog.schedulers.jobs[who] == 0 or backlog.by_share or backlog.band.size == 0:
@@ -140,9 +140,17 @@ def begin_search(backlog: Backlog, who: int) -> None:
         backlog.searches.done[queue], backlog.searches.band[queue] = 0, NONE
 
 
-@compiled
+@inlined
 def next_queue(w: World, backlog: Backlog, who: int) -> int:
     """Return the queue whose first task is to look for room next; NONE if there is none."""
+    if backlog.by_share:
+        return least_queue(w, backlog, who)
+    return who if central_queue.waits(backlog.queues, who) and backlog.searches.done[who] == 0 else NONE
+
+
+@compiled
+def least_queue(w: World, backlog: Backlog, who: int) -> int:
+    """Return the queue of the tenant with the least share, of those that may hold more; NONE if there is none."""
     best: int = NONE
     least = np.inf
     for queue in range(who * backlog.each, (who + 1) * backlog.each):
