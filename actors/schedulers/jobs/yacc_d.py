@@ -211,7 +211,11 @@ def on_dispatch(w: World, p: State, t: int, me: int) -> None:
             room -= 1
             bind(w, p, t, me, job, yacc_d_backlog.take_task(backlog, who, queue), node)
         elif first == 0 and not is_constrained(w, job):
-            break
+            if not backlog.by_share or w.priority.size == 0:
+                break
+            backlog.searches.done[queue] = (
+                1  # the job of another tenant may replace tasks that this one may not
+            )
         else:
             yacc_d_backlog.miss(backlog, who, queue)
         queue = yacc_d_backlog.next_queue(w, backlog, who)

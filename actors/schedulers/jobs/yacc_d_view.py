@@ -114,6 +114,7 @@ def note_sent(w: World, view: View, me: int, node: int, job: int) -> None:
     """Note that a scheduler sends a task to a node."""
     row, estimate = sent_to(w, view, me, node), work_at(w, node, job)
     view.sent.work[row], view.sent.wholes[row] = carry(view.sent.work[row] + estimate, view.sent.wholes[row])
+    view.sent.replaces[row] |= np.int64(view.nodes.room[node] <= view.sent.room[row])
     view.sent.room[row] += max(estimate, 1) if view.by_work else 1
     take_room(w, view.fit, node, job, ONE)
 
@@ -213,6 +214,4 @@ def find_lower(w: World, view: View, me: int, job: int, first: int) -> int:
         lowest = view.nodes.lowest[node]
         if lowest < least and view.sent.replaces[sent_to(w, view, me, node)] == 0 and may_run(w, job, node):
             chosen, least = node, lowest
-    if chosen != NONE:
-        view.sent.replaces[sent_to(w, view, me, chosen)] = 1
     return chosen

@@ -23,17 +23,19 @@ Row = tuple[float, list[float], int]
 ONE_NODE = {"order": "fifo", "rebalance": False, "schedulers": 1, "heartbeat_s": 10.0}
 
 
-def workload_of(*rows: Row) -> JobWorkload:
+def workload_of(*rows: Row, tenant: list[str] | None = None) -> JobWorkload:
     submit_s, tasks, priority = zip(*rows, strict=True)
     flat = [d for durations in tasks for d in durations]
     asked = Requests(priority=list(priority))
-    return make_workload("jobs", submit_s, [len(d) for d in tasks], flat, requests=asked)
+    return make_workload("jobs", submit_s, [len(d) for d in tasks], flat, tenant=tenant, requests=asked)
 
 
-def starts(rows: list[Row], limit: int, preempts: bool, **more: Any) -> list[float]:
-    """Return when each task started for the last time (s), on one node; messages take 1 s."""
-    given = {**ONE_NODE, "queue_limit": limit, **more}
-    setting = setting_of("yacc-d", workload_of(*rows), 1, cutoff_s=math.inf, network=1.0, **given)
+def starts(
+    rows: list[Row], limit: int, preempts: bool, nodes: int = 1, tenant: Any = None, **more: Any
+) -> list[float]:
+    """Return when each task started for the last time (s); messages take 1 s."""
+    given, workload = {**ONE_NODE, "queue_limit": limit, **more}, workload_of(*rows, tenant=tenant)
+    setting = setting_of("yacc-d", workload, nodes, cutoff_s=math.inf, network=1.0, **given)
     outcome = run_setting(replace(setting, priorities=True, preemption=Preemption() if preempts else None))
     assert outcome.tasks is not None
     return (outcome.tasks["start_ns"] / NS).tolist()
@@ -49,6 +51,21 @@ def test_a_full_queue_takes_a_task_of_higher_priority_and_sends_its_last_back() 
     assert starts(rows, 1, False) == [1.0, 42.0, 31.0]
     rows = [(0.0, [30.0], 0), (1.0, [5.0], 5), (2.0, [5.0], 5)]
     assert starts(rows, 1, False) == [1.0, 31.0, 42.0]
+
+
+def test_a_tenant_that_finds_no_place_does_not_hold_up_another_that_may_evict() -> None:
+    # web's job waits from 5 s on for ads' to end. ads' second one may evict the first, and does so at 21 s.
+    rows = [(0.0, [100.0], 0), (5.0, [5.0], 0), (20.0, [5.0], 9)]
+    found = starts(rows, 0, True, tenant=["ads", "web", "ads"], backlog_order="fair")
+    assert found[2] == 21
+
+
+def test_a_job_that_its_ceiling_keeps_takes_no_place() -> None:
+    # ads may hold one of two nodes, and has evicted a task for its first job. Its second one waits for reports of its end; web's evicts.
+    rows = [(0.0, [100.0] * 2, 0), (12.0, [100.0], 9), (13.0, [5.0], 9), (15.0, [5.0], 9)]
+    tenant = ["web", "ads", "ads", "web"]
+    found = starts(rows, 0, True, nodes=2, tenant=tenant, backlog_order="fair", ceilings="ads=0.5")
+    assert found[2:] == [13, 122, 16]
 
 
 def test_without_room_a_task_goes_where_one_of_lower_priority_can_be_evicted() -> None:
