@@ -8,7 +8,8 @@ are taken to be alike, each as the most that one of them needs.
 One scheduler that places all tasks knows what each node has left by what it placed and what has ended. Where there are
 several, each knows it by the node's last report (`ROOM_REPORT`), and by what it has placed there itself since it
 received that. What others have placed, what was on its way when the node reported, and what has ended since are not
-known: a task may have to wait at a node that was taken to have room, and a node with room may be passed over.
+known: a task may have to wait at a node that was taken to have room, and a node with room may be passed over. Of more
+than three resources a report is several messages: with the first of them the scheduler forgets what it has placed.
 """
 
 from typing import NamedTuple
@@ -46,13 +47,10 @@ class Fit(NamedTuple):
     """What is known to be free, a row for each node; by reports, each of S schedulers has a row for each node."""
 
     kind: int  # LEAST_WORK, BEST or WORST
-    free: (
-        np.ndarray
-    )  # [N or S · N, R], below 0 where tasks wait; R is 1 where they take slots; empty of LEAST_WORK
-    # By reports; empty for one scheduler that places all tasks.
-    work: (
-        np.ndarray
-    )  # [S · N] estimated work that a scheduler has placed since the report that it goes by, ns
+    # [N or S · N, R], below 0 where tasks wait; R is 1 where they take slots; empty of LEAST_WORK
+    free: np.ndarray
+    # By reports; empty for one scheduler that places all tasks. Work is estimated, and placed since the report, ns.
+    work: np.ndarray  # [S · N]
     seen: np.ndarray  # [S · N] the number of that report
     reports: np.ndarray  # [N] reports so far
     reported: np.ndarray  # [N, R] by the last one

@@ -27,12 +27,10 @@ OF_SCHEDULER = np.dtype(
         ("looks", "i8"),  # searches for room that are planned
     ]
 )
-OF_JOB = np.dtype(
-    [("task", "i8"), ("next", "i8")]
-)  # the task to go next, NONE: none waits; the next job passed
-OF_TASK = np.dtype(
-    [("returns", "i8"), ("next", "i8")]
-)  # times it was sent back; the job's next task that waits
+# The task to go next, NONE: none waits; the next job that was passed.
+OF_JOB = np.dtype([("task", "i8"), ("next", "i8")])
+# Times it was sent back; the job's next task that waits.
+OF_TASK = np.dtype([("returns", "i8"), ("next", "i8")])
 # Of a search: jobs of one priority that found no node, that priority, and whether all jobs are passed.
 OF_QUEUE = np.dtype([("misses", "i8"), ("band", "i8"), ("done", "i8")])
 

@@ -61,7 +61,8 @@ def test_a_tenant_that_finds_no_place_does_not_hold_up_another_that_may_evict() 
 
 
 def test_a_job_that_its_ceiling_keeps_takes_no_place() -> None:
-    # ads may hold one of two nodes, and has evicted a task for its first job. Its second one waits for reports of its end; web's evicts.
+    # ads may hold one of two nodes, and has evicted a task for its first job. Its second one waits for reports of that
+    # one's end; web's evicts.
     rows = [(0.0, [100.0] * 2, 0), (12.0, [100.0], 9), (13.0, [5.0], 9), (15.0, [5.0], 9)]
     tenant = ["web", "ads", "ads", "web"]
     found = starts(rows, 0, True, nodes=2, tenant=tenant, backlog_order="fair", ceilings="ads=0.5")
