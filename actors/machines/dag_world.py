@@ -72,8 +72,6 @@ class Tasks(NamedTuple):
     waiting: np.ndarray  # [T] tasks that it waits for by one-to-one edges
     next: np.ndarray  # [T] the next task of its stage that may be launched
     stage: np.ndarray  # [T] its stage, read-only; empty where nothing can fail
-    # [T] the machine that was to stop the task before it came there; NONE; empty where none is evicted
-    stopped_at: np.ndarray
 
 
 class Machines(NamedTuple):
@@ -150,7 +148,7 @@ def build_dag_world(
         faults=faults,
         jobs=Progress(np.full(jobs, NEVER), np.full(jobs, NONE), np.diff(arrays.first_task)),
         stages=stages,
-        tasks=_make_tasks(setting, stages.unfinished, bool(faults.active), preemption.most > 0),
+        tasks=_make_tasks(setting, stages.unfinished, bool(faults.active)),
         machines=Machines(
             read_only(capacity), capacity.copy(), read_only(np.add.reduceat(capacity, first_node[:-1]))
         ),
@@ -185,7 +183,7 @@ def _make_stages(setting: Setting, demand: np.ndarray) -> Stages:
     )
 
 
-def _make_tasks(setting: Setting, of_stage: np.ndarray, can_fail: bool, preempts: bool) -> Tasks:
+def _make_tasks(setting: Setting, of_stage: np.ndarray, can_fail: bool) -> Tasks:
     """Return all tasks; `of_stage`: how many each stage has."""
     arrays = setting.workload.arrays()
     waiting = np.bincount(arrays.child[arrays.edge_one_to_one == 1], minlength=of_stage.size)
@@ -194,7 +192,6 @@ def _make_tasks(setting: Setting, of_stage: np.ndarray, can_fail: bool, preempts
         np.repeat(waiting, of_stage),
         np.full(arrays.duration_ns.size, NONE),
         read_only(np.repeat(np.arange(of_stage.size), of_stage if can_fail else 0)),
-        np.full(arrays.duration_ns.size if preempts else 0, NONE),
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from actors.conditions import counted_priorities, read_only
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.faults import PROGRESS_BITS, history_of
+from actors.kernel.faults import evictions_of, history_of
 from actors.kernel.queue import NONE
 from actors.kernel.records import Records, records
 from actors.machines.dag_world import DagWorld
@@ -147,8 +147,8 @@ def enlist(w: DagWorld, e: Evictable, t: int, node: int, task: int, stage: int) 
     """Add a task to the list of its machine, if it may be evicted: if it is not spared, and was not too often."""
     rows, level = e.tasks, level_of(w, e, task)
     rows.since[task] = t
-    evictions = w.faults.tasks.history[task] >> PROGRESS_BITS
-    if level == 0 or e.spared[w.stages.job[stage]] or evictions >= w.preemption.most:
+    is_spared = e.spared[w.stages.job[stage]] or evictions_of(w, task) >= w.preemption.most
+    if level == 0 or is_spared:
         return
     before, here = NONE, e.first[node]
     # It was launched last: of its equals the first to go, or the last.

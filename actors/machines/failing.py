@@ -3,7 +3,7 @@
 1. FAIL: the tasks that run are lost. The machine is down.
 2. DETECT: after the detection time (the failure detector stands for missed heartbeats), or at the repair if that is
    earlier, the resource manager is sent that the machine is down, and the loss of each task. It launches lost tasks
-   again, from their beginning.
+   again, from their beginning, or from what evictions before have kept.
 3. REPAIR: the machine is up again and empty, and the resource manager is sent that.
 
 A task that is launched on a machine that is down is lost like those that ran there; once the failure is detected, the
@@ -27,7 +27,14 @@ from actors.machines.messages import (
     read_stop_task,
     read_task_end,
 )
-from actors.nodes.failing import begin_outage, detect, expect_detection, expect_failure, link_running
+from actors.nodes.failing import (
+    begin_outage,
+    detect,
+    expect_detection,
+    expect_failure,
+    link_running,
+    note_sent,
+)
 from actors.nodes.preemption import preempts
 
 BLOCKED = np.int64(1) << 61
@@ -56,14 +63,14 @@ def apply_failure(w: DagWorld, node: int) -> bool:
         task, stage, history = read_launch(w)
         note_history(w, task, history)
         job = w.stages.job[stage]
-        if preempts(w) and w.tasks.stopped_at[task] == node:
-            w.tasks.stopped_at[task] = NONE
+        was_stopped = preempts(w) and not note_sent(w, task)
+        if w.faults.actors.down[node] == 1:
+            lose_launch(w, t, node, task, job)
+        elif was_stopped:  # by a message that has come before this one
             send_lost(w, t, node, w.work.home[job], job, task, NONE, w.faults.tasks.history[task])
-        elif w.faults.actors.down[node] == 0:
+        else:
             link_running(w, t, node, job, task)
             return False
-        else:
-            lose_launch(w, t, node, task, job)
     else:
         return False
     return True
@@ -84,14 +91,11 @@ def fail(w: DagWorld, t: int, node: int) -> None:
 def ignores_stop(w: DagWorld, node: int) -> bool:
     """Return whether a task that is to be stopped does not run here: it has ended, is lost, or has not come.
 
-    The resource manager hears of its end or loss. Where messages take different times it may come later: it is sent
-    back then.
+    The resource manager is sent its end or loss. A task that has not come is sent back when it comes.
     """
     task, _, _ = read_stop_task(w)
-    is_here = w.faults.tasks.node[task] == node
-    if not is_here and w.network.varies == 1:
-        w.tasks.stopped_at[task] = node
-    return w.faults.actors.down[node] == 1 or not is_here
+    is_newest = note_sent(w, task)
+    return not is_newest or w.faults.actors.down[node] == 1 or w.faults.tasks.node[task] != node
 
 
 @inlined

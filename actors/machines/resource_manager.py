@@ -271,8 +271,9 @@ def on_match(w: DagWorld, p: Manager, me: int, t: int) -> None:
         end_band(p, band)
     if preempts(w) and has_room(w, p):
         forget_dirty(w, m, me)
-    # A job that could not launch while its stages went over machines may do so after another launch.
-    is_settled = has_room(w, p) and (m.pack.values.fairness == 0.0 or p.launched[0] == 0)
+    # A job that could not launch while its stages went over machines may do so after another launch, or eviction.
+    is_final = m.pack.values.fairness == 0.0 and not (preempts(w) and m.leftover == NO_LEFTOVER)
+    is_settled = has_room(w, p) and (is_final or p.launched[0] == 0)
     if is_settled:
         forget_all_fresh(m, me)
     else:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from actors.conditions import counted_priorities
-from actors.kernel.faults import TASK_STATE
+from actors.kernel.faults import ATTEMPT, TASK_STATE
 from actors.machines.dag_world import COUNTERS
 from actors.machines.evictable import GROUPS, PLACED
 from actors.worlds import Worlds
@@ -33,7 +33,7 @@ class _DagWorlds(Worlds):
         """Every partition knows all stages and tasks by their number."""
         each = BYTES_PER_TASK * setting.num_tasks + BYTES_PER_STAGE * setting.workload.num_stages
         if setting.preemption is not None:
-            each += (TASK_STATE.itemsize + PLACED.itemsize) * setting.num_tasks
+            each += (TASK_STATE.itemsize + PLACED.itemsize + 4 * ATTEMPT.itemsize) * setting.num_tasks
             groups = min(np.unique(counted_priorities(setting)).size, GROUPS)
             each += 8 * groups * max(len(setting.workload.resources), 1) * setting.cluster.num_nodes
         return each, 0

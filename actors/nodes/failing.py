@@ -223,7 +223,7 @@ def lose(w: World, t: int, node: int, job: int, task: int) -> None:
 
 
 @inlined
-def note_sent(w: World, task: int) -> bool:
+def note_sent(w: HasFaults, task: int) -> bool:
     """Note what a scheduler has sent about a task, the message at hand; return False if newer news of it have come.
 
     Messages of different schedulers are not compared: the later one has the task because the earlier one is done.

@@ -134,13 +134,26 @@ _OF_LOSS = {
     "failure": "had been launched, and was lost with its machine",
     "preemption": "ran until it was evicted and the manager knew",
     "work": "ran until it was evicted and the manager knew, and what it had done was kept",
+    "network": "was sent back, as the message that stopped it had come to its machine before it",
 }
 
 
 def _cause_of_loss(events: Record, tasks: _Tasks, at: int, row: int) -> str:
     """Return the cause of the time of an attempt at a task that ended with the event LOST in a row."""
     evicts = (events.kind == "EVICT") & (events.task == tasks.ids[at])
+    if _was_sent_back(events, row):
+        return "network"
     return cause_of_loss(events, row, bool((events.time_ns[evicts] == events.left_ns[row]).any()))
+
+
+def _was_sent_back(events: Record, row: int) -> bool:
+    """Return whether a task was lost as a message that stopped it came to its machine before it."""
+    stops = (
+        (events.kind == "STOP_TASK")
+        & (events.task == events.task[row])
+        & (events.receiver == events.sender[row])
+    )
+    return events.value("start", row) == NONE and bool((events.time_ns[stops] <= events.left_ns[row]).any())
 
 
 def causes_of_all(
@@ -199,7 +212,12 @@ def explain_dag(result: Result, record: Record, row: int, handled: Handled | Non
             f"{number(sums['work'] / NS)} s in all.",
         ]
     sentences += [*evictions_of(result, events), *_evicted_for(result, record, row)]
-    lost = int(np.count_nonzero(events.kind == "LOST") - np.count_nonzero(events.kind == "EVICT"))
+    back = sum(_was_sent_back(events, row) for row in np.flatnonzero(events.kind == "LOST").tolist())
+    lost = int(np.count_nonzero(events.kind == "LOST") - np.count_nonzero(events.kind == "EVICT")) - back
+    if back:
+        sentences.append(
+            f"{counted(back, 'time')} a task of it was stopped before it had come to its machine."
+        )
     if lost > 0:
         sentences.append(f"{counted(lost, 'time')} a task of it was lost with a machine and launched again.")
     longest = longest_wait(links)
