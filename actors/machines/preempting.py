@@ -45,7 +45,7 @@ from actors.machines.manager_state import (
 from actors.machines.matching import has_room, is_own, launch, precedes, weight_of_work
 from actors.machines.messages import send_stop_task
 from actors.machines.packing import deficit
-from actors.machines.runnable import end_of_jobs, make_job_fresh
+from actors.machines.runnable import end_of_fresh, end_of_jobs, make_job_fresh
 from actors.machines.shares import update_rank
 from actors.nodes.preemption import lacks
 
@@ -138,7 +138,9 @@ def machine_for(w: DagWorld, p: Manager, me: int, stage: int, t: int, only: int)
             ):
                 best, level, time = node, e.found[0], e.found[1]
         return best
-    group = groups_of(w, e)
+    group, end = groups_of(w, e), w.first_node[me + 1]
+    if next_with_room_in(w, e.reach, e.ceiling, lowest, me, stage, w.first_node[me]) == end:
+        return NONE
     while best == NONE and group > lowest:
         group -= 1
         best = first_machine(w, p, me, stage, t, group)
@@ -170,10 +172,10 @@ def is_better(e: Evictable, node: int, level: int, time: int, best: int) -> bool
 
 @inlined
 def may_launch(w: DagWorld, m: Matcher, band: int, job: int, stage: int, own: bool) -> bool:
-    """Whether a job might launch a task if it fitted."""
+    """Whether a job might launch a task if it fitted; in the leftover part only what was not tried before it."""
     if m.packing:
         return m.rank[m.queue[job]] <= m.pack.most_used[band]
-    return not own or is_own(w, m, job, stage)
+    return own == is_own(w, m, job, stage)
 
 
 @compiled
@@ -201,24 +203,61 @@ def goes_before(w: DagWorld, m: Matcher, me: int, band: int, stage: int, other: 
     return value > its or (value == its and stage < other)
 
 
+@inlined
+def holds_lower(w: DagWorld, e: Evictable, node: int, level: int) -> bool:
+    """Whether a machine runs a task of lower priority that may be evicted."""
+    return e.first[node] != NONE and level_of(w, e, e.first[node]) > level
+
+
+@compiled
+def has_freed(w: DagWorld, p: Manager, me: int, band: int, only: int) -> bool:
+    """Whether stages that have been considered for all machines may evict: where something has ended since."""
+    e, m = p.evictable, p.matcher
+    level = np.int64(0) if e.within_queues else band - me * m.bands
+    if only != NONE:
+        return holds_lower(w, e, only, level)
+    for i in range(w.first_node[me], w.first_node[me] + m.dirty_count[me]):
+        if holds_lower(w, e, m.dirty[i], level):
+            return True
+    return False
+
+
+@compiled
+def place_in_turn(
+    w: DagWorld, p: Manager, me: int, band: int, t: int, only: int, own: bool, stage: int, best: int
+) -> int:
+    """Return the machine where tasks are evicted for a stage, if its turn comes before that of `best`; NONE if none."""
+    m, job = p.matcher, w.stages.job[stage]
+    if w.stages.ready[stage] == 0 or not may_launch(w, m, band, job, stage, own):
+        return NONE
+    if best != NONE and not goes_before(w, m, me, band, stage, best, own):
+        return NONE
+    node = machine_for(w, p, me, stage, t, only)
+    if node != NONE and next_with_room(w, m, me, stage, w.first_node[me]) < w.first_node[me + 1]:
+        return NONE
+    return node
+
+
 @compiled
 def next_in_turn(
     w: DagWorld, p: Manager, me: int, band: int, t: int, only: int, own: bool
 ) -> tuple[int, int]:
     """Return the stage whose turn it is of those of a band for which tasks can be evicted, and the machine; or NONE."""
-    m, end = p.matcher, w.first_node[me + 1]
+    run = p.matcher.run
     best, at = NONE, NONE
-    for i in range(m.run.first_job[band], end_of_jobs(m.run, band)):
-        job = m.run.jobs[i]
-        stage = m.run.first[job]
+    if not has_freed(w, p, me, band, only):
+        for i in range(run.first_stage[band], end_of_fresh(run, band) if only == NONE else np.int64(0)):
+            node = place_in_turn(w, p, me, band, t, only, own, run.fresh[i], best)
+            if node != NONE:
+                best, at = run.fresh[i], node
+        return best, at
+    for i in range(run.first_job[band], end_of_jobs(run, band)):
+        stage = run.first[run.jobs[i]]
         while stage != NONE:
-            if may_launch(w, m, band, job, stage, own) and (
-                best == NONE or goes_before(w, m, me, band, stage, best, own)
-            ):
-                node = machine_for(w, p, me, stage, t, only)
-                if node != NONE and next_with_room(w, m, me, stage, w.first_node[me]) == end:
-                    best, at = stage, node
-            stage = m.run.next[stage]
+            node = place_in_turn(w, p, me, band, t, only, own, stage, best)
+            if node != NONE:
+                best, at = stage, node
+            stage = run.next[stage]
     return best, at
 
 
