@@ -135,6 +135,7 @@ class Rules(NamedTuple):
     live: int = 0  # 1: remaining work is read from the scheduler (global view), 0: as last reported
     bound_all: int = 0  # 1: the bound holds for long entries too, and every choice is charged
     report_start: int = 0  # 1: the node reports to the scheduler when a bound task starts
+    names_tasks: int = 0  # 1: where tasks can be lost, a report of an end says of which task it is
     by_tasks: int = 0  # 1: what is left of a job is counted in tasks, not in time
     runs: int = 1  # 1: entries that differ in their tasks alone are kept as runs, 0: each entry has a state of its own
 

@@ -21,7 +21,9 @@ FIELDS.update(
     attempts="how often the request may still be forwarded",
     draws="random bits",
     evictions="how often the task was evicted",
+    place="which task of its job it is, in 20 bits, where a scheduler of gangs must know it",
 )
+EVICTION_BITS, PLACE_BITS = 11, 20  # which share half a column
 
 SERVE = kind(0x004, "SERVE", JOBS, "a node to itself: it goes on with its queue")
 TASK_END = kind(0x000, "TASK_END", JOBS, "a node to itself", a="job", b="task", c="start")
@@ -40,7 +42,7 @@ NO_TASK = kind(
 )  # fmt: skip
 DONE = kind(
     0x104, "DONE", JOBS, "node to scheduler, a task has ended",
-    a="job", b="node, evictions", c="start", d="finish",
+    a="job", b="node, evictions:11, place", c="start", d="finish",
 )  # fmt: skip
 PLACED = kind(
     0x105, "PLACED", JOBS, "scheduler to node, a task that is bound to it",
@@ -53,7 +55,7 @@ REJECTED = kind(
 )  # fmt: skip
 STEAL = kind(0x108, "STEAL", JOBS, "node to node", a="thief", b="attempts", c="draws")
 CANCEL = kind(
-    0x11F, "CANCEL", JOBS, "scheduler of gangs to node: a task ends at once, as its gang does",
+    0x11F, "CANCEL", JOBS, "scheduler of gangs to node: a task ends at once",
     a="job", b="task", c="for_job",
 )  # fmt: skip
 RETRY = kind(
@@ -167,7 +169,10 @@ def read_no_task(w: World) -> tuple[int, int, int, int]:
 @inlined
 def send_done(w: World, t: int, node: int, job: int, task: int, start: int) -> None:
     """Report to a job's scheduler that a task of it has ended at `t`."""
-    send(w, t, node, w.work.home[job], DONE, job, share(node, evictions_of(w, task)), start, t)
+    more = evictions_of(w, task)
+    if w.rules.names_tasks == 1 and w.faults.active == 1:
+        more |= ((task - w.work.first_task[job]) & ((1 << PLACE_BITS) - 1)) << EVICTION_BITS
+    send(w, t, node, w.work.home[job], DONE, job, share(node, more), start, t)
 
 
 @inlined
@@ -180,7 +185,13 @@ def read_done(w: World) -> tuple[int, int, int, int]:
 @inlined
 def read_evictions(w: World) -> int:
     """Return how often the task of the `DONE` at hand was evicted."""
-    return high_half(w.queue.now.b[0])
+    return high_half(w.queue.now.b[0]) & ((1 << EVICTION_BITS) - 1)
+
+
+@inlined
+def read_place(w: World) -> int:
+    """Return which task of its job the `DONE` at hand is about, modulo 2^20."""
+    return high_half(w.queue.now.b[0]) >> EVICTION_BITS
 
 
 @inlined

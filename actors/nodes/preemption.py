@@ -195,10 +195,13 @@ def end_early(w: HasPreemption, t: int, node: int, task: int, for_job: int) -> N
 
 @compiled
 def stop_task(w: World, t: int, node: int) -> None:
-    """End a task whose gang ends at once, if it runs here by what its scheduler has sent last."""
-    job, task, _ = read_cancel(w)
+    """End a task that its scheduler of gangs wants to end at once, if it runs here by what that has sent last."""
+    job, task, for_job = read_cancel(w)
     tasks = w.faults.tasks
     if not note_sent(w, task) or tasks.node[task] != node:
+        return
+    if for_job != NONE:
+        evict(w, t, node, task, for_job)
         return
     start = tasks.start[task]
     unlink_running(w, node, task)

@@ -15,19 +15,21 @@ that have had one for the shortest time first; where tasks hold resources, the n
 Tasks may hold resources ([rules](resources.md#rules)); each counts as the most that one of its job needs. A job that is
 no gang (`gangs`) starts its tasks one by one, in its turn. Failures are ours: when a task is lost with its node, its
 whole gang stops, and waits again in its place of the queue; it starts from its beginning on nodes that are known to be
-up, when all its tasks are known to have ended. Other jobs lose single tasks.
+up, when all its tasks are known to have ended. Other jobs lose single tasks. Preemption is ours, too: running gangs,
+and tasks of other jobs, of lower priority end for the first job of the queue ([rules](resources.md#rules)).
 """
 
 from actors.kernel.compiled import entry
 from actors.kernel.cost import take
 from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP, read_job
 from actors.kernel.queue import RUNNING
-from actors.kernel.world import World
+from actors.kernel.world import NONE, World
 from actors.nodes.messages import DISPATCH, DONE
 from actors.nodes.worker import node_event
 from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import ALL_ALIKE, NO_QUEUES_AT_NODES, Scheduler
 from actors.schedulers.jobs.gang_build import GANGS, build_gangs
+from actors.schedulers.jobs.gang_preemption import make_way
 from actors.schedulers.jobs.gang_reports import note_end, on_lost, on_node_state
 from actors.schedulers.jobs.gangs import Gangs, note_arrival, start_heads
 
@@ -49,7 +51,9 @@ def advance(w: World, p: Gangs, until: int, most: int) -> int:
             note_arrival(w, p, me, read_job(w))
         elif kind == DISPATCH:
             p.queue.is_woken[0] = 0
-            start_heads(w, p, t, me)
+            head = start_heads(w, p, t, me)
+            if head != NONE:
+                make_way(w, p, t, me, head)
         elif kind == LOST:
             on_lost(w, p, t, me)
         elif kind == NODE_DOWN or kind == NODE_UP:
@@ -65,6 +69,7 @@ CENTRAL_FCFS_GANG = Scheduler(
     worlds=JOB_WORLDS,
     build=build_gangs,
     advance=advance,
+    preempts=True,
     gangs=True,
     ignores=(*ALL_ALIKE, NO_QUEUES_AT_NODES),
     about=__doc__ or "",

@@ -25,7 +25,8 @@ Hebrew University, in one pass. Reservations of nodes and resources are ours; a 
 job needs. A job that is no gang (`gangs`) has a reservation for each of its tasks. A job is not ended when it has run
 as long as requested. To the scheduler a job takes two network delays longer. Failures are ours, as under
 `central-fcfs-gang`. When a node is known to be down or up, or a task is lost, all reservations are made again, on the
-nodes that are up. A job that does not fit on these has none until then.
+nodes that are up. A job that does not fit on these has none until then. Preemption is for the first job of the queue,
+as there; then all reservations are made again.
 """
 
 from typing import NamedTuple
@@ -46,6 +47,7 @@ from actors.schedulers.jobs.gang_bookings import Bookings, add_change, drop_chan
 from actors.schedulers.jobs.gang_build import GANGS, PLAN_BY, build_gangs
 from actors.schedulers.jobs.gang_ends import row_at
 from actors.schedulers.jobs.gang_outlook import choose_nodes
+from actors.schedulers.jobs.gang_preemption import make_way
 from actors.schedulers.jobs.gang_profile import Profile, change, find_place, make_profile, pass_time, restart
 from actors.schedulers.jobs.gang_reports import note_end, on_lost, on_node_state
 from actors.schedulers.jobs.gangs import (
@@ -243,6 +245,11 @@ def decide(w: World, p: State, t: int, me: int) -> None:
     if since.first[0] < NEVER or (start_heads(w, p.gangs, t, me) != NONE and p.reserves == 1):
         plan(w, p, t)
         start_due(w, p, t, me)
+        head = p.gangs.queue.first[0]
+        if head != NONE and make_way(w, p.gangs, t, me, head):
+            since.first[0] = NONE
+            plan(w, p, t)
+            start_due(w, p, t, me)
     alarm = since.first[0]
     if alarm <= t or is_late(p, t):
         alarm = NEVER
@@ -318,6 +325,7 @@ CONSERVATIVE = Scheduler(
     worlds=JOB_WORLDS,
     build=build,
     advance=advance,
+    preempts=True,
     gangs=True,
     ignores=(("long_partition", "it treats all jobs alike"), NO_QUEUES_AT_NODES),
 )

@@ -25,7 +25,7 @@ also those of jobs that end with the last one needed. Reservations of nodes and 
 most that one of its job needs. A job that is no gang (`gangs`) starts its tasks one by one, and some of them may be
 backfilled. A job is not ended when it has run as long as requested. To the scheduler a job takes two network delays
 longer. Failures are ours, as under `central-fcfs-gang`; while the first job does not fit on the nodes that are up,
-whatever ends, it has no shadow time, and others that fit start.
+whatever ends, it has no shadow time, and others that fit start. Preemption is for the first job, as there.
 """
 
 from typing import NamedTuple
@@ -53,6 +53,7 @@ from actors.schedulers.jobs.gang_outlook import (
     make_outlook,
     take_rows,
 )
+from actors.schedulers.jobs.gang_preemption import make_way
 from actors.schedulers.jobs.gang_reports import note_end, on_lost, on_node_state
 from actors.schedulers.jobs.gangs import (
     Gangs,
@@ -198,6 +199,8 @@ def advance(w: World, p: State, until: int, most: int) -> int:
         elif kind == DISPATCH:
             gangs.queue.is_woken[0] = 0
             head = start_heads(w, gangs, t, me)
+            if head != NONE:
+                make_way(w, gangs, t, me, head)
             if head != NONE and gangs.by_node == 1:
                 backfill_nodes(w, p, t, me, head)
             elif head != NONE and gangs.room.total[0] > 0:
@@ -225,6 +228,7 @@ EASY = Scheduler(
     worlds=JOB_WORLDS,
     build=build,
     advance=advance,
+    preempts=True,
     gangs=True,
     ignores=(("long_partition", "it treats all jobs alike"), NO_QUEUES_AT_NODES),
 )

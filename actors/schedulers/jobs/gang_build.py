@@ -10,7 +10,7 @@ from actors.schedulers.jobs.build import build_world
 from actors.schedulers.jobs.gang_ends import make_ends
 from actors.schedulers.jobs.gang_outlook import PLACED_ROW, make_outlook
 from actors.schedulers.jobs.gang_room import make_room
-from actors.schedulers.jobs.gangs import GANG, QUEUE, Gangs
+from actors.schedulers.jobs.gangs import GANG, QUEUE, SENT, Gangs
 from actors.setting import Setting
 from clusters.capacity import needs_of
 from clusters.failures import NODE
@@ -46,18 +46,22 @@ def build_gangs(setting: Setting, reserves: bool = False) -> tuple[World, Gangs]
     nodes, slots = gang_nodes(setting), setting.cluster.slots().astype(np.int64)
     tasks, by_node = np.diff(setting.workload.arrays().first_task), bool(setting.resources)
     most = min(most_at_once(setting), setting.workload.num_tasks)
-    world = build_world(setting, Rules(), most_sends=lambda _: most, schedulers=1)
+    sends = most if setting.preemption is None else 2 * most  # what starts, and what makes room
+    world = build_world(setting, Rules(names_tasks=1), most_sends=lambda _: sends, schedulers=1)
     demand, of_job, free = world.room.demand, world.room.of_job, world.room.capacity.copy()
     if not setting.resources:
-        by_node = reserves and bool((nodes > 0).any())
+        by_node = world.preemption.most > 0 or (reserves and bool((nodes > 0).any()))
         demand, of_job = np.ones((1, 1), np.int64), np.zeros(len(tasks) if by_node else 0, np.int64)
         free = slots[:, None].copy() if by_node else np.zeros((0, 1), np.int64)
+    demand = read_only(demand)
     jobs = records(GANG, world.work.size)
     jobs.nodes[:] = nodes
     # To the scheduler a task holds its slot from its placement until its end is reported: two messages longer.
     jobs.holds[:] = np.maximum(expected_ns(setting, world.work.estimate) + 2 * world.network.cross_ns, 1)
     queue, room = records(QUEUE, 1), make_room(slots)
     queue.first[0], queue.last[0] = NONE, NONE
+    sent = records(SENT, world.duration.size if world.faults.active else 0)
+    sent.node[:] = NONE
     rows = setting.workload.num_tasks
     if world.faults.active:  # scratch space: see `Gangs.placed`
         rows += int(tasks[nodes == NONE].max(initial=0)) + 1
@@ -69,9 +73,10 @@ def build_gangs(setting: Setting, reserves: bool = False) -> tuple[World, Gangs]
         make_ends(min(most, starts)),
         int(by_node),
         read_only(of_job),
-        make_outlook(read_only(demand), free, room.up),
+        make_outlook(demand, free, room.up),
         records(PLACED_ROW, rows if by_node else 0),
-        np.full(len(world.duration) if world.faults.active else 0, NONE),
+        sent,
+        make_outlook(demand, free.copy() if world.preemption.most else free[:0], room.up),
     )
 
 

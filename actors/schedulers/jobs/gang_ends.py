@@ -13,8 +13,9 @@ from actors.kernel.records import Records, records
 from actors.schedulers.jobs.gang_outlook import row_of
 
 # Tasks that started together: when they are expected to end, ns; their job; how many still run; where the rows begin
-# that say on which nodes, if reservations are of nodes (`gang_outlook.PLACED_ROW`).
-END = np.dtype([("end", "i8"), ("job", "i8"), ("tasks", "i8"), ("first", "i8")])
+# that say on which nodes, if reservations are of nodes (`gang_outlook.PLACED_ROW`); when they were placed, ns; and
+# scratch space: as which of those that are to make room it was chosen.
+END = np.dtype([(name, "i8") for name in ("end", "job", "tasks", "first", "start", "choice")])
 
 
 class Ends(NamedTuple):
@@ -44,6 +45,7 @@ def copy_row(ends: Ends, i: int, j: int) -> None:
     rows, source, target = ends.rows, row_at(ends, i), row_at(ends, j)
     rows.end[target], rows.job[target] = rows.end[source], rows.job[source]
     rows.tasks[target], rows.first[target] = rows.tasks[source], rows.first[source]
+    rows.start[target], rows.choice[target] = rows.start[source], rows.choice[source]
 
 
 @compiled
@@ -61,18 +63,18 @@ def place_of(ends: Ends, end: int, job: int) -> int:
 
 
 @compiled
-def add_end(ends: Ends, end: int, job: int, tasks: int, first: int) -> None:
-    """Note that so many tasks of a job have started, and are expected to end at `end`; `first`: of their rows."""
+def add_end(ends: Ends, end: int, job: int, tasks: int, first: int, start: int) -> None:
+    """Note that so many tasks of a job start, and are expected to end at `end`; `first`: of their rows."""
     at = place_of(ends, end, job)
     row = row_at(ends, at)
     if at < ends.span[1] and ends.rows.end[row] == end and ends.rows.job[row] == job:
         ends.rows.tasks[row] += tasks
     else:
-        insert_end(ends, at, end, job, tasks, first)
+        insert_end(ends, at, end, job, tasks, first, start)
 
 
 @compiled
-def insert_end(ends: Ends, at: int, end: int, job: int, tasks: int, first: int) -> None:
+def insert_end(ends: Ends, at: int, end: int, job: int, tasks: int, first: int, start: int) -> None:
     """Insert a row at a place; arguments as of `add_end`."""
     number = ends.span[1]
     ends.span[1] = number + 1
@@ -86,6 +88,19 @@ def insert_end(ends: Ends, at: int, end: int, job: int, tasks: int, first: int) 
     row = row_at(ends, at)
     ends.rows.end[row], ends.rows.job[row] = end, job
     ends.rows.tasks[row], ends.rows.first[row] = tasks, first
+    ends.rows.start[row], ends.rows.choice[row] = start, 0
+
+
+@compiled
+def end_sooner(ends: Ends, at: int, end: int) -> None:
+    """Let the row at a place be expected to end at `end`."""
+    row = row_at(ends, at)
+    job, tasks, first = ends.rows.job[row], ends.rows.tasks[row], ends.rows.first[row]
+    start, choice = ends.rows.start[row], ends.rows.choice[row]
+    drop_end(ends, at)
+    at = place_of(ends, end, job)
+    insert_end(ends, at, end, job, tasks, first, start)
+    ends.rows.choice[row_at(ends, at)] = choice
 
 
 @compiled
@@ -98,14 +113,12 @@ def first_of(ends: Ends, job: int) -> int:
 
 
 @compiled
-def own_row(ends: Ends, placed: Records, job: int, task: int) -> int:
-    """Return the place of the row of a task that has one of its own; -1 if another task's report has ended it."""
-    if placed.tasks[task] > 0:
-        for i in range(ends.span[1]):
-            row = row_at(ends, i)
-            if ends.rows.job[row] == job and ends.rows.first[row] == task:
-                return np.int64(i)
-    return np.int64(-1)
+def row_of_task(ends: Ends, end: int, job: int, task: int) -> int:
+    """Return the place of the row of a task that has one of its own, and is expected to end at `end`."""
+    at = place_of(ends, end, job)
+    while ends.rows.first[row_at(ends, at)] != task:
+        at += 1
+    return at
 
 
 @compiled

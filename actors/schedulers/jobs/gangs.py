@@ -40,9 +40,16 @@ GANG = np.dtype(
         ("ended", "i8"),
         ("ran", "i8"),
         ("ran_wholes", "i8"),
-        ("stops", "i8"),  # 1: all of it is to end at once, as a task of it was lost
+        # `LOSES`: all of it is to end at once, as a task of it was lost; `EVICTED`: for a job of higher priority
+        ("stops", "i8"),
+        ("evictions", "i8"),  # how often it was stopped for one of higher priority
     ]
 )
+LOSES, EVICTED = np.int64(1), np.int64(2)
+# To which node a task was sent that is not known to have ended, else NONE, or `ENDED`; when it is expected to end, ns;
+# and, of a job that is no gang, whether it is to end at once, 1 or 0.
+SENT = np.dtype([("node", "i8"), ("end", "i8"), ("stops", "i8")])
+ENDED = np.int64(-2)
 QUEUE = np.dtype([("first", "i8"), ("last", "i8"), ("is_woken", "i8")])
 
 
@@ -59,7 +66,8 @@ class Gangs(NamedTuple):
     # [T] on which nodes tasks run or are to start: rows from the first task on that started with them. Where tasks can
     # be lost, one of a job that is no gang has a row of its own, and rows behind these are scratch space.
     placed: Records
-    at: np.ndarray  # [T] to which node a task was sent, or NONE; empty where none can be lost
+    at: Records  # [T] SENT; empty where no task can be lost
+    trial: Outlook  # scratch space: if others ended; empty where none makes room
 
 
 @inlined
@@ -174,7 +182,7 @@ def start(w: World, p: Gangs, t: int, me: int, job: int, count: int, row: int) -
             i -= 1
     p.jobs.end[job] = end
     if p.by_node == 0 or not are_single(w, p, job):
-        add_end(p.ends, end, job, count, first)
+        add_end(p.ends, end, job, count, first, t)
     if tasks_to_start(w, job) == 0:
         leave_queue(p, job)
 
@@ -202,7 +210,7 @@ def send_next(w: World, p: Gangs, t: int, me: int, job: int, node: int) -> int:
         task = w.jobs.next_task[job]
         w.jobs.next_task[job] = task + 1
     if p.at.size > 0:
-        p.at[task] = node
+        p.at.node[task], p.at.end[task], p.at.stops[task] = node, min(t + p.jobs.holds[job], NEVER), 0
     send_placed(w, t, me, node, job, task, NONE, ONE, NO_VERSION)
     return task
 
@@ -237,7 +245,7 @@ def place_rows(w: World, p: Gangs, t: int, me: int, job: int, count: int, row: i
             task = send_next(w, p, t, me, job, node)
             if singles:
                 p.placed.node[task], p.placed.tasks[task] = node, 1
-                insert_end(p.ends, place_of(p.ends, end, job), end, job, np.int64(1), task)
+                insert_end(p.ends, place_of(p.ends, end, job), end, job, np.int64(1), task, t)
             left -= 1
         i += 1
 

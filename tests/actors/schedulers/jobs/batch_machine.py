@@ -32,6 +32,16 @@ class Outage(NamedTuple):
     repair: float
 
 
+class Preempt(NamedTuple):
+    """How those of lower priority make room: the fields of `actors.environment.Preemption`, in ns."""
+
+    keeps: bool
+    cost: int
+    most: int
+    below: float
+    oldest: bool
+
+
 class Held(NamedTuple):
     """A task that was sent to a node, and of which no report has come."""
 
@@ -104,6 +114,7 @@ class Machine:
         outages: Sequence[Outage] = (),
         detection: int = 0,
         stacked: bool = False,
+        preempt: Preempt | None = None,
     ):
         self.jobs, self.now, self.delay, self.detection = jobs, 0, delay, detection
         self.free, self.up, self.stacked = [list(of) for of in capacity], [True] * len(capacity), stacked
@@ -112,8 +123,14 @@ class Machine:
         self.waiting: list[int] = []
         self.left = [list(range(len(job.runs))) for job in jobs]  # tasks to start
         self.running: dict[int, dict[int, Held]] = {}
-        self.stopping: set[int] = set()
-        self.ended: list[list[int]] = [[] for _ in jobs]  # run times
+        self.stopping: dict[int, str] = {}  # gangs, and why
+        self.ending: set[tuple[int, int]] = set()  # tasks of others that are to end
+        self.preempt = preempt
+        self.done = [[0] * len(job.runs) for job in jobs]  # of a task, in millionths
+        self.times = [[0] * len(job.runs) for job in jobs]  # evictions of a task
+        self.evicted = [0] * len(jobs)  # of a gang
+        self.lost_us = [0] * len(jobs)  # by evictions
+        self.ended: list[list[tuple[int, int]]] = [[] for _ in jobs]  # tasks, and how long they ran
         self.starts: list[list[int]] = [[0] * len(job.runs) for job in jobs]
         self.nodes: list[list[int]] = [[0] * len(job.runs) for job in jobs]
         self.first: list[float] = [math.inf] * len(jobs)
@@ -179,9 +196,27 @@ class Machine:
         self.starts[job][task], self.nodes[job][task] = arrives, node
         self.running.setdefault(job, {})[task] = self.held(job, task, node, arrives, due, None)
 
-    def held(self, job: int, task: int, node: int, arrives: int, due: int, stopped: int | None) -> Held:
+    def restoring(self, job: int, task: int) -> int:
+        was_evicted = self.times[job][task] or self.done[job][task]
+        return self.preempt.cost if self.preempt and was_evicted else 0
+
+    def length(self, job: int, task: int) -> int:
+        """How long a task runs, less what is done of it."""
+        whole = self.jobs[job].runs[task]
+        return whole - round(float(whole) * self.done[job][task] / 1e6) + self.restoring(job, task)
+
+    def held(
+        self,
+        job: int,
+        task: int,
+        node: int,
+        arrives: int,
+        due: int,
+        stopped: int | None,
+        why: str = "lost",
+    ) -> Held:
         """What becomes of a task that arrives at a node; `stopped`: when a message ends it."""
-        ends, order, source = arrives + self.jobs[job].runs[task], 0, node
+        ends, order, source = arrives + self.length(job, task), 0, node
         what, time, ran = "end", ends, ends - arrives
         for outage in self.outages:
             if outage.node != node:
@@ -198,23 +233,40 @@ class Machine:
                 stopped = None if stopped is not None and outage.fail < stopped else stopped
                 break
         if stopped is not None and stopped < ends:
-            what, time, ran, order = "lost", stopped, stopped - arrives, 1
+            what, time, ran, order = why, stopped, stopped - arrives, 1
         if ran >= 0:
             self.first[job] = min(self.first[job], arrives)
         if time + self.delay == self.now:  # in the order in which the scheduler sends, behind what is there
             source, order = len(self.free), 1
         return Held(node, arrives, due, self.expect(time + self.delay, source, order, what, job, task, ran))
 
-    def stop(self, job: int) -> None:
-        self.stopping.add(job)
-        for task, held in list(self.running.get(job, {}).items()):
-            due = min(held.due, self.now + 2 * self.delay)
-            again = self.held(job, task, held.node, held.arrives, due, self.now + self.delay)
-            if again.report[4:] == held.report[4:] and again.report[0] == held.report[0]:
-                self.reports.remove(again.report)
-                heapq.heapify(self.reports)
-                again = held._replace(due=due)
-            self.running[job][task] = again
+    def stop(self, job: int, why: str) -> None:
+        self.stopping[job] = why
+        for task in list(self.running.get(job, {})):
+            self.end(job, task, why)
+
+    def end(self, job: int, task: int, why: str) -> None:
+        """Send a message to a task's node that it is to end."""
+        held = self.running[job][task]
+        due = min(held.due, self.now + 2 * self.delay)
+        again = self.held(job, task, held.node, held.arrives, due, self.now + self.delay, why)
+        if again.report[4:] == held.report[4:] and again.report[0] == held.report[0]:
+            self.reports.remove(again.report)
+            heapq.heapify(self.reports)
+            again = held._replace(due=due)
+        self.running[job][task] = again
+
+    def note_eviction(self, job: int, task: int, ran: int) -> None:
+        """Note what is done of a task that has run for so long, and what is lost."""
+        assert self.preempt is not None
+        restoring, lost = min(self.restoring(job, task), ran), ran
+        if self.preempt.keeps:
+            whole = self.length(job, task) - self.restoring(job, task)
+            left = 1_000_000 - self.done[job][task]
+            lost = restoring
+            self.done[job][task] += math.floor(left * float(ran - restoring) / max(whole, 1))
+        self.times[job][task] += 1
+        self.lost_us[job] += lost // 1000
 
     def reported(self, report: tuple[Any, ...]) -> None:
         """Handle a report that comes now."""
@@ -238,21 +290,32 @@ class Machine:
             self.open.append(held.node)
         self.changed |= not self.up[held.node]
         lost, work, before = self.counts
+        self.ending.discard((job, task))
         if what == "end":
             self.ended_early |= held.due > self.now
-            self.ended[job].append(ran)
+            self.ended[job].append((task, ran))
+            self.lost_us[job] += self.restoring(job, task) // 1000
         else:
             self.changed = True
-            self.counts = Counts(lost + (ran >= 0), work + max(ran, 0), before + (ran < 0))
+            if what == "evicted":
+                self.note_eviction(job, task, ran)
+            else:
+                self.counts = Counts(lost + (ran >= 0), work + max(ran, 0), before + (ran < 0))
             if self.jobs[job].gang and job not in self.stopping:
-                self.stop(job)
+                self.stop(job, "lost")
             elif not self.jobs[job].gang:
                 self.left[job].insert(0, task)
                 self.waiting += [] if job in self.waiting else [job]
         if job in self.stopping and job not in self.running:
-            self.stopping.remove(job)
-            lost, work, before = self.counts
-            self.counts = Counts(lost + len(self.ended[job]), work + sum(self.ended[job]), before)
+            runs = sum(ran for _, ran in self.ended[job])
+            if self.stopping.pop(job) == "lost":
+                lost, work, before = self.counts
+                self.counts = Counts(lost + len(self.ended[job]), work + runs, before)
+            elif self.preempt is not None and self.preempt.keeps:
+                for task, _ in self.ended[job]:
+                    self.done[job][task] = 1_000_000
+            else:
+                self.lost_us[job] += runs // 1000
             self.ended[job] = []
             self.left[job] = list(range(len(self.jobs[job].runs)))
             self.waiting.append(job)

@@ -28,10 +28,16 @@ def _first_come(machine: Machine) -> None:
             return
 
 
+def _first_come_first_served(machine: Machine) -> None:
+    _first_come(machine)
+    _make_way(machine)
+
+
 def _easy(machine: Machine) -> None:
     _first_come(machine)
     if not machine.waiting:
         return
+    _make_way(machine)
     head, *others = machine.waiting
     jobs, counted = machine.jobs, machine.stacked
     needs = len(machine.left[head]) if jobs[head].gang else 1
@@ -61,6 +67,70 @@ def _easy(machine: Machine) -> None:
                     continue
             then = less(then, spots, jobs[job])
         machine.start(job, spots)
+
+
+def _make_way(machine: Machine) -> bool:
+    """Let others end for the first job that waits; return whether some do."""
+    found = False
+    while machine.waiting and (units := _to_end(machine, machine.waiting[0])):
+        found = True
+        for job, tasks in units:
+            if machine.jobs[job].gang:
+                machine.evicted[job] += 1
+                machine.stop(job, "evicted")
+            else:
+                machine.ending.add((job, tasks[0]))
+                machine.end(job, tasks[0], "evicted")
+    return found
+
+
+def _to_end(machine: Machine, head: int) -> list[tuple[int, list[int]]]:
+    """Gangs, and single tasks of other jobs, that end for a job; or for one more task of it, if it is no gang."""
+    rule, jobs = machine.preempt, machine.jobs
+    if rule is None:
+        return []
+    units, free = [], machine.free_at(machine.now)
+    for job, tasks in machine.running.items():
+        units += [(job, [*tasks])] if jobs[job].gang else [(job, [task]) for task in tasks]
+
+    def without(free: Amounts, unit: tuple[int, list[int]], sign: int = -1) -> Amounts:
+        job, tasks = unit
+        return less(free, [(machine.running[job][task].node, sign) for task in tasks], jobs[job])
+
+    def count(free: Amounts) -> int:
+        spots = machine.fits(free, head)
+        return sum(tasks for _, tasks in spots or [])
+
+    might = []
+    for job, tasks in units:
+        gang = jobs[job].gang
+        if job in machine.stopping or (job, tasks[0]) in machine.ending:
+            free = without(free, (job, tasks))
+            continue
+        times = machine.evicted[job] if gang else machine.times[job][tasks[0]]
+        if jobs[job].priority < min(jobs[head].priority, rule.below) and times < rule.most:
+            might.append((job, tasks))
+    there, wanted = count(free), len(machine.left[head])
+    goal = wanted if jobs[head].gang else min(there + 1, wanted)
+
+    def order(unit: tuple[int, list[int]]) -> tuple[int, ...]:
+        job, tasks = unit
+        start, sign = machine.running[job][tasks[0]].arrives, 1 if rule.oldest else -1
+        return jobs[job].priority, sign * start, sign * job, sign * min(tasks)
+
+    chosen: list[tuple[int, list[int]]] = []
+    for unit in sorted(might, key=order):
+        if count(free) >= goal:
+            break
+        chosen.append(unit)
+        free = without(free, unit)
+    if count(free) < goal:
+        return []
+    for unit in chosen[-2::-1]:
+        if count(less_than := without(free, unit, 1)) >= goal:
+            chosen.remove(unit)
+            free = less_than
+    return chosen
 
 
 class _Conservative:
@@ -94,6 +164,13 @@ class _Conservative:
         return None
 
     def __call__(self, machine: Machine) -> None:
+        self.plan(machine)
+        if machine.waiting and _make_way(machine):
+            machine.changed = True
+            self.plan(machine)
+        machine.wakes = [] if machine.is_late() else sorted(begin for begin, _ in self.booked.values())[:1]
+
+    def plan(self, machine: Machine) -> None:
         if (
             machine.changed
             or machine.is_late()
@@ -119,13 +196,12 @@ class _Conservative:
         due = [key for key, (begin, _) in self.booked.items() if begin == machine.now]
         for key in sorted(due, key=lambda key: machine.waiting.index(key[0])):
             machine.start(key[0], self.booked.pop(key)[1])
-        machine.wakes = [] if machine.is_late() else sorted(begin for begin, _ in self.booked.values())[:1]
 
 
 def run(policy: str, machine: Machine) -> Machine:
     """Run all jobs, which are in order of arrival, and return the machine as it is then."""
     decide: Callable[[Machine], None] = {
-        "central-fcfs-gang": _first_come,
+        "central-fcfs-gang": _first_come_first_served,
         "easy": _easy,
         "conservative": _Conservative(),
     }[policy]

@@ -1,8 +1,9 @@
-"""Failures of nodes under schedulers of gangs: examples by hand, and partitions."""
+"""Failures of nodes and preemption under schedulers of gangs: examples by hand, and partitions."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from emulations import (
     with_failures,
 )
 
-from actors.environment import Dynamics
+from actors.environment import Dynamics, Preemption
 from actors.hosting.outcome import Outcome
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload, make_workload
@@ -95,9 +96,73 @@ def test_a_gang_that_would_wait_for_ever_is_refused() -> None:
         run_with("easy", workload, [2, 2], ("node 1", 1, np.inf))
 
 
+def run_evicting(scheduler: str, workload: JobWorkload, slots: list[int], **how: Any) -> Outcome:
+    """Run with preemption; a message takes 1 s."""
+    setting = setting_of(scheduler, workload, slots, network=1.0)
+    return run_setting(replace(setting, priorities=True, preemption=Preemption(**how)))
+
+
+def evicted_of(outcome: Outcome) -> list[tuple[int, float]]:
+    """How often tasks of each job were evicted, and the work that was lost by that, s."""
+    assert outcome.evicted is not None
+    return [(int(times), us / 1e6) for times, us in outcome.evicted.T]
+
+
+@pytest.mark.parametrize("scheduler", GANG_SCHEDULERS)
+@pytest.mark.parametrize("keeps", [False, True])
+def test_a_gang_makes_room_as_a_whole_and_starts_again_or_goes_on(scheduler: str, keeps: bool) -> None:
+    # Four slots. Job 0 holds three, from 1 on; its first task ends at 3. Job 1, of higher priority, arrives at 8 and
+    # needs three; two are idle. The other tasks of job 0 end at 9, when they have run for 8 s, which is known at 10.
+    # Job 1 runs from 11 to 16, known at 17; job 0 again from 18 on, restored in 0.5 s.
+    workload = make_workload(
+        "two",
+        [0, 8],
+        [3, 3],
+        [2.0, 18, 19, 5, 5, 5],
+        requests=Requests(gang_nodes=[0, 0], priority=[0, 5]),
+    )
+    found = run_evicting(scheduler, workload, [2, 2], keeps=keeps, cost_s=0.5)
+    assert starts_s(found) == [18, 18, 18, 11, 11, 11]
+    assert found.tasks is not None
+    ran = ((found.tasks["finish_ns"] - found.tasks["start_ns"]) / NS).tolist()
+    assert ran[:3] == pytest.approx([0.5, 10.5, 11.5] if keeps else [2, 18.5, 19.5], abs=1e-3)
+    # Without a checkpoint: the 2 s of the task that had ended, 8 s of each of the others, and to start two again.
+    assert evicted_of(found)[0][0] == 2
+    assert evicted_of(found)[0][1] == pytest.approx(1.5 if keeps else 2 + 2 * 8 + 2 * 0.5)
+
+
+@pytest.mark.parametrize("scheduler", GANG_SCHEDULERS)
+def test_what_came_last_of_the_lowest_priority_ends_and_no_more_than_is_needed(scheduler: str) -> None:
+    # Six slots: jobs 0 (priority 1, two), 1 (0, one), 2 (0, one), 3 (1, two). Job 4 needs two: jobs 2 and 1 end. Job 5
+    # needs three: jobs 3 and 0, of which neither can be spared. The first two of job 6 need more than there is below.
+    widths, priority = [2, 1, 1, 2, 2, 3], [1, 0, 0, 1, 2, 2]
+    workload = make_workload(
+        "six",
+        [0, 1, 2, 3, 10, 20],
+        widths,
+        [100.0] * 11,
+        requests=Requests(gang_nodes=[0] * 6, priority=priority),
+    )
+    found = run_evicting(scheduler, workload, [3, 3])
+    assert [times for times, _ in evicted_of(found)] == [2, 1, 1, 2, 0, 0]
+    # Job 3 alone is enough for two: job 1, chosen before it, is spared.
+    spared = make_workload(
+        "spared",
+        [0, 1, 2],
+        [1, 2, 2],
+        [100.0] * 5,
+        requests=Requests(gang_nodes=[0] * 3, priority=[0, 1, 2]),
+    )
+    found = run_evicting(scheduler, spared, [3])
+    assert [times for times, _ in evicted_of(found)] == [0, 2, 0]
+
+
 @pytest.mark.parametrize("scheduler", GANG_SCHEDULERS)
 @pytest.mark.parametrize("on_nodes", [False, True])
-def test_partitions_do_not_change_what_failures_do(scheduler: str, on_nodes: bool) -> None:
+@pytest.mark.parametrize("preemption", [None, Preemption(keeps=True, cost_s=0.3)])
+def test_partitions_do_not_change_what_is_lost(
+    scheduler: str, on_nodes: bool, preemption: Preemption | None
+) -> None:
     """Messages take times that differ, so that a node may have to end a task before it has come."""
     rng = np.random.default_rng(5)
     nodes = rng.choice([0, 1, 2, 3] if on_nodes else [0], 60).astype(float)
@@ -116,7 +181,11 @@ def test_partitions_do_not_change_what_failures_do(scheduler: str, on_nodes: boo
     setting = replace(
         setting_of(scheduler, workload, nodes_of_racks, network=network, seed=3), priorities=True
     )
-    setting = with_failures(setting)
+    setting = replace(with_failures(setting), preemption=preemption)
     whole = run_setting(setting, OBSERVED)
     assert whole.counters["tasks_lost"] > 50
-    assert digest(run_windows(setting, OBSERVED, 3)) == digest(whole)
+    assert preemption is None or whole.counters["evictions"] > 0
+    parts = run_windows(setting, OBSERVED, 3)
+    assert digest(parts) == digest(whole)
+    assert parts.attempts.tolist() == whole.attempts.tolist()
+    assert preemption is None or (parts.evicted == whole.evicted).all()

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from batch_machine import Job, Machine, Outage
+from batch_machine import Job, Machine, Outage, Preempt
 from batch_on_nodes import run
 from emulations import (
     NS,
@@ -25,6 +25,7 @@ from hypothesis import strategies as st
 from resource_check import check_run
 
 from actors.conditions import estimated_ns
+from actors.environment import Preemption
 from actors.hosting.outcome import Outcome
 from actors.kernel.compiled import config
 from actors.setting import Dynamics
@@ -197,7 +198,11 @@ def independent(
         times = np.rint(np.stack([of.fail_s, of.repair_s]) * NS).tolist()
         down = [Outage(*row) for row in zip(of.number.tolist(), map(int, times[0]), times[1], strict=True)]
     detection = round(dynamics.detection_s * NS)
-    machine = Machine(found, capacity.tolist(), delay, down, detection, stacked)
+    preempt = None
+    if (rule := setting.preemption) is not None and np.ptp(priorities(workload.jobs)) > 0:
+        below = np.inf if rule.below is None else rule.below
+        preempt = Preempt(rule.keeps, round(rule.cost_s * NS), rule.most, below, rule.oldest_first)
+    machine = Machine(found, capacity.tolist(), delay, down, detection, stacked, preempt)
     return run(setting.scheduler.name, machine)
 
 
@@ -209,8 +214,20 @@ def assert_same(setting: Setting, outcome: Outcome, machine: Machine) -> None:
     for name, wanted in (("start_ns", machine.starts), ("node", machine.nodes)):
         ran = [sorted(of.tolist()) for of in np.split(outcome.tasks[name], first)]
         assert ran == [sorted(of) for of in wanted], name
+    if outcome.evicted is not None:
+        assert outcome.evicted.tolist() == [[sum(times) for times in machine.times], machine.lost_us]
     counted = [outcome.counters.get(name, 0) for name in machine.counts._fields]
     assert counted == [*machine.counts]
+
+
+PREEMPTION = st.none() | st.builds(
+    Preemption,
+    keeps=st.booleans(),
+    cost_s=st.sampled_from([0.0, 0.5, 3.0]),
+    most=st.sampled_from([1, 3, 1000]),
+    below=st.sampled_from([None, 2]),
+    oldest_first=st.booleans(),
+)
 
 
 @st.composite
@@ -294,10 +311,13 @@ def test_starts_are_those_of_an_independent_program(
     setting = setting_of(
         scheduler, workload, cluster, network=network, estimates=estimates, dynamics=dynamics, seed=5
     )
-    setting = replace(setting, resources=workload.resources, priorities=True)
+    setting = replace(
+        setting, resources=workload.resources, priorities=True, preemption=data.draw(PREEMPTION)
+    )
     outcome = run_setting(setting)
     assert_same(setting, outcome, independent(setting, amounts, capacity))
-    check_run(tasks_table(workload, outcome.tasks), workload, cluster, gangs_within_s=0.0)
+    lasting = setting.preemption is None
+    check_run(tasks_table(workload, outcome.tasks), workload, cluster, gangs_within_s=0.0, lasting=lasting)
 
 
 @settings(max_examples=60 if not config.DISABLE_JIT else 10, deadline=None)
@@ -337,10 +357,11 @@ def test_starts_on_slots_are_those_of_an_independent_program(
     setting = setting_of(
         scheduler, kept, cluster, network=delay_s, estimates=estimates, dynamics=dynamics, seed=5
     )
-    setting = replace(setting, priorities=True)
+    setting = replace(setting, priorities=True, preemption=data.draw(PREEMPTION))
     outcome = run_setting(setting)
     ones = np.ones((kept.num_jobs, 1), np.int64)
     stacked = scheduler == "central-fcfs-gang" or not (gang_nodes(kept.jobs) > 0).any()
+    stacked &= setting.preemption is None or np.ptp(priorities(kept.jobs)) == 0
     assert_same(setting, outcome, independent(setting, ones, slots, stacked))
 
 

@@ -64,8 +64,6 @@ def test_a_story_names_who_was_evicted_for_whom(workload: JobWorkload, mode: str
 
 
 def test_preemption_that_could_not_be_is_refused(workload: JobWorkload) -> None:
-    with pytest.raises(InputError, match=r"preemption.mode: nodes evict no tasks under easy; want none"):
-        run_of(workload, scheduler="easy")
     with pytest.raises(
         InputError, match=r"preemption.mode: goes by priorities, and priorities=false ignores"
     ):
