@@ -19,7 +19,7 @@ from actors.hosting.timeline import Samples
 from actors.kernel.compiled import config, direct, is_warm
 from actors.kernel.cost import MEASURED, grow_cost, settle
 from actors.kernel.counters import N_ARRIVED, N_FINISHED, N_STARTED
-from actors.kernel.faults import grow_attempts, record_attempts
+from actors.kernel.faults import grow_attempts, with_attempts
 from actors.kernel.queue import GROW, HORIZON, IDLE, PYTHON, RUNNING, grow_queue
 from actors.kernel.records import records
 from actors.kernel.window import LEFT, NEXT, deliver, inbound, make_frame, pack, restrict
@@ -69,7 +69,7 @@ def build_partition(setting: Setting, observe: Observe) -> tuple[Any, Any]:
         # Coflows may have more: flows that moves create.
         task_records = records(TASK_RECORD, max(setting.num_tasks, int(world.work.end_task[-1])))
         task_records.node[:] = NONE
-        world = world._replace(task_records=task_records, faults=record_attempts(world.faults))
+        world = world._replace(task_records=task_records, faults=with_attempts(world.faults))
     if observe.events is not None:
         world = with_trace(world, observe.events, setting)
     return world, state

@@ -163,7 +163,7 @@ def _place(times: np.ndarray, time: int) -> int:
     return low
 
 
-def record_attempts(faults: Faults) -> Faults:
+def with_attempts(faults: Faults) -> Faults:
     """Return the same state with room for the attempts that come to nothing."""
     return faults._replace(attempts=records(ATTEMPT, 4 * faults.tasks.size))
 
@@ -180,7 +180,7 @@ def grow_attempts(faults: Faults) -> Faults:
 
 
 @inlined
-def note_attempt(w: HasFaults, task: int, start: int, end: int) -> None:
+def record_attempt(w: HasFaults, task: int, start: int, end: int) -> None:
     """Note an attempt of a task that a failure or an eviction has ended, where tasks are recorded."""
     rows, done = w.faults.attempts, w.task_records
     if rows.size > 0:

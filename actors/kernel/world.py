@@ -83,11 +83,14 @@ N_STEALS = COUNTERS.add("steals", "of these, those that brought something")
 N_STOLEN = COUNTERS.add("stolen_probes", "probes moved by stealing")
 N_BYPASSES = COUNTERS.add("bypasses", "entries that a node took out of their turn")
 N_REPORTS = COUNTERS.add("load_reports", "heartbeats in which a node had something to report")
-N_TASKS_LOST = COUNTERS.add("tasks_lost", "running tasks that a node's failure ended")
+N_TASKS_LOST = COUNTERS.add(
+    "tasks_lost", "running tasks that a node's failure ended, and all tasks of a gang that is ended for that"
+)
 N_LOST_NS = COUNTERS.add("lost_work_ns", "time that the tasks of `tasks_lost` had run")
 N_LOST_WHOLES = COUNTERS.add("lost_work_wholes", "a part of `lost_work_ns`, which results have with it")
 N_PLACEMENTS_LOST = COUNTERS.add(
-    "placements_lost", "tasks lost before they ran: queued, or sent to a node that is down"
+    "placements_lost",
+    "tasks lost before they ran: queued, sent to a node that is down, or of a gang that was ended",
 )
 N_PROBES_LOST = COUNTERS.add("probes_lost", "probes that were lost likewise")
 N_SENT_AGAIN = COUNTERS.add("sent_again", "probes and tasks sent in place of what was lost")
@@ -96,7 +99,7 @@ N_REFUSALS = COUNTERS.add(
     "refusals", "requests of nodes that may run no more tasks of the job (placement constraint)"
 )
 N_TURNED_AWAY = COUNTERS.add(
-    "turned_away", "tasks that came to a full queue, and went back to their scheduler"
+    "turned_away", "tasks that a full queue did not take, or gave up for one of higher priority"
 )
 N_GIVEN_BACK = COUNTERS.add(
     "given_back", "tasks that waited too far behind, and went back to their scheduler"

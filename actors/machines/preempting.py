@@ -141,6 +141,10 @@ def machine_for(w: DagWorld, p: Manager, me: int, stage: int, t: int, only: int)
     group, end = groups_of(w, e), w.first_node[me + 1]
     if next_with_room_in(w, e.reach, e.ceiling, lowest, me, stage, w.first_node[me]) == end:
         return NONE
+    if (
+        e.within_queues
+    ):  # of the tasks of a group only some may be evicted for this one: all machines are compared
+        group = lowest + 1
     while best == NONE and group > lowest:
         group -= 1
         best = first_machine(w, p, me, stage, t, group)

@@ -26,8 +26,8 @@ from actors.kernel.faults import (
     announce_state,
     find_outage,
     history_of,
-    note_attempt,
     note_history,
+    record_attempt,
 )
 from actors.kernel.messages import DETECT, FAIL, NODE_DOWN, NODE_UP, REPAIR, read_job, send_lost
 from actors.kernel.queue import SOURCE_SHIFT, wake_in_background
@@ -144,7 +144,7 @@ def count_lost_run(w: HasCost, t: int, task: int, lost: int) -> None:
     counts[lost] += 1
     lost_ns = counts[lost + 1] + t - tasks.start[task]
     counts[lost + 1], counts[lost + 2] = carry(lost_ns, counts[lost + 2])
-    note_attempt(w, task, tasks.start[task], t)
+    record_attempt(w, task, tasks.start[task], t)
 
 
 @inlined

@@ -22,7 +22,7 @@ from actors.kernel.compiled import compiled, inlined
 from actors.kernel.cost import HasCost
 from actors.kernel.counters import N_STARTED
 from actors.kernel.eligible import run_time
-from actors.kernel.faults import PROGRESS_BITS, WHOLE_TASK, note_attempt
+from actors.kernel.faults import PROGRESS_BITS, WHOLE_TASK, record_attempt
 from actors.kernel.messages import send_lost
 from actors.kernel.queue import note
 from actors.kernel.room import demand_of, fits, free_room, work_at
@@ -186,7 +186,7 @@ def end_early(w: HasPreemption, t: int, node: int, task: int, for_job: int) -> N
     job, start = tasks.job[task], tasks.start[task]
     unlink_running(w, node, task)
     w.counts[N_STARTED + w.work.report_class[job]] -= 1
-    note_attempt(w, task, start, t)
+    record_attempt(w, task, start, t)
     w.preemption.jobs.times[job] += 1
     keep_progress(w, job, task, t - start)
     note(w, t, node, EVICTS, job, task, for_job, start)

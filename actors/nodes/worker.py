@@ -17,7 +17,7 @@ a time with resources, and if the tasks of its job must be spread, as a node may
 
 from actors.kernel.compiled import inlined
 from actors.kernel.counters import N_FINISHED, N_STARTED
-from actors.kernel.faults import NO_EPOCH, generation_of, note_attempt, note_history
+from actors.kernel.faults import NO_EPOCH, generation_of, note_history, record_attempt
 from actors.kernel.queue import note
 from actors.kernel.room import demand_of, free_room, hold_room
 from actors.kernel.trace import STARTS, is_recorded
@@ -261,7 +261,7 @@ def end_task(w: World, t: int, node: int) -> None:
     if w.task_records.size > 0:
         record = w.task_records
         if w.faults.active == 1 and record.node[task] != NONE:  # it runs again with its gang
-            note_attempt(w, task, record.start[task], record.finish[task])
+            record_attempt(w, task, record.start[task], record.finish[task])
         record.node[task], record.start[task], record.finish[task] = node, start, t
     note_restored(w, job, task)
     messages.send_done(w, t, node, job, task, start)

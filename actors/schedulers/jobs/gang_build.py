@@ -115,12 +115,8 @@ def _fit_on_lasting(setting: Setting, nodes: np.ndarray, needs: Needs | None) ->
     if needs is None:
         slots = setting.cluster.slots()[:, None].astype(float)
         needs = Needs(("slots",), np.ones((1, 1)), np.zeros(workload.num_jobs, np.int64), slots, True)
-    capacity = needs.capacity.copy()
-    capacity[gone] = 0.0
-    held = needs.demand[needs.of_job].max(axis=1) > 0  # others fit on nodes without anything
-    wide = wide_gangs(
-        workload, np.where(held, nodes, NONE), setting.cluster, needs._replace(capacity=capacity)
-    )
+    lasting = needs._replace(capacity=np.delete(needs.capacity, gone, axis=0))
+    wide = wide_gangs(workload, nodes, setting.cluster, lasting)
     if gone.size and wide.size:
         job_id, tasks = (workload.jobs[name][int(wide[0])].as_py() for name in ("job_id", "num_tasks"))
         raise InputError(

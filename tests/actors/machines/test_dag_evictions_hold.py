@@ -13,6 +13,7 @@ from emulations import KINDS, digest, run_setting, run_windows
 from actors.environment import Preemption
 from actors.hosting.outcome import Observe
 from actors.hosting.partition import Partition
+from actors.machines.manager_state import fits_share
 from actors.setting import Costs, Dynamics, Network, Setting
 from clusters.capacity import demands
 from clusters.failures import NODE, Outages
@@ -135,6 +136,24 @@ def test_no_task_waits_that_could_evict_others(scheduler: str, most: int, below:
                 waited += len(here) > stays.sum()
     assert waited > 10
     assert partition.outcome().counters["evictions"] > 10
+
+
+@pytest.mark.parametrize("seed", [7, 24, 38])
+def test_what_fits_its_guarantee_and_a_machine_does_not_wait_after_an_eviction(seed: int) -> None:
+    setting = setting_with(
+        "capacity", Preemption(), fails=False, seed=seed, network=Network(0.0), leftover="none"
+    )
+    partition = started(setting)
+    w, m, now = partition.world, partition.state.matcher, partition.world.queue.now
+    for _ in steps(partition):
+        if KINDS[int(now.kind[0])] != "MATCH" or partition.state.due.any():
+            continue
+        if now.heap_size[0] and w.queue.heap.time[0] == now.time[0]:
+            continue  # the instant goes on
+        for stage in np.flatnonzero(w.stages.ready > 0):
+            if fits_share(w, m, w.stages.job[stage], stage):
+                assert not any((w.stages.demand[stage] <= free).all() for free in w.machines.free)
+    assert partition.outcome().counters["evictions"] > 5
 
 
 @pytest.mark.parametrize("scheduler", NAMES)

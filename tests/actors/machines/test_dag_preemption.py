@@ -140,6 +140,17 @@ def test_a_queue_evicts_its_own_tasks_alone() -> None:
     assert spans(found)[0] == (0, 10)
 
 
+@pytest.mark.parametrize("first", ["a", "b"])
+def test_tasks_of_other_queues_do_not_choose_the_machine(first: str) -> None:
+    """Machine 0 runs the lowest priority, of tenant b, and 5; machine 1 runs 3. For a's 9 the 3 goes."""
+    jobs = make_dag_workload(
+        "by hand", [0, 0.1, 0.2, 1], [1] * 4, [1] * 4, [10.0] * 4, [], cpu_cores=[2, 2, 4, 2],
+        tenant=[first, "a", "a", "a"], requests=Requests(priority=[0 if first == "b" else 7, 5, 3, 9]),
+    )  # fmt: skip
+    found = run_setting(with_preemption("capacity", jobs, machines(4, 4)))
+    assert [times for times, _ in evicted(found)] == [0, 0, 1, 0]
+
+
 @pytest.mark.parametrize("heartbeat_s", [0.0, 2.0])
 def test_the_place_is_held_until_the_machine_has_answered(heartbeat_s: float) -> None:
     """Messages take 0.1 s: a task is stopped at 1.1 s, the manager hears of it at 1.2, and the other starts at 1.3 s.

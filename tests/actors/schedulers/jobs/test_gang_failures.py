@@ -22,6 +22,7 @@ from emulations import (
 
 from actors.environment import Dynamics, Preemption
 from actors.hosting.outcome import Outcome
+from clusters.cluster import build_cluster
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload, make_workload
 from workloads.requests import Requests
@@ -60,6 +61,15 @@ def test_a_gang_stops_with_a_node_and_starts_again_from_its_beginning_in_its_pla
     assert found.start_ns[0] == NS  # a job starts with the first attempt
     lost = {name: found.counters[name] for name in ("tasks_lost", "lost_work_ns", "sent_again", "placements")}
     assert lost == {"tasks_lost": 3, "lost_work_ns": 12 * NS, "sent_again": 3, "placements": 7}
+
+
+def test_a_gang_without_demands_needs_nodes_that_last_too() -> None:
+    asked = Requests({"cpu_cores": [1.0, np.nan]}, gang_nodes=[0, 2])
+    workload = make_workload("zero", [0, 10], [1, 2], [1.0] * 3, requests=asked)
+    fails = Dynamics(outages=outages(("node 0", 5, np.inf)))
+    setting = setting_of("easy", workload, build_cluster("two", [2, 2], cpu_cores=[2.0, 2.0]), dynamics=fails)
+    with pytest.raises(InputError, match="1 nodes fail for good, and the 2 tasks of job 1"):
+        run_setting(replace(setting, resources=("cpu_cores",)))
 
 
 @pytest.mark.parametrize("scheduler", GANG_SCHEDULERS)
