@@ -137,10 +137,13 @@ WHERE: dict[str, Where] = {
     "yacc-d.weights": TENANTS._replace(parameters=WAITING),
     "yacc-d.guarantees": TENANTS._replace(parameters=WAITING),
     "yacc-d.ceilings": TENANTS._replace(parameters=WAITING),
-    "central-fifo.order": TENANTS._replace(parameters={"guarantees": VALUES["guarantees"]}),
-    "central-fifo.weights": TENANTS,
-    "central-fifo.guarantees": TENANTS,
-    "central-fifo.ceilings": TENANTS,
+    **{
+        f"{scheduler}.{parameter}": TENANTS._replace(
+            parameters={"guarantees": VALUES["guarantees"]} if parameter == "order" else {}
+        )
+        for scheduler in ("central-fifo", "central-fcfs-gang", "easy")
+        for parameter in ("order", "weights", "guarantees", "ceilings")
+    },
     "plan_by": REQUESTED,
     "schedulers": Where(
         costs=Costs("fixed", per_message_s=0.3)

@@ -16,7 +16,9 @@ Tasks may hold resources ([rules](resources.md#rules)); each counts as the most 
 no gang (`gangs`) starts its tasks one by one, in its turn. Failures are ours: when a task is lost with its node, its
 whole gang stops, and waits again in its place of the queue; it starts from its beginning on nodes that are known to be
 up, when all its tasks are known to have ended. Other jobs lose single tasks. Preemption is ours, too: running gangs,
-and tasks of other jobs, of lower priority end for the first job of the queue ([rules](resources.md#rules)).
+and tasks of other jobs, of lower priority end for the first job of the queue ([rules](resources.md#rules)); so are
+tenants: with `order` "fair" or "capacity" the turn is that of the first job of the tenant with the smallest dominant
+share over its weight or guarantee, of those within their ceilings ([tenants](resources.md#tenants)).
 """
 
 from actors.kernel.compiled import entry
@@ -28,6 +30,7 @@ from actors.nodes.messages import DISPATCH, DONE
 from actors.nodes.worker import node_event
 from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import ALL_ALIKE, NO_QUEUES_AT_NODES, Scheduler
+from actors.schedulers.jobs.central_queue import ORDER, parameters_of
 from actors.schedulers.jobs.gang_build import GANGS, build_gangs
 from actors.schedulers.jobs.gang_preemption import make_way
 from actors.schedulers.jobs.gang_reports import note_end, on_lost, on_node_state
@@ -65,7 +68,7 @@ CENTRAL_FCFS_GANG = Scheduler(
     name="central-fcfs-gang",
     title="gangs, first come first served",
     paper="Feitelson, Rudolph, Schwiegelshohn: Parallel job scheduling, a status report, JSSPP 2004",
-    parameters=(GANGS,),
+    parameters=(GANGS, *parameters_of(ORDER)),
     worlds=JOB_WORLDS,
     build=build_gangs,
     advance=advance,

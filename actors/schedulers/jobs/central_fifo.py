@@ -95,7 +95,7 @@ def next_queue(w: World, p: State) -> int:
 def may_go(w: World, p: State, queue: int) -> bool:
     """Return whether the first task of a queue has room, and does not exceed a ceiling."""
     job = central_queue.first_job(p.queues, queue)
-    return central_queue.is_below(w, p.queues, queue, job) and (
+    return central_queue.tasks_below(w, p.queues, job, ONE) > 0 and (
         uses_ring(w) or known_room.node_for(p.known, job) != NONE
     )
 

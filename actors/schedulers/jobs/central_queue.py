@@ -6,6 +6,7 @@ of which its tasks hold most, or of slots, as far as the scheduler knows; a task
 end is reported. A queue whose first task would exceed its ceiling, or has no room, is passed.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -54,11 +55,13 @@ def first_job(p: Queues, queue: int) -> int:
 
 
 @inlined
-def is_below(w: World, p: Queues, queue: int, job: int) -> bool:
-    """Return whether a queue may hold a task of the job besides what it holds."""
-    found = True
+def tasks_below(w: World, p: Queues, job: int, tasks: int) -> int:
+    """Return how many of some tasks of a job its queue may hold besides what it holds."""
+    queue, found = p.of_job[job], tasks
     for r in range(p.total.size):
-        found &= p.held[queue, r] + needed(w.room, job, r) <= p.most[queue, r]
+        need = needed(w.room, job, r)
+        if need > 0:
+            found = min(found, max(p.most[queue, r] - p.held[queue, r], 0) // need)
     return found
 
 
@@ -72,11 +75,11 @@ def weighted_share(p: Queues, queue: int) -> float:
 
 
 @inlined
-def hold(w: World, p: Queues, job: int, sign: int) -> None:
-    """Let the job's queue hold a task more of the job, or one less if `sign` is -1."""
+def hold(w: World, p: Queues, job: int, tasks: int) -> None:
+    """Let the job's queue hold so many tasks of the job more, or less."""
     queue = p.of_job[job]
     for r in range(p.total.size):
-        p.held[queue, r] += sign * needed(w.room, job, r)
+        p.held[queue, r] += tasks * needed(w.room, job, r)
 
 
 @compiled
@@ -155,7 +158,13 @@ def parameters_of(order: Parameter) -> tuple[Parameter, ...]:
     )
 
 
-def make_queues(setting: Setting, priority: np.ndarray, order: str, schedulers: int = 1) -> Queues:
+def make_queues(
+    setting: Setting,
+    priority: np.ndarray,
+    order: str,
+    schedulers: int = 1,
+    at_once: np.ndarray | None = None,
+) -> Queues:
     """Return the queues of a setting whose scheduler has the parameters of `parameters_of`, without tasks.
 
     Args:
@@ -163,6 +172,7 @@ def make_queues(setting: Setting, priority: np.ndarray, order: str, schedulers: 
         priority: [J] of jobs, or empty where none counts.
         order: the value of the parameter that chooses.
         schedulers: they take jobs in turn. Each has queues of its own, and an equal part of what a tenant may hold.
+        at_once: [J] how many tasks of a job start together; None: each by itself.
 
     Raises:
         InputError: the parameters are wrong, or a task is larger than the ceiling of its tenant.
@@ -170,11 +180,14 @@ def make_queues(setting: Setting, priority: np.ndarray, order: str, schedulers: 
     jobs = setting.workload.num_jobs
     queue, weight = np.zeros(jobs, np.int64), np.ones(1)
     tenants: list[str | None] = [None]
-    if order != "arrival":
+    shared = order != "arrival"
+    if shared:
         queue, tenants = queues_by_tenant(setting.workload)
         weight = _weights(setting, tenants, order)
     total = _total(setting)
-    most = _ceilings(setting, queue, tenants, total, order, schedulers)
+    given = given_to(setting.parameters["ceilings"], tenants, _what(setting, "ceilings")) if shared else {}
+    most = _ceilings(given, tenants, total / schedulers)
+    _refuse_larger(setting, queue, tenants, most, np.ones(jobs, np.int64) if at_once is None else at_once)
     queue = np.arange(jobs) % schedulers * len(tenants) + queue
     job = np.lexsort((np.arange(jobs), -priority)) if priority.size else np.arange(jobs)
     rank = np.empty(jobs, np.int64)
@@ -205,34 +218,31 @@ def _total(setting: Setting) -> np.ndarray:
     return amounts(capacities(setting.cluster, setting.resources)).sum(axis=0)
 
 
-def _ceilings(
-    setting: Setting,
-    queue: np.ndarray,
-    tenants: list[str | None],
-    total: np.ndarray,
-    order: str,
-    schedulers: int,
-) -> np.ndarray:
-    """Return [Q, R] what each queue of a scheduler may hold, and refuse tasks that are larger."""
+def _ceilings(given: Mapping[str, float], tenants: list[str | None], total: np.ndarray) -> np.ndarray:
+    """Return [Q, R] what each queue of a scheduler may hold, by the parts of the total that are given."""
     most = np.full((len(tenants), total.size), np.iinfo(np.int64).max // 2)
-    what = _what(setting, "ceilings")
-    given = given_to(setting.parameters["ceilings"], tenants, what) if order != "arrival" else {}
     for tenant, part in given.items():
-        most[tenants.index(tenant)] = np.floor(part / schedulers * total * (1 + 1e-12)).astype(np.int64)
+        most[tenants.index(tenant)] = np.floor(part * total * (1 + 1e-12)).astype(np.int64)
+    return most
+
+
+def _refuse_larger(
+    setting: Setting, queue: np.ndarray, tenants: list[str | None], most: np.ndarray, at_once: np.ndarray
+) -> None:
+    """Refuse tasks, or tasks that start together, that are larger than what their queue may hold."""
+    needs = np.ones((queue.size, 1), np.int64)
     if setting.resources:
         demands = demands_of(setting)
         needs = amounts(demands.vector)[demands.of_job]
-    else:
-        needs = np.ones((queue.size, 1), np.int64)
-    over = needs > most[queue]
+    over = needs > most[queue] // at_once[:, None]
     if over.any():
         job, r = np.argwhere(over)[0].tolist()
-        of = setting.resources[r] if setting.resources else "slots"
-        unit = UNIT if setting.resources else 1
-        job_id = setting.workload.jobs["job_id"][job].as_py()
+        of, unit = (setting.resources[r], UNIT) if setting.resources else ("slots", 1)
+        job_id, count = setting.workload.jobs["job_id"][job].as_py(), setting.parameters.get("schedulers", 1)
+        together = f"{at_once[job]:,} tasks of job {job_id}, which start together, need"
         raise InputError(
-            f"{what}: a task of job {job_id} needs {needs[job, r] / unit:g} of {of}; "
+            f"{_what(setting, 'ceilings')}: {f'a task of job {job_id} needs' if at_once[job] == 1 else together} "
+            f"{at_once[job] * needs[job, r] / unit:g} of {of}; "
             f"{shown(tenants[queue[job]])} may hold {most[queue[job], r] / unit:g}"
-            f"{f' at each of {schedulers} schedulers' if schedulers > 1 else ''}"
+            f"{f' at each of {count} schedulers' if count > 1 else ''}"
         )
-    return most

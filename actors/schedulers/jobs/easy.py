@@ -25,7 +25,8 @@ also those of jobs that end with the last one needed. Reservations of nodes and 
 most that one of its job needs. A job that is no gang (`gangs`) starts its tasks one by one, and some of them may be
 backfilled. A job is not ended when it has run as long as requested. To the scheduler a job takes two network delays
 longer. Failures are ours, as under `central-fcfs-gang`; while the first job does not fit on the nodes that are up,
-whatever ends, it has no shadow time, and others that fit start. Preemption is for the first job, as there.
+whatever ends, it has no shadow time, and others that fit start. Preemption is for the first job, as there. With `order`
+"fair" or "capacity" the first job is that whose turn it is there, and all others may be backfilled, within ceilings.
 """
 
 from typing import NamedTuple
@@ -41,6 +42,7 @@ from actors.nodes.messages import DISPATCH, DONE
 from actors.nodes.worker import node_event
 from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import NO_QUEUES_AT_NODES, Scheduler
+from actors.schedulers.jobs.central_queue import ORDER, parameters_of
 from actors.schedulers.jobs.gang_build import GANGS, PLAN_BY, build_gangs
 from actors.schedulers.jobs.gang_ends import row_at
 from actors.schedulers.jobs.gang_outlook import (
@@ -64,6 +66,7 @@ from actors.schedulers.jobs.gangs import (
     rows_for,
     start,
     start_heads,
+    tasks_allowed,
     tasks_that_fit,
     tasks_to_start,
 )
@@ -102,10 +105,10 @@ def backfill(w: World, p: Gangs, t: int, me: int, head: int) -> None:
     """Steps 3 and 4: start jobs behind the first one that do not delay it."""
     needs = tasks_to_start(w, head) if is_gang(p, head) else 1
     shadow, extra = reserve(p, t, needs)
-    job = p.jobs.next[head]
+    job = p.queue.first[0]
     while job != NONE and p.room.total[0] > 0:
         after = p.jobs.next[job]
-        count = tasks_that_fit(w, p, job)
+        count = tasks_allowed(w, p, job, tasks_that_fit(w, p, job)) if job != head else np.int64(0)
         ends_before = min(t + p.jobs.holds[job], NEVER) <= shadow
         if not ends_before and count > extra:
             count = 0 if is_gang(p, job) else extra
@@ -141,10 +144,10 @@ def backfill_nodes(w: World, p: State, t: int, me: int, head: int) -> None:
     gangs = p.gangs
     needs = tasks_to_start(w, head) if is_gang(gangs, head) else np.int64(1)
     shadow = reserve_nodes(p, t, head, needs)
-    job = gangs.jobs.next[head]
+    job = gangs.queue.first[0]
     while job != NONE:
         after = gangs.jobs.next[job]
-        count = tasks_that_fit(w, gangs, job)
+        count = tasks_allowed(w, gangs, job, tasks_that_fit(w, gangs, job)) if job != head else np.int64(0)
         if count > 0:
             choose_now(w, gangs, job, count)
             if min(t + gangs.jobs.holds[job], NEVER) > shadow:
@@ -224,7 +227,7 @@ EASY = Scheduler(
     title="gangs, EASY backfilling",
     paper="Lifka: The ANL/IBM SP scheduling system, JSSPP 1995; Mu'alem, Feitelson: Utilization, predictability,"
     " workloads, and user runtime estimates in scheduling the IBM SP2 with backfilling, IEEE TPDS 12(6), 2001",
-    parameters=(GANGS, PLAN_BY),
+    parameters=(GANGS, PLAN_BY, *parameters_of(ORDER)),
     worlds=JOB_WORLDS,
     build=build,
     advance=advance,

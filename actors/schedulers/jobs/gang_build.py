@@ -7,6 +7,7 @@ from actors.kernel.records import records
 from actors.kernel.world import NEVER, NONE, Rules, World
 from actors.scheduler import Parameter
 from actors.schedulers.jobs.build import build_world
+from actors.schedulers.jobs.central_queue import make_queues
 from actors.schedulers.jobs.gang_ends import make_ends
 from actors.schedulers.jobs.gang_outlook import PLACED_ROW, make_outlook
 from actors.schedulers.jobs.gang_room import make_room
@@ -65,6 +66,9 @@ def build_gangs(setting: Setting, reserves: bool = False) -> tuple[World, Gangs]
     rows = setting.workload.num_tasks
     if world.faults.active:  # scratch space: see `Gangs.placed`
         rows += int(tasks[nodes == NONE].max(initial=0)) + 1
+    order = setting.parameters.get("order", "arrival")
+    at_once = np.where(nodes != NONE, tasks, 1)
+    tenants = make_queues(setting, world.priority, order, at_once=at_once)
     starts = int(np.where(nodes != NONE, 1, tasks).sum())
     return world, Gangs(
         jobs,
@@ -77,6 +81,9 @@ def build_gangs(setting: Setting, reserves: bool = False) -> tuple[World, Gangs]
         records(PLACED_ROW, rows if by_node else 0),
         sent,
         make_outlook(demand, free.copy() if world.preemption.most else free[:0], room.up),
+        tenants,
+        order != "arrival",
+        np.zeros(tenants.rows.size, np.bool_),
     )
 
 

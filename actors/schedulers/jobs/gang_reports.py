@@ -26,6 +26,7 @@ from actors.kernel.sums import WHOLE, carry
 from actors.kernel.world import N_LOST_NS, N_LOST_WHOLES, N_TASKS_LOST, NONE, World
 from actors.nodes.messages import PLACE_BITS, read_done, read_place, send_cancel
 from actors.nodes.preemption import US
+from actors.schedulers.jobs.central_queue import hold
 from actors.schedulers.jobs.gang_ends import (
     end_one,
     end_sooner,
@@ -87,6 +88,8 @@ def free_task(w: World, p: Gangs, job: int, task: int, node: int) -> int:
     NONE: of the tasks of a job that is no gang the one that was expected first, where what fits is found by node on
     this node.
     """
+    if p.by_share:
+        hold(w, p.tenants, job, np.int64(-1))
     if p.by_node == 1:
         return free_on(p, job, task, node)
     free_slot(p.room, node)

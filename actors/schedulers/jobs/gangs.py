@@ -20,6 +20,7 @@ from actors.kernel.queue import wake
 from actors.kernel.records import Records
 from actors.kernel.world import N_PLACEMENTS, N_SENT_AGAIN, NEVER, NONE, World
 from actors.nodes.messages import DISPATCH, send_placed
+from actors.schedulers.jobs.central_queue import Queues, hold, tasks_below, weighted_share
 from actors.schedulers.jobs.gang_ends import Ends, add_end, insert_end, place_of
 from actors.schedulers.jobs.gang_outlook import Outlook, all_fit, choose_nodes, look_at, may_fit, take_rows
 from actors.schedulers.jobs.gang_room import Room, fits, room_for, take_slots
@@ -68,6 +69,9 @@ class Gangs(NamedTuple):
     placed: Records
     at: Records  # [T] SENT; empty where no task can be lost
     trial: Outlook  # scratch space: if others ended; empty where none makes room
+    tenants: Queues  # what they hold and may hold; their jobs that wait are in `queue`
+    by_share: bool  # the tenant with the smallest share has its turn
+    seen: np.ndarray  # [Q] scratch space: whether a job of a queue has been seen
 
 
 @inlined
@@ -159,6 +163,42 @@ def leave_queue(p: Gangs, job: int) -> None:
         rows.previous[after] = before
 
 
+@inlined
+def tasks_allowed(w: World, p: Gangs, job: int, count: int) -> int:
+    """Return how many of `count` tasks of the job its tenant may hold besides what it holds: of a gang all or none."""
+    if not p.by_share:
+        return count
+    found = tasks_below(w, p.tenants, job, count)
+    return np.int64(0) if is_gang(p, job) and found < count else found
+
+
+@compiled
+def first_in_turn(w: World, p: Gangs) -> int:
+    """Return the job whose turn it is; NONE if there is none.
+
+    By shares: the first one of the tenant with the smallest share over its weight, of those whose first one would not
+    exceed their ceiling; of equals the tenant that is named first in the workload.
+    """
+    job = p.queue.first[0]
+    if not p.by_share or job == NONE:
+        return job
+    p.seen[:] = False
+    found: int = NONE
+    least, its_queue, left = np.inf, NONE, p.seen.size
+    while job != NONE and left > 0:
+        queue = p.tenants.of_job[job]
+        if not p.seen[queue]:
+            p.seen[queue] = True
+            left -= 1
+            share = weighted_share(p.tenants, queue)
+            needs = tasks_to_start(w, job) if is_gang(p, job) else np.int64(1)
+            is_next = share < least or (share == least and queue < its_queue)
+            if is_next and tasks_allowed(w, p, job, needs) > 0:
+                found, least, its_queue = job, share, queue
+        job = p.jobs.next[job]
+    return found
+
+
 @compiled
 def start(w: World, p: Gangs, t: int, me: int, job: int, count: int, row: int) -> None:
     """Place the next `count` tasks of a job, which fit; the job leaves the queue with the last of them.
@@ -166,6 +206,8 @@ def start(w: World, p: Gangs, t: int, me: int, job: int, count: int, row: int) -
     Where what fits is found by node, `placed` says from `row` on where they go.
     """
     count_sent(w, p, job, count)
+    if p.by_share:
+        hold(w, p.tenants, job, count)
     nodes, first = p.jobs.nodes[job], w.jobs.next_task[job]
     end = min(t + p.jobs.holds[job], NEVER)
     if p.by_node == 1:
@@ -283,14 +325,21 @@ def note_arrival(w: World, p: Gangs, me: int, job: int) -> None:
 
 @inlined
 def start_heads(w: World, p: Gangs, t: int, me: int) -> int:
-    """Start jobs in the order of the queue until one does not fit; return that one, or NONE."""
-    job = p.queue.first[0]
-    while job != NONE:
-        count = tasks_that_fit(w, p, job)
-        if count > 0:
-            choose_now(w, p, job, count)
-            start(w, p, t, me, job, count, rows_for(w, p, job))
-        if p.queue.first[0] == job:
-            break
-        job = p.queue.first[0]
+    """Start jobs in turn until one does not fit; return that one, or NONE. By shares others start task by task."""
+    job = first_in_turn(w, p)
+    count = tasks_in_turn(w, p, job)
+    while count > 0:
+        choose_now(w, p, job, count)
+        start(w, p, t, me, job, count, rows_for(w, p, job))
+        job = first_in_turn(w, p)
+        count = tasks_in_turn(w, p, job)
     return job
+
+
+@compiled
+def tasks_in_turn(w: World, p: Gangs, job: int) -> int:
+    """Return how many tasks of the job whose turn it is can start now; 0 of NONE."""
+    if job == NONE:
+        return np.int64(0)
+    count = tasks_that_fit(w, p, job)
+    return min(count, np.int64(1)) if p.by_share and not is_gang(p, job) else count

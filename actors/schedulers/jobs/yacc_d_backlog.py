@@ -14,6 +14,7 @@ from actors.kernel.compiled import compiled, inlined
 from actors.kernel.records import Records, records
 from actors.kernel.world import N_BACKLOGGED, NONE, World
 from actors.schedulers.jobs import central_queue
+from actors.schedulers.jobs.probing import ONE
 from actors.setting import Setting
 
 MISSES = 64
@@ -120,8 +121,7 @@ def waits_before(backlog: Backlog, who: int, job: int) -> bool:
 @inlined
 def may_hold(w: World, backlog: Backlog, job: int) -> bool:
     """Whether the job's tenant may hold one more of its tasks."""
-    queue = backlog.queues.of_job[job]
-    return not backlog.by_share or central_queue.is_below(w, backlog.queues, queue, job)
+    return not backlog.by_share or central_queue.tasks_below(w, backlog.queues, job, ONE) > 0
 
 
 @inlined

@@ -137,6 +137,9 @@ def _in_turn(case: JobWait) -> Iterator[str]:
     above = int(np.count_nonzero(passed & (case.priority[job + 1 :] > case.priority[job])))
     why = f", {'as it has' if count == 1 else f'{above:,} of them with'} a higher priority" if above else ""
     yield f"{counted(count, 'job') if count else 'No job'} that came later started before it{why}."
+    if case.setting.parameters.get("order", "arrival") != "arrival":
+        yield "The turn is that of the tenant with the smallest share over its weight, or guarantee."
+        yield from _ceiling(case)
 
 
 def room_for_gang(room: Room, tasks: int, nodes: int) -> str:
