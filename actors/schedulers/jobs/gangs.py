@@ -182,7 +182,8 @@ def first_in_turn(w: World, p: Gangs) -> int:
     job = p.queue.first[0]
     if not p.by_share or job == NONE:
         return job
-    p.seen[:] = False
+    for queue in range(p.seen.size):
+        p.seen[queue] = False
     found: int = NONE
     least, its_queue, left = np.inf, NONE, p.seen.size
     while job != NONE and left > 0:
