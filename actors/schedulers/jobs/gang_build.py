@@ -60,7 +60,7 @@ def build_gangs(setting: Setting, reserves: bool = False) -> tuple[World, Gangs]
     # To the scheduler a task holds its slot from its placement until its end is reported: two messages longer.
     jobs.holds[:] = np.maximum(expected_ns(setting, world.work.estimate) + 2 * world.network.cross_ns, 1)
     queue, room = records(QUEUE, 1), make_room(slots)
-    queue.first[0], queue.last[0] = NONE, NONE
+    queue.first[0], queue.last[0], queue.promised[0] = NONE, NONE, NONE
     sent = records(SENT, world.duration.size if world.faults.active else 0)
     sent.node[:] = NONE
     rows = setting.workload.num_tasks

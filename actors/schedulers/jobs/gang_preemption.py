@@ -30,6 +30,8 @@ def make_way(w: World, p: Gangs, t: int, me: int, job: int) -> bool:
     if preempts(w):
         while make_room(w, p, t, me, job):
             found = True
+    if found:
+        p.queue.promised[0] = job
     return found
 
 

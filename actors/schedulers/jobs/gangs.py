@@ -51,7 +51,8 @@ LOSES, EVICTED = np.int64(1), np.int64(2)
 # and, of a job that is no gang, whether it is to end at once, 1 or 0.
 SENT = np.dtype([("node", "i8"), ("end", "i8"), ("stops", "i8")])
 ENDED = np.int64(-2)
-QUEUE = np.dtype([("first", "i8"), ("last", "i8"), ("is_woken", "i8")])
+# `promised`: the job for which others are ending, or NONE.
+QUEUE = np.dtype([("first", "i8"), ("last", "i8"), ("is_woken", "i8"), ("promised", "i8")])
 
 
 class Gangs(NamedTuple):
@@ -172,16 +173,25 @@ def tasks_allowed(w: World, p: Gangs, job: int, count: int) -> int:
     return np.int64(0) if is_gang(p, job) and found < count else found
 
 
+@inlined
+def tasks_in_sight(w: World, p: Gangs, job: int) -> int:
+    """Return how many tasks of a job would start next if they fitted: 0 where its tenant may not hold them."""
+    return tasks_allowed(w, p, job, tasks_to_start(w, job) if is_gang(p, job) else np.int64(1))
+
+
 @compiled
 def first_in_turn(w: World, p: Gangs) -> int:
     """Return the job whose turn it is; NONE if there is none.
 
     By shares: the first one of the tenant with the smallest share over its weight, of those whose first one would not
-    exceed their ceiling; of equals the tenant that is named first in the workload.
+    exceed their ceiling; of equals the tenant that is named first in the workload. A job for which others are ending
+    has its turn before: else what is evicted could take the room again, as its tenant holds less then.
     """
     job = p.queue.first[0]
     if not p.by_share or job == NONE:
         return job
+    if p.queue.promised[0] != NONE and tasks_in_sight(w, p, p.queue.promised[0]) > 0:
+        return p.queue.promised[0]
     for queue in range(p.seen.size):
         p.seen[queue] = False
     found: int = NONE
@@ -192,9 +202,8 @@ def first_in_turn(w: World, p: Gangs) -> int:
             p.seen[queue] = True
             left -= 1
             share = weighted_share(p.tenants, queue)
-            needs = tasks_to_start(w, job) if is_gang(p, job) else np.int64(1)
             is_next = share < least or (share == least and queue < its_queue)
-            if is_next and tasks_allowed(w, p, job, needs) > 0:
+            if is_next and tasks_in_sight(w, p, job) > 0:
                 found, least, its_queue = job, share, queue
         job = p.jobs.next[job]
     return found
@@ -209,6 +218,8 @@ def start(w: World, p: Gangs, t: int, me: int, job: int, count: int, row: int) -
     count_sent(w, p, job, count)
     if p.by_share:
         hold(w, p.tenants, job, count)
+        if p.queue.promised[0] == job:
+            p.queue.promised[0] = NONE
     nodes, first = p.jobs.nodes[job], w.jobs.next_task[job]
     end = min(t + p.jobs.holds[job], NEVER)
     if p.by_node == 1:

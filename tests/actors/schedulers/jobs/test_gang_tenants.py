@@ -12,6 +12,7 @@ from emulations import NS, run_setting, setting_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from actors.environment import Network, Preemption
 from actors.setting import Setting
 from clusters.cluster import build_cluster
 from workloads.errors import InputError
@@ -91,6 +92,18 @@ def test_the_gang_of_the_tenant_with_the_least_share_has_the_reservation(schedul
     ]
     found = starts(setting_with(scheduler, jobs, 5, order="fair"))
     assert [found[i] / NS for i in (0, 1, 4, 8, 9)] == [0, 0, 10, third, 15]
+
+
+@pytest.mark.parametrize("scheduler", ["central-fcfs-gang", "easy"])
+def test_what_is_evicted_does_not_take_the_room_again(scheduler: str) -> None:
+    """web's guarantee is larger, but ads holds nothing when its gang has been evicted at 5 s; a message takes 1 s."""
+    jobs = [Job(0, "ads", 2, 20 * NS, True, 0), Job(5 * NS, "web", 3, 10 * NS, True, 5)]
+    setting = setting_with(scheduler, jobs, 4, order="capacity", guarantees="web=0.9")
+    setting = replace(setting, network=Network(1.0), preemption=Preemption(keeps=True))
+    found = run_setting(setting)
+    assert found.tasks is not None
+    assert (found.tasks["start_ns"] / NS).tolist() == [20, 20, 8, 8, 8]
+    assert found.counters["evictions"] == 2
 
 
 def test_a_gang_that_is_larger_than_its_ceiling_is_refused() -> None:
