@@ -5,7 +5,7 @@ What is read has the order of the fields in the declaration.
 """
 
 from actors.kernel.compiled import inlined
-from actors.kernel.faults import evictions_of, history_of
+from actors.kernel.faults import PROGRESS_BITS, history_of
 from actors.kernel.message_kinds import FIELDS, high_half, kind, low_half, share
 from actors.kernel.queue import NONE, send, wake
 from actors.kernel.world import World
@@ -169,7 +169,7 @@ def read_no_task(w: World) -> tuple[int, int, int, int]:
 @inlined
 def send_done(w: World, t: int, node: int, job: int, task: int, start: int) -> None:
     """Report to a job's scheduler that a task of it has ended at `t`."""
-    more = evictions_of(w, task)
+    more = history_of(w, task) >> PROGRESS_BITS
     if w.rules.names_tasks == 1 and w.faults.active == 1:
         more |= ((task - w.work.first_task[job]) & ((1 << PLACE_BITS) - 1)) << EVICTION_BITS
     send(w, t, node, w.work.home[job], DONE, job, share(node, more), start, t)

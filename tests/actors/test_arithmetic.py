@@ -15,6 +15,7 @@ from actors.kernel.sums import WHOLE
 from actors.schedulers.dags.carbyne import CARBYNE
 from actors.schedulers.dags.stage_orders import make_job_plans
 from actors.schedulers.jobs.build import estimated_ns
+from actors.schedulers.jobs.node_fit import NO_FIT
 from actors.schedulers.jobs.yacc_d_view import make_view, mean_rest, note_node
 from actors.setting import Costs, Dynamics, Estimates
 from clusters.cluster import build_cluster
@@ -88,7 +89,7 @@ def test_estimates_do_not_wrap() -> None:
 def test_the_work_of_all_nodes_is_more_than_an_int64_of_nanoseconds() -> None:
     """15,000 nodes with a week of work each."""
     slots = np.ones(15_000, np.int64)
-    view = make_view(slots, slots, False, 1)
+    view = make_view(slots, slots, False, 1, NO_FIT)
     week_ns = round(7 * DAY_S * NS)
     with np.errstate(over="ignore"):
         for node in range(slots.size):
