@@ -123,7 +123,8 @@ def expected(scheduler: str, jobs: list[Job], slots: int, given: dict[str, str])
         return [float(stated.get(str(tenant), other)) for tenant in tenants]
 
     weight, ceiling = read("weights", 1.0), [math.floor(c * slots + 1e-9) for c in read("ceilings", 1e6)]
-    left, found = [0] * len(jobs), [[] for _ in jobs]  # type: ignore[var-annotated]
+    left = [0] * len(jobs)
+    found: list[list[int]] = [[] for _ in jobs]
     running: list[tuple[int, int]] = []  # end, job: a task
     queue: list[int] = []
 
