@@ -165,13 +165,13 @@ def _place(times: np.ndarray, time: int) -> int:
 
 def with_attempts(faults: Faults) -> Faults:
     """Return the same state with room for the attempts that come to nothing."""
-    return faults._replace(attempts=records(ATTEMPT, 4 * faults.tasks.size))
+    return faults._replace(attempts=records(ATTEMPT, 2 * faults.tasks.size))
 
 
 @inlined
 def lacks_attempts(faults: Faults) -> bool:
-    """Return whether there is less room for attempts than one event may need: one of each task, and to spare."""
-    return faults.attempts.size > 0 and faults.attempts.size - faults.ended[0] < 2 * faults.tasks.size
+    """Return whether there is less room for attempts than one event may need: one of each task."""
+    return faults.attempts.size > 0 and faults.attempts.size - faults.ended[0] < faults.tasks.size
 
 
 def grow_attempts(faults: Faults) -> Faults:

@@ -163,9 +163,7 @@ class Preemption(NamedTuple):
     jobs: Records  # [J] EVICTED; empty where none is evicted
     lacking: np.ndarray  # [R], or [1] of slots: scratch, what a node lacks for an entry
     work: np.ndarray  # [1] estimated work evicted, ns, until a node takes it from the load that it reports
-    ran: (
-        np.ndarray
-    )  # how many a node has evicted in this event, and for how long each ran, ns; empty: none asks
+    ran: np.ndarray  # how many a node has evicted in this event, and how long each ran, ns; empty: none asks
 
 
 class World(NamedTuple):

@@ -33,7 +33,7 @@ class _DagWorlds(Worlds):
         """Every partition knows all stages and tasks by their number."""
         each = BYTES_PER_TASK * setting.num_tasks + BYTES_PER_STAGE * setting.workload.num_stages
         if setting.preemption is not None:
-            each += (TASK_STATE.itemsize + PLACED.itemsize + 4 * ATTEMPT.itemsize) * setting.num_tasks
+            each += (TASK_STATE.itemsize + PLACED.itemsize + 2 * ATTEMPT.itemsize) * setting.num_tasks
             groups = min(np.unique(counted_priorities(setting)).size, GROUPS)
             each += 8 * groups * max(len(setting.workload.resources), 1) * setting.cluster.num_nodes
         return each, 0

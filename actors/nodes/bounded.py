@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.faults import PROGRESS_BITS, generation_of, is_down, note_history
+from actors.kernel.faults import evictions_of, generation_of, is_down, note_history
 from actors.kernel.messages import FAIL, read_job
 from actors.kernel.room import demand_of, idle_slots, work_at
 from actors.kernel.sums import carry, pack, spread
@@ -123,7 +123,7 @@ def lowest_of(w: World, node: int) -> int:
         task = w.faults.actors.running[node]
         while task != NONE:
             priority = w.priority[tasks.job[task]]
-            if priority < min(lowest, p.below) and tasks.history[task] >> PROGRESS_BITS < p.most:
+            if priority < min(lowest, p.below) and evictions_of(w, task) < p.most:
                 lowest = priority
             task = tasks.next[task]
     return lowest

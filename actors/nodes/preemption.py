@@ -22,7 +22,7 @@ from actors.kernel.compiled import compiled, inlined
 from actors.kernel.cost import HasCost
 from actors.kernel.counters import N_STARTED
 from actors.kernel.eligible import run_time
-from actors.kernel.faults import PROGRESS_BITS, WHOLE_TASK, record_attempt
+from actors.kernel.faults import PROGRESS_BITS, WHOLE_TASK, evictions_of, record_attempt
 from actors.kernel.messages import send_lost
 from actors.kernel.queue import note
 from actors.kernel.room import demand_of, fits, free_room, work_at
@@ -66,7 +66,7 @@ def may_evict(w: World, task: int, job: int) -> bool:
     priority = w.priority[tasks.job[task]]
     return (
         priority < min(w.priority[job], p.below)
-        and tasks.history[task] >> PROGRESS_BITS < p.most
+        and evictions_of(w, task) < p.most
         and tasks.end[task] > w.queue.now.time[0]
     )
 

@@ -13,7 +13,7 @@ Of a job that is no gang each task is seen by itself, of the one that waits and 
 import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.faults import PROGRESS_BITS
+from actors.kernel.faults import evictions_of
 from actors.kernel.world import NONE, World
 from actors.nodes.messages import send_cancel
 from actors.nodes.preemption import preempts
@@ -84,12 +84,12 @@ def is_to_end(p: Gangs, row: int) -> bool:
 
 
 @inlined
-def evictions_of(w: World, p: Gangs, row: int) -> int:
+def times_evicted(w: World, p: Gangs, row: int) -> int:
     """Return how often what a row of the ends stands for was evicted."""
     job = p.ends.rows.job[row]
     if is_gang(p, job):
         return p.jobs.evictions[job]
-    return w.faults.tasks.history[p.ends.rows.first[row]] >> PROGRESS_BITS
+    return evictions_of(w, p.ends.rows.first[row])
 
 
 @compiled
@@ -100,7 +100,7 @@ def next_to_end(w: World, p: Gangs, job: int) -> int:
     for i in range(p.ends.span[1]):
         row = row_at(p.ends, i)
         may_end = w.priority[rows.job[row]] < below and rows.choice[row] == 0 and not is_to_end(p, row)
-        may_end = may_end and evictions_of(w, p, row) < w.preemption.most
+        may_end = may_end and times_evicted(w, p, row) < w.preemption.most
         if may_end and (found == NONE or goes_first(w, p, row, found)):
             found = row
     return found

@@ -16,7 +16,7 @@ from actors.hosting.partition import Partition
 from actors.setting import Network, Setting
 from clusters.cluster import Cluster, build_cluster
 from tests.actors.dag_emulations import ALL
-from tests.actors.dag_settings import setting_of
+from tests.actors.dag_settings import setting_of, three_priorities
 from tests.actors.machines.preempting_simulator import How, Job, Simulator
 from workloads.dags import DagWorkload, make_dag_workload
 from workloads.requests import Requests
@@ -63,23 +63,12 @@ def machines(*cores: float) -> Cluster:
 
 @pytest.mark.parametrize("scheduler", NAMES)
 def test_a_job_takes_the_machines_of_lower_priorities_and_gives_them_back(scheduler: str) -> None:
-    """Two cores. J0, of no priority, has four tasks of a core and 4 s. J1, of 5, comes at 1 s with two tasks of 3 s,
-    and when both have ended a task of two cores and 1 s. J2, of 3, comes at 2 s with one task of a core and 2 s.
+    """Two cores, for the jobs of `three_priorities`.
 
     At 1 s both tasks that run are evicted, and a second of each is lost. J1 has both cores until 5 s, then J2 has one
     until 7 s. J0 goes on with the tasks that have not run, and begins again with the others at 9 and 11 s.
     """
-    jobs = make_dag_workload(
-        "by hand",
-        [0, 1, 2],
-        [1, 2, 1],
-        [4, 2, 1, 1],
-        [4, 4, 4, 4, 3, 3, 1, 2],
-        [(1, 0, 1)],
-        cpu_cores=[1, 1, 2, 1],
-        tenant=["a", "a", "a"],
-        requests=Requests(priority=[None, 5, 3]),
-    )
+    jobs = three_priorities()
     outcome = run_setting(with_preemption(scheduler, jobs, machines(2)))
     assert [start for start, _ in spans(outcome)] == [11, 9, 5, 7, 1, 1, 4, 5]
     assert evicted(outcome) == [(2, 2), (0, 0), (0, 0)]

@@ -17,7 +17,7 @@ from clusters.capacity import capacities, demands
 from clusters.cluster import build_cluster
 from clusters.failures import NODE, Outages
 from tests.actors.dag_emulations import ALL
-from tests.actors.dag_settings import mixed_dags, setting_of, unlike_machines
+from tests.actors.dag_settings import mixed_dags, setting_of, three_priorities, unlike_machines
 from workloads.dags import DagWorkload, make_dag_workload
 from workloads.requests import Requests
 
@@ -32,23 +32,12 @@ def starts_s(outcome: Outcome) -> list[float]:
 
 @pytest.mark.parametrize("scheduler", [scheduler.name for scheduler in ALL])
 def test_the_higher_priority_goes_first_and_the_lower_gets_what_is_left(scheduler: str) -> None:
-    """Two cores. J0, of no priority, has four tasks of a core and 4 s. J1, of 5, comes at 1 s with two tasks of 3 s,
-    and when both have ended a task of two cores and 1 s. J2, of 3, comes at 2 s with one task of a core and 2 s.
+    """Two cores, for the jobs of `three_priorities`.
 
     At 4 s J1 has both cores, until 7 s; then it has both for a second. At 8 s J2 has a core, and J0 what is left.
     All of this follows from the priorities alone, whatever the scheduler's own order is.
     """
-    jobs = make_dag_workload(
-        "by hand",
-        [0, 1, 2],
-        [1, 2, 1],
-        [4, 2, 1, 1],
-        [4, 4, 4, 4, 3, 3, 1, 2],
-        [(1, 0, 1)],
-        cpu_cores=[1, 1, 2, 1],
-        tenant=["a", "a", "a"],
-        requests=Requests(priority=[None, 5, 3]),
-    )
+    jobs = three_priorities()
     machine = build_cluster("machine", [2], cpu_cores=[2])
     setting = setting_of(scheduler, jobs, machine, network=NO_DELAY, priorities=True)
     assert starts_s(run_setting(setting)) == [0, 0, 8, 10, 4, 4, 7, 8]

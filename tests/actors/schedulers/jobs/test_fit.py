@@ -18,7 +18,7 @@ from actors.environment import Dynamics
 from actors.setting import Setting
 from clusters.cluster import Cluster, build_cluster
 from emu.families.jobs.results import tasks_table
-from workloads.jobs import make_workload
+from workloads.jobs import JobWorkload, make_workload
 from workloads.requests import Requests
 
 THREE = build_cluster("three", [8, 4, 2], cpu_cores=[8.0, 4.0, 2.0])
@@ -99,6 +99,30 @@ def check_choices(setting: Setting) -> int:
     return with_room
 
 
+def placed_jobs(
+    rng: np.random.Generator, counts: np.ndarray, gap_s: float, requests: Requests
+) -> JobWorkload:
+    """Jobs of so many tasks, that come every `gap_s` in the mean."""
+    return make_workload(
+        "placing",
+        np.sort(rng.uniform(0, gap_s * counts.size, counts.size)),
+        counts,
+        rng.exponential(8, int(counts.sum())) + 0.01,
+        requests=requests,
+    )
+
+
+def unlike_nodes(rng: np.random.Generator, nodes: int, **more: list[str]) -> Cluster:
+    """Nodes with other slots, cores and memory each; the first has room for every task."""
+    return build_cluster(
+        "some",
+        rng.integers(1, 4, nodes),
+        cpu_cores=[4.0, *rng.choice([1.0, 2.0, 4.0, 16.0], nodes - 1)],
+        memory_bytes=np.array([8, *rng.choice([2, 8, 32], nodes - 1)]) << 30,
+        **more,
+    )
+
+
 @st.composite
 def placing(draw: st.DrawFn, **more: Any) -> Setting:
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
@@ -110,19 +134,8 @@ def placing(draw: st.DrawFn, **more: Any) -> Setting:
         {"cpu_cores": rng.choice([math.nan, 0.1, 1.5], tasks)} if draw(st.booleans()) else {},
     )
     gap_s = draw(st.sampled_from([1, 5, 20]))
-    workload = make_workload(
-        "placing",
-        np.sort(rng.uniform(0, gap_s * n, n)),
-        counts,
-        rng.exponential(8, tasks) + 0.01,
-        requests=requests,
-    )
-    cluster = build_cluster(
-        "some",
-        rng.integers(1, 4, nodes),
-        cpu_cores=[4.0, *rng.choice([1.0, 2.0, 4.0, 16.0], nodes - 1)],
-        memory_bytes=np.array([8, *rng.choice([2, 8, 32], nodes - 1)]) << 30,
-    )
+    workload = placed_jobs(rng, counts, gap_s, requests)
+    cluster = unlike_nodes(rng, nodes)
     setting = setting_of(
         draw(st.sampled_from(["central-lwl", "hawk", "eagle"])),
         workload,

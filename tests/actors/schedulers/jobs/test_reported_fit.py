@@ -13,11 +13,10 @@ from emulations import NS, OBSERVED, digest, run_partition, run_setting, run_win
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from resource_check import check_run, judge
-from test_fit import THREE, left_on
+from test_fit import THREE, left_on, placed_jobs, unlike_nodes
 
 from actors.environment import Dynamics, Preemption
 from actors.setting import Setting
-from clusters.cluster import build_cluster
 from emu.families.jobs.results import tasks_table
 from workloads.jobs import make_workload
 from workloads.requests import Requests
@@ -185,19 +184,9 @@ def placing(draw: st.DrawFn, **more: Any) -> Setting:
         priority=rng.integers(0, 3, n).tolist(),
     )
     gap_s = draw(st.sampled_from([0.2, 1, 5]))
-    workload = make_workload(
-        "placing",
-        np.sort(rng.uniform(0, gap_s * n, n)),
-        counts,
-        rng.exponential(8, tasks) + 0.01,
-        requests=requests,
-    )
-    cluster = build_cluster(
-        "some",
-        rng.integers(1, 4, nodes),
-        cpu_cores=[4.0, *rng.choice([1.0, 2.0, 4.0, 16.0], nodes - 1)],
-        memory_bytes=np.array([8, *rng.choice([2, 8, 32], nodes - 1)]) << 30,
-        **{name: ["2", *map(str, rng.integers(0, 9, nodes - 1))] for name in names[2:]},
+    workload = placed_jobs(rng, counts, gap_s, requests)
+    cluster = unlike_nodes(
+        rng, nodes, **{name: ["2", *map(str, rng.integers(0, 9, nodes - 1))] for name in names[2:]}
     )
     setting = setting_of(
         scheduler,

@@ -36,7 +36,9 @@ def one_machine(folder: Path) -> Path:
     return folder / "one.parquet"
 
 
-def run(workload: JobWorkload, cluster: Path, scheduler: str = "central-lwl", **more: Any) -> Result:
+def run(
+    workload: JobWorkload, cluster: Path | None = None, scheduler: str = "central-lwl", **more: Any
+) -> Result:
     result = emu.run(scheduler, workload, cluster=cluster, **{**EXACT, **more})
     assert isinstance(result, Result)
     return result
@@ -71,7 +73,7 @@ def test_what_higher_priorities_hold_is_a_reason_of_its_own(tmp_path: Path) -> N
 def test_slots_and_turns(tmp_path: Path) -> None:
     """A job waits for a slot; of another, which fits, the turn comes after that of one that does not."""
     slots = make_workload("two", [0.0, 1.0], [1, 1], [10.0, 5.0])
-    found = waits_by_reason(emu.run("random", slots, 1, **EXACT), "all", with_events_of)  # type: ignore[arg-type]
+    found = waits_by_reason(run(slots, nodes=1, scheduler="random"), "all", with_events_of)
     assert found is not None
     assert found.reasons == {"slots": pytest.approx(9.0)}
     asked = Requests({"cpu_cores": [1.0, 2.0, 1.0]}, priority=[0, 0, 7])
