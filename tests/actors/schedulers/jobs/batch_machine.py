@@ -250,11 +250,11 @@ class Machine:
         held = self.running[job][task]
         due = min(held.due, self.now + 2 * self.delay)
         again = self.held(job, task, held.node, held.arrives, due, self.now + self.delay, why)
-        if again.report[4:] == held.report[4:] and again.report[0] == held.report[0]:
-            self.reports.remove(again.report)
-            heapq.heapify(self.reports)
-            again = held._replace(due=due)
-        self.running[job][task] = again
+        same = again.report[4:] == held.report[4:] and again.report[0] == held.report[0]
+        # Of the two reports one does not come, and the scheduler decides only when one does.
+        self.reports.remove(again.report if same else held.report)
+        heapq.heapify(self.reports)
+        self.running[job][task] = held._replace(due=due) if same else again
 
     def note_eviction(self, job: int, task: int, ran: int) -> None:
         """Note what is done of a task that has run for so long, and what is lost."""
@@ -278,8 +278,6 @@ class Machine:
             self.up[node], self.changed = up, True
             return
         job, task, ran = of
-        if self.running.get(job, {}).get(task, (None,))[-1] is not report:
-            return  # it was stopped before
         held = self.running[job].pop(task)
         if not self.running[job]:
             del self.running[job]
