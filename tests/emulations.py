@@ -347,7 +347,7 @@ def digest(outcome: Outcome) -> str:
     sha = hashlib.sha256(json.dumps([outcome.counters, outcome.events]).encode())
     columns = (outcome.start_ns, outcome.finish_ns, *outcome.tasks.values(), *outcome.timeline.values())
     evicted = [] if outcome.evicted is None else [outcome.evicted]
-    attempts = [outcome.attempts[name] for name in ("task", "start", "end")]
+    attempts = [outcome.attempts[name] for name in outcome.attempts.dtype.names or ()]
     for column in (*columns, *evicted, *attempts, *(outcome.series or ())):
         sha.update(np.ascontiguousarray(column).tobytes())
     return sha.hexdigest()[:16]

@@ -259,13 +259,14 @@ def _ended_before(shares: list[Share], lost: np.ndarray) -> np.ndarray:
     ran = [s.tasks for s in shares if s.attempts is not None and s.tasks is not None]
     if not ran:
         return np.zeros(0, ATTEMPT)
-    task, _, start, end = (np.concatenate(column) for column in zip(*ran, strict=True))
+    task, node, start, end = (np.concatenate(column) for column in zip(*ran, strict=True))
     order = np.lexsort((end, task))
     before = order[:-1][task[order[:-1]] == task[order[1:]]]
     known = {*zip(lost["task"].tolist(), lost["start"].tolist(), strict=True)}
     before = np.array([i for i in before.tolist() if (task[i], start[i]) not in known], np.int64)
     rows = np.zeros(before.size, ATTEMPT)
-    rows["task"], rows["start"], rows["end"] = task[before], start[before], end[before]
+    for name, values in zip(ATTEMPT.names or (), (task, node, start, end), strict=True):
+        rows[name] = values[before]
     return rows
 
 

@@ -63,8 +63,8 @@ JOB_STATE = np.dtype(
     ]
 )
 OUTAGE = np.dtype([("start", "i8"), ("end", "i8")])  # ns; NEVER_AGAIN: for good
-# An attempt of a task that a failure or an eviction ended: what it held, it held from `start` to `end`, ns.
-ATTEMPT = np.dtype([("task", "i8"), ("start", "i8"), ("end", "i8")])
+# An attempt of a task that a failure or an eviction ended: what it held, it held on `node` from `start` to `end`, ns.
+ATTEMPT = np.dtype([(name, "i8") for name in ("task", "node", "start", "end")])
 
 
 class Faults(NamedTuple):
@@ -180,12 +180,12 @@ def grow_attempts(faults: Faults) -> Faults:
 
 
 @inlined
-def record_attempt(w: HasFaults, task: int, start: int, end: int) -> None:
+def record_attempt(w: HasFaults, task: int, node: int, start: int, end: int) -> None:
     """Note an attempt of a task that a failure or an eviction has ended, where tasks are recorded."""
     rows, done = w.faults.attempts, w.task_records
     if rows.size > 0:
         i = w.faults.ended[0]
-        rows.task[i], rows.start[i], rows.end[i] = task, start, end
+        rows.task[i], rows.node[i], rows.start[i], rows.end[i] = task, node, start, end
         if done.start[task] == start and done.finish[task] > start:  # it had ended, and was not yet reported
             rows.end[i] = done.finish[task]
         w.faults.ended[0] = i + 1

@@ -132,19 +132,19 @@ def begin_outage(w: HasCost, t: int, node: int, lost: int) -> None:
     row.detect[node] = min(t + w.faults.detection, row.repair[node])
     task = row.running[node]
     while task != NONE:
-        count_lost_run(w, t, task, lost)
+        count_lost_run(w, t, node, task, lost)
         task = tasks.next[task]
 
 
 @inlined
-def count_lost_run(w: HasCost, t: int, task: int, lost: int) -> None:
-    """Count a task that runs and ends at `t` before its time; `lost` as of `begin_outage`."""
+def count_lost_run(w: HasCost, t: int, node: int, task: int, lost: int) -> None:
+    """Count a task that runs on a node and ends at `t` before its time; `lost` as of `begin_outage`."""
     counts, tasks = w.counts, w.faults.tasks
     counts[N_STARTED + w.work.report_class[tasks.job[task]]] -= 1
     counts[lost] += 1
     lost_ns = counts[lost + 1] + t - tasks.start[task]
     counts[lost + 1], counts[lost + 2] = carry(lost_ns, counts[lost + 2])
-    record_attempt(w, task, tasks.start[task], t)
+    record_attempt(w, task, node, tasks.start[task], t)
 
 
 @inlined

@@ -186,7 +186,7 @@ def end_early(w: HasPreemption, t: int, node: int, task: int, for_job: int) -> N
     job, start = tasks.job[task], tasks.start[task]
     unlink_running(w, node, task)
     w.counts[N_STARTED + w.work.report_class[job]] -= 1
-    record_attempt(w, task, start, t)
+    record_attempt(w, task, node, start, t)
     w.preemption.jobs.times[job] += 1
     keep_progress(w, job, task, t - start)
     note(w, t, node, EVICTS, job, task, for_job, start)
@@ -206,7 +206,7 @@ def stop_task(w: World, t: int, node: int) -> None:
     start = tasks.start[task]
     unlink_running(w, node, task)
     free_slot(w, node, job, task, start)
-    count_lost_run(w, t, task, np.int64(N_TASKS_LOST))
+    count_lost_run(w, t, node, task, np.int64(N_TASKS_LOST))
     send_lost(w, t, node, w.work.home[job], job, task, start, tasks.history[task])
 
 

@@ -261,7 +261,7 @@ def end_task(w: World, t: int, node: int) -> None:
     if w.task_records.size > 0:
         record = w.task_records
         if w.faults.active == 1 and record.node[task] != NONE:  # it runs again with its gang
-            record_attempt(w, task, record.start[task], record.finish[task])
+            record_attempt(w, task, record.node[task], record.start[task], record.finish[task])
         record.node[task], record.start[task], record.finish[task] = node, start, t
     note_restored(w, job, task)
     messages.send_done(w, t, node, job, task, start)

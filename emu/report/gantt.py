@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -22,8 +23,8 @@ from emu.report.drawing import (
     plain_label,
 )
 from emu.report.scales import plain_ticks
-from emu.results.metrics import Float64Array
-from emu.results.result import Result, Runs
+from emu.results.metrics import BoolArray, Float64Array
+from emu.results.result import ATTEMPTS, ENDED_EARLY, Result, Runs
 from emu.results.slot_numbers import slot_numbers
 from workloads.arrow import optional_column
 from workloads.errors import InputError
@@ -39,11 +40,15 @@ MOST_ROWS = 100
 """Tasks of a job without stages up to which its chart grows in height."""
 STRIDE = 1.1
 """Distance from one machine to the next, whose bars are 1 high."""
+EARLY, HATCH = "#666666", "/////"
+"""Colour of the hatches of attempts that were evicted or lost, and their pattern."""
+EARLY_ALPHA = 0.3
+"""Of the colour of their job."""
 Int64Array = npt.NDArray[np.int64]
 
 
 class Parts(NamedTuple):
-    """The tasks, or flows, of a run that ended: arrays of one length.
+    """The tasks, or flows, of a run that ended, and attempts at tasks that were evicted or lost: arrays of one length.
 
     Attributes
     ----------
@@ -52,6 +57,8 @@ class Parts(NamedTuple):
     node, head, row : ndarray of int64
         The node, or ingress port; the id of the job, or coflow; the row in the chart of its job: its stage, or in jobs
         without stages its number.
+    early : ndarray of bool
+        Whether it is an attempt that was evicted or lost.
     """
 
     start: Float64Array
@@ -59,6 +66,7 @@ class Parts(NamedTuple):
     node: Int64Array
     head: Int64Array
     row: Int64Array
+    early: BoolArray
 
 
 def machines_figure(run: Result, nodes: Sequence[int] | None = None) -> Figure:
@@ -79,9 +87,7 @@ def machines_figure(run: Result, nodes: Sequence[int] | None = None) -> Figure:
     parts, what = parts_of(run), find_family(run.family).node
     count, which = int(run.summary["nodes"]), ""
     if nodes is None:
-        which = ", those that ran most"
-        busy = np.bincount(parts.node, parts.finish - parts.start, minlength=count)
-        nodes = np.sort(np.argsort(-busy, kind="stable")[:MACHINES]).tolist()
+        nodes, which = _busiest(parts, count), ", those that ran most"
     if wrong := [n for n in nodes if not 0 <= n < count]:
         raise InputError(f"nodes: the run has no {what} {wrong[0]}; it has 0 to {count - 1}")
     chosen = np.flatnonzero(np.isin(parts.node, nodes))
@@ -94,8 +100,13 @@ def machines_figure(run: Result, nodes: Sequence[int] | None = None) -> Figure:
         places[own] = STRIDE * at + slot * heights[own]
     with figure_style():
         figure, axes = new_figure(SIZE[0], 0.8 + 0.7 * min(len(nodes), MOST_MACHINES))
-        start, finish = parts.start[chosen], parts.finish[chosen]
-        _add_bars(axes, places, heights, start, finish, _colours(parts.head[chosen]))
+        start, finish, early = parts.start[chosen], parts.finish[chosen], parts.early[chosen]
+        colours = _colours(parts.head[chosen])
+        _add_bars(axes, places[~early], heights[~early], start[~early], finish[~early], colours[~early])
+        if text := _early_text(parts, chosen):
+            pale = colours[early] * (1.0, 1.0, 1.0, EARLY_ALPHA)
+            _add_bars(axes, places[early], heights[early], start[early], finish[early], pale, text, HATCH)
+            add_legend(figure, axes)
         axes.set_yticks(STRIDE * np.arange(len(nodes)) + 0.5, [f"{what} {n}" for n in nodes])
         axes.set_ylim(STRIDE * len(nodes), 1.0 - STRIDE)
         axes.xaxis.set_major_formatter(plain_ticks())
@@ -103,7 +114,7 @@ def machines_figure(run: Result, nodes: Sequence[int] | None = None) -> Figure:
         axes.grid(visible=False, axis="y")
         if len(nodes) < count:
             axes.set_ylabel(f"{len(nodes)} of {count:,} {what}s{which}")
-        axes.set_xlabel(f"virtual time (s){_unended(run, parts)}")
+        axes.set_xlabel(f"virtual time (s){_left_out(run, parts)}")
         return figure
 
 
@@ -111,7 +122,7 @@ def job_figure(run: Result, job_id: int) -> Figure:
     """Return the tasks of one job over time since its arrival.
 
     A job with stages has a row for each stage, darker where more tasks run; another job has a row for each task, the
-    last to end first, with a light bar while it waits.
+    last to end first, with a light bar while it waits. Attempts that were evicted or lost are hatched.
 
     Raises
     ------
@@ -122,60 +133,105 @@ def job_figure(run: Result, job_id: int) -> Figure:
 
     parts = _of_job(run, job_id)
     by_stage = "stage" in _table_of(run).column_names
-    count = int(parts.row.max()) + 1 if by_stage else parts.row.size
+    number = parts.row if by_stage else _last_first(parts)
+    count = int(number.max()) + 1
     with figure_style():
         figure, axes = new_figure(SIZE[0], 1.0 + (0.22 * count if by_stage else 0.08 * min(count, MOST_ROWS)))
+        rows, early = number - 0.4, parts.early
         if by_stage:
             _draw_stages(axes, parts)
             axes.yaxis.set_major_locator(MaxNLocator(integer=True))
         else:
-            start, finish = (
-                of[np.argsort(-parts.finish, kind="stable")] for of in (parts.start, parts.finish)
-            )
-            rows, zero = np.arange(count) - 0.4, np.zeros(count)
-            _add_bars(axes, rows, 0.8, zero, start, "#cccccc", "waits")
-            _add_bars(axes, rows, 0.8, start, finish, COLOURS[0], "runs")
+            low, start = rows[~early], parts.start[~early]
+            _add_bars(axes, low, 0.8, np.zeros(low.size), start, "#cccccc", "waits")
+            _add_bars(axes, low, 0.8, start, parts.finish[~early], COLOURS[0], "runs")
             axes.set_yticks([])
-            add_legend(figure, axes)
+        if early.any():
+            begin, end, pale = parts.start[early], parts.finish[early], "#eeeeee" + "80" * by_stage
+            _add_bars(axes, rows[early], 0.8, begin, end, pale, _early_text(parts), HATCH)
+        add_legend(figure, axes)
         axes.xaxis.set_major_formatter(plain_ticks())
         axes.set_xlim(0.0, float(parts.finish.max()) * 1.02)
         axes.set_ylim(count - 0.4, -0.6)
         family = find_family(run.family)
         axes.set_ylabel("stage" if by_stage else f"{count:,} {family.part}, the last to end first")
-        axes.set_xlabel(f"time since {family.one} {job_id} arrived (s){_unended(run, parts, job_id)}")
+        axes.set_xlabel(f"time since {family.one} {job_id} arrived (s){_left_out(run, parts, job_id)}")
         return figure
 
 
 def _draw_stages(axes: Any, parts: Parts) -> None:
     """Draw a row of bars for each stage."""
     for number in range(int(parts.row.max()) + 1):
-        own = np.flatnonzero(parts.row == number)
+        own = np.flatnonzero((parts.row == number) & ~parts.early)
         colour = (COLOURS[number % len(COLOURS)], max(1.0 / max(own.size, 1), 0.05))
         _add_bars(axes, np.full(own.size, number - 0.4), 0.8, parts.start[own], parts.finish[own], colour)
 
 
+def _busiest(parts: Parts, count: int) -> list[int]:
+    """Return the `MACHINES` of so many that ran most, in order."""
+    busy = np.bincount(parts.node, parts.finish - parts.start, minlength=count)
+    return [int(node) for node in np.sort(np.argsort(-busy, kind="stable")[:MACHINES])]
+
+
+def _last_first(parts: Parts) -> Int64Array:
+    """Return a row for each of the parts of a job: tasks have one each, the last to end the first."""
+    tasks, task = np.unique(parts.row, return_inverse=True)
+    last_s, place = np.zeros(tasks.size), np.empty(tasks.size, np.int64)
+    np.maximum.at(last_s, task, parts.finish)
+    place[np.argsort(-last_s, kind="stable")] = np.arange(tasks.size)
+    return place[task]
+
+
+def _early_text(parts: Parts, chosen: Any = slice(None)) -> str:
+    """Return how many attempts of those chosen were evicted or lost, and of how many that is."""
+    count, total = int(parts.early[chosen].sum()), int(parts.early.sum())
+    of_all = f", of {total:,} in the run" if count < total else ""
+    return f"{count:,} attempt{'s' * (count != 1)} evicted or lost{of_all}" if total else ""
+
+
+def early_clause(run: Result, job_id: int | None = None) -> str:
+    """Return what the caption of a chart, of a job or of the machines that ran most, says about such attempts."""
+    parts = parts_of(run) if job_id is None else _of_job(run, job_id)
+    chosen = (
+        np.isin(parts.node, _busiest(parts, int(run.summary["nodes"]))) if job_id is None else slice(None)
+    )
+    text = _early_text(parts, chosen)
+    return f"; hatched: {text}" if text else ""
+
+
 def _add_bars(
-    axes: Any, low: Any, height: Any, start: Float64Array, finish: Float64Array, colours: Any, label: str = ""
+    axes: Any,
+    low: Any,
+    height: Any,
+    start: Float64Array,
+    finish: Float64Array,
+    colours: Any,
+    label: str = "",
+    hatch: str | None = None,
 ) -> None:
     """Draw a bar for each task, as one collection; as an image where there are many."""
     from matplotlib.collections import PolyCollection
 
     high = low + height
     corners: Any = np.stack([start, low, start, high, finish, high, finish, low], axis=1).reshape(-1, 4, 2)
-    bars = PolyCollection(corners, facecolors=colours, linewidths=0, label=label or None)
+    bars = PolyCollection(
+        corners, facecolors=colours, edgecolors=EARLY, linewidths=0, label=label or None, hatch=hatch
+    )
     bars.set_rasterized(len(corners) > MOST_SHAPES)
     axes.add_collection(bars, autolim=False)
 
 
-def _unended(run: Result, parts: Parts, job_id: int | None = None) -> str:
-    """Return the number of tasks, of a job or of all, that have no bar because they did not end."""
+def _left_out(run: Result, parts: Parts, job_id: int | None = None) -> str:
+    """Return what of a job, or of all, has no bar: tasks that did not end, and attempts that are not known."""
     family = find_family(run.family)
     heads = optional_column(_table_of(run), f"{family.one}_id")
-    if job_id is None:
-        count = heads.size - int(np.isfinite(optional_column(_table_of(run), "finish_s")).sum())
-    else:
-        count = int((heads == job_id).sum()) - parts.head.size
-    return f"; {count:,} {family.part} that did not end are left out" if count else ""
+    of_all = heads.size if job_id is None else int((heads == job_id).sum())
+    count = of_all - int((~parts.early).sum())
+    text = f"; {count:,} {family.part} that did not end are left out" if count else ""
+    known = ATTEMPTS not in family.tables or not ENDED_EARLY & run.counters.keys()
+    if not known and _find_table(run, ATTEMPTS) is None:
+        text += f"; attempts evicted or lost are left out: no {ATTEMPTS}.parquet"
+    return text
 
 
 def running_figure(results: Runs, job_id: int) -> Figure:
@@ -222,12 +278,11 @@ def shown_job(results: Runs) -> int:
 def has_tasks(run: Result) -> bool:
     """Return whether a run has recorded its tasks; in comparisons they are only on the disk."""
     name = find_family(run.family).part
-    on_disk = run.path is not None and (run.path / f"{name}.parquet").exists()
-    return run.tables.get(name) is not None or on_disk
+    return run.tables.get(name) is not None or _file_of(run, name) is not None
 
 
 def parts_of(run: Result) -> Parts:
-    """Return the tasks, or flows, of a run that ended.
+    """Return the tasks, or flows, of a run that ended, and then the attempts that were evicted or lost.
 
     Raises
     ------
@@ -241,17 +296,38 @@ def parts_of(run: Result) -> Parts:
         optional_column(table, name) for name in ("start_s", "finish_s", node, f"{family.one}_id", row)
     ]
     ended = np.isfinite(columns[1])
-    start, finish, *whole = (column[ended] for column in columns)
-    return Parts(start, finish, *(column.astype(np.int64) for column in whole))
+    columns = [column[ended] for column in columns]
+    early = np.zeros(columns[0].size, np.bool_)
+    if (attempts := _find_table(run, ATTEMPTS)) is not None:
+        names = ("start_s", "end_s", "node", "job_id", row)
+        further = [optional_column(attempts, name) for name in names]
+        columns = [np.concatenate(pair) for pair in zip(columns, further, strict=True)]
+        early = np.append(early, np.ones(attempts.num_rows, np.bool_))
+    start, finish = columns[:2]
+    machine, head, place = (column.astype(np.int64) for column in columns[2:])
+    return Parts(start, finish, machine, head, place, early)
 
 
 def _table_of(run: Result) -> pa.Table:
     """Return the table of tasks, or flows."""
     name = find_family(run.family).part
-    if not has_tasks(run):
+    if (table := _find_table(run, name)) is None:
         raise InputError(f"the run has no {name}; run it with output.tasks", file=run.path)
-    table = run.tables.get(name)
-    return disk.read_table(run.path / f"{name}.parquet") if table is None and run.path else table
+    return table
+
+
+def _find_table(run: Result, name: str) -> pa.Table | None:
+    """Return a table of a run, which may be only on the disk; None where the run does not have it."""
+    if (table := run.tables.get(name)) is not None:
+        return table
+    file = _file_of(run, name)
+    return None if file is None else disk.read_table(file)
+
+
+def _file_of(run: Result, name: str) -> Path | None:
+    """Return the file of a table of a run, if there is one."""
+    file = None if run.path is None else run.path / f"{name}.parquet"
+    return file if file is not None and file.exists() else None
 
 
 def _of_job(run: Result, job_id: int) -> Parts:

@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 
 LONG_S = 60.0
 """Wall time from which a run is worth keeping in a temporary folder."""
+ATTEMPTS = "attempts"
+"""The table of the attempts that evictions and failures ended, of a run that records its tasks."""
+ENDED_EARLY = frozenset({"evictions", "tasks_lost"})
+"""Counters of these attempts."""
 
 
 @dataclass(eq=False, repr=False)
@@ -41,9 +45,10 @@ class Result:
     ----------
     tables : dict of str to pyarrow.Table
         By name, with the columns of ``docs/reference/results.md``. Each is an attribute too, None where the run does
-        not have it: ``jobs`` and ``timeline``; ``tasks`` with ``output.tasks``; ``coflows`` and ``flows`` of a run of
-        coflows, in place of jobs and tasks; ``costs`` with ``cost.model='measured'``; ``crv`` of schedulers that
-        monitor constraints, the demand and supply of resources over time. ``.to_pandas()`` gives frames.
+        not have it: ``jobs`` and ``timeline``; ``tasks`` with ``output.tasks``, and ``attempts`` at tasks that were
+        evicted or lost; ``coflows`` and ``flows`` of a run of coflows, in place of jobs and tasks; ``costs`` with
+        ``cost.model='measured'``; ``crv`` of schedulers that monitor constraints, the demand and supply of resources
+        over time. ``.to_pandas()`` gives frames.
     summary : dict
         The content of ``summary.json``.
     counters : dict of str to int
@@ -87,6 +92,7 @@ class Result:
     if TYPE_CHECKING:  # any other attribute is an error for type checkers too
         jobs: ClassVar[pa.Table]
         tasks: ClassVar[pa.Table]
+        attempts: ClassVar[pa.Table]
         coflows: ClassVar[pa.Table]
         flows: ClassVar[pa.Table]
         timeline: ClassVar[pa.Table]
@@ -132,9 +138,9 @@ class Result:
         return parse_duration(self.manifest.get("config", {}).get("warmup", 0.0), "warmup")
 
     def drop_large(self) -> None:
-        """Drop the table of parts, such as tasks, which is large and on the disk."""
-        own = family_of_summary(self.summary).part
-        self.tables = {name: table for name, table in self.tables.items() if name != own}
+        """Drop the tables of parts, such as tasks, and their attempts, which are large and on the disk."""
+        large = (family_of_summary(self.summary).part, ATTEMPTS)
+        self.tables = {name: table for name, table in self.tables.items() if name not in large}
 
     def _repr_html_(self) -> str:
         """Return the tables of the summary as HTML, for notebooks."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from emu.columns import COSTS, Column, ResultTable
+from emu.families.jobs.columns import ATTEMPTS as OF_ATTEMPTS
 from emu.families.jobs.columns import FURTHER_JOBS, FURTHER_TIMELINE, RESOURCES, TENANTS
 from emu.families.jobs.columns import JOBS as OF_JOBS
 from emu.families.jobs.columns import TASKS as OF_TASKS
@@ -61,9 +62,11 @@ FAIRNESS = (
     Column("jain_running", pa.float64(), "", "The same of those jobs that ran a task in the window.", True),
 )
 
+_STAGE = Column("stage", pa.int64(), "", "The task's stage in its job, from 0.")
+
 TASKS = (
     *OF_TASKS,
-    Column("stage", pa.int64(), "", "The task's stage in its job, from 0."),
+    _STAGE,
     Column(
         "runnable_s",
         pa.float64(),
@@ -72,6 +75,8 @@ TASKS = (
         True,
     ),
 )
+
+ATTEMPTS = (*OF_ATTEMPTS, _STAGE)
 
 TABLES = {
     "jobs": ResultTable(JOBS, "One row per job of the workload, in workload order.", FURTHER_JOBS),
@@ -86,5 +91,6 @@ TABLES = {
     "tasks": ResultTable(
         TASKS, "With `output.tasks`: one row per task, in workload order.", is_optional=True
     ),
+    "attempts": ResultTable(ATTEMPTS, is_optional=True),
     "costs": ResultTable(COSTS, is_optional=True),
 }

@@ -23,7 +23,7 @@ from emu.report.drawing import (
     shown,
     time_scale,
 )
-from emu.report.gantt import has_tasks, job_figure, machines_figure, running_figure, shown_job
+from emu.report.gantt import early_clause, has_tasks, job_figure, machines_figure, running_figure, shown_job
 from emu.report.scales import plain_ticks
 from emu.results.result import Runs
 from workloads.arrow import optional_column
@@ -59,10 +59,10 @@ def _figures_of_tasks(results: Runs) -> Iterator[Shown]:
     caption = f"Tasks of job {job_id} that run, under each scheduler"
     yield from shown("running", caption, running_figure, results, job_id)
     for name, (run, *_) in results.items():
-        caption = f"Job {job_id} under {name}: its tasks by stage"
+        caption = f"Job {job_id} under {name}: its tasks by stage{early_clause(run, job_id)}"
         yield from shown(f"gantt-job-{safe_name(name)}", caption, job_figure, run, job_id)
     for name, (run, *_) in results.items():
-        caption = f"The machines that ran most under {name}: all their tasks, a colour for each job"
+        caption = f"The machines that ran most under {name}: all their tasks, a colour for each job{early_clause(run)}"
         yield from shown(f"gantt-{safe_name(name)}", caption, machines_figure, run)
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from clusters.capacity import capacities, demands, work_s
 from emu.columns import make_table, null_unless
-from emu.families.dags.columns import FAIRNESS, JOBS, TASKS, TIMELINE
+from emu.families.dags.columns import ATTEMPTS, FAIRNESS, JOBS, TASKS, TIMELINE
 from emu.families.dags.utilisation import count_between, runnable_ns, wide_enough, windows
 from emu.families.jobs.columns import FURTHER_JOBS, FURTHER_TIMELINE
 from emu.families.jobs.metrics import describe_jobs
@@ -22,7 +22,7 @@ from emu.families.jobs.resource_use import (
     use_over_time,
     with_shares,
 )
-from emu.families.jobs.results import further_columns, jobs_columns, tasks_columns
+from emu.families.jobs.results import attempts_table, further_columns, jobs_columns, tasks_columns
 from emu.results.metrics import Float64Array, describe_utilisation, finite
 from workloads.arrow import column, optional_column
 from workloads.critical_path import critical_paths_ns
@@ -56,6 +56,7 @@ def dag_results(plan: Plan, outcome: Outcome) -> tuple[dict[str, pa.Table | None
         "tenants": tenants,
         "fairness": fairness,
         "tasks": tasks_table(workload, outcome.tasks, runnable) if config["output.tasks"] else None,
+        "attempts": attempts_table(workload, outcome, ATTEMPTS) if config["output.tasks"] else None,
     }
     described = describe_utilisation(
         optional_column(timeline, "time_s"),

@@ -151,6 +151,19 @@ FURTHER_TASKS = (
 )
 """Further columns of ``tasks.parquet``, with `output.events`; null for tasks of jobs that are not recorded."""
 
+ATTEMPTS = (
+    Column("job_id", pa.int64(), "", "The task's job."),
+    Column("task", pa.int64(), "", "Position of the task in its job, from 0, in workload order."),
+    Column("node", pa.int64(), "", "Node that ran the task."),
+    Column("start_s", pa.float64(), "s", "When the attempt started."),
+    Column(
+        "end_s",
+        pa.float64(),
+        "s",
+        "When the task was evicted, was lost with its node or its gang, or had ended before its gang was lost.",
+    ),
+)
+
 CRV = (
     Column("time_s", pa.float64(), "s", "When the scheduler's monitor made the row, in virtual time."),
     Column("resource", pa.string(), "", "The attribute of nodes that constraints are on."),
@@ -193,6 +206,12 @@ TABLES = {
     ),
     "tasks": ResultTable(
         TASKS, "With `output.tasks`: one row per task, in workload order.", FURTHER_TASKS, is_optional=True
+    ),
+    "attempts": ResultTable(
+        ATTEMPTS,
+        "With `output.tasks`, where tasks were evicted or lost: one row per attempt that an eviction or a failure "
+        "ended, by task and start. What a task did after its last attempt here is in `tasks.parquet`.",
+        is_optional=True,
     ),
     "costs": ResultTable(
         COSTS,

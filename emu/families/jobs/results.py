@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from emu.columns import make_table, null_unless
-from emu.families.jobs.columns import CRV, FURTHER_JOBS, FURTHER_TIMELINE, TASKS, TIMELINE
+from emu.columns import Column, make_table, null_unless
+from emu.families.jobs.columns import ATTEMPTS, CRV, FURTHER_JOBS, FURTHER_TIMELINE, TASKS, TIMELINE
 from emu.families.jobs.columns import JOBS as JOB_COLUMNS
 from emu.families.jobs.metrics import describe_jobs
 from emu.families.jobs.resource_use import (
@@ -22,6 +22,7 @@ from emu.families.jobs.resource_use import (
 )
 from emu.families.jobs.resources import shares_of_tasks
 from emu.results.metrics import describe_utilisation
+from emu.results.result import ENDED_EARLY
 from workloads.arrow import column, from_numpy, from_strings
 from workloads.dags import DagWorkload
 from workloads.jobs import JobWorkload
@@ -118,17 +119,36 @@ def tasks_columns(
     workload: JobWorkload | DagWorkload, tasks: Mapping[str, npt.NDArray[np.int64]]
 ) -> dict[str, Any]:
     """Return the columns of the table of tasks."""
-    first_task = workload.arrays().first_task
-    counts = np.diff(first_task)
     started, finished = tasks["start_ns"] >= 0, tasks["finish_ns"] >= 0
     return {
         "job_id": column(workload.tasks, "job_id"),
-        "task": np.arange(workload.num_tasks) - np.repeat(first_task[:-1], counts),
+        "task": _number_in_job(workload),
         "node": null_unless(started, tasks["node"]),
         "start_s": null_unless(started, tasks["start_ns"] / 1e9),
         "finish_s": null_unless(finished, tasks["finish_ns"] / 1e9),
         "duration_s": column(workload.tasks, "duration_s"),
     }
+
+
+def attempts_table(
+    workload: JobWorkload | DagWorkload, outcome: Outcome, columns: tuple[Column, ...] = ATTEMPTS
+) -> pa.Table | None:
+    """Return the table of attempts that evictions or failures ended; None where there were neither."""
+    if not ENDED_EARLY & outcome.counters.keys():
+        return None
+    rows = outcome.attempts
+    of_task = {"job_id": column(workload.tasks, "job_id"), "task": _number_in_job(workload)}
+    if isinstance(workload, DagWorkload):
+        of_task["stage"] = column(workload.tasks, "stage")
+    times = {"start_s": rows["start"] / 1e9, "end_s": rows["end"] / 1e9}
+    of_attempt = {name: values[rows["task"]] for name, values in of_task.items()}
+    return make_table(columns, {**of_attempt, "node": rows["node"], **times})
+
+
+def _number_in_job(workload: JobWorkload | DagWorkload) -> npt.NDArray[np.int64]:
+    """Return the position of each task in its job, shape (T,)."""
+    first_task = workload.arrays().first_task
+    return np.arange(workload.num_tasks) - np.repeat(first_task[:-1], np.diff(first_task))
 
 
 def job_results(plan: Plan, outcome: Outcome) -> tuple[dict[str, pa.Table | None], dict[str, Any]]:
@@ -158,6 +178,7 @@ def job_results(plan: Plan, outcome: Outcome) -> tuple[dict[str, pa.Table | None
         "tenants": tenants,
         "crv": crv_table(outcome.series),
         "tasks": tasks_table(workload, kept) if kept else None,
+        "attempts": attempts_table(workload, outcome) if kept else None,
     }
     last_s = float(column(workload.jobs, "submit_s")[-1])
     described = describe_utilisation(timeline["time_s"], timeline["utilisation"], last_s)

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 import emu
 from emu.report.drawing import to_svg
-from emu.report.gantt import job_figure, machines_figure, running_figure, shown_job
+from emu.report.gantt import early_clause, job_figure, machines_figure, running_figure, shown_job
 from emu.results.result import Result
 from tests.actors.dag_settings import mixed_dags
+from workloads.conversion import as_dags
 from workloads.errors import InputError
+from workloads.jobs import make_workload
+from workloads.requests import Requests
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 QUICK: dict[str, Any] = {"in_process": True, "output_tasks": True}
 
@@ -84,6 +91,73 @@ def test_running_tasks_of_a_job_begin_and_end_with_it(result: Result) -> None:
     own = result.tasks.to_pandas().query("job_id == 3")
     assert max(line.get_ydata()) <= len(own)
     assert np.trapezoid(np.append(0, line.get_ydata()[:-1]), line.get_xdata()) >= 0
+
+
+@pytest.fixture(scope="module", params=["jobs", "dags"])
+def evicting(request: pytest.FixtureRequest) -> Result:
+    """Two nodes run a task of 10 s of job 0 each; at 4 s and 9 s jobs of higher priority take the place of one."""
+    asked = Requests(priority=[0, 9, 9])
+    jobs = make_workload("three", [0.0, 4.0, 9.0], [2, 1, 1], [10.0, 10.0, 3.0, 2.0], requests=asked)
+    options = {"network_delay": 0.0, "preemption_mode": "restart", "slots": 1, **QUICK}
+    if request.param == "dags":
+        return emu.run("drf", as_dags(jobs), 2, **options)
+    return emu.run("central-lwl", jobs, 2, short_cutoff=100.0, **options)
+
+
+def legend_of(figure: Figure) -> list[str]:
+    return [text.get_text() for legend in figure.legends for text in legend.get_texts()]
+
+
+@pytest.mark.drawn
+def test_attempts_that_were_evicted_are_drawn_hatched_and_counted(evicting: Result) -> None:
+    assert evicting.attempts is not None
+    attempts = evicting.attempts.to_pandas()
+    assert attempts[["job_id", "end_s"]].to_numpy().tolist() == [[0, 4.0], [0, 9.0]]
+    early = sorted(zip(attempts.start_s, attempts.end_s - attempts.start_s, strict=True))
+    for figure in (machines_figure(evicting), job_figure(evicting, 0)):
+        hatched = figure.axes[0].collections[-1]
+        assert (hatched.get_hatch(), spans(figure.axes[0], slice(-1, None))) == ("/////", early)
+        assert legend_of(figure)[-1] == "2 attempts evicted or lost"
+        assert "left out" not in figure.axes[0].get_xlabel()
+    assert len(spans(machines_figure(evicting).axes[0], slice(0, 1))) == 4
+    assert early_clause(evicting) == early_clause(evicting, 0) == "; hatched: 2 attempts evicted or lost"
+    assert (early_clause(evicting, 1), legend_of(machines_figure(evicting))) == (
+        "",
+        ["2 attempts evicted or lost"],
+    )
+    running = running_figure({"x": [evicting]}, 0).axes[0].lines[0]
+    held = np.dot(running.get_ydata()[:-1], np.diff(running.get_xdata()))
+    assert held == pytest.approx(20.0 + sum(length for _, length in early))
+
+
+@pytest.mark.drawn
+def test_charts_say_which_attempts_they_leave_out(evicting: Result) -> None:
+    assert evicting.attempts is not None
+    on_first = evicting.attempts["node"].to_pylist().count(0)
+    shown = [
+        f"{on_first} attempt{'s' * (on_first > 1)} evicted or lost{', of 2 in the run' * (on_first < 2)}"
+    ]
+    assert legend_of(machines_figure(evicting, [0])) == shown
+    tables = {name: table for name, table in evicting.tables.items() if name != "attempts"}
+    older = dataclasses.replace(evicting, tables=tables)
+    for figure in (machines_figure(older), job_figure(older, 0)):
+        assert (
+            figure.axes[0]
+            .get_xlabel()
+            .endswith("; attempts evicted or lost are left out: no attempts.parquet")
+        )
+
+
+@pytest.mark.drawn
+def test_an_attempt_is_in_the_row_of_its_task_or_of_its_stage(evicting: Result) -> None:
+    assert evicting.tasks is not None
+    assert evicting.attempts is not None
+    rows, ends_s = [-0.4, -0.4], evicting.tasks["finish_s"].to_pylist()[:2]
+    if evicting.family == "jobs":  # the task that ends last is in the first row
+        rows[int(np.argmin(ends_s))] = 0.6
+    hatched = job_figure(evicting, 0).axes[0].collections[-1]
+    low = [float(path.vertices[:, 1].min()) for path in hatched.get_paths()]
+    assert low == [rows[task] for task in evicting.attempts["task"].to_pylist()]
 
 
 def test_without_tasks_there_is_none(result: Result, tmp_path: Path) -> None:

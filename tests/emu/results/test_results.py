@@ -27,7 +27,7 @@ NS = 10**9
 WRITTEN = {
     f"{name}.parquet": table.columns
     for name, table in TABLES.items()
-    if name not in ("costs", "crv", "resources", "tenants")
+    if name not in ("attempts", "costs", "crv", "resources", "tenants")
 }
 
 
