@@ -47,7 +47,7 @@ from actors.schedulers.jobs.gang_bookings import Bookings, add_change, drop_chan
 from actors.schedulers.jobs.gang_build import GANGS, PLAN_BY, build_gangs
 from actors.schedulers.jobs.gang_ends import row_at
 from actors.schedulers.jobs.gang_outlook import choose_nodes
-from actors.schedulers.jobs.gang_preemption import make_way
+from actors.schedulers.jobs.gang_preemption import is_room_coming, make_way
 from actors.schedulers.jobs.gang_profile import Profile, change, find_place, make_profile, pass_time, restart
 from actors.schedulers.jobs.gang_reports import note_end, on_lost, on_node_state
 from actors.schedulers.jobs.gangs import (
@@ -241,15 +241,18 @@ def decide(w: World, p: State, t: int, me: int) -> None:
     if queue.is_woken[0] == 0 and since.alarm[0] > t:
         return  # woken for a reservation that was changed
     queue.is_woken[0] = 0
+    head = p.gangs.queue.first[0]
+    waits = head != NONE and is_room_coming(w, p.gangs, head)
     # Without a reservation none is delayed: the jobs start in turn, and the profile is not needed before one waits.
-    if since.first[0] < NEVER or (start_heads(w, p.gangs, t, me) != NONE and p.reserves == 1):
+    if not waits and (since.first[0] < NEVER or (start_heads(w, p.gangs, t, me) != NONE and p.reserves == 1)):
         plan(w, p, t)
         start_due(w, p, t, me)
         head = p.gangs.queue.first[0]
-        if head != NONE and make_way(w, p.gangs, t, me, head):
-            since.first[0] = NONE
-            plan(w, p, t)
-            start_due(w, p, t, me)
+        waits = head != NONE and make_way(w, p.gangs, t, me, head)
+    elif waits:
+        make_way(w, p.gangs, t, me, head)
+    if waits:
+        since.first[0] = NONE
     alarm = since.first[0]
     if alarm <= t or is_late(p, t):
         alarm = NEVER

@@ -55,7 +55,7 @@ from actors.schedulers.jobs.gang_outlook import (
     make_outlook,
     take_rows,
 )
-from actors.schedulers.jobs.gang_preemption import make_way
+from actors.schedulers.jobs.gang_preemption import is_room_coming, make_way
 from actors.schedulers.jobs.gang_reports import note_end, on_lost, on_node_state
 from actors.schedulers.jobs.gangs import (
     Gangs,
@@ -204,6 +204,8 @@ def advance(w: World, p: State, until: int, most: int) -> int:
             head = start_heads(w, gangs, t, me)
             if head != NONE:
                 make_way(w, gangs, t, me, head)
+                if is_room_coming(w, gangs, head):
+                    continue
             if head != NONE and gangs.by_node == 1:
                 backfill_nodes(w, p, t, me, head)
             elif head != NONE and gangs.room.total[0] > 0:

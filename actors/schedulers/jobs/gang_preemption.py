@@ -5,6 +5,8 @@
    chosen, what is not needed after all is spared, what was chosen last first. If all would not suffice, none ends.
 2. Gangs end as a whole. The scheduler sends CANCEL to the nodes of all that is to end, and counts with the room that it
    leaves; the job starts when it is known to be free.
+   Until then no other is backfilled: by reservations it might take the room, where jobs that run longer than they have
+   requested count as about to end, and would be ended for the first job in their turn.
 3. What has ended waits again, in its place of the queue, and starts from its beginning, or each task from where it was.
 
 Of a job that is no gang each task is seen by itself, of the one that waits and of those that make room.
@@ -36,17 +38,42 @@ def make_way(w: World, p: Gangs, t: int, me: int, job: int) -> bool:
 
 
 @compiled
-def make_room(w: World, p: Gangs, t: int, me: int, job: int) -> bool:
-    """Let others end for a gang, or for one more task of another job; return whether some do."""
-    o, tasks, chosen = p.trial, tasks_to_start(w, job), np.int64(0)
-    copy_free(o, p.now.free)
-    look_at(o, p.of_job[job], tasks, max(p.jobs.nodes[job], np.int64(0)))
+def is_room_coming(w: World, p: Gangs, job: int) -> bool:
+    """Return whether a job, of a job that is no gang a task, fits when those have ended that are to, and not before."""
+    if not preempts(w):
+        return False
+    goal = tasks_to_start(w, job) if is_gang(p, job) else np.int64(1)
+    look_now(w, p, job)
+    if fits(p, job, goal):
+        return False
+    give_ending(p)
+    return fits(p, job, goal)
+
+
+@inlined
+def look_now(w: World, p: Gangs, job: int) -> None:
+    """Let the trial be what is free now, and look there for room for the job's tasks."""
+    copy_free(p.trial, p.now.free)
+    look_at(p.trial, p.of_job[job], tasks_to_start(w, job), max(p.jobs.nodes[job], np.int64(0)))
+
+
+@inlined
+def give_ending(p: Gangs) -> None:
+    """Let what is to end at once be free in the trial; no other row is chosen."""
     for i in range(p.ends.span[1]):
         row = row_at(p.ends, i)
         p.ends.rows.choice[row] = 0
         if is_to_end(p, row):
             give(p, row, 1)
-    goal = tasks if is_gang(p, job) else min(o.look.found[0] + 1, tasks)
+
+
+@compiled
+def make_room(w: World, p: Gangs, t: int, me: int, job: int) -> bool:
+    """Let others end for a gang, or for one more task of another job; return whether some do."""
+    tasks, chosen = tasks_to_start(w, job), np.int64(0)
+    look_now(w, p, job)
+    give_ending(p)
+    goal = tasks if is_gang(p, job) else min(p.trial.look.found[0] + 1, tasks)
     while not fits(p, job, goal):
         row = next_to_end(w, p, job)
         if row == NONE:

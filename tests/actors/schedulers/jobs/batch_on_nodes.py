@@ -39,6 +39,8 @@ def _easy(machine: Machine) -> None:
         return
     _make_way(machine)
     head, *others = machine.waiting
+    if _is_room_coming(machine):
+        return
     jobs, counted = machine.jobs, machine.stacked
     needs = len(machine.left[head]) if jobs[head].gang else 1
     dues = {max(held.due, machine.now + 1) for tasks in machine.running.values() for held in tasks.values()}
@@ -82,6 +84,18 @@ def _make_way(machine: Machine) -> bool:
                 machine.ending.add((job, tasks[0]))
                 machine.end(job, tasks[0], "evicted")
     return found
+
+
+def _is_room_coming(machine: Machine) -> bool:
+    """Whether the first job that waits, or a task of it, fits when those have ended that have been told to, not now."""
+    free = machine.free_at(machine.now)
+    if machine.preempt is None or not machine.waiting or machine.fits(free, machine.waiting[0]) is not None:
+        return False
+    for job, tasks in machine.running.items():
+        for task, held in tasks.items():
+            if job in machine.stopping or (job, task) in machine.ending:
+                free = less(free, [(held.node, -1)], machine.jobs[job])
+    return machine.fits(free, machine.waiting[0]) is not None
 
 
 def _to_end(machine: Machine, head: int) -> list[tuple[int, list[int]]]:
@@ -164,10 +178,13 @@ class _Conservative:
         return None
 
     def __call__(self, machine: Machine) -> None:
-        self.plan(machine)
-        if machine.waiting and _make_way(machine):
-            machine.changed = True
+        waits = _is_room_coming(machine)
+        if not waits:
             self.plan(machine)
+        waits |= _make_way(machine)
+        if waits:
+            machine.changed = True
+            self.booked.clear()
         machine.wakes = [] if machine.is_late() else sorted(begin for begin, _ in self.booked.values())[:1]
 
     def plan(self, machine: Machine) -> None:

@@ -168,6 +168,26 @@ def test_what_came_last_of_the_lowest_priority_ends_and_no_more_than_is_needed(s
 
 
 @pytest.mark.parametrize("scheduler", GANG_SCHEDULERS)
+def test_what_others_end_for_is_not_taken_by_jobs_behind(scheduler: str) -> None:
+    """Job 0 is late: it counts as about to end. At 20 job 2 ends job 1, which is known at 22, and starts at 23.
+
+    If job 3 took an idle slot before, as if job 0 were to end, it would have to end, too.
+    """
+    workload = make_workload(
+        "late",
+        [0, 1, 20, 21],
+        [1, 2, 4, 1],
+        [100.0] + [50.0] * 2 + [10.0] * 4 + [30.0],
+        [1.0, 50.0, 10.0, 30.0],
+        requests=Requests(gang_nodes=[0] * 4, priority=[9, 0, 5, 0]),
+    )
+    found = run_evicting(scheduler, workload, [5])
+    assert [times for times, _ in evicted_of(found)] == [0, 2, 0, 0]
+    assert found.tasks is not None
+    assert (found.tasks["start_ns"][3:7] == 23_000_000_000).all()
+
+
+@pytest.mark.parametrize("scheduler", GANG_SCHEDULERS)
 @pytest.mark.parametrize("on_nodes", [False, True])
 @pytest.mark.parametrize("preemption", [None, Preemption(keeps=True, cost_s=0.3)])
 def test_partitions_do_not_change_what_is_lost(
