@@ -87,7 +87,7 @@ def _make_way(machine: Machine) -> bool:
 
 
 def _is_room_coming(machine: Machine) -> bool:
-    """Whether the first job that waits, or a task of it, fits when those have ended that have been told to, not now."""
+    """Whether the first job that waits, or a task of it, fits when those have ended that are to end, not now."""
     free = machine.free_at(machine.now)
     if machine.preempt is None or not machine.waiting or machine.fits(free, machine.waiting[0]) is not None:
         return False
