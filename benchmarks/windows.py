@@ -1,104 +1,137 @@
-"""The clock `windows` beside the barrier it stands on: a compiled graph that carries equal-sized bytes.
+"""The clock `windows`: several partitions that meet in shared memory, beside one process in the same run.
 
-How to run: `python -m benchmarks.windows [--workload PATH] [--nodes 15000] [--partitions 4] [--scheduler sparrow]`
-For debugging: `--workload yahoo`, which takes a minute
-Runs the workload exactly, in Ray actors; then, in the same run and before and after it, a graph of as many actors that
-return bytes as requested, with the mean sizes of requests and answers. What counts is the ratio of the rates.
+    python -m benchmarks.windows [ROW,...] [--partitions 2,3,4] [--repeats 3] [--busy]
+
+Each row is a workload and a scheduler; printed are the engine's seconds in one process, and for each number of
+partitions, in as many Ray actors on this machine: seconds and their ratio, windows, events and µs a window, and the
+share of time that the first partition slept while it waited for others. Runs are in turn, figures are medians, and job
+times must equal those of one process. `--busy` keeps one core occupied meanwhile. `YH1_sub` needs the traces beside the
+repository (EMU_SHARED); it is left out where they are not.
 """
 
+from __future__ import annotations
+
+import multiprocessing
 import statistics
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import NamedTuple
 
-import ray
-from ray.dag import InputNode, MultiOutputNode
+import numpy as np
 
 from actors.hosting.outcome import Observe
 from actors.hosting.ray_session import close, connect
-from actors.hosting.ray_windows import WindowSession
+from actors.hosting.ray_windows import Meetings, WindowSession
 from actors.hosting.virtual import emulate
-from benchmarks.measuring import SHARED, parser_of, setting_of
+from actors.setting import Network, Setting
+from benchmarks.measuring import MOST_S, SHARED, parser_of, setting_of, show
+from clusters.cluster import load_cluster
 from workloads.catalogue import load_workload
+from workloads.jobs import make_workload
 
-TARGET = 0.7  # of the barrier rate
-TARGET_S = 300.0
-BARRIERS = 5000
-
-
-class Echo:
-    """An actor that answers with as many bytes as it is to."""
-
-    def __init__(self, size: int):
-        self._answer = bytes(size)
-
-    def window(self, request: bytes) -> bytes:
-        """The same for every barrier."""
-        return self._answer
+YH1_SUB = SHARED / "traces" / "YH1_sub.tr"
+FACEBOOK = SHARED / "traces" / "FB2010-1Hr-150-0.txt"
 
 
-def barrier_s(partitions: int, request: int, answered: int) -> float:
-    """Median seconds of a barrier that carries so many bytes, of five rounds."""
-    actors = [ray.remote(num_cpus=0)(Echo).remote(answered) for _ in range(partitions)]
-    with InputNode() as entry:
-        output = MultiOutputNode([actor.window.bind(entry) for actor in actors])
-    graph = output.experimental_compile(_buffer_size_bytes=4 << 20)
-    rounds, data = [], bytes(request)
-    for _ in range(6):
-        begin = time.perf_counter()
-        for _ in range(BARRIERS // 5):
-            ray.get(graph.execute(data))
-        rounds.append((time.perf_counter() - begin) / (BARRIERS // 5))
-    graph.teardown()
-    for actor in actors:
-        ray.kill(actor)
-    return statistics.median(rounds[1:])
+class Run(NamedTuple):
+    """What a run took."""
+
+    engine_s: float
+    windows: int
+    events: int
+    slept: float  # of the first partition, a share of the time
+
+
+def equal_tasks(task_s: float, nodes: int, jobs: int, tasks: int = 10, load: float = 0.8) -> Setting:
+    """Return jobs of exponential tasks that arrive at random, under sparrow."""
+    rng = np.random.default_rng(0)
+    gap_s = task_s * tasks / (load * nodes)
+    durations = rng.exponential(task_s, jobs * tasks)
+    workload = make_workload("tasks", np.cumsum(rng.exponential(gap_s, jobs)), [tasks] * jobs, durations)
+    return setting_of("sparrow", workload, nodes)
+
+
+ROWS: dict[str, Callable[[], Setting]] = {
+    "YH1_sub": lambda: setting_of("sparrow", load_workload(YH1_SUB), 15_000),
+    "yahoo-15000": lambda: setting_of("sparrow", load_workload("yahoo", options={"jobs": 2_000}), 15_000),
+    "yahoo-eagle": lambda: setting_of("eagle", load_workload("yahoo", options={"jobs": 2_000}), 15_000),
+    "0.1s-15000": lambda: equal_tasks(0.1, 15_000, 20_000),
+    "1s-15000": lambda: equal_tasks(1.0, 15_000, 20_000),
+    "10s-15000": lambda: equal_tasks(10.0, 15_000, 20_000),
+    "1s-1000000": lambda: equal_tasks(1.0, 1_000_000, 100_000),
+    "facebook-coflows": lambda: setting_of(
+        "aalo", load_workload(FACEBOOK), load_cluster("homogeneous", 150), network=Network(0.0005)
+    ),
+    "dags": lambda: setting_of("drf", load_workload("query-dags", options={"jobs": 300}), 100),
+}
+NEEDS = {"YH1_sub": YH1_SUB, "facebook-coflows": FACEBOOK}
+
+
+def in_partitions(setting: Setting, partitions: int, whole: np.ndarray) -> Run:
+    """Run a setting in Ray actors on this machine, which meet in shared memory."""
+    session = WindowSession(setting, Observe(), partitions, None, "memory")
+    try:
+        session.start()
+        assert session.share_memory()
+        meetings = session.windows
+        assert isinstance(meetings, Meetings)
+        assert session.run(MOST_S).done, "no end within an hour"
+        outcome = session.outcome()
+        slept_s = meetings.slept_s
+    finally:
+        session.close()
+    assert (outcome.finish_ns == whole).all(), "job times differ from those of one process"
+    return Run(outcome.wall_s, outcome.windows, outcome.events, slept_s / outcome.wall_s)
+
+
+def measured(name: str, partitions: list[int], repeats: int) -> list[list[str]]:
+    """Return the lines of a row."""
+    setting = ROWS[name]()
+    alone: list[float] = []
+    together: dict[int, list[Run]] = {k: [] for k in partitions}
+    emulate(setting, Observe(), in_process=True)  # compiles
+    for _ in range(repeats):
+        whole = emulate(setting, Observe(), in_process=True)
+        alone.append(whole.wall_s)
+        for k in partitions:
+            together[k].append(in_partitions(setting, k, whole.finish_ns))
+    one_s = statistics.median(alone)
+    lines = [[name, "1", f"{one_s:.3f}", "1", "", "", "", ""]]
+    for k, runs in together.items():
+        took_s = statistics.median(run.engine_s for run in runs)
+        windows, events = runs[0].windows, runs[0].events
+        slept = statistics.median(run.slept for run in runs)
+        figures = [f"{took_s / one_s:.2f}", f"{windows:,}", f"{events / windows:.1f}"]
+        lines.append(["", str(k), f"{took_s:.3f}", *figures, f"{1e6 * took_s / windows:.2f}", f"{slept:.0%}"])
+    return lines
+
+
+def keep_busy() -> None:
+    """Occupy a core."""
+    while True:
+        time.monotonic()
 
 
 def main() -> None:
     """Run the benchmark."""
     parser = parser_of(__doc__)
-    parser.add_argument("--workload", default=str(SHARED / "traces" / "YH1_sub.tr"))
-    parser.add_argument("--nodes", type=int, default=15_000)
-    parser.add_argument("--partitions", type=int, default=4)
-    parser.add_argument("--scheduler", default="sparrow")
-    options = parser.parse_args()
-    workload = load_workload(options.workload)
-    setting = setting_of(options.scheduler, workload, options.nodes)
+    parser.add_argument("rows", nargs="?", default=",".join(ROWS))
+    parser.add_argument("--partitions", default="2,3,4")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--busy", action="store_true", help="keep a core occupied")
+    asked = parser.parse_args()
+    names = [name for name in asked.rows.split(",") if name not in NEEDS or NEEDS[name].exists()]
+    other = multiprocessing.get_context("spawn").Process(target=keep_busy, daemon=True)
+    if asked.busy:
+        other.start()
     connect()
-    whole = emulate(setting, Observe(), in_process=True)
-    session = WindowSession(setting, Observe(), options.partitions, None, "graph")
-    sizes = [0, 0, 0]
-    try:
-        session.start()
-        session.compile_graph()
-        print(session.plan())
-        through = session.windows.barrier
-
-        def barrier(request: bytes) -> Any:
-            frames = through(request)
-            sizes[0] += 1
-            sizes[1] += len(request)
-            sizes[2] += sum(map(len, frames))
-            return frames
-
-        session.windows.barrier = barrier
-        assert session.run(3600.0).done, "no end within an hour"
-        outcome = session.outcome()
-        windows, wall_s = outcome.windows, outcome.wall_s
-    finally:
-        session.close()
-    same = (outcome.finish_ns == whole.finish_ns).all()
-    request, answered = sizes[1] // sizes[0], sizes[2] // sizes[0] // options.partitions
-    bare = barrier_s(options.partitions, request, answered)
-    each = wall_s / windows
-    print(f"{workload.name}, {options.nodes:,} nodes, {options.scheduler}, {options.partitions} partitions")
-    print(f"  {windows:,} windows in {wall_s:.1f} s (target {TARGET_S:.0f}), {1e3 * each:.3f} ms each")
-    print(
-        f"  requests of {request} bytes, answers of {answered} each; same finish times as one partition: {same}"
-    )
-    print(f"  a graph with equal bytes: {1e3 * bare:.3f} ms a barrier")
-    print(f"  rate of windows over rate of barriers: {bare / each:.2f} (target {TARGET})")
+    partitions = [int(k) for k in asked.partitions.split(",")]
+    lines = [line for name in names for line in measured(name, partitions, asked.repeats)]
+    head = ["", "partitions", "s", "over one", "windows", "events each", "µs each", "asleep"]
+    show("clock windows in shared memory, beside one process", [head, *lines])
     close()
+    if asked.busy:
+        other.kill()
 
 
 if __name__ == "__main__":

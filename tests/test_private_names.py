@@ -23,7 +23,6 @@ REASONS = {
         "benchmarks/crash_machine.py",
         "_system_config",
     ): "an argument of ray.init, documented under this name",
-    ("benchmarks/windows.py", "_buffer_size_bytes"): "an argument of compiled graphs, documented so",
     ("actors/kernel/compiled.py", "_nrt"): "the quick form: kernels without reference counting",
     (
         "actors/compiling/kernel_cache.py",

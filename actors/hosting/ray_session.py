@@ -49,9 +49,9 @@ class Host:
         self._partition: Partition | None = None
         self._entered = self._left = 0  # windows
 
-    def open(self, setting: Setting, observe: Observe) -> bool:
+    def open(self, setting: Setting, observe: Observe, kind: type[Partition] = Partition) -> bool:
         """Build a partition; return whether its loop can be loaded from this machine's disk cache."""
-        self._partition = Partition(setting, observe)
+        self._partition = kind(setting, observe)
         return self._partition.is_warm()
 
     def call(self, method: str, *arguments: Any) -> Any:
@@ -69,6 +69,12 @@ class Host:
     def handled(self) -> tuple[int, int]:
         """Return how many windows the partition has begun and ended: equal when it waits for the next one."""
         return self._entered, self._left
+
+    def machine(self) -> str:
+        """Return the machine that this process is on, as the cluster names it."""
+        import ray
+
+        return str(ray.get_runtime_context().get_node_id())
 
     def memory_mb(self) -> float:
         """Return the most memory this process has held, MiB."""
@@ -241,7 +247,9 @@ def get(reference: Any, timeout_s: float | None = None) -> Any:
         raise error.cause from None
 
 
-def opened(actors: list[Any], setting: Setting, observe: Observe) -> list[bool]:
+def opened(
+    actors: list[Any], setting: Setting, observe: Observe, kind: type[Partition] = Partition
+) -> list[bool]:
     """Build a partition in each actor; return whether their loops can be loaded from disk caches.
 
     The setting is put into the object store once; its arrays are read there without copies. It is an InputError if a
@@ -255,7 +263,7 @@ def opened(actors: list[Any], setting: Setting, observe: Observe) -> list[bool]:
     setting.workload.arrays()  # made here, not once more by each partition
     shared = ray.put(setting)
     try:
-        return get([actor.open.remote(shared, observe) for actor in actors], ACTOR_START_S)
+        return get([actor.open.remote(shared, observe, kind) for actor in actors], ACTOR_START_S)
     except GetTimeoutError:
         free = ray.available_resources().get("CPU", 0)
         raise InputError(

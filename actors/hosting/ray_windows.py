@@ -1,7 +1,9 @@
-"""The clock `windows` on Ray: every partition in an actor of its own, barriers over a compiled graph.
+"""The clock `windows` on Ray: every partition in an actor of its own.
 
-A compiled graph passes the message to all actors, and their answers, through shared memory: a barrier of four actors
-takes 0.3 ms where calls take 2.4 ms. Where no graph can be compiled, barriers are calls.
+Actors on one machine meet in shared memory (`actors.hosting.member`): Ray starts them, watches them and carries the
+workload and the results, but no barrier. Otherwise barriers go over a compiled graph, which passes a message to all
+actors and their answers: a barrier of four actors takes 0.3 ms where calls take 2.4 ms. Where no graph can be compiled,
+barriers are calls.
 """
 
 import logging
@@ -10,14 +12,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from actors.hosting.checkpoint import Checkpoint, Checkpoints
+from actors.hosting.checkpoint import Checkpoint, Checkpoints, Position
 from actors.hosting.child import in_child, pickle_by_value
 from actors.hosting.grouping import Grouping
 from actors.hosting.interrupts import Lost
+from actors.hosting.member import Member, Met
 from actors.hosting.memory import refuse_too_large
-from actors.hosting.outcome import Observe, Outcome
+from actors.hosting.outcome import NS, Observe, Outcome
 from actors.hosting.partition import Progress, Report, Tell, merge_shares
 from actors.hosting.ray_session import free_bytes, get, new_hosts, opened
 from actors.hosting.recovery import recover
@@ -26,7 +27,6 @@ from actors.hosting.snapshot import Snapshot
 from actors.hosting.windows import (
     BEGINNING,
     Windows,
-    barrier_message,
     check_partitions,
     divide,
     expected_windows,
@@ -40,7 +40,8 @@ BUFFER_BYTES = 4 << 20
 BARRIER_S = 7 * 86400.0  # practically no limit: a scheduler in Python may take long
 GRAPH_S = 60.0  # to build a graph
 STALL_S = 20.0  # a barrier at which no actor is at work
-WARM_UP = 50  # barriers without work, to measure how long one takes
+REASON_S = 2.0  # for other partitions to answer, when one has said that another does not run any more
+MEETINGS = 10_000  # barriers without work in shared memory, to measure how long one takes
 
 
 def emulate_windows(
@@ -61,7 +62,7 @@ def emulate_windows(
     Args:
         partitions: Ray actors.
         quantum_s: time between barriers; None: as short as exactness needs.
-        transport: "graph", "calls", or "auto": a graph if one can be compiled.
+        transport: "memory", "graph", "calls", or "auto": memory on one machine, else a graph if one can be compiled.
         address, progress, tell, checkpoints: as `actors.hosting.virtual.emulate`.
         announce: called with the plan, before anything runs.
 
@@ -79,7 +80,7 @@ def emulate_windows(
             if tell is not None and not session.is_warm():
                 tell(COMPILING)
             session.start()
-            if transport != "calls":
+            if not (transport in ("auto", "memory") and session.share_memory()) and transport != "calls":
                 session.compile_graph(within_s=GRAPH_S)
             if announce is not None:
                 announce(session.plan())
@@ -113,7 +114,7 @@ class WindowSession:
         self._graph: Any = None
         self._no_graph = ""  # why barriers are calls, where a graph was wanted
         self._watch = Watch(self._actors)
-        self._warm = opened(self._actors, setting, observe)
+        self._warm = opened(self._actors, setting, observe, Member)
 
     def is_warm(self) -> bool:
         """Return whether all partitions can load their loop from disk."""
@@ -127,7 +128,25 @@ class WindowSession:
         self._grouping: Grouping = divide(self._setting, get(first.call.remote("cast")), len(self._actors))
         frames = get([actor.call.remote("join", self._grouping, k) for k, actor in enumerate(self._actors)])
         self._memory_mb = get([actor.memory_mb.remote() for actor in self._actors])
-        self.windows = Windows(self._by_calls, frames, self._window, self._setting)
+        self.windows: Windows | Meetings = Windows(self._by_calls, frames, self._window, self._setting)
+
+    def share_memory(self) -> bool:
+        """Let the actors meet in shared memory, if all are on one machine; else, with "memory", raise InputError."""
+        first, *others = self._actors
+        machines = {*get([actor.machine.remote() for actor in self._actors])}
+        place = get(first.call.remote("offer")) if get(first.call.remote("can_share")) else None
+        can = len(machines) == 1 and place is not None
+        if not (can and all(get([actor.call.remote("can_share", place) for actor in others]))):
+            if self._transport == "memory":
+                raise InputError(
+                    "windows.transport: memory needs all partitions on one machine with an x86-64 or ARM processor, in"
+                    f" processes that see each other, and compiled code; there are {len(machines)} machines"
+                )
+            return False
+        get([actor.call.remote("share_memory", place, self._window) for actor in self._actors])
+        get(first.call.remote("withdraw"))
+        self.windows = Meetings(self._actors)
+        return True
 
     def compile_graph(self) -> None:
         """Let barriers pass through a compiled graph, if one can be compiled; else, with "graph", raise InputError."""
@@ -141,6 +160,7 @@ class WindowSession:
             self._graph = outputs.experimental_compile(
                 _buffer_size_bytes=BUFFER_BYTES, _submit_timeout=BARRIER_S
             )
+            assert isinstance(self.windows, Windows)
             self.windows.barrier = self._by_graph
         except (ImportError, RuntimeError, ValueError, NotImplementedError) as error:
             get([actor.handled.remote() for actor in self._actors])  # the reason may be that one is gone
@@ -163,14 +183,11 @@ class WindowSession:
 
     def plan(self) -> str:
         """Return the plan of the run in several lines: its partitions, its barriers, and how long they may take."""
-        empty = barrier_message(BEGINNING, self.windows.frames)
-        ends = [time.perf_counter()]
-        for _ in range(WARM_UP):
-            self.windows.barrier(empty)
-            ends.append(time.perf_counter())
-        barrier_s = float(np.median(np.diff(ends)))  # the first ones take longer
+        barrier_s = self.windows.barrier_s()
         windows = expected_windows(self._setting, self._window)
         means = "a compiled graph" if self._graph is not None else f"calls{self._no_graph}"
+        if isinstance(self.windows, Meetings):
+            means = "shared memory"
         parts = [
             f"  actor {k}: {self._grouping.describe(k)} ({used:.0f} MiB)"
             for k, used in enumerate(self._memory_mb)
@@ -180,7 +197,7 @@ class WindowSession:
                 f"windows: {len(self._actors)} partitions, one in each of as many Ray actors,"
                 f" {sum(self._memory_mb) / 1024:.1f} GiB now",
                 *parts,
-                f"  about {windows:,} barriers of {1000 * barrier_s:.2f} ms over {means}:"
+                f"  about {windows:,} barriers of {1000 * barrier_s:.2g} ms over {means}:"
                 f" about {format_duration(windows * barrier_s)}{self._beside_exact(windows)}",
             ]
         )
@@ -221,6 +238,51 @@ class WindowSession:
             self._graph.teardown()
         for actor in self._actors:
             self._ray.kill(actor)
+
+
+class Meetings:
+    """The driver of partitions that meet in shared memory, with the methods of `Windows`."""
+
+    def __init__(self, actors: list[Any]):
+        import ray
+
+        self._ray, self._actors = ray, actors
+        self.at = Position(0.0, 0, BEGINNING)
+        self.slept_s = 0.0  # of a partition, while it waited for others
+
+    def _meet(self, *arguments: Any) -> Met:
+        """Let all partitions go on together; return how far they are."""
+        waiting, lost = [actor.call.remote("meet", *arguments) for actor in self._actors], None
+        while waiting:
+            done, waiting = self._ray.wait(waiting, timeout=None if lost is None else REASON_S)
+            if not done:
+                break
+            try:
+                met: Met = get(done[0])
+            except Lost as error:  # an error of another partition may be the reason
+                lost = error
+        if lost is not None:
+            raise lost
+        return met
+
+    def barrier_s(self) -> float:
+        """Return how long a barrier takes at which nothing happens."""
+        begin = time.perf_counter()
+        self._meet(0.0, MEETINGS)
+        return (time.perf_counter() - begin) / MEETINGS
+
+    def run(self, most_s: float) -> Progress:
+        """Continue for about `most_s` seconds, or until nothing is left to do."""
+        begin = time.perf_counter()
+        met = self._meet(most_s)
+        wall_s, self.slept_s = self.at.wall_s + time.perf_counter() - begin, met.slept_s
+        self.at = Position(max(met.until_ns, 0) / NS, met.events, met.until_ns, met.windows, wall_s)
+        return Progress(met.tasks_done, self.at, met.done)
+
+    def go_back(self, frames: Sequence[bytes], at: Position) -> None:
+        """Continue from the state to which the partitions were restored, with the frames they had there."""
+        self.at = at
+        get([actor.call.remote("go_back_to", at) for actor in self._actors])
 
 
 class Watch:

@@ -37,6 +37,13 @@ class Samples:
         """Return when the next sample is due: after all events before that time, and before those at it."""
         return min(self.first_ns + self._next * self.period_ns, int(NEVER)) if self.period_ns else int(NEVER)
 
+    @property
+    def skipped_ns(self) -> int:
+        """Return the time before which an event, not known so far, makes an earlier sample due; -1: none does."""
+        if not self.period_ns or self._next <= (self._taken // self._every + 1) * self._every:
+            return -1
+        return self.first_ns + (self._next - self._every) * self.period_ns
+
     def note(self, queued: Sequence[int], running: Sequence[int], next_event_ns: int) -> None:
         """Record the sample that is due; the next one is due after the next event."""
         counts = (sum(running), *queued, *running)

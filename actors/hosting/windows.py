@@ -32,6 +32,7 @@ from workloads.errors import InputError
 
 Barrier = Callable[[bytes], Sequence[bytes]]
 BEGINNING = -1  # a barrier before all events
+WARM_UP = 50  # barriers without work, to measure how long one takes
 _HEADER = struct.Struct(f"={HEADER}q")
 
 
@@ -102,6 +103,15 @@ class Windows:
     def go_back(self, frames: Sequence[bytes], at: Position) -> None:
         """Continue from the state to which the partitions were restored, with the frames they had there."""
         self.frames, self.at = frames, at
+
+    def barrier_s(self) -> float:
+        """Return how long a barrier takes at which nothing happens."""
+        empty = barrier_message(BEGINNING, self.frames)
+        ends = [time.perf_counter()]
+        for _ in range(WARM_UP):
+            self.barrier(empty)
+            ends.append(time.perf_counter())
+        return float(np.median(np.diff(ends)))  # the first ones take longer
 
     def run(self, most_s: float) -> Progress:
         """Continue for about `most_s` seconds, or until nothing is left to do."""

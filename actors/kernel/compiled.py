@@ -80,6 +80,12 @@ def entry(function: F) -> F:
     return made
 
 
+def waiting_entry(function: F) -> F:
+    """As `entry`, of a function that may wait for other processes: other threads of Python run meanwhile."""
+    made: F = _compile(function, _CalledByPython, KernelCache, nogil=True, **(_ENTRY if IS_QUICK else {}))
+    return made
+
+
 def compiled(function: F) -> F:
     """Compile a function that allocates nothing and is called from compiled code; cached on disk."""
     # Said explicitly: numba would let it inherit the caller's, and so give one function two names in the disk cache.
@@ -129,6 +135,14 @@ def direct(function: F, *arguments: Any) -> Callable[..., Any]:
         return made(*tables, *given[count:])
 
     return call
+
+
+def address_of(function: Any, *arguments: Any) -> int:
+    """Return where the code of an `entry` for arguments of these types is, in the form that C calls."""
+    types_of = tuple(numba.typeof(as_compiled(argument)) for argument in arguments)
+    function.compile(types_of)
+    made = function.overloads[types_of]
+    return int(made.library.get_pointer_to_function(made.fndesc.llvm_cfunc_wrapper_name))
 
 
 def is_warm(loop: Callable) -> bool:

@@ -135,21 +135,43 @@ def deliver(
     while place < frames.size:
         count += frames[place + HEADER + me]
         place = end_of_frame(frames, place, partitions)
-    now = queue.now
-    if queue.heap.size - now.heap_size[0] < count + queue.room:
-        return GROW
-    if queue.lane.size - (now.lane_tail[0] - now.lane_group[0]) < count + queue.room:
+    if not has_room(queue, count):
         return GROW
     place = 0
     while place < frames.size:
-        row = place + HEADER + partitions
-        for k in range(me):
-            row += FIELDS * frames[place + HEADER + k]
-        for _ in range(frames[place + HEADER + me]):
-            insert_row(w, frames, row, barrier, delayed, me == schedulers)
-            row += FIELDS
+        insert_frame(w, frames, place, partitions, me, schedulers, barrier, delayed)
         place = end_of_frame(frames, place, partitions)
     return RUNNING
+
+
+@inlined
+def has_room(queue: Queue, count: int) -> bool:
+    """Return whether so many messages can be inserted, besides those that one event may send."""
+    now = queue.now
+    return (
+        queue.heap.size - now.heap_size[0] >= count + queue.room
+        and queue.lane.size - (now.lane_tail[0] - now.lane_group[0]) >= count + queue.room
+    )
+
+
+@inlined
+def insert_frame(
+    w: HasCost,
+    frames: np.ndarray,
+    place: int,
+    partitions: int,
+    me: int,
+    schedulers: int,
+    barrier: int,
+    delayed: np.ndarray,
+) -> None:
+    """Insert the messages for partition `me` of the frame that begins at `place`; there is room for them."""
+    row = place + HEADER + partitions
+    for k in range(me):
+        row += FIELDS * frames[place + HEADER + k]
+    for _ in range(frames[place + HEADER + me]):
+        insert_row(w, frames, row, barrier, delayed, me == schedulers)
+        row += FIELDS
 
 
 @entry

@@ -156,8 +156,9 @@ SHARED = (
         "windows.transport",
         "choice",
         "auto",
-        "How barriers pass through Ray: a compiled graph, calls of actors, or `auto`: a graph if one can be compiled.",
-        choices=("auto", "graph", "calls"),
+        "How partitions exchange messages: in the memory of their machine, by a compiled graph of Ray, by calls of "
+        "actors, or `auto`: memory if all are on one machine, else a graph if one can be compiled.",
+        choices=("auto", "memory", "graph", "calls"),
     ),
     Key(
         "dilation",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from actors.hosting import ray_windows
+from actors.hosting.partition import Progress
 from actors.hosting.ray_windows import WindowSession
 
 ray_windows.STALL_S = 1.0
@@ -40,8 +42,24 @@ class Unlucky(WindowSession):
         return super()._by_graph(message)
 
 
+class Struck(WindowSession):
+    """The process of a partition is killed while another waits for it; in the next attempt it is stopped."""
+
+    def run(self, most_s: float) -> Progress:
+        import ray
+
+        for what, how in (("killed", signal.SIGKILL), ("stopped", signal.SIGSTOP)):
+            if first_time(what):
+                os.kill(ray.get(self._actors[0].__ray_call__.remote(lambda _: os.getpid())), how)
+                break
+        return super().run(most_s)
+
+
 class WithoutChannels(WindowSession):
-    """Where no graph can be compiled."""
+    """Where no memory is shared and no graph can be compiled."""
+
+    def share_memory(self) -> bool:
+        return False
 
     def compile_graph(self) -> None:
         from ray.dag import DAGNode

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -21,6 +22,7 @@ from actors.hosting import child as hosting
 from actors.hosting import cleanup
 from actors.hosting.child import in_child, the_child
 from actors.hosting.interrupts import Lost
+from actors.kernel.sharing import CAN_SHARE
 from workloads.errors import UnavailableError
 
 needs_proc = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="what is left is looked for in /proc")
@@ -214,7 +216,8 @@ ray_windows.WindowSession = getattr(doomed, os.environ["KIND"])
 setting, messages = setting_of("sparrow", mixed_workload(6, 1), 4), []
 disk = checkpoints(Path(os.environ["FOLDER"]) / "c", 3600.0, messages=messages)
 outcome = ray_windows.emulate_windows(
-    setting, OBSERVED, partitions=2, checkpoints=disk, announce=lambda plan: print(plan.splitlines()[-1])
+    setting, OBSERVED, partitions=2, transport=os.environ["TRANSPORT"], checkpoints=disk,
+    announce=lambda plan: print(plan.splitlines()[-1]),
 )
 print(digest(outcome) == digest(run_setting(setting, OBSERVED)), outcome.restarts, messages)
 try:
@@ -225,9 +228,22 @@ close()
 """
 
 
+def run_doomed(folder: Path, kind: str, transport: str, bound_s: int) -> str:
+    return run_python(DOOMED, FOLDER=str(folder), KIND=kind, TRANSPORT=transport, BOUND=str(bound_s))
+
+
+@pytest.mark.ray
+@pytest.mark.skipif(not CAN_SHARE, reason="plain Python, or a processor without such waiting")
+def test_a_partition_that_others_wait_for_is_killed_or_stopped(tmp_path: Path) -> None:
+    lines = run_doomed(tmp_path, "Struck", "memory", 60).splitlines()
+    said = next(line for line in lines if line.startswith(("True", "False")))
+    assert said.startswith("True 2 "), said
+    assert re.search(r"the process of partition 0 \(\d+\) was stopped", said), said
+
+
 @pytest.mark.ray
 def test_every_wait_of_the_clock_windows_ends_in_another_try(tmp_path: Path) -> None:
-    lines = run_python(DOOMED, FOLDER=str(tmp_path), KIND="Unlucky", BOUND="6").splitlines()
+    lines = run_doomed(tmp_path, "Unlucky", "graph", 6).splitlines()
     said = next(line for line in lines if line.startswith(("True", "False")))
     assert said.startswith("True 3 "), said
     for message in (
@@ -240,9 +256,7 @@ def test_every_wait_of_the_clock_windows_ends_in_another_try(tmp_path: Path) -> 
 
 @pytest.mark.ray
 def test_without_a_compiled_graph_barriers_are_calls(tmp_path: Path) -> None:
-    plan, result, error = run_python(
-        DOOMED, FOLDER=str(tmp_path), KIND="WithoutChannels", BOUND="60"
-    ).splitlines()
+    plan, result, error = run_doomed(tmp_path, "WithoutChannels", "auto", 60).splitlines()
     assert "calls (no compiled graph: no channels)" in plan
     assert result == "True 0 []"
     assert error == "windows.transport: no graph can be compiled here: no channels"

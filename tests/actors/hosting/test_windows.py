@@ -184,7 +184,7 @@ def test_a_plan_that_does_not_fit_is_refused_with_the_number_that_would() -> Non
 
 
 @pytest.mark.ray
-@pytest.mark.parametrize("transport", ["graph", "calls"])
+@pytest.mark.parametrize("transport", ["memory", "graph", "calls"])
 def test_in_ray_actors(ray_session: None, transport: str) -> None:
     from actors.hosting.ray_windows import emulate_windows
 
@@ -196,3 +196,4 @@ def test_in_ray_actors(ray_session: None, transport: str) -> None:
     assert "actor 0: 24 nodes" in plan
     assert "actor 1: 10 probe schedulers" in plan
     assert "actor 2: the central scheduler" in plan
+    assert {"memory": "shared memory", "graph": "a compiled graph", "calls": "calls"}[transport] in plan

@@ -190,7 +190,7 @@ OF_COFLOWS: dict[str, Case] = {
 
 HOSTED: dict[str, str] = {
     "partitions": "how many partitions there are must not change a bit",
-    "windows.transport": "how barriers pass through Ray",
+    "windows.transport": "how partitions exchange messages",
     "in_process": "whether Ray hosts the run",
     "address": "which Ray cluster hosts it",
     "checkpoint.period": "when the run is saved",

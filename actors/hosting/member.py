@@ -1,0 +1,221 @@
+"""A partition that meets the others of its machine in shared memory (`actors.kernel.meeting`).
+
+The memory has no name: one partition makes it, the others open it by way of that one's process, and it is gone with the
+last of them, whatever ends them.
+"""
+
+import mmap
+import os
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from actors.hosting.checkpoint import Position
+from actors.hosting.interrupts import Lost
+from actors.hosting.outcome import NS, Observe
+from actors.hosting.partition import FRAME_MESSAGES, SLICE_EVENTS, Partition, too_late, wrapping_round
+from actors.hosting.snapshot import Snapshot
+from actors.kernel import meeting
+from actors.kernel.compiled import address_of, as_compiled, direct
+from actors.kernel.cost import MEASURED, settle
+from actors.kernel.queue import GROW, PYTHON, RUNNING
+from actors.kernel.sharing import CAN_SHARE
+from actors.kernel.window import FIELDS, HEADER, make_frame
+from actors.setting import Setting
+
+WORD_BYTES = 8
+
+
+class Place(NamedTuple):
+    """Where the shared memory of a run is: an open file of a process."""
+
+    process: int
+    file: int
+
+    @property
+    def path(self) -> Path:
+        """Return the path by which other processes of this user open it."""
+        return Path(f"/proc/{self.process}/fd/{self.file}")
+
+
+class Met(NamedTuple):
+    """How far the partitions are, as each of them knows."""
+
+    done: bool
+    tasks_done: int
+    events: int
+    until_ns: int
+    windows: int
+    slept_s: float  # while this one waited for others
+
+
+class Member(Partition):
+    """One of several partitions of a machine; `meet` goes from barrier to barrier with the others."""
+
+    def __init__(self, setting: Setting, observe: Observe):
+        super().__init__(setting, observe)
+        self._own = np.zeros(meeting.OWN, np.int64)
+        self._own[meeting.UNTIL] = -1
+        self._windows_before = 0  # windows of the run before the first here; less those without events
+        self._is_packed = False  # whether the next frame is in the shared memory
+
+    def can_share(self, place: Place | None = None) -> bool:
+        """Return whether this process can share memory, and open that of another."""
+        return CAN_SHARE and (place is None or os.access(place.path, os.R_OK | os.W_OK))
+
+    def offer(self) -> Place:
+        """Make the memory in which all partitions of this grouping meet."""
+        self._file = os.memfd_create("emu-windows")
+        words = meeting.shared_words(self._partitions, self._frame_size())
+        os.ftruncate(self._file, words * WORD_BYTES)
+        return Place(os.getpid(), self._file)
+
+    def withdraw(self) -> None:
+        """Close the file of the memory, when all take part: it is gone with the last of them."""
+        os.close(self._file)
+
+    @property
+    def _partitions(self) -> int:
+        assert self._grouping is not None
+        return self._grouping.size
+
+    def _frame_size(self) -> int:
+        return int(make_frame(self._partitions, FRAME_MESSAGES).size)
+
+    def share_memory(self, place: Place, window_ns: int) -> None:
+        """Take part in the memory that another partition offers; called after `join`, before any `meet`."""
+        assert self._grouping is not None
+        with place.path.open("r+b") as file:
+            self._map = mmap.mmap(file.fileno(), 0)
+        self._shared = np.frombuffer(self._map, np.int64)
+        self._shared[meeting.LINE * int(self._me) + meeting.PROCESS] = os.getpid()
+        first, schedulers, tasks = self._grouping.first, self._grouping.schedulers, self.setting.num_tasks
+        self._fixed = (
+            *(self._own, first, self._quiet, self._delayed),
+            *map(np.int64, (self._me, schedulers, tasks, window_ns)),
+        )
+        self._address = address_of(
+            self.setting.scheduler.advance, self.world, self.state, self._barrier, SLICE_EVENTS
+        )
+        self._meet = direct(meeting.meet, *self._arguments())
+
+    def _arguments(self) -> tuple[Any, ...]:
+        self._state_table = as_compiled(self.state)  # it must stay while compiled code has its address
+        words = np.int64(self._shared.ctypes.data)
+        state, loop = np.int64(self._state_table.address), np.int64(self._address)
+        return (self.world, state, loop, words, self._shared, *self._fixed, SLICE_EVENTS)
+
+    def go_back_to(self, at: Position) -> None:
+        """Continue from the barrier of a checkpoint, whose state was restored."""
+        self._windows_before = at.windows - int(self._own[meeting.WINDOW])
+        self._own[meeting.UNTIL] = at.until_ns
+        self._is_packed = False
+
+    def snapshot(self) -> Snapshot:
+        """Return the state, as `Partition` does; take it between calls of `meet`."""
+        if self._is_packed:
+            begin = self._place_of_frame(int(self._own[meeting.WINDOW]))
+            end = begin + length_of(self._shared[begin:], self._partitions)
+            self._last_frame = self._shared[begin:end].tobytes()
+        return super().snapshot()
+
+    def meet(self, most_s: float, practice: int = 0) -> Met:
+        """Go on for about `most_s` seconds, or to the end; with `practice` for so many windows without events.
+
+        Raises:
+            Lost: another partition is gone, has stopped, or has failed.
+        """
+        begin = time.perf_counter()
+        own = self._own
+        if not self._is_packed:
+            self._put_frame()
+        own[meeting.DEADLINE] = time.monotonic_ns() + round(most_s * NS)
+        # At least one window: else a short time would make no progress.
+        own[meeting.LEAST] = own[meeting.WINDOW] + (1 if own[meeting.PHASE] == meeting.READ else 2)
+        own[meeting.PRACTICE] = practice
+        try:
+            with wrapping_round():
+                done = self._meet_on()
+        except BaseException:
+            self._shared[meeting.LINE * self._partitions + meeting.FAILED] = 1
+            raise
+        self._barrier = np.int64(own[meeting.BARRIER])
+        self.wall_s += time.perf_counter() - begin
+        self._windows_before -= practice
+        windows = self._windows_before + int(own[meeting.WINDOW]) - 1
+        figures = (meeting.DONE_TASKS, meeting.DONE_EVENTS, meeting.UNTIL)
+        tasks_done, events, until_ns = (int(own[word]) for word in figures)
+        return Met(done, tasks_done, events, until_ns, windows, int(own[meeting.SLEPT_NS]) / NS)
+
+    def _put_frame(self) -> None:
+        """Put the frame of `join` or `restore` into the shared memory."""
+        own, frame = self._own, np.frombuffer(self._last_frame, np.int64)
+        begin = self._place_of_frame(int(own[meeting.WINDOW]) + 1)
+        self._shared[begin : begin + frame.size] = frame
+        own[meeting.BARRIER], own[meeting.AWAKE] = self._barrier, self._awake
+        self._expect_samples()
+        self._is_packed = True
+
+    def _place_of_frame(self, window: int) -> int:
+        number = (window & 1) * self._partitions + int(self._me)
+        return meeting.LINE * (self._partitions + 1) + number * self._frame_size()
+
+    def _expect_samples(self) -> None:
+        self._own[meeting.SAMPLE] = self._samples.next_ns
+        self._own[meeting.SKIPPED] = self._samples.skipped_ns
+
+    def _meet_on(self) -> bool:
+        """Call the loop until the end or a pause, and do what it returns for; return whether it is the end."""
+        own = self._own
+        while True:
+            why = self._meet(*self._arguments())
+            if why == PYTHON:
+                why = self._ask(min(int(own[meeting.UNTIL]), int(own[meeting.SAMPLE])), SLICE_EVENTS)
+            if why in (meeting.DONE, meeting.PAUSED, meeting.PRACTISED):
+                return bool(why == meeting.DONE)
+            if why == RUNNING and self.world.cost.model >= MEASURED:
+                settle(self.world)
+            elif why == GROW:
+                if not self._drain():
+                    self._grow(int(own[meeting.INBOUND]))
+            elif why == meeting.SAMPLES:
+                self._take_samples()
+            elif why == meeting.WAITS:
+                self._look_at(int(own[meeting.PARTNER]))
+            elif why == meeting.ENDLESS:
+                raise too_late(self.setting)
+
+    def _take_samples(self) -> None:
+        """Take the sample that is due, or note that an event comes earlier than was known."""
+        event = self._next_event()
+        if event < self._own[meeting.SKIPPED]:
+            self._samples.expect(event)
+        else:
+            self._sample()
+        self._expect_samples()
+
+    def _look_at(self, k: int) -> None:
+        """Raise `Lost` if partition `k`, which is waited for, does not run any more."""
+        if self._shared[meeting.LINE * self._partitions + meeting.FAILED]:
+            raise Lost("another partition has failed")
+        process = int(self._shared[meeting.LINE * k + meeting.PROCESS])
+        state = state_of(process)
+        if state in "ZX":
+            raise Lost(f"the process of partition {k} ({process}) is gone")
+        if state in "Tt":
+            raise Lost(f"the process of partition {k} ({process}) was stopped")
+
+
+def length_of(frame: np.ndarray, partitions: int) -> int:
+    """Return how many words a frame has, of those that begin with it."""
+    return HEADER + partitions + FIELDS * int(frame[HEADER : HEADER + partitions].sum())
+
+
+def state_of(process: int) -> str:
+    """Return the state of a process, as in proc(5); X if it is gone."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "X"

@@ -1,0 +1,236 @@
+"""The windows of one partition that meets the others in shared memory, in one compiled loop.
+
+In each window a partition publishes its frame (`actors.kernel.window`), waits for those of all others, finds the next
+barrier, as all do, takes the messages that are for it, handles events up to the barrier, and packs its next frame. Two
+frames of each partition are there, for windows of even and of odd number: who writes a frame for window n + 2 knows
+that all have published n + 1, and so have read those of n.
+
+The shared words: for each partition LINE words, of which MARK is the number of the window that it has published and
+SLEEPERS counts who sleeps at that; then LINE words for all; then the frames, [2, K, `frame_size`].
+"""
+
+import numpy as np
+
+from actors.kernel.clock import WALL, clock_ns
+from actors.kernel.compiled import compiled, inlined, waiting_entry
+from actors.kernel.cost import HasCost
+from actors.kernel.queue import GROW, HORIZON, IDLE
+from actors.kernel.sharing import add, call_loop, load, pause, sleep_while, swap, wake_all
+from actors.kernel.window import (
+    EVENTS,
+    FINISHED,
+    HEADER,
+    LEFT,
+    NEXT,
+    TASKS,
+    WORK,
+    has_room,
+    insert_frame,
+    next_time,
+    pack,
+)
+from actors.kernel.world import NEVER
+
+LINE, MARK, SLEEPERS, PROCESS = 16, 0, 8, 9  # words: of a partition; PROCESS is the id of its process
+PAUSE, FAILED = 0, 8  # of all: the window in which all pause; 1 if a partition has failed
+
+# A partition's own words.
+(
+    WINDOW,  # the number of its last published window
+    PHASE,
+    UNTIL,  # the next barrier, ns
+    BARRIER,  # the last one, ns
+    AWAKE,  # up to here nothing happens, unless messages come
+    SAMPLE,  # when the next sample is due
+    SKIPPED,  # an event before this time makes an earlier sample due
+    INBOUND,  # messages that come in this window
+    PARTNER,  # the partition that it waits for
+    PRACTICE,  # windows in which nothing is to happen, to measure how long one takes
+    RESUMED,  # the window of the last pause
+    DEADLINE,  # when the first partition asks for a pause, by the wall clock
+    LEAST,  # the first window in which it may
+    DONE_TASKS,
+    DONE_EVENTS,
+    SLEPT,  # how often it slept while it waited for others
+    SLEPT_NS,  # for how long
+    OWN,
+) = range(18)
+PUBLISH, WAIT, READ, DELIVER, ADVANCE, PACK = range(6)
+# Why `meet` returns, besides the stop reasons of a loop.
+DONE, PAUSED, SAMPLES, WAITS, PRACTISED, ENDLESS = range(10, 16)
+
+SPINS = 30  # looks at a partner's mark before sleeping: a partner that does not run is not waited for awake
+SLEEP_NS = 200_000_000
+
+
+def shared_words(partitions: int, frame_size: int) -> int:
+    """Return how many words partitions share."""
+    return LINE * (partitions + 1) + 2 * partitions * frame_size
+
+
+@inlined
+def place_of(partitions: int, frame_size: int, window: int, k: int) -> int:
+    """Return where the frame of partition `k` for a window begins."""
+    return LINE * (partitions + 1) + ((window & 1) * partitions + k) * frame_size
+
+
+@inlined
+def address(base: int, word: int) -> int:
+    """Return the address of a shared word."""
+    return base + 8 * word
+
+
+@compiled
+def publish(base: int, own: np.ndarray, partitions: int, me: int) -> None:
+    """Let the others read this partition's next frame; the first one may ask for a pause."""
+    window = own[WINDOW] + 1
+    own[WINDOW] = window
+    if me == 0 and window >= own[LEAST] and own[PRACTICE] == 0 and clock_ns(WALL) > own[DEADLINE]:
+        swap(address(base, LINE * partitions + PAUSE), window)
+    swap(address(base, LINE * me + MARK), window)
+    if load(address(base, LINE * me + SLEEPERS)) > 0:
+        wake_all(address(base, LINE * me + MARK))
+
+
+@compiled
+def all_published(base: int, own: np.ndarray, partitions: int, me: int) -> bool:
+    """Wait until all have published this window; return whether they have. If not for long, it is PARTNER's."""
+    window = own[WINDOW]
+    for k in range(partitions):
+        mark, looks = address(base, LINE * k + MARK), 0
+        while k != me and load(mark) < window:
+            looks += 1
+            if looks < SPINS:
+                pause()
+                continue
+            own[PARTNER] = k
+            own[SLEPT] += 1
+            add(address(base, LINE * k + SLEEPERS), 1)
+            seen, before = load(mark), clock_ns(WALL)
+            if seen < window:
+                sleep_while(mark, seen, SLEEP_NS)
+            add(address(base, LINE * k + SLEEPERS), -1)
+            slept_ns = clock_ns(WALL) - before
+            own[SLEPT_NS] += slept_ns
+            if load(mark) < window and slept_ns >= SLEEP_NS // 2:
+                return False
+    return True
+
+
+@compiled
+def read_headers(
+    base: int, shared: np.ndarray, own: np.ndarray, window_ns: int, partitions: int, frame_size: int, me: int
+) -> int:
+    """Find the next barrier from the headers of all frames; return the next phase, or why to stop."""
+    earliest, finished, events, left, work, tasks, inbound = NEVER, 0, 0, 0, 0, 0, 0
+    for k in range(partitions):
+        place = place_of(partitions, frame_size, own[WINDOW], k)
+        earliest = min(earliest, shared[place + NEXT])
+        finished += shared[place + FINISHED]
+        events += shared[place + EVENTS]
+        left += shared[place + LEFT]
+        work += shared[place + WORK]
+        tasks = shared[place + TASKS]
+        inbound += shared[place + HEADER + me]
+    own[DONE_TASKS], own[DONE_EVENTS], own[INBOUND] = finished, events, inbound
+    if left == 0 and (earliest >= NEVER or (finished == tasks and work == 0)):
+        return DONE
+    if load(address(base, LINE * partitions + PAUSE)) == own[WINDOW] and own[RESUMED] != own[WINDOW]:
+        own[RESUMED] = own[WINDOW]
+        return PAUSED
+    if left == 0:
+        own[UNTIL] = earliest + window_ns
+        if own[UNTIL] >= NEVER:
+            return ENDLESS
+    return DELIVER
+
+
+@compiled
+def copy_frame(source: np.ndarray, begin: int, shared: np.ndarray, place: int, partitions: int) -> None:
+    """Copy the header of a frame that has no messages."""
+    for i in range(HEADER + partitions):
+        shared[place + i] = source[begin + i]
+
+
+@waiting_entry
+def meet(
+    w: HasCost,
+    state: int,
+    loop: int,
+    base: int,
+    shared: np.ndarray,
+    own: np.ndarray,
+    first: np.ndarray,
+    quiet: np.ndarray,
+    delayed: np.ndarray,
+    me: int,
+    schedulers: int,
+    tasks: int,
+    window_ns: int,
+    most: int,
+) -> int:
+    """Go from window to window; return the stop reason. Called again, it continues where it stopped.
+
+    Args:
+        w: the partition's world.
+        state: address of the table of the scheduler's state.
+        loop: address of the policy's loop.
+        base: address of `shared`.
+        shared: all shared words.
+        own: [OWN] this partition's.
+        first, me, schedulers, tasks, quiet: as `actors.kernel.window.pack`.
+        delayed: as `actors.kernel.window.deliver`.
+        window_ns: time from the earliest next event to the barrier.
+        most: events to handle before the loop returns RUNNING.
+    """
+    partitions = first.size
+    frame_size = (shared.size - LINE * (partitions + 1)) // (2 * partitions)
+    while True:
+        if own[PHASE] == PUBLISH:
+            publish(base, own, partitions, me)
+            own[PHASE] = WAIT
+        if own[PHASE] == WAIT:
+            if not all_published(base, own, partitions, me):
+                return WAITS
+            own[PHASE] = READ
+        mine = place_of(partitions, frame_size, own[WINDOW] + 1, me)
+        if own[PHASE] == READ:
+            if own[PRACTICE] > 0:
+                last = place_of(partitions, frame_size, own[WINDOW], me)
+                copy_frame(shared, last, shared, mine, partitions)
+                own[PRACTICE] -= 1
+                own[PHASE] = PUBLISH
+                if own[PRACTICE] == 0:
+                    return PRACTISED
+                continue
+            next_phase = read_headers(base, shared, own, window_ns, partitions, frame_size, me)
+            if next_phase != DELIVER:
+                return next_phase
+            if own[INBOUND] == 0 and own[UNTIL] <= own[AWAKE]:
+                copy_frame(quiet, 0, shared, mine, partitions)
+                own[BARRIER] = own[UNTIL]
+                own[PHASE] = PUBLISH
+                continue
+            own[PHASE] = DELIVER
+        if own[PHASE] == DELIVER:
+            if not has_room(w.queue, own[INBOUND]):
+                return GROW
+            for k in range(partitions):
+                place = place_of(partitions, frame_size, own[WINDOW], k)
+                insert_frame(w, shared, place, partitions, me, schedulers, own[BARRIER], delayed)
+            own[PHASE] = ADVANCE
+            if next_time(w.queue) < own[SKIPPED]:
+                return SAMPLES
+        if own[PHASE] == ADVANCE:
+            stop = min(own[UNTIL], own[SAMPLE])
+            why: int = call_loop(loop, w, state, stop, most)
+            if why != HORIZON and why != IDLE:
+                return why
+            if stop < own[UNTIL]:
+                return SAMPLES
+            own[PHASE] = PACK
+        frame = shared[mine : mine + frame_size]
+        pack(w, first, me, schedulers, tasks, frame, quiet)
+        own[BARRIER] = own[UNTIL]
+        own[AWAKE] = -1 if frame[LEFT] > 0 else min(quiet[NEXT], own[SAMPLE] - 1)
+        own[PHASE] = PUBLISH

@@ -1,0 +1,208 @@
+"""Partitions that meet in shared memory: the same bits as one, whatever stops them on the way."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from emulations import (
+    OBSERVED,
+    cluster_of,
+    digest,
+    mixed_workload,
+    named,
+    run_setting,
+    run_windows,
+    setting_of,
+    with_failures,
+)
+
+from actors.hosting import partition
+from actors.hosting.checkpoint import Position
+from actors.hosting.interrupts import Lost
+from actors.hosting.member import Member, Met, state_of
+from actors.hosting.outcome import Observe, Outcome
+from actors.hosting.partition import merge_shares
+from actors.hosting.windows import divide, window_ns
+from actors.kernel import meeting
+from actors.kernel.sharing import CAN_SHARE
+from actors.scheduler import resolve_parameters
+from actors.schedulers.registry import find_scheduler
+from actors.setting import Costs, Network, Setting
+from clusters.cluster import build_cluster
+from tests.actors.dag_settings import mixed_dags, unlike_machines
+from tests.actors.dag_settings import setting_of as dag_setting
+from workloads.catalogue import load_workload
+
+pytestmark = pytest.mark.skipif(not CAN_SHARE, reason="plain Python, or a processor without such waiting")
+
+BOUND_S = 120.0
+RACKED = cluster_of([1, 2, 1] * 8, [i // 3 for i in range(24)])
+VARIES = Network(0.01, spread_s=0.02, cross_rack_delay_s=0.05)
+
+
+class Group:
+    """Members in threads of this process."""
+
+    def __init__(self, setting: Setting, observe: Observe, partitions: int):
+        self.setting = setting
+        self.members = [Member(setting, observe) for _ in range(partitions)]
+        grouping = divide(setting, self.members[0].cast(), partitions)
+        for k, member in enumerate(self.members):
+            member.start()
+            member.join(grouping, k)
+        place = self.members[0].offer()
+        for member in self.members:
+            assert member.can_share(place)
+            member.share_memory(place, window_ns(setting, None))
+        self.members[0].withdraw()
+
+    def meet(self, *arguments: Any) -> list[Met]:
+        with ThreadPoolExecutor(len(self.members)) as threads:
+            calls = [threads.submit(member.meet, *arguments) for member in self.members]
+            return [call.result(BOUND_S) for call in calls]
+
+    def to_the_end(self, most_s: float) -> Outcome:
+        for _ in range(100_000):
+            mets = self.meet(most_s)
+            assert len({met[:-1] for met in mets}) == 1  # all know the same
+            if mets[0].done:
+                break
+        outcome = merge_shares(self.setting, [member.share() for member in self.members])
+        return replace(outcome, windows=mets[0].windows)
+
+
+def small(scheduler: str, **changes: Any) -> Setting:
+    workload = mixed_workload(12, seed=5)
+    made = setting_of(named(scheduler), workload, RACKED, long_partition=0.75, network=VARIES, seed=3)
+    return replace(made, **changes)
+
+
+def of_coflows() -> Setting:
+    found = find_scheduler("philae")
+    made = load_workload("synthetic-coflows", options={"coflows": 30, "ports": 12})
+    cluster = build_cluster("ports", [1] * 12)
+    return Setting(found, resolve_parameters(found, {}), made, cluster, 10.0, 1.0, Network(0.001), seed=2)
+
+
+def of_dags() -> Setting:
+    return dag_setting("drf", mixed_dags(12, seed=5), unlike_machines(), network=Network(0.01))
+
+
+CASES = {
+    "eagle": lambda: small("eagle"),
+    "a user's own": lambda: small("own"),
+    "costs": lambda: small("hawk", costs=Costs("fixed", per_message_s=0.02, per_job_s=0.3, per_task_s=0.05)),
+    "failures": lambda: with_failures(small("yacc-d")),
+    "coflows": of_coflows,
+    "DAGs": of_dags,
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_results_are_those_of_one_partition(case: str) -> None:
+    setting = CASES[case]()
+    whole = run_setting(setting, OBSERVED)
+    windows = run_windows(setting, OBSERVED, 2).windows
+    for partitions in (2, 3, 6):
+        outcome = Group(setting, OBSERVED, partitions).to_the_end(3600.0)
+        assert digest(outcome) == digest(whole), f"{partitions} partitions"
+        assert outcome.windows == windows
+        assert outcome.delayed == (0, 0, 0)
+
+
+def test_pauses_change_nothing() -> None:
+    setting = small("eagle")
+    group = Group(setting, OBSERVED, 3)
+    group.meet(0.0, 7)  # windows without events
+    outcome = group.to_the_end(0.0)  # each call handles one window
+    assert digest(outcome) == digest(run_setting(setting, OBSERVED))
+    assert outcome.windows == run_windows(setting, OBSERVED, 3).windows
+
+
+@pytest.mark.parametrize("messages", [8, 11])
+def test_frames_that_are_too_small_change_nothing(messages: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    setting = small("eagle")
+    whole = digest(run_setting(setting, OBSERVED))
+    for module in (partition, sys.modules[Member.__module__]):
+        monkeypatch.setattr(module, "FRAME_MESSAGES", messages)
+    assert digest(Group(setting, OBSERVED, 6).to_the_end(3600.0)) == whole
+
+
+@pytest.mark.parametrize("case", ["eagle", "failures", "DAGs"])
+def test_a_run_goes_on_from_a_checkpoint_in_another_memory(case: str) -> None:
+    setting = CASES[case]()
+    group = Group(setting, OBSERVED, 3)
+    for _ in range(25):
+        (met, *_) = group.meet(0.0)
+    at = Position(0.0, met.events, met.until_ns, met.windows)
+    saved = [member.snapshot() for member in group.members]
+    again = Group(setting, OBSERVED, 3)
+    again.meet(0.0, 4)
+    for member, of in zip(again.members, saved, strict=True):
+        member.restore(of)
+        member.go_back_to(at)
+    outcome = again.to_the_end(3600.0)
+    assert digest(outcome) == digest(run_setting(setting, OBSERVED))
+    assert outcome.windows == run_windows(setting, OBSERVED, 3).windows
+    # The checkpoint is not the beginning, and taking it changes nothing.
+    assert met.windows == 25
+    assert digest(group.to_the_end(3600.0)) == digest(outcome)
+
+
+def test_a_timeline_has_the_samples_of_one_partition() -> None:
+    setting = setting_of("hawk", mixed_workload(40, seed=4), 12, network=0.01)
+    for period_s in (0.003, 1.0):
+        observe = Observe(tasks=True, timeline_period_s=period_s)
+        whole = run_setting(setting, observe).timeline
+        found = Group(setting, observe, 3).to_the_end(3600.0).timeline
+        assert {name: of.tolist() for name, of in found.items()} == {
+            n: of.tolist() for n, of in whole.items()
+        }
+
+
+def test_a_partition_that_fails_ends_the_wait_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    group = Group(small("own"), OBSERVED, 3)
+
+    def fails(*_: object) -> int:
+        raise ValueError("of a user's scheduler")
+
+    failing = group.members[-1]  # which has the central scheduler
+    monkeypatch.setattr(failing, "_ask", fails)
+    with ThreadPoolExecutor(3) as threads:
+        calls = [threads.submit(member.meet, 3600.0) for member in group.members]
+        errors = [call.exception(BOUND_S) for call in calls]
+    assert [type(error) for error in errors] == [Lost, Lost, ValueError]
+
+
+@pytest.mark.parametrize(("how", "what"), [(signal.SIGKILL, "is gone"), (signal.SIGSTOP, "was stopped")])
+def test_a_partner_that_is_gone_or_stopped_is_noticed(how: signal.Signals, what: str) -> None:
+    group = Group(small("eagle"), OBSERVED, 2)
+    here, there = group.members
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        there._shared[meeting.LINE + meeting.PROCESS] = process.pid
+        try:
+            process.send_signal(how)
+            with pytest.raises(Lost, match=f"the process of partition 1 .* {what}"):
+                here.meet(3600.0)
+        finally:
+            process.kill()
+    assert state_of(process.pid) == "X"
+    assert state_of(os.getpid()) in "RS"
+
+
+def test_the_words_of_partitions_do_not_overlap() -> None:
+    partitions, size = 3, 100
+    words = np.zeros(meeting.shared_words(partitions, size), np.int64)
+    for window in (0, 1):
+        for k in range(partitions):
+            begin = meeting.place_of(partitions, size, window, k)
+            words[begin : begin + size] += 1
+    assert words.tolist() == [0] * meeting.LINE * (partitions + 1) + [1] * 2 * partitions * size
