@@ -17,6 +17,7 @@ from workloads.errors import printable
 from workloads.jobs import Float64Array, Int64Array, JobWorkload
 from workloads.requests import NO_GANG, gang_nodes
 from workloads.resources import resource_named
+from workloads.stated_demands import memory_in_two_units
 from workloads.units import format_duration
 
 _HOUR_S = 3600.0
@@ -122,6 +123,8 @@ def describe_resources(workload: JobWorkload | DagWorkload, figures: dict[str, A
         )
     if (count := figures["gangs_without_room"]) > 0:
         lines.append(f"  {count:,} gangs do not fit on all nodes together")
+    if both := memory_in_two_units(workload):
+        lines.append(f"  {both}: these are of the same memory, and tasks can hold one of them alone")
     return "\n".join(lines) + "\n"
 
 

@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from workloads.arrow import column, is_known, optional_column
+from workloads.arrow import column, is_known
 from workloads.critical_path import critical_paths_ns
 from workloads.dags import DagWorkload
 from workloads.errors import printable
 from workloads.info.common import number, quantiles, row, share
 from workloads.jobs import Float64Array, Int64Array, JobWorkload
-from workloads.requests import NO_GANG, gang_nodes, priorities, requested_s, stated_demand
+from workloads.requests import NO_GANG, gang_nodes, priorities, requested_s
 from workloads.resources import RESOURCES, resource_named
+from workloads.stated_demands import task_demand
 
 _MOST_PRIORITIES = 12
 _UNITS = dict.fromkeys(RESOURCES, " nodes") | {"cpu_cores": " cores", "memory_gib": " GiB"}
@@ -50,14 +51,6 @@ def describe_requests(
         "gangs": _gangs(workload, work_s),
         "requested": _requested(workload),
     }
-
-
-def task_demand(workload: JobWorkload | DagWorkload, name: str) -> Float64Array:
-    """Return what each task needs of a resource, shape (T,), NaN where it is not stated."""
-    if isinstance(workload, DagWorkload):
-        stages = workload.stages
-        return np.repeat(optional_column(stages, name), column(stages, "num_tasks"))
-    return stated_demand(workload.jobs, workload.tasks, name)
 
 
 def _demand(workload: JobWorkload | DagWorkload, name: str, span_s: float) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from workloads.file_extensions import extension_of
 from workloads.generators.draws import check_whole, generator
 from workloads.jobs import Float64Array
 from workloads.limits import check_tasks
+from workloads.stated_demands import memory_in_two_units
 from workloads.transform.history import recorded
 from workloads.transform.primitives import (
     JobsOrDags,
@@ -139,6 +140,9 @@ def merge(workloads: Sequence[W], label: bool = False, align: bool = False, name
         changed |= agreed
         changed["notes"] += notes
     together = with_tables(joined(parts), **changed)
+    if not isinstance(together, CoflowWorkload) and (both := memory_in_two_units(together)):
+        note = f"{both}: these are of the same memory, and tasks can hold one of them alone"
+        together = with_tables(together, notes=(*together.notes, note))
     sizes = ", ".join(f"{len(arrivals_s(w)):,} of {n}" for w, n in zip(workloads, names, strict=True))
     options = {"label": label, "align": align, "name": name}
     return recorded(together, "merge", options, f"{sizes}")

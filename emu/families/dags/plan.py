@@ -25,6 +25,7 @@ from workloads.arrow import column
 from workloads.critical_path import critical_paths_ns
 from workloads.dags import DagWorkload
 from workloads.errors import InputError
+from workloads.stated_demands import memory_in_two_units
 from workloads.transform.load import busy_slots, stretched_s
 from workloads.transform.primitives import arriving_at, with_tables
 
@@ -48,6 +49,11 @@ def load_dags(config: Config, schedulers: tuple[Scheduler, ...], cache: Workload
     started = time.perf_counter()
     loaded, key = load_of_family(config, cache, "dags", schedulers[0].name)
     load_s = time.perf_counter() - started
+    if both := memory_in_two_units(loaded):
+        wrong = (
+            f"{both}: these are of the same memory; want one of them, or other demands, by workload demands"
+        )
+        raise config.error("workload", wrong)
     cluster = cluster_for_load(config, cache, loaded, nodes_for_load) if before is None else before
     key = (*key, "fitting", id(cluster), config["infeasible"])
     source = cache.get(key, lambda: _fitting(config, loaded, cluster))

@@ -13,6 +13,7 @@ from workloads.dags import DagWorkload
 from workloads.hints import did_you_mean
 from workloads.jobs import JobWorkload
 from workloads.requests import gang_nodes, priorities
+from workloads.stated_demands import MEMORY_UNITS, memory_in_two_units
 
 if TYPE_CHECKING:
     from actors.scheduler import Scheduler
@@ -40,20 +41,24 @@ def used_resources(config: Config, workload: JobWorkload) -> tuple[str, ...]:
 
 
 def check_resources(config: Config, workload: JobWorkload) -> None:
-    """Refuse a key that names a resource that no task of a workload, before any job is dropped, states."""
+    """Refuse resources that no task of a workload, before any job is dropped, states, and memory in two units."""
     use, stated = config["resources.use"].strip(), workload.resources
-    if use in (SLOTS, AUTO):
-        return
-    if not stated:
-        raise config.error("resources.use", f"no task of {workload.name} states what it needs; want {SLOTS}")
-    names = stated if use == STATED else _named(use)
-    for name in names:
-        if name not in stated:
-            hint = did_you_mean(name, (*stated, AUTO, STATED, SLOTS)) or f"; it states {', '.join(stated)}"
-            raise config.error("resources.use", f"no task of {workload.name} states {name!r}{hint}")
-    if {"memory", "memory_gib"} <= {*names}:
-        wrong = "memory, a share of a node, and memory_gib are of the same memory; want one of them"
-        raise config.error("resources.use", wrong)
+    if use not in (SLOTS, AUTO):
+        if not stated:
+            raise config.error(
+                "resources.use", f"no task of {workload.name} states what it needs; want {SLOTS}"
+            )
+        for name in stated if use == STATED else _named(use):
+            if name not in stated:
+                hint = (
+                    did_you_mean(name, (*stated, AUTO, STATED, SLOTS)) or f"; it states {', '.join(stated)}"
+                )
+                raise config.error("resources.use", f"no task of {workload.name} states {name!r}{hint}")
+    used = used_resources(config, workload)
+    if {*MEMORY_UNITS} <= {*used}:
+        one = ", ".join(name for name in used if name != "memory")
+        wrong = f"{memory_in_two_units(workload)}: these are of the same memory; want one of them, as in"
+        raise config.error("resources.use", f"{wrong} {one!r}, or other demands, by workload demands")
 
 
 def _named(use: str) -> tuple[str, ...]:
