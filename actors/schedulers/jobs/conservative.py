@@ -43,7 +43,15 @@ from actors.nodes.messages import DISPATCH, DONE, read_done
 from actors.nodes.worker import node_event
 from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import NO_QUEUES_AT_NODES, Scheduler
-from actors.schedulers.jobs.gang_bookings import Bookings, add_change, drop_change, find_begin, make_bookings
+from actors.schedulers.jobs.gang_bookings import (
+    Bookings,
+    add_change,
+    begin_search,
+    drop_change,
+    find_begin,
+    leave_span,
+    make_bookings,
+)
 from actors.schedulers.jobs.gang_build import GANGS, PLAN_BY, build_gangs
 from actors.schedulers.jobs.gang_ends import row_at
 from actors.schedulers.jobs.gang_outlook import choose_nodes
@@ -120,33 +128,68 @@ def hold(p: State, job: int, begin: int, slots: int) -> None:
     change(p.profile, begin, min(begin + p.gangs.jobs.holds[job], NEVER), -slots)
 
 
+@inlined
+def book(p: State, job: int, task: int, count: int, begin: int) -> None:
+    """Add the reservation of so many tasks of a job, on the nodes that were chosen for them."""
+    add_change(p.bookings, begin, job, task, count, np.int64(1))
+    add_change(p.bookings, min(begin + p.gangs.jobs.holds[job], NEVER), job, task, count, np.int64(-1))
+    p.begin[task] = begin
+
+
 @compiled
-def reserve_nodes(w: World, p: State, t: int, job: int) -> None:
-    """Step 1 by node: make the earliest reservation that the others leave, of a job that has none."""
+def place_single(w: World, p: State, job: int, task: int) -> int:
+    """Choose nodes for the tasks that fit of a job that is no gang, by id; return the first task that does not."""
+    there, rows = p.bookings.at.there, p.gangs.placed
+    for node in range(there.size):
+        for _ in range(there[node]):
+            if task == w.work.end_task[job]:
+                return task
+            rows.node[task], rows.tasks[task] = node, 1
+            task = following(w, job, task, np.int64(1))
+    return task
+
+
+@compiled
+def reserve_single(w: World, p: State, t: int, job: int) -> None:
+    """Step 1 by node, of a job that is no gang: none of its tasks, which are alike, begins before the one before."""
     gangs, b = p.gangs, p.bookings
-    task, end, span = first_to_start(w, job), w.work.end_task[job], gangs.jobs.holds[job]
-    alone = not is_gang(gangs, job)
-    while task < end:
-        nodes = max(gangs.jobs.nodes[job], np.int64(0))
-        count = np.int64(1) if alone else end - task
-        begin = find_begin(
-            b, gangs.now.free, gangs.ends, gangs.placed, gangs.of_job, t, job, count, nodes, span
-        )
+    task, begin = first_to_start(w, job), t
+    begin_search(b, gangs.now.free, gangs.of_job[job], tasks_to_start(w, job), np.int64(1), np.int64(0))
+    while task < w.work.end_task[job]:
+        begin = find_begin(b, gangs.ends, gangs.placed, gangs.of_job, t, begin, gangs.jobs.holds[job])
         if begin == NEVER:
             skip_rest(w, p, job, task)
             break
-        choose_nodes(b.at, gangs.placed, task, count)
-        add_change(b, begin, job, task, count, np.int64(1))
-        add_change(b, min(begin + span, NEVER), job, task, count, np.int64(-1))
-        p.begin[task] = begin
-        task = following(w, job, task, count)
+        after = place_single(w, p, job, task)
+        leave_span(b, gangs.ends, gangs.placed, gangs.of_job)
+        while task != after:
+            book(p, job, task, np.int64(1), begin)
+            task = following(w, job, task, np.int64(1))
+
+
+@compiled
+def reserve_gang(w: World, p: State, t: int, job: int) -> None:
+    """Step 1 by node, of a gang."""
+    gangs, b = p.gangs, p.bookings
+    task = first_to_start(w, job)
+    count = w.work.end_task[job] - task
+    begin_search(b, gangs.now.free, gangs.of_job[job], count, count, max(gangs.jobs.nodes[job], np.int64(0)))
+    begin = find_begin(b, gangs.ends, gangs.placed, gangs.of_job, t, t, gangs.jobs.holds[job])
+    if begin == NEVER:
+        skip_rest(w, p, job, task)
+        return
+    choose_nodes(b.at, gangs.placed, task, count)
+    book(p, job, task, count, begin)
 
 
 @compiled
 def reserve(w: World, p: State, t: int, job: int) -> None:
     """Step 1: make the earliest reservation that the others leave, of a job that has none."""
+    if p.gangs.by_node == 1 and is_gang(p.gangs, job):
+        reserve_gang(w, p, t, job)
+        return
     if p.gangs.by_node == 1:
-        reserve_nodes(w, p, t, job)
+        reserve_single(w, p, t, job)
         return
     task, end, span = first_to_start(w, job), w.work.end_task[job], p.gangs.jobs.holds[job]
     while task < end:

@@ -3,7 +3,9 @@
 A reservation is two changes of what its nodes have free, when it begins and when it ends, in one list by time, of all
 nodes. On which nodes it lies, its tasks' rows say (`gang_outlook.PLACED_ROW`). The expected ends of what runs are
 changes too. To find the earliest time at which a job fits costs what the changes until then hold, once; and once more
-those within the job's span, for each time at which it would fit at first and a later reservation is in its way.
+those within the job's span, for each time at which it would fit at first and a later reservation is in its way. The
+single tasks of a job are alike, so that none fits earlier than the one before: the search goes on from there, and those
+that fit at one time are found at once.
 """
 
 from typing import NamedTuple
@@ -20,12 +22,18 @@ from actors.schedulers.jobs.gang_outlook import Outlook, all_fit, copy_free, loo
 CHANGE = np.dtype([(name, "i8") for name in ("time", "job", "first", "tasks", "sign")])
 
 
+# How many ends and changes are applied to what nodes have free: up to the time that is looked at, and, where the job
+# fits then, up to the end of its span.
+APPLIED = np.dtype([(name, "i8") for name in ("ends", "changes", "span_ends", "span_changes")])
+
+
 class Bookings(NamedTuple):
     """Reservations, and what nodes have free at the time that is looked at."""
 
     changes: Records  # [2 a reservation] CHANGE, by time
     number: np.ndarray  # [1] changes
     at: Outlook
+    applied: Records  # [1] APPLIED
 
 
 def make_bookings(now: Outlook, reservations: int) -> Bookings:
@@ -34,6 +42,7 @@ def make_bookings(now: Outlook, reservations: int) -> Bookings:
         records(CHANGE, 2 * reservations + 2),
         np.zeros(1, np.int64),
         make_outlook(now.demand, now.free.copy(), now.up),
+        records(APPLIED, 1),
     )
 
 
@@ -140,28 +149,44 @@ def pass_changes(
 
 
 @compiled
-def find_begin(
-    b: Bookings, free: np.ndarray, ends: Ends, placed: Records, of_job: np.ndarray,
-    t: int, job: int, tasks: int, nodes: int, span: int,
-) -> int:  # fmt: skip
-    """Return from when on so many tasks of a job fit for `span`, ns, as early as possible; NEVER if they never do.
-
-    `free`: of now, [N, R]. `Bookings.at` has how many fit on each node for that long.
-    """
+def begin_search(b: Bookings, free: np.ndarray, demand: int, tasks: int, least: int, nodes: int) -> None:
+    """Begin to look for when `least` of so many tasks of a demand fit; `free`: of now, [N, R]."""
     copy_free(b.at, free)
-    look_at(b.at, of_job[job], tasks, nodes)
-    begin = t
-    i, j = pass_changes(b, ends, placed, of_job, t, np.int64(0), np.int64(0), begin, False)
+    look_at(b.at, demand, tasks, nodes)
+    b.at.look.least[0] = least
+    b.applied.ends[0], b.applied.changes[0] = 0, 0
+
+
+@compiled
+def leave_span(b: Bookings, ends: Ends, placed: Records, of_job: np.ndarray) -> None:
+    """Go back from the end of the job's span to its begin."""
+    applied = b.applied
+    for k in range(applied.ends[0], applied.span_ends[0]):
+        apply_end(b, ends, placed, of_job, k, -1, False)
+    for k in range(applied.changes[0], applied.span_changes[0]):
+        apply_change(b, placed, of_job, k, -1, False)
+
+
+@compiled
+def find_begin(
+    b: Bookings, ends: Ends, placed: Records, of_job: np.ndarray, t: int, begin: int, span: int
+) -> int:
+    """Return from when on the tasks fit for `span`, ns, as early as possible from `begin` on; NEVER if they never do.
+
+    `Bookings.at` has how many fit on each node for that long. The search may go on from there, after `leave_span`.
+    """
+    applied = b.applied
+    i, j = pass_changes(b, ends, placed, of_job, t, applied.ends[0], applied.changes[0], begin, False)
     while True:
         if all_fit(b.at):
             last = min(begin + span, NEVER) - 1
-            end_i, end_j = pass_changes(b, ends, placed, of_job, t, i, j, last, True)
+            applied.ends[0], applied.changes[0] = i, j
+            applied.span_ends[0], applied.span_changes[0] = pass_changes(
+                b, ends, placed, of_job, t, i, j, last, True
+            )
             if all_fit(b.at):
                 return begin
-            for k in range(i, end_i):
-                apply_end(b, ends, placed, of_job, k, -1, False)
-            for k in range(j, end_j):
-                apply_change(b, placed, of_job, k, -1, False)
+            leave_span(b, ends, placed, of_job)
         begin = min(end_at(ends, i, t), change_at(b, j))
         if i == ends.span[1] and j == b.number[0]:
             return NEVER

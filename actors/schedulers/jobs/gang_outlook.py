@@ -16,12 +16,23 @@ from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
 from actors.kernel.records import Records, records
 
-# The job that is looked at: its demand, a row of `Outlook.demand`; how many tasks, on how many nodes, 0 for any; of
-# these nodes all have `share` tasks, and `larger` one more. What was found: tasks that fit, and nodes with such room.
+# The job that is looked at: its demand, a row of `Outlook.demand`; how many tasks, of which `least` are to fit, on how
+# many nodes, 0 for any; of these nodes all have `share` tasks, and `larger` one more. What was found: tasks that fit,
+# and nodes with such room.
 LOOK = np.dtype(
     [
         (name, "i8")
-        for name in ("demand", "tasks", "nodes", "share", "larger", "found", "with_share", "with_more")
+        for name in (
+            "demand",
+            "tasks",
+            "least",
+            "nodes",
+            "share",
+            "larger",
+            "found",
+            "with_share",
+            "with_more",
+        )
     ]
 )
 # Tasks of one job that were placed on one node together, or are to be.
@@ -68,7 +79,7 @@ def count_in(o: Outlook, there: int, sign: int) -> None:
 def look_at(o: Outlook, demand: int, tasks: int, nodes: int) -> None:
     """Find how many tasks of a job fit on each node: of `tasks` tasks of a demand, on `nodes` nodes or, if 0, any."""
     look = o.look
-    look.demand[0], look.tasks[0], look.nodes[0] = demand, tasks, nodes
+    look.demand[0], look.tasks[0], look.least[0], look.nodes[0] = demand, tasks, tasks, nodes
     look.share[0], look.larger[0] = tasks // max(nodes, 1), tasks % max(nodes, 1)
     look.found[0], look.with_share[0], look.with_more[0] = 0, 0, 0
     for node in range(o.there.size):
@@ -94,10 +105,10 @@ def keep_less(o: Outlook, free: np.ndarray) -> None:
 
 @inlined
 def all_fit(o: Outlook) -> bool:
-    """Return whether all tasks of the job fit at once, on as many nodes as it states."""
+    """Return whether as many tasks of the job as must fit at once, on as many nodes as it states."""
     look = o.look
     if look.nodes[0] == 0:
-        return look.found[0] >= look.tasks[0]
+        return look.found[0] >= look.least[0]
     return look.with_share[0] >= look.nodes[0] and look.with_more[0] >= look.larger[0]
 
 
