@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,14 +11,15 @@ import numpy as np
 from actors.scheduler import Parameter
 from workloads.errors import InputError, printable
 from workloads.hints import did_you_mean
+from workloads.units import parse_share
 
 GUARANTEES = Parameter(
     "guarantees",
     "",
     "text",
-    "parts of the cluster that tenants are guaranteed, as in ads=0.5,search=0.3; others share the rest equally",
+    "parts of the cluster that tenants are guaranteed, as in ads=50%,search=0.3; others share the rest equally",
 )
-A_PART = "a part above 0 and up to 1, as in ads=0.5"
+A_PART = "a part above 0 and up to 1, as in ads=0.5 or ads=50%"
 A_WEIGHT = "a weight above 0, as in ads=2"
 
 
@@ -44,14 +45,13 @@ def given_to(text: str, tenants: Sequence[str | None], what: str, wanted: str = 
         InputError: it is not of this form, a value is out of its range, or a tenant is unknown.
     """
     given: dict[str, float] = {}
-    most = 1.0 if wanted == A_PART else math.inf
     for item in filter(None, (part.strip() for part in text.split(","))):
         name, equals, part = (piece.strip() for piece in item.rpartition("="))
         try:
-            value = float(part)
-        except ValueError:
+            value = parse_share(part, what) if wanted == A_PART else float(part)
+        except (ValueError, InputError):
             value = math.nan
-        if not equals or not name or not 0.0 < value <= most or math.isinf(value):
+        if not equals or not name or not 0.0 < value < math.inf:
             raise InputError(f"{what}: {item!r} is not a tenant and {wanted}")
         if name in given:
             raise InputError(f"{what}: tenant {name!r} is given twice")
@@ -64,13 +64,24 @@ def given_to(text: str, tenants: Sequence[str | None], what: str, wanted: str = 
     return given
 
 
-def guaranteed(text: str, tenants: Sequence[str | None], what: str) -> np.ndarray:
+def guaranteed(
+    text: str, tenants: Sequence[str | None], what: str, ceilings: Mapping[str, float] | None = None
+) -> np.ndarray:
     """Return [tenants] the guaranteed part of each; those that the text does not name share the rest equally.
 
+    Args:
+        text, tenants, what: as of `given_to`.
+        ceilings: the parts that tenants never exceed.
+
     Raises:
-        InputError: of `given_to`; the parts sum to more than 1, or nothing is left for the others.
+        InputError: of `given_to`; the parts sum to more than 1, nothing is left for the others, or a part is above the
+            ceiling of its tenant.
     """
     given = given_to(text, tenants, what)
+    for tenant, most in (ceilings or {}).items():
+        if given.get(tenant, 0.0) > most:
+            wrong = f"tenant {printable(tenant)} is guaranteed {given[tenant]:g}, and its ceiling is {most:g}"
+            raise InputError(f"{what}: {wrong}; want a part up to that")
     rest, others = 1.0 - sum(given.values()), len(tenants) - len(given)
     if rest < -1e-9:
         raise InputError(f"{what}: the parts sum to {1.0 - rest:g}; 1 is all of the cluster")

@@ -140,7 +140,7 @@ ORDER = Parameter(
     "arrival",
     "choice",
     "whose task goes next: that of the first job to arrive, or of the tenant with the smallest share of the cluster "
-    "over its weight, or over its guarantee; jobs of higher priority go first, in each",
+    "over its weight, or over its guarantee; priorities count among the jobs of one tenant, with arrival among all",
     choices=("arrival", "fair", "capacity"),
 )
 
@@ -148,7 +148,7 @@ ORDER = Parameter(
 def parameters_of(order: Parameter) -> tuple[Parameter, ...]:
     """Return the parameters of queues; `order` has the choices of `ORDER`."""
     weights = "weights of tenants, as in ads=2,search=0.5; others have 1"
-    ceilings = "parts of the cluster that tenants never exceed, as in ads=0.5; others have no bound"
+    ceilings = "parts of the cluster that tenants never exceed, as in ads=50%; others have no bound"
     fair, capacity, both = (f"{order.name}={which}" for which in ("fair", "capacity", "fair|capacity"))
     return (
         order,
@@ -183,9 +183,10 @@ def make_queues(
     shared = order != "arrival"
     if shared:
         queue, tenants = queues_by_tenant(setting.workload)
-        weight = _weights(setting, tenants, order)
-    total = _total(setting)
     given = given_to(setting.parameters["ceilings"], tenants, _what(setting, "ceilings")) if shared else {}
+    if shared:
+        weight = _weights(setting, tenants, order, given)
+    total = _total(setting)
     most = _ceilings(given, tenants, total / schedulers)
     _refuse_larger(setting, queue, tenants, most, np.ones(jobs, np.int64) if at_once is None else at_once)
     queue = np.arange(jobs) % schedulers * len(tenants) + queue
@@ -203,10 +204,13 @@ def _what(setting: Setting, parameter: str) -> str:
     return f"parameter {parameter} of {setting.scheduler.name}"
 
 
-def _weights(setting: Setting, tenants: list[str | None], order: str) -> np.ndarray:
+def _weights(
+    setting: Setting, tenants: list[str | None], order: str, ceilings: Mapping[str, float]
+) -> np.ndarray:
     """Return [Q] by what shares are divided."""
     if order == "capacity":
-        return guaranteed(setting.parameters["guarantees"], tenants, _what(setting, "guarantees"))
+        what = _what(setting, "guarantees")
+        return guaranteed(setting.parameters["guarantees"], tenants, what, ceilings)
     given = given_to(setting.parameters["weights"], tenants, _what(setting, "weights"), A_WEIGHT)
     return np.array([1.0 if tenant is None else given.get(tenant, 1.0) for tenant in tenants])
 

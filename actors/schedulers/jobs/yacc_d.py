@@ -378,7 +378,7 @@ YACC_D = Scheduler(
                 "choice",
                 "which task that waits at a scheduler goes next: that of the first job to come, or of the tenant with "
                 "the smallest share of the cluster over its weight, or over its guarantee, of what this scheduler has "
-                "placed; jobs of higher priority go first, in each",
+                "placed; priorities count among the jobs of one tenant, with arrival among all",
                 choices=central_queue.ORDER.choices,
             )
         ),

@@ -18,6 +18,7 @@ from resource_check import BILLION, check_run, judge
 from actors.environment import Dynamics
 from actors.hosting.outcome import Outcome
 from actors.setting import Setting
+from actors.tenants import given_to
 from clusters.cluster import Cluster, build_cluster
 from emu.families.jobs.results import tasks_table
 from workloads.errors import InputError
@@ -132,6 +133,12 @@ def test_higher_priority_goes_first() -> None:
             "the parts sum to 1.1; 1 is all of the cluster",
         ),
         ({"order": "capacity", "guarantees": "ads=1"}, "nothing is left for tenant web"),
+        ({"order": "fair", "ceilings": "ads=0%"}, "'ads=0%' is not a tenant and a part above 0"),
+        ({"order": "fair", "weights": "ads=50%"}, "'ads=50%' is not a tenant and a weight"),
+        (
+            {"order": "capacity", "guarantees": "ads=75%", "ceilings": "ads=0.5"},
+            "guarantees of central-fifo: tenant ads is guaranteed 0.75, and its ceiling is 0.5; want a part up to that",
+        ),
     ],
 )
 def test_wrong_shares_are_refused(given: dict[str, str], wrong: str) -> None:
@@ -323,3 +330,10 @@ def within_ceilings(setting: Setting, outcome: Outcome) -> None:
         ]
         for r, of_all in enumerate(total):
             assert sum(t.demand[r] for t in runs) <= ceiling[tenants[one.job]] * of_all + 1
+
+
+def test_parts_are_shares_or_percentages() -> None:
+    for part in ("0.5", "50%", "50 %"):
+        assert given_to(f"ads={part}", ["ads", "web"], "ceilings") == {"ads": 0.5}
+    same = {"order": "capacity", "guarantees": "ads=0.5", "ceilings": "ads=50%"}
+    assert starts(TWO, FOUR, **same) == starts(TWO, FOUR, order="fair", ceilings="ads=0.5")
