@@ -104,6 +104,7 @@ def size(options: Namespace) -> int:
     from clusters.machine_types import read_prices
     from emu.sweeps.mixes import MOST_SIZES
     from emu.sweeps.parallel_runs import RunFailed
+    from emu.sweeps.size_note import remarks_of
     from emu.sweeps.size_report import render_probe
     from emu.sweeps.sizing import find_size
     from emu.sweeps.targets import TOLERANCE, read_targets
@@ -135,9 +136,7 @@ def size(options: Namespace) -> int:
     except RunFailed as error:
         note(str(error))
         return 1
-    limits = result.summary.get("limits", []) if options.curve is not None or mix or options.price else []
-    limits = [*limits, *result.summary.get("waits", ())]
-    text = "\n".join(["", result.answer, *limits, f"results in {result.path}"])
+    text = "\n".join(["", result.answer, *remarks_of(result.summary), f"results in {result.path}"])
     put(disk.to_json(result.summary) if options.json else text)
     return 0 if result.nodes is not None else 1
 

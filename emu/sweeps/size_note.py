@@ -141,6 +141,11 @@ def limits_of(of_runs: Sequence[Mapping[str, Any]]) -> list[str]:
     return found + list(dict.fromkeys(texts))[:2]
 
 
+def remarks_of(summary: Mapping[str, Any]) -> list[str]:
+    """Return what limits the answer of a search, and what jobs wait for there, a sentence each."""
+    return [text for key in ("limits", "waits") for text in summary.get(key, ())]
+
+
 def waits_of(folder: Path, targets: Sequence[Target]) -> dict[str, Any]:
     """Return what the jobs of each target waited for in a run, as sentences and as numbers by group."""
     run = read_result(folder)

@@ -16,6 +16,7 @@ from emu.report.drawing import COLOURS, SIZE, add_legend, figure_style, new_figu
 from emu.report.page import figure_of, fill, sentence, table_of
 from emu.report.scales import fit_places, fit_times, mark_log
 from emu.results.text_tables import number
+from emu.sweeps.size_note import remarks_of
 from emu.sweeps.sizes import Lacking, Probe, Size
 from emu.sweeps.sizing import answer_of
 from emu.sweeps.targets import MET, NOT_MET, SPANS, Target, read_targets, verdict_of
@@ -106,7 +107,7 @@ def size_sections(folder: Path) -> list[str]:
 
 def _how_sure(summary: Mapping[str, Any], targets: Sequence[Target]) -> list[str]:
     """Return sentences about what the seeds, and the numbers of nodes that were tried, leave open."""
-    found = [f"{sentence(words)}." for key in ("limits", "waits") for words in summary.get(key, ())]
+    found = [f"{sentence(words)}." for words in remarks_of(summary)]
     nodes, fails = summary["nodes"], summary["fails"]
     if len(summary["seeds"]) == 1:
         found.append(

@@ -26,7 +26,7 @@ from emu.running.progress import bar_of
 from emu.sweeps.mixed_sizes import Mixed, check_prices, search_mixes
 from emu.sweeps.mixes import MOST_SIZES
 from emu.sweeps.parallel_runs import Hosting
-from emu.sweeps.size_note import Found, limits_of, note_of, waits_of
+from emu.sweeps.size_note import Found, limits_of, note_of, remarks_of, waits_of
 from emu.sweeps.sizes import AMPLE, Probe, Size, Trials, most_of, start_of, summaries
 from emu.sweeps.targets import NOT_MET, SPANS, TOLERANCE, Search, Sizing, Target, find_fewest, read_targets
 from workloads.errors import InputError
@@ -71,8 +71,7 @@ class SizeResult:
         for probe in self.probes:
             cells = [t.shown(*value) for t, value in zip(self.targets, probe.values, strict=True)]
             rows.append([str(probe.size).replace(" nodes", "", 1), *cells, probe.verdict_text])
-        more = [text for key in ("limits", "waits") for text in self.summary.get(key, ())]
-        return "\n".join([*align(rows, 0), "", self.answer, *more]) + "\n"
+        return "\n".join([*align(rows, 0), "", self.answer, *remarks_of(self.summary)]) + "\n"
 
     def __repr__(self) -> str:
         return f"<SizeResult: {self.answer}; {len(self.probes)} sizes tried in {self.path}>"

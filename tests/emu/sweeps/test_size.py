@@ -237,7 +237,7 @@ def test_no_answer_is_said(here: Path, emu: Cli, trace: Path) -> None:
     lines = ended.out.splitlines()
     assert lines[0].startswith("2 nodes: not met (all.p50 < 1 ms: ")
     assert lines[1].startswith("8 nodes: not met (all.p50 < 1 ms: ")
-    assert lines[-2] == "no number of nodes was found: all.p50 < 1 ms is not met even on 8, --high"
+    assert lines[-3] == "no number of nodes was found: all.p50 < 1 ms is not met even on 8, --high"
     ended = emu(*SIZE, "small", "--target", "p50 < 1 ms", "--out", "other")
     assert ended.code == 1
     assert "more slots than tasks; there jobs take that long alone, too (slowdown 1 at p99), so" in ended.out

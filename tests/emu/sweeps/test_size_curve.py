@@ -53,6 +53,7 @@ def test_sizes_around_the_answer_are_measured_and_do_not_move_it(here: Path, emu
     (page,) = size_sections(found.path)
     assert "nodes are" in page.lower()
     argv = ("size", "--scheduler", "random", "--workload", "small", "--in-process", "--target", "p50<9h")
+    assert "busy there while jobs arrive" in emu(*argv, "--low", "5", "--out", "plain").out
     assert "busy there while jobs arrive" in emu(*argv, "--low", "5", "--curve", "--out", "c").out
     assert {2, 4, 5, 6, 10} <= {int(f.name.partition("=")[2]) for f in Path("c").glob("nodes=*")}
     wrong = emu(*argv, "--curve", "50%,x").line()
