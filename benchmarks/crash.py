@@ -53,8 +53,8 @@ RUN = (
     ],
 )
 OFTEN = ("--set", "checkpoint.period=0.2 s")
-# A barrier for every two or three events: a small part of the same workload takes as long.
-SMALL = ("--nodes", "1000", "--set", "workload_options.nodes=1000", "--set", "workload_options.jobs=40")
+# A barrier for every two or three events: a part of the same workload takes as long.
+SMALL = ("--nodes", "1000", "--set", "workload_options.nodes=1000", "--set", "workload_options.jobs=2000")
 RECORDED = ("--set", "output.events=all", "--set", "workload_options.nodes=2000")
 COMMANDS: dict[str, tuple[str, ...]] = {
     "virtual": (*RUN, *OFTEN, "--nodes", "15000", "--set", "workload_options.jobs=12000"),
