@@ -96,7 +96,7 @@ def measured(name: str, partitions: list[int], repeats: int) -> list[list[str]]:
         for k in partitions:
             together[k].append(in_partitions(setting, k, whole.finish_ns))
     one_s = statistics.median(alone)
-    lines = [[name, "1", f"{one_s:.3f}", "1", "", "", "", ""]]
+    lines = [["", "1", f"{one_s:.3f}", "1", "", "", "", ""]]
     for k, runs in together.items():
         took_s = statistics.median(run.engine_s for run in runs)
         windows, events = runs[0].windows, runs[0].events
@@ -126,9 +126,9 @@ def main() -> None:
         other.start()
     connect()
     partitions = [int(k) for k in asked.partitions.split(",")]
-    lines = [line for name in names for line in measured(name, partitions, asked.repeats)]
     head = ["", "partitions", "s", "over one", "windows", "events each", "µs each", "asleep"]
-    show("clock windows in shared memory, beside one process", [head, *lines])
+    for name in names:
+        show(name, [head, *measured(name, partitions, asked.repeats)])
     close()
     if asked.busy:
         other.kill()
