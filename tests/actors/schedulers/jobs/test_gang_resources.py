@@ -266,21 +266,20 @@ def gangs_on_nodes(draw: st.DrawFn) -> tuple[JobWorkload, Cluster, np.ndarray, n
             nodes_of_job = rng.integers(1, np.count_nonzero(fit) + 1)
             least = np.sort(fit)[-nodes_of_job]
             on[job], widths[job] = nodes_of_job, rng.integers(nodes_of_job, nodes_of_job * least + 1)
+    # Some are no gangs, whose tasks need not fit at once; which of these is which is not compared.
+    single = (rng.random(count) < 0.4) & draw(st.booleans())
+    widths[single] *= rng.integers(1, 4, single.sum())
+    on = np.where(single, np.nan, on)
     durations = np.repeat(rng.integers(0, 20, count), widths)
     if draw(st.booleans()):
         durations = rng.integers(0, 20, widths.sum())
+    same = np.repeat(rng.integers(1, 20, count), widths)
+    durations = np.where(np.repeat(single, widths), same, durations)
     asked = Requests(
         {"cpu_cores": amounts[:, 0], "attr:gpus": amounts[:, 1]},
         gang_nodes=on,
         priority=rng.integers(0, draw(st.sampled_from([1, 3])), count),
     )
-    if draw(st.booleans()):
-        on = np.where(
-            rng.random(count) < 0.4, np.nan, on
-        )  # no gangs; which of their tasks is which is not compared
-        durations = np.where(
-            np.repeat(np.isnan(on), widths), np.repeat(rng.integers(1, 20, count), widths), durations
-        )
     submit_s = np.cumsum(rng.integers(0, draw(st.sampled_from([2, 6, 20])), count))
     workload = make_workload("gangs", submit_s, widths, durations, requests=asked)
     gpus = encode_texts([str(n) for n in capacity[:, 1]])
