@@ -73,6 +73,19 @@ class JobWait:
         return self.step.cause == "queueing" and self.step.actor >= self.result.summary["nodes"]
 
     @cached_property
+    def evicted_for(self) -> int:
+        """The row of the job for which it was evicted just before it waits; NONE: it was not, or that is not known."""
+        e = self.events
+        lost = np.flatnonzero(e.is_kind("LOST") & (e.time_ns == self.begin_ns) & (e.task != NONE))
+        if (mine := lost[e.task[lost] == self.step.task]).size:
+            lost = mine
+        for row in lost.tolist():
+            same = e.is_kind("EVICT") & (e.time_ns == e.left_ns[row]) & (e.task == e.task[row])
+            if same.any():
+                return int(e.field("for_job", np.flatnonzero(same))[-1])
+        return NONE
+
+    @cached_property
     def policy(self) -> str:
         """The policy, without the ending of its constraint-aware form."""
         return str(self.result.summary["policy"]).removesuffix("-c").removesuffix("-released")

@@ -134,8 +134,14 @@ def preemption_notes(config: Config, workload: JobWorkload | DagWorkload) -> lis
     """Return the note on preemption, if it is on."""
     if (mode := config["preemption.mode"]) == "none":
         return []
-    if np.ptp(priorities(workload.jobs)) == 0:
+    of_jobs, below = priorities(workload.jobs), config["preemption.below"]
+    if np.ptp(of_jobs) == 0:
         return [f"all jobs have one priority: preemption.mode={mode} has no effect"]
+    if below is not None and of_jobs.min() >= below:
+        lowest = f"the lowest priority of a job is {of_jobs.min()}"
+        return [
+            f"preemption.below={below} protects all jobs, as {lowest}: preemption.mode={mode} has no effect"
+        ]
     then = "start again" if mode == "restart" else "go on from where they were"
     return [f"running tasks make room for those of higher priority, and {then}"]
 

@@ -304,10 +304,10 @@ def elsewhere(room: Room) -> str:
     what = f"{had} of the {counted(usable, 'node')} that it may use had room for it"
     if usable == 1:
         what = f"the one node that it may use had {'' if facts['had_room'] else 'no '}room for it"
-    return (
-        f"{when}, {what}, apart from what waited in their queues; while it waited, {percent(facts['free_share'])} of "
-        f"their {facts['resource']} was free on the mean{counted_so}.{_other_fit(room, facts)}"
-    )
+    free = f"{percent(facts['free_share'])} of their {facts['resource']} was free on the mean{counted_so}."
+    if case.evicted_for != NONE and case.is_at_scheduler:  # what was free then was on its way to another job
+        return f"It may use {counted(usable, 'node')}; while it waited, {free}"
+    return f"{when}, {what}, apart from what waited in their queues; while it waited, {free}{_other_fit(room, facts)}"
 
 
 def _other_fit(room: Room, facts: dict[str, Any]) -> str:

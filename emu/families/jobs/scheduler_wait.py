@@ -9,6 +9,7 @@ import numpy as np
 
 from actors.tenants import given_to
 from clusters.feasibility import gangs_of
+from emu.explaining.event_record import NONE
 from emu.explaining.explanation import NS, counted
 from emu.families.jobs.job_wait import JobWait
 from emu.families.jobs.room_reasons import Room, room_of
@@ -44,6 +45,9 @@ def at_scheduler(case: JobWait) -> Iterator[str]:
     trips = sum(step.kind == "RETURNED" for step in case.steps[case.first : case.end])
     if trips:
         yield f"{counted(trips, 'time')} it was sent to a node in that time, which had no room."
+    if case.evicted_for != NONE:
+        other = int(column(case.result.jobs, "job_id")[case.evicted_for])
+        yield f"Its room went to job {other}, for which it was evicted."
     if case.policy == "yacc-d":
         yield from _without_room(case)
     if case.setting is not None and case.setting.scheduler.gangs:
@@ -114,32 +118,51 @@ def _in_queue(case: JobWait, by_tenant: bool) -> Iterator[str]:
 def _in_turn(case: JobWait) -> Iterator[str]:
     """Yield sentences about a wait at a scheduler of gangs: what the job needed, and which jobs had their turn."""
     assert case.setting is not None
-    jobs, job, running = case.result.jobs, case.job, case.tasks
-    nodes = gangs_of(case.setting.workload, case.setting.parameters["gangs"])[job]
-    if nodes != NO_GANG and (room := room_of(case)) is not None:
-        yield room_for_gang(room, int(column(jobs, "num_tasks")[job]), int(nodes))
-    elif nodes != NO_GANG:
-        runs = (running.start_ns <= case.begin_ns) & (running.finish_ns > case.begin_ns)
-        idle = max(case.setting.cluster.total_slots - int(np.count_nonzero(runs)), 0)
-        needed = int(column(jobs, "num_tasks")[job])
-        there = f"{counted(idle, 'slot')} {'was' if idle == 1 else 'were'} idle"
-        yield f"Its {counted(needed, 'task')} start at once; {there} when it began to wait."
+    jobs, job = case.result.jobs, case.job
+    if gangs_of(case.setting.workload, case.setting.parameters["gangs"])[job] != NO_GANG:
+        yield _start_at_once(case)
+    # One that was evicted has started before: jobs before and behind it are those that start after this wait began.
+    is_first = case.evicted_for == NONE
     submit_s, start_s = column(jobs, "submit_s"), column(jobs, "start_s")
-    ahead = np.flatnonzero(start_s[:job] > submit_s[job])
+    ahead = np.flatnonzero(start_s[:job] > submit_s[job] if is_first else _waiting(case)[:job])
     if ahead.size:
         wide = int(column(jobs, "num_tasks")[ahead[0]])
         yield (
             f"{counted(ahead.size, 'job')} that had come earlier waited then; the first of them, job "
             f"{int(column(jobs, 'job_id')[ahead[0]])}, has {counted(wide, 'task')}."
         )
-    passed = start_s[job + 1 :] < start_s[job]
+    passed = start_s[job + 1 :] < start_s[job] if is_first else _started_within(case)[job + 1 :]
     count = int(np.count_nonzero(passed))
     above = int(np.count_nonzero(passed & (case.priority[job + 1 :] > case.priority[job])))
     why = f", {'as it has' if count == 1 else f'{above:,} of them with'} a higher priority" if above else ""
-    yield f"{counted(count, 'job') if count else 'No job'} that came later started before it{why}."
+    when = "before it" if is_first else "in that time"
+    yield f"{counted(count, 'job') if count else 'No job'} that came later started {when}{why}."
     if case.setting.parameters.get("order", "arrival") != "arrival":
         yield "The turn is that of the tenant with the smallest share over its weight, or guarantee."
         yield from _ceiling(case)
+
+
+def _started_within(case: JobWait) -> np.ndarray:
+    """Return [J] whether tasks of a job started during the wait."""
+    started, tasks = np.zeros(case.result.jobs.num_rows, bool), case.tasks
+    started[tasks.job[(tasks.start_ns >= case.begin_ns) & (tasks.start_ns < case.end_ns)]] = True
+    return started
+
+
+def _start_at_once(case: JobWait) -> str:
+    """Return a sentence about the room for a gang; after an eviction that is on its way to another job."""
+    assert case.setting is not None
+    job, running = case.job, case.tasks
+    tasks = int(column(case.result.jobs, "num_tasks")[job])
+    if case.evicted_for != NONE:
+        return f"Its {counted(tasks, 'task')} start at once."
+    if (room := room_of(case)) is not None:
+        nodes = gangs_of(case.setting.workload, case.setting.parameters["gangs"])[job]
+        return room_for_gang(room, tasks, int(nodes))
+    runs = (running.start_ns <= case.begin_ns) & (running.finish_ns > case.begin_ns)
+    idle = max(case.setting.cluster.total_slots - int(np.count_nonzero(runs)), 0)
+    there = f"{counted(idle, 'slot')} {'was' if idle == 1 else 'were'} idle"
+    return f"Its {counted(tasks, 'task')} start at once; {there} when it began to wait."
 
 
 def room_for_gang(room: Room, tasks: int, nodes: int) -> str:
