@@ -93,7 +93,10 @@ def resource_figures(workload: JobWorkload | DagWorkload, cluster: Cluster) -> d
 
 
 def describe_resources(workload: JobWorkload | DagWorkload, figures: dict[str, Any]) -> str:
-    """Return the figures of `resource_figures` as text for a terminal."""
+    """Return the figures of `resource_figures` as text for a terminal.
+
+    The busiest hour is left out where less is held in it than on average: work goes on for long after the last arrival.
+    """
     window = "hour" if figures["window_s"] == _HOUR_S else format_duration(figures["window_s"])
     lines = [
         f"what tasks hold of {printable(figures['cluster'])} of {figures['nodes']:,} nodes, on average and in the "
@@ -102,9 +105,10 @@ def describe_resources(workload: JobWorkload | DagWorkload, figures: dict[str, A
         f"{'of a node':>12}{'tasks over':>12}",
     ]
     for name, of in figures["resources"].items():
+        busiest = (of["busiest"], of["busiest_share"]) if _is_busier(of) else (None, None)
         lines.append(
             f"  {printable(name):<18}{_amount(of['total']):>14}{_amount(of['in_use']):>12}{_share(of['share']):>9}"
-            f"{_amount(of['busiest']):>12}{_share(of['busiest_share']):>9}{_amount(of['largest']):>12}"
+            f"{_amount(busiest[0]):>12}{_share(busiest[1]):>9}{_amount(of['largest']):>12}"
             f"{of['tasks_over']:>12,}"
         )
     if (name := figures["bottleneck"]) is not None:
@@ -113,9 +117,9 @@ def describe_resources(workload: JobWorkload | DagWorkload, figures: dict[str, A
         held = "of it is held"
         if share > 1:
             held = "of it is asked for while jobs arrive, more than there is, so that tasks must wait"
+        when = f"; its busiest {window} begins at {format_duration(of['busiest_start_s'])}"
         lines.append(
-            f"  the bottleneck is {printable(name)}: {_share(share)} {held}; its busiest {window} begins at "
-            f"{format_duration(of['busiest_start_s'])}"
+            f"  the bottleneck is {printable(name)}: {_share(share)} {held}{when if _is_busier(of) else ''}"
         )
     if (count := figures["tasks_without_node"]) > 0:
         lines.append(
@@ -126,6 +130,11 @@ def describe_resources(workload: JobWorkload | DagWorkload, figures: dict[str, A
     if both := memory_in_two_units(workload):
         lines.append(f"  {both}: these are of the same memory, and tasks can hold one of them alone")
     return "\n".join(lines) + "\n"
+
+
+def _is_busier(of: dict[str, Any]) -> bool:
+    """Return whether as much of a resource as on average is held in the busiest hour."""
+    return of["in_use"] is None or of["busiest"] >= of["in_use"]
 
 
 def _gangs_without_room(workload: JobWorkload | DagWorkload, cluster: Cluster) -> int:

@@ -232,3 +232,13 @@ def test_fits_is_to_fit_on_one_node(data: st.DataObject) -> None:
     )
     want = [any((need <= node).all() for node in capacity) for need in demand]
     assert fits(demand, capacity).tolist() == want
+
+
+def test_a_busiest_hour_below_the_average_is_not_shown() -> None:
+    """Two tasks of 2 h each arrive within a minute: 240 cores would be in use if all were done in that time."""
+    workload = jobs_of((0.0, [7200.0], {"cpu_cores": 1}), (60.0, [7200.0], {"cpu_cores": 1}))
+    text = describe_resources(workload, resource_figures(workload, three()))
+    (row,) = (line.split() for line in text.splitlines() if line.startswith("  cpu_cores"))
+    assert row == ["cpu_cores", "14", "240", "1714.3%", "-", "-", "8", "0"]
+    assert "  the bottleneck is cpu_cores: 1714.3% of it is asked for" in text
+    assert "begins at" not in text
