@@ -87,15 +87,15 @@ def check_feasible(
             )
         if of_nodes and not len(nodes_of(matching, set_id, -1)):
             raise InputError(
-                f"job {job_id}: none of the {int(fitting.sum()):,} nodes of {cluster.name} that have what its tasks"
-                f" need satisfies {set_text(of_nodes)}{more}"
+                f"job {job_id}: none of the {int(fitting.sum()):,} nodes of cluster {cluster.name} that have what its"
+                f" tasks need satisfies {set_text(of_nodes)}{more}"
             )
     if len(nodes_of(matching, set_id, -1)):
         most = int(most_tasks(matching, cluster)[matching.first_level[set_id + 1] - 1])
         wrong = f"its {tasks:,} tasks cannot be placed under {set_text(hard)}: at most {most:,} can"
     else:
         wrong = f"no node satisfies {set_text(of_nodes)}; {_alone(cluster, of_nodes)}"
-    raise InputError(f"job {job_id}: {wrong} on {cluster.name} of {cluster.num_nodes:,} nodes{more}")
+    raise InputError(f"job {job_id}: {wrong} on {_nodes_of(cluster)}{more}")
 
 
 def drop_infeasible(
@@ -115,7 +115,7 @@ def drop_infeasible(
     if len(dropped) == workload.num_jobs:
         check_feasible(workload, cluster, matching, needs)
     or_demands = " or demands" if needs is not None else ""
-    where = f"{cluster.name} of {cluster.num_nodes:,} nodes"
+    where = _nodes_of(cluster)
     return _without(workload, dropped, f"whose hard constraints{or_demands} {where} cannot meet"), len(
         dropped
     )
@@ -184,12 +184,12 @@ def check_widths(
     if not len(wide):
         return
     job_id, tasks = (int(column(workload.jobs, name)[wide[0]]) for name in ("job_id", "num_tasks"))
-    on = f" on {nodes[wide[0]]:,} nodes" if nodes[wide[0]] > 0 else ""
+    on = f" on {_counted(int(nodes[wide[0]]), 'node')}" if nodes[wide[0]] > 0 else ""
     more = f"; {len(wide):,} of {workload.num_jobs:,} jobs do not fit" if len(wide) > 1 else ""
     where = _size_of(cluster)
     if needs is not None:
         room = np.minimum(tasks_on_nodes(needs, int(needs.of_job[wide[0]])), tasks)
-        where, some = f"{cluster.name} of {cluster.num_nodes:,} nodes", f"{int(room.sum()):,} fit"
+        where, some = _nodes_of(cluster), f"{int(room.sum()):,} fit"
         if nodes[wide[0]] > 0:
             least = tasks // min(int(nodes[wide[0]]), tasks)
             least += int(
@@ -217,12 +217,21 @@ def drop_wide(
     dropped = wide_gangs(workload, nodes, cluster, needs)
     if len(dropped) == workload.num_jobs:
         check_widths(workload, nodes, cluster, needs)
-    where = _size_of(cluster) if needs is None else f"{cluster.name} of {cluster.num_nodes:,} nodes"
+    where = _size_of(cluster) if needs is None else _nodes_of(cluster)
     return _without(workload, dropped, f"whose tasks start at once, for which {where} has no room")
 
 
 def _size_of(cluster: Cluster) -> str:
-    return f"{cluster.name} of {cluster.num_nodes:,} nodes and {cluster.total_slots:,} slots"
+    return f"{_nodes_of(cluster)} and {_counted(cluster.total_slots, 'slot')}"
+
+
+def _nodes_of(cluster: Cluster) -> str:
+    """Return a cluster and its size; a name may be a number, as that of a file of a size."""
+    return f"cluster {cluster.name} of {_counted(cluster.num_nodes, 'node')}"
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def _without(workload: JobsOrDags, dropped: Int64Array, why: str) -> JobsOrDags:

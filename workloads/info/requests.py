@@ -31,7 +31,8 @@ def describe_requests(
     arrivals: in cores, GiB, nodes (shares), or the unit of a user's attribute; None if all arrive at once.
 
     ``priorities`` has how many are ``distinct``, the jobs ``without`` one, and the dozen ``values`` with most jobs, the
-    largest first, each with its jobs, tasks and share of task-seconds; ``others`` is the sum over other values.
+    largest first, each with its jobs, tasks and share of task-seconds; ``others`` is the sum over other values,
+    ``unstated`` that over the jobs without one.
     ``gangs`` has their number, their share of task-seconds, quantiles of their ``width`` in tasks, how many
     state a number of nodes, and quantiles of these ``nodes``. ``requested`` has the jobs with a requested run
     time, quantiles of it and of it ``over_run_time`` (the longest task of the job, or the critical path), and how many
@@ -88,6 +89,11 @@ def _priorities(workload: JobWorkload | DagWorkload, work_s: Float64Array) -> di
         "without": int((~stated).sum()),
         "values": [{"priority": int(values[v]), **row_of(np.array([v]))} for v in shown],
         "others": {"values": len(others), **row_of(others)} if len(others) else None,
+        "unstated": {
+            "jobs": int((~stated).sum()),
+            "tasks": int(column(workload.jobs, "num_tasks")[~stated].sum()),
+            "work_share": share(work_s[~stated].sum(), total_s),
+        },
     }
 
 
@@ -179,6 +185,8 @@ def _render_priorities(d: Mapping[str, Any]) -> list[str]:
     rows = [(str(of["priority"]), of) for of in found["values"]]
     if (others := found["others"]) is not None:
         rows.append((f"{others['values']:,} others", others))
+    if found["without"]:
+        rows.append(("none stated", found["unstated"]))
     return [
         "",
         f"priorities: {found['distinct']:,} distinct, the larger goes first{without}",

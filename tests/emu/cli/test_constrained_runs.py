@@ -63,7 +63,7 @@ def test_such_jobs_are_dropped_and_counted_where_that_is_asked_for(folder: Path,
     ended = emu(*RUN, "--infeasible", "drop", "--json")
     assert ended.code == 0
     assert json.loads(ended.out)["jobs"]["all"]["count"] == 3
-    assert "1 of 4 jobs dropped, whose hard constraints two of 8 nodes cannot meet" in ended.err
+    assert "1 of 4 jobs dropped, whose hard constraints cluster two of 8 nodes cannot meet" in ended.err
     assert "2 jobs have constraints, which random ignores" in ended.err
     notes = json.loads(Path("r/manifest.json").read_text())["notes"]
     assert any("1 of 4 jobs dropped" in note for note in notes)
@@ -153,9 +153,12 @@ def test_a_gang_that_never_fits_is_refused_or_dropped_and_counted(folder: Path, 
     ended = emu(*run, "--set", "gangs=all", "--overwrite")
     assert (ended.code, ended.line()) == (
         2,
-        "emu: --workload: job 1: its 3 tasks start at once, for which homogeneous of 2 nodes and 2 slots has no room"
-        "; --infeasible drop leaves such jobs out",
+        "emu: --workload: job 1: its 3 tasks start at once, for which cluster homogeneous of 2 nodes and 2 slots has no"
+        " room; --infeasible drop leaves such jobs out",
     )
     ended = emu(*run, "--set", "gangs=all", "--overwrite", "--infeasible", "drop")
     assert ended.code == 0
-    assert "1 of 3 jobs dropped, whose tasks start at once, for which homogeneous of 2 nodes" in ended.err
+    assert (
+        "1 of 3 jobs dropped, whose tasks start at once, for which cluster homogeneous of 2 nodes"
+        in ended.err
+    )

@@ -61,9 +61,11 @@ def test_priorities_are_counted_by_value() -> None:
             {"priority": -1, "jobs": 1, "tasks": 1, "work_share": pytest.approx(2 / 20)},
         ],
         "others": None,
+        "unstated": {"jobs": 1, "tasks": 1, "work_share": pytest.approx(4 / 20)},
     }
     text = render(d)
     assert "priorities: 2 distinct, the larger goes first; 1 jobs state none, which is 0\n" in text
+    assert "  none stated           1   25.00%        1   12.50%   20.00%\n" in text
     assert "  9                     2   50.00%        6   75.00%   70.00%\n" in text
 
 

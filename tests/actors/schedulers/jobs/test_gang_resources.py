@@ -151,11 +151,14 @@ def test_a_reservation_is_of_nodes_where_a_gang_states_how_many(
 @pytest.mark.parametrize(
     ("nodes", "why"),
     [
-        (0, "start at once, for which gpus of 3 nodes has no room: each needs 1 of attr:gpus, and 3 fit"),
+        (
+            0,
+            "start at once, for which cluster gpus of 3 nodes has no room: each needs 1 of attr:gpus, and 3 fit",
+        ),
         (
             2,
-            "start at once on 2 nodes, for which gpus of 3 nodes has no room: each needs 1 of attr:gpus, and 2 of them"
-            " fit on 1 of the nodes",
+            "start at once on 2 nodes, for which cluster gpus of 3 nodes has no room: each needs 1 of attr:gpus, and 2"
+            " of them fit on 1 of the nodes",
         ),
     ],
 )
