@@ -218,11 +218,11 @@ def test_the_first_job_that_cannot_run_is_named_with_what_rules_it_out() -> None
         check_feasible(workload, cluster, match(workload, cluster))
     assert str(caught.value) == (
         "job 1: no node satisfies cores >= 16 and isa = arm; isa = arm alone leaves 3, cores >= 16 alone leaves 5 "
-        "on small of 10 nodes; 2 of 3 jobs cannot run"
+        "on cluster small of 10 nodes; 2 of 3 jobs cannot run"
     )
     only = tasks_of(parsed("cores >= 64"), [1])
     with pytest.raises(
-        InputError, match=r"cores >= 64; cores >= 64 none \(cores is 8 to 16\) on small of 10 nodes$"
+        InputError, match=r"cores >= 64; cores >= 64 none \(cores is 8 to 16\) on cluster small of 10 nodes$"
     ):
         check_feasible(only, cluster, match(only, cluster))
     wide = tasks_of(parsed("spread-nodes and isa = arm"), [4])

@@ -53,8 +53,8 @@ def test_a_job_that_no_node_can_run_ends_the_run_before_it_starts(folder: Path, 
     ended = emu(*RUN)
     assert (ended.code, ended.line()) == (
         2,
-        "emu: --workload: job 2: no node satisfies cores >= 32; cores >= 32 none (cores is 4 to 16) on two of 8 nodes"
-        "; --infeasible drop leaves such jobs out",
+        "emu: --workload: job 2: no node satisfies cores >= 32; cores >= 32 none (cores is 4 to 16) on cluster two of 8"
+        " nodes; --infeasible drop leaves such jobs out",
     )
     assert not Path("r").exists()
 
