@@ -91,6 +91,8 @@ class Member(Partition):
             self._map = mmap.mmap(file.fileno(), 0)
         self._shared = np.frombuffer(self._map, np.int64)
         self._shared[meeting.LINE * int(self._me) + meeting.PROCESS] = os.getpid()
+        cores = len(os.sched_getaffinity(0))
+        self._own[meeting.AWAKE_NS] = meeting.LONG_NS if self._partitions <= cores else meeting.SHORT_NS
         first, schedulers, tasks = self._grouping.first, self._grouping.schedulers, self.setting.num_tasks
         self._fixed = (
             *(self._own, first, self._quiet, self._delayed),

@@ -51,15 +51,20 @@ PAUSE, FAILED = 0, 8  # of all: the window in which all pause; 1 if a partition 
     LEAST,  # the first window in which it may
     DONE_TASKS,
     DONE_EVENTS,
-    SLEPT,  # how often it slept while it waited for others
-    SLEPT_NS,  # for how long
+    SLEPT_NS,  # how long it slept while it waited for others
+    ASLEEP,  # waits in a row that ended asleep
+    AWAKE_NS,  # how long a wait is awake at first
     OWN,
-) = range(18)
+) = range(19)
 PUBLISH, WAIT, READ, DELIVER, ADVANCE, PACK = range(6)
 # Why `meet` returns, besides the stop reasons of a loop.
 DONE, PAUSED, SAMPLES, WAITS, PRACTISED, ENDLESS = range(10, 16)
 
-SPINS = 30  # looks at a partner's mark before sleeping: a partner that does not run is not waited for awake
+# A wait is awake at first, as to wake a sleeper takes 5 to 50 us: for LONG_NS if each partition has a core. Where other
+# processes use the cores this keeps the partner from running: after PATIENT waits in a row that ended asleep, a wait is
+# awake for SHORT_NS, but for one in AGAIN.
+LONG_NS, SHORT_NS = 50_000, 1_000
+PATIENT, AGAIN = 16, 16
 SLEEP_NS = 200_000_000
 
 
@@ -93,18 +98,31 @@ def publish(base: int, own: np.ndarray, partitions: int, me: int) -> None:
 
 
 @compiled
+def sees_awake(mark: int, own: np.ndarray) -> bool:
+    """Look at a partner's mark for some time; return whether it has published this window."""
+    asleep = own[ASLEEP]
+    most_ns = own[AWAKE_NS] if asleep < PATIENT or asleep % AGAIN == 0 else SHORT_NS
+    end = clock_ns(WALL) + most_ns
+    while clock_ns(WALL) < end:
+        for _ in range(8):
+            if load(mark) >= own[WINDOW]:
+                own[ASLEEP] = 0
+                return True
+            pause()
+    return False
+
+
+@compiled
 def all_published(base: int, own: np.ndarray, partitions: int, me: int) -> bool:
     """Wait until all have published this window; return whether they have. If not for long, it is PARTNER's."""
     window = own[WINDOW]
     for k in range(partitions):
-        mark, looks = address(base, LINE * k + MARK), 0
-        while k != me and load(mark) < window:
-            looks += 1
-            if looks < SPINS:
-                pause()
-                continue
-            own[PARTNER] = k
-            own[SLEPT] += 1
+        mark = address(base, LINE * k + MARK)
+        if k == me or load(mark) >= window or sees_awake(mark, own):
+            continue
+        own[PARTNER] = k
+        own[ASLEEP] += 1
+        while load(mark) < window:
             add(address(base, LINE * k + SLEEPERS), 1)
             seen, before = load(mark), clock_ns(WALL)
             if seen < window:
