@@ -247,13 +247,11 @@ def get(reference: Any, timeout_s: float | None = None) -> Any:
         raise error.cause from None
 
 
-def opened(
-    actors: list[Any], setting: Setting, observe: Observe, kind: type[Partition] = Partition
-) -> list[bool]:
+def opened(actors: list[Any], setting: Setting, observe: Observe, *kind: type[Partition]) -> list[bool]:
     """Build a partition in each actor; return whether their loops can be loaded from disk caches.
 
     The setting is put into the object store once; its arrays are read there without copies. It is an InputError if a
-    worker does not start in time.
+    worker does not start in time. `kind` is that of the partitions, for actors that host more than one.
     """
     import ray
     from ray.exceptions import GetTimeoutError
@@ -263,7 +261,7 @@ def opened(
     setting.workload.arrays()  # made here, not once more by each partition
     shared = ray.put(setting)
     try:
-        return get([actor.open.remote(shared, observe, kind) for actor in actors], ACTOR_START_S)
+        return get([actor.open.remote(shared, observe, *kind) for actor in actors], ACTOR_START_S)
     except GetTimeoutError:
         free = ray.available_resources().get("CPU", 0)
         raise InputError(

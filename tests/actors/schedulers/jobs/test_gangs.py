@@ -182,7 +182,7 @@ def test_tasks_of_a_job_that_is_no_gang_start_as_slots_fall_idle(scheduler: str)
 
 def test_a_gang_that_never_fits_is_refused() -> None:
     with pytest.raises(
-        InputError, match=r"^job 1: its 5 tasks start at once, for which test of 2 nodes and 4 slots"
+        InputError, match=r"^job 1: its 5 tasks start at once, for which cluster test of 2 nodes and 4 slots"
     ):
         emulate_small("easy", jobs((0, [1]), (0, [1] * 5)), [2, 2], gangs="all")
     asked = Requests(gang_nodes=[3])
