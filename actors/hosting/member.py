@@ -18,14 +18,15 @@ from actors.hosting.outcome import NS, Observe
 from actors.hosting.partition import FRAME_MESSAGES, SLICE_EVENTS, Partition, too_late, wrapping_round
 from actors.hosting.snapshot import Snapshot
 from actors.kernel import meeting
-from actors.kernel.compiled import address_of, as_compiled, direct
+from actors.kernel.compiled import direct, loop_type
 from actors.kernel.cost import MEASURED, settle
 from actors.kernel.queue import GROW, PYTHON, RUNNING
 from actors.kernel.sharing import CAN_SHARE
-from actors.kernel.window import FIELDS, HEADER, make_frame
+from actors.kernel.window import end_of_frame, make_frame
 from actors.setting import Setting
 
 WORD_BYTES = 8
+NAME = "emu-windows"  # of the memory in lists of open files
 
 
 class Place(NamedTuple):
@@ -38,6 +39,13 @@ class Place(NamedTuple):
     def path(self) -> Path:
         """Return the path by which other processes of this user open it."""
         return Path(f"/proc/{self.process}/fd/{self.file}")
+
+    def is_here(self) -> bool:
+        """Return whether this process can open it; in another container a process may have the same number."""
+        try:
+            return os.readlink(self.path).startswith(f"/memfd:{NAME}") and os.access(self.path, os.W_OK)
+        except OSError:
+            return False
 
 
 class Met(NamedTuple):
@@ -63,11 +71,11 @@ class Member(Partition):
 
     def can_share(self, place: Place | None = None) -> bool:
         """Return whether this process can share memory, and open that of another."""
-        return CAN_SHARE and (place is None or os.access(place.path, os.R_OK | os.W_OK))
+        return CAN_SHARE and (place is None or place.is_here())
 
     def offer(self) -> Place:
         """Make the memory in which all partitions of this grouping meet."""
-        self._file = os.memfd_create("emu-windows")
+        self._file = os.memfd_create(NAME)
         words = meeting.shared_words(self._partitions, self._frame_size())
         os.ftruncate(self._file, words * WORD_BYTES)
         return Place(os.getpid(), self._file)
@@ -98,16 +106,12 @@ class Member(Partition):
             *(self._own, first, self._quiet, self._delayed),
             *map(np.int64, (self._me, schedulers, tasks, window_ns)),
         )
-        self._address = address_of(
-            self.setting.scheduler.advance, self.world, self.state, self._barrier, SLICE_EVENTS
-        )
-        self._meet = direct(meeting.meet, *self._arguments())
+        advance = loop_type(self.world, self.state, self._barrier, SLICE_EVENTS)
+        self._meet = direct(meeting.meet, *self._arguments(advance))
 
-    def _arguments(self) -> tuple[Any, ...]:
-        self._state_table = as_compiled(self.state)  # it must stay while compiled code has its address
-        words = np.int64(self._shared.ctypes.data)
-        state, loop = np.int64(self._state_table.address), np.int64(self._address)
-        return (self.world, state, loop, words, self._shared, *self._fixed, SLICE_EVENTS)
+    def _arguments(self, loop: Any) -> tuple[Any, ...]:
+        base = np.int64(self._shared.ctypes.data)
+        return (self.world, self.state, loop, base, self._shared, *self._fixed, SLICE_EVENTS)
 
     def go_back_to(self, at: Position) -> None:
         """Continue from the barrier of a checkpoint, whose state was restored."""
@@ -119,7 +123,7 @@ class Member(Partition):
         """Return the state, as `Partition` does; take it between calls of `meet`."""
         if self._is_packed:
             begin = self._place_of_frame(int(self._own[meeting.WINDOW]))
-            end = begin + length_of(self._shared[begin:], self._partitions)
+            end = int(end_of_frame(self._shared, begin, self._partitions))
             self._last_frame = self._shared[begin:end].tobytes()
         return super().snapshot()
 
@@ -161,8 +165,7 @@ class Member(Partition):
         self._is_packed = True
 
     def _place_of_frame(self, window: int) -> int:
-        number = (window & 1) * self._partitions + int(self._me)
-        return meeting.LINE * (self._partitions + 1) + number * self._frame_size()
+        return int(meeting.place_of(self._partitions, self._frame_size(), window, int(self._me)))
 
     def _expect_samples(self) -> None:
         self._own[meeting.SAMPLE] = self._samples.next_ns
@@ -172,7 +175,7 @@ class Member(Partition):
         """Call the loop until the end or a pause, and do what it returns for; return whether it is the end."""
         own = self._own
         while True:
-            why = self._meet(*self._arguments())
+            why = self._meet(*self._arguments(self.setting.scheduler.advance))
             if why == PYTHON:
                 why = self._ask(min(int(own[meeting.UNTIL]), int(own[meeting.SAMPLE])), SLICE_EVENTS)
             if why in (meeting.DONE, meeting.PAUSED, meeting.PRACTISED):
@@ -208,11 +211,6 @@ class Member(Partition):
             raise Lost(f"the process of partition {k} ({process}) is gone")
         if state in "Tt":
             raise Lost(f"the process of partition {k} ({process}) was stopped")
-
-
-def length_of(frame: np.ndarray, partitions: int) -> int:
-    """Return how many words a frame has, of those that begin with it."""
-    return HEADER + partitions + FIELDS * int(frame[HEADER : HEADER + partitions].sum())
 
 
 def state_of(process: int) -> str:

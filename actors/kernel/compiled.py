@@ -117,11 +117,12 @@ def direct(function: F, *arguments: Any) -> Callable[..., Any]:
 
     It omits numba's check of the argument types at every call, and keeps the tables of named tuples as long as it
     gets the same ones. An argument of another type is not detected; a plain whole number is taken for an int64.
+    In place of a compiled function stands its `loop_type`.
     """
     if not isinstance(function, CPUDispatcher):
         return lambda *given: function(*(np.int64(x) if type(x) is int else x for x in given))
     called: Any = function._for_python if isinstance(function, _CalledByCompiled) else function
-    made = called.compile(tuple(numba.typeof(as_compiled(argument)) for argument in arguments))
+    made = called.compile(tuple(map(_type_of, arguments)))
     count = sum(map(is_tree, arguments))
     if count == 0:
         return made
@@ -137,12 +138,13 @@ def direct(function: F, *arguments: Any) -> Callable[..., Any]:
     return call
 
 
-def address_of(function: Any, *arguments: Any) -> int:
-    """Return where the code of an `entry` for arguments of these types is, in the form that C calls."""
-    types_of = tuple(numba.typeof(as_compiled(argument)) for argument in arguments)
-    function.compile(types_of)
-    made = function.overloads[types_of]
-    return int(made.library.get_pointer_to_function(made.fndesc.llvm_cfunc_wrapper_name))
+def loop_type(*arguments: Any) -> Any:
+    """Return the type of compiled functions that take arguments of these types and return a whole number."""
+    return numba.types.FunctionType(numba.types.int64(*map(_type_of, arguments)))
+
+
+def _type_of(argument: Any) -> Any:
+    return argument if isinstance(argument, numba.types.Type) else numba.typeof(as_compiled(argument))
 
 
 def is_warm(loop: Callable) -> bool:

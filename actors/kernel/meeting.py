@@ -9,13 +9,16 @@ The shared words: for each partition LINE words, of which MARK is the number of 
 SLEEPERS counts who sleeps at that; then LINE words for all; then the frames, [2, K, `frame_size`].
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from actors.kernel.clock import WALL, clock_ns
 from actors.kernel.compiled import compiled, inlined, waiting_entry
 from actors.kernel.cost import HasCost
 from actors.kernel.queue import GROW, HORIZON, IDLE
-from actors.kernel.sharing import add, call_loop, load, pause, sleep_while, swap, wake_all
+from actors.kernel.sharing import add, load, pause, sleep_while, swap, wake_all
 from actors.kernel.window import (
     EVENTS,
     FINISHED,
@@ -173,8 +176,8 @@ def copy_frame(source: np.ndarray, begin: int, shared: np.ndarray, place: int, p
 @waiting_entry
 def meet(
     w: HasCost,
-    state: int,
-    loop: int,
+    state: Any,
+    loop: Callable[..., int],
     base: int,
     shared: np.ndarray,
     own: np.ndarray,
@@ -191,8 +194,8 @@ def meet(
 
     Args:
         w: the partition's world.
-        state: address of the table of the scheduler's state.
-        loop: address of the policy's loop.
+        state: the scheduler's state.
+        loop: the policy's loop, of the type that `loop_type` returns.
         base: address of `shared`.
         shared: all shared words.
         own: [OWN] this partition's.
@@ -241,7 +244,7 @@ def meet(
                 return SAMPLES
         if own[PHASE] == ADVANCE:
             stop = min(own[UNTIL], own[SAMPLE])
-            why: int = call_loop(loop, w, state, stop, most)
+            why = loop(w, state, stop, most)
             if why != HORIZON and why != IDLE:
                 return why
             if stop < own[UNTIL]:

@@ -21,7 +21,7 @@ CAN_SHARE = platform.machine() in _FUTEX and not config.DISABLE_JIT
 """Whether compiled code can wait for other processes here."""
 
 intrinsic: Any = _intrinsic  # whose hints count the compiler's context as an argument
-_long, _word, _byte = ir.IntType(64), ir.IntType(32), ir.IntType(8)
+_long, _word = ir.IntType(64), ir.IntType(32)
 _WAIT, _WAKE, _EVERYONE = 0, 1, 2**31 - 1
 initialize_native_asmparser()
 
@@ -103,17 +103,3 @@ def wake_all(context: Any, address: Any) -> Any:
         return _system_call(builder, number, arguments[0], _WAKE, _EVERYONE, 0, 0, 0)
 
     return types.int64(types.int64), generate
-
-
-@intrinsic
-def call_loop(context: Any, loop: Any, world: Any, state: Any, until: Any, most: Any) -> Any:
-    """Call the loop of a policy, at an address of `actors.kernel.compiled.address_of`; return the stop reason."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        loop, world, state, until, most = arguments
-        pointer = _byte.as_pointer()
-        kind = ir.FunctionType(_long, [pointer, pointer, _long, _long])
-        called = builder.inttoptr(loop, kind.as_pointer())
-        return builder.call(called, [world, builder.inttoptr(state, pointer), until, most])
-
-    return types.int64(types.int64, world, types.int64, types.int64, types.int64), generate
