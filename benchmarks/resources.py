@@ -96,7 +96,7 @@ def speed(asked: argparse.Namespace) -> None:
     slots = int(most / cores)
     cluster = build_cluster("as the largest task", [slots] * NODES, cpu_cores=most)
     rows = [["", f"{slots} slots, s of CPU", "two resources", "ratio"]]
-    for name in (*SCHEDULERS, "central-fifo"):
+    for name in (*SCHEDULERS, "central-fifo", "dist-lwl", "yacc-d", "phoenix"):
         plain = setting_of(name, workload, cluster)
         with_resources = setting_of(name, asking, cluster, resources=asking.resources)
         times = in_turn(
