@@ -22,12 +22,14 @@ class Worlds(ABC):
         family: its name.
         counters: what is counted in them.
         part: the word for what a job, or whatever is scheduled, consists of.
+        schedulers_share: the share of an emulation's work that its schedulers do; the rest is the nodes'.
         longest: the words for how long the longest of these takes, which stands at `{}`.
     """
 
     family: ClassVar[str]
     counters: ClassVar[Counters]
     part: ClassVar[str] = "task"
+    schedulers_share: ClassVar[float] = 3 / 8  # of a probed task's eight events, three are its scheduler's
     longest: ClassVar[str] = "the longest task takes {}"
 
     def num_jobs(self, workload: Any) -> int:

@@ -1,89 +1,114 @@
-"""Which actors share a partition: shards of nodes, shards of probe schedulers, the central scheduler.
+"""Which actors share a partition: each has some of the nodes and some of the schedulers, in proportion to their work.
 
-Results do not depend on it. Ids of actors are contiguous in each partition, those of nodes first.
+Results do not depend on it. Ids of actors are those of nodes first, then those of probe schedulers, the central
+scheduler and the listener; a partition has a range of nodes and a range of schedulers.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from workloads.errors import InputError
 
-SCHEDULERS_SHARE = 3 / 8  # of a probed task's eight events, three are its scheduler's
-
 
 @dataclass(frozen=True)
 class Cast:
-    """The actors of an emulation: nodes, then probe schedulers, the central scheduler and the listener."""
+    """The actors of an emulation, and how its work divides among them."""
 
     nodes: int
     probe_schedulers: int
-    probes: bool  # whether probe schedulers have jobs
-    central: bool  # whether the central scheduler has
+    probes_share: float  # of all work, which probe schedulers do; 0.0: no job comes to them
+    central_share: float  # and the central scheduler
+
+
+def cast_of(world: Any, schedulers_share: float) -> Cast:
+    """Return the actors of a world whose schedulers do a share of the work, each as much as its jobs have tasks."""
+    nodes = world.nodes.size
+    probe_schedulers = world.queue.seq.size - 2 - nodes
+    tasks = (world.work.end_task - world.work.first_task).astype(float)
+    central = world.work.home == nodes + probe_schedulers
+    central_share = schedulers_share * float(tasks[central].sum() / max(tasks.sum(), 1.0))
+    probes_share = 0.0 if central.all() else schedulers_share - central_share
+    return Cast(nodes, probe_schedulers, probes_share, central_share)
 
 
 @dataclass(frozen=True)
 class Grouping:
     """Partitions of an emulation's actors."""
 
-    first: np.ndarray  # [K] id of the first actor of each partition
-    end: np.ndarray  # [K] one behind the id of its last
-    schedulers: int  # the first partition that has schedulers; 0 if one partition has all actors
+    first: np.ndarray  # [2 K] id of the first node of each partition, then of its first scheduler
     cast: Cast
 
     @property
     def size(self) -> int:
         """Number of partitions."""
-        return self.first.size
+        return self.first.size // 2
+
+    def hosted(self, k: int) -> tuple[range, range]:
+        """Return the ids of the nodes of partition `k`, and of its schedulers."""
+        central = self.cast.nodes + self.cast.probe_schedulers
+        bounds = [*self.first.tolist(), central + 1]
+        return range(bounds[k], bounds[k + 1]), range(bounds[self.size + k], bounds[self.size + k + 1])
+
+    def has_schedulers(self, k: int) -> bool:
+        """Return whether partition `k` hosts schedulers."""
+        return len(self.hosted(k)[1]) > 0
 
     def describe(self, k: int) -> str:
         """Return in words what partition `k` hosts."""
-        first, end, nodes = int(self.first[k]), int(self.end[k]), self.cast.nodes
-        central = nodes + self.cast.probe_schedulers
-        parts = []
-        if first < nodes:
-            parts.append(f"{min(end, nodes) - first:,} nodes")
-        probes = min(end, central) - max(first, nodes)
-        if self.cast.probes and probes > 0:
+        nodes, schedulers = self.hosted(k)
+        central = self.cast.nodes + self.cast.probe_schedulers
+        probes = len(schedulers) - (central in schedulers)
+        parts = [f"{len(nodes):,} node{'s' if len(nodes) > 1 else ''}"] if nodes else []
+        if self.cast.probes_share and probes > 0:
             parts.append(f"{probes:,} probe scheduler{'s' if probes > 1 else ''}")
-        if self.cast.central and first <= central < end:
+        if self.cast.central_share and central in schedulers:
             parts.append("the central scheduler")
         return ", ".join(parts) or "nothing"
 
 
 def group_actors(cast: Cast, partitions: int, rack: np.ndarray | None = None) -> Grouping:
-    """Divide the actors among partitions; refuse more partitions than actors.
+    """Divide the actors among partitions, so that each has as much work; refuse more partitions than actors.
 
-    `rack`, [N] racks of the nodes, are kept whole; None if racks have no effect.
+    The central scheduler is in the last partition, with as many others as leave it no more work than the rest.
+
+    Args:
+        cast: the actors.
+        partitions: K.
+        rack: [N] racks of the nodes, which are kept whole; None if racks have no effect.
     """
     starts = np.arange(cast.nodes) if rack is None else np.flatnonzero(np.diff(rack, prepend=rack[0] - 1))
-    groups = (cast.probe_schedulers if cast.probes else 0) + int(cast.central)
+    groups = (cast.probe_schedulers if cast.probes_share else 0) + int(cast.central_share > 0)
     most = starts.size + groups
     if partitions > most:
         what = f"{starts.size:,} {'nodes' if rack is None else 'racks'}"
         raise InputError(
             f"--partitions: {partitions} partitions for {what} and {groups} schedulers; the most is {most}"
         )
-    all_end = cast.nodes + cast.probe_schedulers + 2
-    if partitions == 1:
-        return Grouping(np.zeros(1, np.int64), np.array([all_end]), 0, cast)
-    if partitions == 2:
-        bounds = [0, cast.nodes, all_end]
-        return Grouping(np.array(bounds[:-1]), np.array(bounds[1:]), 1, cast)
-    own = int(cast.central and cast.probes)  # a partition for the central scheduler alone
-    shards = 1
-    if cast.probes:
-        shards = min(max(1, round((partitions - own) * SCHEDULERS_SHARE)), cast.probe_schedulers)
-        shards = max(shards, partitions - own - starts.size)
-    node_shards = partitions - own - shards
-    bounds = [0, *(int(starts[starts.size * k // node_shards]) for k in range(1, node_shards))]
-    central = cast.nodes + cast.probe_schedulers
-    if cast.probes:
-        bounds += [cast.nodes + cast.probe_schedulers * k // shards for k in range(shards)]
-        bounds += [central] if own else []
-    else:
-        bounds += [cast.nodes]
-    # Where several partitions have schedulers, each of them has a copy of the listener.
-    several = partitions - node_shards > 1
-    bounds.append(central + 1 if several else all_end)
-    return Grouping(np.array(bounds[:-1]), np.array(bounds[1:]), node_shards, cast)
+    work = np.zeros(partitions)
+    work[-1] = cast.central_share
+    probes = np.zeros(partitions, np.int64)  # without jobs they are where the central scheduler is
+    if cast.probes_share:
+        probes = _spread(np.arange(cast.probe_schedulers), work, cast.probes_share)
+    work += np.diff([*probes, cast.probe_schedulers]) * cast.probes_share / max(cast.probe_schedulers, 1)
+    nodes = _spread(starts, work, 1.0 - cast.probes_share - cast.central_share)
+    nodes = np.append(starts, cast.nodes)[nodes]
+    return Grouping(np.concatenate([nodes, cast.nodes + probes]).astype(np.int64), cast)
+
+
+def _spread(pieces: np.ndarray, work: np.ndarray, more: float) -> np.ndarray:
+    """Return [K] the first of each partition's pieces, which are `more` work together.
+
+    `work` is [K] what the partitions have already; those that have least get most.
+    """
+    given = np.maximum(_level(work, more) - work, 0.0)
+    ends = np.cumsum(given) / given.sum() * pieces.size
+    return np.concatenate([[0], np.round(ends[:-1])]).astype(np.int64)
+
+
+def _level(work: np.ndarray, more: float) -> float:
+    """Return the level up to which partitions are filled that have `work` [K] and get `more` together."""
+    least = np.sort(work)
+    levels = (more + np.cumsum(least)) / np.arange(1, least.size + 1)
+    return float(levels[np.append(levels[:-1] <= least[1:], True)][0])

@@ -119,7 +119,7 @@ def emulate_live(
     """
     if partitions is None:
         cast = Partition(setting, Observe()).cast()
-        partitions = 1 + int(cast.probes) + int(cast.central)
+        partitions = 1 + int(cast.probes_share > 0) + int(cast.central_share > 0)
     check_partitions(setting, partitions)
     hosted: AbstractContextManager[Any]
     if in_process:

@@ -34,7 +34,7 @@ def live_timeline(
     rows = timeline["time_s"].size
     backlogs = np.array([_paced(share).backlogs[: rows * step] for share in shares], np.int64)
     backlogs = backlogs.reshape(len(shares), rows, step).max(axis=2)
-    of_schedulers = backlogs[grouping.schedulers :]
+    of_schedulers = backlogs[[grouping.has_schedulers(k) for k in range(grouping.size)]]
     return {**timeline, "backlog": backlogs.sum(axis=0), "scheduler_backlog": of_schedulers.sum(axis=0)}
 
 

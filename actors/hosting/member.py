@@ -101,10 +101,10 @@ class Member(Partition):
         self._shared[meeting.LINE * int(self._me) + meeting.PROCESS] = os.getpid()
         cores = len(os.sched_getaffinity(0))
         self._own[meeting.AWAKE_NS] = meeting.LONG_NS if self._partitions <= cores else meeting.SHORT_NS
-        first, schedulers, tasks = self._grouping.first, self._grouping.schedulers, self.setting.num_tasks
+        first, tasks = self._grouping.first, self.setting.num_tasks
         self._fixed = (
             *(self._own, first, self._quiet, self._delayed),
-            *map(np.int64, (self._me, schedulers, tasks, window_ns)),
+            *map(np.int64, (self._me, tasks, window_ns)),
         )
         advance = loop_type(self.world, self.state, self._barrier, SLICE_EVENTS)
         self._meet = direct(meeting.meet, *self._arguments(advance))

@@ -126,8 +126,7 @@ class PacedPartition(Partition):
         world, left = self.world, 0
         now = world.queue.now[0]
         if closing:
-            home = world.work.home
-            left = int(world.jobs.unfinished[(home >= now.first) & (home < now.end)].sum())
+            left = int(world.jobs.unfinished[self.are_here(world.work.home)].sum())
         # Failures and repairs never end: their background messages are not counted.
         queued = now.heap_size + now.lane_tail - now.lane_head
         idle = not self._ticking and not self._inbox and queued <= now.background

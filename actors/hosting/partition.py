@@ -10,7 +10,7 @@ import numpy as np
 
 from actors.dynamics import count_dynamics, nodes_up, outages_of
 from actors.hosting.checkpoint import Position
-from actors.hosting.grouping import Cast, Grouping
+from actors.hosting.grouping import Cast, Grouping, cast_of
 from actors.hosting.outcome import NS, Observe, Outcome, Share, merge, peak_rss_mb
 from actors.hosting.recording import EventFile, with_trace
 from actors.hosting.snapshot import Snapshot, put_back, take_out
@@ -139,26 +139,27 @@ class Partition:
 
     def cast(self) -> Cast:
         """The actors there are, in all partitions."""
-        world = self.world
-        nodes = world.nodes.size
-        probe_schedulers = world.queue.seq.size - 2 - nodes
-        central = world.work.home == nodes + probe_schedulers
-        return Cast(nodes, probe_schedulers, not central.all(), bool(central.any()))
+        return cast_of(self.world, self.setting.scheduler.worlds.schedulers_share)
+
+    def are_here(self, actors: np.ndarray) -> np.ndarray:
+        """Return which of some actors are of this partition, bool."""
+        now = self.world.queue.now[0]
+        is_scheduler = (actors >= now.first_scheduler) & (actors < now.end_scheduler)
+        return is_scheduler | ((actors >= now.first) & (actors < now.end))
 
     def join(self, grouping: Grouping, me: int) -> bytes:
         """Be partition `me` of a grouping; returns the first frame. Call it before anything has happened here."""
-        restrict(self.world.queue, int(grouping.first[me]), int(grouping.end[me]))
+        restrict(self.world.queue, grouping.first, me)
         self._grouping, self._me = grouping, np.int64(me)
         if self.observe.events is not None:
             self._events = EventFile(self.observe.events.folder, me)
         self._frame = make_frame(grouping.size, FRAME_MESSAGES)
-        schedulers = np.int64(grouping.schedulers)
-        self._deliver = (np.int64(grouping.size), self._me, schedulers)
+        self._deliver = (np.int64(grouping.size), self._me)
         self._quiet = make_frame(grouping.size, 0)
         tasks = np.int64(self.setting.num_tasks)
-        self._pack = (grouping.first, self._me, schedulers, tasks, self._frame, self._quiet)
+        self._pack = (grouping.first, self._me, tasks, self._frame, self._quiet)
         frames = np.frombuffer(self._quiet.tobytes(), np.int64)
-        self._inbound = direct(inbound, frames, *self._deliver[:2])
+        self._inbound = direct(inbound, frames, *self._deliver)
         self._enter = direct(deliver, self.world, frames, *self._deliver, self._barrier, self._delayed)
         self._leave = direct(pack, self.world, *self._pack)
         return self._packed()
@@ -173,7 +174,7 @@ class Partition:
         numbers = np.frombuffer(message, np.int64)
         until, frames = numbers[0], numbers[1:]
         # In most windows nothing happens in most partitions.
-        if until <= self._awake and self._inbound(frames, *self._deliver[:2]) == 0:
+        if until <= self._awake and self._inbound(frames, *self._deliver) == 0:
             self._barrier, self._last_frame = until, self._quiet_frame
             return self._quiet_frame
         with wrapping_round():
@@ -320,8 +321,7 @@ class Partition:
         if self._events is not None:
             self._events.end(self.world.queue.trace)
         world, now = self.world, self.world.queue.now[0]
-        homes = world.work.home
-        mine = np.flatnonzero((homes >= now.first) & (homes < now.end))
+        mine = np.flatnonzero(self.are_here(world.work.home))
         tasks = attempts = None
         if self.observe.tasks:
             rows = world.records_by_task()

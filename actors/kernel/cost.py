@@ -24,7 +24,7 @@ from actors.kernel.histogram import BUCKETS, note_time
 from actors.kernel.message_heap import push
 from actors.kernel.message_kinds import FIRST_DECISION, PUBLISHED, is_background
 from actors.kernel.messages import ANNOUNCED, ARRIVAL, read_job
-from actors.kernel.queue import GROW, IDLE, NEVER, NONE, RUNNING, Queue, take_first
+from actors.kernel.queue import GROW, IDLE, NEVER, NONE, RUNNING, Queue, is_here, take_first
 from actors.kernel.records import Records, as_records, doubled, records
 from actors.kernel.sums import WHOLE, carry
 from workloads.errors import InputError
@@ -62,12 +62,9 @@ LOG_CAPACITY = 1 << 16  # recorded costs, to begin with
 WAITING = np.dtype([("start", "i8"), ("next", "i8")])
 LINE_CAPACITY = 1 << 10  # rows, to begin with
 # The handler that runs: its server while it is timed (otherwise NONE), its cost if that is known, when it began, and
-# what `settle` restores.
+# what `settle` needs.
 HANDLER = np.dtype(
-    [
-        (name, "i8")
-        for name in ("server", "kind", "decides", "spent", "begin", "staged", "first", "end", "recorded")
-    ]
+    [(name, "i8") for name in ("server", "kind", "decides", "spent", "begin", "staged", "recorded")]
 )
 
 
@@ -257,9 +254,7 @@ def start_timing(w: HasCost, server_id: int) -> None:
     handler, now = w.cost.handler, w.queue.now
     handler.server[0], handler.staged[0] = server_id, now.outbox_size[0]
     handler.kind[0], handler.decides[0] = now.kind[0], 0
-    handler.first[0], handler.end[0] = now.first[0], now.end[0]
-    if w.cost.model == MEASURED:
-        now.first[0], now.end[0] = 0, 0  # no actor is of this partition: all messages go to the outbox
+    now.held_back[0] = np.int64(w.cost.model == MEASURED)
     handler.begin[0] = clock_ns(CPU)
 
 
@@ -279,7 +274,7 @@ def settle(w: HasCost) -> None:
         cost.log.scheduler[i], cost.log.cost[i] = server_id, spent
         cost.log.kind[i], cost.log.decides[i] = handler.kind[0], handler.decides[0]
         handler.recorded[0] = i + 1
-        w.queue.now.first[0], w.queue.now.end[0] = handler.first[0], handler.end[0]
+        w.queue.now.held_back[0] = 0
         release(w.queue, handler.staged[0], spent)
 
 
@@ -291,7 +286,7 @@ def release(queue: Queue, staged: int, spent: int) -> None:
     for i in range(staged, now.outbox_size[0]):
         time, key, kind, dst = rows.time[i] + spent, rows.key[i], rows.kind[i], rows.dst[i]
         a, b, c, d = rows.a[i], rows.b[i], rows.c[i], rows.d[i]
-        if now.first[0] <= dst < now.end[0] and kind != ANNOUNCED:
+        if is_here(queue, dst) and kind != ANNOUNCED:
             push(now, queue.heap, queue.pool, time, key, kind, dst, a, b, c, d)
         else:
             rows.time[kept], rows.key[kept], rows.kind[kept], rows.dst[kept] = time, key, kind, dst

@@ -17,7 +17,7 @@ import numpy as np
 
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.messages import NODE_UP, read_node_state, send_node_state
-from actors.kernel.queue import NONE, HasQueue
+from actors.kernel.queue import NONE, HasQueue, is_whole
 from actors.kernel.random import AGAIN, FAILURES, below, random_bits, unit
 from actors.kernel.records import Records, doubled, records
 
@@ -206,10 +206,7 @@ def is_known_down(w: HasFaults, node: int) -> bool:
 @inlined
 def announce_state(w: HasFaults, t: int, node: int, kind: int) -> None:
     """Notify all schedulers that the node is down or up; `kind` is NODE_DOWN or NODE_UP."""
-    now, listener = w.queue.now, w.queue.seq.size - 1
     send_node_state(w, t, kind, node, w.faults.actors.generation[node])
-    if now.first[0] <= listener < now.end[0]:
-        now.background[0] += 1
 
 
 @inlined
@@ -318,7 +315,7 @@ def is_over(w: HasFaults) -> bool:
     return (
         now.unfinished[0] == 0
         and now.heap_size[0] + now.lane_tail[0] - now.lane_head[0] == now.background[0]
-        and now.end[0] - now.first[0] == w.queue.seq.size
+        and is_whole(w.queue)
     )
 
 

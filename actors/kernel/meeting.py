@@ -185,7 +185,6 @@ def meet(
     quiet: np.ndarray,
     delayed: np.ndarray,
     me: int,
-    schedulers: int,
     tasks: int,
     window_ns: int,
     most: int,
@@ -199,12 +198,12 @@ def meet(
         base: address of `shared`.
         shared: all shared words.
         own: [OWN] this partition's.
-        first, me, schedulers, tasks, quiet: as `actors.kernel.window.pack`.
+        first, me, tasks, quiet: as `actors.kernel.window.pack`.
         delayed: as `actors.kernel.window.deliver`.
         window_ns: time from the earliest next event to the barrier.
         most: events to handle before the loop returns RUNNING.
     """
-    partitions = first.size
+    partitions = first.size // 2
     frame_size = (shared.size - LINE * (partitions + 1)) // (2 * partitions)
     while True:
         if own[PHASE] == PUBLISH:
@@ -238,7 +237,7 @@ def meet(
                 return GROW
             for k in range(partitions):
                 place = place_of(partitions, frame_size, own[WINDOW], k)
-                insert_frame(w, shared, place, partitions, me, schedulers, own[BARRIER], delayed)
+                insert_frame(w, shared, place, partitions, me, own[BARRIER], delayed)
             own[PHASE] = ADVANCE
             if next_time(w.queue) < own[SKIPPED]:
                 return SAMPLES
@@ -251,7 +250,7 @@ def meet(
                 return SAMPLES
             own[PHASE] = PACK
         frame = shared[mine : mine + frame_size]
-        pack(w, first, me, schedulers, tasks, frame, quiet)
+        pack(w, first, me, tasks, frame, quiet)
         own[BARRIER] = own[UNTIL]
         own[AWAKE] = -1 if frame[LEFT] > 0 else min(quiet[NEXT], own[SAMPLE] - 1)
         own[PHASE] = PUBLISH

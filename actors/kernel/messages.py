@@ -8,7 +8,7 @@ import numpy as np
 
 from actors.kernel.compiled import inlined
 from actors.kernel.message_kinds import FIELDS, PUBLISHED, high_half, kind, low_half, share
-from actors.kernel.queue import NONE, HasQueue, announce, publish, send, wake
+from actors.kernel.queue import NONE, HasQueue, announce, publish, send, send_to_schedulers, wake
 
 JOBS, OF_NODES = "jobs", "jobs dags"
 LOOK_AGAIN = np.int64(1_000_000_000)  # ns until a scheduler handles a loss again
@@ -87,7 +87,7 @@ def read_lost(w: HasQueue) -> tuple[int, int, int, int, int]:
 @inlined
 def send_node_state(w: HasQueue, t: int, kind: int, node: int, generation: int) -> None:
     """Send all schedulers that a node is down, or up, since `t`; `kind` is NODE_DOWN or NODE_UP."""
-    send(w, t, node, w.queue.seq.size - 1, kind, node, generation, t, NONE)
+    send_to_schedulers(w, t, node, kind, node, generation, t, NONE)
 
 
 @inlined

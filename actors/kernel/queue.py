@@ -19,7 +19,7 @@ import numpy as np
 
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.message_heap import copy_message, drop_first, push, write_message
-from actors.kernel.message_kinds import PUBLISHED, rank_of
+from actors.kernel.message_kinds import PUBLISHED, is_background, rank_of
 from actors.kernel.random import DELAYS, random_bits, unit
 from actors.kernel.records import Records, doubled, records
 from actors.kernel.trace import ACTOR_BITS, SENT_BITS, Trace, append_row, is_recorded, no_trace
@@ -44,8 +44,18 @@ CURSOR = np.dtype(
         ("lane_ready", "i8"),  # messages up to here are in order
         ("heap_size", "i8"),
         ("events", "i8"),  # messages handled
-        ("first", "i8"),  # the actors of this partition: ids from `first` on
+        ("first", "i8"),  # the actors of this partition: nodes, or all actors, with ids from `first` on
         ("end", "i8"),  # and below `end`
+        ("first_scheduler", "i8"),  # and schedulers, with ids from here on
+        ("end_scheduler", "i8"),  # and below this
+        (
+            "counts_copies",
+            "i8",
+        ),  # 1: of the copies of a message to all schedulers, that of this partition is an event
+        (
+            "held_back",
+            "i8",
+        ),  # 1: what is sent is held back in the outbox until the cost of its handler is known
         ("outbox_size", "i8"),  # messages for actors of other partitions
         ("background", "i8"),  # background messages in lane and heap; counted where nodes can fail
         ("unfinished", "i8"),  # tasks less those that ended here; counted where nodes can fail
@@ -104,6 +114,7 @@ def make_queue(seq: np.ndarray, room: int, capacity: int = 1 << 12) -> Queue:
     heap.slot[:] = np.arange(capacity)
     now = records(CURSOR, 1)
     now.end[0] = seq.size
+    now.counts_copies[0] = 1
     return Queue(
         now=now,
         lane=records(MESSAGE, capacity),
@@ -163,6 +174,25 @@ def network_delay(network: Network, src: int, dst: int, key: int) -> int:
 
 
 @inlined
+def is_here(queue: Queue, actor: int) -> bool:
+    """Return whether an actor is of this partition."""
+    now = queue.now
+    return now.first[0] <= actor < now.end[0] or now.first_scheduler[0] <= actor < now.end_scheduler[0]
+
+
+@inlined
+def is_whole(queue: Queue) -> bool:
+    """Return whether all actors are of this partition."""
+    return queue.now.end[0] - queue.now.first[0] == queue.seq.size
+
+
+@inlined
+def has_schedulers(queue: Queue) -> bool:
+    """Return whether any scheduler is of this partition, which then has a copy of the listener."""
+    return is_whole(queue) or queue.now.first_scheduler[0] < queue.now.end_scheduler[0]
+
+
+@inlined
 def send(w: HasQueue, t: int, src: int, dst: int, kind: int, a: int, b: int, c: int, d: int) -> None:
     """Send a message from one actor to another at time `t`; it arrives after the network delay."""
     queue = w.queue
@@ -170,14 +200,14 @@ def send(w: HasQueue, t: int, src: int, dst: int, kind: int, a: int, b: int, c: 
     delay = w.network.delay_ns
     if w.network.varies == 1:
         delay = network_delay(w.network, src, dst, key)
-    time = t + delay
+    time, heaped, stays = t + delay, delay == 0, is_here(queue, dst)
     if w.cost.model > 0:  # what a scheduler sends leaves when it is done
         time += w.cost.handler.spent[0]
-    now = queue.now
-    if dst < now.first[0] or dst >= now.end[0]:
-        post(now, queue.outbox, time, key, kind, dst, a, b, c, d)
+        heaped, stays = True, stays and queue.now.held_back[0] == 0
+    if stays:
+        insert(queue, heaped, time, key, kind, dst, a, b, c, d)
     else:
-        insert(queue, delay == 0 or w.cost.model > 0, time, key, kind, dst, a, b, c, d)
+        post(queue.now, queue.outbox, time, key, kind, dst, a, b, c, d)
 
 
 @inlined
@@ -217,8 +247,7 @@ def publish(w: HasQueue, t: int, kind: int, a: int, b: int, c: int) -> None:
     Within a partition they read the state. The messages that make them read it take at least the network delay.
     """
     queue, listener = w.queue, w.queue.seq.size - 1
-    # While a handler is timed the cursor names no actors of this partition; the handler's record does.
-    if listener >= max(queue.now.end[0], w.cost.handler.end[0]):
+    if not is_whole(queue):
         key = next_key(queue, listener, kind)
         post(queue.now, queue.outbox, t, key, kind, listener, a, b, c, NONE)
 
@@ -226,13 +255,28 @@ def publish(w: HasQueue, t: int, kind: int, a: int, b: int, c: int) -> None:
 @inlined
 def announce(w: HasQueue, t: int, src: int, kind: int, a: int, b: int, c: int) -> None:
     """Send one message to all actors of all partitions; it arrives at the same time, also where delays vary."""
-    queue, now, handler = w.queue, w.queue.now, w.cost.handler
-    listener, key = queue.seq.size - 1, next_key(queue, src, kind)
-    time = t + w.network.cross_ns + handler.spent[0]
+    queue, listener = w.queue, w.queue.seq.size - 1
+    key, time = next_key(queue, src, kind), t + w.network.cross_ns + w.cost.handler.spent[0]
     insert(queue, True, time, key, kind, listener, a, b, c, NONE)
-    # While a handler is timed the cursor names no actors of this partition; the handler's record does.
-    if max(now.first[0], handler.first[0]) > 0 or max(now.end[0], handler.end[0]) <= listener:
-        post(now, queue.outbox, time, key, kind, listener, a, b, c, NONE)
+    if not is_whole(queue):
+        post(queue.now, queue.outbox, time, key, kind, listener, a, b, c, NONE)
+
+
+@inlined
+def send_to_schedulers(w: HasQueue, t: int, node: int, kind: int, a: int, b: int, c: int, d: int) -> None:
+    """Send one message of a node to all schedulers, which receive it at one time: each partition of them has a copy."""
+    queue, now, listener = w.queue, w.queue.now, np.int64(w.queue.seq.size - 1)
+    key, delay = next_key(queue, node, kind), w.network.delay_ns
+    if w.network.varies == 1:
+        delay = network_delay(w.network, node, listener, key)
+    if has_schedulers(queue):
+        insert(queue, delay == 0, t + delay, key, kind, listener, a, b, c, d)
+        if is_background(kind):
+            now.background[0] += 1
+        elif now.counts_copies[0] == 0:
+            now.events[0] -= 1
+    if not is_whole(queue):
+        post(now, queue.outbox, t + delay, key, kind, listener, a, b, c, d)
 
 
 @compiled

@@ -9,10 +9,10 @@ import numpy as np
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import HasCost
 from actors.kernel.counters import N_FINISHED
-from actors.kernel.message_heap import copy_message, push
+from actors.kernel.message_heap import copy_message, push, write_message
 from actors.kernel.message_kinds import PUBLISHED, is_background
 from actors.kernel.messages import ANNOUNCED
-from actors.kernel.queue import GROW, MESSAGE, RUNNING, Queue, insert
+from actors.kernel.queue import GROW, MESSAGE, RUNNING, Queue, insert, is_here
 from actors.kernel.records import Records, records
 from actors.kernel.sums import carry
 from actors.kernel.world import NEVER
@@ -37,27 +37,28 @@ def make_frame(partitions: int, messages: int) -> np.ndarray:
 
 @inlined
 def partition_of(first: np.ndarray, dst: int) -> int:
-    """Return the partition of an actor; `first` [K] holds the first actor of each."""
-    k = first.size - 1
-    while first[k] > dst:
-        k -= 1
-    return k
+    """Return the partition of an actor; `first` [2 K] holds the first node of each, then the first schedulers."""
+    partitions = first.size // 2
+    i = first.size - 1
+    while first[i] > dst:
+        i -= 1
+    return i - partitions if i >= partitions else i
 
 
 @entry
-def pack(
-    w: HasCost, first: np.ndarray, me: int, schedulers: int, tasks: int, frame: np.ndarray, quiet: np.ndarray
-) -> int:
+def pack(w: HasCost, first: np.ndarray, me: int, tasks: int, frame: np.ndarray, quiet: np.ndarray) -> int:
     """Move messages from the outbox into the frame; return the frame's length.
 
-    What is for the listener, the last actor, goes to every partition from `schedulers` on but this one, and what is
-    announced to all actors to every one but this. `tasks` is the number of tasks of the workload.
-    `quiet` becomes the frame of this partition if nothing more happens in it: a header alone.
+    What is for the listener, the last actor, goes to every other partition that has schedulers, and what is announced
+    to all actors to every other one. `tasks` is the number of tasks of the workload.
+    `quiet` becomes the frame of this partition if nothing more happens in it: a header alone. Meanwhile it has the
+    places of the next messages.
     """
     now, rows = w.queue.now, w.queue.outbox
-    partitions, listener = first.size, w.queue.seq.size - 1
+    partitions, listener = first.size // 2, w.queue.seq.size - 1
     room = (frame.size - HEADER - partitions) // FIELDS
-    frame[HEADER : HEADER + partitions] = 0
+    counts, places = frame[HEADER : HEADER + partitions], quiet[HEADER : HEADER + partitions]
+    counts[:] = 0
     taken, total, least = 0, 0, next_time(w.queue)
     work = now.heap_size[0] + now.lane_tail[0] - now.lane_head[0] > now.background[0]
     quiet[NEXT], quiet[WORK] = least, np.int64(work)
@@ -68,20 +69,26 @@ def pack(
         if taken < i or total + partitions > room:
             continue
         taken = i + 1
-        for k in range(partitions):
-            if goes_to(rows.kind[i], rows.dst[i], k, first, me, schedulers, listener):
-                frame[HEADER + k] += 1
-                total += 1
+        if rows.dst[i] == listener:
+            for k in range(partitions):
+                copies = np.int64(has_copy(rows.kind[i], k, first, me, listener))
+                counts[k] += copies
+                total += copies
+        else:
+            counts[partition_of(first, rows.dst[i])] += 1
+            total += 1
     place = HEADER + partitions
     for k in range(partitions):
-        if frame[HEADER + k] == 0:
-            continue
-        for i in range(taken):
-            if goes_to(rows.kind[i], rows.dst[i], k, first, me, schedulers, listener):
-                frame[place], frame[place + 1], frame[place + 2] = rows.time[i], rows.key[i], rows.kind[i]
-                frame[place + 3], frame[place + 4], frame[place + 5] = rows.dst[i], rows.a[i], rows.b[i]
-                frame[place + 6], frame[place + 7] = rows.c[i], rows.d[i]
-                place += FIELDS
+        places[k] = place
+        place += FIELDS * counts[k]
+    for i in range(taken):
+        if rows.dst[i] == listener:
+            for k in range(partitions):
+                if has_copy(rows.kind[i], k, first, me, listener):
+                    write_row(frame, places, k, rows, i)
+        else:
+            write_row(frame, places, partition_of(first, rows.dst[i]), rows, i)
+    places[:] = 0
     for i in range(taken, now.outbox_size[0]):
         rows[i - taken] = rows[i]
     now.outbox_size[0] -= taken
@@ -93,13 +100,27 @@ def pack(
 
 
 @inlined
-def goes_to(kind: int, dst: int, k: int, first: np.ndarray, me: int, schedulers: int, listener: int) -> bool:
-    """Return whether a message of partition `me` for the actor `dst` goes to partition `k`."""
-    if kind == ANNOUNCED:
-        return k != me
-    if dst == listener:
-        return k >= schedulers and k != me
-    return k == partition_of(first, dst)
+def write_row(frame: np.ndarray, places: np.ndarray, k: int, rows: Records, i: int) -> None:
+    """Write row `i` of the outbox where the next message for partition `k` belongs."""
+    place = places[k]
+    frame[place], frame[place + 1], frame[place + 2] = rows.time[i], rows.key[i], rows.kind[i]
+    frame[place + 3], frame[place + 4], frame[place + 5] = rows.dst[i], rows.a[i], rows.b[i]
+    frame[place + 6], frame[place + 7] = rows.c[i], rows.d[i]
+    places[k] = place + FIELDS
+
+
+@inlined
+def has_copy(kind: int, k: int, first: np.ndarray, me: int, listener: int) -> bool:
+    """Return whether a message of partition `me` for the listener goes to partition `k`."""
+    return k != me and (kind == ANNOUNCED or runs_schedulers(first, k, listener))
+
+
+@inlined
+def runs_schedulers(first: np.ndarray, k: int, listener: int) -> bool:
+    """Return whether partition `k` has schedulers; `first` as of `partition_of`."""
+    i = first.size // 2 + k
+    end = first[i + 1] if i + 1 < first.size else listener
+    return first[i] < end
 
 
 @inlined
@@ -120,7 +141,6 @@ def deliver(
     frames: np.ndarray,
     partitions: int,
     me: int,
-    schedulers: int,
     barrier: int,
     delayed: np.ndarray,
 ) -> int:
@@ -128,8 +148,7 @@ def deliver(
 
     `barrier` is the time that all partitions have reached: what should have arrived before it arrives then,
     and is counted in `delayed` [4] (messages, ns in all, ns at the most, and WHOLE in all besides). Of the copies of a
-    message to the listener only that of the first partition that has schedulers counts as an event; what is published
-    or announced does not.
+    message to the listener only one counts as an event; what is published or announced does not.
     """
     queue, place, count = w.queue, 0, 0
     while place < frames.size:
@@ -139,7 +158,7 @@ def deliver(
         return GROW
     place = 0
     while place < frames.size:
-        insert_frame(w, frames, place, partitions, me, schedulers, barrier, delayed)
+        insert_frame(w, frames, place, partitions, me, barrier, delayed)
         place = end_of_frame(frames, place, partitions)
     return RUNNING
 
@@ -161,7 +180,6 @@ def insert_frame(
     place: int,
     partitions: int,
     me: int,
-    schedulers: int,
     barrier: int,
     delayed: np.ndarray,
 ) -> None:
@@ -169,9 +187,46 @@ def insert_frame(
     row = place + HEADER + partitions
     for k in range(me):
         row += FIELDS * frames[place + HEADER + k]
-    for _ in range(frames[place + HEADER + me]):
-        insert_row(w, frames, row, barrier, delayed, me == schedulers)
-        row += FIELDS
+    count = frames[place + HEADER + me]
+    if are_in_order(w.queue, frames, row, count, barrier):
+        merge_rows(w.queue, frames, row, count)
+        for i in range(count):
+            note_inserted(w, frames[row + FIELDS * i + 2], frames[row + FIELDS * i + 3])
+    else:
+        for i in range(count):
+            insert_row(w, frames, row + FIELDS * i, barrier, delayed)
+
+
+@inlined
+def are_in_order(queue: Queue, frames: np.ndarray, row: int, count: int, barrier: int) -> bool:
+    """Return whether messages can be merged into the lane: they come in order of time, and none is late."""
+    is_so, least = queue.now.lane_head[0] == queue.now.lane_ready[0], barrier
+    for i in range(count):
+        time = frames[row + FIELDS * i]
+        is_so = is_so and time >= least and frames[row + FIELDS * i + 2] != PUBLISHED
+        least = time
+    return is_so
+
+
+@compiled
+def merge_rows(queue: Queue, frames: np.ndarray, row: int, count: int) -> None:
+    """Merge messages that are in order of time into the lane, from its end on."""
+    now, lane = queue.now, queue.lane
+    mask, head, last = lane.size - 1, now.lane_head[0], now.lane_tail[0] - 1
+    place = last + count
+    now.lane_tail[0] = place + 1
+    i = row + FIELDS * (count - 1)
+    while i >= row:
+        if last >= head and lane.time[last & mask] > frames[i]:
+            lane[place & mask] = lane[last & mask]
+            last -= 1
+        else:
+            time, key, kind, dst = frames[i], frames[i + 1], frames[i + 2], frames[i + 3]
+            a, b, c, d = frames[i + 4], frames[i + 5], frames[i + 6], frames[i + 7]
+            write_message(lane, place & mask, time, key, kind, dst, a, b, c, d)
+            i -= FIELDS
+        queue.order[place & mask] = place
+        place -= 1
 
 
 @entry
@@ -194,24 +249,29 @@ def end_of_frame(frames: np.ndarray, place: int, partitions: int) -> int:
 
 
 @inlined
-def insert_row(
-    w: HasCost, frames: np.ndarray, row: int, barrier: int, delayed: np.ndarray, is_first: bool
-) -> None:
+def insert_row(w: HasCost, frames: np.ndarray, row: int, barrier: int, delayed: np.ndarray) -> None:
     """Insert one message of a frame into lane or heap."""
-    queue, now = w.queue, w.queue.now
+    queue = w.queue
     time, key, kind, dst = frames[row], frames[row + 1], frames[row + 2], frames[row + 3]
     a, b, c, d = frames[row + 4], frames[row + 5], frames[row + 6], frames[row + 7]
-    if w.faults.active == 1 and is_background(kind):
-        now.background[0] += 1
+    note_inserted(w, kind, dst)
     if time < barrier and kind != PUBLISHED:
         delayed[0] += 1
         delayed[1], delayed[3] = carry(delayed[1] + barrier - time, delayed[3])
         delayed[2] = max(delayed[2], barrier - time)
         time = barrier
-    copied = dst == queue.seq.size - 1 and not is_first and not is_background(kind)
+    insert(queue, kind == PUBLISHED, time, key, kind, dst, a, b, c, d)
+
+
+@inlined
+def note_inserted(w: HasCost, kind: int, dst: int) -> None:
+    """Count a message of another partition: whether it is a background message, and whether it is an event here."""
+    queue, now = w.queue, w.queue.now
+    if w.faults.active == 1 and is_background(kind):
+        now.background[0] += 1
+    copied = dst == queue.seq.size - 1 and now.counts_copies[0] == 0 and not is_background(kind)
     if kind == PUBLISHED or kind == ANNOUNCED or copied:
         now.events[0] -= 1
-    insert(queue, kind == PUBLISHED, time, key, kind, dst, a, b, c, d)
 
 
 @compiled
@@ -219,8 +279,7 @@ def keep_local(queue: Queue, kept: Records) -> None:
     """Drop messages of a new queue for actors of other partitions; `kept` is scratch space as long as the heap."""
     now, count = queue.now, 0
     for i in range(now.heap_size[0]):
-        dst = queue.pool.dst[queue.heap.slot[i]]
-        if now.first[0] <= dst < now.end[0]:
+        if is_here(queue, queue.pool.dst[queue.heap.slot[i]]):
             copy_message(kept[count : count + 1], queue.pool, queue.heap.slot[i])
             count += 1
         elif is_background(queue.pool.kind[queue.heap.slot[i]]):
@@ -231,12 +290,12 @@ def keep_local(queue: Queue, kept: Records) -> None:
         push(now, queue.heap, queue.pool, row.time, row.key, row.kind, row.dst, row.a, row.b, row.c, row.d)
 
 
-def restrict(queue: Queue, first: int, end: int) -> None:
-    """Restrict a new queue to the actors `first` to `end` - 1."""
-    queue.now.first[0], queue.now.end[0] = first, end
+def restrict(queue: Queue, first: np.ndarray, me: int) -> None:
+    """Restrict a new queue to the actors of partition `me`; `first` as of `partition_of`."""
+    listener, now, i = queue.seq.size - 1, queue.now, first.size // 2 + me
+    ends = np.append(first[1:], listener)
+    now.first[0], now.end[0] = first[me], ends[me]
+    now.first_scheduler[0], now.end_scheduler[0] = first[i], ends[i]
+    counting = [k for k in range(first.size // 2) if runs_schedulers(first, k, listener)]
+    now.counts_copies[0] = me == counting[0]
     keep_local(queue, records(MESSAGE, queue.heap.size))
-
-
-def holds(queue: Queue, actor: int) -> bool:
-    """Return whether an actor is of the partition whose queue it is."""
-    return bool(queue.now.first[0] <= actor < queue.now.end[0])

@@ -19,7 +19,7 @@ from actors.kernel.cost import charge_server, take
 from actors.kernel.counters import N_ARRIVED
 from actors.kernel.faults import note_history
 from actors.kernel.messages import LOST, NODE_DOWN, NODE_UP, read_job, read_lost, read_node_state
-from actors.kernel.queue import NEVER, NONE, RUNNING, send, wake
+from actors.kernel.queue import NEVER, NONE, RUNNING, is_here, send, wake
 from actors.kernel.random import random_bits, unit
 from actors.machines import messages, runnable
 from actors.machines.carbyne_plan import plan
@@ -135,13 +135,13 @@ def on_lost(w: DagWorld, p: Manager, me: int, t: int) -> None:
 def on_node_state(w: DagWorld, p: Manager, t: int) -> None:
     """Note that a machine is down, or up again and has room."""
     node, _, _ = read_node_state(w)
-    me, now, e = w.manager[node], w.queue.now, p.evictable
+    me, e = w.manager[node], p.evictable
     free = w.machines.free[node, 0]
     is_up_again = block(w, p.matcher.ceiling, BLOCK)
     for r in range(w.machines.free.shape[1]):
         shift_reach(w, e, node, r, np.int64(0), groups_of(w, e), w.machines.free[node, 0] - free)
     # Other partitions have a copy of the state alone.
-    if is_up_again and now.first[0] <= w.nodes.size + me < now.end[0]:
+    if is_up_again and is_here(w.queue, w.nodes.size + me):
         note_room(w, p.matcher, me, node)
         request_match(w, p, me, t)
 

@@ -13,7 +13,7 @@ import numpy as np
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.faults import generation_of, is_down
 from actors.kernel.message_kinds import rank_of
-from actors.kernel.queue import RANK_SHIFT, SOURCE_SHIFT, push
+from actors.kernel.queue import RANK_SHIFT, SOURCE_SHIFT, is_whole, push
 from actors.kernel.room import idle_slots
 from actors.kernel.world import N_REPORTS, NONE, World
 from actors.nodes.contention_state import Contention
@@ -90,9 +90,7 @@ def on_heartbeat(w: World, c: Contention, t: int) -> None:
 @inlined
 def are_together(w: World) -> bool:
     """Whether one event may stand for the messages of a heartbeat."""
-    now = w.queue.now
-    is_whole = now.end[0] - now.first[0] == w.queue.seq.size
-    return is_whole and w.network.spread_ns == 0.0 and w.cost.model == 0 and w.faults.active == 0
+    return is_whole(w.queue) and w.network.spread_ns == 0.0 and w.cost.model == 0 and w.faults.active == 0
 
 
 @inlined

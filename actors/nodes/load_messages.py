@@ -9,7 +9,7 @@ import numpy as np
 from actors.kernel.compiled import inlined
 from actors.kernel.faults import history_of
 from actors.kernel.message_kinds import FIELDS, high_half, kind, low_half, share
-from actors.kernel.queue import MOST_ACTORS, NONE, send, wake
+from actors.kernel.queue import MOST_ACTORS, NONE, send, send_to_schedulers, wake
 from actors.kernel.world import World
 from actors.nodes.messages import JOBS, read_task_sent
 
@@ -147,7 +147,7 @@ def send_load_report(
 ) -> None:
     """Report a node's work to all schedulers, which receive it at one time, as one message."""
     a = node | generation << NODE_BITS
-    send(w, t, node, np.int64(w.queue.seq.size - 1), LOAD_REPORT, a, work, started, estimate)
+    send_to_schedulers(w, t, node, LOAD_REPORT, a, work, started, estimate)
 
 
 @inlined
@@ -170,7 +170,7 @@ def send_queue_report(
 ) -> None:
     """Report a node's work and room to all schedulers, which receive it at one time, as one message."""
     a = node | generation << NODE_BITS
-    send(w, t, node, np.int64(w.queue.seq.size - 1), QUEUE_REPORT, a, rest, busy_until, room)
+    send_to_schedulers(w, t, node, QUEUE_REPORT, a, rest, busy_until, room)
 
 
 @inlined
@@ -185,7 +185,7 @@ def read_queue_report(w: World) -> tuple[int, int, int, int, int]:
 def send_lowest_report(w: World, t: int, node: int, generation: int, lowest: int) -> None:
     """Report to all schedulers the lowest priority at a node."""
     a = node | generation << NODE_BITS
-    send(w, t, node, np.int64(w.queue.seq.size - 1), LOWEST_REPORT, a, lowest, NONE, NONE)
+    send_to_schedulers(w, t, node, LOWEST_REPORT, a, lowest, NONE, NONE)
 
 
 @inlined
@@ -201,7 +201,7 @@ def send_room_report(
 ) -> None:
     """Report to all schedulers what is free of three resources of a node."""
     a = node | part << NODE_BITS | generation << NODE_BITS + PART_BITS
-    send(w, t, node, np.int64(w.queue.seq.size - 1), ROOM_REPORT, a, free, second_free, third_free)
+    send_to_schedulers(w, t, node, ROOM_REPORT, a, free, second_free, third_free)
 
 
 @inlined
@@ -222,7 +222,7 @@ def send_wait_report(
     """Report to all schedulers how long a task waits at a node, and up to two resources, NONE for none."""
     a = node | busy << NODE_BITS | generation << NODE_BITS + BUSY_BITS
     c, d = demand(resource, entries, scarcity), demand(second_resource, second_entries, second_scarcity)
-    send(w, t, node, np.int64(w.queue.seq.size - 1), WAIT_REPORT, a, expected_wait, c, d)
+    send_to_schedulers(w, t, node, WAIT_REPORT, a, expected_wait, c, d)
 
 
 @inlined

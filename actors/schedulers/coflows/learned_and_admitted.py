@@ -6,7 +6,7 @@ import numpy as np
 
 from actors.fabric.admission import ADMITTED, LATE, UNDECIDED, Admission
 from actors.fabric.fabric_world import CoflowWorld
-from actors.kernel.window import holds
+from actors.kernel.queue import is_here
 from actors.kernel.world import NEVER
 
 
@@ -29,7 +29,7 @@ def learned_by(
         sent: [C] float64, bytes sent by then.
         estimated: [C] float64, bytes; None: the scheduler makes no estimates.
     """
-    if not holds(world.queue, world.nodes.size):  # the coordinator's id comes after those of the agents
+    if not is_here(world.queue, world.nodes.size):  # the coordinator's id comes after those of the agents
         return None
     known = when < NEVER
     return Learned(
@@ -52,7 +52,7 @@ class Admitted(NamedTuple):
 
 def admitted_by(world: CoflowWorld, admission: Admission, solved: np.ndarray) -> Admitted | None:
     """Return what the coordinator has admitted; None in a partition without the coordinator."""
-    if not holds(world.queue, world.nodes.size):
+    if not is_here(world.queue, world.nodes.size):
         return None
     admitted_ns, rejected_ns = (
         np.where(when < NEVER, when, -1) for when in (admission.admitted, admission.rejected)

@@ -21,9 +21,8 @@ from actors.constraints import sets_of
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.faults import is_known_down
 from actors.kernel.messages import send_announced
-from actors.kernel.queue import wake
+from actors.kernel.queue import is_here, wake
 from actors.kernel.records import Records, records
-from actors.kernel.window import holds
 from actors.kernel.world import NONE, World
 from actors.nodes.contention_state import SHARE, UNIT, Contention
 from actors.nodes.load_messages import MONITOR, MOST_RESOURCES, read_wait_report
@@ -159,10 +158,8 @@ def on_node_state(w: World, m: Monitor, node: int, was_down: bool) -> None:
 @inlined
 def expect_table(w: World, m: Monitor, t: int) -> None:
     """Schedule the monitor's next table, in the partition that has the monitor."""
-    now, handler, monitor = w.queue.now, w.cost.handler, np.int64(w.queue.seq.size - 2)
-    # While a handler is timed, the partition has no actors; the handler's record has them.
-    here = max(now.first[0], handler.first[0]) <= monitor < max(now.end[0], handler.end[0])
-    if here and m.total.waits[0] == 0:
+    monitor = np.int64(w.queue.seq.size - 2)
+    if is_here(w.queue, monitor) and m.total.waits[0] == 0:
         m.total.waits[0] = 1
         beat = (max(t - m.lag, 0) + m.heartbeat - 1) // m.heartbeat * m.heartbeat
         wake(w, beat + m.lag, monitor, MONITOR, NONE, NONE, NONE)
@@ -210,7 +207,7 @@ def grow_log(m: Monitor) -> Monitor:
 
 def pressure_of(w: World, m: Monitor, names: list[str]) -> Pressure | None:
     """The table over time, of resources with these names; None in a partition without the monitor."""
-    if not holds(w.queue, w.queue.seq.size - 2):
+    if not is_here(w.queue, w.queue.seq.size - 2):
         return None
     resources = len(names)
     rows = m.log[: int(m.total.rows[0]) * (1 + 2 * resources)].reshape(-1, 1 + 2 * resources)
