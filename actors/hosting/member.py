@@ -65,7 +65,7 @@ class Member(Partition):
     def __init__(self, setting: Setting, observe: Observe):
         super().__init__(setting, observe)
         self._own = np.zeros(meeting.OWN, np.int64)
-        self._own[meeting.UNTIL] = -1
+        self._own[meeting.EVENTS_AT] = -1
         self._windows_before = 0  # windows of the run before the first here; less those without events
         self._is_packed = False  # whether the next frame is in the shared memory
 
@@ -116,7 +116,7 @@ class Member(Partition):
     def go_back_to(self, at: Position) -> None:
         """Continue from the barrier of a checkpoint, whose state was restored."""
         self._windows_before = at.windows - int(self._own[meeting.WINDOW])
-        self._own[meeting.UNTIL] = at.until_ns
+        self._own[meeting.EVENTS_AT] = at.until_ns
         self._is_packed = False
 
     def snapshot(self) -> Snapshot:
@@ -151,7 +151,7 @@ class Member(Partition):
         self.wall_s += time.perf_counter() - begin
         self._windows_before -= practice
         windows = self._windows_before + int(own[meeting.WINDOW]) - 1
-        figures = (meeting.DONE_TASKS, meeting.DONE_EVENTS, meeting.UNTIL)
+        figures = (meeting.DONE_TASKS, meeting.DONE_EVENTS, meeting.EVENTS_AT)
         tasks_done, events, until_ns = (int(own[word]) for word in figures)
         return Met(done, tasks_done, events, until_ns, windows, int(own[meeting.SLEPT_NS]) / NS)
 
@@ -160,7 +160,7 @@ class Member(Partition):
         own, frame = self._own, np.frombuffer(self._last_frame, np.int64)
         begin = self._place_of_frame(int(own[meeting.WINDOW]) + 1)
         self._shared[begin : begin + frame.size] = frame
-        own[meeting.BARRIER], own[meeting.AWAKE] = self._barrier, self._awake
+        own[meeting.BARRIER], own[meeting.AWAKE] = self._barrier, -1
         self._expect_samples()
         self._is_packed = True
 

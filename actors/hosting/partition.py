@@ -22,7 +22,7 @@ from actors.kernel.counters import N_ARRIVED, N_FINISHED, N_STARTED
 from actors.kernel.faults import grow_attempts, with_attempts
 from actors.kernel.queue import GROW, HORIZON, IDLE, PYTHON, RUNNING, grow_queue
 from actors.kernel.records import records
-from actors.kernel.window import LEFT, NEXT, deliver, inbound, make_frame, pack, restrict
+from actors.kernel.window import deliver, find_barrier, make_frame, pack, restrict
 from actors.kernel.world import NEVER, NONE, TASK_RECORD, grow_entries
 from actors.schedulers.user.errors import defined_at
 from actors.schedulers.user.host import OwnHost
@@ -98,8 +98,8 @@ class Partition:
         self._grouping: Grouping | None = None
         self._barrier = np.int64(-1)
         self._delayed = np.zeros(4, np.int64)
-        self._last_frame = self._quiet_frame = b""
-        self._awake = -1
+        self._last_frame = b""
+        self._until = -1
 
     def is_warm(self) -> bool:
         """Whether the loop can be loaded from the disk cache."""
@@ -147,9 +147,12 @@ class Partition:
         is_scheduler = (actors >= now.first_scheduler) & (actors < now.end_scheduler)
         return is_scheduler | ((actors >= now.first) & (actors < now.end))
 
-    def join(self, grouping: Grouping, me: int) -> bytes:
-        """Be partition `me` of a grouping; returns the first frame. Call it before anything has happened here."""
-        restrict(self.world.queue, grouping.first, me)
+    def join(self, grouping: Grouping, me: int, lookahead: int = NEVER) -> bytes:
+        """Be partition `me` of a grouping; returns the first frame. Call it before anything has happened here.
+
+        `lookahead`: of partitions that may run ahead of each other, ns; else NEVER.
+        """
+        restrict(self.world.queue, grouping.first, me, lookahead)
         self._grouping, self._me = grouping, np.int64(me)
         if self.observe.events is not None:
             self._events = EventFile(self.observe.events.folder, me)
@@ -159,7 +162,9 @@ class Partition:
         tasks = np.int64(self.setting.num_tasks)
         self._pack = (grouping.first, self._me, tasks, self._frame, self._quiet)
         frames = np.frombuffer(self._quiet.tobytes(), np.int64)
-        self._inbound = direct(inbound, frames, *self._deliver)
+        self._find = direct(
+            find_barrier, self.world.queue, frames, *self._deliver, self._barrier, self._barrier
+        )
         self._enter = direct(deliver, self.world, frames, *self._deliver, self._barrier, self._delayed)
         self._leave = direct(pack, self.world, *self._pack)
         return self._packed()
@@ -168,31 +173,26 @@ class Partition:
         """From one barrier to the next: enter the messages of all frames, handle events, return a frame.
 
         Args:
-            message: int64: the time of the next barrier, and the frames of all partitions.
+            message: int64: a window after the earliest next event of all, and the frames of all partitions.
         """
         begin = time.perf_counter()
-        numbers = np.frombuffer(message, np.int64)
-        until, frames = numbers[0], numbers[1:]
-        # In most windows nothing happens in most partitions.
-        if until <= self._awake and self._inbound(frames, *self._deliver) == 0:
-            self._barrier, self._last_frame = until, self._quiet_frame
-            return self._quiet_frame
+        numbers, queue = np.frombuffer(message, np.int64), self.world.queue
+        frames = numbers[1:]
+        until = self._find(queue, frames, *self._deliver, numbers[0], self._until)
+        self._until = until
         with wrapping_round():
             while self._enter(self.world, frames, *self._deliver, self._barrier, self._delayed) == GROW:
                 self._grow(frames.size // 8)
             self._samples.expect(self._next_event())
             while not self._step(until):
                 pass
-            self._barrier = until
+            self._barrier = min(until, self.world.queue.now.limit[0])
             frame = self._packed()
         self.wall_s += time.perf_counter() - begin
         return frame
 
     def _packed(self) -> bytes:
         self._last_frame = self._frame[: self._leave(self.world, *self._pack)].tobytes()
-        self._quiet_frame = self._quiet.tobytes()
-        # Up to here there is nothing to do, unless messages come.
-        self._awake = -1 if self._frame[LEFT] else min(int(self._quiet[NEXT]), self._samples.next_ns - 1)
         return self._last_frame
 
     def snapshot(self) -> Snapshot:
@@ -229,7 +229,6 @@ class Partition:
         self._barrier = np.int64(saved["barrier"])
         self._delayed[:] = saved["delayed"]
         self._last_frame = saved["frame"].tobytes()
-        self._awake = -1
         self.wall_s = float(saved["wall_s"])
         if self._events is not None:
             self._events.cut(saved["recorded"])
@@ -256,7 +255,9 @@ class Partition:
         elif why == GROW:
             if not self._drain():  # the next step returns GROW again if more than the trace was full
                 self._grow()
-        elif stop == until or (why == IDLE and until >= NEVER):
+        elif self._samples.next_ns >= min(until, self.world.queue.now.limit[0]) or (
+            why == IDLE and until >= NEVER
+        ):
             if why == HORIZON and until >= NEVER:
                 raise too_late(self.setting)
             return True

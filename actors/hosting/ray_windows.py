@@ -30,6 +30,7 @@ from actors.hosting.windows import (
     check_partitions,
     divide,
     expected_windows,
+    lead_ns,
     window_ns,
 )
 from actors.setting import Setting
@@ -126,7 +127,10 @@ class WindowSession:
         get(first.call.remote("start"))
         get([actor.call.remote("start") for actor in others])
         self._grouping: Grouping = divide(self._setting, get(first.call.remote("cast")), len(self._actors))
-        frames = get([actor.call.remote("join", self._grouping, k) for k, actor in enumerate(self._actors)])
+        lead = lead_ns(self._setting, self._window)
+        frames = get(
+            [actor.call.remote("join", self._grouping, k, lead) for k, actor in enumerate(self._actors)]
+        )
         self._memory_mb = get([actor.memory_mb.remote() for actor in self._actors])
         self.windows: Windows | Meetings = Windows(self._by_calls, frames, self._window, self._setting)
 
@@ -184,7 +188,7 @@ class WindowSession:
     def plan(self) -> str:
         """Return the plan of the run in several lines: its partitions, its barriers, and how long they may take."""
         barrier_s = self.windows.barrier_s()
-        windows = expected_windows(self._setting, self._window)
+        windows = expected_windows(self._setting, self._window, len(self._actors))
         means = "a compiled graph" if self._graph is not None else f"calls{self._no_graph}"
         if isinstance(self.windows, Meetings):
             means = "shared memory"
@@ -204,7 +208,7 @@ class WindowSession:
 
     def _beside_exact(self, windows: int) -> str:
         """Return how many barriers an exact run would have: a quantum is not worth its errors if events are rare."""
-        exact = expected_windows(self._setting, window_ns(self._setting, None))
+        exact = expected_windows(self._setting, window_ns(self._setting, None), len(self._actors))
         return "" if windows == exact else f"; exact, without --quantum, about {exact:,} barriers"
 
     def check(self) -> None:

@@ -52,6 +52,16 @@ def lookahead_ns(setting: Setting) -> int:
     return lookahead
 
 
+def lead_ns(setting: Setting, window: int) -> int:
+    """Return the lookahead of partitions that may run ahead of each other, ns, as in an exact run; else NEVER.
+
+    Failures and repairs go on when all is done: one that ran ahead would have more of them than the others.
+    """
+    dynamics = setting.dynamics
+    never_ends = dynamics.mtbf_s is not None or dynamics.outages is not None
+    return int(NEVER) if never_ends or window != lookahead_ns(setting) else window
+
+
 def window_ns(setting: Setting, quantum_s: float | None) -> int:
     """Return the time from the earliest next event to the barrier, ns: the quantum, or else the lookahead.
 
@@ -134,7 +144,7 @@ class Windows:
             now = time.perf_counter()
             # Failures and repairs never end: their background messages are not counted.
             done = bool(left == 0 and (earliest >= NEVER or (finished == tasks and work == 0)))
-            if done or (now > end and count > self.at.windows):
+            if done or (left == 0 and now > end and count > self.at.windows):
                 wall_s = self.at.wall_s + now - begun
                 self.frames, self.at = frames, Position(max(until, 0) / NS, events, until, count, wall_s)
                 return Progress(finished, self.at, done)
@@ -147,20 +157,23 @@ class Windows:
 
 
 def barrier_message(until: int, frames: Sequence[bytes]) -> bytes:
-    """Return the message to all partitions: the next barrier, and the frames of all."""
+    """Return the message to all partitions: a window after the earliest next event, and the frames of all."""
     return b"".join((until.to_bytes(8, sys.byteorder, signed=True), *frames))
 
 
-def expected_windows(setting: Setting, window: int) -> int:
+def expected_windows(setting: Setting, window: int, partitions: int) -> int:
     """Estimate how many barriers a run takes whose windows are `window` ns long.
 
     Instants at which something happens, and is answered one delay later, come at random while jobs arrive: four for
-    each job (or coflow), three for each task (or flow). An instant within the window of another adds no barrier.
+    each job (or coflow), three for each task (or flow). An instant within the window of another adds no barrier, nor
+    one in the partition that runs ahead of the others.
     """
     instants = 4 * setting.num_jobs + 3 * setting.num_tasks
     arrivals, least = setting.scheduler.worlds.span_ns(setting)
     span = max(int(arrivals[-1] - arrivals[0]), least, 1)
-    return round(instants / (1 + instants * window / span))
+    apart = 1 / (1 + instants * window / span)
+    ahead = apart / partitions if lead_ns(setting, window) < NEVER else 0.0
+    return round(instants * apart * (1 - ahead))
 
 
 class WindowsHere:
@@ -172,7 +185,8 @@ class WindowsHere:
         grouping = divide(setting, self._hosts[0].cast(), partitions)
         for host in self._hosts:
             host.start()
-        frames = [host.join(grouping, k) for k, host in enumerate(self._hosts)]
+        lead = lead_ns(setting, window)
+        frames = [host.join(grouping, k, lead) for k, host in enumerate(self._hosts)]
         self._windows = Windows(
             lambda message: [host.window(message) for host in self._hosts], frames, window, setting
         )

@@ -18,6 +18,7 @@ from actors.kernel.clock import WALL, clock_ns
 from actors.kernel.compiled import compiled, inlined, waiting_entry
 from actors.kernel.cost import HasCost
 from actors.kernel.queue import GROW, HORIZON, IDLE
+from actors.kernel.records import Records
 from actors.kernel.sharing import add, load, pause, sleep_while, swap, wake_all
 from actors.kernel.window import (
     EVENTS,
@@ -28,7 +29,10 @@ from actors.kernel.window import (
     TASKS,
     WORK,
     has_room,
+    header_size,
     insert_frame,
+    next_barrier,
+    next_by_frame,
     next_time,
     pack,
 )
@@ -41,7 +45,8 @@ PAUSE, FAILED = 0, 8  # of all: the window in which all pause; 1 if a partition 
 (
     WINDOW,  # the number of its last published window
     PHASE,
-    UNTIL,  # the next barrier, ns
+    EVENTS_AT,  # a window after the earliest next event of all, ns: all events before it are handled next
+    UNTIL,  # the next barrier of this partition, ns
     BARRIER,  # the last one, ns
     AWAKE,  # up to here nothing happens, unless messages come
     SAMPLE,  # when the next sample is due
@@ -58,7 +63,7 @@ PAUSE, FAILED = 0, 8  # of all: the window in which all pause; 1 if a partition 
     ASLEEP,  # waits in a row that ended asleep
     AWAKE_NS,  # how long a wait is awake at first
     OWN,
-) = range(19)
+) = range(20)
 PUBLISH, WAIT, READ, DELIVER, ADVANCE, PACK = range(6)
 # Why `meet` returns, besides the stop reasons of a loop.
 DONE, PAUSED, SAMPLES, WAITS, PRACTISED, ENDLESS = range(10, 16)
@@ -140,13 +145,22 @@ def all_published(base: int, own: np.ndarray, partitions: int, me: int) -> bool:
 
 @compiled
 def read_headers(
-    base: int, shared: np.ndarray, own: np.ndarray, window_ns: int, partitions: int, frame_size: int, me: int
+    now: Records,
+    base: int,
+    shared: np.ndarray,
+    own: np.ndarray,
+    window_ns: int,
+    partitions: int,
+    frame_size: int,
+    me: int,
 ) -> int:
     """Find the next barrier from the headers of all frames; return the next phase, or why to stop."""
     earliest, finished, events, left, work, tasks, inbound = NEVER, 0, 0, 0, 0, 0, 0
+    of_others = NEVER
     for k in range(partitions):
         place = place_of(partitions, frame_size, own[WINDOW], k)
         earliest = min(earliest, shared[place + NEXT])
+        of_others = min(of_others, next_by_frame(shared, place, k, partitions, me))
         finished += shared[place + FINISHED]
         events += shared[place + EVENTS]
         left += shared[place + LEFT]
@@ -156,20 +170,22 @@ def read_headers(
     own[DONE_TASKS], own[DONE_EVENTS], own[INBOUND] = finished, events, inbound
     if left == 0 and (earliest >= NEVER or (finished == tasks and work == 0)):
         return DONE
+    if left > 0:
+        return DELIVER
     if load(address(base, LINE * partitions + PAUSE)) == own[WINDOW] and own[RESUMED] != own[WINDOW]:
         own[RESUMED] = own[WINDOW]
         return PAUSED
-    if left == 0:
-        own[UNTIL] = earliest + window_ns
-        if own[UNTIL] >= NEVER:
-            return ENDLESS
+    own[EVENTS_AT] = earliest + window_ns
+    if own[EVENTS_AT] >= NEVER:
+        return ENDLESS
+    own[UNTIL] = next_barrier(now, own[EVENTS_AT], of_others)
     return DELIVER
 
 
 @compiled
 def copy_frame(source: np.ndarray, begin: int, shared: np.ndarray, place: int, partitions: int) -> None:
     """Copy the header of a frame that has no messages."""
-    for i in range(HEADER + partitions):
+    for i in range(header_size(partitions)):
         shared[place + i] = source[begin + i]
 
 
@@ -223,7 +239,7 @@ def meet(
                 if own[PRACTICE] == 0:
                     return PRACTISED
                 continue
-            next_phase = read_headers(base, shared, own, window_ns, partitions, frame_size, me)
+            next_phase = read_headers(w.queue.now, base, shared, own, window_ns, partitions, frame_size, me)
             if next_phase != DELIVER:
                 return next_phase
             if own[INBOUND] == 0 and own[UNTIL] <= own[AWAKE]:
@@ -242,15 +258,14 @@ def meet(
             if next_time(w.queue) < own[SKIPPED]:
                 return SAMPLES
         if own[PHASE] == ADVANCE:
-            stop = min(own[UNTIL], own[SAMPLE])
-            why = loop(w, state, stop, most)
+            why = loop(w, state, min(own[UNTIL], own[SAMPLE]), most)
             if why != HORIZON and why != IDLE:
                 return why
-            if stop < own[UNTIL]:
+            if own[SAMPLE] < min(own[UNTIL], w.queue.now.limit[0]):
                 return SAMPLES
             own[PHASE] = PACK
         frame = shared[mine : mine + frame_size]
         pack(w, first, me, tasks, frame, quiet)
-        own[BARRIER] = own[UNTIL]
+        own[BARRIER] = min(own[UNTIL], w.queue.now.limit[0])
         own[AWAKE] = -1 if frame[LEFT] > 0 else min(quiet[NEXT], own[SAMPLE] - 1)
         own[PHASE] = PUBLISH

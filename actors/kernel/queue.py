@@ -48,14 +48,12 @@ CURSOR = np.dtype(
         ("end", "i8"),  # and below `end`
         ("first_scheduler", "i8"),  # and schedulers, with ids from here on
         ("end_scheduler", "i8"),  # and below this
-        (
-            "counts_copies",
-            "i8",
-        ),  # 1: of the copies of a message to all schedulers, that of this partition is an event
-        (
-            "held_back",
-            "i8",
-        ),  # 1: what is sent is held back in the outbox until the cost of its handler is known
+        # 1: of the copies of a message to all schedulers, that of this partition is an event
+        ("counts_copies", "i8"),
+        # 1: what is sent is held back in the outbox until the cost of its handler is known
+        ("held_back", "i8"),
+        ("lookahead", "i8"),  # of a partition that may run ahead of the others, ns; else NEVER
+        ("limit", "i8"),  # from here on another partition may answer what it has sent
         ("outbox_size", "i8"),  # messages for actors of other partitions
         ("background", "i8"),  # background messages in lane and heap; counted where nodes can fail
         ("unfinished", "i8"),  # tasks less those that ended here; counted where nodes can fail
@@ -114,7 +112,7 @@ def make_queue(seq: np.ndarray, room: int, capacity: int = 1 << 12) -> Queue:
     heap.slot[:] = np.arange(capacity)
     now = records(CURSOR, 1)
     now.end[0] = seq.size
-    now.counts_copies[0] = 1
+    now.counts_copies[0], now.lookahead[0], now.limit[0] = 1, NEVER, NEVER
     return Queue(
         now=now,
         lane=records(MESSAGE, capacity),
@@ -285,6 +283,7 @@ def post(
 ) -> None:
     """Append a message for another partition to the outbox."""
     i = now.outbox_size[0]
+    now.limit[0] = min(now.limit[0], time + now.lookahead[0])
     write_message(outbox, i, time, key, kind, dst, a, b, c, d)
     now.outbox_size[0] = i + 1
 
@@ -334,6 +333,7 @@ def take_first(queue: Queue, entries: Records, until: int) -> int:
     """
     now, lane, heap = queue.now, queue.lane, queue.heap
     head, tail, size = now.lane_head[0], now.lane_tail[0], now.heap_size[0]
+    until = min(until, now.limit[0])
     if lacks_room(queue):
         return GROW
     if is_recorded(queue.trace) and queue.trace.log.size - queue.trace.size[0] < 2 * queue.room:

@@ -1,7 +1,8 @@
 """Frames that partitions exchange at a barrier: messages to other partitions, and the progress of each.
 
-A frame is an array of int64: a header, the number of messages for each partition, and the messages themselves, 8
-numbers each, grouped by the partition they are for. Every partition receives the frames of all and takes its own part.
+A frame is an array of int64: a header, for each partition the number of messages and the time of the earliest, and the
+messages themselves, 8 numbers each, grouped by the partition they are for. Every partition receives the frames of all
+and takes its own part.
 """
 
 import numpy as np
@@ -25,14 +26,21 @@ from actors.kernel.world import NEVER
     LEFT,  # messages that did not fit into the frame
     WORK,  # 1 if there is anything to do besides failures and repairs
     TASKS,  # tasks of the whole workload
+    OWN,  # the partition's own next event; NEVER if there is none
     HEADER,
-) = range(7)
+) = range(8)
 FIELDS = len(MESSAGE.descr)
 
 
 def make_frame(partitions: int, messages: int) -> np.ndarray:
     """Return an empty frame with room for `messages` messages."""
-    return np.zeros(HEADER + partitions + FIELDS * messages, np.int64)
+    return np.zeros(header_size(partitions) + FIELDS * messages, np.int64)
+
+
+@inlined
+def header_size(partitions: int) -> int:
+    """Return where the messages of a frame begin."""
+    return HEADER + 2 * partitions
 
 
 @inlined
@@ -56,12 +64,14 @@ def pack(w: HasCost, first: np.ndarray, me: int, tasks: int, frame: np.ndarray, 
     """
     now, rows = w.queue.now, w.queue.outbox
     partitions, listener = first.size // 2, w.queue.seq.size - 1
-    room = (frame.size - HEADER - partitions) // FIELDS
+    place = header_size(partitions)
+    room = (frame.size - place) // FIELDS
     counts, places = frame[HEADER : HEADER + partitions], quiet[HEADER : HEADER + partitions]
-    counts[:] = 0
+    earliest = frame[HEADER + partitions : place]
+    counts[:], earliest[:], quiet[HEADER + partitions : place] = 0, NEVER, NEVER
     taken, total, least = 0, 0, next_time(w.queue)
     work = now.heap_size[0] + now.lane_tail[0] - now.lane_head[0] > now.background[0]
-    quiet[NEXT], quiet[WORK] = least, np.int64(work)
+    quiet[NEXT], quiet[WORK], quiet[OWN], frame[OWN] = least, np.int64(work), least, least
     for i in range(now.outbox_size[0]):
         if rows.kind[i] != PUBLISHED:
             least = min(least, rows.time[i])
@@ -77,7 +87,6 @@ def pack(w: HasCost, first: np.ndarray, me: int, tasks: int, frame: np.ndarray, 
         else:
             counts[partition_of(first, rows.dst[i])] += 1
             total += 1
-    place = HEADER + partitions
     for k in range(partitions):
         places[k] = place
         place += FIELDS * counts[k]
@@ -85,9 +94,9 @@ def pack(w: HasCost, first: np.ndarray, me: int, tasks: int, frame: np.ndarray, 
         if rows.dst[i] == listener:
             for k in range(partitions):
                 if has_copy(rows.kind[i], k, first, me, listener):
-                    write_row(frame, places, k, rows, i)
+                    write_row(frame, places, earliest, k, rows, i)
         else:
-            write_row(frame, places, partition_of(first, rows.dst[i]), rows, i)
+            write_row(frame, places, earliest, partition_of(first, rows.dst[i]), rows, i)
     places[:] = 0
     for i in range(taken, now.outbox_size[0]):
         rows[i - taken] = rows[i]
@@ -100,8 +109,12 @@ def pack(w: HasCost, first: np.ndarray, me: int, tasks: int, frame: np.ndarray, 
 
 
 @inlined
-def write_row(frame: np.ndarray, places: np.ndarray, k: int, rows: Records, i: int) -> None:
+def write_row(
+    frame: np.ndarray, places: np.ndarray, earliest: np.ndarray, k: int, rows: Records, i: int
+) -> None:
     """Write row `i` of the outbox where the next message for partition `k` belongs."""
+    if rows.kind[i] != PUBLISHED:
+        earliest[k] = min(earliest[k], rows.time[i])
     place = places[k]
     frame[place], frame[place + 1], frame[place + 2] = rows.time[i], rows.key[i], rows.kind[i]
     frame[place + 3], frame[place + 4], frame[place + 5] = rows.dst[i], rows.a[i], rows.b[i]
@@ -184,7 +197,7 @@ def insert_frame(
     delayed: np.ndarray,
 ) -> None:
     """Insert the messages for partition `me` of the frame that begins at `place`; there is room for them."""
-    row = place + HEADER + partitions
+    row = place + header_size(partitions)
     for k in range(me):
         row += FIELDS * frames[place + HEADER + k]
     count = frames[place + HEADER + me]
@@ -230,19 +243,43 @@ def merge_rows(queue: Queue, frames: np.ndarray, row: int, count: int) -> None:
 
 
 @entry
-def inbound(frames: np.ndarray, partitions: int, me: int) -> int:
-    """Return the number of messages for partition `me` in all frames."""
-    place, count = 0, 0
+def find_barrier(queue: Queue, frames: np.ndarray, partitions: int, me: int, until: int, before: int) -> int:
+    """Return the next barrier of a partition, that of all being `until`; `before`, the last, if messages are left."""
+    place, k, left, of_others = 0, 0, 0, NEVER
     while place < frames.size:
-        count += frames[place + HEADER + me]
-        place = end_of_frame(frames, place, partitions)
-    return count
+        left += frames[place + LEFT]
+        of_others = min(of_others, next_by_frame(frames, place, k, partitions, me))
+        place, k = end_of_frame(frames, place, partitions), k + 1
+    return before if left > 0 else next_barrier(queue.now, until, of_others)
+
+
+@inlined
+def next_barrier(now: Records, until: int, of_others: int) -> int:
+    """Return up to when a partition may handle events: `until`, a window after the next event of all, or later.
+
+    A partition that may run ahead goes on to one lookahead after the next event of all others, `of_others`. When it
+    sends something, that may be answered two lookaheads later, and it goes no further than that (`limit`).
+    """
+    now.limit[0] = NEVER
+    if now.lookahead[0] == NEVER or until < 0:  # or nothing is to happen
+        return until
+    return max(until, min(of_others, NEVER - 1 - now.lookahead[0]) + now.lookahead[0])
+
+
+@inlined
+def next_by_frame(frames: np.ndarray, place: int, k: int, partitions: int, me: int) -> int:
+    """Return when the next event of all but partition `me` is due, as far as the frame of partition `k` tells."""
+    least = frames[place + OWN] if k != me else NEVER
+    for other in range(partitions):
+        if other != me:
+            least = min(least, frames[place + HEADER + partitions + other])
+    return least
 
 
 @inlined
 def end_of_frame(frames: np.ndarray, place: int, partitions: int) -> int:
     """Return where the frame that begins at `place` ends."""
-    end = place + HEADER + partitions
+    end = place + header_size(partitions)
     for k in range(partitions):
         end += FIELDS * frames[place + HEADER + k]
     return end
@@ -290,12 +327,15 @@ def keep_local(queue: Queue, kept: Records) -> None:
         push(now, queue.heap, queue.pool, row.time, row.key, row.kind, row.dst, row.a, row.b, row.c, row.d)
 
 
-def restrict(queue: Queue, first: np.ndarray, me: int) -> None:
-    """Restrict a new queue to the actors of partition `me`; `first` as of `partition_of`."""
+def restrict(queue: Queue, first: np.ndarray, me: int, lookahead: int) -> None:
+    """Restrict a new queue to the actors of partition `me`; `first` as of `partition_of`.
+
+    `lookahead`: of partitions that may run ahead of each other, ns; else NEVER.
+    """
     listener, now, i = queue.seq.size - 1, queue.now, first.size // 2 + me
     ends = np.append(first[1:], listener)
     now.first[0], now.end[0] = first[me], ends[me]
     now.first_scheduler[0], now.end_scheduler[0] = first[i], ends[i]
     counting = [k for k in range(first.size // 2) if runs_schedulers(first, k, listener)]
-    now.counts_copies[0] = me == counting[0]
+    now.counts_copies[0], now.lookahead[0] = me == counting[0], lookahead
     keep_local(queue, records(MESSAGE, queue.heap.size))

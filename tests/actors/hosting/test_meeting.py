@@ -30,7 +30,7 @@ from actors.hosting.interrupts import Lost
 from actors.hosting.member import Member, Met, state_of
 from actors.hosting.outcome import Observe, Outcome
 from actors.hosting.partition import merge_shares
-from actors.hosting.windows import divide, window_ns
+from actors.hosting.windows import divide, lead_ns, window_ns
 from actors.kernel import meeting
 from actors.kernel.sharing import CAN_SHARE
 from actors.scheduler import resolve_parameters
@@ -57,7 +57,7 @@ class Group:
         grouping = divide(setting, self.members[0].cast(), partitions)
         for k, member in enumerate(self.members):
             member.start()
-            member.join(grouping, k)
+            member.join(grouping, k, lead_ns(setting, window_ns(setting, None)))
         place = self.members[0].offer()
         for member in self.members:
             assert member.can_share(place)
@@ -110,8 +110,8 @@ CASES = {
 def test_results_are_those_of_one_partition(case: str) -> None:
     setting = CASES[case]()
     whole = run_setting(setting, OBSERVED)
-    windows = run_windows(setting, OBSERVED, 2).windows
     for partitions in (2, 3, 6):
+        windows = run_windows(setting, OBSERVED, partitions).windows
         outcome = Group(setting, OBSERVED, partitions).to_the_end(3600.0)
         assert digest(outcome) == digest(whole), f"{partitions} partitions"
         assert outcome.windows == windows
@@ -174,12 +174,12 @@ def test_a_partition_that_fails_ends_the_wait_of_the_others(monkeypatch: pytest.
     def fails(*_: object) -> int:
         raise ValueError("of a user's scheduler")
 
-    failing = group.members[-1]  # which has the central scheduler
-    monkeypatch.setattr(failing, "_ask", fails)
+    for member in group.members:  # which of them is the first to decide depends on the jobs
+        monkeypatch.setattr(member, "_ask", fails)
     with ThreadPoolExecutor(3) as threads:
         calls = [threads.submit(member.meet, 3600.0) for member in group.members]
         errors = [call.exception(BOUND_S) for call in calls]
-    assert [type(error) for error in errors] == [Lost, Lost, ValueError]
+    assert {type(error) for error in errors} == {Lost, ValueError}
 
 
 @pytest.mark.parametrize(("how", "what"), [(signal.SIGKILL, "is gone"), (signal.SIGSTOP, "was stopped")])
