@@ -23,6 +23,8 @@ class Worlds(ABC):
         counters: what is counted in them.
         part: the word for what a job, or whatever is scheduled, consists of.
         schedulers_share: the share of an emulation's work that its schedulers do; the rest is the nodes'.
+        events_a_part: events of a run over its parts.
+        event_ns: what an event takes, ns, on one core.
         longest: the words for how long the longest of these takes, which stands at `{}`.
     """
 
@@ -30,6 +32,8 @@ class Worlds(ABC):
     counters: ClassVar[Counters]
     part: ClassVar[str] = "task"
     schedulers_share: ClassVar[float] = 3 / 8  # of a probed task's eight events, three are its scheduler's
+    events_a_part: ClassVar[float] = 8.0
+    event_ns: ClassVar[float] = 150.0
     longest: ClassVar[str] = "the longest task takes {}"
 
     def num_jobs(self, workload: Any) -> int:

@@ -15,6 +15,9 @@ class _CoflowWorlds(Worlds):
     family = "coflows"
     counters = COUNTERS
     part = "flow"
+    schedulers_share = 0.9  # the coordinator's, by `cost.model=measured`
+    events_a_part = 4.5
+    event_ns = 260.0
     longest = "the busiest port takes {} for all its flows"
 
     def num_jobs(self, workload: Any) -> int:

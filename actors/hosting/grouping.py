@@ -55,6 +55,17 @@ class Grouping:
         """Return whether partition `k` hosts schedulers."""
         return len(self.hosted(k)[1]) > 0
 
+    def work(self) -> list[float]:
+        """Return the share of all work that each partition has."""
+        cast, shares = self.cast, []
+        for k in range(self.size):
+            nodes, schedulers = self.hosted(k)
+            has_central = cast.nodes + cast.probe_schedulers in schedulers
+            probes = (len(schedulers) - has_central) / max(cast.probe_schedulers, 1)
+            of_nodes = (1 - cast.probes_share - cast.central_share) * len(nodes) / cast.nodes
+            shares.append(of_nodes + cast.probes_share * probes + cast.central_share * has_central)
+        return shares
+
     def describe(self, k: int) -> str:
         """Return in words what partition `k` hosts."""
         nodes, schedulers = self.hosted(k)

@@ -166,13 +166,15 @@ def expected_windows(setting: Setting, window: int, partitions: int) -> int:
 
     Instants at which something happens, and is answered one delay later, come at random while jobs arrive: four for
     each job (or coflow), three for each task (or flow). An instant within the window of another adds no barrier, nor
-    one in the partition that runs ahead of the others.
+    one in the partition that runs ahead of the others. A partition alone runs ahead to the end.
     """
     instants = 4 * setting.num_jobs + 3 * setting.num_tasks
     arrivals, least = setting.scheduler.worlds.span_ns(setting)
     span = max(int(arrivals[-1] - arrivals[0]), least, 1)
-    apart = 1 / (1 + instants * window / span)
-    ahead = apart / partitions if lead_ns(setting, window) < NEVER else 0.0
+    apart, runs_ahead = 1 / (1 + instants * window / span), lead_ns(setting, window) < NEVER
+    if partitions == 1 and runs_ahead:
+        return 1
+    ahead = apart / partitions if runs_ahead else 0.0
     return round(instants * apart * (1 - ahead))
 
 

@@ -17,6 +17,9 @@ BYTES_PER_TASK, BYTES_PER_STAGE = 64, 300
 class _DagWorlds(Worlds):
     family = "dags"
     counters = COUNTERS
+    schedulers_share = 0.9  # the resource manager's, by `cost.model=measured`
+    events_a_part = 1.25
+    event_ns = 2_000.0
 
     def rehearsal(self, workload: Any) -> Any:
         """Its task needs what one of the first stage does: the resources are the same."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,9 +29,13 @@ TAKEN = COSTS[:2]
 """The columns of recorded costs that are given again."""
 
 
-def partitions_of(values: Mapping[str, Any] | Config) -> int:
-    """Return the number of partitions of a run with the clock `windows`; 1 with the others."""
-    return int(values["partitions"] or WINDOWS_PARTITIONS) if values["clock"] == "windows" else 1
+def most_partitions(values: Mapping[str, Any] | Config) -> int:
+    """Return the most partitions of a run with the clock `windows`; 1 with the others."""
+    if values["clock"] != "windows":
+        return 1
+    if values["partitions"] == "auto":
+        return max(WINDOWS_PARTITIONS, len(os.sched_getaffinity(0)))
+    return int(values["partitions"] or WINDOWS_PARTITIONS)
 
 
 def check_clock(

@@ -137,8 +137,10 @@ SHARED = (
         "partitions",
         "integer",
         None,
-        "Partitions of the clocks `windows` and `live`, each in a Ray actor of its own.",
+        "Partitions of the clocks `windows` and `live`, each in a Ray actor of its own; with `windows` also `auto`: as "
+        "many as make the run faster.",
         option="--partitions",
+        words=("auto",),
         low=1,
         otherwise=f"{WINDOWS_PARTITIONS} with `windows`; with `live` one for the nodes and one for each kind of "
         "scheduler",

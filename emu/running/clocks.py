@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from actors.environment import Pace
 from emu.columns import COSTS, from_flags, make_table
-from emu.configuration.costs import NS, partitions_of
+from emu.configuration.costs import NS, most_partitions
 from workloads.sums import exact_sum
 
 if TYPE_CHECKING:
@@ -37,12 +37,14 @@ def emulate_setting(
         from actors.hosting.live import emulate_live
 
         pace = Pace(values["dilation"], values["live.tick"], values["live.lateness_bound"])
-        return emulate_live(setting, observe, pace, partitions=values["partitions"], **hosted, **shown)
+        partitions = None if values["partitions"] == "auto" else values["partitions"]
+        return emulate_live(setting, observe, pace, partitions=partitions, **hosted, **shown)
     if values["clock"] == "virtual":
         from actors.hosting.virtual import emulate
 
         return emulate(setting, observe, checkpoints=checkpoints, **hosted, **shown)
-    partitions, quantum_s = partitions_of(values), values["quantum"]
+    quantum_s = values["quantum"]
+    partitions = _partitions_of(setting, values, tell)
     if values["in_process"]:
         from actors.hosting.windows import emulate_here
 
@@ -60,6 +62,22 @@ def emulate_setting(
         checkpoints=checkpoints,
         **shown,
     )
+
+
+def _partitions_of(
+    setting: Setting, values: Mapping[str, Any] | Config, tell: Callable[[str], None] | None
+) -> int:
+    """Return the number of partitions of a run with the clock `windows`; with `auto` also tell why."""
+    if values["partitions"] != "auto":
+        return most_partitions(values)
+    from actors.hosting.choosing import choose_partitions
+    from actors.hosting.windows import window_ns
+
+    window = window_ns(setting, values["quantum"])
+    partitions, reason = choose_partitions(setting, window, 1 if values["in_process"] else None)
+    if tell is not None:
+        _announce(reason)
+    return partitions
 
 
 def _announce(text: str) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from emu.configuration.config import Config
+from emu.configuration.costs import most_partitions
 from emu.configuration.keys import WINDOWS_PARTITIONS
 from emu.configuration.loading import Loading
 from emu.configuration.plan import Plan, prepare
@@ -225,8 +226,10 @@ def _prepare_workers(pool: Any, runs: Sequence[Run], tell: Callable[[str], None]
 
 
 def _width(config: Config) -> int:
-    """Return how many processes of the cluster a run takes."""
-    return 1 if config["clock"] == "virtual" else config["partitions"] or WINDOWS_PARTITIONS
+    """Return how many processes of the cluster a run takes at most."""
+    if config["clock"] == "live":
+        return WINDOWS_PARTITIONS if config["partitions"] in (None, "auto") else config["partitions"]
+    return most_partitions(config)
 
 
 def _wanted(plan: Plan) -> tuple[float, float] | None:
