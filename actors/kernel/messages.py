@@ -6,9 +6,10 @@ What is read has the order of the fields in the declaration.
 
 import numpy as np
 
+from actors.kernel.broadcast import announce, publish, send_to_schedulers
 from actors.kernel.compiled import inlined
 from actors.kernel.message_kinds import FIELDS, PUBLISHED, high_half, kind, low_half, share
-from actors.kernel.queue import NONE, HasQueue, announce, publish, send, send_to_schedulers, wake
+from actors.kernel.queue import NONE, HasQueue, send, wake
 
 JOBS, OF_NODES = "jobs", "jobs dags"
 LOOK_AGAIN = np.int64(1_000_000_000)  # ns until a scheduler handles a loss again

@@ -6,10 +6,11 @@ What is read has the order of the fields in the declaration.
 
 import numpy as np
 
+from actors.kernel.broadcast import send_to_schedulers
 from actors.kernel.compiled import inlined
 from actors.kernel.faults import history_of
 from actors.kernel.message_kinds import FIELDS, high_half, kind, low_half, share
-from actors.kernel.queue import MOST_ACTORS, NONE, send, send_to_schedulers, wake
+from actors.kernel.queue import MOST_ACTORS, NONE, send, wake
 from actors.kernel.world import World
 from actors.nodes.messages import JOBS, read_task_sent
 
