@@ -141,10 +141,15 @@ def on(
     environment = {**os.environ, "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
     if machine == OTHER and (Path.home() / ".ray" / "auth_token").is_file():
         environment["RAY_AUTH_MODE"] = "token"  # the head wants the token then, as docs/sweeps.md says
-    whole = ["ip", "netns", "exec", machine, *command]
+    whole = inside(machine, command)
     return subprocess.run(
         whole, capture_output=True, text=True, env=environment, timeout=300, cwd=cwd, check=check
     )
+
+
+def inside(machine: str, command: list[str]) -> list[str]:
+    """Return the command that runs a command on a machine."""
+    return ["ip", "netns", "exec", machine, *command]
 
 
 if __name__ == "__main__":
