@@ -1,4 +1,6 @@
-"""A partition that meets the others of its machine in shared memory (`actors.kernel.meeting`).
+"""A partition that meets the others in the shared memory of its machine (`actors.kernel.meeting`).
+
+The first partition of a machine exchanges frames with other machines (`actors.hosting.relay`).
 
 The memory has no name: one partition makes it, the others open it by way of that one's process, and it is gone with the
 last of them, whatever ends them.
@@ -7,6 +9,7 @@ last of them, whatever ends them.
 import mmap
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,8 +19,9 @@ from actors.hosting.checkpoint import Position
 from actors.hosting.interrupts import Lost
 from actors.hosting.outcome import NS, Observe
 from actors.hosting.partition import FRAME_MESSAGES, SLICE_EVENTS, Partition, too_late, wrapping_round
+from actors.hosting.relay import Address, Relay
 from actors.hosting.snapshot import Snapshot
-from actors.kernel import meeting
+from actors.kernel import meeting, relay
 from actors.kernel.compiled import direct, loop_type
 from actors.kernel.cost import MEASURED, settle
 from actors.kernel.queue import GROW, PYTHON, RUNNING
@@ -60,7 +64,7 @@ class Met(NamedTuple):
 
 
 class Member(Partition):
-    """One of several partitions of a machine; `meet` goes from barrier to barrier with the others."""
+    """One of several partitions; `meet` goes from barrier to barrier with the others."""
 
     def __init__(self, setting: Setting, observe: Observe):
         super().__init__(setting, observe)
@@ -68,6 +72,8 @@ class Member(Partition):
         self._own[meeting.EVENTS_AT] = -1
         self._windows_before = 0  # windows of the run before the first here; less those without events
         self._is_packed = False  # whether the next frame is in the shared memory
+        self._links = relay.NONE
+        self._relay: Relay | None = None
 
     def can_share(self, place: Place | None = None) -> bool:
         """Return whether this process can share memory, and open that of another."""
@@ -92,15 +98,37 @@ class Member(Partition):
     def _frame_size(self) -> int:
         return int(make_frame(self._partitions, FRAME_MESSAGES).size)
 
-    def share_memory(self, place: Place, window_ns: int) -> None:
-        """Take part in the memory that another partition offers; called after `join`, before any `meet`."""
+    def listen(self, host: str) -> Address:
+        """Let other machines connect to this partition, the first of its machine, by an address of the machine."""
+        self._relay = Relay(host)
+        return self._relay.address
+
+    def connect(self, machines: Sequence[Sequence[int]], addresses: Sequence[Address], token: bytes) -> None:
+        """Connect this machine to all others, each of them given by its partitions; OSError if that is not possible.
+
+        Called after `listen` and `share_memory`; all relays wait for each other.
+        """
+        assert self._relay is not None
+        here = next(machine for machine in machines if self._me in machine)
+        self._links = self._relay.connect(machines, here, addresses, token, self._frame_size())
+        for k in range(self._partitions):
+            if k not in here:
+                self._shared[meeting.LINE * k + meeting.PROCESS] = os.getpid()
+
+    def leave(self) -> None:
+        """Close the connections with other machines."""
+        if self._relay is not None:
+            self._relay.close()
+
+    def share_memory(self, place: Place, window_ns: int, sharing: int) -> None:
+        """Take part in the memory that another of `sharing` partitions offers; called after `join`, before `meet`."""
         assert self._grouping is not None
         with place.path.open("r+b") as file:
             self._map = mmap.mmap(file.fileno(), 0)
         self._shared = np.frombuffer(self._map, np.int64)
         self._shared[meeting.LINE * int(self._me) + meeting.PROCESS] = os.getpid()
         cores = len(os.sched_getaffinity(0))
-        self._own[meeting.AWAKE_NS] = meeting.LONG_NS if self._partitions <= cores else meeting.SHORT_NS
+        self._own[meeting.AWAKE_NS] = meeting.LONG_NS if sharing <= cores else meeting.SHORT_NS
         first, tasks = self._grouping.first, self.setting.num_tasks
         self._fixed = (
             *(self._own, first, self._quiet, self._delayed),
@@ -111,7 +139,8 @@ class Member(Partition):
 
     def _arguments(self, loop: Any) -> tuple[Any, ...]:
         base = np.int64(self._shared.ctypes.data)
-        return (self.world, self.state, loop, base, self._shared, *self._fixed, SLICE_EVENTS)
+        own, *fixed = self._fixed
+        return (self.world, self.state, loop, base, self._shared, own, self._links, *fixed, SLICE_EVENTS)
 
     def go_back_to(self, at: Position) -> None:
         """Continue from the barrier of a checkpoint, whose state was restored."""
@@ -146,6 +175,7 @@ class Member(Partition):
                 done = self._meet_on()
         except BaseException:
             self._shared[meeting.LINE * self._partitions + meeting.FAILED] = 1
+            self.leave()
             raise
         self._barrier = np.int64(own[meeting.BARRIER])
         self.wall_s += time.perf_counter() - begin
@@ -188,7 +218,7 @@ class Member(Partition):
             elif why == meeting.SAMPLES:
                 self._take_samples()
             elif why == meeting.WAITS:
-                self._look_at(int(own[meeting.PARTNER]))
+                self._look_around()
             elif why == meeting.ENDLESS:
                 raise too_late(self.setting)
 
@@ -201,16 +231,22 @@ class Member(Partition):
             self._sample()
         self._expect_samples()
 
-    def _look_at(self, k: int) -> None:
-        """Raise `Lost` if partition `k`, which is waited for, does not run any more."""
-        if self._shared[meeting.LINE * self._partitions + meeting.FAILED]:
+    def _look_around(self) -> None:
+        """Raise `Lost` if a partition that is waited for does not run any more."""
+        words = self._shared
+        if words[meeting.LINE * self._partitions + meeting.FAILED]:
             raise Lost("another partition has failed")
-        process = int(self._shared[meeting.LINE * k + meeting.PROCESS])
-        state = state_of(process)
-        if state in "ZX":
-            raise Lost(f"the process of partition {k} ({process}) is gone")
-        if state in "Tt":
-            raise Lost(f"the process of partition {k} ({process}) was stopped")
+        for k in range(self._partitions):
+            if words[meeting.LINE * k + meeting.MARK] >= self._own[meeting.WINDOW]:
+                continue
+            process = int(words[meeting.LINE * k + meeting.PROCESS])
+            state = state_of(process)
+            if state in "ZX":
+                raise Lost(f"the process of partition {k} ({process}) is gone")
+            if state in "Tt":
+                raise Lost(f"the process of partition {k} ({process}) was stopped")
+        if self._relay is not None:
+            self._relay.check()
 
 
 def state_of(process: int) -> str:

@@ -47,7 +47,6 @@ class Host:
 
     def __init__(self) -> None:
         self._partition: Partition | None = None
-        self._entered = self._left = 0  # windows
 
     def open(self, setting: Setting, observe: Observe, kind: type[Partition] = Partition) -> bool:
         """Build a partition; return whether its loop can be loaded from this machine's disk cache."""
@@ -59,22 +58,21 @@ class Host:
         return getattr(self._partition, method)(*arguments)
 
     def window(self, message: bytes) -> bytes:
-        """Call `Partition.window`; a compiled graph binds this method."""
+        """Call `Partition.window`."""
         assert self._partition is not None
-        self._entered += 1
-        frame = self._partition.window(message)
-        self._left += 1
-        return frame
-
-    def handled(self) -> tuple[int, int]:
-        """Return how many windows the partition has begun and ended: equal when it waits for the next one."""
-        return self._entered, self._left
+        return self._partition.window(message)
 
     def machine(self) -> str:
         """Return the machine that this process is on, as the cluster names it."""
         import ray
 
         return str(ray.get_runtime_context().get_node_id())
+
+    def listen(self) -> Any:
+        """Let other machines connect to the partition, at the address by which the cluster knows this machine."""
+        import ray
+
+        return self.call("listen", ray.util.get_node_ip_address())
 
     def memory_mb(self) -> float:
         """Return the most memory this process has held, MiB."""

@@ -1,12 +1,11 @@
 """The clock `windows` on Ray: every partition in an actor of its own.
 
-Actors on one machine meet in shared memory (`actors.hosting.member`): Ray starts them, watches them and carries the
-workload and the results, but no barrier. Otherwise barriers go over a compiled graph, which passes a message to all
-actors and their answers: a barrier of four actors takes 0.3 ms where calls take 2.4 ms. Where no graph can be compiled,
-barriers are calls.
+Actors meet in the shared memory of their machine, and machines over TCP (`actors.hosting.member`): Ray starts and
+watches the actors and carries the workload and the results, but no barrier. Where memory cannot be shared, barriers are
+calls.
 """
 
-import logging
+import secrets
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -37,12 +36,13 @@ from actors.setting import Setting
 from workloads.errors import InputError
 from workloads.units import format_duration
 
-BUFFER_BYTES = 4 << 20
-BARRIER_S = 7 * 86400.0  # practically no limit: a scheduler in Python may take long
-GRAPH_S = 60.0  # to build a graph
-STALL_S = 20.0  # a barrier at which no actor is at work
+SHARE_S = 60.0  # to share memory, and to connect machines
+TOKEN_BYTES = 32  # of the secret by which the machines of a run know each other
 REASON_S = 2.0  # for other partitions to answer, when one has said that another does not run any more
-MEETINGS = 10_000  # barriers without work in shared memory, to measure how long one takes
+MEETINGS, FEW_MEETINGS = (
+    10_000,
+    1_000,
+)  # barriers without work, to measure one: in shared memory, between machines
 
 
 def emulate_windows(
@@ -63,7 +63,7 @@ def emulate_windows(
     Args:
         partitions: Ray actors.
         quantum_s: time between barriers; None: as short as exactness needs.
-        transport: "memory", "graph", "calls", or "auto": memory on one machine, else a graph if one can be compiled.
+        transport: "memory", "calls", or "auto": memory where that is possible.
         address, progress, tell, checkpoints: as `actors.hosting.virtual.emulate`.
         announce: called with the plan, before anything runs.
 
@@ -81,8 +81,8 @@ def emulate_windows(
             if tell is not None and not session.is_warm():
                 tell(COMPILING)
             session.start()
-            if not (transport in ("auto", "memory") and session.share_memory()) and transport != "calls":
-                session.compile_graph(within_s=GRAPH_S)
+            if transport != "calls":
+                session.share_memory(within_s=SHARE_S)
             if announce is not None:
                 announce(session.plan())
             if start is not None:
@@ -105,16 +105,10 @@ class WindowSession:
         quantum_s: float | None = None,
         transport: str = "auto",
     ):
-        import ray
-        from ray.exceptions import RayTaskError
-
-        self._ray, self._task_error = ray, RayTaskError
         self._setting, self._window, self._transport = setting, window_ns(setting, quantum_s), transport
         refuse_too_large(setting, partitions, free_bytes())
         self._actors = new_hosts(partitions)
-        self._graph: Any = None
-        self._no_graph = ""  # why barriers are calls, where a graph was wanted
-        self._watch = Watch(self._actors)
+        self._no_memory = ""  # why barriers are calls, where memory was wanted
         self._warm = opened(self._actors, setting, observe, Member)
 
     def is_warm(self) -> bool:
@@ -134,53 +128,52 @@ class WindowSession:
         self._memory_mb = get([actor.memory_mb.remote() for actor in self._actors])
         self.windows: Windows | Meetings = Windows(self._by_calls, frames, self._window, self._setting)
 
-    def share_memory(self) -> bool:
-        """Let the actors meet in shared memory, if all are on one machine; else, with "memory", raise InputError."""
-        first, *others = self._actors
-        machines = {*get([actor.machine.remote() for actor in self._actors])}
-        place = get(first.call.remote("offer")) if get(first.call.remote("can_share")) else None
-        can = len(machines) == 1 and place is not None
-        if not (can and all(get([actor.call.remote("can_share", place) for actor in others]))):
-            if self._transport == "memory":
-                raise InputError(
-                    "windows.transport: memory needs all partitions on one machine with an x86-64 or ARM processor, in"
-                    f" processes that see each other, and compiled code; there are {len(machines)} machines"
-                )
-            return False
-        get([actor.call.remote("share_memory", place, self._window) for actor in self._actors])
-        get(first.call.remote("withdraw"))
-        self.windows = Meetings(self._actors)
-        return True
+    def share_memory(self) -> None:
+        """Let the actors meet in shared memory, if that is possible; else, with "memory", raise InputError."""
+        machines = self._machines()
+        refused = self._why_not_shared(machines)
+        if refused is None and len(machines) > 1:
+            refused = self._why_not_connected(machines)
+        if refused is None:
+            self.windows = Meetings(self._actors, len(machines))
+        elif self._transport == "memory":
+            raise InputError(f"windows.transport: memory cannot be shared: {refused}")
+        else:
+            self._no_memory = f" (memory cannot be shared: {refused})"
 
-    def compile_graph(self) -> None:
-        """Let barriers pass through a compiled graph, if one can be compiled; else, with "graph", raise InputError."""
-        from ray.dag import InputNode, MultiOutputNode
+    def _machines(self) -> list[list[int]]:
+        """Return the partitions of each machine."""
+        places = get([actor.machine.remote() for actor in self._actors])
+        return [[k for k, at in enumerate(places) if at == place] for place in dict.fromkeys(places)]
 
-        # When an actor dies its graph logs pages about it; the user gets one line.
-        logging.getLogger("ray.dag").setLevel(logging.CRITICAL)
+    def _why_not_shared(self, machines: list[list[int]]) -> str | None:
+        """Let the actors of each machine share memory; return why that is not possible."""
+        refused = (
+            "all need compiled code, x86-64 or ARM processors, and on a machine processes that see each other"
+        )
+        groups = [[self._actors[k] for k in machine] for machine in machines]
+        if not all(get([actor.call.remote("can_share") for actor in self._actors])):
+            return refused
+        places = get([first.call.remote("offer") for first, *_ in groups])
+        pairs = [*zip(places, groups, strict=True)]
+        if not all(get([a.call.remote("can_share", place) for place, group in pairs for a in group])):
+            return refused
+        arguments = [(a, place, self._window, len(group)) for place, group in pairs for a in group]
+        get([actor.call.remote("share_memory", *given) for actor, *given in arguments])
+        get([first.call.remote("withdraw") for first, *_ in groups])
+        return None
+
+    def _why_not_connected(self, machines: list[list[int]]) -> str | None:
+        """Connect the first actors of all machines with each other; return why that is not possible."""
+        firsts = [self._actors[machine[0]] for machine in machines]
         try:
-            with InputNode() as message:
-                outputs = MultiOutputNode([actor.window.bind(message) for actor in self._actors])
-            self._graph = outputs.experimental_compile(
-                _buffer_size_bytes=BUFFER_BYTES, _submit_timeout=BARRIER_S
-            )
-            assert isinstance(self.windows, Windows)
-            self.windows.barrier = self._by_graph
-        except (ImportError, RuntimeError, ValueError, NotImplementedError) as error:
-            get([actor.handled.remote() for actor in self._actors])  # the reason may be that one is gone
-            if self._transport == "graph":
-                raise InputError(f"windows.transport: no graph can be compiled here: {error}") from None
-            self._no_graph = f" (no compiled graph: {' '.join(str(error).split())[:200]})"
-
-    def _by_graph(self, message: bytes) -> Sequence[bytes]:
-        # An answer of a graph can be fetched only once: the watch ends a process whose answer does not come.
-        self._watch.waits = True
-        try:
-            return self._ray.get(self._graph.execute(message), timeout=BARRIER_S)
-        except self._task_error as error:
-            raise error.cause from None
-        finally:
-            self._watch.waits = False
+            addresses = get([first.listen.remote() for first in firsts])
+            given = machines, addresses, secrets.token_bytes(TOKEN_BYTES)
+            get([first.call.remote("connect", *given) for first in firsts])
+        except OSError as error:
+            get([first.call.remote("leave") for first in firsts])
+            return f"{len(machines)} machines have no connections: {error}"
+        return None
 
     def _by_calls(self, message: bytes) -> Sequence[bytes]:
         return get([actor.window.remote(message) for actor in self._actors])
@@ -189,9 +182,7 @@ class WindowSession:
         """Return the plan of the run in several lines: its partitions, its barriers, and how long they may take."""
         barrier_s = self.windows.barrier_s()
         windows = expected_windows(self._setting, self._window, len(self._actors))
-        means = "a compiled graph" if self._graph is not None else f"calls{self._no_graph}"
-        if isinstance(self.windows, Meetings):
-            means = "shared memory"
+        means = self.windows.means if isinstance(self.windows, Meetings) else f"calls{self._no_memory}"
         parts = [
             f"  actor {k}: {self._grouping.describe(k)} ({used:.0f} MiB)"
             for k, used in enumerate(self._memory_mb)
@@ -210,10 +201,6 @@ class WindowSession:
         """Return how many barriers an exact run would have: a quantum is not worth its errors if events are rare."""
         exact = expected_windows(self._setting, window_ns(self._setting, None), len(self._actors))
         return "" if windows == exact else f"; exact, without --quantum, about {exact:,} barriers"
-
-    def check(self) -> None:
-        """Raise an error when an actor is gone, or a barrier has stalled; other threads may use this object."""
-        self._watch.check()
 
     def run(self, most_s: float) -> Progress:
         """Continue for about `most_s` seconds, or to the end."""
@@ -236,21 +223,20 @@ class WindowSession:
         return replace(merge_shares(self._setting, shares), windows=end.windows, wall_s=end.wall_s)
 
     def close(self) -> None:
-        """End the graph and the actors."""
-        self._watch.ends = True
-        if self._graph is not None:
-            self._graph.teardown()
+        """End the actors."""
+        import ray
+
         for actor in self._actors:
-            self._ray.kill(actor)
+            ray.kill(actor)
 
 
 class Meetings:
     """The driver of partitions that meet in shared memory, with the methods of `Windows`."""
 
-    def __init__(self, actors: list[Any]):
+    def __init__(self, actors: list[Any], machines: int):
         import ray
 
-        self._ray, self._actors = ray, actors
+        self._ray, self._actors, self._machines = ray, actors, machines
         self.at = Position(0.0, 0, BEGINNING)
         self.slept_s = 0.0  # of a partition, while it waited for others
 
@@ -269,11 +255,17 @@ class Meetings:
             raise lost
         return met
 
+    @property
+    def means(self) -> str:
+        """Return over what the partitions exchange messages."""
+        return "shared memory" + (f" and TCP between {self._machines} machines" if self._machines > 1 else "")
+
     def barrier_s(self) -> float:
         """Return how long a barrier takes at which nothing happens."""
+        meetings = MEETINGS if self._machines == 1 else FEW_MEETINGS
         begin = time.perf_counter()
-        self._meet(0.0, MEETINGS)
-        return (time.perf_counter() - begin) / MEETINGS
+        self._meet(0.0, meetings)
+        return (time.perf_counter() - begin) / meetings
 
     def run(self, most_s: float) -> Progress:
         """Continue for about `most_s` seconds, or until nothing is left to do."""
@@ -287,41 +279,3 @@ class Meetings:
         """Continue from the state to which the partitions were restored, with the frames they had there."""
         self.at = at
         get([actor.call.remote("go_back_to", at) for actor in self._actors])
-
-
-class Watch:
-    """A watch over a session: its actors must be alive, and answer its barriers."""
-
-    def __init__(self, actors: list[Any]):
-        self.waits = False  # whether the session waits for the answers to a barrier
-        self.ends = False  # whether it ends its actors
-        self._actors = actors
-        self._asked: list[Any] = []  # calls of `handled` that have not been answered
-        self._idle: list[int] = []
-        self._since = time.monotonic()
-
-    def check(self) -> None:
-        """Check the actors' answers, and call them again.
-
-        Raises:
-            RayError: one is gone.
-            Lost: all have been idle for STALL_S while the session waits for them.
-        """
-        import ray
-
-        if self.ends:
-            return
-        if not self._asked:
-            self._asked = [actor.handled.remote() for actor in self._actors]
-        done, _ = ray.wait(self._asked, num_returns=len(self._asked), timeout=0.1)
-        handled = ray.get(done)  # raises that an actor is gone
-        if len(done) < len(self._asked):
-            return
-        self._asked = []
-        entered, left = zip(*handled, strict=True)
-        idle = [*left] if entered == left and self.waits else []
-        now = time.monotonic()
-        if not idle or idle != self._idle:
-            self._idle, self._since = idle, now
-        elif now - self._since > STALL_S:
-            raise Lost(f"no actor has handled a barrier for {STALL_S:.0f} s")

@@ -5,6 +5,9 @@ barrier, as all do, takes the messages that are for it, handles events up to the
 frames of each partition are there, for windows of even and of odd number: who writes a frame for window n + 2 knows
 that all have published n + 1, and so have read those of n.
 
+On several machines, each has a memory with the frames of all. The first partition of a machine exchanges them with the
+other machines when all here have published (`actors.kernel.relay`), and publishes for those there.
+
 The shared words: for each partition LINE words, of which MARK is the number of the window that it has published and
 SLEEPERS counts who sleeps at that; then LINE words for all; then the frames, [2, K, `frame_size`].
 """
@@ -19,6 +22,7 @@ from actors.kernel.compiled import compiled, inlined, waiting_entry
 from actors.kernel.cost import HasCost
 from actors.kernel.queue import GROW, HORIZON, IDLE
 from actors.kernel.records import Records
+from actors.kernel.relay import BEGUN, OTHERS, SLEPT, exchange, is_here, read_message, write_message
 from actors.kernel.sharing import add, load, pause, sleep_while, swap, wake_all
 from actors.kernel.window import (
     EVENTS,
@@ -38,7 +42,12 @@ from actors.kernel.window import (
 )
 from actors.kernel.world import NEVER
 
-LINE, MARK, SLEEPERS, PROCESS = 16, 0, 8, 9  # words: of a partition; PROCESS is the id of its process
+LINE, MARK, SLEEPERS, PROCESS = (
+    16,
+    0,
+    8,
+    9,
+)  # words: of a partition; PROCESS is the id of the process that publishes it
 PAUSE, FAILED = 0, 8  # of all: the window in which all pause; 1 if a partition has failed
 
 # A partition's own words.
@@ -52,7 +61,6 @@ PAUSE, FAILED = 0, 8  # of all: the window in which all pause; 1 if a partition 
     SAMPLE,  # when the next sample is due
     SKIPPED,  # an event before this time makes an earlier sample due
     INBOUND,  # messages that come in this window
-    PARTNER,  # the partition that it waits for
     PRACTICE,  # windows in which nothing is to happen, to measure how long one takes
     RESUMED,  # the window of the last pause
     DEADLINE,  # when the first partition asks for a pause, by the wall clock
@@ -63,7 +71,7 @@ PAUSE, FAILED = 0, 8  # of all: the window in which all pause; 1 if a partition 
     ASLEEP,  # waits in a row that ended asleep
     AWAKE_NS,  # how long a wait is awake at first
     OWN,
-) = range(20)
+) = range(19)
 PUBLISH, WAIT, READ, DELIVER, ADVANCE, PACK = range(6)
 # Why `meet` returns, besides the stop reasons of a loop.
 DONE, PAUSED, SAMPLES, WAITS, PRACTISED, ENDLESS = range(10, 16)
@@ -100,17 +108,28 @@ def publish(base: int, own: np.ndarray, partitions: int, me: int) -> None:
     own[WINDOW] = window
     if me == 0 and window >= own[LEAST] and own[PRACTICE] == 0 and clock_ns(WALL) > own[DEADLINE]:
         swap(address(base, LINE * partitions + PAUSE), window)
-    swap(address(base, LINE * me + MARK), window)
-    if load(address(base, LINE * me + SLEEPERS)) > 0:
-        wake_all(address(base, LINE * me + MARK))
+    set_mark(base, me, window)
+
+
+@inlined
+def set_mark(base: int, k: int, window: int) -> None:
+    """Let all here read the frame of a partition for a window."""
+    swap(address(base, LINE * k + MARK), window)
+    if load(address(base, LINE * k + SLEEPERS)) > 0:
+        wake_all(address(base, LINE * k + MARK))
+
+
+@inlined
+def awake_ns(own: np.ndarray) -> int:
+    """Return how long the next wait is awake."""
+    asleep = own[ASLEEP]
+    return own[AWAKE_NS] if asleep < PATIENT or asleep % AGAIN == 0 else SHORT_NS
 
 
 @compiled
 def sees_awake(mark: int, own: np.ndarray) -> bool:
     """Look at a partner's mark for some time; return whether it has published this window."""
-    asleep = own[ASLEEP]
-    most_ns = own[AWAKE_NS] if asleep < PATIENT or asleep % AGAIN == 0 else SHORT_NS
-    end = clock_ns(WALL) + most_ns
+    end = clock_ns(WALL) + awake_ns(own)
     while clock_ns(WALL) < end:
         for _ in range(8):
             if load(mark) >= own[WINDOW]:
@@ -121,14 +140,18 @@ def sees_awake(mark: int, own: np.ndarray) -> bool:
 
 
 @compiled
-def all_published(base: int, own: np.ndarray, partitions: int, me: int) -> bool:
-    """Wait until all have published this window; return whether they have. If not for long, it is PARTNER's."""
+def all_published(base: int, own: np.ndarray, links: np.ndarray, partitions: int, me: int) -> bool:
+    """Wait until all have published this window; return False if one has not for long.
+
+    With links to other machines: all partitions here.
+    """
     window = own[WINDOW]
     for k in range(partitions):
+        if links[OTHERS] > 0 and not is_here(links, k):
+            continue
         mark = address(base, LINE * k + MARK)
         if k == me or load(mark) >= window or sees_awake(mark, own):
             continue
-        own[PARTNER] = k
         own[ASLEEP] += 1
         while load(mark) < window:
             add(address(base, LINE * k + SLEEPERS), 1)
@@ -140,6 +163,34 @@ def all_published(base: int, own: np.ndarray, partitions: int, me: int) -> bool:
             own[SLEPT_NS] += slept_ns
             if load(mark) < window and slept_ns >= SLEEP_NS // 2:
                 return False
+    return True
+
+
+@compiled
+def all_exchanged(
+    base: int, shared: np.ndarray, own: np.ndarray, links: np.ndarray, partitions: int, frame_size: int
+) -> bool:
+    """Exchange this window's frames with other machines, and publish theirs here; return whether all have come."""
+    window, asks = own[WINDOW], address(base, LINE * partitions + PAUSE)
+    frames = place_of(partitions, frame_size, window, 0)
+    if links[BEGUN] == 0:
+        pauses = np.int64(load(asks) == window)
+        for j in range(links[OTHERS]):
+            write_message(links, j, shared, frames, frame_size, partitions, window, pauses)
+        links[BEGUN] = 1
+    slept_ns = links[SLEPT]
+    done = exchange(links, partitions, window, awake_ns(own))
+    own[ASLEEP] = own[ASLEEP] + 1 if links[SLEPT] > slept_ns else 0
+    own[SLEPT_NS] += links[SLEPT] - slept_ns
+    if not done:
+        return False
+    for j in range(links[OTHERS]):
+        if read_message(links, j, shared, frames, frame_size, partitions) == 1:
+            swap(asks, window)
+    for k in range(partitions):
+        if not is_here(links, k):
+            set_mark(base, k, window)
+    links[BEGUN] = 0
     return True
 
 
@@ -197,6 +248,7 @@ def meet(
     base: int,
     shared: np.ndarray,
     own: np.ndarray,
+    links: np.ndarray,
     first: np.ndarray,
     quiet: np.ndarray,
     delayed: np.ndarray,
@@ -214,6 +266,7 @@ def meet(
         base: address of `shared`.
         shared: all shared words.
         own: [OWN] this partition's.
+        links: to other machines, of a partition that exchanges with them (`actors.kernel.relay`).
         first, me, tasks, quiet: as `actors.kernel.window.pack`.
         delayed: as `actors.kernel.window.deliver`.
         window_ns: time from the earliest next event to the barrier.
@@ -226,7 +279,9 @@ def meet(
             publish(base, own, partitions, me)
             own[PHASE] = WAIT
         if own[PHASE] == WAIT:
-            if not all_published(base, own, partitions, me):
+            if not all_published(base, own, links, partitions, me):
+                return WAITS
+            if links[OTHERS] > 0 and not all_exchanged(base, shared, own, links, partitions, frame_size):
                 return WAITS
             own[PHASE] = READ
         mine = place_of(partitions, frame_size, own[WINDOW] + 1, me)

@@ -7,103 +7,28 @@ import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 from emulations import (
     OBSERVED,
-    cluster_of,
     digest,
     mixed_workload,
-    named,
     run_setting,
     run_windows,
     setting_of,
-    with_failures,
 )
+from members import BOUND_S, CASES, Group, small
 
 from actors.hosting import partition
 from actors.hosting.checkpoint import Position
 from actors.hosting.interrupts import Lost
-from actors.hosting.member import Member, Met, state_of
-from actors.hosting.outcome import Observe, Outcome
-from actors.hosting.partition import merge_shares
-from actors.hosting.windows import divide, lead_ns, window_ns
+from actors.hosting.member import Member, state_of
+from actors.hosting.outcome import Observe
 from actors.kernel import meeting
 from actors.kernel.sharing import CAN_SHARE
-from actors.scheduler import resolve_parameters
-from actors.schedulers.registry import find_scheduler
-from actors.setting import Costs, Network, Setting
-from clusters.cluster import build_cluster
-from tests.actors.dag_settings import mixed_dags, unlike_machines
-from tests.actors.dag_settings import setting_of as dag_setting
-from workloads.catalogue import load_workload
 
 pytestmark = pytest.mark.skipif(not CAN_SHARE, reason="plain Python, or a processor without such waiting")
-
-BOUND_S = 120.0
-RACKED = cluster_of([1, 2, 1] * 8, [i // 3 for i in range(24)])
-VARIES = Network(0.01, spread_s=0.02, cross_rack_delay_s=0.05)
-
-
-class Group:
-    """Members in threads of this process."""
-
-    def __init__(self, setting: Setting, observe: Observe, partitions: int):
-        self.setting = setting
-        self.members = [Member(setting, observe) for _ in range(partitions)]
-        grouping = divide(setting, self.members[0].cast(), partitions)
-        for k, member in enumerate(self.members):
-            member.start()
-            member.join(grouping, k, lead_ns(setting, window_ns(setting, None)))
-        place = self.members[0].offer()
-        for member in self.members:
-            assert member.can_share(place)
-            member.share_memory(place, window_ns(setting, None))
-        self.members[0].withdraw()
-
-    def meet(self, *arguments: Any) -> list[Met]:
-        with ThreadPoolExecutor(len(self.members)) as threads:
-            calls = [threads.submit(member.meet, *arguments) for member in self.members]
-            return [call.result(BOUND_S) for call in calls]
-
-    def to_the_end(self, most_s: float) -> Outcome:
-        for _ in range(100_000):
-            mets = self.meet(most_s)
-            assert len({met[:-1] for met in mets}) == 1  # all know the same
-            if mets[0].done:
-                break
-        outcome = merge_shares(self.setting, [member.share() for member in self.members])
-        return replace(outcome, windows=mets[0].windows)
-
-
-def small(scheduler: str, **changes: Any) -> Setting:
-    workload = mixed_workload(12, seed=5)
-    made = setting_of(named(scheduler), workload, RACKED, long_partition=0.75, network=VARIES, seed=3)
-    return replace(made, **changes)
-
-
-def of_coflows() -> Setting:
-    found = find_scheduler("philae")
-    made = load_workload("synthetic-coflows", options={"coflows": 30, "ports": 12})
-    cluster = build_cluster("ports", [1] * 12)
-    return Setting(found, resolve_parameters(found, {}), made, cluster, 10.0, 1.0, Network(0.001), seed=2)
-
-
-def of_dags() -> Setting:
-    return dag_setting("drf", mixed_dags(12, seed=5), unlike_machines(), network=Network(0.01))
-
-
-CASES = {
-    "eagle": lambda: small("eagle"),
-    "a user's own": lambda: small("own"),
-    "costs": lambda: small("hawk", costs=Costs("fixed", per_message_s=0.02, per_job_s=0.3, per_task_s=0.05)),
-    "failures": lambda: with_failures(small("yacc-d")),
-    "coflows": of_coflows,
-    "DAGs": of_dags,
-}
 
 
 @pytest.mark.parametrize("case", CASES)
