@@ -12,7 +12,7 @@ in quick succession.
 
 After kills of what Ray runs the program must end by itself; after those of the driver, or more losses in a row than it
 takes, by `emu run --resume`, or the same sweep again. Then all files of the run must be there, and be those of an
-undisturbed run except for wall times; no process, semaphore, temporary folder or file may be left; no command may wait
+undisturbed run except for wall times; no process, temporary folder or file may be left; no command may wait
 longer than LIMIT_S after a kill; and every event must be reported in a line. Only processes that this program started
 are killed.
 """  # fmt: skip

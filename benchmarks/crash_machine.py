@@ -191,11 +191,6 @@ def leftovers(sessions: set[int], run: Path, grace_s: float) -> str:
 def _left(sessions: set[int], run: Path) -> str:
     if living := [p for p in processes() if p.session in sessions]:
         return f"process {living[0].command[:80]}"
-    raylets = {p.pid for p in processes() if "/raylet/raylet " in p.command}
-    for name in os.listdir("/dev/shm"):
-        match = re.fullmatch(r"sem\.(?:hdr|obj)(\d+)-\d+", name)
-        if match and int(match[1]) not in raylets:
-            return f"semaphore {name}"
     for place in {"/tmp", tempfile.gettempdir()}:
         for name in os.listdir(place):
             if re.fullmatch(r"emu_(?:ray|checkpoints|events|explain)_.*", name) and not _is_held(

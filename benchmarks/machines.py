@@ -1,22 +1,25 @@
 """Two machines made of this one: every clock and a sweep on a Ray cluster that others started, by `--address`.
 
-    python -m benchmarks.machines            about a minute on 2 cores; wants Linux, root and iproute2
+    python -m benchmarks.machines            three minutes on 2 cores; wants Linux, root and iproute2
 
 Each machine is a network namespace with an address of its own; the second has a monotonic clock that is 5,000 s ahead
 (a time namespace), as clocks of two machines are. Ray is started on both as docs/sweeps.md says. `virtual` and
-`windows` must give the bytes of a run in one process, a sweep must use both machines' CPUs and fail nowhere, and `live`
-must pace both machines alike: were their clocks taken for one, messages would be 5,000 s late, or early.
+`windows` in 2, 3 and 4 partitions must give the bytes of a run in one process, also when a partition on the other
+machine is killed or stopped; a sweep must use both machines' CPUs and fail nowhere; and `live` must pace both machines
+alike: were their clocks taken for one, messages would be 5,000 s late, or early.
 """  # fmt: skip
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -30,7 +33,7 @@ START = (str(RAY), "start", "--num-cpus=1", "--object-store-memory=400000000", "
 SEED = ("--set", "workload_seed=0")
 YAHOO = ("--workload", "yahoo", *SEED, "--nodes", "1000", "--set", "workload_options.nodes=1000")
 SMALL = (*YAHOO, "--set", "workload_options.jobs=300")
-TINY = (*YAHOO, "--set", "workload_options.jobs=60")
+LONGER = (*YAHOO, "--set", "workload_options.jobs=1000")
 STEADY = ("load=0.3", "jobs=300", "nodes=500", "mean_task_s=1", "tasks_per_job=10")
 LIVE = (
     *("--clock", "live", "--workload", "poisson", *SEED, "--nodes", "500", "--set", "network.delay=5 ms"),
@@ -54,7 +57,14 @@ def main() -> int:
         (folder / "grid.toml").write_text(SWEEP)
         shown = [
             shows("virtual gives the bytes of a run in one process", same_bytes(folder, "virtual", SMALL)),
-            shows("windows, a partition a machine, likewise", same_bytes(folder, "windows", TINY)),
+            *(
+                shows(f"windows in {k} partitions, likewise", same_bytes(folder, "windows", SMALL, k))
+                for k in (2, 3, 4)
+            ),
+            *(
+                shows(f"also when one on the other machine is {how}", recovers(folder, how, number))
+                for how, number in (("killed", signal.SIGKILL), ("stopped", signal.SIGSTOP))
+            ),
             shows(
                 "a sweep of 6 runs fails nowhere", not emu(folder, "sweep", "grid.toml", "--address", ADDRESS)
             ),
@@ -69,14 +79,67 @@ def shows(what: str, holds: bool) -> bool:
     return holds
 
 
-def same_bytes(folder: Path, clock: str, size: tuple[str, ...]) -> bool:
+def same_bytes(folder: Path, clock: str, size: tuple[str, ...], partitions: int = 1) -> bool:
     """Whether a run on both machines writes the jobs of a run in this process."""
-    options = ("--clock", clock, "--partitions", "2") if clock == "windows" else ()
-    run = ("run", "--scheduler", "sparrow", *size)
-    failed = emu(folder, *run, "--in-process", "--out", f"{clock}-here")
-    failed = failed or emu(folder, *run, *options, "--address", ADDRESS, "--out", f"{clock}-there")
-    both = [folder / f"{clock}-{where}" / "jobs.parquet" for where in ("here", "there")]
-    return not failed and both[0].read_bytes() == both[1].read_bytes()
+    options = ("--clock", clock, "--partitions", str(partitions)) if clock == "windows" else ()
+    run, name = ("run", "--scheduler", "sparrow", *size), f"{clock}-{partitions}"
+    failed = emu(folder, *run, "--in-process", "--out", f"{name}-here")
+    failed = failed or emu(folder, *run, *options, "--address", ADDRESS, "--out", f"{name}-there")
+    return not failed and have_same_jobs(folder / f"{name}-here", folder / f"{name}-there")
+
+
+def have_same_jobs(here: Path, there: Path) -> bool:
+    """Whether two runs have the same jobs; of windows, print how long each took."""
+    summary = json.loads((there / "summary.json").read_text())
+    if "windows" in summary:
+        windows, wall_s = summary["windows"]["windows"], summary["engine"]["wall_s"]
+        print(f"     {windows:,} windows, {1e6 * wall_s / windows:.0f} µs each")
+    return (here / "jobs.parquet").read_bytes() == (there / "jobs.parquet").read_bytes()
+
+
+def recovers(folder: Path, how: str, number: signal.Signals) -> bool:
+    """Whether a run goes on, to the same jobs, after a signal to a partition on the other machine."""
+    run = ("run", "--scheduler", "sparrow", *LONGER)
+    options = (
+        "--clock",
+        "windows",
+        "--partitions",
+        "2",
+        "--set",
+        "checkpoint.period=1 s",
+        "--address",
+        ADDRESS,
+    )
+    if emu(folder, *run, "--in-process", "--out", f"{how}-here"):
+        return False
+    with ThreadPoolExecutor(1) as thread:
+        done = thread.submit(emu, folder, *run, *options, "--out", f"{how}-there")
+        while not done.done() and not any((folder / f"{how}-there").rglob("*.npz")):
+            time.sleep(0.1)
+        struck = [pid for pid in processes_of(OTHER) if "ray::Host" in command_of(pid)]
+        for pid in struck:
+            os.kill(pid, number)
+        begin = time.monotonic()
+        failed = done.result()
+    print(f"     {time.monotonic() - begin:.1f} s from the signal to the end")
+    if failed or len(struck) != 1:
+        return False
+    restarts = json.loads((folder / f"{how}-there" / "summary.json").read_text())["engine"].get("restarts")
+    return restarts == 1 and have_same_jobs(folder / f"{how}-here", folder / f"{how}-there")
+
+
+def processes_of(machine: str) -> list[int]:
+    """Return the processes of a machine."""
+    found = subprocess.run(["ip", "netns", "pids", machine], capture_output=True, text=True, check=False)
+    return [int(pid) for pid in found.stdout.split()]
+
+
+def command_of(pid: int) -> str:
+    """Return the command line of a process, "" if it is gone."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:
+        return ""
 
 
 def live_keeps_up(folder: Path) -> bool:
@@ -121,10 +184,8 @@ def two_machines() -> Iterator[None]:
         yield
     finally:
         for name in (HEAD, OTHER):
-            for pid in subprocess.run(
-                ["ip", "netns", "pids", name], capture_output=True, text=True
-            ).stdout.split():
-                subprocess.run(["kill", "-9", pid], check=False)
+            for pid in processes_of(name):
+                subprocess.run(["kill", "-9", str(pid)], check=False)
             subprocess.run(["ip", "netns", "del", name], check=False)
 
 

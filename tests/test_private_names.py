@@ -17,8 +17,6 @@ REASONS = {
         "actors/hosting/ray_session.py",
         "_system_config",
     ): "an argument of ray.init, documented under this name",
-    ("actors/hosting/ray_windows.py", "_buffer_size_bytes"): "an argument of compiled graphs, documented so",
-    ("actors/hosting/ray_windows.py", "_submit_timeout"): "an argument of compiled graphs, documented so",
     (
         "benchmarks/crash_machine.py",
         "_system_config",
@@ -88,7 +86,7 @@ def test_private_names_of_libraries_are_listed_with_a_reason() -> None:
 
 
 def test_nothing_of_a_library_is_replaced() -> None:
-    """By `setattr`, or by an assignment to what was imported; one test has no compiled graphs."""
+    """By `setattr`, or by an assignment to what was imported."""
     replaced = []
     for file, tree in trees():
         imported = set(foreign(tree))
@@ -101,7 +99,7 @@ def test_nothing_of_a_library_is_replaced() -> None:
                 continue
             if owner.split(".")[0] in imported:
                 replaced.append(f"{file}: {ast.unparse(node)}")
-    assert replaced == ["tests/actors/hosting/doomed.py: DAGNode.experimental_compile"]
+    assert replaced == []
 
 
 def foreign(tree: ast.Module) -> Iterator[str]:

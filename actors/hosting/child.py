@@ -1,7 +1,7 @@
 """Ray's driver as a child process of this one, and objects that live in it.
 
-Ray ends the process that drives it when the raylet beside that dies, and some of its calls hang when an actor dies in
-the middle of them. So this process never is that driver: it starts a child (`actors.hosting.ray_driver`), calls it
+Ray ends the process that drives it when the raylet beside that dies, and some of its calls may hang when an actor dies
+in the middle of them. So this process never is that driver: it starts a child (`actors.hosting.ray_driver`), calls it
 through a pipe, and begins again with another child when one is gone or does not answer. When this process is gone, a
 guard (`actors.hosting.guard`) ends the child and all that it started.
 """

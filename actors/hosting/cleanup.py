@@ -1,9 +1,7 @@
-"""Removal of what killed processes leave on this machine: other processes, folders, semaphores.
+"""Removal of what killed processes leave on this machine: other processes, folders.
 
 A temporary folder is locked by flock(2) while the process that made it lives; process ids do not suffice, as containers
-that share a folder number their processes independently. Ray's compiled graphs make named semaphores,
-`/dev/shm/sem.hdrPID-NS` and `sem.objPID-NS` with the id of the raylet, and Ray does not remove those of a raylet that
-was killed: the folder of a session of Ray has the ids of its raylets. Only this user's files are removed.
+that share a folder number their processes independently. Only this user's folders are removed.
 """
 
 import atexit
@@ -18,11 +16,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-SHARED_MEMORY = Path("/dev/shm")
 PROCESSES = Path("/proc")
-_SEMAPHORE = re.compile(r"sem\.(?:hdr|obj)(\d+)-\d+")
 _FOLDER = re.compile(r"emu_(?:ray|checkpoints|events|explain)_.*")
-RAYLETS = "raylets"  # file in the folder of a session of Ray: the ids of its raylets
 KILL_S = 5.0  # for processes that were killed to be gone
 _held: dict[Path, int] = {}
 """Temporary folders of this process to the open files by which they are locked."""
@@ -52,9 +47,9 @@ def temporary_folder(what: str, short: bool = False, make: Callable[..., str] = 
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a temporary folder of this process, and the semaphores of the raylets whose folder it was."""
+    """Remove a temporary folder of this process."""
     handle = _held.pop(folder, None)
-    _remove(folder)
+    shutil.rmtree(folder, ignore_errors=True)
     if handle is not None:
         os.close(handle)
 
@@ -70,41 +65,25 @@ def temporary(what: str) -> Iterator[Path]:
 
 
 def remove_orphans() -> None:
-    """Remove the temporary folders, and semaphores, of processes that are gone."""
+    """Remove the temporary folders of processes that are gone."""
     for place in {Path("/tmp"), Path(tempfile.gettempdir())}:
-        for folder in _own(place, _FOLDER):
+        for folder in _own(place):
             with suppress(OSError):
                 handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
                 try:
                     fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    _remove(folder)
+                    shutil.rmtree(folder, ignore_errors=True)
                 finally:
                     os.close(handle)
 
 
-def note_raylets(folder: Path, leader: int) -> None:
-    """Write into the folder of a session of Ray the ids of the raylets among the processes of a session."""
-    raylets = [pid for pid in _pids() if _state(pid)[3:4] == [str(leader)] and _name(pid) == "raylet"]
-    (folder / RAYLETS).write_text(" ".join(map(str, raylets)))
-
-
-def _remove(folder: Path) -> None:
-    with suppress(OSError, ValueError):
-        raylets = {int(pid) for pid in (folder / RAYLETS).read_text().split()}
-        for path in _own(SHARED_MEMORY, _SEMAPHORE):
-            match = _SEMAPHORE.fullmatch(path.name)
-            if match and int(match[1]) in raylets:
-                path.unlink(missing_ok=True)
-    shutil.rmtree(folder, ignore_errors=True)
-
-
-def _own(place: Path, pattern: re.Pattern[str]) -> list[Path]:
-    """Return this user's files in a folder whose names match."""
+def _own(place: Path) -> list[Path]:
+    """Return this user's temporary folders of this program in a folder."""
     found = []
     with suppress(OSError):
         for entry in os.scandir(place):
             with suppress(OSError):
-                if pattern.fullmatch(entry.name) and entry.stat(follow_symlinks=False).st_uid == os.getuid():
+                if _FOLDER.fullmatch(entry.name) and entry.stat(follow_symlinks=False).st_uid == os.getuid():
                     found.append(Path(entry.path))
     return found
 

@@ -3,7 +3,7 @@
     python -m actors.hosting.ray_driver FD FOLDER
 
 Every call has a thread of its own, so that what hangs does not hinder others. A watch ends the process when its parent
-is gone, when the Ray instance it started has lost a process, and when the check of an object here fails.
+is gone, and when the Ray instance it started has lost a process.
 """  # fmt: skip
 
 import os
@@ -20,9 +20,7 @@ from typing import Any
 
 from actors.hosting import ray_session
 from actors.hosting.child import EXIT_REASON, LEAVE_S, NUMBER, dumps
-from actors.hosting.cleanup import note_raylets
 from actors.hosting.guard import WATCH_S
-from actors.hosting.interrupts import Lost
 from actors.hosting.ray_errors import losses
 
 THREADS = 256
@@ -40,7 +38,6 @@ class Driver:
     def connect(self, address: str | None, environment: dict[str, Any] | None) -> None:
         """Start Ray on this machine, in the folder of this process, or join a cluster."""
         ray_session.connect(address, str(self._folder), environment)
-        note_raylets(self._folder, os.getpid())
 
     def make(self, kind: Callable[..., Any], *arguments: Any) -> int:
         """Make an object; return its place."""
@@ -83,24 +80,15 @@ class Driver:
             self._pipe.send_bytes(head + answer)
 
     def _watch(self) -> None:
-        """End the process when the parent, Ray or a part of an object is gone."""
+        """End the process when the parent or Ray is gone."""
         while True:
             time.sleep(WATCH_S)
             if os.getppid() != self._parent:
                 self._finish()
-            try:
-                if ray_session.is_dead():
-                    raise Lost("the Ray instance of this run is gone")
-                with losses():
-                    for living in list(self._objects.values()):
-                        if hasattr(living, "check"):
-                            living.check()
-            except Lost as loss:
+            if ray_session.is_dead():
                 with suppress(OSError), self._writing:
-                    self._pipe.send_bytes(NUMBER.pack(EXIT_REASON) + str(loss).encode())
+                    self._pipe.send_bytes(NUMBER.pack(EXIT_REASON) + b"the Ray instance of this run is gone")
                 os._exit(1)
-            except Exception:  # calls of the object raise the error
-                continue
 
     def _finish(self) -> None:
         """Leave a cluster that others started, and end the process."""

@@ -62,17 +62,11 @@ class Host:
         assert self._partition is not None
         return self._partition.window(message)
 
-    def machine(self) -> str:
-        """Return the machine that this process is on, as the cluster names it."""
+    def machine(self) -> tuple[str, str]:
+        """Return the machine that this process is on, and its address, as the cluster knows them."""
         import ray
 
-        return str(ray.get_runtime_context().get_node_id())
-
-    def listen(self) -> Any:
-        """Let other machines connect to the partition, at the address by which the cluster knows this machine."""
-        import ray
-
-        return self.call("listen", ray.util.get_node_ip_address())
+        return str(ray.get_runtime_context().get_node_id()), str(ray.util.get_node_ip_address())
 
     def memory_mb(self) -> float:
         """Return the most memory this process has held, MiB."""
@@ -216,11 +210,23 @@ def new_hosts(count: int = 1, kind: type = Host, *arguments: Any, **options: Any
     if count > 1 and _host is not None:
         ray.kill(_host)
         _host = None
-    cpus = min(1.0, math.floor(100 * free / count) / 100) if count > 1 else 1.0
+    cpus = min(free / count, _largest_share(count)) if count > 1 else 1.0
+    cpus = min(1.0, math.floor(100 * cpus) / 100)
     options["runtime_env"] = worker_environment()
     options["scheduling_strategy"] = "SPREAD" if count > 1 else "DEFAULT"
     host: Any = ray.remote(num_cpus=cpus, max_restarts=0, **options)(kind)
     return [host.remote(*arguments) for _ in range(count)]
+
+
+def _largest_share(count: int) -> float:
+    """Return the most CPUs that each of so many actors can have, none of which is divided among machines."""
+    import ray
+
+    cpus = [node["Resources"].get("CPU", 0.0) for node in ray.nodes() if node["Alive"]]
+    shares = {of / k for of in cpus for k in range(1, count + 1)}
+    return max(
+        (s for s in shares if s > 0 and sum(map(int, (of / s + 1e-9 for of in cpus))) >= count), default=1.0
+    )
 
 
 def free_bytes() -> int:

@@ -36,7 +36,6 @@ from actors.setting import Setting
 from workloads.errors import InputError
 from workloads.units import format_duration
 
-SHARE_S = 60.0  # to share memory, and to connect machines
 TOKEN_BYTES = 32  # of the secret by which the machines of a run know each other
 REASON_S = 2.0  # for other partitions to answer, when one has said that another does not run any more
 MEETINGS, FEW_MEETINGS = (
@@ -82,7 +81,7 @@ def emulate_windows(
                 tell(COMPILING)
             session.start()
             if transport != "calls":
-                session.share_memory(within_s=SHARE_S)
+                session.share_memory()
             if announce is not None:
                 announce(session.plan())
             if start is not None:
@@ -131,7 +130,7 @@ class WindowSession:
     def share_memory(self) -> None:
         """Let the actors meet in shared memory, if that is possible; else, with "memory", raise InputError."""
         machines = self._machines()
-        refused = self._why_not_shared(machines)
+        refused = self._why_not_shared([*machines.values()])
         if refused is None and len(machines) > 1:
             refused = self._why_not_connected(machines)
         if refused is None:
@@ -141,10 +140,10 @@ class WindowSession:
         else:
             self._no_memory = f" (memory cannot be shared: {refused})"
 
-    def _machines(self) -> list[list[int]]:
-        """Return the partitions of each machine."""
+    def _machines(self) -> dict[tuple[str, str], list[int]]:
+        """Return the partitions of each machine, which is given by its name in the cluster and its address."""
         places = get([actor.machine.remote() for actor in self._actors])
-        return [[k for k, at in enumerate(places) if at == place] for place in dict.fromkeys(places)]
+        return {place: [k for k, at in enumerate(places) if at == place] for place in places}
 
     def _why_not_shared(self, machines: list[list[int]]) -> str | None:
         """Let the actors of each machine share memory; return why that is not possible."""
@@ -163,12 +162,13 @@ class WindowSession:
         get([first.call.remote("withdraw") for first, *_ in groups])
         return None
 
-    def _why_not_connected(self, machines: list[list[int]]) -> str | None:
+    def _why_not_connected(self, machines: dict[tuple[str, str], list[int]]) -> str | None:
         """Connect the first actors of all machines with each other; return why that is not possible."""
-        firsts = [self._actors[machine[0]] for machine in machines]
+        firsts = [self._actors[machine[0]] for machine in machines.values()]
+        pairs = zip(firsts, machines, strict=True)
         try:
-            addresses = get([first.listen.remote() for first in firsts])
-            given = machines, addresses, secrets.token_bytes(TOKEN_BYTES)
+            addresses = get([first.call.remote("listen", host) for first, (_, host) in pairs])
+            given = [*machines.values()], addresses, secrets.token_bytes(TOKEN_BYTES)
             get([first.call.remote("connect", *given) for first in firsts])
         except OSError as error:
             get([first.call.remote("leave") for first in firsts])

@@ -46,6 +46,7 @@ class Relay:
         self._peers: dict[tuple[int, int], socket.socket] = {}  # by machine and use
         self._heard: dict[int, float] = {}  # when each machine gave its last sign of life
         self._signs = np.zeros(1, np.int64)  # 1 to end the thread, and the sockets for signs
+        self._beat = direct(relay.beat, self._signs, np.int64(0))  # compiled before others wait for signs
         self._beats: threading.Thread | None = None
 
     def connect(
@@ -107,8 +108,7 @@ class Relay:
         sockets = [peer.fileno() for (_, use), peer in self._peers.items() if use == SIGNS]
         self._signs = np.array([0, *sockets], np.int64)
         arguments = self._signs, np.int64(self._signs.ctypes.data)
-        beat = direct(relay.beat, *arguments)
-        self._beats = threading.Thread(target=beat, args=arguments, daemon=True)
+        self._beats = threading.Thread(target=self._beat, args=arguments, daemon=True)
         self._beats.start()
 
     def check(self) -> None:

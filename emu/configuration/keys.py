@@ -158,9 +158,9 @@ SHARED = (
         "windows.transport",
         "choice",
         "auto",
-        "How partitions exchange messages: in the memory of their machine, by a compiled graph of Ray, by calls of "
-        "actors, or `auto`: memory if all are on one machine, else a graph if one can be compiled.",
-        choices=("auto", "memory", "graph", "calls"),
+        "How partitions exchange messages: in the memory of their machine, and machines over TCP; by calls of Ray "
+        "actors; or `auto`: memory where it can be shared.",
+        choices=("auto", "memory", "calls"),
     ),
     Key(
         "dilation",

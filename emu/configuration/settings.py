@@ -28,7 +28,7 @@ class Settings(TypedDict, total=False):
     clock: Literal["virtual", "windows", "live"] | None
     partitions: int | str | None
     quantum: float | str | None
-    windows_transport: Literal["auto", "memory", "graph", "calls"] | None
+    windows_transport: Literal["auto", "memory", "calls"] | None
     dilation: float | str | None
     live_tick: float | str | None
     live_lateness_bound: float | str | None

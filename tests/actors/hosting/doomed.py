@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
-import time
-from collections.abc import Sequence
 from pathlib import Path
 
-from actors.hosting import ray_windows
 from actors.hosting.partition import Progress
 from actors.hosting.ray_windows import WindowSession
-
-ray_windows.STALL_S = 1.0
 
 
 def first_time(what: str) -> bool:
@@ -24,22 +19,14 @@ def first_time(what: str) -> bool:
 
 
 class Unlucky(WindowSession):
-    """An actor dies before the graph is built; in the next attempt the graph is never done; then a barrier is lost."""
+    """An actor dies before the first barrier."""
 
-    def compile_graph(self) -> None:
+    def plan(self) -> str:
         import ray
 
         if first_time("without an actor"):
             ray.kill(self._actors[0])
-        elif first_time("without a graph"):
-            time.sleep(3600)
-        super().compile_graph()
-
-    def _by_graph(self, message: bytes) -> Sequence[bytes]:
-        if first_time("without an answer"):
-            self._watch.waits = True
-            time.sleep(3600)
-        return super()._by_graph(message)
+        return super().plan()
 
 
 class Struck(WindowSession):
@@ -55,17 +42,8 @@ class Struck(WindowSession):
         return super().run(most_s)
 
 
-class WithoutChannels(WindowSession):
-    """Where no memory is shared and no graph can be compiled."""
+class Apart(WindowSession):
+    """On machines of which one does not have the address by which the cluster knows it."""
 
-    def share_memory(self) -> bool:
-        return False
-
-    def compile_graph(self) -> None:
-        from ray.dag import DAGNode
-
-        def none_here(*_: object, **__: object) -> None:
-            raise RuntimeError("no channels")
-
-        DAGNode.experimental_compile = none_here
-        super().compile_graph()
+    def _machines(self) -> dict[tuple[str, str], list[int]]:
+        return {("here", "127.0.0.1"): [0], ("there", "192.0.2.1"): [1]}

@@ -147,7 +147,6 @@ sys.stdin.readline()
 def test_what_ended_processes_have_left_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A lock shows who lives, and not by a process id: those of another container say nothing here."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(cleanup, "SHARED_MEMORY", tmp_path)
     command = [sys.executable, "-c", MAKES_FOLDERS, str(tmp_path)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(
@@ -155,16 +154,13 @@ def test_what_ended_processes_have_left_is_removed(tmp_path: Path, monkeypatch: 
     ) as process:
         assert process.stdout is not None
         folders = [Path(process.stdout.readline().strip()) for _ in range(4)]
-        (folders[0] / cleanup.RAYLETS).write_text("4711 4712")
-        semaphores = [tmp_path / f"sem.{name}-17" for name in ("hdr4711", "obj4712", "obj4713")]
-        for path in (*semaphores, tmp_path / "sem.mine", tmp_path / "emu_results_x"):
-            path.touch()
+        (tmp_path / "emu_results_x").touch()
         mine = cleanup.temporary_folder("checkpoints")
-        assert all(path.exists() for path in (*folders, *semaphores, mine))
+        assert all(path.exists() for path in (*folders, mine))
         process.kill()
     cleanup.remove_orphans()
     left = {p.name for p in tmp_path.iterdir()}
-    assert left == {mine.name, "sem.obj4713-17", "sem.mine", "emu_results_x"}
+    assert left == {mine.name, "emu_results_x"}
     cleanup.remove_folder(mine)
     assert not mine.exists()
 
@@ -211,7 +207,6 @@ from checkpointing import checkpoints
 from emulations import OBSERVED, digest, mixed_workload, run_setting, setting_of
 from workloads.errors import InputError
 
-ray_windows.GRAPH_S = float(os.environ["BOUND"])
 ray_windows.WindowSession = getattr(doomed, os.environ["KIND"])
 setting, messages = setting_of("sparrow", mixed_workload(6, 1), 4), []
 disk = checkpoints(Path(os.environ["FOLDER"]) / "c", 3600.0, messages=messages)
@@ -221,45 +216,43 @@ outcome = ray_windows.emulate_windows(
 )
 print(digest(outcome) == digest(run_setting(setting, OBSERVED)), outcome.restarts, messages)
 try:
-    ray_windows.emulate_windows(setting, OBSERVED, partitions=2, transport="graph")
+    ray_windows.emulate_windows(setting, OBSERVED, partitions=2, transport="memory")
 except InputError as error:
     print(error)
 close()
 """
 
 
-def run_doomed(folder: Path, kind: str, transport: str, bound_s: int) -> str:
-    return run_python(DOOMED, FOLDER=str(folder), KIND=kind, TRANSPORT=transport, BOUND=str(bound_s))
+def run_doomed(folder: Path, kind: str, transport: str) -> str:
+    return run_python(DOOMED, FOLDER=str(folder), KIND=kind, TRANSPORT=transport)
 
 
 @pytest.mark.ray
 @pytest.mark.skipif(not CAN_SHARE, reason="plain Python, or a processor without such waiting")
 def test_a_partition_that_others_wait_for_is_killed_or_stopped(tmp_path: Path) -> None:
-    lines = run_doomed(tmp_path, "Struck", "memory", 60).splitlines()
+    lines = run_doomed(tmp_path, "Struck", "memory").splitlines()
     said = next(line for line in lines if line.startswith(("True", "False")))
     assert said.startswith("True 2 "), said
     assert re.search(r"the process of partition 0 \(\d+\) was stopped", said), said
 
 
 @pytest.mark.ray
-def test_every_wait_of_the_clock_windows_ends_in_another_try(tmp_path: Path) -> None:
-    lines = run_doomed(tmp_path, "Unlucky", "graph", 6).splitlines()
+@pytest.mark.parametrize("transport", ["memory", "calls"])
+def test_a_partition_that_dies_before_the_first_barrier(transport: str, tmp_path: Path) -> None:
+    lines = run_doomed(tmp_path, "Unlucky", transport).splitlines()
     said = next(line for line in lines if line.startswith(("True", "False")))
-    assert said.startswith("True 3 "), said
-    for message in (
-        "the actor of a partition is gone (ActorDiedError)",
-        "the process that drives Ray did not answer for 6 s (compile_graph)",
-        "no actor has handled a barrier for 1 s",
-    ):
-        assert said.count(message) == 1, said
+    assert said.startswith("True 1 "), said
+    assert said.count("the actor of a partition is gone (ActorDiedError)") == 1, said
 
 
 @pytest.mark.ray
-def test_without_a_compiled_graph_barriers_are_calls(tmp_path: Path) -> None:
-    plan, result, error = run_doomed(tmp_path, "WithoutChannels", "auto", 60).splitlines()
-    assert "calls (no compiled graph: no channels)" in plan
+@pytest.mark.skipif(not CAN_SHARE, reason="plain Python, or a processor without such waiting")
+def test_between_machines_that_do_not_reach_each_other_barriers_are_calls(tmp_path: Path) -> None:
+    plan, result, error = run_doomed(tmp_path, "Apart", "auto").splitlines()
+    why = "memory cannot be shared: 2 machines have no connections: "
+    assert f"calls ({why}" in plan
     assert result == "True 0 []"
-    assert error == "windows.transport: no graph can be compiled here: no channels"
+    assert error.startswith(f"windows.transport: {why}")
 
 
 ENDLESS = """
@@ -273,7 +266,7 @@ from emulations import OBSERVED, mixed_workload, setting_of
 child = the_child()
 place = child.call(None, "make", WindowSession, setting_of("sparrow", mixed_workload(6, 1), 4), OBSERVED, 2)
 child.call(place, "start")
-child.call(place, "compile_graph")
+child.call(place, "share_memory")
 print(child._process.pid, child._folder, flush=True)
 child.call(place, "plan")
 sys.stdin.readline()
@@ -286,7 +279,6 @@ sys.stdin.read()
 
 @pytest.mark.ray
 @needs_proc
-@pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="semaphores are looked for in /dev/shm")
 @pytest.mark.parametrize("killed", ["working", "ending"])
 def test_nothing_is_left_when_this_process_is_killed(killed: str) -> None:
     """Also when it has killed the child, and no more."""
@@ -301,19 +293,13 @@ def test_nothing_is_left_when_this_process_is_killed(killed: str) -> None:
     def members() -> list[int]:
         return [pid for pid in cleanup._pids() if cleanup._state(pid)[3:4] == [leader]]
 
-    def semaphores() -> list[str]:
-        names = [cleanup._SEMAPHORE.fullmatch(name) for name in os.listdir("/dev/shm")]
-        return [match[0] for match in names if match and int(match[1]) in raylets]
-
-    raylets = members()
-    assert len(raylets) > 4
-    assert semaphores()
+    before = members()
+    assert len(before) > 4
     if killed == "working":
         process.kill()
     else:
         process.stdin.write("\n")
         process.stdin.flush()
     assert process.wait() == -signal.SIGKILL
-    assert becomes(lambda: all(cleanup.is_gone(pid) for pid in raylets))
-    assert becomes(lambda: not semaphores())
+    assert becomes(lambda: all(cleanup.is_gone(pid) for pid in before))
     assert becomes(lambda: not Path(folder).exists())

@@ -199,7 +199,7 @@ def test_a_plan_that_does_not_fit_is_refused_with_the_number_that_would() -> Non
 
 
 @pytest.mark.ray
-@pytest.mark.parametrize("transport", ["memory", "graph", "calls"])
+@pytest.mark.parametrize("transport", ["memory", "calls"])
 def test_in_ray_actors(ray_session: None, transport: str) -> None:
     from actors.hosting.ray_windows import emulate_windows
 
@@ -210,4 +210,4 @@ def test_in_ray_actors(ray_session: None, transport: str) -> None:
     (plan,) = plans
     assert re.search(r"actor 0: \d+ nodes, \d probe schedulers \(", plan)
     assert re.search(r"actor 2: .*the central scheduler \(", plan)
-    assert {"memory": "shared memory", "graph": "a compiled graph", "calls": "calls"}[transport] in plan
+    assert {"memory": "shared memory", "calls": "calls"}[transport] in plan

@@ -165,14 +165,14 @@ def test_keys_of_ray_reach_it(planned: Callable[..., Plan], monkeypatch: pytest.
         {"in_process": "true"},
         {"address": "ray://there:1"},
         {**WINDOWS, "windows.transport": "calls", "address": "ray://there:1"},
-        {**WINDOWS, "windows.transport": "graph"},
+        {**WINDOWS, "windows.transport": "memory"},
         WINDOWS,
     ):
         with pytest.raises(KeyboardInterrupt):
             execute(planned({**JOBS, **sets}), 0)
     assert [given.get("in_process") for given in lines] == [False, True, False, None, None, None]
     assert [given["address"] for given in lines] == [None, None, "ray://there:1", "ray://there:1", None, None]
-    assert [given.get("transport") for given in lines[3:]] == ["calls", "graph", "auto"]
+    assert [given.get("transport") for given in lines[3:]] == ["calls", "memory", "auto"]
 
 
 def test_keys_of_the_clock_live_reach_it(
