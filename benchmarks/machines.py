@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -170,6 +171,7 @@ def two_machines() -> Iterator[None]:
         f"netns add {OTHER}",
         f"link add wire netns {HEAD} type veth peer name wire netns {OTHER}",
     )
+    files = tempfile.mkdtemp(dir="/tmp")  # else other programs here would join this cluster
     try:
         for name, address in ((HEAD, "10.77.0.1/24"), (OTHER, "10.77.0.2/24")):
             ip(
@@ -178,7 +180,7 @@ def two_machines() -> Iterator[None]:
                 f"-n {name} link set wire up",
             )
         head = ["--head", "--node-ip-address=10.77.0.1", "--port=6400", "--include-dashboard=false"]
-        on(HEAD, [*START, *head], check=True)
+        on(HEAD, [*START, *head, f"--temp-dir={files}"], check=True)
         other_clock = ["unshare", "--time", "--monotonic", AHEAD_S, "--boottime", AHEAD_S, "--fork"]
         on(OTHER, [*other_clock, *START, f"--address={ADDRESS}", "--node-ip-address=10.77.0.2"], check=True)
         yield
@@ -187,6 +189,7 @@ def two_machines() -> Iterator[None]:
             for pid in processes_of(name):
                 subprocess.run(["kill", "-9", str(pid)], check=False)
             subprocess.run(["ip", "netns", "del", name], check=False)
+        shutil.rmtree(files, ignore_errors=True)
 
 
 def ip(*commands: str) -> None:

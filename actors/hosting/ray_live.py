@@ -40,6 +40,7 @@ class LiveHost:
 
     def connect(self, actors: list[Any], offset: int) -> None:
         """Give the partition the others; a batch to them has no answer to wait for."""
+        self._others = actors  # Ray 2.44 does not keep an actor for its methods
         options = {"num_returns": 0, "concurrency_group": INBOX}
         self._partition.connect([actor.receive.options(**options).remote for actor in actors], offset)
 

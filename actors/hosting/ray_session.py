@@ -210,7 +210,8 @@ def new_hosts(count: int = 1, kind: type = Host, *arguments: Any, **options: Any
     if count > 1 and _host is not None:
         ray.kill(_host)
         _host = None
-    cpus = min(free / count, _largest_share(count)) if count > 1 else 1.0
+    machines = [node["Resources"].get("CPU", 0.0) for node in ray.nodes() if node["Alive"]]
+    cpus = min(free / count, largest_share(machines, count)) if count > 1 else 1.0
     cpus = min(1.0, math.floor(100 * cpus) / 100)
     options["runtime_env"] = worker_environment()
     options["scheduling_strategy"] = "SPREAD" if count > 1 else "DEFAULT"
@@ -218,15 +219,11 @@ def new_hosts(count: int = 1, kind: type = Host, *arguments: Any, **options: Any
     return [host.remote(*arguments) for _ in range(count)]
 
 
-def _largest_share(count: int) -> float:
-    """Return the most CPUs that each of so many actors can have, none of which is divided among machines."""
-    import ray
-
-    cpus = [node["Resources"].get("CPU", 0.0) for node in ray.nodes() if node["Alive"]]
-    shares = {of / k for of in cpus for k in range(1, count + 1)}
-    return max(
-        (s for s in shares if s > 0 and sum(map(int, (of / s + 1e-9 for of in cpus))) >= count), default=1.0
-    )
+def largest_share(machines: list[float], count: int) -> float:
+    """Return the most CPUs that each of so many actors can have; `machines` have these, and none divides an actor."""
+    shares = {cpus / k for cpus in machines for k in range(1, count + 1) if cpus > 0}
+    fitting = (s for s in shares if sum(int(cpus / s + 1e-9) for cpus in machines) >= count)
+    return max(fitting, default=1.0)
 
 
 def free_bytes() -> int:

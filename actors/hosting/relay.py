@@ -21,7 +21,7 @@ from actors.kernel.compiled import direct
 
 CONNECT_S = 20.0  # for the connections of all machines to stand
 GREET_S = 2.0  # for who connects to say who it is
-SILENT_S = 1.0  # without a sign of life
+SILENT_S = 1.5  # without a sign of life; a busy machine gives one in 0.2 to 0.5 s
 FRAMES, SIGNS = 0, 1  # what a connection is for
 
 

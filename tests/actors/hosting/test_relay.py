@@ -130,7 +130,7 @@ def stops_beating(there: Relay) -> None:
 
 @pytest.mark.parametrize(
     ("how", "what"),
-    [(Relay.close, "closed its connection"), (stops_beating, "given no sign of life for 1 s")],
+    [(Relay.close, "closed its connection"), (stops_beating, "given no sign of life for 1.5 s")],
 )
 def test_a_machine_that_is_gone_or_silent_is_noticed(how: Callable[[Relay], None], what: str) -> None:
     with on_machines(small("eagle"), [[0], [1]]) as group:
@@ -199,6 +199,6 @@ def test_what_does_not_know_the_secret_is_not_spoken_to(monkeypatch: pytest.Monk
         with pytest.raises(ConnectionError, match="is not of this run"):
             here.connect([[0], [1]], [1], [address, here.address], b"secret", 100)
         thread.join()
-    with pytest.raises(TimeoutError):  # nobody comes
+    with pytest.raises(TimeoutError):  # no machine comes
         Relay("127.0.0.1").connect([[0], [1]], [0], [address, address], b"secret", 100)
     here.close()

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from actors.hosting import partition
 from actors.hosting.grouping import Cast, group_actors
 from actors.hosting.memory import needed_bytes, refuse_too_large
+from actors.hosting.ray_session import largest_share
 from actors.hosting.windows import expected_windows, lookahead_ns, window_ns
 from actors.kernel.window import partition_of, runs_schedulers
 from actors.scheduler import needs_global_view
@@ -196,6 +197,16 @@ def test_a_plan_that_does_not_fit_is_refused_with_the_number_that_would() -> Non
         refuse_too_large(setting, 8, three)
     with pytest.raises(InputError, match=r"^--nodes: 24 nodes need about .*, in one partition too$"):
         refuse_too_large(setting, 8, 1 << 20)
+
+
+@pytest.mark.parametrize(
+    ("machines", "count", "share"),
+    [([2.0], 4, 0.5), ([1.0, 1.0], 3, 0.5), ([4.0, 1.0], 5, 1.0), ([4.0, 1.0], 6, 0.8), ([0.0, 3.0], 2, 1.5)],
+)
+def test_each_actor_has_a_part_of_the_cpus_of_one_machine(
+    machines: list[float], count: int, share: float
+) -> None:
+    assert largest_share(machines, count) == share
 
 
 @pytest.mark.ray
