@@ -22,6 +22,15 @@ SHORTEST_S, LONGEST_S = 0.1, 10.0
 TASKS_PER_JOB = 10
 
 
+def of_one_second(nodes: int, seconds: float) -> JobWorkload:
+    """The same with tasks of 1 s."""
+    rng = np.random.default_rng(1)
+    jobs = round(0.5 * nodes * seconds / TASKS_PER_JOB)
+    submit_s = np.sort(rng.uniform(0.0, seconds, jobs))
+    durations = np.ones(jobs * TASKS_PER_JOB)
+    return make_workload("one second", submit_s, np.full(jobs, TASKS_PER_JOB), durations, short_cutoff_s=2.0)
+
+
 def log_uniform(nodes: int, seconds: float) -> JobWorkload:
     """Jobs that arrive at random for so many seconds, and load half of the slots."""
     rng = np.random.default_rng(1)
@@ -38,9 +47,10 @@ def main() -> int:
     parser.add_argument("--scheduler", default="sparrow")
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--nodes", type=int, default=15_000)
+    parser.add_argument("--mixed", action="store_true", help="tasks of 0.1 to 10 s in place of 1 s")
     parser.add_argument("--in-process", action="store_true")
     options = parser.parse_args()
-    workload = log_uniform(options.nodes, options.seconds)
+    workload = (log_uniform if options.mixed else of_one_second)(options.nodes, options.seconds)
     setting = setting_of(options.scheduler, workload, options.nodes, long_partition=0.9, seed=0)
     outcome = emulate_live(
         setting,
