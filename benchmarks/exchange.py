@@ -24,7 +24,7 @@ import numpy as np
 
 from actors.hosting.ray_session import close, connect
 from actors.kernel.compiled import waiting_entry
-from actors.kernel.sharing import READS, ready, receive, send
+from actors.kernel.sockets import READS, ready, receive, send
 from benchmarks.machines import ADDRESS, HEAD, OTHER, inside, two_machines
 from benchmarks.measuring import ROOT, parser_of, show
 

@@ -66,8 +66,8 @@ def main() -> int:
     latency = decision_latency_ns(submit_ns, **tasks, slots=setting.cluster.slots())
     print(
         f"{options.scheduler}: {options.nodes:,} nodes, {workload.num_tasks:,} tasks, {outcome.events:,} events"
-        f" in {outcome.wall_s:.1f} s, {live['calls_per_s']:,.0f} Ray calls/s"
-        f" of {live['messages_per_call']:.0f} messages"
+        f" in {outcome.wall_s:.1f} s, {live['batches_per_s']:,.0f} batches/s"
+        f" of {live['messages_per_batch']:.1f} messages by {live['exchange']}"
     )
     shares = ("p50", "p90", "p99", "max")
     spreads = {f"lateness of {name}": spread for name, spread in live["lateness"].items()}
@@ -79,7 +79,10 @@ def main() -> int:
         rows.append([name, *(f"{1000 * spread[q]:.2f}" if q in spread else "" for q in shares)])
     show("", rows)
     for part in live["partitions"]:
-        print(f"{part['hosts']}: {part['cpu']:.0%} of a core, at most {part['backlog_max']} events behind")
+        print(
+            f"{part['hosts']}: {part['cpu']:.0%} of a core, of which {part['awake']:.0%} awake without work,"
+            f" at most {part['backlog_max']} events behind"
+        )
     print(live["verdict"])
     for note in live["notes"]:
         print(f"note: {note}")

@@ -27,11 +27,12 @@ from actors.hosting.grouping import Grouping
 from actors.hosting.interrupts import ANSWER_S, Lost, interrupt
 from actors.hosting.live_report import describe_live, live_timeline
 from actors.hosting.outcome import NS, Observe, Outcome
-from actors.hosting.paced import PacedPartition, Position
+from actors.hosting.paced import RING_ROWS, ROUNDS, PacedPartition, Position
 from actors.hosting.partition import Partition, Report, Tell, merge_shares
 from actors.hosting.slices import COMPILING
 from actors.hosting.stall import StallWatch
 from actors.hosting.windows import check_partitions, divide
+from actors.kernel.pacing import words_of
 from actors.kernel.window import NEXT
 from actors.kernel.world import NEVER
 from actors.setting import Setting
@@ -45,6 +46,8 @@ END_S = 0.2  # from the decision to end until the end: all partitions must recei
 
 class Threads:
     """Partitions as threads of this process, for tests and debuggers; `RayActors` has the same methods."""
+
+    machines = 1  # tests have more: partitions then share memory with every second or third one only
 
     def __init__(self, setting: Setting, observe: Observe, pace: Pace, partitions: int):
         self._partitions = [
@@ -67,6 +70,11 @@ class Threads:
         frames = [p.join(grouping, k) for k, p in enumerate(self._partitions)]
         for p in self._partitions:
             p.connect([other.receive for other in self._partitions], 0)
+        for machine in range(min(self.machines, grouping.size)):
+            members = range(machine, grouping.size, self.machines)
+            words = np.zeros(words_of(grouping.size, RING_ROWS), np.int64)
+            for k in members:
+                self._partitions[k].take_part(words, members)
         return frames
 
     def begin(self, origin: int) -> None:
@@ -162,7 +170,8 @@ def _begin(
         hosts = "; ".join(grouping.describe(k) for k in range(grouping.size))
         tell(f"live: {hosts}; {_least_time(setting, pace)} of wall time at the least")
     frames = group.join(grouping)
-    group.ask("warm_up")
+    for rounds in (1, ROUNDS):  # in the first, code is loaded
+        group.ask("warm_up", rounds)
     first = min(int(np.frombuffer(frame, np.int64)[NEXT]) for frame in frames)
     origin = time.monotonic_ns() + round(LEAD_S * NS) - math.floor(first * pace.dilation)
     group.begin(origin)
@@ -170,10 +179,9 @@ def _begin(
 
 
 def _least_time(setting: Setting, pace: Pace) -> str:
-    """Return the wall time of the workload's arrivals, or of its longest task."""
-    arrays = setting.workload.arrays()
-    span = max(int(arrays.submit_ns[-1] - arrays.submit_ns[0]), int(arrays.duration_ns.max()))
-    return format_duration(span * pace.dilation / NS)
+    """Return the wall time of the workload's arrivals, or of its longest part."""
+    arrivals_ns, least_ns = setting.scheduler.worlds.span_ns(setting)
+    return format_duration(max(int(arrivals_ns[-1] - arrivals_ns[0]), least_ns) * pace.dilation / NS)
 
 
 def _stop(group: Any, grouping: Grouping, origin: int, pace: Pace) -> None:

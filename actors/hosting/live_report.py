@@ -21,6 +21,7 @@ EXPLAINED = (
     0.5  # share of the lateness that must be the scheduler's own work; a shared machine may cause the rest
 )
 LEAST_SPAN_S = 0.001  # in which jobs arrive
+MEMORY, CALLS, BOTH = "shared memory", "Ray", "shared memory and Ray"
 LIVE_TIMELINE = ("backlog", "scheduler_backlog")
 
 
@@ -43,14 +44,14 @@ def describe_live(
 ) -> dict[str, Any]:
     """Return the measurements of a live run, as `summary.json` has them; `notes` are for the user."""
     paced = [_paced(share) for share in shares]
-    submit = setting.workload.arrays().submit_ns
-    arrivals_s = int(submit[-1] - submit[0]) / NS
-    span_s = max((int(outcome.finish_ns.max()) - int(submit[0])) / NS, 1e-9)
+    arrivals_ns, _ = setting.scheduler.worlds.span_ns(setting)
+    arrivals_s = int(arrivals_ns[-1] - arrivals_ns[0]) / NS
+    span_s = max((int(outcome.finish_ns.max()) - int(arrivals_ns[0])) / NS, 1e-9)
     wall_s = span_s * pace.dilation
     lateness = np.sum([p.lateness for p in paced], axis=0)
     floor_s = _median_s(np.sum([p.floor[0] for p in paced], axis=0), pace)
     busy = outcome.servers["busy"][outcome.servers["served"] > 0] / NS / span_s
-    calls, sent = sum(p.calls for p in paced), sum(p.sent for p in paced)
+    batches, sent = sum(p.batches for p in paced), sum(p.sent for p in paced)
     partitions = [_describe_partition(share, grouping, k, arrivals_s) for k, share in enumerate(shares)]
     delay_s = setting.network.delay_s
     live: dict[str, Any] = {
@@ -62,14 +63,15 @@ def describe_live(
         },
         "message_latency": _spread_s(np.sum([p.latency[0] for p in paced], axis=0), pace.dilation),
         "network_delay_s": delay_s,
-        "ray_floor_s": floor_s,
+        "floor_s": floor_s,
+        "exchange": _exchange(paced),
         "scheduler_cpu": {"busiest": float(busy.max(initial=0.0)), "sum": float(busy.sum())},
         "backlog": {
-            "mean": float(sum(p.backlog_sum / max(p.ticks, 1) for p in paced)),
+            "mean": float(sum(p.backlog_sum / max(p.turns, 1) for p in paced)),
             "max": max(p.backlog_max for p in paced),
         },
-        "calls_per_s": calls / wall_s,
-        "messages_per_call": sent / calls if calls else 0.0,
+        "batches_per_s": batches / wall_s,
+        "messages_per_batch": sent / batches if batches else 0.0,
         "partitions": partitions,
     }
     late = [p for p in partitions if p["lateness"].get("p99", 0.0) > pace.lateness_bound_s]
@@ -78,7 +80,7 @@ def describe_live(
     live["saturated"], live["overloaded"] = bool(saturated), bool(overloaded)
     live["verdict"] = _verdict(live, saturated, overloaded, pace)
     live["notes"] = [live["verdict"]] if live["overloaded"] else []
-    live["notes"] += _floor_note(delay_s, floor_s, pace)
+    live["notes"] += _floor_note(live, pace)
     return live
 
 
@@ -95,6 +97,7 @@ def _describe_partition(share: Share, grouping: Grouping, k: int, arrivals_s: fl
         "hosts": grouping.describe(k),
         "lateness": lateness,
         "cpu": paced.cpu / paced.wall,
+        "awake": paced.awake / paced.wall,
         "scheduler_busy_s": busy_s,
         "scheduler_load": busy_s / max(arrivals_s, LEAST_SPAN_S),
         "backlog_max": paced.backlog_max,
@@ -135,16 +138,24 @@ def _how_late(partition: dict[str, Any]) -> str:
     return f"99 % of events within {_ms(partition['lateness']['p99'])} of their time"
 
 
-def _floor_note(delay_s: float, floor_s: float | None, pace: Pace) -> list[str]:
-    """Return a note where Ray takes longer than the modelled network."""
+def _exchange(paced: Sequence[Paced]) -> str:
+    """Return how messages go from one partition to another."""
+    if not any(p.apart for p in paced):
+        return MEMORY
+    return CALLS if all(p.apart == len(paced) - 1 for p in paced) else BOTH
+
+
+def _floor_note(live: dict[str, Any], pace: Pace) -> list[str]:
+    """Return a note where sending takes longer than the modelled network."""
+    delay_s, floor_s = live["network_delay_s"], live["floor_s"]
     if floor_s is None or floor_s <= delay_s:
         return []
     needed = (
         f"; from --dilation {math.ceil(pace.dilation * floor_s / delay_s)} on it holds" if delay_s else ""
     )
     return [
-        f"network.delay is {_ms(delay_s)}, but Ray alone takes {_ms(floor_s)} from one partition to another: messages"
-        f" between them are later than modelled{needed}"
+        f"network.delay is {_ms(delay_s)}, but {live['exchange']} alone takes {_ms(floor_s)} from one partition to"
+        f" another: messages between them are later than modelled{needed}"
     ]
 
 

@@ -1,12 +1,8 @@
 """A partition that meets the others in the shared memory of its machine (`actors.kernel.meeting`).
 
 The first partition of a machine exchanges frames with other machines (`actors.hosting.relay`).
-
-The memory has no name: one partition makes it, the others open it by way of that one's process, and it is gone with the
-last of them, whatever ends them.
 """
 
-import mmap
 import os
 import time
 from collections.abc import Sequence
@@ -20,36 +16,14 @@ from actors.hosting.interrupts import Lost
 from actors.hosting.outcome import NS, Observe
 from actors.hosting.partition import FRAME_MESSAGES, SLICE_EVENTS, Partition, too_late, wrapping_round
 from actors.hosting.relay import Address, Relay
+from actors.hosting.shared_memory import Place, can_share, offer_words
 from actors.hosting.snapshot import Snapshot
 from actors.kernel import meeting, relay
 from actors.kernel.compiled import direct, loop_type
 from actors.kernel.cost import MEASURED, settle
 from actors.kernel.queue import GROW, PYTHON, RUNNING
-from actors.kernel.sharing import CAN_SHARE
 from actors.kernel.window import end_of_frame, make_frame
 from actors.setting import Setting
-
-WORD_BYTES = 8
-NAME = "emu-windows"  # of the memory in lists of open files
-
-
-class Place(NamedTuple):
-    """Where the shared memory of a run is: an open file of a process."""
-
-    process: int
-    file: int
-
-    @property
-    def path(self) -> Path:
-        """Return the path by which other processes of this user open it."""
-        return Path(f"/proc/{self.process}/fd/{self.file}")
-
-    def is_here(self) -> bool:
-        """Return whether this process can open it; in another container a process may have the same number."""
-        try:
-            return os.readlink(self.path).startswith(f"/memfd:{NAME}") and os.access(self.path, os.W_OK)
-        except OSError:
-            return False
 
 
 class Met(NamedTuple):
@@ -77,18 +51,16 @@ class Member(Partition):
 
     def can_share(self, place: Place | None = None) -> bool:
         """Return whether this process can share memory, and open that of another."""
-        return CAN_SHARE and (place is None or place.is_here())
+        return can_share(place)
 
     def offer(self) -> Place:
         """Make the memory in which all partitions of this grouping meet."""
-        self._file = os.memfd_create(NAME)
-        words = meeting.shared_words(self._partitions, self._frame_size())
-        os.ftruncate(self._file, words * WORD_BYTES)
-        return Place(os.getpid(), self._file)
+        self._place = offer_words(meeting.shared_words(self._partitions, self._frame_size()))
+        return self._place
 
     def withdraw(self) -> None:
         """Close the file of the memory, when all take part: it is gone with the last of them."""
-        os.close(self._file)
+        os.close(self._place.file)
 
     @property
     def _partitions(self) -> int:
@@ -123,9 +95,7 @@ class Member(Partition):
     def share_memory(self, place: Place, window_ns: int, sharing: int) -> None:
         """Take part in the memory that another of `sharing` partitions offers; called after `join`, before `meet`."""
         assert self._grouping is not None
-        with place.path.open("r+b") as file:
-            self._map = mmap.mmap(file.fileno(), 0)
-        self._shared = np.frombuffer(self._map, np.int64)
+        self._shared = place.open()
         self._shared[meeting.LINE * int(self._me) + meeting.PROCESS] = os.getpid()
         cores = len(os.sched_getaffinity(0))
         self._own[meeting.AWAKE_NS] = meeting.LONG_NS if sharing <= cores else meeting.SHORT_NS

@@ -38,27 +38,31 @@ class Paced:
         lateness: [2, BUCKETS] histogram of events of nodes and of schedulers, by when they were handled less when
             they were due, in emulated time.
         latency: [1, BUCKETS] of batches of messages that came here, from sending to receipt, in wall time.
-        floor: [1, BUCKETS] the same of the empty batches before the run: what Ray itself takes.
-        calls, sent, received: batches sent, messages in them, messages that came.
-        ticks: times it looked for events.
-        backlog_sum, backlog_max: events that were due and not handled when a tick began.
+        floor: [1, BUCKETS] the same of the empty batches before the run: what sending takes by itself.
+        batches, sent, received: batches sent, messages in them, messages that came.
+        turns: times it looked for events and found some.
+        backlog_sum, backlog_max: events that were due and not handled when a turn began.
         backlogs: by row of the timeline, the most since the row before.
         cpu: CPU time of its process during the run, or of its thread if it has no process of its own.
-        wall: how long that was.
+        awake: time in which it only looked whether there is anything to do.
+        wall: how long the run was.
+        apart: other partitions that do not share its memory.
     """
 
     lateness: np.ndarray
     latency: np.ndarray
     floor: np.ndarray
-    calls: int
+    batches: int
     sent: int
     received: int
-    ticks: int
+    turns: int
     backlog_sum: int
     backlog_max: int
     backlogs: np.ndarray
     cpu: int
+    awake: int
     wall: int
+    apart: int
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,37 +1,41 @@
 """A partition paced by the wall clock: it handles events when they are due, and sends their messages at once.
 
-It wakes for events and messages, but not sooner than a tick after it has last sent a batch: under
-load all messages of a tick travel together, and an idle partition answers at once.
+It goes on in one compiled loop (`actors.kernel.pacing`), which returns here for what only Python does: to make room, to
+take samples, for schedulers written in Python, to carry messages to partitions that do not share its memory, and a few
+times a second.
 """
 
-import struct
+import os
 import threading
 import time
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from actors.environment import Pace
+from actors.hosting.grouping import Grouping
 from actors.hosting.outcome import NS, Observe, Paced, Share
-from actors.hosting.partition import SLICE_EVENTS, Partition
+from actors.hosting.partition import Partition
+from actors.hosting.shared_memory import Place, can_share, offer_words
 from actors.hosting.timeline import Samples
-from actors.kernel.cost import LIVE, make_cost
+from actors.kernel import pacing
+from actors.kernel.compiled import direct, loop_type
+from actors.kernel.cost import LIVE, make_cost, settle
 from actors.kernel.counters import N_FINISHED
-from actors.kernel.histogram import BUCKETS, note_time
-from actors.kernel.queue import GROW
-from actors.kernel.window import FIELDS, HEADER, LEFT, make_frame
-from actors.kernel.world import NEVER
+from actors.kernel.histogram import BUCKETS
+from actors.kernel.queue import GROW, PYTHON, RUNNING
+from actors.kernel.window import FIELDS
 from actors.setting import Setting
 
-IDLE_S = 0.05  # the longest sleep, so that rows of the timeline are on time
+IDLE_S = 0.05  # for so long the compiled loop goes on by itself
 ROUNDS, ROUND_S = 50, 0.004  # of the rehearsal
-AT_ONCE = np.int64(-NEVER)  # messages keep the time at which they are due, however late they are
-_STAMP = struct.Struct("=2q")  # of a batch: when it was sent, and how many messages it has
+RING_ROWS = 1 << 14  # messages to a partition that wait for it, at the most; a power of two
+FULL_S = 0.001  # until it is tried again to put messages into a ring that is full
+LATER_NS = 3600 * NS
 
-Send = Callable[[bytes], Any]
+Send = Callable[[int, bytes], Any]
 
 
 class Position(NamedTuple):
@@ -49,8 +53,8 @@ class Position(NamedTuple):
 class PacedPartition(Partition):
     """A partition that handles events when the wall clock reaches them.
 
-    After `start` and `join`: `connect` to the others, `warm_up`, then `run_paced` in a thread of its own, while
-    `receive`, `position` and `stop` may be called from others; at the end `share`.
+    After `start` and `join`: `connect` to the others, `share_memory` or `take_part`, `warm_up`, then `run_paced` in a
+    thread of its own, while `receive`, `position` and `stop` may be called from others; at the end `share`.
     """
 
     def __init__(self, setting: Setting, observe: Observe, pace: Pace, cpu_clock: Callable[[], int]):
@@ -65,22 +69,25 @@ class PacedPartition(Partition):
         last = int(self.world.work.submit[-1])
         cost = make_cost(LIVE, schedulers, dilation=pace.dilation, last_arrival=last)
         self.world = self.world._replace(cost=cost)
-        self._inbox: deque[tuple[int, bytes]] = deque()
-        self._wake_up = threading.Event()
         self._end: int | None = None
-        self._ticking = False
         self._origin = self._offset = 0
-        self._tick_ns, self._posted = round(pace.tick_s * NS), 0
-        self._most = np.int64(1024)  # events between two readings of the clock
-        self._calls = self._sent = self._received = self._ticks = 0
-        self._backlog_sum = self._backlog_max = self._backlog_since = 0
+        self._own = np.zeros(pacing.OWN, np.int64)
+        self._times = np.zeros((pacing.TIMES, BUCKETS), np.int64)
         self._backlogs: list[tuple[int, int]] = []  # time of a row, ns, and the most since the row before
-        self._latency, self._floor = np.zeros((2, 1, BUCKETS), np.int64)
         self._cpu = 0
+        self._is_running = self._is_asked = self._counts_open = False
+        self._is_answered = threading.Event()
 
     def start(self) -> float:
-        """Compile or load the loop, and the functions that a scheduler in Python calls when its first job arrives."""
+        """Compile or load the loops, and the functions that a scheduler in Python calls when its first job arrives."""
         seconds = super().start()
+        begin = time.perf_counter()
+        words = np.zeros(pacing.words_of(1, 1), np.int64)
+        rows = words.reshape(1, -1)
+        loop = loop_type(self.world, self.state, self._barrier, pacing.EVENTS)
+        fixed = (words, rows, self._times, words, self._delayed, np.int64(0), np.int64(0))
+        self._paced_loop = direct(pacing.pace, self.world, self.state, loop, np.int64(0), words, *fixed)
+        self.compile_s += time.perf_counter() - begin
         if self.setting.scheduler.host is not None:
             workload = self.setting.scheduler.worlds.rehearsal(self.setting.workload)
             rehearsal = Partition(replace(self.setting, workload=workload), Observe())
@@ -92,70 +99,181 @@ class PacedPartition(Partition):
     def connect(self, peers: list[Send], offset: int) -> None:
         """Keep how to send to the others; `offset` is this machine's clock less the driver's, ns."""
         self._peers, self._offset = peers, offset
-        self._nothing = make_frame(len(peers), 0).tobytes()
 
-    def warm_up(self) -> None:
-        """Send empty batches to the others: connections are made, code is loaded, and Ray's own part is measured."""
-        for _ in range(ROUNDS if len(self._peers) > 1 else 1):
-            for k in range(len(self._peers)):
-                if k != self._me:
-                    self._send(k, 0, self._nothing)
-            time.sleep(ROUND_S)
-            self._insert([self._nothing])
+    def can_share(self, place: Place | None = None) -> bool:
+        """Return whether this process can share memory, and open that of another."""
+        return can_share(place)
 
-    def receive(self, batch: bytes) -> None:
-        """Receive a batch from another partition."""
-        self._inbox.append((time.monotonic_ns(), batch))
-        self._wake_up.set()
+    def offer(self) -> Place:
+        """Make the memory through which the partitions of this machine send each other messages."""
+        self._place = offer_words(pacing.words_of(self._partitions, RING_ROWS))
+        return self._place
+
+    def withdraw(self) -> None:
+        """Close the file of the memory, when all take part: it is gone with the last of them."""
+        os.close(self._place.file)
+
+    def share_memory(self, place: Place | None, members: Sequence[int]) -> None:
+        """Take part in the memory that another partition offers; with None in one that has no other."""
+        words = pacing.words_of(self._partitions, RING_ROWS)
+        self.take_part(np.zeros(words, np.int64) if place is None else place.open(), members)
+
+    def take_part(self, words: np.ndarray, members: Sequence[int]) -> None:
+        """Send messages to `members` through these words, and to the others by calls."""
+        self._shared = words
+        self._posts = np.zeros((pacing.POSTS, self._partitions), np.int64)
+        self._posts[pacing.HERE, list(members)] = 1
+        self._own[pacing.OFFSET] = self._offset
+
+    @property
+    def _joined(self) -> Grouping:
+        assert self._grouping is not None
+        return self._grouping
+
+    @property
+    def _partitions(self) -> int:
+        return self._joined.size
+
+    def _arguments(self) -> tuple[Any, ...]:
+        shared, grouping = self._shared, self._joined
+        of_rings = (np.int64(shared.ctypes.data), shared, self._own, self._posts, self._times)
+        whose = (grouping.first, self._delayed, self._me)
+        return (self.world, self.state, self.setting.scheduler.advance, *of_rings, *whose)
+
+    def warm_up(self, rounds: int) -> None:
+        """Send empty batches to the others: code is loaded, and what messages take by themselves is measured anew."""
+        self._begin_at(time.monotonic_ns() + LATER_NS)
+        self._times[:] = 0
+        partitions = np.int64(self._partitions)
+        base = np.int64(self._shared.ctypes.data)
+        with np.errstate(over="ignore"):
+            for _ in range(rounds if partitions > 1 else 1):
+                pacing.greet(base, self._shared, self._own, self._posts, partitions, self._me)
+                end = time.monotonic() + ROUND_S
+                while time.monotonic() < end:
+                    self._go_on(ROUND_S)
+        self._own[pacing.WAITED_AWAKE] = 0
+
+    def receive(self, source: int, batches: bytes) -> None:
+        """Receive batches from a partition that does not share this one's memory."""
+        rows, shared = np.frombuffer(batches, np.int64), self._shared
+        where = (np.int64(self._partitions), np.int64(source), self._me)
+        base = np.int64(shared.ctypes.data)
+        while not pacing.bring(base, shared, rows, *where):
+            if self._end is not None and self._now() > self._end:
+                return
+            time.sleep(FULL_S)
 
     def run_paced(self, origin: int) -> None:
         """Handle events when they are due, until `stop`; emulated time 0 is at `origin` of the driver's clock."""
-        self._origin = origin + self._offset
-        self.world = self.world._replace(cost=self.world.cost._replace(origin=self._origin))
+        self._begin_at(origin + self._offset)
         cpu, begin = self._cpu_clock(), time.perf_counter()
-        with np.errstate(over="ignore"):
-            while self._end is None or self._now() < self._end:
-                if self._tick():
-                    self._rest()
-            while not self._step(self._end):
-                pass
+        self._is_running = True
+        try:
+            with np.errstate(over="ignore"):
+                while self._end is None or self._now() < self._end:
+                    self._go_on(IDLE_S)
+                while not self._step(self._end):
+                    pass
+        finally:
+            self._is_running = False
+            self._answer_driver()
         self._cpu, self.wall_s = self._cpu_clock() - cpu, time.perf_counter() - begin
+
+    def _begin_at(self, origin: int) -> None:
+        self._origin = origin
+        self.world = self.world._replace(cost=self.world.cost._replace(origin=origin))
+        self._own[pacing.SAMPLE] = self._samples.next_ns
+
+    def _go_on(self, most_s: float) -> None:
+        """Call the compiled loop once, for at most so long, and do what it returns for."""
+        own, deadline = self._own, time.monotonic_ns() + round(most_s * NS)
+        if self._end is not None:
+            deadline = min(deadline, self._origin + max(round(self._end * self._pace.dilation), 0))
+        own[pacing.DEADLINE] = deadline
+        why = self._paced_loop(*self._arguments())
+        if why == PYTHON:  # one decision, so that what it sends leaves before the next
+            why = self._ask(min(int(own[pacing.UNTIL]), self._samples.next_ns), 1)
+        if why == RUNNING:
+            settle(self.world)  # time outside the loop is not charged to a handler
+        elif why == GROW:
+            if not self._drain():
+                self._grow(int(own[pacing.INBOUND]))
+        elif why == pacing.SAMPLES:
+            self._sample()
+            own[pacing.SAMPLE] = self._samples.next_ns
+        elif why == pacing.CARRY:
+            self._carry()
+        if self._is_asked:
+            self._answer_driver()
+
+    def _carry(self) -> None:
+        """Send what is in the rings to partitions that do not share this one's memory, a call to each."""
+        shared, partitions, me = self._shared, self._partitions, int(self._me)
+        size = int(pacing.rows_of(shared.size, partitions))
+        for k in np.flatnonzero(self._posts[pacing.HERE] == 0).tolist():
+            ring = int(pacing.ring_of(partitions, me, k))
+            head, tail = int(shared[ring + pacing.HEAD]), int(shared[ring + pacing.TAIL])
+            if head < tail:
+                first = int(pacing.row_of(partitions, size, me, k, 0))
+                rows = shared[first : first + size * FIELDS].reshape(size, FIELDS)
+                self._peers[k](me, rows[np.arange(head, tail) & (size - 1)].tobytes())
+                shared[ring + pacing.HEAD] = tail
+        self._own[pacing.CARRIES] = 0
+        self._own[pacing.CARRY_AT] = time.monotonic_ns() + round(self._pace.tick_s * NS)
 
     def position(self, closing: bool) -> Position:
         """Return the progress; with `closing` also open tasks, which are counted one by one."""
-        world, left = self.world, 0
+        self._counts_open = closing
+        self._is_answered.clear()
+        self._is_asked = True
+        # Only the thread that runs the partition knows: its compiled loop runs beside this one.
+        while self._is_running and not self._is_answered.wait(IDLE_S):
+            pass
+        if not self._is_answered.is_set():
+            self._answer_driver()
+        return self._position
+
+    def _answer_driver(self) -> None:
+        """Note the progress, for `position`."""
+        world, own, left = self.world, self._own, 0
         now = world.queue.now[0]
-        if closing:
+        if self._counts_open:
             left = int(world.jobs.unfinished[self.are_here(world.work.home)].sum())
         # Failures and repairs never end: their background messages are not counted.
         queued = now.heap_size + now.lane_tail - now.lane_head
-        idle = not self._ticking and not self._inbox and queued <= now.background
+        idle = queued <= now.background and now.outbox_size == 0
         finished = int(self._tasks(N_FINISHED).sum())
-        return Position(finished, int(now.events), self._sent, self._received, idle, self._now(), left)
+        sent, received = int(own[pacing.SENT]), int(own[pacing.RECEIVED])
+        self._position = Position(finished, int(now.events), sent, received, bool(idle), self._now(), left)
+        self._is_asked = False
+        self._is_answered.set()
 
     def stop(self, end: int) -> None:
         """Set the emulated time, ns, at which the run ends."""
         self._end = end
-        self._wake_up.set()
 
     def share(self) -> Share:
         """Return this partition's part of the result, with its measurements."""
         assert self._end is not None
+        own = self._own
         # All partitions have the rows before the end; some may have later ones, which the others lack.
         rows = sum(at < self._end for at, _ in self._backlogs)
         paced = Paced(
             lateness=self.world.cost.lateness,
-            latency=self._latency,
-            floor=self._floor,
-            calls=self._calls,
-            sent=self._sent,
-            received=self._received,
-            ticks=self._ticks,
-            backlog_sum=self._backlog_sum,
-            backlog_max=self._backlog_max,
+            latency=self._times[pacing.LATENCY :][:1],
+            floor=self._times[pacing.FLOOR :][:1],
+            batches=int(own[pacing.BATCHES]),
+            sent=int(own[pacing.SENT]),
+            received=int(own[pacing.RECEIVED]),
+            turns=int(own[pacing.TURNS]),
+            backlog_sum=int(own[pacing.BACKLOG_SUM]),
+            backlog_max=int(own[pacing.BACKLOG_MAX]),
             backlogs=np.array([most for _, most in self._backlogs[:rows]], np.int64),
             cpu=self._cpu,
+            awake=int(own[pacing.WAITED_AWAKE]),
             wall=max(round(self.wall_s * NS), 1),
+            apart=self._partitions - int(self._posts[pacing.HERE].sum()),
         )
         share = super().share()
         servers = share.servers.copy()
@@ -167,107 +285,10 @@ class PacedPartition(Partition):
         """Return the emulated time, ns."""
         return int((time.monotonic_ns() - self._origin) / self._pace.dilation)
 
-    def _tick(self) -> bool:
-        """Insert received messages, handle due events, send messages; return False if due events are left."""
-        self._ticking = True
-        frames = []
-        while self._inbox:
-            frames.append(self._open_batch(*self._inbox.popleft()))
-        if frames:
-            self._insert(frames)
-        until = self._now() if self._end is None else min(self._now(), self._end)
-        before = int(self.world.queue.now.events[0])
-        done = self._advance(until)
-        self._post()
-        backlog = int(self.world.queue.now.events[0]) - before + (0 if done else self._due(until))
-        self._ticks += 1
-        self._backlog_sum += backlog
-        self._backlog_max = max(self._backlog_max, backlog)
-        self._backlog_since = max(self._backlog_since, backlog)
-        self._ticking = False
-        return done
-
-    def _rest(self) -> None:
-        """Sleep until an event or a message is there, and until a tick after the last batch."""
-        left = self._posted + self._tick_ns - time.monotonic_ns()
-        if left > 0:
-            time.sleep(left / NS)
-        wait_s = (self._next_event() - self._now()) * self._pace.dilation / NS
-        if wait_s > 0:
-            self._wake_up.wait(min(wait_s, IDLE_S))
-        self._wake_up.clear()
-
-    def _advance(self, until: int) -> bool:
-        """Handle events before `until`, for at most a tick of wall time; return whether all are handled."""
-        tick = self._tick_ns
-        deadline = time.monotonic_ns() + tick
-        while True:
-            begin = time.monotonic_ns()
-            if self._step(until, self._most):
-                return True
-            end = time.monotonic_ns()
-            if end - begin > tick / 2:
-                self._most = np.int64(max(int(self._most) // 2, 1))
-            elif end - begin < tick / 8:
-                self._most = np.int64(min(int(self._most) * 2, int(SLICE_EVENTS)))
-            if end > deadline:
-                return False
-
-    def _due(self, until: int) -> int:
-        """Count events before `until` that wait in the queue."""
-        queue, now = self.world.queue, self.world.queue.now[0]
-        lane = queue.lane.time[np.arange(now.lane_head, now.lane_tail) & (queue.lane.size - 1)]
-        return int(np.sum(lane < until) + np.sum(queue.heap.time[: now.heap_size] < until))
-
     def _sample(self) -> None:
         """Record every sample: each has a backlog."""
-        due = self._samples.next_ns
-        self._backlogs.append((due, self._backlog_since))
-        self._backlog_since = 0
+        due, own = self._samples.next_ns, self._own
+        self._backlogs.append((due, int(max(own[pacing.BACKLOG_SINCE], own[pacing.TURN]))))
+        own[pacing.BACKLOG_SINCE] = 0
         super()._sample()
         self._samples.expect(due)
-
-    def _open_batch(self, received: int, batch: bytes) -> bytes:
-        """Record the latency and the size of a batch; return its frames."""
-        sent, count = _STAMP.unpack_from(batch)
-        note_time(self._latency if count else self._floor, 0, received - self._offset - sent)
-        self._received += count
-        return batch[_STAMP.size :]
-
-    def _insert(self, frames: list[bytes]) -> None:
-        """Insert the messages of frames into the queue."""
-        rows = np.frombuffer(b"".join(frames), np.int64)
-        while self._enter(self.world, rows, *self._deliver, AT_ONCE, self._delayed) == GROW:
-            self._grow(rows.size // FIELDS)
-
-    def _post(self) -> None:
-        """Send the messages in the outbox, one batch to each partition."""
-        if not self.world.queue.now.outbox_size[0]:
-            return
-        self._posted = time.monotonic_ns()
-        batches: dict[int, list[bytes]] = {}
-        counts = np.zeros(len(self._peers), np.int64)
-        left = True
-        while left:
-            self._leave(self.world, *self._pack)
-            here = self._frame[HEADER : HEADER + len(self._peers)]
-            counts += here
-            for k in np.flatnonzero(here).tolist():
-                batches.setdefault(k, []).append(_part(self._frame, len(self._peers), k))
-            left = self._frame[LEFT] > 0
-        for k, parts in batches.items():
-            self._send(k, int(counts[k]), b"".join(parts))
-            self._calls += 1
-            self._sent += int(counts[k])
-
-    def _send(self, k: int, count: int, frames: bytes) -> None:
-        self._peers[k](_STAMP.pack(time.monotonic_ns() - self._offset, count) + frames)
-
-
-def _part(frame: np.ndarray, partitions: int, k: int) -> bytes:
-    """Return a frame with only those messages of another that are for partition `k`."""
-    counts = frame[HEADER : HEADER + partitions]
-    head = np.zeros(HEADER + partitions, np.int64)
-    head[HEADER + k] = counts[k]
-    first = head.size + FIELDS * int(counts[:k].sum())
-    return head.tobytes() + frame[first : first + FIELDS * int(counts[k])].tobytes()

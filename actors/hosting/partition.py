@@ -243,12 +243,7 @@ class Partition:
         stop = min(until, self._samples.next_ns)
         why = self._loop(self.world, self.state, np.int64(stop), most)
         if why == PYTHON:
-            try:
-                why = self._ask(stop, most)
-            except InputError as error:
-                if error.file is None and isinstance(self._answer, OwnHost):
-                    raise self._answer.placed(error) from None
-                raise
+            why = self._ask(stop, most)
         if why == RUNNING:
             if self.world.cost.model >= MEASURED:
                 settle(self.world)  # time outside the loop is not charged to a handler
@@ -274,7 +269,12 @@ class Partition:
         begin = first
         last = self._asks + most
         while True:  # each decision takes microseconds, as does the work between two calls of `_step`
-            answer(world, state)
+            try:
+                answer(world, state)
+            except InputError as error:
+                if error.file is None and isinstance(answer, OwnHost):
+                    raise answer.placed(error) from None
+                raise
             end = clock()
             self._asks += 1
             self._asks_s += end - begin

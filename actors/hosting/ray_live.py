@@ -1,7 +1,8 @@
-"""The clock `live` on Ray: every partition in an actor of its own, which calls the others with batches of messages.
+"""The clock `live` on Ray: every partition in an actor of its own.
 
-Each actor has three threads: one runs the partition, one receives the batches of the others, in the order in which
-each of them sent them, and one answers the driver.
+Partitions of one machine send messages through shared memory, others by calls. Each actor has three threads: one runs
+the partition, one receives the calls of the others, in the order in which each of them made them, and one answers the
+driver.
 """
 
 import sys
@@ -44,9 +45,9 @@ class LiveHost:
         options = {"num_returns": 0, "concurrency_group": INBOX}
         self._partition.connect([actor.receive.options(**options).remote for actor in actors], offset)
 
-    def receive(self, batch: bytes) -> None:
-        """Receive a batch from another partition."""
-        self._partition.receive(batch)
+    def receive(self, source: int, batches: bytes) -> None:
+        """Receive batches from a partition on another machine."""
+        self._partition.receive(source, batches)
 
     def clock(self) -> tuple[str, int]:
         """Return the Ray node the actor is on, and its machine's clock, ns."""
@@ -105,7 +106,23 @@ class RayActors:
         offsets = [_offset_of(actor) for actor in self._actors]
         pairs = zip(self._actors, offsets, strict=True)
         get([actor.connect.remote(self._actors, offset) for actor, offset in pairs])
+        machines: dict[str, list[int]] = {}
+        for k, (node, _) in enumerate(get([actor.clock.remote() for actor in self._actors])):
+            machines.setdefault(node, []).append(k)
+        for members in machines.values():
+            self._share_memory(members)
         return frames
+
+    def _share_memory(self, members: list[int]) -> None:
+        """Let the partitions of a machine send each other messages through memory, if they can; else by calls."""
+        first, *others = (self._actors[k].call for k in members)
+        place = get(first.remote("offer")) if get(first.remote("can_share")) else None
+        if place is not None and all(get([call.remote("can_share", place) for call in others])):
+            get([self._actors[k].call.remote("share_memory", place, members) for k in members])
+        else:
+            get([self._actors[k].call.remote("share_memory", None, [k]) for k in members])
+        if place is not None:
+            get(first.remote("withdraw"))
 
     def begin(self, origin: int) -> None:
         """Start all partitions."""

@@ -12,7 +12,8 @@ import numpy as np
 
 from actors.kernel.clock import WALL, clock_ns
 from actors.kernel.compiled import compiled, inlined, waiting_entry
-from actors.kernel.sharing import READS, WRITES, load, pause, ready, receive, send, sleep_while
+from actors.kernel.sharing import load, pause, sleep_while
+from actors.kernel.sockets import READS, WRITES, ready, receive, send
 from actors.kernel.window import FIELDS, HEADER, end_of_frame, header_size
 
 (

@@ -131,7 +131,7 @@ def _live_tables(live: Mapping[str, Any]) -> list[str]:
         "dilation": number(live["dilation"]),
         "CPU of the busiest scheduler": percent(live["scheduler_cpu"]["busiest"]),
         "events due and not handled, most": number(live["backlog"]["max"]),
-        "calls between partitions, a second": number(live["calls_per_s"]),
+        "batches of messages between partitions, a second": number(live["batches_per_s"]),
     }
     return [
         section("", "What the clock live measured, in emulated time:", ["measured", *quantiles], rows),

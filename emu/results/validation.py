@@ -18,7 +18,9 @@ from workloads.arrow import optional_column
 from workloads.errors import InputError
 from workloads.readers.source import shown
 
-TEXTS = frozenset({"scheduler", "policy", "workload", "instance", "batch", "clock", "live.verdict"})
+TEXTS = frozenset(
+    {"scheduler", "policy", "workload", "instance", "batch", "clock", "live.verdict", "live.exchange"}
+)
 LISTS = frozenset({"bottlenecks", "live.notes"})
 """Of texts."""
 MOST = 2.0**64

@@ -1,0 +1,52 @@
+"""Memory that processes of one machine share. It has no name: it is gone with the last process, whatever ends that.
+
+One process makes it, the others open it by way of that one's process.
+"""
+
+import mmap
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from actors.kernel.sharing import CAN_SHARE
+
+WORD_BYTES = 8
+NAME = "emu-windows"  # of the memory in lists of open files
+
+
+class Place(NamedTuple):
+    """Where the shared memory of a run is: an open file of a process."""
+
+    process: int
+    file: int
+
+    @property
+    def path(self) -> Path:
+        """Return the path by which other processes of this user open it."""
+        return Path(f"/proc/{self.process}/fd/{self.file}")
+
+    def is_here(self) -> bool:
+        """Return whether this process can open it; in another container a process may have the same number."""
+        try:
+            return os.readlink(self.path).startswith(f"/memfd:{NAME}") and os.access(self.path, os.W_OK)
+        except OSError:
+            return False
+
+    def open(self) -> np.ndarray:
+        """Return its words."""
+        with self.path.open("r+b") as file:
+            return np.frombuffer(mmap.mmap(file.fileno(), 0), np.int64)
+
+
+def can_share(place: Place | None = None) -> bool:
+    """Return whether this process can share memory, and open that of another."""
+    return CAN_SHARE and (place is None or place.is_here())
+
+
+def offer_words(words: int) -> Place:
+    """Make so many words that others can open, until this process closes the place's file."""
+    file = os.memfd_create(NAME)
+    os.ftruncate(file, words * WORD_BYTES)
+    return Place(os.getpid(), file)

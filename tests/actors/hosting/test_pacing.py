@@ -1,0 +1,162 @@
+"""Rings between partitions: every message arrives once and in order, however small the rings are."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from emulations import named, setting_of
+from test_live import OBSERVED, check, mixed
+
+from actors.environment import Pace
+from actors.hosting import live, paced
+from actors.hosting.grouping import Grouping
+from actors.hosting.live import emulate_live
+from actors.hosting.paced import PacedPartition
+from actors.hosting.shared_memory import can_share, offer_words
+from actors.hosting.windows import divide
+from actors.kernel import pacing
+from actors.kernel.messages import ARRIVAL
+from actors.kernel.queue import post
+from actors.kernel.sharing import CAN_SHARE
+
+BOUND_S = 60.0
+LATER_NS = 10**15
+
+
+class Talkers:
+    """Partitions that send each other numbered messages, in place of those of a scheduler."""
+
+    def __init__(self, partitions: int, machines: int = 1):
+        self.setting = setting_of("sparrow", mixed(), 12)
+        self.partitions = [
+            PacedPartition(self.setting, OBSERVED, Pace(), time.thread_time_ns) for _ in range(partitions)
+        ]
+        self.grouping: Grouping = divide(self.setting, self.partitions[0].cast(), partitions)
+        for k, p in enumerate(self.partitions):
+            p.start()
+            p.join(self.grouping, k)
+            p.connect([other.receive for other in self.partitions], 0)
+        for machine in range(machines):
+            members = range(machine, partitions, machines)
+            words = np.zeros(pacing.words_of(partitions, paced.RING_ROWS), np.int64)
+            for k in members:
+                self.partitions[k].take_part(words, members)
+
+    def say(self, me: int, rng: np.random.Generator, counts: list[int]) -> None:
+        """Put a few numbered messages for random others into the outbox, all of one instant that does not come."""
+        queue = self.partitions[me].world.queue
+        for _ in range(int(rng.integers(0, 4))):
+            to = int(rng.choice([k for k in range(len(self.partitions)) if k != me]))
+            room = queue.outbox.size - queue.now.outbox_size[0]
+            if room > queue.room:
+                words = (LATER_NS, me, ARRIVAL, int(self.grouping.first[to]), me, counts[to], 0, 0)
+                post(queue.now, queue.outbox, *map(np.int64, words))
+                counts[to] += 1
+
+    def heard(self, me: int) -> list[tuple[int, int]]:
+        """Return the senders and numbers of the messages that have come to a partition, as they came."""
+        now, lane = self.partitions[me].world.queue.now[0], self.partitions[me].world.queue.lane
+        rows = lane[np.arange(now.lane_head, now.lane_tail) & (lane.size - 1)]
+        return list(zip(rows.a.tolist(), rows.b.tolist(), strict=True))
+
+
+def talk(talkers: Talkers, messages: int, seed: int) -> None:
+    """Let all partitions say so much, each in a thread of its own with pauses, and then listen until all is there."""
+    size = len(talkers.partitions)
+    sent = [[0] * size for _ in range(size)]
+    quiet = threading.Barrier(size)
+
+    def run(me: int) -> None:
+        rng, p = np.random.default_rng([seed, me]), talkers.partitions[me]
+        p._begin_at(time.monotonic_ns() + LATER_NS)
+        with np.errstate(over="ignore"):
+            while sum(sent[me]) < messages:
+                talkers.say(me, rng, sent[me])
+                p._go_on(float(rng.choice([0.0, 0.0001, 0.001])))
+                if rng.random() < 0.05:
+                    time.sleep(0.002)
+            end = time.monotonic() + BOUND_S
+            while time.monotonic() < end and not is_all_there():
+                p._go_on(0.001)
+            quiet.wait(BOUND_S)
+
+    def is_all_there() -> bool:
+        own = [p._own for p in talkers.partitions]
+        return bool(sum(o[pacing.RECEIVED] for o in own) == sum(map(sum, sent)) >= size * messages)
+
+    with ThreadPoolExecutor(size) as threads:
+        for call in [threads.submit(run, me) for me in range(size)]:
+            call.result(2 * BOUND_S)
+    for me in range(size):
+        heard = talkers.heard(me)
+        for source in range(size):
+            numbers = [number for by, number in heard if by == source]
+            assert numbers == list(range(sent[source][me])), f"{source} to {me}"
+
+
+@pytest.mark.parametrize(("partitions", "rows"), [(2, 4), (3, 4), (4, 64)])
+@pytest.mark.parametrize("machines", [1, 2])
+def test_each_message_arrives_once(
+    partitions: int, rows: int, machines: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paced, "RING_ROWS", rows)
+    talk(Talkers(partitions, machines), messages=300, seed=partitions)
+
+
+@pytest.mark.parametrize("machines", [2, 5])
+def test_partitions_on_several_machines(machines: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live.Threads, "machines", machines)
+    workload = mixed()
+    outcome = emulate_live(
+        setting_of("sparrow", workload, 30, cutoff_s=0.1), OBSERVED, Pace(), partitions=5, in_process=True
+    )
+    found = check(outcome, workload)
+    assert found["exchange"] == ("Ray" if machines == 5 else "shared memory and Ray")
+    assert found["floor_s"] > 0
+
+
+@pytest.mark.parametrize("scheduler", ["eagle", "own"])
+def test_rings_that_are_always_full_lose_nothing(scheduler: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paced, "RING_ROWS", 2)  # a batch is one message
+    monkeypatch.setattr(live, "RING_ROWS", 2)
+    workload = mixed()
+    setting = setting_of(named(scheduler), workload, 30, cutoff_s=0.1, seed=2)
+    found = check(emulate_live(setting, OBSERVED, Pace(), in_process=True), workload)
+    assert found["messages_per_batch"] == 1
+    assert found["exchange"] == "shared memory"
+
+
+@pytest.mark.skipif(not CAN_SHARE, reason="plain Python, or a processor without such waiting")
+def test_the_words_of_another_process() -> None:
+    place = offer_words(16)
+    try:
+        assert can_share(place)
+        assert not can_share(place._replace(file=place.file + 1000))
+        code = f"from actors.hosting.shared_memory import Place; Place(*{tuple(place)}).open()[3] = 7"
+        subprocess.run([sys.executable, "-c", code], check=True, timeout=BOUND_S)
+        assert place.open().tolist() == [0, 0, 0, 7, *[0] * 12]
+    finally:
+        os.close(place.file)
+
+
+def test_the_words_of_rings_do_not_overlap() -> None:
+    partitions, rows = 3, 4
+    words = np.zeros(pacing.words_of(partitions, rows), np.int64)
+    for k in range(partitions):
+        words[[pacing.LINE * k + pacing.BELL, pacing.LINE * k + pacing.SLEEPS]] += 1
+        for to in range(partitions):
+            ring = pacing.ring_of(partitions, k, to)
+            words[[ring + pacing.TAIL, ring + pacing.HEAD]] += 1
+            for number in range(rows):
+                begin = pacing.row_of(partitions, rows, k, to, number)
+                words[begin : begin + pacing.FIELDS] += 1
+    assert set(words.tolist()) == {0, 1}
+    assert words.sum() == 2 * partitions + partitions**2 * (2 + rows * pacing.FIELDS)
+    assert pacing.rows_of(words.size, partitions) == rows
