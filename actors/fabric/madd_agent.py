@@ -75,8 +75,8 @@ def shrinking_event(w: CoflowWorld, s: Shrinking, me: int) -> None:
 
 @inlined
 def scale_at(s: Shrinking, t: int, line: int) -> float:
-    """Return the share of `Sending.left` that the waiting flows of a line have at t."""
-    return s.scale[line] * (1.0 - (t - s.since[line]) / s.need[line])
+    """Return the share of `Sending.left` that the waiting flows of a line have at t, which may be late in `live`."""
+    return s.scale[line] * (1.0 - (min(t, s.end[line] - 1) - s.since[line]) / s.need[line])
 
 
 @compiled

@@ -101,6 +101,7 @@ def _describe_partition(share: Share, grouping: Grouping, k: int, arrivals_s: fl
         "scheduler_busy_s": busy_s,
         "scheduler_load": busy_s / max(arrivals_s, LEAST_SPAN_S),
         "backlog_max": paced.backlog_max,
+        "peak_rss_mb": share.peak_rss_mb,
     }
 
 

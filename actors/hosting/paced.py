@@ -90,7 +90,7 @@ class PacedPartition(Partition):
         self.compile_s += time.perf_counter() - begin
         if self.setting.scheduler.host is not None:
             workload = self.setting.scheduler.worlds.rehearsal(self.setting.workload)
-            rehearsal = Partition(replace(self.setting, workload=workload), Observe())
+            rehearsal = Partition(replace(self.setting, workload=workload, updates=None), Observe())
             rehearsal.start()
             while not rehearsal.run(1.0).done:
                 pass
@@ -275,11 +275,7 @@ class PacedPartition(Partition):
             wall=max(round(self.wall_s * NS), 1),
             apart=self._partitions - int(self._posts[pacing.HERE].sum()),
         )
-        share = super().share()
-        servers = share.servers.copy()
-        for name in ("busy", "arriving"):  # emulated time, as all else
-            servers[name] = np.where(servers[name] > 0, servers[name] / self._pace.dilation, servers[name])
-        return replace(share, servers=servers, paced=paced)
+        return replace(super().share(), paced=paced)
 
     def _now(self) -> int:
         """Return the emulated time, ns."""

@@ -61,11 +61,10 @@ LOG_CAPACITY = 1 << 16  # recorded costs, to begin with
 # `start` the first that was never used.
 WAITING = np.dtype([("start", "i8"), ("next", "i8")])
 LINE_CAPACITY = 1 << 10  # rows, to begin with
-# The handler that runs: its server while it is timed (otherwise NONE), its cost if that is known, when it began, and
-# what `settle` needs.
-HANDLER = np.dtype(
-    [(name, "i8") for name in ("server", "kind", "decides", "spent", "begin", "staged", "recorded")]
-)
+# The handler that runs: its server while it is timed (otherwise NONE), its cost if that is known, when it began, what
+# `settle` needs, and, in the clock `live`, when its message was due.
+_OF_HANDLER = ("server", "kind", "decides", "spent", "begin", "staged", "recorded", "due")
+HANDLER = np.dtype([(name, "i8") for name in _OF_HANDLER])
 
 
 class Cost(NamedTuple):
@@ -151,7 +150,7 @@ def begin(w: HasCost) -> None:
     if cost.model == LIVE:
         start = np.int64((clock_ns(WALL) - cost.origin) / cost.dilation)
         note_time(cost.lateness, np.int64(server_id >= 0), start - due)
-        now.time[0] = max(start, due)
+        now.time[0], cost.handler.due[0] = max(start, due), due
     if (
         server_id < 0 or now.kind[0] == PUBLISHED
     ):  # other partitions read what is published; it is not a message
@@ -267,6 +266,8 @@ def settle(w: HasCost) -> None:
         return
     spent = max(clock_ns(CPU) - handler.begin[0] - cost.overhead, np.int64(0))
     handler.server[0] = NONE
+    if cost.model == LIVE:
+        spent = np.int64(spent / cost.dilation)  # emulated time, as all else
     cost.servers.busy[server_id] = min(cost.servers.busy[server_id] + spent, NEVER)
     if cost.model == MEASURED:
         cost.servers.free[server_id] += spent

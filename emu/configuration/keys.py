@@ -174,7 +174,7 @@ SHARED = (
         "live.tick",
         "duration",
         Pace.tick_s,
-        "Least wall time between two batches of messages from one partition to another.",
+        "Least wall time between two calls with messages to a partition that shares no memory with this one.",
     ),
     Key(
         "live.lateness_bound",

@@ -148,8 +148,6 @@ def offered_load(workload: CoflowWorkload, ports: Ports, span_s: float) -> float
 
 def _check_clock(config: Config) -> None:
     """Refuse clocks that cannot run coflows."""
-    if config["clock"] == "live":
-        raise config.error("clock", "'live' runs jobs; coflows have the clocks 'virtual' and 'windows'")
     if config["clock"] == "windows" and config["network.delay"] == 0:
         raise config.error(
             "clock",
