@@ -47,8 +47,9 @@ def on_machines(setting: Setting, machines: Machines) -> Iterator[Group]:
 @pytest.mark.parametrize("case", CASES)
 def test_results_are_those_of_one_partition(case: str) -> None:
     setting = CASES[case]()
-    whole, windows = digest(run_setting(setting, OBSERVED)), run_windows(setting, OBSERVED, 2).windows
+    whole = digest(run_setting(setting, OBSERVED))
     for machines in MIXES:
+        windows = run_windows(setting, OBSERVED, sum(map(len, machines))).windows
         with on_machines(setting, machines) as group:
             outcome = group.to_the_end(3600.0)
         assert digest(outcome) == whole, machines
@@ -114,14 +115,16 @@ def fails(*_: object) -> int:
 
 def test_a_partition_that_fails_ends_the_wait_on_all_machines(monkeypatch: pytest.MonkeyPatch) -> None:
     with on_machines(small("own"), [[0], [1, 2]]) as group:
-        monkeypatch.setattr(group.members[-1], "_ask", fails)  # which has the central scheduler
+        for member in group.members:  # which of them is the first to decide depends on the jobs
+            monkeypatch.setattr(member, "_ask", fails)
         with ThreadPoolExecutor(3) as threads:
             calls = [threads.submit(member.meet, 3600.0) for member in group.members]
             begin = time.monotonic()
             errors = [call.exception(BOUND_S) for call in calls]
-        assert [type(error) for error in errors] == [Lost, Lost, ValueError]
+        assert {type(error) for error in errors} == {Lost, ValueError}
         assert time.monotonic() - begin < 10.0
-        assert "the machine of partition 1 has closed its connection" in str(errors[0])
+        reasons = {str(error) for error in errors if isinstance(error, Lost)}
+        assert any("has closed its connection" in reason for reason in reasons), reasons
 
 
 def stops_beating(there: Relay) -> None:
