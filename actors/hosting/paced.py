@@ -141,7 +141,7 @@ class PacedPartition(Partition):
         return (self.world, self.state, self.setting.scheduler.advance, *of_rings, *whose)
 
     def warm_up(self, rounds: int) -> None:
-        """Send empty batches to the others: code is loaded, and what messages take by themselves is measured anew."""
+        """Send empty batches to the others: code is loaded, and what messages take by themselves is measured again."""
         self._begin_at(time.monotonic_ns() + LATER_NS)
         self._times[:] = 0
         partitions = np.int64(self._partitions)
