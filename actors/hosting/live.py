@@ -113,8 +113,7 @@ def emulate_live(
     """Run an emulation by the wall clock.
 
     Args:
-        partitions: Ray actors, or threads; by default one for the nodes, and where there are any, one for the probe
-            schedulers and one for the central scheduler.
+        partitions: Ray actors, or threads; by default 2, or 3 where both probe schedulers and a central one have jobs.
         in_process: threads of this process; ray is not imported.
         address, progress, tell: as `actors.hosting.virtual.emulate`.
 

@@ -14,13 +14,13 @@ import numpy as np
 from actors.hosting.checkpoint import Position
 from actors.hosting.interrupts import Lost
 from actors.hosting.outcome import NS, Observe
-from actors.hosting.partition import FRAME_MESSAGES, SLICE_EVENTS, Partition, too_late, wrapping_round
+from actors.hosting.partition import FRAME_MESSAGES, SLICE_EVENTS, Partition, wrapping_round
 from actors.hosting.relay import Address, Relay
 from actors.hosting.shared_memory import Place, can_share, offer_words
 from actors.hosting.snapshot import Snapshot
+from actors.hosting.stall import too_late
 from actors.kernel import meeting, relay
 from actors.kernel.compiled import direct, loop_type
-from actors.kernel.cost import MEASURED, settle
 from actors.kernel.queue import GROW, PYTHON, RUNNING
 from actors.kernel.window import end_of_frame, make_frame
 from actors.setting import Setting
@@ -180,8 +180,8 @@ class Member(Partition):
                 why = self._ask(min(int(own[meeting.UNTIL]), int(own[meeting.SAMPLE])), SLICE_EVENTS)
             if why in (meeting.DONE, meeting.PAUSED, meeting.PRACTISED):
                 return bool(why == meeting.DONE)
-            if why == RUNNING and self.world.cost.model >= MEASURED:
-                settle(self.world)
+            if why == RUNNING:
+                self._break()
             elif why == GROW:
                 if not self._drain():
                     self._grow(int(own[meeting.INBOUND]))

@@ -14,7 +14,7 @@ from actors.hosting.grouping import Cast, Grouping, cast_of
 from actors.hosting.outcome import NS, Observe, Outcome, Share, merge, peak_rss_mb
 from actors.hosting.recording import EventFile, with_trace
 from actors.hosting.snapshot import Snapshot, put_back, take_out
-from actors.hosting.stall import likely_cause
+from actors.hosting.stall import too_late
 from actors.hosting.timeline import Samples
 from actors.kernel.compiled import config, direct, is_warm
 from actors.kernel.cost import MEASURED, grow_cost, settle
@@ -245,8 +245,7 @@ class Partition:
         if why == PYTHON:
             why = self._ask(stop, most)
         if why == RUNNING:
-            if self.world.cost.model >= MEASURED:
-                settle(self.world)  # time outside the loop is not charged to a handler
+            self._break()
         elif why == GROW:
             if not self._drain():  # the next step returns GROW again if more than the trace was full
                 self._grow()
@@ -284,6 +283,17 @@ class Partition:
             if why != PYTHON:
                 return int(why)
             begin = clock()
+
+    def _break(self) -> None:
+        """Stop for a moment: time outside the loop is not charged to a handler, and who runs ahead ends its window.
+
+        Else all others would wait for it at their barrier, and none could pause.
+        """
+        now = self.world.queue.now
+        if self.world.cost.model >= MEASURED:
+            settle(self.world)
+        if now.lookahead[0] < NEVER:
+            now.limit[0] = min(now.limit[0], self._next_event())
 
     def _drain(self) -> bool:
         """Write the events that are recorded; returns whether there were any."""
@@ -388,12 +398,3 @@ def merge_shares(setting: Setting, shares: list[Share]) -> Outcome:
         times_ns = np.round(timeline["time_s"] * NS).astype(np.int64)
         timeline = timeline | {"up_nodes": nodes_up(setting, faults, times_ns)}
     return replace(outcome, counters=outcome.counters | dynamics, timeline=timeline)
-
-
-def too_late(setting: Setting) -> InputError:
-    """Return the error about a run that does not end."""
-    return InputError(
-        f"virtual time has reached {NEVER / NS:.2g} s, 146 years, and {setting.scheduler.name} has tasks left;"
-        " are the workload's times in seconds, and does the cluster have nodes enough?"
-        f" {likely_cause(setting, NEVER / NS).why}"
-    )

@@ -13,8 +13,10 @@ import numpy as np
 
 from actors.dynamics import durations_ns
 from actors.environment import frequent_failures
+from actors.kernel.world import NEVER
 from actors.setting import Setting
 from clusters.failures import NODE
+from workloads.errors import InputError
 from workloads.units import format_duration
 
 NS = 1_000_000_000
@@ -122,3 +124,12 @@ def likely_cause(setting: Setting, virtual_s: float) -> Cause:
             )
     longest = setting.scheduler.worlds.longest.format(format_duration(most_s))
     return Cause("", f"{longest}, and no setting of failures explains it")
+
+
+def too_late(setting: Setting) -> InputError:
+    """Return the error about a run that does not end."""
+    return InputError(
+        f"virtual time has reached {NEVER / NS:.2g} s, 146 years, and {setting.scheduler.name} has tasks left;"
+        " are the workload's times in seconds, and does the cluster have nodes enough?"
+        f" {likely_cause(setting, NEVER / NS).why}"
+    )

@@ -21,10 +21,11 @@ import numpy as np
 from actors.hosting.checkpoint import Checkpoint, Checkpoints, Position
 from actors.hosting.grouping import Cast, Grouping, group_actors
 from actors.hosting.outcome import NS, Observe, Outcome
-from actors.hosting.partition import Partition, Progress, Report, Tell, merge_shares, too_late
+from actors.hosting.partition import Partition, Progress, Report, Tell, merge_shares
 from actors.hosting.recovery import recover
 from actors.hosting.slices import run_in_slices
 from actors.hosting.snapshot import Snapshot
+from actors.hosting.stall import too_late
 from actors.kernel.window import EVENTS, FINISHED, HEADER, LEFT, NEXT, TASKS, WORK
 from actors.kernel.world import NEVER
 from actors.setting import Setting

@@ -42,12 +42,8 @@ from actors.kernel.window import (
 )
 from actors.kernel.world import NEVER
 
-LINE, MARK, SLEEPERS, PROCESS = (
-    16,
-    0,
-    8,
-    9,
-)  # words: of a partition; PROCESS is the id of the process that publishes it
+# Words of a partition; PROCESS is the id of the process that publishes it.
+LINE, MARK, SLEEPERS, PROCESS = 16, 0, 8, 9
 PAUSE, FAILED = 0, 8  # of all: the window in which all pause; 1 if a partition has failed
 
 # A partition's own words.

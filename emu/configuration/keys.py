@@ -142,8 +142,8 @@ SHARED = (
         option="--partitions",
         words=("auto",),
         low=1,
-        otherwise=f"{WINDOWS_PARTITIONS} with `windows`; with `live` one for the nodes and one for each kind of "
-        "scheduler",
+        otherwise=f"{WINDOWS_PARTITIONS} with `windows`; with `live` 2, or 3 where both probe schedulers and a central "
+        "one have jobs",
     ),
     Key(
         "quantum",

@@ -52,6 +52,20 @@ def test_pauses_change_nothing() -> None:
     assert outcome.windows == run_windows(setting, OBSERVED, 3).windows
 
 
+@pytest.mark.parametrize("partitions", [1, 2, 3])
+@pytest.mark.parametrize("case", ["eagle", "a user's own"])
+def test_who_runs_ahead_ends_its_window_after_some_events(
+    partitions: int, case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a partition that runs ahead to the end could not be interrupted."""
+    setting = CASES[case]()
+    for module in (partition, sys.modules[Member.__module__]):
+        monkeypatch.setattr(module, "SLICE_EVENTS", np.int64(3))
+    outcome = Group(setting, OBSERVED, partitions).to_the_end(0.0)
+    assert digest(outcome) == digest(run_setting(setting, OBSERVED))
+    assert outcome.windows > max(run_windows(setting, OBSERVED, partitions).windows, outcome.events // 10)
+
+
 @pytest.mark.parametrize("messages", [8, 11])
 def test_frames_that_are_too_small_change_nothing(messages: int, monkeypatch: pytest.MonkeyPatch) -> None:
     setting = small("eagle")
