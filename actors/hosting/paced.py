@@ -85,7 +85,7 @@ class PacedPartition(Partition):
         words = np.zeros(pacing.words_of(1, 1), np.int64)
         rows = words.reshape(1, -1)
         loop = loop_type(self.world, self.state, self._barrier, pacing.EVENTS)
-        fixed = (words, rows, self._times, words, self._delayed, np.int64(0), np.int64(0))
+        fixed = (words, rows, self._times, words, self._delayed, np.int64(0))
         self._paced_loop = direct(pacing.pace, self.world, self.state, loop, np.int64(0), words, *fixed)
         self.compile_s += time.perf_counter() - begin
         if self.setting.scheduler.host is not None:

@@ -176,10 +176,9 @@ class Partition:
             message: int64: a window after the earliest next event of all, and the frames of all partitions.
         """
         begin = time.perf_counter()
-        numbers, queue = np.frombuffer(message, np.int64), self.world.queue
-        frames = numbers[1:]
-        until = self._find(queue, frames, *self._deliver, numbers[0], self._until)
-        self._until = until
+        numbers = np.frombuffer(message, np.int64)
+        frames, given = numbers[1:], (*self._deliver, numbers[0], self._until)
+        self._until = until = self._find(self.world.queue, frames, *given)
         with wrapping_round():
             while self._enter(self.world, frames, *self._deliver, self._barrier, self._delayed) == GROW:
                 self._grow(frames.size // 8)
@@ -285,10 +284,7 @@ class Partition:
             begin = clock()
 
     def _break(self) -> None:
-        """Stop for a moment: time outside the loop is not charged to a handler, and who runs ahead ends its window.
-
-        Else all others would wait for it at their barrier, and none could pause.
-        """
+        """Charge no handler for time outside the loop; who runs ahead ends its window, so that all can pause."""
         now = self.world.queue.now
         if self.world.cost.model >= MEASURED:
             settle(self.world)
@@ -332,6 +328,8 @@ class Partition:
         if self._events is not None:
             self._events.end(self.world.queue.trace)
         world, now = self.world, self.world.queue.now[0]
+        if now.lookahead < NEVER and self._samples.next_ns < NEVER:
+            self._sample()  # all is done, and another partition ran ahead to the end
         mine = np.flatnonzero(self.are_here(world.work.home))
         tasks = attempts = None
         if self.observe.tasks:

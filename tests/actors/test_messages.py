@@ -74,6 +74,7 @@ def test_each_field_is_read_as_it_was_written(
     stand_ins = {
         "send": lambda w, t, src, dst, kind, *columns: sent.append((kind, *columns)),
         "wake": lambda w, time, actor, kind, *columns: sent.append((kind, *columns, NONE)),
+        "send_to_schedulers": lambda w, t, node, kind, *columns: sent.append((kind, *columns)),
         "announce": lambda w, t, src, kind, *columns: sent.append((kind, *columns, NONE)),
         "publish": lambda w, t, kind, *columns: sent.append((kind, *columns, NONE)),
     }
