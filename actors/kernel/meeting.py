@@ -75,7 +75,7 @@ DONE, PAUSED, SAMPLES, WAITS, PRACTISED, ENDLESS = range(10, 16)
 # A wait is awake at first, as to wake a sleeper takes 5 to 50 us: for LONG_NS if each partition has a core. Where other
 # processes use the cores this keeps the partner from running: after PATIENT waits in a row that ended asleep, a wait is
 # awake for SHORT_NS, but for one in AGAIN.
-LONG_NS, SHORT_NS = 50_000, 1_000
+LONG_NS, SHORT_NS = 200_000, 1_000
 PATIENT, AGAIN = 16, 16
 SLEEP_NS = 200_000_000
 
