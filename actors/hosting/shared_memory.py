@@ -13,7 +13,7 @@ import numpy as np
 from actors.kernel.sharing import CAN_SHARE
 
 WORD_BYTES = 8
-NAME = "emu-windows"  # of the memory in lists of open files
+NAME = "emu-partitions"  # of the memory in lists of open files
 
 
 class Place(NamedTuple):

@@ -18,23 +18,20 @@ if config.DISABLE_JIT:
 
 else:
     from llvmlite import ir
-    from numba.core import cgutils, types
-    from numba.extending import intrinsic
+    from numba import types
+
+    from actors.kernel.system_calls import HALF, LONG, external, intrinsic, pair_of_words
 
     @intrinsic
     def clock_ns(context: Any, which: Any) -> Any:
         """Return the time of a clock, ns: a call of POSIX clock_gettime, which every process has loaded."""
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            long, word = ir.IntType(64), ir.IntType(32)
-            pair = cgutils.alloca_once(builder, ir.ArrayType(long, 2))
-            place = builder.bitcast(pair, long.as_pointer())
-            call = cgutils.get_or_insert_function(
-                builder.module, ir.FunctionType(word, [word, long.as_pointer()]), "clock_gettime"
-            )
-            builder.call(call, [builder.trunc(arguments[0], word), place])
+            place = builder.bitcast(pair_of_words(builder), LONG.as_pointer())
+            call = external(builder, HALF, [HALF, LONG.as_pointer()], "clock_gettime")
+            builder.call(call, [builder.trunc(arguments[0], HALF), place])
             seconds = builder.load(place)
-            nanoseconds = builder.load(builder.gep(place, [ir.Constant(long, 1)]))
-            return builder.add(builder.mul(seconds, ir.Constant(long, 1_000_000_000)), nanoseconds)
+            nanoseconds = builder.load(builder.gep(place, [ir.Constant(LONG, 1)]))
+            return builder.add(builder.mul(seconds, ir.Constant(LONG, 1_000_000_000)), nanoseconds)
 
         return types.int64(types.int64), generate

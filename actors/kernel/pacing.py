@@ -316,16 +316,11 @@ def pace(
     """Go on by the wall clock; return the stop reason. Called again, it continues where it stopped.
 
     Args:
-        w: the partition's world.
-        state: the scheduler's state.
-        loop: the policy's loop, of the type that `loop_type` returns.
-        base: address of `shared`.
-        shared: all shared words.
-        own: [OWN] this partition's.
+        w, state, loop, base, shared, delayed: as `actors.kernel.meeting.meet`.
+        own: [OWN] this partition's words.
         posts: [POSTS, K] what it knows of the others.
         times: [TIMES, BUCKETS] histograms of how long batches took to come here, in wall time.
         first, me: as `actors.kernel.window.pack`.
-        delayed: as `actors.kernel.window.deliver`.
     """
     while True:
         if not take_batches(w, base, shared, own, delayed, times, first.size // 2, me):

@@ -65,9 +65,9 @@ if config.DISABLE_JIT:
 else:
     from llvmlite import ir
     from llvmlite.binding import initialize_native_asmparser
-    from numba.core import cgutils, types
+    from numba import types
 
-    from actors.kernel.system_calls import HALF, LONG, duration, intrinsic, system_call
+    from actors.kernel.system_calls import HALF, LONG, duration, external, intrinsic, system_call
 
     _WAIT, _WAKE, _EVERYONE = 0, 1, 2**31 - 1
     initialize_native_asmparser()
@@ -120,8 +120,7 @@ else:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             address, value, most_ns = arguments
             if not KNOWN:
-                kind = ir.FunctionType(HALF, [HALF])
-                call = cgutils.get_or_insert_function(builder.module, kind, "usleep")
+                call = external(builder, HALF, [HALF], "usleep")
                 return builder.sext(builder.call(call, [ir.Constant(HALF, _LOOK_US)]), LONG)
             low = builder.and_(value, ir.Constant(LONG, 0xFFFFFFFF))
             return system_call(builder, "futex", address, _WAIT, low, duration(builder, most_ns), 0, 0)

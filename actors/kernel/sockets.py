@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from numba.core import types
+from numba import types
 
 from actors.kernel.system_calls import duration, intrinsic, system_call
 

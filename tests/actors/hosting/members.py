@@ -9,9 +9,11 @@ from typing import Any
 
 from emulations import cluster_of, mixed_workload, named, setting_of, with_failures
 
+from actors.hosting.checkpoint import Position
 from actors.hosting.member import Member, Met
 from actors.hosting.outcome import Observe, Outcome
 from actors.hosting.partition import merge_shares
+from actors.hosting.snapshot import Snapshot
 from actors.hosting.windows import divide, lead_ns, window_ns
 from actors.scheduler import resolve_parameters
 from actors.schedulers.registry import find_scheduler
@@ -68,6 +70,14 @@ class Group:
         with ThreadPoolExecutor(len(self.members)) as threads:
             calls = [threads.submit(member.meet, *arguments) for member in self.members]
             return [call.result(BOUND_S) for call in calls]
+
+    def continued(self, saved: Sequence[Snapshot], at: Position) -> Outcome:
+        """Go back to snapshots of such a group, after some windows without events, and on to the end."""
+        self.meet(0.0, 4)
+        for member, of in zip(self.members, saved, strict=True):
+            member.restore(of)
+            member.go_back_to(at)
+        return self.to_the_end(3600.0)
 
     def to_the_end(self, most_s: float) -> Outcome:
         for _ in range(100_000):

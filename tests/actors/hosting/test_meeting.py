@@ -84,11 +84,7 @@ def test_a_run_goes_on_from_a_checkpoint_in_another_memory(case: str) -> None:
     at = Position(0.0, met.events, met.until_ns, met.windows)
     saved = [member.snapshot() for member in group.members]
     again = Group(setting, OBSERVED, 3)
-    again.meet(0.0, 4)
-    for member, of in zip(again.members, saved, strict=True):
-        member.restore(of)
-        member.go_back_to(at)
-    outcome = again.to_the_end(3600.0)
+    outcome = again.continued(saved, at)
     assert digest(outcome) == digest(run_setting(setting, OBSERVED))
     assert outcome.windows == run_windows(setting, OBSERVED, 3).windows
     # The checkpoint is not the beginning, and taking it changes nothing.
