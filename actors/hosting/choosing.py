@@ -10,18 +10,14 @@ from typing import NamedTuple
 from actors.hosting.grouping import Cast
 from actors.hosting.outcome import NS, Observe
 from actors.hosting.partition import Partition
-from actors.hosting.windows import check_partitions, divide, expected_windows
+from actors.hosting.windows import divide, expected_windows
 from actors.setting import Setting
 from workloads.errors import InputError
 from workloads.units import format_duration
 
-AWAKE_US, ASLEEP_US = (
-    0.6,
-    20.0,
-)  # a barrier, where each partition has a core; for each partition, where they share cores
-CROSSING = (
-    0.3  # added to the work by messages that cross a barrier, all of them if no sender has its receiver
-)
+# A barrier, where each partition has a core; and for each partition of a core, where they share cores.
+AWAKE_US, ASLEEP_US = 0.6, 20.0
+CROSSING = 0.3  # added to the work if all messages cross a barrier
 START_S = 0.7  # an actor more
 
 
@@ -53,10 +49,9 @@ def choose_partitions(setting: Setting, window: int, cores: int | None = None) -
     expected = []
     for partitions in sorted({1, 2, 4, cores}):
         try:
-            check_partitions(setting, partitions)
-        except InputError:
+            expected.append(expect(setting, cast, window, partitions, cores))
+        except InputError:  # more than there are actors
             break
-        expected.append(expect(setting, cast, window, partitions, cores))
     best = min(expected, key=lambda e: e.seconds)
     times = ", ".join(map(str, expected))
     return best.partitions, f"--partitions auto: {best.partitions}; expected are {times}, on {cores} cores"

@@ -38,10 +38,8 @@ from workloads.units import format_duration
 
 TOKEN_BYTES = 32  # of the secret by which the machines of a run know each other
 REASON_S = 2.0  # for other partitions to answer, when one has said that another does not run any more
-MEETINGS, FEW_MEETINGS = (
-    10_000,
-    1_000,
-)  # barriers without work, to measure one: in shared memory, between machines
+# Barriers without work, to measure one: in shared memory, between machines.
+MEETINGS, FEW_MEETINGS = 10_000, 1_000
 
 
 def emulate_windows(
