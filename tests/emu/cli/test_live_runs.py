@@ -57,7 +57,7 @@ def test_a_run_directory(emu: Callable, folder: Path) -> None:
         assert 0 <= spread["p50"] <= spread["p90"] <= spread["p99"] <= spread["max"]
     assert set(latency) == {"all", "short", "long"}
     assert latency["all"]["p50"] >= 3 * 0.0005 * 0.99
-    assert [part["hosts"] for part in live["partitions"]] == ["50 nodes", "10 probe schedulers"]
+    assert [part["hosts"] for part in live["partitions"]] == ["25 nodes, 5 probe schedulers"] * 2
     assert summary["schedulers"]["busiest"] == pytest.approx(live["scheduler_cpu"]["busiest"])
     # What must be said is said once, on standard error, and kept.
     notes = [f"emu: note: {note}" for note in live["notes"]]
