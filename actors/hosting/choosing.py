@@ -16,7 +16,7 @@ from workloads.errors import InputError
 from workloads.units import format_duration
 
 # A barrier, where each partition has a core; and for each partition of a core, where they share cores.
-AWAKE_US, ASLEEP_US = 0.6, 20.0
+ALONE_US, SHARING_US = 0.6, 2.5
 CROSSING = 0.3  # added to the work if all messages cross a barrier
 START_S = 0.7  # an actor more
 
@@ -66,6 +66,6 @@ def expect(setting: Setting, cast: Cast, window: int, partitions: int, cores: in
         return Expected(1, 1, events, work_s)
     windows = expected_windows(setting, window, partitions)
     share = max(*divide(setting, cast, partitions).work(), 1 / cores) * (1 + CROSSING * (1 - 1 / partitions))
-    barrier_us = AWAKE_US if partitions <= cores else ASLEEP_US * partitions / cores
+    barrier_us = ALONE_US if partitions <= cores else SHARING_US * partitions / cores
     seconds = work_s * share + windows * barrier_us / 1e6 + START_S * (partitions - 1)
     return Expected(partitions, windows, events, seconds)

@@ -92,13 +92,11 @@ class Member(Partition):
         if self._relay is not None:
             self._relay.close()
 
-    def share_memory(self, place: Place, window_ns: int, sharing: int) -> None:
-        """Take part in the memory that another of `sharing` partitions offers; called after `join`, before `meet`."""
+    def share_memory(self, place: Place, window_ns: int) -> None:
+        """Take part in the memory that another partition offers; called after `join`, before `meet`."""
         assert self._grouping is not None
         self._shared = place.open()
         self._shared[meeting.LINE * int(self._me) + meeting.PROCESS] = os.getpid()
-        cores = len(os.sched_getaffinity(0))
-        self._own[meeting.AWAKE_NS] = meeting.LONG_NS if sharing <= cores else meeting.SHORT_NS
         first, tasks = self._grouping.first, self.setting.num_tasks
         self._fixed = (
             *(self._own, first, self._quiet, self._delayed),

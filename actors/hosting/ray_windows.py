@@ -155,7 +155,7 @@ class WindowSession:
         pairs = [*zip(places, groups, strict=True)]
         if not all(get([a.call.remote("can_share", place) for place, group in pairs for a in group])):
             return refused
-        arguments = [(a, place, self._window, len(group)) for place, group in pairs for a in group]
+        arguments = [(a, place, self._window) for place, group in pairs for a in group]
         get([actor.call.remote("share_memory", *given) for actor, *given in arguments])
         get([first.call.remote("withdraw") for first, *_ in groups])
         return None

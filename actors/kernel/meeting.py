@@ -8,8 +8,9 @@ that all have published n + 1, and so have read those of n.
 On several machines, each has a memory with the frames of all. The first partition of a machine exchanges them with the
 other machines when all here have published (`actors.kernel.relay`), and publishes for those there.
 
-The shared words: for each partition LINE words, of which MARK is the number of the window that it has published and
-SLEEPERS counts who sleeps at that; then LINE words for all; then the frames, [2, K, `frame_size`].
+The shared words: for each partition LINE words, of which MARK is the number of the window that it has published, CORE
+the core that it was on then, and SLEEPERS counts who sleeps at MARK; then LINE words for all; then the frames,
+[2, K, `frame_size`].
 """
 
 from collections.abc import Callable
@@ -23,7 +24,7 @@ from actors.kernel.cost import HasCost
 from actors.kernel.queue import GROW, HORIZON, IDLE
 from actors.kernel.records import Records
 from actors.kernel.relay import BEGUN, OTHERS, SLEPT, exchange, is_here, read_message, write_message
-from actors.kernel.sharing import add, load, pause, sleep_while, swap, wake_all
+from actors.kernel.sharing import add, core, give_way, load, pause, sleep_while, swap, wake_all
 from actors.kernel.window import (
     EVENTS,
     FINISHED,
@@ -43,7 +44,7 @@ from actors.kernel.window import (
 from actors.kernel.world import NEVER
 
 # Words of a partition; PROCESS is the id of the process that publishes it.
-LINE, MARK, SLEEPERS, PROCESS = 16, 0, 8, 9
+LINE, MARK, CORE, SLEEPERS, PROCESS = 16, 0, 1, 8, 9
 PAUSE, FAILED = 0, 8  # of all: the window in which all pause; 1 if a partition has failed
 
 # A partition's own words.
@@ -64,19 +65,16 @@ PAUSE, FAILED = 0, 8  # of all: the window in which all pause; 1 if a partition 
     DONE_TASKS,
     DONE_EVENTS,
     SLEPT_NS,  # how long it slept while it waited for others
-    ASLEEP,  # waits in a row that ended asleep
-    AWAKE_NS,  # how long a wait is awake at first
     OWN,
-) = range(19)
+) = range(17)
 PUBLISH, WAIT, READ, DELIVER, ADVANCE, PACK = range(6)
 # Why `meet` returns, besides the stop reasons of a loop.
 DONE, PAUSED, SAMPLES, WAITS, PRACTISED, ENDLESS = range(10, 16)
 
-# A wait is awake at first, as to wake a sleeper takes 5 to 50 us: for LONG_NS if each partition has a core. Where other
-# processes use the cores this keeps the partner from running: after PATIENT waits in a row that ended asleep, a wait is
-# awake for SHORT_NS, but for one in AGAIN.
-LONG_NS, SHORT_NS = 200_000, 1_000
-PATIENT, AGAIN = 16, 16
+# A wait is awake at first: to wake a sleeper takes 5 to 50 us, and where other processes use the core, a sleeper may
+# wait for milliseconds until it has that again. Meanwhile it gives way to a partner that needs the same core.
+AWAKE_NS = 10_000_000
+LINKS_AWAKE_NS = 200_000  # the same for messages from other machines
 SLEEP_NS = 200_000_000
 
 
@@ -110,29 +108,37 @@ def publish(base: int, own: np.ndarray, partitions: int, me: int) -> None:
 @inlined
 def set_mark(base: int, k: int, window: int) -> None:
     """Let all here read the frame of a partition for a window."""
+    here = core()
+    if load(address(base, LINE * k + CORE)) != here:
+        swap(address(base, LINE * k + CORE), here)
     swap(address(base, LINE * k + MARK), window)
     if load(address(base, LINE * k + SLEEPERS)) > 0:
         wake_all(address(base, LINE * k + MARK))
 
 
-@inlined
-def awake_ns(own: np.ndarray) -> int:
-    """Return how long the next wait is awake."""
-    asleep = own[ASLEEP]
-    return own[AWAKE_NS] if asleep < PATIENT or asleep % AGAIN == 0 else SHORT_NS
-
-
 @compiled
-def sees_awake(mark: int, own: np.ndarray) -> bool:
-    """Look at a partner's mark for some time; return whether it has published this window."""
-    end = clock_ns(WALL) + awake_ns(own)
+def sees_awake(base: int, own: np.ndarray, partitions: int, k: int) -> bool:
+    """Look for some time whether partition `k` has published this window; return whether it has."""
+    mark, window = address(base, LINE * k + MARK), own[WINDOW]
+    end = clock_ns(WALL) + AWAKE_NS
     while clock_ns(WALL) < end:
+        if holds_up(base, window, partitions):
+            give_way()
         for _ in range(8):
-            if load(mark) >= own[WINDOW]:
-                own[ASLEEP] = 0
+            if load(mark) >= window:
                 return True
             pause()
     return False
+
+
+@inlined
+def holds_up(base: int, window: int, partitions: int) -> bool:
+    """Return whether a partition that has not published a window needs this core: it was on it the last time."""
+    here, found = core(), False
+    for k in range(partitions):
+        if load(address(base, LINE * k + CORE)) == here and load(address(base, LINE * k + MARK)) < window:
+            found = True
+    return found
 
 
 @compiled
@@ -146,9 +152,8 @@ def all_published(base: int, own: np.ndarray, links: np.ndarray, partitions: int
         if links[OTHERS] > 0 and not is_here(links, k):
             continue
         mark = address(base, LINE * k + MARK)
-        if k == me or load(mark) >= window or sees_awake(mark, own):
+        if k == me or load(mark) >= window or sees_awake(base, own, partitions, k):
             continue
-        own[ASLEEP] += 1
         while load(mark) < window:
             add(address(base, LINE * k + SLEEPERS), 1)
             seen, before = load(mark), clock_ns(WALL)
@@ -175,8 +180,7 @@ def all_exchanged(
             write_message(links, j, shared, frames, frame_size, partitions, window, pauses)
         links[BEGUN] = 1
     slept_ns = links[SLEPT]
-    done = exchange(links, partitions, window, awake_ns(own))
-    own[ASLEEP] = own[ASLEEP] + 1 if links[SLEPT] > slept_ns else 0
+    done = exchange(links, partitions, window, LINKS_AWAKE_NS)
     own[SLEPT_NS] += links[SLEPT] - slept_ns
     if not done:
         return False

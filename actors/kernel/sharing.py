@@ -51,6 +51,14 @@ if config.DISABLE_JIT:
         """Let another thread run."""
         time.sleep(0)
 
+    def core() -> int:
+        """Return a number for the core that this thread is on: all threads share one, by the global lock."""
+        return 0
+
+    def give_way() -> None:
+        """Let another thread run."""
+        time.sleep(0)
+
     def sleep_while(address: int, value: int, most_ns: int) -> int:
         """Sleep while a word is `value`, for at most `most_ns`."""
         end = time.monotonic_ns() + int(most_ns)
@@ -109,6 +117,27 @@ else:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             if platform.machine() in _PAUSE:
                 builder.asm(ir.FunctionType(ir.VoidType(), []), _PAUSE[platform.machine()], "", [], True)
+            return context.get_dummy_value()
+
+        return types.void(), generate
+
+    @intrinsic
+    def core(context: Any) -> Any:
+        """Return the number of the core that this thread is on; one number for all but on Linux."""
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            if platform.system() != "Linux":
+                return ir.Constant(LONG, 0)
+            return builder.sext(builder.call(external(builder, HALF, [], "sched_getcpu"), []), LONG)
+
+        return types.int64(), generate
+
+    @intrinsic
+    def give_way(context: Any) -> Any:
+        """Let another thread run on this core, if one is ready: POSIX sched_yield."""
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            builder.call(external(builder, HALF, [], "sched_yield"), [])
             return context.get_dummy_value()
 
         return types.void(), generate

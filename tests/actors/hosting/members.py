@@ -50,7 +50,7 @@ class Group:
             place = first.offer()
             for member in group:
                 assert member.can_share(place)
-                member.share_memory(place, window_ns(setting, None), len(group))
+                member.share_memory(place, window_ns(setting, None))
             first.withdraw()
         if len(self.machines) > 1:
             self._connect()

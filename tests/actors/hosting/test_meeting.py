@@ -66,6 +66,24 @@ def test_who_runs_ahead_ends_its_window_after_some_events(
     assert outcome.windows > max(run_windows(setting, OBSERVED, partitions).windows, outcome.events // 10)
 
 
+def test_who_waits_gives_way_to_a_partition_of_its_core_that_is_late() -> None:
+    cores = os.sched_getaffinity(0)
+    here, window, partitions = min(cores), 7, 2
+    words = np.zeros(meeting.shared_words(partitions, 0), np.int64)
+    try:
+        os.sched_setaffinity(0, [here])
+        for core, mark, is_late in (
+            (here, window - 1, True),
+            (here, window, False),
+            (here + 1, window - 1, False),
+        ):
+            words[meeting.MARK], words[meeting.CORE] = window, here  # the one that waits
+            words[meeting.LINE + meeting.MARK], words[meeting.LINE + meeting.CORE] = mark, core
+            assert meeting.holds_up(np.int64(words.ctypes.data), window, partitions) == is_late
+    finally:
+        os.sched_setaffinity(0, cores)
+
+
 @pytest.mark.parametrize("messages", [8, 11])
 def test_frames_that_are_too_small_change_nothing(messages: int, monkeypatch: pytest.MonkeyPatch) -> None:
     setting = small("eagle")
