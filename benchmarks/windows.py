@@ -4,7 +4,7 @@
 
 Each row is a workload and a scheduler; printed are the engine's seconds in one process, and for each number of
 partitions, in as many Ray actors on this machine: seconds and their ratio, windows, events and µs a window, and the
-share of time that the first partition slept while it waited for others. Runs are in turn, figures are medians, and job
+share of time that the first partition waited for others. Runs are in turn, figures are medians, and job
 times must equal those of one process. `--busy` keeps one core occupied meanwhile. `YH1_sub` needs the traces beside the
 repository (EMU_SHARED); it is left out where they are not.
 """
@@ -39,7 +39,7 @@ class Run(NamedTuple):
     engine_s: float
     windows: int
     events: int
-    slept: float  # of the first partition, a share of the time
+    waited: float  # of the first partition, a share of the time
 
 
 def equal_tasks(task_s: float, nodes: int, jobs: int, tasks: int = 10, load: float = 0.8) -> Setting:
@@ -77,11 +77,11 @@ def in_partitions(setting: Setting, partitions: int, whole: np.ndarray) -> Run:
         assert isinstance(meetings, Meetings)
         assert session.run(MOST_S).done, "no end within an hour"
         outcome = session.outcome()
-        slept_s = meetings.slept_s
+        waited_s = meetings.waited_s
     finally:
         session.close()
     assert (outcome.finish_ns == whole).all(), "job times differ from those of one process"
-    return Run(outcome.wall_s, outcome.windows, outcome.events, slept_s / outcome.wall_s)
+    return Run(outcome.wall_s, outcome.windows, outcome.events, waited_s / outcome.wall_s)
 
 
 def measured(name: str, partitions: list[int], repeats: int) -> list[list[str]]:
@@ -100,9 +100,11 @@ def measured(name: str, partitions: list[int], repeats: int) -> list[list[str]]:
     for k, runs in together.items():
         took_s = statistics.median(run.engine_s for run in runs)
         windows, events = runs[0].windows, runs[0].events
-        slept = statistics.median(run.slept for run in runs)
+        waited = statistics.median(run.waited for run in runs)
         figures = [f"{took_s / one_s:.2f}", f"{windows:,}", f"{events / windows:.1f}"]
-        lines.append(["", str(k), f"{took_s:.3f}", *figures, f"{1e6 * took_s / windows:.2f}", f"{slept:.0%}"])
+        lines.append(
+            ["", str(k), f"{took_s:.3f}", *figures, f"{1e6 * took_s / windows:.2f}", f"{waited:.0%}"]
+        )
     return lines
 
 
@@ -126,7 +128,7 @@ def main() -> None:
         other.start()
     connect()
     partitions = [int(k) for k in asked.partitions.split(",")]
-    head = ["", "partitions", "s", "over one", "windows", "events each", "µs each", "asleep"]
+    head = ["", "partitions", "s", "over one", "windows", "events each", "µs each", "waited"]
     for name in names:
         show(name, [head, *measured(name, partitions, asked.repeats)])
     close()

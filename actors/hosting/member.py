@@ -34,7 +34,7 @@ class Met(NamedTuple):
     events: int
     until_ns: int
     windows: int
-    slept_s: float  # while this one waited for others
+    waited_s: float  # while this one waited for others
 
 
 class Member(Partition):
@@ -151,7 +151,7 @@ class Member(Partition):
         windows = self._windows_before + int(own[meeting.WINDOW]) - 1
         figures = (meeting.DONE_TASKS, meeting.DONE_EVENTS, meeting.EVENTS_AT)
         tasks_done, events, until_ns = (int(own[word]) for word in figures)
-        return Met(done, tasks_done, events, until_ns, windows, int(own[meeting.SLEPT_NS]) / NS)
+        return Met(done, tasks_done, events, until_ns, windows, int(own[meeting.WAITED_NS]) / NS)
 
     def _put_frame(self) -> None:
         """Put the frame of `join` or `restore` into the shared memory."""

@@ -236,7 +236,7 @@ class Meetings:
 
         self._ray, self._actors, self._machines = ray, actors, machines
         self.at = Position(0.0, 0, BEGINNING)
-        self.slept_s = 0.0  # of a partition, while it waited for others
+        self.waited_s = 0.0  # of a partition, while it waited for others
 
     def _meet(self, *arguments: Any) -> Met:
         """Let all partitions go on together; return how far they are."""
@@ -269,7 +269,7 @@ class Meetings:
         """Continue for about `most_s` seconds, or until nothing is left to do."""
         begin = time.perf_counter()
         met = self._meet(most_s)
-        wall_s, self.slept_s = self.at.wall_s + time.perf_counter() - begin, met.slept_s
+        wall_s, self.waited_s = self.at.wall_s + time.perf_counter() - begin, met.waited_s
         self.at = Position(max(met.until_ns, 0) / NS, met.events, met.until_ns, met.windows, wall_s)
         return Progress(met.tasks_done, self.at, met.done)
 

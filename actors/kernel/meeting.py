@@ -23,7 +23,7 @@ from actors.kernel.compiled import compiled, inlined, waiting_entry
 from actors.kernel.cost import HasCost
 from actors.kernel.queue import GROW, HORIZON, IDLE
 from actors.kernel.records import Records
-from actors.kernel.relay import BEGUN, OTHERS, SLEPT, exchange, is_here, read_message, write_message
+from actors.kernel.relay import BEGUN, OTHERS, exchange, is_here, read_message, write_message
 from actors.kernel.sharing import add, core, give_way, load, pause, sleep_while, swap, wake_all
 from actors.kernel.window import (
     EVENTS,
@@ -64,7 +64,7 @@ PAUSE, FAILED = 0, 8  # of all: the window in which all pause; 1 if a partition 
     LEAST,  # the first window in which it may
     DONE_TASKS,
     DONE_EVENTS,
-    SLEPT_NS,  # how long it slept while it waited for others
+    WAITED_NS,  # how long it waited for others, awake and asleep
     OWN,
 ) = range(17)
 PUBLISH, WAIT, READ, DELIVER, ADVANCE, PACK = range(6)
@@ -142,28 +142,35 @@ def holds_up(base: int, window: int, partitions: int) -> bool:
 
 
 @compiled
+def sees_asleep(base: int, own: np.ndarray, k: int) -> bool:
+    """Sleep until partition `k` has published this window; return False if it has not for long."""
+    mark, window = address(base, LINE * k + MARK), own[WINDOW]
+    while load(mark) < window:
+        add(address(base, LINE * k + SLEEPERS), 1)
+        seen, before = load(mark), clock_ns(WALL)
+        if seen < window:
+            sleep_while(mark, seen, SLEEP_NS)
+        add(address(base, LINE * k + SLEEPERS), -1)
+        if load(mark) < window and clock_ns(WALL) - before >= SLEEP_NS // 2:
+            return False
+    return True
+
+
+@compiled
 def all_published(base: int, own: np.ndarray, links: np.ndarray, partitions: int, me: int) -> bool:
     """Wait until all have published this window; return False if one has not for long.
 
     With links to other machines: all partitions here.
     """
-    window = own[WINDOW]
     for k in range(partitions):
-        if links[OTHERS] > 0 and not is_here(links, k):
+        is_other = links[OTHERS] > 0 and not is_here(links, k)
+        if is_other or k == me or load(address(base, LINE * k + MARK)) >= own[WINDOW]:
             continue
-        mark = address(base, LINE * k + MARK)
-        if k == me or load(mark) >= window or sees_awake(base, own, partitions, k):
-            continue
-        while load(mark) < window:
-            add(address(base, LINE * k + SLEEPERS), 1)
-            seen, before = load(mark), clock_ns(WALL)
-            if seen < window:
-                sleep_while(mark, seen, SLEEP_NS)
-            add(address(base, LINE * k + SLEEPERS), -1)
-            slept_ns = clock_ns(WALL) - before
-            own[SLEPT_NS] += slept_ns
-            if load(mark) < window and slept_ns >= SLEEP_NS // 2:
-                return False
+        before = clock_ns(WALL)
+        seen = sees_awake(base, own, partitions, k) or sees_asleep(base, own, k)
+        own[WAITED_NS] += clock_ns(WALL) - before
+        if not seen:
+            return False
     return True
 
 
@@ -179,9 +186,9 @@ def all_exchanged(
         for j in range(links[OTHERS]):
             write_message(links, j, shared, frames, frame_size, partitions, window, pauses)
         links[BEGUN] = 1
-    slept_ns = links[SLEPT]
+    before = clock_ns(WALL)
     done = exchange(links, partitions, window, LINKS_AWAKE_NS)
-    own[SLEPT_NS] += links[SLEPT] - slept_ns
+    own[WAITED_NS] += clock_ns(WALL) - before
     if not done:
         return False
     for j in range(links[OTHERS]):

@@ -21,9 +21,8 @@ from actors.kernel.window import FIELDS, HEADER, end_of_frame, header_size
     ADDRESS,  # of the array
     BEGUN,  # 1 within an exchange
     ROOM,  # words for a message
-    SLEPT,  # for so long, ns
     HEAD,
-) = range(6)
+) = range(5)
 # Of another machine.
 (
     SOCKET,  # the file descriptor
@@ -225,9 +224,7 @@ def exchange(links: np.ndarray, partitions: int, window: int, awake_ns: int) -> 
             pause()
         else:
             found = ready(asked, waits, SLEEP_NS)
-            slept_ns = clock_ns(WALL) - now
-            links[SLEPT] += slept_ns
-            if found <= 0 and slept_ns >= SLEEP_NS // 2:
+            if found <= 0 and clock_ns(WALL) - now >= SLEEP_NS // 2:
                 return False
 
 
