@@ -53,6 +53,10 @@ class Worlds(ABC):
         """Return [J] bool: which jobs are in the report class `long`."""
         return np.zeros(self.num_jobs(setting.workload), bool)
 
+    def start_nodes(self, world: Any, setting: Any, own: slice) -> None:
+        """Write the rows of a partition's own nodes as they are at time 0; those of others stay zero: no memory."""
+        return
+
     @abstractmethod
     def needed_bytes(self, setting: Any) -> tuple[int, int]:
         """Return bounds of the bytes that each partition needs besides its process, and that all need together."""

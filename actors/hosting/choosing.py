@@ -45,7 +45,7 @@ def choose_partitions(setting: Setting, window: int, cores: int | None = None) -
         cores: for partitions; None: all of this machine.
     """
     cores = cores or len(os.sched_getaffinity(0))
-    cast = Partition(setting, Observe()).cast()
+    cast = Partition(setting, Observe(), whole=False).cast()
     expected = []
     for partitions in sorted({1, 2, 4, cores}):
         try:

@@ -125,7 +125,7 @@ def emulate_live(
         Lost: a partition is gone, or does not answer.
     """
     if partitions is None:
-        cast = Partition(setting, Observe()).cast()
+        cast = Partition(setting, Observe(), whole=False).cast()
         partitions = 1 + int(cast.probes_share > 0) + int(cast.central_share > 0)
     check_partitions(setting, partitions)
     hosted: AbstractContextManager[Any]

@@ -41,7 +41,7 @@ class Member(Partition):
     """One of several partitions; `meet` goes from barrier to barrier with the others."""
 
     def __init__(self, setting: Setting, observe: Observe):
-        super().__init__(setting, observe)
+        super().__init__(setting, observe, whole=False)
         self._own = np.zeros(meeting.OWN, np.int64)
         self._own[meeting.EVENTS_AT] = -1
         self._windows_before = 0  # windows of the run before the first here; less those without events

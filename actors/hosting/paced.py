@@ -58,7 +58,7 @@ class PacedPartition(Partition):
     """
 
     def __init__(self, setting: Setting, observe: Observe, pace: Pace, cpu_clock: Callable[[], int]):
-        super().__init__(setting, observe)
+        super().__init__(setting, observe, whole=False)
         self._pace, self._cpu_clock = pace, cpu_clock
         # A row has a backlog of its own, so that all are kept; no more than one a tick of wall time.
         period_ns, tick_ns = self._samples.period_ns, round(pace.tick_s / pace.dilation * NS)

@@ -78,15 +78,17 @@ def build_partition(setting: Setting, observe: Observe) -> tuple[Any, Any]:
 class Partition:
     """A world and the loop that drives it.
 
-    `start` compiles the loop, or loads it from the disk cache. A partition alone goes on with `run` and gives its
-    `outcome`; one of several gets its actors with `join`, goes from barrier to barrier with
-    `window`, and gives its `share`.
+    Without `whole` it has no nodes until it knows which are its own. `start` compiles the loop, or loads it from the
+    disk cache. A partition alone goes on with `run` and gives its `outcome`; one of several gets its actors with
+    `join`, goes from barrier to barrier with `window`, and gives its `share`.
     """
 
-    def __init__(self, setting: Setting, observe: Observe):
+    def __init__(self, setting: Setting, observe: Observe, *, whole: bool = True):
         self.setting = setting
         self.observe = observe
         self.world, self.state = build_partition(setting, observe)
+        if whole:
+            setting.scheduler.worlds.start_nodes(self.world, setting, slice(None))
         self._loop = setting.scheduler.advance
         self._answer = setting.scheduler.host(setting) if setting.scheduler.host else None
         self.wall_s = 0.0
@@ -153,6 +155,8 @@ class Partition:
         `lookahead`: of partitions that may run ahead of each other, ns; else NEVER.
         """
         restrict(self.world.queue, grouping.first, me, lookahead)
+        now = self.world.queue.now[0]
+        self.setting.scheduler.worlds.start_nodes(self.world, self.setting, slice(now.first, now.end))
         self._grouping, self._me = grouping, np.int64(me)
         if self.observe.events is not None:
             self._events = EventFile(self.observe.events.folder, me)

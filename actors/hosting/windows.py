@@ -84,7 +84,7 @@ def check_partitions(setting: Setting, partitions: int) -> None:
     """Refuse more partitions than actors, before anything is started."""
     racks = setting.cluster.racks()
     if partitions > (setting.cluster.num_nodes if racks is None else np.unique(racks).size):
-        divide(setting, Partition(setting, Observe()).cast(), partitions)
+        divide(setting, Partition(setting, Observe(), whole=False).cast(), partitions)
 
 
 def divide(setting: Setting, cast: Cast, partitions: int) -> Grouping:
@@ -184,7 +184,7 @@ class WindowsHere:
 
     def __init__(self, setting: Setting, observe: Observe, partitions: int, window: int):
         self._setting = setting
-        self._hosts = [Partition(setting, observe) for _ in range(partitions)]
+        self._hosts = [Partition(setting, observe, whole=False) for _ in range(partitions)]
         grouping = divide(setting, self._hosts[0].cast(), partitions)
         for host in self._hosts:
             host.start()

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 
 from actors.kernel.faults import TASK_STATE
-from actors.kernel.world import COUNTERS
+from actors.kernel.world import COUNTERS, NONE
+from actors.resources import idle_at_start
 from actors.worlds import Worlds
 
 BYTES_PER_TASK, BYTES_PER_JOB, BYTES_PER_NODE = 150, 400, 264
@@ -21,6 +22,13 @@ class _JobWorlds(Worlds):
         """[J] bool: jobs whose mean task duration is above the cut-off."""
         mean_ns: np.ndarray = setting.workload.arrays().mean_ns
         return mean_ns > setting.short_cutoff_s * 1e9
+
+    def start_nodes(self, world: Any, setting: Any, own: slice) -> None:
+        """Nodes have idle slots and an empty queue."""
+        nodes = world.nodes
+        for rows in (nodes.head, nodes.tail, nodes.version, nodes.running):
+            rows[own] = NONE
+        nodes.idle[own] = idle_at_start(setting)[own]
 
     def needed_bytes(self, setting: Any) -> tuple[int, int]:
         """Every partition knows all jobs and nodes by their number; tasks lie where they wait."""

@@ -32,7 +32,7 @@ from actors.kernel.world import (
     World,
     make_entries,
 )
-from actors.resources import idle_at_start, make_room
+from actors.resources import make_room
 from actors.setting import Setting
 from workloads.errors import InputError
 
@@ -55,15 +55,14 @@ def build_world(
         central_jobs: [J] bool, the jobs that go to the central scheduler instead.
 
     Actor ids: nodes 0 to N - 1, probe schedulers from N, coordinators, the central scheduler, the listener:
-    it stands for all schedulers where they receive the same reports at the same time.
+    it stands for all schedulers where they receive the same reports at the same time. The rows of nodes are zero, until
+    the partition that has them starts them (`actors.worlds.Worlds.start_nodes`).
     """
     nodes, probing = setting.cluster.num_nodes, schedulers
     schedulers += coordinators
     table = records(ACTOR, nodes + schedulers + 2)
     if table.size > MOST_ACTORS:
         raise InputError(f"{table.size} actors; at most {MOST_ACTORS} have an id")
-    table.head[:], table.tail[:], table.version[:], table.running[:] = NONE, NONE, NONE, NONE
-    table.idle[:nodes] = idle_at_start(setting)
 
     work = _describe(setting, probing, nodes + schedulers, central_jobs)
     jobs = records(JOB, work.size)

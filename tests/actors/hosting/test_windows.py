@@ -16,7 +16,7 @@ from actors.hosting import partition
 from actors.hosting.grouping import Cast, group_actors
 from actors.hosting.memory import needed_bytes, refuse_too_large
 from actors.hosting.ray_session import largest_share
-from actors.hosting.windows import expected_windows, lookahead_ns, window_ns
+from actors.hosting.windows import divide, expected_windows, lookahead_ns, window_ns
 from actors.kernel.window import partition_of, runs_schedulers
 from actors.scheduler import needs_global_view
 from actors.schedulers.registry import find_scheduler, scheduler_names
@@ -181,6 +181,22 @@ def test_each_partition_has_as_much_work(partitions: int, central_share: float) 
     rest = work[:-1] if central_share > 1 / partitions else work
     assert not rest or max(rest) - min(rest) < 0.005
     assert max(work) == pytest.approx(max(central_share, 1 / partitions, *rest), abs=0.005)
+
+
+def test_each_partition_starts_its_own_nodes_alone() -> None:
+    """Rows of others stay zero: memory that is never touched is not taken."""
+    setting, none = small("eagle", Network(0.0005)), -1
+    members = [partition.Partition(setting, OBSERVED, whole=False) for _ in range(3)]
+    grouping = divide(setting, members[0].cast(), 3)
+    for k, member in enumerate(members):
+        member.join(grouping, k)
+        nodes, own = member.world.nodes, np.arange(grouping.first[k], [*grouping.first[1:3], 24][k])
+        others = np.setdiff1d(np.arange(24), own)
+        assert own.size > 0
+        assert (nodes.idle[own] == setting.cluster.slots()[own]).all()
+        assert not np.asarray(nodes)[others].tobytes().strip(b"\0")
+        for rows in (nodes.head, nodes.tail, nodes.version, nodes.running):
+            assert (rows[own] == none).all()
 
 
 def test_the_number_of_windows_is_foreseen() -> None:
