@@ -22,7 +22,7 @@ from actors.kernel.faults import (
 from actors.kernel.queue import NEVER, NONE, grow_queue
 from actors.kernel.records import Records, records
 from actors.nodes.failing import expect_failure
-from actors.resources import idle_at_start
+from actors.nodes.worlds import idle_at_start
 from actors.setting import Dynamics, Setting
 from clusters.failures import CENTRAL, NODE, SCHEDULER
 from workloads.errors import InputError

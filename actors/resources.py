@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from actors.conditions import read_only
-from actors.kernel.room import UNLIMITED, Room
+from actors.kernel.room import Room
 from actors.setting import Setting
 from clusters.capacity import capacities
 from workloads.requests import Demands
@@ -72,9 +72,3 @@ def servers(setting: Setting) -> np.ndarray:
     one server (`actors.kernel.room.work_at`).
     """
     return np.ones(setting.cluster.num_nodes, np.int64) if setting.resources else node_slots(setting)
-
-
-def idle_at_start(setting: Setting) -> np.ndarray:
-    """Return the idle slots of nodes without tasks: [N], `UNLIMITED` where resources decide."""
-    slots = setting.cluster.slots()
-    return np.full_like(slots, UNLIMITED) if setting.resources else slots

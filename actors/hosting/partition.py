@@ -91,17 +91,15 @@ class Partition:
             setting.scheduler.worlds.start_nodes(self.world, setting, slice(None))
         self._loop = setting.scheduler.advance
         self._answer = setting.scheduler.host(setting) if setting.scheduler.host else None
-        self.wall_s = 0.0
-        self.compile_s = 0.0
+        self.wall_s = self.compile_s = 0.0
         self._events = None if observe.events is None else EventFile(observe.events.folder, 0)
         self._asks, self._asks_s = 0, 0.0
         period_ns = max(round(observe.timeline_period_s * NS), 1) if observe.timeline_period_s else 0
         self._samples = Samples(int(self.world.work.submit[0]), period_ns, observe.most_rows)
         self._grouping: Grouping | None = None
-        self._barrier = np.int64(-1)
+        self._barrier, self._until = np.int64(-1), -1
         self._delayed = np.zeros(4, np.int64)
         self._last_frame = b""
-        self._until = -1
 
     def is_warm(self) -> bool:
         """Whether the loop can be loaded from the disk cache."""

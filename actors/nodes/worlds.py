@@ -5,13 +5,19 @@ from typing import Any
 import numpy as np
 
 from actors.kernel.faults import TASK_STATE
+from actors.kernel.room import UNLIMITED
 from actors.kernel.world import COUNTERS, NONE
-from actors.resources import idle_at_start
 from actors.worlds import Worlds
 
 BYTES_PER_TASK, BYTES_PER_JOB, BYTES_PER_NODE = 150, 400, 264
 """Measured for sparrow, eagle and central-lwl with 1,000 to 1,000,000 nodes, 1,000 to 97,000 jobs and 41,000 to 3.9
 million tasks: 40 bytes a task, 150 a node. Queues that grow under overload are not in it: hence more for tasks."""
+
+
+def idle_at_start(setting: Any) -> np.ndarray:
+    """Return the idle slots of nodes without tasks: [N], `UNLIMITED` where resources decide."""
+    slots = setting.cluster.slots()
+    return np.full_like(slots, UNLIMITED) if setting.resources else slots
 
 
 class _JobWorlds(Worlds):

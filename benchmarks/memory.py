@@ -1,0 +1,64 @@
+"""The memory of a partition's world, resident, beside that of one process: each partition has nodes of its own alone.
+
+    python -m benchmarks.memory [--nodes 1000000,10000000] [--partitions 1,2,4]
+
+Each partition is built in a process of its own, under sparrow, and joins the others. Printed is by how much its
+resident memory grew, of the first partition and of all, and what a process with workload and cluster took before. Linux
+only (/proc).
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import resource
+from pathlib import Path
+
+import numpy as np
+
+from actors.hosting.outcome import Observe
+from actors.hosting.partition import Partition
+from actors.hosting.windows import divide, lookahead_ns
+from benchmarks.measuring import parser_of, setting_of, show
+from workloads.jobs import make_workload
+
+MIB = 2**20
+
+
+def resident_mib() -> float:
+    """Return the resident memory of this process."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / MIB
+
+
+def grown_mib(nodes: int, partitions: int, k: int) -> tuple[float, float]:
+    """Return the resident memory with a setting, and what one of its partitions adds to that."""
+    workload = make_workload("tasks", np.arange(2_000.0), [10] * 2_000, np.ones(20_000))
+    setting = setting_of("sparrow", workload, nodes)
+    setting.cluster.slots()
+    before = resident_mib()
+    partition = Partition(setting, Observe(), whole=partitions == 1)
+    if partitions > 1:
+        partition.join(divide(setting, partition.cast(), partitions), k, lookahead_ns(setting))
+    return before, resident_mib() - before
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = parser_of(__doc__)
+    parser.add_argument("--nodes", default="1000000,10000000")
+    parser.add_argument("--partitions", default="1,2,4")
+    asked = parser.parse_args()
+    lines = [["nodes", "partitions", "setting, MiB", "one partition, MiB", "all, MiB"]]
+    with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
+        for nodes in map(int, asked.nodes.split(",")):
+            for partitions in map(int, asked.partitions.split(",")):
+                rows = [(nodes, partitions, k) for k in range(partitions)]
+                found = pool.starmap(grown_mib, rows, chunksize=1)
+                (setting, first), worlds = found[0], [grown for _, grown in found]
+                sizes = [f"{size:,.0f}" for size in (setting, first, sum(worlds))]
+                lines.append([f"{nodes:,}", str(partitions), *sizes])
+    show("memory", lines)
+
+
+if __name__ == "__main__":
+    main()
