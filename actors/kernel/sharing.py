@@ -57,7 +57,7 @@ if config.DISABLE_JIT:
 
     def give_way() -> None:
         """Let another thread run."""
-        time.sleep(0)
+        pause()
 
     def sleep_while(address: int, value: int, most_ns: int) -> int:
         """Sleep while a word is `value`, for at most `most_ns`."""
