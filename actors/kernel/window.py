@@ -257,11 +257,13 @@ def find_barrier(queue: Queue, frames: np.ndarray, partitions: int, me: int, unt
 def next_barrier(now: Records, until: int, of_others: int) -> int:
     """Return up to when a partition may handle events: `until`, a window after the next event of all, or later.
 
-    A partition that may run ahead goes on to one lookahead after the next event of all others, `of_others`. When it
-    sends something, that may be answered two lookaheads later, and it goes no further than that (`limit`).
+    A partition that may run ahead, and alone has events before `until`, goes on to one lookahead after the next event
+    of all others, `of_others`. When it sends something, that may be answered two lookaheads later, and it goes no
+    further than that (`limit`). Where others have events before `until`, too, all stop there: a partition that went
+    further would find little to do in the next window, in which those others go as far, so that they worked in turn.
     """
     now.limit[0] = NEVER
-    if now.lookahead[0] == NEVER or until < 0:  # or nothing is to happen
+    if now.lookahead[0] == NEVER or until < 0 or of_others < until:  # until < 0: nothing is to happen
         return until
     return max(until, min(of_others, NEVER - 1 - now.lookahead[0]) + now.lookahead[0])
 
