@@ -1,8 +1,8 @@
 """The memory of a partition's world, resident, beside that of one process: each partition has nodes of its own alone.
 
-    python -m benchmarks.memory [--nodes 1000000,10000000] [--partitions 1,2,4]
+    python -m benchmarks.memory [--nodes 1000000,10000000] [--partitions 1,2,4] [--schedulers sparrow]
 
-Each partition is built in a process of its own, under sparrow, and joins the others. Printed is by how much its
+Each partition is built in a process of its own, and joins the others. Printed is by how much its
 resident memory grew, of the first partition and of all, and what a process with workload and cluster took before. Linux
 only (/proc).
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import multiprocessing
 import resource
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -31,10 +32,10 @@ def resident_mib() -> float:
     return pages * resource.getpagesize() / MIB
 
 
-def make_setting(nodes: int) -> Setting:
+def make_setting(scheduler: str, nodes: int) -> Setting:
     """Return an emulation of 2,000 jobs, with the columns of its cluster that a partition reads."""
     workload = make_workload("tasks", np.arange(2_000.0), [10] * 2_000, np.ones(20_000))
-    setting = setting_of("sparrow", workload, nodes)
+    setting = setting_of(scheduler, workload, nodes)
     setting.cluster.slots()
     return setting
 
@@ -47,10 +48,10 @@ def make_partition(setting: Setting, partitions: int, k: int) -> Partition:
     return partition
 
 
-def grown_mib(nodes: int, partitions: int, k: int) -> tuple[float, float]:
+def grown_mib(scheduler: str, nodes: int, partitions: int, k: int) -> tuple[float, float]:
     """Return the resident memory with a setting, and what one of its partitions adds to that."""
-    make_partition(make_setting(1_000), partitions, k)  # loads compiled code
-    setting = make_setting(nodes)
+    make_partition(make_setting(scheduler, 1_000), partitions, k)  # loads compiled code
+    setting = make_setting(scheduler, nodes)
     before = resident_mib()
     partition = make_partition(setting, partitions, k)
     grown = resident_mib() - before
@@ -63,16 +64,17 @@ def main() -> None:
     parser = parser_of(__doc__)
     parser.add_argument("--nodes", default="1000000,10000000")
     parser.add_argument("--partitions", default="1,2,4")
+    parser.add_argument("--schedulers", default="sparrow")
     asked = parser.parse_args()
-    lines = [["nodes", "partitions", "setting, MiB", "one partition, MiB", "all, MiB"]]
+    lines = [["scheduler", "nodes", "partitions", "setting, MiB", "one partition, MiB", "all, MiB"]]
+    asked_for = (asked.schedulers.split(","), *(map(int, a.split(",")) for a in (asked.nodes, asked.partitions)))
     with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
-        for nodes in map(int, asked.nodes.split(",")):
-            for partitions in map(int, asked.partitions.split(",")):
-                rows = [(nodes, partitions, k) for k in range(partitions)]
-                found = pool.starmap(grown_mib, rows, chunksize=1)
-                (setting, first), worlds = found[0], [grown for _, grown in found]
-                sizes = [f"{size:,.0f}" for size in (setting, first, sum(worlds))]
-                lines.append([f"{nodes:,}", str(partitions), *sizes])
+        for scheduler, nodes, partitions in product(*asked_for):
+            rows = [(scheduler, nodes, partitions, k) for k in range(partitions)]
+            found = pool.starmap(grown_mib, rows, chunksize=1)
+            (setting, first), worlds = found[0], [grown for _, grown in found]
+            sizes = [f"{size:,.0f}" for size in (setting, first, sum(worlds))]
+            lines.append([scheduler, f"{nodes:,}", str(partitions), *sizes])
     show("memory", lines)
 
 

@@ -1,6 +1,10 @@
-"""Whether two commits compute the same: the bytes of what runs of many settings write.
+"""Whether two commits, or two clocks, compute the same: the bytes of what runs of many settings write.
 
-How to run: `python -m benchmarks.same_bytes --before ../checkout-of-the-other-commit [--after .] [--schedulers a,b]`
+    python -m benchmarks.same_bytes --before ../checkout-of-the-other-commit [--after .] [--schedulers a,b]
+    python -m benchmarks.same_bytes --partitions 2,3,4,5,6 [--schedulers a,b]
+
+With `--partitions` each setting runs in one process, and under `windows` in Ray actors, in as many partitions as is
+the turn of.
 
 Every scheduler runs with its defaults, with other parameters, on a hard network, with failures and stragglers, with
 schedulers that take time, under `virtual` and `windows`, on small workloads. Compared are the sha256 of the rows of
@@ -21,7 +25,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +35,7 @@ import pyarrow.parquet as pq
 ROOT = Path(__file__).resolve().parents[1]
 WALL = ("wall_s", "load_s", "compile_s", "tasks_per_s", "peak_rss_mb")
 """Of a summary: what differs from run to run."""
+OF_CLOCK = ("summary clock", "summary windows")
 JOBS = {"workload": "yahoo", "workload_options.jobs": "120", "workload_options.nodes": "60", "nodes": "60"}
 COFLOWS = {"workload": "synthetic-coflows", "workload_options.coflows": "40", "workload_options.ports": "12"}
 DAGS = {"workload": "query-dags", "workload_options.jobs": "40", "nodes": "12"}
@@ -146,8 +151,12 @@ def settings(schedulers: Mapping[str, str]) -> Iterator[tuple[str, list[str]]]:
             yield f"{scheduler}, {name}", ["run", "--scheduler", scheduler, *sets]
 
 
-def digests(out: Path, schedulers: Mapping[str, str]) -> None:
-    """Run all settings with the package that is on the path, and write their digests as JSON."""
+def digests(out: Path, schedulers: Mapping[str, str], partitions: Sequence[int]) -> None:
+    """Run all settings with the package that is on the path, and write their digests as JSON.
+
+    With `partitions` only those that have no clock of their own run, in turn in so many: under `windows`, or in this
+    process if it is one. What then is left out is the part of the summary that tells the clock.
+    """
     from tqdm import tqdm
 
     from emu.cli import main
@@ -158,16 +167,21 @@ def digests(out: Path, schedulers: Mapping[str, str]) -> None:
         updates.write_text(
             "time_s,coflow_id,update,side,port,to\n2,2,restart,receiver,4,\n4,4,move,receiver,3,5\n"
         )
-        for number, (name, arguments) in enumerate(
-            tqdm(list(settings(schedulers)), unit="run", disable=None)
-        ):
+        all_of_them = [
+            pair for pair in settings(schedulers) if not (partitions and "clock=windows" in pair[1])
+        ]
+        for number, (name, arguments) in enumerate(tqdm(all_of_them, unit="run", disable=None)):
             run = Path(folder, str(number))
             given = [a.replace("UPDATES", str(updates)) for a in arguments]
+            count = partitions[number % len(partitions)] if partitions else 1
+            clock = ["--in-process"] if count == 1 else ["--clock", "windows", "--partitions", str(count)]
             printed = io.StringIO()
             with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
-                code = main([*given, "--set", "output.tasks=true", "--in-process", "--out", str(run)])
+                code = main([*given, "--set", "output.tasks=true", *clock, "--out", str(run)])
             said = printed.getvalue().replace(folder, "").strip()
             found[name] = _of(run) if code == 0 else {"refused": said.split("\n")[-1]}
+            if partitions:
+                found[name] = {part: value for part, value in found[name].items() if part not in OF_CLOCK}
     out.write_text(json.dumps(found))
 
 
@@ -192,7 +206,9 @@ def _of_rows(path: Path) -> str:
     return hashlib.sha256(buffer.getvalue()).hexdigest()
 
 
-def _digests_of(root: Path, schedulers: Mapping[str, str], folder: Path) -> dict[str, dict[str, str]]:
+def _digests_of(
+    root: Path, schedulers: Mapping[str, str], folder: Path, partitions: Sequence[int] = ()
+) -> dict[str, dict[str, str]]:
     """Return the digests of the package in a checkout, made by a process of its own."""
     out = folder / "digests.json"
     paths = {"PYTHONPATH": str(root), "EMU_CACHE_DIR": str(folder / "cache")}
@@ -203,16 +219,21 @@ def _digests_of(root: Path, schedulers: Mapping[str, str], folder: Path) -> dict
         str(out),
         "--families",
         json.dumps(schedulers),
+        "--partitions",
+        ",".join(map(str, partitions)),
     ]
     subprocess.run(command, cwd=root, env=os.environ | paths, check=True)
     digests: dict[str, dict[str, str]] = json.loads(out.read_text())
     return digests
 
 
-def compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> int:
-    """Print what differs; return how many settings do."""
+def compare(before: Mapping[str, Any], after: Mapping[str, Any], are_clocks: bool) -> int:
+    """Print what differs; return how many settings do. Of two clocks the second may refuse a setting."""
     wrong = 0
     for name in before:
+        if are_clocks and "refused" in after[name]:
+            print(f"refused in partitions, {name}: {after[name]['refused'][:150]}")
+            continue
         parts = [
             part for part in before[name] | after[name] if before[name].get(part) != after[name].get(part)
         ]
@@ -221,11 +242,16 @@ def compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> int:
         elif "refused" in before[name]:
             print(f"refused by both, {name}: {before[name]['refused'][:150]}")
         wrong += bool(parts)
-    run = sum("refused" not in found for found in before.values())
-    parts_run = [part for found in before.values() for part in found if part != "refused"]
+    run = sum("refused" not in found for found in after.values())
+    parts_run = [part for found in after.values() for part in found if part != "refused"]
     files = sum(not part.startswith("summary ") for part in parts_run)
     print(f"{run} settings run, {files} result tables and {run} summaries compared: {wrong} settings differ")
     return wrong
+
+
+def numbers(text: str) -> list[int]:
+    """Return the numbers of a list with commas."""
+    return [int(number) for number in text.split(",") if number]
 
 
 def main() -> int:
@@ -235,22 +261,26 @@ def main() -> int:
     )
     parser.add_argument("--before", type=Path, help="a checkout of the other commit")
     parser.add_argument("--after", type=Path, default=ROOT)
+    parser.add_argument("--partitions", type=numbers, default=[], help="of the clock windows, such as 2,3,6")
     parser.add_argument("--schedulers", help="only these, such as eagle,philae")
     parser.add_argument("--digests", type=Path, help=argparse.SUPPRESS)  # of one checkout, in its own process
     parser.add_argument("--families", type=json.loads, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.digests is not None:
         sys.path[0] = os.getcwd()
-        digests(given.digests, given.families)
+        digests(given.digests, given.families, given.partitions)
         return 0
+    if (given.before is None) == (not given.partitions):
+        parser.error("give --before, another checkout, or --partitions")
     from actors.schedulers.registry import built_in_schedulers
 
     chosen = given.schedulers.split(",") if given.schedulers else [s.name for s in built_in_schedulers()]
     schedulers = {s.name: s.family for s in built_in_schedulers() if s.name in chosen}
     with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
-        before = _digests_of(given.before.resolve(), schedulers, Path(one))
-        after = _digests_of(given.after.resolve(), schedulers, Path(other))
-    return int(compare(before, after) > 0)
+        alone = [1] if given.partitions else []
+        before = _digests_of((given.before or given.after).resolve(), schedulers, Path(one), alone)
+        after = _digests_of(given.after.resolve(), schedulers, Path(other), given.partitions)
+    return int(compare(before, after, bool(given.partitions)) > 0)
 
 
 if __name__ == "__main__":
