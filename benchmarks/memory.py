@@ -67,7 +67,10 @@ def main() -> None:
     parser.add_argument("--schedulers", default="sparrow")
     asked = parser.parse_args()
     lines = [["scheduler", "nodes", "partitions", "setting, MiB", "one partition, MiB", "all, MiB"]]
-    asked_for = (asked.schedulers.split(","), *(map(int, a.split(",")) for a in (asked.nodes, asked.partitions)))
+    asked_for = (
+        asked.schedulers.split(","),
+        *(map(int, a.split(",")) for a in (asked.nodes, asked.partitions)),
+    )
     with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
         for scheduler, nodes, partitions in product(*asked_for):
             rows = [(scheduler, nodes, partitions, k) for k in range(partitions)]

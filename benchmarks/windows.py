@@ -3,33 +3,39 @@
     python -m benchmarks.windows [ROW,...] [--partitions 2,3,4] [--repeats 3] [--busy]
 
 Each row is a workload and a scheduler; printed are the engine's seconds in one process, and for each number of
-partitions, in as many Ray actors on this machine: seconds and their ratio, windows, events and µs a window, and the
-share of time that the first partition waited for others. Runs are in turn, figures are medians, and job
-times must equal those of one process. `--busy` keeps one core occupied meanwhile. `YH1_sub` needs the traces beside the
-repository (EMU_SHARED); it is left out where they are not.
+partitions, in as many Ray actors on this machine: seconds, their ratio, what `actors.hosting.choosing` expects,
+windows, events and µs a window, and the share of time that the first partition waited for others. Runs are in turn,
+figures are medians, and job times must equal those of one process. `--busy` keeps one core occupied meanwhile. Traces
+are beside the repository (EMU_SHARED); rows that need one are left out where it is not.
 """
 
 from __future__ import annotations
 
 import multiprocessing
+import os
 import statistics
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from actors.hosting.choosing import expect
 from actors.hosting.outcome import Observe
+from actors.hosting.partition import Partition
 from actors.hosting.ray_session import close, connect
 from actors.hosting.ray_windows import Meetings, WindowSession
 from actors.hosting.virtual import emulate
+from actors.hosting.windows import window_ns
 from actors.setting import Network, Setting
 from benchmarks.measuring import MOST_S, SHARED, parser_of, setting_of, show
 from clusters.cluster import load_cluster
+from emu.families.dags.plan import at_load, slots_equal_to
 from workloads.catalogue import load_workload
 from workloads.jobs import make_workload
 
 YH1_SUB = SHARED / "traces" / "YH1_sub.tr"
+GOOG_SUB = SHARED / "traces" / "GOOG_subtrace.tr"
 FACEBOOK = SHARED / "traces" / "FB2010-1Hr-150-0.txt"
 
 
@@ -51,20 +57,40 @@ def equal_tasks(task_s: float, nodes: int, jobs: int, tasks: int = 10, load: flo
     return setting_of("sparrow", workload, nodes)
 
 
+def yahoo(nodes: int, jobs: int) -> Setting:
+    """Return jobs of the Yahoo workload, which load so many nodes."""
+    options = {"jobs": jobs, "nodes": nodes}
+    return setting_of("sparrow", load_workload("yahoo", options=options), nodes)
+
+
+def coflows() -> Setting:
+    """Return the coflows of the Facebook trace."""
+    ports = load_cluster("homogeneous", 150)
+    return setting_of("aalo", load_workload(FACEBOOK), ports, network=Network(0.0005))
+
+
+def dags() -> Setting:
+    """Return 30,000 DAG jobs on 10,000 machines, at a load of 0.5."""
+    made: Any = load_workload("query-dags", options={"jobs": 30_000, "mix": "microsoft"})
+    machines = load_cluster("carbyne", 10_000)
+    return setting_of("drf", at_load(made, slots_equal_to(made, machines), 0.5), machines)
+
+
 ROWS: dict[str, Callable[[], Setting]] = {
     "YH1_sub": lambda: setting_of("sparrow", load_workload(YH1_SUB), 15_000),
-    "yahoo-15000": lambda: setting_of("sparrow", load_workload("yahoo", options={"jobs": 2_000}), 15_000),
-    "yahoo-eagle": lambda: setting_of("eagle", load_workload("yahoo", options={"jobs": 2_000}), 15_000),
+    "GOOG_subtrace": lambda: setting_of("sparrow", load_workload(GOOG_SUB), 15_000),
+    "yahoo-15000": lambda: yahoo(15_000, 2_000),
+    "yahoo-100000": lambda: yahoo(100_000, 5_000),
+    "yahoo-1000000": lambda: yahoo(1_000_000, 20_000),
     "0.1s-15000": lambda: equal_tasks(0.1, 15_000, 20_000),
     "1s-15000": lambda: equal_tasks(1.0, 15_000, 20_000),
     "10s-15000": lambda: equal_tasks(10.0, 15_000, 20_000),
+    "100s-15000": lambda: equal_tasks(100.0, 15_000, 20_000),
     "1s-1000000": lambda: equal_tasks(1.0, 1_000_000, 100_000),
-    "facebook-coflows": lambda: setting_of(
-        "aalo", load_workload(FACEBOOK), load_cluster("homogeneous", 150), network=Network(0.0005)
-    ),
-    "dags": lambda: setting_of("drf", load_workload("query-dags", options={"jobs": 300}), 100),
+    "facebook-coflows": coflows,
+    "dags": dags,
 }
-NEEDS = {"YH1_sub": YH1_SUB, "facebook-coflows": FACEBOOK}
+NEEDS = {"YH1_sub": YH1_SUB, "GOOG_subtrace": GOOG_SUB, "facebook-coflows": FACEBOOK}
 
 
 def in_partitions(setting: Setting, partitions: int, whole: np.ndarray) -> Run:
@@ -96,12 +122,17 @@ def measured(name: str, partitions: list[int], repeats: int) -> list[list[str]]:
         for k in partitions:
             together[k].append(in_partitions(setting, k, whole.finish_ns))
     one_s = statistics.median(alone)
-    lines = [["", "1", f"{one_s:.3f}", "1", "", "", "", ""]]
+    cast, cores = Partition(setting, Observe(), whole=False).cast(), len(os.sched_getaffinity(0))
+
+    def expected(k: int) -> str:
+        return f"{expect(setting, cast, window_ns(setting, None), k, cores).engine_s:.3f}"
+
+    lines = [["", "1", f"{one_s:.3f}", "1", expected(1), "", "", "", ""]]
     for k, runs in together.items():
         took_s = statistics.median(run.engine_s for run in runs)
         windows, events = runs[0].windows, runs[0].events
         waited = statistics.median(run.waited for run in runs)
-        figures = [f"{took_s / one_s:.2f}", f"{windows:,}", f"{events / windows:.1f}"]
+        figures = [f"{took_s / one_s:.2f}", expected(k), f"{windows:,}", f"{events / windows:.1f}"]
         lines.append(
             ["", str(k), f"{took_s:.3f}", *figures, f"{1e6 * took_s / windows:.2f}", f"{waited:.0%}"]
         )
@@ -128,7 +159,7 @@ def main() -> None:
         other.start()
     connect()
     partitions = [int(k) for k in asked.partitions.split(",")]
-    head = ["", "partitions", "s", "over one", "windows", "events each", "µs each", "waited"]
+    head = ["", "partitions", "s", "over one", "expected", "windows", "events each", "µs each", "waited"]
     for name in names:
         show(name, [head, *measured(name, partitions, asked.repeats)])
     close()

@@ -1,9 +1,11 @@
 """How many partitions pay: an estimate of the time that a run takes in 1, 2, … of them, before anything is started.
 
-The time of an event is that of `actors.worlds.Worlds`, measured on one core of this kind; what a barrier takes, and how
-much of the work is added by messages that cross it, is measured by ``python -m benchmarks.windows``.
+The time of an event is that of `actors.worlds.Worlds`, measured on one core of this kind. What a barrier takes, how
+much work messages add that cross it, and how uneven the work of a window is, is measured by ``python -m
+benchmarks.windows`` and ``python -m benchmarks.scaling``.
 """
 
+import math
 import os
 from typing import NamedTuple
 
@@ -11,13 +13,18 @@ from actors.hosting.grouping import Cast
 from actors.hosting.outcome import NS, Observe
 from actors.hosting.partition import Partition
 from actors.hosting.windows import divide, expected_windows
+from actors.kernel.relay import WORD
+from actors.kernel.window import FIELDS, header_size
 from actors.setting import Setting
 from workloads.errors import InputError
 from workloads.units import format_duration
 
-# A barrier, where each partition has a core; and for each partition of a core, where they share cores.
-ALONE_US, SHARING_US = 0.6, 2.5
+# A barrier, where each partition has a core; for each partition of a core, where they share cores; for each frame.
+ALONE_US, SHARING_US, FRAME_US = 0.6, 2.5, 0.075
+EXCHANGE_US = 40.0  # between machines, for the way alone
+LINK_BYTES_A_US = 1250.0  # of a network of 10 Gbit/s
 CROSSING = 0.3  # added to the work if all messages cross a barrier
+BURST = 3.0  # variance of a partition's events in a window, over their mean
 START_S = 0.7  # an actor more
 
 
@@ -27,7 +34,12 @@ class Expected(NamedTuple):
     partitions: int
     windows: int
     events: int
-    seconds: float
+    engine_s: float
+
+    @property
+    def seconds(self) -> float:
+        """With the start of the other actors."""
+        return self.engine_s + START_S * (self.partitions - 1)
 
     def __str__(self) -> str:
         if self.partitions == 1:
@@ -57,15 +69,33 @@ def choose_partitions(setting: Setting, window: int, cores: int | None = None) -
     return best.partitions, f"--partitions auto: {best.partitions}; expected are {times}, on {cores} cores"
 
 
-def expect(setting: Setting, cast: Cast, window: int, partitions: int, cores: int) -> Expected:
-    """Return what a run is expected to take in so many partitions on so many cores."""
+def expect(
+    setting: Setting, cast: Cast, window: int, partitions: int, cores: int, machines: int = 1
+) -> Expected:
+    """Return what a run is expected to take in so many partitions on so many cores, of all machines together."""
     worlds = setting.scheduler.worlds
     events = round(worlds.events_a_part * setting.num_tasks)
     work_s = events * worlds.event_ns / NS
     if partitions == 1:
         return Expected(1, 1, events, work_s)
     windows = expected_windows(setting, window, partitions)
-    share = max(*divide(setting, cast, partitions).work(), 1 / cores) * (1 + CROSSING * (1 - 1 / partitions))
-    barrier_us = ALONE_US if partitions <= cores else SHARING_US * partitions / cores
-    seconds = work_s * share + windows * barrier_us / 1e6 + START_S * (partitions - 1)
-    return Expected(partitions, windows, events, seconds)
+    share = max(*divide(setting, cast, partitions).work(), 1 / cores)
+    # In a window the partition with the most to do decides: about the largest of so many normal variables.
+    share *= 1 + math.sqrt(2 * math.log(partitions) * BURST * partitions * windows / events)
+    work_s *= min(share, 1.0) * (1 + CROSSING * (1 - 1 / partitions))
+    barriers_s = windows * barrier_us(partitions, cores, machines, events / windows) / 1e6
+    return Expected(partitions, windows, events, work_s + barriers_s)
+
+
+def barrier_us(partitions: int, cores: int, machines: int, events: float) -> float:
+    """Return what a barrier takes, µs, after windows of so many events."""
+    shared = ALONE_US if partitions <= cores else SHARING_US * partitions / cores
+    shared += FRAME_US * partitions
+    if machines == 1:
+        return shared
+    others = 1 - 1 / machines  # a machine receives the frames of all others, each with a header and messages
+    header = WORD * header_size(partitions) * partitions * others
+    messages = (
+        WORD * FIELDS * events / 2 * others / machines
+    )  # half of all events are messages to another actor
+    return shared + EXCHANGE_US + (header + messages) / LINK_BYTES_A_US

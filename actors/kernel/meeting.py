@@ -28,7 +28,6 @@ from actors.kernel.sharing import add, core, give_way, load, pause, sleep_while,
 from actors.kernel.window import (
     EVENTS,
     FINISHED,
-    HEADER,
     LEFT,
     NEXT,
     TASKS,
@@ -36,6 +35,7 @@ from actors.kernel.window import (
     has_room,
     header_size,
     insert_frame,
+    messages_for,
     next_barrier,
     next_by_frame,
     next_time,
@@ -218,13 +218,13 @@ def read_headers(
     for k in range(partitions):
         place = place_of(partitions, frame_size, own[WINDOW], k)
         earliest = min(earliest, shared[place + NEXT])
-        of_others = min(of_others, next_by_frame(shared, place, k, partitions, me))
+        of_others = min(of_others, next_by_frame(shared, place, k, me))
         finished += shared[place + FINISHED]
         events += shared[place + EVENTS]
         left += shared[place + LEFT]
         work += shared[place + WORK]
         tasks = shared[place + TASKS]
-        inbound += shared[place + HEADER + me]
+        inbound += messages_for(shared, place, me)
     own[DONE_TASKS], own[DONE_EVENTS], own[INBOUND] = finished, events, inbound
     if left == 0 and (earliest >= NEVER or (finished == tasks and work == 0)):
         return DONE

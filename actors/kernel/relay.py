@@ -14,7 +14,7 @@ from actors.kernel.clock import WALL, clock_ns
 from actors.kernel.compiled import compiled, inlined, waiting_entry
 from actors.kernel.sharing import load, pause, sleep_while
 from actors.kernel.sockets import READS, WRITES, ready, receive, send
-from actors.kernel.window import FIELDS, HEADER, end_of_frame, header_size
+from actors.kernel.window import FIELDS, HEADER, end_of_frame, header_size, messages_for
 
 (
     OTHERS,  # the number of other machines
@@ -112,14 +112,12 @@ def write_message(
             links[place + i] = shared[frame + i]
         row, into = frame + head, place + head
         for other in range(partitions):
-            words = FIELDS * shared[frame + HEADER + other]
+            words = FIELDS * messages_for(shared, frame, other)
             if links[served_by + other] == j:
-                links[place + HEADER + other] = shared[frame + HEADER + other]
                 for i in range(words):
                     links[into + i] = shared[row + i]
                 into += words
-            else:
-                links[place + HEADER + other] = 0
+            links[place + HEADER + other] = (into - place - head) // FIELDS
             row += words
         place = into
     links[begin + BYTES], links[begin + NUMBER], links[begin + PAUSES] = (

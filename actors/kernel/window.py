@@ -1,8 +1,8 @@
 """Frames that partitions exchange at a barrier: messages to other partitions, and the progress of each.
 
-A frame is an array of int64: a header, for each partition the number of messages and the time of the earliest, and the
-messages themselves, 8 numbers each, grouped by the partition they are for. Every partition receives the frames of all
-and takes its own part.
+A frame is an array of int64: a header; for each partition the number of messages for it and those before it, [K]; and
+the messages themselves, 8 numbers each, in order of the partition they are for. Every partition receives the frames of
+all and takes its own part, in a time that grows with K alone.
 """
 
 import numpy as np
@@ -27,8 +27,11 @@ from actors.kernel.world import NEVER
     WORK,  # 1 if there is anything to do besides failures and repairs
     TASKS,  # tasks of the whole workload
     OWN,  # the partition's own next event; NEVER if there is none
+    SENT,  # the earliest message it has sent, but what is published; NEVER if there is none
+    SENT_TO,  # the partition that this is for
+    SENT_OTHERS,  # the earliest for any other partition than that
     HEADER,
-) = range(8)
+) = range(11)
 FIELDS = len(MESSAGE.descr)
 
 
@@ -40,7 +43,13 @@ def make_frame(partitions: int, messages: int) -> np.ndarray:
 @inlined
 def header_size(partitions: int) -> int:
     """Return where the messages of a frame begin."""
-    return HEADER + 2 * partitions
+    return HEADER + partitions
+
+
+@inlined
+def begin_of_part(frames: np.ndarray, place: int, k: int) -> int:
+    """Return how many messages of the frame that begins at `place` are for partitions before `k`."""
+    return frames[place + HEADER + k - 1] if k > 0 else 0
 
 
 @inlined
@@ -64,11 +73,10 @@ def pack(w: HasCost, first: np.ndarray, me: int, tasks: int, frame: np.ndarray, 
     """
     now, rows = w.queue.now, w.queue.outbox
     partitions, listener = first.size // 2, w.queue.seq.size - 1
-    place = header_size(partitions)
-    room = (frame.size - place) // FIELDS
-    counts, places = frame[HEADER : HEADER + partitions], quiet[HEADER : HEADER + partitions]
-    earliest = frame[HEADER + partitions : place]
-    counts[:], earliest[:], quiet[HEADER + partitions : place] = 0, NEVER, NEVER
+    head = header_size(partitions)
+    room = (frame.size - head) // FIELDS
+    ends, places = frame[HEADER:head], quiet[HEADER:head]
+    ends[:] = 0
     taken, total, least = 0, 0, next_time(w.queue)
     work = now.heap_size[0] + now.lane_tail[0] - now.lane_head[0] > now.background[0]
     quiet[NEXT], quiet[WORK], quiet[OWN], frame[OWN] = least, np.int64(work), least, least
@@ -82,21 +90,24 @@ def pack(w: HasCost, first: np.ndarray, me: int, tasks: int, frame: np.ndarray, 
         if rows.dst[i] == listener:
             for k in range(partitions):
                 copies = np.int64(has_copy(rows.kind[i], k, first, me, listener))
-                counts[k] += copies
+                ends[k] += copies
                 total += copies
         else:
-            counts[partition_of(first, rows.dst[i])] += 1
+            ends[partition_of(first, rows.dst[i])] += 1
             total += 1
+    place = head
     for k in range(partitions):
         places[k] = place
-        place += FIELDS * counts[k]
+        place += FIELDS * ends[k]
+        ends[k] += begin_of_part(frame, 0, k)
+    frame[SENT], frame[SENT_TO], frame[SENT_OTHERS] = NEVER, 0, NEVER
     for i in range(taken):
         if rows.dst[i] == listener:
             for k in range(partitions):
                 if has_copy(rows.kind[i], k, first, me, listener):
-                    write_row(frame, places, earliest, k, rows, i)
+                    write_row(frame, places, k, rows, i)
         else:
-            write_row(frame, places, earliest, partition_of(first, rows.dst[i]), rows, i)
+            write_row(frame, places, partition_of(first, rows.dst[i]), rows, i)
     places[:] = 0
     for i in range(taken, now.outbox_size[0]):
         rows[i - taken] = rows[i]
@@ -105,21 +116,31 @@ def pack(w: HasCost, first: np.ndarray, me: int, tasks: int, frame: np.ndarray, 
     frame[WORK], frame[TASKS] = np.int64(work), tasks
     frame[FINISHED] = w.counts[N_FINISHED] + w.counts[N_FINISHED + 1]
     quiet[FINISHED], quiet[EVENTS], quiet[TASKS] = frame[FINISHED], frame[EVENTS], frame[TASKS]
+    quiet[SENT], quiet[SENT_OTHERS] = NEVER, NEVER
     return place
 
 
 @inlined
-def write_row(
-    frame: np.ndarray, places: np.ndarray, earliest: np.ndarray, k: int, rows: Records, i: int
-) -> None:
+def write_row(frame: np.ndarray, places: np.ndarray, k: int, rows: Records, i: int) -> None:
     """Write row `i` of the outbox where the next message for partition `k` belongs."""
     if rows.kind[i] != PUBLISHED:
-        earliest[k] = min(earliest[k], rows.time[i])
+        note_sent(frame, k, rows.time[i])
     place = places[k]
     frame[place], frame[place + 1], frame[place + 2] = rows.time[i], rows.key[i], rows.kind[i]
     frame[place + 3], frame[place + 4], frame[place + 5] = rows.dst[i], rows.a[i], rows.b[i]
     frame[place + 6], frame[place + 7] = rows.c[i], rows.d[i]
     places[k] = place + FIELDS
+
+
+@inlined
+def note_sent(frame: np.ndarray, k: int, time: int) -> None:
+    """Take a message for partition `k` into the times of the earliest ones."""
+    if frame[SENT] == NEVER or (frame[SENT_TO] != k and time < frame[SENT]):
+        frame[SENT_OTHERS], frame[SENT], frame[SENT_TO] = frame[SENT], time, k
+    elif frame[SENT_TO] == k:
+        frame[SENT] = min(frame[SENT], time)
+    else:
+        frame[SENT_OTHERS] = min(frame[SENT_OTHERS], time)
 
 
 @inlined
@@ -165,7 +186,7 @@ def deliver(
     """
     queue, place, count = w.queue, 0, 0
     while place < frames.size:
-        count += frames[place + HEADER + me]
+        count += messages_for(frames, place, me)
         place = end_of_frame(frames, place, partitions)
     if not has_room(queue, count):
         return GROW
@@ -174,6 +195,12 @@ def deliver(
         insert_frame(w, frames, place, partitions, me, barrier, delayed)
         place = end_of_frame(frames, place, partitions)
     return RUNNING
+
+
+@inlined
+def messages_for(frames: np.ndarray, place: int, me: int) -> int:
+    """Return how many messages of the frame that begins at `place` are for partition `me`."""
+    return frames[place + HEADER + me] - begin_of_part(frames, place, me)
 
 
 @inlined
@@ -197,10 +224,8 @@ def insert_frame(
     delayed: np.ndarray,
 ) -> None:
     """Insert the messages for partition `me` of the frame that begins at `place`; there is room for them."""
-    row = place + header_size(partitions)
-    for k in range(me):
-        row += FIELDS * frames[place + HEADER + k]
-    count = frames[place + HEADER + me]
+    row = place + header_size(partitions) + FIELDS * begin_of_part(frames, place, me)
+    count = messages_for(frames, place, me)
     if are_in_order(w.queue, frames, row, count, barrier):
         merge_rows(w.queue, frames, row, count)
         for i in range(count):
@@ -248,7 +273,7 @@ def find_barrier(queue: Queue, frames: np.ndarray, partitions: int, me: int, unt
     place, k, left, of_others = 0, 0, 0, NEVER
     while place < frames.size:
         left += frames[place + LEFT]
-        of_others = min(of_others, next_by_frame(frames, place, k, partitions, me))
+        of_others = min(of_others, next_by_frame(frames, place, k, me))
         place, k = end_of_frame(frames, place, partitions), k + 1
     return before if left > 0 else next_barrier(queue.now, until, of_others)
 
@@ -257,34 +282,28 @@ def find_barrier(queue: Queue, frames: np.ndarray, partitions: int, me: int, unt
 def next_barrier(now: Records, until: int, of_others: int) -> int:
     """Return up to when a partition may handle events: `until`, a window after the next event of all, or later.
 
-    A partition that may run ahead, and alone has events before `until`, goes on to one lookahead after the next event
-    of all others, `of_others`. When it sends something, that may be answered two lookaheads later, and it goes no
-    further than that (`limit`). Where others have events before `until`, too, all stop there: a partition that went
-    further would find little to do in the next window, in which those others go as far, so that they worked in turn.
+    A partition that may run ahead, and alone has events before `until`, goes on to the next event of all others,
+    `of_others`. When it sends something, that may be answered two lookaheads later, and it goes no further than that
+    (`limit`). It could go one lookahead further; but then the others would be alone in the next window, as it is in
+    this one, and partitions that are full of events would work in turn.
     """
     now.limit[0] = NEVER
-    if now.lookahead[0] == NEVER or until < 0 or of_others < until:  # until < 0: nothing is to happen
+    if now.lookahead[0] == NEVER or until < 0:  # or nothing is to happen
         return until
-    return max(until, min(of_others, NEVER - 1 - now.lookahead[0]) + now.lookahead[0])
+    return max(until, min(of_others, NEVER - 1))
 
 
 @inlined
-def next_by_frame(frames: np.ndarray, place: int, k: int, partitions: int, me: int) -> int:
+def next_by_frame(frames: np.ndarray, place: int, k: int, me: int) -> int:
     """Return when the next event of all but partition `me` is due, as far as the frame of partition `k` tells."""
-    least = frames[place + OWN] if k != me else NEVER
-    for other in range(partitions):
-        if other != me:
-            least = min(least, frames[place + HEADER + partitions + other])
-    return least
+    sent = frames[place + SENT_OTHERS] if frames[place + SENT_TO] == me else frames[place + SENT]
+    return sent if k == me else min(sent, frames[place + OWN])
 
 
 @inlined
 def end_of_frame(frames: np.ndarray, place: int, partitions: int) -> int:
     """Return where the frame that begins at `place` ends."""
-    end = place + header_size(partitions)
-    for k in range(partitions):
-        end += FIELDS * frames[place + HEADER + k]
-    return end
+    return place + header_size(partitions) + FIELDS * begin_of_part(frames, place, partitions)
 
 
 @inlined

@@ -6,7 +6,7 @@ import re
 
 from emulations import mixed_workload, setting_of
 
-from actors.hosting.choosing import choose_partitions, expect
+from actors.hosting.choosing import EXCHANGE_US, barrier_us, choose_partitions, expect
 from actors.hosting.outcome import Observe
 from actors.hosting.partition import Partition
 from actors.hosting.windows import window_ns
@@ -40,7 +40,7 @@ def test_where_one_actor_has_most_of_the_work_others_do_not_help() -> None:
     cast = Partition(setting, Observe()).cast()
     window = window_ns(setting, None)
     alone = expect(setting, cast, window, 1, 4).seconds
-    assert expect(setting, cast, window, 4, 4).seconds < 0.6 * alone
+    assert expect(setting, cast, window, 4, 4).engine_s < 0.5 * alone
     one_central = type(cast)(cast.nodes, 1, 0.0, 0.9)
     assert expect(setting, one_central, window, 4, 4).seconds > alone
 
@@ -50,3 +50,17 @@ def test_a_cluster_of_one_node_takes_no_more_than_it_can() -> None:
     partitions, reason = choose_partitions(setting, window_ns(setting, None), cores=8)
     assert partitions == 1
     assert "in 4" not in reason
+
+
+def test_exchange_between_machines_and_many_partitions_take_time() -> None:
+    on_one = [barrier_us(k, k, 1, 1000.0) for k in (2, 8, 32)]
+    assert on_one == sorted(on_one)
+    assert barrier_us(8, 2, 1, 1000.0) > barrier_us(8, 8, 1, 1000.0)
+    on_two, on_eight = barrier_us(64, 64, 2, 1000.0), barrier_us(256, 256, 8, 1000.0)
+    assert barrier_us(64, 64, 1, 1000.0) + EXCHANGE_US < on_two < on_eight
+    assert barrier_us(64, 64, 2, 9000.0) > on_two  # messages take their time
+    setting = poisson(900_000, 0.1)
+    cast, window = Partition(setting, Observe(), whole=False).cast(), window_ns(setting, None)
+    apart, together = (expect(setting, cast, window, 4, 4, machines) for machines in (2, 1))
+    assert apart.windows == together.windows
+    assert apart.engine_s > together.engine_s + together.windows * EXCHANGE_US / 1e6
