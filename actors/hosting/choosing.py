@@ -93,9 +93,8 @@ def barrier_us(partitions: int, cores: int, machines: int, events: float) -> flo
     shared += FRAME_US * partitions
     if machines == 1:
         return shared
-    others = 1 - 1 / machines  # a machine receives the frames of all others, each with a header and messages
+    # A machine receives the headers of all others and the messages that are for it. Half of all events are messages.
+    others = 1 - 1 / machines
     header = WORD * header_size(partitions) * partitions * others
-    messages = (
-        WORD * FIELDS * events / 2 * others / machines
-    )  # half of all events are messages to another actor
+    messages = WORD * FIELDS * events / 2 * others / machines
     return shared + EXCHANGE_US + (header + messages) / LINK_BYTES_A_US
