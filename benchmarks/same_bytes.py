@@ -46,7 +46,7 @@ ON_JOBS: dict[str, Mapping[str, str]] = {
         "estimates.error": "random", "estimates.size": "0.5", "workload_options.arrivals": "bursty",
     },
     "dynamics": {
-        "dynamics.mtbf": "1 h", "dynamics.mttr": "5 min", "dynamics.straggler_share": "20%",
+        "dynamics.mtbf": "1 d", "dynamics.mttr": "5 min", "dynamics.straggler_share": "20%",
         "dynamics.straggler_distribution": "pareto", "seed": "2",
     },
     "costs": {"cost.model": "fixed", "cost.per_message": "200 us", "cost.per_job": "1 ms", "cost.per_task": "1 ms"},
@@ -211,7 +211,9 @@ def _digests_of(
 ) -> dict[str, dict[str, str]]:
     """Return the digests of the package in a checkout, made by a process of its own."""
     out = folder / "digests.json"
-    paths = {"PYTHONPATH": str(root), "EMU_CACHE_DIR": str(folder / "cache")}
+    paths = {"PYTHONPATH": str(root)}
+    if not partitions:  # of two checkouts each compiles its own
+        paths["EMU_CACHE_DIR"] = str(folder / "cache")
     command = [
         sys.executable,
         str(Path(__file__).resolve()),

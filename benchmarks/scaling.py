@@ -17,15 +17,14 @@ import time
 import numpy as np
 
 from actors.hosting.choosing import barrier_us, expect
-from actors.hosting.outcome import NS, Observe
+from actors.hosting.outcome import Observe
 from actors.hosting.partition import Partition
 from actors.hosting.ray_session import close, connect
 from actors.hosting.ray_windows import WindowSession
 from actors.hosting.windows import window_ns
-from actors.kernel import meeting
 from actors.kernel.compiled import compiled
-from actors.kernel.records import Records
-from actors.kernel.window import NEXT, OWN, SENT, SENT_OTHERS, TASKS, make_frame
+from actors.kernel.queue import Queue
+from actors.kernel.window import find_barrier, make_frame
 from benchmarks.measuring import parser_of, show
 from benchmarks.windows import equal_tasks
 from workloads.units import format_duration
@@ -48,29 +47,20 @@ def measured_barrier_us(partitions: int, repeats: int) -> float:
 
 
 @compiled
-def read_often(
-    now: Records, base: int, shared: np.ndarray, own: np.ndarray, partitions: int, size: int, times: int
-) -> None:
-    """Read the headers of all frames, so many times."""
+def read_often(queue: Queue, frames: np.ndarray, partitions: int, times: int) -> None:
+    """Find the next barrier from the headers of all frames, so many times."""
     for _ in range(times):
-        meeting.read_headers(now, base, shared, own, 500_000, partitions, size, 0)
+        find_barrier(queue, frames, partitions, 0, 0, 0)
 
 
 def reading_us(partitions: int) -> float:
     """Return how long a partition reads the headers of so many frames."""
-    now = Partition(equal_tasks(MEAN_TASK_S, 10, 10), Observe()).world.queue.now
-    size = int(make_frame(partitions, 0).size)
-    shared = np.zeros(meeting.shared_words(partitions, size), np.int64)
-    own = np.zeros(meeting.OWN, np.int64)
-    for k in range(partitions):
-        begin = int(meeting.place_of(partitions, size, 0, k))
-        for word in (NEXT, OWN, SENT, SENT_OTHERS, TASKS):
-            shared[begin + word] = NS
+    queue = Partition(equal_tasks(MEAN_TASK_S, 10, 10), Observe()).world.queue
+    frames = np.concatenate([make_frame(partitions, 0)] * partitions)
     times = 1_000_000 // partitions
-    given = (np.int64(shared.ctypes.data), shared, own, partitions, size)
-    read_often(now, *given, 1)
+    read_often(queue, frames, partitions, 1)
     begin_s = time.perf_counter()
-    read_often(now, *given, times)
+    read_often(queue, frames, partitions, times)
     return 1e6 * (time.perf_counter() - begin_s) / times
 
 

@@ -24,7 +24,7 @@ ALONE_US, SHARING_US, FRAME_US = 0.6, 2.5, 0.075
 EXCHANGE_US = 40.0  # between machines, for the way alone
 LINK_BYTES_A_US = 1250.0  # of a network of 10 Gbit/s
 CROSSING = 0.3  # added to the work if all messages cross a barrier
-BURST = 3.0  # variance of a partition's events in a window, over their mean
+BURST = 2.0  # variance of a partition's events in a window, over their mean
 START_S = 0.7  # an actor more
 
 

@@ -31,6 +31,7 @@ from workloads.errors import InputError
 
 SLICE_EVENTS = np.int64(200_000)
 ASKING_S = 0.01  # for about so long events are handled in Python at a stretch
+ASKS = 200  # or so many of them, where the end of a stretch ends a window: their number must not depend on the time
 FRAME_MESSAGES = 4096  # the most messages of a partition that cross one barrier; the others take the next one
 
 Report = Callable[[int, int, float], None]
@@ -265,9 +266,9 @@ class Partition:
         answer, loop, world, state = self._answer, self._loop, self.world, self.state
         assert answer is not None
         clock, until = time.perf_counter, np.int64(stop)
-        first = clock()
-        begin = first
-        last = self._asks + most
+        begin = first = clock()
+        runs_ahead = world.queue.now.lookahead[0] < NEVER
+        last = self._asks + (min(most, ASKS) if runs_ahead else most)
         while True:  # each decision takes microseconds, as does the work between two calls of `_step`
             try:
                 answer(world, state)
@@ -276,9 +277,8 @@ class Partition:
                     raise answer.placed(error) from None
                 raise
             end = clock()
-            self._asks += 1
-            self._asks_s += end - begin
-            if end - first > ASKING_S or self._asks >= last:
+            self._asks, self._asks_s = self._asks + 1, self._asks_s + end - begin
+            if self._asks >= last or (not runs_ahead and end - first > ASKING_S):
                 return int(RUNNING)
             why = loop(world, state, until, most)
             if why != PYTHON:

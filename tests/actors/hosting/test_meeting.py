@@ -39,8 +39,7 @@ def test_results_are_those_of_one_partition(case: str) -> None:
         windows = run_windows(setting, OBSERVED, partitions).windows
         outcome = Group(setting, OBSERVED, partitions).to_the_end(3600.0)
         assert digest(outcome) == digest(whole), f"{partitions} partitions"
-        # Who handles events in Python for long ends its window.
-        assert outcome.windows >= windows if setting.scheduler.own else outcome.windows == windows
+        assert outcome.windows == windows
         assert outcome.delayed == (0, 0, 0)
 
 

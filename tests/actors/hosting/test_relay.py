@@ -54,8 +54,7 @@ def test_results_are_those_of_one_partition(case: str) -> None:
         with on_machines(setting, machines) as group:
             outcome = group.to_the_end(3600.0)
         assert digest(outcome) == whole, machines
-        # Who handles events in Python for long ends its window.
-        assert outcome.windows >= windows if setting.scheduler.own else outcome.windows == windows
+        assert outcome.windows == windows
 
 
 @pytest.mark.parametrize("machines", MIXES[1:3])

@@ -21,7 +21,7 @@ from actors.kernel.window import partition_of, runs_schedulers
 from actors.scheduler import needs_global_view
 from actors.schedulers.registry import find_scheduler, scheduler_names
 from actors.setting import Costs, Network, Setting
-from clusters.cluster import build_cluster
+from clusters.cluster import build_cluster, load_cluster
 from workloads.errors import InputError
 from workloads.jobs import make_workload
 
@@ -213,6 +213,13 @@ def test_a_plan_that_does_not_fit_is_refused_with_the_number_that_would() -> Non
         refuse_too_large(setting, 8, three)
     with pytest.raises(InputError, match=r"^--nodes: 24 nodes need about .*, in one partition too$"):
         refuse_too_large(setting, 8, 1 << 20)
+
+
+def test_nodes_lie_in_one_partition_each() -> None:
+    setting = small("sparrow", NETWORKS["constant"], cluster=load_cluster("homogeneous", 10_000_000))
+    one, two, four = (needed_bytes(setting, k) for k in (1, 2, 4))
+    assert two - one < 0.6 * one  # but schedulers of each may know all of them
+    assert four - two == 2 * (two - one)
 
 
 @pytest.mark.parametrize(
