@@ -17,7 +17,7 @@ from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.greedy import Matching, end_stopped_flow, free_port, move_group, stop_flow
 from actors.fabric.initial_arrays import at_start, per
 from actors.fabric.messages import TELL, read_due, send_due, send_verdict
-from actors.fabric.ports import Fabric, last_end
+from actors.fabric.ports import Fabric, flows_of, last_end, lines_of
 from actors.fabric.ranking import Ranking
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_ARRIVED
@@ -88,7 +88,7 @@ def drop_greedy(
     fabric, flows, coflows = w.fabric, w.fabric.flows, w.fabric.coflows
     effective = t + w.network.delay_ns
     move_group(fabric, r, m, effective, coflow, NONE)
-    for flow in range(coflows.first_flow[coflow], coflows.first_flow[coflow + 1]):
+    for flow in flows_of(coflows, coflow):
         a.bytes_sent[coflow] += flows.size[flow]
         if flows.finish[flow] == NEVER:
             if m.flow[flows.source[flow]] == flow:  # as under `flow_order=workload`
@@ -128,7 +128,7 @@ def count_verdicts(w: CoflowWorld, a: Admission) -> int:
     messages: int = 0
     for i in range(a.changes[0]):
         coflow = a.changed[i]
-        messages += w.fabric.lines.of_group[coflow + 1, 0] - w.fabric.lines.of_group[coflow, 0]
+        messages += len(lines_of(w.fabric.lines, coflow, 0))
     w.counts[N_VERDICTS] += messages
     return messages
 
@@ -143,8 +143,8 @@ def send_verdicts(w: CoflowWorld, a: Admission, t: int, others: int) -> None:
     lines, room = w.fabric.lines, w.queue.room - SPARE - others
     while a.sent[0] < a.changes[0]:
         coflow = a.changed[a.sent[0]]
-        line = lines.of_group[coflow, 0] + a.sent[1]
-        if line >= lines.of_group[coflow + 1, 0]:
+        line = lines.first_line[coflow, 0] + a.sent[1]
+        if line >= lines.end_line[coflow, 0]:
             a.sent[0] += 1
             a.sent[1] = 0
             continue

@@ -25,6 +25,7 @@ from actors.fabric.messages import (
     send_line_end,
 )
 from actors.fabric.port_sets import count_bits
+from actors.fabric.ports import words_on
 from actors.fabric.updates import expect_stop, generation_of_agent
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_FINISHED, N_STARTED
@@ -222,7 +223,7 @@ def receive_verdict(w: CoflowWorld) -> None:
     if verdict < DROPPED:
         return
     lines = w.fabric.lines
-    for b in range(lines.block[line], lines.block[line + 1]):
+    for b in words_on(lines, line):
         for i in range(lines.first[b], lines.first[b] + count_bits(lines.mask[b])):
             forget_flow(w, lines.flow[i])
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.fabric.initial_arrays import per
-from actors.fabric.ports import Fabric, Lines
+from actors.fabric.ports import Fabric, Lines, lines_of
 from actors.kernel.arrays import fill, largest
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
@@ -56,7 +56,7 @@ def load_ports(fabric: Fabric, s: BssiScratch, groups: np.ndarray, count: int) -
         group = groups[i]
         s.weight[group] = fabric.coflows.weight[group]
         for side in range(2):
-            for line in range(lines.of_group[group, side], lines.of_group[group + 1, side]):
+            for line in lines_of(lines, group, side):
                 port = lines.port[line]
                 s.load[port] += lines.bytes[line] / fabric.speed[port]
                 s.next[line] = s.head[port]
@@ -93,7 +93,7 @@ def unload_ports(fabric: Fabric, s: BssiScratch, group: int) -> None:
     """Subtract a coflow's load from that of its ports."""
     lines = fabric.lines
     for side in range(2):
-        for line in range(lines.of_group[group, side], lines.of_group[group + 1, side]):
+        for line in lines_of(lines, group, side):
             port = lines.port[line]
             s.load[port] = max(s.load[port] - lines.bytes[line] / fabric.speed[port], 0.0)
 

@@ -39,7 +39,7 @@ from actors.fabric.messages import (
     send_set_rate,
     send_value,
 )
-from actors.fabric.ports import Fabric, flow_speed, mark_ended, take_bytes
+from actors.fabric.ports import Fabric, flow_speed, flows_of, mark_ended, take_bytes
 from actors.fabric.ranking import Ranking
 from actors.fabric.updates import generation_to_send
 from actors.kernel.compiled import compiled, inlined, template
@@ -90,7 +90,7 @@ def end_local_flows(w: CoflowWorld, coflow: int) -> bool:
     flows, coflows = w.fabric.flows, w.fabric.coflows
     coflow_ended: bool = False
     arrival = coflows.arrival[coflow]
-    for flow in range(coflows.first_flow[coflow], coflows.first_flow[coflow + 1]):
+    for flow in flows_of(coflows, coflow):
         if flows.source[flow] + w.fabric.side == flows.sink[flow] and flows.finish[flow] == NEVER:
             w.counts[N_STARTED] += 1
             w.counts[N_FINISHED] += 1

@@ -26,7 +26,7 @@ from actors.fabric.deadline_order import (
     put_rejected_last,
 )
 from actors.fabric.late_jobs import Choices, reject_fewest, reject_least_weight
-from actors.fabric.ports import Fabric
+from actors.fabric.ports import Fabric, lines_of
 from actors.kernel.arrays import fill, largest
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
@@ -82,7 +82,7 @@ def unload_ports(fabric: Fabric, s: DeadlineOrder, coflow: int) -> None:
     """Subtract what a coflow needs from the loads of its ports."""
     lines = fabric.lines
     for side in range(2):
-        for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
+        for line in lines_of(lines, coflow, side):
             port = lines.port[line]
             s.load[port] = max(s.load[port] - s.need[line], 0.0)
 
@@ -135,7 +135,7 @@ def measure(fabric: Fabric, s: DeadlineOrder, how: Rejection, coflow: int, most:
     lines = fabric.lines
     negative, least, congested = 0.0, np.inf, 0.0
     for side in range(2):
-        for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
+        for line in lines_of(lines, coflow, side):
             if s.need[line] == 0.0:
                 continue
             load = s.load[lines.port[line]]
@@ -171,7 +171,7 @@ def add_load(fabric: Fabric, s: DeadlineOrder, coflow: int, times: float) -> Non
     """Add `times` what a coflow needs to the loads of its ports."""
     lines = fabric.lines
     for side in range(2):
-        for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
+        for line in lines_of(lines, coflow, side):
             s.load[lines.port[line]] += times * s.need[line]
 
 
@@ -180,7 +180,7 @@ def estimate(fabric: Fabric, s: DeadlineOrder, coflow: int) -> float:
     """Return the largest load of the ports at which a coflow has bytes, ns."""
     lines, longest = fabric.lines, 0.0
     for side in range(2):
-        for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
+        for line in lines_of(lines, coflow, side):
             if s.need[line] > 0.0:
                 longest = max(longest, s.load[lines.port[line]])
     return longest

@@ -11,7 +11,7 @@ import numpy as np
 
 from actors.fabric.heap import Heap, make_heap
 from actors.fabric.initial_arrays import at_start, per
-from actors.fabric.ports import Fabric
+from actors.fabric.ports import Fabric, lines_of
 from actors.fabric.priority_queues import sort_groups
 from actors.kernel.arrays import fill
 from actors.kernel.compiled import compiled, inlined
@@ -55,7 +55,7 @@ def find_needs(fabric: Fabric, s: DeadlineOrder, coflow: int) -> float:
     """Compute what a coflow needs at each of its ports; return the largest, its time on an empty switch, ns."""
     lines, longest = fabric.lines, 0.0
     for side in range(2):
-        for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
+        for line in lines_of(lines, coflow, side):
             s.need[line] = 0.0
             if lines.left[line] > 0 and lines.bytes[line] > 0.0:
                 s.need[line] = lines.bytes[line] / fabric.speed[lines.port[line]]
@@ -68,7 +68,7 @@ def most_needed(fabric: Fabric, s: DeadlineOrder, coflow: int) -> float:
     """Return the most that a coflow needs of one of its ports, ns, as `find_needs` has computed it."""
     lines, longest = fabric.lines, 0.0
     for side in range(2):
-        for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
+        for line in lines_of(lines, coflow, side):
             longest = max(longest, s.need[line])
     return longest
 
@@ -96,7 +96,7 @@ def list_by_deadline(fabric: Fabric, s: DeadlineOrder, count: int) -> None:
         s.placed[coflow] = s.rejected[coflow] = s.late[coflow] = False
         s.bound[coflow] = -np.inf
         for side in range(2):
-            for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
+            for line in lines_of(lines, coflow, side):
                 if s.need[line] > 0.0:
                     port = lines.port[line]
                     s.load[port] += s.need[line]

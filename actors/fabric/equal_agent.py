@@ -33,7 +33,7 @@ from actors.fabric.messages import (
     read_value,
     send_flow_done,
 )
-from actors.fabric.ports import Fabric
+from actors.fabric.ports import Fabric, ingress_lines
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
@@ -50,7 +50,7 @@ class Serving(NamedTuple):
 
 def make_serving(fabric: Fabric) -> Serving:
     """Return the state of agents that send nothing yet."""
-    no_more = np.zeros(fabric.lines.of_group[0, 1], np.int64)
+    no_more = np.zeros(ingress_lines(fabric.lines), np.int64)
     groups = make_groups(fabric.flows.left, fabric.flows.line[:, 0], no_more)
     return at_start(Serving, fabric, groups=groups, unsent=groups.size.copy())
 

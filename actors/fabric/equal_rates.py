@@ -46,6 +46,8 @@ from actors.fabric.ports import (
     coflow_of,
     finish_flow,
     flow_at,
+    ingress_lines,
+    lines_of,
     take_bytes,
 )
 from actors.fabric.service_order import Order
@@ -81,7 +83,7 @@ class Equal(NamedTuple):
 def make_equal(fabric: Fabric, missed_only: bool = True) -> Equal:
     """Return an allocation in which no group has a rate, and pilots are flows of their coflows."""
     flows, lines = fabric.flows, fabric.lines
-    pilots = np.diff(lines.of_group[:, 0])
+    pilots = lines.end_line[:, 0] - lines.first_line[:, 0]
     pilots[: fabric.coflows.arrival.size] = 0
     members = make_groups(flows.left, np.where(flows.line[:, 0] != NONE, flows.coflow, NONE), pilots)
     room = members.heap.size - pilots.sum()
@@ -91,7 +93,7 @@ def make_equal(fabric: Fabric, missed_only: bool = True) -> Equal:
         missed_only=bool(missed_only),
         groups=members,
         ends=make_heap(room),
-        changed=np.zeros(2 * room + lines.of_group[0, 1], np.int64),
+        changed=np.zeros(2 * room + ingress_lines(lines), np.int64),
     )
 
 
@@ -180,7 +182,7 @@ def add_rates(fabric: Fabric, order: Order, e: Equal, first: int, end: int) -> N
         if rate > 0.0:
             e.rate[group] += rate
             for side in range(2):
-                for line in range(lines.of_group[group, side], lines.of_group[group + 1, side]):
+                for line in lines_of(lines, group, side):
                     e.residual[lines.port[line]] -= rate * lines.left[line]
 
 
@@ -191,7 +193,7 @@ def slowest_rate(fabric: Fabric, e: Equal, group: int) -> float:
     if e.groups.size[group] == 0:
         return 0.0
     for side in range(2):
-        for line in range(lines.of_group[group, side], lines.of_group[group + 1, side]):
+        for line in lines_of(lines, group, side):
             if lines.left[line] > 0:
                 port = lines.port[line]
                 if not has_residual(fabric, e, port):
@@ -212,7 +214,7 @@ def backfill(fabric: Fabric, order: Order, e: Equal) -> None:
     for i in range(order.used[0]):
         group = order.groups[i]
         if not (e.missed_only and e.rate[group] > 0.0) and can_backfill(e):
-            for line in range(lines.of_group[group, 0], lines.of_group[group + 1, 0]):
+            for line in lines_of(lines, group, 0):
                 fill_line(fabric, e, line)
     note_stopped(e, before)
 
@@ -239,7 +241,7 @@ def note_rate(lines: Lines, e: Equal, group: int) -> None:
     if is_same(e.rate[group], e.groups.in_force[group]):
         e.rate[group] = e.groups.in_force[group]
         return
-    for line in range(lines.of_group[group, 0], lines.of_group[group + 1, 0]):
+    for line in lines_of(lines, group, 0):
         if lines.left[line] > 0:
             note_change(e, ~line)
 
@@ -308,7 +310,7 @@ def fill_line(fabric: Fabric, e: Equal, line: int) -> None:
     if e.missed_only and e.rate[lines.group[line]] > 0.0:
         return
     port, b = lines.port[line], lines.block[line]
-    while b < lines.block[line + 1] and has_residual(fabric, e, port):
+    while b < lines.block_end[line] and has_residual(fabric, e, port):
         hit = lines.bits[b] & e.open_ports[lines.word[b]]
         if hit == _EMPTY:
             b += 1

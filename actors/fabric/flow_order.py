@@ -25,7 +25,7 @@ from actors.fabric.greedy import (
 )
 from actors.fabric.heap import Heap, drop, make_heap, push
 from actors.fabric.initial_arrays import at_start, per
-from actors.fabric.ports import Fabric
+from actors.fabric.ports import Fabric, flows_of
 from actors.fabric.ranking import Ranking
 from actors.kernel.arrays import fill
 from actors.kernel.compiled import compiled, inlined
@@ -103,11 +103,11 @@ def refill_ports(fabric: Fabric, r: Ranking, m: Matching, f: FlowOrder, t: int) 
 @compiled
 def list_flows(fabric: Fabric, f: FlowOrder, coflows: np.ndarray, count: int) -> None:
     """Rank the unfinished flows of coflows, and list them at their ports."""
-    flows, first_flow = fabric.flows, fabric.coflows.first_flow
+    flows = fabric.flows
     fill(f.first, 0)
     rank: int = 0
     for i in range(count):
-        for k in range(first_flow[coflows[i]], first_flow[coflows[i] + 1]):
+        for k in flows_of(fabric.coflows, coflows[i]):
             flow = f.flow[k]
             if flows.finish[flow] == NEVER:
                 f.rank[flow] = rank
@@ -118,7 +118,7 @@ def list_flows(fabric: Fabric, f: FlowOrder, coflows: np.ndarray, count: int) ->
         f.next[port] = f.first[port]
         f.first[port + 1] += f.first[port]
     for i in range(count):
-        for k in range(first_flow[coflows[i]], first_flow[coflows[i] + 1]):
+        for k in flows_of(fabric.coflows, coflows[i]):
             flow = f.flow[k]
             if flows.finish[flow] == NEVER:
                 for port in (flows.source[flow], flows.sink[flow]):
@@ -150,10 +150,10 @@ def serve_flows(fabric: Fabric, m: Matching, f: FlowOrder, t: int, coflows: np.n
 @compiled
 def find_flows(fabric: Fabric, f: FlowOrder, coflows: np.ndarray, count: int) -> None:
     """Find the flow that is to have each port: in order, each flow takes both of its ports if both are free."""
-    flows, first_flow = fabric.flows, fabric.coflows.first_flow
+    flows = fabric.flows
     fill(f.next, NONE)
     for i in range(count):
-        for k in range(first_flow[coflows[i]], first_flow[coflows[i] + 1]):
+        for k in flows_of(fabric.coflows, coflows[i]):
             flow = f.flow[k]
             source, sink = flows.source[flow], flows.sink[flow]
             if flows.finish[flow] == NEVER and f.next[source] == NONE and f.next[sink] == NONE:

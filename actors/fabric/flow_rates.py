@@ -8,7 +8,7 @@ from actors.fabric.coordinator import Agenda, count_agents, send_rate
 from actors.fabric.counters import N_RATES
 from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.intervals import charge, note_schedules
-from actors.fabric.ports import change_rate, take_bytes
+from actors.fabric.ports import change_rate, flows_of, take_bytes
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.cost import known_cost
 
@@ -50,7 +50,7 @@ def send_wanted(w: CoflowWorld, agenda: Agenda, r: FlowRates, t: int, count: int
     coflows, changes = w.fabric.coflows, 0
     for i in range(count):
         coflow = agenda.active[i]
-        for flow in range(coflows.first_flow[coflow], coflows.first_flow[coflow + 1]):
+        for flow in flows_of(coflows, coflow):
             if r.wanted[flow] != r.rate[flow]:
                 r.changed[changes] = flow
                 changes += 1

@@ -35,6 +35,7 @@ from actors.fabric.ports import (
     drop_empty_word,
     flow_at,
     flow_speed,
+    lines_of,
     mark_ended,
     remove_from_line,
     take_bytes,
@@ -179,7 +180,7 @@ def move_group(fabric: Fabric, r: Ranking, m: Matching, t: int, group: int, leve
     if level == was:
         return
     rank_group(lines, r, group, level)
-    for line in range(lines.of_group[group, 0], lines.of_group[group + 1, 0]):
+    for line in lines_of(lines, group, 0):
         if lines.left[line] == 0:
             continue
         source = lines.port[line]

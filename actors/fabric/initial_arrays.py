@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from actors.fabric.ports import Fabric
+from actors.fabric.ports import Fabric, ingress_lines
 
 T = TypeVar("T")
 
@@ -39,9 +39,9 @@ def at_start(kind: Callable[..., T], fabric: Fabric, **given: Any) -> T:
         "port": fabric.speed.size,
         "word of ports": fabric.speed.size // 64,
         "coflow": fabric.coflows.arrival.size,
-        "group": fabric.lines.of_group.shape[0] - 1,
+        "group": fabric.lines.first_line.shape[0],
         "line": fabric.lines.port.size,
-        "ingress line": fabric.lines.of_group[0, 1],
+        "ingress line": ingress_lines(fabric.lines),
         "flow": fabric.flows.size.size,
     }
     fields = {name: parameter.default for name, parameter in signature(kind).parameters.items()}

@@ -23,7 +23,7 @@ from actors.fabric.flow_ends import whole_ns
 from actors.fabric.heap import Heap, drop, make_heap, push
 from actors.fabric.initial_arrays import at_start, per
 from actors.fabric.port_sets import bit_of, exclude, include, lowest
-from actors.fabric.ports import Fabric, finish_flow, flow_at, take_bytes
+from actors.fabric.ports import Fabric, finish_flow, flow_at, flows_of, ingress_lines, lines_of, take_bytes
 from actors.fabric.service_order import Order, list_lines
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
@@ -65,7 +65,7 @@ class Madd(NamedTuple):
 def make_madd(fabric: Fabric) -> Madd:
     """Return an allocation in which no coflow has a rate."""
     flows = fabric.flows.size.size
-    changed = np.zeros(flows + fabric.lines.of_group[0, 1], np.int64)
+    changed = np.zeros(flows + ingress_lines(fabric.lines), np.int64)
     return at_start(Madd, fabric, ends=make_heap(flows), changed=changed)
 
 
@@ -134,7 +134,7 @@ def note_change(a: Madd, which: int) -> None:
 @compiled
 def end_coflow(fabric: Fabric, a: Madd, coflow: int) -> None:
     """End those flows of a coflow that MADD's rates end together."""
-    for flow in range(fabric.coflows.first_flow[coflow], fabric.coflows.first_flow[coflow + 1]):
+    for flow in flows_of(fabric.coflows, coflow):
         if fabric.flows.finish[flow] == NEVER:
             finish_flow(fabric, a.end[coflow], flow)
 
@@ -152,7 +152,7 @@ def slowest(fabric: Fabric, a: Madd, coflow: int, residual: np.ndarray) -> float
     """Return how long a coflow needs with `residual` at each port, ns, at least 1; inf: a port has none."""
     lines, need = fabric.lines, 0.0
     for side in range(2):
-        for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
+        for line in lines_of(lines, coflow, side):
             if lines.left[line] > 0:
                 port = lines.port[line]
                 if residual[port] <= _LEAST * fabric.speed[port]:
@@ -192,7 +192,7 @@ def take_residual(fabric: Fabric, a: Madd, coflow: int, need: float) -> None:
     """Subtract from `residual` the rates of a coflow whose flows end together in `need` ns."""
     lines = fabric.lines
     for side in range(2):
-        for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
+        for line in lines_of(lines, coflow, side):
             a.residual[lines.port[line]] -= lines.bytes[line] * a.scale[coflow] / need
 
 
@@ -209,7 +209,7 @@ def backfill(fabric: Fabric, order: Order, a: Madd, backfills: bool = True) -> N
     for i in range(order.used[0]):
         coflow = order.groups[i]
         a.num_backfilled[coflow] = a.last_backfilled_end[coflow] = 0
-        for line in range(lines.of_group[coflow, 0], lines.of_group[coflow + 1, 0]):
+        for line in lines_of(lines, coflow, 0):
             if backfills:
                 fill_line(fabric, a, a.now[0], line)
         predict_end(fabric, a, coflow)
@@ -227,7 +227,7 @@ def update_need(fabric: Fabric, a: Madd, coflow: int) -> None:
     if need < np.inf:
         a.joint_end[coflow] = a.now[0] + whole_ns(need)
         fabric.coflows.start[coflow] = min(fabric.coflows.start[coflow], a.now[0])
-    for line in range(lines.of_group[coflow, 0], lines.of_group[coflow + 1, 0]):
+    for line in lines_of(lines, coflow, 0):
         if lines.left[line] > 0:
             note_change(a, ~line)
 
@@ -279,7 +279,7 @@ def fill_line(fabric: Fabric, a: Madd, t: int, line: int) -> bool:
     """Give the waiting flows of a line the residual bandwidth of both ports; return whether a flow got any."""
     lines, given = fabric.lines, False
     port, b = lines.port[line], lines.block[line]
-    while b < lines.block[line + 1] and has_residual(fabric, a, port):
+    while b < lines.block_end[line] and has_residual(fabric, a, port):
         hit = lines.bits[b] & a.open_ports[lines.word[b]]
         if hit == _EMPTY:
             b += 1

@@ -32,7 +32,7 @@ from actors.fabric.messages import (
     read_value,
     send_line_done,
 )
-from actors.fabric.ports import Fabric
+from actors.fabric.ports import Fabric, ingress_lines, places_of
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.world import NEVER
 
@@ -52,7 +52,7 @@ class Shrinking(NamedTuple):
 
 def make_shrinking(fabric: Fabric) -> Shrinking:
     """Return the state of agents that send nothing yet."""
-    return at_start(Shrinking, fabric, unsent=fabric.lines.left[: fabric.lines.of_group[0, 1]].copy())
+    return at_start(Shrinking, fabric, unsent=fabric.lines.left[: ingress_lines(fabric.lines)].copy())
 
 
 @inlined
@@ -87,7 +87,7 @@ def on_shrink(w: CoflowWorld, s: Shrinking, t: int, me: int, line: int, need: fl
     if need < np.inf:
         lines, flow_ids = w.fabric.lines, w.fabric.lines.flow
         if s.unsent[line] > 0:
-            for k in range(lines.first[lines.block[line]], lines.first[lines.block[line + 1]]):
+            for k in places_of(lines, line):
                 start_flow(w, s.unsent, t, line, flow_ids[k])
         s.end[line] = t + whole_ns(need)
         set_line_timer(w, s.timer, s.end, s.since, t, me, line)
@@ -99,7 +99,7 @@ def on_shrink(w: CoflowWorld, s: Shrinking, t: int, me: int, line: int, need: fl
 def note_line(w: CoflowWorld, s: Shrinking, t: int, line: int) -> None:
     """Record the rates of the waiting flows of a line, which end together."""
     f, lines = w.sending, w.fabric.lines
-    for k in range(lines.first[lines.block[line]], lines.first[lines.block[line + 1]]):
+    for k in places_of(lines, line):
         flow = lines.flow[k]
         if f.left[flow] > 0.0 and f.end[flow] == NEVER:
             note_rate(w, t, flow, f.left[flow] * s.scale[line] / s.need[line])
@@ -131,8 +131,9 @@ def on_pace(w: CoflowWorld, s: Shrinking, t: int, me: int, flow: int, pace: floa
 def has_waiting(w: CoflowWorld, line: int) -> bool:
     """Return whether a line has flows that end together."""
     f, lines = w.sending, w.fabric.lines
-    for k in range(lines.first[lines.block[line]], lines.first[lines.block[line + 1]]):
-        if f.left[lines.flow[k]] > 0.0 and f.end[lines.flow[k]] == NEVER:
+    for k in places_of(lines, line):
+        flow = lines.flow[k]
+        if f.left[flow] > 0.0 and f.end[flow] == NEVER:
             return True
     return False
 
@@ -149,7 +150,7 @@ def on_line_end(w: CoflowWorld, s: Shrinking, t: int, me: int, line: int) -> Non
         return
     s.end[line] = NEVER
     f, lines, ended = w.sending, w.fabric.lines, 0
-    for k in range(lines.first[lines.block[line]], lines.first[lines.block[line + 1]]):
+    for k in places_of(lines, line):
         flow = lines.flow[k]
         if f.left[flow] > 0.0 and f.end[flow] == NEVER:
             f.left[flow] = 0.0

@@ -23,6 +23,7 @@ from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.intervals import charge
 from actors.fabric.madd import any_ends_by, progress, refill
 from actors.fabric.messages import PACE, SHRINK, read_line_done
+from actors.fabric.ports import lines_of
 from actors.kernel.compiled import compiled, inlined, template
 from actors.kernel.cost import FIXED, known_cost
 from actors.kernel.world import NEVER
@@ -66,7 +67,7 @@ def charge_decision(w: CoflowWorld, agenda: Agenda, counted_at: np.ndarray) -> N
     for i in range(agenda.used[0]):
         coflow = agenda.active[i]
         flows += coflows.left[coflow]
-        for line in range(lines.of_group[coflow, 0], lines.of_group[coflow + 1, 0]):
+        for line in lines_of(lines, coflow, 0):
             port = lines.port[line]
             if lines.left[line] > 0 and counted_at[port] != w.counts[N_DECISIONS]:
                 counted_at[port] = w.counts[N_DECISIONS]

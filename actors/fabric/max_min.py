@@ -19,7 +19,7 @@ from actors.fabric.flow_ends import whole_ns
 from actors.fabric.heap import Heap, drop, make_heap, push, replace_first
 from actors.fabric.initial_arrays import at_start, per
 from actors.fabric.port_pairs import Pairs, insert, make_pairs, remove_first, set_amount
-from actors.fabric.ports import Fabric, mark_ended
+from actors.fabric.ports import Fabric, flows_of, mark_ended
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
@@ -86,7 +86,7 @@ def end_due(fabric: Fabric, f: Fair, t: int) -> float:
 @compiled
 def add_coflow(fabric: Fabric, f: Fair, t: int, coflow: int) -> None:
     """Add the flows of a coflow; all levels must then be recomputed, from 0.0 on."""
-    for flow in range(fabric.coflows.first_flow[coflow], fabric.coflows.first_flow[coflow + 1]):
+    for flow in flows_of(fabric.coflows, coflow):
         if f.pairs.of_flow[flow] != NONE:
             add_flow(fabric, f, t, flow)
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.fabric.initial_arrays import at_start, per
-from actors.fabric.ports import Fabric, Lines
+from actors.fabric.ports import Fabric, Lines, lines_of
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
 
@@ -40,7 +40,7 @@ def add_coflow(fabric: Fabric, n: Contention, coflow: int, kind: int) -> None:
     """Add a coflow at all ports of its unfinished flows."""
     lines = fabric.lines
     for side in range(2):
-        for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
+        for line in lines_of(lines, coflow, side):
             if lines.left[line] > 0:
                 port = lines.port[line]
                 n.position[line] = n.first[port] + n.used[port]
@@ -66,7 +66,7 @@ def count_neighbours_of(fabric: Fabric, n: Contention, coflow: int, by: int) -> 
     n.num_counts[0] += 1
     n.met_in[coflow] = n.num_counts[0]
     for side in range(2):
-        for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
+        for line in lines_of(lines, coflow, side):
             if n.position[line] != NONE:
                 port = lines.port[line]
                 for i in range(n.first[port], n.first[port] + n.used[port]):
@@ -102,8 +102,8 @@ def leave_port(fabric: Fabric, n: Contention, line: int) -> None:
 def share_port(lines: Lines, n: Contention, a: int, b: int) -> bool:
     """Return whether two coflows both have unfinished flows at a port."""
     for side in range(2):
-        i, j = lines.of_group[a, side], lines.of_group[b, side]
-        while i < lines.of_group[a + 1, side] and j < lines.of_group[b + 1, side]:
+        i, j = lines.first_line[a, side], lines.first_line[b, side]
+        while i < lines.end_line[a, side] and j < lines.end_line[b, side]:
             if lines.port[i] == lines.port[j]:
                 if n.position[i] != NONE and n.position[j] != NONE:
                     return True

@@ -22,13 +22,15 @@ from workloads.coflows import CoflowArrays
 class Lines(NamedTuple):
     """The L lines of G groups; ingress lines of a group lie together, and so do its egress lines."""
 
-    # [G + 1, 2] its ingress lines are of_group[g, 0]:of_group[g + 1, 0]; egress likewise
-    of_group: np.ndarray
+    # [G, 2] its ingress lines are first_line[g, 0] to before end_line[g, 0]; egress likewise
+    first_line: np.ndarray
+    end_line: np.ndarray
     port: np.ndarray  # [L] NONE for a line that waits for pilots
     group: np.ndarray  # [L]
     left: np.ndarray  # [L] unfinished flows
     bytes: np.ndarray  # [L] float64, what these have left, by `Flows.left`
-    block: np.ndarray  # [L + 1] room for its words: block[l]:block[l + 1]
+    block: np.ndarray  # [L] room for its words: block[l]:block_end[l]
+    block_end: np.ndarray  # [L]
     end: np.ndarray  # [L] its words are block[l]:end[l]; only greedy rates leave words out
     word: np.ndarray  # [B] which word of a set of ports
     bits: np.ndarray  # [B] uint64, unfinished flows
@@ -56,7 +58,8 @@ class Coflows(NamedTuple):
     """The description and progress of C coflows."""
 
     arrival: np.ndarray  # [C] ns, ascending
-    first_flow: np.ndarray  # [C + 1]
+    first_flow: np.ndarray  # [C] its flows are first_flow[c] to before end_flow[c]
+    end_flow: np.ndarray  # [C]
     weight: np.ndarray  # [C] float64
     left: np.ndarray  # [C] unfinished flows
     start: np.ndarray  # [C] of its first flow, ns, NEVER before
@@ -154,7 +157,8 @@ def _coflows(work: CoflowArrays) -> Coflows:
     coflows = work.arrival_ns.size
     return Coflows(
         arrival=work.arrival_ns.copy(),  # a workload's arrays are read-only, another type to compiled code
-        first_flow=work.first_flow.copy(),
+        first_flow=work.first_flow[:-1].copy(),
+        end_flow=work.first_flow[1:].copy(),
         weight=work.weight.copy(),
         left=np.add.reduceat(work.size_bytes > 0, work.first_flow[:-1], dtype=np.int64),
         start=np.full(coflows, NEVER),
@@ -195,15 +199,16 @@ def _lay_lines(flows: Flows, crossing: np.ndarray, pilots: np.ndarray) -> Lines:
     first = np.flatnonzero(_changes(line, far >> 6))
     bit, no_bit = np.uint64(1) << (far & 63).astype(np.uint64), np.uint64(0)
     block = np.r_[0, np.cumsum(np.bincount(line[first]))]
+    of_group = np.searchsorted((side * groups + group)[starts], np.arange(groups + 1)[:, None] + [0, groups])
     return Lines(
-        of_group=np.searchsorted(
-            (side * groups + group)[starts], np.arange(groups + 1)[:, None] + [0, groups]
-        ),
+        first_line=of_group[:-1].copy(),
+        end_line=of_group[1:].copy(),
         port=np.where(group[starts] < pilots.size, near[starts], NONE),
         group=group[starts],
         left=np.add.reduceat(size > 0, starts, dtype=np.int64),
         bytes=np.add.reduceat(size, starts),
-        block=block,
+        block=block[:-1].copy(),
+        block_end=block[1:].copy(),
         end=block[1:].copy(),
         word=far[first] >> 6,
         bits=np.bitwise_or.reduceat(np.where(size > 0, bit, no_bit), first),
@@ -213,11 +218,41 @@ def _lay_lines(flows: Flows, crossing: np.ndarray, pilots: np.ndarray) -> Lines:
     )
 
 
+def ingress_lines(lines: Lines) -> int:
+    """Return how many ingress lines there are: they have the lowest numbers."""
+    return int(lines.end_line[:, 0].max())
+
+
 def _changes(*columns: np.ndarray) -> np.ndarray:
     """Return which rows differ from the row before; the first row counts as different."""
     changed = np.ones(columns[0].size, bool)
     changed[1:] = np.any([np.diff(column) != 0 for column in columns], axis=0)
     return changed
+
+
+@inlined
+def lines_of(lines: Lines, group: int, side: int) -> range:
+    """Return the lines of a group at one side."""
+    return range(lines.first_line[group, side], lines.end_line[group, side])
+
+
+@inlined
+def flows_of(coflows: Coflows, coflow: int) -> range:
+    """Return the flows of a coflow."""
+    return range(coflows.first_flow[coflow], coflows.end_flow[coflow])
+
+
+@inlined
+def words_on(lines: Lines, line: int) -> range:
+    """Return all words of a line, also those that have no unfinished flow."""
+    return range(lines.block[line], lines.block_end[line])
+
+
+@inlined
+def places_of(lines: Lines, line: int) -> range:
+    """Return where the flows of a line are in `flow`, if no words have been left out."""
+    last = lines.block_end[line] - 1
+    return range(lines.first[lines.block[line]], lines.first[last] + count_bits(lines.mask[last]))
 
 
 @inlined
@@ -331,7 +366,7 @@ def mark_ended(fabric: Fabric, t: int, flow: int) -> bool:
 def last_end(fabric: Fabric, coflow: int) -> int:
     """Return when the last flow of a coflow has ended: predicted ends are not marked in their order."""
     last = fabric.coflows.arrival[coflow]
-    for flow in range(fabric.coflows.first_flow[coflow], fabric.coflows.first_flow[coflow + 1]):
+    for flow in flows_of(fabric.coflows, coflow):
         last = max(last, fabric.flows.finish[flow])
     return last
 

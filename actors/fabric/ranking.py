@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.fabric.ports import Fabric, Lines
+from actors.fabric.ports import Fabric, Lines, lines_of
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
 
@@ -26,7 +26,7 @@ class Ranking(NamedTuple):
 
 def make_ranking(fabric: Fabric) -> Ranking:
     """Return a ranking in which no group is served."""
-    groups, lines, ports = fabric.lines.of_group.shape[0] - 1, fabric.lines.port.size, fabric.speed.size
+    groups, lines, ports = fabric.lines.first_line.shape[0], fabric.lines.port.size, fabric.speed.size
     alone = np.arange(lines + ports)
     return Ranking(np.full(groups, NONE), np.int64(lines), alone, alone.copy(), np.zeros(1, np.int64))
 
@@ -68,7 +68,7 @@ def rank_group(lines: Lines, r: Ranking, group: int, level: int) -> None:
     was = r.level[group]
     r.level[group] = level
     for side in range(2):
-        for line in range(lines.of_group[group, side], lines.of_group[group + 1, side]):
+        for line in lines_of(lines, group, side):
             if lines.left[line] == 0:
                 continue
             if was == NONE:

@@ -10,7 +10,7 @@ still fit at any later time.
 import numpy as np
 
 from actors.fabric.madd import Madd, has_residual, slowest, take_residual
-from actors.fabric.ports import Fabric
+from actors.fabric.ports import Fabric, lines_of
 from actors.fabric.service_order import Order
 from actors.kernel.arrays import fill
 from actors.kernel.compiled import compiled, inlined
@@ -47,7 +47,7 @@ def share_by_demand(fabric: Fabric, order: Order, a: Madd, load: np.ndarray, fir
     for level in range(first, order.used[0]):
         coflow = order.groups[level]
         for side in range(2):
-            for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
+            for line in lines_of(lines, coflow, side):
                 load[lines.port[line]] += lines.bytes[line] * a.scale[coflow]
     for level in range(first, order.used[0]):
         a.need[order.groups[level]] = needed_share(fabric, a, load, order.groups[level])
@@ -61,7 +61,7 @@ def needed_share(fabric: Fabric, a: Madd, load: np.ndarray, coflow: int) -> floa
     """Return in how many ns a coflow ends with its share of the residual bandwidth, at least 1; inf: a port is full."""
     lines, need = fabric.lines, 1.0
     for side in range(2):
-        for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
+        for line in lines_of(lines, coflow, side):
             if lines.left[line] > 0:
                 port = lines.port[line]
                 if not has_residual(fabric, a, port):

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.fabric.initial_arrays import per
-from actors.fabric.ports import Fabric
+from actors.fabric.ports import Fabric, lines_of
 from actors.kernel.arrays import fill
 from actors.kernel.compiled import compiled
 from actors.kernel.queue import NONE
@@ -51,7 +51,7 @@ def list_lines(fabric: Fabric, order: Order) -> None:
     for i in range(order.used[0]):
         group = order.groups[i]
         for side in range(2):
-            for line in range(lines.of_group[group, side], lines.of_group[group + 1, side]):
+            for line in lines_of(lines, group, side):
                 if lines.left[line] > 0:
                     end[lines.port[line]] += 1
     total = 0
@@ -62,7 +62,7 @@ def list_lines(fabric: Fabric, order: Order) -> None:
     for i in range(order.used[0]):
         group = order.groups[i]
         for side in range(2):
-            for line in range(lines.of_group[group, side], lines.of_group[group + 1, side]):
+            for line in lines_of(lines, group, side):
                 if lines.left[line] > 0:
                     port = lines.port[line]
                     order.line[end[port]] = line

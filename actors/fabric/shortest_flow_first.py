@@ -17,7 +17,7 @@ from actors.fabric.flow_ends import add_end, predict_end
 from actors.fabric.heap import Heap, drop, make_heap, push
 from actors.fabric.initial_arrays import at_start, per
 from actors.fabric.port_pairs import Pairs, insert, make_pairs, remove_first, set_amount
-from actors.fabric.ports import Fabric, flow_speed, mark_ended
+from actors.fabric.ports import Fabric, flow_speed, flows_of, mark_ended
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
@@ -83,17 +83,18 @@ def arrive(fabric: Fabric, s: Shortest, t: int, first: int, last: int) -> None:
 
     A running flow keeps its `end` until `preempt` stops it.
     """
-    flows, p, first_flow = fabric.flows, s.pairs, fabric.coflows.first_flow
+    flows, p = fabric.flows, s.pairs
     for port in range(fabric.side):
         flow = s.flow[port]
         if flow != NONE:
             settle(fabric, s, t, flow)
             set_served(fabric, s, flows.sink[flow], flow)
             set_served(fabric, s, port, flow)
-    for flow in range(first_flow[first], first_flow[last + 1]):
-        if p.of_flow[flow] != NONE:
-            insert(p, flows.left, flow)
-            show_shortest(fabric, p, p.of_flow[flow])
+    for coflow in range(first, last + 1):
+        for flow in flows_of(fabric.coflows, coflow):
+            if p.of_flow[flow] != NONE:
+                insert(p, flows.left, flow)
+                show_shortest(fabric, p, p.of_flow[flow])
     for port in range(s.flow.size):
         s.must_search[port] = p.size[port] > 0
 

@@ -117,7 +117,7 @@ class Host:
         """Admit coflows, put them first in the order, and plan the rates of their flows; return how many."""
         fabric, found = world.fabric, state.deadline_order.groups[:count].copy()
         time_left = state.deadline_order.time_left[found]
-        flow = rows_of_groups(np.diff(fabric.coflows.first_flow), found)
+        flow = rows_of_groups(fabric.coflows.end_flow - fabric.coflows.first_flow, found)
         flow = flow[(fabric.flows.finish[flow] == NEVER) & ~_ends(state, flow, fabric.flows.left[flow])]
         state.rates.wanted[flow] = 0.0
         self._flow, self._end, self._rate = flow[:0], np.zeros(0, np.int64), np.zeros((0, 0))

@@ -23,6 +23,7 @@ from actors.fabric.coordinator import Agenda, handle_events, register, request_d
 from actors.fabric.fabric_world import CoflowWorld, build_world
 from actors.fabric.initial_arrays import at_start
 from actors.fabric.max_min import Fair, add_coflow, end_due, fill, make_fair, next_due
+from actors.fabric.ports import flows_of
 from actors.fabric.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.queue import NONE
@@ -58,7 +59,7 @@ def on_change(w: CoflowWorld, p: State, t: int) -> None:
         coflow, least = p.agenda.active[i], 0.0
         add_coflow(fabric, f, t, coflow)
         fabric.coflows.start[coflow] = t
-        for flow in range(fabric.coflows.first_flow[coflow], fabric.coflows.first_flow[coflow + 1]):
+        for flow in flows_of(fabric.coflows, coflow):
             if f.pairs.of_flow[flow] != NONE:
                 note_start(w, t, flow)
     new[0] = 0

@@ -112,7 +112,7 @@ def times_of(fabric: Any, need: np.ndarray, coflows: np.ndarray) -> np.ndarray:
     found = np.zeros((fabric.speed.size, coflows.size))
     for column, coflow in enumerate(coflows.tolist()):
         for side in range(2):
-            own = slice(lines.of_group[coflow, side], lines.of_group[coflow + 1, side])
+            own = slice(lines.first_line[coflow, side], lines.end_line[coflow, side])
             found[lines.port[own], column] = need[own]
     return found
 

@@ -44,7 +44,7 @@ from actors.fabric.madd_coordinator import (
     send_times,
 )
 from actors.fabric.port_sets import count_bits
-from actors.fabric.ports import Fabric
+from actors.fabric.ports import Fabric, flows_of, lines_of, words_on
 from actors.fabric.priority_queues import sort_groups
 from actors.fabric.ranking import Ranking, make_ranking
 from actors.fabric.service_order import Order, set_order
@@ -132,14 +132,13 @@ def on_update(w: CoflowWorld, p: State, t: int, k: int) -> None:
 @compiled
 def key_of(fabric: Fabric, rule: int, coflow: int) -> float:
     """Return the key of a coflow, computed from its flows that take bandwidth."""
-    flows, first, end = fabric.flows, fabric.coflows.first_flow[coflow], fabric.coflows.first_flow[coflow + 1]
-    key = 0.0
+    flows, key = fabric.flows, 0.0
     if rule == BY_PLACE:
         key = np.float64(coflow)
     elif rule == BY_WIDTH:
         key = np.float64(min(count_used(fabric, coflow, 0), count_used(fabric, coflow, 1)))
     elif rule == BY_LENGTH or rule == BY_WEIGHT:
-        for flow in range(first, end):
+        for flow in flows_of(fabric.coflows, coflow):
             size = flows.size[flow] if flows.line[flow, 0] != NONE else 0.0
             key = max(key, size) if rule == BY_LENGTH else key + size
     return key
@@ -149,9 +148,9 @@ def key_of(fabric: Fabric, rule: int, coflow: int) -> float:
 def count_used(fabric: Fabric, coflow: int, side: int) -> int:
     """Return at how many ports of one side a coflow has flows, also flows that have ended."""
     lines, count = fabric.lines, 0
-    for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
+    for line in lines_of(lines, coflow, side):
         size = 0.0
-        for b in range(lines.block[line], lines.block[line + 1]):
+        for b in words_on(lines, line):
             for i in range(lines.first[b], lines.first[b] + count_bits(lines.mask[b])):
                 size += fabric.flows.size[lines.flow[i]]
         count += size > 0.0

@@ -9,7 +9,7 @@ import numpy as np
 from actors.fabric.counters import N_DEMOTIONS
 from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.greedy import move_group
-from actors.fabric.ports import bytes_sent, coflow_of, is_pilot_group
+from actors.fabric.ports import bytes_sent, coflow_of, is_pilot_group, lines_of
 from actors.fabric.priority_queues import UNQUEUED, enqueue, order_key, queue_of
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
@@ -37,7 +37,7 @@ def enter_queue(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
     """Compute the contention at the ports of a coflow, and put it into the queue of its measure."""
     lines, contention_sum = w.fabric.lines, 0
     for side in range(2):
-        for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
+        for line in lines_of(lines, coflow, side):
             if lines.left[line] > 0:
                 contention_sum += p.coflows_at_port[lines.port[line]] - p.excludes_itself
     p.contention_sum[coflow] = contention_sum
@@ -87,7 +87,7 @@ def appear_at_ports(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
     """Count a coflow that has registered at its ports."""
     lines = w.fabric.lines
     for side in range(2):
-        for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
+        for line in lines_of(lines, coflow, side):
             if lines.left[line] > 0:
                 change_coflows_at_port(w, p, t, lines.port[line], 1)
 
@@ -135,7 +135,7 @@ def count_neighbours(w: CoflowWorld, p: State, coflow: int, thin: bool) -> int:
     p.num_counts[0] += 1
     p.met_in[coflow] = p.num_counts[0]
     for side in range(2):
-        for own in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
+        for own in lines_of(lines, coflow, side):
             if lines.left[own] == 0:
                 continue
             line = r.next[r.ports + lines.port[own]]
@@ -180,6 +180,6 @@ def mark_thin_at_ports(w: CoflowWorld, p: State, coflow: int) -> None:
     """Mark the thin coflows at the ports of a thin coflow as moved."""
     lines = w.fabric.lines
     for side in range(2):
-        for line in range(lines.of_group[coflow, side], lines.of_group[coflow + 1, side]):
+        for line in lines_of(lines, coflow, side):
             if lines.left[line] > 0 and is_thin(p, coflow):
                 mark_thin_at_port(w, p, lines.port[line])

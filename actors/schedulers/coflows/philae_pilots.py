@@ -10,7 +10,7 @@ import numpy as np
 
 from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.port_sets import bit_of, bits_before, count_bits
-from actors.fabric.ports import Fabric, Lines, add_to_line, pilot_group, remove_from_line
+from actors.fabric.ports import Fabric, Lines, add_to_line, lines_of, pilot_group, remove_from_line
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
 from actors.kernel.random import PROBES, below, random_bits
@@ -63,17 +63,16 @@ def choose_pilots(w: CoflowWorld, busy: np.ndarray, coflow: int, at_random: bool
     """Choose the pilots of a coflow, make them a group of their own, and return how many there are."""
     fabric, lines = w.fabric, w.fabric.lines
     group = pilot_group(fabric, coflow)
-    ingress, egress = lines.of_group[group, 0], lines.of_group[group, 1]
-    count = lines.of_group[group + 1, 0] - ingress
+    rows, columns = lines_of(lines, coflow, 0), lines_of(lines, coflow, 1)
+    ingress, egress = lines.first_line[group, 0], lines.first_line[group, 1]
+    count = len(lines_of(lines, group, 0))
     for i in range(count):
         if at_random:
-            row = draw_line(w, coflow, 2 * i, lines.of_group[coflow, 0], lines.of_group[coflow + 1, 0], NONE)
-            column = draw_line(
-                w, coflow, 2 * i + 1, lines.of_group[coflow, 1], lines.of_group[coflow + 1, 1], row
-            )
+            row = draw_line(w, coflow, 2 * i, rows, NONE)
+            column = draw_line(w, coflow, 2 * i + 1, columns, row)
         else:
-            row = least_busy(lines, busy, lines.of_group[coflow, 0], lines.of_group[coflow + 1, 0], NONE)
-            column = least_busy(lines, busy, lines.of_group[coflow, 1], lines.of_group[coflow + 1, 1], row)
+            row = least_busy(lines, busy, rows, NONE)
+            column = least_busy(lines, busy, columns, row)
         if row == NONE or column == NONE:
             return i  # the other flows of the coflow take no bandwidth
         separate_pilot(fabric, row, column, ingress + i, egress + i)
@@ -89,22 +88,22 @@ def may_join(lines: Lines, line: int, row: int) -> bool:
 
 
 @compiled
-def least_busy(lines: Lines, busy: np.ndarray, first: int, end: int, row: int) -> int:
+def least_busy(lines: Lines, busy: np.ndarray, among: range, row: int) -> int:
     """Return the first line, of those that may join, whose port has the fewest pilots."""
     best: int = NONE
-    for line in range(first, end):
+    for line in among:
         if (best == NONE or busy[lines.port[line]] < busy[lines.port[best]]) and may_join(lines, line, row):
             best = line
     return best
 
 
 @compiled
-def draw_line(w: CoflowWorld, coflow: int, draw: int, first: int, end: int, row: int) -> int:
+def draw_line(w: CoflowWorld, coflow: int, draw: int, among: range, row: int) -> int:
     """Return a random line, or the next line after it that may join."""
     lines = w.fabric.lines
-    begin = below(random_bits(w.seed, PROBES, coflow, draw), end - first) if end > first else 0
-    for i in range(end - first):
-        line = first + (begin + i) % (end - first)
+    begin = below(random_bits(w.seed, PROBES, coflow, draw), len(among)) if len(among) > 0 else 0
+    for i in range(len(among)):
+        line = among.start + (begin + i) % len(among)
         if may_join(lines, line, row):
             return line
     return NONE
@@ -148,7 +147,7 @@ def assign_pilot_line(lines: Lines, own: int, line: int, port: int) -> int:
 @compiled
 def line_at(lines: Lines, coflow: int, side: int, port: int) -> int:
     """Return the line of a coflow at one of its ports."""
-    low, high = lines.of_group[coflow, side], lines.of_group[coflow + 1, side]
+    low, high = lines.first_line[coflow, side], lines.end_line[coflow, side]
     while high - low > 1:
         mid = (low + high) >> 1
         if lines.port[mid] <= port:
@@ -162,7 +161,8 @@ def line_at(lines: Lines, coflow: int, side: int, port: int) -> int:
 def has_pilot(fabric: Fabric, coflow: int, side: int, port: int) -> bool:
     """Return whether a coflow has a pilot at a port that has not ended."""
     lines, group = fabric.lines, pilot_group(fabric, coflow)
-    for line in range(lines.of_group[group, side], lines.of_group[group + 1, side]):
-        if lines.port[line] == port and lines.left[line] > 0:
+    for line in lines_of(lines, group, side):
+        is_here = lines.port[line] == port
+        if is_here and lines.left[line] > 0:
             return True
     return False

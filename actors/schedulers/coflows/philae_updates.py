@@ -13,7 +13,7 @@ import numpy as np
 
 from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.greedy_updates import receive_update, resend_flow, settle_coflow, stop_updated_flow
-from actors.fabric.ports import Fabric
+from actors.fabric.ports import Fabric, flows_of, lines_of
 from actors.fabric.priority_queues import dequeue
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
@@ -148,7 +148,7 @@ def apply_presence(w: CoflowWorld, p: State, t: int, coflow: int, flow: int, cof
 def has_flows_at(fabric: Fabric, sampled: bool, coflow: int, side: int, port: int) -> bool:
     """Return whether a coflow has unfinished flows at a port."""
     lines = fabric.lines
-    if lines.of_group[coflow, side] == lines.of_group[coflow + 1, side]:
+    if len(lines_of(lines, coflow, side)) == 0:
         return False
     line = line_at(lines, coflow, side, port)
     if lines.port[line] == port and lines.left[line] > 0:
@@ -160,5 +160,5 @@ def has_flows_at(fabric: Fabric, sampled: bool, coflow: int, side: int, port: in
 def count_flows(fabric: Fabric, width: np.ndarray, coflow: int) -> None:
     """Count the present flows of a coflow."""
     width[coflow] = 0
-    for flow in range(fabric.coflows.first_flow[coflow], fabric.coflows.first_flow[coflow + 1]):
+    for flow in flows_of(fabric.coflows, coflow):
         width[coflow] += np.int64(fabric.flows.size[flow] > 0.0)

@@ -37,7 +37,7 @@ from actors.fabric.greedy import Matching
 from actors.fabric.initial_arrays import at_start, per
 from actors.fabric.intervals import charge
 from actors.fabric.madd_coordinator import effective_time
-from actors.fabric.ports import take_bytes
+from actors.fabric.ports import flows_of, take_bytes
 from actors.fabric.ranking import Ranking
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import previous_cost
@@ -118,7 +118,7 @@ def begin_decision(w: CoflowWorld, p: State, t: int) -> int:
     effective = effective_time(w, t)
     for i in range(p.agenda.used[0]):
         coflow = p.agenda.active[i]
-        for flow in range(w.fabric.coflows.first_flow[coflow], w.fabric.coflows.first_flow[coflow + 1]):
+        for flow in flows_of(w.fabric.coflows, coflow):
             settle(w, p.rates, effective, flow)
     p.slot_end[0] = NEVER
     count = consider(w, p, t)
@@ -131,7 +131,7 @@ def begin_decision(w: CoflowWorld, p: State, t: int) -> int:
 @inlined
 def stop_flows(w: CoflowWorld, p: State, coflow: int) -> None:
     """Set the wanted rates of a coflow's flows to 0."""
-    for flow in range(w.fabric.coflows.first_flow[coflow], w.fabric.coflows.first_flow[coflow + 1]):
+    for flow in flows_of(w.fabric.coflows, coflow):
         p.rates.wanted[flow] = 0.0
 
 

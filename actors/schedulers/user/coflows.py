@@ -163,7 +163,8 @@ class Host(OwnHost):
                 raise self._no_order(order, count)
             return
         active = coflows.coflow
-        of_active = rows_of_groups(np.diff(world.fabric.coflows.first_flow), active)
+        first, end = world.fabric.coflows.first_flow, world.fabric.coflows.end_flow
+        of_active = rows_of_groups(end - first, active)
         flow = of_active[world.fabric.flows.finish[of_active] == NEVER]
         if flow.size:
             flows = self._flows(world, state, active, flow, t)
@@ -181,7 +182,7 @@ class Host(OwnHost):
         sizes = None
         if self._clairvoyant:
             first, size = world.fabric.coflows.first_flow, world.fabric.flows.size
-            sizes = read_only(np.add.reduceat(size, first[:-1])[whole[0]])
+            sizes = read_only(np.add.reduceat(size, first)[whole[0]])
         return Coflows(whole[0], real[0], real[1], whole[1], whole[2], real[2], sizes)
 
     def _flows(self, world: Any, state: State, active: np.ndarray, flow: np.ndarray, t: int) -> Flows:

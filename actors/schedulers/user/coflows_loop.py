@@ -26,6 +26,7 @@ from actors.fabric.counters import N_REFILLS
 from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.flow_rates import FlowRates, end_rate, send_wanted
 from actors.fabric.greedy import Matching, fill_ports, serve_in_order
+from actors.fabric.ports import flows_of
 from actors.fabric.priority_queues import next_tick
 from actors.fabric.ranking import Ranking
 from actors.kernel.compiled import compiled, entry
@@ -95,7 +96,7 @@ def begin_decision(w: CoflowWorld, p: State, t: int) -> int:
     for i in range(count):
         k = p.agenda.active[i]
         p.whole[0, i] = k
-        p.whole[1, i] = coflows.first_flow[k + 1] - coflows.first_flow[k]
+        p.whole[1, i] = len(flows_of(coflows, k))
         p.whole[2, i] = coflows.left[k]
         p.real[0, i] = coflows.arrival[k] / NS
         p.real[1, i] = coflows.weight[k]

@@ -163,7 +163,7 @@ def test_a_pilot_is_served_before_the_others_of_its_coflow() -> None:
     # others are missed, of which 1->1 is backfilled until 2500. Then 0->1 has 1500 B left.
     work = arrays_of([(0, [(0, 0, 2000.0), (0, 1, 2000.0), (1, 1, 2000.0)])], 2)
     fabric = build_fabric(merge_parallel(work)[0], SPEED, np.array([1]))
-    order, e, lines = at_start(Order, fabric), make_equal(fabric), fabric.lines.of_group
+    order, e, lines = at_start(Order, fabric), make_equal(fabric), fabric.lines.first_line
     for t, groups in ((0, [0]), (1000, [1, 0]), (2500, [0]), (4000, [])):
         end_due(fabric, order, e, t)
         progress(fabric, order, e, t)

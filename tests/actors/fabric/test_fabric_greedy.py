@@ -63,19 +63,19 @@ def test_order_of_arrival_is_strict_and_conserves_work(fabric: Fabric) -> None:
 @settings(max_examples=25)
 def test_an_order_that_changes_is_strict_and_conserves_work(fabric: Fabric) -> None:
     left = fabric.flows.left
-    ends = fabric.coflows.first_flow
+    coflows = fabric.coflows
 
     def bytes_left(coflow: int) -> float:
-        return float(left[ends[coflow] : ends[coflow + 1]].sum())
+        return float(left[coflows.first_flow[coflow] : coflows.end_flow[coflow]].sum())
 
     for _, r, m in greedily(fabric, bytes_left):
         check_strict_priority(fabric, r, m)
         in_lines = np.bincount(fabric.lines.port, fabric.lines.bytes, minlength=fabric.speed.size)
         of_flows = np.bincount(fabric.flows.source, left, minlength=fabric.speed.size)
         assert np.allclose(in_lines[: fabric.side], of_flows[: fabric.side], atol=1e-3)
-    last = fabric.coflows.finish.max()
-    sent = [bytes_sent(fabric.coflows, last, c) for c in range(ends.size - 1)]
-    assert np.allclose(sent, np.add.reduceat(fabric.flows.size, ends[:-1]), atol=ends[-1])
+    last = coflows.finish.max()
+    sent = [bytes_sent(coflows, last, c) for c in range(coflows.finish.size)]
+    assert np.allclose(sent, np.add.reduceat(fabric.flows.size, coflows.first_flow), atol=left.size)
 
 
 def may_be_bssi(need: np.ndarray, weight: np.ndarray, order: list[int]) -> bool:

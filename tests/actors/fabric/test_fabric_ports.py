@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from switch_runs import SPEED, arrays_of, switch, switches
 
-from actors.fabric.ports import Fabric, build_fabric, change_rate, finish_flow, merge_parallel
+from actors.fabric.ports import Fabric, build_fabric, change_rate, finish_flow, merge_parallel, words_on
 from actors.kernel.queue import NONE
 from workloads.coflows import make_coflow_workload
 
@@ -15,7 +15,7 @@ def on_lines(fabric: Fabric) -> set[tuple[int, int, int]]:
     """(group, port, other port) of every bit that is set."""
     lines, found = fabric.lines, set()
     for line in range(lines.port.size):
-        for b in range(lines.block[line], lines.block[line + 1]):
+        for b in words_on(lines, line):
             for i in range(64):
                 if int(lines.bits[b]) >> i & 1:
                     found.add((int(lines.group[line]), int(lines.port[line]), 64 * int(lines.word[b]) + i))
@@ -35,7 +35,8 @@ def test_a_wide_switch_has_words_only_where_flows_are() -> None:
     assert lines.port.tolist() == [0, 150, 259, 261, 455]
     assert lines.left.tolist() == [3, 1, 2, 1, 1]
     assert lines.bytes.tolist() == [13, 2, 9, 1, 5]
-    assert lines.block.tolist() == [0, 2, 3, 5, 6, 7]
+    assert lines.block.tolist() == [0, 2, 3, 5, 6]
+    assert lines.block_end.tolist() == [2, 3, 5, 6, 7]
     assert lines.word.tolist() == [4, 7, 4, 0, 2, 0, 0]
     assert lines.flow.tolist() == [0, 1, 2, 3, 0, 3, 1, 2]
     assert lines.first.tolist() == [0, 2, 3, 4, 5, 6, 7]
@@ -67,10 +68,10 @@ def test_pilots_have_room_for_lines_of_their_own() -> None:
     work = arrays_of([(0, [(0, 1, 5.0), (1, 1, 6.0), (2, 1, 7.0)]), (0, [(0, 0, 1.0)])], 3)
     lines = build_fabric(merge_parallel(work)[0], SPEED, np.array([2, 0])).lines
     # Groups 0 and 1 are the coflows, 2 and 3 their pilots; ingress lines of all groups come first.
-    assert np.diff(lines.of_group, axis=0).tolist() == [[3, 1], [1, 1], [2, 2], [0, 0]]
+    assert (lines.end_line - lines.first_line).tolist() == [[3, 1], [1, 1], [2, 2], [0, 0]]
     for line in (4, 5, 8, 9):
         assert (lines.group[line], lines.port[line], lines.left[line]) == (2, NONE, 0)
-        assert lines.block[line + 1] - lines.block[line] == 1
+        assert len(words_on(lines, line)) == 1
     assert lines.flow[lines.first[lines.block[7]]] == 3  # the egress line of the second coflow
 
 

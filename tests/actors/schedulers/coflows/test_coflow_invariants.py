@@ -142,7 +142,7 @@ def flows_end_once(setting: Setting, partition: Partition) -> None:
 
 
 def coflows_follow_their_flows(partition: Partition, outcome: Outcome) -> None:
-    records, first = partition.world.task_records, partition.world.fabric.coflows.first_flow[:-1]
+    records, first = partition.world.task_records, partition.world.fabric.coflows.first_flow
     assert np.array_equal(outcome.start_ns, np.minimum.reduceat(records.start, first))
     assert np.array_equal(outcome.finish_ns, np.maximum.reduceat(records.finish, first))
     assert outcome.tasks is not None  # in the order of the workload

@@ -176,7 +176,7 @@ def fluid(setting: Setting) -> Fabric:
     assert isinstance(setting.workload, CoflowWorkload)
     fabric = build_fabric(merge_parallel(setting.workload.arrays())[0], setting.switch.port_bytes_per_s)
     flows, finish, arrival = fabric.flows, fabric.coflows.finish, fabric.coflows.arrival
-    interval, width = round(given["interval_s"] * 1e9), np.diff(fabric.coflows.first_flow)
+    interval, width = round(given["interval_s"] * 1e9), fabric.coflows.end_flow - fabric.coflows.first_flow
     limits = given["first_limit_bytes"] * given["factor"] ** np.arange(given["queues"], dtype=float)
     order, e, arrived, entries = at_start(Order, fabric), equal_rates.make_equal(fabric), 0, 0
     queue, entered, deadline = ({} for _ in range(3))
