@@ -30,7 +30,7 @@ from workloads.options import option_defaults, options_line, read_options, witho
 from workloads.published_cutoffs import known_trace
 from workloads.readers.parquet import FAMILIES, JOBS_FILE
 from workloads.readers.report import Progress, Report
-from workloads.requests import left_out
+from workloads.requests import left_out, requests_of
 from workloads.transform.primitives import Workload, family
 
 __all__ = [
@@ -275,7 +275,8 @@ def save_workload(
     write(workload, path)
     lost: tuple[str, ...] = ()
     if name != PARQUET and not isinstance(workload, CoflowWorkload):
-        lost = left_out(workload.jobs, workload.tasks, path, name)
+        columns = [*requests_of(workload.jobs), *requests_of(workload.tasks)]
+        lost = left_out([*columns, *getattr(workload, "bytes_known", ())], path, name)
     return (
         (*lost, *_lost_in_tr(workload, path)) if name == "tr" and isinstance(workload, JobWorkload) else lost
     )

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from workloads.arrow import column, from_numpy, optional_column
-from workloads.dags import PRECEDENCE_LEFT_OUT, DagWorkload
+from workloads.dags import BYTES_LEFT_OUT, PRECEDENCE_LEFT_OUT, DagWorkload
 from workloads.jobs import TASKS_SCHEMA, JobWorkload
 from workloads.requests import add_requests, shared_demand, without_demands, without_requests
 from workloads.resources import in_order
@@ -14,12 +14,13 @@ from workloads.stages import ALWAYS, DAG_TASKS_SCHEMA, edges_schema, stages_sche
 
 
 def as_jobs(dag: DagWorkload) -> JobWorkload:
-    """Return the jobs with all their tasks, which have the demands of their stages, without stages, with a note."""
+    """Return the jobs with all their tasks, which have the demands of their stages, without stages, with notes."""
     counts, of_jobs, of_tasks = column(dag.stages, "num_tasks"), {}, {}
     job = np.repeat(np.arange(dag.num_jobs), np.diff(dag.arrays().first_stage))
     for name in dag.resources:
         of_jobs[name], of_stages = shared_demand(optional_column(dag.stages, name), job, dag.num_jobs)
         of_tasks[name] = np.repeat(of_stages, counts)
+    lost = (PRECEDENCE_LEFT_OUT, *((BYTES_LEFT_OUT,) if dag.bytes_known else ()))
     tasks = dag.tasks.drop_columns(["stage"]).replace_schema_metadata(TASKS_SCHEMA.metadata)
     return JobWorkload(
         name=dag.name,
@@ -28,7 +29,7 @@ def as_jobs(dag: DagWorkload) -> JobWorkload:
         short_cutoff_s=dag.short_cutoff_s,
         long_partition=dag.long_partition,
         metadata=dict(dag.metadata),
-        notes=(*dag.notes, PRECEDENCE_LEFT_OUT),
+        notes=(*dag.notes, *lost),
         constraint_sets=dag.constraint_sets,
         job_constraints=dag.job_constraints,
     )

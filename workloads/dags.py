@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -28,20 +28,19 @@ from workloads.arrow import (
     text_column,
 )
 from workloads.constraints import no_job_constraints, no_sets
+from workloads.dag_arrays import DagArrays as DagArrays
+from workloads.dag_arrays import dag_arrays
 from workloads.errors import InputError
 from workloads.groups import (
     check_sum,
     file_of,
     first_rows,
-    nanoseconds,
-    positions,
     rows_of_groups,
     same_length,
     whole_numbers,
 )
 from workloads.jobs import (
     SCHEMA_VERSION,
-    Float64Array,
     Int64Array,
     JobWorkload,
     check_times,
@@ -49,67 +48,24 @@ from workloads.jobs import (
 )
 from workloads.precedence import check_edges, levels
 from workloads.requests import NOTHING, Requests
-from workloads.resources import check_demands, demand_array, resources_of
+from workloads.resources import check_demands, resources_of
 from workloads.stages import (
     ALWAYS,
     DAG_TASKS_SCHEMA,
+    EDGE_BYTES,
     EDGES_SCHEMA,
+    INPUT_BYTES,
+    check_bytes,
     check_edge_kinds,
     edges_schema,
     kind_column,
+    known_bytes,
     one_to_one_edges,
     stages_schema,
 )
 
 PRECEDENCE_LEFT_OUT = "precedence between stages is left out"
-
-
-class DagArrays(NamedTuple):
-    """A workload of DAGs as the kernel sees it: read-only arrays for J jobs, S stages, T tasks and E edges.
-
-    Stages are numbered through: those of job j are ``first_stage[j]:first_stage[j + 1]``.
-
-    Attributes
-    ----------
-    submit_ns, mean_ns : ndarray of int64, shape (J,)
-    first_task : ndarray of int64, shape (J + 1,)
-    duration_ns : ndarray of int64, shape (T,)
-        As in `workloads.jobs.JobArrays`.
-    first_stage : ndarray of int64, shape (J + 1,)
-    stage_first_task : ndarray of int64, shape (S + 1,)
-        Tasks of stage s are ``stage_first_task[s]:stage_first_task[s + 1]``.
-    stage_mean_ns : ndarray of int64, shape (S,)
-    cpu_cores, memory : ndarray of float64, shape (S,)
-        Of each task; NaN where not known.
-    first_child : ndarray of int64, shape (S + 1,)
-    child : ndarray of int64, shape (E,)
-        Children of stage s are ``child[first_child[s]:first_child[s + 1]]``.
-    first_parent : ndarray of int64, shape (S + 1,)
-    parent : ndarray of int64, shape (E,)
-        Parents of stage s are ``parent[first_parent[s]:first_parent[s + 1]]``.
-    edge_one_to_one, parent_one_to_one : ndarray of int8, shape (E,)
-        1 where the edge to ``child[e]``, or that from ``parent[e]``, is one-to-one: task i of the child waits for
-        task i of the parent only. The two have the edges in the order of `child` and in that of `parent`.
-    demand : ndarray of float64, shape (S, R)
-        Of each task of a stage, of each resource of `DagWorkload.resources`; 0 where not known.
-    """
-
-    submit_ns: Int64Array
-    mean_ns: Int64Array
-    first_task: Int64Array
-    duration_ns: Int64Array
-    first_stage: Int64Array
-    stage_first_task: Int64Array
-    stage_mean_ns: Int64Array
-    cpu_cores: Float64Array
-    memory: Float64Array
-    first_child: Int64Array
-    child: Int64Array
-    first_parent: Int64Array
-    parent: Int64Array
-    edge_one_to_one: npt.NDArray[np.int8]
-    parent_one_to_one: npt.NDArray[np.int8]
-    demand: Float64Array
+BYTES_LEFT_OUT = "bytes on edges and of input are left out"
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,6 +115,12 @@ class DagWorkload(WithTables):
         """The resources of which some stage has a known demand: those of all nodes first, then own by name."""
         return resources_of(self.stages)
 
+    @cached_property
+    def bytes_known(self) -> tuple[str, ...]:
+        """The columns of bytes, of edges and of stages, in which some are known."""
+        tables = ((EDGE_BYTES, self.edges), (INPUT_BYTES, self.stages))
+        return tuple(name for name, table in tables if not np.isnan(known_bytes(table, name)).all())
+
     def _without_stages(self) -> JobWorkload:
         sets, of_jobs = self.constraint_sets, self.job_constraints
         return JobWorkload(self.name, self.jobs, self.tasks, constraint_sets=sets, job_constraints=of_jobs)
@@ -170,32 +132,7 @@ class DagWorkload(WithTables):
     @cached_property
     def _arrays(self) -> DagArrays:
         of_jobs = self._without_stages().arrays()
-        first_stage = np.append(np.flatnonzero(column(self.stages, "stage") == 0), self.num_stages)
-        job = positions(column(self.jobs, "job_id"), column(self.edges, "job_id"))
-        parent, child = (first_stage[job] + column(self.edges, name) for name in ("parent", "child"))
-        by_child = np.argsort(child, kind="stable")
-        one_to_one = one_to_one_edges(self.edges)
-        arrays = DagArrays(
-            submit_ns=of_jobs.submit_ns,
-            mean_ns=of_jobs.mean_ns,
-            first_task=of_jobs.first_task,
-            duration_ns=of_jobs.duration_ns,
-            first_stage=first_stage,
-            stage_first_task=first_rows(column(self.stages, "num_tasks")),
-            stage_mean_ns=nanoseconds(column(self.stages, "mean_task_s")),
-            cpu_cores=optional_column(self.stages, "cpu_cores"),
-            memory=optional_column(self.stages, "memory"),
-            first_child=first_rows(np.bincount(parent, minlength=self.num_stages)),
-            child=child,
-            first_parent=first_rows(np.bincount(child, minlength=self.num_stages)),
-            parent=parent[by_child],
-            edge_one_to_one=one_to_one,
-            parent_one_to_one=one_to_one[by_child],
-            demand=demand_array(self.stages, self.resources),
-        )
-        for array in arrays:
-            array.flags.writeable = False
-        return arrays
+        return dag_arrays(of_jobs, column(self.jobs, "job_id"), self.stages, self.edges, self.resources)
 
     def fingerprint(self) -> str:
         """Return the sha256 (hex) of jobs, stages, edges, tasks and constraints; nothing else counts."""
@@ -220,6 +157,9 @@ class DagWorkload(WithTables):
         if (one_to_one := one_to_one_edges(self.edges)).any():
             digest.update(b"one-to-one")
             digest.update(one_to_one.data)
+        for name in self.bytes_known:
+            digest.update(name.encode() + b"\0")
+            digest.update(known_bytes(self.edges if name == EDGE_BYTES else self.stages, name).data)
         return digest.hexdigest()
 
 
@@ -241,6 +181,8 @@ def make_dag_workload(
     memory: npt.ArrayLike | None = None,
     demands: Mapping[str, npt.ArrayLike | None] | None = None,
     edge_kind: pa.Array | Sequence[str | None] | None = None,
+    edge_bytes: npt.ArrayLike | None = None,
+    input_bytes: npt.ArrayLike | None = None,
     job_id: npt.ArrayLike | None = None,
     constraint: pa.Array | Sequence[str | None] | None = None,
     tenant: pa.Array | Sequence[str | None] | None = None,
@@ -276,6 +218,11 @@ def make_dag_workload(
         not given above; NaN where not known.
     edge_kind : string array or sequence of str or None, length E, optional
         ``all-to-all`` (as is None) or ``one-to-one``, for each of `edges`.
+    edge_bytes : array_like, shape (E,), optional
+        Bytes that all tasks of the parent together send to all tasks of the child, for each of `edges`; NaN where not
+        known.
+    input_bytes : array_like, shape (S,), optional
+        Bytes of the job's input that all tasks of a stage together read; NaN where not known.
     job_id, constraint, tenant, requests, short_cutoff_s, long_partition, metadata, notes
         As in `workloads.jobs.make_workload`; demands are those of stages.
     origin : optional
@@ -287,7 +234,7 @@ def make_dag_workload(
         What `make_workload` refuses; a job without stages, a stage without tasks, counts that do not add up;
         an edge from or to a stage that is not there, to itself, or given twice; stages that wait for each other
         in a circle; a one-to-one edge between stages with different numbers of tasks; a demand that is out of its
-        range, or of what is not a resource.
+        range, or of what is not a resource; bytes below 0 or above `workloads.coflows.MAX_BYTES`.
     """
     jobs_file, stages_file, tasks_file = (file_of(origin, t) for t in ("jobs", "stages", "tasks"))
     submit = check_times(submit_s, "submit_s", file=jobs_file)
@@ -307,8 +254,10 @@ def make_dag_workload(
         same_length(means, len(tasks), "mean_task_s", "stages", file=stages_file)
     own = {name: given for name, given in (("cpu_cores", cpu_cores), ("memory", memory)) if given is not None}
     needs = check_demands({**(demands or {}), **own}, len(tasks), "stages", stages_file, ALWAYS)
+    needs |= check_bytes(input_bytes, INPUT_BYTES, len(tasks), "stages", stages_file)
     names = text_column(stage_name, len(tasks), "name", "stages", stages_file)
     between = check_edges(edges, stages, job_id, file_of(origin, "edges"))
+    sent = check_bytes(edge_bytes, EDGE_BYTES, between.shape[1], "edges", file_of(origin, "edges"))
     first_stage = first_rows(stages)
     ends = (tasks[first_stage[between[0]] + between[1]], tasks[first_stage[between[0]] + between[2]])
     one_to_one = check_edge_kinds(edge_kind, *ends, file_of(origin, "edges"))
@@ -336,9 +285,10 @@ def make_dag_workload(
         stages, tasks, means, stage = stages[order], tasks[by_job], means[by_job], stage[by_job]
         needs, names = {name: of[by_job] for name, of in needs.items()}, names.take(from_numpy(by_job))
         between[0] = np.argsort(order)[between[0]]
-    sorted_edges = np.lexsort(between[::-1])
+    by_ends = np.lexsort(between[::-1])
+    sent = {name: of[by_ends] for name, of in sent.items()}
     return _with_tables(
-        jobs, (stages, stage, tasks, means), names, needs, between[:, sorted_edges], one_to_one[sorted_edges]
+        jobs, (stages, stage, tasks, means), names, needs, between[:, by_ends], one_to_one[by_ends], sent
     )
 
 
@@ -349,16 +299,19 @@ def _with_tables(
     needs: Mapping[str, np.ndarray],
     edges: np.ndarray,
     one_to_one: np.ndarray,
+    sent: Mapping[str, np.ndarray],
 ) -> DagWorkload:
     """Return the workload of checked jobs and arrays in their order.
 
     `stages`: the stages of each job; number in its job, tasks and mean task duration of each stage. `edges`: [3, E].
+    `needs` and `sent`: optional columns of stages and of edges.
     """
     of_job, stage, tasks, means = stages
     ids = column(jobs.jobs, "job_id")
     numbers = [from_numpy(np.repeat(ids, of_job)), from_numpy(stage)]
     columns = [*numbers, names, from_numpy(tasks), from_numpy(means), *map(from_optional, needs.values())]
-    kinds = {"kind": kind_column(one_to_one)} if one_to_one.any() else {}
+    more = {"kind": kind_column(one_to_one)} if one_to_one.any() else {}
+    more |= {name: from_optional(of) for name, of in sent.items()}
     return DagWorkload(
         name=jobs.name,
         jobs=jobs.jobs,
@@ -367,8 +320,8 @@ def _with_tables(
         ),
         stages=pa.Table.from_arrays(columns, schema=stages_schema(needs)),
         edges=pa.Table.from_arrays(
-            [from_numpy(ids[edges[0]]), *map(from_numpy, edges[1:]), *kinds.values()],
-            schema=edges_schema(kinds),
+            [from_numpy(ids[edges[0]]), *map(from_numpy, edges[1:]), *more.values()],
+            schema=edges_schema(more),
         ),
         short_cutoff_s=jobs.short_cutoff_s,
         long_partition=jobs.long_partition,

@@ -6,7 +6,7 @@ where the tasks of a job differ.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import NamedTuple
 
@@ -130,38 +130,19 @@ def _is_request(name: str) -> bool:
     return is_resource(name) or name in _NAMES
 
 
-def left_out(jobs: pa.Table, tasks: pa.Table, file: object, format: str) -> tuple[str, ...]:
-    """Return a note on what jobs and tasks ask for, which a file of this format does not hold; none for nothing."""
-    asked = dict.fromkeys(map(printable, [*requests_of(jobs), *requests_of(tasks)]))
-    if not asked:
+def left_out(columns: Iterable[str], file: object, format: str) -> tuple[str, ...]:
+    """Return a note on these columns of a workload, which a file of this format does not hold; none for none."""
+    lost = dict.fromkeys(map(printable, columns))
+    if not lost:
         return ()
     return (
-        f"{file}: the format {format} does not hold {', '.join(asked)}, left out; a Parquet folder holds all",
+        f"{file}: the format {format} does not hold {', '.join(lost)}, left out; a Parquet folder holds all",
     )
 
 
 def without_demands(table: pa.Table) -> pa.Table:
     """Return jobs or tasks without the columns of demands."""
     return table.drop_columns([*filter(is_resource, table.column_names)])
-
-
-def alike(tables: Sequence[pa.Table]) -> list[pa.Table]:
-    """Return tables of one kind with the same columns: optional ones that some lack are null there."""
-    fields = {field.name: field for table in tables for field in table.schema}
-    if all(table.num_columns == len(fields) for table in tables):
-        return [*tables]
-    order = _ordered(fields)
-    schema = pa.schema([fields[name] for name in order], metadata=tables[0].schema.metadata)
-    return [
-        pa.Table.from_arrays(
-            [
-                table[name] if name in table.column_names else pa.nulls(table.num_rows, fields[name].type)
-                for name in order
-            ],
-            schema=schema,
-        )
-        for table in tables
-    ]
 
 
 def _ordered(names: Iterable[str]) -> list[str]:

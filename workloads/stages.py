@@ -1,21 +1,22 @@
 """Tables of stages and edges: their columns, the resources that tasks of a stage need, and the kinds of edges.
 
 What no stage is known to need (`workloads.resources`) has no column, except for ``cpu_cores`` and ``memory``, which
-are always there.
+are always there; nor have bytes, on edges or of input, of which none are known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from workloads.arrow import coded_labels, described_field, from_strings, text_column
+from workloads.arrow import coded_labels, described_field, from_strings, optional_column, text_column
+from workloads.coflows import MAX_BYTES
 from workloads.errors import InputError
-from workloads.groups import Int64Array
-from workloads.jobs import SCHEMA_VERSION, TASKS_SCHEMA
+from workloads.groups import Int64Array, refuse_first, same_length
+from workloads.jobs import SCHEMA_VERSION, TASKS_SCHEMA, Float64Array
 from workloads.resources import demand_field, in_order, is_resource
 
 ALL_TO_ALL, ONE_TO_ONE = "all-to-all", "one-to-one"
@@ -39,7 +40,7 @@ STAGES_SCHEMA = pa.schema(
     ],
     metadata=_VERSION,
 )
-"""One row per stage, in job order and within a job in stage order; `stages_schema` has the other demands."""
+"""One row per stage, in job order and within a job in stage order; `stages_schema` has the optional columns."""
 
 EDGES_SCHEMA = pa.schema(
     [
@@ -49,7 +50,7 @@ EDGES_SCHEMA = pa.schema(
     ],
     metadata=_VERSION,
 )
-"""One row per edge between two stages of a job, in job order, then by parent and child; `edges_schema` has its kind."""
+"""One row per edge between two stages of a job, in job order, then by parent and child; `edges_schema` has more."""
 
 DAG_TASKS_SCHEMA = TASKS_SCHEMA.append(
     described_field("stage", pa.int64(), "1", "stage of the task; tasks of a job lie in stage order")
@@ -59,18 +60,31 @@ DAG_TASKS_SCHEMA = TASKS_SCHEMA.append(
 _KIND = described_field(
     "kind", pa.string(), "", f"{' or '.join(EDGE_KINDS)}; null is the former", nullable=True
 )
+EDGE_BYTES, INPUT_BYTES = "size_bytes", "input_bytes"
+_BYTES = {
+    EDGE_BYTES: "all tasks of the parent together send so much to all tasks of the child, or null",
+    INPUT_BYTES: "all tasks of the stage together read so much of the job's input, or null",
+}
 ALWAYS = ("cpu_cores", "memory")
 
 
 def stages_schema(names: Iterable[str]) -> pa.Schema:
-    """Return the schema of stages with the demands that are among these names of columns."""
-    more = [name for name in in_order(filter(is_resource, names)) if name not in ALWAYS]
-    return pa.schema([*STAGES_SCHEMA, *map(demand_field, more)], metadata=_VERSION)
+    """Return the schema of stages with the demands, and the bytes of input, that are among these names of columns."""
+    given = set(names)
+    more = [name for name in in_order(filter(is_resource, given)) if name not in ALWAYS]
+    fields = [*STAGES_SCHEMA, *map(demand_field, more), *_bytes_field(INPUT_BYTES, given)]
+    return pa.schema(fields, metadata=_VERSION)
 
 
 def edges_schema(names: Iterable[str]) -> pa.Schema:
-    """Return the schema of edges, with their kind where it is among these names of columns."""
-    return pa.schema([*EDGES_SCHEMA, *([_KIND] if _KIND.name in names else [])], metadata=_VERSION)
+    """Return the schema of edges, with their kind and their bytes where these are among these names of columns."""
+    given = set(names)
+    kind = [_KIND] if _KIND.name in given else []
+    return pa.schema([*EDGES_SCHEMA, *kind, *_bytes_field(EDGE_BYTES, given)], metadata=_VERSION)
+
+
+def _bytes_field(name: str, given: Collection[str]) -> list[pa.Field]:
+    return [described_field(name, pa.float64(), "B", _BYTES[name], nullable=True)] if name in given else []
 
 
 def one_to_one_edges(edges: pa.Table) -> npt.NDArray[np.int8]:
@@ -82,8 +96,8 @@ def one_to_one_edges(edges: pa.Table) -> npt.NDArray[np.int8]:
 
 
 def without_unused(table: pa.Table) -> pa.Table:
-    """Return stages or edges without the optional columns that say nothing: no demand is known, no edge one-to-one."""
-    unused = [name for name in table.column_names if is_resource(name) and name not in ALWAYS]
+    """Return stages or edges without the optional columns that say nothing: none is known, no edge is one-to-one."""
+    unused = [n for n in table.column_names if n in _BYTES or (is_resource(n) and n not in ALWAYS)]
     unused = [name for name in unused if table[name].null_count == table.num_rows]
     if _KIND.name in table.column_names and not one_to_one_edges(table).any():
         unused.append(_KIND.name)
@@ -126,6 +140,34 @@ def check_edge_kinds(
         )
         raise InputError(wrong, file=file, line=at + 1, field="kind")
     return one
+
+
+def check_bytes(
+    values: npt.ArrayLike | None, name: str, count: int, of: str, file: object
+) -> dict[str, Float64Array]:
+    """Return a column of bytes by its name, checked, shape (count,), NaN where not known; none if all are not known.
+
+    Raises
+    ------
+    InputError
+        There is not one value for each row, or one is neither NaN nor from 0 to `MAX_BYTES`.
+    """
+    if values is None:
+        return {}
+    sizes = np.array(values, np.float64)
+    same_length(sizes, count, name, of, file=file)
+    known = ~np.isnan(sizes)
+    bad = known & ~((sizes >= 0) & (sizes <= MAX_BYTES))
+    refuse_first(bad, sizes, f"is not a number from 0 to {MAX_BYTES:.0e}", name, file=file)
+    alike = np.where(known, sizes + 0.0, np.nan)  # one NaN, no -0.0: one fingerprint
+    return {name: alike} if known.any() else {}
+
+
+def known_bytes(table: pa.Table, name: str) -> Float64Array:
+    """Return the bytes of stages or edges, shape (rows,), NaN where not known."""
+    if name not in table.column_names:
+        return np.full(table.num_rows, np.nan)
+    return np.asarray(optional_column(table, name), np.float64)
 
 
 def kind_column(one_to_one: npt.NDArray[np.bool_]) -> pa.Array:

@@ -41,7 +41,7 @@ def workloads(draw, labelled: bool = False) -> JobWorkload:
 
 @st.composite
 def dags(draw) -> DagWorkload:
-    """DAGs of up to five stages whose order is not that of precedence, with demands and kinds of edges."""
+    """DAGs of up to five stages whose order is not that of precedence, with demands, kinds of edges and bytes."""
     jobs, edges = [], []
     for job in range(draw(st.integers(1, 5))):
         stages = draw(st.lists(st.lists(times, min_size=1, max_size=4), min_size=1, max_size=5))
@@ -55,6 +55,7 @@ def dags(draw) -> DagWorkload:
     demand = st.none() | st.floats(0, 1)
     columns = st.lists(demand, min_size=each, max_size=each)
     resources = draw(st.lists(st.sampled_from(["disk_in", "network_out", "attr:gpu", "attr:a"]), unique=True))
+    moved = st.none() | st.just(0.0) | sizes
     first = np.cumsum([0, *map(len, jobs)])
     alike = [len(of_all[first[j] + a]) == len(of_all[first[j] + b]) for j, a, b in edges]
     return make_dag_workload(
@@ -69,6 +70,8 @@ def dags(draw) -> DagWorkload:
         memory=np.array(draw(st.lists(demand, min_size=each, max_size=each)), float),
         demands={name: np.array(draw(columns), float) for name in resources},
         edge_kind=[draw(st.sampled_from([*EDGE_KINDS, None])) if same else None for same in alike],
+        edge_bytes=np.array(draw(st.lists(moved, min_size=len(edges), max_size=len(edges))), float),
+        input_bytes=np.array(draw(st.lists(moved, min_size=each, max_size=each)), float),
         job_id=draw(st.lists(ids, min_size=some, max_size=some, unique=True)),
         tenant=pa.array(draw(st.lists(labels, min_size=some, max_size=some)), pa.string()),
         metadata=draw(st.dictionaries(st.text(max_size=5), st.text(max_size=5), max_size=3)),

@@ -102,6 +102,41 @@ def test_kinds_of_edges_lie_beside_children_and_parents():
     assert plain.fingerprint() == small().fingerprint() != dag.fingerprint()
 
 
+def test_bytes_are_sorted_with_their_edges_and_stages():
+    """Both orders of edges have them; what is not known is null in the tables and NaN in arrays."""
+    dag = small(
+        submit_s=[1.5, 0.0],
+        edge_bytes=[7.0, np.nan, 0.0, 1e18],
+        input_bytes=[5.0, np.nan, -0.0, np.nan, 1.0],
+    )
+    assert dag.edges.to_pydict() == {
+        "job_id": [1] * 4,
+        "parent": [0, 0, 1, 2],
+        "child": [1, 2, 3, 3],
+        "size_bytes": [None, 1e18, 0.0, 7.0],
+    }
+    assert dag.edges.schema.field("size_bytes").metadata[b"unit"] == b"B"
+    assert dag.stages.column_names[5:] == ["cpu_cores", "memory", "input_bytes"]
+    assert dag.stages["input_bytes"].to_pylist() == [1.0, 5.0, None, 0.0, None]
+    arrays = dag.arrays()
+    np.testing.assert_array_equal(arrays.edge_bytes, [np.nan, 1e18, 0, 7])
+    np.testing.assert_array_equal(arrays.parent_bytes, [np.nan, 1e18, 0, 7])
+    np.testing.assert_array_equal(arrays.input_bytes, [1, 5, np.nan, 0, np.nan])
+    assert not np.signbit(arrays.input_bytes).any()
+    backwards = small(edges=[(0, 3, 2), (0, 2, 1), (0, 3, 1)], edge_bytes=[1, 2, 3]).arrays()
+    assert (backwards.child.tolist(), backwards.edge_bytes.tolist()) == ([1, 1, 2], [2.0, 3.0, 1.0])
+    assert (backwards.parent.tolist(), backwards.parent_bytes.tolist()) == ([2, 3, 3], [2.0, 3.0, 1.0])
+
+
+def test_bytes_of_which_none_is_known_have_no_column_and_do_not_count():
+    dag = small(edge_bytes=[np.nan] * 4, input_bytes=[np.nan] * 5)
+    assert dag.bytes_known == ()
+    assert dag.edges.schema.equals(EDGES_SCHEMA, check_metadata=True)
+    assert dag.stages.schema.equals(STAGES_SCHEMA, check_metadata=True)
+    assert dag.fingerprint() == small().fingerprint()
+    assert np.isnan([*dag.arrays().edge_bytes, *dag.arrays().parent_bytes, *dag.arrays().input_bytes]).all()
+
+
 def test_a_workload_without_the_optional_columns_keeps_its_fingerprint():
     """As before there were any: digits computed at that time."""
     assert small(memory=[0.5, np.nan, 0, 1, 0.25]).fingerprint() == OLD_FINGERPRINT
@@ -122,6 +157,10 @@ def test_as_jobs_are_the_jobs_without_precedence_and_say_so():
     assert jobs.tasks.schema.equals(TASKS_SCHEMA, check_metadata=True)
     assert (jobs.short_cutoff_s, jobs.metadata) == (3.0, {"a": "b"})
     assert jobs.notes == ("precedence between stages is left out",)
+    assert as_jobs(small(input_bytes=[0.0] + [np.nan] * 4)).notes == (
+        "precedence between stages is left out",
+        "bytes on edges and of input are left out",
+    )
 
 
 @given(dags(), st.randoms(use_true_random=False))
@@ -134,7 +173,10 @@ def test_the_order_of_jobs_and_edges_does_not_matter(dag, random):
     stages = [s for j in order for s in range(arrays.first_stage[j], arrays.first_stage[j + 1])]
     tasks = [t for j in order for t in range(arrays.first_task[j], arrays.first_task[j + 1])]
     place = {job_id: order.index(j) for j, job_id in enumerate(dag.jobs["job_id"].to_pylist())}
-    edges = [((place[e["job_id"]], e["parent"], e["child"]), e.get("kind")) for e in dag.edges.to_pylist()]
+    edges = [
+        ((place[e["job_id"]], e["parent"], e["child"]), e.get("kind"), e.get("size_bytes"))
+        for e in dag.edges.to_pylist()
+    ]
     random.shuffle(edges)
     again = make_dag_workload(
         "again",
@@ -142,14 +184,16 @@ def test_the_order_of_jobs_and_edges_does_not_matter(dag, random):
         np.diff(arrays.first_stage)[order],
         column(dag.stages, "num_tasks")[stages],
         column(dag.tasks, "duration_s")[tasks],
-        [edge for edge, _ in edges],
+        [edge for edge, _, _ in edges],
         column(dag.jobs, "mean_task_s")[order],
         stage_mean_s=column(dag.stages, "mean_task_s")[stages],
         stage_name=dag.stages["name"].take(stages).combine_chunks(),
         cpu_cores=arrays.cpu_cores[stages],
         memory=arrays.memory[stages],
         demands={name: optional_column(dag.stages, name)[stages] for name in dag.resources},
-        edge_kind=[kind for _, kind in edges],
+        edge_kind=[kind for _, kind, _ in edges],
+        edge_bytes=np.array([moved for _, _, moved in edges], float),
+        input_bytes=arrays.input_bytes[stages],
         job_id=column(dag.jobs, "job_id")[order],
         tenant=dag.jobs["tenant"].take(order).combine_chunks(),
     )
@@ -167,10 +211,11 @@ def test_children_and_parents_are_the_edges_and_levels_rise(dag):
     assert len(pairs) == dag.edges.num_rows
     ones = [e.get("kind") == "one-to-one" for e in dag.edges.to_pylist()]
     assert arrays.edge_one_to_one.tolist() == ones
-    by_child = sorted(
-        zip(up.tolist(), arrays.parent.tolist(), arrays.parent_one_to_one.tolist(), strict=True)
-    )
-    assert by_child == sorted(zip(arrays.child.tolist(), down.tolist(), ones, strict=True))
+    moved = [e.get("size_bytes") for e in dag.edges.to_pylist()]
+    np.testing.assert_array_equal(arrays.edge_bytes, np.array(moved, float))
+    by_child = [up, arrays.parent, arrays.parent_one_to_one, np.nan_to_num(arrays.parent_bytes, nan=-1)]
+    by_parent = [arrays.child, down, arrays.edge_one_to_one, np.nan_to_num(arrays.edge_bytes, nan=-1)]
+    assert sorted(np.stack(by_child, 1).tolist()) == sorted(np.stack(by_parent, 1).tolist())
     for parent, child in pairs:
         assert levels[child] > levels[parent]
     for stage in range(dag.num_stages):
@@ -201,9 +246,14 @@ def test_every_part_counts_in_the_fingerprint():
             {"edge_kind": ["one-to-one", None, None, None]},
             {"edge_kind": [None, None, None, "one-to-one"]},
             {"stage_mean_s": [1.0] * 5},
+            {"edge_bytes": [0.0] + [np.nan] * 3},
+            {"edge_bytes": [np.nan] * 3 + [0.0]},
+            {"edge_bytes": [0.0] * 4},
+            {"input_bytes": [0.0] + [np.nan] * 4},
+            {"input_bytes": [0.0] * 5},
         )
     }
-    assert len(prints) == 19
+    assert len(prints) == 24
     assert small().fingerprint() == small(metadata={"a": "b"}, notes=("c",)).fingerprint()
 
 
@@ -247,6 +297,17 @@ def test_every_part_counts_in_the_fingerprint():
         (
             {"edge_kind": [None, "one-to-one", None, None]},
             "edges: line 2: field kind: one-to-one between a stage of 1 and one of 2 tasks; want equally many",
+        ),
+        ({"edge_bytes": [1.0]}, "edges: field size_bytes: 1 values for 4 edges"),
+        (
+            {"edge_bytes": [1, 2, -1, 4]},
+            "edges: line 3: field size_bytes: -1.0 is not a number from 0 to 1e+18",
+        ),
+        ({"edge_bytes": [1, np.inf, 1, 4]}, "edges: line 2: field size_bytes: inf is not a number from 0"),
+        ({"input_bytes": [1.0]}, "stages: field input_bytes: 1 values for 5 stages"),
+        (
+            {"input_bytes": [0, np.nan, 0, 0, 2e18]},
+            "stages: line 5: field input_bytes: 2e+18 is not a number",
         ),
         ({"edges": [(0, 0, 1), (2, 0, 1)]}, "edges: line 2: field job_id: 2 is not a whole number"),
         ({"edges": [(0, 4, 1)]}, "edges: line 1: field parent: 4 is a stage the job does not have"),

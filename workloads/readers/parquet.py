@@ -41,7 +41,15 @@ from workloads.jobs import (
 from workloads.readers.parquet_tables import Schema, read_about, read_table, schema_for, write_tables
 from workloads.requests import read_requests, without_requests
 from workloads.resources import is_resource
-from workloads.stages import DAG_TASKS_SCHEMA, edges_schema, stages_schema, without_unused
+from workloads.stages import (
+    DAG_TASKS_SCHEMA,
+    EDGE_BYTES,
+    INPUT_BYTES,
+    edges_schema,
+    known_bytes,
+    stages_schema,
+    without_unused,
+)
 
 JOBS_FILE = "jobs.parquet"
 TASKS_FILE = "tasks.parquet"
@@ -151,7 +159,7 @@ def read_dags(folder: str | Path) -> DagWorkload:
     """Read a folder of DAGs, whose name becomes the workload's.
 
     Edges may be in any order. Of jobs ``constraint`` and ``tenant`` may be absent, of stages ``name``,
-    ``cpu_cores``, ``memory`` and all other demands, of edges their ``kind``.
+    ``cpu_cores``, ``memory``, all other demands and ``input_bytes``, of edges ``kind`` and ``size_bytes``.
 
     Raises
     ------
@@ -198,6 +206,8 @@ def read_dags(folder: str | Path) -> DagWorkload:
         stage_name=stages["name"].combine_chunks(),
         demands={name: optional_column(stages, name) for name in filter(is_resource, stages.column_names)},
         edge_kind=edges["kind"].combine_chunks() if "kind" in edges.column_names else None,
+        edge_bytes=known_bytes(edges, EDGE_BYTES),
+        input_bytes=known_bytes(stages, INPUT_BYTES),
         requests=read_requests(jobs, tasks),
         notes=notes,
         origin={Path(name).stem: folder / name for name in _DAGS},

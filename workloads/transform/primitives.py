@@ -21,8 +21,8 @@ from workloads.dags import DagWorkload
 from workloads.dags import JobsOrDags as JobsOrDags
 from workloads.errors import InputError
 from workloads.groups import positions, rows_of_groups
-from workloads.jobs import MAX_TIME_S, Float64Array, Int64Array, JobWorkload
-from workloads.requests import alike
+from workloads.jobs import MAX_TIME_S, Float64Array, Int64Array, JobWorkload, jobs_schema, tasks_schema
+from workloads.stages import edges_schema, stages_schema
 
 Workload = JobWorkload | DagWorkload | CoflowWorkload
 W = TypeVar("W", bound=Workload)
@@ -53,6 +53,8 @@ class Family(NamedTuple):
 _JOBS = Family("jobs", "jobs", "job_id", "submit_s", ("job_constraints", "tasks"))
 _DAGS = Family("DAGs", "jobs", "job_id", "submit_s", ("stages", "edges", "job_constraints", "tasks"))
 _COFLOWS = Family("coflows", "coflows", "coflow_id", "arrival_s", ("flows",))
+_SCHEMAS = {"jobs": jobs_schema, "tasks": tasks_schema, "stages": stages_schema, "edges": edges_schema}
+"""Schemas of the tables with optional columns, by the names of their columns."""
 
 
 def family(workload: Workload) -> Family:
@@ -169,12 +171,27 @@ def joined(workloads: Sequence[W]) -> W:
         apart.append(_sets_apart(numbered(workload, first_id), first_id))
         first_id += heads(workload).num_rows
     tables = {
-        name: pa.concat_tables(alike([getattr(w, name) for w in apart])).combine_chunks()
+        name: pa.concat_tables(_alike([getattr(w, name) for w in apart], name)).combine_chunks()
         for name in (of.name, *of.parts)
     }
     if sets := [w.constraint_sets for w in apart if not isinstance(w, CoflowWorkload)]:
         tables |= tidied(pa.concat_tables(sets).combine_chunks(), tables["job_constraints"])
     return numbered(_in_order(with_tables(workloads[0], **tables)))
+
+
+def _alike(tables: Sequence[pa.Table], name: str) -> list[pa.Table]:
+    """Return tables of one name with the same columns: optional ones that some lack are null there."""
+    names = {field: None for table in tables for field in table.column_names}
+    if all(table.num_columns == len(names) for table in tables):
+        return [*tables]
+    schema = _SCHEMAS[name](names).with_metadata(tables[0].schema.metadata)
+    return [
+        pa.Table.from_arrays(
+            [t[f.name] if f.name in t.column_names else pa.nulls(t.num_rows, f.type) for f in schema],
+            schema=schema,
+        )
+        for t in tables
+    ]
 
 
 def _sets_apart(workload: W, first_id: int) -> W:

@@ -143,7 +143,8 @@ def _draw(rng: np.random.Generator, model: str, count: int) -> dict[str, Float64
 
 def _stages_with(stages: pa.Table, drawn: dict[str, Float64Array]) -> pa.Table:
     found = check_demands(drawn, stages.num_rows, "stages", None, ALWAYS)
-    bare, schema = without_demands(stages), stages_schema(found)
+    bare = without_demands(stages)
+    schema = stages_schema([*bare.column_names, *found])
     return pa.Table.from_arrays(
         [from_optional(found[name]) if name in found else bare[name] for name in schema.names], schema=schema
     )

@@ -34,6 +34,8 @@ DAG = make_dag_workload(
     [(0, 0, 1), (0, 1, 2)],
     stage_name=["a", "b", None, "c"],
     memory=[0.1, np.nan, 0.3, 0.4],
+    edge_bytes=[6.0, np.nan],
+    input_bytes=[8.0, np.nan, np.nan, 0.0],
     job_id=[7, 5],
 )
 COFLOWS = make_coflow_workload(
@@ -141,6 +143,19 @@ def test_dags_of_others_are_read(tmp_path):
     assert "2 jobs moved" in dag.notes[1]
 
 
+def test_bytes_of_others_are_read(tmp_path):
+    """Whole numbers, edges in another order; columns of which nothing is known are not kept."""
+    write_parquet(DAG, tmp_path)
+    edges = {"size_bytes": pa.array([3, 4]), "child": [2, 1], "parent": [1, 0], "job_id": [7, 7]}
+    pq.write_table(pa.table(edges), tmp_path / "edges.parquet")
+    stages = {name: DAG.stages[name] for name in DAG.stages.column_names[:5]}
+    pq.write_table(pa.table(stages | {"input_bytes": pa.nulls(4)}), tmp_path / "stages.parquet")
+    dag = read_dags(tmp_path)
+    assert dag.notes == ()
+    assert dag.edges["size_bytes"].to_pylist() == [4.0, 3.0]
+    assert (dag.bytes_known, "input_bytes" in dag.stages.column_names) == (("size_bytes",), False)
+
+
 def test_demands_and_kinds_of_others_are_read_and_what_is_wrong_is_named(tmp_path):
     """Whole numbers for demands, an own attribute, and text as dictionaries; columns that say nothing are not kept."""
     write_parquet(DAG, tmp_path)
@@ -154,7 +169,7 @@ def test_demands_and_kinds_of_others_are_read_and_what_is_wrong_is_named(tmp_pat
     assert dag.notes == ()
     assert dag.resources == ("memory", "disk_out", "attr:gpu")
     assert dag.stages["attr:gpu"].to_pylist() == [0.0, 1.0, 2.0, None]
-    assert dag.edges.column_names == ["job_id", "parent", "child"]
+    assert dag.edges.column_names == ["job_id", "parent", "child", "size_bytes"]
     for column_, values, wrong in (
         ("disk_out", [1, 0, 1.5, 0], "line 3: field disk_out: 1.5 is not a share of a node's disk write"),
         ("attr:gpu", [0, 0, 0, -2], "line 4: field attr:gpu: -2.0 is not an amount, 0 or more"),
@@ -202,6 +217,12 @@ WRONG = [
     (DAG, "edges", "job_id", [7, 9], "line 2: field job_id: 9 is not in jobs.parquet"),
     (DAG, "edges", "child", [1, 3], "line 2: field child: 3 is a stage the job does not have"),
     (DAG, "edges", "child", [1, 0], "line 1: field child: stages of job 7 wait for each other"),
+    (DAG, "edges", "size_bytes", [6.0, -1.0], "line 2: field size_bytes: -1.0 is not a number from 0 to 1e+18"),
+    (DAG, "edges", "size_bytes", [2e18, None], "line 1: field size_bytes: 2e+18 is not a number from 0"),
+    (DAG, "edges", "size_bytes", [None, math.nan], "line 2: field size_bytes: is NaN; want a number or null"),
+    (DAG, "edges", "size_bytes", ["6 GB", None], "field size_bytes: has type string, want double"),
+    (DAG, "stages", "input_bytes", [8.0, None, -1.0, 0.0], "line 3: field input_bytes: -1.0 is not a number from"),
+    (DAG, "stages", "input_bytes", [math.inf, 1.0, 1.0, 0.0], "line 1: field input_bytes: inf is not a number from 0"),
     (DAG, "edges", "child", [1, 1], "line 2: field child: 1 is its own parent"),
     (DAG, "tasks", "stage", [0, 1, 2, 2, 0], "line 3: field stage: 2 is not the expected stage"),
     (DAG, "tasks", "job_id", [7, 7, 7, 5, 5], "line 4: field job_id: task of job 5 in place of job 7"),

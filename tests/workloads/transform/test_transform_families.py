@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from workloads.coflows import CoflowWorkload
 from workloads.dags import DagWorkload, make_dag_workload
 from workloads.errors import InputError
 from workloads.jobs import make_workload
+from workloads.stages import edges_schema, stages_schema
 from workloads.transform import (
     busy_slots,
     history,
@@ -43,7 +45,25 @@ def dags(draw: Any) -> DagWorkload:
         pairs = [(a, b) for b in range(len(stages)) for a in range(b)]
         edges = draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []
         jobs.append((draw(st.floats(0, 1e4)), stages, edges, draw(st.sampled_from(["a", "b", None]))))
-    return dags_of(sorted(jobs, key=lambda job: job[0]))
+    made = dags_of(sorted(jobs, key=lambda job: job[0]))
+    return with_bytes(made, draw(st.integers(0, 9)))
+
+
+def with_bytes(workload: DagWorkload, every: int) -> DagWorkload:
+    """The workload with bytes of which one in `every` is not known, and none are known for 1; 0: without columns."""
+    if every == 0:
+        return workload
+    tables = {}
+    for table, name, schema in (
+        ("edges", "size_bytes", edges_schema),
+        ("stages", "input_bytes", stages_schema),
+    ):
+        rows = getattr(workload, table)
+        sizes = [None if n % every == 0 else 10.0**n for n in range(rows.num_rows)]
+        names = [*rows.column_names, name]
+        columns = [*rows.columns, pa.array(sizes, pa.float64())]
+        tables[table] = pa.table(dict(zip(names, columns, strict=True))).cast(schema(names))
+    return replace(workload, **tables)
 
 
 @st.composite
@@ -178,8 +198,8 @@ def test_what_is_split_can_be_merged(workload: DagWorkload) -> None:
             assert content(merge(parts)) == content(workload)
 
 
-def test_demands_and_kinds_of_edges_go_with_their_stages() -> None:
-    """Where one of two workloads knows neither, all of its are unknown; where none is left, none is written."""
+def test_demands_bytes_and_kinds_of_edges_go_with_their_stages() -> None:
+    """Where one of two workloads knows none, all of its are unknown; where none is left, none is written."""
     rich = make_dag_workload(
         "rich",
         [0.0, 8.0],
@@ -189,6 +209,8 @@ def test_demands_and_kinds_of_edges_go_with_their_stages() -> None:
         [(0, 0, 1)],
         demands={"attr:gpu": [1, np.nan, np.nan], "disk_in": [0.5, 0.25, np.nan]},
         edge_kind=["one-to-one"],
+        edge_bytes=[7.0],
+        input_bytes=[5.0, 0.0, np.nan],
     )
     both = merge([rich, two_dags()])
     assert both.resources == ("cpu_cores", "disk_in", "attr:gpu")
@@ -196,10 +218,14 @@ def test_demands_and_kinds_of_edges_go_with_their_stages() -> None:
     assert both.stages["disk_in"].to_pylist() == [0.5, 0.25, *[None] * 6]
     assert both.edges["kind"].to_pylist() == ["one-to-one", None, None, None]
     assert both.arrays().edge_one_to_one.tolist() == [1, 0, 0, 0]
+    assert both.edges["size_bytes"].to_pylist() == [7.0, None, None, None]
+    assert both.stages["input_bytes"].to_pylist() == [5.0, 0.0, *[None] * 6]
+    assert both.edges.schema.equals(edges_schema(rich.edges.column_names), check_metadata=True)
+    assert both.stages.schema.equals(stages_schema(rich.stages.column_names), check_metadata=True)
     assert merge([two_dags(), rich]).resources == both.resources
     later = time_slice(rich, 4.0, 9.0, rebase=False)
     plain = make_dag_workload("plain", [8.0], [1], [1], [1.0], [], job_id=[1])
-    assert later.resources == ()
+    assert (later.resources, later.bytes_known) == ((), ())
     assert later.fingerprint() == plain.fingerprint()
     again = replicate(both, 2, 0.0)
     assert again.arrays().edge_one_to_one.tolist() == [1, 1, 0, 0, 0, 0, 0, 0]
