@@ -37,7 +37,8 @@ in bounded memory. The report counts the cases of each.
     the largest machine's, which is assumed to have 4 GiB a core. Machines of one ``failure_domain_1`` are a rack,
     ``failure_domain_2`` is the attribute ``attr:failure_domain_2``.
 13. ``plan_cpu`` is cores times 100, ``plan_mem`` per cent of the largest machine's memory, both of an instance. Values
-    that are not positive (or above 100 for memory) are left out. The trace has no priorities.
+    that are not positive (or above 100 for memory) are left out. The trace has no priorities, and no bytes: how much
+    stages read and send is not known.
 
 References
 ----------

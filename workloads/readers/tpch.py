@@ -18,6 +18,9 @@ the most executors. With ``durations="sampled"`` each task's duration is drawn a
 
 With ``durations="recorded"`` a stage has the measured durations of that run, first wave first.
 
+The profiles have no bytes: neither the matrices, which are of 0 and 1, nor the durations say how much stages read and
+send, so that edges have none.
+
 References
 ----------
 .. [1] H. Mao, M. Schwarzkopf, S. B. Venkatakrishnan, Z. Meng, M. Alizadeh. Learning Scheduling Algorithms for Data

@@ -16,13 +16,21 @@
    all of it. If neither is known, a demand of memory is not known. If no machine of any instance states its memory,
    demands are in GiB (``memory_gib``).
 6. With `disk_bytes_per_s` a task needs the share of this bandwidth with which it reads and writes its bytes in its
-   runtime. Without it demands of disks are not known. Utilisation, energy and files are not used.
+   runtime. Without it demands of disks are not known. Utilisation and energy are not used.
+7. Bytes are sizes of files. An edge between stages carries, for each task of the child, the files that it reads and
+   that a parent of it in the other stage writes: a file that n tasks read counts n times, as it is sent n times. Files
+   that no other task writes are input of the stage whose tasks read them. A file has one writer (WfCommons' maintainers
+   call it a bug if not [2]_); one with several counts as of the first that is a parent. A file that a task reads of a
+   task that is not its parent counts on no edge; the report has the number of these. Bytes are not known where a file
+   states no size, and of an instance in which no task names a file. A task may read less than all of a file
+   (``readBytes``).
 
 References
 ----------
 .. [1] T. Coleman, H. Casanova, L. Pottier, M. Kaushik, E. Deelman, R. Ferreira da Silva. WfCommons: A framework for
    enabling scientific workflow research and development. Future Generation Computer Systems 128, 2022.
    doi:10.1016/j.future.2021.09.043; the format: github.com/wfcommons/WfFormat.
+.. [2] github.com/wrench-project/wrench/issues/110.
 """
 
 from __future__ import annotations
@@ -31,6 +39,7 @@ import math
 import os
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from itertools import islice, pairwise
 from pathlib import Path
 
@@ -45,6 +54,7 @@ from workloads.jobs import MAX_TIME_S, Float64Array
 from workloads.limits import check_tasks, most_tasks
 from workloads.readers.report import Progress, Report
 from workloads.readers.source import open_members
+from workloads.readers.wfcommons_files import bytes_moved
 from workloads.readers.wfcommons_instance import Instance, WfTask, parse_instance
 from workloads.stages import ALL_TO_ALL, ONE_TO_ONE
 
@@ -234,6 +244,45 @@ def _files(path: Path, report: Report, progress: Progress | None) -> Iterator[tu
             report.dropped("files that are not called .json", 1)
 
 
+@dataclass
+class _Rows:
+    """Stages and edges of instances, a job each, in the order in which they are added."""
+
+    num_stages: list[int] = field(default_factory=list)
+    stages: list[list[WfTask]] = field(default_factory=list)
+    needs: list[Float64Array] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    input_bytes: list[float] = field(default_factory=list)
+    edges: list[tuple[int, int, int]] = field(default_factory=list)
+    kinds: list[str] = field(default_factory=list)
+    edge_bytes: list[float] = field(default_factory=list)
+
+    def add(self, instance: Instance, group: bool, demands: _Demands, report: Report) -> None:
+        groups = lanes_of(instance.tasks, group)
+        stage_of: dict[int, int] = {}
+        count = 0
+        for lanes in groups:
+            for places in zip(*lanes, strict=True):
+                stage_of |= dict.fromkeys(places, count)
+                count += 1
+                self.stages.append([instance.tasks[place] for place in places])
+                of_tasks = np.array([demands.of(t, instance.machine_memory) for t in self.stages[-1]])
+                self.needs.append(np.fmax.reduce(of_tasks, axis=0))
+                self.names.append(f"{instance.name}/{self.stages[-1][0].program}")
+        moved = bytes_moved(instance, stage_of, report)
+        self.input_bytes += map(moved.of_input, range(count))
+        for lanes in groups:
+            head = lanes[0]
+            along = [(stage_of[before], stage_of[after]) for before, after in pairwise(head)]
+            first = sorted({stage_of[p] for p in instance.tasks[head[0]].parents})
+            ends = [*((parent, stage_of[head[0]]) for parent in first), *along]
+            self.edges += [(len(self.num_stages), *pair) for pair in ends]
+            self.kinds += [ALL_TO_ALL] * len(first)
+            self.kinds += [ONE_TO_ONE if len(lanes) > 1 else ALL_TO_ALL] * len(along)
+            self.edge_bytes += [moved.between(*pair) for pair in ends]
+        self.num_stages.append(count)
+
+
 def _made(
     path: Path,
     instances: list[Instance],
@@ -244,46 +293,25 @@ def _made(
     metadata: dict[str, str],
 ) -> DagWorkload:
     """Return the workload of instances: a job each."""
-    num_stages: list[int] = []
-    stages: list[list[WfTask]] = []
-    needs: list[Float64Array] = []
-    names: list[str] = []
-    edges: list[tuple[int, int, int]] = []
-    kinds: list[str] = []
-    for job, instance in enumerate(instances):
-        groups = lanes_of(instance.tasks, group)
-        first = len(stages)
-        stage_of: dict[int, int] = {}
-        for lanes in groups:
-            for places in zip(*lanes, strict=True):
-                stage_of |= dict.fromkeys(places, len(stages) - first)
-                stages.append([instance.tasks[place] for place in places])
-                of_tasks = np.array([demands.of(task, instance.machine_memory) for task in stages[-1]])
-                needs.append(np.fmax.reduce(of_tasks, axis=0))
-                names.append(f"{instance.name}/{stages[-1][0].program}")
-        num_stages.append(len(stages) - first)
-        for lanes in groups:
-            head = lanes[0]
-            for parent in sorted({stage_of[p] for p in instance.tasks[head[0]].parents}):
-                edges.append((job, parent, stage_of[head[0]]))
-                kinds.append(ALL_TO_ALL)
-            for before, after in pairwise(head):
-                edges.append((job, stage_of[before], stage_of[after]))
-                kinds.append(ONE_TO_ONE if len(lanes) > 1 else ALL_TO_ALL)
-    report.read("stages", len(stages))
+    rows = _Rows()
+    for instance in instances:
+        rows.add(instance, group, demands, report)
+    report.read("stages", len(rows.stages))
     report.repaired(f"tasks that state no cores: taken as {demands.cores:g}", demands.assumed)
     report.repaired("demands of more than a machine has: taken as all of it", demands.clipped)
     report.dropped("demands of memory, as that of the machine is not stated", demands.unknown)
     return make_dag_workload(
         path.name.removesuffix(".gz").removesuffix(".json"),
         submit_s,
-        num_stages,
-        [len(stage) for stage in stages],
-        [task.runtime_s for stage in stages for task in stage],
-        np.array(edges, np.int64).reshape(-1, 3),
-        stage_name=names,
-        demands=dict(zip(demands.resources, np.array(needs).T, strict=True)),
-        edge_kind=kinds,
+        rows.num_stages,
+        [len(stage) for stage in rows.stages],
+        [task.runtime_s for stage in rows.stages for task in stage],
+        np.array(rows.edges, np.int64).reshape(-1, 3),
+        stage_name=rows.names,
+        demands=dict(zip(demands.resources, np.array(rows.needs).T, strict=True)),
+        edge_kind=rows.kinds,
+        edge_bytes=rows.edge_bytes,
+        input_bytes=rows.input_bytes,
         metadata=metadata | report.as_metadata(),
         notes=report.notes(),
         origin=path,

@@ -38,6 +38,8 @@ class WfTask:
         "" where not stated.
     parents, children : set of int
         By place in the instance.
+    reads, writes : tuple of str
+        The files that it names, each once.
     """
 
     id: str
@@ -50,15 +52,21 @@ class WfTask:
     machine: str
     parents: set[int] = field(default_factory=set)
     children: set[int] = field(default_factory=set)
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
 
 
 @dataclass
 class Instance:
-    """An instance: name, tasks, the memory of machines (bytes), and how many dependencies only one end states."""
+    """An instance: name, tasks, the memory of machines, and how many dependencies only one end states.
+
+    Memory and files are in bytes, NaN where not stated.
+    """
 
     name: str
     tasks: list[WfTask]
     machine_memory: dict[str, float]
+    file_bytes: dict[str, float] = field(default_factory=dict)
     one_ended: int = 0
 
 
@@ -160,8 +168,11 @@ class _Object:
         name, workflow = self.text("name"), self.inner("workflow")
         if version == "1.4":
             tasks, measured, about = workflow.objects("tasks"), None, workflow
+            files = []
         else:
-            tasks = workflow.inner("specification").objects("tasks")
+            specification = workflow.inner("specification")
+            tasks = specification.objects("tasks")
+            files = specification.objects("files", optional=True)
             about = workflow.inner("execution")
             measured = about.objects("tasks")
         machines = {
@@ -169,7 +180,8 @@ class _Object:
             for machine in about.objects("machines", optional=True)
         }
         made, names = _tasks(tasks, measured)
-        found = Instance(name, made, machines)
+        sizes = _add_files(tasks, made, files) if measured is not None else _add_own_files(tasks, made)
+        found = Instance(name, made, machines, sizes)
         found.one_ended = _link(tasks, made, names)
         _check_circle(made, self.file)
         return found
@@ -219,6 +231,35 @@ def _task(own: str, task: _Object, run: _Object) -> WfTask:
         written_bytes=run.number("writtenBytes"),
         machine=run.text("machine", optional=True) or (machines[0] if machines else ""),
     )
+
+
+def _add_files(tasks: list[_Object], made: list[WfTask], files: list[_Object]) -> dict[str, float]:
+    """Give tasks the files that they name, from version 1.5 on, and return the sizes of all files."""
+    for task, of in zip(tasks, made, strict=True):
+        of.reads, of.writes = (tuple(dict.fromkeys(task.texts(key))) for key in ("inputFiles", "outputFiles"))
+    sizes: dict[str, float] = {}
+    for file in files:
+        sizes.setdefault(file.text("id"), file.number("sizeInBytes"))
+    return sizes
+
+
+def _add_own_files(tasks: list[_Object], made: list[WfTask]) -> dict[str, float]:
+    """Give tasks the files that they name, up to version 1.4, and return their sizes: the first that a task states.
+
+    WfFormat's tool that migrates does the same, and takes path and name together as the id of a file.
+    """
+    sizes: dict[str, float] = {}
+    for task, of in zip(tasks, made, strict=True):
+        links: dict[str, dict[str, None]] = {"input": {}, "output": {}}
+        for file in task.objects("files", optional=True):
+            link = file.text("link")
+            if link.lower() not in links:
+                file.refuse("link", f"{shown(link)} is neither input nor output")
+            id_ = file.text("path", optional=True) + file.text("name")
+            links[link.lower()][id_] = None
+            sizes.setdefault(id_, file.number("sizeInBytes"))
+        of.reads, of.writes = tuple(links["input"]), tuple(links["output"])
+    return sizes
 
 
 def _link(tasks: list[_Object], made: list[WfTask], names: dict[str, int]) -> int:
