@@ -13,6 +13,7 @@ from workloads.critical_path import critical_paths_ns
 from workloads.dags import DagArrays, DagWorkload, stage_levels
 from workloads.info import jobs
 from workloads.info.common import Distribution, number, quantiles, row
+from workloads.info.dag_bytes import describe_bytes, render_bytes
 from workloads.jobs import Int64Array
 
 _LABELS = {
@@ -42,7 +43,7 @@ def describe(workload: DagWorkload, nodes: Sequence[int] = ()) -> dict[str, Any]
     ``disjoint_paths`` is the least number of paths that share no stage and have all stages of the job.
     ``critical_path_s`` is the longest path of tasks: no schedule ends a job earlier. ``parallelism`` is task-seconds
     over the critical path, the slots that a job with all resources keeps busy on average; it and the input work are
-    without jobs that take no time.
+    without jobs that take no time. ``bytes`` is None, or as `workloads.info.dag_bytes.describe_bytes` says.
     """
     return {
         **jobs.describe(workload, nodes),
@@ -50,6 +51,7 @@ def describe(workload: DagWorkload, nodes: Sequence[int] = ()) -> dict[str, Any]
         "stages": workload.num_stages,
         "edges": workload.edges.num_rows,
         "shape": {name: quantiles(values) for name, values in shapes(workload).items()},
+        "bytes": describe_bytes(workload),
     }
 
 
@@ -69,6 +71,7 @@ def render(d: dict[str, Any]) -> list[str]:
         "graphs of all jobs (parallelism is work over critical path)",
         row("quantile", [f"{q} %" for q in d["quantiles"]]),
         *(row(_ROWS[name], [number(x) for x in values]) for name, values in d["shape"].items() if values),
+        *render_bytes(d),
     ]
 
 
