@@ -11,6 +11,8 @@ from the bytes, the tasks as SWIM's own replay makes them (GenerateReplayScript 
 3. A map reads its share of the input and writes that share of the shuffle; a reducer reads its share of the
    shuffle and writes its share of the output. A task takes the time of these bytes at `task_bytes_per_s`, and
    `min_task_s` at least.
+4. As DAGs, maps read the input of their job, and the edge to its reducers carries the shuffle. The time in which
+   reducers read it is part of their durations, by rule 3: a network that moves it as well counts it twice.
 
 The replay also scales sizes to the number of its machines (here the cluster is chosen later), and rounds small inputs
 up to a block (here there is a shortest task instead).
@@ -32,6 +34,7 @@ from typing import Literal, NamedTuple, NoReturn
 
 import numpy as np
 
+from workloads.coflows import MAX_BYTES
 from workloads.dags import DagWorkload, make_dag_workload
 from workloads.errors import InputError
 from workloads.groups import refuse_first
@@ -47,7 +50,6 @@ LINE_FORMAT = "job_id submit_s gap_s map_input_bytes shuffle_bytes reduce_output
 _FIELDS = LINE_FORMAT.split()
 _MACHINES = {"fb-2009": 600, "fb-2010": 3000}
 _JOB = re.compile(rb"job([0-9]{1,18})")
-_LARGEST_BYTES = 2.0**62
 
 
 class _Rows(NamedTuple):
@@ -152,6 +154,8 @@ def read_swim(
         duration_s,
         np.stack([shuffling, np.zeros_like(shuffling), np.ones_like(shuffling)], axis=1),
         stage_name=np.tile(["map", "reduce"], len(there))[there.ravel()].tolist(),
+        edge_bytes=rows.shuffle_bytes[shuffling],
+        input_bytes=np.stack([rows.input_bytes, np.zeros(len(there))], axis=1)[there],
         job_id=rows.job,
         metadata=metadata,
         notes=notes,
@@ -208,7 +212,7 @@ def _read_rows(path: str | Path, report: Report, progress: Progress | None) -> _
     submit_s, gap_s, *sizes = np.frombuffer(values).reshape(-1, 5).T
     submit_s = check_times(submit_s, "submit_s", file=path, lines=line_of)
     for field, size in zip(_FIELDS[3:], sizes, strict=True):
-        bad = ~((size >= 0) & (size <= _LARGEST_BYTES) & (size == np.floor(size)))
+        bad = ~((size >= 0) & (size <= MAX_BYTES) & (size == np.floor(size)))
         wrong = "is not a size; want a whole number of bytes, 0 or more"
         refuse_first(bad, size, wrong, field, file=path, lines=line_of)
     report.read("jobs", len(line_of))
@@ -267,7 +271,7 @@ def _refuse(path: str | Path, number: int, fields: list[bytes]) -> NoReturn:
     line = Fields(path, number, fields, "\t".join(_FIELDS))
     line.text("job_id")
     for name in _FIELDS[1:]:
-        line.number(name, _LARGEST_BYTES)
+        line.number(name, MAX_BYTES)
     line.refuse(
         str(len(fields)), f"the line has {len(fields)} fields; want {line.form!r} and an input path at most"
     )

@@ -191,7 +191,12 @@ def test_as_dags_reducers_come_after_maps(tmp_path):
         "name": ["map", "reduce", "map", "map", "reduce"],
         "num_tasks": [3, 6, 2, 1, 1],
     }
-    assert dags.edges.to_pydict() == {"job_id": [3, 9], "parent": [0, 0], "child": [1, 1]}
+    edges = {"job_id": [3, 9], "parent": [0, 0], "child": [1, 1], "size_bytes": [500.0, 1.0]}
+    assert dags.edges.to_pydict() == edges
+    assert dags.stages["input_bytes"].to_pylist() == [250.0, 0.0, 150.0, 0.0, 0.0]
+    path = write(tmp_path / "large.tsv", ("job3", 0, 0, 2 * 10**18, 0, 0))
+    with pytest.raises(InputError, match=r"large\.tsv: line 1: field map_input_bytes: 2e\+18 is not a size"):
+        read_swim(path, family="dags")
 
 
 def test_a_hundred_mutated_files_are_refused_in_one_line_that_names_the_place(tmp_path):
