@@ -12,7 +12,8 @@ from the bytes, the tasks as SWIM's own replay makes them (GenerateReplayScript 
    shuffle and writes its share of the output. A task takes the time of these bytes at `task_bytes_per_s`, and
    `min_task_s` at least.
 4. As DAGs, maps read the input of their job, and the edge to its reducers carries the shuffle. The time in which
-   reducers read it is part of their durations, by rule 3: a network that moves it as well counts it twice.
+   reducers read it is part of their durations, by rule 3: a network that moves it as well counts it twice (a larger
+   `task_bytes_per_s` makes durations short). The output is not kept as bytes; it counts in durations alone.
 
 The replay also scales sizes to the number of its machines (here the cluster is chosen later), and rounds small inputs
 up to a block (here there is a shortest task instead).
@@ -89,7 +90,8 @@ def read_swim(
     Parameters
     ----------
     family : "jobs" or "dags"
-        Jobs of independent tasks, or DAGs of two stages, ``map`` and then ``reduce``.
+        Jobs of independent tasks, or DAGs of two stages, ``map`` and then ``reduce``, with the bytes that maps read and
+        that go from maps to reducers. Tasks are the same.
     block_bytes : int
         Input of a map: 64 MiB as in SWIM's README, a block of the file system of that time.
     reduce_bytes : int

@@ -218,6 +218,13 @@ def test_swim_has_the_jobs_of_its_lines():
     workload = load_workload(SWIM)
     assert workload.num_jobs == len(lines) == 5894
     assert column(workload.jobs, "submit_s").tolist() == [float(line.split("\t")[1]) for line in lines]
+    dags = load_workload(SWIM, options={"family": "dags", "map_only": True})
+    assert isinstance(dags, DagWorkload)
+    read, shuffled = (sum(int(line.split("\t")[at]) for line in lines) for at in (3, 4))
+    assert (read, shuffled) == (26_886_497_357_605, 22_216_712_306_762)
+    assert float(dags.arrays().input_bytes.sum()) == read
+    assert float(dags.arrays().edge_bytes.sum()) == shuffled
+    assert as_jobs(dags).fingerprint() == load_workload(SWIM, options={"map_only": True}).fingerprint()
 
 
 @pytest.mark.parametrize(

@@ -194,9 +194,24 @@ def test_as_dags_reducers_come_after_maps(tmp_path):
     edges = {"job_id": [3, 9], "parent": [0, 0], "child": [1, 1], "size_bytes": [500.0, 1.0]}
     assert dags.edges.to_pydict() == edges
     assert dags.stages["input_bytes"].to_pylist() == [250.0, 0.0, 150.0, 0.0, 0.0]
+    always = read_swim(path, family="dags", **SMALL)
+    assert always.edges["size_bytes"].to_pylist() == [500.0, 0.0, 1.0]
     path = write(tmp_path / "large.tsv", ("job3", 0, 0, 2 * 10**18, 0, 0))
     with pytest.raises(InputError, match=r"large\.tsv: line 1: field map_input_bytes: 2e\+18 is not a size"):
         read_swim(path, family="dags")
+
+
+@given(st.lists(st.tuples(SIZES, SIZES, SIZES), min_size=1, max_size=8), st.booleans(), st.randoms())
+def test_dags_have_all_bytes_of_input_and_shuffle(tmp_path_factory, jobs, map_only, random):
+    rows = [(f"job{i}", random.randrange(9), 0, *sizes) for i, sizes in enumerate(jobs)]
+    path = write(tmp_path_factory.mktemp("swim") / "w.tsv", *rows)
+    dags = read_swim(path, family="dags", map_only=map_only, **SMALL)
+    sent = dict(zip(dags.edges["job_id"].to_pylist(), dags.arrays().edge_bytes.tolist(), strict=True))
+    read = dict.fromkeys(range(len(jobs)), 0.0)
+    for stage in dags.stages.to_pylist():
+        read[stage["job_id"]] += stage["input_bytes"]
+    for job, sizes in enumerate(jobs):
+        assert (read[job], sent.get(job, 0.0)) == sizes[:2]
 
 
 def test_a_hundred_mutated_files_are_refused_in_one_line_that_names_the_place(tmp_path):
