@@ -75,6 +75,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "tasks": (900,),
     "span_s": (100.0,),
     "map_only": (0.2,),
+    "bytes_scale": (0.0, 2.0),
 }
 """Values of the options of generators; of those that are choices all."""
 WITH: dict[str, dict[str, Any]] = {

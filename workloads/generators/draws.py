@@ -53,6 +53,12 @@ def check_positive(name: str, value: object) -> None:
         raise InputError(f"{value!r} is not a number above 0", field=name)
 
 
+def check_scale(name: str, value: object) -> None:
+    """Refuse what is not a finite number from 0 on."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 <= float(value) < math.inf:
+        raise InputError(f"{value!r} is not a number from 0 on", field=name)
+
+
 def offered_load(work_s: float, last_submit_s: float, slots: int) -> str:
     """Return the load that was drawn, for the metadata: it differs from the one asked for by chance."""
     return f"{work_s / (last_submit_s * slots):.4f}" if last_submit_s > 0 else "infinite"

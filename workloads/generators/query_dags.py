@@ -23,7 +23,8 @@ given to jobs in random order. All else is assumed:
   and the 95th percentile of the critical path are in `MIXES`.
 - What goes together: numbers of barriers and of tasks and critical paths with the number of stages, with the weights
   `_WITH_STAGES`; input work with nothing. "Input work" is the share of a job's task-seconds in stages without parents.
-- Graphs: `workloads.generators.dag_shapes`. Demands: `workloads.generators.demands`.
+- Graphs: `workloads.generators.dag_shapes`. Demands: `workloads.generators.demands`. Bytes that are read and sent:
+  `workloads.generators.query_bytes`.
 - Tasks a job: log-normal with sigma 1; 750 on average of the benchmarks, with which 0.8 and more of the memory of 100
   machines is in use at the default arrivals; 100 of Microsoft, 3,000,000 of 30,000 jobs.
   A job's work is divided among its stages by shares that are gamma-distributed with shape 2.
@@ -53,12 +54,14 @@ from workloads.generators.demands import draw_demands
 from workloads.generators.draws import (
     MAX_JOBS,
     check_positive,
+    check_scale,
     check_share,
     check_whole,
     draw_tenants,
     generator,
     log_normal_factors,
 )
+from workloads.generators.query_bytes import draw_bytes
 from workloads.generators.rates import RatedArrivals
 from workloads.hints import did_you_mean
 from workloads.jobs import MAX_TIME_S, Float64Array, Int64Array
@@ -97,7 +100,7 @@ BENCHMARKS = "benchmarks"
 """The mix of the three public benchmarks: each job is of one of them, with equal chance."""
 
 # Each purpose has random numbers of its own: with a seed the same jobs come with other arrivals or tenants.
-_STREAMS = ("jobs", "graphs", "stages", "tasks", "demands", "arrivals", "tenants")
+_STREAMS = ("jobs", "graphs", "stages", "tasks", "demands", "arrivals", "tenants", "bytes")
 _WITH_STAGES = {"barriers": 0.9, "depth": 0.8, "tasks": 0.5}
 _JOB_SIGMA, _STAGE_SIGMA = 1.0, 0.6
 _SHARE_SHAPE = 2.0
@@ -120,6 +123,7 @@ def query_dags(
     diversity: float = 1.0,
     one_to_one: float = 0.0,
     tenants: int = 1,
+    bytes_scale: float = 1.0,
     burst_ratio: float = Arrivals.burst_ratio,
     burst_jobs: float = Arrivals.burst_jobs,
     period_s: float = Arrivals.period_s,
@@ -151,6 +155,9 @@ def query_dags(
         The share of the stages with one parent that wait for it task by task, and have as many tasks.
     tenants : int
         Jobs belong to so many tenants, ``t0``, ``t1``, drawn uniformly; with 1 they have none.
+    bytes_scale : float
+        Factor on the bytes that stages read and send, for other loads of the network by the same jobs; 0: no bytes are
+        stated.
     burst_ratio, burst_jobs, period_s, amplitude
         As in `workloads.generators.arrivals`.
 
@@ -160,6 +167,7 @@ def query_dags(
         A parameter is out of its range.
     """
     _check(mix, jobs, mean_gap_s, tasks_per_job, mean_task_s, task_cv, one_to_one)
+    check_scale("bytes_scale", bytes_scale)
     process = RatedArrivals(arrivals, 1 / mean_gap_s, 1, 1, burst_ratio, burst_jobs, period_s, amplitude)
     rng = {purpose: generator(seed, stream) for stream, purpose in enumerate(_STREAMS, start=1)}
     names = [*MIXES][:3] if mix == BENCHMARKS else [mix]
@@ -175,6 +183,9 @@ def query_dags(
     of_edge = shapes.child
     kinds = [ONE_TO_ONE if x else ALL_TO_ALL for x in one[of_edge].tolist()] if one.any() else None
     local = (np.arange(len(job)) - begins).tolist()
+    demands = draw_demands(rng["demands"], source, sink, diversity)
+    read_s = tasks * duration_s * demands["disk_in"]
+    moved = draw_bytes(rng["bytes"], shapes, read_s, bytes_scale)._asdict() if bytes_scale else {}
     return make_dag_workload(
         f"query-dags-{mix}",
         process.times_within(rng["arrivals"], jobs, "mean_gap_s"),
@@ -184,16 +195,17 @@ def query_dags(
         np.stack([job[of_edge], shapes.parent - begins[of_edge], shapes.child - begins[of_edge]], axis=1),
         stage_mean_s=duration_s,
         stage_name=[f"{names[m]}/s{n}" for m, n in zip(of_job[job].tolist(), local, strict=True)],
-        demands=draw_demands(rng["demands"], source, sink, diversity),
+        demands=demands,
         edge_kind=kinds,
+        **moved,
         tenant=draw_tenants(rng["tenants"], jobs, tenants),
         metadata={
             "origin": f"generator query-dags, mix {mix}",
             "parameters": f"mix={mix} jobs={jobs} seed={seed} arrivals={process} mean_gap_s={mean_gap_s:g} "
             f"tasks_per_job={tasks_per_job} mean_task_s={mean_task_s:g} task_cv={task_cv:g} diversity={diversity:g} "
-            f"one_to_one={one_to_one:g} tenants={tenants}",
+            f"one_to_one={one_to_one:g} tenants={tenants} bytes_scale={bytes_scale:g}",
             "recipe": "quantiles of stages, barriers and input work of Carbyne's Table 1, median critical path of 5 "
-            "stages; curves between, graphs, tasks, durations and demands assumed",
+            "stages; curves between, graphs, tasks, durations, demands and bytes assumed",
         },
     )
 
