@@ -228,6 +228,18 @@ CASES: dict[str, list[tuple[Any, dict[str, str], Tried]]] = {
         (jobs, {"arrivals": "bursty"}, {"burst_ratio": ("9",), "burst_jobs": ("3",)}),
         (coflows, {"arrivals": "diurnal"}, {"period_s": ("10 s",), "amplitude": ("90%",)}),
     ],
+    "jobs": [
+        (
+            coflows,
+            {"port_speed_bps": "1 Gbps"},
+            {
+                "shuffle_share": ("20%",),
+                "map_share": ("20%",),
+                "port_speed_bps": ("2 Gbps",),
+                "seed": ("2",),
+            },
+        )
+    ],
     "constrain": [
         (
             jobs,

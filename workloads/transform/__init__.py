@@ -1,7 +1,8 @@
 """Workloads made from workloads: another load, a part, copies, resampled, several as one, constraints, skew, deadlines.
 
-Each function takes a workload of jobs, DAGs or coflows and returns one of the same kind, with a line in its
-metadata that states what was done (see `workloads.transform.history`). `TRANSFORMATIONS` holds them by name.
+Each function takes a workload of jobs, DAGs or coflows and returns one of the same kind (`shuffle_jobs` makes DAG jobs
+of coflows), with a line in its metadata that states what was done (see `workloads.transform.history`).
+`TRANSFORMATIONS` holds them by name.
 """
 
 from workloads.transform.coflows import keep_coflows, skew
@@ -14,6 +15,7 @@ from workloads.transform.registry import TRANSFORMATIONS, Option, Transformation
 from workloads.transform.requests import demands, priorities
 from workloads.transform.resample import resample
 from workloads.transform.selection import sample, time_slice, truncate
+from workloads.transform.shuffle_jobs import shuffle_jobs
 
 __all__ = [
     "TRANSFORMATIONS",
@@ -37,6 +39,7 @@ __all__ = [
     "retime",
     "sample",
     "scale",
+    "shuffle_jobs",
     "skew",
     "split",
     "time_slice",

@@ -20,6 +20,7 @@ from workloads.transform.primitives import W
 from workloads.transform.requests import GOOGLE, demands, priorities
 from workloads.transform.resample import resample
 from workloads.transform.selection import sample, time_slice, truncate
+from workloads.transform.shuffle_jobs import MAP_SHARE, PHILAE, shuffle_jobs
 from workloads.values import read_value
 
 
@@ -262,6 +263,21 @@ TRANSFORMATIONS: dict[str, Transformation] = {
             Option("burst_jobs", "number", "bursty: mean number of arrivals in a burst", default="10"),
             Option("period_s", "duration", "diurnal: length of a period", default="24h"),
             Option("amplitude", "share", "diurnal: how far the rate swings about its mean", default="50%"),
+            _SEED,
+        ),
+    ),
+    "jobs": Transformation(
+        shuffle_jobs,
+        "make each coflow the shuffle of a job of maps and reducers",
+        (
+            Option(
+                "shuffle_share",
+                "text",
+                "share of a job's time that the shuffle takes: philae (drawn), or one of all jobs, such as 25%",
+                default=PHILAE,
+            ),
+            Option("map_share", "share", "how much of the other time maps take", default=f"{MAP_SHARE:.0%}"),
+            Option("port_speed_bps", "bandwidth", "speed of a port, such as '1 Gbps'", default="as stated"),
             _SEED,
         ),
     ),

@@ -85,7 +85,7 @@ MADE: dict[str, Callable[[DagWorkload], list[DagWorkload]]] = {
     "demands": lambda w: [demands(w, "cpu_cores=1 disk_in=0.5: 50%")],
     "priorities": lambda w: [priorities(w, "7: 50%")],
 }
-OF_COFLOWS = {"filter", "skew", "deadlines", "weights", "draw"}
+OF_COFLOWS = {"filter", "skew", "deadlines", "weights", "draw", "jobs"}
 sizes = st.just(UNKNOWN) | st.just(0.0) | st.floats(1.0, 1e18)
 
 

@@ -87,7 +87,7 @@ PLAIN: dict[str, Callable[[JobWorkload], Any]] = {
     "retime": lambda w: [retime(w, "bursty", seed=4)],
     "constrain": lambda w: [constrain(w, "cores >= 2: 50%")],
 }
-OF_COFLOWS = {"filter", "skew", "deadlines", "weights", "draw"}
+OF_COFLOWS = {"filter", "skew", "deadlines", "weights", "draw", "jobs"}
 
 
 @pytest.mark.parametrize("name", PLAIN)
