@@ -109,3 +109,20 @@ def test_wrong_input_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
         error = capsys.readouterr().err
         assert wrong in error
         assert len([line for line in error.splitlines() if "note:" not in line]) == 1, error
+
+
+def test_a_trace_of_coflows_is_run_as_jobs_around_them(tmp_path: Path) -> None:
+    """Alone a coflow takes 4 MB or 3 MB at 8 Mbps; half of a job's time are tasks, as long before it as after it."""
+    trace = tmp_path / "shuffles.txt"
+    trace.write_text("3 2\n1 0 2 0 1 1 2:4.0\n2 500000 1 2 2 0:1.0 1:2.0\n")
+    result = emu.run(
+        "drf",
+        str(trace),
+        4,
+        in_process=True,
+        workload_options={"megabyte_bytes": 10**6},
+        workload_steps=["jobs --port-speed '8 Mbps' --shuffle-share 50%"],
+    )
+    assert result.jobs["job_id"].to_pylist() == [1, 2]
+    assert result.jobs["num_tasks"].to_pylist() == [3, 3]
+    assert result.jobs["mean_task_s"].to_pylist() == [2.0, 1.5]
