@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from workloads.arrow import column
 from workloads.catalogue import load_workload, save_workload
 from workloads.dags import DagWorkload, make_dag_workload
+from workloads.stages import STAGES_SCHEMA
 from workloads.transform import (
     TRANSFORMATIONS,
     constrain,
@@ -117,6 +119,15 @@ def test_what_is_transformed_is_written_and_read_back(tmp_path: Path, name: str)
     for n, made in enumerate(MADE[name](moving(known, [*known, *known[:JOBS]]))):
         assert save_workload(made, tmp_path / str(n)) == ()
         assert load_workload(tmp_path / str(n)).fingerprint() == made.fingerprint()
+
+
+def test_bytes_of_which_none_are_left_have_no_column_in_a_file(tmp_path: Path) -> None:
+    """As where nothing was known: the first of the jobs to arrive is the last of those given."""
+    first = time_slice(moving([5.0] * 14 + [UNKNOWN] * 2, [5.0] * 21 + [UNKNOWN] * 3), 0.0, 5.0)
+    assert (first.num_jobs, first.bytes_known) == (1, ())
+    save_workload(first, tmp_path / "w")
+    names = [pq.read_schema(tmp_path / "w" / f"{table}.parquet").names for table in ("edges", "stages")]
+    assert names == [["job_id", "parent", "child", "kind"], STAGES_SCHEMA.names]
 
 
 def test_text_of_dags_says_that_bytes_are_left_out(tmp_path: Path) -> None:
