@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from workloads.arrow import column, from_numpy, optional_column
-from workloads.dags import BYTES_LEFT_OUT, PRECEDENCE_LEFT_OUT, DagWorkload
+from workloads.dags import DagWorkload
 from workloads.jobs import TASKS_SCHEMA, JobWorkload
 from workloads.requests import add_requests, shared_demand, without_demands, without_requests
 from workloads.resources import in_order
@@ -20,7 +20,9 @@ def as_jobs(dag: DagWorkload) -> JobWorkload:
     for name in dag.resources:
         of_jobs[name], of_stages = shared_demand(optional_column(dag.stages, name), job, dag.num_jobs)
         of_tasks[name] = np.repeat(of_stages, counts)
-    lost = (PRECEDENCE_LEFT_OUT, *((BYTES_LEFT_OUT,) if dag.bytes_known else ()))
+    lost = ["precedence between stages is left out"]
+    if dag.bytes_known:
+        lost.append("bytes on edges and of input are left out")
     tasks = dag.tasks.drop_columns(["stage"]).replace_schema_metadata(TASKS_SCHEMA.metadata)
     return JobWorkload(
         name=dag.name,

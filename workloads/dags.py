@@ -64,9 +64,6 @@ from workloads.stages import (
     stages_schema,
 )
 
-PRECEDENCE_LEFT_OUT = "precedence between stages is left out"
-BYTES_LEFT_OUT = "bytes on edges and of input are left out"
-
 
 @dataclass(frozen=True, eq=False)
 class DagWorkload(WithTables):

@@ -25,7 +25,8 @@ import pyarrow as pa
 from workloads.arrow import column, optional_column
 from workloads.coflows import COFLOWS_SCHEMA, FLOWS_SCHEMA, PORTS_SCHEMA, CoflowWorkload, make_coflow_workload
 from workloads.constraints import CONSTRAINT_SETS_SCHEMA, JOB_CONSTRAINTS_SCHEMA, attach_constraints
-from workloads.dags import PRECEDENCE_LEFT_OUT, DagWorkload, JobsOrDags, make_dag_workload
+from workloads.conversion import as_jobs
+from workloads.dags import DagWorkload, JobsOrDags, make_dag_workload
 from workloads.errors import InputError
 from workloads.groups import distinct_ids, first_rows, positions, refuse_first, whole_numbers
 from workloads.jobs import (
@@ -124,7 +125,7 @@ def read_folder(folder: str | Path) -> JobWorkload | DagWorkload | CoflowWorkloa
 
 
 def read_parquet(folder: str | Path) -> JobWorkload:
-    """Read a folder of jobs, whose name becomes the workload's; or the jobs of a folder of DAGs, with a note.
+    """Read a folder of jobs, whose name becomes the workload's; or that of DAGs, as `workloads.conversion.as_jobs`.
 
     ``constraint``, ``tenant`` and what jobs and tasks ask for (`workloads.requests`) may be absent.
 
@@ -134,12 +135,9 @@ def read_parquet(folder: str | Path) -> JobWorkload:
         Names the file, the row (as line) and the column that is wrong.
     """
     folder = Path(folder)
-    (jobs, tasks), notes = _read_tables(folder, _JOBS)
     if os.path.exists(folder / STAGES_FILE):
-        without = tuple(
-            n for n in notes if n != f"{folder / TASKS_FILE} has columns that are not used: stage"
-        )
-        notes = (*without, PRECEDENCE_LEFT_OUT)
+        return as_jobs(read_dags(folder))
+    (jobs, tasks), notes = _read_tables(folder, _JOBS)
     workload = make_workload(
         folder.resolve().name,
         column(jobs, "submit_s"),

@@ -12,6 +12,7 @@ from tests.workloads.mutations import FILE_MUTATIONS, Mutant, parquet_bytes
 from tests.workloads.strategies import coflows, dags
 from tests.workloads.text_mutations import check_refused
 from workloads.coflows import make_coflow_workload
+from workloads.conversion import as_jobs
 from workloads.dags import make_dag_workload
 from workloads.errors import InputError
 from workloads.jobs import make_workload
@@ -87,7 +88,11 @@ def test_dags_read_as_jobs_say_what_is_left_out(tmp_path):
     write_parquet(DAG, tmp_path)
     jobs = read_parquet(tmp_path)
     assert jobs.tasks["duration_s"].to_pylist() == [1.0, 2.0, 3.0, 4.0, 5.0]
-    assert jobs.notes == ("precedence between stages is left out",)
+    assert jobs.notes == (
+        "precedence between stages is left out",
+        "bytes on edges and of input are left out",
+    )
+    assert jobs.fingerprint() == as_jobs(DAG).fingerprint()
 
 
 def test_a_folder_of_one_family_does_not_become_one_of_another(tmp_path):
