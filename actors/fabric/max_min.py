@@ -18,10 +18,17 @@ import numpy as np
 from actors.fabric.flow_ends import whole_ns
 from actors.fabric.heap import Heap, drop, make_heap, push, replace_first
 from actors.fabric.initial_arrays import at_start, per
-from actors.fabric.port_pairs import Pairs, insert, make_pairs, remove_first, set_amount
-from actors.fabric.ports import Fabric, flows_of, mark_ended
+from actors.fabric.port_pairs import (
+    Pairs,
+    insert,
+    make_pairs,
+    pair_between,
+    pairs_of,
+    remove_first,
+    set_amount,
+)
+from actors.fabric.ports import Fabric, flows_of, mark_ended, takes_bandwidth
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 
 
@@ -56,10 +63,24 @@ class Fair(NamedTuple):
 
 def make_fair(fabric: Fabric) -> Fair:
     """Return an allocation without flows."""
-    pairs = make_pairs(fabric)
+    pairs = pairs_of(fabric)
     mark = np.zeros(pairs.head.size)
     unfilled = make_heap(2 * fabric.speed.size, 0.0)
     return at_start(Fair, fabric, pairs=pairs, unfilled=unfilled, mark=mark, offset=mark.copy())
+
+
+def make_fair_room(fabric: Fabric) -> Fair:
+    """Return an allocation without flows, with room for as many pairs as the fabric has rows of flows."""
+    rows, ports = fabric.flows.size.size, fabric.speed.size
+    unfilled = make_heap(2 * ports, 0.0)
+    return at_start(
+        Fair,
+        fabric,
+        pairs=make_pairs(rows, ports, rows),
+        unfilled=unfilled,
+        mark=np.zeros(rows),
+        offset=np.zeros(rows),
+    )
 
 
 @compiled
@@ -87,7 +108,7 @@ def end_due(fabric: Fabric, f: Fair, t: int) -> float:
 def add_coflow(fabric: Fabric, f: Fair, t: int, coflow: int) -> None:
     """Add the flows of a coflow; all levels must then be recomputed, from 0.0 on."""
     for flow in flows_of(fabric.coflows, coflow):
-        if f.pairs.of_flow[flow] != NONE:
+        if takes_bandwidth(fabric, flow):
             add_flow(fabric, f, t, flow)
 
 
@@ -109,15 +130,16 @@ def run_clock(f: Fair, t: int, port: int) -> None:
 def add_flow(fabric: Fabric, f: Fair, t: int, flow: int) -> None:
     """Add a flow to its pair."""
     p, flows = f.pairs, fabric.flows
-    pair, source, sink = p.of_flow[flow], flows.source[flow], flows.sink[flow]
+    source, sink = flows.source[flow], flows.sink[flow]
     owner = source if owns(f.filled, source, sink) else sink
     run_clock(f, t, owner)
+    pair = pair_between(p, source, sink)
     if p.flows[pair] == 0:
         f.offset[pair] = -f.clock[owner]
     f.until[flow] = f.clock[owner] + f.offset[pair] + flows.size[flow]
-    insert(p, f.until, flow)
+    insert(p, f.until, pair, flow)
     set_amount(p, pair, p.flows[pair])
-    f.mark[pair] = f.until[p.queue[p.head[pair]]]
+    f.mark[pair] = f.until[p.head[pair]]
     f.first_is_stale[owner] = 1
     f.num_flows[source] += 1.0
     f.num_flows[sink] += 1.0
@@ -136,7 +158,7 @@ def end_flows(fabric: Fabric, f: Fair, t: int, port: int) -> None:
         pair_is_empty: bool = False
         if owns(f.filled, port, other):
             while not pair_is_empty and f.mark[pair] - f.offset[pair] <= shown:
-                flow = p.queue[p.head[pair]]
+                flow = p.head[pair]
                 mark_ended(fabric, t, flow)
                 f.ended[f.num_ended[0]] = flow
                 f.num_ended[0] += 1
@@ -146,7 +168,7 @@ def end_flows(fabric: Fabric, f: Fair, t: int, port: int) -> None:
                 pair_is_empty = remove_first(p, pair)
                 if not pair_is_empty:
                     set_amount(p, pair, p.flows[pair])
-                    f.mark[pair] = f.until[p.queue[p.head[pair]]]
+                    f.mark[pair] = f.until[p.head[pair]]
         if not pair_is_empty:
             i += 1  # else another pair has got this place in the list
 

@@ -280,6 +280,12 @@ def flow_speed(fabric: Fabric, flow: int) -> float:
 
 
 @inlined
+def takes_bandwidth(fabric: Fabric, flow: int) -> bool:
+    """Return whether a flow has lines: a flow from a port to itself has none where such flows are free."""
+    return fabric.flows.line[flow, 0] != NONE
+
+
+@inlined
 def flow_at(lines: Lines, b: int, bit: np.uint64) -> int:
     """Return the flow of a line that has this bit of its word `b`."""
     return lines.flow[lines.first[b] + count_bits(lines.mask[b] & bits_before(bit))]

@@ -16,8 +16,8 @@ import numpy as np
 from actors.fabric.flow_ends import add_end, predict_end
 from actors.fabric.heap import Heap, drop, make_heap, push
 from actors.fabric.initial_arrays import at_start, per
-from actors.fabric.port_pairs import Pairs, insert, make_pairs, remove_first, set_amount
-from actors.fabric.ports import Fabric, flow_speed, flows_of, mark_ended
+from actors.fabric.port_pairs import Pairs, insert, pair_between, pairs_of, remove_first, set_amount
+from actors.fabric.ports import Fabric, flow_speed, flows_of, mark_ended, takes_bandwidth
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
@@ -42,7 +42,7 @@ class Shortest(NamedTuple):
 
 def make_shortest(fabric: Fabric) -> Shortest:
     """Return a switch without flows."""
-    pairs, ports = make_pairs(fabric), fabric.speed.size
+    pairs, ports = pairs_of(fabric), fabric.speed.size
     return at_start(
         Shortest, fabric, pairs=pairs, searched=make_heap(4 * ports, 0.0), ends=make_heap(8 * ports)
     )
@@ -51,7 +51,7 @@ def make_shortest(fabric: Fabric) -> Shortest:
 @inlined
 def show_shortest(fabric: Fabric, p: Pairs, pair: int) -> None:
     """Set the amount of a pair to the bytes left of its shortest flow."""
-    set_amount(p, pair, fabric.flows.left[p.queue[p.head[pair]]])
+    set_amount(p, pair, fabric.flows.left[p.head[pair]])
 
 
 @compiled
@@ -92,9 +92,10 @@ def arrive(fabric: Fabric, s: Shortest, t: int, first: int, last: int) -> None:
             set_served(fabric, s, port, flow)
     for coflow in range(first, last + 1):
         for flow in flows_of(fabric.coflows, coflow):
-            if p.of_flow[flow] != NONE:
-                insert(p, flows.left, flow)
-                show_shortest(fabric, p, p.of_flow[flow])
+            if takes_bandwidth(fabric, flow):
+                pair = pair_between(p, flows.source[flow], flows.sink[flow])
+                insert(p, flows.left, pair, flow)
+                show_shortest(fabric, p, pair)
     for port in range(s.flow.size):
         s.must_search[port] = p.size[port] > 0
 
@@ -152,7 +153,7 @@ def match(fabric: Fabric, s: Shortest, t: int) -> None:
             search_port(fabric, s, t, port)
             continue
         pair = p.pair[found]
-        flow = p.queue[p.head[pair]]
+        flow = p.head[pair]
         preempt(fabric, s, t, port, flow)
         preempt(fabric, s, t, other, flow)
         set_served(fabric, s, port, flow)

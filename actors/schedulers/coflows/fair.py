@@ -23,10 +23,9 @@ from actors.fabric.coordinator import Agenda, handle_events, register, request_d
 from actors.fabric.fabric_world import CoflowWorld, build_world
 from actors.fabric.initial_arrays import at_start
 from actors.fabric.max_min import Fair, add_coflow, end_due, fill, make_fair, next_due
-from actors.fabric.ports import flows_of
+from actors.fabric.ports import flows_of, takes_bandwidth
 from actors.fabric.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry
-from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 from actors.scheduler import Scheduler
 from actors.setting import Costs, Network, Setting
@@ -60,7 +59,7 @@ def on_change(w: CoflowWorld, p: State, t: int) -> None:
         add_coflow(fabric, f, t, coflow)
         fabric.coflows.start[coflow] = t
         for flow in flows_of(fabric.coflows, coflow):
-            if f.pairs.of_flow[flow] != NONE:
+            if takes_bandwidth(fabric, flow):
                 note_start(w, t, flow)
     new[0] = 0
     fill(fabric, f, t, least)
