@@ -135,15 +135,17 @@ def frequent_failures(dynamics: Dynamics, most_s: float) -> str | None:
 
 @dataclass(frozen=True)
 class Switch:
-    """The fabric that coflows cross: one big switch.
+    """The fabric that coflows, and the input of tasks of DAG jobs, cross: one big switch.
 
     Attributes:
         port_bytes_per_s: in each direction, of ports whose speed the workload does not know.
         local_is_free: flows from a port to itself take no bandwidth, and end at once.
+        scheduler: of DAG jobs, who divides the ports among flows: "none", input takes no time, or "fair".
     """
 
     port_bytes_per_s: float = 125e6
     local_is_free: bool = False
+    scheduler: str = "none"
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,7 @@ LAYERS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("actors.resources", "actors.tenants"),
         ("actors.constraints", "actors.dynamics"),
         ("actors.fabric", "actors.machines"),
+        ("actors.transfers",),
         ("actors.schedulers",),  # what policies share: variants
         ("actors.schedulers.jobs", "actors.schedulers.coflows", "actors.schedulers.dags"),
         ("actors.schedulers.user",),

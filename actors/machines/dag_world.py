@@ -21,6 +21,7 @@ from actors.kernel.faults import Faults
 from actors.kernel.queue import NONE, Network, Queue, make_queue, wake
 from actors.kernel.records import Records, first, frozen, records
 from actors.kernel.world import ACTOR, JOB_INFO, NEVER, TASK_RECORD, Preemption, make_entries
+from actors.machines.inputs import Inputs, make_inputs
 from actors.machines.messages import BEAT, send_dag_arrival
 from actors.setting import Setting
 from workloads.errors import InputError
@@ -37,6 +38,7 @@ N_LAUNCHES_LOST = COUNTERS.add(
     "placements_lost", "tasks lost before they ran: sent to a machine that is down"
 )
 N_SENT_AGAIN = COUNTERS.add("sent_again", "launches in place of what was lost")
+N_FLOWS = COUNTERS.add("flows", "flows that carry input of tasks between machines")
 N_EVICTIONS = COUNTERS.add("evictions", "running tasks that made room for others of higher priority")
 
 
@@ -102,6 +104,7 @@ class DagWorld(NamedTuple):
     manager: np.ndarray  # [N] whose machine it is, 0 to K - 1; actor N + k is manager k
     first_node: np.ndarray  # [K + 1] where the machines of each begin
     preemption: Preemption
+    inputs: Inputs
     heartbeat: int  # ns between two heartbeats of a machine; 0: machines tell each end at once
     seed: int
 
@@ -156,6 +159,7 @@ def build_dag_world(
         manager=read_only(manager),
         first_node=read_only(first_node),
         preemption=preemption,
+        inputs=make_inputs(arrays, nodes, setting.switch.scheduler != "none"),
         heartbeat=round(heartbeat_s * NS),
         seed=setting.seed,
     )

@@ -10,6 +10,7 @@ from actors.kernel.queue import NONE, wake
 from actors.machines import messages
 from actors.machines.dag_world import N_BEATS, N_EVICTIONS, DagWorld, first_beat
 from actors.machines.failing import apply_failure
+from actors.machines.inputs import needs_input
 from actors.nodes.failing import unlink_running
 from actors.nodes.preemption import end_early, note_restored, time_left
 
@@ -22,6 +23,8 @@ def node_event(w: DagWorld, node: int) -> None:
     t, kind = w.queue.now.time[0], w.queue.now.kind[0]
     if kind == messages.LAUNCH:
         on_launch(w, t, node)
+    elif kind == messages.FETCHED:
+        on_fetched(w, t, node)
     elif kind == messages.STAGE_TASK_END:
         on_task_end(w, t, node)
     elif kind == messages.ENDED:
@@ -40,12 +43,34 @@ def on_launch(w: DagWorld, t: int, node: int) -> None:
     """Start a task."""
     task, stage, _ = messages.read_launch(w)
     w.counts[N_STARTED] += 1
+    if w.inputs.active == 1:
+        w.inputs.node[task] = node
     if w.task_records.size > 0:
         w.task_records.node[task], w.task_records.start[task] = node, t
+    if needs_input(w.inputs, stage):
+        messages.send_fetch(w, t, node, task, stage)
+    else:
+        compute(w, t, node, task, stage)
+
+
+@inlined
+def compute(w: DagWorld, t: int, node: int, task: int, stage: int) -> None:
+    """Let a task compute, which has its input."""
     end = t + time_left(w, task, w.tasks.duration[task])
     if w.faults.active == 1:
         w.faults.tasks.end[task] = end
     messages.send_task_end(w, end, messages.STAGE_TASK_END, node, task, stage, t)
+
+
+@inlined
+def on_fetched(w: DagWorld, t: int, node: int) -> None:
+    """Let tasks compute that have fetched their input together."""
+    task = messages.read_fetched(w)
+    stage = w.inputs.stage[task]
+    while task != NONE:
+        w.inputs.fetched[task] = t
+        compute(w, t, node, task, stage)
+        task = w.inputs.next[task]
 
 
 @inlined

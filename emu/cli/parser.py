@@ -187,7 +187,7 @@ def _add_key(parser: Parser, key: Key) -> None:
         form: dict[str, Any] = {"action": "store_const", "const": True}
     else:
         form = {"metavar": "|".join(key.choices) or _METAVARS.get(key.name) or _METAVARS.get(key.kind, "N")}
-    parser.add_argument(str(key.option), help=_help(key), **form)
+    parser.add_argument(str(key.option), dest=key.name, help=_help(key), **form)
 
 
 _METAVARS = {

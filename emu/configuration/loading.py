@@ -81,11 +81,16 @@ class Loading:
         What an offered load is a share of.
     at_load : (workload, capacity, load) -> workload
         The workload with its arrivals brought to an offered load.
+    joined : (config, schedulers) -> schedulers
+        The schedulers with what they run together with, such as a network.
     """
 
     load: Callable[[Config, tuple[Scheduler, ...], WorkloadCache], Loaded]
     capacity: Callable[[Config, Any, Cluster], float]
     at_load: Callable[[Any, float, float], Any]
+    joined: Callable[[Config, tuple[Scheduler, ...]], tuple[Scheduler, ...]] = lambda config, schedulers: (
+        schedulers
+    )
 
 
 class Keyed(NamedTuple):

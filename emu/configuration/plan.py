@@ -350,6 +350,7 @@ def prepare(config: Config, cache: WorkloadCache | None = None, *, one_of_many: 
     family = family_of(config, schedulers)
     config = for_family(config, family, schedulers[0].name)
     parameters = scheduler_parameters(config, schedulers)
+    schedulers = family[Loading].joined(config, schedulers)
     if not one_of_many:
         for error in ineffective(config, schedulers, parameters).values():
             raise error

@@ -93,5 +93,6 @@ class Settings(TypedDict, total=False):
     cost_per_flow: float | str | None
     cost_per_coflow: float | str | None
     cost_per_schedule: float | str | None
+    network_scheduler: Literal["none", "fair"] | None
     estimates_demands: bool | None
     fairness_window: float | str | None

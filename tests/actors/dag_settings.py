@@ -10,8 +10,11 @@ from actors.scheduler import resolve_parameters
 from actors.schedulers.registry import find_scheduler
 from actors.setting import Network, Setting
 from clusters.cluster import Cluster, build_cluster
+from workloads.arrow import from_optional
 from workloads.dags import DagWorkload, make_dag_workload
 from workloads.requests import Requests
+from workloads.stages import EDGE_BYTES, edges_schema
+from workloads.transform.primitives import with_tables
 
 CORES = [4.0, 8.0, 4.0, 2.0, 6.0]
 
@@ -66,6 +69,15 @@ def mixed_dags(
         tenant=[f"t{job % tenants}" for job in range(jobs)],
         requests=Requests(priority=rng.integers(priorities, size=jobs)) if priorities > 1 else Requests(),
     )
+
+
+def with_bytes(workload: DagWorkload, seed: int) -> DagWorkload:
+    """Edges of 0 to 3 GB; of some it is not known."""
+    size = (
+        np.random.default_rng(seed).choice([np.nan, 0.0, 0.01, 0.3, 1.0, 3.0], workload.edges.num_rows) * 1e9
+    )
+    table = workload.edges.append_column(EDGE_BYTES, from_optional(size))
+    return with_tables(workload, edges=table.cast(edges_schema(table.column_names)))
 
 
 def setting_of(

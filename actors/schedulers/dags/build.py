@@ -38,6 +38,10 @@ MANAGERS = Parameter(
 )
 
 
+NO_NETWORK = (("fabric.port_speed", "input takes no time with network.scheduler=none"),)
+"""The keys that schedulers of DAG jobs ignore where no network moves the input of tasks."""
+
+
 def dag_scheduler(
     parts: Callable[[Setting], Parts], name: str, title: str, paper: str, parameters: tuple[Parameter, ...]
 ) -> Scheduler:
@@ -52,6 +56,7 @@ def dag_scheduler(
         build=partial(_build, parts),
         advance=advance,
         preempts=True,
+        ignores=NO_NETWORK,
         about=page or "",
     )
 

@@ -10,7 +10,8 @@ KEYS = (
         "fabric.port_speed",
         "bandwidth",
         Switch.port_bytes_per_s * 8,
-        "Speed of the ports, in each direction, of which the workload does not say it.",
+        "Speed of the ports, in each direction, of which the workload does not say it; of DAG jobs of the ports of all "
+        "machines, with `network.scheduler=fair`.",
     ),
     Key(
         "fabric.local",

@@ -75,6 +75,13 @@ TASKS = (
         True,
     ),
 )
+FETCHED = Column(
+    "fetched_s",
+    pa.float64(),
+    "s",
+    "With a network: when all its input had come and it began to compute; null if it needed none, or did not get it.",
+    True,
+)
 
 ATTEMPTS = (*OF_ATTEMPTS, _STAGE)
 
@@ -89,7 +96,7 @@ TABLES = {
         "where there would be more than a million.",
     ),
     "tasks": ResultTable(
-        TASKS, "With `output.tasks`: one row per task, in workload order.", is_optional=True
+        TASKS, "With `output.tasks`: one row per task, in workload order.", (FETCHED,), is_optional=True
     ),
     "attempts": ResultTable(ATTEMPTS, is_optional=True),
     "costs": ResultTable(COSTS, is_optional=True),

@@ -27,12 +27,21 @@ from workloads.errors import InputError
 
 MEANINGS = {
     "work": "tasks of the chain that ended last ran",
+    "fetching": "they had a machine, and their input was on its way over the network",
     "queueing": "they were runnable, and no machine had room or others came first",
     "network": "ends were reported, and launches were on their way",
     "decision": "the manager was busy",
     "failure": "tasks had been launched and were lost with a machine",
     "preemption": "they ran until they were evicted for tasks of higher priority, and that work was lost",
 }
+
+
+def _meanings(result: Result) -> dict[str, str]:
+    """Return what each cause of a run means; runs without a network have no time to fetch input."""
+    found = meanings_of(result, MEANINGS)
+    if "moved_bytes" not in result.summary["dags"]:
+        del found["fetching"]
+    return found
 
 
 class _Tasks:
@@ -46,6 +55,9 @@ class _Tasks:
             whole(optional_column(table, name)[mine], scale)
             for name, scale in (("node", 1.0), ("start_s", NS), ("finish_s", NS), ("runnable_s", NS))
         )
+        self.fetched = self.start  # when it had its input
+        if "fetched_s" in table.column_names:
+            self.fetched = np.maximum(whole(optional_column(table, "fetched_s")[mine], NS), self.start)
 
     def name(self, at: int) -> str:
         """Return what a task is called."""
@@ -86,8 +98,12 @@ def _parts(events: Record, tasks: _Tasks, submit_ns: int, handled: Any) -> list[
             if upto[1] > upto[0]:
                 parts.append(_Part(_link(upto[0], upto[1], cause, f"{tasks.name(at)} {what}", submit_ns), at))
         where = f"ran on node {tasks.node[at]}"
-        if end > start:
-            parts.append(_Part(_link(start, end, "work", f"{tasks.name(at)} {where}", submit_ns), at))
+        fetched = int(tasks.fetched[at])
+        if fetched > start:
+            what = f"{tasks.name(at)} fetched its input to node {tasks.node[at]}"
+            parts.append(_Part(_link(start, fetched, "fetching", what, submit_ns), at))
+        if end > fetched:
+            parts.append(_Part(_link(fetched, end, "work", f"{tasks.name(at)} {where}", submit_ns), at))
     return parts
 
 
@@ -173,7 +189,7 @@ def causes_of_all(
         if jct_s is not None and row in by_job:
             tasks = _Tasks(result, job_of_task == job)
             parts = _parts(by_job[row], tasks, round(submit_s * NS), handled)
-            yield row, sum_by_cause((part.link for part in parts), meanings_of(result, MEANINGS))
+            yield row, sum_by_cause((part.link for part in parts), _meanings(result))
 
 
 def _checked(result: Result) -> Any:
@@ -196,7 +212,7 @@ def explain_dag(result: Result, record: Record, row: int, handled: Handled | Non
     jct_s, submit_ns = values["jct_s"], round(values["submit_s"] * NS)
     parts = _parts(events, tasks, submit_ns, handled) if jct_s is not None else []
     links, chain = [part.link for part in parts], _chain(tasks) if jct_s is not None else []
-    sums = sum_by_cause(links, meanings_of(result, MEANINGS))
+    sums = sum_by_cause(links, _meanings(result))
     ended = f"ended after {number(jct_s)} s" if jct_s is not None else "did not end"
     sentences = [
         f"It has {counted(values['num_tasks'], 'task')} in {counted(values['num_stages'], 'stage')}, "
@@ -229,7 +245,7 @@ def explain_dag(result: Result, record: Record, row: int, handled: Handled | Non
         title_of(result, values["job_id"]),
         sum(sums.values()) if jct_s is not None else NONE,
         sums,
-        meanings_of(result, MEANINGS),
+        _meanings(result),
         sentences,
         {"task of the chain": [_row(tasks, at, submit_ns) for at in chain[::-1]]},
         links,

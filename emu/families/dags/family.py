@@ -10,6 +10,7 @@ from emu.families.dags.columns import TABLES
 from emu.families.dags.comparison import compare_dags
 from emu.families.dags.explain import causes_of_all, explain_dag
 from emu.families.dags.keys import KEYS
+from emu.families.dags.network import on_network
 from emu.families.dags.plan import at_load, load_dags, nodes_for_load, slots_equal_to
 from emu.families.dags.plots import dag_figures
 from emu.families.dags.report import group_section, run_facts
@@ -63,6 +64,10 @@ REMEDIES = {
     "decision": (
         Remedy("cost.per_message", "what a message costs the manager, with the other keys of cost"),
     ),
+    "fetching": (
+        Remedy("fabric.port_speed", "the speed of the ports"),
+        Remedy("nodes", "more of them have more ports, and each has less to send"),
+    ),
     **{cause: JOBS[Causes].remedies[cause] for cause in ("failure", "preemption")},
 }
 FAMILY = Family(
@@ -95,6 +100,7 @@ FAMILY = Family(
             load=load_dags,
             capacity=lambda config, workload, cluster: slots_equal_to(workload, cluster),
             at_load=at_load,
+            joined=on_network,
         ),
         Summarising(
             results=dag_results,

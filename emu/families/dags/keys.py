@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from actors.environment import Estimates
+from actors.environment import Estimates, Switch
 from emu.configuration.key import Key
+from emu.families.coflows.keys import KEYS as OF_COFLOWS
 from emu.families.jobs.keys import KEYS as OF_JOBS
 
 _SAME = {
@@ -27,6 +28,16 @@ _SAME = {
 
 KEYS = (
     *(key for key in OF_JOBS if key.name in _SAME or key.name.startswith(("dynamics.", "preemption."))),
+    *(key for key in OF_COFLOWS if key.name == "fabric.port_speed"),
+    Key(
+        "network.scheduler",
+        "choice",
+        Switch.scheduler,
+        "Who divides the network among the flows that carry input of tasks between machines: `none`, input takes no "
+        "time; `fair`, all flows share the ports of machines max-min fairly, as TCP nearly does.",
+        option="--network",
+        choices=("none", "fair"),
+    ),
     Key(
         "estimates.demands",
         "flag",

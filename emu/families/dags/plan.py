@@ -19,6 +19,7 @@ from emu.configuration.loading import (
     load_of_family,
 )
 from emu.configuration.workload_cache import WorkloadCache
+from emu.families.dags.network import moved_by, network_notes, network_of
 from emu.families.jobs.plan import check_jobs, classes_of, dynamics_of, endless_task_note
 from emu.families.jobs.resources import preemption_notes, preemption_of, priority_notes
 from workloads.arrow import column
@@ -48,6 +49,7 @@ def load_dags(config: Config, schedulers: tuple[Scheduler, ...], cache: Workload
     before = cluster_before(config, cache, example=100)
     started = time.perf_counter()
     loaded, key = load_of_family(config, cache, "dags", schedulers[0].name)
+    loaded, key = moved_by(config, loaded), (*key, config["network.scheduler"])
     load_s = time.perf_counter() - started
     if both := memory_in_two_units(loaded):
         wrong = (
@@ -80,6 +82,7 @@ def load_dags(config: Config, schedulers: tuple[Scheduler, ...], cache: Workload
         notes=(
             *dict.fromkeys(workload.notes + cluster.notes),
             *_notes(config, workload, load, schedulers),
+            *network_notes(config, workload),
             *endless_task_note(dynamics, workload),
         ),
         setting={
@@ -90,6 +93,7 @@ def load_dags(config: Config, schedulers: tuple[Scheduler, ...], cache: Workload
             "dynamics": dynamics,
             "priorities": config["priorities"],
             "preemption": preemption_of(config, workload, schedulers),
+            "switch": network_of(config, workload),
         },
         keys={"short_cutoff": cutoff_s if math.isfinite(cutoff_s) else None},
     )

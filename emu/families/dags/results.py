@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from clusters.capacity import capacities, demands, work_s
 from emu.columns import make_table, null_unless
-from emu.families.dags.columns import ATTEMPTS, FAIRNESS, JOBS, TASKS, TIMELINE
+from emu.families.dags.columns import ATTEMPTS, FAIRNESS, FETCHED, JOBS, TASKS, TIMELINE
+from emu.families.dags.network import describe_transfers
 from emu.families.dags.utilisation import count_between, runnable_ns, wide_enough, windows
 from emu.families.jobs.columns import FURTHER_JOBS, FURTHER_TIMELINE
 from emu.families.jobs.metrics import describe_jobs
@@ -55,7 +56,7 @@ def dag_results(plan: Plan, outcome: Outcome) -> tuple[dict[str, pa.Table | None
         "resources": use,
         "tenants": tenants,
         "fairness": fairness,
-        "tasks": tasks_table(workload, outcome.tasks, runnable) if config["output.tasks"] else None,
+        "tasks": tasks_table(workload, outcome, runnable) if config["output.tasks"] else None,
         "attempts": attempts_table(workload, outcome, ATTEMPTS) if config["output.tasks"] else None,
     }
     described = describe_utilisation(
@@ -159,12 +160,18 @@ def fairness_table(workload: DagWorkload, outcome: Outcome, share: Float64Array,
     )
 
 
-def tasks_table(workload: DagWorkload, tasks: Tasks, runnable: npt.NDArray[np.int64]) -> pa.Table:
+def tasks_table(workload: DagWorkload, outcome: Outcome, runnable: npt.NDArray[np.int64]) -> pa.Table:
     """Return the table of tasks."""
+    assert outcome.tasks is not None
+    network = {}
+    if outcome.series is not None:
+        fetched = outcome.series.fetched_ns
+        network["fetched_s"] = null_unless(fetched >= 0, fetched / 1e9)
     return make_table(
-        TASKS,
+        (*TASKS, FETCHED) if network else TASKS,
         {
-            **tasks_columns(workload, tasks),
+            **tasks_columns(workload, outcome.tasks),
+            **network,
             "stage": column(workload.tasks, "stage"),
             "runnable_s": null_unless(runnable >= 0, runnable / 1e9),
         },
@@ -203,6 +210,9 @@ def describe_dags(plan: Plan, outcome: Outcome, fairness: pa.Table, share: Float
                 "min": float(index.min()),
                 "max": float(index.max()),
             }
+    if outcome.series is not None and outcome.tasks is not None:
+        fetched = outcome.series.fetched_ns
+        figures |= describe_transfers(outcome, (fetched - outcome.tasks["start_ns"])[fetched >= 0])
     if launches:
         figures["leftover_share"] = outcome.counters.get("leftover_launches", 0) / launches
     return figures

@@ -15,6 +15,7 @@ from emu.results.paired_comparison import Tolerance, render_factors
 from emu.results.result import Runs
 from emu.results.summary_text import summary_text
 from emu.results.text_tables import TIMES, Table, align, number, percent, ratio, render_tables, with_error
+from workloads.units import format_quantity
 
 FACTOR_LABELS = {"average": "average", "p50": "P50", "p75": "P75", "p95": "P95"}
 EFFICIENCY_EXPLAINED = (
@@ -85,6 +86,11 @@ def dag_facts(dags: Mapping[str, Any]) -> dict[str, str]:
     facts["held"] = ", ".join(f"{name} {percent(share)}" for name, share in dags["used"].items())
     if "fairness" in dags:
         facts["Jain index over windows"] = f"{dags['fairness']['mean']:.3f}"
+    if "moved_bytes" in dags:
+        moved, local = dags["moved_bytes"], dags["local_bytes"]
+        facts["network"] = f"moved {format_quantity(moved, 'B')} in {dags['flows']:,} flows"
+        facts["local input"] = f"{format_quantity(local, 'B')}, {percent(local / max(moved + local, 1.0))}"
+        facts["mean time to fetch input"] = f"{number(dags['mean_fetch_s'])} s"
     if "leftover_share" in dags:
         facts["leftover tasks"] = percent(dags["leftover_share"])
     return facts

@@ -17,7 +17,7 @@ from actors.schedulers.registry import find_scheduler
 from emu.configuration.config import layer_from_arguments, layer_from_set, resolve
 from emu.configuration.plan import Plan, prepare
 from emu.configuration.workload_cache import WorkloadCache
-from tests.actors.dag_settings import mixed_dags
+from tests.actors.dag_settings import mixed_dags, with_bytes
 from tests.workloads.family_examples import coflows_of
 from workloads.constraints import parse_constraint_set, with_constraints
 from workloads.jobs import JobWorkload, make_workload
@@ -139,6 +139,7 @@ CASES: dict[str, Case] = {
     "estimates.error": Case(("constant", "random"), JOBS | {"estimates.size": "0.9"}, without=JOBS),
     "estimates.size": Case(("0", "0.5", "0.9"), JOBS | {"estimates.error": "random"}, without=ALONE),
     "estimates.demands": Case(("true",), DAGS | {"estimates.error": "random", "estimates.size": "0.8"}),
+    "network.scheduler": Case(("none", "fair"), DAGS | {"nodes": "3"}),
     "fairness.window": Case(("10 s",), DAGS, "summary"),
     "cost.per_job": Case(("100 ms",), JOBS | FIXED),
     "cost.per_task": Case(("100 ms",), JOBS | FIXED),
@@ -262,7 +263,7 @@ def planner(folder: Path) -> Callable[..., Plan]:
     for name, text in FILES.items():
         (folder / name).write_text(text)
     cache = WorkloadCache()
-    own = {"jobs": small_jobs(), "coflows": small_coflows(), "dags": mixed_dags()}
+    own = {"jobs": small_jobs(), "coflows": small_coflows(), "dags": with_bytes(mixed_dags(), 1)}
 
     def plan(sets: Mapping[str, str], workload: Any = None) -> Plan:
         texts = [f"{name}={value.replace('FILE:', f'{folder}/')}" for name, value in sets.items()]

@@ -1,0 +1,87 @@
+"""What tasks read over the network: the bytes on edges, where the tasks of a stage ran, and who waits for what.
+
+A task that is launched on a machine fetches its input before it computes, and holds its demand meanwhile (as in
+MapReduce and Spark). Over an all-to-all edge each task of the parent sends an equal part to each task of the child (a
+shuffle); over a one-to-one edge task i sends all it has to task i (a copy). What lies on the same machine needs no
+network.
+
+Tasks of a stage that are launched on one machine at one instant fetch together: what they need of one machine over one
+edge is one flow. The first of them, the *leader*, stands for all.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from actors.conditions import read_only
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.queue import NONE
+
+
+class Inputs(NamedTuple):
+    """T tasks, S stages, E edges in the order of `parent`; all arrays are empty where input is not moved."""
+
+    active: int  # 1: input is moved over a network
+    first_parent: np.ndarray  # [S + 1] read-only
+    parent: np.ndarray  # [E] read-only
+    one_to_one: np.ndarray  # [E] read-only
+    size: np.ndarray  # [E] bytes that the parent sends to the child, float64, read-only
+    node: np.ndarray  # [T] where a task was launched, NONE before
+    next: np.ndarray  # [T] the next task of those that fetch together
+    together: np.ndarray  # [T] of a leader: how many fetch together
+    waiting: np.ndarray  # [T] of a leader: flows that have not ended
+    stage: np.ndarray  # [T] of a leader
+    fetched: np.ndarray  # [T] when a task had all its input, ns; NONE: it needs none, or that did not happen
+    source: np.ndarray  # [T] by stage, from its first task on: the machines where its tasks ran
+    tasks: np.ndarray  # [T] how many ran there
+    sources: np.ndarray  # [S] how many machines these are, NONE: not counted yet
+    place: np.ndarray  # [N] scratch: where a machine is in `source`
+
+
+def make_inputs(arrays: Any, nodes: int, active: bool) -> Inputs:
+    """Return the input of tasks that have not run, on so many nodes; `active`: it is moved over a network."""
+    tasks = arrays.duration_ns.size if active else 0
+    stages = arrays.stage_first_task.size - 1 if active else 0
+    return Inputs(
+        active=np.int64(active),
+        first_parent=arrays.first_parent,
+        parent=arrays.parent,
+        one_to_one=read_only(arrays.parent_one_to_one.astype(np.int64)),
+        size=read_only(np.nan_to_num(arrays.parent_bytes)),
+        node=np.full(tasks, NONE),
+        next=np.full(tasks, NONE),
+        together=np.zeros(tasks, np.int64),
+        waiting=np.zeros(tasks, np.int64),
+        stage=np.full(tasks, NONE),
+        fetched=np.full(tasks, NONE),
+        source=np.zeros(tasks, np.int64),
+        tasks=np.zeros(tasks, np.int64),
+        sources=np.full(stages, NONE),
+        place=np.zeros(nodes if active else 0, np.int64),
+    )
+
+
+@inlined
+def needs_input(inputs: Inputs, stage: int) -> bool:
+    """Return whether tasks of a stage have input from others that is moved."""
+    found: bool = False
+    if inputs.active == 1:
+        for e in range(inputs.first_parent[stage], inputs.first_parent[stage + 1]):
+            found = found or inputs.size[e] > 0.0
+    return found
+
+
+@compiled
+def count_sources(w: Any, stage: int) -> None:
+    """List the machines where the tasks of a stage ran, and how many ran on each."""
+    inputs, first, end = w.inputs, w.stages.first_task[stage], w.stages.first_task[stage + 1]
+    found = first
+    for task in range(first, end):
+        node = inputs.node[task]
+        place = inputs.place[node]
+        if place < first or place >= found or inputs.source[place] != node:
+            place = inputs.place[node] = found
+            inputs.source[found], inputs.tasks[found] = node, 0
+            found += 1
+        inputs.tasks[place] += 1
+    inputs.sources[stage] = found - first

@@ -1,0 +1,1 @@
+"""The transfers of input between machines: a network beside resource managers."""

@@ -1,0 +1,107 @@
+"""The network of runs of DAG jobs: who divides it, and what it can run with; the figures of what it moved."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from workloads.transform.primitives import with_tables
+
+if TYPE_CHECKING:
+    from actors.hosting.outcome import Outcome
+    from actors.scheduler import Scheduler
+    from actors.setting import Switch
+    from emu.configuration.config import Config
+    from workloads.dags import DagWorkload
+
+_ONLY = {
+    "clock": (("virtual",), "rates depend on all flows at once, which only the clock virtual knows"),
+    "dynamics.failures": ((None,), "what a machine that fails has sent is not sent again"),
+    "dynamics.mtbf": ((None,), "what a machine that fails has sent is not sent again"),
+    "preemption.mode": (("none",), "tasks that have fetched their input are not evicted"),
+}
+"""The values with which a network runs, and why not with others."""
+
+
+def on_network(config: Config, schedulers: tuple[Scheduler, ...]) -> tuple[Scheduler, ...]:
+    """Return the schedulers, whose tasks fetch their input over the network that is asked for.
+
+    Raises
+    ------
+    InputError
+        The network does not run with another value, or with a scheduler of a user.
+    """
+    from actors.transfers.joined import with_network
+
+    network = config["network.scheduler"]
+    if network == "none":
+        return schedulers
+    for name, (values, why) in _ONLY.items():
+        if config[name] not in values:
+            raise config.error(
+                "network.scheduler", f"{network} does not go with {name}={config[name]}: {why}"
+            )
+    if own := [scheduler.name for scheduler in schedulers if scheduler.own is not None]:
+        raise config.error(
+            "network.scheduler", f"{network} is not there for {own[0]}, a scheduler of one's own"
+        )
+    return tuple(with_network(scheduler, network) for scheduler in schedulers)
+
+
+def moved_by(config: Config, workload: DagWorkload) -> DagWorkload:
+    """Return the workload without demands for network bandwidth, if a network moves what tasks send instead."""
+    shares = [name for name in workload.resources if name.startswith("network_")]
+    if config["network.scheduler"] == "none" or not shares:
+        return workload
+    note = f"{' and '.join(shares)} of {workload.name} are not held: the network moves what tasks send"
+    return with_tables(workload, stages=workload.stages.drop_columns(shares), notes=(*workload.notes, note))
+
+
+def network_of(config: Config, workload: DagWorkload) -> Switch:
+    """Return the network that a configuration asks for.
+
+    Raises
+    ------
+    InputError
+        Its ports have no speed, or the workload has no bytes that it could move.
+    """
+    from actors.setting import Switch
+
+    name = config["network.scheduler"]
+    if name == "none":
+        return Switch()
+    if config["fabric.port_speed"] == 0:
+        raise config.error("fabric.port_speed", "is 0; want a speed such as '10 Gbps'")
+    if not np.nansum(workload.arrays().edge_bytes) > 0:
+        wrong = f"no edge of {workload.name} states bytes, so that {name} has nothing to move"
+        raise config.error("network.scheduler", f"{wrong}; `emu workload info` shows which workloads do")
+    return Switch(config["fabric.port_speed"] / 8, scheduler=name)
+
+
+def network_notes(config: Config, workload: DagWorkload) -> list[str]:
+    """Return notes on bytes that are not moved."""
+    size = workload.arrays().edge_bytes
+    if config["network.scheduler"] == "none":
+        return []
+    notes = []
+    if unknown := int(np.isnan(size).sum()):
+        notes.append(f"{unknown:,} of {size.size:,} edges state no bytes: what goes over them takes no time")
+    if np.nansum(workload.arrays().input_bytes) > 0:
+        notes.append(
+            "what jobs read from outside takes no time: the network moves what tasks send to each other"
+        )
+    return notes
+
+
+def describe_transfers(outcome: Outcome, fetching_ns: np.ndarray) -> dict[str, Any]:
+    """Return the figures of what a network moved; empty without one. ``fetching_ns``: of tasks that fetched."""
+    found = outcome.series
+    if found is None:
+        return {}
+    return {
+        "moved_bytes": found.moved_bytes,
+        "local_bytes": found.local_bytes,
+        "flows": outcome.counters.get("flows", 0),
+        "mean_fetch_s": float(fetching_ns.mean()) / 1e9 if fetching_ns.size else 0.0,
+    }

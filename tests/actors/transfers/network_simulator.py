@@ -1,0 +1,107 @@
+"""The network of a run of DAG jobs, computed again in plain Python from where and when its tasks were launched.
+
+It shares no code with the engine: max-min fair rates by progressive filling, flow by flow, in floating-point seconds.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+Fetch = tuple[int, int, float]  # stage, machine, and when its tasks were launched, s
+
+
+class Flow(NamedTuple):
+    begin_s: float
+    source: int
+    sink: int
+    fetch: Fetch
+
+
+def inputs_of(arrays: Any, stage: int, node: np.ndarray) -> Iterator[tuple[int, int, dict[int, float]]]:
+    """Yield a task of a stage, a parent, and the bytes it needs of each machine over that edge."""
+    first = arrays.stage_first_task
+    tasks = range(first[stage], first[stage + 1])
+    for e in range(arrays.first_parent[stage], arrays.first_parent[stage + 1]):
+        parent, size = int(arrays.parent[e]), float(arrays.parent_bytes[e])
+        if not size > 0:
+            continue
+        theirs = range(first[parent], first[parent + 1])
+        for task in tasks:
+            needed: dict[int, float] = defaultdict(float)
+            for other in [theirs[task - tasks[0]]] if arrays.parent_one_to_one[e] else theirs:
+                share = 1 if arrays.parent_one_to_one[e] else len(theirs)
+                needed[int(node[other])] += size / len(tasks) / share
+            yield task, parent, needed
+
+
+def fetched_s(
+    arrays: Any, tasks: dict[str, np.ndarray], bytes_per_s: float
+) -> tuple[np.ndarray, float, float]:
+    """Return when each task had its input, s, NaN where it needs none; and the bytes that moved, and did not."""
+    node, start = tasks["node"], tasks["start_ns"] / 1e9
+    sizes: dict[tuple[Flow, int], float] = defaultdict(float)
+    fetch_of: dict[int, Fetch] = {}
+    local = 0.0
+    for stage in range(arrays.stage_first_task.size - 1):
+        for task, parent, needed in inputs_of(arrays, stage, node):
+            fetch = fetch_of[task] = stage, int(node[task]), float(start[task])
+            for source, size in needed.items():
+                if source == node[task]:
+                    local += size
+                else:
+                    sizes[Flow(fetch[2], source, fetch[1], fetch), parent] += size
+    end_s = simulate(sorted((flow, size) for (flow, _), size in sizes.items()), bytes_per_s)
+    found = np.full(start.size, np.nan)
+    for task, fetch in fetch_of.items():
+        found[task] = end_s.get(fetch, fetch[2])
+    return found, sum(sizes.values()), local
+
+
+def simulate(flows: list[tuple[Flow, float]], bytes_per_s: float) -> dict[Fetch, float]:
+    """Return when the last flow of each fetch ends."""
+    end_s: dict[Fetch, float] = {}
+    running: list[tuple[Flow, float]] = []
+    t, waiting = 0.0, list(flows)
+    for _ in range(2 * len(flows) + 1):
+        if not running and not waiting:
+            break
+        rates = fair_rates([flow for flow, _ in running], bytes_per_s)
+        ends = [t + left / rate for (_, left), rate in zip(running, rates, strict=True)]
+        then = min([*ends, *(flow.begin_s for flow, _ in waiting[:1])])
+        kept = []
+        for (flow, left), rate, end in zip(running, rates, ends, strict=True):
+            if end <= then + 1e-9:
+                end_s[flow.fetch] = max(end_s.get(flow.fetch, 0.0), then)
+            else:
+                kept.append((flow, left - rate * (then - t)))
+        t, running = then, kept
+        while waiting and waiting[0][0].begin_s <= t + 1e-12:
+            running.append(waiting.pop(0))
+    assert not running
+    assert not waiting
+    return end_s
+
+
+def fair_rates(flows: list[Flow], bytes_per_s: float) -> list[float]:
+    """Return max-min fair rates: the port that gives each of its flows the least is filled first, then the next."""
+    rates = [0.0] * len(flows)
+    ports = [(("out", flow.source), ("in", flow.sink)) for flow in flows]
+    room = {port: bytes_per_s for both in ports for port in both}
+    open_flows = set(range(len(flows)))
+    while open_flows:
+        count: dict[Any, int] = defaultdict(int)
+        for i in open_flows:
+            for port in ports[i]:
+                count[port] += 1
+        full = min(count, key=lambda port: (room[port] / count[port], port))
+        rate = room[full] / count[full]
+        for i in [i for i in open_flows if full in ports[i]]:
+            rates[i] = rate
+            open_flows.remove(i)
+            for port in ports[i]:
+                room[port] -= rate
+    return rates

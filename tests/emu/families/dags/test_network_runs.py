@@ -1,0 +1,121 @@
+"""Runs of DAG jobs over a network: what they write, their stories, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import emu
+from emu.cli import main
+from emu.families.dags.terminal_text import dag_facts
+from workloads.arrow import column, optional_column
+from workloads.dags import DagWorkload, make_dag_workload
+
+HERE: dict[str, Any] = {
+    "in_process": True,
+    "network_delay": 0.0,
+    "network_scheduler": "fair",
+    "fabric_port_speed": "8 Gbps",
+    "cluster": "homogeneous",
+    "output_tasks": True,
+}
+
+
+def shuffle(**given: Any) -> DagWorkload:
+    """Two maps and two reducers of 1 s, of which each reads 1 GB of either machine."""
+    return make_dag_workload(
+        "shuffle",
+        [0],
+        [2],
+        [2, 2],
+        [1, 1, 1, 1],
+        [(0, 0, 1)],
+        **{"cpu_cores": [1, 1], "edge_bytes": [4e9], **given},
+    )
+
+
+def test_what_a_run_writes() -> None:
+    run = emu.run("drf", shuffle(), 2, **HERE)
+    assert run.tasks is not None
+    assert optional_column(run.tasks, "fetched_s")[2:].tolist() == [2, 2]
+    assert np.isnan(optional_column(run.tasks, "fetched_s")[:2]).all()
+    assert column(run.jobs, "jct_s").tolist() == [3]
+    figures = run.summary["dags"]
+    assert (figures["moved_bytes"], figures["local_bytes"], figures["flows"]) == (2e9, 2e9, 2)
+    assert figures["mean_fetch_s"] == 1.0
+    assert dag_facts(figures)["network"] == "moved 2 GB in 2 flows"
+    without = emu.run("drf", shuffle(), 2, **HERE | {"network_scheduler": "none", "fabric_port_speed": None})
+    assert without.tasks is not None
+    assert "fetched_s" not in without.tasks.column_names
+    assert "moved_bytes" not in without.summary["dags"]
+
+
+def test_a_story_has_the_time_to_fetch() -> None:
+    story = emu.explain(emu.run("drf", shuffle(), 2, **HERE, output_events="all"), 0)
+    found = [(link.begin_ns / 1e9, link.end_ns / 1e9, link.cause) for link in story.chain]
+    assert found == [(0, 1, "work"), (1, 2, "fetching"), (2, 3, "work")]
+    assert story.longest is not None
+    assert story.longest.link.cause == "fetching"
+    assert story.longest.reasons == [
+        "Its input was on its way: flows shared the ports of the machines that sent it, and its own."
+    ]
+
+
+def test_a_demand_for_bandwidth_gives_way_to_the_network() -> None:
+    work = shuffle(demands={"network_in": [0.1, 0.9], "network_out": [0.9, 0.1]})
+    run = emu.run("tetris", work, 2, **HERE)
+    assert list(run.summary["dags"]["used"]) == ["cpu_cores"]
+    assert any("network_in and network_out of shuffle are not held" in note for note in run.notes)
+
+
+def test_unknown_bytes_take_no_time() -> None:
+    edges = [(0, 0, 1), (0, 1, 2)]
+    work = make_dag_workload(
+        "chain",
+        [0],
+        [3],
+        [1, 1, 1],
+        [1, 1, 1],
+        edges,
+        cpu_cores=[1] * 3,
+        edge_bytes=[np.nan, 1e9],
+        input_bytes=[5e9, 0, 0],
+    )
+    run = emu.run("drf", work, 1, **HERE)
+    assert column(run.jobs, "jct_s").tolist() == [3]
+    notes = " ".join(run.notes)
+    assert "1 of 2 edges state no bytes" in notes
+    assert "what jobs read from outside takes no time" in notes
+
+
+REFUSED = {
+    "--network fari": "did you mean 'fair'",
+    "--network fair --clock windows": "fair does not go with clock=windows: rates depend on all flows at once",
+    "--network fair --set dynamics.mtbf=1d --set dynamics.mttr=1h": "fair does not go with dynamics.mtbf",
+    "--network fair --set priorities=true --set preemption.mode=restart": "does not go with preemption.mode=restart",
+    "--network fair --set fabric.port_speed=0": "is 0; want a speed",
+    "--network fair --set workload_options.bytes_scale=0": "no edge of query-dags-tpc-ds states bytes",
+    "--set fabric.port_speed=10Gbps": "input takes no time with network.scheduler=none",
+}
+
+
+@pytest.mark.parametrize("given", REFUSED)
+def test_what_a_network_does_not_go_with_is_refused(
+    given: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    base = ["run", "--scheduler", "drf", "--workload", "query-dags", "--set", "workload_options.jobs=3"]
+    code = main([*base, "--nodes", "4", "--in-process", "--out", str(tmp_path / "r"), *given.split()])
+    error = [line for line in capsys.readouterr().err.splitlines() if "note:" not in line]
+    assert code == 2
+    assert len(error) == 1
+    assert REFUSED[given] in error[0]
+
+
+def test_schedulers_of_jobs_and_of_one_s_own_have_no_network() -> None:
+    with pytest.raises(emu.InputError, match="not for sparrow: it is for dags"):
+        emu.run("sparrow", "yahoo", 10, network_scheduler="fair", workload_options={"jobs": 3})
+    with pytest.raises(emu.InputError, match="a scheduler of one's own"):
+        emu.run("examples/shortest_job.py:ShortestFirst", shuffle(), 2, **HERE)
