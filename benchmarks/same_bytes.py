@@ -174,6 +174,8 @@ def digests(out: Path, schedulers: Mapping[str, str], partitions: Sequence[int])
             run = Path(folder, str(number))
             given = [a.replace("UPDATES", str(updates)) for a in arguments]
             count = partitions[number % len(partitions)] if partitions else 1
+            if partitions and "network.delay" not in " ".join(given):  # windows need messages that take time
+                given += ["--set", "network.delay=1 ms"]
             clock = ["--in-process"] if count == 1 else ["--clock", "windows", "--partitions", str(count)]
             printed = io.StringIO()
             with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
