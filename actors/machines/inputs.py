@@ -30,7 +30,7 @@ class Inputs(NamedTuple):
     next: np.ndarray  # [T] the next task of those that fetch together
     together: np.ndarray  # [T] of a leader: how many fetch together
     waiting: np.ndarray  # [T] of a leader: flows that have not ended
-    stage: np.ndarray  # [T] of a leader
+    stage: np.ndarray  # [T] of a task that has asked for its input
     fetched: np.ndarray  # [T] when a task had all its input, ns; NONE: it needs none, or that did not happen
     source: np.ndarray  # [T] by stage, from its first task on: the machines where its tasks ran
     tasks: np.ndarray  # [T] how many ran there

@@ -33,12 +33,11 @@ from actors.machines.manager_state import (
     fits_share,
     next_with_room,
 )
+from actors.machines.messages import SPARE
 from actors.machines.packing import deficit, kth_least, note_launch, value_of
 from actors.machines.runnable import comes_before, end_of_fresh, end_of_jobs, make_job_fresh, take_ready
 from actors.machines.shares import update_rank
 from actors.nodes.preemption import preempts
-
-SPARE = np.int64(8)  # messages that an event may send besides launches
 
 
 @inlined

@@ -11,6 +11,7 @@ from actors.kernel.message_kinds import FIELDS, kind
 from actors.kernel.queue import NONE, HasQueue, send, wake
 
 DAGS = "dags"
+SPARE = np.int64(8)  # messages that an event may send besides launches, or others of which it sends many
 FIELDS.update(
     stage="its stage, by its number over all jobs",
     change="when rates change",
@@ -46,7 +47,7 @@ FETCH = kind(0x0A2, "FETCH", DAGS, "a machine, by the network: a task needs its 
 FETCHED = kind(
     0x0A1, "FETCHED", DAGS, "the network to a machine: a task, and those that fetch with it, have input", a="task"
 )  # fmt: skip
-SHARE = kind(0x5A2, "SHARE", DAGS, "the network to itself: flows end, others begin, rates change", a="change")
+SHARE = kind(0x6A0, "SHARE", DAGS, "the network to itself: flows end, others begin, rates change", a="change")
 
 
 @inlined
@@ -128,9 +129,9 @@ def send_fetch(w: HasQueue, t: int, node: int, task: int, stage: int) -> None:
 
 
 @inlined
-def read_fetch(w: HasQueue) -> tuple[int, int, int]:
-    """Return the task of the `FETCH` at hand, its stage, and its machine."""
-    return w.queue.now.a[0], w.queue.now.b[0], w.queue.now.dst[0]
+def read_fetch(w: HasQueue) -> tuple[int, int]:
+    """Return the task of the `FETCH` at hand, and its stage."""
+    return w.queue.now.a[0], w.queue.now.b[0]
 
 
 @inlined

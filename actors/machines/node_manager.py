@@ -64,13 +64,15 @@ def compute(w: DagWorld, t: int, node: int, task: int, stage: int) -> None:
 
 @inlined
 def on_fetched(w: DagWorld, t: int, node: int) -> None:
-    """Let tasks compute that have fetched their input together."""
-    task = messages.read_fetched(w)
-    stage = w.inputs.stage[task]
-    while task != NONE:
+    """Let tasks compute that have fetched their input together; it goes on with another event if they are very many."""
+    task, room = messages.read_fetched(w), w.queue.room - messages.SPARE
+    while task != NONE and room > 0:
         w.inputs.fetched[task] = t
-        compute(w, t, node, task, stage)
+        compute(w, t, node, task, w.inputs.stage[task])
         task = w.inputs.next[task]
+        room -= 1
+    if task != NONE:
+        messages.send_fetched(w, t, node, task)
 
 
 @inlined

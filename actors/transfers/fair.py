@@ -32,9 +32,7 @@ class Switch(NamedTuple):
     num_unused: np.ndarray  # [1]
     fresh: np.ndarray  # [T] the first `num_fresh`: leaders of fetches that have no flows yet
     num_fresh: np.ndarray  # [1]
-    done: (
-        np.ndarray
-    )  # [T] the first `num_done`: leaders of fetches that have ended, of which no message was sent yet
+    done: np.ndarray  # [T] the first `num_done`: leaders of fetches that have ended; a message is to be sent
     num_done: np.ndarray  # [1]
     newest: np.ndarray  # [N] the leader of the newest fetch of a machine
     older: np.ndarray  # [T] the one before it, of the same instant
@@ -54,13 +52,14 @@ def lacks_rows(s: Switch, largest: int) -> bool:
 def on_fetch(w: DagWorld, s: Switch, t: int) -> None:
     """Step 1."""
     inputs = w.inputs
-    task, stage, node = messages.read_fetch(w)
+    task, stage = messages.read_fetch(w)
+    node = inputs.node[task]
     leader = s.newest[node]
     while leader != NONE and inputs.stage[leader] != stage:
         leader = s.older[leader]
+    inputs.stage[task] = stage
     if leader == NONE:
-        inputs.stage[task], inputs.together[task], inputs.waiting[task] = stage, 1, 0
-        inputs.next[task] = NONE
+        inputs.together[task], inputs.waiting[task], inputs.next[task] = 1, 0, NONE
         s.older[task], s.newest[node] = s.newest[node], task
         s.fresh[s.num_fresh[0]] = task
         s.num_fresh[0] += 1
@@ -141,7 +140,7 @@ def note_done(s: Switch, leader: int) -> None:
 @inlined
 def send_done(w: DagWorld, s: Switch, t: int) -> None:
     """Send messages that tasks have their input, as many as one event may; the others follow at once."""
-    room = w.queue.room - 8
+    room = w.queue.room - messages.SPARE
     while s.num_done[0] > 0 and room > 0:
         room -= 1
         s.num_done[0] -= 1
@@ -174,10 +173,8 @@ def copy_output(w: DagWorld, s: Switch, t: int, leader: int, e: int) -> None:
     """Begin the flows of a one-to-one edge: from each machine that ran tasks for which those of the fetch wait."""
     inputs, stages, stage = w.inputs, w.stages, w.inputs.stage[leader]
     first = stages.first_task[stage]
-    shift, each = (
-        stages.first_task[inputs.parent[e]] - first,
-        inputs.size[e] / (stages.first_task[stage + 1] - first),
-    )
+    shift = stages.first_task[inputs.parent[e]] - first
+    each = inputs.size[e] / (stages.first_task[stage + 1] - first)
     task = leader
     while task != NONE:
         source, count, is_first, other = inputs.node[task + shift], 0, True, leader

@@ -151,6 +151,17 @@ def test_heartbeats_and_managers(given: dict[str, Any]) -> None:
     assert np.allclose(fetched[fetched >= 0] / 1e9, expected[fetched >= 0], rtol=0, atol=1e-6)
 
 
+def test_more_tasks_fetch_together_than_one_event_may_start() -> None:
+    # 300 reducers fit on each of two machines at once; an event sends 66 messages at most.
+    work = make_dag_workload(
+        "by hand", [0], [2], [2, 600], [1] * 602, [(0, 0, 1)], cpu_cores=[200, 1], edge_bytes=[4 * GB]
+    )
+    nodes = build_cluster("machines", [300] * 2, cpu_cores=[300.0] * 2)
+    found = run_setting(on_network(work, nodes))
+    assert found.counters["flows"] == 2
+    assert found.finish_ns.tolist() == [3_000_000_000]
+
+
 def test_on_one_machine_a_network_changes_nothing() -> None:
     work, one = with_bytes(mixed_dags(), 1), build_cluster("machine", [16], cpu_cores=[16.0])
     found, without = (
