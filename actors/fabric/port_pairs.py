@@ -102,9 +102,15 @@ def grow_pairs(p: Pairs, most: int) -> Pairs:
 
 
 @inlined
+def active_pairs(p: Pairs) -> int:
+    """Return how many pairs have flows."""
+    return p.flows.size - p.num_unused[0]
+
+
+@inlined
 def lacks_lists(p: Pairs, more: int) -> bool:
     """Return whether the lists may have too little room for so many more pairs: those of all their ports may move."""
-    return p.pair.size - p.end[0] < 8 * (p.flows.size - p.num_unused[0] + more)
+    return p.pair.size - p.end[0] < 8 * (active_pairs(p) + more)
 
 
 @inlined

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.fabric.max_min import make_fair_room
-from actors.fabric.port_pairs import grow_pairs
+from actors.fabric.port_pairs import active_pairs, grow_pairs
 from actors.fabric.ports import Coflows, Fabric, Flows, Lines
 from actors.kernel.compiled import entry
 from actors.kernel.cost import take
@@ -21,6 +21,7 @@ from actors.setting import Setting
 from actors.transfers.fair import Switch, lacks_rows, on_fetch, on_share
 
 FIRST_ROWS = 1024
+WORK = np.int64(100_000_000)  # pairs whose rates were shared, after which a slice ends: tenths of a second
 
 
 class Joined(NamedTuple):
@@ -34,7 +35,7 @@ class Joined(NamedTuple):
 @entry
 def advance(w: DagWorld, p: Joined, until: int, most: int) -> int:
     """Handle events before `until`, at most `most` of them; return the stop reason."""
-    message = w.queue.now
+    message, work = w.queue.now, np.int64(0)
     for _ in range(most):
         if lacks_rows(p.switch, p.largest):
             return GROW
@@ -46,6 +47,9 @@ def advance(w: DagWorld, p: Joined, until: int, most: int) -> int:
             on_fetch(w, p.switch, t)
         elif kind == messages.SHARE:
             on_share(w, p.switch, t)
+            work += w.nodes.size + active_pairs(p.switch.fair.pairs)
+            if work > WORK:  # the host has progress to show, and Ctrl-C to see
+                return RUNNING
         elif kind == messages.MATCH:
             on_match(w, p.manager, actor - w.nodes.size, t)
         elif kind == messages.FREE or kind == messages.FREE_AGAIN:

@@ -38,7 +38,7 @@ TIMELINE = (
         "",
         "Share of the capacity of all machines that tasks hold, of the resource with the largest share, 0..1.",
     ),
-    Column("running_tasks", pa.int64(), "tasks", "Tasks that run."),
+    Column("running_tasks", pa.int64(), "tasks", "Tasks that run, or fetch their input."),
     Column("runnable_tasks", pa.int64(), "tasks", "Tasks that wait for no other task and have not started."),
     Column("running_jobs", pa.int64(), "jobs", "Jobs that have arrived and not ended."),
 )

@@ -56,7 +56,8 @@ class _Tasks:
             for name, scale in (("node", 1.0), ("start_s", NS), ("finish_s", NS), ("runnable_s", NS))
         )
         self.fetched = self.start  # when it had its input
-        if "fetched_s" in table.column_names:
+        self.has_network = "fetched_s" in table.column_names
+        if self.has_network:
             self.fetched = np.maximum(whole(optional_column(table, "fetched_s")[mine], NS), self.start)
 
     def name(self, at: int) -> str:
@@ -271,6 +272,7 @@ def _row(tasks: _Tasks, at: int, submit_ns: int) -> dict[str, Any]:
         "node": int(tasks.node[at]),
         "runnable_s": int(tasks.runnable[at] - submit_ns) / NS,
         "start_s": int(tasks.start[at] - submit_ns) / NS,
+        **({"fetched_s": int(tasks.fetched[at] - submit_ns) / NS} if tasks.has_network else {}),
         "finish_s": int(tasks.finish[at] - submit_ns) / NS,
         "waited_s": int(tasks.start[at] - tasks.runnable[at]) / NS,
     }

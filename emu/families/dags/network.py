@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from workloads.jobs import MAX_TIME_S
 from workloads.transform.primitives import with_tables
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def network_of(config: Config, workload: DagWorkload) -> Switch:
     Raises
     ------
     InputError
-        Its ports have no speed, or the workload has no bytes that it could move.
+        Its ports have no speed, or one at which nothing ends, or the workload has no bytes that it could move.
     """
     from actors.setting import Switch
 
@@ -76,6 +77,9 @@ def network_of(config: Config, workload: DagWorkload) -> Switch:
     if not np.nansum(workload.arrays().edge_bytes) > 0:
         wrong = f"no edge of {workload.name} states bytes, so that {name} has nothing to move"
         raise config.error("network.scheduler", f"{wrong}; `emu workload info` shows which workloads do")
+    if (longest_s := np.nansum(workload.arrays().edge_bytes) * 8 / config["fabric.port_speed"]) > MAX_TIME_S:
+        wrong = f"all bytes would take {longest_s:.3g} s over one port; want a speed such as '10 Gbps'"
+        raise config.error("fabric.port_speed", wrong)
     return Switch(config["fabric.port_speed"] / 8, scheduler=name)
 
 

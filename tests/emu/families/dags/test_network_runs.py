@@ -97,6 +97,7 @@ REFUSED = {
     "--network fair --set dynamics.mtbf=1d --set dynamics.mttr=1h": "fair does not go with dynamics.mtbf",
     "--network fair --set priorities=true --set preemption.mode=restart": "does not go with preemption.mode=restart",
     "--network fair --set fabric.port_speed=0": "is 0; want a speed",
+    "--network fair --set fabric.port_speed=1bps": "would take",
     "--network fair --set workload_options.bytes_scale=0": "no edge of query-dags-tpc-ds states bytes",
     "--set fabric.port_speed=10Gbps": "input takes no time with network.scheduler=none",
 }
