@@ -128,6 +128,6 @@ def test_what_it_does_not_give_is_refused_by_name() -> None:
 
 
 def test_its_keys_and_messages_are_its_own() -> None:
-    with pytest.raises(emu.InputError, match="it is for coflows, and fcfs schedules tickets"):
+    with pytest.raises(emu.InputError, match="it is for coflows and dags, and fcfs schedules tickets"):
         run(SCHEDULERS[0], fabric_port_speed="2 Gbps")
     assert {kind.name for kind in kinds_of("tickets").values()} == {"TICKET", "SERVED"}

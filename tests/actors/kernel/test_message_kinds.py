@@ -12,11 +12,22 @@ from actors.kernel.queue import RANK_SHIFT
 from actors.schedulers.registry import built_in_schedulers
 
 OF_RANK = {
-    0: {"TASK_END", "SERVE", "PUBLISHED", "ANNOUNCED", "FLOW_END", "LINE_END", "STAGE_TASK_END"},
+    0: {
+        "TASK_END",
+        "SERVE",
+        "PUBLISHED",
+        "ANNOUNCED",
+        "FLOW_END",
+        "LINE_END",
+        "STAGE_TASK_END",
+        "FETCH",
+        "FETCHED",
+    },
     2: {"HEARTBEAT", "MONITOR", "OWN_WAKE", "FAIL", "DETECT", "REPAIR", "CHANGE", "BEAT"},
     3: {"ARRIVAL", "REGISTER", "DAG_ARRIVAL"},
     4: {"RETRY", "DISPATCH", "UPDATE"},
     5: {"DECIDE", "TELL", "MATCH", "FREE_AGAIN"},
+    6: {"SHARE"},
 }
 
 
@@ -33,7 +44,8 @@ def test_background_messages_are_those_of_failures() -> None:
 
 
 def test_decisions_are_no_messages() -> None:
-    assert {known.name for known in KINDS.values() if known.number >= FIRST_DECISION} == OF_RANK[5]
+    decisions = {known.name for known in KINDS.values() if known.number >= FIRST_DECISION}
+    assert decisions == OF_RANK[5] | OF_RANK[6]
 
 
 def test_constants_have_the_names_and_numbers_of_the_table() -> None:

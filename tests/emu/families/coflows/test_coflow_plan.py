@@ -142,7 +142,8 @@ def test_keys_of_jobs_are_refused(name: str) -> None:
 @pytest.mark.parametrize("name", [key.name for key in keys_of("coflows")])
 def test_keys_of_coflows_are_refused_for_jobs(name: str, workload: JobWorkload) -> None:
     value = {"fabric.port_speed": "2 Gbps", "fabric.local": "free"}.get(name, "1 ms")
-    expected = f"^--set {name}: not for sparrow: it is for coflows, and sparrow schedules jobs$"
+    families = "coflows and dags" if name in {key.name for key in keys_of("dags")} else "coflows"
+    expected = f"^--set {name}: not for sparrow: it is for {families}, and sparrow schedules jobs$"
     with pytest.raises(InputError, match=expected):
         plan_of(f"{name}={value}", scheduler="sparrow", workload=workload, nodes=4)
 
