@@ -21,7 +21,6 @@ from actors.fabric.initial_arrays import at_start, per
 from actors.fabric.port_pairs import (
     Pairs,
     insert,
-    make_pairs,
     pair_between,
     pairs_of,
     remove_first,
@@ -61,26 +60,12 @@ class Fair(NamedTuple):
     num_ended: np.ndarray = per("run")
 
 
-def make_fair(fabric: Fabric) -> Fair:
-    """Return an allocation without flows."""
-    pairs = pairs_of(fabric)
+def make_fair(fabric: Fabric, pairs: Pairs | None = None) -> Fair:
+    """Return an allocation without flows; by default there is room for the pairs of all flows of the fabric."""
+    pairs = pairs_of(fabric) if pairs is None else pairs
     mark = np.zeros(pairs.head.size)
     unfilled = make_heap(2 * fabric.speed.size, 0.0)
     return at_start(Fair, fabric, pairs=pairs, unfilled=unfilled, mark=mark, offset=mark.copy())
-
-
-def make_fair_room(fabric: Fabric) -> Fair:
-    """Return an allocation without flows, with room for as many pairs as the fabric has rows of flows."""
-    rows, ports = fabric.flows.size.size, fabric.speed.size
-    unfilled = make_heap(2 * ports, 0.0)
-    return at_start(
-        Fair,
-        fabric,
-        pairs=make_pairs(rows, ports, rows),
-        unfilled=unfilled,
-        mark=np.zeros(rows),
-        offset=np.zeros(rows),
-    )
 
 
 @compiled

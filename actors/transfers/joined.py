@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.fabric.max_min import make_fair_room
-from actors.fabric.port_pairs import active_pairs, grow_pairs
+from actors.fabric.max_min import make_fair
+from actors.fabric.port_pairs import active_pairs, grow_pairs, make_pairs
 from actors.fabric.ports import Coflows, Fabric, Flows, Lines
 from actors.kernel.compiled import entry
 from actors.kernel.cost import take
@@ -20,7 +20,7 @@ from actors.scheduler import Scheduler
 from actors.setting import Setting
 from actors.transfers.fair import Switch, lacks_rows, on_fetch, on_share
 
-FIRST_ROWS = 1024
+FIRST_ROWS = 1024  # of flows; they grow as flows need them
 WORK = np.int64(100_000_000)  # pairs whose rates were shared, after which a slice ends: tenths of a second
 
 
@@ -102,37 +102,35 @@ def transfers(setting: Setting, w: DagWorld, p: Joined) -> Transfers:
     return Transfers(w.inputs.fetched.copy(), *p.switch.moved.tolist())
 
 
-def with_network(scheduler: Scheduler, network: str) -> Scheduler:
+def with_network(scheduler: Scheduler, network: str, rows: int = FIRST_ROWS) -> Scheduler:
     """Return a scheduler of DAG jobs whose tasks fetch their input over a network, that of `Switch.scheduler`.
 
-    The rates of flows depend on all flows at once: only the clock `virtual` runs it.
+    The rates of flows depend on all flows at once: only the clock `virtual` runs it. `rows`: of flows, at first.
     """
     return replace(
         scheduler,
-        build=partial(build, scheduler),
+        build=partial(build, scheduler, rows),
         advance=advance,
         grow=grow,
         series=transfers,
         preempts=False,
         ignores=(),
         global_view=("always",),
-        remade=(with_network, (scheduler, network)),
+        remade=(with_network, (scheduler, network, rows)),
     )
 
 
-def build(scheduler: Scheduler, setting: Setting) -> tuple[DagWorld, Joined]:
+def build(scheduler: Scheduler, rows: int, setting: Setting) -> tuple[DagWorld, Joined]:
     """Return machines, resource managers and network at time 0."""
     world, manager = scheduler.build(setting)
-    fabric = empty_fabric(
-        world.nodes.size, setting.switch.port_bytes_per_s, FIRST_ROWS, world.inputs.parent.size
-    )
+    fabric = empty_fabric(world.nodes.size, setting.switch.port_bytes_per_s, rows, world.inputs.parent.size)
     tasks = world.inputs.node.size
     switch = Switch(
         fabric=fabric,
-        fair=make_fair_room(fabric),
-        leader=np.zeros(FIRST_ROWS, np.int64),
-        unused=np.arange(FIRST_ROWS)[::-1].copy(),
-        num_unused=np.array([FIRST_ROWS]),
+        fair=make_fair(fabric, make_pairs(rows, fabric.speed.size, rows)),
+        leader=np.zeros(rows, np.int64),
+        unused=np.arange(rows)[::-1].copy(),
+        num_unused=np.array([rows]),
         fresh=np.zeros(tasks, np.int64),
         num_fresh=np.zeros(1, np.int64),
         done=np.zeros(tasks, np.int64),

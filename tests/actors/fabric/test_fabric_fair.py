@@ -8,6 +8,7 @@ from switch_runs import ccts, fairly, ports_of, run, simulate, switch, switches
 
 from actors.fabric.ports import Fabric
 from actors.kernel.world import NEVER
+from tests.actors.water_filling import max_min
 
 
 def test_one_pair_of_ports_is_shared() -> None:
@@ -43,23 +44,6 @@ def test_a_port_that_loses_its_first_pair_does_not_wake_for_it() -> None:
     )
     assert [int(t) for t, _ in fairly(fabric)] == [0, 500, 3500, 4000, 10250]
     assert fabric.flows.finish.tolist() == [3500, 4000, 10250, 10250, 10250]
-
-
-def max_min(active: list[tuple[int, int]], speed: np.ndarray) -> np.ndarray:
-    """Rates of flows (source, sink) by plain water-filling."""
-    rates, rest, room = np.zeros(len(active)), set(range(len(active))), speed.copy()
-    while rest:
-        users: dict[int, int] = {}
-        for k in rest:
-            for port in active[k]:
-                users[port] = users.get(port, 0) + 1
-        level, full = min((room[port] / n, port) for port, n in users.items())
-        for k in [k for k in rest if full in active[k]]:
-            rates[k] = level
-            rest.remove(k)
-            for port in active[k]:
-                room[port] -= level
-    return rates
 
 
 @given(switches())

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tests.actors.water_filling import max_min
+
 Fetch = tuple[int, int, float]  # stage, machine, and when its tasks were launched, s
 
 
@@ -66,10 +68,12 @@ def simulate(flows: list[tuple[Flow, float]], bytes_per_s: float) -> dict[Fetch,
     end_s: dict[Fetch, float] = {}
     running: list[tuple[Flow, float]] = []
     t, waiting = 0.0, list(flows)
+    most = 1 + max((max(flow.source, flow.sink) for flow, _ in flows), default=0)
     for _ in range(2 * len(flows) + 1):
         if not running and not waiting:
             break
-        rates = fair_rates([flow for flow, _ in running], bytes_per_s)
+        ports = [(flow.source, most + flow.sink) for flow, _ in running]
+        rates = max_min(ports, np.full(2 * most, bytes_per_s))
         ends = [t + left / rate for (_, left), rate in zip(running, rates, strict=True)]
         then = min([*ends, *(flow.begin_s for flow, _ in waiting[:1])])
         kept = []
@@ -84,24 +88,3 @@ def simulate(flows: list[tuple[Flow, float]], bytes_per_s: float) -> dict[Fetch,
     assert not running
     assert not waiting
     return end_s
-
-
-def fair_rates(flows: list[Flow], bytes_per_s: float) -> list[float]:
-    """Return max-min fair rates: the port that gives each of its flows the least is filled first, then the next."""
-    rates = [0.0] * len(flows)
-    ports = [(("out", flow.source), ("in", flow.sink)) for flow in flows]
-    room = {port: bytes_per_s for both in ports for port in both}
-    open_flows = set(range(len(flows)))
-    while open_flows:
-        count: dict[Any, int] = defaultdict(int)
-        for i in open_flows:
-            for port in ports[i]:
-                count[port] += 1
-        full = min(count, key=lambda port: (room[port] / count[port], port))
-        rate = room[full] / count[full]
-        for i in [i for i in open_flows if full in ports[i]]:
-            rates[i] = rate
-            open_flows.remove(i)
-            for port in ports[i]:
-                room[port] -= rate
-    return rates

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from actors.hosting.outcome import Outcome
 from actors.setting import Network, Setting, Switch
-from actors.transfers import joined
+from actors.transfers.joined import FIRST_ROWS, with_network
 from clusters.cluster import Cluster, build_cluster
 from tests.actors.checkpointing import digest_with_restores
 from tests.actors.dag_settings import mixed_dags, setting_of, with_bytes
@@ -29,11 +29,12 @@ def on_network(
     scheduler: str = "drf",
     speed: float = GB,
     delay_s: float = 0.0,
+    rows: int = FIRST_ROWS,
     **given: Any,
 ) -> Setting:
     setting = setting_of(scheduler, workload, nodes, network=Network(delay_s), **given)
     switch = Switch(port_bytes_per_s=speed, scheduler="fair")
-    return replace(setting, scheduler=joined.with_network(setting.scheduler, "fair"), switch=switch)
+    return replace(setting, scheduler=with_network(setting.scheduler, "fair", rows), switch=switch)
 
 
 def of_one_core(count: int) -> Cluster:
@@ -191,18 +192,16 @@ def test_over_ports_of_any_speed_each_fetch_takes_a_nanosecond() -> None:
     assert found.finish_ns.tolist() == [3_000_000_002]
 
 
-def test_rows_of_flows_grow(monkeypatch: pytest.MonkeyPatch) -> None:
-    setting = on_network(with_bytes(mixed_dags(), 2), MACHINES)
-    whole = run_setting(setting)
-    monkeypatch.setattr(joined, "FIRST_ROWS", 1)
-    grown = run_setting(setting)
+def test_rows_of_flows_grow() -> None:
+    work = with_bytes(mixed_dags(), 2)
+    whole, grown = (run_setting(on_network(work, MACHINES, rows=rows)) for rows in (FIRST_ROWS, 1))
     assert digest(grown) == digest(whole)
     assert (grown.series.fetched_ns == whole.series.fetched_ns).all()
 
 
-def test_a_run_goes_on_from_any_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(joined, "FIRST_ROWS", 1)  # so that arrays grow between checkpoints
-    setting = on_network(with_bytes(mixed_dags(), 2), MACHINES, "carbyne", delay_s=0.0005)
+def test_a_run_goes_on_from_any_checkpoint() -> None:
+    # Arrays grow between checkpoints.
+    setting = on_network(with_bytes(mixed_dags(), 2), MACHINES, "carbyne", delay_s=0.0005, rows=1)
     found, moves = digest_with_restores(setting, 5)
     assert moves > 3
     assert found == digest(run_setting(setting, OBSERVED))

@@ -98,7 +98,9 @@ def test_a_scale_that_is_no_factor_is_named(make: Callable[..., DagWorkload], sc
 @pytest.mark.reference
 def test_map_reduce_jobs_have_the_curves_of_the_sample() -> None:
     """Quantiles are those measured: of ratios above 1 % within 35 %, of inputs within 25 %."""
-    sample = map_reduce(read_swim(SAMPLE, family="dags", map_only=True))  # type: ignore[arg-type]
+    dags = read_swim(SAMPLE, family="dags", map_only=True)
+    assert isinstance(dags, DagWorkload)
+    sample = map_reduce(dags)
     drawn = draw_bytes(np.random.default_rng(1), *sample[:2])
     maps, shuffles, read, shuffled = sample
     for low, high in ((1, 10), (11, 100), (101, 1000), (1001, 10**9)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -151,7 +152,7 @@ def test_it_can_be_done_again_and_is_a_step() -> None:
 
 def test_what_cannot_be_is_named() -> None:
     unstated = coflows_of([(0.0, None, {(0, 1): 5.0})], ports=2)
-    for workload, options, message in (
+    cases: list[tuple[Any, dict[str, Any], str]] = [
         (make_workload("plain", [0.0], [1], [1.0]), {}, "plain has jobs; jobs are made around coflows"),
         (unstated, {}, "field port_speed_bps: coflows does not state the speed of its ports"),
         (three(), {"port_speed_bps": GBPS}, "field port_speed_bps: the ports of coflows state their speed"),
@@ -164,7 +165,8 @@ def test_what_cannot_be_is_named() -> None:
         ),
         (three(), {"shuffle_share": "0%"}, "field shuffle_share: '0%' is neither"),
         (three(), {"shuffle_share": "120%"}, "field shuffle_share: '120%' is neither"),
-    ):
+    ]
+    for workload, options, message in cases:
         with pytest.raises(InputError) as caught:
-            shuffle_jobs(workload, **options)  # type: ignore[arg-type]
+            shuffle_jobs(workload, **options)
         assert str(caught.value).startswith(message)
