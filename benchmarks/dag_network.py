@@ -1,11 +1,12 @@
 """DAG jobs whose shuffles share a network: how long a run takes, and what the network does to completion times.
 
     python -m benchmarks.dag_network [--jobs 7000] [--tasks 650000] [--nodes 3000] [--schedulers drf]
-        [--gbps 1,10] [--scales 1,10]
+        [--networks fair,sebf,aalo,philae] [--gbps 1,10] [--scales 1,10]
 
 Jobs of `facebook-mapreduce`, of which the bytes are scaled, on machines of Carbyne's evaluation, with ports of so many
-Gbps that all flows share max-min fairly; beside runs in which input takes no time. Each run has a process of its own,
-and one core. Printed are the time of the engine after compilation, the flows, and mean and P95 of completion times.
+Gbps: all flows share them max-min fairly (`fair`), or a coordinator serves shuffles as coflows. Beside them is the run
+in which input takes no time. Each run has a process of its own, and one core. Printed are the time of the engine after
+compilation, the flows, and mean and P95 of completion times.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 
 from actors.hosting.outcome import Observe, peak_rss_mb
 from actors.hosting.virtual import emulate
+from actors.schedulers.registry import find_scheduler
 from actors.setting import Setting, Switch
 from actors.transfers.joined import with_network
 from benchmarks.measuring import parser_of, setting_of, show
@@ -27,30 +29,39 @@ from workloads.dags import DagWorkload
 from workloads.transform.primitives import with_tables
 
 
-def make_setting(scheduler: str, jobs: int, tasks: int, nodes: int, gbps: float, scale: float) -> Setting:
-    """Return an emulation; 0 Gbps: input takes no time. Demands for network bandwidth are left out in both."""
+def make_setting(
+    scheduler: str, jobs: int, tasks: int, nodes: int, network: str, gbps: float, scale: float
+) -> Setting:
+    """Return an emulation; with network "none" input takes no time. No demands for bandwidth are in any."""
     options = {"jobs": jobs, "tasks": tasks, "bytes_scale": scale}
     work = load_workload("facebook-mapreduce", options=options)
     assert isinstance(work, DagWorkload)
     work = with_tables(work, stages=work.stages.drop_columns(["network_in", "network_out"]))
     setting = setting_of(scheduler, work, load_cluster("carbyne", nodes))
-    if not gbps:
+    if network == "none":
         return setting
-    switch = Switch(port_bytes_per_s=gbps * 1e9 / 8, scheduler="fair")
-    return replace(setting, scheduler=with_network(setting.scheduler, "fair"), switch=switch)
+    switch = Switch(port_bytes_per_s=gbps * 1e9 / 8, scheduler=network)
+    coordinator = None if network == "fair" else find_scheduler(network)
+    return replace(setting, scheduler=with_network(setting.scheduler, coordinator), switch=switch)
 
 
-def line(scheduler: str, jobs: int, tasks: int, nodes: int, gbps: float, scale: float) -> list[str]:
+def line(
+    scheduler: str, jobs: int, tasks: int, nodes: int, network: str, gbps: float, scale: float
+) -> list[str]:
     """Run an emulation; return its line of the table."""
-    emulate(make_setting(scheduler, 20, 1_000, 20, gbps, scale), Observe(), in_process=True)  # compiles
-    setting = make_setting(scheduler, jobs, tasks, nodes, gbps, scale)
+    emulate(
+        make_setting(scheduler, 20, 1_000, 20, network, gbps, scale), Observe(), in_process=True
+    )  # compiles
+    setting = make_setting(scheduler, jobs, tasks, nodes, network, gbps, scale)
     found = emulate(setting, Observe(), in_process=True)
     jct_s = (found.finish_ns - setting.workload.arrays().submit_ns) / 1e9
-    moved = f"{found.series.moved_bytes / 1e12:.3g}" if gbps else ""
-    flows = f"{found.counters['flows']:,}" if gbps else ""
+    moved = coflows = ""
+    if network != "none":
+        moved, coflows = f"{found.series.moved_bytes / 1e12:.3g}", f"{found.series.coflows:,}"
     times = [f"{jct_s.mean():.4g}", f"{np.percentile(jct_s, 95):.4g}"]
-    network = f"{gbps:g} Gbps, bytes x {scale:g}" if gbps else "none"
-    return [scheduler, network, moved, flows, f"{found.wall_s:.1f}", f"{peak_rss_mb():,.0f}", *times]
+    network += f", {gbps:g} Gbps, bytes x {scale:g}" if gbps else ""
+    flows = f"{found.counters['flows']:,}"
+    return [scheduler, network, moved, flows, coflows, f"{found.wall_s:.1f}", f"{peak_rss_mb():,.0f}", *times]
 
 
 def main() -> None:
@@ -59,14 +70,15 @@ def main() -> None:
     for name, default in (("--jobs", 7_000), ("--tasks", 650_000), ("--nodes", 3_000)):
         parser.add_argument(name, type=int, default=default)
     parser.add_argument("--schedulers", default="drf")
+    parser.add_argument("--networks", default="fair,sebf,aalo,philae")
     parser.add_argument("--gbps", default="1,10")
     parser.add_argument("--scales", default="1,10")
     asked = parser.parse_args()
     speeds, scales = ([float(a) for a in text.split(",")] for text in (asked.gbps, asked.scales))
-    lines = [["scheduler", "network", "TB moved", "flows", "s", "MiB", "mean JCT, s", "P95, s"]]
+    lines = [["scheduler", "network", "TB moved", "flows", "coflows", "s", "MiB", "mean JCT, s", "P95, s"]]
     with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
         for scheduler in asked.schedulers.split(","):
-            runs = [(0.0, 1.0), *product(speeds, scales)]
+            runs = [("none", 0.0, 1.0), *product(asked.networks.split(","), speeds, scales)]
             given = [(scheduler, asked.jobs, asked.tasks, asked.nodes, *run) for run in runs]
             lines += pool.starmap(line, given, chunksize=1)
     show(f"{asked.jobs:,} jobs, {asked.tasks:,} tasks, {asked.nodes:,} machines", lines)

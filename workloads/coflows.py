@@ -189,6 +189,13 @@ class CoflowWorkload(WithTables):
         return digest.hexdigest()
 
 
+def no_coflows(num_ports: int) -> CoflowWorkload:
+    """Return a workload without coflows: those of DAG jobs come into being as tasks are launched."""
+    unknown = pa.nulls(num_ports, pa.float64())
+    ports = pa.table([from_numpy(np.arange(num_ports)), unknown, unknown], schema=PORTS_SCHEMA)
+    return CoflowWorkload("transfers", COFLOWS_SCHEMA.empty_table(), FLOWS_SCHEMA.empty_table(), ports)
+
+
 def make_coflow_workload(
     name: str,
     arrival_s: npt.ArrayLike,

@@ -127,11 +127,10 @@ def note_start(w: CoflowWorld, t: int, flow: int) -> None:
 
 
 @inlined
-def start_flow(w: CoflowWorld, unsent: np.ndarray, t: int, line: int, flow: int) -> None:
-    """Note that a flow of a line is sent, if it is for the first time; `unsent` [L] counts flows never sent."""
+def start_flow(w: CoflowWorld, t: int, flow: int) -> None:
+    """Note that a flow is sent, if it is for the first time."""
     if w.sending.since[flow] == NONE:
         w.sending.since[flow] = t
-        unsent[line] -= 1
         note_start(w, t, flow)
 
 
@@ -148,6 +147,9 @@ def note_end(w: CoflowWorld, t: int, flow: int) -> None:
     """Record that a flow has ended."""
     note_rate(w, t, flow, 0.0)
     w.counts[N_FINISHED] += 1
+    if w.ended.flow.size > 0:
+        w.ended.flow[w.ended.num[0]] = flow
+        w.ended.num[0] += 1
     if w.task_records.size > 0:
         w.task_records.finish[flow] = t
 

@@ -14,7 +14,7 @@ import numpy as np
 from actors.fabric.counters import N_DECISIONS, N_RATES, N_REFILLS, N_UPDATES
 from actors.fabric.fabric_world import CoflowWorld, expect_coflow
 from actors.fabric.greedy import Matching, end_flow, end_stopped_flow
-from actors.fabric.initial_arrays import per
+from actors.fabric.initial_arrays import list_per, per
 from actors.fabric.intervals import (
     charge,
     charge_updates,
@@ -55,7 +55,9 @@ SPARE = 8  # messages that the same event may send for other reasons
 class Agenda(NamedTuple):
     """The active coflows, and when the next decision is due."""
 
-    active: np.ndarray = per("coflow")  # coflows that are registered and have not ended, in order of arrival
+    active: np.ndarray = list_per(
+        "coflow"
+    )  # coflows that are registered and have not ended, in order of arrival
     used: np.ndarray = per("run")  # how many of them, with those that have ended since `remove_ended`
     due: np.ndarray = per("run", NEVER)  # ns, NEVER: no decision is due
 
@@ -72,7 +74,7 @@ def request_decision(w: CoflowWorld, agenda: Agenda, time: int) -> None:
 def register(w: CoflowWorld, agenda: Agenda, t: int, coflow: int) -> bool:
     """Register a coflow; return whether it has flows that take bandwidth."""
     coflows = w.fabric.coflows
-    if coflow + 1 < coflows.arrival.size:
+    if coflow + 1 < w.work.size:  # those of DAG jobs are registered when their flows are known
         expect_coflow(w, coflow + 1)
     enter_interval(w, t, NO_AGENT_REPORTS)
     charge(w, w.prices.message)
@@ -282,12 +284,28 @@ def keep_end(w: CoflowWorld, kind: int) -> None:
 
 
 @template
-def handle_events(
+def handle_events(w: CoflowWorld, p: Any, until: int, most: int, on_event: Callable) -> int:
+    """Handle events before `until`, at most `most` of them; return the stop reason: the loop of all policies.
+
+    Args:
+        p: the policy's state.
+        on_event: (w, p), handles the event at hand by `handle_event`.
+    """
+    for _ in range(most):
+        why = take(w, until)
+        if why != RUNNING:
+            return why
+        asks_host = on_event(w, p)
+        if asks_host:
+            return PYTHON
+    return RUNNING
+
+
+@template
+def handle_event(
     w: CoflowWorld,
     p: Any,
     agents: Any,
-    until: int,
-    most: int,
     on_agent_event: Callable = ignore,
     on_flow_done: Callable = ignore,
     on_line_done: Callable = ignore,
@@ -295,8 +313,8 @@ def handle_events(
     on_update: Callable = ignore,
     on_tell: Callable = ignore,
     on_decide: Callable = ignore,
-) -> int:
-    """Handle events before `until`, at most `most` of them; return the stop reason: the loop of all policies.
+) -> bool:
+    """Handle the event at hand; return whether the host must decide.
 
     Args:
         p: the policy's state.
@@ -310,28 +328,24 @@ def handle_events(
         on_decide: (w, p, t), makes a decision; may return true: the host must decide.
     """
     message = w.queue.now
-    for _ in range(most):
-        why = take(w, until)
-        if why != RUNNING:
-            return why
-        t, kind, me = message.time[0], message.kind[0], message.dst[0]
-        if me < w.nodes.size:
-            keep_end(w, kind)
-            on_agent_event(w, agents, me)
-        elif kind == FLOW_DONE:
-            done = read_flow_done(w)
-            on_flow_done(w, p, t, done.flow, done.end)
-        elif kind == LINE_DONE:
-            on_line_done(w, p, t)
-        elif kind == REGISTER:
-            on_arrival(w, p, t, read_register(w))
-        elif kind == UPDATE:
-            on_update(w, p, t, read_update(w))
-        elif kind != DECIDE:
-            on_tell(w, p, t)
-        elif read_due(w) == p.agenda.due[0]:  # else an earlier decision has replaced it
-            p.agenda.due[0] = NEVER
-            asks_host = on_decide(w, p, t)
-            if asks_host:
-                return PYTHON
-    return RUNNING
+    t, kind, me = message.time[0], message.kind[0], message.dst[0]
+    if me < w.nodes.size:
+        keep_end(w, kind)
+        on_agent_event(w, agents, me)
+    elif kind == FLOW_DONE:
+        done = read_flow_done(w)
+        on_flow_done(w, p, t, done.flow, done.end)
+    elif kind == LINE_DONE:
+        on_line_done(w, p, t)
+    elif kind == REGISTER:
+        on_arrival(w, p, t, read_register(w))
+    elif kind == UPDATE:
+        on_update(w, p, t, read_update(w))
+    elif kind != DECIDE:
+        on_tell(w, p, t)
+    elif read_due(w) == p.agenda.due[0]:  # else an earlier decision has replaced it
+        p.agenda.due[0] = NEVER
+        asks_host = on_decide(w, p, t)
+        if asks_host:
+            return True
+    return False

@@ -74,11 +74,11 @@ def most_needed(fabric: Fabric, s: DeadlineOrder, coflow: int) -> float:
 
 
 @compiled
-def sort_by_deadline(s: DeadlineOrder, count: int) -> None:
+def sort_by_deadline(fabric: Fabric, s: DeadlineOrder, count: int) -> None:
     """Sort the first `count` coflows by deadline; of equal ones the first to arrive is first."""
     for i in range(count):
         s.keys[i] = s.time_left[s.groups[i]]
-    sort_groups(s.groups, s.keys, count)
+    sort_groups(fabric.coflows, s.groups, s.keys, count)
 
 
 @compiled
@@ -88,7 +88,7 @@ def list_by_deadline(fabric: Fabric, s: DeadlineOrder, count: int) -> None:
     `find_needs` must have been called for each of them.
     """
     lines = fabric.lines
-    sort_by_deadline(s, count)
+    sort_by_deadline(fabric, s, count)
     fill(s.load, 0.0)
     fill(s.head, NONE)
     for i in range(count):

@@ -33,7 +33,7 @@ from actors.fabric.messages import (
     read_value,
     send_flow_done,
 )
-from actors.fabric.ports import Fabric, ingress_lines
+from actors.fabric.ports import Fabric
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
@@ -43,16 +43,16 @@ class Serving(NamedTuple):
     """What agents know of their ingress lines, besides `Sending`."""
 
     groups: EqualGroups  # of the flows of each line
-    unsent: np.ndarray  # [ingress lines] flows that were never sent
+    begun: np.ndarray = per("line", False)  # all its flows have been sent
     # the first LINE_END that is set, ns; if it is early, it is set again
-    timer: np.ndarray = per("ingress line", NEVER)
+    timer: np.ndarray = per("line", NEVER)
 
 
 def make_serving(fabric: Fabric) -> Serving:
     """Return the state of agents that send nothing yet."""
-    no_more = np.zeros(ingress_lines(fabric.lines), np.int64)
+    no_more = np.zeros(fabric.lines.port.size, np.int64)
     groups = make_groups(fabric.flows.left, fabric.flows.line[:, 0], no_more)
-    return at_start(Serving, fabric, groups=groups, unsent=groups.size.copy())
+    return at_start(Serving, fabric, groups=groups)
 
 
 @inlined
@@ -79,9 +79,10 @@ def on_set_line(w: CoflowWorld, s: Serving, t: int, me: int, line: int, rate: fl
         return
     s.groups.served[line] = served_by(s.groups, t, line)
     s.groups.since[line], s.groups.in_force[line] = t, rate
-    if rate > 0.0 and s.unsent[line] > 0:
+    if rate > 0.0 and not s.begun[line]:
+        s.begun[line] = True
         for i in range(s.groups.first[line], s.groups.first[line] + s.groups.size[line]):
-            start_flow(w, s.unsent, t, line, s.groups.heap[i])
+            start_flow(w, t, s.groups.heap[i])
     if w.queue.trace.rates:
         for i in range(s.groups.first[line], s.groups.first[line] + s.groups.size[line]):
             note_rate(w, t, s.groups.heap[i], rate + w.sending.rate[s.groups.heap[i]])
@@ -102,7 +103,7 @@ def on_set_extra(w: CoflowWorld, s: Serving, t: int, me: int, flow: int, extra: 
     if f.left[flow] == 0.0:
         w.counts[N_STALE] += 1
         return
-    start_flow(w, s.unsent, t, line, flow)
+    start_flow(w, t, flow)
     f.left[flow] -= extra_sent(f.left[flow], f.since[flow], s.groups, line, t, f.rate[flow])
     sift_up(f.left, s.groups, line, s.groups.position[flow])
     f.since[flow], f.rate[flow], f.end[flow] = t, extra, NEVER

@@ -46,7 +46,6 @@ from actors.fabric.ports import (
     coflow_of,
     finish_flow,
     flow_at,
-    ingress_lines,
     lines_of,
     take_bytes,
 )
@@ -93,7 +92,7 @@ def make_equal(fabric: Fabric, missed_only: bool = True) -> Equal:
         missed_only=bool(missed_only),
         groups=members,
         ends=make_heap(room),
-        changed=np.zeros(2 * room + ingress_lines(lines), np.int64),
+        changed=np.zeros(2 * room + lines.port.size, np.int64),
     )
 
 

@@ -62,7 +62,7 @@ def put_in_order(w: CoflowWorld, p: Any, t: int, key_of: Callable) -> None:
     for i in range(count):
         q.groups[i] = p.agenda.active[i]
         q.keys[i] = key_of(p, t, q.groups[i])
-    sort_groups(q.groups, q.keys, count)
+    sort_groups(w.fabric.coflows, q.groups, q.keys, count)
     progress(w.fabric, p.order, p.equal, t)
     set_order(p.order, q.groups, count)
     reset_residual(w.fabric, p.equal)
@@ -97,5 +97,5 @@ def ticking_state(setting: Setting, world: CoflowWorld) -> dict[str, Any]:
         "agenda": at_start(Agenda, world.fabric),
         "order": at_start(Order, world.fabric),
         "serving": make_serving(world.fabric),
-        "queues": make_queues(world.work.size, {**setting.parameters, "starvation": "strict"}),
+        "queues": make_queues(world.fabric, {**setting.parameters, "starvation": "strict"}),
     }

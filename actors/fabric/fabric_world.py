@@ -12,6 +12,7 @@ import numpy as np
 
 from actors.dynamics import no_faults
 from actors.fabric.counters import COUNTERS
+from actors.fabric.initial_arrays import at_start, list_per, per
 from actors.fabric.messages import send_register
 from actors.fabric.ports import Fabric, build_fabric, merge_parallel
 from actors.fabric.updates import Updates, expect_updates, follow_moves, lay_out, no_updates
@@ -50,10 +51,10 @@ class Intervals(NamedTuple):
 class Sending(NamedTuple):
     """What agents know of F flows: each row belongs to the agent at the flow's ingress port."""
 
-    left: np.ndarray  # [F] bytes at `since`, float64
-    rate: np.ndarray  # [F] bytes per ns, 0.0 while the flow does not run
-    since: np.ndarray  # [F] ns, NONE before the flow was sent
-    end: np.ndarray  # [F] when it ends at this rate, ns; NEVER while it does not run
+    left: np.ndarray = per("flow", 0.0)  # bytes at `since`
+    rate: np.ndarray = per("flow", 0.0)  # bytes per ns, 0.0 while the flow does not run
+    since: np.ndarray = per("flow", NONE)  # ns, NONE before the flow was sent
+    end: np.ndarray = per("flow", NEVER)  # when it ends at this rate, ns; NEVER while it does not run
 
 
 class Prices(NamedTuple):
@@ -64,6 +65,13 @@ class Prices(NamedTuple):
     flow: int  # a flow to which a decision gives a rate
     coflow: int  # a coflow that a decision puts in order
     schedule: int  # an agent to which a decision sends anything
+
+
+class Ended(NamedTuple):
+    """Flows that have ended in the event at hand, for those who wait for what they bring (`actors.transfers`)."""
+
+    flow: np.ndarray = list_per("flow")  # the first `num`; empty where nobody waits
+    num: np.ndarray = per("run")
 
 
 class Ends(NamedTuple):
@@ -91,6 +99,7 @@ class CoflowWorld(NamedTuple):
     intervals: Intervals
     prices: Prices
     updates: Updates
+    ended: Ended
     row_of_flow: np.ndarray  # [flows of the workload] read-only, their numbers among the flows of the fabric
     seed: int
 
@@ -133,7 +142,10 @@ def build_world(
     if table.size > MOST_ACTORS:
         raise InputError(f"{table.size} actors; at most {MOST_ACTORS} have an id")
     fabric = build_fabric(work, setting.switch.port_bytes_per_s, pilots, setting.switch.local_is_free)
-    flows = fabric.flows.size.size
+    flows, times = (
+        fabric.flows.size.size,
+        work.arrival_ns.tolist() or [0],
+    )  # without coflows: those of DAG jobs
     world = CoflowWorld(
         queue=make_queue(table.seq, room=(most_sends or 2 * int(fabric.side)) + 8),
         network=_network(setting),
@@ -142,14 +154,12 @@ def build_world(
         entries=make_entries(2),
         counts=np.zeros(len(COUNTERS), np.int64),
         task_records=records(TASK_RECORD, 0),
-        cost=_cost(setting.costs, int(work.arrival_ns[-1])),
-        faults=no_faults(int(work.arrival_ns[0])),
+        cost=_cost(setting.costs, times[-1]),
+        faults=no_faults(times[0]),
         fabric=fabric,
-        sending=Sending(
-            fabric.flows.size.copy(), np.zeros(flows), np.full(flows, NONE), np.full(flows, NEVER)
-        ),
+        sending=at_start(Sending, fabric, left=fabric.flows.size.copy()),
         intervals=Intervals(
-            origin=int(work.arrival_ns[0]),
+            origin=times[0],
             length=round(interval_s * NS),
             now=records(INTERVAL, 1),
             heard=np.full(ports, -1),
@@ -157,6 +167,7 @@ def build_world(
         ),
         prices=_prices(setting.costs, flows, work.arrival_ns.size, ports),
         updates=updates,
+        ended=Ended(np.zeros(0, np.int64), np.zeros(1, np.int64)),
         row_of_flow=row_of_flow,
         seed=setting.seed,
     )
@@ -167,7 +178,8 @@ def build_world(
 @entry
 def expect_first(w: CoflowWorld) -> None:
     """Set timers for the registration of the first coflow, and for the first updates."""
-    expect_coflow(w, 0)
+    if w.work.size > 0:
+        expect_coflow(w, 0)
     expect_updates(w)
 
 

@@ -260,7 +260,7 @@ def fill_ports(fabric: Fabric, r: Ranking, m: Matching, t: int) -> None:
 @inlined
 def ask_next(lines: Lines, r: Ranking, m: Matching, port: int, line: int) -> None:
     """Let a line be the next to take a port, if it is offered to the line and held by a later group, or free."""
-    if line < r.ports:
+    if line < r.ports[0]:
         level = level_of(lines, r, line)
         if level <= m.last[port] and level < m.level[port]:
             m.cursor[port] = line

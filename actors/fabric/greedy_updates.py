@@ -145,7 +145,7 @@ def restart_flow(fabric: Fabric, r: Ranking, m: Matching, flow: int, size: float
         line = flows.line[flow, side]
         add_to_line(lines, line, flows.sink[flow] if side == 0 else flows.source[flow], size)
         if lines.left[line] == 1 and r.level[lines.group[line]] != NONE:
-            link(r, line, r.prev[r.ports + lines.port[line]])
+            link(r, line, r.prev[r.ports[0] + lines.port[line]])
             place_line(lines, r, line, r.level[lines.group[line]])
     level, source = r.level[lines.group[flows.line[flow, 0]]], flows.source[flow]
     if level != NONE and level < m.level[source]:

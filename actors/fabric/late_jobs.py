@@ -139,5 +139,5 @@ def cs_mha(fabric: Fabric, s: DeadlineOrder, count: int) -> int:
         else:
             s.keys[i] = np.float64(i - count)  # before all others, by deadline
             admitted += 1
-    sort_groups(s.groups, s.keys, count)
+    sort_groups(fabric.coflows, s.groups, s.keys, count)
     return admitted

@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from actors.fabric.flow_ends import whole_ns
-from actors.fabric.heap import Heap, drop, make_heap, push
-from actors.fabric.initial_arrays import at_start, per
+from actors.fabric.heap import Heap, drop, push
+from actors.fabric.initial_arrays import at_start, heap_per, list_per, per
 from actors.fabric.port_sets import bit_of, exclude, include, lowest
-from actors.fabric.ports import Fabric, finish_flow, flow_at, flows_of, ingress_lines, lines_of, take_bytes
+from actors.fabric.ports import Fabric, finish_flow, flow_at, flows_of, lines_of, take_bytes
 from actors.fabric.service_order import Order, list_lines
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
@@ -38,8 +38,9 @@ _SAME = 1e-11  # of a time that is sent: two times that differ by less differ on
 class Madd(NamedTuple):
     """Rates of coflows, and of their backfilled flows."""
 
-    ends: Heap  # of backfilled flows, by end
-    changed: np.ndarray  # to be sent: flows that have another pace, and ~line of those with another need
+    ends: Heap = heap_per("flow")  # of backfilled flows, by end
+    # to be sent: flows that have another pace, and ~line of those with another need
+    changed: np.ndarray = list_per("flow or line")
     changes: np.ndarray = per("run")  # how many these are
     now: np.ndarray = per("run")  # time of the last decision, ns
     # what is left of `flows.left` and `lines.bytes`, at the last decision
@@ -64,9 +65,7 @@ class Madd(NamedTuple):
 
 def make_madd(fabric: Fabric) -> Madd:
     """Return an allocation in which no coflow has a rate."""
-    flows = fabric.flows.size.size
-    changed = np.zeros(flows + ingress_lines(fabric.lines), np.int64)
-    return at_start(Madd, fabric, ends=make_heap(flows), changed=changed)
+    return at_start(Madd, fabric)
 
 
 @compiled

@@ -32,7 +32,7 @@ from actors.fabric.messages import (
     read_value,
     send_line_done,
 )
-from actors.fabric.ports import Fabric, ingress_lines, places_of
+from actors.fabric.ports import Fabric, places_of
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.world import NEVER
 
@@ -40,19 +40,19 @@ from actors.kernel.world import NEVER
 class Shrinking(NamedTuple):
     """What agents know of their ingress lines, besides `Sending`."""
 
-    unsent: np.ndarray  # [ingress lines] flows that were never sent
+    begun: np.ndarray = per("line", False)  # all its flows have been sent
     # the share of `Sending.left` that its waiting flows have at `since`
-    scale: np.ndarray = per("ingress line", 1.0)
+    scale: np.ndarray = per("line", 1.0)
     # ns from `since` until they end, inf while they are not sent
-    need: np.ndarray = per("ingress line", np.inf)
-    since: np.ndarray = per("ingress line")  # ns
-    end: np.ndarray = per("ingress line", NEVER)  # when they end, ns; NEVER: they are not sent
-    timer: np.ndarray = per("ingress line", NEVER)  # the timer for that end, at that time or earlier, ns
+    need: np.ndarray = per("line", np.inf)
+    since: np.ndarray = per("line")  # ns
+    end: np.ndarray = per("line", NEVER)  # when they end, ns; NEVER: they are not sent
+    timer: np.ndarray = per("line", NEVER)  # the timer for that end, at that time or earlier, ns
 
 
 def make_shrinking(fabric: Fabric) -> Shrinking:
     """Return the state of agents that send nothing yet."""
-    return at_start(Shrinking, fabric, unsent=fabric.lines.left[: ingress_lines(fabric.lines)].copy())
+    return at_start(Shrinking, fabric)
 
 
 @inlined
@@ -86,9 +86,10 @@ def on_shrink(w: CoflowWorld, s: Shrinking, t: int, me: int, line: int, need: fl
     s.since[line], s.need[line], s.end[line] = t, need, NEVER
     if need < np.inf:
         lines, flow_ids = w.fabric.lines, w.fabric.lines.flow
-        if s.unsent[line] > 0:
+        if not s.begun[line]:
+            s.begun[line] = True
             for k in places_of(lines, line):
-                start_flow(w, s.unsent, t, line, flow_ids[k])
+                start_flow(w, t, flow_ids[k])
         s.end[line] = t + whole_ns(need)
         set_line_timer(w, s.timer, s.end, s.since, t, me, line)
     if w.queue.trace.rates:
@@ -113,7 +114,7 @@ def on_pace(w: CoflowWorld, s: Shrinking, t: int, me: int, flow: int, pace: floa
         f.left[flow] = left_at(f, t, flow)
     else:
         f.left[flow] *= scale_at(s, t, line)
-    start_flow(w, s.unsent, t, line, flow)
+    start_flow(w, t, flow)
     f.since[flow] = t
     if pace < np.inf:
         f.rate[flow] = f.left[flow] / pace

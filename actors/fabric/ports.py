@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from actors.fabric.initial_arrays import per
 from actors.fabric.port_sets import bit_of, bits_before, count_bits
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
@@ -23,50 +24,53 @@ class Lines(NamedTuple):
     """The L lines of G groups; ingress lines of a group lie together, and so do its egress lines."""
 
     # [G, 2] its ingress lines are first_line[g, 0] to before end_line[g, 0]; egress likewise
-    first_line: np.ndarray
-    end_line: np.ndarray
-    port: np.ndarray  # [L] NONE for a line that waits for pilots
-    group: np.ndarray  # [L]
-    left: np.ndarray  # [L] unfinished flows
-    bytes: np.ndarray  # [L] float64, what these have left, by `Flows.left`
-    block: np.ndarray  # [L] room for its words: block[l]:block_end[l]
-    block_end: np.ndarray  # [L]
-    end: np.ndarray  # [L] its words are block[l]:end[l]; only greedy rates leave words out
-    word: np.ndarray  # [B] which word of a set of ports
-    bits: np.ndarray  # [B] uint64, unfinished flows
-    mask: np.ndarray  # [B] uint64, all flows, also those that do not exist yet
-    first: np.ndarray  # [B] index into `flow` of the first flow of the word
+    first_line: np.ndarray = per("group")
+    end_line: np.ndarray = per("group")
+    port: np.ndarray = per("line")  # NONE for a line that waits for pilots
+    group: np.ndarray = per("line")
+    left: np.ndarray = per("line")  # unfinished flows
+    bytes: np.ndarray = per("line", 0.0)  # what these have left, by `Flows.left`
+    block: np.ndarray = per("line")  # room for its words: block[l]:block_end[l]
+    block_end: np.ndarray = per("line")
+    end: np.ndarray = per("line")  # its words are block[l]:end[l]; only greedy rates leave words out
+    word: np.ndarray = per("word")  # which word of a set of ports
+    bits: np.ndarray = per("word", np.uint64(0))  # unfinished flows
+    mask: np.ndarray = per("word", np.uint64(0))  # all flows, also those that do not exist yet
+    first: np.ndarray = per("word")  # index into `flow` of the first flow of the word
     # flows line by line, in order of the port at the other end, without free local flows; NONE for a line of pilots
-    flow: np.ndarray
+    flow: np.ndarray = per("place")
 
 
 class Flows(NamedTuple):
     """F flows in order of coflow, ingress, egress."""
 
-    coflow: np.ndarray  # [F]
-    source: np.ndarray  # [F] ingress port
-    sink: np.ndarray  # [F] egress port, from `side` on
-    size: np.ndarray  # [F] bytes, float64
-    line: np.ndarray  # [F, 2] its ingress and egress lines, NONE for a free local flow
-    left: np.ndarray  # [F] bytes left when it last started or stopped, float64
-    since: np.ndarray  # [F] when that was, ns
-    end: np.ndarray  # [F] when it ends if nothing happens, ns, NEVER while it does not run
-    finish: np.ndarray  # [F] when it ended, ns, NEVER before; 0 for a flow that does not exist
+    coflow: np.ndarray = per("flow")
+    source: np.ndarray = per("flow")  # ingress port
+    sink: np.ndarray = per("flow")  # egress port, from `side` on
+    size: np.ndarray = per("flow", 0.0)  # bytes
+    line: np.ndarray = per("flow", NONE)  # [F, 2] its ingress and egress lines, NONE for a free local flow
+    left: np.ndarray = per("flow", 0.0)  # bytes left when it last started or stopped
+    since: np.ndarray = per("flow")  # when that was, ns
+    end: np.ndarray = per("flow", NEVER)  # when it ends if nothing happens, ns, NEVER while it does not run
+    finish: np.ndarray = per(
+        "flow", NEVER
+    )  # when it ended, ns, NEVER before; 0 for a flow that does not exist
 
 
 class Coflows(NamedTuple):
     """The description and progress of C coflows."""
 
-    arrival: np.ndarray  # [C] ns, ascending
-    first_flow: np.ndarray  # [C] its flows are first_flow[c] to before end_flow[c]
-    end_flow: np.ndarray  # [C]
-    weight: np.ndarray  # [C] float64
-    left: np.ndarray  # [C] unfinished flows
-    start: np.ndarray  # [C] of its first flow, ns, NEVER before
-    finish: np.ndarray  # [C] ns, NEVER before
-    sent: np.ndarray  # [C] float64, bytes sent up to `since`
-    rate: np.ndarray  # [C] bytes per ns, of its running flows
-    since: np.ndarray  # [C] ns
+    arrival: np.ndarray = per("coflow")  # ns
+    first_flow: np.ndarray = per("coflow")  # its flows are first_flow[c] to before end_flow[c]
+    end_flow: np.ndarray = per("coflow")
+    weight: np.ndarray = per("coflow", 1.0)
+    left: np.ndarray = per("coflow")  # unfinished flows
+    start: np.ndarray = per("coflow", NEVER)  # of its first flow, ns, NEVER before
+    finish: np.ndarray = per("coflow", NEVER)  # ns, NEVER before
+    sent: np.ndarray = per("coflow", 0.0)  # bytes sent up to `since`
+    rate: np.ndarray = per("coflow", 0.0)  # bytes per ns, of its running flows
+    since: np.ndarray = per("coflow")  # ns
+    place: np.ndarray = per("coflow")  # in the order of registration
 
 
 class Fabric(NamedTuple):
@@ -166,6 +170,7 @@ def _coflows(work: CoflowArrays) -> Coflows:
         sent=np.zeros(coflows),
         rate=np.zeros(coflows),
         since=np.zeros(coflows, np.int64),
+        place=np.arange(coflows),
     )
 
 
@@ -216,11 +221,6 @@ def _lay_lines(flows: Flows, crossing: np.ndarray, pilots: np.ndarray) -> Lines:
         first=first,
         flow=flow,
     )
-
-
-def ingress_lines(lines: Lines) -> int:
-    """Return how many ingress lines there are: they have the lowest numbers."""
-    return int(lines.end_line[:, 0].max())
 
 
 def _changes(*columns: np.ndarray) -> np.ndarray:

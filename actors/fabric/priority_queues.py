@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from actors.fabric.initial_arrays import at_start, list_per, per
+from actors.fabric.ports import Coflows, Fabric
 from actors.kernel.arrays import total
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
@@ -39,8 +41,6 @@ CLOCK = np.dtype(
 class Queues(NamedTuple):
     """The queue of each of C coflows, of K queues, and whose slot it is."""
 
-    queue: np.ndarray  # [C] INACTIVE, UNQUEUED, or the queue
-    entered: np.ndarray  # [C] the number of its entry among the entries of all coflows
     size: np.ndarray  # [K] coflows in a queue
     clock: Records  # [1] CLOCK
     limit: np.ndarray  # [K] bytes, the last infinite
@@ -48,8 +48,10 @@ class Queues(NamedTuple):
     least: int  # ns
     interval: int  # ns
     share: int
-    keys: np.ndarray  # [2 C] scratch for sorting
-    groups: np.ndarray
+    queue: np.ndarray = per("coflow", INACTIVE)  # INACTIVE, UNQUEUED, or the queue
+    entered: np.ndarray = per("coflow")  # the number of its entry among the entries of all coflows
+    keys: np.ndarray = list_per("group")  # scratch for sorting
+    groups: np.ndarray = list_per("group")
 
 
 _SLOTS = ("starvation=slots",)
@@ -99,7 +101,7 @@ QUEUE_PARAMETERS = (
 )
 
 
-def make_queues(coflows: int, parameters: dict[str, Any]) -> Queues:
+def make_queues(fabric: Fabric, parameters: dict[str, Any]) -> Queues:
     """Return empty queues for `QUEUE_PARAMETERS`; those of slots may be missing if `starvation` is "strict"."""
     limits = parameters["first_limit_bytes"] * parameters["factor"] ** np.arange(parameters["queues"])
     limits[-1] = np.inf
@@ -111,9 +113,9 @@ def make_queues(coflows: int, parameters: dict[str, Any]) -> Queues:
         least = parameters["least_intervals"] * interval
         slot = max(parameters["slot_intervals"] * interval, least)
         share = parameters["share"]
-    return Queues(
-        queue=np.full(coflows, INACTIVE),
-        entered=np.zeros(coflows, np.int64),
+    return at_start(
+        Queues,
+        fabric,
         size=np.zeros(limits.size, np.int64),
         clock=clock,
         limit=limits,
@@ -121,8 +123,6 @@ def make_queues(coflows: int, parameters: dict[str, Any]) -> Queues:
         least=least,
         interval=interval,
         share=share,
-        keys=np.zeros(2 * coflows, np.int64),
-        groups=np.zeros(2 * coflows, np.int64),
     )
 
 
@@ -204,15 +204,18 @@ def order_key(q: Queues, coflow: int) -> int:
 
 
 @compiled
-def sort_groups(groups: np.ndarray, keys: np.ndarray, count: int) -> None:
-    """Sort the first `count` of `groups` by `keys`, then by group (Shell's sort; they are mostly in order)."""
+def sort_groups(coflows: Coflows, groups: np.ndarray, keys: np.ndarray, count: int) -> None:
+    """Sort the first `count` of `groups`, coflows, by `keys`, then by their registration (Shell's sort)."""
+    place = coflows.place
     gap: int = 1
     while gap < count // 3:
         gap = 3 * gap + 1
     while gap > 0:
         for i in range(gap, count):
             key, group, j = keys[i], groups[i], i
-            while j >= gap and (keys[j - gap] > key or (keys[j - gap] == key and groups[j - gap] > group)):
+            while j >= gap and (
+                keys[j - gap] > key or (keys[j - gap] == key and place[groups[j - gap]] > place[group])
+            ):
                 keys[j], groups[j] = keys[j - gap], groups[j - gap]
                 j -= gap
             keys[j], groups[j] = key, group

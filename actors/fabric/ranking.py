@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from actors.fabric.initial_arrays import at_start, count_of, per, rings_of_lines
 from actors.fabric.ports import Fabric, Lines, lines_of
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
@@ -17,18 +18,17 @@ from actors.kernel.queue import NONE
 class Ranking(NamedTuple):
     """The levels of G groups, and the rings of L lines at N ports; port n is element `ports` + n."""
 
-    level: np.ndarray  # [G] groups of lower levels are served first; NONE: the group is not served
-    ports: int  # L
-    next: np.ndarray  # [L + N]
-    prev: np.ndarray  # [L + N]
-    given: np.ndarray  # [1] levels that `serve_in_order` has given
+    ports: np.ndarray = count_of("line")  # [1]
+    # groups of lower levels are served first; NONE: the group is not served
+    level: np.ndarray = per("group", NONE)
+    next: np.ndarray = rings_of_lines()  # [L + N]
+    prev: np.ndarray = rings_of_lines()  # [L + N]
+    given: np.ndarray = per("run")  # levels that `serve_in_order` has given
 
 
 def make_ranking(fabric: Fabric) -> Ranking:
     """Return a ranking in which no group is served."""
-    groups, lines, ports = fabric.lines.first_line.shape[0], fabric.lines.port.size, fabric.speed.size
-    alone = np.arange(lines + ports)
-    return Ranking(np.full(groups, NONE), np.int64(lines), alone, alone.copy(), np.zeros(1, np.int64))
+    return at_start(Ranking, fabric)
 
 
 @inlined
@@ -40,8 +40,8 @@ def level_of(lines: Lines, r: Ranking, line: int) -> int:
 @compiled
 def line_from(lines: Lines, r: Ranking, port: int, level: int) -> int:
     """Return the first line at a port with at least this level, or the port's own element."""
-    line = r.next[r.ports + port]
-    while line < r.ports and level_of(lines, r, line) < level:
+    line = r.next[r.ports[0] + port]
+    while line < r.ports[0] and level_of(lines, r, line) < level:
         line = r.next[line]
     return line
 
@@ -72,7 +72,7 @@ def rank_group(lines: Lines, r: Ranking, group: int, level: int) -> None:
             if lines.left[line] == 0:
                 continue
             if was == NONE:
-                link(r, line, r.prev[r.ports + lines.port[line]])
+                link(r, line, r.prev[r.ports[0] + lines.port[line]])
             if level == NONE:
                 unlink(r, line)
             else:
@@ -83,11 +83,11 @@ def rank_group(lines: Lines, r: Ranking, group: int, level: int) -> None:
 def place_line(lines: Lines, r: Ranking, line: int, level: int) -> None:
     """Move a line in its ring before lines of higher levels, or behind lines of lower levels."""
     after = r.prev[line]
-    while after < r.ports and level_of(lines, r, after) > level:
+    while after < r.ports[0] and level_of(lines, r, after) > level:
         after = r.prev[after]
     if after == r.prev[line]:
         before = r.next[line]
-        while before < r.ports and level_of(lines, r, before) <= level:
+        while before < r.ports[0] and level_of(lines, r, before) <= level:
             before = r.next[before]
         if before == r.next[line]:
             return

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.fabric.initial_arrays import per
+from actors.fabric.initial_arrays import list_per, per
 from actors.fabric.ports import Fabric, lines_of
 from actors.kernel.arrays import fill
 from actors.kernel.compiled import compiled
@@ -14,12 +14,12 @@ from actors.kernel.queue import NONE
 class Order(NamedTuple):
     """The order of groups, and of the lines at each port; the lines of port n are line[first[n]:end[n]]."""
 
-    groups: np.ndarray = per("group")  # the first `used` are in use
+    groups: np.ndarray = list_per("group")  # the first `used` are in use
     used: np.ndarray = per("run")
     level: np.ndarray = per("group", NONE)  # the place of a group, NONE: it is not served
     first: np.ndarray = per("port")
     end: np.ndarray = per("port")
-    line: np.ndarray = per("line")
+    line: np.ndarray = list_per("line")
 
 
 @compiled

@@ -90,6 +90,7 @@ class Partition:
         self.world, self.state = build_partition(setting, observe)
         if whole:
             setting.scheduler.worlds.start_nodes(self.world, setting, slice(None))
+        self._fit_state()
         self._loop = setting.scheduler.advance
         self._answer = setting.scheduler.host(setting) if setting.scheduler.host else None
         self.wall_s = self.compile_s = 0.0
@@ -225,6 +226,7 @@ class Partition:
         """
         self.world = put_back(self.world, "world", saved)
         self.state = put_back(self.state, "state", saved)
+        self._fit_state()
         if self._answer is not None:
             self._answer.load(saved["own"].tobytes())
         self._samples.load(saved["samples"])
@@ -306,6 +308,10 @@ class Partition:
             cost=grow_cost(world.cost),
             faults=grow_attempts(world.faults),
         )
+        self._fit_state()
+
+    def _fit_state(self) -> None:
+        """Let the scheduler's state follow the world's containers, and make room in its own."""
         if self.setting.scheduler.grow is not None:
             self.state = self.setting.scheduler.grow(self.world, self.state)
 

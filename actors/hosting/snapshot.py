@@ -66,7 +66,7 @@ def _fill(array: np.ndarray, path: str, kept: np.ndarray, grown: dict[int, np.nd
     if array.dtype != kept.dtype:
         raise Refused(f"{path} is {array.dtype} here and {kept.dtype} there")
     if array.shape != kept.shape:
-        if array.ndim != 1 or kept.ndim != 1:
+        if array.shape[1:] != kept.shape[1:]:
             raise Refused(f"{path} has shape {array.shape} here and {kept.shape} there")
         # One array under two names stays one.
         array = grown.setdefault(id(array), np.zeros(kept.shape, array.dtype).view(type(array)))

@@ -118,8 +118,9 @@ def build_dag_world(
 ) -> DagWorld:
     """Build machines and K resource managers, and the messages that the first jobs arrive.
 
-    Actor ids: machines 0 to N - 1, the managers, one that is not used where there are several, then the listener. Each
-    manager has a share of the machines, in order and as equal as can be; jobs go to the managers in turn.
+    Actor ids: machines 0 to N - 1, the managers, the network's coordinator (not used without one; not there without
+    network under a single manager), the listener. Each manager has a share of the machines, in order and as equal as
+    can be; jobs go to the managers in turn.
 
     Raises:
         InputError: there are more managers than machines, or a task fits on no machine of its manager.
@@ -129,7 +130,8 @@ def build_dag_world(
     first_node = nodes * np.arange(managers + 1) // managers
     _check_managers(setting, demand, capacity, first_node)
     manager = np.repeat(np.arange(managers), np.diff(first_node))
-    schedulers = 2 if managers == 1 else managers + 2
+    has_network = setting.switch.scheduler != "none"
+    schedulers = 2 if managers == 1 and not has_network else managers + 2
     table = records(ACTOR, nodes + schedulers)
     table.head[:] = NONE
     work = records(JOB_INFO, jobs)
@@ -159,7 +161,7 @@ def build_dag_world(
         manager=read_only(manager),
         first_node=read_only(first_node),
         preemption=preemption,
-        inputs=make_inputs(arrays, nodes, setting.switch.scheduler != "none"),
+        inputs=make_inputs(arrays, nodes, has_network),
         heartbeat=round(heartbeat_s * NS),
         seed=setting.seed,
     )

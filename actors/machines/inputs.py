@@ -73,7 +73,7 @@ def needs_input(inputs: Inputs, stage: int) -> bool:
 
 @compiled
 def count_sources(w: Any, stage: int) -> None:
-    """List the machines where the tasks of a stage ran, and how many ran on each."""
+    """List the machines where the tasks of a stage ran, in order, and how many ran on each."""
     inputs, first, end = w.inputs, w.stages.first_task[stage], w.stages.first_task[stage + 1]
     found = first
     for task in range(first, end):
@@ -84,4 +84,21 @@ def count_sources(w: Any, stage: int) -> None:
             inputs.source[found], inputs.tasks[found] = node, 0
             found += 1
         inputs.tasks[place] += 1
+    sort_by_machine(inputs.source, inputs.tasks, first, found)
     inputs.sources[stage] = found - first
+
+
+@compiled
+def sort_by_machine(machine: np.ndarray, value: np.ndarray, first: int, end: int) -> None:
+    """Sort the elements of two arrays from `first` to before `end` by the machine (Shell's sort)."""
+    gap: int = 1
+    while gap < (end - first) // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(first + gap, end):
+            key, of, j = machine[i], value[i], i
+            while j >= first + gap and machine[j - gap] > key:
+                machine[j], value[j] = machine[j - gap], value[j - gap]
+                j -= gap
+            machine[j], value[j] = key, of
+        gap //= 3

@@ -1,40 +1,76 @@
-"""DAG jobs whose tasks fetch their input over a network: the loop of both, and their state at time 0."""
+"""DAG jobs whose tasks fetch their input over a network: the loops of both, and their state at time 0."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from actors.environment import Costs, Dynamics
+from actors.fabric.fabric_world import CoflowWorld, Ended
+from actors.fabric.initial_arrays import at_start, longer, sizes_of
 from actors.fabric.max_min import make_fair
+from actors.fabric.messages import is_of_coflows
 from actors.fabric.port_pairs import active_pairs, grow_pairs, make_pairs
-from actors.fabric.ports import Coflows, Fabric, Flows, Lines
-from actors.kernel.compiled import entry
+from actors.fabric.ports import build_fabric
+from actors.fabric.sampling import sampling_of
+from actors.kernel.compiled import compiled, entry, template
 from actors.kernel.cost import take
-from actors.kernel.queue import GROW, NEVER, NONE, RUNNING
+from actors.kernel.queue import GROW, NONE, RUNNING
+from actors.kernel.records import records
+from actors.kernel.world import ACTOR
 from actors.machines import messages
 from actors.machines.dag_world import DagWorld
 from actors.machines.manager_state import Manager
 from actors.machines.resource_manager import on_free, on_match, on_message
-from actors.scheduler import Scheduler
+from actors.scheduler import Scheduler, resolve_parameters
 from actors.setting import Setting
+from actors.transfers import shuffles
 from actors.transfers.fair import Switch, lacks_rows, on_fetch, on_share
+from actors.transfers.fetches import make_fetches
+from actors.transfers.room import make_room
+from actors.transfers.runs import free_runs
+from actors.transfers.shuffles import Free, Shuffles
+from workloads.coflows import no_coflows
 
 FIRST_ROWS = 1024  # of flows; they grow as flows need them
+FIRST_COFLOWS = 64
 WORK = np.int64(100_000_000)  # pairs whose rates were shared, after which a slice ends: tenths of a second
+FAIR = "fair"
 
 
 class Joined(NamedTuple):
-    """Resource managers and the network."""
+    """Resource managers, and the network that all flows share."""
 
     manager: Manager
     switch: Switch
     largest: int  # flows that a fetch has at most
 
 
+class Coordinated(NamedTuple):
+    """Resource managers, and the network under a coordinator of coflows."""
+
+    manager: Manager
+    shuffles: Shuffles
+    world: CoflowWorld  # with the queue of the machines' world
+    coordinator: Any
+
+
+@compiled
+def on_task_event(w: DagWorld, manager: Manager, t: int, kind: int, actor: int) -> None:
+    """Handle a message between machines and resource managers."""
+    if kind == messages.MATCH:
+        on_match(w, manager, actor - w.nodes.size, t)
+    elif kind == messages.FREE or kind == messages.FREE_AGAIN:
+        on_free(w, manager, actor - w.nodes.size, t)
+    else:
+        on_message(w, manager, t, kind, actor)
+
+
 @entry
 def advance(w: DagWorld, p: Joined, until: int, most: int) -> int:
-    """Handle events before `until`, at most `most` of them; return the stop reason."""
+    """Handle events before `until`, at most `most` of them; return the stop reason: the loop without a coordinator."""
     message, work = w.queue.now, np.int64(0)
     for _ in range(most):
         if lacks_rows(p.switch, p.largest):
@@ -50,12 +86,36 @@ def advance(w: DagWorld, p: Joined, until: int, most: int) -> int:
             work += w.nodes.size + active_pairs(p.switch.fair.pairs)
             if work > WORK:  # the host has progress to show, and Ctrl-C to see
                 return RUNNING
-        elif kind == messages.MATCH:
-            on_match(w, p.manager, actor - w.nodes.size, t)
-        elif kind == messages.FREE or kind == messages.FREE_AGAIN:
-            on_free(w, p.manager, actor - w.nodes.size, t)
         else:
-            on_message(w, p.manager, t, kind, actor)
+            on_task_event(w, p.manager, t, kind, actor)
+    return RUNNING
+
+
+@template
+def handle_coordinated(w: DagWorld, p: Coordinated, until: int, most: int, on_event: Callable) -> int:
+    """Handle events before `until`, at most `most` of them; return the stop reason: the loop under a coordinator.
+
+    Args:
+        on_event: (world of coflows, the coordinator's state), handles a message between agents and coordinator.
+    """
+    message, s, n = w.queue.now, p.shuffles, p.world
+    for _ in range(most):
+        if s.lacks[0] > 0:
+            return GROW
+        why = take(w, until)
+        if why != RUNNING:
+            return why
+        t, kind, actor = message.time[0], message.kind[0], message.dst[0]
+        if is_of_coflows(kind):
+            on_event(n, p.coordinator)
+            if n.ended.num[0] > 0:
+                shuffles.on_ended(w, n, s, t)
+        elif kind == messages.FETCH:
+            shuffles.on_fetch(w, s, t)
+        elif kind == messages.SHARE:
+            shuffles.on_share(w, n, s, t)
+        else:
+            on_task_event(w, p.manager, t, kind, actor)
     return RUNNING
 
 
@@ -64,29 +124,32 @@ def grow(w: DagWorld, p: Joined) -> Joined:
     s = p.switch
     if not lacks_rows(s, p.largest):
         return p
-    was = s.leader.size
-    rows = max(2 * was, was + int(s.wanted[0]) + p.largest)
-    fair = s.fair
-
-    def longer(array: np.ndarray) -> np.ndarray:
-        return np.concatenate([array, np.zeros(rows - was, array.dtype)]) if array.size else array
-
-    unused = np.concatenate([s.unused[: s.num_unused[0]], np.arange(rows - 1, was - 1, -1)])
+    was = sizes_of(s.fabric)
+    rows = max(2 * was["flow"], was["flow"] + int(s.wanted[0]) + p.largest)
+    now = was | {"flow": rows}
+    unused = np.concatenate([s.unused[: s.num_unused[0]], np.arange(rows - 1, was["flow"] - 1, -1)])
     s.num_unused[0] = unused.size
-    pairs = grow_pairs(fair.pairs, rows)
+    fair, more = longer(s.fair, was, now), rows - was["flow"]
+    fair = fair._replace(
+        pairs=grow_pairs(s.fair.pairs, rows),
+        mark=np.concatenate([fair.mark, np.zeros(more)]),
+        offset=np.concatenate([fair.offset, np.zeros(more)]),
+    )
     switch = s._replace(
-        fabric=s.fabric._replace(flows=Flows(*map(longer, s.fabric.flows))),
-        fair=fair._replace(
-            pairs=pairs,
-            mark=longer(fair.mark),
-            offset=longer(fair.offset),
-            until=longer(fair.until),
-            ended=longer(fair.ended),
-        ),
-        leader=longer(s.leader),
+        fabric=longer(s.fabric, was, now),
+        fair=fair,
+        leader=np.concatenate([s.leader, np.zeros(more, np.int64)]),
         unused=np.concatenate([unused, np.zeros(rows - unused.size, np.int64)]),
     )
     return p._replace(switch=switch)
+
+
+def grow_coordinated(w: DagWorld, p: Coordinated) -> Coordinated:
+    """Return the state with the machines' queue, and with rows for the coflows that lack them."""
+    n, coordinator, s = p.world._replace(queue=w.queue), p.coordinator, p.shuffles
+    if s.lacks.any():
+        n, coordinator, s = make_room(int(w.queue.now.time[0]), n, coordinator, s)
+    return p._replace(world=n, coordinator=coordinator, shuffles=s)
 
 
 class Transfers(NamedTuple):
@@ -95,51 +158,66 @@ class Transfers(NamedTuple):
     fetched_ns: np.ndarray  # [T] when all input of a task had come; -1: it needs none, or that did not happen
     moved_bytes: float  # between machines
     local_bytes: float  # that lay on the machine where they were needed
+    coflows: int  # that a coordinator has registered; 0: there is none
+    mean_cct_s: float  # of those that have ended, from when their flows were known
 
 
-def transfers(setting: Setting, w: DagWorld, p: Joined) -> Transfers:
+def transfers(setting: Setting, w: DagWorld, p: Joined | Coordinated) -> Transfers:
     """Return what the network has done; it is all in one partition."""
-    return Transfers(w.inputs.fetched.copy(), *p.switch.moved.tolist())
+    coflows, took_ns = 0, 0.0
+    if isinstance(p, Joined):
+        moved, local = p.switch.fetches.moved.tolist()
+    else:
+        moved, local = p.shuffles.fetches.moved.tolist()
+        coflows, took_ns = int(p.shuffles.registered[0]), float(p.shuffles.took_ns[0])
+    return Transfers(w.inputs.fetched.copy(), moved, local, coflows, took_ns / 1e9 / max(coflows, 1))
 
 
-def with_network(scheduler: Scheduler, network: str, rows: int = FIRST_ROWS) -> Scheduler:
-    """Return a scheduler of DAG jobs whose tasks fetch their input over a network, that of `Switch.scheduler`.
+def with_network(
+    scheduler: Scheduler, coordinator: Scheduler | None = None, rows: int = FIRST_ROWS
+) -> Scheduler:
+    """Return a scheduler of DAG jobs whose tasks fetch their input over a network.
 
-    The rates of flows depend on all flows at once: only the clock `virtual` runs it. `rows`: of flows, at first.
+    A shuffle's flows are those of all machines at once: only the clock `virtual` runs it.
+
+    Args:
+        coordinator: of coflows, which schedules the flows; None: they share the ports max-min fairly.
+        rows: of flows, at first.
     """
+    if coordinator is None:
+        parts: dict[str, Any] = {"build": partial(build, scheduler, rows), "advance": advance, "grow": grow}
+    else:
+        parts = {
+            "build": partial(build_coordinated, scheduler, coordinator, rows),
+            "advance": coordinator.transfers,
+            "grow": grow_coordinated,
+        }
     return replace(
         scheduler,
-        build=partial(build, scheduler, rows),
-        advance=advance,
-        grow=grow,
+        **parts,
         series=transfers,
         preempts=False,
         ignores=(),
         global_view=("always",),
-        remade=(with_network, (scheduler, network, rows)),
+        remade=(with_network, (scheduler, coordinator, rows)),
     )
 
 
 def build(scheduler: Scheduler, rows: int, setting: Setting) -> tuple[DagWorld, Joined]:
-    """Return machines, resource managers and network at time 0."""
+    """Return machines, resource managers and the network that all flows share, at time 0."""
     world, manager = scheduler.build(setting)
-    fabric = empty_fabric(world.nodes.size, setting.switch.port_bytes_per_s, rows, world.inputs.parent.size)
-    tasks = world.inputs.node.size
+    fabric = build_fabric(no_coflows(world.nodes.size).arrays(), setting.switch.port_bytes_per_s)
+    was = sizes_of(fabric)
+    edges = world.inputs.parent.size
+    fabric = longer(fabric, was, was | {"flow": rows, "coflow": edges, "group": 2 * edges})
     switch = Switch(
+        fetches=make_fetches(world),
         fabric=fabric,
         fair=make_fair(fabric, make_pairs(rows, fabric.speed.size, rows)),
         leader=np.zeros(rows, np.int64),
         unused=np.arange(rows)[::-1].copy(),
         num_unused=np.array([rows]),
-        fresh=np.zeros(tasks, np.int64),
-        num_fresh=np.zeros(1, np.int64),
-        done=np.zeros(tasks, np.int64),
-        num_done=np.zeros(1, np.int64),
-        newest=np.full(world.nodes.size, NONE),
-        older=np.full(tasks, NONE),
-        due=np.full(1, NEVER),
         wanted=np.zeros(1, np.int64),
-        moved=np.zeros(2),
     )
     return world, Joined(manager, switch, flows_at_most(world))
 
@@ -152,38 +230,67 @@ def flows_at_most(w: DagWorld) -> int:
     return np.int64(np.bincount(stage, of_edge).max(initial=0))
 
 
-def empty_fabric(ports: int, speed_bytes_per_s: float, rows: int, coflows: int) -> Fabric:
-    """Return a switch without flows, with rows for some; their coflows have no lines."""
-    side = (ports + 63) // 64 * 64
+def build_coordinated(
+    scheduler: Scheduler, coordinator: Scheduler, rows: int, setting: Setting
+) -> tuple[DagWorld, Coordinated]:
+    """Return machines, resource managers and the network under a coordinator, at time 0."""
+    world, manager = scheduler.build(setting)
+    nodes, parameters = world.nodes.size, resolve_parameters(coordinator, {})
+    network, state = coordinator.build(
+        replace(
+            setting,
+            scheduler=coordinator,
+            parameters=parameters,
+            workload=no_coflows(nodes),
+            costs=Costs(),
+            dynamics=Dynamics(),
+            preemption=None,
+            resources=(),
+        )
+    )
+    # One event may send what the coordinator's may, and a message to each machine.
+    world = world._replace(queue=world.queue._replace(room=max(network.queue.room + nodes, world.queue.room)))
+    # The coordinator is the actor after the managers; agents are machines.
+    network = network._replace(
+        queue=world.queue,
+        nodes=records(ACTOR, nodes + world.first_node.size - 1),
+        ended=at_start(Ended, network.fabric),
+    )
+    books = make_shuffles(world, network, parameters)
+    was = sizes_of(network.fabric)
+    now = was | {"coflow": FIRST_COFLOWS, "group": 2 * FIRST_COFLOWS, "flow": rows, "place": 2 * rows}
+    now |= {"line": rows, "word": rows, "flow or line": 2 * rows}
+    network, state, books = (longer(part, was, now) for part in (network, state, books))
+    books = books._replace(free=all_free(rows, FIRST_COFLOWS))
+    return world, Coordinated(manager, books, network, state)
+
+
+def all_free(rows: int, coflows: int) -> Free:
+    """Return the free rows when all are."""
     nothing = np.zeros(0, np.int64)
-    floats, ints = np.zeros(0), np.zeros((coflows, 2), np.int64)
-    speed = np.zeros(2 * side)
-    speed[:ports] = speed[side : side + ports] = speed_bytes_per_s / 1e9
-    zeros, row = np.zeros(coflows, np.int64), np.zeros(rows, np.int64)
-    flows = Flows(
-        coflow=row,
-        source=row.copy(),
-        sink=row.copy(),
-        size=np.zeros(rows),
-        line=np.zeros((0, 2), np.int64),
-        left=np.zeros(rows),
-        since=row.copy(),
-        end=row.copy(),
-        finish=row.copy(),
+    flows, lines, words = (free_runs(nothing, nothing, rows) for _ in range(3))
+    return Free(flows, lines, words, np.arange(coflows)[::-1].copy(), np.array([coflows]))
+
+
+def make_shuffles(w: DagWorld, n: CoflowWorld, parameters: dict[str, Any]) -> Shuffles:
+    """Return the network's books before any coflow."""
+    stages, nodes = w.stages.job.size, w.nodes.size
+    books = at_start(
+        Shuffles,
+        n.fabric,
+        fetches=make_fetches(w),
+        free=all_free(0, 0),
+        sampling=sampling_of(parameters),
+        lacks=np.zeros(3, np.int64),
+        stages=np.zeros(stages + 1, np.int64),
+        **{
+            name: np.zeros(1, np.int64)
+            for name in ("num_stages", "next_stage", "next_edge", "num_sinks", "registered")
+        },
+        newest=np.full(stages, NONE),
+        sinks=np.zeros(nodes, np.int64),
+        leaders=np.zeros(nodes, np.int64),
+        at=np.zeros(n.fabric.speed.size, np.int64),
+        took_ns=np.zeros(1),
     )
-    no_set = np.zeros(0, np.uint64)
-    of_lines, of_words = (nothing, nothing, nothing, floats), (nothing, nothing, nothing, nothing)
-    lines = Lines(ints, ints.copy(), *of_lines, *of_words, no_set, no_set, nothing, nothing)
-    of_coflows = Coflows(
-        zeros,
-        zeros.copy(),
-        zeros.copy(),
-        np.ones(coflows),
-        zeros.copy(),
-        np.full(coflows, NEVER),
-        np.full(coflows, NEVER),
-        np.zeros(coflows),
-        np.zeros(coflows),
-        zeros.copy(),
-    )
-    return Fabric(np.int64(side), speed, flows, of_coflows, lines, True)
+    return books._replace(span=np.zeros((0, 6), np.int64))

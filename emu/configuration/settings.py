@@ -93,6 +93,6 @@ class Settings(TypedDict, total=False):
     cost_per_flow: float | str | None
     cost_per_coflow: float | str | None
     cost_per_schedule: float | str | None
-    network_scheduler: Literal["none", "fair"] | None
+    network_scheduler: str | None
     estimates_demands: bool | None
     fairness_window: float | str | None

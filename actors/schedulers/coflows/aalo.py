@@ -34,6 +34,7 @@ from actors.fabric.agent import agent_event
 from actors.fabric.coordinator import (
     Agenda,
     end_greedy,
+    handle_event,
     handle_events,
     has_more_to_send,
     note_decision,
@@ -63,11 +64,13 @@ from actors.fabric.priority_queues import (
 )
 from actors.fabric.ranking import Ranking, make_ranking
 from actors.fabric.worlds import COFLOW_WORLDS
-from actors.kernel.compiled import compiled, entry
+from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.world import NEVER
+from actors.machines.dag_world import DagWorld
 from actors.scheduler import Scheduler
 from actors.schedulers.coflows.learned_and_admitted import Learned, learned_by
 from actors.setting import Setting
+from actors.transfers.joined import Coordinated, handle_coordinated
 
 _FIRST = np.int64(0)
 
@@ -176,13 +179,25 @@ def next_crossing(w: CoflowWorld, p: Any, t: int) -> int:
     return first
 
 
+@inlined
+def on_event(w: CoflowWorld, p: State) -> bool:
+    """Handle the event at hand; return whether the host must decide."""
+    return handle_event(
+        w, p, w.sending, on_agent_event=agent_event,
+        on_flow_done=on_flow_done, on_arrival=on_arrival, on_update=on_update, on_decide=on_tick,
+    )  # fmt: skip
+
+
 @entry
 def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
     """Handle events before `until`, at most `most` of them; return the stop reason."""
-    return handle_events(
-        w, p, w.sending, until, most, on_agent_event=agent_event,
-        on_flow_done=on_flow_done, on_arrival=on_arrival, on_update=on_update, on_decide=on_tick,
-    )  # fmt: skip
+    return handle_events(w, p, until, most, on_event)
+
+
+@entry
+def advance_transfers(w: DagWorld, p: Coordinated, until: int, most: int) -> int:
+    """Handle events of DAG jobs whose transfers are coflows; return the stop reason."""
+    return handle_coordinated(w, p, until, most, on_event)
 
 
 def build(setting: Setting, knows_sizes: bool) -> tuple[CoflowWorld, State]:
@@ -195,7 +210,7 @@ def build(setting: Setting, knows_sizes: bool) -> tuple[CoflowWorld, State]:
         agenda=at_start(Agenda, world.fabric),
         ranking=make_ranking(world.fabric),
         matching=make_matching(world.fabric),
-        queues=make_queues(world.work.size, setting.parameters),
+        queues=make_queues(world.fabric, setting.parameters),
         size=np.add.reduceat(work.size_bytes, work.first_flow[:-1]) if knows_sizes else np.zeros(0),
     )
 
@@ -213,6 +228,7 @@ AALO, AALO_ORACLE = (
         parameters=QUEUE_PARAMETERS,
         build=partial(build, knows_sizes=knows_sizes),
         advance=advance,
+        transfers=None if knows_sizes else advance_transfers,
         worlds=COFLOW_WORLDS,
         updatable="always",
         series=series,

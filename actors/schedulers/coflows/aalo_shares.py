@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.fabric.coordinator import Agenda, handle_events, note_report, register
+from actors.fabric.coordinator import Agenda, handle_event, handle_events, note_report, register
 from actors.fabric.equal_agent import Serving, serving_event
 from actors.fabric.equal_coordinator import apply_flow_done, send_rates
 from actors.fabric.equal_rates import Equal, make_equal
@@ -103,13 +103,19 @@ def key_of(p: State, t: int, coflow: int) -> int:
     return order_key(p.queues, coflow)
 
 
+@inlined
+def on_event(w: CoflowWorld, p: State) -> bool:
+    """Handle the event at hand; return whether the host must decide."""
+    return handle_event(
+        w, p, p.serving, on_agent_event=serving_event,
+        on_flow_done=on_flow_done, on_arrival=on_arrival, on_tell=send_rates, on_decide=on_tick,
+    )  # fmt: skip
+
+
 @entry
 def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
     """Handle events before `until`, at most `most` of them; return the stop reason."""
-    return handle_events(
-        w, p, p.serving, until, most, on_agent_event=serving_event,
-        on_flow_done=on_flow_done, on_arrival=on_arrival, on_tell=send_rates, on_decide=on_tick,
-    )  # fmt: skip
+    return handle_events(w, p, until, most, on_event)
 
 
 def build(setting: Setting) -> tuple[CoflowWorld, State]:

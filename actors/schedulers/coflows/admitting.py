@@ -36,6 +36,7 @@ from actors.fabric.coordinator import (
     NO_AGENT_REPORTS,
     Agenda,
     end_greedy,
+    handle_event,
     handle_events,
     note_decision,
     note_report,
@@ -223,7 +224,7 @@ def put_in_order(w: CoflowWorld, p: State, count: int) -> int:
         return dcoflow(w.fabric, p.deadline_order, p.choices, p.how, count)
     if p.rule == BY_CS_MHA:
         return cs_mha(w.fabric, p.deadline_order, count)
-    sort_by_deadline(p.deadline_order, count)
+    sort_by_deadline(w.fabric, p.deadline_order, count)
     return count
 
 
@@ -268,13 +269,19 @@ def send_other_verdicts(w: CoflowWorld, p: Any, t: int) -> None:
     send_verdicts(w, p.admission, t, np.int64(0))
 
 
+@inlined
+def on_event(w: CoflowWorld, p: State) -> bool:
+    """Handle the event at hand; return whether the host must decide."""
+    return handle_event(
+        w, p, w.sending, on_agent_event=agent_event,
+        on_flow_done=on_flow_done, on_arrival=register_coflow, on_tell=send_other_verdicts, on_decide=on_decide,
+    )  # fmt: skip
+
+
 @entry
 def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
     """Handle events before `until`, at most `most` of them; return the stop reason."""
-    return handle_events(
-        w, p, w.sending, until, most, on_agent_event=agent_event,
-        on_flow_done=on_flow_done, on_arrival=register_coflow, on_tell=send_other_verdicts, on_decide=on_decide,
-    )  # fmt: skip
+    return handle_events(w, p, until, most, on_event)
 
 
 NO_REJECTION = Rejection(int(MIN_NEGATIVE), congested=1.0, weighted=False, from_back=False)

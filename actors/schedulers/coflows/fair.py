@@ -19,13 +19,13 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from actors.fabric.agent import note_end, note_start
-from actors.fabric.coordinator import Agenda, handle_events, register, request_decision
+from actors.fabric.coordinator import Agenda, handle_event, handle_events, register, request_decision
 from actors.fabric.fabric_world import CoflowWorld, build_world
 from actors.fabric.initial_arrays import at_start
 from actors.fabric.max_min import Fair, add_coflow, end_due, fill, make_fair, next_due
 from actors.fabric.ports import flows_of, takes_bandwidth
 from actors.fabric.worlds import COFLOW_WORLDS
-from actors.kernel.compiled import compiled, entry
+from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.world import NEVER
 from actors.scheduler import Scheduler
 from actors.setting import Costs, Network, Setting
@@ -68,10 +68,16 @@ def on_change(w: CoflowWorld, p: State, t: int) -> None:
         request_decision(w, p.agenda, following)
 
 
+@inlined
+def on_event(w: CoflowWorld, p: State) -> bool:
+    """Handle the event at hand; return whether the host must decide."""
+    return handle_event(w, p, w.sending, on_arrival=on_arrival, on_decide=on_change)
+
+
 @entry
 def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
     """Handle events before `until`, at most `most` of them; return the stop reason."""
-    return handle_events(w, p, w.sending, until, most, on_arrival=on_arrival, on_decide=on_change)
+    return handle_events(w, p, until, most, on_event)
 
 
 def build_switch(setting: Setting) -> CoflowWorld:

@@ -20,6 +20,7 @@ from actors.fabric.coordinator import (
     NO_AGENT_REPORTS,
     Agenda,
     end_greedy,
+    handle_event,
     handle_events,
     has_more_to_send,
     note_decision,
@@ -34,7 +35,7 @@ from actors.fabric.fabric_world import CoflowWorld, build_world
 from actors.fabric.flow_order import FlowOrder, make_flow_order, refill_ports, serve_coflows
 from actors.fabric.greedy import Matching, make_matching, settle_all
 from actors.fabric.greedy_updates import change_flows, receive_update
-from actors.fabric.initial_arrays import at_start, per
+from actors.fabric.initial_arrays import at_start, list_per, per
 from actors.fabric.madd import Madd, bottleneck_ns, decide, make_madd
 from actors.fabric.madd_agent import Shrinking, make_shrinking, shrinking_event
 from actors.fabric.madd_coordinator import (
@@ -51,8 +52,10 @@ from actors.fabric.service_order import Order, set_order
 from actors.fabric.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.queue import NONE
+from actors.machines.dag_world import DagWorld
 from actors.scheduler import Parameter, Scheduler
 from actors.setting import Setting
+from actors.transfers.joined import Coordinated, handle_coordinated
 from workloads.errors import InputError
 
 # The order of coflows: by a key, which is their place, length, width or weight, and changes only when an update changes
@@ -87,7 +90,7 @@ class State(NamedTuple):
     shrinking: Shrinking
     scratch: BssiScratch
     key: np.ndarray = per("coflow", 0.0)  # for rules that have one
-    groups: np.ndarray = per("coflow")  # the order that is being made
+    groups: np.ndarray = list_per("coflow")  # the order that is being made
     keys: np.ndarray = per("coflow", 0.0)  # by which `groups` are sorted
     stale: np.ndarray = per("run", False)  # a coflow has arrived, or ended, since the last order
     # flows whose ends were received, and not predicted, since the last decision
@@ -134,7 +137,7 @@ def key_of(fabric: Fabric, rule: int, coflow: int) -> float:
     """Return the key of a coflow, computed from its flows that take bandwidth."""
     flows, key = fabric.flows, 0.0
     if rule == BY_PLACE:
-        key = np.float64(coflow)
+        key = np.float64(fabric.coflows.place[coflow])
     elif rule == BY_WIDTH:
         key = np.float64(min(count_used(fabric, coflow, 0), count_used(fabric, coflow, 1)))
     elif rule == BY_LENGTH or rule == BY_WEIGHT:
@@ -168,7 +171,7 @@ def put_in_order(w: CoflowWorld, p: State, count: int) -> None:
     if p.rule == BY_BSSI:
         bssi(w.fabric, p.scratch, p.groups, count)
     else:
-        sort_groups(p.groups, p.keys, count)
+        sort_groups(w.fabric.coflows, p.groups, p.keys, count)
 
 
 @compiled
@@ -217,14 +220,26 @@ def port_event(w: CoflowWorld, p: State, me: int) -> None:
         agent_event(w, w.sending, me)
 
 
-@entry
-def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
-    """Handle events before `until`, at most `most` of them; return the stop reason."""
-    return handle_events(
-        w, p, p, until, most, on_agent_event=port_event,
+@inlined
+def on_event(w: CoflowWorld, p: State) -> bool:
+    """Handle the event at hand; return whether the host must decide."""
+    return handle_event(
+        w, p, p, on_agent_event=port_event,
         on_flow_done=on_flow_done, on_line_done=receive_line_done, on_arrival=on_arrival, on_update=on_update,
         on_tell=send_times, on_decide=on_decide,
     )  # fmt: skip
+
+
+@entry
+def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
+    """Handle events before `until`, at most `most` of them; return the stop reason."""
+    return handle_events(w, p, until, most, on_event)
+
+
+@entry
+def advance_transfers(w: DagWorld, p: Coordinated, until: int, most: int) -> int:
+    """Handle events of DAG jobs whose transfers are coflows; return the stop reason."""
+    return handle_coordinated(w, p, until, most, on_event)
 
 
 def check_costs(setting: Setting) -> None:
@@ -279,5 +294,5 @@ def build_ordered(
     )
 
 
-ordered_scheduler = partial(Scheduler, advance=advance, worlds=COFLOW_WORLDS)
+ordered_scheduler = partial(Scheduler, advance=advance, transfers=advance_transfers, worlds=COFLOW_WORLDS)
 """Make a scheduler of this loop: what is left to say is its names, its parameters, and `build`."""

@@ -18,13 +18,13 @@ approximate it, are not modelled.
 from typing import NamedTuple
 
 from actors.fabric.agent import note_end, note_start
-from actors.fabric.coordinator import Agenda, handle_events, request_decision
+from actors.fabric.coordinator import Agenda, handle_event, handle_events, request_decision
 from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.flow_ends import next_end
 from actors.fabric.initial_arrays import at_start
 from actors.fabric.shortest_flow_first import Shortest, arrive, end_flow, make_shortest, match
 from actors.fabric.worlds import COFLOW_WORLDS
-from actors.kernel.compiled import compiled, entry
+from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 from actors.scheduler import Scheduler
@@ -68,10 +68,16 @@ def start(w: CoflowWorld, t: int, flow: int) -> None:
     coflows.start[coflow] = min(coflows.start[coflow], t)
 
 
+@inlined
+def on_event(w: CoflowWorld, p: State) -> bool:
+    """Handle the event at hand; return whether the host must decide."""
+    return handle_event(w, p, w.sending, on_arrival=on_arrival, on_decide=on_change)
+
+
 @entry
 def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
     """Handle events before `until`, at most `most` of them; return the stop reason."""
-    return handle_events(w, p, w.sending, until, most, on_arrival=on_arrival, on_decide=on_change)
+    return handle_events(w, p, until, most, on_event)
 
 
 def build(setting: Setting) -> tuple[CoflowWorld, State]:

@@ -43,6 +43,7 @@ from actors.fabric.agent import agent_event
 from actors.fabric.coordinator import (
     NO_AGENT_REPORTS,
     end_greedy,
+    handle_event,
     handle_events,
     has_more_to_send,
     note_decision,
@@ -68,6 +69,7 @@ from actors.fabric.priority_queues import (
 from actors.fabric.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.world import NEVER
+from actors.machines.dag_world import DagWorld
 from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.coflows.learned_and_admitted import Learned, learned_by
 from actors.schedulers.coflows.philae_measures import (
@@ -97,11 +99,13 @@ from actors.schedulers.coflows.philae_pilots import (
 from actors.schedulers.coflows.philae_state import EVENTS, INTERVALS, State, build
 from actors.schedulers.coflows.philae_updates import update_coflow
 from actors.setting import Setting
+from actors.transfers.joined import Coordinated, handle_coordinated
 
 
 @compiled
 def on_arrival(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
     """Steps 1 and 2: register a coflow, and choose its pilots if it is not thin."""
+    p.width[coflow] = w.fabric.coflows.left[coflow]
     if not register(w, p.agenda, t, coflow):
         return
     p.queues.queue[coflow] = UNQUEUED
@@ -117,7 +121,8 @@ def on_arrival(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
     if p.policy == C and not is_thin(p, coflow):
         set_levels(w, p, t, coflow)  # so that it is counted at its ports
     elif is_thin(p, coflow):
-        move_group(w.fabric, p.ranking, p.matching, t, coflow, coflow)  # so that it is counted at its ports
+        place = w.fabric.coflows.place[coflow]
+        move_group(w.fabric, p.ranking, p.matching, t, coflow, place)  # so that it is counted at its ports
         mark_thin_at_ports(w, p, coflow)
     request_reorder(w, p, t)
 
@@ -230,25 +235,37 @@ def mark_slot_change(w: CoflowWorld, p: State) -> None:
 @compiled
 def set_levels(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
     """Give each group of a coflow its level: that of a queue, of thin coflows, of pilots, or of backfill."""
-    fabric, r, m = w.fabric, p.ranking, p.matching
+    fabric, r, m, place = w.fabric, p.ranking, p.matching, w.fabric.coflows.place[coflow]
     if p.queues.queue[coflow] >= 0:
         move_group(fabric, r, m, t, coflow, MAIN | order_key(p.queues, coflow))
     elif p.pilots_left[coflow] == 0:
         thin = count_neighbours(w, p, coflow, True)
-        move_group(fabric, r, m, t, coflow, (thin << RANK_SHIFT) | coflow)
+        move_group(fabric, r, m, t, coflow, (thin << RANK_SHIFT) | place)
     else:
-        move_group(fabric, r, m, t, pilot_group(fabric, coflow), PILOTS | coflow)
+        move_group(fabric, r, m, t, pilot_group(fabric, coflow), PILOTS | place)
         if p.conserves:
-            move_group(fabric, r, m, t, coflow, BACKFILL | coflow)
+            move_group(fabric, r, m, t, coflow, BACKFILL | place)
+
+
+@inlined
+def on_event(w: CoflowWorld, p: State) -> bool:
+    """Handle the event at hand; return whether the host must decide."""
+    return handle_event(
+        w, p, w.sending, on_agent_event=agent_event,
+        on_flow_done=on_flow_done, on_arrival=on_arrival, on_update=on_update, on_decide=on_decide,
+    )  # fmt: skip
 
 
 @entry
 def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
     """Handle events before `until`, at most `most` of them; return the stop reason."""
-    return handle_events(
-        w, p, w.sending, until, most, on_agent_event=agent_event,
-        on_flow_done=on_flow_done, on_arrival=on_arrival, on_update=on_update, on_decide=on_decide,
-    )  # fmt: skip
+    return handle_events(w, p, until, most, on_event)
+
+
+@entry
+def advance_transfers(w: DagWorld, p: Coordinated, until: int, most: int) -> int:
+    """Handle events of DAG jobs whose transfers are coflows; return the stop reason."""
+    return handle_coordinated(w, p, until, most, on_event)
 
 
 def series(setting: Setting, world: CoflowWorld, state: State) -> Learned | None:
@@ -311,6 +328,7 @@ PHILAE = Scheduler(
     ),
     build=build,
     advance=advance,
+    transfers=advance_transfers,
     worlds=COFLOW_WORLDS,
     updatable="always",
     series=series,

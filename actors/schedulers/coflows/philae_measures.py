@@ -73,8 +73,8 @@ def change_coflows_at_port(w: CoflowWorld, p: State, t: int, port: int, by: int)
     p.coflows_at_port[port] += by
     if p.policy != D:
         return
-    line = r.next[r.ports + port]
-    while line < r.ports:
+    line = r.next[r.ports[0] + port]
+    while line < r.ports[0]:
         coflow = lines.group[line]
         if not is_pilot_group(w.fabric, coflow) and p.queues.queue[coflow] >= 0:
             p.contention_sum[coflow] += by
@@ -138,8 +138,8 @@ def count_neighbours(w: CoflowWorld, p: State, coflow: int, thin: bool) -> int:
         for own in lines_of(lines, coflow, side):
             if lines.left[own] == 0:
                 continue
-            line = r.next[r.ports + lines.port[own]]
-            while line < r.ports:
+            line = r.next[r.ports[0] + lines.port[own]]
+            while line < r.ports[0]:
                 other = coflow_of(w.fabric, lines.group[line])
                 if p.met_in[other] != p.num_counts[0] and (not thin or is_thin(p, other)):
                     p.met_in[other] = p.num_counts[0]
@@ -167,8 +167,8 @@ def mark_moved(p: State, coflow: int) -> None:
 def mark_thin_at_port(w: CoflowWorld, p: State, port: int) -> None:
     """Mark thin coflows at a port as moved: the number of other thin ones at their ports has changed."""
     r = p.ranking
-    line = r.next[r.ports + port]
-    while line < r.ports:
+    line = r.next[r.ports[0] + port]
+    while line < r.ports[0]:
         other = w.fabric.lines.group[line]
         if not is_pilot_group(w.fabric, other) and is_thin(p, other):
             mark_moved(p, other)

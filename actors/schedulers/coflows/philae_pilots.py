@@ -11,6 +11,7 @@ import numpy as np
 from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.port_sets import bit_of, bits_before, count_bits
 from actors.fabric.ports import Fabric, Lines, add_to_line, lines_of, pilot_group, remove_from_line
+from actors.fabric.sampling import fill_pilots, sampling_of
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
 from actors.kernel.random import PROBES, below, random_bits
@@ -47,15 +48,10 @@ PILOT_PARAMETERS = (
 def pilots_of(work: CoflowArrays, parameters: dict[str, Any]) -> np.ndarray:
     """Return [C] how many pilots each coflow has: 0 if it is thin, and at most all of its flows."""
     coflows, flows, ports = work.arrival_ns.size, np.diff(work.first_flow), work.ingress_bytes_per_s.size
-    if parameters["pilots"] in ("number", "none"):
-        wanted = np.full(coflows, parameters["pilot_number"] if parameters["pilots"] == "number" else 0)
-    else:
-        of = flows
-        if parameters["pilots"] == "senders":
-            coflow = np.repeat(np.arange(coflows), flows)
-            of = np.bincount(np.unique(coflow * ports + work.ingress) // ports, minlength=coflows)
-        wanted = np.maximum((parameters["pilot_share"] * of + 1e-9).astype(np.int64), 1)
-    return np.where(flows > parameters["thin_limit"], np.minimum(wanted, flows), 0)
+    coflow, pilots = np.repeat(np.arange(coflows), flows), np.zeros(coflows, np.int64)
+    senders = np.bincount(np.unique(coflow * ports + work.ingress) // ports, minlength=coflows)
+    fill_pilots(sampling_of(parameters), flows, senders, pilots)
+    return pilots
 
 
 @compiled

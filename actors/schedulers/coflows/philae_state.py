@@ -7,7 +7,7 @@ import numpy as np
 from actors.fabric.coordinator import Agenda
 from actors.fabric.fabric_world import CoflowWorld, build_world
 from actors.fabric.greedy import Matching, make_matching
-from actors.fabric.initial_arrays import at_start, per
+from actors.fabric.initial_arrays import at_start, list_per, per
 from actors.fabric.ports import merge_parallel
 from actors.fabric.priority_queues import Queues, make_queues
 from actors.fabric.ranking import Ranking, make_ranking
@@ -36,9 +36,9 @@ class State(NamedTuple):
     decide_at: int  # when decisions are made: EVENTS, FLOW_ENDS, INTERVALS
     samples: bool  # coflows that are not thin have pilots
     random_ports: bool
-    width: np.ndarray  # [C] flows of a coflow
     stale: np.ndarray = per("run", False)  # a decision is requested, and not only a refill
-    pilots_left: np.ndarray = per("coflow")
+    width: np.ndarray = per("coflow")  # flows of a coflow
+    pilots_left: np.ndarray = per("coflow")  # pilots that have not ended
     pilots_done: np.ndarray = per("coflow")  # pilots that have ended
     pilot_bytes: np.ndarray = per("coflow", 0.0)  # of pilots that have ended
     length: np.ndarray = per("coflow", 0.0)  # estimated bytes of a flow, 0.0 before
@@ -49,9 +49,9 @@ class State(NamedTuple):
     num_counts: np.ndarray = per("run")  # counts so far
     num_active: np.ndarray = per("run")  # active coflows
     last_slot: np.ndarray = per("run", NONE)  # the queue whose slot it was at the last decision
-    moved: np.ndarray = per("coflow")  # coflows that may have another level than at the last decision
+    moved: np.ndarray = list_per("coflow")  # coflows that may have another level than at the last decision
     num_moved: np.ndarray = per("run")
-    is_moved: np.ndarray = per("coflow", False)  # whether a coflow is one of them
+    is_moved: np.ndarray = per("coflow", False, lasts=True)  # whether a coflow is one of them
     # scratch: whether a coflow was at a port before an update, or NONE
     was_at_port: np.ndarray = per("port", NONE)
     learned: np.ndarray = per("coflow", NEVER)  # when all pilots had ended, ns
@@ -75,7 +75,7 @@ def build(setting: Setting) -> tuple[CoflowWorld, State]:
         agenda=at_start(Agenda, fabric),
         ranking=make_ranking(fabric),
         matching=make_matching(fabric),
-        queues=make_queues(world.work.size, given),
+        queues=make_queues(fabric, given),
         policy="ABCD".index(given["policy"]),
         thin_limit=given["thin_limit"],
         excludes_itself=int(not given["count_itself"]),
@@ -85,5 +85,4 @@ def build(setting: Setting) -> tuple[CoflowWorld, State]:
         decide_at=("events", "flow-ends", "interval").index(given["decide"]),
         samples=given["pilots"] != "none",
         random_ports=given["pilot_ports"] == "random",
-        width=fabric.coflows.left.copy(),
     )

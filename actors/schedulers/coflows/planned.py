@@ -23,6 +23,7 @@ from actors.fabric.coordinator import (
     NO_AGENT_REPORTS,
     Agenda,
     end_greedy,
+    handle_event,
     handle_events,
     note_decision,
     note_report,
@@ -187,13 +188,19 @@ def on_decide(w: CoflowWorld, p: State, t: int) -> bool:
     return True
 
 
+@inlined
+def on_event(w: CoflowWorld, p: State) -> bool:
+    """Handle the event at hand; return whether the host must decide."""
+    return handle_event(
+        w, p, w.sending, on_agent_event=agent_event,
+        on_flow_done=on_flow_done, on_arrival=on_arrival, on_tell=on_tell, on_decide=on_decide,
+    )  # fmt: skip
+
+
 @entry
 def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
     """Handle events before `until`, at most `most` of them; return the stop reason."""
-    return handle_events(
-        w, p, w.sending, until, most, on_agent_event=agent_event,
-        on_flow_done=on_flow_done, on_arrival=on_arrival, on_tell=on_tell, on_decide=on_decide,
-    )  # fmt: skip
+    return handle_events(w, p, until, most, on_event)
 
 
 def build_planned(setting: Setting) -> tuple[CoflowWorld, State]:

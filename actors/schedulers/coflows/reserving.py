@@ -31,6 +31,7 @@ from actors.fabric.admission import (
 )
 from actors.fabric.coordinator import (
     Agenda,
+    handle_event,
     handle_events,
     register,
     remove_ended,
@@ -117,7 +118,7 @@ def put_in_turn(w: CoflowWorld, p: State, count: int) -> None:
             p.keys[i] = bottleneck_ns(w.fabric, p.madd, coflow)
         else:
             p.keys[i] = a.deadline[coflow]
-    sort_groups(p.groups, p.keys, count)
+    sort_groups(w.fabric.coflows, p.groups, p.keys, count)
 
 
 @compiled
@@ -168,7 +169,7 @@ def admit(w: CoflowWorld, p: State, t: int, effective: int) -> int:
         p.groups[served], p.keys[served] = coflow, key
         served += 1
     remove_ended(w, p.agenda)  # those that were dropped
-    sort_groups(p.groups, p.keys, served)
+    sort_groups(w.fabric.coflows, p.groups, p.keys, served)
     set_order(p.order, p.groups, served)
     return reserved
 
@@ -202,14 +203,20 @@ def send_schedule(w: CoflowWorld, p: State, t: int) -> None:
         send_verdicts(w, p.admission, t, p.num_sent[0] - before)
 
 
-@entry
-def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
-    """Handle events before `until`, at most `most` of them; return the stop reason."""
-    return handle_events(
-        w, p, p.shrinking, until, most, on_agent_event=shrinking_event,
+@inlined
+def on_event(w: CoflowWorld, p: State) -> bool:
+    """Handle the event at hand; return whether the host must decide."""
+    return handle_event(
+        w, p, p.shrinking, on_agent_event=shrinking_event,
         on_flow_done=receive_backfilled_done, on_line_done=receive_line_done, on_arrival=on_arrival,
         on_tell=send_schedule, on_decide=on_decide,
     )  # fmt: skip
+
+
+@entry
+def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
+    """Handle events before `until`, at most `most` of them; return the stop reason."""
+    return handle_events(w, p, until, most, on_event)
 
 
 def build_reserving(setting: Setting, stands: bool) -> tuple[CoflowWorld, State]:

@@ -14,6 +14,7 @@ from actors.fabric.coordinator import (
     NO_AGENT_REPORTS,
     Agenda,
     end_greedy,
+    handle_event,
     handle_events,
     note_decision,
     note_report,
@@ -29,7 +30,7 @@ from actors.fabric.greedy import Matching, fill_ports, serve_in_order
 from actors.fabric.ports import flows_of
 from actors.fabric.priority_queues import next_tick
 from actors.fabric.ranking import Ranking
-from actors.kernel.compiled import compiled, entry
+from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.queue import NONE
 
 
@@ -133,10 +134,16 @@ def apply_rates(w: CoflowWorld, p: State, t: int, count: int) -> None:
         request_schedule(w, p, t + 1)
 
 
+@inlined
+def on_event(w: CoflowWorld, p: State) -> bool:
+    """Handle the event at hand; return whether the host must decide."""
+    return handle_event(
+        w, p, w.sending, on_agent_event=agent_event,
+        on_flow_done=on_flow_done, on_arrival=on_arrival, on_decide=on_decide,
+    )  # fmt: skip
+
+
 @entry
 def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
     """Handle events before `until`, at most `most` of them; return the stop reason."""
-    return handle_events(
-        w, p, w.sending, until, most, on_agent_event=agent_event,
-        on_flow_done=on_flow_done, on_arrival=on_arrival, on_decide=on_decide,
-    )  # fmt: skip
+    return handle_events(w, p, until, most, on_event)

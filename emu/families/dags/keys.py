@@ -7,6 +7,8 @@ from emu.configuration.key import Key
 from emu.families.coflows.keys import KEYS as OF_COFLOWS
 from emu.families.jobs.keys import KEYS as OF_JOBS
 
+COORDINATORS = ("fifo", "scf", "ncf", "lcf", "sebf", "sincronia", "aalo", "philae")
+
 _SAME = {
     "cluster",
     "slots",
@@ -31,12 +33,13 @@ KEYS = (
     *(key for key in OF_COFLOWS if key.name == "fabric.port_speed"),
     Key(
         "network.scheduler",
-        "choice",
+        "text",
         Switch.scheduler,
         "Who divides the network among the flows that carry input of tasks between machines: `none`, input takes no "
-        "time; `fair`, all flows share the ports of machines max-min fairly, as TCP nearly does.",
+        "time; `fair`, all flows share the ports of machines max-min fairly, as TCP nearly does; or a coordinator, for "
+        f"which the flows of a shuffle are a coflow: {', '.join(f'`{name}`' for name in COORDINATORS)}, or a variant "
+        "of one.",
         option="--network",
-        choices=("none", "fair"),
     ),
     Key(
         "estimates.demands",

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from emu.families.dags.keys import COORDINATORS
+from workloads.errors import InputError
 from workloads.jobs import MAX_TIME_S
 from workloads.transform.primitives import with_tables
 
@@ -31,9 +33,10 @@ def on_network(config: Config, schedulers: tuple[Scheduler, ...]) -> tuple[Sched
     Raises
     ------
     InputError
-        The network does not run with another value, or with a scheduler of a user.
+        There is no such network, or it does not run with another value, or with a scheduler of a user.
     """
     from actors.transfers.joined import with_network
+    from emu.configuration.schedulers import find_one
 
     network = config["network.scheduler"]
     if network == "none":
@@ -43,11 +46,19 @@ def on_network(config: Config, schedulers: tuple[Scheduler, ...]) -> tuple[Sched
             raise config.error(
                 "network.scheduler", f"{network} does not go with {name}={config[name]}: {why}"
             )
+
+    def wrong(message: str) -> InputError:
+        names = ", ".join(("none", "fair", *COORDINATORS))
+        return config.error("network.scheduler", f"{message}; want one of {names}, or a variant of a coordinator")
+
     if own := [scheduler.name for scheduler in schedulers if scheduler.own is not None]:
         raise config.error(
             "network.scheduler", f"{network} is not there for {own[0]}, a scheduler of one's own"
         )
-    return tuple(with_network(scheduler, network) for scheduler in schedulers)
+    coordinator = None if network == "fair" else find_one(config, network, wrong)
+    if coordinator is not None and coordinator.transfers is None:
+        raise wrong(f"{network} is no coordinator of what DAG jobs transfer")
+    return tuple(with_network(scheduler, coordinator) for scheduler in schedulers)
 
 
 def moved_by(config: Config, workload: DagWorkload) -> DagWorkload:
@@ -107,5 +118,6 @@ def describe_transfers(outcome: Outcome, fetching_ns: np.ndarray) -> dict[str, A
         "moved_bytes": found.moved_bytes,
         "local_bytes": found.local_bytes,
         "flows": outcome.counters.get("flows", 0),
+        **({"coflows": found.coflows, "mean_cct_s": found.mean_cct_s} if found.coflows else {}),
         "mean_fetch_s": float(fetching_ns.mean()) / 1e9 if fetching_ns.size else 0.0,
     }

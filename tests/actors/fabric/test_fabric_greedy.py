@@ -120,8 +120,8 @@ def check_rings(fabric: Fabric, r: Any) -> None:
     lines = fabric.lines
     level = r.level[lines.group]
     for port in range(fabric.speed.size):
-        ring, line = [], r.next[r.ports + port]
-        while line < r.ports:
+        ring, line = [], r.next[r.ports[0] + port]
+        while line < r.ports[0]:
             assert r.prev[r.next[line]] == line
             ring.append(line)
             line = r.next[line]

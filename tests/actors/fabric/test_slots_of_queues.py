@@ -14,18 +14,24 @@ from coflow_emulations import coflows, setting_of
 from emulations import run_setting
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from switch_runs import switch
 
-from actors.fabric.priority_queues import QUEUE_PARAMETERS, dequeue, enqueue, make_queues, update_slot
+from actors.fabric.priority_queues import QUEUE_PARAMETERS, Queues, dequeue, enqueue, make_queues, update_slot
 from actors.hosting.outcome import Observe
 
 NS = 1_000_000_000
 DEFAULTS = {p.name: p.default for p in QUEUE_PARAMETERS}
 
 
+def queues_of(count: int, parameters: dict[str, Any]) -> Queues:
+    """Queues of so many coflows, of one flow each."""
+    return make_queues(switch([(0, [(0, 1, 1.0)])] * count, 2), parameters)
+
+
 def slots_of(queues: list[int], until_s: float, **given: Any) -> list[tuple[int, int]]:
     """Whose slot it is, and for how many intervals, with a coflow in each of these queues, from 0 s on."""
     parameters = DEFAULTS | given
-    q = make_queues(len(queues), parameters)
+    q = queues_of(len(queues), parameters)
     for coflow, queue in enumerate(queues):
         enqueue(q, np.int64(coflow), np.int64(queue))
     found, t = [], 0
@@ -80,7 +86,7 @@ def test_no_queue_waits_longer_than_a_round(queues: list[int], slot: int, share:
 
 
 def test_queues_that_empty_give_their_slots_up() -> None:
-    q = make_queues(2, DEFAULTS)
+    q = queues_of(2, DEFAULTS)
     for coflow, queue in enumerate([0, 9]):
         enqueue(q, np.int64(coflow), np.int64(queue))
     update_slot(q, np.int64(0))

@@ -34,7 +34,7 @@ def on_network(
 ) -> Setting:
     setting = setting_of(scheduler, workload, nodes, network=Network(delay_s), **given)
     switch = Switch(port_bytes_per_s=speed, scheduler="fair")
-    return replace(setting, scheduler=with_network(setting.scheduler, "fair", rows), switch=switch)
+    return replace(setting, scheduler=with_network(setting.scheduler, None, rows), switch=switch)
 
 
 def of_one_core(count: int) -> Cluster:

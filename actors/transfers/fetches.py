@@ -1,0 +1,154 @@
+"""Fetches: what tasks that are launched on one machine at one instant need of others. The network's own books of them.
+
+1. A task asks for its input. Those of its stage that ask on its machine at the same instant fetch with it: one of them,
+   the *leader*, stands for all.
+2. When all messages of an instant are handled, flows of new fetches begin (`SHARE`): how is the network's matter.
+3. When the last flow of a fetch has ended, its machine gets a message.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.queue import NEVER, NONE
+from actors.machines import messages
+from actors.machines.dag_world import N_FLOWS, DagWorld
+
+
+class Fetches(NamedTuple):
+    """Fetches of T tasks on N machines."""
+
+    fresh: np.ndarray  # [T] the first `num_fresh`: leaders of fetches that have no flows yet
+    num_fresh: np.ndarray  # [1]
+    done: np.ndarray  # [T] the first `num_done`: leaders of fetches that have ended; a message is to be sent
+    num_done: np.ndarray  # [1]
+    newest: np.ndarray  # [N] the leader of the newest fetch of a machine
+    older: np.ndarray  # [T] the one before it, of the same instant
+    due: np.ndarray  # [1] when the next SHARE is due, ns
+    moved: np.ndarray  # [2] bytes that went over the network, and that did not need to; float64
+
+
+def make_fetches(w: DagWorld) -> Fetches:
+    """Return the books before any task has asked."""
+    tasks = w.inputs.node.size
+    return Fetches(
+        fresh=np.zeros(tasks, np.int64),
+        num_fresh=np.zeros(1, np.int64),
+        done=np.zeros(tasks, np.int64),
+        num_done=np.zeros(1, np.int64),
+        newest=np.full(w.nodes.size, NONE),
+        older=np.full(tasks, NONE),
+        due=np.full(1, NEVER),
+        moved=np.zeros(2),
+    )
+
+
+@inlined
+def join_fetch(w: DagWorld, f: Fetches, task: int, stage: int) -> bool:
+    """Step 1; return whether the task is the leader of a new fetch."""
+    inputs = w.inputs
+    node = inputs.node[task]
+    leader = f.newest[node]
+    while leader != NONE and inputs.stage[leader] != stage:
+        leader = f.older[leader]
+    inputs.stage[task] = stage
+    if leader == NONE:
+        inputs.together[task], inputs.waiting[task], inputs.next[task] = 1, 0, NONE
+        f.older[task], f.newest[node] = f.newest[node], task
+        f.fresh[f.num_fresh[0]] = task
+        f.num_fresh[0] += 1
+    else:
+        inputs.together[leader] += 1
+        inputs.next[task], inputs.next[leader] = inputs.next[leader], task
+    return leader == NONE
+
+
+@inlined
+def request(w: DagWorld, f: Fetches, time: int) -> None:
+    """Have a SHARE at `time`, unless there is one earlier."""
+    if time < f.due[0]:
+        f.due[0] = time
+        messages.send_share(w, time)
+
+
+@inlined
+def begin_share(w: DagWorld, f: Fetches) -> bool:
+    """Return whether the SHARE at hand is the one that is due; else an earlier one has replaced it."""
+    is_due = messages.read_share(w) == f.due[0]
+    if is_due:
+        f.due[0] = NEVER
+    return is_due
+
+
+@inlined
+def crosses(w: DagWorld, f: Fetches, source: int, sink: int, size: float) -> bool:
+    """Count bytes from one machine to another, or that lie where they are needed; return whether they cross."""
+    f.moved[np.int64(source == sink)] += size
+    w.counts[N_FLOWS] += source != sink
+    return source != sink
+
+
+@inlined
+def end_flow_of(w: DagWorld, f: Fetches, leader: int) -> None:
+    """Note that one flow less of a fetch is under way."""
+    w.inputs.waiting[leader] -= 1
+    if w.inputs.waiting[leader] == 0:
+        note_done(f, leader)
+
+
+@inlined
+def note_done(f: Fetches, leader: int) -> None:
+    """Note that a fetch has ended."""
+    f.done[f.num_done[0]] = leader
+    f.num_done[0] += 1
+
+
+@inlined
+def room_of_event(w: DagWorld) -> int:
+    """Return how many messages the event at hand may send."""
+    return w.queue.room - messages.SPARE
+
+
+@inlined
+def send_done(w: DagWorld, f: Fetches, t: int, room: int) -> None:
+    """Step 3, for as many fetches as the event at hand may still send messages; the others follow at once."""
+    while f.num_done[0] > 0 and room > 0:
+        room -= 1
+        f.num_done[0] -= 1
+        leader = f.done[f.num_done[0]]
+        messages.send_fetched(w, t, w.inputs.node[leader], leader)
+
+
+@inlined
+def bytes_of_pair(w: DagWorld, stage: int, e: int) -> float:
+    """Return what each task of a parent sends to each task of its child over an all-to-all edge; else to its own."""
+    tasks, parent = w.stages.first_task[stage + 1] - w.stages.first_task[stage], w.inputs.parent[e]
+    if w.inputs.one_to_one[e] == 1:
+        return w.inputs.size[e] / tasks
+    return w.inputs.size[e] / tasks / (w.stages.first_task[parent + 1] - w.stages.first_task[parent])
+
+
+@compiled
+def copies_from(w: DagWorld, stage: int, e: int, leader: int, task: int) -> int:
+    """Return for how many tasks of a fetch the parent's tasks ran where that of `task` did, over a one-to-one edge.
+
+    0: one of those tasks comes before `task` in the fetch, so that they have been counted.
+    """
+    inputs = w.inputs
+    shift = w.stages.first_task[inputs.parent[e]] - w.stages.first_task[stage]
+    source, other = inputs.node[task + shift], leader
+    while inputs.node[other + shift] != source:
+        other = inputs.next[other]
+    count = 0
+    if other == task:
+        while other != NONE:
+            count += inputs.node[other + shift] == source
+            other = inputs.next[other]
+    return count
+
+
+@inlined
+def source_of_copy(w: Any, stage: int, e: int, task: int) -> int:
+    """Return where the parent's task ran whose output a task gets over a one-to-one edge."""
+    return w.inputs.node[task + w.stages.first_task[w.inputs.parent[e]] - w.stages.first_task[stage]]

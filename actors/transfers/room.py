@@ -1,0 +1,74 @@
+"""Rows of coflows that have ended are given back, and more are made if few are free, by the host between events."""
+
+from typing import Any
+
+import numpy as np
+
+from actors.fabric.fabric_world import CoflowWorld
+from actors.fabric.initial_arrays import clear, longer, sizes_of
+from actors.transfers.runs import Runs, free_runs, longest, total
+from actors.transfers.shuffles import Free, Shuffles
+
+KINDS = ("flow", "line", "word")  # of rows that lie side by side, in the order of `Shuffles.span`
+
+
+def make_room(now_ns: int, n: CoflowWorld, p: Any, s: Shuffles) -> tuple[CoflowWorld, Any, Shuffles]:
+    """Return the world of coflows, the coordinator's state and the books, with rows for what the books lack."""
+    give_back(now_ns, n, p, s)
+    was = sizes_of(n.fabric)
+    free = [free_runs(*spans_of(s, k), was[kind]) for k, kind in enumerate(KINDS)]
+    now = dict(was)
+    for kind, runs, wanted in zip(KINDS, free, s.lacks.tolist(), strict=True):
+        now[kind] = size_for(was[kind], runs, wanted)
+    coflows = np.flatnonzero(~s.in_use)
+    if 2 * coflows.size < was["coflow"] or coflows.size == 0:
+        now["coflow"] = 2 * max(was["coflow"], 1)
+    now["group"], now["place"] = 2 * now["coflow"], 2 * now["flow"]
+    now["flow or line"] = now["flow"] + now["line"]
+    if now != was:
+        lines = n.fabric.lines
+        lines.group[lines.group >= was["coflow"]] += now["coflow"] - was["coflow"]
+        n, p, s = longer(n, was, now), longer(p, was, now), longer(s, was, now)
+        free = [free_runs(*spans_of(s, k), now[kind]) for k, kind in enumerate(KINDS)]
+    s.lacks[:] = 0
+    unused = np.flatnonzero(~s.in_use)[::-1]
+    slots = np.zeros(s.in_use.size, np.int64)
+    slots[: unused.size] = unused
+    return n, p, s._replace(free=Free(free[0], free[1], free[2], slots, np.array([unused.size])))
+
+
+def size_for(size: int, free: Runs, wanted: int) -> int:
+    """Return how many rows there should be: twice as many, where fewer than half are free or no run is long enough."""
+    if longest(free) >= wanted and 2 * total(free) >= size:
+        return size
+    return max(2 * size, size + wanted)
+
+
+def spans_of(s: Shuffles, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the first rows of the coflows that have rows, and the rows after their last."""
+    used = s.span[s.in_use]
+    return used[:, 2 * k], used[:, 2 * k + 1]
+
+
+def give_back(now_ns: int, n: CoflowWorld, p: Any, s: Shuffles) -> None:
+    """Give back the rows of coflows that have ended, and about which no message is under way."""
+    coflows, agenda = n.fabric.coflows, p.agenda
+    active = agenda.active[: agenda.used[0]]
+    active = active[coflows.left[active] > 0]
+    agenda.active[: active.size], agenda.used[0] = active, active.size
+    has_ended = s.in_use & (s.unended == 0) & (coflows.left == 0)
+    has_ended &= coflows.finish < now_ns - 2 * n.network.delay_ns
+    if hasattr(p, "order"):
+        has_ended[p.order.groups[: p.order.used[0]]] = False
+    ended = np.flatnonzero(has_ended)
+    spans = s.span[ended]
+    rows = {kind: rows_in(spans[:, 2 * k], spans[:, 2 * k + 1]) for k, kind in enumerate(KINDS)}
+    rows |= {"coflow": ended, "group": np.concatenate([ended, ended + s.in_use.size])}
+    for part in (n, p, s):
+        clear(part, rows)
+
+
+def rows_in(first: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """Return all rows of some spans."""
+    length = end - first
+    return np.repeat(first - np.cumsum(length) + length, length) + np.arange(length.sum())

@@ -1,0 +1,248 @@
+"""The network under a coordinator of coflows: the flows of a shuffle that become known together are a coflow.
+
+When all messages of an instant are handled, the tasks of a stage that were launched in it fetch their input. For each
+edge to their stage, the flows from the machines where the parent's tasks ran are a coflow, which is registered with the
+coordinator one network delay later (`actors.fabric.coordinator`). Agents send its flows at the rates that they receive.
+When the last flow of a fetch has ended, its machine gets a message.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from actors.fabric.fabric_world import CoflowWorld
+from actors.fabric.initial_arrays import per
+from actors.fabric.messages import send_register
+from actors.fabric.sampling import Sampling, count_pilots
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.queue import NONE
+from actors.machines import messages
+from actors.machines.dag_world import DagWorld
+from actors.machines.inputs import count_sources, sort_by_machine
+from actors.transfers.fetches import (
+    Fetches,
+    begin_share,
+    bytes_of_pair,
+    copies_from,
+    crosses,
+    end_flow_of,
+    join_fetch,
+    note_done,
+    request,
+    room_of_event,
+    send_done,
+    source_of_copy,
+)
+from actors.transfers.laying import lay_coflow, lay_flow, sort_flows
+from actors.transfers.runs import Runs, find_run, take_run
+
+
+class Free(NamedTuple):
+    """Rows that no coflow has."""
+
+    flows: Runs
+    lines: Runs
+    words: Runs
+    coflows: np.ndarray  # [C] the first `num_coflows`
+    num_coflows: np.ndarray  # [1]
+
+
+class Shuffles(NamedTuple):
+    """The network's books of coflows: F rows of flows, C of coflows; T tasks, S stages, N machines."""
+
+    fetches: Fetches
+    free: Free
+    sampling: Sampling
+    lacks: np.ndarray  # [3] flows, lines and words for which no run is free; zeros: none is wanted
+    stages: (
+        np.ndarray
+    )  # [S] the first `num_stages`: those with fresh fetches, from `next_stage` on not registered
+    num_stages: np.ndarray  # [1]
+    next_stage: np.ndarray  # [1]
+    next_edge: np.ndarray  # [1] of that stage, among the edges to it
+    newest: np.ndarray  # [S] the last of the fresh fetches of a stage; `Fetches.older` is the one before
+    sinks: np.ndarray  # [N] the first `num_sinks`: machines to which the tasks of that stage fetch, in order
+    leaders: np.ndarray  # [N] of their fetches
+    num_sinks: np.ndarray  # [1]
+    at: np.ndarray  # [ports] scratch
+    registered: np.ndarray  # [1] coflows so far
+    took_ns: np.ndarray  # [1] what ended coflows took in all, from when their flows were known; float64
+    leader: np.ndarray = per("flow")  # of the fetch of a flow
+    unended: np.ndarray = per("coflow")  # flows that agents have not ended
+    in_use: np.ndarray = per("coflow", False)
+    span: np.ndarray = per("coflow")  # [C, 6] first and end of its rows of flows, lines, words
+
+
+@compiled
+def on_fetch(w: DagWorld, s: Shuffles, t: int) -> None:
+    """Let a task fetch its input from this instant on."""
+    task, stage = messages.read_fetch(w)
+    join_fetch(w, s.fetches, task, stage)
+    request(w, s.fetches, t)
+
+
+@compiled
+def on_share(w: DagWorld, n: CoflowWorld, s: Shuffles, t: int) -> None:
+    """Register the coflows of fresh fetches, as many as one event may and as there are rows for; others follow."""
+    if not begin_share(w, s.fetches):
+        return
+    sort_by_stage(w, s)
+    room = room_of_event(w)
+    while s.next_stage[0] < s.num_stages[0] and room > 0:
+        stage = s.stages[s.next_stage[0]]
+        if s.num_sinks[0] == 0:
+            list_sinks(w, s, stage)
+        e = w.inputs.first_parent[stage] + s.next_edge[0]
+        if e < w.inputs.first_parent[stage + 1]:
+            if w.inputs.size[e] > 0.0 and not register_coflow(w, n, s, t, stage, e):
+                break
+            room -= 1
+            s.next_edge[0] += 1
+        else:
+            end_stage(w, s)
+    send_done(w, s.fetches, t, room)
+    if s.next_stage[0] < s.num_stages[0] or s.fetches.num_done[0] > 0:
+        request(w, s.fetches, t)
+
+
+@inlined
+def sort_by_stage(w: DagWorld, s: Shuffles) -> None:
+    """List the stages of fresh fetches, and chain the fetches of each."""
+    f, left = s.fetches, s.num_stages[0] - s.next_stage[0]
+    for i in range(left):
+        s.stages[i] = s.stages[s.next_stage[0] + i]
+    s.next_stage[0], s.num_stages[0] = 0, left
+    for i in range(f.num_fresh[0]):
+        leader = f.fresh[i]
+        stage = w.inputs.stage[leader]
+        f.newest[w.inputs.node[leader]] = NONE
+        if s.newest[stage] == NONE:
+            s.stages[s.num_stages[0]] = stage
+            s.num_stages[0] += 1
+        f.older[leader], s.newest[stage] = s.newest[stage], leader
+    f.num_fresh[0] = 0
+
+
+@inlined
+def list_sinks(w: DagWorld, s: Shuffles, stage: int) -> None:
+    """List the machines to which the tasks of a stage fetch, in order."""
+    leader = s.newest[stage]
+    while leader != NONE:
+        s.sinks[s.num_sinks[0]], s.leaders[s.num_sinks[0]] = w.inputs.node[leader], leader
+        s.num_sinks[0] += 1
+        leader = s.fetches.older[leader]
+    s.newest[stage] = NONE
+    sort_by_machine(s.sinks, s.leaders, 0, s.num_sinks[0])
+
+
+@inlined
+def end_stage(w: DagWorld, s: Shuffles) -> None:
+    """Go on to the next stage: all coflows of this one are registered."""
+    for k in range(s.num_sinks[0]):
+        if w.inputs.waiting[s.leaders[k]] == 0:
+            note_done(s.fetches, s.leaders[k])
+    s.num_sinks[0] = s.next_edge[0] = 0
+    s.next_stage[0] += 1
+
+
+@compiled
+def register_coflow(w: DagWorld, n: CoflowWorld, s: Shuffles, t: int, stage: int, e: int) -> bool:
+    """Register the flows of an edge to the tasks of a stage; return whether there were rows for them."""
+    inputs, parent, most, sinks = w.inputs, w.inputs.parent[e], np.int64(0), s.num_sinks[0]
+    if inputs.one_to_one[e] == 1:
+        for k in range(sinks):
+            most += inputs.together[s.leaders[k]]
+        senders = most
+    else:
+        if inputs.sources[parent] == NONE:
+            count_sources(w, parent)
+        senders = inputs.sources[parent]
+        most = senders * sinks
+    pilots, words = 2 * count_pilots(s.sampling, most, senders), n.fabric.side >> 6
+    lines = senders + sinks + pilots
+    words = senders * min(sinks, words) + sinks * min(senders, words) + pilots
+    first, line = find_run(s.free.flows, most), find_run(s.free.lines, lines)
+    word = find_run(s.free.words, words)
+    if first == NONE or line == NONE or word == NONE or s.free.num_coflows[0] == 0:
+        s.lacks[0], s.lacks[1], s.lacks[2] = most, lines, words
+        return False
+    coflow = s.free.coflows[s.free.num_coflows[0] - 1]
+    end = lay_flows(w, n, s, stage, e, coflow, first)
+    if end > first:
+        s.free.num_coflows[0] -= 1
+        give_rows(n, s, t, coflow, first, end, line, word)
+        send_register(n, t + n.network.delay_ns, coflow)
+    return True
+
+
+@inlined
+def give_rows(
+    n: CoflowWorld, s: Shuffles, t: int, coflow: int, first: int, end: int, line: int, word: int
+) -> None:
+    """Lay a coflow whose flows are laid, and take its rows."""
+    senders: int = 1
+    for flow in range(first + 1, end):
+        senders += n.fabric.flows.source[flow] != n.fabric.flows.source[flow - 1]
+    pilots = count_pilots(s.sampling, end - first, senders)
+    after = lay_coflow(
+        n, t, coflow, s.registered[0], first, end, line, word, pilots, s.sinks, s.num_sinks[0], s.at
+    )
+    take_run(s.free.flows, end - first)
+    take_run(s.free.lines, after.line - line)
+    take_run(s.free.words, after.word - word)
+    s.span[coflow, 0], s.span[coflow, 1] = first, end
+    s.span[coflow, 2], s.span[coflow, 3] = line, after.line
+    s.span[coflow, 4], s.span[coflow, 5] = word, after.word
+    s.unended[coflow], s.in_use[coflow] = end - first, True
+    s.registered[0] += 1
+
+
+@compiled
+def lay_flows(w: DagWorld, n: CoflowWorld, s: Shuffles, stage: int, e: int, coflow: int, first: int) -> int:
+    """Lay the flows of an edge from row `first` on, in order of ingress and egress; return the row after the last."""
+    inputs, each, row = w.inputs, bytes_of_pair(w, stage, e), first
+    if inputs.one_to_one[e] == 1:
+        for k in range(s.num_sinks[0]):
+            task = s.leaders[k]
+            while task != NONE:
+                count = copies_from(w, stage, e, s.leaders[k], task)
+                if count > 0:
+                    source = source_of_copy(w, stage, e, task)
+                    row = lay_next(w, n, s, coflow, row, source, k, each * count)
+                task = inputs.next[task]
+        sort_flows(n, first, row, s.leader)
+        return row
+    begin = w.stages.first_task[inputs.parent[e]]
+    for i in range(begin, begin + inputs.sources[inputs.parent[e]]):
+        for k in range(s.num_sinks[0]):
+            size = each * inputs.tasks[i] * inputs.together[s.leaders[k]]
+            row = lay_next(w, n, s, coflow, row, inputs.source[i], k, size)
+    return row
+
+
+@inlined
+def lay_next(
+    w: DagWorld, n: CoflowWorld, s: Shuffles, coflow: int, row: int, source: int, k: int, size: float
+) -> int:
+    """Lay a flow to sink `k` if its bytes are not there; return the row after it."""
+    if not crosses(w, s.fetches, source, s.sinks[k], size):
+        return row
+    lay_flow(n, row, coflow, source, s.sinks[k], size)
+    s.leader[row] = s.leaders[k]
+    w.inputs.waiting[s.leaders[k]] += 1
+    return row + 1
+
+
+@compiled
+def on_ended(w: DagWorld, n: CoflowWorld, s: Shuffles, t: int) -> None:
+    """Note that flows have ended in the event at hand; machines whose fetches have get messages at this instant."""
+    for i in range(n.ended.num[0]):
+        flow = n.ended.flow[i]
+        coflow = n.fabric.flows.coflow[flow]
+        s.unended[coflow] -= 1
+        if s.unended[coflow] == 0:
+            s.took_ns[0] += t - n.fabric.coflows.arrival[coflow]
+        end_flow_of(w, s.fetches, s.leader[flow])
+    n.ended.num[0] = 0
+    if s.fetches.num_done[0] > 0:
+        request(w, s.fetches, t)
