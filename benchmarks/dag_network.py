@@ -60,7 +60,7 @@ def line(
         moved, coflows = f"{found.series.moved_bytes / 1e12:.3g}", f"{found.series.coflows:,}"
     times = [f"{jct_s.mean():.4g}", f"{np.percentile(jct_s, 95):.4g}"]
     network += f", {gbps:g} Gbps, bytes x {scale:g}" if gbps else ""
-    flows = f"{found.counters['flows']:,}"
+    flows = f"{found.counters.get('flows', 0):,}"
     return [scheduler, network, moved, flows, coflows, f"{found.wall_s:.1f}", f"{peak_rss_mb():,.0f}", *times]
 
 
