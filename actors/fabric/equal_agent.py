@@ -14,7 +14,9 @@ from actors.fabric.agent import await_flow_end, has_ended, note_end, note_rate, 
 from actors.fabric.counters import N_STALE
 from actors.fabric.equal_groups import (
     EqualGroups,
+    begin_group,
     extra_sent,
+    groups_per,
     make_groups,
     predict_end,
     remove_from_heap,
@@ -33,7 +35,7 @@ from actors.fabric.messages import (
     read_value,
     send_flow_done,
 )
-from actors.fabric.ports import Fabric
+from actors.fabric.ports import Fabric, lines_of, places_of
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
@@ -42,7 +44,7 @@ from actors.kernel.world import NEVER
 class Serving(NamedTuple):
     """What agents know of their ingress lines, besides `Sending`."""
 
-    groups: EqualGroups  # of the flows of each line
+    groups: EqualGroups = groups_per("line")  # of the flows of each line
     begun: np.ndarray = per("line", False)  # all its flows have been sent
     # the first LINE_END that is set, ns; if it is early, it is set again
     timer: np.ndarray = per("line", NEVER)
@@ -53,6 +55,16 @@ def make_serving(fabric: Fabric) -> Serving:
     no_more = np.zeros(fabric.lines.port.size, np.int64)
     groups = make_groups(fabric.flows.left, fabric.flows.line[:, 0], no_more)
     return at_start(Serving, fabric, groups=groups)
+
+
+@compiled
+def begin_serving(w: CoflowWorld, s: Serving, e: EqualGroups, coflow: int) -> None:
+    """Let agents and coordinator, whose groups are `e`, know the flows of a coflow that has just come into being."""
+    coflows, lines = w.fabric.coflows, w.fabric.lines
+    begin_group(w.fabric.flows.left, e, coflow, coflows.first_flow[coflow], coflows.end_flow[coflow])
+    for line in lines_of(lines, coflow, 0):
+        first = lines.flow[places_of(lines, line).start]
+        begin_group(w.sending.left, s.groups, line, first, first + lines.left[line])
 
 
 @inlined

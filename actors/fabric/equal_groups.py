@@ -5,11 +5,12 @@ least ``left`` is the first of the group's heap. Both the coordinator (`actors.f
 whose ingress lines are such groups (`actors.fabric.equal_agent`), compute with them, and get the same figures.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from actors.fabric.flow_ends import whole_ns
+from actors.fabric.initial_arrays import Declared
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
@@ -28,6 +29,37 @@ class EqualGroups(NamedTuple):
     size: np.ndarray  # [G] flows in its heap
     heap: np.ndarray  # [F, and room for further flows]
     position: np.ndarray  # [flows] where a flow is in `heap`
+
+
+class GroupsPer(NamedTuple):
+    """A declaration for `at_start`: groups without flows, one for each of `what`."""
+
+    what: str
+
+    def make(self, sizes: dict[str, int]) -> EqualGroups:
+        """Return the groups at time 0."""
+        nothing = dict.fromkeys(sizes, 0)
+        empty = make_groups(np.zeros(0), np.zeros(0, np.int64), np.zeros(0, np.int64))
+        return self.longer(empty, nothing, sizes)
+
+    def longer(self, groups: EqualGroups, was: dict[str, int], now: dict[str, int]) -> EqualGroups:
+        """Return as many groups as there are of `what` now, with room for as many flows as there are."""
+        group, flow = Declared(self.what, 0, 1, True), Declared("flow", 0, 1, True)
+        by_flow = ("heap", "position")
+        return EqualGroups(
+            *(
+                (flow if name in by_flow else group).longer(array, was, now)
+                for name, array in zip(groups._fields, groups, strict=True)
+            )
+        )
+
+    def clear(self, groups: EqualGroups, rows: dict[str, np.ndarray]) -> None:
+        """Leave the groups: `begin_group` sets each anew."""
+
+
+def groups_per(what: str) -> Any:
+    """Declare groups of flows, one for each of `what`."""
+    return GroupsPer(what)
 
 
 def make_groups(left: np.ndarray, group: np.ndarray, more: np.ndarray) -> EqualGroups:
@@ -53,6 +85,16 @@ def make_groups(left: np.ndarray, group: np.ndarray, more: np.ndarray) -> EqualG
         heap=np.concatenate([heap, np.zeros(more.sum(), np.int64)]),
         position=position,
     )
+
+
+@compiled
+def begin_group(left: np.ndarray, g: EqualGroups, group: int, first: int, end: int) -> None:
+    """Let a group consist of the flows in rows `first` to before `end`, which have been served nothing yet."""
+    g.in_force[group], g.since[group], g.served[group], g.end[group] = 0.0, 0, 0.0, NEVER
+    g.first[group], g.size[group] = first, end - first
+    for flow in range(first, end):
+        g.heap[flow] = flow
+        sift_up(left, g, group, flow)
 
 
 @inlined

@@ -27,6 +27,7 @@ import numpy as np
 from actors.fabric.equal_groups import (
     EqualGroups,
     extra_sent,
+    groups_per,
     make_groups,
     predict_end,
     remove_from_heap,
@@ -34,8 +35,8 @@ from actors.fabric.equal_groups import (
     sift_up,
 )
 from actors.fabric.flow_ends import add_end, purge, whole_ns
-from actors.fabric.heap import Heap, make_heap
-from actors.fabric.initial_arrays import at_start, per
+from actors.fabric.heap import Heap
+from actors.fabric.initial_arrays import at_start, heap_per, list_per, per
 from actors.fabric.madd import has_residual, update_open_port
 from actors.fabric.port_sets import include, lowest
 from actors.fabric.ports import (
@@ -63,10 +64,10 @@ class Equal(NamedTuple):
     """Rates of groups, and of their backfilled flows."""
 
     missed_only: bool  # backfill is for missed groups alone
-    groups: EqualGroups  # with the rates in force
-    ends: Heap  # of backfilled flows
+    groups: EqualGroups = groups_per("group")  # with the rates in force
+    ends: Heap = heap_per("flow")  # of backfilled flows
     # the first `changes`: flows with a new extra rate, and ~line of ingress lines with a new rate
-    changed: np.ndarray
+    changed: np.ndarray = list_per("flow twice or line")
     changes: np.ndarray = per("run")
     now: np.ndarray = per("run")  # from when on the last decision holds, ns
     rate: np.ndarray = per("group", 0.0)  # bytes per ns of each flow of a group, 0.0 if missed, as decided
@@ -85,15 +86,7 @@ def make_equal(fabric: Fabric, missed_only: bool = True) -> Equal:
     pilots = lines.end_line[:, 0] - lines.first_line[:, 0]
     pilots[: fabric.coflows.arrival.size] = 0
     members = make_groups(flows.left, np.where(flows.line[:, 0] != NONE, flows.coflow, NONE), pilots)
-    room = members.heap.size - pilots.sum()
-    return at_start(
-        Equal,
-        fabric,
-        missed_only=bool(missed_only),
-        groups=members,
-        ends=make_heap(room),
-        changed=np.zeros(2 * room + lines.port.size, np.int64),
-    )
+    return at_start(Equal, fabric, missed_only=bool(missed_only), groups=members)
 
 
 @inlined

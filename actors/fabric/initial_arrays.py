@@ -130,7 +130,9 @@ def rings_of_lines() -> Any:
     return DeclaredRings()
 
 
-_KINDS = (Declared, DeclaredHeap, DeclaredCount, DeclaredRings)
+def is_declared(default: Any) -> bool:
+    """Return whether the default of a field declares what `at_start` makes."""
+    return hasattr(default, "longer")
 
 
 def sizes_of(fabric: Any) -> Sizes:
@@ -148,6 +150,7 @@ def sizes_of(fabric: Any) -> Sizes:
         "place": lines.flow.size,
         "flow": num_flows,
         "flow or line": num_flows + num_lines,
+        "flow twice or line": 2 * num_flows + num_lines,
     }
 
 
@@ -158,7 +161,7 @@ def at_start(kind: Callable[..., T], fabric: Any, **given: Any) -> T:
     arrays = {
         name: declared.make(sizes)
         for name, declared in fields.items()
-        if isinstance(declared, _KINDS) and name not in given
+        if is_declared(declared) and name not in given
     }
     return kind(**given, **arrays)
 
@@ -168,7 +171,7 @@ def longer(part: Any, was: Sizes, now: Sizes) -> Any:
     fields = {}
     for name, value in part._asdict().items():
         declared = part._field_defaults.get(name)
-        if isinstance(declared, _KINDS):
+        if is_declared(declared):
             fields[name] = declared.longer(value, was, now)
         elif hasattr(value, "_fields"):
             fields[name] = longer(value, was, now)
@@ -179,7 +182,7 @@ def clear(part: Any, rows: dict[str, np.ndarray]) -> None:
     """Set rows of the declared arrays of a named tuple, and of those in it, to what they were at time 0."""
     for name, value in part._asdict().items():
         declared = part._field_defaults.get(name)
-        if isinstance(declared, _KINDS):
+        if is_declared(declared):
             declared.clear(value, rows)
         elif hasattr(value, "_fields"):
             clear(value, rows)

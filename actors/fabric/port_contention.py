@@ -10,19 +10,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.fabric.initial_arrays import at_start, per
+from actors.fabric.initial_arrays import at_start, count_of, per, rings_of_lines
 from actors.fabric.ports import Fabric, Lines, lines_of
+from actors.fabric.ranking import link, unlink
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.queue import NONE
 
 
 class Contention(NamedTuple):
-    """Contention of coflows; the lines at port n are line[first[n] : first[n] + used[n]]."""
+    """Contention of coflows, and the rings of L lines at N ports; port n is element `ports` + n."""
 
-    first: np.ndarray  # [ports]
-    used: np.ndarray = per("port")
-    line: np.ndarray = per("line")
-    position: np.ndarray = per("line", NONE)  # the place of a line in `line`, or NONE
+    ports: np.ndarray = count_of("line")  # [1] L
+    next: np.ndarray = rings_of_lines()  # [L + N]
+    prev: np.ndarray = rings_of_lines()  # [L + N]
+    is_here: np.ndarray = per("line", False)  # a line is in the ring of its port
     num_met: np.ndarray = per("coflow")  # other coflows of its kind that share a port with a coflow
     kind: np.ndarray = per("coflow")
     met_in: np.ndarray = per("coflow")  # the last of `num_counts` counts in which a coflow was found
@@ -31,8 +31,7 @@ class Contention(NamedTuple):
 
 def make_contention(fabric: Fabric) -> Contention:
     """Return the contention at a fabric without active coflows."""
-    most = np.bincount(fabric.lines.port[fabric.lines.port != NONE], minlength=fabric.speed.size)
-    return at_start(Contention, fabric, first=np.cumsum(most) - most)
+    return at_start(Contention, fabric)
 
 
 @compiled
@@ -42,10 +41,8 @@ def add_coflow(fabric: Fabric, n: Contention, coflow: int, kind: int) -> None:
     for side in range(2):
         for line in lines_of(lines, coflow, side):
             if lines.left[line] > 0:
-                port = lines.port[line]
-                n.position[line] = n.first[port] + n.used[port]
-                n.line[n.position[line]] = line
-                n.used[port] += 1
+                link(n, line, n.ports[0] + lines.port[line])
+                n.is_here[line] = True
     n.kind[coflow] = kind
     count_neighbours_of(fabric, n, coflow, 1)
 
@@ -67,10 +64,10 @@ def count_neighbours_of(fabric: Fabric, n: Contention, coflow: int, by: int) -> 
     n.met_in[coflow] = n.num_counts[0]
     for side in range(2):
         for line in lines_of(lines, coflow, side):
-            if n.position[line] != NONE:
-                port = lines.port[line]
-                for i in range(n.first[port], n.first[port] + n.used[port]):
-                    other = lines.group[n.line[i]]
+            if n.is_here[line]:
+                here = n.next[n.ports[0] + lines.port[line]]
+                while here < n.ports[0]:
+                    other, here = lines.group[here], n.next[here]
                     if n.met_in[other] != n.num_counts[0] and n.kind[other] == n.kind[coflow]:
                         n.met_in[other] = n.num_counts[0]
                         count_pair(n, coflow, other, by)
@@ -87,13 +84,12 @@ def count_pair(n: Contention, coflow: int, other: int, by: int) -> None:
 def leave_port(fabric: Fabric, n: Contention, line: int) -> None:
     """Remove a coflow from the port of one of its lines."""
     lines = fabric.lines
-    coflow, port, i = lines.group[line], lines.port[line], n.position[line]
-    n.used[port] -= 1
-    last = n.line[n.first[port] + n.used[port]]
-    n.line[i], n.position[last] = last, i
-    n.position[line] = NONE
-    for i in range(n.first[port], n.first[port] + n.used[port]):
-        other = lines.group[n.line[i]]
+    coflow = lines.group[line]
+    unlink(n, line)
+    n.is_here[line] = False
+    here = n.next[n.ports[0] + lines.port[line]]
+    while here < n.ports[0]:
+        other, here = lines.group[here], n.next[here]
         if n.kind[other] == n.kind[coflow] and not share_port(lines, n, coflow, other):
             count_pair(n, coflow, other, -1)
 
@@ -105,7 +101,7 @@ def share_port(lines: Lines, n: Contention, a: int, b: int) -> bool:
         i, j = lines.first_line[a, side], lines.first_line[b, side]
         while i < lines.end_line[a, side] and j < lines.end_line[b, side]:
             if lines.port[i] == lines.port[j]:
-                if n.position[i] != NONE and n.position[j] != NONE:
+                if n.is_here[i] and n.is_here[j]:
                     return True
                 i, j = i + 1, j + 1
             elif lines.port[i] < lines.port[j]:

@@ -5,7 +5,7 @@ same level. A port's lines are a ring through the port itself, so that entering,
 lines that it passes. Lines without unfinished flows are not in the ring.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -47,15 +47,15 @@ def line_from(lines: Lines, r: Ranking, port: int, level: int) -> int:
 
 
 @inlined
-def link(r: Ranking, line: int, after: int) -> None:
-    """Put a line into a ring, after the element `after`."""
+def link(r: Any, line: int, after: int) -> None:
+    """Put a line into a ring, after the element `after`; `r` has `next` and `prev`."""
     before = r.next[after]
     r.next[after] = r.prev[before] = line
     r.prev[line], r.next[line] = after, before
 
 
 @inlined
-def unlink(r: Ranking, line: int) -> None:
+def unlink(r: Any, line: int) -> None:
     """Take a line out of its ring, if it is in one."""
     r.next[r.prev[line]] = r.next[line]
     r.prev[r.next[line]] = r.prev[line]

@@ -256,10 +256,11 @@ def build_coordinated(
         nodes=records(ACTOR, nodes + world.first_node.size - 1),
         ended=at_start(Ended, network.fabric),
     )
-    books = make_shuffles(world, network, parameters)
+    carries_on = "pilots" not in parameters and setting.switch.waves == "together"
+    books = make_shuffles(world, network, parameters, carries_on)
     was = sizes_of(network.fabric)
     now = was | {"coflow": FIRST_COFLOWS, "group": 2 * FIRST_COFLOWS, "flow": rows, "place": 2 * rows}
-    now |= {"line": rows, "word": rows, "flow or line": 2 * rows}
+    now |= {"line": rows, "word": rows, "flow or line": 2 * rows, "flow twice or line": 3 * rows}
     network, state, books = (longer(part, was, now) for part in (network, state, books))
     books = books._replace(free=all_free(rows, FIRST_COFLOWS))
     return world, Coordinated(manager, books, network, state)
@@ -272,7 +273,7 @@ def all_free(rows: int, coflows: int) -> Free:
     return Free(flows, lines, words, np.arange(coflows)[::-1].copy(), np.array([coflows]))
 
 
-def make_shuffles(w: DagWorld, n: CoflowWorld, parameters: dict[str, Any]) -> Shuffles:
+def make_shuffles(w: DagWorld, n: CoflowWorld, parameters: dict[str, Any], carries_on: bool) -> Shuffles:
     """Return the network's books before any coflow."""
     stages, nodes = w.stages.job.size, w.nodes.size
     books = at_start(
@@ -281,6 +282,8 @@ def make_shuffles(w: DagWorld, n: CoflowWorld, parameters: dict[str, Any]) -> Sh
         fetches=make_fetches(w),
         free=all_free(0, 0),
         sampling=sampling_of(parameters),
+        carries_on=int(carries_on),
+        before=np.zeros(w.inputs.parent.size),
         lacks=np.zeros(3, np.int64),
         stages=np.zeros(stages + 1, np.int64),
         **{

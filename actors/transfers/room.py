@@ -25,6 +25,7 @@ def make_room(now_ns: int, n: CoflowWorld, p: Any, s: Shuffles) -> tuple[CoflowW
         now["coflow"] = 2 * max(was["coflow"], 1)
     now["group"], now["place"] = 2 * now["coflow"], 2 * now["flow"]
     now["flow or line"] = now["flow"] + now["line"]
+    now["flow twice or line"] = now["flow"] + now["flow or line"]
     if now != was:
         lines = n.fabric.lines
         lines.group[lines.group >= was["coflow"]] += now["coflow"] - was["coflow"]

@@ -4,6 +4,9 @@ When all messages of an instant are handled, the tasks of a stage that were laun
 edge to their stage, the flows from the machines where the parent's tasks ran are a coflow, which is registered with the
 coordinator one network delay later (`actors.fabric.coordinator`). Agents send its flows at the rates that they receive.
 When the last flow of a fetch has ended, its machine gets a message.
+
+Where the tasks of a stage are launched one after another, as machines have room, a shuffle is many coflows. A
+coordinator that learns by what coflows have sent takes them for one: a coflow begins with what those before it sent.
 """
 
 from typing import NamedTuple
@@ -53,6 +56,7 @@ class Shuffles(NamedTuple):
     fetches: Fetches
     free: Free
     sampling: Sampling
+    carries_on: int  # 1: what earlier coflows of an edge have sent counts as sent by the next ones
     lacks: np.ndarray  # [3] flows, lines and words for which no run is free; zeros: none is wanted
     stages: (
         np.ndarray
@@ -64,6 +68,7 @@ class Shuffles(NamedTuple):
     sinks: np.ndarray  # [N] the first `num_sinks`: machines to which the tasks of that stage fetch, in order
     leaders: np.ndarray  # [N] of their fetches
     num_sinks: np.ndarray  # [1]
+    before: np.ndarray  # [E] bytes of the coflows of an edge so far, float64
     at: np.ndarray  # [ports] scratch
     registered: np.ndarray  # [1] coflows so far
     took_ns: np.ndarray  # [1] what ended coflows took in all, from when their flows were known; float64
@@ -170,23 +175,26 @@ def register_coflow(w: DagWorld, n: CoflowWorld, s: Shuffles, t: int, stage: int
     end = lay_flows(w, n, s, stage, e, coflow, first)
     if end > first:
         s.free.num_coflows[0] -= 1
-        give_rows(n, s, t, coflow, first, end, line, word)
+        give_rows(n, s, t, e, coflow, first, end, line, word)
         send_register(n, t + n.network.delay_ns, coflow)
     return True
 
 
 @inlined
 def give_rows(
-    n: CoflowWorld, s: Shuffles, t: int, coflow: int, first: int, end: int, line: int, word: int
+    n: CoflowWorld, s: Shuffles, t: int, e: int, coflow: int, first: int, end: int, line: int, word: int
 ) -> None:
     """Lay a coflow whose flows are laid, and take its rows."""
     senders: int = 1
     for flow in range(first + 1, end):
         senders += n.fabric.flows.source[flow] != n.fabric.flows.source[flow - 1]
     pilots = count_pilots(s.sampling, end - first, senders)
+    sent = s.before[e] if s.carries_on == 1 else 0.0
     after = lay_coflow(
-        n, t, coflow, s.registered[0], first, end, line, word, pilots, s.sinks, s.num_sinks[0], s.at
+        n, t, coflow, s.registered[0], first, end, line, word, pilots, sent, s.sinks, s.num_sinks[0], s.at
     )
+    for flow in range(first, end):
+        s.before[e] += n.fabric.flows.size[flow]
     take_run(s.free.flows, end - first)
     take_run(s.free.lines, after.line - line)
     take_run(s.free.words, after.word - word)

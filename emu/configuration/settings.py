@@ -94,5 +94,6 @@ class Settings(TypedDict, total=False):
     cost_per_coflow: float | str | None
     cost_per_schedule: float | str | None
     network_scheduler: str | None
+    network_waves: Literal["together", "apart"] | None
     estimates_demands: bool | None
     fairness_window: float | str | None

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.fabric.coordinator import Agenda, handle_event, handle_events, note_report, register
-from actors.fabric.equal_agent import Serving, serving_event
+from actors.fabric.equal_agent import Serving, begin_serving, serving_event
 from actors.fabric.equal_coordinator import apply_flow_done, send_rates
 from actors.fabric.equal_rates import Equal, make_equal
 from actors.fabric.equal_ticks import (
@@ -39,15 +39,18 @@ from actors.fabric.equal_ticks import (
 from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.initial_arrays import at_start, per
 from actors.fabric.intervals import enter_interval
+from actors.fabric.messages import REGISTER, read_register
 from actors.fabric.priority_queues import LIMIT_PARAMETERS, Queues, dequeue, enqueue, order_key
 from actors.fabric.queue_shares import Shares, make_shares, share_equally
 from actors.fabric.service_order import Order
 from actors.fabric.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.world import NEVER
+from actors.machines.dag_world import DagWorld
 from actors.scheduler import Scheduler
 from actors.schedulers.coflows.aalo import demote, next_crossing, series
 from actors.setting import Setting
+from actors.transfers.joined import Coordinated, handle_coordinated
 
 _FIRST = np.int64(0)
 
@@ -112,10 +115,24 @@ def on_event(w: CoflowWorld, p: State) -> bool:
     )  # fmt: skip
 
 
+@inlined
+def on_event_of_transfers(w: CoflowWorld, p: State) -> bool:
+    """Handle the event at hand, of coflows that come into being during a run."""
+    if w.queue.now.kind[0] == REGISTER:
+        begin_serving(w, p.serving, p.equal.groups, read_register(w))
+    return on_event(w, p)
+
+
 @entry
 def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
     """Handle events before `until`, at most `most` of them; return the stop reason."""
     return handle_events(w, p, until, most, on_event)
+
+
+@entry
+def advance_transfers(w: DagWorld, p: Coordinated, until: int, most: int) -> int:
+    """Handle events of DAG jobs whose transfers are coflows; return the stop reason."""
+    return handle_coordinated(w, p, until, most, on_event_of_transfers)
 
 
 def build(setting: Setting) -> tuple[CoflowWorld, State]:
@@ -137,6 +154,7 @@ AALO_SHARES = Scheduler(
     parameters=LIMIT_PARAMETERS,
     build=build,
     advance=advance,
+    transfers=advance_transfers,
     worlds=COFLOW_WORLDS,
     series=series,
 )

@@ -36,7 +36,7 @@ import numpy as np
 
 from actors.fabric.coordinator import Agenda, handle_event, handle_events, note_report, register
 from actors.fabric.counters import N_DEMOTIONS
-from actors.fabric.equal_agent import Serving, serving_event
+from actors.fabric.equal_agent import Serving, begin_serving, serving_event
 from actors.fabric.equal_coordinator import (
     apply_flow_done,
     has_sent_more,
@@ -56,6 +56,7 @@ from actors.fabric.equal_ticks import (
 from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.initial_arrays import at_start, per
 from actors.fabric.intervals import enter_interval
+from actors.fabric.messages import REGISTER, read_register
 from actors.fabric.port_contention import Contention, add_coflow, change_kind, leave_port, make_contention
 from actors.fabric.ports import bytes_sent
 from actors.fabric.priority_queues import LIMIT_PARAMETERS, Queues, dequeue, enqueue, next_tick
@@ -63,9 +64,11 @@ from actors.fabric.service_order import Order
 from actors.fabric.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.world import NEVER
+from actors.machines.dag_world import DagWorld
 from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.coflows.aalo import series
 from actors.setting import Setting
+from actors.transfers.joined import Coordinated, handle_coordinated
 
 _FIRST = np.int64(0)
 _QUEUE_SHIFT, _CONTENTION_SHIFT = (
@@ -84,9 +87,9 @@ class State(NamedTuple):
     queues: Queues
     contention: Contention
     by_queue: bool  # contention is within a queue
-    width: np.ndarray  # [C] flows that cross the switch
     # [K] what each coflow in a queue adds to the time until the deadline of one that enters it, ns, float64
     wait_per_coflow_ns: np.ndarray
+    width: np.ndarray = per("coflow")  # flows that cross the switch
     # what a flow may be sent before its coflow leaves its queue, bytes
     limit: np.ndarray = per("coflow", np.inf)
     deadline: np.ndarray = per("coflow", NEVER)  # ns
@@ -102,6 +105,7 @@ def on_arrival(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
     """Step 1: put a coflow into the first queue, with a deadline; decide at the interval's end."""
     enter_interval(w, t, p.num_sending[0])
     if register(w, p.agenda, t, coflow):
+        p.width[coflow] = w.fabric.coflows.left[coflow]
         add_coflow(w.fabric, p.contention, coflow, _FIRST)
         enter_queue(p, t, coflow, _FIRST)
         p.learned[coflow] = w.fabric.coflows.arrival[coflow]
@@ -195,26 +199,39 @@ def on_event(w: CoflowWorld, p: State) -> bool:
     )  # fmt: skip
 
 
+@inlined
+def on_event_of_transfers(w: CoflowWorld, p: State) -> bool:
+    """Handle the event at hand, of coflows that come into being during a run."""
+    if w.queue.now.kind[0] == REGISTER:
+        begin_serving(w, p.serving, p.equal.groups, read_register(w))
+    return on_event(w, p)
+
+
 @entry
 def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
     """Handle events before `until`, at most `most` of them; return the stop reason."""
     return handle_events(w, p, until, most, on_event)
 
 
+@entry
+def advance_transfers(w: DagWorld, p: Coordinated, until: int, most: int) -> int:
+    """Handle events of DAG jobs whose transfers are coflows; return the stop reason."""
+    return handle_coordinated(w, p, until, most, on_event_of_transfers)
+
+
 def build(setting: Setting) -> tuple[CoflowWorld, State]:
     """Return the world and the coordinator's state at time 0."""
     given = setting.parameters
     world = build_serving_world(setting)
-    fabric, equal = world.fabric, make_equal(world.fabric)
+    fabric = world.fabric
     limits = given["first_limit_bytes"] * given["factor"] ** np.arange(given["queues"], dtype=np.float64)
     return world, at_start(
         State,
         fabric,
         **ticking_state(setting, world),
-        equal=equal,
+        equal=make_equal(fabric),
         contention=make_contention(fabric),
         by_queue=given["contention"] == "queue",
-        width=equal.groups.size[: world.work.size].copy(),
         wait_per_coflow_ns=given["deadline_factor"] * limits / fabric.speed.max(),
     )
 
@@ -243,6 +260,7 @@ SAATH = Scheduler(
     ),
     build=build,
     advance=advance,
+    transfers=advance_transfers,
     worlds=COFLOW_WORLDS,
     series=series,
 )

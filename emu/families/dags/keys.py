@@ -7,7 +7,7 @@ from emu.configuration.key import Key
 from emu.families.coflows.keys import KEYS as OF_COFLOWS
 from emu.families.jobs.keys import KEYS as OF_JOBS
 
-COORDINATORS = ("fifo", "scf", "ncf", "lcf", "sebf", "sincronia", "aalo", "philae")
+COORDINATORS = ("fifo", "scf", "ncf", "lcf", "sebf", "sincronia", "aalo", "aalo-shares", "saath", "philae")
 
 _SAME = {
     "cluster",
@@ -40,6 +40,14 @@ KEYS = (
         f"which the flows of a shuffle are a coflow: {', '.join(f'`{name}`' for name in COORDINATORS)}, or a variant "
         "of one.",
         option="--network",
+    ),
+    Key(
+        "network.waves",
+        "choice",
+        Switch.waves,
+        "Each wave of a shuffle, what tasks that are launched at one time fetch, is a coflow. For `aalo` and "
+        "`aalo-shares` what earlier waves have sent counts as sent by the next ones, `together`, or does not, `apart`.",
+        choices=("together", "apart"),
     ),
     Key(
         "estimates.demands",

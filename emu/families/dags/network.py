@@ -49,7 +49,9 @@ def on_network(config: Config, schedulers: tuple[Scheduler, ...]) -> tuple[Sched
 
     def wrong(message: str) -> InputError:
         names = ", ".join(("none", "fair", *COORDINATORS))
-        return config.error("network.scheduler", f"{message}; want one of {names}, or a variant of a coordinator")
+        return config.error(
+            "network.scheduler", f"{message}; want one of {names}, or a variant of a coordinator"
+        )
 
     if own := [scheduler.name for scheduler in schedulers if scheduler.own is not None]:
         raise config.error(
@@ -91,7 +93,7 @@ def network_of(config: Config, workload: DagWorkload) -> Switch:
     if (longest_s := np.nansum(workload.arrays().edge_bytes) * 8 / config["fabric.port_speed"]) > MAX_TIME_S:
         wrong = f"all bytes would take {longest_s:.3g} s over one port; want a speed such as '10 Gbps'"
         raise config.error("fabric.port_speed", wrong)
-    return Switch(config["fabric.port_speed"] / 8, scheduler=name)
+    return Switch(config["fabric.port_speed"] / 8, scheduler=name, waves=config["network.waves"])
 
 
 def network_notes(config: Config, workload: DagWorkload) -> list[str]:

@@ -27,7 +27,7 @@ from workloads.coflows import CoflowWorkload, make_coflow_workload
 from workloads.dags import DagWorkload
 
 GB = 1e9
-COORDINATORS = ("fifo", "scf", "ncf", "lcf", "sebf", "sincronia", "aalo", "philae")
+COORDINATORS = ("fifo", "scf", "ncf", "lcf", "sebf", "sincronia", "aalo", "aalo-shares", "saath", "philae")
 MACHINES = build_cluster("machines", [4, 8, 4, 2, 6], cpu_cores=[4.0, 8.0, 4.0, 2.0, 6.0])
 
 
@@ -38,11 +38,14 @@ def under(
     scheduler: str = "drf",
     delay_s: float = 0.0,
     rows: int = FIRST_ROWS,
+    waves: str = "apart",
     **given: Any,
 ) -> Setting:
     setting = setting_of(scheduler, workload, nodes, network=Network(delay_s), **given)
     joined = with_network(setting.scheduler, find_scheduler(coordinator), rows)
-    return replace(setting, scheduler=joined, switch=Switch(port_bytes_per_s=GB, scheduler=coordinator))
+    return replace(
+        setting, scheduler=joined, switch=Switch(port_bytes_per_s=GB, scheduler=coordinator, waves=waves)
+    )
 
 
 Edge = tuple[int, int, int]  # when tasks fetched over it, ns; the stage, and its parent
