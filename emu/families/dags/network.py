@@ -8,6 +8,7 @@ import numpy as np
 
 from emu.families.dags.keys import COORDINATORS
 from workloads.errors import InputError
+from workloads.hints import did_you_mean
 from workloads.jobs import MAX_TIME_S
 from workloads.transform.primitives import with_tables
 
@@ -36,7 +37,6 @@ def on_network(config: Config, schedulers: tuple[Scheduler, ...]) -> tuple[Sched
         There is no such network, or it does not run with another value, or with a scheduler of a user.
     """
     from actors.transfers.joined import with_network
-    from emu.configuration.schedulers import find_one
 
     network = config["network.scheduler"]
     if network == "none":
@@ -46,21 +46,29 @@ def on_network(config: Config, schedulers: tuple[Scheduler, ...]) -> tuple[Sched
             raise config.error(
                 "network.scheduler", f"{network} does not go with {name}={config[name]}: {why}"
             )
-
-    def wrong(message: str) -> InputError:
-        names = ", ".join(("none", "fair", *COORDINATORS))
-        return config.error(
-            "network.scheduler", f"{message}; want one of {names}, or a variant of a coordinator"
-        )
-
     if own := [scheduler.name for scheduler in schedulers if scheduler.own is not None]:
         raise config.error(
             "network.scheduler", f"{network} is not there for {own[0]}, a scheduler of one's own"
         )
-    coordinator = None if network == "fair" else find_one(config, network, wrong)
-    if coordinator is not None and coordinator.transfers is None:
-        raise wrong(f"{network} is no coordinator of what DAG jobs transfer")
+    coordinator = None if network == "fair" else _coordinator(config, network)
     return tuple(with_network(scheduler, coordinator) for scheduler in schedulers)
+
+
+def _coordinator(config: Config, network: str) -> Scheduler:
+    """Return the coordinator that a configuration names, or a variant of one."""
+    from emu.configuration.schedulers import find_one
+
+    names = ("none", "fair", *COORDINATORS)
+
+    def wrong(message: str) -> InputError:
+        return config.error("network.scheduler", message)
+
+    if network not in names and network not in config.variants:
+        raise wrong(f"no network {network!r}{did_you_mean(network, [*names, *config.variants])}")
+    found = find_one(config, network, wrong)
+    if found.transfers is None:
+        raise wrong(f"{network} is a variant of {found.policy}; want one of {', '.join(COORDINATORS)}")
+    return found
 
 
 def moved_by(config: Config, workload: DagWorkload) -> DagWorkload:

@@ -1,0 +1,165 @@
+"""Schedulers of tasks by schedulers of shuffles: which half matters where.
+
+    python -m benchmarks.dag_matrix [--seeds 5] [--workloads query-dags,facebook-mapreduce,swim]
+        [--managers drf,srtf,tetris,carbyne] [--networks fair,sebf,aalo,philae] [--gbps 1,10,40] [--loads 0.5,1,2]
+        [--figures mean,p95,makespan] [--out matrix.csv]
+
+Each combination runs with the same seeds; loads are brought about by the number of machines, and are those of work on
+the scarcest resource. Printed are, of each workload, load and speed of ports, mean and half-width of the 95 % interval
+over the seeds: under each manager, a network's figure over that of `fair`; and under each network, a manager's over
+that of `drf`. Below 1 is better. Results are appended to the file given with --out, whose runs are not run again.
+
+The workloads: `query-dags` with 60 jobs and `facebook-mapreduce` with 700 jobs and 65,000 tasks, on machines of
+Carbyne's evaluation; and two hours of SWIM's sample of Facebook's cluster of 2009 as DAGs, on machines of two slots
+(left out where the trace is absent). Their draws follow the seed.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterable, Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from tqdm import tqdm
+
+import emu
+from benchmarks.measuring import SHARED, parser_of, show
+from emu.results.metrics import confidence_95
+from emu.results.text_tables import with_error
+from workloads.arrow import optional_column
+
+SWIM = SHARED / "traces" / "real" / "swim" / "FB-2009_samples_24_times_1hr_0.tsv"
+WORKLOADS: dict[str, dict[str, Any]] = {
+    "query-dags": {"workload_options": {"jobs": 60}, "cluster": "carbyne"},
+    "facebook-mapreduce": {"workload_options": {"jobs": 700, "tasks": 65_000}, "cluster": "carbyne"},
+    "swim": {"workload_options": {"family": "dags"}, "workload_steps": "slice --end '2 h'", "slots": 2},
+}
+FIGURES: dict[str, Callable[[np.ndarray, float], float]] = {
+    "mean": lambda jct_s, makespan_s: float(jct_s.mean()),
+    "p95": lambda jct_s, makespan_s: float(np.percentile(jct_s, 95)),
+    "makespan": lambda jct_s, makespan_s: makespan_s,
+}
+
+
+class Cell(NamedTuple):
+    """A run: what it is of."""
+
+    workload: str
+    load: float
+    gbps: float
+    manager: str
+    network: str
+    seed: int
+
+
+Results = dict[Cell, dict[str, float]]
+
+
+def run(cell: Cell) -> dict[str, float]:
+    """Run a cell; return its figures."""
+    source = str(SWIM) if cell.workload == "swim" else cell.workload
+    result = emu.run(
+        cell.manager,
+        source,
+        None,
+        in_process=True,
+        seed=cell.seed,
+        load=cell.load,
+        load_by="nodes",
+        network_scheduler=cell.network,
+        fabric_port_speed=cell.gbps * 1e9,
+        **WORKLOADS[cell.workload],
+    )
+    jct_s, makespan_s = optional_column(result.jobs, "jct_s"), float(result.summary["jobs"]["makespan_s"])
+    return {name: of(jct_s, makespan_s) for name, of in FIGURES.items()}
+
+
+def read(path: Path | None) -> Results:
+    """Return the runs of a file."""
+    if path is None or not path.exists():
+        return {}
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    return {
+        Cell(r["workload"], float(r["load"]), float(r["gbps"]), r["manager"], r["network"], int(r["seed"])): {
+            name: float(r[name]) for name in FIGURES
+        }
+        for r in rows
+    }
+
+
+def append(path: Path | None, cell: Cell, figures: dict[str, float]) -> None:
+    """Add a run to a file."""
+    if path is None:
+        return
+    is_new = not path.exists()
+    with path.open("a", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        if is_new:
+            writer.writerow([*Cell._fields, *FIGURES])
+        writer.writerow([*cell, *(repr(figures[name]) for name in FIGURES)])
+
+
+def ratio(found: Results, cells: Iterable[Cell], base: dict[str, str], figure: str) -> str:
+    """Return a figure of cells over that of the same cells with other schedulers, seed by seed."""
+    pairs = [(found[cell][figure], found[cell._replace(**base)][figure]) for cell in cells]
+    return with_error(*confidence_95([own / other for own, other in pairs]), digits=3)
+
+
+def tables(
+    found: Results, of: dict[str, list[Any]], figures: list[str]
+) -> Iterator[tuple[str, list[list[str]]]]:
+    """Yield, for each figure and workload, a table of networks over `fair`, and one of managers over `drf`."""
+    for figure, workload in product(figures, of["workload"]):
+        sides = (("network", "manager", "fair"), ("manager", "network", "drf"))
+        for side, other, base in sides:
+            names = [name for name in of[side] if name != base]
+            rows = [["load", "Gbps", other, *names]]
+            for load, gbps, given in product(of["load"], of["gbps"], of[other]):
+                cells = {
+                    name: [
+                        Cell(workload, load, gbps, "", "", seed)._replace(**{side: name, other: given})
+                        for seed in of["seed"]
+                    ]
+                    for name in names
+                }
+                texts = [ratio(found, cells[name], {side: base}, figure) for name in names]
+                rows.append([f"{load:g}", f"{gbps:g}", given, *texts])
+            yield f"{figure} on {workload}: a {side} over {base}", rows
+
+
+def main() -> None:
+    """Run what is asked for, and print the tables."""
+    parser = parser_of(__doc__)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--workloads", default=",".join(WORKLOADS))
+    parser.add_argument("--managers", default="drf,srtf,tetris,carbyne")
+    parser.add_argument("--networks", default="fair,sebf,aalo,philae")
+    parser.add_argument("--gbps", default="1,10,40")
+    parser.add_argument("--loads", default="0.5,1,2")
+    parser.add_argument("--figures", default="mean,p95,makespan")
+    parser.add_argument("--out", type=Path)
+    asked = parser.parse_args()
+    of: dict[str, list[Any]] = {
+        "workload": [w for w in asked.workloads.split(",") if w != "swim" or SWIM.exists()],
+        "load": [float(text) for text in asked.loads.split(",")],
+        "gbps": [float(text) for text in asked.gbps.split(",")],
+        "manager": asked.managers.split(","),
+        "network": asked.networks.split(","),
+        "seed": list(range(1, asked.seeds + 1)),
+    }
+    found = read(asked.out)
+    for values in tqdm(list(product(*of.values()))):
+        cell = Cell(*values)
+        if cell not in found:
+            found[cell] = run(cell)
+            append(asked.out, cell, found[cell])
+    for title, rows in tables(found, of, asked.figures.split(",")):
+        show(title, rows)
+
+
+if __name__ == "__main__":
+    main()
