@@ -89,6 +89,8 @@ def dag_facts(dags: Mapping[str, Any]) -> dict[str, str]:
     if "moved_bytes" in dags:
         moved, local = dags["moved_bytes"], dags["local_bytes"]
         facts["network"] = f"moved {format_quantity(moved, 'B')} in {dags['flows']:,} flows"
+        if "coflows" in dags:
+            facts["coflows"] = f"{dags['coflows']:,}, {number(dags['mean_cct_s'])} s each in the mean"
         facts["local input"] = f"{format_quantity(local, 'B')}, {percent(local / max(moved + local, 1.0))}"
         facts["mean time to fetch input"] = f"{number(dags['mean_fetch_s'])} s"
     if "leftover_share" in dags:

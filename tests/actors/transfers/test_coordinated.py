@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 from actors.hosting.outcome import Outcome
 from actors.schedulers.registry import find_scheduler
+from actors.schedulers.variants import make_variant
 from actors.setting import Network, Setting, Switch
 from actors.transfers.joined import FIRST_ROWS, with_network
 from clusters.cluster import Cluster, build_cluster
@@ -24,7 +26,7 @@ from tests.actors.dag_settings import mixed_dags, setting_of, with_bytes
 from tests.actors.transfers.network_simulator import inputs_of
 from tests.emulations import OBSERVED, digest, run_setting
 from workloads.coflows import CoflowWorkload, make_coflow_workload
-from workloads.dags import DagWorkload
+from workloads.dags import DagWorkload, make_dag_workload
 
 GB = 1e9
 COORDINATORS = ("fifo", "scf", "ncf", "lcf", "sebf", "sincronia", "aalo", "aalo-shares", "saath", "philae")
@@ -154,3 +156,72 @@ def test_a_run_goes_on_from_any_checkpoint(coordinator: str) -> None:
     found, moves = digest_with_restores(setting, 5)
     assert moves > 3
     assert found == digest(run_setting(setting, OBSERVED))
+
+
+def two_shuffles(first_gb: float, second_gb: float) -> DagWorkload:
+    """Two jobs of a map and a reducer of 1 s. Both maps run on machine 0, the reducers on 1 and 2: they fit nowhere
+    else.
+    """
+    return make_dag_workload(
+        "by hand",
+        [0, 0],
+        [2, 2],
+        [1, 1, 1, 1],
+        [1, 1, 1, 1],
+        [(0, 0, 1), (1, 0, 1)],
+        cpu_cores=[1, 4, 1, 4],
+        edge_bytes=[first_gb * GB, second_gb * GB],
+    )
+
+
+@pytest.mark.parametrize("coordinator", ["fifo", "scf", "lcf", "sebf", "sincronia", "philae"])
+@pytest.mark.parametrize("sizes_gb", [(1, 2), (2, 1)])
+def test_shuffles_that_share_a_port_are_sent_one_after_the_other(
+    coordinator: str, sizes_gb: tuple[int, int]
+) -> None:
+    # Both begin at 1 s, and the port sends 1 GB a second. A coordinator that knows sizes sends the smaller one first;
+    # fifo the first to come, as does philae, to which both are thin.
+    nodes = build_cluster("machines", [2, 4, 4], cpu_cores=[2.0, 4.0, 4.0])
+    found = run_setting(under(coordinator, two_shuffles(*sizes_gb), nodes))
+    first_is_first = coordinator in ("fifo", "philae") or sizes_gb[0] < sizes_gb[1]
+    ends_s = [1 + sizes_gb[0], 4] if first_is_first else [4, 1 + sizes_gb[1]]
+    assert (found.series.fetched_ns / 1e9).tolist() == [-1e-9, ends_s[0], -1e-9, ends_s[1]]
+    assert found.finish_ns.tolist() == [(end + 1) * 1_000_000_000 for end in ends_s]
+    assert (found.series.coflows, found.series.mean_cct_s) == (2, sum(ends_s) / 2 - 1)
+
+
+@pytest.mark.parametrize("waves", ["together", "apart"])
+def test_what_an_earlier_wave_has_sent_counts(waves: str) -> None:
+    # A's reducers, on machine 1, run one after the other: the first fetches 20 MB from 1 to 1.02 s and ends at 2.02 s,
+    # when the other asks for its 20 MB. B's reducer, on machine 2, asks for 10 MB at 2.021 s. Both leave by the port of
+    # machine 0, and the next interval of 8 ms begins at 2.024 s; a port is idle until the next one. Taken for one
+    # shuffle, A has sent more than the first queue's limit of 10 MiB: B is sent until 2.034 s, and A from 2.04 s on.
+    # Else A, which came first, is sent until 2.04 s, 16 MB of it; then B, and at 2.056 s what A has left.
+    work = make_dag_workload(
+        "by hand",
+        [0, 0],
+        [2, 2],
+        [1, 2, 1, 1],
+        [1, 1, 1, 2.021, 1],
+        [(0, 0, 1), (1, 0, 1)],
+        cpu_cores=[1, 4, 1, 3],
+        edge_bytes=[0.04 * GB, 0.01 * GB],
+    )
+    nodes = build_cluster("machines", [2, 4, 3], cpu_cores=[2.0, 4.0, 3.0])
+    found = run_setting(under("aalo", work, nodes, waves=waves))
+    assert found.tasks is not None
+    assert found.tasks["node"].tolist() == [0, 1, 1, 0, 2]
+    of_b = 2_034_000_000 if waves == "together" else 2_050_000_000
+    assert found.series.fetched_ns.tolist() == [-1, 1_020_000_000, 2_060_000_000, -1, of_b]
+
+
+def test_a_variant_of_a_coordinator_is_made_again_elsewhere() -> None:
+    # As a run through Ray, or a resumed one, gets it.
+    variant = make_variant(find_scheduler("philae"), {"policy": "A", "thin_limit": 0}, "philae-a")
+    joined = with_network(find_scheduler("drf"), variant)
+    setting = replace(under("philae", with_bytes(mixed_dags(jobs=8), 3)), scheduler=joined)
+    again = replace(setting, scheduler=pickle.loads(pickle.dumps(joined)))
+    assert digest(run_setting(again)) == digest(run_setting(setting))
+    assert digest(run_setting(again)) != digest(
+        run_setting(under("philae", with_bytes(mixed_dags(jobs=8), 3)))
+    )

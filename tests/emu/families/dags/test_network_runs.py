@@ -53,6 +53,28 @@ def test_what_a_run_writes() -> None:
     assert "moved_bytes" not in without.summary["dags"]
 
 
+def test_what_a_run_under_a_coordinator_writes() -> None:
+    run = emu.run("drf", shuffle(), 2, **HERE | {"network_scheduler": "sebf"}, output_events="all")
+    assert column(run.jobs, "jct_s").tolist() == [3]
+    figures = run.summary["dags"]
+    assert (figures["flows"], figures["coflows"], figures["mean_cct_s"]) == (2, 1, 1.0)
+    assert dag_facts(figures)["coflows"] == "1, 1 s each in the mean"
+    found = [(link.begin_ns / 1e9, link.end_ns / 1e9, link.cause) for link in emu.explain(run, 0).chain]
+    assert found == [(0, 1, "work"), (1, 2, "fetching"), (2, 3, "work")]
+
+
+def test_a_variant_of_a_coordinator(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "run.toml"
+    file.write_text(
+        'scheduler = "drf"\nworkload = "query-dags"\nnodes = 4\nin_process = true\n[workload_options]\njobs = 3\n'
+        '[network]\nscheduler = "thick"\n[variants.thick]\nscheduler = "philae"\nthin_limit = 0\n'
+        '[variants.lone]\nscheduler = "edf"\n'
+    )
+    assert main(["run", "--config", str(file), "--out", str(tmp_path / "r")]) == 0
+    assert main(["run", "--config", str(file), "--network", "lone", "--out", str(tmp_path / "s")]) == 2
+    assert "lone is a variant of edf; want one of fifo" in capsys.readouterr().err
+
+
 def test_a_story_has_the_time_to_fetch() -> None:
     story = emu.explain(emu.run("drf", shuffle(), 2, **HERE, output_events="all"), 0)
     found = [(link.begin_ns / 1e9, link.end_ns / 1e9, link.cause) for link in story.chain]
@@ -60,7 +82,7 @@ def test_a_story_has_the_time_to_fetch() -> None:
     assert story.longest is not None
     assert story.longest.link.cause == "fetching"
     assert story.longest.reasons == [
-        "Its input was on its way: flows shared the ports of the machines that sent it, and its own."
+        "Its input was on its way, over ports that other flows use too: those of the senders, and its own."
     ]
 
 
@@ -93,6 +115,8 @@ def test_unknown_bytes_take_no_time() -> None:
 
 REFUSED = {
     "--network fari": "did you mean 'fair'",
+    "--network sparrow": "no network 'sparrow'",
+    "--network none --set network.waves=apart": "network.waves",
     "--network fair --clock windows": "fair does not go with clock=windows: rates depend on all flows at once",
     "--network fair --set dynamics.mtbf=1d --set dynamics.mttr=1h": "fair does not go with dynamics.mtbf",
     "--network fair --set priorities=true --set preemption.mode=restart": "does not go with preemption.mode=restart",
