@@ -140,8 +140,8 @@ class Switch:
     Attributes:
         port_bytes_per_s: in each direction, of ports whose speed the workload does not know.
         local_is_free: flows from a port to itself take no bandwidth, and end at once.
-        scheduler: of DAG jobs, who divides the ports among flows: "none", input takes no time; "fair", nobody; or a
-            coordinator.
+        scheduler: of DAG jobs, who divides the ports among flows: "none", input takes no time; "fair", all flows share
+            them; or a coordinator.
         waves: of DAG jobs, whose shuffles are fetched in waves, as tasks are launched: each wave is a coflow, and what
             earlier ones have sent counts as sent by the next ("together"), or not ("apart").
     """

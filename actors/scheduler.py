@@ -93,7 +93,8 @@ class Scheduler:
         build: setting -> (World, the policy's own state) at time 0.
         advance: the compiled loop, (world, state, until_ns, most_events) -> the stop reason.
         host: for loops that stop with PYTHON: setting -> the Python side of one emulation.
-        grow: for loops that stop with GROW because their own state lacks room: (world, state) -> state with more.
+        grow: (world, state) -> the state with the world's containers, and with more room where its own is short, for
+            which a loop stops with GROW.
         transfers: of a coordinator of coflows: the compiled loop of DAG jobs under it (`actors.transfers.joined`).
         series: for schedulers one of whose actors keeps more than what is recorded of every job: (setting, world, state
             at the end of a partition) -> copies of it, as the type that the family's `results` reads
@@ -123,7 +124,7 @@ class Scheduler:
     updatable: str = ""
     uses_deadlines: bool = False
     host: Callable[[Any], Host] | None = field(default=None, repr=False)
-    grow: Callable[[Any, Any], Any] | None = field(default=None, repr=False)
+    grow: Callable[[Any, Any], Any] = field(default=lambda world, state: state, repr=False)
     transfers: Callable[..., int] | None = field(default=None, repr=False)
     series: Callable[[Any, Any, Any], Any] | None = field(default=None, repr=False)
     remade: tuple[Callable[..., Any], tuple[Any, ...]] | None = field(default=None, repr=False)

@@ -35,7 +35,7 @@ REASONS = {
     ("workloads/readers/restricted_pickle.py", "_codecs.encode"): "a name that NumPy writes into pickles",
     ("tests/emu/test_notebooks.py", "_repr_png_"): "what IPython calls, documented by it",
 }
-OF_NAMED_TUPLES = {"_replace", "_fields", "_asdict", "_make"}
+OF_NAMED_TUPLES = {"_replace", "_fields", "_field_defaults", "_asdict", "_make"}
 
 
 def trees() -> Iterator[tuple[str, ast.Module]]:

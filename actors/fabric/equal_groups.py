@@ -54,7 +54,7 @@ class GroupsPer(NamedTuple):
         )
 
     def clear(self, groups: EqualGroups, rows: dict[str, np.ndarray]) -> None:
-        """Leave the groups: `begin_group` sets each anew."""
+        """Leave the groups: `begin_group` sets each again."""
 
 
 def groups_per(what: str) -> Any:

@@ -70,7 +70,7 @@ class Prices(NamedTuple):
 class Ended(NamedTuple):
     """Flows that have ended in the event at hand, for those who wait for what they bring (`actors.transfers`)."""
 
-    flow: np.ndarray = list_per("flow")  # the first `num`; empty where nobody waits
+    flow: np.ndarray = list_per("flow")  # the first `num`; empty where no task waits
     num: np.ndarray = per("run")
 
 

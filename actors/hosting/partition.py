@@ -73,7 +73,7 @@ def build_partition(setting: Setting, observe: Observe) -> tuple[Any, Any]:
         world = world._replace(task_records=task_records, faults=with_attempts(world.faults))
     if observe.events is not None:
         world = with_trace(world, observe.events, setting)
-    return world, state
+    return world, setting.scheduler.grow(world, state)
 
 
 class Partition:
@@ -90,7 +90,6 @@ class Partition:
         self.world, self.state = build_partition(setting, observe)
         if whole:
             setting.scheduler.worlds.start_nodes(self.world, setting, slice(None))
-        self._fit_state()
         self._loop = setting.scheduler.advance
         self._answer = setting.scheduler.host(setting) if setting.scheduler.host else None
         self.wall_s = self.compile_s = 0.0
@@ -225,8 +224,7 @@ class Partition:
         Raise `Refused` if the snapshot is of another setting.
         """
         self.world = put_back(self.world, "world", saved)
-        self.state = put_back(self.state, "state", saved)
-        self._fit_state()
+        self.state = self.setting.scheduler.grow(self.world, put_back(self.state, "state", saved))
         if self._answer is not None:
             self._answer.load(saved["own"].tobytes())
         self._samples.load(saved["samples"])
@@ -308,12 +306,7 @@ class Partition:
             cost=grow_cost(world.cost),
             faults=grow_attempts(world.faults),
         )
-        self._fit_state()
-
-    def _fit_state(self) -> None:
-        """Let the scheduler's state follow the world's containers, and make room in its own."""
-        if self.setting.scheduler.grow is not None:
-            self.state = self.setting.scheduler.grow(self.world, self.state)
+        self.state = self.setting.scheduler.grow(self.world, self.state)
 
     def _sample(self) -> None:
         """Note how many tasks are queued and running now."""
