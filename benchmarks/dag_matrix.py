@@ -9,7 +9,7 @@ the scarcest resource. Printed are, of each workload, load and speed of ports, m
 over the seeds: under each manager, a network's figure over that of `fair`; and under each network, a manager's over
 that of `drf`. Below 1 is better. Results are appended to the file given with --out, whose runs are not run again.
 
-The workloads: `query-dags` with 60 jobs and `facebook-mapreduce` with 700 jobs and 65,000 tasks, on machines of
+The workloads: `query-dags` with 25 jobs and `facebook-mapreduce` with 700 jobs and 65,000 tasks, on machines of
 Carbyne's evaluation; and two hours of SWIM's sample of Facebook's cluster of 2009 as DAGs, on machines of two slots
 (left out where the trace is absent). Their draws follow the seed.
 """
@@ -33,7 +33,7 @@ from workloads.arrow import optional_column
 
 SWIM = SHARED / "traces" / "real" / "swim" / "FB-2009_samples_24_times_1hr_0.tsv"
 WORKLOADS: dict[str, dict[str, Any]] = {
-    "query-dags": {"workload_options": {"jobs": 60}, "cluster": "carbyne"},
+    "query-dags": {"workload_options": {"jobs": 25}, "cluster": "carbyne"},
     "facebook-mapreduce": {"workload_options": {"jobs": 700, "tasks": 65_000}, "cluster": "carbyne"},
     "swim": {"workload_options": {"family": "dags"}, "workload_steps": "slice --end '2 h'", "slots": 2},
 }
