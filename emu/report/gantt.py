@@ -44,6 +44,8 @@ EARLY, HATCH = "#666666", "/////"
 """Colour of the hatches of attempts that were evicted or lost, and their pattern."""
 EARLY_ALPHA = 0.3
 """Of the colour of their job."""
+FETCHES, FETCH_COLOUR, FETCH_HATCH = "fetches input", "#ffffffa0", "....."
+"""Over the part of a bar in which a task has a machine, and its input is on its way."""
 Int64Array = npt.NDArray[np.int64]
 
 
@@ -59,6 +61,8 @@ class Parts(NamedTuple):
         without stages its number.
     early : ndarray of bool
         Whether it is an attempt that was evicted or lost.
+    fetched : ndarray of float64
+        When a task had its input, s; `start` where it fetched none over a network, or that is not known.
     """
 
     start: Float64Array
@@ -67,6 +71,7 @@ class Parts(NamedTuple):
     head: Int64Array
     row: Int64Array
     early: BoolArray
+    fetched: Float64Array
 
 
 def machines_figure(run: Result, nodes: Sequence[int] | None = None) -> Figure:
@@ -106,7 +111,8 @@ def machines_figure(run: Result, nodes: Sequence[int] | None = None) -> Figure:
         if text := _early_text(parts, chosen):
             pale = colours[early] * (1.0, 1.0, 1.0, EARLY_ALPHA)
             _add_bars(axes, places[early], heights[early], start[early], finish[early], pale, text, HATCH)
-            add_legend(figure, axes)
+        _add_fetches(axes, places, heights, start, parts.fetched[chosen], FETCH_COLOUR)
+        add_legend(figure, axes)
         axes.set_yticks(STRIDE * np.arange(len(nodes)) + 0.5, [f"{what} {n}" for n in nodes])
         axes.set_ylim(STRIDE * len(nodes), 1.0 - STRIDE)
         axes.xaxis.set_major_formatter(plain_ticks())
@@ -149,6 +155,8 @@ def job_figure(run: Result, job_id: int) -> Figure:
         if early.any():
             begin, end, pale = parts.start[early], parts.finish[early], "#eeeeee" + "80" * by_stage
             _add_bars(axes, rows[early], 0.8, begin, end, pale, _early_text(parts), HATCH)
+        # Tasks of a stage lie on each other: those that compute meanwhile show through.
+        _add_fetches(axes, rows, np.full(rows.size, 0.8), parts.start, parts.fetched, "#ffffff00")
         add_legend(figure, axes)
         axes.xaxis.set_major_formatter(plain_ticks())
         axes.set_xlim(0.0, float(parts.finish.max()) * 1.02)
@@ -219,6 +227,21 @@ def _add_bars(
     )
     bars.set_rasterized(len(corners) > MOST_SHAPES)
     axes.add_collection(bars, autolim=False)
+
+
+def _add_fetches(
+    axes: Any,
+    low: Float64Array,
+    height: Float64Array,
+    start: Float64Array,
+    fetched: Float64Array,
+    colour: str,
+) -> None:
+    """Draw over the bars of tasks for how long they fetched their input."""
+    which = np.flatnonzero(fetched > start)
+    if which.size:
+        begin, end = start[which], fetched[which]
+        _add_bars(axes, low[which], height[which], begin, end, colour, FETCHES, FETCH_HATCH)
 
 
 def _left_out(run: Result, parts: Parts, job_id: int | None = None) -> str:
@@ -295,17 +318,21 @@ def parts_of(run: Result) -> Parts:
     columns = [
         optional_column(table, name) for name in ("start_s", "finish_s", node, f"{family.one}_id", row)
     ]
+    columns.append(columns[0])
+    if "fetched_s" in table.column_names:
+        fetched = optional_column(table, "fetched_s")
+        columns[-1] = np.where(np.isnan(fetched), columns[0], fetched)
     ended = np.isfinite(columns[1])
     columns = [column[ended] for column in columns]
     early = np.zeros(columns[0].size, np.bool_)
     if (attempts := _find_table(run, ATTEMPTS)) is not None:
-        names = ("start_s", "end_s", "node", "job_id", row)
+        names = ("start_s", "end_s", "node", "job_id", row, "start_s")
         further = [optional_column(attempts, name) for name in names]
         columns = [np.concatenate(pair) for pair in zip(columns, further, strict=True)]
         early = np.append(early, np.ones(attempts.num_rows, np.bool_))
     start, finish = columns[:2]
-    machine, head, place = (column.astype(np.int64) for column in columns[2:])
-    return Parts(start, finish, machine, head, place, early)
+    machine, head, place = (column.astype(np.int64) for column in columns[2:5])
+    return Parts(start, finish, machine, head, place, early, columns[5])
 
 
 def _table_of(run: Result) -> pa.Table:
@@ -339,7 +366,9 @@ def _of_job(run: Result, job_id: int) -> Parts:
     ids = optional_column(run.heads, f"{family.one}_id")
     arrival = float(optional_column(run.heads, family.arrival)[ids == job_id][0])
     parts = Parts(*(of_all[own] for of_all in parts))
-    return parts._replace(start=parts.start - arrival, finish=parts.finish - arrival)
+    return parts._replace(
+        start=parts.start - arrival, finish=parts.finish - arrival, fetched=parts.fetched - arrival
+    )
 
 
 def _colours(heads: Int64Array) -> Any:

@@ -120,7 +120,7 @@ def _notes(
             f"offered load is {load:.2f}: more work arrives than machines do, by the scarcest resource; jobs wait"
         )
     if not workload.resources:
-        notes.append(f"no demands of {workload.name} were read: each task takes a slot of a machine")
+        notes.append(f"no demands of {workload.name} are held: each task takes a slot of a machine")
     elif unknown := int((demands(workload).max(axis=1) == 0).sum()):
         notes.append(
             f"{unknown:,} of {workload.num_stages:,} stages need nothing of machines: their tasks start at once"

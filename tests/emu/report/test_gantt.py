@@ -15,6 +15,7 @@ from emu.report.gantt import early_clause, job_figure, machines_figure, running_
 from emu.results.result import Result
 from tests.actors.dag_settings import mixed_dags
 from workloads.conversion import as_dags
+from workloads.dags import make_dag_workload
 from workloads.errors import InputError
 from workloads.jobs import make_workload
 from workloads.requests import Requests
@@ -46,6 +47,22 @@ def test_a_machine_has_a_bar_for_each_of_its_tasks(result: Result) -> None:
     assert np.array(bars) == pytest.approx(np.array(wanted))
     with pytest.raises(InputError, match="nodes: the run has no node 2; it has 0 to 1"):
         machines_figure(result, [2])
+
+
+@pytest.mark.drawn
+def test_the_time_in_which_tasks_fetch_is_marked() -> None:
+    # Two reducers, each on a machine, fetch from 1 to 2 s and end at 3 s.
+    work = make_dag_workload(
+        "shuffle", [0], [2], [2, 2], [1] * 4, [(0, 0, 1)], cpu_cores=[1, 1], edge_bytes=[4e9]
+    )
+    given = {"network_delay": 0.0, "network_scheduler": "sebf", "fabric_port_speed": "8 Gbps"}
+    run = emu.run("drf", work, 2, **QUICK, **given, cluster="homogeneous")
+    axes = machines_figure(run, [1]).axes[0]
+    assert spans(axes, slice(0, 1)) == [(0, 1), (1, 2)]
+    assert spans(axes, slice(1, 2)) == [(1, 1)]
+    assert axes.collections[1].get_label() == "fetches input"
+    axes = job_figure(run, 0).axes[0]
+    assert spans(axes, slice(-1, None)) == [(1, 1), (1, 1)]
 
 
 @pytest.mark.drawn
