@@ -110,12 +110,15 @@ def await_flow_end(w: CoflowWorld, t: int, me: int, flow: int) -> None:
 
 @inlined
 def has_ended(w: CoflowWorld, t: int, me: int) -> bool:
-    """Return whether the flow of the FLOW_END at hand ends at t; if the timer was early, set it again."""
+    """Return whether the flow of the FLOW_END at hand ends at t; if the timer was early, set it again.
+
+    The row may be another flow's by now, which enters elsewhere.
+    """
     flow, expected_end = read_flow_end(w)
     end = w.sending.end[flow]
     if end > t and end < NEVER and end == expected_end:
         await_flow_end(w, t, me, flow)
-    return end == t
+    return end == t and w.fabric.flows.source[flow] == me
 
 
 @inlined

@@ -140,7 +140,9 @@ def on_flow_end(w: CoflowWorld, s: Serving, t: int, me: int) -> None:
 @compiled
 def on_line_end(w: CoflowWorld, s: Serving, t: int, me: int, line: int) -> None:
     """End the next flows of a line, unless its rate has changed since the timer was set."""
-    if s.timer[line] != t:
+    if (
+        s.timer[line] != t or w.fabric.lines.port[line] != me
+    ):  # replaced, or of a line that had the row before
         return
     s.timer[line] = NEVER
     while s.groups.end[line] == t:

@@ -142,7 +142,9 @@ def has_waiting(w: CoflowWorld, line: int) -> bool:
 @compiled
 def on_line_end(w: CoflowWorld, s: Shrinking, t: int, me: int, line: int) -> None:
     """End the waiting flows of a line, unless their end has changed since the timer was set."""
-    if s.timer[line] != t:
+    if (
+        s.timer[line] != t or w.fabric.lines.port[line] != me
+    ):  # replaced, or of a line that had the row before
         return
     s.timer[line] = NEVER
     if s.end[line] != t:

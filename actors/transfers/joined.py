@@ -17,7 +17,7 @@ from actors.fabric.ports import build_fabric
 from actors.fabric.sampling import sampling_of
 from actors.kernel.compiled import compiled, entry, template
 from actors.kernel.cost import take
-from actors.kernel.queue import GROW, NONE, RUNNING
+from actors.kernel.queue import GROW, NONE, RUNNING, lacks_room
 from actors.kernel.records import records
 from actors.kernel.world import ACTOR
 from actors.machines import messages
@@ -37,7 +37,9 @@ from workloads.coflows import no_coflows
 FIRST_ROWS = 1024  # of flows; they grow as flows need them
 FIRST_COFLOWS = 64
 WORK = np.int64(100_000_000)  # pairs whose rates were shared, after which a slice ends: tenths of a second
-FAIR = "fair"
+BY_ATTAINED = ("aalo", "aalo-shares")
+"""The coordinators that go by what a coflow has sent."""
+ALL_WAVES = (("network.waves", f"only {' and '.join(BY_ATTAINED)} go by what coflows have sent"),)
 
 
 class Joined(NamedTuple):
@@ -100,8 +102,11 @@ def handle_coordinated(w: DagWorld, p: Coordinated, until: int, most: int, on_ev
     """
     message, s, n = w.queue.now, p.shuffles, p.world
     for _ in range(most):
-        if s.lacks[0] > 0:
-            return GROW
+        if shuffles.is_unfinished(s):
+            if s.lacks[0] > 0 or lacks_room(w.queue):
+                return GROW
+            shuffles.go_on(w, n, s, message.time[0])
+            continue
         why = take(w, until)
         if why != RUNNING:
             return why
@@ -164,13 +169,14 @@ class Transfers(NamedTuple):
 
 def transfers(setting: Setting, w: DagWorld, p: Joined | Coordinated) -> Transfers:
     """Return what the network has done; it is all in one partition."""
-    coflows, took_ns = 0, 0.0
+    coflows, mean_ns = 0, 0.0
     if isinstance(p, Joined):
         moved, local = p.switch.fetches.moved.tolist()
     else:
         moved, local = p.shuffles.fetches.moved.tolist()
-        coflows, took_ns = int(p.shuffles.registered[0]), float(p.shuffles.took_ns[0])
-    return Transfers(w.inputs.fetched.copy(), moved, local, coflows, took_ns / 1e9 / max(coflows, 1))
+        coflows = int(p.shuffles.registered[0])
+        mean_ns = float(p.shuffles.took_ns[0]) / max(int(p.shuffles.ended[0]), 1)
+    return Transfers(w.inputs.fetched.copy(), moved, local, coflows, mean_ns / 1e9)
 
 
 def with_network(
@@ -197,7 +203,7 @@ def with_network(
         **parts,
         series=transfers,
         preempts=False,
-        ignores=(),
+        ignores=() if coordinator is not None and coordinator.policy in BY_ATTAINED else ALL_WAVES,
         global_view=("always",),
         remade=(with_network, (scheduler, coordinator, rows)),
     )
@@ -285,10 +291,10 @@ def make_shuffles(w: DagWorld, n: CoflowWorld, parameters: dict[str, Any], carri
         carries_on=int(carries_on),
         before=np.zeros(w.inputs.parent.size),
         lacks=np.zeros(3, np.int64),
-        stages=np.zeros(stages + 1, np.int64),
+        stages=np.zeros(stages, np.int64),
         **{
             name: np.zeros(1, np.int64)
-            for name in ("num_stages", "next_stage", "next_edge", "num_sinks", "registered")
+            for name in ("num_stages", "ended", "next_stage", "next_edge", "num_sinks", "registered")
         },
         newest=np.full(stages, NONE),
         sinks=np.zeros(nodes, np.int64),

@@ -71,7 +71,8 @@ class Shuffles(NamedTuple):
     before: np.ndarray  # [E] bytes of the coflows of an edge so far, float64
     at: np.ndarray  # [ports] scratch
     registered: np.ndarray  # [1] coflows so far
-    took_ns: np.ndarray  # [1] what ended coflows took in all, from when their flows were known; float64
+    ended: np.ndarray  # [1] coflows that have ended
+    took_ns: np.ndarray  # [1] what these took in all, from when their flows were known; float64
     leader: np.ndarray = per("flow")  # of the fetch of a flow
     unended: np.ndarray = per("coflow")  # flows that agents have not ended
     in_use: np.ndarray = per("coflow", False)
@@ -88,12 +89,23 @@ def on_fetch(w: DagWorld, s: Shuffles, t: int) -> None:
 
 @compiled
 def on_share(w: DagWorld, n: CoflowWorld, s: Shuffles, t: int) -> None:
-    """Register the coflows of fresh fetches, as many as one event may and as there are rows for; others follow."""
-    if not begin_share(w, s.fetches):
-        return
-    sort_by_stage(w, s)
+    """Register the coflows of all fresh fetches."""
+    if begin_share(w, s.fetches):
+        sort_by_stage(w, s)
+        go_on(w, n, s, t)
+
+
+@inlined
+def is_unfinished(s: Shuffles) -> bool:
+    """Return whether coflows of this instant are not registered yet: no other event may come before they are."""
+    return s.next_stage[0] < s.num_stages[0]
+
+
+@compiled
+def go_on(w: DagWorld, n: CoflowWorld, s: Shuffles, t: int) -> None:
+    """Register coflows of fresh fetches, as many as there is room for messages and rows; the loop calls it again."""
     room = room_of_event(w)
-    while s.next_stage[0] < s.num_stages[0] and room > 0:
+    while is_unfinished(s) and room > 0:
         stage = s.stages[s.next_stage[0]]
         if s.num_sinks[0] == 0:
             list_sinks(w, s, stage)
@@ -105,18 +117,17 @@ def on_share(w: DagWorld, n: CoflowWorld, s: Shuffles, t: int) -> None:
             s.next_edge[0] += 1
         else:
             end_stage(w, s)
-    send_done(w, s.fetches, t, room)
-    if s.next_stage[0] < s.num_stages[0] or s.fetches.num_done[0] > 0:
-        request(w, s.fetches, t)
+    if not is_unfinished(s):
+        send_done(w, s.fetches, t, room)
+        if s.fetches.num_done[0] > 0:
+            request(w, s.fetches, t)
 
 
 @inlined
 def sort_by_stage(w: DagWorld, s: Shuffles) -> None:
     """List the stages of fresh fetches, and chain the fetches of each."""
-    f, left = s.fetches, s.num_stages[0] - s.next_stage[0]
-    for i in range(left):
-        s.stages[i] = s.stages[s.next_stage[0] + i]
-    s.next_stage[0], s.num_stages[0] = 0, left
+    f = s.fetches
+    s.next_stage[0] = s.num_stages[0] = 0
     for i in range(f.num_fresh[0]):
         leader = f.fresh[i]
         stage = w.inputs.stage[leader]
@@ -249,6 +260,7 @@ def on_ended(w: DagWorld, n: CoflowWorld, s: Shuffles, t: int) -> None:
         coflow = n.fabric.flows.coflow[flow]
         s.unended[coflow] -= 1
         if s.unended[coflow] == 0:
+            s.ended[0] += 1
             s.took_ns[0] += t - n.fabric.coflows.arrival[coflow]
         end_flow_of(w, s.fetches, s.leader[flow])
     n.ended.num[0] = 0

@@ -42,7 +42,6 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "dynamics.straggler_shape": ("dynamics.straggler_distribution=pareto",),
     "dynamics.straggler_sigma": ("dynamics.straggler_distribution=lognormal",),
     **dict.fromkeys(("preemption.cost", "preemption.most", "preemption.below", "preemption.order"), _EVICTS),
-    "network.waves": ("network.scheduler",),
     "checkpoint.period": ("clock=virtual|windows",),
     "checkpoint.keep": ("checkpoint.period",),
 }

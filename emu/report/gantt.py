@@ -231,8 +231,8 @@ def _add_bars(
 
 def _add_fetches(
     axes: Any,
-    low: Float64Array,
-    height: Float64Array,
+    low: Any,
+    height: Any,
     start: Float64Array,
     fetched: Float64Array,
     colour: str,

@@ -38,7 +38,10 @@ MANAGERS = Parameter(
 )
 
 
-NO_NETWORK = (("fabric.port_speed", "input takes no time with network.scheduler=none"),)
+NO_NETWORK = tuple(
+    (name, "input takes no time with network.scheduler=none")
+    for name in ("fabric.port_speed", "network.waves")
+)
 """The keys that schedulers of DAG jobs ignore where no network moves the input of tasks."""
 
 

@@ -26,6 +26,8 @@ _ONLY = {
     "preemption.mode": (("none",), "tasks that have fetched their input are not evicted"),
 }
 """The values with which a network runs, and why not with others."""
+_ONLY_COORDINATED = {"cost.model": (("none",), "what a coordinator of shuffles does is not charged yet")}
+"""The same of coordinators."""
 
 
 def on_network(config: Config, schedulers: tuple[Scheduler, ...]) -> tuple[Scheduler, ...]:
@@ -41,7 +43,8 @@ def on_network(config: Config, schedulers: tuple[Scheduler, ...]) -> tuple[Sched
     network = config["network.scheduler"]
     if network == "none":
         return schedulers
-    for name, (values, why) in _ONLY.items():
+    only = _ONLY if network == "fair" else _ONLY | _ONLY_COORDINATED
+    for name, (values, why) in only.items():
         if config[name] not in values:
             raise config.error(
                 "network.scheduler", f"{network} does not go with {name}={config[name]}: {why}"

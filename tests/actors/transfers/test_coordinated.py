@@ -158,6 +158,28 @@ def test_a_run_goes_on_from_any_checkpoint(coordinator: str) -> None:
     assert found == digest(run_setting(setting, OBSERVED))
 
 
+@pytest.mark.parametrize("coordinator", COORDINATORS)
+def test_coflows_of_an_instant_are_registered_before_anything_else_happens(coordinator: str) -> None:
+    # At 1 s the stages of three jobs fetch. With 2 rows the host makes room in between. The input of the first job's
+    # task is on its machine, and it takes no time: its end lets a task of the last job start on that machine at 1 s,
+    # where another of its stage fetches already.
+    work = make_dag_workload(
+        "by hand",
+        [0] * 4,
+        [1, 2, 2, 2],
+        [1, 1, 1, 2, 2, 1, 2],
+        [1, 1, 0, 1, 1, 1, 1, 1, 1, 1],
+        [(1, 0, 1), (2, 0, 1), (3, 0, 1)],
+        cpu_cores=[4, 2, 2, 0.5, 1, 0.5, 2],
+        edge_bytes=[1e6, 1e9, 1e9],
+    )
+    nodes = build_cluster("machines", [8] * 4, cpu_cores=[6.0, 0.5, 0.5, 0.5])
+    whole, in_parts = (run_setting(under(coordinator, work, nodes, rows=rows)) for rows in (FIRST_ROWS, 2))
+    assert (in_parts.finish_ns == whole.finish_ns).all()
+    assert (in_parts.series.fetched_ns == whole.series.fetched_ns).all()
+    assert in_parts.series.coflows == whole.series.coflows == 3
+
+
 def two_shuffles(first_gb: float, second_gb: float) -> DagWorkload:
     """Two jobs of a map and a reducer of 1 s. Both maps run on machine 0, the reducers on 1 and 2: they fit nowhere
     else.

@@ -116,7 +116,9 @@ def test_unknown_bytes_take_no_time() -> None:
 REFUSED = {
     "--network fari": "did you mean 'fair'",
     "--network sparrow": "no network 'sparrow'",
-    "--network none --set network.waves=apart": "network.waves",
+    "--set network.waves=apart": "input takes no time with network.scheduler=none",
+    "--network philae --set network.waves=apart": "only aalo and aalo-shares go by what coflows have sent",
+    "--network sebf --set cost.model=fixed --set cost.per_message=1ms": "sebf does not go with cost.model=fixed",
     "--network fair --clock windows": "fair does not go with clock=windows: rates depend on all flows at once",
     "--network fair --set dynamics.mtbf=1d --set dynamics.mttr=1h": "fair does not go with dynamics.mtbf",
     "--network fair --set priorities=true --set preemption.mode=restart": "does not go with preemption.mode=restart",
