@@ -2,12 +2,14 @@
 
     python -m benchmarks.dag_matrix [--seeds 5] [--workloads query-dags,facebook-mapreduce,swim]
         [--managers drf,srtf,tetris,carbyne] [--networks fair,sebf,aalo,philae] [--gbps 1,10,40] [--loads 0.5,1,2]
-        [--figures mean,p95,makespan] [--out matrix.csv]
+        [--figures mean,p95,makespan] [--out matrix.csv] [--picture matrix.svg]
 
 Each combination runs with the same seeds; loads are brought about by the number of machines, and are those of work on
 the scarcest resource. Printed are, of each workload, load and speed of ports, mean and half-width of the 95 % interval
 over the seeds: under each manager, a network's figure over that of `fair`; and under each network, a manager's over
-that of `drf`. Below 1 is better. Results are appended to the file given with --out, whose runs are not run again.
+that of `drf`. Below 1 is better. Results are appended to the file given with --out, whose runs are not run again. The
+picture has mean completion times on the first workload: networks over `fair` under the first manager, and managers over
+`drf` under the first network, by load and speed of ports.
 
 The workloads: `query-dags` with 25 jobs and `facebook-mapreduce` with 700 jobs and 65,000 tasks, on machines of
 Carbyne's evaluation; and two hours of SWIM's sample of Facebook's cluster of 2009 as DAGs, on machines of two slots
@@ -27,6 +29,7 @@ from tqdm import tqdm
 
 import emu
 from benchmarks.measuring import SHARED, parser_of, show
+from emu.report.drawing import figure_style, line_look, new_figure, to_svg
 from emu.results.metrics import confidence_95
 from emu.results.text_tables import with_error
 from workloads.arrow import optional_column
@@ -42,6 +45,10 @@ FIGURES: dict[str, Callable[[np.ndarray, float], float]] = {
     "p95": lambda jct_s, makespan_s: float(np.percentile(jct_s, 95)),
     "makespan": lambda jct_s, makespan_s: makespan_s,
 }
+
+
+SIDES = (("network", "fair"), ("manager", "drf"))
+"""Of what there are several, and which of them is the base."""
 
 
 class Cell(NamedTuple):
@@ -103,10 +110,43 @@ def append(path: Path | None, cell: Cell, figures: dict[str, float]) -> None:
         writer.writerow([*cell, *(repr(figures[name]) for name in FIGURES)])
 
 
-def ratio(found: Results, cells: Iterable[Cell], base: dict[str, str], figure: str) -> str:
-    """Return a figure of cells over that of the same cells with other schedulers, seed by seed."""
+def ratio(found: Results, cells: Iterable[Cell], base: dict[str, Any], figure: str) -> tuple[float, float]:
+    """Return a figure of cells over that of the same cells with other schedulers: mean over seeds, half-width."""
     pairs = [(found[cell][figure], found[cell._replace(**base)][figure]) for cell in cells]
-    return with_error(*confidence_95([own / other for own, other in pairs]), digits=3)
+    return confidence_95([own / other for own, other in pairs])
+
+
+def draw(found: Results, of: dict[str, list[Any]]) -> str:
+    """Return a picture as SVG of mean completion times: networks over `fair`, managers over `drf`, a panel a load."""
+    with figure_style():
+        figure, grid = new_figure(7.2, 4.6, rows=2, columns=len(of["load"]))
+        for (row, (side, base)), (column, load) in product(enumerate(SIDES), enumerate(of["load"])):
+            axes = np.reshape(grid, (2, -1))[row, column]
+            for index, name in enumerate(name for name in of[side] if name != base):
+                mean, half = np.array(
+                    [mean_ratio(found, of, side, name, load, gbps) for gbps in of["gbps"]]
+                ).T
+                x = np.arange(mean.size) + 0.08 * (index - 1)
+                axes.errorbar(x, mean, half, label=name, capsize=2, **line_look(index))
+            axes.axhline(1.0, color="#888888", linewidth=0.8)
+            axes.set_ylim(0.7, 1.3)
+            axes.set_xticks(range(len(of["gbps"])), [f"{gbps:g}" for gbps in of["gbps"]])
+            axes.set_title(f"load {load:g}, {side}s over {base}", fontsize="small")
+            if column == len(of["load"]) - 1:
+                axes.legend(loc="upper right", fontsize="small")
+        figure.supylabel("mean job completion time, ratio", fontsize="medium")
+        figure.supxlabel("speed of ports (Gbps)", fontsize="medium")
+        return to_svg(figure)
+
+
+def mean_ratio(
+    found: Results, of: dict[str, list[Any]], side: str, name: str, load: float, gbps: float
+) -> tuple[float, float]:
+    """Return a scheduler's mean completion time over that of its side's base, beside the first of the other side."""
+    other, base = ("manager" if side == "network" else "network"), dict(SIDES)[side]
+    given: dict[str, Any] = {side: name, other: of[other][0]}
+    cells = [Cell(of["workload"][0], load, gbps, "", "", seed)._replace(**given) for seed in of["seed"]]
+    return ratio(found, cells, {side: base}, "mean")
 
 
 def tables(
@@ -114,9 +154,11 @@ def tables(
 ) -> Iterator[tuple[str, list[list[str]]]]:
     """Yield, for each figure and workload, a table of networks over `fair`, and one of managers over `drf`."""
     for figure, workload in product(figures, of["workload"]):
-        sides = (("network", "manager", "fair"), ("manager", "network", "drf"))
-        for side, other, base in sides:
+        for side, base in SIDES:
+            other = "manager" if side == "network" else "network"
             names = [name for name in of[side] if name != base]
+            if not names:
+                continue
             rows = [["load", "Gbps", other, *names]]
             for load, gbps, given in product(of["load"], of["gbps"], of[other]):
                 cells = {
@@ -126,7 +168,9 @@ def tables(
                     ]
                     for name in names
                 }
-                texts = [ratio(found, cells[name], {side: base}, figure) for name in names]
+                texts = [
+                    with_error(*ratio(found, cells[name], {side: base}, figure), digits=3) for name in names
+                ]
                 rows.append([f"{load:g}", f"{gbps:g}", given, *texts])
             yield f"{figure} on {workload}: a {side} over {base}", rows
 
@@ -142,6 +186,7 @@ def main() -> None:
     parser.add_argument("--loads", default="0.5,1,2")
     parser.add_argument("--figures", default="mean,p95,makespan")
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--picture", type=Path)
     asked = parser.parse_args()
     of: dict[str, list[Any]] = {
         "workload": [w for w in asked.workloads.split(",") if w != "swim" or SWIM.exists()],
@@ -159,6 +204,8 @@ def main() -> None:
             append(asked.out, cell, found[cell])
     for title, rows in tables(found, of, asked.figures.split(",")):
         show(title, rows)
+    if asked.picture is not None:
+        asked.picture.write_text(draw(found, of), encoding="utf-8")
 
 
 if __name__ == "__main__":

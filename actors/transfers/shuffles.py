@@ -58,9 +58,8 @@ class Shuffles(NamedTuple):
     sampling: Sampling
     carries_on: int  # 1: what earlier coflows of an edge have sent counts as sent by the next ones
     lacks: np.ndarray  # [3] flows, lines and words for which no run is free; zeros: none is wanted
-    stages: (
-        np.ndarray
-    )  # [S] the first `num_stages`: those with fresh fetches, from `next_stage` on not registered
+    # [S] the first `num_stages`: those with fresh fetches; from `next_stage` on they are not registered
+    stages: np.ndarray
     num_stages: np.ndarray  # [1]
     next_stage: np.ndarray  # [1]
     next_edge: np.ndarray  # [1] of that stage, among the edges to it
