@@ -71,6 +71,22 @@ def mixed_dags(
     )
 
 
+def two_shuffles(first_gb: float, second_gb: float) -> DagWorkload:
+    """Two jobs of a map and a reducer of 1 s. Both maps run on machine 0, the reducers on 1 and 2: they fit nowhere
+    else.
+    """
+    return make_dag_workload(
+        "by hand",
+        [0, 0],
+        [2, 2],
+        [1, 1, 1, 1],
+        [1, 1, 1, 1],
+        [(0, 0, 1), (1, 0, 1)],
+        cpu_cores=[1, 4, 1, 4],
+        edge_bytes=[first_gb * 1e9, second_gb * 1e9],
+    )
+
+
 def with_bytes(workload: DagWorkload, seed: int) -> DagWorkload:
     """Edges of 0 to 3 GB; of some it is not known."""
     size = (

@@ -22,7 +22,7 @@ from actors.setting import Network, Setting, Switch
 from actors.transfers.joined import FIRST_ROWS, with_network
 from clusters.cluster import Cluster, build_cluster
 from tests.actors.checkpointing import digest_with_restores
-from tests.actors.dag_settings import mixed_dags, setting_of, with_bytes
+from tests.actors.dag_settings import mixed_dags, setting_of, two_shuffles, with_bytes
 from tests.actors.transfers.network_simulator import inputs_of
 from tests.emulations import OBSERVED, digest, run_setting
 from workloads.coflows import CoflowWorkload, make_coflow_workload
@@ -178,22 +178,6 @@ def test_coflows_of_an_instant_are_registered_before_anything_else_happens(coord
     assert (in_parts.finish_ns == whole.finish_ns).all()
     assert (in_parts.series.fetched_ns == whole.series.fetched_ns).all()
     assert in_parts.series.coflows == whole.series.coflows == 3
-
-
-def two_shuffles(first_gb: float, second_gb: float) -> DagWorkload:
-    """Two jobs of a map and a reducer of 1 s. Both maps run on machine 0, the reducers on 1 and 2: they fit nowhere
-    else.
-    """
-    return make_dag_workload(
-        "by hand",
-        [0, 0],
-        [2, 2],
-        [1, 1, 1, 1],
-        [1, 1, 1, 1],
-        [(0, 0, 1), (1, 0, 1)],
-        cpu_cores=[1, 4, 1, 4],
-        edge_bytes=[first_gb * GB, second_gb * GB],
-    )
 
 
 @pytest.mark.parametrize("coordinator", ["fifo", "scf", "lcf", "sebf", "sincronia", "philae"])

@@ -15,7 +15,7 @@ from actors.setting import Network, Setting, Switch
 from actors.transfers.joined import FIRST_ROWS, with_network
 from clusters.cluster import Cluster, build_cluster
 from tests.actors.checkpointing import digest_with_restores
-from tests.actors.dag_settings import mixed_dags, setting_of, with_bytes
+from tests.actors.dag_settings import mixed_dags, setting_of, two_shuffles, with_bytes
 from tests.actors.transfers.network_simulator import fetched_s
 from tests.emulations import OBSERVED, digest, run_setting
 from workloads.dags import DagWorkload, make_dag_workload
@@ -67,18 +67,8 @@ def test_a_shuffle_between_two_machines() -> None:
 def test_shuffles_of_two_jobs_share_a_port() -> None:
     # Each job is a map of 1 s and a reducer of 1 s. Both maps run on machine 0, the reducers on 1 and 2, as they fit on
     # no other. The first job sends 1 GB, the second one 2 GB.
-    work = make_dag_workload(
-        "by hand",
-        [0, 0],
-        [2, 2],
-        [1, 1, 1, 1],
-        [1, 1, 1, 1],
-        [(0, 0, 1), (1, 0, 1)],
-        cpu_cores=[1, 4, 1, 4],
-        edge_bytes=[1 * GB, 2 * GB],
-    )
     nodes = build_cluster("machines", [2, 4, 4], cpu_cores=[2.0, 4.0, 4.0])
-    found = run_setting(on_network(work, nodes))
+    found = run_setting(on_network(two_shuffles(1, 2), nodes))
     assert found.tasks is not None
     assert found.tasks["node"].tolist() == [0, 1, 0, 2]
     # Both leave by the port of machine 0 at 1 s, each at half its speed: 1 GB until 3 s, then the other GB until 4 s.
