@@ -2,6 +2,7 @@
 
 At the most loaded port, the coflow with the least weight for its bytes there gets the last place. The weights of the
 other coflows at that port are lowered in proportion. The same is then done for the coflows that have no place yet.
+Waves of one shuffle (`actors.fabric.waves`) are one coflow here, and lie side by side.
 O(n (N + lines of a coflow)) for n coflows and N ports.
 """
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from actors.fabric.initial_arrays import per
 from actors.fabric.ports import Fabric, Lines, lines_of
+from actors.fabric.waves import Waves, end_of_shuffle
 from actors.kernel.arrays import fill, largest
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
@@ -20,15 +22,17 @@ class BssiScratch(NamedTuple):
     """Scratch arrays of `bssi`."""
 
     load: np.ndarray = per("port", 0.0)  # ns that the coflows without a place need at a port
-    # what is left of a coflow's weight; infinite once it has its place
+    first: np.ndarray = per("coflow")  # the first wave of a coflow, or the coflow itself
+    # what is left of the weight of a first wave; infinite once it has its place
     weight: np.ndarray = per("coflow", 0.0)
     head: np.ndarray = per("port")  # first of the lines at a port, or NONE
     next: np.ndarray = per("line")  # the line after it at the same port, or NONE
 
 
 @compiled
-def bssi(fabric: Fabric, s: BssiScratch, groups: np.ndarray, count: int) -> None:
+def bssi(fabric: Fabric, waves: Waves, s: BssiScratch, groups: np.ndarray, count: int) -> None:
     """Put the first `count` of `groups`, coflows, into Sincronia's order, by the bytes of their lines."""
+    find_first_waves(fabric, waves, s, groups, count)
     load_ports(fabric, s, groups, count)
     end = count - 1
     while end > 0:
@@ -39,11 +43,21 @@ def bssi(fabric: Fabric, s: BssiScratch, groups: np.ndarray, count: int) -> None
         if chosen == NONE:
             s.load[worst] = 0.0  # only rounding left a load
             continue
-        last = fabric.lines.group[chosen]
+        last = s.first[fabric.lines.group[chosen]]
         lower_weights(fabric.lines, s, worst, chosen)
-        unload_ports(fabric, s, last)
-        move_to(groups, last, end)
-        end -= 1
+        end = move_back(fabric, s, groups, last, end)
+
+
+@inlined
+def find_first_waves(fabric: Fabric, waves: Waves, s: BssiScratch, groups: np.ndarray, count: int) -> None:
+    """Find the first wave of each of the first `count` of `groups`; it has the weight of a coflow."""
+    begin = 0
+    while begin < count:
+        end, first = end_of_shuffle(waves, groups, begin, count), groups[begin]
+        s.weight[first] = fabric.coflows.weight[first]
+        for i in range(begin, end):
+            s.first[groups[i]] = first
+        begin = end
 
 
 @compiled
@@ -54,7 +68,6 @@ def load_ports(fabric: Fabric, s: BssiScratch, groups: np.ndarray, count: int) -
     fill(s.head, NONE)
     for i in range(count):
         group = groups[i]
-        s.weight[group] = fabric.coflows.weight[group]
         for side in range(2):
             for line in lines_of(lines, group, side):
                 port = lines.port[line]
@@ -65,25 +78,44 @@ def load_ports(fabric: Fabric, s: BssiScratch, groups: np.ndarray, count: int) -
 
 @inlined
 def choose_last(lines: Lines, s: BssiScratch, port: int) -> int:
-    """Return the line at a port whose coflow has the least weight for its bytes there, or NONE."""
+    """Return the first line at a port of the coflow that has the least weight for its bytes there, or NONE."""
     least, of, chosen = np.inf, 1.0, NONE
     line = s.head[port]
     while line != NONE:
-        size, weight = lines.bytes[line], s.weight[lines.group[line]]
+        size, weight = bytes_here(lines, s, line), s.weight[s.first[lines.group[line]]]
         if size > 0.0 and weight * of < least * size:  # products: equal coflows tie exactly
             least, of, chosen = weight, size, line
-        line = s.next[line]
+        line = next_coflow(lines, s, line)
     return chosen
+
+
+@inlined
+def next_coflow(lines: Lines, s: BssiScratch, line: int) -> int:
+    """Return the first line of the next coflow at a port after that of a line, or NONE."""
+    first = s.first[lines.group[line]]
+    while line != NONE and s.first[lines.group[line]] == first:
+        line = s.next[line]
+    return line
+
+
+@inlined
+def bytes_here(lines: Lines, s: BssiScratch, line: int) -> float:
+    """Return the bytes of a coflow at a port, whose first line there is given."""
+    first, size = s.first[lines.group[line]], 0.0
+    while line != NONE and s.first[lines.group[line]] == first:
+        size += lines.bytes[line]
+        line = s.next[line]
+    return size
 
 
 @inlined
 def lower_weights(lines: Lines, s: BssiScratch, port: int, chosen: int) -> None:
     """Lower the weights of the coflows at a port in proportion to their bytes there; mark the chosen one as placed."""
-    last = lines.group[chosen]
-    price = s.weight[last] / lines.bytes[chosen]
+    last = s.first[lines.group[chosen]]
+    price = s.weight[last] / bytes_here(lines, s, chosen)
     line = s.head[port]
     while line != NONE:
-        s.weight[lines.group[line]] -= price * lines.bytes[line]
+        s.weight[s.first[lines.group[line]]] -= price * lines.bytes[line]
         line = s.next[line]
     s.weight[last] = np.inf
 
@@ -99,12 +131,19 @@ def unload_ports(fabric: Fabric, s: BssiScratch, group: int) -> None:
 
 
 @inlined
-def move_to(groups: np.ndarray, group: int, end: int) -> None:
-    """Move a group back to place `end`; the groups in between move forward by one."""
+def move_back(fabric: Fabric, s: BssiScratch, groups: np.ndarray, first: int, end: int) -> int:
+    """Move the waves of a coflow to the places up to `end`, those behind them forward; return the place before them.
+
+    What they load their ports with is subtracted.
+    """
     i = end
-    while groups[i] != group:
+    while s.first[groups[i]] != first:
         i -= 1
-    while i < end:
-        groups[i] = groups[i + 1]
-        i += 1
-    groups[end] = group
+    while i >= 0 and s.first[groups[i]] == first:  # the last wave goes first, so that their order stays
+        group = groups[i]
+        unload_ports(fabric, s, group)
+        for j in range(i, end):
+            groups[j] = groups[j + 1]
+        groups[end] = group
+        end, i = end - 1, i - 1
+    return end

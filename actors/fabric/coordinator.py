@@ -42,6 +42,7 @@ from actors.fabric.messages import (
 from actors.fabric.ports import Fabric, flow_speed, flows_of, mark_ended, take_bytes
 from actors.fabric.ranking import Ranking
 from actors.fabric.updates import generation_to_send
+from actors.fabric.waves import join_shuffle, leave_shuffle
 from actors.kernel.compiled import compiled, inlined, template
 from actors.kernel.cost import LIVE, known_cost, take
 from actors.kernel.counters import N_ARRIVED, N_FINISHED, N_STARTED
@@ -83,6 +84,7 @@ def register(w: CoflowWorld, agenda: Agenda, t: int, coflow: int) -> bool:
         return False
     agenda.active[agenda.used[0]] = coflow
     agenda.used[0] += 1
+    join_shuffle(w, coflow)
     return True
 
 
@@ -155,6 +157,8 @@ def remove_ended(w: CoflowWorld, agenda: Agenda) -> int:
         if w.fabric.coflows.left[agenda.active[i]] > 0:
             agenda.active[keep] = agenda.active[i]
             keep += 1
+        else:
+            leave_shuffle(w, agenda.active[i])
     agenda.used[0] = keep
     return keep
 

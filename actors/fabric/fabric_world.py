@@ -16,6 +16,7 @@ from actors.fabric.initial_arrays import at_start, list_per, per
 from actors.fabric.messages import send_register
 from actors.fabric.ports import Fabric, build_fabric, merge_parallel
 from actors.fabric.updates import Updates, expect_updates, follow_moves, lay_out, no_updates
+from actors.fabric.waves import Waves, make_waves
 from actors.kernel.compiled import entry, inlined
 from actors.kernel.cost import FIXED, MEASURED, NO_COST, RECORDED, Cost, check_prices, make_cost
 from actors.kernel.faults import Faults
@@ -99,6 +100,7 @@ class CoflowWorld(NamedTuple):
     intervals: Intervals
     prices: Prices
     updates: Updates
+    waves: Waves
     ended: Ended
     row_of_flow: np.ndarray  # [flows of the workload] read-only, their numbers among the flows of the fabric
     seed: int
@@ -167,6 +169,7 @@ def build_world(
         ),
         prices=_prices(setting.costs, flows, work.arrival_ns.size, ports),
         updates=updates,
+        waves=make_waves(work.arrival_ns.size, 0),
         ended=Ended(np.zeros(0, np.int64), np.zeros(1, np.int64)),
         row_of_flow=row_of_flow,
         seed=setting.seed,

@@ -55,6 +55,7 @@ class Madd(NamedTuple):
     num_backfilled: np.ndarray = per("coflow")  # unfinished flows that are backfilled
     last_backfilled_end: np.ndarray = per("coflow")  # the last end of those, ns
     residual: np.ndarray = per("port", 0.0)  # residual bandwidth, bytes per ns
+    load: np.ndarray = per("port", 0.0)  # scratch: bytes at a port
     open_ports: np.ndarray = per("word of ports", _EMPTY)  # the set of ports with residual bandwidth
     # a backfilled flow's rate beyond MADD's, bytes per ns; 0.0: it waits
     extra: np.ndarray = per("flow", 0.0)
@@ -164,6 +165,25 @@ def slowest(fabric: Fabric, a: Madd, coflow: int, residual: np.ndarray) -> float
 def bottleneck_ns(fabric: Fabric, a: Madd, coflow: int) -> int:
     """Return how long a coflow needs if it is alone, ns: its effective bottleneck."""
     return np.int64(slowest(fabric, a, coflow, fabric.speed))
+
+
+@compiled
+def joint_bottleneck_ns(fabric: Fabric, a: Madd, groups: np.ndarray, first: int, end: int) -> int:
+    """Return how long the coflows in places `first` to before `end` of `groups` need if they are alone, ns."""
+    if end == first + 1:
+        return bottleneck_ns(fabric, a, groups[first])
+    lines, need = fabric.lines, 1.0
+    for i in range(first, end):
+        for side in range(2):
+            for line in lines_of(lines, groups[i], side):
+                port = lines.port[line]
+                a.load[port] += lines.bytes[line] * a.scale[groups[i]]
+                need = max(need, a.load[port] / fabric.speed[port])
+    for i in range(first, end):
+        for side in range(2):
+            for line in lines_of(lines, groups[i], side):
+                a.load[lines.port[line]] = 0.0
+    return np.int64(need)
 
 
 @compiled

@@ -15,6 +15,7 @@ from actors.fabric.messages import is_of_coflows
 from actors.fabric.port_pairs import active_pairs, grow_pairs, make_pairs
 from actors.fabric.ports import build_fabric
 from actors.fabric.sampling import sampling_of
+from actors.fabric.waves import make_waves
 from actors.kernel.compiled import compiled, entry, template
 from actors.kernel.cost import take
 from actors.kernel.queue import GROW, NONE, RUNNING, lacks_room
@@ -37,9 +38,7 @@ from workloads.coflows import no_coflows
 FIRST_ROWS = 1024  # of flows; they grow as flows need them
 FIRST_COFLOWS = 64
 WORK = np.int64(100_000_000)  # pairs whose rates were shared, after which a slice ends: tenths of a second
-BY_ATTAINED = ("aalo", "aalo-shares")
-"""The coordinators that go by what a coflow has sent."""
-ALL_WAVES = (("network.waves", f"only {' and '.join(BY_ATTAINED)} go by what coflows have sent"),)
+NO_COORDINATOR = (("network.waves", "max-min fair sharing knows no coflows"),)
 
 
 class Joined(NamedTuple):
@@ -203,7 +202,7 @@ def with_network(
         **parts,
         series=transfers,
         preempts=False,
-        ignores=() if coordinator is not None and coordinator.policy in BY_ATTAINED else ALL_WAVES,
+        ignores=NO_COORDINATOR if coordinator is None else (),
         global_view=("always",),
         remade=(with_network, (scheduler, coordinator, rows)),
     )
@@ -256,14 +255,15 @@ def build_coordinated(
     )
     # One event may send what the coordinator's may, and a message to each machine.
     world = world._replace(queue=world.queue._replace(room=max(network.queue.room + nodes, world.queue.room)))
+    edges = world.inputs.parent.size if setting.switch.waves == "together" else 0
     # The coordinator is the actor after the managers; agents are machines.
     network = network._replace(
         queue=world.queue,
         nodes=records(ACTOR, nodes + world.first_node.size - 1),
         ended=at_start(Ended, network.fabric),
+        waves=make_waves(0, edges),
     )
-    carries_on = "pilots" not in parameters and setting.switch.waves == "together"
-    books = make_shuffles(world, network, parameters, carries_on)
+    books = make_shuffles(world, network, parameters)
     was = sizes_of(network.fabric)
     now = was | {"coflow": FIRST_COFLOWS, "group": 2 * FIRST_COFLOWS, "flow": rows, "place": 2 * rows}
     now |= {"line": rows, "word": rows, "flow or line": 2 * rows, "flow twice or line": 3 * rows}
@@ -279,7 +279,7 @@ def all_free(rows: int, coflows: int) -> Free:
     return Free(flows, lines, words, np.arange(coflows)[::-1].copy(), np.array([coflows]))
 
 
-def make_shuffles(w: DagWorld, n: CoflowWorld, parameters: dict[str, Any], carries_on: bool) -> Shuffles:
+def make_shuffles(w: DagWorld, n: CoflowWorld, parameters: dict[str, Any]) -> Shuffles:
     """Return the network's books before any coflow."""
     stages, nodes = w.stages.job.size, w.nodes.size
     books = at_start(
@@ -287,9 +287,9 @@ def make_shuffles(w: DagWorld, n: CoflowWorld, parameters: dict[str, Any], carri
         n.fabric,
         fetches=make_fetches(w),
         free=all_free(0, 0),
-        sampling=sampling_of(parameters),
-        carries_on=int(carries_on),
-        before=np.zeros(w.inputs.parent.size),
+        sampling=sampling_of(parameters)._replace(
+            thin_limit=0
+        ),  # which coflows are thin says the coordinator
         lacks=np.zeros(3, np.int64),
         stages=np.zeros(stages, np.int64),
         **{

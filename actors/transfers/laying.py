@@ -60,7 +60,7 @@ def sort_flows(w: CoflowWorld, first: int, end: int, leader: np.ndarray) -> None
 @compiled
 def lay_coflow(
     w: CoflowWorld, t: int, coflow: int, place: int, first: int, end: int, line: int, word: int, pilots: int,
-    sent: float, sinks: np.ndarray, num_sinks: int, at: np.ndarray,
+    sinks: np.ndarray, num_sinks: int, at: np.ndarray,
 ) -> Space:  # fmt: skip
     """Write the rows of a coflow whose flows, from `first` to before `end`, have theirs; return the rows that follow.
 
@@ -68,7 +68,6 @@ def lay_coflow(
         place: in the order of registration.
         line, word: the first rows of lines and words that it may take.
         pilots: how many of its flows may be served before its others.
-        sent: what counts as sent by it from the beginning, bytes.
         sinks: the first `num_sinks`: machines to which flows may go, in order.
         at: [ports] scratch, zeros; and so it is left.
     """
@@ -76,7 +75,7 @@ def lay_coflow(
     coflows.arrival[coflow], coflows.place[coflow], coflows.weight[coflow] = t, place, 1.0
     coflows.first_flow[coflow], coflows.end_flow[coflow], coflows.left[coflow] = first, end, end - first
     coflows.start[coflow], coflows.finish[coflow] = NEVER, NEVER
-    coflows.sent[coflow], coflows.rate[coflow], coflows.since[coflow] = sent, 0.0, 0
+    coflows.sent[coflow], coflows.rate[coflow], coflows.since[coflow] = 0.0, 0.0, 0
     list_flows(w, first, end, sinks, num_sinks, at)
     for side in range(2):
         line, word = lay_lines(w, coflow, side, 2 * first + side * (end - first), end - first, line, word)

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from actors.fabric.coordinator import remove_ended
 from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.initial_arrays import clear, longer, sizes_of
 from actors.transfers.runs import Runs, free_runs, longest, total
@@ -53,10 +54,8 @@ def spans_of(s: Shuffles, k: int) -> tuple[np.ndarray, np.ndarray]:
 
 def give_back(now_ns: int, n: CoflowWorld, p: Any, s: Shuffles) -> None:
     """Give back the rows of coflows that have ended, and about which no message is under way."""
-    coflows, agenda = n.fabric.coflows, p.agenda
-    active = agenda.active[: agenda.used[0]]
-    active = active[coflows.left[active] > 0]
-    agenda.active[: active.size], agenda.used[0] = active, active.size
+    coflows = n.fabric.coflows
+    remove_ended(n, p.agenda)
     has_ended = s.in_use & (s.unended == 0) & (coflows.left == 0)
     has_ended &= coflows.finish < now_ns - 2 * n.network.delay_ns
     if hasattr(p, "order"):

@@ -5,8 +5,8 @@ edge to their stage, the flows from the machines where the parent's tasks ran ar
 coordinator one network delay later (`actors.fabric.coordinator`). Agents send its flows at the rates that they receive.
 When the last flow of a fetch has ended, its machine gets a message.
 
-Where the tasks of a stage are launched one after another, as machines have room, a shuffle is many coflows. A
-coordinator that learns by what coflows have sent takes them for one: a coflow begins with what those before it sent.
+Where the tasks of a stage are launched one after another, as machines have room, a shuffle is many coflows, its waves,
+which stand together in the coordinator's order (`actors.fabric.waves`).
 """
 
 from typing import NamedTuple
@@ -17,6 +17,7 @@ from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.initial_arrays import per
 from actors.fabric.messages import send_register
 from actors.fabric.sampling import Sampling, count_pilots
+from actors.fabric.waves import are_together
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
 from actors.machines import messages
@@ -56,7 +57,6 @@ class Shuffles(NamedTuple):
     fetches: Fetches
     free: Free
     sampling: Sampling
-    carries_on: int  # 1: what earlier coflows of an edge have sent counts as sent by the next ones
     lacks: np.ndarray  # [3] flows, lines and words for which no run is free; zeros: none is wanted
     # [S] the first `num_stages`: those with fresh fetches; from `next_stage` on they are not registered
     stages: np.ndarray
@@ -67,7 +67,6 @@ class Shuffles(NamedTuple):
     sinks: np.ndarray  # [N] the first `num_sinks`: machines to which the tasks of that stage fetch, in order
     leaders: np.ndarray  # [N] of their fetches
     num_sinks: np.ndarray  # [1]
-    before: np.ndarray  # [E] bytes of the coflows of an edge so far, float64
     at: np.ndarray  # [ports] scratch
     registered: np.ndarray  # [1] coflows so far
     ended: np.ndarray  # [1] coflows that have ended
@@ -199,12 +198,11 @@ def give_rows(
     for flow in range(first + 1, end):
         senders += n.fabric.flows.source[flow] != n.fabric.flows.source[flow - 1]
     pilots = count_pilots(s.sampling, end - first, senders)
-    sent = s.before[e] if s.carries_on == 1 else 0.0
     after = lay_coflow(
-        n, t, coflow, s.registered[0], first, end, line, word, pilots, sent, s.sinks, s.num_sinks[0], s.at
+        n, t, coflow, s.registered[0], first, end, line, word, pilots, s.sinks, s.num_sinks[0], s.at
     )
-    for flow in range(first, end):
-        s.before[e] += n.fabric.flows.size[flow]
+    if are_together(n.waves):
+        n.waves.shuffle[coflow] = e
     take_run(s.free.flows, end - first)
     take_run(s.free.lines, after.line - line)
     take_run(s.free.words, after.word - word)

@@ -50,12 +50,10 @@ from actors.fabric.greedy import Matching, fill_ports, make_matching, move_group
 from actors.fabric.greedy_updates import change_flows, receive_update
 from actors.fabric.initial_arrays import at_start, per
 from actors.fabric.intervals import charge_reports, enter_interval, has_costs
-from actors.fabric.ports import bytes_sent
 from actors.fabric.priority_queues import (
     QUEUE_PARAMETERS,
     Queues,
     dequeue,
-    enqueue,
     make_queues,
     next_tick,
     order_key,
@@ -63,6 +61,13 @@ from actors.fabric.priority_queues import (
     update_slot,
 )
 from actors.fabric.ranking import Ranking, make_ranking
+from actors.fabric.waves import (
+    enqueue_together,
+    queue_together,
+    rate_together,
+    sent_together,
+    sum_waves,
+)
 from actors.fabric.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.world import NEVER
@@ -92,8 +97,8 @@ def on_arrival(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
     """Step 1: put a coflow into the first queue, or its last one if sizes are known; decide at the interval's end."""
     enter_interval(w, t, p.matching.running[0])
     if register(w, p.agenda, t, coflow):
-        queue = _FIRST if p.size.size == 0 else queue_of(p.queues, p.size[coflow])
-        enqueue(p.queues, coflow, queue)
+        queue = queue_of(p.queues, p.size[coflow]) if p.size.size > 0 else queue_together(w, coflow, _FIRST)
+        enqueue_together(w, p.queues, coflow, queue)
         p.learned[coflow] = w.fabric.coflows.arrival[coflow]
     request_decision(w, p.agenda, next_tick(t, p.queues.interval))
 
@@ -152,13 +157,14 @@ def demote(w: CoflowWorld, p: Any, t: int) -> None:
 
     `p` is a state with `agenda`, `queues`, `learned` and `learned_bytes`.
     """
-    q = p.queues
+    q, known = p.queues, t - w.network.delay_ns
+    sum_waves(w, p.agenda.active, p.agenda.used[0], known)
     for i in range(p.agenda.used[0]):
         coflow = p.agenda.active[i]
-        sent = bytes_sent(w.fabric.coflows, t - w.network.delay_ns, coflow)
+        sent = sent_together(w, known, coflow)
         queue = queue_of(q, sent)
         if queue > q.queue[coflow]:
-            enqueue(q, coflow, queue)
+            enqueue_together(w, q, coflow, queue)
             w.counts[N_DEMOTIONS] += 1
             p.learned[coflow], p.learned_bytes[coflow] = t, sent
 
@@ -166,14 +172,14 @@ def demote(w: CoflowWorld, p: Any, t: int) -> None:
 @compiled
 def next_crossing(w: CoflowWorld, p: Any, t: int) -> int:
     """Return the first multiple of the interval at which a coflow is known to have sent more than its queue's limit."""
-    q, coflows = p.queues, w.fabric.coflows
-    first: int = NEVER
+    q, first = p.queues, NEVER
     known = t - w.network.delay_ns
+    sum_waves(w, p.agenda.active, p.agenda.used[0], known)
     for i in range(p.agenda.used[0]):
         coflow = p.agenda.active[i]
-        limit = q.limit[q.queue[coflow]]
-        if coflows.rate[coflow] > 1e-12 and limit < np.inf:
-            in_ns = max((limit - bytes_sent(coflows, known, coflow)) / coflows.rate[coflow], 0.0)
+        limit, rate = q.limit[q.queue[coflow]], rate_together(w, coflow)
+        if rate > 1e-12 and limit < np.inf:
+            in_ns = max((limit - sent_together(w, known, coflow)) / rate, 0.0)
             if in_ns < 1e18:
                 first = min(first, next_tick(t + np.int64(in_ns) + 1, q.interval))
     return first

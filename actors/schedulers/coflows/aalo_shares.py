@@ -40,9 +40,10 @@ from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.initial_arrays import at_start, per
 from actors.fabric.intervals import enter_interval
 from actors.fabric.messages import REGISTER, read_register
-from actors.fabric.priority_queues import LIMIT_PARAMETERS, Queues, dequeue, enqueue, order_key
+from actors.fabric.priority_queues import LIMIT_PARAMETERS, Queues, dequeue, order_key
 from actors.fabric.queue_shares import Shares, make_shares, share_equally
 from actors.fabric.service_order import Order
+from actors.fabric.waves import enqueue_together, queue_together
 from actors.fabric.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.world import NEVER
@@ -76,7 +77,7 @@ def on_arrival(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
     """Step 1: put a coflow into the first queue; decide at the interval's end."""
     enter_interval(w, t, p.num_sending[0])
     if register(w, p.agenda, t, coflow):
-        enqueue(p.queues, coflow, _FIRST)
+        enqueue_together(w, p.queues, coflow, queue_together(w, coflow, _FIRST))
         p.learned[coflow] = w.fabric.coflows.arrival[coflow]
     request_tick(w, p, t)
 

@@ -36,7 +36,7 @@ from actors.fabric.flow_order import FlowOrder, make_flow_order, refill_ports, s
 from actors.fabric.greedy import Matching, make_matching, settle_all
 from actors.fabric.greedy_updates import change_flows, receive_update
 from actors.fabric.initial_arrays import at_start, list_per, per
-from actors.fabric.madd import Madd, bottleneck_ns, decide, make_madd
+from actors.fabric.madd import Madd, decide, joint_bottleneck_ns, make_madd
 from actors.fabric.madd_agent import Shrinking, make_shrinking, shrinking_event
 from actors.fabric.madd_coordinator import (
     decide_or_refill,
@@ -49,6 +49,7 @@ from actors.fabric.ports import Fabric, flows_of, lines_of, words_on
 from actors.fabric.priority_queues import sort_groups
 from actors.fabric.ranking import Ranking, make_ranking
 from actors.fabric.service_order import Order, set_order
+from actors.fabric.waves import are_together, end_of_shuffle
 from actors.fabric.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.queue import NONE
@@ -104,8 +105,25 @@ def on_arrival(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
     """Register a coflow, with the sizes of its flows."""
     if register(w, p.agenda, t, coflow):
         p.key[coflow] = key_of(w.fabric, p.rule, coflow)
+        join_keys(w, p, coflow)
         p.stale[0] = True
         request_decision(w, p.agenda, t)
+
+
+@inlined
+def join_keys(w: CoflowWorld, p: State, coflow: int) -> None:
+    """Let the key of a wave count in that of its shuffle, which is computed from all of its waves so far."""
+    waves, shuffle, key = w.waves, w.waves.shuffle[coflow], p.key[coflow]
+    if shuffle == NONE:
+        return
+    if waves.flows[shuffle] == w.fabric.coflows.left[coflow]:  # the first wave
+        waves.key[shuffle] = key
+    elif p.rule == BY_PLACE:
+        waves.key[shuffle] = min(waves.key[shuffle], key)
+    elif p.rule == BY_LENGTH:
+        waves.key[shuffle] = max(waves.key[shuffle], key)
+    else:
+        waves.key[shuffle] += key
 
 
 @compiled
@@ -165,12 +183,30 @@ def put_in_order(w: CoflowWorld, p: State, count: int) -> None:
     """Order the active coflows by what they have left when the order takes effect."""
     for i in range(count):
         coflow = p.agenda.active[i]
-        p.groups[i], p.keys[i] = coflow, p.key[coflow]
-        if p.rule == BY_BOTTLENECK:
-            p.keys[i] = bottleneck_ns(w.fabric, p.madd, coflow)
+        shuffle = w.waves.shuffle[coflow]
+        p.groups[i], p.keys[i] = coflow, p.key[coflow] if shuffle == NONE else w.waves.key[shuffle]
+    if p.rule == BY_BSSI or p.rule == BY_BOTTLENECK:
+        put_waves_side_by_side(w, p, count)
     if p.rule == BY_BSSI:
-        bssi(w.fabric, p.scratch, p.groups, count)
-    else:
+        bssi(w.fabric, w.waves, p.scratch, p.groups, count)
+        return
+    if p.rule == BY_BOTTLENECK:
+        first = 0
+        while first < count:
+            end = end_of_shuffle(w.waves, p.groups, first, count)
+            need = joint_bottleneck_ns(w.fabric, p.madd, p.groups, first, end)
+            for i in range(first, end):
+                p.keys[i] = need
+            first = end
+    sort_groups(w.fabric.coflows, p.groups, p.keys, count)
+
+
+@inlined
+def put_waves_side_by_side(w: CoflowWorld, p: State, count: int) -> None:
+    """Order coflows by their shuffles, if they are waves of shuffles."""
+    if are_together(w.waves):
+        for i in range(count):
+            p.keys[i] = w.waves.shuffle[p.groups[i]]
         sort_groups(w.fabric.coflows, p.groups, p.keys, count)
 
 

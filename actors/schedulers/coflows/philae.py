@@ -66,6 +66,7 @@ from actors.fabric.priority_queues import (
     order_key,
     update_slot,
 )
+from actors.fabric.waves import flows_together, length_together
 from actors.fabric.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.world import NEVER
@@ -111,8 +112,9 @@ def on_arrival(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
     p.queues.queue[coflow] = UNQUEUED
     p.num_active[0] += 1
     appear_at_ports(w, p, t, coflow)
-    if w.fabric.coflows.left[coflow] > p.thin_limit:
-        if p.samples:
+    if flows_together(w, coflow, w.fabric.coflows.left[coflow]) > p.thin_limit:
+        p.length[coflow] = length_together(w, coflow)
+        if p.samples and p.length[coflow] == 0.0:
             p.pilots_left[coflow] = choose_pilots(w, p.busy, coflow, p.random_ports)
             w.counts[N_PILOTS] += p.pilots_left[coflow]
         else:

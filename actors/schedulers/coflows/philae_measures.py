@@ -11,6 +11,7 @@ from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.greedy import move_group
 from actors.fabric.ports import bytes_sent, coflow_of, is_pilot_group, lines_of
 from actors.fabric.priority_queues import UNQUEUED, enqueue, order_key, queue_of
+from actors.fabric.waves import learn_together
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
 from actors.schedulers.coflows.philae_state import State
@@ -27,6 +28,7 @@ BACKFILL = np.int64(3) << _CLASS_SHIFT
 def learn(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
     """Step 3: estimate the size of a coflow whose pilots have all ended."""
     p.length[coflow] = p.pilot_bytes[coflow] / p.pilots_done[coflow]
+    learn_together(w, coflow, p.length[coflow])
     p.learned[coflow], p.learned_bytes[coflow] = t, bytes_sent(w.fabric.coflows, t, coflow)
     if w.fabric.coflows.left[coflow] > 0:
         enter_queue(w, p, t, coflow)

@@ -59,8 +59,9 @@ from actors.fabric.intervals import enter_interval
 from actors.fabric.messages import REGISTER, read_register
 from actors.fabric.port_contention import Contention, add_coflow, change_kind, leave_port, make_contention
 from actors.fabric.ports import bytes_sent
-from actors.fabric.priority_queues import LIMIT_PARAMETERS, Queues, dequeue, enqueue, next_tick
+from actors.fabric.priority_queues import LIMIT_PARAMETERS, Queues, dequeue, next_tick
 from actors.fabric.service_order import Order
+from actors.fabric.waves import are_together, enqueue_together, flows_together, queue_together
 from actors.fabric.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.world import NEVER
@@ -106,18 +107,20 @@ def on_arrival(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
     enter_interval(w, t, p.num_sending[0])
     if register(w, p.agenda, t, coflow):
         p.width[coflow] = w.fabric.coflows.left[coflow]
-        add_coflow(w.fabric, p.contention, coflow, _FIRST)
-        enter_queue(p, t, coflow, _FIRST)
+        add_coflow(
+            w.fabric, p.contention, coflow, queue_together(w, coflow, _FIRST) if p.by_queue else _FIRST
+        )
+        enter_queue(w, p, t, coflow, queue_together(w, coflow, _FIRST))
         p.learned[coflow] = w.fabric.coflows.arrival[coflow]
     request_tick(w, p, t)
 
 
 @compiled
-def enter_queue(p: State, t: int, coflow: int, queue: int) -> None:
+def enter_queue(w: CoflowWorld, p: State, t: int, coflow: int, queue: int) -> None:
     """Put a coflow into a queue, with a deadline."""
     q = p.queues
-    enqueue(q, coflow, queue)
-    p.limit[coflow] = q.limit[queue] / p.width[coflow]
+    enqueue_together(w, q, coflow, queue)
+    p.limit[coflow] = q.limit[queue] / flows_together(w, coflow, p.width[coflow])
     p.deadline[coflow] = t + np.int64(min(q.size[queue] * p.wait_per_coflow_ns[queue], 1e18))
 
 
@@ -152,15 +155,26 @@ def demote(w: CoflowWorld, p: State, t: int) -> None:
     update_ahead(fabric, p.equal, known)
     for i in range(p.agenda.used[0]):
         coflow = p.agenda.active[i]
-        queue = q.queue[coflow]
-        while has_sent_more(fabric, p.equal, coflow, q.limit[queue] / p.width[coflow], known):
+        queue, width = q.queue[coflow], flows_together(w, coflow, p.width[coflow])
+        p.limit[coflow] = q.limit[queue] / width
+        while has_sent_more(fabric, p.equal, coflow, q.limit[queue] / width, known):
             queue += 1
-        if queue > q.queue[coflow]:
-            enter_queue(p, t, coflow, queue)
-            w.counts[N_DEMOTIONS] += 1
-            p.learned[coflow], p.learned_bytes[coflow] = t, bytes_sent(fabric.coflows, known, coflow)
-            if p.by_queue:
-                change_kind(fabric, p.contention, coflow, queue)
+        move_down(w, p, t, coflow, queue)
+    if are_together(w.waves):
+        for i in range(p.agenda.used[0]):
+            move_down(w, p, t, p.agenda.active[i], queue_together(w, p.agenda.active[i], _FIRST))
+
+
+@compiled
+def move_down(w: CoflowWorld, p: State, t: int, coflow: int, queue: int) -> None:
+    """Move a coflow to a queue that is lower than its own."""
+    if queue > p.queues.queue[coflow]:
+        enter_queue(w, p, t, coflow, queue)
+        w.counts[N_DEMOTIONS] += 1
+        sent = bytes_sent(w.fabric.coflows, t - w.network.delay_ns, coflow)
+        p.learned[coflow], p.learned_bytes[coflow] = t, sent
+        if p.by_queue:
+            change_kind(w.fabric, p.contention, coflow, queue)
 
 
 @inlined

@@ -14,6 +14,7 @@ from actors.fabric.greedy import end_flow, fill_ports, make_matching, move_group
 from actors.fabric.initial_arrays import at_start
 from actors.fabric.ports import Fabric, bytes_sent
 from actors.fabric.ranking import make_ranking
+from actors.fabric.waves import make_waves
 from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 
@@ -97,7 +98,7 @@ def test_sincronia_puts_the_coflow_with_most_at_the_most_loaded_port_last() -> N
     # Port 1 (out) has 1000 B of coflow 0 and 2000 B of coflow 2; coflow 1 is alone with 2500 B.
     fabric = switch([(0, [(0, 1, 1000.0)]), (0, [(2, 2, 2500.0)]), (0, [(1, 1, 2000.0)])], 3)
     groups = np.array([2, 1, 0])
-    bssi(fabric, at_start(BssiScratch, fabric), groups, 3)
+    bssi(fabric, make_waves(3, 0), at_start(BssiScratch, fabric), groups, 3)
     # Coflow 2 is last at port 1; then port 2 is the most loaded, with coflow 1.
     assert groups.tolist() == [0, 1, 2]
 
@@ -107,7 +108,7 @@ def test_sincronia_puts_the_coflow_with_most_at_the_most_loaded_port_last() -> N
 def test_sincronia_s_order_is_that_of_the_algorithm(fabric: Fabric) -> None:
     flows, coflows = fabric.flows, fabric.coflows.arrival.size
     groups = np.arange(coflows)
-    bssi(fabric, at_start(BssiScratch, fabric), groups, coflows)
+    bssi(fabric, make_waves(coflows, 0), at_start(BssiScratch, fabric), groups, coflows)
     need = np.zeros((coflows, fabric.speed.size))
     np.add.at(need, (flows.coflow, flows.source), flows.size)
     np.add.at(need, (flows.coflow, flows.sink), flows.size)

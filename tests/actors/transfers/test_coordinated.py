@@ -40,7 +40,7 @@ def under(
     scheduler: str = "drf",
     delay_s: float = 0.0,
     rows: int = FIRST_ROWS,
-    waves: str = "apart",
+    waves: str = "together",
     **given: Any,
 ) -> Setting:
     setting = setting_of(scheduler, workload, nodes, network=Network(delay_s), **given)
@@ -119,7 +119,7 @@ def test_coflows_are_served_as_those_of_a_workload(
     coordinator: str, seed: int, scheduler: str, delay_s: float
 ) -> None:
     dags = with_bytes(mixed_dags(jobs=8, seed=seed), seed)
-    found = run_setting(under(coordinator, dags, scheduler=scheduler, delay_s=delay_s))
+    found = run_setting(under(coordinator, dags, scheduler=scheduler, delay_s=delay_s, waves="apart"))
     arrays, tasks = dags.arrays(), found.tasks
     assert tasks is not None
     sizes = bytes_over(arrays, tasks)
