@@ -142,14 +142,17 @@ class Switch:
         local_is_free: flows from a port to itself take no bandwidth, and end at once.
         scheduler: of DAG jobs, who divides the ports among flows: "none", input takes no time; "fair", all flows share
             them; or a coordinator.
-        waves: of DAG jobs, whose shuffles are fetched in waves, as tasks are launched: each wave is a coflow, and what
-            earlier ones have sent counts as sent by the next ("together"), or not ("apart").
+        waves: of DAG jobs, whose shuffles are fetched in waves, as tasks are launched: to a coordinator the waves of a
+            shuffle are one coflow ("together"), or each is one ("apart").
+        skew: of DAG jobs: how unevenly the tasks of a stage share what its parents send over an all-to-all edge. One
+            of them, drawn by the seed, has the most; the k-th after it has a part in proportion to 1 / (k + 1)**skew.
     """
 
     port_bytes_per_s: float = 125e6
     local_is_free: bool = False
     scheduler: str = "none"
     waves: str = "together"
+    skew: float = 0.0
 
 
 @dataclass(frozen=True)

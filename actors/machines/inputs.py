@@ -1,9 +1,9 @@
 """What tasks read over the network: the bytes on edges, where the tasks of a stage ran, and who waits for what.
 
 A task that is launched on a machine fetches its input before it computes, and holds its demand meanwhile (as in
-MapReduce and Spark). Over an all-to-all edge each task of the parent sends an equal part to each task of the child (a
-shuffle); over a one-to-one edge task i sends all it has to task i (a copy). What lies on the same machine needs no
-network.
+MapReduce and Spark). Over an all-to-all edge each task of the parent sends to each task of the child (a shuffle): to
+all the same, or by a skew; over a one-to-one edge task i sends all it has to task i (a copy). What lies on the same
+machine needs no network.
 
 Tasks of a stage that are launched on one machine at one instant fetch together: what they need of one machine over one
 edge is one flow. The first of them, the *leader*, stands for all.
@@ -16,6 +16,9 @@ import numpy as np
 from actors.conditions import read_only
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
+from actors.setting import Setting
+
+SKEW = 0x71  # a stream of random numbers
 
 
 class Inputs(NamedTuple):
@@ -29,6 +32,10 @@ class Inputs(NamedTuple):
     node: np.ndarray  # [T] where a task was launched, NONE before
     next: np.ndarray  # [T] the next task of those that fetch together
     together: np.ndarray  # [T] of a leader: how many fetch together
+    parts: (
+        np.ndarray
+    )  # [T] of a leader: what they need of a shuffle, in means of a task of their stage, float64
+    part: np.ndarray  # [T] of a task: the same, read-only
     waiting: np.ndarray  # [T] of a leader: flows that have not ended
     stage: np.ndarray  # [T] of a task that has asked for its input
     fetched: np.ndarray  # [T] when a task had all its input, ns; NONE: it needs none, or that did not happen
@@ -38,10 +45,11 @@ class Inputs(NamedTuple):
     place: np.ndarray  # [N] scratch: where a machine is in `source`
 
 
-def make_inputs(arrays: Any, nodes: int, active: bool) -> Inputs:
-    """Return the input of tasks that have not run, on so many nodes; `active`: it is moved over a network."""
-    tasks = arrays.duration_ns.size if active else 0
-    stages = arrays.stage_first_task.size - 1 if active else 0
+def make_inputs(setting: Setting, arrays: Any, active: bool) -> Inputs:
+    """Return the input of tasks that have not run; `active`: it is moved over a network."""
+    nodes, tasks = setting.cluster.num_nodes, arrays.duration_ns.size if active else 0
+    of_stage = np.diff(arrays.stage_first_task)
+    stages = of_stage.size if active else 0
     return Inputs(
         active=np.int64(active),
         first_parent=arrays.first_parent,
@@ -51,6 +59,8 @@ def make_inputs(arrays: Any, nodes: int, active: bool) -> Inputs:
         node=np.full(tasks, NONE),
         next=np.full(tasks, NONE),
         together=np.zeros(tasks, np.int64),
+        parts=np.zeros(tasks),
+        part=read_only(parts_of(of_stage, setting.switch.skew, setting.seed)[:tasks]),
         waiting=np.zeros(tasks, np.int64),
         stage=np.full(tasks, NONE),
         fetched=np.full(tasks, NONE),
@@ -59,6 +69,20 @@ def make_inputs(arrays: Any, nodes: int, active: bool) -> Inputs:
         sources=np.full(stages, NONE),
         place=np.zeros(nodes if active else 0, np.int64),
     )
+
+
+def parts_of(num_tasks: np.ndarray, skew: float, seed: int) -> np.ndarray:
+    """Return what each task of stages of `num_tasks` tasks needs of a shuffle, in means of the tasks of its stage.
+
+    `skew` and `seed` as in `actors.environment.Switch`.
+    """
+    tasks, first = num_tasks.sum(), np.cumsum(num_tasks) - num_tasks
+    if skew == 0:
+        return np.ones(tasks)
+    begin = np.random.default_rng([SKEW, seed]).integers(0, num_tasks)
+    place = np.arange(tasks) - np.repeat(first + begin, num_tasks)
+    share = (place % np.repeat(num_tasks, num_tasks) + 1.0) ** -skew
+    return share * np.repeat(num_tasks / np.add.reduceat(share, first), num_tasks)
 
 
 @inlined

@@ -127,7 +127,7 @@ def begin_flows(w: DagWorld, s: Switch, t: int, leader: int) -> None:
             continue
         first = w.stages.first_task[inputs.parent[e]]
         for i in range(first, first + inputs.sources[inputs.parent[e]]):
-            size = each * inputs.tasks[i] * inputs.together[leader]
+            size = each * inputs.tasks[i] * inputs.parts[leader]
             begin_flow(w, s, t, leader, e, inputs.source[i], size)
 
 

@@ -55,11 +55,13 @@ def join_fetch(w: DagWorld, f: Fetches, task: int, stage: int) -> bool:
     inputs.stage[task] = stage
     if leader == NONE:
         inputs.together[task], inputs.waiting[task], inputs.next[task] = 1, 0, NONE
+        inputs.parts[task] = inputs.part[task]
         f.older[task], f.newest[node] = f.newest[node], task
         f.fresh[f.num_fresh[0]] = task
         f.num_fresh[0] += 1
     else:
         inputs.together[leader] += 1
+        inputs.parts[leader] += inputs.part[task]
         inputs.next[task], inputs.next[leader] = inputs.next[leader], task
     return leader == NONE
 
@@ -122,7 +124,7 @@ def send_done(w: DagWorld, f: Fetches, t: int, room: int) -> None:
 
 @inlined
 def bytes_of_pair(w: DagWorld, stage: int, e: int) -> float:
-    """Return what each task of a parent sends to each task of its child over an all-to-all edge; else to its own."""
+    """Return what a task of a parent sends to a task of its child, in the mean; over a one-to-one edge to its own."""
     tasks, parent = w.stages.first_task[stage + 1] - w.stages.first_task[stage], w.inputs.parent[e]
     if w.inputs.one_to_one[e] == 1:
         return w.inputs.size[e] / tasks

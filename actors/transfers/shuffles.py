@@ -231,7 +231,7 @@ def lay_flows(w: DagWorld, n: CoflowWorld, s: Shuffles, stage: int, e: int, cofl
     begin = w.stages.first_task[inputs.parent[e]]
     for i in range(begin, begin + inputs.sources[inputs.parent[e]]):
         for k in range(s.num_sinks[0]):
-            size = each * inputs.tasks[i] * inputs.together[s.leaders[k]]
+            size = each * inputs.tasks[i] * inputs.parts[s.leaders[k]]
             row = lay_next(w, n, s, coflow, row, inputs.source[i], k, size)
     return row
 

@@ -95,5 +95,6 @@ class Settings(TypedDict, total=False):
     cost_per_schedule: float | str | None
     network_scheduler: str | None
     network_waves: Literal["together", "apart"] | None
+    network_skew: float | str | None
     estimates_demands: bool | None
     fairness_window: float | str | None

@@ -45,9 +45,17 @@ KEYS = (
         "network.waves",
         "choice",
         Switch.waves,
-        "Each wave of a shuffle, what tasks that are launched at one time fetch, is a coflow. For `aalo` and "
-        "`aalo-shares` what earlier waves have sent counts as sent by the next ones, `together`, or does not, `apart`.",
+        "A shuffle is fetched in waves, by tasks that are launched at one time. To a coordinator the waves of a "
+        "shuffle are one coflow, `together`, or each wave is one, `apart`.",
         choices=("together", "apart"),
+    ),
+    Key(
+        "network.skew",
+        "number",
+        Switch.skew,
+        "How unevenly the tasks of a stage share what its parents send over an all-to-all edge: parts in proportion to "
+        "1, 1/2^s, 1/3^s, … in the order of the tasks, from one on that is drawn; 0: all have the same.",
+        low=0,
     ),
     Key(
         "estimates.demands",

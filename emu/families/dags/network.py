@@ -28,6 +28,7 @@ _ONLY = {
 """The values with which a network runs, and why not with others."""
 _ONLY_COORDINATED = {"cost.model": (("none",), "what a coordinator of shuffles does is not charged yet")}
 """The same of coordinators."""
+MOST_SKEW = 10
 
 
 def on_network(config: Config, schedulers: tuple[Scheduler, ...]) -> tuple[Scheduler, ...]:
@@ -98,13 +99,22 @@ def network_of(config: Config, workload: DagWorkload) -> Switch:
         return Switch()
     if config["fabric.port_speed"] == 0:
         raise config.error("fabric.port_speed", "is 0; want a speed such as '10 Gbps'")
+    if config["network.skew"] > MOST_SKEW:
+        raise config.error(
+            "network.skew", f"want a number from 0 to {MOST_SKEW}, got {config['network.skew']:g}"
+        )
     if not np.nansum(workload.arrays().edge_bytes) > 0:
         wrong = f"no edge of {workload.name} states bytes, so that {name} has nothing to move"
         raise config.error("network.scheduler", f"{wrong}; `emu workload info` shows which workloads do")
     if (longest_s := np.nansum(workload.arrays().edge_bytes) * 8 / config["fabric.port_speed"]) > MAX_TIME_S:
         wrong = f"all bytes would take {longest_s:.3g} s over one port; want a speed such as '10 Gbps'"
         raise config.error("fabric.port_speed", wrong)
-    return Switch(config["fabric.port_speed"] / 8, scheduler=name, waves=config["network.waves"])
+    return Switch(
+        config["fabric.port_speed"] / 8,
+        scheduler=name,
+        waves=config["network.waves"],
+        skew=config["network.skew"],
+    )
 
 
 def network_notes(config: Config, workload: DagWorkload) -> list[str]:

@@ -23,8 +23,13 @@ class Flow(NamedTuple):
     fetch: Fetch
 
 
-def inputs_of(arrays: Any, stage: int, node: np.ndarray) -> Iterator[tuple[int, int, dict[int, float]]]:
-    """Yield a task of a stage, a parent, and the bytes it needs of each machine over that edge."""
+def inputs_of(
+    arrays: Any, stage: int, node: np.ndarray, part: np.ndarray | None = None
+) -> Iterator[tuple[int, int, dict[int, float]]]:
+    """Yield a task of a stage, a parent, and the bytes it needs of each machine over that edge.
+
+    `part`: what each task needs of a shuffle, in means of the tasks of its stage.
+    """
     first = arrays.stage_first_task
     tasks = range(first[stage], first[stage + 1])
     for e in range(arrays.first_parent[stage], arrays.first_parent[stage + 1]):
@@ -36,12 +41,13 @@ def inputs_of(arrays: Any, stage: int, node: np.ndarray) -> Iterator[tuple[int, 
             needed: dict[int, float] = defaultdict(float)
             for other in [theirs[task - tasks[0]]] if arrays.parent_one_to_one[e] else theirs:
                 share = 1 if arrays.parent_one_to_one[e] else len(theirs)
-                needed[int(node[other])] += size / len(tasks) / share
+                skewed = 1 if part is None or arrays.parent_one_to_one[e] else part[task]
+                needed[int(node[other])] += size / len(tasks) / share * skewed
             yield task, parent, needed
 
 
 def fetched_s(
-    arrays: Any, tasks: dict[str, np.ndarray], bytes_per_s: float
+    arrays: Any, tasks: dict[str, np.ndarray], bytes_per_s: float, part: np.ndarray | None = None
 ) -> tuple[np.ndarray, float, float]:
     """Return when each task had its input, s, NaN where it needs none; and the bytes that moved, and did not."""
     node, start = tasks["node"], tasks["start_ns"] / 1e9
@@ -49,7 +55,7 @@ def fetched_s(
     fetch_of: dict[int, Fetch] = {}
     local = 0.0
     for stage in range(arrays.stage_first_task.size - 1):
-        for task, parent, needed in inputs_of(arrays, stage, node):
+        for task, parent, needed in inputs_of(arrays, stage, node, part):
             fetch = fetch_of[task] = stage, int(node[task]), float(start[task])
             for source, size in needed.items():
                 if source == node[task]:

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors.hosting.outcome import Outcome
+from actors.machines.inputs import parts_of
 from actors.setting import Network, Setting, Switch
 from actors.transfers.joined import FIRST_ROWS, with_network
 from clusters.cluster import Cluster, build_cluster
@@ -30,10 +31,11 @@ def on_network(
     speed: float = GB,
     delay_s: float = 0.0,
     rows: int = FIRST_ROWS,
+    skew: float = 0.0,
     **given: Any,
 ) -> Setting:
     setting = setting_of(scheduler, workload, nodes, network=Network(delay_s), **given)
-    switch = Switch(port_bytes_per_s=speed, scheduler="fair")
+    switch = Switch(port_bytes_per_s=speed, scheduler="fair", skew=skew)
     return replace(setting, scheduler=with_network(setting.scheduler, None, rows), switch=switch)
 
 
@@ -110,17 +112,23 @@ MACHINES = build_cluster("machines", [4, 8, 4, 2, 6], cpu_cores=[4.0, 8.0, 4.0, 
 CASES = ("drf", "tetris", "carbyne", "srtf", "capacity", "dagps", "heft")
 
 
-@given(seed=st.integers(0, 10**6), scheduler=st.sampled_from(CASES), delay_s=st.sampled_from([0.0, 0.0005]))
+@given(
+    seed=st.integers(0, 10**6),
+    scheduler=st.sampled_from(CASES),
+    delay_s=st.sampled_from([0.0, 0.0005]),
+    skew=st.sampled_from([0.0, 0.7]),
+)
 @settings(max_examples=25)
 def test_tasks_have_their_input_when_another_simulation_says(
-    seed: int, scheduler: str, delay_s: float
+    seed: int, scheduler: str, delay_s: float, skew: float
 ) -> None:
     work = with_bytes(mixed_dags(jobs=8, seed=seed), seed)
-    setting = on_network(work, MACHINES, scheduler, delay_s=delay_s)
+    setting = on_network(work, MACHINES, scheduler, delay_s=delay_s, skew=skew, seed=seed)
     found = run_setting(setting)
     arrays, tasks = work.arrays(), found.tasks
     assert tasks is not None
-    expected, moved, local = fetched_s(arrays, tasks, GB)
+    parts = parts_of(np.diff(arrays.stage_first_task), skew, seed)
+    expected, moved, local = fetched_s(arrays, tasks, GB, parts)
     fetched = found.series.fetched_ns
     assert ((fetched >= 0) == np.isfinite(expected)).all()
     has_input = fetched >= 0
@@ -130,6 +138,34 @@ def test_tasks_have_their_input_when_another_simulation_says(
     assert np.isclose(found.series.moved_bytes, moved)
     assert np.isclose(found.series.local_bytes, local)
     assert (found.finish_ns == np.maximum.reduceat(tasks["finish_ns"], arrays.first_task[:-1])).all()
+
+
+@given(
+    num_tasks=st.lists(st.integers(1, 9), min_size=1, max_size=5),
+    skew=st.floats(0, 10),
+    seed=st.integers(0, 9),
+)
+def test_tasks_share_what_is_sent_to_them_by_the_skew(num_tasks: list[int], skew: float, seed: int) -> None:
+    parts, first = parts_of(np.array(num_tasks), skew, seed).tolist(), 0
+    for tasks in num_tasks:
+        own = parts[first : first + tasks]
+        assert np.isclose(sum(own), tasks)
+        most = own.index(max(own))
+        for place in range(tasks):
+            assert np.isclose(own[(most + place) % tasks] * (place + 1) ** skew, own[most])
+        first += tasks
+
+
+def test_a_skewed_shuffle() -> None:
+    # Three reducers on machine 1 get 6 GB of a map on machine 0, in proportion to 1, 1/2 and 1/3, one after the other:
+    # each fetches 36/11 GB over its place, and computes for 1 s.
+    work = make_dag_workload(
+        "by hand", [0], [2], [1, 3], [1] * 4, [(0, 0, 1)], cpu_cores=[1, 2], edge_bytes=[6 * GB]
+    )
+    nodes = build_cluster("machines", [1, 2], cpu_cores=[1.0, 2.0])
+    starts, fetched, _ = seconds(run_setting(on_network(work, nodes, skew=1)))
+    took_s = sorted(end - start for start, end in zip(starts[1:], fetched[1:], strict=True))
+    assert np.allclose(took_s, [12 / 11, 18 / 11, 36 / 11], rtol=0, atol=1e-8)
 
 
 @pytest.mark.parametrize("given", [{"heartbeat_s": 1.0}, {"managers": 2}])

@@ -140,6 +140,7 @@ CASES: dict[str, Case] = {
     "estimates.size": Case(("0", "0.5", "0.9"), JOBS | {"estimates.error": "random"}, without=ALONE),
     "estimates.demands": Case(("true",), DAGS | {"estimates.error": "random", "estimates.size": "0.8"}),
     "network.scheduler": Case(("none", "fair"), DAGS | {"nodes": "3"}),
+    "network.skew": Case(("1.2",), DAGS | {"nodes": "3", "network.scheduler": "fair"}),
     "network.waves": Case(("apart",), DAGS | {"nodes": "3", "network.scheduler": "aalo"}),
     "fairness.window": Case(("10 s",), DAGS, "summary"),
     "cost.per_job": Case(("100 ms",), JOBS | FIXED),
