@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.fabric.initial_arrays import per
+from actors.fabric.initial_arrays import list_per, per
 from actors.fabric.ports import Fabric, Lines, lines_of
 from actors.fabric.waves import Waves, end_of_shuffle
 from actors.kernel.arrays import fill, largest
@@ -23,6 +23,8 @@ class BssiScratch(NamedTuple):
 
     load: np.ndarray = per("port", 0.0)  # ns that the coflows without a place need at a port
     first: np.ndarray = per("coflow")  # the first wave of a coflow, or the coflow itself
+    begin: np.ndarray = per("coflow")  # where a first wave is in the order before
+    order: np.ndarray = list_per("coflow")  # the order that is being made, from its end
     # what is left of the weight of a first wave; infinite once it has its place
     weight: np.ndarray = per("coflow", 0.0)
     head: np.ndarray = per("port")  # first of the lines at a port, or NONE
@@ -34,8 +36,8 @@ def bssi(fabric: Fabric, waves: Waves, s: BssiScratch, groups: np.ndarray, count
     """Put the first `count` of `groups`, coflows, into Sincronia's order, by the bytes of their lines."""
     find_first_waves(fabric, waves, s, groups, count)
     load_ports(fabric, s, groups, count)
-    end = count - 1
-    while end > 0:
+    left = count
+    while left > 1:
         worst = largest(s.load)
         if s.load[worst] == 0.0:
             break  # the coflows without a place have no bytes
@@ -43,9 +45,18 @@ def bssi(fabric: Fabric, waves: Waves, s: BssiScratch, groups: np.ndarray, count
         if chosen == NONE:
             s.load[worst] = 0.0  # only rounding left a load
             continue
-        last = s.first[fabric.lines.group[chosen]]
         lower_weights(fabric.lines, s, worst, chosen)
-        end = move_back(fabric, s, groups, last, end)
+        first = s.begin[s.first[fabric.lines.group[chosen]]]
+        for i in range(end_of_shuffle(waves, groups, first, count) - 1, first - 1, -1):
+            unload_ports(fabric, s, groups[i])
+            left -= 1
+            s.order[left] = groups[i]
+    for i in range(count - 1, -1, -1):  # coflows without a place are first, as they were
+        if s.weight[s.first[groups[i]]] < np.inf:
+            left -= 1
+            s.order[left] = groups[i]
+    for i in range(count):
+        groups[i] = s.order[i]
 
 
 @inlined
@@ -54,7 +65,7 @@ def find_first_waves(fabric: Fabric, waves: Waves, s: BssiScratch, groups: np.nd
     begin = 0
     while begin < count:
         end, first = end_of_shuffle(waves, groups, begin, count), groups[begin]
-        s.weight[first] = fabric.coflows.weight[first]
+        s.weight[first], s.begin[first] = fabric.coflows.weight[first], begin
         for i in range(begin, end):
             s.first[groups[i]] = first
         begin = end
@@ -128,22 +139,3 @@ def unload_ports(fabric: Fabric, s: BssiScratch, group: int) -> None:
         for line in lines_of(lines, group, side):
             port = lines.port[line]
             s.load[port] = max(s.load[port] - lines.bytes[line] / fabric.speed[port], 0.0)
-
-
-@inlined
-def move_back(fabric: Fabric, s: BssiScratch, groups: np.ndarray, first: int, end: int) -> int:
-    """Move the waves of a coflow to the places up to `end`, those behind them forward; return the place before them.
-
-    What they load their ports with is subtracted.
-    """
-    i = end
-    while s.first[groups[i]] != first:
-        i -= 1
-    while i >= 0 and s.first[groups[i]] == first:  # the last wave goes first, so that their order stays
-        group = groups[i]
-        unload_ports(fabric, s, group)
-        for j in range(i, end):
-            groups[j] = groups[j + 1]
-        groups[end] = group
-        end, i = end - 1, i - 1
-    return end

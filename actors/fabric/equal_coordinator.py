@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from actors.fabric.coordinator import note_sent, send_changes
+from actors.fabric.coordinator import note_sent, register, send_changes
 from actors.fabric.counters import N_DECISIONS
+from actors.fabric.equal_agent import begin_serving
 from actors.fabric.equal_groups import served_by
 from actors.fabric.equal_rates import Equal, end_flow, enforce_rates, group_of
 from actors.fabric.fabric_world import CoflowWorld
@@ -26,6 +27,17 @@ from actors.kernel.world import NEVER
 _IDLE = 1e-9  # of a port's speed: less than this is what rounding leaves of rates
 _FAR = 1e18  # ns; an event that is further away never happens
 _ROUNDING = 1e-3  # ns
+
+
+@inlined
+def register_served(w: CoflowWorld, p: Any, coflow: int) -> bool:
+    """Register a coflow; return whether it has flows that take bandwidth. `p` has `agenda`, `equal` and `serving`.
+
+    Of one that has come into being during the run, agents and coordinator get to know the flows.
+    """
+    if w.work.size == 0:
+        begin_serving(w, p.serving, p.equal.groups, coflow)
+    return register(w, p.agenda, w.queue.now.time[0], coflow)
 
 
 @compiled

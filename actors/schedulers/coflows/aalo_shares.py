@@ -24,9 +24,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.fabric.coordinator import Agenda, handle_event, handle_events, note_report, register
-from actors.fabric.equal_agent import Serving, begin_serving, serving_event
-from actors.fabric.equal_coordinator import apply_flow_done, send_rates
+from actors.fabric.coordinator import Agenda, handle_event, handle_events, note_report
+from actors.fabric.equal_agent import Serving, serving_event
+from actors.fabric.equal_coordinator import apply_flow_done, register_served, send_rates
 from actors.fabric.equal_rates import Equal, make_equal
 from actors.fabric.equal_ticks import (
     begin_tick,
@@ -39,7 +39,6 @@ from actors.fabric.equal_ticks import (
 from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.initial_arrays import at_start, per
 from actors.fabric.intervals import enter_interval
-from actors.fabric.messages import REGISTER, read_register
 from actors.fabric.priority_queues import LIMIT_PARAMETERS, Queues, dequeue, order_key
 from actors.fabric.queue_shares import Shares, make_shares, share_equally
 from actors.fabric.service_order import Order
@@ -76,7 +75,7 @@ class State(NamedTuple):
 def on_arrival(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
     """Step 1: put a coflow into the first queue; decide at the interval's end."""
     enter_interval(w, t, p.num_sending[0])
-    if register(w, p.agenda, t, coflow):
+    if register_served(w, p, coflow):
         enqueue_together(w, p.queues, coflow, queue_together(w, coflow, _FIRST))
         p.learned[coflow] = w.fabric.coflows.arrival[coflow]
     request_tick(w, p, t)
@@ -116,14 +115,6 @@ def on_event(w: CoflowWorld, p: State) -> bool:
     )  # fmt: skip
 
 
-@inlined
-def on_event_of_transfers(w: CoflowWorld, p: State) -> bool:
-    """Handle the event at hand, of coflows that come into being during a run."""
-    if w.queue.now.kind[0] == REGISTER:
-        begin_serving(w, p.serving, p.equal.groups, read_register(w))
-    return on_event(w, p)
-
-
 @entry
 def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
     """Handle events before `until`, at most `most` of them; return the stop reason."""
@@ -133,7 +124,7 @@ def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
 @entry
 def advance_transfers(w: DagWorld, p: Coordinated, until: int, most: int) -> int:
     """Handle events of DAG jobs whose transfers are coflows; return the stop reason."""
-    return handle_coordinated(w, p, until, most, on_event_of_transfers)
+    return handle_coordinated(w, p, until, most, on_event)
 
 
 def build(setting: Setting) -> tuple[CoflowWorld, State]:

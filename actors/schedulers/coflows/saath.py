@@ -34,13 +34,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.fabric.coordinator import Agenda, handle_event, handle_events, note_report, register
+from actors.fabric.coordinator import Agenda, handle_event, handle_events, note_report
 from actors.fabric.counters import N_DEMOTIONS
-from actors.fabric.equal_agent import Serving, begin_serving, serving_event
+from actors.fabric.equal_agent import Serving, serving_event
 from actors.fabric.equal_coordinator import (
     apply_flow_done,
     has_sent_more,
     next_time_above,
+    register_served,
     send_rates,
     update_ahead,
 )
@@ -56,7 +57,6 @@ from actors.fabric.equal_ticks import (
 from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.initial_arrays import at_start, per
 from actors.fabric.intervals import enter_interval
-from actors.fabric.messages import REGISTER, read_register
 from actors.fabric.port_contention import Contention, add_coflow, change_kind, leave_port, make_contention
 from actors.fabric.ports import bytes_sent
 from actors.fabric.priority_queues import LIMIT_PARAMETERS, Queues, dequeue, next_tick
@@ -105,7 +105,7 @@ class State(NamedTuple):
 def on_arrival(w: CoflowWorld, p: State, t: int, coflow: int) -> None:
     """Step 1: put a coflow into the first queue, with a deadline; decide at the interval's end."""
     enter_interval(w, t, p.num_sending[0])
-    if register(w, p.agenda, t, coflow):
+    if register_served(w, p, coflow):
         p.width[coflow] = w.fabric.coflows.left[coflow]
         add_coflow(
             w.fabric, p.contention, coflow, queue_together(w, coflow, _FIRST) if p.by_queue else _FIRST
@@ -213,14 +213,6 @@ def on_event(w: CoflowWorld, p: State) -> bool:
     )  # fmt: skip
 
 
-@inlined
-def on_event_of_transfers(w: CoflowWorld, p: State) -> bool:
-    """Handle the event at hand, of coflows that come into being during a run."""
-    if w.queue.now.kind[0] == REGISTER:
-        begin_serving(w, p.serving, p.equal.groups, read_register(w))
-    return on_event(w, p)
-
-
 @entry
 def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
     """Handle events before `until`, at most `most` of them; return the stop reason."""
@@ -230,7 +222,7 @@ def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
 @entry
 def advance_transfers(w: DagWorld, p: Coordinated, until: int, most: int) -> int:
     """Handle events of DAG jobs whose transfers are coflows; return the stop reason."""
-    return handle_coordinated(w, p, until, most, on_event_of_transfers)
+    return handle_coordinated(w, p, until, most, on_event)
 
 
 def build(setting: Setting) -> tuple[CoflowWorld, State]:
