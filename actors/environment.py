@@ -146,6 +146,11 @@ class Switch:
             shuffle are one coflow ("together"), or each is one ("apart").
         skew: of DAG jobs: how unevenly the tasks of a stage share what its parents send over an all-to-all edge. One
             of them, drawn by the seed, has the most; the k-th after it has a part in proportion to 1 / (k + 1)**skew.
+        input: of DAG jobs, what their stages read from outside: it takes no time ("outside"); a `local_share` of the
+            tasks have their part on their machine, and others read it from any other ("share"); or each part lies on
+            some machines ("replicas").
+        replicas, replica_placement: on how many machines a part lies, and on which: any ("random"), or as HDFS chooses
+            them ("racks").
     """
 
     port_bytes_per_s: float = 125e6
@@ -153,6 +158,10 @@ class Switch:
     scheduler: str = "none"
     waves: str = "together"
     skew: float = 0.0
+    input: str = "outside"
+    local_share: float = 0.9
+    replicas: int = 3
+    replica_placement: str = "random"
 
 
 @dataclass(frozen=True)

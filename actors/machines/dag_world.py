@@ -39,6 +39,8 @@ N_LAUNCHES_LOST = COUNTERS.add(
 )
 N_SENT_AGAIN = COUNTERS.add("sent_again", "launches in place of what was lost")
 N_FLOWS = COUNTERS.add("flows", "flows that carry input of tasks between machines")
+N_LOCAL_READS = COUNTERS.add("local_reads", "tasks whose part of the job's input lay on their machine")
+N_REMOTE_READS = COUNTERS.add("remote_reads", "tasks that read their part from another machine")
 N_EVICTIONS = COUNTERS.add("evictions", "running tasks that made room for others of higher priority")
 
 
@@ -161,7 +163,7 @@ def build_dag_world(
         manager=read_only(manager),
         first_node=read_only(first_node),
         preemption=preemption,
-        inputs=make_inputs(setting, arrays, has_network),
+        inputs=make_inputs(setting, nodes),
         heartbeat=round(heartbeat_s * NS),
         seed=setting.seed,
     )

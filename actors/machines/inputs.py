@@ -3,7 +3,8 @@
 A task that is launched on a machine fetches its input before it computes, and holds its demand meanwhile (as in
 MapReduce and Spark). Over an all-to-all edge each task of the parent sends to each task of the child (a shuffle): to
 all the same, or by a skew; over a one-to-one edge task i sends all it has to task i (a copy). What lies on the same
-machine needs no network.
+machine needs no network. What a task reads of its job's input (`actors.machines.job_input`) is a copy too: it comes over an edge without
+parent, the last one to its stage.
 
 Tasks of a stage that are launched on one machine at one instant fetch together: what they need of one machine over one
 edge is one flow. The first of them, the *leader*, stands for all.
@@ -16,6 +17,7 @@ import numpy as np
 from actors.conditions import read_only
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
+from actors.machines.job_input import JobInput, make_job_input, reading_stages
 from actors.setting import Setting
 
 SKEW = 0x71  # a stream of random numbers
@@ -26,7 +28,7 @@ class Inputs(NamedTuple):
 
     active: int  # 1: input is moved over a network
     first_parent: np.ndarray  # [S + 1] read-only
-    parent: np.ndarray  # [E] read-only
+    parent: np.ndarray  # [E] NONE: the job's input; read-only
     one_to_one: np.ndarray  # [E] read-only
     size: np.ndarray  # [E] bytes that the parent sends to the child, float64, read-only
     node: np.ndarray  # [T] where a task was launched, NONE before
@@ -43,19 +45,24 @@ class Inputs(NamedTuple):
     tasks: np.ndarray  # [T] how many ran there
     sources: np.ndarray  # [S] how many machines these are, NONE: not counted yet
     place: np.ndarray  # [N] scratch: where a machine is in `source`
+    moved: np.ndarray  # [2] bytes that went over the network, and that did not need to; float64
+    job_input: JobInput
 
 
-def make_inputs(setting: Setting, arrays: Any, active: bool) -> Inputs:
-    """Return the input of tasks that have not run; `active`: it is moved over a network."""
-    nodes, tasks = setting.cluster.num_nodes, arrays.duration_ns.size if active else 0
-    of_stage = np.diff(arrays.stage_first_task)
+def make_inputs(setting: Setting, nodes: int) -> Inputs:
+    """Return the input of tasks that have not run, on so many nodes."""
+    arrays, active = setting.workload.arrays(), setting.switch.scheduler != "none"
+    tasks, of_stage = arrays.duration_ns.size if active else 0, np.diff(arrays.stage_first_task)
     stages = of_stage.size if active else 0
+    reading = reading_stages(setting)
+    last = arrays.first_parent[reading + 1]  # where the edges without parent stand among the others
+    more = np.cumsum(np.bincount(reading + 1, minlength=arrays.first_parent.size))
     return Inputs(
         active=np.int64(active),
-        first_parent=arrays.first_parent,
-        parent=arrays.parent,
-        one_to_one=read_only(arrays.parent_one_to_one.astype(np.int64)),
-        size=read_only(np.nan_to_num(arrays.parent_bytes)),
+        first_parent=read_only(arrays.first_parent + more),
+        parent=read_only(np.insert(arrays.parent, last, NONE)),
+        one_to_one=read_only(np.insert(arrays.parent_one_to_one.astype(np.int64), last, 1)),
+        size=read_only(np.insert(np.nan_to_num(arrays.parent_bytes), last, arrays.input_bytes[reading])),
         node=np.full(tasks, NONE),
         next=np.full(tasks, NONE),
         together=np.zeros(tasks, np.int64),
@@ -68,6 +75,8 @@ def make_inputs(setting: Setting, arrays: Any, active: bool) -> Inputs:
         tasks=np.zeros(tasks, np.int64),
         sources=np.full(stages, NONE),
         place=np.zeros(nodes if active else 0, np.int64),
+        moved=np.zeros(2),
+        job_input=make_job_input(setting, reading),
     )
 
 
@@ -86,12 +95,19 @@ def parts_of(num_tasks: np.ndarray, skew: float, seed: int) -> np.ndarray:
 
 
 @inlined
+def reads_part(inputs: Inputs, stage: int) -> bool:
+    """Whether tasks of a stage read a part of the job's input that takes time."""
+    end = inputs.first_parent[stage + 1]
+    return end > inputs.first_parent[stage] and inputs.parent[end - 1] == NONE
+
+
+@inlined
 def needs_input(inputs: Inputs, stage: int) -> bool:
     """Return whether tasks of a stage have input from others that is moved."""
     found: bool = False
     if inputs.active == 1:
         for e in range(inputs.first_parent[stage], inputs.first_parent[stage + 1]):
-            found = found or inputs.size[e] > 0.0
+            found = found or (inputs.size[e] > 0.0 and inputs.parent[e] != NONE)
     return found
 
 

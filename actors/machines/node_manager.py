@@ -8,9 +8,17 @@ from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_FINISHED, N_STARTED
 from actors.kernel.queue import NONE, wake
 from actors.machines import messages
-from actors.machines.dag_world import N_BEATS, N_EVICTIONS, DagWorld, first_beat
+from actors.machines.dag_world import (
+    N_BEATS,
+    N_EVICTIONS,
+    N_LOCAL_READS,
+    N_REMOTE_READS,
+    DagWorld,
+    first_beat,
+)
 from actors.machines.failing import apply_failure
-from actors.machines.inputs import needs_input
+from actors.machines.inputs import needs_input, reads_part
+from actors.machines.job_input import source_of_part
 from actors.nodes.failing import unlink_running
 from actors.nodes.preemption import end_early, note_restored, time_left
 
@@ -47,10 +55,29 @@ def on_launch(w: DagWorld, t: int, node: int) -> None:
         w.inputs.node[task] = node
     if w.task_records.size > 0:
         w.task_records.node[task], w.task_records.start[task] = node, t
-    if needs_input(w.inputs, stage):
+    must_fetch = needs_input(w.inputs, stage)
+    if reads_part(w.inputs, stage):
+        must_fetch = must_read(w, t, node, task, stage, must_fetch)
+    if must_fetch:
         messages.send_fetch(w, t, node, task, stage)
     else:
         compute(w, t, node, task, stage)
+
+
+@compiled
+def must_read(w: DagWorld, t: int, node: int, task: int, stage: int, must_fetch: bool) -> bool:
+    """Note from where a task reads its part of the job's input; return whether it has to fetch that, or other input.
+
+    What is here is read at once, and not by way of the network, if it is all that the task needs.
+    """
+    inputs = w.inputs
+    source = inputs.job_input.origin[task] = source_of_part(w, task, node)
+    w.counts[N_LOCAL_READS if source == node else N_REMOTE_READS] += 1
+    if source == node and not must_fetch:
+        inputs.fetched[task] = t
+        tasks = w.stages.first_task[stage + 1] - w.stages.first_task[stage]
+        inputs.moved[1] += inputs.size[inputs.first_parent[stage + 1] - 1] / tasks
+    return must_fetch or source != node
 
 
 @inlined

@@ -135,7 +135,7 @@ def begin_flows(w: DagWorld, s: Switch, t: int, leader: int) -> None:
 def begin_flow(w: DagWorld, s: Switch, t: int, leader: int, e: int, source: int, size: float) -> None:
     """Begin a flow to the machine of a fetch, unless its bytes are there."""
     flows, sink = s.fabric.flows, w.inputs.node[leader]
-    if not crosses(w, s.fetches, source, sink, size):
+    if not crosses(w, source, sink, size):
         return
     s.num_unused[0] -= 1
     flow = s.unused[s.num_unused[0]]

@@ -26,7 +26,6 @@ class Fetches(NamedTuple):
     newest: np.ndarray  # [N] the leader of the newest fetch of a machine
     older: np.ndarray  # [T] the one before it, of the same instant
     due: np.ndarray  # [1] when the next SHARE is due, ns
-    moved: np.ndarray  # [2] bytes that went over the network, and that did not need to; float64
 
 
 def make_fetches(w: DagWorld) -> Fetches:
@@ -40,7 +39,6 @@ def make_fetches(w: DagWorld) -> Fetches:
         newest=np.full(w.nodes.size, NONE),
         older=np.full(tasks, NONE),
         due=np.full(1, NEVER),
-        moved=np.zeros(2),
     )
 
 
@@ -84,9 +82,9 @@ def begin_share(w: DagWorld, f: Fetches) -> bool:
 
 
 @inlined
-def crosses(w: DagWorld, f: Fetches, source: int, sink: int, size: float) -> bool:
+def crosses(w: DagWorld, source: int, sink: int, size: float) -> bool:
     """Count bytes from one machine to another, or that lie where they are needed; return whether they cross."""
-    f.moved[np.int64(source == sink)] += size
+    w.inputs.moved[np.int64(source == sink)] += size
     w.counts[N_FLOWS] += source != sink
     return source != sink
 
@@ -133,24 +131,25 @@ def bytes_of_pair(w: DagWorld, stage: int, e: int) -> float:
 
 @compiled
 def copies_from(w: DagWorld, stage: int, e: int, leader: int, task: int) -> int:
-    """Return for how many tasks of a fetch the parent's tasks ran where that of `task` did, over a one-to-one edge.
+    """Return for how many tasks of a fetch comes from where it does for `task` what they get over a one-to-one edge.
 
     0: one of those tasks comes before `task` in the fetch, so that they have been counted.
     """
-    inputs = w.inputs
-    shift = w.stages.first_task[inputs.parent[e]] - w.stages.first_task[stage]
-    source, other = inputs.node[task + shift], leader
-    while inputs.node[other + shift] != source:
-        other = inputs.next[other]
+    source, other = source_of_copy(w, stage, e, task), leader
+    while source_of_copy(w, stage, e, other) != source:
+        other = w.inputs.next[other]
     count = 0
     if other == task:
         while other != NONE:
-            count += inputs.node[other + shift] == source
-            other = inputs.next[other]
+            count += source_of_copy(w, stage, e, other) == source
+            other = w.inputs.next[other]
     return count
 
 
 @inlined
 def source_of_copy(w: Any, stage: int, e: int, task: int) -> int:
-    """Return where the parent's task ran whose output a task gets over a one-to-one edge."""
-    return w.inputs.node[task + w.stages.first_task[w.inputs.parent[e]] - w.stages.first_task[stage]]
+    """Return from where a task gets over a one-to-one edge what the parent's task sends, or its job's input."""
+    parent = w.inputs.parent[e]
+    if parent == NONE:
+        return w.inputs.job_input.origin[task]
+    return w.inputs.node[task + w.stages.first_task[parent] - w.stages.first_task[stage]]

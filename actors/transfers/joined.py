@@ -168,11 +168,9 @@ class Transfers(NamedTuple):
 
 def transfers(setting: Setting, w: DagWorld, p: Joined | Coordinated) -> Transfers:
     """Return what the network has done; it is all in one partition."""
+    moved, local = w.inputs.moved.tolist()
     coflows, mean_ns = 0, 0.0
-    if isinstance(p, Joined):
-        moved, local = p.switch.fetches.moved.tolist()
-    else:
-        moved, local = p.shuffles.fetches.moved.tolist()
+    if isinstance(p, Coordinated):
         coflows = int(p.shuffles.registered[0])
         mean_ns = float(p.shuffles.took_ns[0]) / max(int(p.shuffles.ended[0]), 1)
     return Transfers(w.inputs.fetched.copy(), moved, local, coflows, mean_ns / 1e9)
@@ -228,9 +226,13 @@ def build(scheduler: Scheduler, rows: int, setting: Setting) -> tuple[DagWorld, 
 
 
 def flows_at_most(w: DagWorld) -> int:
-    """Return how many flows a fetch has at most: one from each machine over each edge to its stage."""
+    """Return how many flows a fetch has at most: one from each machine over each edge to its stage.
+
+    Over an edge without parent, as over all that are one-to-one, it has one more with each task.
+    """
     inputs, tasks = w.inputs, np.diff(w.stages.first_task)
     of_edge = np.minimum(tasks[inputs.parent], w.nodes.size) * (inputs.size > 0)
+    of_edge[inputs.parent == NONE] = 1
     stage = np.repeat(np.arange(tasks.size), np.diff(inputs.first_parent))
     return np.int64(np.bincount(stage, of_edge).max(initial=0))
 

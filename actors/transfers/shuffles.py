@@ -241,7 +241,7 @@ def lay_next(
     w: DagWorld, n: CoflowWorld, s: Shuffles, coflow: int, row: int, source: int, k: int, size: float
 ) -> int:
     """Lay a flow to sink `k` if its bytes are not there; return the row after it."""
-    if not crosses(w, s.fetches, source, s.sinks[k], size):
+    if not crosses(w, source, s.sinks[k], size):
         return row
     lay_flow(n, row, coflow, source, s.sinks[k], size)
     s.leader[row] = s.leaders[k]

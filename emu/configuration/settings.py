@@ -96,5 +96,9 @@ class Settings(TypedDict, total=False):
     network_scheduler: str | None
     network_waves: Literal["together", "apart"] | None
     network_skew: float | str | None
+    network_input: Literal["outside", "share", "replicas"] | None
+    network_local_share: float | str | None
+    network_replicas: int | str | None
+    network_replica_placement: Literal["random", "racks"] | None
     estimates_demands: bool | None
     fairness_window: float | str | None

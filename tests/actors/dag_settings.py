@@ -13,7 +13,7 @@ from clusters.cluster import Cluster, build_cluster
 from workloads.arrow import from_optional
 from workloads.dags import DagWorkload, make_dag_workload
 from workloads.requests import Requests
-from workloads.stages import EDGE_BYTES, edges_schema
+from workloads.stages import EDGE_BYTES, INPUT_BYTES, edges_schema, stages_schema
 from workloads.transform.primitives import with_tables
 
 CORES = [4.0, 8.0, 4.0, 2.0, 6.0]
@@ -94,6 +94,14 @@ def with_bytes(workload: DagWorkload, seed: int) -> DagWorkload:
     )
     table = workload.edges.append_column(EDGE_BYTES, from_optional(size))
     return with_tables(workload, edges=table.cast(edges_schema(table.column_names)))
+
+
+def with_input(workload: DagWorkload, seed: int) -> DagWorkload:
+    """Stages read 0 to 3 GB of their job's input; of some it is not known."""
+    draws = np.random.default_rng(seed)
+    size = draws.choice([np.nan, 0.0, 0.01, 0.3, 1.0, 3.0], workload.num_stages) * 1e9
+    table = workload.stages.append_column(INPUT_BYTES, from_optional(size))
+    return with_tables(workload, stages=table.cast(stages_schema(table.column_names)))
 
 
 def setting_of(

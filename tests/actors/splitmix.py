@@ -19,8 +19,12 @@ def splitmix64(state: int, count: int) -> list[int]:
     return [mix64((state + GOLDEN * i) & MASK) for i in range(1, count + 1)]
 
 
-def draw(seed: int, stream: int, owner: int, counter: int, n: int) -> int:
-    """The `counter`-th draw below `n` of an owner in a stream: one SplitMix64 sequence for each of them."""
+def draw_bits(seed: int, stream: int, owner: int, counter: int) -> int:
+    """The `counter`-th 64 bits of an owner in a stream: one SplitMix64 sequence for each of them."""
     state = mix64((seed * GOLDEN + int(stream) + owner * 0xD1342543DE82EF95) & MASK)
-    bits = mix64((state + GOLDEN * (counter + 1)) & MASK)
-    return ((bits >> 32) * n) >> 32
+    return mix64((state + GOLDEN * (counter + 1)) & MASK)
+
+
+def draw(seed: int, stream: int, owner: int, counter: int, n: int) -> int:
+    """The `counter`-th draw below `n`."""
+    return ((draw_bits(seed, stream, owner, counter) >> 32) * n) >> 32

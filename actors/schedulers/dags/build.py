@@ -40,7 +40,7 @@ MANAGERS = Parameter(
 
 NO_NETWORK = tuple(
     (name, "input takes no time with network.scheduler=none")
-    for name in ("fabric.port_speed", "network.waves", "network.skew")
+    for name in ("fabric.port_speed", "network.waves", "network.skew", "network.input")
 )
 """The keys that schedulers of DAG jobs ignore where no network moves the input of tasks."""
 

@@ -58,6 +58,36 @@ KEYS = (
         low=0,
     ),
     Key(
+        "network.input",
+        "choice",
+        Switch.input,
+        "From where tasks read their parts of their job's input: `outside`, it takes no time; `share`, a part is on the "
+        "task's machine with the probability `network.local_share`, else on any other; `replicas`, each part lies on "
+        "some machines. From another machine it comes over the network.",
+        choices=("outside", "share", "replicas"),
+    ),
+    Key(
+        "network.local_share",
+        "share",
+        Switch.local_share,
+        "Share of the tasks that have their part of the job's input on their machine.",
+    ),
+    Key(
+        "network.replicas",
+        "integer",
+        Switch.replicas,
+        "On how many machines each part of jobs' input lies, at most all.",
+        low=1,
+    ),
+    Key(
+        "network.replica_placement",
+        "choice",
+        Switch.replica_placement,
+        "On which machines parts lie: on any, `random`; or as in HDFS, `racks`: one on any machine, the second in "
+        "another rack, the third in that rack too, others anywhere. In a cluster of one rack both are the same.",
+        choices=("random", "racks"),
+    ),
+    Key(
         "estimates.demands",
         "flag",
         Estimates.demands,

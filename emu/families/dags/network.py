@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from actors.hosting.outcome import Outcome
     from actors.scheduler import Scheduler
     from actors.setting import Switch
+    from clusters.cluster import Cluster
     from emu.configuration.config import Config
     from workloads.dags import DagWorkload
 
@@ -84,17 +85,18 @@ def moved_by(config: Config, workload: DagWorkload) -> DagWorkload:
     return with_tables(workload, stages=workload.stages.drop_columns(shares), notes=(*workload.notes, note))
 
 
-def network_of(config: Config, workload: DagWorkload) -> Switch:
+def network_of(config: Config, workload: DagWorkload, cluster: Cluster) -> Switch:
     """Return the network that a configuration asks for.
 
     Raises
     ------
     InputError
-        Its ports have no speed, or one at which nothing ends, or the workload has no bytes that it could move.
+        Its ports have no speed, or one at which nothing ends, the workload has no bytes that it could move, or parts of
+        input are to lie on more machines than there are.
     """
     from actors.setting import Switch
 
-    name = config["network.scheduler"]
+    name, read = config["network.scheduler"], config["network.input"]
     if name == "none":
         return Switch()
     if config["fabric.port_speed"] == 0:
@@ -103,31 +105,55 @@ def network_of(config: Config, workload: DagWorkload) -> Switch:
         raise config.error(
             "network.skew", f"want a number from 0 to {MOST_SKEW}, got {config['network.skew']:g}"
         )
-    if not np.nansum(workload.arrays().edge_bytes) > 0:
+    size = np.nansum(workload.arrays().edge_bytes)
+    if read != "outside":
+        of_input = np.nansum(workload.arrays().input_bytes)
+        if not of_input > 0:
+            wrong = (
+                f"no stage of {workload.name} states what it reads of its job's input, which {read} places"
+            )
+            raise config.error("network.input", f"{wrong}; `emu workload info` shows which workloads do")
+        size += of_input
+    if not size > 0:
         wrong = f"no edge of {workload.name} states bytes, so that {name} has nothing to move"
         raise config.error("network.scheduler", f"{wrong}; `emu workload info` shows which workloads do")
-    if (longest_s := np.nansum(workload.arrays().edge_bytes) * 8 / config["fabric.port_speed"]) > MAX_TIME_S:
+    if (longest_s := size * 8 / config["fabric.port_speed"]) > MAX_TIME_S:
         wrong = f"all bytes would take {longest_s:.3g} s over one port; want a speed such as '10 Gbps'"
         raise config.error("fabric.port_speed", wrong)
+    if read == "replicas" and config["network.replicas"] > cluster.num_nodes:
+        wrong = f"is {config['network.replicas']} on {cluster.num_nodes} machines; want at most one on each"
+        raise config.error("network.replicas", wrong)
     return Switch(
         config["fabric.port_speed"] / 8,
         scheduler=name,
         waves=config["network.waves"],
         skew=config["network.skew"],
+        input=read,
+        local_share=config["network.local_share"],
+        replicas=config["network.replicas"],
+        replica_placement=config["network.replica_placement"],
     )
 
 
 def network_notes(config: Config, workload: DagWorkload) -> list[str]:
     """Return notes on bytes that are not moved."""
-    size = workload.arrays().edge_bytes
     if config["network.scheduler"] == "none":
         return []
-    notes = []
-    if unknown := int(np.isnan(size).sum()):
-        notes.append(f"{unknown:,} of {size.size:,} edges state no bytes: what goes over them takes no time")
-    if np.nansum(workload.arrays().input_bytes) > 0:
+    arrays, notes = workload.arrays(), []
+    if unknown := int(np.isnan(arrays.edge_bytes).sum()):
+        notes.append(
+            f"{unknown:,} of {arrays.edge_bytes.size:,} edges state no bytes: what goes over them takes no time"
+        )
+    if config["network.input"] != "outside":
+        roots = np.diff(arrays.first_parent) == 0
+        if unknown := int((np.isnan(arrays.input_bytes) & roots).sum()):
+            notes.append(
+                f"{unknown:,} of {roots.sum():,} stages without parents do not state what they read: it takes no time"
+            )
+    elif np.nansum(arrays.input_bytes) > 0:
         notes.append(
             "what jobs read from outside takes no time: the network moves what tasks send to each other"
+            " (with network.input=replicas or share it takes some)"
         )
     return notes
 

@@ -93,7 +93,7 @@ def load_dags(config: Config, schedulers: tuple[Scheduler, ...], cache: Workload
             "dynamics": dynamics,
             "priorities": config["priorities"],
             "preemption": preemption_of(config, workload, schedulers),
-            "switch": network_of(config, workload),
+            "switch": network_of(config, workload, cluster),
         },
         keys={"short_cutoff": cutoff_s if math.isfinite(cutoff_s) else None},
     )

@@ -6,13 +6,15 @@ It shares no code with the engine: max-min fair rates by progressive filling, fl
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tests.actors.water_filling import max_min
 
+INPUT, HERE = -1, -2
+NOWHERE: Mapping[int, int] = {}  # tasks read no input of their job
 Fetch = tuple[int, int, float]  # stage, machine, and when its tasks were launched, s
 
 
@@ -24,11 +26,17 @@ class Flow(NamedTuple):
 
 
 def inputs_of(
-    arrays: Any, stage: int, node: np.ndarray, part: np.ndarray | None = None
+    arrays: Any,
+    stage: int,
+    node: np.ndarray,
+    origin: Mapping[int, int] = NOWHERE,
+    part: np.ndarray | None = None,
 ) -> Iterator[tuple[int, int, dict[int, float]]]:
     """Yield a task of a stage, a parent, and the bytes it needs of each machine over that edge.
 
     `part`: what each task needs of a shuffle, in means of the tasks of its stage.
+    Parent `INPUT`: its part of the job's input, which tasks read from `origin`. `HERE`: the same, where it is all that
+    the task needs, and on its machine, so that it is there at once and the task fetches with no other.
     """
     first = arrays.stage_first_task
     tasks = range(first[stage], first[stage + 1])
@@ -44,10 +52,23 @@ def inputs_of(
                 skewed = 1 if part is None or arrays.parent_one_to_one[e] else part[task]
                 needed[int(node[other])] += size / len(tasks) / share * skewed
             yield task, parent, needed
+    edges = slice(*arrays.first_parent[stage : stage + 2])
+    for task in tasks:
+        if task in origin:
+            is_all = origin[task] == node[task] and not (arrays.parent_bytes[edges] > 0).any()
+            yield (
+                task,
+                HERE if is_all else INPUT,
+                {origin[task]: float(arrays.input_bytes[stage]) / len(tasks)},
+            )
 
 
 def fetched_s(
-    arrays: Any, tasks: dict[str, np.ndarray], bytes_per_s: float, part: np.ndarray | None = None
+    arrays: Any,
+    tasks: dict[str, np.ndarray],
+    bytes_per_s: float,
+    origin: Mapping[int, int] = NOWHERE,
+    part: np.ndarray | None = None,
 ) -> tuple[np.ndarray, float, float]:
     """Return when each task had its input, s, NaN where it needs none; and the bytes that moved, and did not."""
     node, start = tasks["node"], tasks["start_ns"] / 1e9
@@ -55,8 +76,9 @@ def fetched_s(
     fetch_of: dict[int, Fetch] = {}
     local = 0.0
     for stage in range(arrays.stage_first_task.size - 1):
-        for task, parent, needed in inputs_of(arrays, stage, node, part):
-            fetch = fetch_of[task] = stage, int(node[task]), float(start[task])
+        for task, parent, needed in inputs_of(arrays, stage, node, origin, part):
+            fetch = stage if parent != HERE else HERE, int(node[task]), float(start[task])
+            fetch_of[task] = fetch
             for source, size in needed.items():
                 if source == node[task]:
                     local += size

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import groupby, islice, permutations, product
 from typing import Any
@@ -23,7 +23,7 @@ from actors.transfers.joined import FIRST_ROWS, with_network
 from clusters.cluster import Cluster, build_cluster
 from tests.actors.checkpointing import digest_with_restores
 from tests.actors.dag_settings import mixed_dags, setting_of, two_shuffles, with_bytes
-from tests.actors.transfers.network_simulator import inputs_of
+from tests.actors.transfers.network_simulator import NOWHERE, inputs_of
 from tests.emulations import OBSERVED, digest, run_setting
 from workloads.coflows import CoflowWorkload, make_coflow_workload
 from workloads.dags import DagWorkload, make_dag_workload
@@ -53,11 +53,13 @@ def under(
 Edge = tuple[int, int, int]  # when tasks fetched over it, ns; the stage, and its parent
 
 
-def bytes_over(arrays: Any, tasks: dict[str, np.ndarray]) -> dict[Edge, dict[tuple[int, int], float]]:
+def bytes_over(
+    arrays: Any, tasks: dict[str, np.ndarray], origin: Mapping[int, int] = NOWHERE
+) -> dict[Edge, dict[tuple[int, int], float]]:
     """What crossed the network between two machines for the tasks of a stage that were launched together."""
     sizes: dict[Edge, dict[tuple[int, int], float]] = defaultdict(lambda: defaultdict(float))
     for stage in range(arrays.stage_first_task.size - 1):
-        for task, parent, needed in inputs_of(arrays, stage, tasks["node"]):
+        for task, parent, needed in inputs_of(arrays, stage, tasks["node"], origin):
             for source, size in needed.items():
                 if source != tasks["node"][task]:
                     sizes[int(tasks["start_ns"][task]), stage, parent][source, int(tasks["node"][task])] += (
@@ -73,7 +75,7 @@ def orders(arrays: Any, edges: Iterable[Edge]) -> Iterator[list[Edge]]:
         for stage in range(arrays.stage_first_task.size - 1)
         for e in range(arrays.first_parent[stage], arrays.first_parent[stage + 1])
     }
-    known = sorted(edges, key=lambda edge: (edge[0], edge[1], place[edge[1:]]))
+    known = sorted(edges, key=lambda edge: (edge[0], edge[1], place.get(edge[1:], len(place))))
     together = [list(group) for _, group in groupby(known, key=lambda edge: edge[0])]
     stages = [[list(of) for _, of in groupby(group, key=lambda edge: edge[1])] for group in together]
     for order in islice(product(*(permutations(group) for group in stages)), 200):
@@ -91,14 +93,19 @@ def workload_of(
 
 
 def last_ends(
-    arrays: Any, tasks: dict[str, np.ndarray], served: Outcome, order: list[Edge], work: Any
+    arrays: Any,
+    tasks: dict[str, np.ndarray],
+    served: Outcome,
+    order: list[Edge],
+    work: Any,
+    origin: Mapping[int, int] = NOWHERE,
 ) -> Any:
     """When each task has its input, by when the flows of the coflow workload ended; -1: it needs none."""
     found = np.full(tasks["node"].size, -1)
     assert served.tasks is not None
     flows, ends, numbers = work.arrays(), served.tasks["finish_ns"], {edge: i for i, edge in enumerate(order)}
     for stage in range(arrays.stage_first_task.size - 1):
-        for task, parent, _ in inputs_of(arrays, stage, tasks["node"]):
+        for task, parent, _ in inputs_of(arrays, stage, tasks["node"], origin):
             found[task] = max(found[task], tasks["start_ns"][task])
             edge = int(tasks["start_ns"][task]), stage, parent
             if edge in numbers:

@@ -128,7 +128,7 @@ def test_tasks_have_their_input_when_another_simulation_says(
     arrays, tasks = work.arrays(), found.tasks
     assert tasks is not None
     parts = parts_of(np.diff(arrays.stage_first_task), skew, seed)
-    expected, moved, local = fetched_s(arrays, tasks, GB, parts)
+    expected, moved, local = fetched_s(arrays, tasks, GB, part=parts)
     fetched = found.series.fetched_ns
     assert ((fetched >= 0) == np.isfinite(expected)).all()
     has_input = fetched >= 0

@@ -17,7 +17,7 @@ from actors.schedulers.registry import find_scheduler
 from emu.configuration.config import layer_from_arguments, layer_from_set, resolve
 from emu.configuration.plan import Plan, prepare
 from emu.configuration.workload_cache import WorkloadCache
-from tests.actors.dag_settings import mixed_dags, with_bytes
+from tests.actors.dag_settings import mixed_dags, with_bytes, with_input
 from tests.workloads.family_examples import coflows_of
 from workloads.constraints import parse_constraint_set, with_constraints
 from workloads.jobs import JobWorkload, make_workload
@@ -64,6 +64,7 @@ TWO = "cores >= 8: 50%, cores >= 4: 40%"
 GENERATED = JOBS | {"workload": "poisson", "workload_options.jobs": "20", "short_cutoff": "10 s"}
 COFLOWS = {"scheduler": "philae", "fabric.port_speed": "100 Mbps", "seed": "1"}
 DAGS = {"scheduler": "carbyne", "nodes": "1", "seed": "1"}
+READING = DAGS | {"nodes": "10", "cluster": "FILE:machines.toml", "network.scheduler": "fair"}
 FIXED = {"cost.model": "fixed"}
 WINDOWS = {"clock": "windows", "partitions": "2"}
 STRAGGLING = {"dynamics.straggler_share": "30%"}
@@ -141,6 +142,12 @@ CASES: dict[str, Case] = {
     "estimates.demands": Case(("true",), DAGS | {"estimates.error": "random", "estimates.size": "0.8"}),
     "network.scheduler": Case(("none", "fair"), DAGS | {"nodes": "3"}),
     "network.skew": Case(("1.2",), DAGS | {"nodes": "3", "network.scheduler": "fair"}),
+    "network.input": Case(("share", "replicas"), READING),
+    "network.local_share": Case(("0", "50%"), READING | {"network.input": "share"}),
+    "network.replicas": Case(("1", "2"), READING | {"network.input": "replicas"}),
+    "network.replica_placement": Case(
+        ("racks",), READING | {"network.input": "replicas", "network.replicas": "2"}
+    ),
     "network.waves": Case(("apart",), DAGS | {"nodes": "3", "network.scheduler": "aalo"}),
     "fairness.window": Case(("10 s",), DAGS, "summary"),
     "cost.per_job": Case(("100 ms",), JOBS | FIXED),
@@ -265,7 +272,11 @@ def planner(folder: Path) -> Callable[..., Plan]:
     for name, text in FILES.items():
         (folder / name).write_text(text)
     cache = WorkloadCache()
-    own = {"jobs": small_jobs(), "coflows": small_coflows(), "dags": with_bytes(mixed_dags(), 1)}
+    own = {
+        "jobs": small_jobs(),
+        "coflows": small_coflows(),
+        "dags": with_input(with_bytes(mixed_dags(), 1), 1),
+    }
 
     def plan(sets: Mapping[str, str], workload: Any = None) -> Plan:
         texts = [f"{name}={value.replace('FILE:', f'{folder}/')}" for name, value in sets.items()]
