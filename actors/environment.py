@@ -151,6 +151,7 @@ class Switch:
             some machines ("replicas").
         replicas, replica_placement: on how many machines a part lies, and on which: any ("random"), or as HDFS chooses
             them ("racks").
+        locality_wait_s: how long a job waits for machines that have parts of its input; 0: tasks go in order.
     """
 
     port_bytes_per_s: float = 125e6
@@ -162,6 +163,7 @@ class Switch:
     local_share: float = 0.9
     replicas: int = 3
     replica_placement: str = "random"
+    locality_wait_s: float = 0.0
 
 
 @dataclass(frozen=True)

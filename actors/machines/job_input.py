@@ -16,6 +16,9 @@ from actors.kernel.queue import NONE
 from actors.kernel.random import PLACES, READS, below, random_bits, unit
 from actors.setting import Setting
 
+WAITING, READY, LAUNCHED = (np.int64(i) for i in range(3))
+"""A task waits for others, may be launched, has been launched."""
+
 
 class JobInput(NamedTuple):
     """Of T tasks; `lies` is empty where parts do not lie on certain machines."""
@@ -23,6 +26,12 @@ class JobInput(NamedTuple):
     local_share: float  # of the tasks, of which the part is on the machine where they are launched
     lies: np.ndarray  # [T, replicas] the machines that have a task's part, NONE: it reads none; read-only
     origin: np.ndarray  # [T] from where a task reads its part, NONE: not known yet
+    begin: np.ndarray  # [N + 1] where the tasks of which a machine has the part begin in `task`; read-only
+    task: np.ndarray  # [T * replicas] those tasks, by machine and number; read-only
+    later: (
+        np.ndarray
+    )  # [T * replicas] of the first task of a stage on a machine: those before this place are launched
+    phase: np.ndarray  # [T] of a task, as the manager knows it; like all of these, empty if `lies` is
 
 
 def reading_stages(setting: Setting) -> np.ndarray:
@@ -52,7 +61,17 @@ def make_job_input(setting: Setting, reading: np.ndarray) -> JobInput:
             np.int64(setting.seed),
         )
         lies[tasks] = machines[places]
-    return JobInput(switch.local_share, read_only(lies), np.full(first[-1] if reading.size > 0 else 0, NONE))
+    row, copy = np.nonzero(lies >= 0)
+    has, nodes = lies[row, copy], setting.cluster.num_nodes
+    return JobInput(
+        switch.local_share,
+        read_only(lies),
+        origin=np.full(first[-1] if reading.size > 0 else 0, NONE),
+        begin=read_only(np.append(0, np.cumsum(np.bincount(has, minlength=nodes)))),
+        task=read_only(row[np.lexsort((row, has))]),
+        later=np.zeros(row.size, np.int64),
+        phase=np.full(lies.shape[0], WAITING),
+    )
 
 
 @entry
@@ -143,4 +162,31 @@ def source_of_part(w: Any, task: int, node: int) -> int:
             if before == 0:
                 return lies[task, i]
             before -= 1
+    return NONE
+
+
+@compiled
+def local_task(w: Any, stage: int, node: int) -> int:
+    """Return the first task of a stage that may be launched and has its part on a machine; NONE if there is none."""
+    job_input, first, after = w.inputs.job_input, w.stages.first_task[stage], w.stages.first_task[stage + 1]
+    if job_input.phase.size == 0:
+        return NONE
+    low, end = job_input.begin[node], job_input.begin[node + 1]
+    high = end
+    while low < high:
+        middle = (low + high) // 2
+        if job_input.task[middle] < first:
+            low = middle + 1
+        else:
+            high = middle
+    if low == end:
+        return NONE
+    i = max(low, job_input.later[low])
+    while i < end and job_input.task[i] < after and job_input.phase[job_input.task[i]] == LAUNCHED:
+        i += 1
+    job_input.later[low] = i
+    while i < end and job_input.task[i] < after:
+        if job_input.phase[job_input.task[i]] == READY:
+            return job_input.task[i]
+        i += 1
     return NONE

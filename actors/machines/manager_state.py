@@ -5,9 +5,11 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.queue import NEVER, NONE, wake
 from actors.machines.carbyne_plan import Plan
 from actors.machines.dag_world import DagWorld
 from actors.machines.evictable import BLOCK, Evictable, block_of, row_of
+from actors.machines.messages import MATCH
 from actors.machines.packing import Packing
 from actors.machines.runnable import Runnable
 
@@ -49,10 +51,17 @@ class Matcher(NamedTuple):
     dirty_count: np.ndarray  # [K]
     must: np.ndarray  # [S] tasks that the plan of an altruistic job says must be launched now
     altruistic: np.ndarray  # [J] bool
+    wait_end: (
+        np.ndarray
+    )  # [J] when a job has waited for local tasks, ns; NEVER: it was not passed over since the last
+    passed: np.ndarray  # [S] the last round in which a stage was passed over
+    round: np.ndarray  # [1] of matching: one machine, or all with packing
     pack: Packing
     inter: int  # one of `actors.machines.shares`
     leftover: int
     packing: bool  # tasks of all jobs go by their values, and not by job
+    prefers_local: bool  # of a stage tasks go first of which the part of the job's input is on the machine
+    locality_wait: int  # how long a job waits for such tasks, ns
 
 
 class Manager(NamedTuple):
@@ -63,12 +72,22 @@ class Manager(NamedTuple):
     plan: Plan  # of altruistic jobs
     altruism: float  # probability that a job is altruistic at a match; 0: none is planned
     turns: np.ndarray  # [J] draws of it
-    alarm: np.ndarray  # [K] when the next planned task must start, for which a match is pending, ns
+    alarm: (
+        np.ndarray
+    )  # [K] when the next planned task must start, or a wait ends, for which a match is pending, ns
     ended: np.ndarray  # [K] jobs, by manager
     due: np.ndarray  # [K] bool: a match is due at this instant
     launched: np.ndarray  # [1] tasks launched, or stopped, by the event under way
     above: np.ndarray  # [R] scratch: what the bands hold that have been served at the match under way
     evictable: Evictable
+
+
+@inlined
+def set_alarm(w: DagWorld, p: Manager, me: int, t: int, nearest: int) -> None:
+    """Match again when a planned task must start or a wait ends, unless a match is pending that is earlier."""
+    if nearest < NEVER and (nearest < p.alarm[me] or p.alarm[me] <= t):
+        p.alarm[me] = nearest
+        wake(w, nearest, w.nodes.size + me, MATCH, NONE, NONE, NONE)
 
 
 @inlined

@@ -22,6 +22,7 @@ from actors.kernel.cost import charge_server
 from actors.kernel.queue import NONE
 from actors.machines.dag_world import N_LAUNCHES, N_LEFTOVER, DagWorld
 from actors.machines.evictable import is_to_wait, place_task, send_task
+from actors.machines.locality import is_to_be_passed, pass_over, take_task
 from actors.machines.manager_state import (
     IN_ORDER,
     LEAST_LEFT_FIRST,
@@ -35,7 +36,7 @@ from actors.machines.manager_state import (
 )
 from actors.machines.messages import SPARE
 from actors.machines.packing import deficit, kth_least, note_launch, value_of
-from actors.machines.runnable import comes_before, end_of_fresh, end_of_jobs, make_job_fresh, take_ready
+from actors.machines.runnable import comes_before, end_of_fresh, end_of_jobs, make_job_fresh
 from actors.machines.shares import update_rank
 from actors.nodes.preemption import preempts
 
@@ -50,6 +51,12 @@ def is_own(w: DagWorld, m: Matcher, job: int, stage: int) -> bool:
 def place_of(m: Matcher, job: int, own: bool) -> float:
     """Return the place of a job in the order for tasks of its own, or in that of the leftover part."""
     return m.rank[m.queue[job]] if own or m.leftover == IN_ORDER else m.left[job]
+
+
+@inlined
+def may_try(w: DagWorld, m: Matcher, stage: int, node: int) -> bool:
+    """Whether a task fits on a machine, and its stage has not been passed over there."""
+    return fits(w, stage, node) and m.passed[stage] != m.round[0]
 
 
 @compiled
@@ -73,7 +80,7 @@ def first_that_fits(w: DagWorld, m: Matcher, job: int, node: int, own: bool) -> 
     best: int = NONE
     stage = m.run.first[job]
     while stage != NONE:
-        if fits(w, stage, node) and (not own or is_own(w, m, job, stage)):
+        if may_try(w, m, stage, node) and (not own or is_own(w, m, job, stage)):
             if own or m.leftover != LEAST_LEFT_FIRST:
                 return stage
             if best == NONE or m.size[stage] > m.size[best]:
@@ -111,7 +118,7 @@ def choose_packed(w: DagWorld, m: Matcher, band: int, node: int, least_fair: flo
         less = per_work * m.left[job]
         stage = m.run.first[job]
         while stage != NONE:
-            if fits(w, stage, node):
+            if may_try(w, m, stage, node):
                 value = value_of(w, k, stage, node) - less
                 if lacks > largest or value > most or (value == most and stage < best):
                     best, most, largest = stage, value, lacks
@@ -127,7 +134,7 @@ def choose_fresh(w: DagWorld, m: Matcher, band: int, node: int, per_work: float)
     most, largest = -np.inf, 0.0
     for i in range(run.first_stage[band], end_of_fresh(run, band)):
         stage = run.fresh[i]
-        if w.stages.ready[stage] == 0 or not fits(w, stage, node):
+        if w.stages.ready[stage] == 0 or not may_try(w, m, stage, node):
             continue
         job = w.stages.job[stage]
         lacks = deficit(k, band, job)
@@ -143,6 +150,7 @@ def choose_fresh(w: DagWorld, m: Matcher, band: int, node: int, per_work: float)
 def fill(w: DagWorld, p: Manager, band: int, t: int, node: int) -> None:
     """Step 3 for a band and one machine: launch until nothing fits, or the event has launched what it may."""
     m = p.matcher
+    m.round[0] += 1
     while has_room(w, p):
         if m.packing:
             stage = choose_packed(w, m, band, node, m.pack.most_used[band])
@@ -154,7 +162,11 @@ def fill(w: DagWorld, p: Manager, band: int, t: int, node: int) -> None:
                 stage = choose(w, m, band, node, False)
         if stage == NONE:
             return
-        launch(w, p, w.manager[node], t, node, stage)
+        if is_to_be_passed(w, m, t, node, stage):
+            pass_over(w, p, w.manager[node], t, stage)
+            m.passed[stage] = m.round[0]
+        else:
+            launch(w, p, w.manager[node], t, node, stage)
 
 
 @inlined
@@ -165,17 +177,17 @@ def has_room(w: DagWorld, p: Manager) -> bool:
 
 @compiled
 def launch(w: DagWorld, p: Manager, me: int, t: int, node: int, stage: int) -> None:
-    """Launch the next task of a stage on a machine."""
+    """Launch a task of a stage on a machine."""
     m, job, demand = p.matcher, w.stages.job[stage], w.stages.demand
     band = m.band[job]
     charge_server(w.cost, me, w.cost.per_task)
-    task = take_ready(w, m.run, band, stage)
     w.counts[N_LAUNCHES] += 1
     if m.leftover != NO_LEFTOVER and not fits_share(w, m, job, stage):
         w.counts[N_LEFTOVER] += 1
     m.must[stage] = max(m.must[stage] - 1, 0)
     if m.packing or m.leftover == PACKING_FIRST:
         note_launch(m.pack, band, job, stage, node, value_of(w, m.pack, stage, node), m.num_active[band])
+    task = take_task(w, m, band, node, stage)
     for r in range(demand.shape[1]):
         w.machines.free[node, r] -= demand[stage, r]
         m.used[m.queue[job], r] += demand[stage, r]
@@ -236,10 +248,21 @@ def place_fresh(w: DagWorld, p: Manager, me: int, band: int, t: int, own: bool) 
         job = w.stages.job[best]
         node = w.first_node[me + 1]
         if not own or is_own(w, m, job, best):
-            node = next_with_room(w, m, me, best, m.cursor[best])
+            node = next_to_launch(w, p, me, t, best, m.cursor[best])
         m.cursor[best] = node
         if node < w.first_node[me + 1]:
             launch(w, p, me, t, node, best)
+
+
+@compiled
+def next_to_launch(w: DagWorld, p: Manager, me: int, t: int, stage: int, node: int) -> int:
+    """Return the first machine from `node` on that has room, and on which a stage, whose turn it is, may launch."""
+    m = p.matcher
+    node = next_with_room(w, m, me, stage, node)
+    while node < w.first_node[me + 1] and is_to_be_passed(w, m, t, node, stage):
+        pass_over(w, p, me, t, stage)
+        node = next_with_room(w, m, me, stage, node + 1)
+    return node
 
 
 @compiled
@@ -247,6 +270,7 @@ def pack_fresh(w: DagWorld, p: Manager, me: int, band: int, t: int) -> None:
     """Launch tasks of such stages with packing: each machine in turn gets the tasks that suit it best."""
     m, run = p.matcher, p.matcher.run
     per_work = weight_of_work(m, band)
+    at: int = NONE
     for i in range(run.first_stage[band], end_of_fresh(run, band)):
         m.cursor[run.fresh[i]] = next_with_room(w, m, me, run.fresh[i], w.first_node[me])
     while has_room(w, p):
@@ -256,8 +280,14 @@ def pack_fresh(w: DagWorld, p: Manager, me: int, band: int, t: int) -> None:
                 node = min(node, m.cursor[run.fresh[i]])
         if node == w.first_node[me + 1]:
             return
+        if node != at:
+            at = node
+            m.round[0] += 1
         best = choose_fresh(w, m, band, node, per_work)
-        if best != NONE:
+        if best != NONE and is_to_be_passed(w, m, t, node, best):
+            pass_over(w, p, me, t, best)
+            m.passed[best], m.cursor[best] = m.round[0], next_with_room(w, m, me, best, node + 1)
+        elif best != NONE:
             launch(w, p, me, t, node, best)
         for i in range(run.first_stage[band], end_of_fresh(run, band)):
             stage = run.fresh[i]

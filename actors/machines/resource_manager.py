@@ -26,6 +26,7 @@ from actors.machines.carbyne_plan import plan
 from actors.machines.dag_world import N_MATCHES, N_SENT_AGAIN, DagWorld
 from actors.machines.evictable import groups_of, shift_reach
 from actors.machines.failing import block
+from actors.machines.locality import end_waits
 from actors.machines.manager_state import (
     BLOCK,
     NO_LEFTOVER,
@@ -35,6 +36,7 @@ from actors.machines.manager_state import (
     forget_dirty,
     note_room,
     release,
+    set_alarm,
 )
 from actors.machines.matching import bound_rank, fill, has_room, pack_fresh, place_fresh
 from actors.machines.node_manager import node_event
@@ -193,14 +195,6 @@ def plan_jobs(w: DagWorld, p: Manager, me: int, band: int, t: int) -> int:
 
 
 @inlined
-def set_alarm(w: DagWorld, p: Manager, me: int, t: int, nearest: int) -> None:
-    """Match again when the next planned task must start: one message, however many bands there are."""
-    if nearest < NEVER and (nearest < p.alarm[me] or p.alarm[me] <= t):
-        p.alarm[me] = nearest
-        wake(w, nearest, w.nodes.size + me, messages.MATCH, NONE, NONE, NONE)
-
-
-@inlined
 def begin_match(w: DagWorld, p: Manager) -> None:
     """Begin with the highest band: nothing is held above it."""
     w.counts[N_MATCHES] += 1
@@ -214,13 +208,15 @@ def begin_match(w: DagWorld, p: Manager) -> None:
 def begin_band(w: DagWorld, p: Manager, me: int, band: int, t: int) -> int:
     """Plan the jobs of a band in what the bands above leave, and find which of them may launch.
 
-    Returns when the next planned task must start, ns; `NEVER` without plans.
+    Returns when the next planned task must start, or the next wait for local tasks ends, ns; `NEVER` without these.
     """
     nearest: int = NEVER
     if p.matcher.bands > 1:
         follow_room(w, p, me, band)
+    if p.matcher.locality_wait > 0:
+        nearest = end_waits(w, p.matcher, band, t)
     if p.altruism > 0.0:
-        nearest = plan_jobs(w, p, me, band, t)
+        nearest = min(nearest, plan_jobs(w, p, me, band, t))
     if p.matcher.pack.values.fairness > 0.0:
         bound_rank(p, band)
     return nearest

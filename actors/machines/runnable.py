@@ -12,6 +12,7 @@ import numpy as np
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
 from actors.machines.dag_world import DagWorld
+from actors.machines.job_input import LAUNCHED, READY
 from actors.nodes.preemption import time_left
 
 
@@ -72,6 +73,8 @@ def add_ready(w: DagWorld, run: Runnable, band: int, stage: int, task: int) -> N
     """Note that a task may be launched."""
     s, job = w.stages, w.stages.job[stage]
     w.tasks.next[task] = NONE
+    if w.inputs.job_input.phase.size > 0:
+        w.inputs.job_input.phase[task] = READY
     if s.ready[stage] > 0:
         w.tasks.next[s.tail[stage]] = task
     else:
@@ -119,12 +122,21 @@ def forget_fresh(run: Runnable, band: int) -> None:
 
 
 @compiled
-def take_ready(w: DagWorld, run: Runnable, band: int, stage: int) -> int:
-    """Return the next task of a stage, which is launched now."""
-    s, job = w.stages, w.stages.job[stage]
-    task = s.head[stage]
-    s.head[stage] = w.tasks.next[task]
+def take_ready(w: DagWorld, run: Runnable, band: int, stage: int, wanted: int) -> int:
+    """Return the task of a stage that is launched now: `wanted`, or the next one if that is NONE.
+
+    One that is not the next stays in the list until it would be. No task comes into it twice: where tasks have phases,
+    they are neither lost nor evicted.
+    """
+    s, job, phase = w.stages, w.stages.job[stage], w.inputs.job_input.phase
+    task = s.head[stage] if wanted == NONE else wanted
     s.ready[stage] -= 1
+    if phase.size == 0:
+        s.head[stage] = w.tasks.next[task]
+    else:
+        phase[task] = LAUNCHED
+        while s.ready[stage] > 0 and phase[s.head[stage]] == LAUNCHED:
+            s.head[stage] = w.tasks.next[s.head[stage]]
     if s.ready[stage] == 0:
         before, here = NONE, run.first[job]
         while here != stage:

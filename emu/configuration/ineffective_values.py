@@ -43,7 +43,10 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "dynamics.straggler_sigma": ("dynamics.straggler_distribution=lognormal",),
     **dict.fromkeys(("preemption.cost", "preemption.most", "preemption.below", "preemption.order"), _EVICTS),
     "network.local_share": ("network.input=share",),
-    **dict.fromkeys(("network.replicas", "network.replica_placement"), ("network.input=replicas",)),
+    **dict.fromkeys(
+        ("network.replicas", "network.replica_placement", "network.locality_wait"),
+        ("network.input=replicas",),
+    ),
     "checkpoint.period": ("clock=virtual|windows",),
     "checkpoint.keep": ("checkpoint.period",),
 }

@@ -100,5 +100,6 @@ class Settings(TypedDict, total=False):
     network_local_share: float | str | None
     network_replicas: int | str | None
     network_replica_placement: Literal["random", "racks"] | None
+    network_locality_wait: float | str | None
     estimates_demands: bool | None
     fairness_window: float | str | None

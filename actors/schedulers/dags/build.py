@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from actors.conditions import read_only
+from actors.conditions import NS, read_only
 from actors.kernel.queue import NEVER, NONE
 from actors.machines.carbyne_plan import Plan
 from actors.machines.dag_world import DagWorld, build_dag_world
@@ -82,7 +82,8 @@ def build(setting: Setting, parts: Parts, heartbeat_s: float, managers: int) -> 
     of_job = world.work.home - capacity.shape[0]
     total = np.maximum(world.machines.total, 1)[of_job]  # [J, R] of the machines of a job's manager
     served = order_of_priorities(setting, parts.inter.by == QUEUES)
-    matcher = make_matcher(world, of_job, served, demand / total[world.stages.job], arrays, parts)
+    part, wait = demand / total[world.stages.job], round(setting.switch.locality_wait_s * NS)
+    matcher = make_matcher(world, of_job, served, part, arrays, parts, wait)
     return world, Manager(
         matcher,
         profile=read_only(demand_profile(world, total)),
@@ -120,6 +121,7 @@ def make_matcher(
     part: np.ndarray,
     arrays: Any,
     parts: Parts,
+    locality_wait: int,
 ) -> Matcher:
     """Return the state of matching at time 0: nothing can run, and no machine has reported.
 
@@ -127,6 +129,7 @@ def make_matcher(
         manager: [J] of jobs.
         served: as of `order_of_priorities`.
         part: [S, R] of the resources of its manager, that a task needs.
+        locality_wait: ns.
     """
     (jobs,), (nodes, resources), stages = manager.shape, world.machines.capacity.shape, part.shape[0]
     managers, inter = world.first_node.size - 1, parts.inter
@@ -163,9 +166,14 @@ def make_matcher(
         must=np.zeros(stages, np.int64),
         altruistic=np.zeros(jobs, np.bool_),
         pack=make_packing(arrays, part.max(axis=1), nodes, bands, parts),
+        wait_end=np.full(jobs, NEVER),
+        passed=np.full(stages, NONE),
+        round=np.zeros(1, np.int64),
         inter=inter.by,
         leftover=parts.leftover,
         packing=parts.packing,
+        prefers_local=locality_wait > 0,
+        locality_wait=np.int64(locality_wait),
     )
 
 

@@ -61,9 +61,9 @@ KEYS = (
         "network.input",
         "choice",
         Switch.input,
-        "From where tasks read their parts of their job's input: `outside`, it takes no time; `share`, a part is on the "
-        "task's machine with the probability `network.local_share`, else on any other; `replicas`, each part lies on "
-        "some machines. From another machine it comes over the network.",
+        "From where tasks read their parts of their job's input: `outside`, it takes no time; `share`, a part is on "
+        "its task's machine with the probability `network.local_share`, else on any other; `replicas`, each part lies "
+        "on some machines. From another machine it comes over the network.",
         choices=("outside", "share", "replicas"),
     ),
     Key(
@@ -86,6 +86,13 @@ KEYS = (
         "On which machines parts lie: on any, `random`; or as in HDFS, `racks`: one on any machine, the second in "
         "another rack, the third in that rack too, others anywhere. In a cluster of one rack both are the same.",
         choices=("random", "racks"),
+    ),
+    Key(
+        "network.locality_wait",
+        "duration",
+        Switch.locality_wait_s,
+        "How long a job waits for machines that have parts of its input, since it was first passed over on one that "
+        "has none, as in delay scheduling; then it launches anywhere. 0: tasks go in order, wherever their parts lie.",
     ),
     Key(
         "estimates.demands",

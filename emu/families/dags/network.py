@@ -132,6 +132,7 @@ def network_of(config: Config, workload: DagWorkload, cluster: Cluster) -> Switc
         local_share=config["network.local_share"],
         replicas=config["network.replicas"],
         replica_placement=config["network.replica_placement"],
+        locality_wait_s=config["network.locality_wait"],
     )
 
 

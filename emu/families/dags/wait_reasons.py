@@ -229,8 +229,10 @@ def _room(plan: Plan, case: Case, machines: Machines) -> Iterator[str]:
     """Yield why the task was not launched while a machine had room for it."""
     if machines.fits_ns == 0:
         return
-    given = plan.setting(0).parameters
+    given, wait_s = plan.setting(0).parameters, plan.setting(0).switch.locality_wait_s
     reasons = []
+    if wait_s > 0:
+        reasons.append(f"a job waits up to {number(wait_s)} s for a machine that has its input")
     if float(given.get("heartbeat_s", 0.0)) > 0:
         reasons.append(
             f"a machine gets tasks with its heartbeat alone, every {number(given['heartbeat_s'])} s"

@@ -145,6 +145,7 @@ CASES: dict[str, Case] = {
     "network.input": Case(("share", "replicas"), READING),
     "network.local_share": Case(("0", "50%"), READING | {"network.input": "share"}),
     "network.replicas": Case(("1", "2"), READING | {"network.input": "replicas"}),
+    "network.locality_wait": Case(("1 s", "20 s"), READING | {"network.input": "replicas", "nodes": "5"}),
     "network.replica_placement": Case(
         ("racks",), READING | {"network.input": "replicas", "network.replicas": "2"}
     ),

@@ -86,6 +86,20 @@ def test_a_story_has_the_time_to_fetch() -> None:
     ]
 
 
+def test_a_story_of_a_job_that_waits_for_machines_with_its_input() -> None:
+    # Four tasks of 1 s, of which both machines run one at a time. The parts of all lie on one machine: with a wait the
+    # other stays idle.
+    given: dict[str, Any] = {"network_input": "replicas", "network_replicas": 1, "seed": 3}
+    work = make_dag_workload("reads", [0], [1], [4], [1] * 4, [], cpu_cores=[1], input_bytes=[4e9])
+    run = emu.run("drf", work, 2, **HERE, **given, network_locality_wait=60, output_events="all")
+    assert column(run.jobs, "jct_s").tolist() == [4]
+    assert (run.summary["dags"]["moved_bytes"], run.summary["dags"]["local_bytes"]) == (0, 4e9)
+    story = emu.explain(run, 0)
+    assert story.longest is not None
+    assert "a job waits up to 60 s for a machine that has its input" in " ".join(story.longest.reasons)
+    assert column(emu.run("drf", work, 2, **HERE, **given).jobs, "jct_s").tolist() == [3]
+
+
 def test_a_demand_for_bandwidth_gives_way_to_the_network() -> None:
     work = shuffle(demands={"network_in": [0.1, 0.9], "network_out": [0.9, 0.1]})
     run = emu.run("tetris", work, 2, **HERE)
@@ -126,6 +140,8 @@ REFUSED = {
     "--network fair --set network.input=share --set network.local_share=1.5": "network.local_share",
     "--network fair --set network.replica_placement=racks": "goes with network.input=replicas",
     "--network fair --set network.input=replicas --set network.replicas=5": "is 5 on 4 machines; want at most one on",
+    "--network fair --set network.locality_wait=5s": "goes with network.input=replicas, and network.input is outside",
+    "--network fair --set network.input=share --set network.locality_wait=5s": "goes with network.input=replicas",
     "--network fair --set network.input=replicas --set network.replicas=0": "network.replicas",
     "--network fair --set network.input=share --set workload_options.bytes_scale=0": "states what it reads",
     "--network sebf --set cost.model=fixed --set cost.per_message=1ms": "sebf does not go with cost.model=fixed",
