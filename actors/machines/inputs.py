@@ -3,8 +3,8 @@
 A task that is launched on a machine fetches its input before it computes, and holds its demand meanwhile (as in
 MapReduce and Spark). Over an all-to-all edge each task of the parent sends to each task of the child (a shuffle): to
 all the same, or by a skew; over a one-to-one edge task i sends all it has to task i (a copy). What lies on the same
-machine needs no network. What a task reads of its job's input (`actors.machines.job_input`) is a copy too: it comes over an edge without
-parent, the last one to its stage.
+machine needs no network. What a task reads of its job's input (`actors.machines.job_input`) is a copy too: it comes
+over an edge without parent, the last one to its stage.
 
 Tasks of a stage that are launched on one machine at one instant fetch together: what they need of one machine over one
 edge is one flow. The first of them, the *leader*, stands for all.

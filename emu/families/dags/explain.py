@@ -7,7 +7,7 @@ the manager's decision and the message that launches the task.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -15,8 +15,9 @@ import numpy as np
 
 from emu.explaining.causes_text import sum_by_cause, title_of
 from emu.explaining.event_record import NONE, BoolArray, Handled, Record
-from emu.explaining.explanation import NS, Explanation, Link, counted, longest_wait
+from emu.explaining.explanation import NS, Explanation, Link, Row, Wait, counted, longest_wait
 from emu.explaining.spans import whole
+from emu.families.dags.fetch_reasons import fetch_of
 from emu.families.dags.wait_reasons import wait_of
 from emu.families.jobs.causes import cause_of_loss, meanings_of
 from emu.families.jobs.explain import evictions_of
@@ -237,22 +238,42 @@ def explain_dag(result: Result, record: Record, row: int, handled: Handled | Non
         )
     if lost > 0:
         sentences.append(f"{counted(lost, 'time')} a task of it was lost with a machine and launched again.")
-    longest = longest_wait(links)
-    wait = None
-    if longest is not None:
-        task = int(tasks.ids[parts[links.index(longest)].at])
-        wait = wait_of(result, record, row, longest, task, submit_ns)
+    tables: dict[str, Sequence[Row]] = {
+        "task of the chain": [_row(tasks, at, submit_ns) for at in chain[::-1]]
+    }
+    wait, fetch = _waits(result, record, row, tasks, parts, submit_ns)
+    if fetch is not None:
+        sentences += [_fetch_head(fetch.link), *fetch.reasons]
+        tables["job whose tasks used that port"] = fetch.holders
     return Explanation(
         title_of(result, values["job_id"]),
         sum(sums.values()) if jct_s is not None else NONE,
         sums,
         _meanings(result),
         sentences,
-        {"task of the chain": [_row(tasks, at, submit_ns) for at in chain[::-1]]},
+        tables,
         links,
         wait,
         submit_ns,
     )
+
+
+def _waits(
+    result: Result, record: Record, row: int, tasks: _Tasks, parts: list[_Part], submit_ns: int
+) -> tuple[Wait | None, Wait | None]:
+    """Return the longest wait, and the longest time to fetch input, unless they are the same; None for what is not."""
+    task_of = {part.link: int(tasks.ids[part.at]) for part in parts}
+    longest = longest_wait(list(task_of))
+    fetch = longest_wait([link for link in task_of if link.cause == "fetching"])
+    fetched = None if fetch is None else fetch_of(result, fetch, task_of[fetch], submit_ns)
+    if longest is None or longest == fetch:
+        return fetched, None
+    return wait_of(result, record, row, longest, task_of[longest], submit_ns), fetched
+
+
+def _fetch_head(link: Link) -> str:
+    begin, what = number(link.begin_ns / NS), link.what
+    return f"The longest fetch of that chain: {number(link.s)} s from {begin} s after its arrival: {what}."
 
 
 def _evicted_for(result: Result, record: Record, row: int) -> Iterator[str]:

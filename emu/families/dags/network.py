@@ -55,11 +55,11 @@ def on_network(config: Config, schedulers: tuple[Scheduler, ...]) -> tuple[Sched
         raise config.error(
             "network.scheduler", f"{network} is not there for {own[0]}, a scheduler of one's own"
         )
-    coordinator = None if network == "fair" else _coordinator(config, network)
+    coordinator = None if network == "fair" else coordinator_of(config, network)
     return tuple(with_network(scheduler, coordinator) for scheduler in schedulers)
 
 
-def _coordinator(config: Config, network: str) -> Scheduler:
+def coordinator_of(config: Config, network: str) -> Scheduler:
     """Return the coordinator that a configuration names, or a variant of one."""
     from emu.configuration.schedulers import find_one
 

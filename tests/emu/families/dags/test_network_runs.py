@@ -81,9 +81,6 @@ def test_a_story_has_the_time_to_fetch() -> None:
     assert found == [(0, 1, "work"), (1, 2, "fetching"), (2, 3, "work")]
     assert story.longest is not None
     assert story.longest.link.cause == "fetching"
-    assert story.longest.reasons == [
-        "Its input was on its way, over ports that other flows use too: those of the senders, and its own."
-    ]
 
 
 def test_a_story_of_a_job_that_waits_for_machines_with_its_input() -> None:

@@ -1,0 +1,120 @@
+"""What tasks of DAG jobs fetched over the network, computed again from the table of tasks and the bytes on edges.
+
+Tasks of a stage that are launched on one machine at one instant fetch together, until all of them have their input
+(`actors.transfers.fetches`). The table has both times. It does not have when each flow of a fetch ended, so that bytes
+within a part of that time are counted as if every fetch had sent evenly.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from emu.explaining.event_record import NONE, IntArray
+from emu.explaining.spans import overlap_ns
+from emu.results.metrics import Float64Array
+
+if TYPE_CHECKING:
+    from workloads.dag_arrays import DagArrays
+
+
+class Fetches(NamedTuple):
+    """Fetches in order of stage, machine and time: ndarrays of int64, shape (F,) where no other is given.
+
+    Attributes
+    ----------
+    stage : from 0 over all in workload order
+    node : the machine that receives
+    begin_ns, end_ns : when the tasks were launched, and when they had all their input
+    tasks : how many they are
+    of_task : shape (T,), the fetch of each task; -1 of those that needed no input
+    """
+
+    stage: IntArray
+    node: IntArray
+    begin_ns: IntArray
+    end_ns: IntArray
+    tasks: IntArray
+    of_task: IntArray
+
+
+class Flows(NamedTuple):
+    """What crosses the network: ndarrays, shape (n,), a row for each fetch, edge and machine that sends."""
+
+    fetch: IntArray
+    source: IntArray
+    size_bytes: Float64Array
+
+
+def fetches_of(stage: IntArray, node: IntArray, start_ns: IntArray, fetched_ns: IntArray) -> Fetches:
+    """Return the fetches of a run that has ended, so that none is under way.
+
+    Parameters
+    ----------
+    stage, node, start_ns, fetched_ns : ndarray of int64, shape (T,)
+        Of each task of the workload; ``fetched_ns`` is -1 where it needed no input.
+    """
+    of_task, tasks = np.full(stage.size, NONE), np.flatnonzero(fetched_ns >= 0)
+    keys, first, of, count = np.unique(
+        np.stack([stage, node, start_ns])[:, tasks],
+        axis=1,
+        return_index=True,
+        return_inverse=True,
+        return_counts=True,
+    )
+    of_task[tasks] = of.ravel()
+    return Fetches(keys[0], keys[1], keys[2], fetched_ns[tasks[first]], count, of_task)
+
+
+def flows_of(fetches: Fetches, which: IntArray, arrays: DagArrays, node: IntArray) -> Flows:
+    """Return what crosses the network for some fetches.
+
+    Parameters
+    ----------
+    which : ndarray of int64
+        Rows of `fetches`, in rising order.
+    arrays : DagArrays
+        The workload, with the bytes on its edges.
+    node : ndarray of int64, shape (T,)
+        Where each task ran.
+    """
+    found = [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))]
+    stages, begins = np.unique(fetches.stage[which], return_index=True)
+    for stage, rows in zip(stages.tolist(), np.split(which, begins[1:]), strict=True):
+        for e in range(int(arrays.first_parent[stage]), int(arrays.first_parent[stage + 1])):
+            if arrays.parent_bytes[e] > 0:
+                over = _copies if arrays.parent_one_to_one[e] else _shuffle
+                found.append(over(fetches, rows, stage, e, arrays, node))
+    fetch, source, size_bytes = map(np.concatenate, zip(*found, strict=True))
+    crosses = source != fetches.node[fetch]
+    return Flows(fetch[crosses], source[crosses], size_bytes[crosses])
+
+
+def _shuffle(
+    fetches: Fetches, rows: IntArray, stage: int, e: int, arrays: DagArrays, node: IntArray
+) -> tuple[IntArray, IntArray, Float64Array]:
+    """Return fetch, machine and bytes over an all-to-all edge: each task of the parent sends the same to each task."""
+    first, parent = arrays.stage_first_task, arrays.parent[e]
+    sources, count = np.unique(node[first[parent] : first[parent + 1]], return_counts=True)
+    pairs = (first[stage + 1] - first[stage]) * (first[parent + 1] - first[parent])
+    size_bytes = arrays.parent_bytes[e] / pairs * count * fetches.tasks[rows][:, None]
+    return np.repeat(rows, sources.size), np.tile(sources, rows.size), size_bytes.ravel()
+
+
+def _copies(
+    fetches: Fetches, rows: IntArray, stage: int, e: int, arrays: DagArrays, node: IntArray
+) -> tuple[IntArray, IntArray, Float64Array]:
+    """Return fetch, machine and bytes over a one-to-one edge: task i of the parent sends to task i."""
+    first, parent = arrays.stage_first_task, arrays.parent[e]
+    of = fetches.of_task[first[stage] : first[stage + 1]]
+    pairs = np.stack([of, node[first[parent] : first[parent + 1]]])[:, np.isin(of, rows)]
+    (fetch, sources), count = np.unique(pairs, axis=1, return_counts=True)
+    return fetch, sources, arrays.parent_bytes[e] / of.size * count
+
+
+def evenly(fetches: Fetches, flows: Flows, begin_ns: int, end_ns: int) -> Float64Array:
+    """Return the bytes of each flow within a span of time, if it was sent evenly while its fetch lasted."""
+    begins, ends = fetches.begin_ns[flows.fetch], fetches.end_ns[flows.fetch]
+    within: Float64Array = overlap_ns(begins, ends, begin_ns, end_ns) / np.maximum(ends - begins, 1)
+    return flows.size_bytes * within

@@ -1,0 +1,190 @@
+"""The longest fetch of a DAG job: its port and who used it, by hand and against a count in plain Python."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import emu
+from clusters.cluster import Cluster, build_cluster
+from emu.explaining.explained_plan import plan_of
+from emu.explaining.explanation import Explanation, Wait
+from emu.explaining.spans import whole
+from emu.families.dags.fetches import fetches_of, flows_of
+from emu.families.dags.results import stage_of_task
+from emu.results.result import Result
+from tests.actors.dag_settings import mixed_dags, two_shuffles, unlike_machines, with_bytes
+from tests.actors.transfers.network_simulator import inputs_of
+from workloads.arrow import column, optional_column
+from workloads.dags import DagWorkload
+
+NS, GB = 1e9, 1e9
+HERE: dict[str, Any] = {
+    "in_process": True,
+    "network_delay": 0.0,
+    "fabric_port_speed": "8 Gbps",
+    "output_events": "all",
+    "output_tasks": True,
+}
+
+
+def longest_wait_of(run: Result, job: int) -> Wait:
+    wait = emu.explain(run, job).longest
+    assert wait is not None
+    return wait
+
+
+def on(machines: Cluster, place: Path, work: DagWorkload, network: str) -> Result:
+    pq.write_table(machines.table, place / "machines.parquet")
+    return emu.run("drf", work, cluster=place / "machines.parquet", network_scheduler=network, **HERE)
+
+
+def of_two_shuffles(place: Path, network: str) -> Result:
+    """Two maps of 1 s on machine 0, from which 1 GB goes to machine 1, and 2 GB of another job to machine 2."""
+    nodes = build_cluster("machines", [2, 4, 4], cpu_cores=[2.0, 4.0, 4.0])
+    return on(nodes, place, two_shuffles(1, 2), network)
+
+
+def test_two_shuffles_leave_by_one_port(tmp_path: Path) -> None:
+    """Under `fair` each has half of the port until 3 s, and then the second one all of it until 4 s."""
+    wait = longest_wait_of(of_two_shuffles(tmp_path, "fair"), 0)
+    assert (wait.link.begin_ns / NS, wait.link.end_ns / NS, wait.link.cause) == (1, 3, "fetching")
+    other, own = wait.holders
+    assert own == {
+        "job": 0, "stage": 1, "whose": "this fetch", "fetches": 1, "bytes in all": GB, "bytes": GB, "s": 2.0
+    }  # fmt: skip
+    assert other == {
+        "job": 1, "stage": 1, "whose": "another", "fetches": 1, "bytes in all": 2 * GB,
+        "bytes": pytest.approx(2 * GB * 2 / 3), "s": 2.0,
+    }  # fmt: skip
+    assert wait.reasons == [
+        "It fetched 1 GB from 1 machine: 1 s at 8 Gbps, if node 1 received nothing else.",
+        "Of the ports on the way the port by which node 0 sends had most to do: 1 GB (1 s at that speed) are of this "
+        "fetch; 1 other fetch, of 1 stage of 1 job, used it meanwhile and moved 2 GB (2 s at that speed) over it, from "
+        "their beginnings to their ends.",
+        "When the parts of a fetch came is not recorded: the port is chosen, and `bytes` are counted, as if every "
+        "fetch had come evenly over its time.",
+    ]
+
+
+def test_a_fetch_that_waits_for_its_own_bytes(tmp_path: Path) -> None:
+    """Under `sebf` the smaller shuffle has the port until 2 s, and the other one from then on until 4 s."""
+    run = of_two_shuffles(tmp_path, "sebf")
+    first, second = longest_wait_of(run, 0), longest_wait_of(run, 1)
+    assert first.reasons[2:] == ["This fetch alone filled the port for 100.0% of the time."]
+    assert (
+        second.reasons[-1]
+        == "The rule of sebf: coflows whose busiest port has the least left to send go first."
+    )
+    assert [(row["whose"], row["bytes"], row["s"]) for row in second.holders] == [
+        ("this fetch", 2 * GB, 3.0),
+        ("another", GB, 1.0),
+    ]
+    assert "1 other fetch, of 1 stage of 1 job, used it meanwhile and moved 1 GB" in second.reasons[1]
+
+
+class Moved(NamedTuple):
+    """What a fetch moves over the ports, counted task by task."""
+
+    begin: int
+    end: int
+    ports: dict[tuple[bool, int], float]
+
+
+def counted(run: Result) -> dict[tuple[int, int, int], Moved]:
+    """Return what each fetch moves over each port, by stage, machine and time of launch."""
+    plan, table = plan_of(run), run.tasks
+    assert plan is not None
+    assert table is not None
+    arrays, node = plan.workload.arrays(), column(table, "node")
+    start, fetched = (np.rint(optional_column(table, name) * NS) for name in ("start_s", "fetched_s"))
+    found: dict[tuple[int, int, int], Moved] = {}
+    for stage in range(arrays.stage_first_task.size - 1):
+        for task, _, needed in inputs_of(arrays, stage, node):
+            key = stage, int(node[task]), int(start[task])
+            moved = found.setdefault(key, Moved(key[2], int(fetched[task]), defaultdict(float)))
+            for source, size in needed.items():
+                if source != node[task]:
+                    moved.ports[True, source] += size
+                    moved.ports[False, key[1]] += size
+    return found
+
+
+def a_run(place: Path, network: str, seed: int = 1) -> Result:
+    return on(unlike_machines(), place, with_bytes(mixed_dags(jobs=12, seed=seed), seed), network)
+
+
+@pytest.mark.parametrize("network", ["fair", "sebf"])
+def test_stories_against_a_count_in_plain_python(tmp_path: Path, network: str) -> None:
+    run, explained = a_run(tmp_path, network), 0
+    fetches, jobs = counted(run), column(run.jobs, "job_id").tolist()
+    plan = plan_of(run)
+    assert plan is not None
+    first = plan.workload.arrays().first_stage.tolist()
+    for row, job in enumerate(jobs):
+        story = emu.explain(run, job)
+        links = [link for link in story.chain if link.cause == "fetching" and link.s > 0]
+        if not links:
+            assert not any("fetch" in text for text in story.story())
+            continue
+        link = max(links, key=lambda one: one.s)
+        begin, end = story.arrival_ns + link.begin_ns, story.arrival_ns + link.end_ns
+        node = int(link.what.rpartition(" ")[2])
+        stage = first[row] + int(link.what.partition("of stage ")[2].split()[0])
+        own = fetches[stage, node, begin]
+        assert own.end == end
+        explained += 1
+        check_story(story, fetches, (stage, node, begin), np.searchsorted(first, stage, "right") - 1)
+    assert explained > 5
+
+
+def check_story(story: Explanation, fetches: dict[tuple[int, int, int], Moved], key: Any, job: int) -> None:
+    """Compare sentences, and the rows of the port's users, with a count of all fetches of the time."""
+    own = fetches[key]
+
+    def within(moved: Moved) -> float:
+        return max(min(moved.end, own.end) - max(moved.begin, own.begin), 0) / max(moved.end - moved.begin, 1)
+
+    loads = {port: sum(m.ports.get(port, 0.0) * within(m) for m in fetches.values()) for port in own.ports}
+    text = next(text for text in story.story() if text.startswith("Of the ports on the way"))
+    name = text.partition("the port by which node ")[2].split()
+    port = name[1] == "sends", int(name[0])
+    assert loads[port] == pytest.approx(max(loads.values()))
+    users = {k: m for k, m in fetches.items() if within(m) > 0 and port in m.ports and k != key}
+    if users:
+        assert f"; {len(users)} other fetch" in text
+        assert f"of {len({k[0] for k in users})} stage" in text
+    else:
+        assert text.endswith("no other fetch used it meanwhile.")
+    assert story.longest is not None
+    is_longest = story.longest.link.cause == "fetching"
+    rows = story.longest.holders if is_longest else story.tables["job whose tasks used that port"]
+    assert sum(row["bytes"] for row in rows) == pytest.approx(loads[port])
+    assert sum(row["bytes in all"] for row in rows) == pytest.approx(
+        own.ports[port] + sum(m.ports[port] for m in users.values())
+    )
+    assert sum(row["fetches"] for row in rows) == 1 + len(users)
+    (mine,) = (row for row in rows if row["whose"] == "this fetch")
+    assert (mine["job"], mine["bytes"]) == (job, pytest.approx(own.ports[port]))
+
+
+@pytest.mark.parametrize("network", ["fair", "philae"])
+def test_the_flows_of_all_fetches_are_those_that_the_run_counted(tmp_path: Path, network: str) -> None:
+    for seed in (1, 2):
+        run = a_run(tmp_path, network, seed)
+        plan, table = plan_of(run), run.tasks
+        assert plan is not None
+        assert table is not None
+        node, start_ns, fetched_ns = (
+            whole(optional_column(table, name), scale)
+            for name, scale in (("node", 1.0), ("start_s", NS), ("fetched_s", NS))
+        )
+        fetches = fetches_of(stage_of_task(plan.workload), node, start_ns, fetched_ns)
+        flows = flows_of(fetches, np.arange(fetches.stage.size), plan.workload.arrays(), node)
+        assert flows.fetch.size == run.summary["dags"]["flows"]
+        assert flows.size_bytes.sum() == pytest.approx(run.summary["dags"]["moved_bytes"])
