@@ -78,6 +78,8 @@ class DagWorkload(WithTables):
         `edges_schema`.
     short_cutoff_s, long_partition, metadata, notes, constraint_sets, job_constraints
         As in `workloads.jobs.JobWorkload`.
+    not_held : tuple of str
+        Resources that tasks do not hold though stages state demands of them, as a network moves what tasks send.
     """
 
     name: str
@@ -91,6 +93,7 @@ class DagWorkload(WithTables):
     notes: tuple[str, ...] = ()
     constraint_sets: pa.Table = field(default_factory=no_sets)
     job_constraints: pa.Table = field(default_factory=no_job_constraints)
+    not_held: tuple[str, ...] = ()
 
     @property
     def num_jobs(self) -> int:
@@ -109,8 +112,8 @@ class DagWorkload(WithTables):
 
     @cached_property
     def resources(self) -> tuple[str, ...]:
-        """The resources of which some stage has a known demand: those of all nodes first, then own by name."""
-        return resources_of(self.stages)
+        """The resources that tasks of some stage hold: those of all nodes first, then own by name."""
+        return tuple(name for name in resources_of(self.stages) if name not in self.not_held)
 
     @cached_property
     def bytes_known(self) -> tuple[str, ...]:
@@ -147,7 +150,7 @@ class DagWorkload(WithTables):
         digest.update(repr(labels).encode() + codes.tobytes())
         for name in EDGES_SCHEMA.names:
             digest.update(column(self.edges, name).data)
-        for name in self.resources:
+        for name in resources_of(self.stages):
             if name not in ("cpu_cores", "memory"):  # which are there already
                 digest.update(name.encode() + b"\0")
                 digest.update(optional_column(self.stages, name).data)

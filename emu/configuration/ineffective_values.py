@@ -176,15 +176,40 @@ def _is_over(place: Place, deciding: Iterable[Place]) -> bool:
 def _keys(config: Config, schedulers: tuple[Scheduler, ...]) -> Iterator[tuple[str, str, list[str]]]:
     """Yield the keys that were given and have no effect, why, and the keys that cause that."""
     for name in _given(config, schedulers[0].family):
-        needs = NEEDS.get(name, ())
-        if needs and not any(_is_met(need, config.values) for need in needs):
-            why = f"goes with {' or '.join(map(need_text, needs))}, and {_state(needs, config.values)}"
-            yield name, why, [name_of(need) for need in needs]
-            continue
-        whys = [_ignored(scheduler, name) for scheduler in schedulers]
-        if None not in whys and not _belongs(name, DESCRIBES):
-            names = " and ".join(scheduler.name for scheduler in schedulers)
-            yield name, f"has no effect on {names}: {whys[0]}", ["scheduler"]
+        if why := _why_none(config, schedulers, name):
+            yield name, *why
+
+
+def _why_none(
+    config: Config, schedulers: tuple[Scheduler, ...], name: str
+) -> tuple[str, list[str]] | tuple[()]:
+    """Return why a key has no effect, and the keys that cause that; empty if it has one."""
+    needs = NEEDS.get(name, ())
+    if needs and not any(_is_met(need, config.values) for need in needs):
+        why = f"goes with {' or '.join(map(need_text, needs))}, and {_state(needs, config.values)}"
+        return why, [name_of(need) for need in needs]
+    whys = [_ignored(scheduler, name) for scheduler in schedulers]
+    if None in whys or _belongs(name, DESCRIBES):
+        return ()
+    names = " and ".join(scheduler.name for scheduler in schedulers)
+    return f"has no effect on {names}: {whys[0]}", ["scheduler"]
+
+
+def without_effect(
+    config: Config,
+    schedulers: tuple[Scheduler, ...],
+    parameters: tuple[dict[str, Any], ...],
+    names: Iterable[str],
+) -> set[str]:
+    """Return which of some keys and parameters (``parameters.NAME``) change nothing, whatever their values."""
+    idle = {
+        f"{PARAMETERS}.{name}"
+        for scheduler, own in zip(schedulers, parameters, strict=True)
+        for p in scheduler.parameters
+        if not _has_effect(p, own)
+        for name in (p.name, f"{scheduler.name}.{p.name}")
+    }
+    return {n for n in names if n in idle or (n in BY_NAME and _why_none(config, schedulers, n))}
 
 
 def _parameters(

@@ -117,7 +117,9 @@ def title_of(result: Result, which: int) -> str:
 def _run_title(result: Result) -> str:
     summary = result.summary
     node = family_of_summary(summary).node
-    return f"{summary['scheduler']} on {summary['workload']}, {summary['nodes']:,} {node}s"
+    network = of_config(result, "network", "scheduler", "none")
+    over = "" if network == "none" else f", network {network}"
+    return f"{summary['scheduler']} on {summary['workload']}, {summary['nodes']:,} {node}s{over}"
 
 
 def records_all(result: Result) -> bool:

@@ -33,6 +33,10 @@ OF_THE_WORKLOAD = ("short_cutoff", "long_partition")
 IN_HEADINGS = ("workload", "nodes")
 """Axes that all headings show."""
 OFFERED_LOAD = "offered_load"
+COMPARED = {"network.scheduler": "network"}
+"""Keys that choose a scheduler too, and their labels: runs that differ in them are compared with each other."""
+OF_A_NETWORK = ("fabric.port_speed", "network.waves")
+"""Keys without effect on DAG jobs where `network.scheduler` is none: such a run is compared with those of any value."""
 
 
 class Axis(NamedTuple):
@@ -55,16 +59,16 @@ class Axis(NamedTuple):
 
 @dataclass(frozen=True)
 class Group:
-    """Runs that differ only in scheduler and replica.
+    """Runs that differ only in scheduler, network and replica.
 
     Attributes
     ----------
     at : dict of str to object
         Label to value, in base units, of the axes that are not parameters.
     results : dict of str to list of Result
-        By scheduler, with the parameters in which its runs differ; in order of replicas.
+        By scheduler, with the network and the parameters in which its runs differ; in order of replicas.
     own : dict of str to dict
-        Label to value of those parameters, by scheduler.
+        Label to value of that network and those parameters, by scheduler.
     """
 
     at: dict[str, Any]
@@ -78,7 +82,8 @@ def group_runs(runs: Sequence[Result]) -> list[Group]:
     Schedulers are compared if they have run with the same seeds, or on the same instances of an archive, with the same
     workload for each. Where a scheduler has several runs of a replica, each run is a group of its own.
     """
-    configs = [_config_of(run) for run in runs]
+    pairs = list(_with_configs(runs))
+    runs, configs = [run for run, _ in pairs], [config for _, config in pairs]
     shared = _shared(runs, configs)
     names, own = _variants(runs, configs)
     keys = [
@@ -118,6 +123,20 @@ def axes_of(groups: Sequence[Group]) -> list[Axis]:
     return [Axis(label, _in_order(values), is_own) for (label, is_own), values in found.items()]
 
 
+def _with_configs(runs: Sequence[Result]) -> Iterator[tuple[Result, dict[str, Any]]]:
+    """Yield runs and their keys, a run without network once with the keys of each network: they do not change it."""
+    configs = [_config_of(run) for run in runs]
+    of_networks = [
+        {name: config[name] for name in OF_A_NETWORK if name in config}
+        for config in configs
+        if config.get("network.scheduler", "none") != "none"
+    ]
+    for run, config in zip(runs, configs, strict=True):
+        has_none = config.get("network.scheduler") == "none"
+        for keys in {repr(keys): keys for keys in of_networks}.values() if has_none and of_networks else [{}]:
+            yield run, config | keys
+
+
 def _config_of(run: Result) -> dict[str, Any]:
     """Return the keys of a run; where a load determines the nodes, which differ by seed, the load instead."""
     config = dict(flatten(run.manifest.get("config", {})))
@@ -133,7 +152,7 @@ def _shared(runs: Sequence[Result], configs: Sequence[Mapping[str, Any]]) -> lis
     found = []
     for name in names:
         table = name.partition(".")[0]
-        if table in (PARAMETERS, *NO_AXES) or name in NO_AXES:
+        if table in (PARAMETERS, *NO_AXES) or name in (*NO_AXES, *COMPARED):
             continue
         values = [
             {str(c.get(name)) for c, run in zip(configs, runs, strict=True) if run.family == family}
@@ -159,7 +178,10 @@ def _is_axis(name: str, runs: Sequence[Result], configs: Sequence[Mapping[str, A
 def _variants(
     runs: Sequence[Result], configs: Sequence[Mapping[str, Any]]
 ) -> tuple[list[str], list[dict[str, Any]]]:
-    """Return a name for each run, and the parameters in which runs of its scheduler differ."""
+    """Return a name for each run, and the network and the parameters in which runs of its scheduler differ.
+
+    A network is named where any runs of DAG jobs differ in it, so that schedulers are not compared over unlike ones.
+    """
     by_scheduler: dict[str, list[dict[str, Any]]] = {}
     given = []
     for run, config in zip(runs, configs, strict=True):
@@ -171,9 +193,15 @@ def _variants(
         given.append(own)
         by_scheduler.setdefault(run.summary["scheduler"], []).append(own)
     names, differing = [], []
-    for run, own in zip(runs, given, strict=True):
+    differ = {
+        key: label
+        for key, label in COMPARED.items()
+        if len({config[key] for config in configs if key in config}) > 1
+    }
+    for run, config, own in zip(runs, configs, given, strict=True):
         name = run.summary["scheduler"]
         several = {k: v for k, v in own.items() if len({str(o.get(k)) for o in by_scheduler[name]}) > 1}
+        several = {label: config[key] for key, label in differ.items() if key in config} | several
         names.append(" ".join([name, *(f"{k}={value_text(k, v)}" for k, v in several.items())]))
         differing.append(several)
     return names, differing

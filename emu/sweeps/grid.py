@@ -27,7 +27,7 @@ from emu.configuration.seeds import seeds_of, with_first_seed
 from emu.configuration.workload_cache import WorkloadCache
 from emu.directories.run_directory import safe_name
 from emu.families.registry import family_names
-from emu.results.run_groups import value_text
+from emu.results.run_groups import COMPARED, value_text
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
 
@@ -61,15 +61,24 @@ class Axis:
         """Whether the axis is a scheduler's parameter."""
         return self.name.startswith(f"{PARAMETERS}.")
 
+    @property
+    def is_own(self) -> bool:
+        """Whether runs of different values are compared with each other, as those of schedulers are."""
+        return self.is_parameter or self.name in COMPARED
+
 
 @dataclass(frozen=True)
 class Point:
     """One run of a grid."""
 
-    at: dict[str, int]  # name of each axis that the scheduler has, to the index of its value
+    at: dict[str, int]  # name of each axis that has an effect there, to the index of its value
     config: Config
     replica: Replica
     folder: str  # the last part of the run's path: that of its instance, or of its seed
+
+    def only(self, names: Iterable[str]) -> Point:
+        """Return the point without other axes."""
+        return replace(self, at={name: self.at[name] for name in self.at if name in names})
 
 
 @dataclass(frozen=True)
@@ -279,6 +288,7 @@ def _labels(axes: Mapping[str, Given]) -> dict[str, str]:
         taken = [other for other in axes if other.rpartition(".")[2] == last]
         whole = name.removeprefix(f"{PARAMETERS}.") if name.count(".") > 1 else name
         alone = len(taken) == 1 and last not in parts
+        whole = COMPARED.get(name, whole)
         made[name] = last if alone or "." not in name else whole
     return made
 

@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from html import escape
 from pathlib import Path
@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from emu import disk
 from emu.configuration.config import flatten
-from emu.configuration.ineffective_values import ineffective
+from emu.configuration.ineffective_values import ineffective, without_effect
 from emu.configuration.plan import Plan, prepare
 from emu.configuration.workload_cache import WorkloadCache
 from emu.directories import run_directory as rd
@@ -186,15 +186,21 @@ def prepare_sweep(
     grid = read_grid(source, sets, cache)
     stem = rd.safe_name(f"sweep-{Path(source).stem}") if isinstance(source, str | Path) else SWEEP
     place = Path(out) if out is not None else Path("runs") / stem
-    runs, found = [], []
-    for point in grid.points:
-        plan = _plan(point, cache, source)
-        runs.append(Run.of(plan, place / grid.folder(point)))
-        found.append(ineffective(plan.config, plan.schedulers, plan.parameters))
+    runs, found = dict[Path, Run](), []
+    points = dict[Path, Point]()
+    for whole in grid.points:
+        plan = _plan(whole, cache, source)
+        of_plan = plan.config, plan.schedulers, plan.parameters
+        point = whole.only(whole.at.keys() - without_effect(*of_plan, whole.at))
+        folder = place / grid.folder(point)
+        if folder not in runs:  # others differ from it in what has no effect
+            points[folder], runs[folder] = point, Run.of(plan, folder)
+        found.append(ineffective(*of_plan))
     for name, error in found[0].items():
         if all(name in other for other in found):
             raise error
-    return Sweep(grid, tuple(runs), tuple(run for run in runs if not run.is_done()), place)
+    of_points = replace(grid, points=tuple(points.values()))
+    return Sweep(of_points, tuple(runs.values()), tuple(r for r in runs.values() if not r.is_done()), place)
 
 
 def run_sweep(

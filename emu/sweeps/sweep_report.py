@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from emu.results.paired_comparison import Tolerance, tolerance_of
 from emu.results.reasons import render_bottlenecks, render_reasons
 from emu.results.records import compared, tidy
 from emu.results.result import Result, read_result
+from emu.results.run_groups import COMPARED, value_text, workload_hash
 from emu.results.run_groups import Axis as PlotAxis
 from emu.sweeps.grid import SCHEDULER, SEED, Axis, Grid, Point
 
@@ -29,9 +31,9 @@ REASONS = ("decision_latency", "schedulers", "coordinator", "utilisation", "bott
 
 @dataclass(frozen=True)
 class Group:
-    """All runs of one point of the axes that are neither scheduler, nor parameter, nor seed, nor instance.
+    """All runs of one point of the axes that are neither scheduler, nor network, nor parameter, nor seed, nor instance.
 
-    A variant is a scheduler, with its parameters where they vary; the first is the baseline.
+    A variant is a scheduler, with its network and parameters where they vary; the first is the baseline.
     """
 
     at: dict[str, Any]  # label to value of those axes
@@ -53,28 +55,42 @@ class Compared:
 
 
 def group_points(grid: Grid, done: Sequence[tuple[Point, Path]]) -> list[Group]:
-    """Return the finished runs as groups, in the order of the grid."""
-    groups: dict[tuple[Any, ...], Group] = {}
-    for point, folder in done:
-        shared = [a for a in grid.axes if a.name in point.at and not _is_own(a) and a.name != SEED]
+    """Return the finished runs as groups, in the order of the grid.
+
+    A run for which an axis has no effect is in the groups of all values of that axis.
+    """
+    places = [
+        {
+            a.label: a.shown[p.at[a.name]]
+            for a in grid.axes
+            if a.name in p.at and not _is_own(a) and a.name != SEED
+        }
+        for p, _ in done
+    ]
+    groups = {
+        repr(at): Group(at, {}, {}) for at in places if not any(_is_part(at, other) for other in places)
+    }
+    for (point, folder), at in zip(done, places, strict=True):
         own = [a for a in grid.axes if a.name in point.at and _is_own(a)]
-        at = {a.label: a.shown[point.at[a.name]] for a in shared}
-        group = groups.setdefault(tuple(at.values()), Group(at, {}, {}))
         columns = {a.label: a.shown[point.at[a.name]] for a in own}
-        varied = [
-            f"{a.label}={a.texts[point.at[a.name]]}" for a in own if a.is_parameter and len(a.values) > 1
-        ]
+        varied = [f"{a.label}={a.texts[point.at[a.name]]}" for a in own if a.is_own and len(a.values) > 1]
         label = " ".join([columns[SCHEDULER], *varied])
-        group.columns[label] = columns
-        group.variants.setdefault(label, {})[point.replica] = folder
+        for group in groups.values():
+            if at == group.at or _is_part(at, group.at):
+                group.columns[label] = columns
+                group.variants.setdefault(label, {})[point.replica] = folder
     return list(groups.values())
+
+
+def _is_part(at: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Return whether a place is another one without some of its axes."""
+    return len(at) < len(other) and all(label in other and other[label] == at[label] for label in at)
 
 
 def compare_groups(groups: Sequence[Group], grid: Grid) -> Iterator[Compared]:
     """Yield each group's figures; the tables of one group at a time are in memory."""
-    for group in groups:
+    for group, results in chain.from_iterable(map(_of_one_workload, groups)):
         warmup_s = group.at.get("warmup", grid.base["warmup"])
-        results = {name: _read(runs) for name, runs in group.variants.items()}
         summaries = {name: _summary(list(runs.values())) for name, runs in results.items()}
         common = set.intersection(*(set(runs) for runs in results.values()))
         paired = {name: [runs[replica] for replica in sorted(common)] for name, runs in results.items()}
@@ -90,6 +106,22 @@ def compare_groups(groups: Sequence[Group], grid: Grid) -> Iterator[Compared]:
         head = _head(group, grid, next(iter(of_runs.values())) or [r.summary for r in first.values()])
         tolerance = tolerance_of({name: list(runs.values()) for name, runs in results.items()})
         yield Compared(group, summaries, rows, tolerance, head, more, notes)
+
+
+def _of_one_workload(group: Group) -> list[tuple[Group, dict[str, dict[Replica, Result]]]]:
+    """Return a group and its results, or a group for each network, where jobs do not arrive alike under all of them."""
+    results = {name: _read(runs) for name, runs in group.variants.items()}
+    hashes = {(replica, workload_hash(run)) for of in results.values() for replica, run in of.items()}
+    if len(hashes) == len(dict(hashes)):
+        return [(group, results)]
+    found = []
+    (label,) = COMPARED.values()
+    for network in dict.fromkeys(columns.get(label) for columns in group.columns.values()):
+        names = [name for name in results if group.columns[name].get(label) == network]
+        variants = {name: group.variants[name] for name in names}
+        part = Group({**group.at, label: network}, variants, {name: group.columns[name] for name in names})
+        found.append((part, {name: results[name] for name in names}))
+    return found
 
 
 def render_group(part: Compared, columns: Sequence[str] | None = None, reasons: bool = False) -> str:
@@ -142,7 +174,7 @@ def figures_of(grid: Grid, compared: Sequence[Compared]) -> list[Shown]:
     from emu.report.percentile_plots import Point as Place
     from emu.report.percentile_plots import percentile_sheets
 
-    axes = [PlotAxis(a.label, a.shown, a.is_parameter) for a in grid.axes if a.name not in (SCHEDULER, SEED)]
+    axes = [PlotAxis(a.label, a.shown, a.is_own) for a in grid.axes if a.name not in (SCHEDULER, SEED)]
     points = [
         Place(part.group.columns[name][SCHEDULER], part.group.at | part.group.columns[name], summary)
         for part in compared
@@ -157,7 +189,7 @@ def _family(summaries: Mapping[str, Mapping[str, Any]]) -> Family:
 
 
 def _is_own(axis: Axis) -> bool:
-    return axis.name == SCHEDULER or axis.is_parameter
+    return axis.name == SCHEDULER or axis.is_own
 
 
 def _read(runs: Mapping[Replica, Path]) -> dict[Replica, Result]:
@@ -175,5 +207,10 @@ def _summary(results: list[Result]) -> dict[str, Any]:
 def _head(group: Group, grid: Grid, runs: Sequence[Mapping[str, Any]]) -> str:
     """Return the head of a group's table, from the runs of one scheduler."""
     varied = [a.label for a in grid.axes if len(a.values) > 1]
-    own = [f"{k}={v}" for k, v in group.at.items() if k in varied and k not in ("nodes", "workload")]
+    names = {a.label: a.name for a in grid.axes if a.label in varied}
+    own = [
+        f"{k}={value_text(names[k], v)}"
+        for k, v in group.at.items()
+        if k in varied and k not in ("nodes", "workload")
+    ]
     return head_of(runs, own)

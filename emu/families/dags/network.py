@@ -77,12 +77,12 @@ def coordinator_of(config: Config, network: str) -> Scheduler:
 
 
 def moved_by(config: Config, workload: DagWorkload) -> DagWorkload:
-    """Return the workload without demands for network bandwidth, if a network moves what tasks send instead."""
+    """Return the workload, of which no demand for network bandwidth is held if a network moves what tasks send."""
     shares = [name for name in workload.resources if name.startswith("network_")]
     if config["network.scheduler"] == "none" or not shares:
         return workload
     note = f"{' and '.join(shares)} of {workload.name} are not held: the network moves what tasks send"
-    return with_tables(workload, stages=workload.stages.drop_columns(shares), notes=(*workload.notes, note))
+    return with_tables(workload, not_held=tuple(shares), notes=(*workload.notes, note))
 
 
 def network_of(config: Config, workload: DagWorkload, cluster: Cluster) -> Switch:

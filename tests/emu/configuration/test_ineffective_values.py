@@ -112,7 +112,14 @@ def test_in_a_sweep_a_value_may_mean_nothing_at_some_points(tmp_path: Path) -> N
         "cost.model": ["none", "fixed"],
     }
     ready = prepare_sweep({**grid, "cost": {"per_message": "1 ms"}, "sweep": axes}, tmp_path / "a")
-    assert len(ready.runs) == 8
+    assert [run.folder.relative_to(tmp_path / "a").as_posix() for run in ready.runs] == [
+        *(
+            f"scheduler=philae/delay={delay}/model={model}/seed=1"
+            for delay in ("0.001", "0.002")
+            for model in ("none", "fixed")
+        ),
+        "scheduler=fair/seed=1",  # which has no coordinator
+    ]
     assert any(ineffective(r.plan.config, r.plan.schedulers, r.plan.parameters) for r in ready.runs)
     with pytest.raises(InputError, match=r"cost\.per_message: goes with cost\.model=fixed"):
         prepare_sweep(

@@ -288,3 +288,41 @@ def test_which_axis_figures_are_drawn_against() -> None:
     assert stems(load, delay) == [f"percentiles-network.delay={v}" for v in (1, 2, 3, 4)]
     assert stems(delay, error) == ["percentiles-estimates.error=none", "percentiles-estimates.error=random"]
     assert stems(load, slack) == ["percentiles"]  # parameters tell lines apart
+
+
+def over(network: str, speed: str = "1 Gbps", **more: Any) -> Result:
+    """A run whose tasks fetch their input over a network."""
+    return run_of(
+        more.pop("scheduler", "drf"), network={"scheduler": network}, fabric={"port_speed": speed}, **more
+    )
+
+
+def test_networks_are_compared_and_named() -> None:
+    (group,) = group_runs([over("fair"), over("sebf"), over("sebf", scheduler="tetris")])
+    assert list(group.results) == ["drf network=fair", "drf network=sebf", "tetris network=sebf"]
+    assert group.at == {}
+    assert axes_of([group])[0] == Axis("network", ("fair", "sebf"), True)
+    (group,) = group_runs([over("fair"), over("fair", scheduler="tetris")])
+    assert list(group.results) == ["drf", "tetris"]
+
+
+def test_schedulers_are_not_compared_over_unlike_networks_without_their_names() -> None:
+    (group,) = group_runs([over("fair"), over("sebf", scheduler="tetris")])
+    assert list(group.results) == ["drf network=fair", "tetris network=sebf"]
+
+
+def test_a_run_without_network_is_beside_those_of_any_speed_of_ports() -> None:
+    groups = group_runs([over("none"), over("fair", "10 Gbps"), over("fair", "40 Gbps")])
+    assert [(group.at, list(group.results)) for group in groups] == [
+        ({"fabric.port_speed": 1e10}, ["drf network=none", "drf network=fair"]),
+        ({"fabric.port_speed": 4e10}, ["drf network=none", "drf network=fair"]),
+    ]
+    (group,) = group_runs([over("none"), over("fair", "10 Gbps")])
+    assert group.at == {}
+    (group,) = group_runs([over("none"), over("none", scheduler="tetris")])
+    assert list(group.results) == ["drf", "tetris"]
+
+
+def test_networks_with_other_workloads_are_not_compared() -> None:
+    groups = group_runs([over("none"), over("fair", sha="1")])
+    assert [list(group.results) for group in groups] == [["drf network=none"], ["drf network=fair"]]
