@@ -111,12 +111,16 @@ def is_note(rows: np.ndarray) -> np.ndarray:
     return rows["what"] >> ACTOR_BITS >= min(NOTES)
 
 
-def _parts_of(kinds: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return [rows] the task or flow that each names, NONE for none, and whether it stands in column a."""
+def _parts_of(kinds: np.ndarray, rows: np.ndarray, begins: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return [rows] the task or flow that each names, NONE for none, and whether it stands in column a.
+
+    A flow of a network that moves input of tasks is no part of the workload: its row goes to another flow when it ends.
+    """
     part, is_first = np.full(rows.size, NONE), np.zeros(rows.size, bool)
     for number in np.unique(kinds).tolist():
         fields = RECORDED[number].fields
-        if (field := fields.get("task") or fields.get("flow")) is not None:
+        field = fields.get("task") or (None if begins[number] == NO_JOB else fields.get("flow"))
+        if field is not None:
             own = kinds == number
             part[own] = field.of(rows[field.column][own])
             is_first[own] = field.column == "a"
@@ -131,7 +135,7 @@ def _decode(rows: np.ndarray, world: Any, begins: np.ndarray, job_of: np.ndarray
     find_departures(world.network, sender, receiver, as_records(rows), left)
     sent_mask = (1 << SENT_BITS) - 1
     a = rows["a"]
-    task, is_first = _parts_of(kind, rows)
+    task, is_first = _parts_of(kind, rows, begins)
     job, named = np.full(rows.size, NONE), (begins[kind] != NO_JOB) & (a >= 0)
     job[named] = job_of[begins[kind[named]] + a[named]]
     if (rows_of_flows := getattr(world, "row_of_flow", None)) is not None:

@@ -1,7 +1,8 @@
 """A run as a timeline for Perfetto and Chrome's trace viewer: the Trace Event Format, as JSON.
 
-Nodes are tracks, a track for each slot that was used at once; tasks are slices; messages are arrows; queues, running
-tasks and utilisation are counters; each event is a mark on the track of its receiver. Times are in microseconds.
+Nodes are tracks, a track for each slot that was used at once; tasks are slices, and before them those of the time in
+which they fetched their input; messages are arrows; queues, running tasks and utilisation are counters; each event is a
+mark on the track of its receiver. Times are in microseconds.
 
 Reference: "Trace Event Format", Google, 2016.
 """
@@ -55,14 +56,14 @@ def write_timeline(
         The run has no tasks, nothing is left, or the file would be larger than a viewer can show.
     """
     parts = _chosen(result, nodes, jobs)
-    tasks = parts["node"].size
-    if not tasks:
+    slices = parts["node"].size + int(np.count_nonzero(parts["begin"] > parts["start"]))
+    if not slices:
         raise InputError("none of the chosen nodes and jobs has a task that ran", file=result.path)
     if nodes is None and jobs is None:
-        _check_size(tasks, result.num_events, result.path)  # before all events are in memory
+        _check_size(slices, result.num_events, result.path)  # before all events are in memory
     record = None if result.events is None else Record.of(result.events)
     rows = np.zeros(0, np.int64) if record is None else _messages(record, result, nodes, jobs)
-    _check_size(tasks, rows.size, result.path)
+    _check_size(slices, rows.size, result.path)
     entries = [*_slices(result, parts), *_counters(result)]
     if record is not None:
         entries += _decisions(record.rows(rows), result.summary["nodes"])
@@ -72,8 +73,8 @@ def write_timeline(
     return len(entries)
 
 
-def _check_size(tasks: int, events: int, place: Path | None) -> None:
-    size = BYTES_EACH * (2 * tasks + 3 * events)
+def _check_size(slices: int, events: int, place: Path | None) -> None:
+    size = BYTES_EACH * (2 * slices + 3 * events)
     if size > MOST_BYTES:
         raise InputError(
             f"the timeline would have some {size / 1e6:,.0f} MB; choose nodes or jobs (--nodes 0-20, --jobs 3,17) to "
@@ -85,7 +86,10 @@ def _check_size(tasks: int, events: int, place: Path | None) -> None:
 def _chosen(
     result: Result, nodes: Sequence[int] | None, jobs: Sequence[int] | None
 ) -> dict[str, npt.NDArray[Any]]:
-    """Return node, start, finish, job and part of the tasks, or flows, that ran, of chosen nodes and jobs, by start."""
+    """Return the tasks, or flows, that ran, of chosen nodes and jobs, by start.
+
+    By name: ``node``, ``start``, ``begin`` (when it had its input, s), ``finish``, ``job``, ``part``.
+    """
     family = family_of_summary(result.summary)
     table = result.tables.get(family.part)
     if table is None:
@@ -94,6 +98,9 @@ def _chosen(
     names = {"node": node, "start": "start_s", "finish": "finish_s", "job": f"{family.one}_id"}
     columns = {name: optional_column(table, column) for name, column in names.items()}
     columns["part"] = optional_column(table, family.part.removesuffix("s"))
+    has_fetched = "fetched_s" in table.column_names
+    fetched = optional_column(table, "fetched_s") if has_fetched else columns["start"]
+    columns["begin"] = np.fmax(columns["start"], fetched)
     kept = np.isfinite(columns["start"]) & np.isfinite(columns["finish"])
     for name, chosen in (("node", nodes), ("job", jobs)):
         if chosen is not None:
@@ -104,15 +111,15 @@ def _chosen(
 
 
 def _slices(result: Result, parts: dict[str, npt.NDArray[Any]]) -> Iterator[dict[str, Any]]:
-    """Yield the names of tracks and a slice for each task; tasks that overlap on a node have tracks of their own."""
+    """Yield the names of tracks, and slices for each task; tasks that overlap on a node have tracks of their own."""
     family = family_of_summary(result.summary)
     what = family.part.removesuffix("s")
     yield {"ph": "M", "pid": NODES, "name": "process_name", "args": {"name": f"{family.node}s"}}
     slots = slot_numbers(parts["node"], parts["start"], parts["finish"])
     named: set[int] = set()
-    for *whole, slot, start, finish in zip(
+    for *whole, slot, start, begin, finish in zip(
         *(parts[name].astype(np.int64).tolist() for name in ("node", "job", "part")),
-        *(values.tolist() for values in (slots, parts["start"], parts["finish"])),
+        *(values.tolist() for values in (slots, parts["start"], parts["begin"], parts["finish"])),
         strict=True,
     ):
         node, job, part = whole
@@ -122,10 +129,15 @@ def _slices(result: Result, parts: dict[str, npt.NDArray[Any]]) -> Iterator[dict
             name = f"{family.node} {node}" + (f", slot {slot}" if slot else "")
             yield {"ph": "M", **track, "name": "thread_name", "args": {"name": name}}
             yield {"ph": "M", **track, "name": "thread_sort_index", "args": {"sort_index": track["tid"]}}
-        yield {
-            "ph": "X", **track, "cat": what, "ts": round(start * US, 3), "dur": round((finish - start) * US, 3),
-            "name": f"{family.one} {job}", "args": {what: part},
-        }  # fmt: skip
+        name = f"{family.one} {job}"
+        for kind, label, since, until in (
+            ("fetch", f"fetch of {name}", start, begin),
+            (what, name, begin, finish),
+        ):
+            if kind == what or until > since:
+                first, last = round(since * US, 3), round(until * US, 3)
+                times = {"ts": first, "dur": round(last - first, 3)}
+                yield {"ph": "X", **track, "cat": kind, **times, "name": label, "args": {what: part}}
 
 
 def _counters(result: Result) -> Iterator[dict[str, Any]]:

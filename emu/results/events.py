@@ -27,8 +27,10 @@ COLUMNS = (
     Column("sender", pa.int64(), "", "The actor that sent it: nodes from 0, then schedulers."),
     Column("receiver", pa.int64(), "", "The actor that received it."),
     Column("node", pa.int64(), "", "The node of the two; null between schedulers. Of two nodes the receiver.", True),
-    Column("job", pa.int64(), "", "The job, or coflow, that it names: its row in their table, from 0.", True),
-    Column("task", pa.int64(), "", "The task, or flow, that it names, from 0 over all in workload order.", True),
+    Column("job", pa.int64(), "", "The job, or coflow, that it names: its row in their table, from 0. Null for "
+           "messages of agents and coordinators of a network of DAG jobs.", True),
+    Column("task", pa.int64(), "", "The task, or flow, that it names, from 0 over all in workload order. Null for "
+           "flows between tasks of DAG jobs, which are not in the workload.", True),
     Column("left_ns", pa.int64(), "ns", "When it left its sender; null for a message of an actor to itself.", True),
     Column("queued", pa.int64(), "", "Entries that waited in the receiver's queue when it arrived."),
     Column("number", pa.int64(), "", "Its place among the messages of its sender.", True),

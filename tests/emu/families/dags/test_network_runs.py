@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 import emu
 from emu.cli import main
+from emu.explaining.timeline import write_timeline
 from emu.families.dags.terminal_text import dag_facts
 from workloads.arrow import column, optional_column
 from workloads.dags import DagWorkload, make_dag_workload
@@ -95,6 +97,37 @@ def test_a_story_of_a_job_that_waits_for_machines_with_its_input() -> None:
     assert story.longest is not None
     assert "a job waits up to 60 s for a machine that has its input" in " ".join(story.longest.reasons)
     assert column(emu.run("drf", work, 2, **HERE, **given).jobs, "jct_s").tolist() == [3]
+
+
+def test_events_of_flows_name_no_task() -> None:
+    run = emu.run("drf", shuffle(), 2, **HERE | {"network_scheduler": "sebf"}, output_events="all")
+    events = run.events.to_pandas()
+    of_network = events[events.kind.isin(["FLOW_END", "LINE_END", "PACE", "SHRINK", "REGISTER", "DECIDE"])]
+    assert len(of_network) > 0
+    assert of_network.task.isna().all()
+    assert of_network.job.isna().all()
+    for kind in ("LAUNCH", "TASK_DONE"):
+        assert sorted(events[events.kind == kind].task) == [0, 1, 2, 3]
+    assert sorted(events[events.kind == "FETCH"].task) == [2, 3]
+
+
+def test_a_timeline_has_the_time_to_fetch_before_that_to_compute(tmp_path: Path) -> None:
+    run = emu.run("drf", shuffle(), 2, **HERE)
+    write_timeline(run, tmp_path / "trace.json")
+    entries = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    slices = sorted(
+        (e["args"]["task"], e["ts"] / 1e6, e["dur"] / 1e6, e["cat"], e["name"])
+        for e in entries
+        if e["ph"] == "X"
+    )
+    assert slices == [
+        (0, 0, 1, "task", "job 0"),
+        (1, 0, 1, "task", "job 0"),
+        (2, 1, 1, "fetch", "fetch of job 0"),
+        (2, 2, 1, "task", "job 0"),
+        (3, 1, 1, "fetch", "fetch of job 0"),
+        (3, 2, 1, "task", "job 0"),
+    ]
 
 
 def test_a_demand_for_bandwidth_gives_way_to_the_network() -> None:
