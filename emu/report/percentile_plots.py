@@ -29,7 +29,7 @@ from emu.report.scales import fit_places, fit_times
 from emu.results.measures import Measure
 from emu.results.metrics import ratios
 from emu.results.result import Result, summary_of
-from emu.results.run_groups import Axis, Group, is_number, value_text
+from emu.results.run_groups import COMPARED, Axis, Group, is_number, value_text
 from workloads.errors import InputError
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def points_of(groups: Sequence[Group]) -> list[Point]:
 def ratio_points(
     groups: Sequence[Group], baseline: str, measures: Sequence[Measure], shown: Sequence[str]
 ) -> list[Point]:
-    """Return the points of groups of runs, with ratios to the runs of a baseline in the same group.
+    """Return the points of groups of runs, with ratios to runs of a baseline in the same group, over the same network.
 
     ``ratios`` of a summary has the mean over the seeds and its half-width, by group and measure; ratios are taken seed
     by seed.
@@ -87,8 +87,8 @@ def ratio_points(
     """
     points = []
     for group in groups:
-        base = _baseline_of(group, baseline)
         for name, runs in group.results.items():
+            base = _baseline_of(group, baseline, _network_of(group, name))
             if runs is not base:
                 summary = {**summary_of(runs), "ratios": _ratios_of(base, runs, measures, shown)}
                 points.append(Point(runs[0].summary["scheduler"], group.at | group.own[name], summary))
@@ -97,9 +97,18 @@ def ratio_points(
     return points
 
 
-def _baseline_of(group: Group, baseline: str) -> list[Result]:
-    """Return the runs of the baseline in a group."""
-    own = {n: runs for n, runs in group.results.items() if runs[0].summary["scheduler"] == baseline}
+def _network_of(group: Group, name: str) -> list[Any]:
+    """Return the network of some runs of a group, if its runs differ in it."""
+    return [group.own[name].get(label) for label in COMPARED.values()]
+
+
+def _baseline_of(group: Group, baseline: str, network: list[Any]) -> list[Result]:
+    """Return the runs of the baseline in a group, over a network."""
+    own = {
+        n: runs
+        for n, runs in group.results.items()
+        if runs[0].summary["scheduler"] == baseline and _network_of(group, n) == network
+    }
     if len(own) != 1:
         at = ", ".join(f"{label} {value_text(label, value)}" for label, value in group.at.items())
         only = f"there is only {', '.join(group.results)}, or other seeds"

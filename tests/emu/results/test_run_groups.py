@@ -16,9 +16,10 @@ from sweep_grids import write
 import emu as emu_package
 from emu.families.jobs.family import FAMILY as JOBS
 from emu.report.drawing import figure_style, new_figure
-from emu.report.percentile_plots import Point, percentile_sheets, percentiles_figure
+from emu.report.percentile_plots import Point, percentile_sheets, percentiles_figure, ratio_points
 from emu.report.report import render_report
 from emu.report.scales import fit_times
+from emu.results.measures import read_measures
 from emu.results.metrics import summarise_replicas
 from emu.results.result import Result
 from emu.results.run_groups import Axis, axes_of, group_runs
@@ -326,3 +327,18 @@ def test_a_run_without_network_is_beside_those_of_any_speed_of_ports() -> None:
 def test_networks_with_other_workloads_are_not_compared() -> None:
     groups = group_runs([over("none"), over("fair", sha="1")])
     assert [list(group.results) for group in groups] == [["drf network=none"], ["drf network=fair"]]
+
+
+def test_ratios_are_to_the_baseline_over_the_same_network() -> None:
+    groups = group_runs([over(n, scheduler=s) for s in ("drf", "tetris") for n in ("fair", "sebf")])
+    points = ratio_points(groups, "drf", read_measures(["mean"], "jobs"), ["all"])
+    assert [(point.scheduler, point.at["network"]) for point in points] == [
+        ("tetris", "fair"),
+        ("tetris", "sebf"),
+    ]
+    with pytest.raises(emu_package.InputError, match="all runs are of 'drf'"):
+        ratio_points(
+            group_runs([over("fair"), over("sebf")]), "drf", read_measures(["mean"], "jobs"), ["all"]
+        )
+    with pytest.raises(emu_package.InputError, match="want runs of one 'drf'"):
+        ratio_points(group_runs([over("fair"), over("sebf", scheduler="tetris")]), "drf", [], ["all"])
