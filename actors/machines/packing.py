@@ -15,7 +15,10 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.queue import NONE
 from actors.machines.dag_world import DagWorld
+from actors.machines.inputs import reads_part
+from actors.machines.job_input import local_task
 
 
 class Values(NamedTuple):
@@ -23,7 +26,7 @@ class Values(NamedTuple):
 
     by_alignment: bool = True  # how well the task suits the machine
     remaining_weight: float = 0.0  # of the work that the task's job has left
-    remote_penalty: float = 0.0  # share lost on machines that have run no task of the parents of the stage
+    remote_penalty: float = 0.0  # share lost on machines that have no input of the stage
     fairness: float = 0.0  # only the ceil((1 - fairness) jobs) with tasks that hold the least may launch
     unfairness: float = np.inf  # a job whose deficit is this part of the machines goes first
 
@@ -57,12 +60,19 @@ def alignment(w: DagWorld, stage: int, node: int) -> float:
 
 
 @compiled
-def is_remote(k: Packing, stage: int, node: int) -> bool:
-    """Whether a stage has parents, and no task of them has run on a machine."""
+def is_remote(w: DagWorld, k: Packing, stage: int, node: int) -> bool:
+    """Whether a stage has input with known places, and none on a machine.
+
+    A machine has some if it has run a task of the stage's parents, or has the part of the job's input of a task that
+    may be launched.
+    """
     for edge in range(k.first_parent[stage], k.first_parent[stage + 1]):
         if k.ran[k.parent[edge], node]:
             return False
-    return k.first_parent[stage + 1] > k.first_parent[stage]
+    has_places = reads_part(w.inputs, stage) and w.inputs.job_input.phase.size > 0
+    if has_places and local_task(w, stage, node) != NONE:
+        return False
+    return has_places or k.first_parent[stage + 1] > k.first_parent[stage]
 
 
 @inlined
@@ -71,7 +81,7 @@ def value_of(w: DagWorld, k: Packing, stage: int, node: int) -> float:
     value = k.priority[stage]
     if k.values.by_alignment:
         value *= alignment(w, stage, node)
-    if k.values.remote_penalty > 0.0 and is_remote(k, stage, node):
+    if k.values.remote_penalty > 0.0 and is_remote(w, k, stage, node):
         value *= 1.0 - k.values.remote_penalty
     return value
 

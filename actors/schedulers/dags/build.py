@@ -172,7 +172,7 @@ def make_matcher(
         inter=inter.by,
         leftover=parts.leftover,
         packing=parts.packing,
-        prefers_local=locality_wait > 0,
+        prefers_local=locality_wait > 0 or parts.values.remote_penalty > 0.0,
         locality_wait=np.int64(locality_wait),
     )
 

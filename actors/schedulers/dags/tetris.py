@@ -3,7 +3,9 @@
 1. Whenever a machine has room, the value of each runnable task that fits there is the alignment of its demand and what
    the machine has free: their dot product, each relative to the machine's capacity.
 2. On a machine that has run no task of the parents of the task's stage, so that all of its input is remote, the value
-   falls by the share `remote_penalty`.
+   falls by the share `remote_penalty`. Where parts of jobs' input lie on machines (`network.input=replicas`) it does
+   not fall on those that have the part of a runnable task of the stage, which is launched before others of the stage,
+   and falls for stages without parents, too.
 3. The work that is left of the task's job (task-seconds times the mean share of the cluster that they hold) is taken
    from the value, in units in which the means of both are alike, times `remaining_weight`.
 4. The task with the largest value is launched. With `fairness` f only the jobs that hold the least of the cluster may
@@ -14,8 +16,8 @@ Every end of a task takes O(jobs and their runnable stages).
 `tetris-fair` is the same with fairness. Carbyne's authors compare with a fairness near 1 (OSDI 2016, section 5.5),
 where only the job that holds the least may launch; Tetris' authors recommend 0.25. Deviations are those of `tetris`.
 
-**Deviations from the paper.** No remote penalty by default, where the paper has 10 %: workloads have no places of
-input, and that tasks read where their parents ran is an assumption. Barriers get no preference.
+**Deviations from the paper.** No remote penalty by default, where the paper has 10 %: without a network input has no
+places, and that tasks read where their parents ran is an assumption. Barriers get no preference.
 """
 
 from dataclasses import replace
@@ -35,7 +37,7 @@ REMOTE_PENALTY = Parameter(
     "remote_penalty",
     0.0,
     "share",
-    "share of a task's value that is lost on machines that have run no task of the parents of its stage",
+    "share of a task's value that is lost on machines that have none of the input of its stage, where places are known",
     0,
     1,
 )

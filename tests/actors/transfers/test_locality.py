@@ -208,3 +208,32 @@ def test_more_tasks_wait_than_one_event_may_launch() -> None:
     assert found.tasks is not None
     assert found.tasks["node"].tolist() == [machines[0] for machines in parts_of(setting).values()]
     assert found.finish_ns.tolist() == [1_000_000_000]
+
+
+@pytest.mark.parametrize("scheduler", ["tetris", "dagps"])
+@pytest.mark.parametrize(("penalty", "starts"), [(0.0, [0, 1, 2]), (0.5, [1, 2, 0])])
+def test_with_a_remote_penalty_a_stage_with_a_part_on_the_machine_goes_first(
+    scheduler: str, penalty: float, starts: list[float]
+) -> None:
+    # Machine 0 runs one task at a time, and machine 1 none. J0's part is on machine 1; of J1's two, one is on each. All
+    # are worth the same but for the penalty, and the first job goes first. With the penalty J1's second task does,
+    # whose part is here; then nothing is local.
+    work = make_dag_workload(
+        "penalty", [0, 0], [1, 1], [1, 2], [1, 1, 1], [], cpu_cores=[1, 1], input_bytes=[1, 2]
+    )
+    setting = with_parts([1, 1, 0], "fair", work, of_cores(1, 0.5), scheduler=scheduler)
+    setting.parameters.update(remote_penalty=penalty, remaining_weight=0.0)
+    assert np.round(seconds(run_setting(setting))[0]).tolist() == starts
+
+
+@pytest.mark.parametrize(("penalty", "nodes"), [(0.0, [0, 1]), (0.1, [1, 0])])
+def test_with_a_remote_penalty_stages_without_parents_run_where_their_parts_are(
+    penalty: float, nodes: list[int]
+) -> None:
+    # A machine for each of two jobs, of which the first has its part on the second machine, and the other on the first.
+    setting = with_parts([1, 0], "fair", reads_gb(1, 1), of_cores(1, 1), scheduler="tetris")
+    setting.parameters.update(remote_penalty=penalty, remaining_weight=0.0)
+    found = run_setting(setting)
+    assert found.tasks is not None
+    assert found.tasks["node"].tolist() == nodes
+    assert found.series.moved_bytes == (2 * GB if penalty == 0.0 else 0)
