@@ -17,7 +17,7 @@ from emu.explaining.causes_text import sum_by_cause, title_of
 from emu.explaining.event_record import NONE, BoolArray, Handled, Record
 from emu.explaining.explanation import NS, Explanation, Link, Row, Wait, counted, longest_wait
 from emu.explaining.spans import whole
-from emu.families.dags.fetch_reasons import fetch_of
+from emu.families.dags.fetch_reasons import fetch_of, most_users
 from emu.families.dags.wait_reasons import wait_of
 from emu.families.jobs.causes import cause_of_loss, meanings_of
 from emu.families.jobs.explain import evictions_of
@@ -243,7 +243,7 @@ def explain_dag(result: Result, record: Record, row: int, handled: Handled | Non
     }
     wait, fetch = _waits(result, record, row, tasks, parts, submit_ns)
     if fetch is not None:
-        sentences += [_fetch_head(fetch.link), *fetch.reasons]
+        sentences += [_fetch_head(fetch.link), *fetch.reasons, *most_users(fetch)]
         tables["job whose tasks used that port"] = fetch.holders
     return Explanation(
         title_of(result, values["job_id"]),

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 OWN = "this fetch"
 FULL = 0.95
 """Share of a fetch above which its own bytes alone explain how long it took."""
+MOST_NAMED = 3
+"""Stages that a sentence names."""
 BUSY = 0.5
 """Share of a fetch below which the use of its busiest port does not explain how long it took."""
 
@@ -82,6 +84,19 @@ def fetch_of(result: Result, link: Link, task: int, arrival_ns: int) -> Wait:
         "own_share": float(port.bytes[port.fetch == own].sum() / per_s / link.s),
     }
     return Wait(link, holders, list(_reasons(plan, facts)), facts)
+
+
+def most_users(wait: Wait) -> Iterator[str]:
+    """Yield a sentence on the stages whose fetches used the port of a fetch most, if there are any."""
+    others = [row for row in wait.holders if row["whose"] != OWN]
+    first = [
+        f"stage {row['stage']} of {'this job' if row['whose'] == 'this job' else 'job {}'.format(row['job'])} "
+        f"({format_quantity(row['bytes'], 'B')} in {number(row['s'])} s)"
+        for row in others[:MOST_NAMED]
+    ]
+    if first:
+        more = f", and {counted(len(others) - len(first), 'more stage')}" if others[MOST_NAMED:] else ""
+        yield f"Meanwhile the port was used most for {', '.join(first)}{more}."
 
 
 def _facts(fetches: Fetches, flows: Flows, port: Port, own: int) -> dict[str, Any]:
@@ -169,8 +184,8 @@ def _reasons(plan: Plan, facts: dict[str, Any]) -> Iterator[str]:
         yield f"This fetch alone filled the port for {percent(facts['own_share'])} of the time."
         return
     yield (
-        "When the parts of a fetch came is not recorded: the port is chosen, and `bytes` are counted, as if every "
-        "fetch had come evenly over its time."
+        "When the parts of a fetch came is not recorded: the port is chosen, and bytes of a part of its time are "
+        "counted, as if every fetch had come evenly."
     )
     if facts["busy_share"] < BUSY:
         share = percent(facts["busy_share"])

@@ -67,8 +67,8 @@ def test_two_shuffles_leave_by_one_port(tmp_path: Path) -> None:
         "Of the ports on the way the port by which node 0 sends had most to do: 1 GB (1 s at that speed) are of this "
         "fetch; 1 other fetch, of 1 stage of 1 job, used it meanwhile and moved 2 GB (2 s at that speed) over it, from "
         "their beginnings to their ends.",
-        "When the parts of a fetch came is not recorded: the port is chosen, and `bytes` are counted, as if every "
-        "fetch had come evenly over its time.",
+        "When the parts of a fetch came is not recorded: the port is chosen, and bytes of a part of its time are "
+        "counted, as if every fetch had come evenly.",
     ]
 
 
@@ -164,6 +164,15 @@ def check_story(story: Explanation, fetches: dict[tuple[int, int, int], Moved], 
     assert story.longest is not None
     is_longest = story.longest.link.cause == "fetching"
     rows = story.longest.holders if is_longest else story.tables["job whose tasks used that port"]
+    others = [row for row in rows if row["whose"] != "this fetch"]
+    named = [text for text in story.sentences if text.startswith("Meanwhile the port was used most for ")]
+    assert len(named) == (not is_longest and len(others) > 0)
+    for text in named:
+        first = others[0]
+        whose = "this job" if first["whose"] == "this job" else f"job {first['job']}"
+        assert f"used most for stage {first['stage']} of {whose} (" in text
+        assert text.count("stage ") == min(len(others), 3)
+        assert (", and " in text) == (len(others) > 3)
     assert sum(row["bytes"] for row in rows) == pytest.approx(loads[port])
     assert sum(row["bytes in all"] for row in rows) == pytest.approx(
         own.ports[port] + sum(m.ports[port] for m in users.values())
