@@ -73,6 +73,14 @@ class Host(Protocol):
     def load(self, saved: bytes) -> None:
         """Restore the state that `save` returned, perhaps in another process."""
 
+    def share_done(self, world: Any, state: Any) -> float | None:
+        """Return the estimated share of all its decisions that have been made, 0 to 1; None: it is not a user's."""
+        return None
+
+    def placed(self, error: InputError) -> InputError:
+        """Return an error about what was decided, with the place of the code of a user that decided."""
+        return error
+
 
 @dataclass(frozen=True)
 class Scheduler:

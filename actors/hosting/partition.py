@@ -25,7 +25,6 @@ from actors.kernel.records import records
 from actors.kernel.window import deliver, find_barrier, make_frame, pack, restrict
 from actors.kernel.world import NEVER, NONE, TASK_RECORD, grow_entries
 from actors.schedulers.user.errors import defined_at
-from actors.schedulers.user.host import OwnHost
 from actors.setting import Setting
 from workloads.errors import InputError
 
@@ -133,10 +132,10 @@ class Partition:
 
     def _asked(self, done: bool) -> Asked | None:
         host = self._answer
-        if not isinstance(host, OwnHost):
+        share = None if host is None else host.share_done(self.world, self.state)
+        if share is None:
             return None
-        share = 1.0 if done else min(host.share_done(self.world, self.state), 1.0)
-        return Asked(self._asks, self._asks_s, self.wall_s, share)
+        return Asked(self._asks, self._asks_s, self.wall_s, 1.0 if done else min(share, 1.0))
 
     def cast(self) -> Cast:
         """The actors there are, in all partitions."""
@@ -273,9 +272,7 @@ class Partition:
             try:
                 answer(world, state)
             except InputError as error:
-                if error.file is None and isinstance(answer, OwnHost):
-                    raise answer.placed(error) from None
-                raise
+                raise (answer.placed(error) if error.file is None else error) from None
             end = clock()
             self._asks, self._asks_s = self._asks + 1, self._asks_s + end - begin
             if self._asks >= last or (not runs_ahead and end - first > ASKING_S):

@@ -40,6 +40,7 @@ class Inputs(NamedTuple):
     part: np.ndarray  # [T] of a task: the same, read-only
     waiting: np.ndarray  # [T] of a leader: flows that have not ended
     stage: np.ndarray  # [T] of a task that has asked for its input
+    fetching: np.ndarray  # [S] tasks that have asked for their input and do not have all of it
     fetched: np.ndarray  # [T] when a task had all its input, ns; NONE: it needs none, or that did not happen
     source: np.ndarray  # [T] by stage, from its first task on: the machines where its tasks ran
     tasks: np.ndarray  # [T] how many ran there
@@ -70,6 +71,7 @@ def make_inputs(setting: Setting, nodes: int) -> Inputs:
         part=read_only(parts_of(of_stage, setting.switch.skew, setting.seed)[:tasks]),
         waiting=np.zeros(tasks, np.int64),
         stage=np.full(tasks, NONE),
+        fetching=np.zeros(stages, np.int64),
         fetched=np.full(tasks, NONE),
         source=np.zeros(tasks, np.int64),
         tasks=np.zeros(tasks, np.int64),

@@ -64,6 +64,16 @@ class Matcher(NamedTuple):
     locality_wait: int  # how long a job waits for such tasks, ns
 
 
+class Pending(NamedTuple):
+    """Launches that a user's scheduler has decided on; S stages, T tasks. Empty where parts decide (`Manager`)."""
+
+    stage: np.ndarray  # [T]
+    node: np.ndarray  # [T]
+    first: np.ndarray  # [1] the first that has not been sent
+    end: np.ndarray  # [1] one behind the last; 0: there is none
+    taken: np.ndarray  # [S] scratch of who fills it; 0 otherwise
+
+
 class Manager(NamedTuple):
     """The state of K resource managers. What is handled concerns one of them, `me`, from 0 to K - 1."""
 
@@ -80,6 +90,23 @@ class Manager(NamedTuple):
     launched: np.ndarray  # [1] tasks launched, or stopped, by the event under way
     above: np.ndarray  # [R] scratch: what the bands hold that have been served at the match under way
     evictable: Evictable
+    pending: Pending
+
+
+def make_pending(stages: int, tasks: int) -> Pending:
+    """Return launches of none, with room for those of so many tasks."""
+    rows = [np.zeros(size, np.int64) for size in (tasks, tasks, 1, 1, stages)]
+    return Pending(*rows)
+
+
+ONLY = np.int64(0)
+"""The manager whose launches the host decides on: a user's scheduler is the only one."""
+
+
+@inlined
+def host_decides(p: Manager) -> bool:
+    """Whether the host is asked what is launched: the scheduler is a user's own."""
+    return p.pending.stage.size > 0
 
 
 @inlined

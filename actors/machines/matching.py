@@ -19,7 +19,7 @@ import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.cost import charge_server
-from actors.kernel.queue import NONE
+from actors.kernel.queue import NONE, lacks_room
 from actors.machines.dag_world import N_LAUNCHES, N_LEFTOVER, DagWorld
 from actors.machines.evictable import is_to_wait, place_task, send_task
 from actors.machines.locality import is_to_be_passed, pass_over, take_task
@@ -27,6 +27,7 @@ from actors.machines.manager_state import (
     IN_ORDER,
     LEAST_LEFT_FIRST,
     NO_LEFTOVER,
+    ONLY,
     PACKING_FIRST,
     Manager,
     Matcher,
@@ -204,6 +205,29 @@ def launch(w: DagWorld, p: Manager, me: int, t: int, node: int, stage: int) -> N
     p.plan.last[stage] = t
     if m.pack.values.fairness > 0.0:
         bound_rank(p, band)
+
+
+@inlined
+def lacks_room_for_pending(w: DagWorld, p: Manager) -> bool:
+    """Launch what the host has decided on, before the next event; return whether the queue must grow for the rest."""
+    while p.pending.end[0] > 0:
+        if lacks_room(w.queue):
+            return True
+        launch_pending(w, p, w.queue.now.time[0])
+    return False
+
+
+@compiled
+def launch_pending(w: DagWorld, p: Manager, t: int) -> None:
+    """Launch what the host has decided on and what has not been sent, as much as one event may send messages."""
+    pending = p.pending
+    p.launched[0] = 0
+    while pending.first[0] < pending.end[0] and has_room(w, p):
+        i = pending.first[0]
+        launch(w, p, ONLY, t, pending.node[i], pending.stage[i])
+        pending.first[0] = i + 1
+    if pending.first[0] == pending.end[0]:
+        pending.first[0], pending.end[0] = 0, 0
 
 
 @compiled

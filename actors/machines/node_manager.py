@@ -95,6 +95,7 @@ def on_fetched(w: DagWorld, t: int, node: int) -> None:
     task, room = messages.read_fetched(w), w.queue.room - messages.SPARE
     while task != NONE and room > 0:
         w.inputs.fetched[task] = t
+        w.inputs.fetching[w.inputs.stage[task]] -= 1
         compute(w, t, node, task, w.inputs.stage[task])
         task = w.inputs.next[task]
         room -= 1

@@ -19,7 +19,7 @@ from actors.kernel.cost import charge_server, take
 from actors.kernel.counters import N_ARRIVED
 from actors.kernel.faults import note_history
 from actors.kernel.messages import LOST, NODE_DOWN, NODE_UP, read_job, read_lost, read_node_state
-from actors.kernel.queue import NEVER, NONE, RUNNING, is_here, send, wake
+from actors.kernel.queue import GROW, NEVER, NONE, PYTHON, RUNNING, is_here, send, wake
 from actors.kernel.random import random_bits, unit
 from actors.machines import messages, runnable
 from actors.machines.carbyne_plan import plan
@@ -34,11 +34,19 @@ from actors.machines.manager_state import (
     Matcher,
     end_of_active,
     forget_dirty,
+    host_decides,
     note_room,
     release,
     set_alarm,
 )
-from actors.machines.matching import bound_rank, fill, has_room, pack_fresh, place_fresh
+from actors.machines.matching import (
+    bound_rank,
+    fill,
+    has_room,
+    lacks_room_for_pending,
+    pack_fresh,
+    place_fresh,
+)
 from actors.machines.node_manager import node_event
 from actors.machines.preempting import evict_for, held_until_now, make_queue_fresh, make_room
 from actors.machines.shares import divide, update_rank
@@ -324,10 +332,18 @@ def on_free(w: DagWorld, p: Manager, me: int, t: int) -> None:
 
 
 @inlined
-def on_message(w: DagWorld, p: Manager, t: int, kind: int, actor: int) -> None:
-    """Handle a message that is neither a decision of the manager nor a heartbeat."""
+def on_event(w: DagWorld, p: Manager, t: int, kind: int, actor: int) -> bool:
+    """Handle a message between machines and managers; return whether the host must decide what is launched."""
     me = actor - w.nodes.size
-    if actor < w.nodes.size:
+    if kind == messages.MATCH or kind == messages.FREE or kind == messages.FREE_AGAIN:
+        if host_decides(p):
+            p.due[me] = False
+            return p.matcher.run.num_jobs[me] > 0
+        if kind == messages.MATCH:
+            on_match(w, p, me, t)
+        else:
+            on_free(w, p, me, t)
+    elif actor < w.nodes.size:
         node_event(w, actor)
     elif kind == messages.TASK_DONE:
         on_done(w, p, me, t)
@@ -337,21 +353,19 @@ def on_message(w: DagWorld, p: Manager, t: int, kind: int, actor: int) -> None:
         on_lost(w, p, me, t)
     elif kind == NODE_DOWN or kind == NODE_UP:
         on_node_state(w, p, t)
+    return False
 
 
 @entry
 def advance(w: DagWorld, p: Manager, until: int, most: int) -> int:
     """Handle events before `until`, at most `most` of them; return the stop reason."""
     message = w.queue.now
+    if lacks_room_for_pending(w, p):
+        return GROW
     for _ in range(most):
         why = take(w, until)
         if why != RUNNING:
             return why
-        t, kind, actor = message.time[0], message.kind[0], message.dst[0]
-        if kind == messages.MATCH:
-            on_match(w, p, actor - w.nodes.size, t)
-        elif kind == messages.FREE or kind == messages.FREE_AGAIN:
-            on_free(w, p, actor - w.nodes.size, t)
-        else:
-            on_message(w, p, t, kind, actor)
+        if on_event(w, p, message.time[0], message.kind[0], message.dst[0]):
+            return PYTHON
     return RUNNING

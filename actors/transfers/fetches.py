@@ -51,6 +51,7 @@ def join_fetch(w: DagWorld, f: Fetches, task: int, stage: int) -> bool:
     while leader != NONE and inputs.stage[leader] != stage:
         leader = f.older[leader]
     inputs.stage[task] = stage
+    inputs.fetching[stage] += 1
     if leader == NONE:
         inputs.together[task], inputs.waiting[task], inputs.next[task] = 1, 0, NONE
         inputs.parts[task] = inputs.part[task]

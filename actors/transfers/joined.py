@@ -18,18 +18,20 @@ from actors.fabric.sampling import sampling_of
 from actors.fabric.waves import make_waves
 from actors.kernel.compiled import compiled, entry, template
 from actors.kernel.cost import take
-from actors.kernel.queue import GROW, NONE, RUNNING, lacks_room
+from actors.kernel.queue import GROW, NONE, PYTHON, RUNNING, lacks_room
 from actors.kernel.records import records
 from actors.kernel.world import ACTOR
 from actors.machines import messages
 from actors.machines.dag_world import DagWorld
 from actors.machines.manager_state import Manager
-from actors.machines.resource_manager import on_free, on_match, on_message
+from actors.machines.matching import lacks_room_for_pending
+from actors.machines.resource_manager import on_event
 from actors.scheduler import Scheduler, resolve_parameters
 from actors.setting import Setting
 from actors.transfers import shuffles
 from actors.transfers.fair import Switch, lacks_rows, on_fetch, on_share
 from actors.transfers.fetches import make_fetches
+from actors.transfers.joined_host import JoinedHost
 from actors.transfers.room import make_room
 from actors.transfers.runs import free_runs
 from actors.transfers.shuffles import Free, Shuffles
@@ -59,20 +61,17 @@ class Coordinated(NamedTuple):
 
 
 @compiled
-def on_task_event(w: DagWorld, manager: Manager, t: int, kind: int, actor: int) -> None:
-    """Handle a message between machines and resource managers."""
-    if kind == messages.MATCH:
-        on_match(w, manager, actor - w.nodes.size, t)
-    elif kind == messages.FREE or kind == messages.FREE_AGAIN:
-        on_free(w, manager, actor - w.nodes.size, t)
-    else:
-        on_message(w, manager, t, kind, actor)
+def on_task_event(w: DagWorld, manager: Manager, t: int, kind: int, actor: int) -> bool:
+    """Handle a message between machines and resource managers; return whether the host must decide."""
+    return on_event(w, manager, t, kind, actor)
 
 
 @entry
 def advance(w: DagWorld, p: Joined, until: int, most: int) -> int:
     """Handle events before `until`, at most `most` of them; return the stop reason: the loop without a coordinator."""
     message, work = w.queue.now, np.int64(0)
+    if lacks_room_for_pending(w, p.manager):
+        return GROW
     for _ in range(most):
         if lacks_rows(p.switch, p.largest):
             return GROW
@@ -87,8 +86,8 @@ def advance(w: DagWorld, p: Joined, until: int, most: int) -> int:
             work += w.nodes.size + active_pairs(p.switch.fair.pairs)
             if work > WORK:  # the host has progress to show, and Ctrl-C to see
                 return RUNNING
-        else:
-            on_task_event(w, p.manager, t, kind, actor)
+        elif on_task_event(w, p.manager, t, kind, actor):
+            return PYTHON
     return RUNNING
 
 
@@ -100,6 +99,8 @@ def handle_coordinated(w: DagWorld, p: Coordinated, until: int, most: int, on_ev
         on_event: (world of coflows, the coordinator's state), handles a message between agents and coordinator.
     """
     message, s, n = w.queue.now, p.shuffles, p.world
+    if lacks_room_for_pending(w, p.manager):
+        return GROW
     for _ in range(most):
         if shuffles.is_unfinished(s):
             if s.lacks[0] > 0 or lacks_room(w.queue):
@@ -118,8 +119,8 @@ def handle_coordinated(w: DagWorld, p: Coordinated, until: int, most: int, on_ev
             shuffles.on_fetch(w, s, t)
         elif kind == messages.SHARE:
             shuffles.on_share(w, n, s, t)
-        else:
-            on_task_event(w, p.manager, t, kind, actor)
+        elif on_task_event(w, p.manager, t, kind, actor):
+            return PYTHON
     return RUNNING
 
 
@@ -198,6 +199,7 @@ def with_network(
     return replace(
         scheduler,
         **parts,
+        host=None if scheduler.host is None else partial(JoinedHost, scheduler),
         series=transfers,
         preempts=False,
         ignores=NO_COORDINATOR if coordinator is None else (),

@@ -42,7 +42,7 @@ from actors.fabric.fabric_world import NS
 from actors.kernel.compiled import direct
 from actors.kernel.cost import known_cost
 from actors.kernel.world import NEVER
-from actors.scheduler import Parameter
+from actors.scheduler import Host, Parameter
 from actors.schedulers.coflows.admitting import DECIDE_AT, UPDATE_PERIOD, admitting_scheduler
 from actors.schedulers.coflows.integer_programs import ADMITTED, Demand, Solved, most_in_time
 from actors.schedulers.coflows.order_ilp import TIME_LIMIT, note_solved
@@ -78,7 +78,7 @@ _FULL = 1e-9  # of a port's speed: less residual bandwidth than this is an effec
 _SAME = 1e-12  # of a rate: two rates that differ by less differ only by rounding
 
 
-class Host:
+class Planner(Host):
     """The Python side of an emulation: solves the program at each decision, and plans rates slot by slot."""
 
     def __init__(self, setting: Setting):
@@ -252,7 +252,7 @@ CDS_LP, CDS_LPA = (
         about=__doc__,
         build=build_planned,
         advance=advance,
-        host=Host,
+        host=Planner,
     )
     for name, title, own in (
         ("cds-lp", "coflows with deadlines: as many in time as can be, by an integer program", ()),

@@ -32,7 +32,7 @@ import numpy as np
 from actors.fabric.fabric_world import NS, CoflowWorld
 from actors.fabric.flow_order import flow_order
 from actors.kernel.compiled import direct, entry
-from actors.scheduler import Parameter
+from actors.scheduler import Host, Parameter
 from actors.schedulers.coflows.admitting import (
     BY_PROGRAM,
     DECIDE_AT,
@@ -70,7 +70,7 @@ def end(w: CoflowWorld, p: State, t: int, admitted: int, count: int) -> None:
     end_decision(w, p, t, admitted, count)
 
 
-class Host:
+class Solver(Host):
     """The Python side of an emulation: solves the program at each decision."""
 
     def __init__(self, setting: Setting):
@@ -139,5 +139,5 @@ ORDER_ILP = admitting_scheduler(
         INTERVAL,
     ),
     build=partial(build_admitting, rule=BY_PROGRAM),
-    host=Host,
+    host=Solver,
 )

@@ -29,14 +29,16 @@ from actors.kernel.counters import N_ARRIVED
 from actors.kernel.queue import NONE
 from actors.machines import shares
 from actors.machines.dag_world import N_LAUNCHES
+from actors.machines.manager_state import Manager, make_pending
 from actors.machines.messages import FREE
+from actors.machines.resource_manager import advance
 from actors.machines.worlds import DAG_WORLDS
 from actors.resources import UNIT
 from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.dags.build import HEARTBEAT, NO_NETWORK, build
 from actors.schedulers.dags.parts import Inter, Parts
 from actors.schedulers.dags.stage_orders import by_level, longest_paths
-from actors.schedulers.user.dags_loop import NUMBERS, Pending, State, advance, collect, launch_pairs
+from actors.schedulers.user.dags_loop import NUMBERS, collect, launch_pairs
 from actors.schedulers.user.host import OwnHost
 from actors.schedulers.user.parameters import described
 from actors.setting import Setting
@@ -75,6 +77,7 @@ class Stages:
         left: tasks that are not reported as ended.
         fits: bool: one of the machines has room for a task.
         job_tasks_left: tasks of the job that are not reported as ended.
+        fetching: running tasks that fetch their input over a network.
         job_held: [K, R] amounts that the running tasks of the job hold.
         job_work_left_s: estimated work of the job that is left, of the whole cluster: seconds of tasks times the mean
             share that they hold.
@@ -86,6 +89,7 @@ class Stages:
     left: np.ndarray
     fits: np.ndarray
     job_tasks_left: np.ndarray
+    fetching: np.ndarray
     job_held: np.ndarray
     job_work_left_s: np.ndarray
     known: Known = field(repr=False)
@@ -183,20 +187,13 @@ def _with_heartbeat(parameters: tuple[Parameter, ...], scheduler: str) -> tuple[
     return (*(p for p in parameters if p.name != HEARTBEAT.name), heartbeat)
 
 
-def build_own(setting: Setting) -> tuple[Any, State]:
+def build_own(setting: Setting) -> tuple[Any, Manager]:
     """Build machines, resource manager and the first messages; the class takes the place of the parts."""
     parts = Parts(Inter(shares.FIXED), intra=by_level(setting))
     of_one_band = replace(setting, priorities=False)  # what priorities mean is the class's to say
     world, manager = build(of_one_band, parts, setting.parameters[HEARTBEAT.name], managers=1)
-    tasks, stages = world.tasks.duration.size, world.stages.job.size
-    pending = Pending(
-        stage=np.zeros(tasks, np.int64),
-        node=np.zeros(tasks, np.int64),
-        first=np.zeros(1, np.int64),
-        end=np.zeros(1, np.int64),
-        taken=np.zeros(stages, np.int64),
-    )
-    return world, State(manager, pending)
+    pending = make_pending(world.stages.job.size, world.tasks.duration.size)
+    return world, manager._replace(pending=pending)
 
 
 class Host(OwnHost):
@@ -212,7 +209,7 @@ class Host(OwnHost):
         self._at = np.zeros(3, np.int64)
         self._room = 64  # stages that `collect` has room for
 
-    def compile(self, world: Any, state: State) -> None:
+    def compile(self, world: Any, state: Manager) -> None:
         """Compile the functions that the host calls, and keep what never changes."""
         number, rows = np.int64(0), np.zeros((len(NUMBERS), 1), np.int64)
         amounts = np.zeros((1, len(self.resources) + 1))
@@ -234,13 +231,13 @@ class Host(OwnHost):
         self.capacity = read_only(world.machines.capacity.astype(np.float64))
         self.ids = read_only(np.arange(world.nodes.size))
 
-    def share_done(self, world: Any, state: State) -> float:
+    def share_done(self, world: Any, state: Manager) -> float:
         """Return the share of the tasks that have been launched."""
         return float(world.counts[N_LAUNCHES]) / world.tasks.duration.size
 
-    def __call__(self, world: Any, state: State) -> None:
+    def __call__(self, world: Any, state: Manager) -> None:
         """Launch what the user's scheduler says."""
-        matcher = state.manager.matcher
+        matcher = state.matcher
         changed = matcher.dirty[: matcher.dirty_count[0]].copy()
         stages, numbers = self._stages(world, state)
         t, kind, node = self._at.tolist()
@@ -264,7 +261,7 @@ class Host(OwnHost):
         if wrong != NONE:
             raise self._error(pairs, int(wrong), stages, machines)
 
-    def _stages(self, world: Any, state: State) -> tuple[Stages, np.ndarray]:
+    def _stages(self, world: Any, state: Manager) -> tuple[Stages, np.ndarray]:
         """Return the stages with tasks that may be launched, and the whole numbers of them."""
         resources = len(self.resources)
         while True:
@@ -279,7 +276,7 @@ class Host(OwnHost):
         fits = shown[4] != 0
         for array in (shown, held, work_left_s, fits):
             array.flags.writeable = False  # and so are rows and columns of it
-        stage, ready, running, left, _, tasks_left = shown
+        stage, ready, running, left, _, tasks_left, fetching = shown
         return Stages(
             stage=stage,
             ready=ready,
@@ -287,6 +284,7 @@ class Host(OwnHost):
             left=left,
             fits=fits,
             job_tasks_left=tasks_left,
+            fetching=fetching,
             job_held=held[:, :resources],
             job_work_left_s=work_left_s,
             known=self.known,

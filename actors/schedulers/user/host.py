@@ -1,11 +1,12 @@
 """The Python side of an emulation whose scheduler is a user's own object: made, asked, pickled for checkpoints."""
 
 import copy
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
 
+from actors.scheduler import Host
 from actors.schedulers.user.errors import defined_at, raised
 from actors.schedulers.user.parameters import make_own
 from actors.schedulers.user.pickling import pickled, unpickled
@@ -18,7 +19,7 @@ def first_outside(ids: np.ndarray, count: int) -> int | None:
     return int(wrong[0]) if wrong.size else None
 
 
-class OwnHost(ABC):
+class OwnHost(Host):
     """A user's scheduler. What it raises becomes one line that names its place."""
 
     def __init__(self, own: Any, setting: Any):

@@ -38,7 +38,7 @@ def on_network(config: Config, schedulers: tuple[Scheduler, ...]) -> tuple[Sched
     Raises
     ------
     InputError
-        There is no such network, or it does not run with another value, or with a scheduler of a user.
+        There is no such network, or it does not run with another value.
     """
     from actors.transfers.joined import with_network
 
@@ -51,10 +51,6 @@ def on_network(config: Config, schedulers: tuple[Scheduler, ...]) -> tuple[Sched
             raise config.error(
                 "network.scheduler", f"{network} does not go with {name}={config[name]}: {why}"
             )
-    if own := [scheduler.name for scheduler in schedulers if scheduler.own is not None]:
-        raise config.error(
-            "network.scheduler", f"{network} is not there for {own[0]}, a scheduler of one's own"
-        )
     coordinator = None if network == "fair" else coordinator_of(config, network)
     return tuple(with_network(scheduler, coordinator) for scheduler in schedulers)
 

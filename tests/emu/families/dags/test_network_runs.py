@@ -197,8 +197,53 @@ def test_what_a_network_does_not_go_with_is_refused(
     assert REFUSED[given] in error[0]
 
 
-def test_schedulers_of_jobs_and_of_one_s_own_have_no_network() -> None:
+def test_schedulers_of_jobs_have_no_network() -> None:
     with pytest.raises(emu.InputError, match="not for sparrow: it is for dags"):
         emu.run("sparrow", "yahoo", 10, network_scheduler="fair", workload_options={"jobs": 3})
-    with pytest.raises(emu.InputError, match="a scheduler of one's own"):
-        emu.run("examples/shortest_job.py:ShortestFirst", shuffle(), 2, **HERE)
+
+
+@pytest.mark.parametrize("network", ["fair", "sebf"])
+def test_a_manager_of_one_s_own(network: str) -> None:
+    own, drf = (
+        emu.run(name, shuffle(), 2, **HERE | {"network_scheduler": network}, output_events="all")
+        for name in ("examples/shortest_job.py:ShortestFirst", "drf")
+    )
+    assert own.jobs.equals(drf.jobs)
+    assert own.summary["dags"] == drf.summary["dags"]
+    found = [(link.begin_ns / 1e9, link.end_ns / 1e9, link.cause) for link in emu.explain(own, 0).chain]
+    assert found == [(0, 1, "work"), (1, 2, "fetching"), (2, 3, "work")]
+
+
+MANAGER = """
+class Mine:
+    def launch(self, stages, machines, now_s):
+        if now_s >= 1:
+            {then}
+        return [(0, 0), (0, 1)]
+"""
+
+
+@pytest.mark.parametrize(
+    ("then", "expected"),
+    [
+        (
+            "stages.fetches",
+            "mine.py: line 5: scheduler Mine: launch() raised AttributeError: 'Stages' object has",
+        ),
+        ("return [(0, 2)]", "mine.py: line 3: scheduler Mine: launch() returned machine 2 in pair 0"),
+        (
+            "return []",
+            "mine.py: line 3: scheduler Mine: nothing left to do, but 2 tasks have not finished",
+        ),
+    ],
+)
+@pytest.mark.parametrize("network", ["fair", "sebf"])
+def test_an_error_of_a_manager_of_one_s_own_is_one_line(
+    then: str, expected: str, network: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(MANAGER.format(then=then))
+    with pytest.raises(emu.InputError) as caught:
+        emu.run(f"{file}:Mine", shuffle(), 2, **HERE | {"network_scheduler": network})
+    assert expected in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1

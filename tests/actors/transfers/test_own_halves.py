@@ -1,0 +1,155 @@
+"""DAG jobs over a network where a scheduler of one's own, in Python, decides: the resource manager."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from actors.schedulers.registry import find_scheduler
+from actors.setting import Network, Setting, Switch
+from actors.transfers.joined import FIRST_ROWS, with_network
+from clusters.cluster import Cluster, build_cluster
+from examples.shortest_job import ShortestFirst
+from tests.actors.checkpointing import digest_with_restores
+from tests.actors.dag_settings import mixed_dags, setting_of, two_shuffles, unlike_machines, with_bytes
+from tests.emulations import OBSERVED, digest, run_setting
+from workloads.dags import DagWorkload, make_dag_workload
+
+GB = 1e9
+NETWORKS = ("fair", "sebf", "aalo", "philae")
+
+
+def over(
+    network: Any,
+    scheduler: Any,
+    workload: DagWorkload,
+    nodes: Cluster | None = None,
+    delay_s: float = 0.0,
+    rows: int = FIRST_ROWS,
+    **given: Any,
+) -> Setting:
+    setting = setting_of(scheduler, workload, nodes or unlike_machines(), network=Network(delay_s), **given)
+    coordinator = None if network == "fair" else find_scheduler(network)
+    return replace(
+        setting,
+        scheduler=with_network(setting.scheduler, coordinator, rows),
+        switch=Switch(port_bytes_per_s=GB, scheduler=str(network)),
+    )
+
+
+class AsSjf:
+    """What `sjf` does at heartbeats: of the jobs by their critical paths, the first with a task that fits."""
+
+    def launch(self, stages: Any, machines: Any, now_s: float) -> Any:
+        free, left, pairs = machines.free[0].copy(), stages.ready.copy(), []
+        for stage in np.argsort(stages.job_path_s, kind="stable"):
+            while left[stage] > 0 and (free >= stages.demand[stage]).all():
+                free -= stages.demand[stage]
+                left[stage] -= 1
+                pairs.append((stage, 0))
+        return pairs
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize("delay_s", [0.0, 0.01])
+def test_a_manager_that_does_what_sjf_does_has_the_same_run(network: str, delay_s: float) -> None:
+    work = with_bytes(mixed_dags(jobs=20), 5)
+    one, other = (
+        run_setting(over(network, name, work, delay_s=delay_s, heartbeat_s=0.7)) for name in (AsSjf, "sjf")
+    )
+    assert one.tasks is not None
+    assert other.tasks is not None
+    assert all((one.tasks[name] == other.tasks[name]).all() for name in one.tasks)
+    assert (one.finish_ns == other.finish_ns).all()
+    assert (one.series.fetched_ns == other.series.fetched_ns).all()
+    assert one.series.moved_bytes == other.series.moved_bytes > 0
+
+
+@pytest.mark.parametrize(("network", "ends_s"), [("fair", [3.0, 4.0]), ("sebf", [2.0, 4.0])])
+def test_two_shuffles_by_hand(network: str, ends_s: list[float]) -> None:
+    # Both fetch from machine 0 from 1 s on, 1 and 2 GB over its port of 1 GB a second: under `fair` half of it each, so
+    # that the first has its input at 3 s; under `sebf` the smaller one is first.
+    nodes = build_cluster("machines", [2, 4, 4], cpu_cores=[2.0, 4.0, 4.0])
+    found = run_setting(over(network, ShortestFirst, two_shuffles(1, 2), nodes))
+    assert (found.series.fetched_ns[[1, 3]] / 1e9).tolist() == ends_s
+    assert (found.finish_ns / 1e9).tolist() == [end + 1 for end in ends_s]
+
+
+def test_a_manager_sees_which_tasks_fetch() -> None:
+    seen = []
+
+    class Watching(ShortestFirst):
+        def launch(self, stages: Any, machines: Any, now_s: float) -> Any:
+            shown = ("stage", "ready", "running", "fetching")
+            seen.append((now_s, *(getattr(stages, name).tolist() for name in shown)))
+            return super().launch(stages, machines, now_s)
+
+    # The map ends at 1 s, and two of its three reducers start on machine 1, the only one with room for them. Each
+    # fetches 1 GB until 3 s and computes until 4 s. A job that comes at 2 s waits, as does one that comes at 3.5 s.
+    work = make_dag_workload(
+        "by hand",
+        [0, 2, 3.5],
+        [2, 1, 1],
+        [1, 3, 1, 1],
+        [1, 1, 1, 1, 1, 1],
+        [(0, 0, 1)],
+        cpu_cores=[1, 4, 8, 8],
+        edge_bytes=[3 * GB],
+    )
+    nodes = build_cluster("machines", [1, 8], cpu_cores=[1.0, 8.0])
+    run_setting(over("fair", Watching, work, nodes))
+    assert seen[:4] == [
+        (0.0, [0], [1], [0], [0]),
+        (1.0, [1], [3], [0], [0]),
+        (2.0, [1, 2], [1, 1], [2, 0], [2, 0]),
+        (3.5, [1, 2, 3], [1, 1, 1], [2, 0, 0], [0, 0, 0]),
+    ]
+
+
+class Remembering(ShortestFirst):
+    """Launches a part of what it could, and remembers how often it was asked."""
+
+    def start(self, num_nodes: int, seed: int) -> None:
+        self.rng, self.asked = np.random.default_rng(seed), 0
+
+    def launch(self, stages: Any, machines: Any, now_s: float) -> Any:
+        self.asked += 1
+        return super().launch(stages, machines, now_s)[: 1 + self.rng.integers(3) + self.asked % 2]
+
+
+@pytest.mark.parametrize("network", ["fair", "sebf"])
+def test_a_run_with_a_manager_of_one_s_own_goes_on_from_any_checkpoint(network: str) -> None:
+    setting = over(network, Remembering, with_bytes(mixed_dags(), 2), delay_s=0.0005, rows=1)
+    found, moves = digest_with_restores(setting, 5)
+    assert moves > 3
+    assert found == digest(run_setting(setting, OBSERVED))
+    again = replace(setting, scheduler=pickle.loads(pickle.dumps(setting.scheduler)))
+    assert found == digest(run_setting(again, OBSERVED))
+
+
+@pytest.mark.parametrize("network", ["fair", "sebf"])
+def test_a_manager_may_launch_more_than_an_event_may_send_messages(network: str) -> None:
+    # 2 GB leave each machine: 4,500 tasks on the two read 1 GB there, and 1 GB of the other.
+    tasks = 4500
+    work = make_dag_workload(
+        "w", [0], [2], [2, tasks], [1.0] * (2 + tasks), [(0, 0, 1)], cpu_cores=[tasks, 1], edge_bytes=[4 * GB]
+    )
+    nodes = build_cluster("m", [tasks] * 2, cpu_cores=[tasks, tasks])
+    split = over(network, Halving, work, nodes)
+    found = run_setting(split, OBSERVED)
+    assert found.tasks is not None
+    assert (found.tasks["start_ns"][2:] == 1_000_000_000).all()
+    assert (found.series.fetched_ns[2:] == 2_000_000_000).all()
+    assert found.counters["flows"] == 2
+    assert digest_with_restores(split, 2)[0] == digest(found)
+
+
+class Halving:
+    """Tasks on the two machines in turn."""
+
+    def launch(self, stages: Any, machines: Any, now_s: float) -> Any:
+        return [(0, task % 2) for task in range(stages.ready[0])]
