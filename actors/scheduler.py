@@ -110,6 +110,7 @@ class Scheduler:
         remade: for schedulers that the registry does not know by name: the call that makes it again in
             another process.
         own: a user's class or object, if it is one.
+        coordinator: of DAG jobs over a network (`actors.transfers.joined`): who coordinates their coflows.
         about: the page of a scheduler; empty: the docstring of the module of `build`, unless it is a user's.
         variant_of: the name of the scheduler of which this is a variant; empty: this is not a variant.
         fixed: parameters that the variant has set, and nothing else can set; of an object, which fixes all of its
@@ -137,6 +138,7 @@ class Scheduler:
     series: Callable[[Any, Any, Any], Any] | None = field(default=None, repr=False)
     remade: tuple[Callable[..., Any], tuple[Any, ...]] | None = field(default=None, repr=False)
     own: Any = field(default=None, repr=False)
+    coordinator: "Scheduler | None" = field(default=None, repr=False)
     about: str = field(default="", repr=False)
     variant_of: str = ""
     fixed: tuple[str, ...] = ()
@@ -151,6 +153,12 @@ class Scheduler:
     def family(self) -> str:
         """The name of its family."""
         return self.worlds.family
+
+    @property
+    def users(self) -> "tuple[Scheduler, ...]":
+        """Those of users of which its runs ask an object: it, and its coordinator."""
+        both = (self, *(() if self.coordinator is None else (self.coordinator,)))
+        return tuple(scheduler for scheduler in both if scheduler.own is not None)
 
     @property
     def is_object(self) -> bool:

@@ -28,9 +28,20 @@ def rows_of_groups(counts: Int64Array, groups: Int64Array) -> Int64Array:
     >>> rows_of_groups(np.array([2, 1, 3]), np.array([2, 0])).tolist()
     [3, 4, 5, 0, 1]
     """
-    first = np.cumsum(counts) - counts
-    sizes = counts[groups]
-    return np.repeat(first[groups] - (np.cumsum(sizes) - sizes), sizes) + np.arange(int(sizes.sum()))
+    end = np.cumsum(counts)
+    return rows_between((end - counts)[groups], end[groups])
+
+
+def rows_between(first: Int64Array, end: Int64Array) -> Int64Array:
+    """Return the rows from each of `first` to before each of `end`, one run of rows after the other.
+
+    Examples
+    --------
+    >>> rows_between(np.array([7, 2]), np.array([9, 3])).tolist()
+    [7, 8, 2]
+    """
+    sizes = end - first
+    return np.repeat(first - (np.cumsum(sizes) - sizes), sizes) + np.arange(int(sizes.sum()))
 
 
 def positions(ids: Int64Array, wanted: Int64Array) -> Int64Array:

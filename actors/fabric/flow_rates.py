@@ -7,6 +7,7 @@ import numpy as np
 from actors.fabric.coordinator import Agenda, count_agents, send_rate
 from actors.fabric.counters import N_RATES
 from actors.fabric.fabric_world import CoflowWorld
+from actors.fabric.initial_arrays import list_per, per
 from actors.fabric.intervals import charge, note_schedules
 from actors.fabric.ports import change_rate, flows_of, take_bytes
 from actors.kernel.compiled import compiled, inlined
@@ -14,17 +15,12 @@ from actors.kernel.cost import known_cost
 
 
 class FlowRates(NamedTuple):
-    """The rates of F flows."""
+    """The rates of flows; at first none is sent."""
 
-    rate: np.ndarray  # [F] bytes per ns, as sent
-    wanted: np.ndarray  # [F] bytes per ns, to be sent
-    since: np.ndarray  # [F] ns, since when `rate` is in force
-    changed: np.ndarray  # [F] scratch
-
-
-def make_flow_rates(flows: int) -> FlowRates:
-    """Return rates of flows that are not sent."""
-    return FlowRates(np.zeros(flows), np.zeros(flows), np.zeros(flows, np.int64), np.zeros(flows, np.int64))
+    rate: np.ndarray = per("flow", 0.0)  # bytes per ns, as sent
+    wanted: np.ndarray = per("flow", 0.0)  # bytes per ns, to be sent
+    since: np.ndarray = per("flow")  # ns, since when `rate` is in force
+    changed: np.ndarray = list_per("flow")  # flows whose rate is to be sent, or was sent last
 
 
 @compiled
@@ -38,7 +34,7 @@ def settle(w: CoflowWorld, r: FlowRates, t: int, flow: int) -> None:
 @inlined
 def end_rate(w: CoflowWorld, r: FlowRates, ended: int, flow: int) -> None:
     """End the rate of a flow that has one, when the flow has ended."""
-    if r.rate.size > 0 and r.rate[flow] > 0.0:
+    if r.rate[flow] > 0.0:
         settle(w, r, ended, flow)
         change_rate(w.fabric.coflows, ended, w.fabric.flows.coflow[flow], -r.rate[flow])
         r.rate[flow] = r.wanted[flow] = 0.0
@@ -47,6 +43,14 @@ def end_rate(w: CoflowWorld, r: FlowRates, ended: int, flow: int) -> None:
 @compiled
 def send_wanted(w: CoflowWorld, agenda: Agenda, r: FlowRates, t: int, count: int) -> int:
     """Send the flows of the first `count` active coflows at the rates in `wanted`; return how many rates are new."""
+    changes = list_changes(w, agenda, r, count)
+    send_listed(w, r, t, 0, changes)
+    return changes
+
+
+@compiled
+def list_changes(w: CoflowWorld, agenda: Agenda, r: FlowRates, count: int) -> int:
+    """List the flows of the first `count` active coflows whose rate in `wanted` is new; charge for and count them."""
     coflows, changes = w.fabric.coflows, 0
     for i in range(count):
         coflow = agenda.active[i]
@@ -56,8 +60,16 @@ def send_wanted(w: CoflowWorld, agenda: Agenda, r: FlowRates, t: int, count: int
                 changes += 1
     agents = count_agents(w, r.changed, changes)
     charge(w, w.prices.flow * changes + w.prices.schedule * agents)
-    effective = t + w.network.delay_ns + known_cost(w)
-    for k in range(changes):
+    w.counts[N_RATES] += changes
+    note_schedules(w, agents)
+    return changes
+
+
+@compiled
+def send_listed(w: CoflowWorld, r: FlowRates, t: int, first: int, end: int) -> None:
+    """Send the new rates of listed flows, from place `first` to before `end`; all hold from one time on."""
+    coflows, effective = w.fabric.coflows, t + w.network.delay_ns + known_cost(w)
+    for k in range(first, end):
         flow = r.changed[k]
         coflow, rate = w.fabric.flows.coflow[flow], r.wanted[flow]
         settle(w, r, effective, flow)
@@ -65,6 +77,3 @@ def send_wanted(w: CoflowWorld, agenda: Agenda, r: FlowRates, t: int, count: int
         coflows.start[coflow] = min(coflows.start[coflow], effective)
         r.rate[flow] = rate
         send_rate(w, t, flow, rate)
-    w.counts[N_RATES] += changes
-    note_schedules(w, agents)
-    return changes

@@ -28,6 +28,7 @@ from typing import Any
 from actors.hosting.cleanup import end_session, has_dead_child, remove_folder, temporary_folder
 from actors.hosting.guard import WATCH_S, Guard
 from actors.hosting.interrupts import Lost
+from actors.scheduler import Scheduler
 
 ROOT = str(Path(__file__).resolve().parents[2])
 SERVERS = ("raylet", "gcs_server")  # names of processes that Ray stands on
@@ -284,15 +285,18 @@ def with_path(root: str) -> str:
     return os.pathsep.join([root, *(folder for folder in inherited if folder != root)])
 
 
-def pickle_by_value(own: Any) -> None:
-    """Let a user's class be pickled by value: other processes may not be able to import its module."""
+def pickle_by_value(scheduler: Scheduler) -> None:
+    """Let users' classes be pickled by value: other processes may not be able to import their modules."""
+    if not scheduler.users:
+        return
     import inspect
 
     from ray import cloudpickle
 
-    module = inspect.getmodule(own if isinstance(own, type) else type(own))
-    if module is not None and module.__name__ != "__main__":
-        cloudpickle.register_pickle_by_value(module)
+    for own in (of_user.own for of_user in scheduler.users):
+        module = inspect.getmodule(own if isinstance(own, type) else type(own))
+        if module is not None and module.__name__ != "__main__":
+            cloudpickle.register_pickle_by_value(module)
 
 
 def dumps(value: Any) -> bytes:

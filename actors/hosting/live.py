@@ -134,8 +134,7 @@ def emulate_live(
     else:
         from actors.hosting.ray_live import RayActors
 
-        if setting.scheduler.own is not None:
-            pickle_by_value(setting.scheduler.own)
+        pickle_by_value(setting.scheduler)
         hosted = in_child(RayActors, setting, observe, pace, partitions, address=address)
     with hosted as group:
         grouping, first, origin = _begin(group, setting, partitions, pace, tell)

@@ -381,11 +381,13 @@ def merge_shares(setting: Setting, shares: list[Share]) -> Outcome:
             shares, family.is_long(setting), setting.num_tasks, setting.cluster.total_slots, family.counters
         )
     except RuntimeError as error:
-        scheduler, own = setting.scheduler, setting.scheduler.own
-        if own is None:
-            raise RuntimeError(f"{scheduler.name}: {error}") from None
+        users = setting.scheduler.users
+        if not users:
+            raise RuntimeError(f"{setting.scheduler.name}: {error}") from None
+        own = users[0].own
         place = defined_at(own if isinstance(own, type) else type(own), "")
-        raise InputError(f"scheduler {scheduler.name}: {error}; it must serve each", **place) from None
+        names = " and ".join(user.name for user in users)
+        raise InputError(f"scheduler {names}: {error}; it must serve each", **place) from None
     if shares[0].faults is None and not setting.dynamics.straggler_share:
         return outcome
     faults, timeline = shares[0].faults, outcome.timeline

@@ -257,8 +257,7 @@ def opened(actors: list[Any], setting: Setting, observe: Observe, *kind: type[Pa
     import ray
     from ray.exceptions import GetTimeoutError
 
-    if setting.scheduler.own is not None:
-        pickle_by_value(setting.scheduler.own)
+    pickle_by_value(setting.scheduler)
     setting.workload.arrays()  # made here, not once more by each partition
     shared = ray.put(setting)
     try:

@@ -86,8 +86,7 @@ def emulate_windows(
                 session.restore(start)
             return run_in_slices(session, session.snapshots, setting, checkpoints, progress, tell)
 
-    if setting.scheduler.own is not None:
-        pickle_by_value(setting.scheduler.own)
+    pickle_by_value(setting.scheduler)
     return recover(attempt, checkpoints)
 
 

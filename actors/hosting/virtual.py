@@ -60,6 +60,6 @@ def emulate(
 
         return in_child(RemotePartition, setting, observe, address=address)
 
-    if not in_process and setting.scheduler.own is not None:
-        pickle_by_value(setting.scheduler.own)
+    if not in_process:
+        pickle_by_value(setting.scheduler)
     return recover(attempt, checkpoints)

@@ -40,7 +40,6 @@ from workloads.coflows import no_coflows
 FIRST_ROWS = 1024  # of flows; they grow as flows need them
 FIRST_COFLOWS = 64
 WORK = np.int64(100_000_000)  # pairs whose rates were shared, after which a slice ends: tenths of a second
-NO_COORDINATOR = (("network.waves", "max-min fair sharing knows no coflows"),)
 
 
 class Joined(NamedTuple):
@@ -62,7 +61,7 @@ class Coordinated(NamedTuple):
 
 @compiled
 def on_task_event(w: DagWorld, manager: Manager, t: int, kind: int, actor: int) -> bool:
-    """Handle a message between machines and resource managers; return whether the host must decide."""
+    """Handle a message between machines and managers: compiled once for all loops over a network."""
     return on_event(w, manager, t, kind, actor)
 
 
@@ -92,11 +91,12 @@ def advance(w: DagWorld, p: Joined, until: int, most: int) -> int:
 
 
 @template
-def handle_coordinated(w: DagWorld, p: Coordinated, until: int, most: int, on_event: Callable) -> int:
+def handle_coordinated(w: DagWorld, p: Coordinated, until: int, most: int, on_coflow_event: Callable) -> int:
     """Handle events before `until`, at most `most` of them; return the stop reason: the loop under a coordinator.
 
     Args:
-        on_event: (world of coflows, the coordinator's state), handles a message between agents and coordinator.
+        on_coflow_event: (world of coflows, the coordinator's state), handles a message between agents and coordinator;
+            returns whether the host must decide.
     """
     message, s, n = w.queue.now, p.shuffles, p.world
     if lacks_room_for_pending(w, p.manager):
@@ -112,9 +112,11 @@ def handle_coordinated(w: DagWorld, p: Coordinated, until: int, most: int, on_ev
             return why
         t, kind, actor = message.time[0], message.kind[0], message.dst[0]
         if is_of_coflows(kind):
-            on_event(n, p.coordinator)
+            asks_host = on_coflow_event(n, p.coordinator)
             if n.ended.num[0] > 0:
                 shuffles.on_ended(w, n, s, t)
+            if asks_host:
+                return PYTHON
         elif kind == messages.FETCH:
             shuffles.on_fetch(w, s, t)
         elif kind == messages.SHARE:
@@ -196,15 +198,48 @@ def with_network(
             "advance": coordinator.transfers,
             "grow": grow_coordinated,
         }
+    asks = any(half is not None and half.host is not None for half in (scheduler, coordinator))
     return replace(
         scheduler,
         **parts,
-        host=None if scheduler.host is None else partial(JoinedHost, scheduler),
+        host=partial(make_host, scheduler, coordinator) if asks else None,
+        coordinator=coordinator,
         series=transfers,
         preempts=False,
-        ignores=NO_COORDINATOR if coordinator is None else (),
+        ignores=waves_ignored(coordinator),
         global_view=("always",),
         remade=(with_network, (scheduler, coordinator, rows)),
+    )
+
+
+def waves_ignored(coordinator: Scheduler | None) -> tuple[tuple[str, str], ...]:
+    """Return why `network.waves` has no effect, by the key; empty if it has one."""
+    if coordinator is None:
+        return (("network.waves", "max-min fair sharing knows no coflows"),)
+    if coordinator.own is not None:
+        return (("network.waves", "a coordinator of one's own sees each wave as a coflow"),)
+    return ()
+
+
+def make_host(scheduler: Scheduler, coordinator: Scheduler | None, setting: Setting) -> JoinedHost:
+    """Return the Python side of a run in which the resource manager, the coordinator, or both, decide in Python."""
+    manager = None if scheduler.host is None else scheduler.host(setting)
+    if coordinator is None or coordinator.host is None:
+        return JoinedHost(manager, None)
+    return JoinedHost(manager, coordinator.host(of_coordinator(coordinator, setting)))
+
+
+def of_coordinator(coordinator: Scheduler, setting: Setting) -> Setting:
+    """Return what the coordinator of a run depends on: at first there are no coflows."""
+    return replace(
+        setting,
+        scheduler=coordinator,
+        parameters=resolve_parameters(coordinator, {}),
+        workload=no_coflows(setting.cluster.num_nodes),
+        costs=Costs(),
+        dynamics=Dynamics(),
+        preemption=None,
+        resources=(),
     )
 
 
@@ -244,19 +279,8 @@ def build_coordinated(
 ) -> tuple[DagWorld, Coordinated]:
     """Return machines, resource managers and the network under a coordinator, at time 0."""
     world, manager = scheduler.build(setting)
-    nodes, parameters = world.nodes.size, resolve_parameters(coordinator, {})
-    network, state = coordinator.build(
-        replace(
-            setting,
-            scheduler=coordinator,
-            parameters=parameters,
-            workload=no_coflows(nodes),
-            costs=Costs(),
-            dynamics=Dynamics(),
-            preemption=None,
-            resources=(),
-        )
-    )
+    nodes, alone = world.nodes.size, of_coordinator(coordinator, setting)
+    network, state = coordinator.build(alone)
     # One event may send what the coordinator's may, and a message to each machine.
     world = world._replace(queue=world.queue._replace(room=max(network.queue.room + nodes, world.queue.room)))
     edges = world.inputs.parent.size if setting.switch.waves == "together" else 0
@@ -267,7 +291,7 @@ def build_coordinated(
         ended=at_start(Ended, network.fabric),
         waves=make_waves(0, edges),
     )
-    books = make_shuffles(world, network, parameters)
+    books = make_shuffles(world, network, alone.parameters)
     was = sizes_of(network.fabric)
     now = was | {"coflow": FIRST_COFLOWS, "group": 2 * FIRST_COFLOWS, "flow": rows, "place": 2 * rows}
     now |= {"line": rows, "word": rows, "flow or line": 2 * rows, "flow twice or line": 3 * rows}

@@ -1,39 +1,55 @@
-"""The Python side of runs over a network in which a user's resource manager decides."""
+"""The Python side of runs over a network in which the resource manager, the coordinator, or both, decide in Python."""
 
+import pickle
 from typing import Any
 
-from actors.scheduler import Host, Scheduler
-from actors.setting import Setting
+from actors.fabric.messages import DECIDE
+from actors.machines.dag_world import N_LAUNCHES
+from actors.scheduler import Host
 from workloads.errors import InputError
 
 
 class JoinedHost(Host):
-    """Asks the host of the resource manager, which sees its own state alone."""
+    """Asks the host whose decision is due, with the world and the state that this one knows.
 
-    def __init__(self, scheduler: Scheduler, setting: Setting):
-        assert scheduler.host is not None
-        self._manager = scheduler.host(setting)
+    Args:
+        manager, coordinator: None: it decides in compiled code.
+    """
+
+    def __init__(self, manager: Host | None, coordinator: Host | None):
+        self._manager, self._coordinator = manager, coordinator
+        self._hosts = [host for host in (manager, coordinator) if host is not None]
+        self._asked = self._hosts[0]
 
     def compile(self, world: Any, state: Any) -> None:
-        """Compile the functions that the host calls, before the run begins."""
-        self._manager.compile(world, state.manager)
+        """Compile the functions that the hosts call."""
+        if self._manager is not None:
+            self._manager.compile(world, state.manager)
+        if self._coordinator is not None:
+            self._coordinator.compile(state.world, state.coordinator)
 
     def __call__(self, world: Any, state: Any) -> None:
         """Handle the event in `world.queue.now`."""
-        self._manager(world, state.manager)
+        if self._coordinator is not None and world.queue.now[0].kind == DECIDE:
+            self._asked = self._coordinator
+            self._coordinator(state.world, state.coordinator)
+        elif self._manager is not None:
+            self._asked = self._manager
+            self._manager(world, state.manager)
 
-    def share_done(self, world: Any, state: Any) -> float | None:
-        """Return the estimated share of all decisions that have been made."""
-        return self._manager.share_done(world, state.manager)
+    def share_done(self, world: Any, state: Any) -> float:
+        """Return the share of the tasks that have been launched."""
+        return float(world.counts[N_LAUNCHES]) / world.tasks.duration.size
 
     def placed(self, error: InputError) -> InputError:
-        """Return an error about what was decided, with the place of the code that decided."""
-        return self._manager.placed(error)
+        """Return an error about what was decided last, with the place of the code that decided."""
+        return self._asked.placed(error)
 
     def save(self) -> bytes:
-        """Return the state of the host, for a checkpoint."""
-        return self._manager.save()
+        """Return the states of the hosts."""
+        return pickle.dumps([host.save() for host in self._hosts])
 
     def load(self, saved: bytes) -> None:
-        """Restore the state that `save` returned."""
-        self._manager.load(saved)
+        """Restore the states that `save` returned."""
+        for host, of_it in zip(self._hosts, pickle.loads(saved), strict=True):
+            host.load(of_it)

@@ -9,6 +9,7 @@ from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.initial_arrays import clear, longer, sizes_of
 from actors.transfers.runs import Runs, free_runs, longest, total
 from actors.transfers.shuffles import Free, Shuffles
+from workloads.groups import rows_between
 
 KINDS = ("flow", "line", "word")  # of rows that lie side by side, in the order of `Shuffles.span`
 
@@ -62,13 +63,7 @@ def give_back(now_ns: int, n: CoflowWorld, p: Any, s: Shuffles) -> None:
         has_ended[p.order.groups[: p.order.used[0]]] = False
     ended = np.flatnonzero(has_ended)
     spans = s.span[ended]
-    rows = {kind: rows_in(spans[:, 2 * k], spans[:, 2 * k + 1]) for k, kind in enumerate(KINDS)}
+    rows = {kind: rows_between(spans[:, 2 * k], spans[:, 2 * k + 1]) for k, kind in enumerate(KINDS)}
     rows |= {"coflow": ended, "group": np.concatenate([ended, ended + s.in_use.size])}
     for part in (n, p, s):
         clear(part, rows)
-
-
-def rows_in(first: np.ndarray, end: np.ndarray) -> np.ndarray:
-    """Return all rows of some spans."""
-    length = end - first
-    return np.repeat(first - np.cumsum(length) + length, length) + np.arange(length.sum())

@@ -36,6 +36,7 @@ from emu.configuration.loading import (
 )
 from emu.configuration.replicas import INSTANCE, Replica, batch_name, of_replica, replicas_of
 from emu.configuration.schedulers import (
+    NETWORK,
     find_schedulers,
     is_object,
     scheduler_file,
@@ -207,6 +208,8 @@ class Plan:
         for name in READ_FILES:
             if values[name] is not None:
                 values[name] = Path(values[name]).resolve()
+        if (coordinator := self.schedulers[0].coordinator) is not None:
+            values[NETWORK] = text_of(self.config, values[NETWORK], coordinator)
         values["workload_steps"] = values["workload_steps"] or None
         if self.keeps_workload:
             values["workload"] = KEPT_WORKLOAD
@@ -267,8 +270,11 @@ class Plan:
         own: dict[str, Any] = {}
         variants: dict[str, Any] = {}
         for i in self._which(index):
-            own[self.schedulers[i].name] = effective_parameters(self.schedulers[i], self.parameters[i])
-            variants |= variants_of(self.config, self.config["scheduler"][i], self.schedulers[i])
+            scheduler, coordinator = self.schedulers[i], self.schedulers[i].coordinator
+            own[scheduler.name] = effective_parameters(scheduler, self.parameters[i])
+            variants |= variants_of(self.config, self.config["scheduler"][i], scheduler)
+            if coordinator is not None:
+                variants |= variants_of(self.config, self.config[NETWORK], coordinator)
         return write_config(self.resolved(index), own, options, variants)
 
     def manifest(self, index: int | None = None) -> dict[str, Any]:
@@ -306,7 +312,7 @@ class Plan:
             if self.config[key] is not None:
                 read = Path(self.config[key])
                 found.append(self._input(what, read.resolve(), read))
-        for given in self.config["scheduler"]:
+        for given in (*self.config["scheduler"], self.config[NETWORK]):
             if (file := scheduler_file(self.config, given)) is not None:
                 found.append(self._input("scheduler file", file.resolve(), file))
         return found

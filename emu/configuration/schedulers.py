@@ -17,7 +17,8 @@ from workloads.hints import did_you_mean
 if TYPE_CHECKING:
     from actors.scheduler import Scheduler
 
-SCHEDULER = "scheduler"
+SCHEDULER, NETWORK = "scheduler", "network.scheduler"
+"""The keys that name schedulers; a run of DAG jobs may have one of coflows, too."""
 
 
 def find_schedulers(config: Config) -> tuple[Scheduler, ...]:

@@ -213,8 +213,7 @@ def _prepare_workers(pool: Any, runs: Sequence[Run], tell: Callable[[str], None]
     }.values():
         plan = run.plan
         scheduler = plan.schedulers[0]
-        if scheduler.own is not None:
-            pickle_by_value(scheduler.own)
+        pickle_by_value(scheduler)
         if here and not is_warm(scheduler.advance):
             cold[scheduler.policy] = (plan.setting(0), run.memory_bytes)
     if cold and tell is not None:

@@ -33,7 +33,7 @@ from actors.fabric.coordinator import (
 from actors.fabric.counters import N_REFILLS
 from actors.fabric.deadline_order import DeadlineOrder
 from actors.fabric.fabric_world import CoflowWorld, build_world
-from actors.fabric.flow_rates import FlowRates, end_rate, make_flow_rates, send_wanted, settle
+from actors.fabric.flow_rates import FlowRates, end_rate, send_wanted, settle
 from actors.fabric.greedy import Matching
 from actors.fabric.initial_arrays import at_start, per
 from actors.fabric.intervals import charge
@@ -213,5 +213,5 @@ def build_planned(setting: Setting) -> tuple[CoflowWorld, State]:
         admits_all=False,
         drops_expired=True,
         **deciding_state(setting, world.fabric),
-        rates=make_flow_rates(world.fabric.flows.size.size),
+        rates=at_start(FlowRates, world.fabric),
     )

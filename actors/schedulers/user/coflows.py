@@ -12,6 +12,9 @@ With `order` each flow in turn gets both of its ports if they are free, and what
 the next in order at once. With `rates` nothing changes until the class is asked again. It is asked when a coflow has
 been registered or has ended (with `rates`, also when a flow has), or every `interval_s`, an attribute of the class.
 
+It coordinates the coflows of a workload, or those of DAG jobs over a network (`actors.transfers`), which come into
+being during the run.
+
 The kernel stops at a decision, sends the agents what the class has changed, and continues. The class sees what the
 coordinator has received and estimates; sizes only if its attribute `clairvoyant` is true.
 """
@@ -24,7 +27,7 @@ import numpy as np
 from actors.conditions import NS, read_only
 from actors.fabric.coordinator import Agenda
 from actors.fabric.fabric_world import build_world
-from actors.fabric.flow_rates import make_flow_rates
+from actors.fabric.flow_rates import FlowRates
 from actors.fabric.greedy import make_matching
 from actors.fabric.initial_arrays import at_start
 from actors.fabric.ranking import make_ranking
@@ -33,11 +36,18 @@ from actors.kernel.compiled import direct
 from actors.kernel.counters import N_FINISHED
 from actors.kernel.world import NEVER
 from actors.scheduler import Parameter, Scheduler
-from actors.schedulers.user.coflows_loop import State, advance, apply_order, apply_rates, begin_decision
+from actors.schedulers.user.coflows_loop import (
+    State,
+    advance,
+    advance_transfers,
+    apply_order,
+    apply_rates,
+    begin_decision,
+)
 from actors.schedulers.user.host import OwnHost
 from actors.schedulers.user.parameters import described
 from workloads.errors import InputError
-from workloads.groups import rows_of_groups
+from workloads.groups import rows_between
 
 INTERVAL, LEAST_INTERVAL_S = "interval_s", 1e-6
 COUNTED_S = 0.008  # the interval by which decisions at events are counted
@@ -48,12 +58,13 @@ class Coflows(NamedTuple):
     """The active coflows in order of arrival; read-only arrays [K].
 
     Attributes:
-        coflow: their places in the workload.
+        coflow: their places in the workload; of DAG jobs, their numbers in the order in which they were registered.
         arrival_s: their arrivals.
         weight: their weights.
         width: how many flows they have.
         flows_left: how many of their flows have not ended.
-        bytes_sent: bytes that they have sent, as the coordinator estimates.
+        bytes_sent: bytes that they have sent, as the coordinator estimates; of DAG jobs, with those of earlier waves
+            (`network.waves`).
         size_bytes: their sizes; None unless the scheduler is clairvoyant.
     """
 
@@ -92,27 +103,26 @@ def wrap_own_coflows(own: Any, name: str | None = None) -> Scheduler:
 
     def build(setting: Any) -> Any:
         interval_s = setting.parameters.get(INTERVAL) or 0.0
-        sends = setting.num_tasks if rated else None
-        world = build_world(setting, interval_s=interval_s or COUNTED_S, most_sends=sends)
+        world = build_world(setting, interval_s=interval_s or COUNTED_S)
         fabric, coflows = world.fabric, world.work.size
-        flows = fabric.flows.size.size if rated else 0
-        return world, State(
+        return world, at_start(
+            State,
+            fabric,
             agenda=at_start(Agenda, fabric),
             ranking=make_ranking(fabric),
             matching=make_matching(fabric),
-            groups=np.zeros(coflows, np.int64),
-            whole=np.zeros((3, coflows), np.int64),
-            real=np.zeros((3, coflows)),
-            place=np.zeros(coflows, np.int64),
-            rates=make_flow_rates(flows),
+            rates=at_start(FlowRates, fabric),
+            gives_rates=rated,
             interval=round(interval_s * NS),
-            must_ask=np.zeros(1, np.int64),
+            whole=np.zeros((coflows, 3), np.int64),
+            real=np.zeros((coflows, 3)),
         )
 
     return Scheduler(
         **face,
         build=build,
         advance=advance,
+        transfers=advance_transfers,
         worlds=COFLOW_WORLDS,
         host=lambda setting: Host(own, setting),
         remade=(wrap_own_coflows, (own, name)),
@@ -133,11 +143,16 @@ def _with_interval(parameters: tuple[Parameter, ...], own: Any, scheduler: str) 
 class Host(OwnHost):
     """The Python side of an emulation: asks the user's class for an order, or for rates."""
 
+    def __init__(self, own: Any, setting: Any):
+        """Make the user's coordinator."""
+        super().__init__(own, setting)
+        self._ports = setting.cluster.num_nodes
+
     def compile(self, world: Any, state: State) -> None:
         """Compile the functions that the host calls."""
         number = np.int64(0)
         self._begin = direct(begin_decision, world, state, number)
-        if state.rates.rate.size == 0:
+        if not state.gives_rates:
             self._serve = direct(apply_order, world, state, number, np.zeros(0, np.int64), number)
         else:
             self._apply = direct(apply_rates, world, state, number, number)
@@ -157,17 +172,16 @@ class Host(OwnHost):
         t = np.int64(world.queue.now[0].time)
         count = self._begin(world, state, t)
         coflows = self._coflows(world, state, count)
-        if state.rates.rate.size == 0:
+        if not state.gives_rates:
             order = self.ask("order", coflows, int(t) / NS) if count else np.zeros(0, np.int64)
             if not self._serve(world, state, t, self._places(order, count), np.int64(count)):
                 raise self._no_order(order, count)
             return
-        active = coflows.coflow
-        first, end = world.fabric.coflows.first_flow, world.fabric.coflows.end_flow
-        of_active = rows_of_groups(end - first, active)
-        flow = of_active[world.fabric.flows.finish[of_active] == NEVER]
+        flow, place = _flows_of_active(world, state, count)
+        unfinished = world.fabric.flows.finish[flow] == NEVER
+        flow, place = flow[unfinished], place[unfinished]
         if flow.size:
-            flows = self._flows(world, state, active, flow, t)
+            flows = self._flows(world, state, flow, place, t)
             rates = self.ask("rates", coflows, flows, int(t) / NS)
             state.rates.wanted[flow] = self._checked_rates(rates, world.fabric, flow) / NS
         self._apply(world, state, t, np.int64(count))
@@ -178,23 +192,23 @@ class Host(OwnHost):
 
     def _coflows(self, world: Any, state: State, count: int) -> Coflows:
         """Return the active coflows as the coordinator knows them: copies, which a class may keep."""
-        whole, real = read_only(state.whole[:, :count].copy()), read_only(state.real[:, :count].copy())
+        whole, real = (read_only(rows[:count].T.copy()) for rows in (state.whole, state.real))
         sizes = None
         if self._clairvoyant:
-            first, size = world.fabric.coflows.first_flow, world.fabric.flows.size
-            sizes = read_only(np.add.reduceat(size, first)[whole[0]])
+            flow, place = _flows_of_active(world, state, count)
+            sizes = read_only(np.bincount(place, world.fabric.flows.size[flow], count))
         return Coflows(whole[0], real[0], real[1], whole[1], whole[2], real[2], sizes)
 
-    def _flows(self, world: Any, state: State, active: np.ndarray, flow: np.ndarray, t: int) -> Flows:
-        """Return their unfinished flows as the coordinator knows them."""
-        fabric, ports = world.fabric, world.nodes.size
+    def _flows(self, world: Any, state: State, flow: np.ndarray, place: np.ndarray, t: int) -> Flows:
+        """Return flows of the active coflows in these places, as the coordinator knows them."""
+        fabric, ports = world.fabric, self._ports
         flows, side = fabric.flows, int(fabric.side)
         left = None
         if self._clairvoyant:
             sent = state.rates.rate[flow] * np.maximum(t - state.rates.since[flow], 0)
             left = read_only(np.maximum(flows.left[flow] - sent, 0.0))
         return Flows(
-            coflow=read_only(np.searchsorted(active, flows.coflow[flow])),
+            coflow=read_only(place),
             ingress=read_only(flows.source[flow]),
             egress=read_only(flows.sink[flow] - side),
             left_bytes=left,
@@ -248,6 +262,13 @@ class Host(OwnHost):
                     f" per second, and it carries {most:.6g}"
                 )
         return found
+
+
+def _flows_of_active(world: Any, state: State, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return all flows of the first `count` active coflows, and the place of the coflow of each among these."""
+    coflows, active = world.fabric.coflows, state.agenda.active[:count]
+    first, end = coflows.first_flow[active], coflows.end_flow[active]
+    return rows_between(first, end), np.repeat(np.arange(count), end - first)
 
 
 def _earliest_end(world: Any, now: int) -> int:

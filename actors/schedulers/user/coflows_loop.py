@@ -1,7 +1,8 @@
 """The compiled loop of a user's own coordinator (`coflows.py`): its events, and the order or rates that it gives.
 
 The loop returns `PYTHON` where the user's class is to be asked; `Host` then calls `begin_decision`, asks the class, and
-calls `apply_order` or `apply_rates`.
+calls `apply_order` or `apply_rates`. Rates may be more messages than one event may send: the loop goes on with the
+others before it takes the next event.
 """
 
 from typing import NamedTuple
@@ -12,6 +13,7 @@ from actors.conditions import NS
 from actors.fabric.agent import agent_event
 from actors.fabric.coordinator import (
     NO_AGENT_REPORTS,
+    SPARE,
     Agenda,
     end_greedy,
     handle_event,
@@ -25,29 +27,35 @@ from actors.fabric.coordinator import (
 )
 from actors.fabric.counters import N_REFILLS
 from actors.fabric.fabric_world import CoflowWorld
-from actors.fabric.flow_rates import FlowRates, end_rate, send_wanted
+from actors.fabric.flow_rates import FlowRates, end_rate, list_changes, send_listed
 from actors.fabric.greedy import Matching, fill_ports, serve_in_order
+from actors.fabric.initial_arrays import list_per, per
 from actors.fabric.ports import flows_of
 from actors.fabric.priority_queues import next_tick
 from actors.fabric.ranking import Ranking
 from actors.kernel.compiled import compiled, entry, inlined
-from actors.kernel.queue import NONE
+from actors.kernel.queue import GROW, NONE, lacks_room
+from actors.machines.dag_world import DagWorld
+from actors.transfers.joined import Coordinated, handle_coordinated
 
 
 class State(NamedTuple):
-    """The state of the coordinator of C coflows with F flows."""
+    """The state of the coordinator of C coflows."""
 
     agenda: Agenda
-    ranking: Ranking
+    ranking: Ranking  # of ordered coflows, as is `matching`
     matching: Matching
-    groups: np.ndarray  # [C] the order that is made
-    whole: np.ndarray  # [3, C] of the active coflows: which, width, flows that are left
-    real: np.ndarray  # [3, C] of the active coflows: arrival (s), weight, bytes sent as estimated
-    place: np.ndarray  # [C] scratch: the last place in an order at which a coflow stands
-    rates: FlowRates  # empty where coflows are ordered
+    rates: FlowRates  # of flows that the class gives rates
+    gives_rates: bool  # and not an order
     interval: int  # ns, 0: at events
-    # [1] 1: the class is asked at the next decision; 0: its order stands, and ports are given away
-    must_ask: np.ndarray
+    groups: np.ndarray = list_per("coflow")  # the order that is made
+    whole: np.ndarray = list_per("coflow")  # [C, 3] of the active coflows: number, width, flows that are left
+    real: np.ndarray = list_per("coflow")  # [C, 3] of these: arrival (s), weight, bytes sent as estimated
+    place: np.ndarray = list_per("coflow")  # scratch: the last place in an order at which a coflow stands
+    # 1: the class is asked at the next decision; 0: its order stands, and ports are given away
+    must_ask: np.ndarray = per("run")
+    num_changed: np.ndarray = per("run")  # new rates of the last decision
+    num_sent: np.ndarray = per("run")  # how many of them have been sent
 
 
 @compiled
@@ -63,7 +71,7 @@ def on_flow_done(w: CoflowWorld, p: State, t: int, flow: int, ended: int) -> Non
     note_report(w, t, NO_AGENT_REPORTS, w.fabric.flows.source[flow])
     end_rate(w, p.rates, ended, flow)
     coflow_ended = end_greedy(w, p.ranking, p.matching, flow, ended)
-    if coflow_ended or p.rates.rate.size > 0:
+    if coflow_ended or p.gives_rates:
         request_schedule(w, p, t)
     elif p.interval == 0:
         request_decision(w, p.agenda, t)
@@ -96,12 +104,12 @@ def begin_decision(w: CoflowWorld, p: State, t: int) -> int:
     reported = t - w.network.delay_ns
     for i in range(count):
         k = p.agenda.active[i]
-        p.whole[0, i] = k
-        p.whole[1, i] = len(flows_of(coflows, k))
-        p.whole[2, i] = coflows.left[k]
-        p.real[0, i] = coflows.arrival[k] / NS
-        p.real[1, i] = coflows.weight[k]
-        p.real[2, i] = max(coflows.sent[k] + coflows.rate[k] * (reported - coflows.since[k]), 0.0)
+        p.whole[i, 0] = coflows.place[k]
+        p.whole[i, 1] = len(flows_of(coflows, k))
+        p.whole[i, 2] = coflows.left[k]
+        p.real[i, 0] = coflows.arrival[k] / NS
+        p.real[i, 1] = coflows.weight[k]
+        p.real[i, 2] = max(coflows.sent[k] + coflows.rate[k] * (reported - coflows.since[k]), 0.0)
     return count
 
 
@@ -129,9 +137,28 @@ def apply_order(w: CoflowWorld, p: State, t: int, order: np.ndarray, count: int)
 def apply_rates(w: CoflowWorld, p: State, t: int, count: int) -> None:
     """Send the flows of the active coflows at the rates in `p.rates.wanted`."""
     note_decision(w, count)
-    send_wanted(w, p.agenda, p.rates, t, count)
+    p.num_changed[0], p.num_sent[0] = list_changes(w, p.agenda, p.rates, count), 0
+    send_some(w, p, t)
     if p.interval > 0 and count > 0:
         request_schedule(w, p, t + 1)
+
+
+@compiled
+def send_some(w: CoflowWorld, p: State, t: int) -> None:
+    """Send new rates that have not been sent, as many as one event may send messages."""
+    first = p.num_sent[0]
+    p.num_sent[0] = min(p.num_changed[0], first + w.queue.room - SPARE)
+    send_listed(w, p.rates, t, first, p.num_sent[0])
+
+
+@inlined
+def lacks_room_for_rates(w: CoflowWorld, p: State) -> bool:
+    """Send the rates of the last decision, before the next event; return whether the queue must grow for the rest."""
+    while p.num_sent[0] < p.num_changed[0]:
+        if lacks_room(w.queue):
+            return True
+        send_some(w, p, w.queue.now.time[0])
+    return False
 
 
 @inlined
@@ -146,4 +173,14 @@ def on_event(w: CoflowWorld, p: State) -> bool:
 @entry
 def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
     """Handle events before `until`, at most `most` of them; return the stop reason."""
+    if lacks_room_for_rates(w, p):
+        return GROW
     return handle_events(w, p, until, most, on_event)
+
+
+@entry
+def advance_transfers(w: DagWorld, p: Coordinated, until: int, most: int) -> int:
+    """Handle events of DAG jobs whose transfers are coflows; return the stop reason."""
+    if lacks_room_for_rates(p.world, p.coordinator):
+        return GROW
+    return handle_coordinated(w, p, until, most, on_event)

@@ -37,8 +37,8 @@ KEYS = (
         Switch.scheduler,
         "Who divides the network among the flows that carry input of tasks between machines: `none`, input takes no "
         "time; `fair`, all flows share the ports of machines max-min fairly, as TCP nearly does; or a coordinator, for "
-        f"which the flows of a shuffle are a coflow: {', '.join(f'`{name}`' for name in COORDINATORS)}, or a variant "
-        "of one.",
+        f"which the flows of a shuffle are a coflow: {', '.join(f'`{name}`' for name in COORDINATORS)}, a coordinator "
+        "of one's own (`path.py:Class`), or a variant of one.",
         option="--network",
     ),
     Key(

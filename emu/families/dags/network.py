@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from emu.families.dags.keys import COORDINATORS
-from workloads.errors import InputError
 from workloads.hints import did_you_mean
 from workloads.jobs import MAX_TIME_S
 from workloads.transform.primitives import with_tables
@@ -55,20 +55,27 @@ def on_network(config: Config, schedulers: tuple[Scheduler, ...]) -> tuple[Sched
     return tuple(with_network(scheduler, coordinator) for scheduler in schedulers)
 
 
-def coordinator_of(config: Config, network: str) -> Scheduler:
-    """Return the coordinator that a configuration names, or a variant of one."""
+def coordinator_of(config: Config, network: Any) -> Scheduler:
+    """Return the coordinator that a configuration names: a built-in one, a user's own, or a variant of one."""
+    from actors.schedulers.registry import scheduler_names
     from emu.configuration.schedulers import find_one
 
-    names = ("none", "fair", *COORDINATORS)
-
-    def wrong(message: str) -> InputError:
-        return config.error("network.scheduler", message)
-
-    if network not in names and network not in config.variants:
+    names, wrong = ("none", "fair", *COORDINATORS), partial(config.error, "network.scheduler")
+    if not isinstance(network, str):
+        raise wrong(
+            f"{network!r} is not text; want a name, or where a class is: 'path.py:Class', 'module:Class'"
+        )
+    is_place = ":" in network or "@" in network
+    if not is_place and network not in (*names, *config.variants, *scheduler_names("coflows")):
         raise wrong(f"no network {network!r}{did_you_mean(network, [*names, *config.variants])}")
     found = find_one(config, network, wrong)
     if found.transfers is None:
-        raise wrong(f"{network} is a variant of {found.policy}; want one of {', '.join(COORDINATORS)}")
+        what = found.policy if found.family == "coflows" else f"a scheduler of {found.family}"
+        which = f"{network} is {what}" if what != network else network
+        raise wrong(
+            f"{which}, which does not coordinate the coflows of DAG jobs; want one of {', '.join(COORDINATORS)}, or a"
+            " class with order or rates"
+        )
     return found
 
 

@@ -21,20 +21,23 @@ from actors.schedulers.variants import make_variant
 from actors.setting import Network, Setting, Switch
 from actors.transfers.joined import FIRST_ROWS, with_network
 from clusters.cluster import Cluster, build_cluster
+from examples.smallest_coflow import EqualShares, LeastSent
 from tests.actors.checkpointing import digest_with_restores
 from tests.actors.dag_settings import mixed_dags, setting_of, two_shuffles, with_bytes
 from tests.actors.transfers.network_simulator import NOWHERE, inputs_of
+from tests.actors.transfers.own_coordinators import FirstComes, LeastLeft, Smallest
 from tests.emulations import OBSERVED, digest, run_setting
 from workloads.coflows import CoflowWorkload, make_coflow_workload
 from workloads.dags import DagWorkload, make_dag_workload
 
 GB = 1e9
 COORDINATORS = ("fifo", "scf", "ncf", "lcf", "sebf", "sincronia", "aalo", "aalo-shares", "saath", "philae")
+OWN = (FirstComes, LeastSent, Smallest, EqualShares, LeastLeft)
 MACHINES = build_cluster("machines", [4, 8, 4, 2, 6], cpu_cores=[4.0, 8.0, 4.0, 2.0, 6.0])
 
 
 def under(
-    coordinator: str,
+    coordinator: Any,
     workload: DagWorkload,
     nodes: Cluster = MACHINES,
     scheduler: str = "drf",
@@ -46,7 +49,7 @@ def under(
     setting = setting_of(scheduler, workload, nodes, network=Network(delay_s), **given)
     joined = with_network(setting.scheduler, find_scheduler(coordinator), rows)
     return replace(
-        setting, scheduler=joined, switch=Switch(port_bytes_per_s=GB, scheduler=coordinator, waves=waves)
+        setting, scheduler=joined, switch=Switch(port_bytes_per_s=GB, scheduler=str(coordinator), waves=waves)
     )
 
 
@@ -115,7 +118,7 @@ def last_ends(
     return found
 
 
-@pytest.mark.parametrize("coordinator", COORDINATORS)
+@pytest.mark.parametrize("coordinator", [*COORDINATORS, *OWN])
 @given(
     seed=st.integers(0, 10**6),
     scheduler=st.sampled_from(("drf", "carbyne", "srtf")),
@@ -123,7 +126,7 @@ def last_ends(
 )
 @settings(max_examples=8)
 def test_coflows_are_served_as_those_of_a_workload(
-    coordinator: str, seed: int, scheduler: str, delay_s: float
+    coordinator: Any, seed: int, scheduler: str, delay_s: float
 ) -> None:
     dags = with_bytes(mixed_dags(jobs=8, seed=seed), seed)
     found = run_setting(under(coordinator, dags, scheduler=scheduler, delay_s=delay_s, waves="apart"))
@@ -143,8 +146,8 @@ def test_coflows_are_served_as_those_of_a_workload(
     assert (tasks["finish_ns"] - begin == arrays.duration_ns).all()
 
 
-@pytest.mark.parametrize("coordinator", COORDINATORS)
-def test_rows_are_given_back_and_grow(coordinator: str) -> None:
+@pytest.mark.parametrize("coordinator", [*COORDINATORS, *OWN])
+def test_rows_are_given_back_and_grow(coordinator: Any) -> None:
     # With few rows the host makes room again and again: the numbers of events differ, and no time does.
     work = with_bytes(mixed_dags(jobs=40), 2)
     whole, grown = (run_setting(under(coordinator, work, rows=rows)) for rows in (1 << 16, 1))
@@ -157,16 +160,16 @@ def test_rows_are_given_back_and_grow(coordinator: str) -> None:
         assert np.array_equal(one, other)
 
 
-@pytest.mark.parametrize("coordinator", COORDINATORS)
-def test_a_run_goes_on_from_any_checkpoint(coordinator: str) -> None:
+@pytest.mark.parametrize("coordinator", [*COORDINATORS, *OWN])
+def test_a_run_goes_on_from_any_checkpoint(coordinator: Any) -> None:
     setting = under(coordinator, with_bytes(mixed_dags(), 2), scheduler="carbyne", delay_s=0.0005, rows=1)
     found, moves = digest_with_restores(setting, 5)
     assert moves > 3
     assert found == digest(run_setting(setting, OBSERVED))
 
 
-@pytest.mark.parametrize("coordinator", COORDINATORS)
-def test_coflows_of_an_instant_are_registered_before_anything_else_happens(coordinator: str) -> None:
+@pytest.mark.parametrize("coordinator", [*COORDINATORS, *OWN])
+def test_coflows_of_an_instant_are_registered_before_anything_else_happens(coordinator: Any) -> None:
     # At 1 s the stages of three jobs fetch. With 2 rows the host makes room in between. The input of the first job's
     # task is on its machine, and it takes no time: its end lets a task of the last job start on that machine at 1 s,
     # where another of its stage fetches already.

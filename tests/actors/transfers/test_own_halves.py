@@ -1,4 +1,4 @@
-"""DAG jobs over a network where a scheduler of one's own, in Python, decides: the resource manager."""
+"""DAG jobs over a network where schedulers in Python decide: the resource manager, the coordinator, or both."""
 
 from __future__ import annotations
 
@@ -10,17 +10,20 @@ import numpy as np
 import pytest
 
 from actors.schedulers.registry import find_scheduler
+from actors.schedulers.variants import make_variant
 from actors.setting import Network, Setting, Switch
 from actors.transfers.joined import FIRST_ROWS, with_network
 from clusters.cluster import Cluster, build_cluster
 from examples.shortest_job import ShortestFirst
+from examples.smallest_coflow import EqualShares, LeastSent
 from tests.actors.checkpointing import digest_with_restores
 from tests.actors.dag_settings import mixed_dags, setting_of, two_shuffles, unlike_machines, with_bytes
+from tests.actors.transfers.own_coordinators import FirstComes, LeastLeft
 from tests.emulations import OBSERVED, digest, run_setting
 from workloads.dags import DagWorkload, make_dag_workload
 
 GB = 1e9
-NETWORKS = ("fair", "sebf", "aalo", "philae")
+NETWORKS = ("fair", "sebf", "aalo", "philae", FirstComes, EqualShares)
 
 
 def over(
@@ -56,7 +59,7 @@ class AsSjf:
 
 @pytest.mark.parametrize("network", NETWORKS)
 @pytest.mark.parametrize("delay_s", [0.0, 0.01])
-def test_a_manager_that_does_what_sjf_does_has_the_same_run(network: str, delay_s: float) -> None:
+def test_a_manager_that_does_what_sjf_does_has_the_same_run(network: Any, delay_s: float) -> None:
     work = with_bytes(mixed_dags(jobs=20), 5)
     one, other = (
         run_setting(over(network, name, work, delay_s=delay_s, heartbeat_s=0.7)) for name in (AsSjf, "sjf")
@@ -121,8 +124,8 @@ class Remembering(ShortestFirst):
         return super().launch(stages, machines, now_s)[: 1 + self.rng.integers(3) + self.asked % 2]
 
 
-@pytest.mark.parametrize("network", ["fair", "sebf"])
-def test_a_run_with_a_manager_of_one_s_own_goes_on_from_any_checkpoint(network: str) -> None:
+@pytest.mark.parametrize("network", ["fair", "sebf", FirstComes, LeastLeft])
+def test_a_run_with_a_manager_of_one_s_own_goes_on_from_any_checkpoint(network: Any) -> None:
     setting = over(network, Remembering, with_bytes(mixed_dags(), 2), delay_s=0.0005, rows=1)
     found, moves = digest_with_restores(setting, 5)
     assert moves > 3
@@ -131,8 +134,8 @@ def test_a_run_with_a_manager_of_one_s_own_goes_on_from_any_checkpoint(network: 
     assert found == digest(run_setting(again, OBSERVED))
 
 
-@pytest.mark.parametrize("network", ["fair", "sebf"])
-def test_a_manager_may_launch_more_than_an_event_may_send_messages(network: str) -> None:
+@pytest.mark.parametrize("network", ["fair", "sebf", LeastSent])
+def test_a_manager_may_launch_more_than_an_event_may_send_messages(network: Any) -> None:
     # 2 GB leave each machine: 4,500 tasks on the two read 1 GB there, and 1 GB of the other.
     tasks = 4500
     work = make_dag_workload(
@@ -153,3 +156,62 @@ class Halving:
 
     def launch(self, stages: Any, machines: Any, now_s: float) -> Any:
         return [(0, task % 2) for task in range(stages.ready[0])]
+
+
+@pytest.mark.parametrize("scheduler", ["carbyne", ShortestFirst])
+@pytest.mark.parametrize("delay_s", [0.0, 0.01])
+def test_a_coordinator_that_does_what_fifo_does_has_the_same_run(scheduler: Any, delay_s: float) -> None:
+    # With greedy rates: each flow of the first coflow has both of its ports, as under a coordinator with `order`.
+    fifo = make_variant(find_scheduler("fifo"), {"rates": "greedy"})
+    for seed in range(3):
+        work = with_bytes(mixed_dags(jobs=20, seed=seed), seed)
+        one, other = (run_setting(over(of, scheduler, work, delay_s=delay_s)) for of in (FirstComes, fifo))
+        assert (one.finish_ns == other.finish_ns).all()
+        assert (one.series.fetched_ns == other.series.fetched_ns).all()
+        assert one.series.mean_cct_s == other.series.mean_cct_s > 0
+
+
+@pytest.mark.parametrize(("waves", "sent"), [("together", [0.0, 1e9]), ("apart", [0.0, 0.0])])
+def test_a_coordinator_sees_coflows_come_and_go(waves: str, sent: list[float]) -> None:
+    seen = []
+
+    class Watching(FirstComes):
+        def order(self, coflows: Any, now_s: float) -> Any:
+            shown = (coflows.coflow, coflows.arrival_s, coflows.width, coflows.flows_left, coflows.bytes_sent)
+            seen.append((now_s, *(column.tolist() for column in shown)))
+            return super().order(coflows, now_s)
+
+    # Two reducers run one after the other on machine 1, each of which fetches 1 GB there: from 1 to 2 s, and when the
+    # first has computed, from 3 to 4 s. With rows for one flow the second coflow gets those of the first.
+    work = make_dag_workload(
+        "by hand", [0], [2], [1, 2], [1, 1, 1], [(0, 0, 1)], cpu_cores=[1, 4], edge_bytes=[2 * GB]
+    )
+    nodes = build_cluster("machines", [1, 4], cpu_cores=[1.0, 4.0])
+    setting = over(Watching, "drf", work, nodes, rows=1)
+    run_setting(replace(setting, switch=replace(setting.switch, waves=waves)))
+    at = [(now_s, *columns) for now_s, *columns in seen if columns[0]]
+    assert at == [
+        (1.0, [0], [1.0], [1], [1], [sent[0]]),
+        (3.0, [1], [3.0], [1], [1], [sent[1]]),
+    ]
+
+
+def test_rates_may_be_more_messages_than_one_event_may_send() -> None:
+    # 30 maps on 30 machines, and 30 reducers: 870 flows of 1 / 29 GB begin at once, at a 29th of their ports.
+    count = 30
+    work = make_dag_workload(
+        "w",
+        [0],
+        [2],
+        [count, count],
+        [1.0] * 2 * count,
+        [(0, 0, 1)],
+        cpu_cores=[1, 1],
+        edge_bytes=[count * count * GB / 29],
+    )
+    nodes = build_cluster("m", [1] * count, cpu_cores=[1.0] * count)
+    setting = over(EqualShares, "drf", work, nodes)
+    found = run_setting(setting, OBSERVED)
+    assert found.counters["flows"] == 870
+    assert np.allclose(found.series.fetched_ns[count:], 2e9, rtol=1e-6)
+    assert digest_with_restores(setting, 2)[0] == digest(found)

@@ -102,6 +102,17 @@ def test_partitions_delays_and_costs_change_nothing_or_what_they_should() -> Non
             assert digest(run_windows(setting, TASKS, partitions)) == whole
 
 
+def test_rates_may_be_more_messages_than_one_event_may_send() -> None:
+    # 400 flows between 20 senders and 20 receivers, of 1 B: each has a 20th of its ports, until all end at 20 s.
+    flows = [(source, sink, 1.0) for source in range(20) for sink in range(20)]
+    setting = setting_of(EqualShares, coflows((0.0, flows), ports=20), delay_s=0.25)
+    found = run_setting(setting, TASKS)
+    assert found.tasks is not None
+    assert found.tasks["finish_ns"].tolist() == [20_500_000_000] * 400
+    for partitions in (2, 3):
+        assert digest(run_windows(setting, TASKS, partitions)) == digest(found)
+
+
 class Wrong(LastComes):
     """Gives back what it was made with."""
 

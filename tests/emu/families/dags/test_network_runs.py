@@ -16,6 +16,7 @@ from emu.families.dags.terminal_text import dag_facts
 from workloads.arrow import column, optional_column
 from workloads.dags import DagWorkload, make_dag_workload
 
+ROOT = Path(__file__).resolve().parents[4]
 HERE: dict[str, Any] = {
     "in_process": True,
     "network_delay": 0.0,
@@ -74,7 +75,11 @@ def test_a_variant_of_a_coordinator(tmp_path: Path, capsys: pytest.CaptureFixtur
     )
     assert main(["run", "--config", str(file), "--out", str(tmp_path / "r")]) == 0
     assert main(["run", "--config", str(file), "--network", "lone", "--out", str(tmp_path / "s")]) == 2
-    assert "lone is a variant of edf; want one of fifo" in capsys.readouterr().err
+    assert "lone is edf, which does not coordinate the coflows of DAG jobs; want" in capsys.readouterr().err
+    again = tmp_path / "r" / "config.toml"  # which has the variant, too
+    assert main(["run", "--config", str(again), "--out", str(tmp_path / "t")]) == 0
+    one, other = (emu.read_result(tmp_path / name).jobs for name in "rt")
+    assert one.equals(other)
 
 
 def test_a_story_has_the_time_to_fetch() -> None:
@@ -214,6 +219,83 @@ def test_a_manager_of_one_s_own(network: str) -> None:
     assert found == [(0, 1, "work"), (1, 2, "fetching"), (2, 3, "work")]
 
 
+COORDINATOR = """
+class Mine:
+    largest = False
+    asked = 0
+    def order(self, coflows, now_s):
+        self.asked += 1
+        {then}
+        return range(len(coflows.coflow))[:: -1 if self.largest else 1]
+"""
+
+
+def test_a_coordinator_of_one_s_own_by_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mine.py").write_text(COORDINATOR.format(then="pass"))
+    monkeypatch.chdir(tmp_path)
+    given = ["--workload", "query-dags", "--nodes", "5", "--set", "workload_options.jobs=4"]
+    for scheduler in ("drf", f"{ROOT}/examples/shortest_job.py:ShortestFirst"):
+        base = ["run", "--scheduler", scheduler, *given, "--network", "mine.py:Mine", "--overwrite", "--out"]
+        assert main([*base, "here", "--in-process"]) == 0
+        assert main([*base, "variant", "--in-process", "--network", "mine.py:Mine@largest=true"]) == 0
+        (tmp_path / "else").mkdir(exist_ok=True)
+        monkeypatch.chdir(tmp_path / "else")
+        for name in ("here", "variant"):
+            again = ["run", "--config", f"../{name}/config.toml", "--overwrite", "--out", f"../again-{name}"]
+            assert main(again) == 0
+        monkeypatch.chdir(tmp_path)
+        runs = {name: emu.read_result(name) for name in ("here", "variant", "again-here", "again-variant")}
+        assert runs["here"].jobs.equals(runs["again-here"].jobs)
+        assert runs["variant"].jobs.equals(runs["again-variant"].jobs)
+        assert not runs["variant"].jobs.equals(runs["here"].jobs)
+        files = [of["name"] for of in runs["here"].manifest["inputs"] if of["what"] == "scheduler file"]
+        assert str(tmp_path / "mine.py") in files
+
+
+@pytest.mark.parametrize("scheduler", ["drf", "examples/shortest_job.py:ShortestFirst"])
+@pytest.mark.parametrize(
+    ("then", "expected"),
+    [
+        (
+            "coflows.largest",
+            "mine.py: line 7: scheduler Mine: order() raised AttributeError: 'Coflows' object has",
+        ),
+        ("return [1]", "mine.py: line 5: scheduler Mine: order() returned [1]; each of 0 to 0 must be there"),
+    ],
+)
+def test_an_error_of_a_coordinator_of_one_s_own_is_one_line(
+    then: str, expected: str, scheduler: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(COORDINATOR.format(then=then))
+    with pytest.raises(emu.InputError) as caught:
+        emu.run(scheduler, shuffle(), 2, **HERE | {"network_scheduler": f"{file}:Mine"})
+    assert expected in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_a_coordinator_that_sends_nothing_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "idle.py"
+    file.write_text(
+        "class Idle:\n    def rates(self, coflows, flows, now_s):\n        return 0 * flows.ingress\n"
+    )
+    with pytest.raises(
+        emu.InputError, match=r"idle\.py: line 2: scheduler Idle: nothing left to do, but 2 tasks"
+    ):
+        emu.run("drf", shuffle(), 2, **HERE | {"network_scheduler": f"{file}:Idle"})
+
+
+def test_what_is_no_coordinator_is_refused() -> None:
+    for given, wrong in (
+        (emu.InputError, "is not text; want a name, or where a class is"),
+        ("examples/shortest_job.py:ShortestFirst", "is a scheduler of dags, which does not coordinate"),
+        ("examples/smallest_coflow.py:Least", "has no 'Least'; did you mean 'LeastSent'"),
+        ("edf", "edf, which does not coordinate the coflows of DAG jobs; want one of fifo"),
+    ):
+        with pytest.raises(emu.InputError, match=wrong):
+            emu.run("drf", shuffle(), 2, **HERE | {"network_scheduler": given})
+
+
 MANAGER = """
 class Mine:
     def launch(self, stages, machines, now_s):
@@ -247,3 +329,42 @@ def test_an_error_of_a_manager_of_one_s_own_is_one_line(
         emu.run(f"{file}:Mine", shuffle(), 2, **HERE | {"network_scheduler": network})
     assert expected in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
+
+
+FAILS_ONCE = """
+import os
+from examples.shortest_job import ShortestFirst
+
+class Fewer(ShortestFirst):
+    asked = 0
+    def launch(self, stages, machines, now_s):
+        self.asked += 1
+        return super().launch(stages, machines, now_s)[: 1 + self.asked % 3]
+
+class Order:
+    asked = 0
+    def order(self, coflows, now_s):
+        self.asked += 1
+        if self.asked == 400 and not os.path.exists("MARK"):
+            open("MARK", "w").close()
+            raise ValueError("once")
+        return range(len(coflows.coflow))
+"""
+
+
+def test_a_run_with_both_halves_of_one_s_own_is_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "halves.py").write_text(FAILS_ONCE.replace("MARK", str(tmp_path / "mark")))
+    monkeypatch.chdir(tmp_path)
+    base = ["run", "--scheduler", "halves.py:Fewer", "--network", "halves.py:Order", "--in-process"]
+    base += ["--workload", "query-dags", "--nodes", "5", "--set", "workload_options.jobs=4"]
+    assert main([*base, "--set", "checkpoint.period=0.01 s", "--out", "failed"]) == 2
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert "halves.py: line 17: scheduler Order: order() raised ValueError: once" in error
+    assert main([*base, "--out", "whole"]) == 0
+    monkeypatch.chdir("/")
+    assert main(["run", "--resume", str(tmp_path / "failed")]) == 0
+    assert "starts again from the beginning" not in capsys.readouterr().err
+    whole, resumed = (emu.read_result(tmp_path / name) for name in ("whole", "failed"))
+    assert whole.jobs.equals(resumed.jobs)
