@@ -74,6 +74,37 @@ def make_job_input(setting: Setting, reading: np.ndarray) -> JobInput:
     )
 
 
+def origins_of(setting: Setting, node: np.ndarray) -> np.ndarray:
+    """Return [T] from which machine each task of a run has read its part of the job's input, NONE: from none.
+
+    Args:
+        node: [T] where the task was launched last, NONE: it was not.
+    """
+    reading, origin = reading_stages(setting), np.full(node.size, NONE)
+    if reading.size > 0:
+        first = setting.workload.arrays().stage_first_task
+        tasks = np.concatenate([np.arange(first[stage], first[stage + 1]) for stage in reading])
+        tasks = tasks[node[tasks] >= 0]
+        fill_origins(
+            make_job_input(setting, reading),
+            setting.cluster.racks(),
+            np.int64(setting.seed),
+            tasks,
+            node,
+            origin,
+        )
+    return origin
+
+
+@entry
+def fill_origins(
+    job_input: JobInput, racks: np.ndarray, seed: int, tasks: np.ndarray, node: np.ndarray, origin: np.ndarray
+) -> None:
+    """Set from where each of `tasks` reads."""
+    for task in tasks:
+        origin[task] = source_of_part(job_input, racks, seed, task, node[task])
+
+
 @entry
 def draw_places(
     places: np.ndarray, tasks: np.ndarray, rack: np.ndarray, begin: np.ndarray, by_racks: int, seed: int
@@ -137,18 +168,20 @@ def insert_place(places: np.ndarray, row: int, count: int, place: int) -> None:
 
 
 @compiled
-def source_of_part(w: Any, task: int, node: int) -> int:
+def source_of_part(job_input: JobInput, racks: np.ndarray, seed: int, task: int, node: int) -> int:
     """Return from which machine a task that is launched on `node` reads its part of the job's input.
 
     If it lies on none that is in the same rack, any of those that have it is drawn.
+
+    Args:
+        racks: [N] the rack of each machine.
     """
-    job_input, racks, nodes = w.inputs.job_input, w.network.rack, w.nodes.size
-    lies = job_input.lies
-    bits = random_bits(w.seed, READS, task, np.int64(0))
+    lies, nodes = job_input.lies, racks.size
+    bits = random_bits(seed, READS, task, np.int64(0))
     if lies.shape[0] == 0:
         if nodes == 1 or unit(bits) <= job_input.local_share:
             return node
-        other = below(random_bits(w.seed, READS, task, np.int64(1)), nodes - 1)
+        other = below(random_bits(seed, READS, task, np.int64(1)), nodes - 1)
         return other + 1 if other >= node else other
     near: int = 0
     for i in range(lies.shape[1]):

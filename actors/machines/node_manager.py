@@ -71,7 +71,9 @@ def must_read(w: DagWorld, t: int, node: int, task: int, stage: int, must_fetch:
     What is here is read at once, and not by way of the network, if it is all that the task needs.
     """
     inputs = w.inputs
-    source = inputs.job_input.origin[task] = source_of_part(w, task, node)
+    source = inputs.job_input.origin[task] = source_of_part(
+        inputs.job_input, w.network.rack, w.seed, task, node
+    )
     w.counts[N_LOCAL_READS if source == node else N_REMOTE_READS] += 1
     if source == node and not must_fetch:
         inputs.fetched[task] = t

@@ -35,7 +35,21 @@ IN_HEADINGS = ("workload", "nodes")
 OFFERED_LOAD = "offered_load"
 COMPARED = {"network.scheduler": "network"}
 """Keys that choose a scheduler too, and their labels: runs that differ in them are compared with each other."""
-OF_A_NETWORK = ("fabric.port_speed", "network.waves")
+OF_A_NETWORK = (
+    "fabric.port_speed",
+    *(
+        f"network.{name}"
+        for name in (
+            "waves",
+            "skew",
+            "input",
+            "local_share",
+            "replicas",
+            "replica_placement",
+            "locality_wait",
+        )
+    ),
+)
 """Keys without effect on DAG jobs where `network.scheduler` is none: such a run is compared with those of any value."""
 
 

@@ -12,7 +12,7 @@ from emu.explaining.explained_plan import plan_of
 from emu.explaining.explanation import NS, Link, Wait, counted
 from emu.explaining.spans import covered_ns, whole
 from emu.families.coflows.wait_reasons import RULES
-from emu.families.dags.fetches import Fetches, Flows, evenly, fetches_of, flows_of
+from emu.families.dags.fetches import Fetches, Flows, Ran, evenly, fetches_of, flows_of
 from emu.families.dags.network import coordinator_of
 from emu.families.dags.results import stage_of_task
 from emu.results.metrics import Float64Array
@@ -61,6 +61,9 @@ def fetch_of(result: Result, link: Link, task: int, arrival_ns: int) -> Wait:
     arrival_ns : int
         Of the job.
     """
+    from actors.machines.inputs import parts_of
+    from actors.machines.job_input import origins_of
+
     plan = plan_of(result)
     if plan is None:
         return Wait(link, (), ["The inputs of the run have changed: which bytes tasks fetch is not known."])
@@ -73,13 +76,15 @@ def fetch_of(result: Result, link: Link, task: int, arrival_ns: int) -> Wait:
     own = int(fetches.of_task[task])
     begin_ns, end_ns = arrival_ns + link.begin_ns, arrival_ns + link.end_ns
     meanwhile = np.flatnonzero((fetches.begin_ns < end_ns) & (fetches.end_ns > begin_ns))
-    flows = flows_of(fetches, meanwhile, arrays, node)
+    setting = plan.setting(0)
+    part = parts_of(np.diff(arrays.stage_first_task), setting.switch.skew, setting.seed)
+    flows = flows_of(fetches, meanwhile, arrays, Ran(node, part, origins_of(setting, node)))
     port = _busiest(fetches, flows, own)
     holders = _holders(plan, fetches, port, own)
     facts = _facts(fetches, flows, port, own) | {
         "stages": len({(row["job"], row["stage"]) for row in holders if row["whose"] != OWN}),
         "jobs": len({row["job"] for row in holders if row["whose"] != OWN}),
-        "bytes_per_s": (per_s := plan.setting(0).switch.port_bytes_per_s),
+        "bytes_per_s": (per_s := setting.switch.port_bytes_per_s),
         "busy_share": float(port.bytes.sum() / per_s / link.s),
         "own_share": float(port.bytes[port.fetch == own].sum() / per_s / link.s),
     }

@@ -39,6 +39,21 @@ class Fetches(NamedTuple):
     of_task: IntArray
 
 
+class Ran(NamedTuple):
+    """Of each task of a run: ndarrays, shape (T,).
+
+    Attributes
+    ----------
+    node : where it ran
+    part : what it needs of a shuffle, in means of the tasks of its stage
+    origin : from which machine it read its part of the job's input; -1: from none
+    """
+
+    node: IntArray
+    part: Float64Array
+    origin: IntArray
+
+
 class Flows(NamedTuple):
     """What crosses the network: ndarrays, shape (n,), a row for each fetch, edge and machine that sends."""
 
@@ -53,9 +68,9 @@ def fetches_of(stage: IntArray, node: IntArray, start_ns: IntArray, fetched_ns: 
     Parameters
     ----------
     stage, node, start_ns, fetched_ns : ndarray of int64, shape (T,)
-        Of each task of the workload; ``fetched_ns`` is -1 where it needed no input.
+        Of each task of the workload; ``fetched_ns`` is -1 where it needed no input. What took no time is no fetch.
     """
-    of_task, tasks = np.full(stage.size, NONE), np.flatnonzero(fetched_ns >= 0)
+    of_task, tasks = np.full(stage.size, NONE), np.flatnonzero(fetched_ns > start_ns)
     keys, first, of, count = np.unique(
         np.stack([stage, node, start_ns])[:, tasks],
         axis=1,
@@ -67,7 +82,7 @@ def fetches_of(stage: IntArray, node: IntArray, start_ns: IntArray, fetched_ns: 
     return Fetches(keys[0], keys[1], keys[2], fetched_ns[tasks[first]], count, of_task)
 
 
-def flows_of(fetches: Fetches, which: IntArray, arrays: DagArrays, node: IntArray) -> Flows:
+def flows_of(fetches: Fetches, which: IntArray, arrays: DagArrays, ran: Ran) -> Flows:
     """Return what crosses the network for some fetches.
 
     Parameters
@@ -76,8 +91,6 @@ def flows_of(fetches: Fetches, which: IntArray, arrays: DagArrays, node: IntArra
         Rows of `fetches`, in rising order.
     arrays : DagArrays
         The workload, with the bytes on its edges.
-    node : ndarray of int64, shape (T,)
-        Where each task ran.
     """
     found = [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))]
     stages, begins = np.unique(fetches.stage[which], return_index=True)
@@ -85,32 +98,52 @@ def flows_of(fetches: Fetches, which: IntArray, arrays: DagArrays, node: IntArra
         for e in range(int(arrays.first_parent[stage]), int(arrays.first_parent[stage + 1])):
             if arrays.parent_bytes[e] > 0:
                 over = _copies if arrays.parent_one_to_one[e] else _shuffle
-                found.append(over(fetches, rows, stage, e, arrays, node))
+                found.append(over(fetches, rows, stage, e, arrays, ran))
+        found.append(_reads(fetches, rows, stage, arrays, ran))
     fetch, source, size_bytes = map(np.concatenate, zip(*found, strict=True))
     crosses = source != fetches.node[fetch]
     return Flows(fetch[crosses], source[crosses], size_bytes[crosses])
 
 
 def _shuffle(
-    fetches: Fetches, rows: IntArray, stage: int, e: int, arrays: DagArrays, node: IntArray
+    fetches: Fetches, rows: IntArray, stage: int, e: int, arrays: DagArrays, ran: Ran
 ) -> tuple[IntArray, IntArray, Float64Array]:
-    """Return fetch, machine and bytes over an all-to-all edge: each task of the parent sends the same to each task."""
+    """Return fetch, machine and bytes over an all-to-all edge: each task of the parent sends to each task its part."""
     first, parent = arrays.stage_first_task, arrays.parent[e]
-    sources, count = np.unique(node[first[parent] : first[parent + 1]], return_counts=True)
-    pairs = (first[stage + 1] - first[stage]) * (first[parent + 1] - first[parent])
-    size_bytes = arrays.parent_bytes[e] / pairs * count * fetches.tasks[rows][:, None]
+    own = slice(first[stage], first[stage + 1])
+    sources, count = np.unique(ran.node[first[parent] : first[parent + 1]], return_counts=True)
+    pairs = (own.stop - own.start) * (first[parent + 1] - first[parent])
+    parts = np.bincount(fetches.of_task[own] + 1, ran.part[own], minlength=fetches.tasks.size + 1)[1:]
+    size_bytes = arrays.parent_bytes[e] / pairs * count * parts[rows][:, None]
     return np.repeat(rows, sources.size), np.tile(sources, rows.size), size_bytes.ravel()
 
 
 def _copies(
-    fetches: Fetches, rows: IntArray, stage: int, e: int, arrays: DagArrays, node: IntArray
+    fetches: Fetches, rows: IntArray, stage: int, e: int, arrays: DagArrays, ran: Ran
 ) -> tuple[IntArray, IntArray, Float64Array]:
     """Return fetch, machine and bytes over a one-to-one edge: task i of the parent sends to task i."""
     first, parent = arrays.stage_first_task, arrays.parent[e]
-    of = fetches.of_task[first[stage] : first[stage + 1]]
-    pairs = np.stack([of, node[first[parent] : first[parent + 1]]])[:, np.isin(of, rows)]
-    (fetch, sources), count = np.unique(pairs, axis=1, return_counts=True)
-    return fetch, sources, arrays.parent_bytes[e] / of.size * count
+    sources = ran.node[first[parent] : first[parent + 1]]
+    return _apart(fetches, rows, slice(first[stage], first[stage + 1]), sources, arrays.parent_bytes[e])
+
+
+def _reads(
+    fetches: Fetches, rows: IntArray, stage: int, arrays: DagArrays, ran: Ran
+) -> tuple[IntArray, IntArray, Float64Array]:
+    """Return fetch, machine and bytes of the job's input."""
+    own = slice(*arrays.stage_first_task[stage : stage + 2])
+    return _apart(fetches, rows, own, ran.origin[own], arrays.input_bytes[stage])
+
+
+def _apart(
+    fetches: Fetches, rows: IntArray, tasks: slice, sources: IntArray, size_bytes: float
+) -> tuple[IntArray, IntArray, Float64Array]:
+    """Return fetch, machine and bytes where each task of a stage has as much, from a machine of its own."""
+    of = fetches.of_task[tasks]
+    pairs = np.stack([of, sources])[:, np.isin(of, rows) & (sources >= 0)]
+    (fetch, sender), count = np.unique(pairs, axis=1, return_counts=True)
+    each: Float64Array = np.full(count.size, size_bytes / of.size)
+    return fetch, sender, each * count
 
 
 def evenly(fetches: Fetches, flows: Flows, begin_ns: int, end_ns: int) -> Float64Array:

@@ -11,11 +11,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import emu
+from actors.machines.inputs import parts_of
+from actors.machines.job_input import origins_of
 from clusters.cluster import Cluster, build_cluster
 from emu.explaining.explained_plan import plan_of
 from emu.explaining.explanation import Explanation, Wait
 from emu.explaining.spans import whole
-from emu.families.dags.fetches import fetches_of, flows_of
+from emu.families.dags.fetches import Ran, fetches_of, flows_of
 from emu.families.dags.results import stage_of_task
 from emu.results.result import Result
 from tests.actors.dag_settings import mixed_dags, two_shuffles, unlike_machines, with_bytes
@@ -186,14 +188,29 @@ def check_story(story: Explanation, fetches: dict[tuple[int, int, int], Moved], 
 def test_the_flows_of_all_fetches_are_those_that_the_run_counted(tmp_path: Path, network: str) -> None:
     for seed in (1, 2):
         run = a_run(tmp_path, network, seed)
-        plan, table = plan_of(run), run.tasks
-        assert plan is not None
-        assert table is not None
-        node, start_ns, fetched_ns = (
-            whole(optional_column(table, name), scale)
-            for name, scale in (("node", 1.0), ("start_s", NS), ("fetched_s", NS))
-        )
-        fetches = fetches_of(stage_of_task(plan.workload), node, start_ns, fetched_ns)
-        flows = flows_of(fetches, np.arange(fetches.stage.size), plan.workload.arrays(), node)
-        assert flows.fetch.size == run.summary["dags"]["flows"]
-        assert flows.size_bytes.sum() == pytest.approx(run.summary["dags"]["moved_bytes"])
+        check_what_crossed(run)
+
+
+@pytest.mark.parametrize("given", [{"network_input": "replicas"}, {"network_input": "share"}])
+def test_flows_of_a_run_with_skew_and_input_from_outside(given: dict[str, Any]) -> None:
+    work = {"workload_options": {"jobs": 5}, "nodes": 7, "seed": 4}
+    run = emu.run("drf", "query-dags", **work, network_scheduler="sebf", network_skew=0.8, **given, **HERE)
+    check_what_crossed(run)
+
+
+def check_what_crossed(run: Result) -> None:
+    """Compare the flows that are computed from the tables with what the run has counted."""
+    plan, table = plan_of(run), run.tasks
+    assert plan is not None
+    assert table is not None
+    arrays, setting = plan.workload.arrays(), plan.setting(0)
+    node, start_ns, fetched_ns = (
+        whole(optional_column(table, name), scale)
+        for name, scale in (("node", 1.0), ("start_s", NS), ("fetched_s", NS))
+    )
+    fetches = fetches_of(stage_of_task(plan.workload), node, start_ns, fetched_ns)
+    part = parts_of(np.diff(arrays.stage_first_task), setting.switch.skew, setting.seed)
+    ran = Ran(node, part, origins_of(setting, node))
+    flows = flows_of(fetches, np.arange(fetches.stage.size), arrays, ran)
+    assert flows.fetch.size == run.summary["dags"]["flows"]
+    assert flows.size_bytes.sum() == pytest.approx(run.summary["dags"]["moved_bytes"])
