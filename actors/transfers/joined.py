@@ -40,6 +40,7 @@ from workloads.coflows import no_coflows
 FIRST_ROWS = 1024  # of flows; they grow as flows need them
 FIRST_COFLOWS = 64
 WORK = np.int64(100_000_000)  # pairs whose rates were shared, after which a slice ends: tenths of a second
+NO_COORDINATOR = (("network.waves", "max-min fair sharing knows no coflows"),)
 
 
 class Joined(NamedTuple):
@@ -206,19 +207,10 @@ def with_network(
         coordinator=coordinator,
         series=transfers,
         preempts=False,
-        ignores=waves_ignored(coordinator),
+        ignores=NO_COORDINATOR if coordinator is None else (),
         global_view=("always",),
         remade=(with_network, (scheduler, coordinator, rows)),
     )
-
-
-def waves_ignored(coordinator: Scheduler | None) -> tuple[tuple[str, str], ...]:
-    """Return why `network.waves` has no effect, by the key; empty if it has one."""
-    if coordinator is None:
-        return (("network.waves", "max-min fair sharing knows no coflows"),)
-    if coordinator.own is not None:
-        return (("network.waves", "a coordinator of one's own sees each wave as a coflow"),)
-    return ()
 
 
 def make_host(scheduler: Scheduler, coordinator: Scheduler | None, setting: Setting) -> JoinedHost:

@@ -63,7 +63,7 @@ class Coflows(NamedTuple):
         weight: their weights.
         width: how many flows they have.
         flows_left: how many of their flows have not ended.
-        bytes_sent: bytes that they have sent, as the coordinator estimates; of DAG jobs, with those of earlier waves
+        bytes_sent: bytes that they have sent, as the coordinator estimates; of DAG jobs, with those of other waves
             (`network.waves`).
         size_bytes: their sizes; None unless the scheduler is clairvoyant.
     """

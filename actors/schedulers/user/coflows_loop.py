@@ -33,6 +33,7 @@ from actors.fabric.initial_arrays import list_per, per
 from actors.fabric.ports import flows_of
 from actors.fabric.priority_queues import next_tick
 from actors.fabric.ranking import Ranking
+from actors.fabric.waves import sent_together, sum_waves
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.queue import GROW, NONE, lacks_room
 from actors.machines.dag_world import DagWorld
@@ -102,6 +103,7 @@ def begin_decision(w: CoflowWorld, p: State, t: int) -> int:
     count = remove_ended(w, p.agenda)
     coflows = w.fabric.coflows
     reported = t - w.network.delay_ns
+    sum_waves(w, p.agenda.active, count, reported)
     for i in range(count):
         k = p.agenda.active[i]
         p.whole[i, 0] = coflows.place[k]
@@ -109,7 +111,7 @@ def begin_decision(w: CoflowWorld, p: State, t: int) -> int:
         p.whole[i, 2] = coflows.left[k]
         p.real[i, 0] = coflows.arrival[k] / NS
         p.real[i, 1] = coflows.weight[k]
-        p.real[i, 2] = max(coflows.sent[k] + coflows.rate[k] * (reported - coflows.since[k]), 0.0)
+        p.real[i, 2] = max(sent_together(w, reported, k), 0.0)
     return count
 
 

@@ -13,6 +13,7 @@ from actors.schedulers.registry import find_scheduler
 from actors.schedulers.variants import make_variant
 from actors.transfers.joined import with_network
 from clusters.cluster import build_cluster
+from examples.smallest_coflow import LeastSent
 from tests.emulations import digest, run_setting
 from workloads.dags import DagWorkload, make_dag_workload
 
@@ -95,6 +96,18 @@ def test_saath_moves_all_waves_of_a_shuffle_down() -> None:
         for waves in ("together", "apart")
     ]
     assert ends == [21, 37]
+
+
+def test_a_coordinator_of_ones_own_sees_what_all_waves_have_sent() -> None:
+    # It is asked every 8 ms, from 1 s on, and serves the coflow first that has sent least: at 1.008 s A has sent 3 MB,
+    # and B nothing. Apart, A's second wave has sent nothing either, and came first.
+    work = three_fetches(0.003, 0.003, (1.006, 1.005))
+    together, apart = (
+        fetched_ms(run_setting(under(LeastSent, work, MACHINES, waves=waves)))
+        for waves in ("together", "apart")
+    )
+    assert together == {"A1": 3, "A2": 19, "B": 11}
+    assert apart == {"A1": 3, "A2": 11, "B": 19}
 
 
 @pytest.mark.parametrize("thin_limit", [0, 1])
