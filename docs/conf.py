@@ -40,7 +40,7 @@ CONTENTS = {
     "Start": "docs/tour docs/tutorials/own-scheduler docs/tutorials/size-a-cluster"
     " docs/tutorials/probes-behind-long-work docs/tutorials/judge-a-claim",
     "What is emulated": "docs/schedulers docs/workloads docs/own-logs docs/clusters docs/resources docs/dags"
-    " docs/coflows docs/dynamics",
+    " docs/dag-network docs/coflows docs/dynamics",
     "Runs": "docs/clocks docs/sweeps docs/live docs/checkpoints docs/run-directories docs/trust",
     "Results": "docs/explain docs/plots docs/results docs/results/fidelity docs/results/phoenix docs/results/coflows"
     " docs/results/deadlines docs/results/dags",
