@@ -38,9 +38,8 @@ class Pairs(NamedTuple):
     first: np.ndarray  # [N] where the list of a port begins
     size: np.ndarray  # [N] its pairs
     room: np.ndarray  # [N] its room, 0 or a power of two
-    left: (
-        np.ndarray
-    )  # [64] by logarithm of its room: a range that a list has left, which begins with the next one
+    # [64] by logarithm of its room: a range that a list has left, which begins with the next one
+    left: np.ndarray
     end: np.ndarray  # [1] ranges behind this place have not been used
     pair: np.ndarray  # [R] the lists
     other: np.ndarray  # [R] the other port of a pair

@@ -24,8 +24,8 @@ class Waves(NamedTuple):
     ended_bytes: np.ndarray  # [S] of waves that have ended, float64
     sent: np.ndarray  # [S] scratch: what it has sent, float64
     rate: np.ndarray  # [S] scratch: bytes per ns, of its running flows, float64
-    queue: np.ndarray  # [S] the queue that it entered last, NONE: it has entered none
-    entered: np.ndarray  # [S] the number of that entry
+    queue: np.ndarray  # [S] the last queue that it has entered, NONE: it has entered none
+    entered: np.ndarray  # [S] the number of its entry into that one
     length: np.ndarray  # [S] bytes of a flow, as estimated from its first sample, float64; 0.0 before
     shuffle: np.ndarray = per("coflow", NONE)
 
@@ -112,11 +112,11 @@ def queue_together(w: Any, coflow: int, first: int) -> int:
 
 @inlined
 def enqueue_together(w: Any, q: Queues, coflow: int, queue: int) -> None:
-    """Put a coflow at the tail of a queue; a wave to its shuffle if that is there already."""
+    """Put a coflow at the tail of a queue; a wave to its shuffle if that is there, or in a later one, already."""
     waves, shuffle = w.waves, w.waves.shuffle[coflow]
     enqueue(q, coflow, queue)
     if shuffle != NONE:
-        if waves.queue[shuffle] != queue:
+        if waves.queue[shuffle] < queue:
             waves.queue[shuffle], waves.entered[shuffle] = queue, q.entered[coflow]
         q.entered[coflow] = waves.entered[shuffle]
 

@@ -34,9 +34,8 @@ class Inputs(NamedTuple):
     node: np.ndarray  # [T] where a task was launched, NONE before
     next: np.ndarray  # [T] the next task of those that fetch together
     together: np.ndarray  # [T] of a leader: how many fetch together
-    parts: (
-        np.ndarray
-    )  # [T] of a leader: what they need of a shuffle, in means of a task of their stage, float64
+    # [T] of a leader: what they need of a shuffle, in means of a task of their stage, float64
+    parts: np.ndarray
     part: np.ndarray  # [T] of a task: the same, read-only
     waiting: np.ndarray  # [T] of a leader: flows that have not ended
     stage: np.ndarray  # [T] of a task that has asked for its input

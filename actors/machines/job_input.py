@@ -28,9 +28,8 @@ class JobInput(NamedTuple):
     origin: np.ndarray  # [T] from where a task reads its part, NONE: not known yet
     begin: np.ndarray  # [N + 1] where the tasks of which a machine has the part begin in `task`; read-only
     task: np.ndarray  # [T * replicas] those tasks, by machine and number; read-only
-    later: (
-        np.ndarray
-    )  # [T * replicas] of the first task of a stage on a machine: those before this place are launched
+    # [T * replicas] of the first task of a stage on a machine: those before this place are launched
+    later: np.ndarray
     phase: np.ndarray  # [T] of a task, as the manager knows it; like all of these, empty if `lies` is
 
 

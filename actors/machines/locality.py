@@ -15,9 +15,9 @@ from actors.machines.job_input import local_task
 from actors.machines.manager_state import Manager, Matcher, set_alarm
 from actors.machines.runnable import end_of_jobs, make_job_fresh, take_ready
 
-OVER = np.int64(
-    0
-)  # of `Matcher.wait_end`: the job launches anywhere, and all machines have been considered since
+# Of `Matcher.wait_end`: the job launches anywhere, and all machines have been considered since; or it has launched a
+# local task, and where it was passed over before that it will be again.
+OVER, ENDED_BY_LAUNCH = np.int64(0), NEVER - 1
 
 
 @inlined
@@ -34,7 +34,7 @@ def pass_over(w: DagWorld, p: Manager, me: int, t: int, stage: int) -> None:
     At its end the manager matches again. With heartbeats the next one of a machine is early enough.
     """
     m, job = p.matcher, w.stages.job[stage]
-    if m.wait_end[job] == NEVER:
+    if m.wait_end[job] >= ENDED_BY_LAUNCH:
         m.wait_end[job] = t + m.locality_wait
         if w.heartbeat == 0:
             set_alarm(w, p, me, t, m.wait_end[job])
@@ -42,11 +42,14 @@ def pass_over(w: DagWorld, p: Manager, me: int, t: int, stage: int) -> None:
 
 @compiled
 def end_waits(w: DagWorld, m: Matcher, band: int, t: int) -> int:
-    """Consider the jobs whose wait is over for all machines; return when the next wait of a job of the band ends."""
+    """Consider the jobs whose wait has ended for all machines; return when the next wait of a job of the band ends."""
     nearest: int = NEVER
     for i in range(m.run.first_job[band], end_of_jobs(m.run, band)):
         job = m.run.jobs[i]
-        if m.wait_end[job] > t:
+        if m.wait_end[job] == ENDED_BY_LAUNCH:
+            m.wait_end[job] = NEVER
+            make_job_fresh(m.run, band, job)
+        elif m.wait_end[job] > t:
             nearest = min(nearest, m.wait_end[job])
         elif m.wait_end[job] != OVER:
             m.wait_end[job] = OVER
@@ -55,11 +58,18 @@ def end_waits(w: DagWorld, m: Matcher, band: int, t: int) -> int:
 
 
 @inlined
-def take_task(w: DagWorld, m: Matcher, band: int, node: int, stage: int) -> int:
-    """Return the task of a stage that is launched on a machine: the next one, or with locality first a local one."""
+def take_task(w: DagWorld, p: Manager, me: int, t: int, band: int, node: int, stage: int) -> int:
+    """Return the task of a stage that is launched on a machine: the next one, or with locality first a local one.
+
+    A local one ends its job's wait. Another one begins if the job is passed over on a machine that has room still: the
+    manager matches again to find out. With heartbeats the next one of a machine is early enough.
+    """
+    m, job = p.matcher, w.stages.job[stage]
     local: int = NONE
     if m.prefers_local and reads_part(w.inputs, stage):
         local = local_task(w, stage, node)
-        if local != NONE:
-            m.wait_end[w.stages.job[stage]] = NEVER
+        if local != NONE and m.wait_end[job] != NEVER:
+            m.wait_end[job] = NEVER if w.heartbeat > 0 else ENDED_BY_LAUNCH
+            if w.heartbeat == 0:
+                set_alarm(w, p, me, t, t)
     return take_ready(w, m.run, band, stage, local)

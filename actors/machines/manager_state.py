@@ -28,9 +28,8 @@ class Matcher(NamedTuple):
     run: Runnable
     band: np.ndarray  # [J] of each job
     bands: int  # of a manager
-    turn: (
-        np.ndarray
-    )  # [J] of jobs of the same rank that with the least goes first: in most schedulers by arrival
+    # [J] of jobs of the same rank that with the least goes first: in most schedulers by arrival
+    turn: np.ndarray
     room: np.ndarray  # [B, R] what the jobs of a band share: what those of higher bands do not hold
     held: np.ndarray  # [B, R] what its tasks hold, where a manager has several bands
     active: np.ndarray  # [J] jobs that have arrived and not ended, by band and arrival, as in `run.jobs`
@@ -51,9 +50,8 @@ class Matcher(NamedTuple):
     dirty_count: np.ndarray  # [K]
     must: np.ndarray  # [S] tasks that the plan of an altruistic job says must be launched now
     altruistic: np.ndarray  # [J] bool
-    wait_end: (
-        np.ndarray
-    )  # [J] when a job has waited for local tasks, ns; NEVER: it was not passed over since the last
+    # [J] when a job has waited for local tasks, ns; NEVER: it was not passed over since the last
+    wait_end: np.ndarray
     passed: np.ndarray  # [S] the last round in which a stage was passed over
     round: np.ndarray  # [1] of matching: one machine, or all with packing
     pack: Packing
@@ -82,9 +80,8 @@ class Manager(NamedTuple):
     plan: Plan  # of altruistic jobs
     altruism: float  # probability that a job is altruistic at a match; 0: none is planned
     turns: np.ndarray  # [J] draws of it
-    alarm: (
-        np.ndarray
-    )  # [K] when the next planned task must start, or a wait ends, for which a match is pending, ns
+    # [K] when the next planned task must start, or a wait ends, for which a match is pending, ns
+    alarm: np.ndarray
     ended: np.ndarray  # [K] jobs, by manager
     due: np.ndarray  # [K] bool: a match is due at this instant
     launched: np.ndarray  # [1] tasks launched, or stopped, by the event under way

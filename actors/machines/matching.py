@@ -188,7 +188,7 @@ def launch(w: DagWorld, p: Manager, me: int, t: int, node: int, stage: int) -> N
     m.must[stage] = max(m.must[stage] - 1, 0)
     if m.packing or m.leftover == PACKING_FIRST:
         note_launch(m.pack, band, job, stage, node, value_of(w, m.pack, stage, node), m.num_active[band])
-    task = take_task(w, m, band, node, stage)
+    task = take_task(w, p, me, t, band, node, stage)
     for r in range(demand.shape[1]):
         w.machines.free[node, r] -= demand[stage, r]
         m.used[m.queue[job], r] += demand[stage, r]

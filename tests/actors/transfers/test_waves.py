@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 from test_coordinated import COORDINATORS, GB, under
 
+from actors.fabric.ports import build_fabric
+from actors.fabric.priority_queues import INACTIVE, make_queues
+from actors.fabric.waves import Waves, enqueue_together, make_waves
 from actors.hosting.outcome import Outcome
 from actors.schedulers.registry import find_scheduler
 from actors.schedulers.variants import make_variant
@@ -15,6 +19,7 @@ from actors.transfers.joined import with_network
 from clusters.cluster import build_cluster
 from examples.smallest_coflow import LeastSent
 from tests.emulations import digest, run_setting
+from workloads.coflows import no_coflows
 from workloads.dags import DagWorkload, make_dag_workload
 
 MACHINES = build_cluster("machines", [2, 4, 3, 4], cpu_cores=[2.0, 4.0, 3.0, 4.0])
@@ -108,6 +113,24 @@ def test_a_coordinator_of_ones_own_sees_what_all_waves_have_sent() -> None:
     )
     assert together == {"A1": 3, "A2": 19, "B": 11}
     assert apart == {"A1": 3, "A2": 11, "B": 19}
+
+
+class Standing(NamedTuple):
+    waves: Waves
+
+
+def test_a_shuffle_stays_in_the_last_queue_that_a_wave_has_entered() -> None:
+    fabric = build_fabric(no_coflows(2).arrays(), GB)
+    queues = make_queues(
+        fabric, {"first_limit_bytes": 1, "factor": 10.0, "queues": 4, "interval_s": 1, "starvation": "strict"}
+    )
+    queues = queues._replace(queue=np.full(2, INACTIVE), entered=np.zeros(2, np.int64))
+    standing = Standing(make_waves(2, 1)._replace(shuffle=np.zeros(2, np.int64)))
+    for wave, queue in ((0, 2), (1, 1), (1, 2)):
+        enqueue_together(standing, queues, wave, queue)
+        assert standing.waves.queue.tolist() == [2]
+    assert queues.queue.tolist() == [2, 2]
+    assert queues.entered[0] == queues.entered[1]
 
 
 @pytest.mark.parametrize("thin_limit", [0, 1])

@@ -104,6 +104,29 @@ def test_a_story_of_a_job_that_waits_for_machines_with_its_input() -> None:
     assert column(emu.run("drf", work, 2, **HERE, **given).jobs, "jct_s").tolist() == [3]
 
 
+@pytest.mark.parametrize(
+    ("scheduler", "seed", "until_s"),
+    [
+        ("drf", 2, 201.001),
+        ("drf", 5, 201.001),
+        ("tetris", 2, 201.001),
+        ("drf@heartbeat_s=0.1", 2, 201.151),
+        ("drf@heartbeat_s=0.1", 5, 201.101),
+    ],
+)
+def test_a_job_waits_again_after_a_local_launch(scheduler: str, seed: int, until_s: float) -> None:
+    # Four tasks of 100 s, the parts of three of which lie on the machine of a larger number or, with the other seed, of
+    # a smaller one. At 100 s it launches a local task, which ends the job's wait; the other machine is idle, and the
+    # job is passed over there from then on. So the last task is launched there at 101 s, or at the next heartbeat.
+    work = make_dag_workload("reads", [0], [1], [4], [100] * 4, [], cpu_cores=[1], input_bytes=[4e6])
+    given: dict[str, Any] = {"network_input": "replicas", "network_replicas": 1, "seed": seed}
+    run = emu.run(scheduler, work, 2, **HERE, **given, network_locality_wait=1)
+    assert column(run.jobs, "jct_s")[0] == pytest.approx(until_s, abs=1e-6)
+    starts = np.sort(column(run.tasks, "start_s"))
+    assert starts[2] < 100.2
+    assert starts[3] >= 101
+
+
 def test_events_of_flows_name_no_task() -> None:
     run = emu.run("drf", shuffle(), 2, **HERE | {"network_scheduler": "sebf"}, output_events="all")
     events = run.events.to_pandas()
