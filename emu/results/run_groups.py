@@ -255,6 +255,8 @@ def value_text(label: str, value: Any) -> str:
     """Return a value of an axis as text; None is the default."""
     if value is None:
         return "by default"
+    if isinstance(value, str):
+        return value
     if label in BY_NAME and BY_NAME[label].kind == "steps":
         return "; ".join(value) or "none"
     if label in BY_NAME and BY_NAME[label].kind in ("duration", "cutoff") and is_number(value):
