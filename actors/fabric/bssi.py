@@ -22,10 +22,9 @@ class BssiScratch(NamedTuple):
     """Scratch arrays of `bssi`."""
 
     load: np.ndarray = per("port", 0.0)  # ns that the coflows without a place need at a port
-    first: np.ndarray = per("coflow")  # the first wave of a coflow, or the coflow itself
-    begin: np.ndarray = per("coflow")  # where a first wave is in the order before
+    begin: np.ndarray = per("coflow")  # where the first wave of a coflow is in the order before
     order: np.ndarray = list_per("coflow")  # the order that is being made, from its end
-    # what is left of the weight of a first wave; infinite once it has its place
+    # what is left of a coflow's weight, by `begin`; infinite once it has its place
     weight: np.ndarray = per("coflow", 0.0)
     head: np.ndarray = per("port")  # first of the lines at a port, or NONE
     next: np.ndarray = per("line")  # the line after it at the same port, or NONE
@@ -46,13 +45,13 @@ def bssi(fabric: Fabric, waves: Waves, s: BssiScratch, groups: np.ndarray, count
             s.load[worst] = 0.0  # only rounding left a load
             continue
         lower_weights(fabric.lines, s, worst, chosen)
-        first = s.begin[s.first[fabric.lines.group[chosen]]]
+        first = s.begin[fabric.lines.group[chosen]]
         for i in range(end_of_shuffle(waves, groups, first, count) - 1, first - 1, -1):
             unload_ports(fabric, s, groups[i])
             left -= 1
             s.order[left] = groups[i]
     for i in range(count - 1, -1, -1):  # coflows without a place are first, as they were
-        if s.weight[s.first[groups[i]]] < np.inf:
+        if s.weight[s.begin[groups[i]]] < np.inf:
             left -= 1
             s.order[left] = groups[i]
     for i in range(count):
@@ -61,13 +60,13 @@ def bssi(fabric: Fabric, waves: Waves, s: BssiScratch, groups: np.ndarray, count
 
 @inlined
 def find_first_waves(fabric: Fabric, waves: Waves, s: BssiScratch, groups: np.ndarray, count: int) -> None:
-    """Find the first wave of each of the first `count` of `groups`; it has the weight of a coflow."""
+    """Find where the first waves of the first `count` of `groups` are, of which each has the weight of a coflow."""
     begin = 0
     while begin < count:
-        end, first = end_of_shuffle(waves, groups, begin, count), groups[begin]
-        s.weight[first], s.begin[first] = fabric.coflows.weight[first], begin
+        end = end_of_shuffle(waves, groups, begin, count)
+        s.weight[begin] = fabric.coflows.weight[groups[begin]]
         for i in range(begin, end):
-            s.first[groups[i]] = first
+            s.begin[groups[i]] = begin
         begin = end
 
 
@@ -93,7 +92,7 @@ def choose_last(lines: Lines, s: BssiScratch, port: int) -> int:
     least, of, chosen = np.inf, 1.0, NONE
     line = s.head[port]
     while line != NONE:
-        size, weight = bytes_here(lines, s, line), s.weight[s.first[lines.group[line]]]
+        size, weight = bytes_here(lines, s, line), s.weight[s.begin[lines.group[line]]]
         if size > 0.0 and weight * of < least * size:  # products: equal coflows tie exactly
             least, of, chosen = weight, size, line
         line = next_coflow(lines, s, line)
@@ -103,8 +102,8 @@ def choose_last(lines: Lines, s: BssiScratch, port: int) -> int:
 @inlined
 def next_coflow(lines: Lines, s: BssiScratch, line: int) -> int:
     """Return the first line of the next coflow at a port after that of a line, or NONE."""
-    first = s.first[lines.group[line]]
-    while line != NONE and s.first[lines.group[line]] == first:
+    first = s.begin[lines.group[line]]
+    while line != NONE and s.begin[lines.group[line]] == first:
         line = s.next[line]
     return line
 
@@ -112,8 +111,8 @@ def next_coflow(lines: Lines, s: BssiScratch, line: int) -> int:
 @inlined
 def bytes_here(lines: Lines, s: BssiScratch, line: int) -> float:
     """Return the bytes of a coflow at a port, whose first line there is given."""
-    first, size = s.first[lines.group[line]], 0.0
-    while line != NONE and s.first[lines.group[line]] == first:
+    first, size = s.begin[lines.group[line]], 0.0
+    while line != NONE and s.begin[lines.group[line]] == first:
         size += lines.bytes[line]
         line = s.next[line]
     return size
@@ -122,11 +121,11 @@ def bytes_here(lines: Lines, s: BssiScratch, line: int) -> float:
 @inlined
 def lower_weights(lines: Lines, s: BssiScratch, port: int, chosen: int) -> None:
     """Lower the weights of the coflows at a port in proportion to their bytes there; mark the chosen one as placed."""
-    last = s.first[lines.group[chosen]]
+    last = s.begin[lines.group[chosen]]
     price = s.weight[last] / bytes_here(lines, s, chosen)
     line = s.head[port]
     while line != NONE:
-        s.weight[s.first[lines.group[line]]] -= price * lines.bytes[line]
+        s.weight[s.begin[lines.group[line]]] -= price * lines.bytes[line]
         line = s.next[line]
     s.weight[last] = np.inf
 

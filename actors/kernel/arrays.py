@@ -25,6 +25,18 @@ def largest(values: np.ndarray) -> int:
 
 
 @compiled
+def first_from(values: np.ndarray, low: int, end: int, least: Any) -> int:
+    """Return the first place from `low` on whose element is at least `least`, `end` if none is; elements ascend."""
+    while low < end:
+        middle = (low + end) >> 1
+        if values[middle] < least:
+            low = middle + 1
+        else:
+            end = middle
+    return low
+
+
+@compiled
 def total(values: np.ndarray) -> Any:
     """Return the sum of all elements."""
     found = values[0] - values[0]

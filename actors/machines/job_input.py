@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from actors.conditions import read_only
+from actors.kernel.arrays import first_from
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.queue import NONE
 from actors.kernel.random import PLACES, READS, below, random_bits, unit
@@ -203,14 +204,8 @@ def local_task(w: Any, stage: int, node: int) -> int:
     job_input, first, after = w.inputs.job_input, w.stages.first_task[stage], w.stages.first_task[stage + 1]
     if job_input.phase.size == 0:
         return NONE
-    low, end = job_input.begin[node], job_input.begin[node + 1]
-    high = end
-    while low < high:
-        middle = (low + high) // 2
-        if job_input.task[middle] < first:
-            low = middle + 1
-        else:
-            high = middle
+    end = job_input.begin[node + 1]
+    low = first_from(job_input.task, job_input.begin[node], end, first)
     if low == end:
         return NONE
     i = max(low, job_input.later[low])

@@ -307,9 +307,8 @@ def make_shuffles(w: DagWorld, n: CoflowWorld, parameters: dict[str, Any]) -> Sh
         n.fabric,
         fetches=make_fetches(w),
         free=all_free(0, 0),
-        sampling=sampling_of(parameters)._replace(
-            thin_limit=0
-        ),  # which coflows are thin says the coordinator
+        # All have room for pilots: which are thin is decided by the coordinator.
+        sampling=sampling_of(parameters)._replace(thin_limit=0),
         lacks=np.zeros(3, np.int64),
         stages=np.zeros(stages, np.int64),
         **{

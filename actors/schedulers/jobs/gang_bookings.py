@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from actors.kernel.arrays import first_from
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NEVER
 from actors.kernel.records import Records, records
@@ -49,14 +50,7 @@ def make_bookings(now: Outlook, reservations: int) -> Bookings:
 @inlined
 def place_of_time(b: Bookings, time: int) -> int:
     """Return how many changes come before a time."""
-    low, high = np.int64(0), b.number[0]
-    while low < high:
-        middle = (low + high) // 2
-        if b.changes.time[middle] < time:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    return first_from(b.changes.time, np.int64(0), b.number[0], time)
 
 
 @inlined

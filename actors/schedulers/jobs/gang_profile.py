@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from actors.kernel.arrays import first_from
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NEVER
 from actors.kernel.records import Records, records
@@ -63,13 +64,7 @@ def pass_time(profile: Profile, t: int) -> None:
 def split(profile: Profile, time: int) -> int:
     """Return the step that begins at `time`, which is not before the first; it is inserted where there is none."""
     steps = profile.steps
-    low, high = np.int64(0), profile.number[0]
-    while low < high:
-        middle = (low + high) // 2
-        if steps.time[middle] < time:
-            low = middle + 1
-        else:
-            high = middle
+    low = first_from(steps.time, np.int64(0), profile.number[0], time)
     if low < profile.number[0] and steps.time[low] == time:
         return low
     for i in range(profile.number[0], low, -1):

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from actors.hosting.outcome import Outcome
 from actors.kernel.random import PLACES, READS
 from actors.machines.job_input import make_job_input, reading_stages
 from actors.schedulers.registry import find_scheduler
@@ -24,6 +23,7 @@ from tests.actors.dag_settings import mixed_dags, setting_of, with_bytes, with_i
 from tests.actors.splitmix import draw, draw_bits
 from tests.actors.transfers.network_simulator import fetched_s
 from tests.actors.transfers.test_coordinated import bytes_over, last_ends, orders, workload_of
+from tests.actors.transfers.test_network import seconds
 from tests.emulations import OBSERVED, digest, run_setting
 from workloads.dags import DagWorkload, make_dag_workload
 
@@ -94,17 +94,6 @@ def origins(setting: Setting, node: np.ndarray) -> dict[int, int]:
                 others = [other for other in range(nodes) if other != here]
                 found[task] = here if is_local else others[draw(setting.seed, READS, task, 1, len(others))]
     return found
-
-
-def seconds(outcome: Outcome) -> tuple[list[float], list[float], list[float]]:
-    """Start, end of fetching (-1: nothing to read) and end of tasks, s."""
-    assert outcome.tasks is not None
-    fetched = outcome.series.fetched_ns
-    return (
-        (outcome.tasks["start_ns"] / 1e9).tolist(),
-        np.where(fetched >= 0, fetched / 1e9, -1).tolist(),
-        (outcome.tasks["finish_ns"] / 1e9).tolist(),
-    )
 
 
 def reads_gb(*of_jobs: float, tasks: int = 1, **given: Any) -> DagWorkload:
