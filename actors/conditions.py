@@ -4,7 +4,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from actors.kernel.cost import FIXED, MEASURED, NO_COST, RECORDED, Cost, check_prices, make_cost
+from actors.kernel.cost import FIXED, MEASURED, MOST_COST_NS, NO_COST, RECORDED, Cost, make_cost
 from actors.kernel.queue import NEVER, Network
 from actors.kernel.records import records
 from actors.kernel.sums import WHOLE
@@ -78,6 +78,20 @@ def cost_of(setting: Setting, schedulers: int, last_arrival: int) -> Cost:
         recorded=costs.recorded,
         last_arrival=last_arrival,
     )
+
+
+def check_prices(*prices: tuple[str, int, int]) -> None:
+    """Refuse fixed costs of more than `MOST_COST_NS` at a time; of each its key, ns, and how often it may come at once.
+
+    Raises:
+        InputError: one is too large; the message names its key.
+    """
+    for key, price, times in prices:
+        if price * times > MOST_COST_NS // len(prices):
+            raise InputError(
+                f"{key}: {price / 1e9:g} s, up to {times:,} at once, would keep a scheduler busy for decades; want at"
+                f" most {MOST_COST_NS // len(prices) // times / 1e9:.3g} s"
+            )
 
 
 def most_tasks(setting: Setting) -> int:

@@ -41,7 +41,7 @@ LAYERS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("actors.nodes",),
         ("actors.conditions",),
         ("actors.resources", "actors.tenants"),
-        ("actors.constraints", "actors.dynamics"),
+        ("actors.constraints", "actors.dynamics", "actors.inputs"),
         ("actors.fabric", "actors.machines"),
         ("actors.transfers",),
         ("actors.schedulers",),  # what policies share: variants

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from actors.conditions import check_prices
 from actors.dynamics import no_faults
 from actors.fabric.counters import COUNTERS
 from actors.fabric.initial_arrays import at_start, list_per, per
@@ -18,7 +19,7 @@ from actors.fabric.ports import Fabric, build_fabric, merge_parallel
 from actors.fabric.updates import Updates, expect_updates, follow_moves, lay_out, no_updates
 from actors.fabric.waves import Waves, make_waves
 from actors.kernel.compiled import entry, inlined
-from actors.kernel.cost import FIXED, MEASURED, NO_COST, RECORDED, Cost, check_prices, make_cost
+from actors.kernel.cost import FIXED, MEASURED, NO_COST, RECORDED, Cost, make_cost
 from actors.kernel.faults import Faults
 from actors.kernel.queue import MOST_ACTORS, NONE, Network, Queue, make_queue
 from actors.kernel.records import Records, first, frozen, records

@@ -72,15 +72,6 @@ DECIDE = kind(0x540, "DECIDE", COFLOWS, "the coordinator to itself", a="due")
 TELL = kind(0x541, "TELL", COFLOWS, "the coordinator to itself: send the rest of the schedules", a="due")
 
 
-_FIRST, _END = 0x40, 0xA0  # of the numbers that kinds of coflows have in their rank
-
-
-@inlined
-def is_of_coflows(kind: int) -> bool:
-    """Return whether messages of this kind go between agents and coordinator."""
-    return _FIRST <= kind & 0xFF < _END
-
-
 class SetRate(NamedTuple):
     """What `SET_RATE` carries."""
 

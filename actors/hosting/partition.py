@@ -22,6 +22,7 @@ from actors.kernel.counters import N_ARRIVED, N_FINISHED, N_STARTED
 from actors.kernel.faults import grow_attempts, with_attempts
 from actors.kernel.queue import GROW, HORIZON, IDLE, PYTHON, RUNNING, grow_queue
 from actors.kernel.records import records
+from actors.kernel.turns import Turns
 from actors.kernel.window import deliver, find_barrier, make_frame, pack, restrict
 from actors.kernel.world import NEVER, NONE, TASK_RECORD, grow_entries
 from actors.schedulers.user.errors import defined_at
@@ -108,9 +109,8 @@ class Partition:
     def start(self) -> float:
         """Compile or load the loop; returns the seconds that took."""
         begin = time.perf_counter()
-        self._loop = direct(
-            self.setting.scheduler.advance, self.world, self.state, self._barrier, SLICE_EVENTS
-        )
+        loop, given = self.setting.scheduler.advance, (self.world, self.state, self._barrier, SLICE_EVENTS)
+        self._loop = loop.direct(*given) if isinstance(loop, Turns) else direct(loop, *given)
         if self._answer is not None:
             self._answer.compile(self.world, self.state)
         self.compile_s = time.perf_counter() - begin

@@ -22,9 +22,9 @@ from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.faults import HasFaults, is_over, lacks_attempts, take_over
 from actors.kernel.histogram import BUCKETS, note_time
 from actors.kernel.message_heap import push
-from actors.kernel.message_kinds import FIRST_DECISION, PUBLISHED, is_background
+from actors.kernel.message_kinds import FIRST_DECISION, PUBLISHED, is_background, is_of_network
 from actors.kernel.messages import ANNOUNCED, ARRIVAL, read_job
-from actors.kernel.queue import GROW, IDLE, NEVER, NONE, RUNNING, Queue, is_here, take_first
+from actors.kernel.queue import GROW, HANDED, IDLE, NEVER, NONE, RUNNING, Queue, is_here, take_first
 from actors.kernel.records import Records, as_records, doubled, records
 from actors.kernel.sums import WHOLE, carry
 from workloads.errors import InputError
@@ -108,7 +108,14 @@ class HasCost(HasFaults, Protocol):
 
 @inlined
 def take(w: HasCost, until: int) -> int:
-    """Take the first event before `until` into `w.queue.now`, when it is handled; return RUNNING or a stop reason."""
+    """Take the first event before `until` into `w.queue.now`, when it is handled; return RUNNING or a stop reason.
+
+    An event of the network is handed to the loop that handles those, if there is one (`actors.kernel.turns`).
+    """
+    now = w.queue.now
+    if now.handed[0] == 1:
+        now.handed[0] = 0
+        return RUNNING
     if w.cost.model != NO_COST:
         if w.cost.model >= MEASURED:
             settle(w)
@@ -127,6 +134,9 @@ def take(w: HasCost, until: int) -> int:
             apply_failures(w)
         if w.cost.model != NO_COST:
             begin(w)
+        if now.two_loops[0] == 1 and is_of_network(now.kind[0]):
+            now.handed[0] = now.turn[0] = 1
+            return HANDED
     return reason
 
 
@@ -357,20 +367,6 @@ def _check_recorded(recorded: np.ndarray, schedulers: int) -> None:
             line=row + 1,
             field="scheduler",
         )
-
-
-def check_prices(*prices: tuple[str, int, int]) -> None:
-    """Refuse fixed costs of more than `MOST_COST_NS` at a time; of each its key, ns, and how often it may come at once.
-
-    Raises:
-        InputError: one is too large; the message names its key.
-    """
-    for key, price, times in prices:
-        if price * times > MOST_COST_NS // len(prices):
-            raise InputError(
-                f"{key}: {price / 1e9:g} s, up to {times:,} at once, would keep a scheduler busy for decades; want at"
-                f" most {MOST_COST_NS // len(prices) // times / 1e9:.3g} s"
-            )
 
 
 def grow_cost(cost: Cost) -> Cost:

@@ -10,14 +10,22 @@ _OF_TASKS = (
 )
 N_ARRIVED, N_STARTED, N_FINISHED = 0, 2, 4
 """Tasks by report class, short and long: they come first in every family."""
+_OF_NETWORK = {
+    "flows": "flows that carry input of tasks between machines",
+    "local_reads": "tasks whose part of the job's input lay on their machine",
+    "remote_reads": "tasks that read their part from another machine",
+}
+N_FLOWS, N_LOCAL_READS, N_REMOTE_READS = 6, 7, 8
+"""What a network between machines does: they come next in families whose tasks may have one."""
 
 
 class Counters:
     """The counters of one family of schedulers, in the order in which they were added."""
 
-    def __init__(self) -> None:
-        self._names = list(_OF_TASKS)
-        self.about: dict[str, str] = {}
+    def __init__(self, network: bool = False) -> None:
+        """`network`: tasks of the family may fetch their input over one."""
+        self.about = dict(_OF_NETWORK) if network else {}
+        self._names = [*_OF_TASKS, *self.about]
 
     def add(self, name: str, about: str) -> int:
         """Return the place of a new counter; `about` is its meaning, for people who read results."""

@@ -7,8 +7,8 @@ A kind is a whole number, ``0xRNN``. R is the rank: at equal times completions c
 heartbeats, those before arrivals; RETRY comes when all else at its instant is handled, and decisions, which are not
 messages, come last. NN tells the kinds of a rank apart; from 0xD0 on they are background messages, and a run is over
 when only such messages are left. Numbers are unique over all families, so that actors of two families can share a
-partition; jobs have NN from 0x00 on, coflows from 0x40 on, DAG jobs from 0xA0 on, and other families may take what is
-free.
+partition; jobs have NN from 0x00 on, coflows from 0x40 on, the network of DAG jobs from 0x90 on, DAG jobs from 0xA0 on,
+and other families may take what is free.
 
 A message has four columns, a to d, of 64 bits. A declaration names the field that each holds: ``c="start"``. Two fields
 may share a column, the first in its lower 32 bits, or in as many as stand there: ``c="tasks_left, epoch"``,
@@ -188,6 +188,12 @@ def rank_of(number: int) -> int:
 def is_background(number: int) -> bool:
     """Return whether messages of a kind are background messages, which are not counted as work that is left."""
     return number & 0xFF >= 0xD0
+
+
+@inlined
+def is_of_network(number: int) -> bool:
+    """Return whether messages of a kind go between agents and coordinator, or to the network that machines share."""
+    return 0x40 <= number & 0xFF < 0xA0
 
 
 PUBLISHED = kind(

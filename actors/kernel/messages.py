@@ -1,4 +1,4 @@
-"""Messages that actors of all families send: failures of nodes, state that all share, and arrivals.
+"""Messages of actors of several families: failures of nodes, state that all share, arrivals, and fetches of input.
 
 The functions of a kind, `send_…` and `read_…`, are the only code that knows in which column a message has a field.
 What is read has the order of the fields in the declaration.
@@ -11,7 +11,7 @@ from actors.kernel.compiled import inlined
 from actors.kernel.message_kinds import FIELDS, PUBLISHED, high_half, kind, low_half, share
 from actors.kernel.queue import NONE, HasQueue, send, wake
 
-JOBS, OF_NODES = "jobs", "jobs dags"
+JOBS, DAGS, OF_NODES = "jobs", "dags", "jobs dags"
 LOOK_AGAIN = np.int64(1_000_000_000)  # ns until a scheduler handles a loss again
 FIELDS.update(
     generation="failures of the node so far",
@@ -19,6 +19,8 @@ FIELDS.update(
     history="how often the task was evicted so far, times 2^20, and the millionths of it that are done",
     resource="a resource that jobs have constraints on, none: it is about the CRV of all",
     counts="1: nodes go by the CRV, 0: they do not; none: it is about a resource",
+    stage="its stage, by its number over all jobs",
+    change="when rates change",
 )
 
 ANNOUNCED = kind(0x002, "ANNOUNCED", JOBS, "monitor to all actors", a="resource", b="crv", c="counts")
@@ -32,6 +34,11 @@ FAIL = kind(0x2D0, "FAIL", OF_NODES, "a node to itself")
 DETECT = kind(0x2D1, "DETECT", OF_NODES, "a node to itself")
 REPAIR = kind(0x2D2, "REPAIR", OF_NODES, "a node to itself")
 ARRIVAL = kind(0x300, "ARRIVAL", JOBS, "a scheduler to itself", a="job")
+FETCH = kind(0x090, "FETCH", DAGS, "a machine, by the network: a task needs its input", a="task", b="stage")
+FETCHED = kind(
+    0x0A1, "FETCHED", DAGS, "the network to a machine: a task, and those that fetch with it, have input", a="task"
+)  # fmt: skip
+SHARE = kind(0x690, "SHARE", DAGS, "the network to itself: flows end, others begin, rates change", a="change")
 
 
 @inlined
@@ -106,4 +113,40 @@ def send_arrival(w: HasQueue, time: int, scheduler: int, job: int) -> None:
 @inlined
 def read_job(w: HasQueue) -> int:
     """Return the job of the message at hand, of any kind that has its job in column a."""
+    return w.queue.now.a[0]
+
+
+@inlined
+def send_fetch(w: HasQueue, t: int, node: int, task: int, stage: int) -> None:
+    """Ask for the input of a task; the network knows it at once."""
+    wake(w, t, node, FETCH, task, stage, NONE)
+
+
+@inlined
+def read_fetch(w: HasQueue) -> tuple[int, int]:
+    """Return the task of the `FETCH` at hand, and its stage."""
+    return w.queue.now.a[0], w.queue.now.b[0]
+
+
+@inlined
+def send_fetched(w: HasQueue, t: int, node: int, leader: int) -> None:
+    """Tell a machine that tasks have their input."""
+    wake(w, t, node, FETCHED, leader, NONE, NONE)
+
+
+@inlined
+def read_fetched(w: HasQueue) -> int:
+    """Return the leader of the tasks of the `FETCHED` at hand."""
+    return w.queue.now.a[0]
+
+
+@inlined
+def send_share(w: HasQueue, time: int) -> None:
+    """Set the timer for the next change of rates. The network is no actor: the message has the number of machine 0."""
+    wake(w, time, np.int64(0), SHARE, time, NONE, NONE)
+
+
+@inlined
+def read_share(w: HasQueue) -> int:
+    """Return the time for which the `SHARE` at hand was set."""
     return w.queue.now.a[0]

@@ -31,8 +31,9 @@ NEVER = np.int64(1) << 62  # a time, ns: nothing happens from here on, 146 years
 
 NONE = np.int64(-1)  # no actor, job, task, entry or version
 
-# Stop reasons of a loop.
-RUNNING, HORIZON, IDLE, GROW, PYTHON = range(5)
+# Stop reasons of a loop. HANDED: the event at hand is for the other one of two loops (`actors.kernel.turns`).
+RUNNING, HORIZON, IDLE, GROW, PYTHON, HANDED = range(6)
+SPARE = np.int64(8)  # messages that an event may send besides those of which it sends many
 
 # The message being handled, and the queue's cursors: a single row.
 CURSOR = np.dtype(
@@ -57,6 +58,10 @@ CURSOR = np.dtype(
         ("outbox_size", "i8"),  # messages for actors of other partitions
         ("background", "i8"),  # background messages in lane and heap; counted where nodes can fail
         ("unfinished", "i8"),  # tasks less those that ended here; counted where nodes can fail
+        # Where nodes share a network, one loop handles its events, and one those of schedulers and nodes.
+        ("two_loops", "i8"),  # 1: there are both
+        ("turn", "i8"),  # which of them goes on: 1: that of the network
+        ("handed", "i8"),  # 1: the event at hand was taken by the other one, and waits for this one
     ]
 )
 # Of the heap's slots the first `heap_size` are in order of the heap; the rest are free.

@@ -72,7 +72,7 @@ JOB = np.dtype(
 )
 
 # What is counted over the run: tasks by report class (short, long), then what the mechanisms did.
-COUNTERS = Counters()
+COUNTERS = Counters(network=True)
 N_PROBES = COUNTERS.add("probes", "probes that schedulers sent")
 N_PLACEMENTS = COUNTERS.add("placements", "tasks bound to a node by their scheduler")
 N_EMPTY = COUNTERS.add("empty_answers", "requests of nodes that were answered by: no task left")

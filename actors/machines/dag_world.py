@@ -14,19 +14,20 @@ import numpy as np
 
 from actors.conditions import NS, cost_of, estimated_ns, make_preemption, network_of, read_only
 from actors.dynamics import durations_ns, make_faults, start_failures
+from actors.inputs import make_inputs
 from actors.kernel.compiled import entry, inlined
 from actors.kernel.cost import Cost
 from actors.kernel.counters import Counters
 from actors.kernel.faults import Faults
+from actors.kernel.inputs import Inputs
 from actors.kernel.queue import NONE, Network, Queue, make_queue, wake
 from actors.kernel.records import Records, first, frozen, records
 from actors.kernel.world import ACTOR, JOB_INFO, NEVER, TASK_RECORD, Preemption, make_entries
-from actors.machines.inputs import Inputs, make_inputs
 from actors.machines.messages import BEAT, send_dag_arrival
 from actors.setting import Setting
 from workloads.errors import InputError
 
-COUNTERS = Counters()
+COUNTERS = Counters(network=True)
 N_LAUNCHES = COUNTERS.add("launches", "tasks sent to a machine")
 N_MATCHES = COUNTERS.add("matches", "times the resource manager matched tasks to what is free")
 N_LEFTOVER = COUNTERS.add("leftover_launches", "tasks launched by the leftover part, above a job's share")
@@ -38,9 +39,6 @@ N_LAUNCHES_LOST = COUNTERS.add(
     "placements_lost", "tasks lost before they ran: sent to a machine that is down"
 )
 N_SENT_AGAIN = COUNTERS.add("sent_again", "launches in place of what was lost")
-N_FLOWS = COUNTERS.add("flows", "flows that carry input of tasks between machines")
-N_LOCAL_READS = COUNTERS.add("local_reads", "tasks whose part of the job's input lay on their machine")
-N_REMOTE_READS = COUNTERS.add("remote_reads", "tasks that read their part from another machine")
 N_EVICTIONS = COUNTERS.add("evictions", "running tasks that made room for others of higher priority")
 
 

@@ -8,10 +8,9 @@ launches anywhere, until it has launched a local task. Stages that read no part 
 import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.inputs import local_task, reads_part
 from actors.kernel.queue import NEVER, NONE
 from actors.machines.dag_world import DagWorld
-from actors.machines.inputs import reads_part
-from actors.machines.job_input import local_task
 from actors.machines.manager_state import Manager, Matcher, set_alarm
 from actors.machines.runnable import end_of_jobs, make_job_fresh, take_ready
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.cost import charge_server
-from actors.kernel.queue import NONE, lacks_room
+from actors.kernel.queue import NONE, SPARE, lacks_room
 from actors.machines.dag_world import N_LAUNCHES, N_LEFTOVER, DagWorld
 from actors.machines.evictable import is_to_wait, place_task, send_task
 from actors.machines.locality import is_to_be_passed, pass_over, take_task
@@ -35,7 +35,6 @@ from actors.machines.manager_state import (
     fits_share,
     next_with_room,
 )
-from actors.machines.messages import SPARE
 from actors.machines.packing import deficit, kth_least, note_launch, value_of
 from actors.machines.runnable import comes_before, end_of_fresh, end_of_jobs, make_job_fresh
 from actors.machines.shares import update_rank

@@ -4,18 +4,10 @@ The functions of a kind, `send_…` and `read_…`, are the only code that knows
 What is read has the order of the fields in the declaration.
 """
 
-import numpy as np
-
 from actors.kernel.compiled import inlined
-from actors.kernel.message_kinds import FIELDS, kind
+from actors.kernel.message_kinds import kind
+from actors.kernel.messages import DAGS
 from actors.kernel.queue import NONE, HasQueue, send, wake
-
-DAGS = "dags"
-SPARE = np.int64(8)  # messages that an event may send besides launches, or others of which it sends many
-FIELDS.update(
-    stage="its stage, by its number over all jobs",
-    change="when rates change",
-)
 
 STAGE_TASK_END = kind(0x0A0, "STAGE_TASK_END", DAGS, "a node to itself", a="task", b="stage", c="start")
 LAUNCH = kind(0x1A0, "LAUNCH", DAGS, "resource manager to node: run a task", a="task", b="stage", c="history")
@@ -43,11 +35,6 @@ STOP_TASK = kind(
     0x1A5, "STOP_TASK", DAGS, "resource manager to node: end a task before its time, for one of higher priority",
     a="task", b="stage", c="for_job",
 )  # fmt: skip
-FETCH = kind(0x0A2, "FETCH", DAGS, "a machine, by the network: a task needs its input", a="task", b="stage")
-FETCHED = kind(
-    0x0A1, "FETCHED", DAGS, "the network to a machine: a task, and those that fetch with it, have input", a="task"
-)  # fmt: skip
-SHARE = kind(0x6A0, "SHARE", DAGS, "the network to itself: flows end, others begin, rates change", a="change")
 
 
 @inlined
@@ -120,39 +107,3 @@ def read_free(w: HasQueue) -> int:
 def send_dag_arrival(w: HasQueue, time: int, manager: int, job: int) -> None:
     """Let a job arrive at its resource manager at `time`."""
     wake(w, time, manager, DAG_ARRIVAL, job, NONE, NONE)
-
-
-@inlined
-def send_fetch(w: HasQueue, t: int, node: int, task: int, stage: int) -> None:
-    """Ask for the input of a task; the network knows it at once."""
-    wake(w, t, node, FETCH, task, stage, NONE)
-
-
-@inlined
-def read_fetch(w: HasQueue) -> tuple[int, int]:
-    """Return the task of the `FETCH` at hand, and its stage."""
-    return w.queue.now.a[0], w.queue.now.b[0]
-
-
-@inlined
-def send_fetched(w: HasQueue, t: int, node: int, leader: int) -> None:
-    """Tell a machine that tasks have their input."""
-    wake(w, t, node, FETCHED, leader, NONE, NONE)
-
-
-@inlined
-def read_fetched(w: HasQueue) -> int:
-    """Return the leader of the tasks of the `FETCHED` at hand."""
-    return w.queue.now.a[0]
-
-
-@inlined
-def send_share(w: HasQueue, time: int) -> None:
-    """Set the timer for the next change of rates. The network is no actor: the message has the number of machine 0."""
-    wake(w, time, np.int64(0), SHARE, time, NONE, NONE)
-
-
-@inlined
-def read_share(w: HasQueue) -> int:
-    """Return the time for which the `SHARE` at hand was set."""
-    return w.queue.now.a[0]

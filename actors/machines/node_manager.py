@@ -6,19 +6,17 @@ matches tasks to a machine when that machine's heartbeat comes (YARN).
 
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_FINISHED, N_STARTED
+from actors.kernel.inputs import end_fetch, fetches
+from actors.kernel.messages import FETCHED
 from actors.kernel.queue import NONE, wake
 from actors.machines import messages
 from actors.machines.dag_world import (
     N_BEATS,
     N_EVICTIONS,
-    N_LOCAL_READS,
-    N_REMOTE_READS,
     DagWorld,
     first_beat,
 )
 from actors.machines.failing import apply_failure
-from actors.machines.inputs import needs_input, reads_part
-from actors.machines.job_input import source_of_part
 from actors.nodes.failing import unlink_running
 from actors.nodes.preemption import end_early, note_restored, time_left
 
@@ -31,8 +29,8 @@ def node_event(w: DagWorld, node: int) -> None:
     t, kind = w.queue.now.time[0], w.queue.now.kind[0]
     if kind == messages.LAUNCH:
         on_launch(w, t, node)
-    elif kind == messages.FETCHED:
-        on_fetched(w, t, node)
+    elif kind == FETCHED:
+        end_fetch(w, t, node, compute)
     elif kind == messages.STAGE_TASK_END:
         on_task_end(w, t, node)
     elif kind == messages.ENDED:
@@ -51,35 +49,10 @@ def on_launch(w: DagWorld, t: int, node: int) -> None:
     """Start a task."""
     task, stage, _ = messages.read_launch(w)
     w.counts[N_STARTED] += 1
-    if w.inputs.active == 1:
-        w.inputs.node[task] = node
     if w.task_records.size > 0:
         w.task_records.node[task], w.task_records.start[task] = node, t
-    must_fetch = needs_input(w.inputs, stage)
-    if reads_part(w.inputs, stage):
-        must_fetch = must_read(w, t, node, task, stage, must_fetch)
-    if must_fetch:
-        messages.send_fetch(w, t, node, task, stage)
-    else:
+    if not fetches(w, t, node, task, stage):
         compute(w, t, node, task, stage)
-
-
-@compiled
-def must_read(w: DagWorld, t: int, node: int, task: int, stage: int, must_fetch: bool) -> bool:
-    """Note from where a task reads its part of the job's input; return whether it has to fetch that, or other input.
-
-    What is here is read at once, and not by way of the network, if it is all that the task needs.
-    """
-    inputs = w.inputs
-    source = inputs.job_input.origin[task] = source_of_part(
-        inputs.job_input, w.network.rack, w.seed, task, node
-    )
-    w.counts[N_LOCAL_READS if source == node else N_REMOTE_READS] += 1
-    if source == node and not must_fetch:
-        inputs.fetched[task] = t
-        tasks = w.stages.first_task[stage + 1] - w.stages.first_task[stage]
-        inputs.moved[1] += inputs.size[inputs.first_parent[stage + 1] - 1] / tasks
-    return must_fetch or source != node
 
 
 @inlined
@@ -89,20 +62,6 @@ def compute(w: DagWorld, t: int, node: int, task: int, stage: int) -> None:
     if w.faults.active == 1:
         w.faults.tasks.end[task] = end
     messages.send_task_end(w, end, messages.STAGE_TASK_END, node, task, stage, t)
-
-
-@inlined
-def on_fetched(w: DagWorld, t: int, node: int) -> None:
-    """Let tasks compute that have fetched their input together; it goes on with another event if they are very many."""
-    task, room = messages.read_fetched(w), w.queue.room - messages.SPARE
-    while task != NONE and room > 0:
-        w.inputs.fetched[task] = t
-        w.inputs.fetching[w.inputs.stage[task]] -= 1
-        compute(w, t, node, task, w.inputs.stage[task])
-        task = w.inputs.next[task]
-        room -= 1
-    if task != NONE:
-        messages.send_fetched(w, t, node, task)
 
 
 @inlined

@@ -15,10 +15,9 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.inputs import local_task, reads_part
 from actors.kernel.queue import NONE
 from actors.machines.dag_world import DagWorld
-from actors.machines.inputs import reads_part
-from actors.machines.job_input import local_task
 
 
 class Values(NamedTuple):

@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.inputs import LAUNCHED, READY
 from actors.kernel.queue import NONE
 from actors.machines.dag_world import DagWorld
-from actors.machines.job_input import LAUNCHED, READY
 from actors.nodes.preemption import time_left
 
 

@@ -11,14 +11,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.fabric.max_min import Fair, add_flow, end_due, fill, next_due
-from actors.fabric.port_pairs import lacks_lists
-from actors.fabric.ports import Fabric
-from actors.kernel.compiled import compiled, inlined
-from actors.kernel.queue import NEVER, NONE
-from actors.machines import messages
+from actors.fabric.initial_arrays import longer, sizes_of
+from actors.fabric.max_min import Fair, add_flow, end_due, fill, make_fair, next_due
+from actors.fabric.port_pairs import active_pairs, grow_pairs, lacks_lists, make_pairs
+from actors.fabric.ports import Fabric, build_fabric
+from actors.kernel import messages
+from actors.kernel.compiled import compiled, entry, inlined
+from actors.kernel.inputs import count_sources
+from actors.kernel.queue import GROW, NEVER, NONE, RUNNING
+from actors.kernel.turns import take_of_network
 from actors.machines.dag_world import DagWorld
-from actors.machines.inputs import count_sources
 from actors.transfers.fetches import (
     Fetches,
     begin_share,
@@ -27,12 +29,16 @@ from actors.transfers.fetches import (
     crosses,
     end_flow_of,
     join_fetch,
+    make_fetches,
     note_done,
     request,
     room_of_event,
     send_done,
     source_of_copy,
 )
+from workloads.coflows import no_coflows
+
+WORK = np.int64(100_000_000)  # pairs whose rates were shared, after which a slice ends: tenths of a second
 
 
 class Switch(NamedTuple):
@@ -45,12 +51,33 @@ class Switch(NamedTuple):
     unused: np.ndarray  # [F] the first `num_unused`: rows without a flow
     num_unused: np.ndarray  # [1]
     wanted: np.ndarray  # [1] flows that fresh fetches have at most
+    largest: int  # flows that a fetch has at most
+
+
+@entry
+def advance(w: DagWorld, s: Switch, until: int, most: int) -> int:
+    """Handle events of the network before `until`, at most `most` of them; return the stop reason."""
+    message, work = w.queue.now, np.int64(0)
+    for _ in range(most):
+        if lacks_rows(s):
+            return GROW
+        why = take_of_network(w, until)
+        if why != RUNNING:
+            return why
+        if message.kind[0] == messages.FETCH:
+            on_fetch(w, s, message.time[0])
+        else:
+            on_share(w, s, message.time[0])
+            work += w.nodes.size + active_pairs(s.fair.pairs)
+            if work > WORK:  # the host has progress to show, and Ctrl-C to see
+                return RUNNING
+    return RUNNING
 
 
 @inlined
-def lacks_rows(s: Switch, largest: int) -> bool:
+def lacks_rows(s: Switch) -> bool:
     """Return whether there may be too few rows for the next event."""
-    more = s.wanted[0] + largest
+    more = s.wanted[0] + s.largest
     return s.num_unused[0] < more or lacks_lists(s.fair.pairs, more)
 
 
@@ -144,3 +171,55 @@ def begin_flow(w: DagWorld, s: Switch, t: int, leader: int, e: int, source: int,
     s.fabric.coflows.left[e] += 1
     w.inputs.waiting[leader] += 1
     add_flow(s.fabric, s.fair, t, flow)
+
+
+def build(w: DagWorld, rows: int, port_bytes_per_s: float) -> Switch:
+    """Return the switch of a world at time 0, with so many rows of flows."""
+    fabric = build_fabric(no_coflows(w.nodes.size).arrays(), port_bytes_per_s)
+    was = sizes_of(fabric)
+    edges = w.inputs.parent.size
+    fabric = longer(fabric, was, was | {"flow": rows, "coflow": edges, "group": 2 * edges})
+    return Switch(
+        fetches=make_fetches(w),
+        fabric=fabric,
+        fair=make_fair(fabric, make_pairs(rows, fabric.speed.size, rows)),
+        leader=np.zeros(rows, np.int64),
+        unused=np.arange(rows)[::-1].copy(),
+        num_unused=np.array([rows]),
+        wanted=np.zeros(1, np.int64),
+        largest=flows_at_most(w),
+    )
+
+
+def flows_at_most(w: DagWorld) -> int:
+    """Return how many flows a fetch has at most: one from each machine over each edge to its stage.
+
+    Over an edge without parent, as over all that are one-to-one, it has one more with each task.
+    """
+    inputs, tasks = w.inputs, np.diff(w.stages.first_task)
+    of_edge = np.minimum(tasks[inputs.parent], w.nodes.size) * (inputs.size > 0)
+    of_edge[inputs.parent == NONE] = 1
+    stage = np.repeat(np.arange(tasks.size), np.diff(inputs.first_parent))
+    return np.int64(np.bincount(stage, of_edge).max(initial=0))
+
+
+def grow(s: Switch) -> Switch:
+    """Return the state with twice as many rows of flows, or as many as the next event may need."""
+    if not lacks_rows(s):
+        return s
+    was = sizes_of(s.fabric)
+    rows = max(2 * was["flow"], was["flow"] + int(s.wanted[0]) + s.largest)
+    now, more = was | {"flow": rows}, rows - was["flow"]
+    unused = np.concatenate([s.unused[: s.num_unused[0]], np.arange(rows - 1, was["flow"] - 1, -1)])
+    s.num_unused[0] = unused.size
+    fair = longer(s.fair, was, now)
+    return s._replace(
+        fabric=longer(s.fabric, was, now),
+        fair=fair._replace(
+            pairs=grow_pairs(s.fair.pairs, rows),
+            mark=np.concatenate([fair.mark, np.zeros(more)]),
+            offset=np.concatenate([fair.offset, np.zeros(more)]),
+        ),
+        leader=np.concatenate([s.leader, np.zeros(more, np.int64)]),
+        unused=np.concatenate([unused, np.zeros(rows - unused.size, np.int64)]),
+    )

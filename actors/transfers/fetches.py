@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from actors.kernel import messages
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.queue import NEVER, NONE
-from actors.machines import messages
-from actors.machines.dag_world import N_FLOWS, DagWorld
+from actors.kernel.counters import N_FLOWS
+from actors.kernel.queue import NEVER, NONE, SPARE
+from actors.machines.dag_world import DagWorld
 
 
 class Fetches(NamedTuple):
@@ -108,7 +109,7 @@ def note_done(f: Fetches, leader: int) -> None:
 @inlined
 def room_of_event(w: DagWorld) -> int:
     """Return how many messages the event at hand may send."""
-    return w.queue.room - messages.SPARE
+    return w.queue.room - SPARE
 
 
 @inlined

@@ -1,4 +1,4 @@
-"""DAG jobs whose tasks fetch their input over a network: the loops of both, and their state at time 0."""
+"""Jobs whose tasks fetch their input over a network: schedulers and network, and their state at time 0."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,26 +10,18 @@ import numpy as np
 from actors.environment import Costs, Dynamics
 from actors.fabric.fabric_world import CoflowWorld, Ended
 from actors.fabric.initial_arrays import at_start, longer, sizes_of
-from actors.fabric.max_min import make_fair
-from actors.fabric.messages import is_of_coflows
-from actors.fabric.port_pairs import active_pairs, grow_pairs, make_pairs
-from actors.fabric.ports import build_fabric
 from actors.fabric.sampling import sampling_of
 from actors.fabric.waves import make_waves
-from actors.kernel.compiled import compiled, entry, template
-from actors.kernel.cost import take
+from actors.kernel.compiled import template
+from actors.kernel.messages import FETCH, SHARE
 from actors.kernel.queue import GROW, NONE, PYTHON, RUNNING, lacks_room
 from actors.kernel.records import records
+from actors.kernel.turns import Turns, take_of_network
 from actors.kernel.world import ACTOR
-from actors.machines import messages
 from actors.machines.dag_world import DagWorld
-from actors.machines.manager_state import Manager
-from actors.machines.matching import lacks_room_for_pending
-from actors.machines.resource_manager import on_event
 from actors.scheduler import Scheduler, resolve_parameters
 from actors.setting import Setting
-from actors.transfers import shuffles
-from actors.transfers.fair import Switch, lacks_rows, on_fetch, on_share
+from actors.transfers import fair, shuffles
 from actors.transfers.fetches import make_fetches
 from actors.transfers.joined_host import JoinedHost
 from actors.transfers.room import make_room
@@ -39,117 +31,63 @@ from workloads.coflows import no_coflows
 
 FIRST_ROWS = 1024  # of flows; they grow as flows need them
 FIRST_COFLOWS = 64
-WORK = np.int64(100_000_000)  # pairs whose rates were shared, after which a slice ends: tenths of a second
 NO_COORDINATOR = (("network.waves", "max-min fair sharing knows no coflows"),)
 
 
 class Joined(NamedTuple):
-    """Resource managers, and the network that all flows share."""
+    """The states of the two loops of a run."""
 
-    manager: Manager
-    switch: Switch
-    largest: int  # flows that a fetch has at most
+    schedulers: Any
+    network: "fair.Switch | Coordinated"
 
 
 class Coordinated(NamedTuple):
-    """Resource managers, and the network under a coordinator of coflows."""
+    """The network under a coordinator of coflows."""
 
-    manager: Manager
     shuffles: Shuffles
     world: CoflowWorld  # with the queue of the machines' world
     coordinator: Any
 
 
-@compiled
-def on_task_event(w: DagWorld, manager: Manager, t: int, kind: int, actor: int) -> bool:
-    """Handle a message between machines and managers: compiled once for all loops over a network."""
-    return on_event(w, manager, t, kind, actor)
-
-
-@entry
-def advance(w: DagWorld, p: Joined, until: int, most: int) -> int:
-    """Handle events before `until`, at most `most` of them; return the stop reason: the loop without a coordinator."""
-    message, work = w.queue.now, np.int64(0)
-    if lacks_room_for_pending(w, p.manager):
-        return GROW
-    for _ in range(most):
-        if lacks_rows(p.switch, p.largest):
-            return GROW
-        why = take(w, until)
-        if why != RUNNING:
-            return why
-        t, kind, actor = message.time[0], message.kind[0], message.dst[0]
-        if kind == messages.FETCH:
-            on_fetch(w, p.switch, t)
-        elif kind == messages.SHARE:
-            on_share(w, p.switch, t)
-            work += w.nodes.size + active_pairs(p.switch.fair.pairs)
-            if work > WORK:  # the host has progress to show, and Ctrl-C to see
-                return RUNNING
-        elif on_task_event(w, p.manager, t, kind, actor):
-            return PYTHON
-    return RUNNING
-
-
 @template
 def handle_coordinated(w: DagWorld, p: Coordinated, until: int, most: int, on_coflow_event: Callable) -> int:
-    """Handle events before `until`, at most `most` of them; return the stop reason: the loop under a coordinator.
+    """Handle events of the network before `until`, at most `most` of them; return the stop reason.
 
     Args:
         on_coflow_event: (world of coflows, the coordinator's state), handles a message between agents and coordinator;
             returns whether the host must decide.
     """
     message, s, n = w.queue.now, p.shuffles, p.world
-    if lacks_room_for_pending(w, p.manager):
-        return GROW
     for _ in range(most):
         if shuffles.is_unfinished(s):
             if s.lacks[0] > 0 or lacks_room(w.queue):
                 return GROW
             shuffles.go_on(w, n, s, message.time[0])
             continue
-        why = take(w, until)
+        why = take_of_network(w, until)
         if why != RUNNING:
             return why
-        t, kind, actor = message.time[0], message.kind[0], message.dst[0]
-        if is_of_coflows(kind):
+        t, kind = message.time[0], message.kind[0]
+        if kind == FETCH:
+            shuffles.on_fetch(w, s, t)
+        elif kind == SHARE:
+            shuffles.on_share(w, n, s, t)
+        else:
             asks_host = on_coflow_event(n, p.coordinator)
             if n.ended.num[0] > 0:
                 shuffles.on_ended(w, n, s, t)
             if asks_host:
                 return PYTHON
-        elif kind == messages.FETCH:
-            shuffles.on_fetch(w, s, t)
-        elif kind == messages.SHARE:
-            shuffles.on_share(w, n, s, t)
-        elif on_task_event(w, p.manager, t, kind, actor):
-            return PYTHON
     return RUNNING
 
 
-def grow(w: DagWorld, p: Joined) -> Joined:
-    """Return the state with twice as many rows of flows, or as many as the next event may need."""
-    s = p.switch
-    if not lacks_rows(s, p.largest):
-        return p
-    was = sizes_of(s.fabric)
-    rows = max(2 * was["flow"], was["flow"] + int(s.wanted[0]) + p.largest)
-    now = was | {"flow": rows}
-    unused = np.concatenate([s.unused[: s.num_unused[0]], np.arange(rows - 1, was["flow"] - 1, -1)])
-    s.num_unused[0] = unused.size
-    fair, more = longer(s.fair, was, now), rows - was["flow"]
-    fair = fair._replace(
-        pairs=grow_pairs(s.fair.pairs, rows),
-        mark=np.concatenate([fair.mark, np.zeros(more)]),
-        offset=np.concatenate([fair.offset, np.zeros(more)]),
-    )
-    switch = s._replace(
-        fabric=longer(s.fabric, was, now),
-        fair=fair,
-        leader=np.concatenate([s.leader, np.zeros(more, np.int64)]),
-        unused=np.concatenate([unused, np.zeros(rows - unused.size, np.int64)]),
-    )
-    return p._replace(switch=switch)
+def grow(scheduler: Scheduler, w: DagWorld, p: Joined) -> Joined:
+    """Return the states, with more room where they lack some."""
+    if isinstance(p.network, fair.Switch):
+        network: Any = fair.grow(p.network)
+    else:
+        network = grow_coordinated(w, p.network)
+    return Joined(scheduler.grow(w, p.schedulers), network)
 
 
 def grow_coordinated(w: DagWorld, p: Coordinated) -> Coordinated:
@@ -157,7 +95,7 @@ def grow_coordinated(w: DagWorld, p: Coordinated) -> Coordinated:
     n, coordinator, s = p.world._replace(queue=w.queue), p.coordinator, p.shuffles
     if s.lacks.any():
         n, coordinator, s = make_room(int(w.queue.now.time[0]), n, coordinator, s)
-    return p._replace(world=n, coordinator=coordinator, shuffles=s)
+    return Coordinated(s, n, coordinator)
 
 
 class Transfers(NamedTuple):
@@ -170,13 +108,14 @@ class Transfers(NamedTuple):
     mean_cct_s: float  # of those that have ended, from when their flows were known
 
 
-def transfers(setting: Setting, w: DagWorld, p: Joined | Coordinated) -> Transfers:
+def transfers(setting: Setting, w: DagWorld, p: Joined) -> Transfers:
     """Return what the network has done; it is all in one partition."""
     moved, local = w.inputs.moved.tolist()
     coflows, mean_ns = 0, 0.0
-    if isinstance(p, Coordinated):
-        coflows = int(p.shuffles.registered[0])
-        mean_ns = float(p.shuffles.took_ns[0]) / max(int(p.shuffles.ended[0]), 1)
+    if isinstance(p.network, Coordinated):
+        s = p.network.shuffles
+        coflows = int(s.registered[0])
+        mean_ns = float(s.took_ns[0]) / max(int(s.ended[0]), 1)
     return Transfers(w.inputs.fetched.copy(), moved, local, coflows, mean_ns / 1e9)
 
 
@@ -191,23 +130,19 @@ def with_network(
         coordinator: of coflows, which schedules the flows; None: they share the ports max-min fairly.
         rows: of flows, at first.
     """
-    if coordinator is None:
-        parts: dict[str, Any] = {"build": partial(build, scheduler, rows), "advance": advance, "grow": grow}
-    else:
-        parts = {
-            "build": partial(build_coordinated, scheduler, coordinator, rows),
-            "advance": coordinator.transfers,
-            "grow": grow_coordinated,
-        }
+    network = fair.advance if coordinator is None else coordinator.transfers
+    assert network is not None
     asks = any(half is not None and half.host is not None for half in (scheduler, coordinator))
     return replace(
         scheduler,
-        **parts,
+        build=partial(build, scheduler, coordinator, rows),
+        advance=Turns(scheduler.advance, network),
+        grow=partial(grow, scheduler),
         host=partial(make_host, scheduler, coordinator) if asks else None,
         coordinator=coordinator,
         series=transfers,
         preempts=False,
-        ignores=NO_COORDINATOR if coordinator is None else (),
+        ignores=(*scheduler.ignores, *(NO_COORDINATOR if coordinator is None else ())),
         global_view=("always",),
         remade=(with_network, (scheduler, coordinator, rows)),
     )
@@ -235,51 +170,31 @@ def of_coordinator(coordinator: Scheduler, setting: Setting) -> Setting:
     )
 
 
-def build(scheduler: Scheduler, rows: int, setting: Setting) -> tuple[DagWorld, Joined]:
-    """Return machines, resource managers and the network that all flows share, at time 0."""
-    world, manager = scheduler.build(setting)
-    fabric = build_fabric(no_coflows(world.nodes.size).arrays(), setting.switch.port_bytes_per_s)
-    was = sizes_of(fabric)
-    edges = world.inputs.parent.size
-    fabric = longer(fabric, was, was | {"flow": rows, "coflow": edges, "group": 2 * edges})
-    switch = Switch(
-        fetches=make_fetches(world),
-        fabric=fabric,
-        fair=make_fair(fabric, make_pairs(rows, fabric.speed.size, rows)),
-        leader=np.zeros(rows, np.int64),
-        unused=np.arange(rows)[::-1].copy(),
-        num_unused=np.array([rows]),
-        wanted=np.zeros(1, np.int64),
-    )
-    return world, Joined(manager, switch, flows_at_most(world))
-
-
-def flows_at_most(w: DagWorld) -> int:
-    """Return how many flows a fetch has at most: one from each machine over each edge to its stage.
-
-    Over an edge without parent, as over all that are one-to-one, it has one more with each task.
-    """
-    inputs, tasks = w.inputs, np.diff(w.stages.first_task)
-    of_edge = np.minimum(tasks[inputs.parent], w.nodes.size) * (inputs.size > 0)
-    of_edge[inputs.parent == NONE] = 1
-    stage = np.repeat(np.arange(tasks.size), np.diff(inputs.first_parent))
-    return np.int64(np.bincount(stage, of_edge).max(initial=0))
+def build(
+    scheduler: Scheduler, coordinator: Scheduler | None, rows: int, setting: Setting
+) -> tuple[DagWorld, Joined]:
+    """Return machines, schedulers and the network, at time 0."""
+    world, schedulers = scheduler.build(setting)
+    world.queue.now.two_loops[0] = 1
+    if coordinator is None:
+        return world, Joined(schedulers, fair.build(world, rows, setting.switch.port_bytes_per_s))
+    world, network = build_coordinated(world, coordinator, rows, setting)
+    return world, Joined(schedulers, network)
 
 
 def build_coordinated(
-    scheduler: Scheduler, coordinator: Scheduler, rows: int, setting: Setting
+    world: DagWorld, coordinator: Scheduler, rows: int, setting: Setting
 ) -> tuple[DagWorld, Coordinated]:
-    """Return machines, resource managers and the network under a coordinator, at time 0."""
-    world, manager = scheduler.build(setting)
+    """Return machines with room for the messages of a coordinator, and the network under it, at time 0."""
     nodes, alone = world.nodes.size, of_coordinator(coordinator, setting)
     network, state = coordinator.build(alone)
     # One event may send what the coordinator's may, and a message to each machine.
     world = world._replace(queue=world.queue._replace(room=max(network.queue.room + nodes, world.queue.room)))
     edges = world.inputs.parent.size if setting.switch.waves == "together" else 0
-    # The coordinator is the actor after the managers; agents are machines.
+    # The coordinator is the actor after the schedulers; agents are machines.
     network = network._replace(
         queue=world.queue,
-        nodes=records(ACTOR, nodes + world.first_node.size - 1),
+        nodes=records(ACTOR, world.queue.seq.size - 2),
         ended=at_start(Ended, network.fabric),
         waves=make_waves(0, edges),
     )
@@ -289,7 +204,7 @@ def build_coordinated(
     now |= {"line": rows, "word": rows, "flow or line": 2 * rows, "flow twice or line": 3 * rows}
     network, state, books = (longer(part, was, now) for part in (network, state, books))
     books = books._replace(free=all_free(rows, FIRST_COFLOWS))
-    return world, Coordinated(manager, books, network, state)
+    return world, Coordinated(books, network, state)
 
 
 def all_free(rows: int, coflows: int) -> Free:

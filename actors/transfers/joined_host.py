@@ -24,18 +24,18 @@ class JoinedHost(Host):
     def compile(self, world: Any, state: Any) -> None:
         """Compile the functions that the hosts call."""
         if self._manager is not None:
-            self._manager.compile(world, state.manager)
+            self._manager.compile(world, state.schedulers)
         if self._coordinator is not None:
-            self._coordinator.compile(state.world, state.coordinator)
+            self._coordinator.compile(state.network.world, state.network.coordinator)
 
     def __call__(self, world: Any, state: Any) -> None:
         """Handle the event in `world.queue.now`."""
         if self._coordinator is not None and world.queue.now[0].kind == DECIDE:
             self._asked = self._coordinator
-            self._coordinator(state.world, state.coordinator)
+            self._coordinator(state.network.world, state.network.coordinator)
         elif self._manager is not None:
             self._asked = self._manager
-            self._manager(world, state.manager)
+            self._manager(world, state.schedulers)
 
     def share_done(self, world: Any, state: Any) -> float:
         """Return the share of the tasks that have been launched."""

@@ -18,11 +18,11 @@ from actors.fabric.initial_arrays import per
 from actors.fabric.messages import send_register
 from actors.fabric.sampling import Sampling, count_pilots
 from actors.fabric.waves import are_together
+from actors.kernel import messages
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.inputs import count_sources, sort_by_machine
 from actors.kernel.queue import NONE
-from actors.machines import messages
 from actors.machines.dag_world import DagWorld
-from actors.machines.inputs import count_sources, sort_by_machine
 from actors.transfers.fetches import (
     Fetches,
     begin_share,

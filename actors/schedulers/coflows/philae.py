@@ -266,7 +266,7 @@ def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
 
 @entry
 def advance_transfers(w: DagWorld, p: Coordinated, until: int, most: int) -> int:
-    """Handle events of DAG jobs whose transfers are coflows; return the stop reason."""
+    """Handle events of the network of DAG jobs whose transfers are coflows; return the stop reason."""
     return handle_coordinated(w, p, until, most, on_event)
 
 

@@ -182,7 +182,7 @@ def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
 
 @entry
 def advance_transfers(w: DagWorld, p: Coordinated, until: int, most: int) -> int:
-    """Handle events of DAG jobs whose transfers are coflows; return the stop reason."""
+    """Handle events of the network of DAG jobs whose transfers are coflows; return the stop reason."""
     if lacks_room_for_rates(p.world, p.coordinator):
         return GROW
     return handle_coordinated(w, p, until, most, on_event)

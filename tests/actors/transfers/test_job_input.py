@@ -11,8 +11,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from actors.inputs import make_job_input, reading_stages
 from actors.kernel.random import PLACES, READS
-from actors.machines.job_input import make_job_input, reading_stages
 from actors.schedulers.registry import find_scheduler
 from actors.setting import Network, Setting, Switch
 from actors.transfers.joined import FIRST_ROWS, with_network

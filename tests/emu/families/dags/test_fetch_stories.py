@@ -11,8 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import emu
-from actors.machines.inputs import parts_of
-from actors.machines.job_input import origins_of
+from actors.inputs import origins_of, parts_of
 from clusters.cluster import Cluster, build_cluster
 from emu.explaining.explained_plan import plan_of
 from emu.explaining.explanation import Explanation, Wait

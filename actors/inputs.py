@@ -1,4 +1,4 @@
-"""What tasks read of their job's input: on which machines its parts lie, and from which one a task reads.
+"""The input of tasks at time 0: what each stage fetches, and where parts of jobs' input lie.
 
 The input of a stage has a part for each task. Either it is not known where parts lie, and a share of the tasks have
 theirs on the machine on which they are launched (`share`), or each part lies on some machines (`replicas`), as the
@@ -6,32 +6,63 @@ blocks of a distributed file system do. Their places are drawn by the seed, with
 they do not depend on what is launched when.
 """
 
-from typing import Any, NamedTuple
-
 import numpy as np
 
 from actors.conditions import read_only
-from actors.kernel.arrays import first_from
 from actors.kernel.compiled import compiled, entry, inlined
+from actors.kernel.inputs import WAITING, Inputs, JobInput, source_of_part
 from actors.kernel.queue import NONE
-from actors.kernel.random import PLACES, READS, below, random_bits, unit
+from actors.kernel.random import PLACES, below, random_bits
 from actors.setting import Setting
 
-WAITING, READY, LAUNCHED = (np.int64(i) for i in range(3))
-"""A task waits for others, may be launched, has been launched."""
+SKEW = 0x71  # a stream of random numbers
 
 
-class JobInput(NamedTuple):
-    """Of T tasks; `lies` is empty where parts do not lie on certain machines."""
+def make_inputs(setting: Setting, nodes: int) -> Inputs:
+    """Return the input of tasks that have not run, on so many nodes."""
+    arrays, active = setting.workload.arrays(), setting.switch.scheduler != "none"
+    tasks, of_stage = arrays.duration_ns.size if active else 0, np.diff(arrays.stage_first_task)
+    stages = of_stage.size if active else 0
+    reading = reading_stages(setting)
+    last = arrays.first_parent[reading + 1]  # where the edges without parent stand among the others
+    more = np.cumsum(np.bincount(reading + 1, minlength=arrays.first_parent.size))
+    return Inputs(
+        active=np.int64(active),
+        first_parent=read_only(arrays.first_parent + more),
+        parent=read_only(np.insert(arrays.parent, last, NONE)),
+        one_to_one=read_only(np.insert(arrays.parent_one_to_one.astype(np.int64), last, 1)),
+        size=read_only(np.insert(np.nan_to_num(arrays.parent_bytes), last, arrays.input_bytes[reading])),
+        node=np.full(tasks, NONE),
+        launched=np.zeros(tasks, np.int64),
+        next=np.full(tasks, NONE),
+        together=np.zeros(tasks, np.int64),
+        parts=np.zeros(tasks),
+        part=read_only(parts_of(of_stage, setting.switch.skew, setting.seed)[:tasks]),
+        waiting=np.zeros(tasks, np.int64),
+        stage=np.full(tasks, NONE),
+        fetching=np.zeros(stages, np.int64),
+        fetched=np.full(tasks, NONE),
+        source=np.zeros(tasks, np.int64),
+        tasks=np.zeros(tasks, np.int64),
+        sources=np.full(stages, NONE),
+        place=np.zeros(nodes if active else 0, np.int64),
+        moved=np.zeros(2),
+        job_input=make_job_input(setting, reading),
+    )
 
-    local_share: float  # of the tasks, of which the part is on the machine where they are launched
-    lies: np.ndarray  # [T, replicas] the machines that have a task's part, NONE: it reads none; read-only
-    origin: np.ndarray  # [T] from where a task reads its part, NONE: not known yet
-    begin: np.ndarray  # [N + 1] where the tasks of which a machine has the part begin in `task`; read-only
-    task: np.ndarray  # [T * replicas] those tasks, by machine and number; read-only
-    # [T * replicas] of the first task of a stage on a machine: those before this place are launched
-    later: np.ndarray
-    phase: np.ndarray  # [T] of a task, as the manager knows it; like all of these, empty if `lies` is
+
+def parts_of(num_tasks: np.ndarray, skew: float, seed: int) -> np.ndarray:
+    """Return what each task of stages of `num_tasks` tasks needs of a shuffle, in means of the tasks of its stage.
+
+    `skew` and `seed` as in `actors.environment.Switch`.
+    """
+    tasks, first = num_tasks.sum(), np.cumsum(num_tasks) - num_tasks
+    if skew == 0:
+        return np.ones(tasks)
+    begin = np.random.default_rng([SKEW, seed]).integers(0, num_tasks)
+    place = np.arange(tasks) - np.repeat(first + begin, num_tasks)
+    share = (place % np.repeat(num_tasks, num_tasks) + 1.0) ** -skew
+    return share * np.repeat(num_tasks / np.add.reduceat(share, first), num_tasks)
 
 
 def reading_stages(setting: Setting) -> np.ndarray:
@@ -165,55 +196,3 @@ def insert_place(places: np.ndarray, row: int, count: int, place: int) -> None:
         places[row, i] = places[row, i - 1]
         i -= 1
     places[row, i] = place
-
-
-@compiled
-def source_of_part(job_input: JobInput, racks: np.ndarray, seed: int, task: int, node: int) -> int:
-    """Return from which machine a task that is launched on `node` reads its part of the job's input.
-
-    If it lies on none that is in the same rack, any of those that have it is drawn.
-
-    Args:
-        racks: [N] the rack of each machine.
-    """
-    lies, nodes = job_input.lies, racks.size
-    bits = random_bits(seed, READS, task, np.int64(0))
-    if lies.shape[0] == 0:
-        if nodes == 1 or unit(bits) <= job_input.local_share:
-            return node
-        other = below(random_bits(seed, READS, task, np.int64(1)), nodes - 1)
-        return other + 1 if other >= node else other
-    near: int = 0
-    for i in range(lies.shape[1]):
-        if lies[task, i] == node:
-            return node
-        if racks[lies[task, i]] == racks[node]:
-            near += 1
-    before = below(bits, near if near > 0 else lies.shape[1])
-    for i in range(lies.shape[1]):
-        if near == 0 or racks[lies[task, i]] == racks[node]:
-            if before == 0:
-                return lies[task, i]
-            before -= 1
-    return NONE
-
-
-@compiled
-def local_task(w: Any, stage: int, node: int) -> int:
-    """Return the first task of a stage that may be launched and has its part on a machine; NONE if there is none."""
-    job_input, first, after = w.inputs.job_input, w.stages.first_task[stage], w.stages.first_task[stage + 1]
-    if job_input.phase.size == 0:
-        return NONE
-    end = job_input.begin[node + 1]
-    low = first_from(job_input.task, job_input.begin[node], end, first)
-    if low == end:
-        return NONE
-    i = max(low, job_input.later[low])
-    while i < end and job_input.task[i] < after and job_input.phase[job_input.task[i]] == LAUNCHED:
-        i += 1
-    job_input.later[low] = i
-    while i < end and job_input.task[i] < after:
-        if job_input.phase[job_input.task[i]] == READY:
-            return job_input.task[i]
-        i += 1
-    return NONE
