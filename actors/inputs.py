@@ -14,16 +14,17 @@ from actors.kernel.inputs import WAITING, Inputs, JobInput, source_of_part
 from actors.kernel.queue import NONE
 from actors.kernel.random import PLACES, below, random_bits
 from actors.setting import Setting
+from workloads.dag_arrays import DagArrays
 
 SKEW = 0x71  # a stream of random numbers
 
 
-def make_inputs(setting: Setting, nodes: int) -> Inputs:
-    """Return the input of tasks that have not run, on so many nodes."""
-    arrays, active = setting.workload.arrays(), setting.switch.scheduler != "none"
+def make_inputs(setting: Setting, arrays: DagArrays) -> Inputs:
+    """Return the input of tasks of a workload of DAG jobs that have not run."""
+    nodes, active = setting.cluster.num_nodes, setting.switch.scheduler != "none"
     tasks, of_stage = arrays.duration_ns.size if active else 0, np.diff(arrays.stage_first_task)
     stages = of_stage.size if active else 0
-    reading = reading_stages(setting)
+    reading = reading_stages(setting, arrays)
     last = arrays.first_parent[reading + 1]  # where the edges without parent stand among the others
     more = np.cumsum(np.bincount(reading + 1, minlength=arrays.first_parent.size))
     return Inputs(
@@ -47,7 +48,7 @@ def make_inputs(setting: Setting, nodes: int) -> Inputs:
         sources=np.full(stages, NONE),
         place=np.zeros(nodes if active else 0, np.int64),
         moved=np.zeros(2),
-        job_input=make_job_input(setting, reading),
+        job_input=make_job_input(setting, arrays, reading),
     )
 
 
@@ -65,16 +66,16 @@ def parts_of(num_tasks: np.ndarray, skew: float, seed: int) -> np.ndarray:
     return share * np.repeat(num_tasks / np.add.reduceat(share, first), num_tasks)
 
 
-def reading_stages(setting: Setting) -> np.ndarray:
+def reading_stages(setting: Setting, arrays: DagArrays) -> np.ndarray:
     """Return the stages of which the tasks read a part of the job's input that takes time, in order."""
     switch = setting.switch
     is_read = switch.scheduler != "none" and switch.input != "outside"
-    return np.flatnonzero(np.nan_to_num(setting.workload.arrays().input_bytes) * is_read > 0)
+    return np.flatnonzero(np.nan_to_num(arrays.input_bytes) * is_read > 0)
 
 
-def make_job_input(setting: Setting, reading: np.ndarray) -> JobInput:
+def make_job_input(setting: Setting, arrays: DagArrays, reading: np.ndarray) -> JobInput:
     """Return where parts lie at time 0; `reading`: the stages that read some."""
-    first, switch = setting.workload.arrays().stage_first_task, setting.switch
+    first, switch = arrays.stage_first_task, setting.switch
     is_placed = reading.size > 0 and switch.input == "replicas"
     lies = np.full((first[-1], switch.replicas) if is_placed else (0, 1), NONE)
     if is_placed:
@@ -111,13 +112,14 @@ def origins_of(setting: Setting, node: np.ndarray) -> np.ndarray:
     Args:
         node: [T] where the task was launched last, NONE: it was not.
     """
-    reading, origin = reading_stages(setting), np.full(node.size, NONE)
+    arrays, origin = setting.workload.arrays(), np.full(node.size, NONE)
+    reading = reading_stages(setting, arrays)
     if reading.size > 0:
-        first = setting.workload.arrays().stage_first_task
+        first = arrays.stage_first_task
         tasks = np.concatenate([np.arange(first[stage], first[stage + 1]) for stage in reading])
         tasks = tasks[node[tasks] >= 0]
         fill_origins(
-            make_job_input(setting, reading),
+            make_job_input(setting, arrays, reading),
             setting.cluster.racks(),
             np.int64(setting.seed),
             tasks,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from actors.kernel.turns import Turns
 from actors.worlds import Worlds
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
@@ -18,6 +19,11 @@ NO_QUEUES_AT_NODES = (
     "its tasks start at once at their nodes, and none passes another there",
 )
 """The key that a scheduler ignores if it sends tasks only to nodes that have room for them."""
+NO_NETWORK = tuple(
+    (name, "input takes no time with network.scheduler=none")
+    for name in ("fabric.port_speed", "network.waves", "network.skew", "network.input")
+)
+"""The keys that a scheduler of DAG jobs ignores where no network moves the input of tasks."""
 
 
 @dataclass(frozen=True)
@@ -153,6 +159,11 @@ class Scheduler:
     def family(self) -> str:
         """The name of its family."""
         return self.worlds.family
+
+    @property
+    def loops(self) -> tuple[Callable[..., int], ...]:
+        """The compiled loops that `advance` is, or is made of."""
+        return self.advance.loops if isinstance(self.advance, Turns) else (self.advance,)
 
     @property
     def users(self) -> "tuple[Scheduler, ...]":

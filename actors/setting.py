@@ -36,6 +36,9 @@ class Setting:
     )
     preemption: Preemption | None = None  # None: running tasks are not interrupted
     passing: float = 0.0  # what fits on a node passes others by at most this many times their estimate
+    dag: Any = (
+        None  # the workload of DAG jobs whose stages the jobs of `workload` are; None: they have no stages
+    )
     machine_speed: bool = False  # nodes run tasks by their speed, an attribute of the cluster's nodes
     seed: int = 0
 

@@ -57,6 +57,15 @@ class Worlds(ABC):
         """Write the rows of a partition's own nodes as they are at time 0; those of others stay zero: no memory."""
         return
 
+    def ends(self, world: Any, is_here: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Return jobs whose scheduler is here, when each started and ended, ns, and how many tasks have not ended.
+
+        Args:
+            is_here: [rows of `world.work`] bool.
+        """
+        mine, jobs = np.flatnonzero(is_here), world.jobs
+        return mine, jobs.start[mine], jobs.finish[mine], jobs.unfinished[mine]
+
     @abstractmethod
     def needed_bytes(self, setting: Any) -> tuple[int, int]:
         """Return bounds of the bytes that each partition needs besides its process, and that all need together."""

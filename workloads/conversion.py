@@ -1,4 +1,4 @@
-"""Jobs as DAGs of one stage each, and DAGs as jobs."""
+"""Jobs as DAGs of one stage each, DAGs as jobs, and their stages as jobs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from workloads.arrow import column, from_numpy, optional_column
 from workloads.dags import DagWorkload
-from workloads.jobs import TASKS_SCHEMA, JobWorkload
+from workloads.jobs import JOBS_SCHEMA, TASKS_SCHEMA, JobWorkload
 from workloads.requests import add_requests, shared_demand, without_demands, without_requests
 from workloads.resources import in_order
 from workloads.stages import ALWAYS, DAG_TASKS_SCHEMA, edges_schema, stages_schema
@@ -34,6 +34,34 @@ def as_jobs(dag: DagWorkload) -> JobWorkload:
         notes=(*dag.notes, *lost),
         constraint_sets=dag.constraint_sets,
         job_constraints=dag.job_constraints,
+    )
+
+
+def stages_as_jobs(dag: DagWorkload) -> JobWorkload:
+    """Return each stage as a job that is submitted with its own, and has its priority; job ids number the stages.
+
+    Precedence is left out, and so are constraints, gangs and bytes: who runs these jobs has them in `dag`.
+    """
+    job = np.repeat(np.arange(dag.num_jobs), np.diff(dag.arrays().first_stage))
+    number, counts = np.arange(dag.num_stages), column(dag.stages, "num_tasks")
+    own = {name: optional_column(dag.stages, name) for name in dag.resources}
+    if "priority" in dag.jobs.column_names:
+        own["priority"] = optional_column(dag.jobs, "priority")[job]
+    jobs = {
+        "job_id": from_numpy(number),
+        "submit_s": from_numpy(column(dag.jobs, "submit_s")[job]),
+        "num_tasks": from_numpy(counts),
+        "mean_task_s": from_numpy(column(dag.stages, "mean_task_s")),
+        "constraint": pa.nulls(number.size, pa.string()),
+        "tenant": dag.jobs["tenant"].combine_chunks().take(from_numpy(job)),
+    }
+    tasks = [from_numpy(np.repeat(number, counts)), dag.tasks["duration_s"].combine_chunks()]
+    return JobWorkload(
+        name=dag.name,
+        jobs=add_requests(pa.Table.from_arrays(list(jobs.values()), schema=JOBS_SCHEMA), own),
+        tasks=pa.Table.from_arrays(tasks, schema=TASKS_SCHEMA),
+        short_cutoff_s=dag.short_cutoff_s,
+        long_partition=dag.long_partition,
     )
 
 

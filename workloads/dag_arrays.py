@@ -116,3 +116,30 @@ def dag_arrays(
     for array in arrays:
         array.flags.writeable = False
     return arrays
+
+
+def no_stages() -> DagArrays:
+    """Return the arrays of a workload without DAG jobs."""
+    none, none_of, starts = np.zeros(0, np.int64), np.zeros(0), np.zeros(1, np.int64)
+    kinds = np.zeros(0, np.int8)
+    return DagArrays(
+        submit_ns=none,
+        mean_ns=none,
+        first_task=starts,
+        duration_ns=none,
+        first_stage=starts,
+        stage_first_task=starts,
+        stage_mean_ns=none,
+        cpu_cores=none_of,
+        memory=none_of,
+        first_child=starts,
+        child=none,
+        first_parent=starts,
+        parent=none,
+        edge_one_to_one=kinds,
+        parent_one_to_one=kinds,
+        demand=np.zeros((0, 0)),
+        edge_bytes=none_of,
+        parent_bytes=none_of,
+        input_bytes=none_of,
+    )

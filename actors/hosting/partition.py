@@ -104,7 +104,7 @@ class Partition:
 
     def is_warm(self) -> bool:
         """Whether the loop can be loaded from the disk cache."""
-        return is_warm(self.setting.scheduler.advance)
+        return all(map(is_warm, self.setting.scheduler.loops))
 
     def start(self) -> float:
         """Compile or load the loop; returns the seconds that took."""
@@ -328,7 +328,8 @@ class Partition:
         world, now = self.world, self.world.queue.now[0]
         if now.lookahead < NEVER and self._samples.next_ns < NEVER:
             self._sample()  # all is done, and another partition ran ahead to the end
-        mine = np.flatnonzero(self.are_here(world.work.home))
+        worlds = self.setting.scheduler.worlds
+        jobs, start_ns, finish_ns, unfinished = worlds.ends(world, self.are_here(world.work.home))
         tasks = attempts = None
         if self.observe.tasks:
             rows = world.records_by_task()
@@ -340,10 +341,10 @@ class Partition:
         recorded = int(world.cost.handler.recorded[0])
         series = self.setting.scheduler.series
         return Share(
-            jobs=mine,
-            start_ns=world.jobs.start[mine],
-            finish_ns=world.jobs.finish[mine],
-            unfinished=world.jobs.unfinished[mine],
+            jobs=jobs,
+            start_ns=start_ns,
+            finish_ns=finish_ns,
+            unfinished=unfinished,
             samples=self._samples.rows(),
             first_ns=self._samples.first_ns,
             period_ns=self._samples.period_ns,
@@ -361,7 +362,7 @@ class Partition:
             peak_rss_mb=peak_rss_mb(),
             recorded=0 if self._events is None else self._events.rows,
             faults=outages_of(world.faults),
-            evicted=self.setting.scheduler.worlds.evicted(world),
+            evicted=worlds.evicted(world),
             series=series(self.setting, world, self.state) if series else None,
         )
 

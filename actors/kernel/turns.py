@@ -7,7 +7,7 @@ compiled once.
 from collections.abc import Callable
 from typing import Any
 
-from actors.kernel.compiled import direct, inlined, is_warm
+from actors.kernel.compiled import direct, inlined
 from actors.kernel.cost import HasCost, take
 from actors.kernel.queue import HANDED, RUNNING
 
@@ -44,10 +44,6 @@ class Turns:
     def __call__(self, world: Any, state: Any, until: int, most: int) -> int:
         """Handle events before `until`, at most `most` of them between two turns; return the stop reason."""
         return take_turns(self.loops, world, state, until, most)
-
-    def is_warm(self) -> bool:
-        """Return whether the disk cache holds both."""
-        return all(map(is_warm, self.loops))
 
     def direct(self, world: Any, state: Any, until: int, most: int) -> Callable[..., int]:
         """Compile both, or load them; return them as one, as `actors.kernel.compiled.direct` does."""

@@ -161,7 +161,7 @@ def build_dag_world(
         manager=read_only(manager),
         first_node=read_only(first_node),
         preemption=preemption,
-        inputs=make_inputs(setting, nodes),
+        inputs=make_inputs(setting, arrays),
         heartbeat=round(heartbeat_s * NS),
         seed=setting.seed,
     )

@@ -14,7 +14,9 @@ from workloads.dags import make_dag_workload
 BYTES_PER_TASK, BYTES_PER_STAGE = 64, 300
 
 
-class _DagWorlds(Worlds):
+class DagWorlds(Worlds):
+    """Worlds of resource managers and node managers."""
+
     family = "dags"
     counters = COUNTERS
     schedulers_share = 0.9  # the resource manager's, by `cost.model=measured`
@@ -42,4 +44,4 @@ class _DagWorlds(Worlds):
         return each, 0
 
 
-DAG_WORLDS = _DagWorlds()
+DAG_WORLDS = DagWorlds()

@@ -18,6 +18,8 @@ a time with resources, and if the tasks of its job must be spread, as a node may
 from actors.kernel.compiled import inlined
 from actors.kernel.counters import N_FINISHED, N_STARTED
 from actors.kernel.faults import NO_EPOCH, generation_of, note_history, record_attempt
+from actors.kernel.inputs import end_fetch, fetches
+from actors.kernel.messages import FETCHED
 from actors.kernel.queue import note
 from actors.kernel.room import demand_of, free_room, hold_room
 from actors.kernel.trace import STARTS, is_recorded
@@ -88,6 +90,8 @@ def take_in(w: World, node: int) -> tuple[bool, bool]:
             serves = w.nodes.idle[node] > 0 or preempts(w)
     elif kind == messages.SERVE:
         serves = True
+    elif kind == FETCHED:
+        end_fetch(w, t, node, compute_fetched)
     elif kind == messages.CANCEL:
         stop_task(w, t, node)
     return serves, freed
@@ -239,17 +243,26 @@ def leave_queue(w: World, node: int, entry: int, before: int) -> tuple[int, int,
 
 @inlined
 def start_task(w: World, t: int, node: int, job: int, task: int, level: int) -> None:
-    """Start a task in a slot that is held for it."""
+    """Start a task in a slot that is held for it; if it has to fetch input, it computes when that is there."""
     w.nodes.started[node] = t
     w.nodes.running[node] = job
     w.nodes.longs[node] += LONG_RUNS * w.work.is_long[job]
     w.counts[N_STARTED + w.work.report_class[job]] += 1
+    note(w, t, node, STARTS, job, task, NONE, NONE)
+    if fetches(w, t, node, task, job):
+        return
     end = t + time_to_run(w, node, task, level)
     if w.faults.active == 1:
         link_running(w, t, node, job, task)
         w.faults.tasks.end[task] = end
-    note(w, t, node, STARTS, job, task, NONE, NONE)
     messages.send_task_end(w, end, node, job, task, t)
+
+
+@inlined
+def compute_fetched(w: World, t: int, node: int, task: int, job: int) -> None:
+    """Let a task compute that has fetched its input; over a network no constraint makes it longer."""
+    end = t + time_to_run(w, node, task, NONE)
+    messages.send_task_end(w, end, node, job, task, w.inputs.launched[task])
 
 
 @inlined

@@ -31,6 +31,7 @@ from workloads.coflows import no_coflows
 
 FIRST_ROWS = 1024  # of flows; they grow as flows need them
 FIRST_COFLOWS = 64
+OF_NETWORK = ("network", "fabric")  # tables of keys that have an effect with a network
 NO_COORDINATOR = (("network.waves", "max-min fair sharing knows no coflows"),)
 
 
@@ -142,7 +143,10 @@ def with_network(
         coordinator=coordinator,
         series=transfers,
         preempts=False,
-        ignores=(*scheduler.ignores, *(NO_COORDINATOR if coordinator is None else ())),
+        ignores=(
+            *(one for one in scheduler.ignores if one[0].partition(".")[0] not in OF_NETWORK),
+            *(NO_COORDINATOR if coordinator is None else ()),
+        ),
         global_view=("always",),
         remade=(with_network, (scheduler, coordinator, rows)),
     )

@@ -21,8 +21,17 @@ _SHARED = frozenset(key.name for key in SHARED)
 
 
 def family_of(config: Config, schedulers: Sequence[Scheduler]) -> Family:
-    """Return the family of all schedulers of a run; raise `InputError` if they are of several."""
-    first = schedulers[0]
+    """Return the family of a run, which can run all of its schedulers; raise `InputError` if there is none.
+
+    Schedulers of another one may be run by a family: those of jobs with those of DAG jobs, or where one of the keys is
+    given that it has for them (`Family.also_runs`).
+    """
+    first, given = schedulers[0], {scheduler.family for scheduler in schedulers}
+    for family in families():
+        others = given - {family.name}
+        asked = family.name in given or any(name in config.places for name in family.asked_by)
+        if others and asked and others <= {*family.also_runs}:
+            return family
     for other in schedulers:
         if other.family != first.family:
             raise config.error(

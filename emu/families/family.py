@@ -69,6 +69,10 @@ class Family:
         Its defaults of keys that are not those of other families.
     without : mapping
         By key, or table of keys, that other families have and it does not: why.
+    also_runs : tuple of str
+        Other families whose schedulers it can run, with its own, or where one of the keys `asked_by` is given.
+    asked_by : tuple of str
+        Keys that the others do not have.
     figures : tuple of str
         How the names of its figures begin, besides ``cdf-``.
     notes_each_ignored_key : bool
@@ -102,6 +106,8 @@ class Family:
     group_titles: Mapping[str, str]
     defaults: Mapping[str, Any] = field(default_factory=dict)
     without: Mapping[str, str] = field(default_factory=dict)
+    also_runs: tuple[str, ...] = ()
+    asked_by: tuple[str, ...] = ()
     figures: tuple[str, ...] = ()
     notes_each_ignored_key: bool = False
     take: Callable[[Any], Any]

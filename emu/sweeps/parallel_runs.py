@@ -214,7 +214,7 @@ def _prepare_workers(pool: Any, runs: Sequence[Run], tell: Callable[[str], None]
         plan = run.plan
         scheduler = plan.schedulers[0]
         pickle_by_value(scheduler)
-        if here and not is_warm(scheduler.advance):
+        if here and not all(map(is_warm, scheduler.loops)):
             cold[scheduler.policy] = (plan.setting(0), run.memory_bytes)
     if cold and tell is not None:
         tell(f"compiling {', '.join(cold)} (first run on this machine; later runs load it)")

@@ -12,13 +12,13 @@ from typing import Any, Unpack
 from clusters.machine_types import MOST_PRICE, counts_text
 from emu import disk
 from emu.configuration.config import Config, layer_from_arguments, resolve
-from emu.configuration.family_keys import for_family
+from emu.configuration.family_keys import family_of, for_family
 from emu.configuration.schedulers import find_schedulers
 from emu.configuration.seeds import seeds_of, varied, with_first_seed
 from emu.configuration.settings import Settings
 from emu.directories import run_directory as rd
 from emu.directories.names import CONFIG, SUMMARY
-from emu.families.registry import families, find_family
+from emu.families.registry import families
 from emu.results.notebook import as_html
 from emu.results.text_tables import align
 from emu.running.many_runs import opened
@@ -283,7 +283,7 @@ def _of_family(config: Config) -> Config:
     if not found:
         return config
     able = [family for family in families() if family[Sizing].nodes_for_load is not None]
-    if (family := find_family(found[0].family)) not in able:
+    if (family := family_of(config, found)) not in able:
         why = f"{found[0].name} is for {family.name}, whose number of {family.node}s is not searched"
         raise config.error("scheduler", f"{why}; emu size is for {' and '.join(one.name for one in able)}")
     return for_family(config, family, found[0].name)

@@ -18,7 +18,7 @@ from actors.machines.resource_manager import advance
 from actors.machines.runnable import make_runnable
 from actors.machines.shares import LEAST_LEFT, QUEUES
 from actors.machines.worlds import DAG_WORLDS
-from actors.scheduler import Parameter, Scheduler
+from actors.scheduler import NO_NETWORK, Parameter, Scheduler
 from actors.schedulers.dags.parts import Inter, Parts, Queues
 from actors.setting import Setting
 from workloads.dags import DagWorkload
@@ -38,10 +38,7 @@ MANAGERS = Parameter(
 )
 
 
-NO_NETWORK = tuple(
-    (name, "input takes no time with network.scheduler=none")
-    for name in ("fabric.port_speed", "network.waves", "network.skew", "network.input")
-)
+IGNORED = (*NO_NETWORK, ("long_partition", "all machines are for all jobs"))
 """The keys that schedulers of DAG jobs ignore where no network moves the input of tasks."""
 
 
@@ -59,7 +56,7 @@ def dag_scheduler(
         build=partial(_build, parts),
         advance=advance,
         preempts=True,
-        ignores=NO_NETWORK,
+        ignores=IGNORED,
         about=page or "",
     )
 

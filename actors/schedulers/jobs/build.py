@@ -16,6 +16,7 @@ from actors.conditions import (
 )
 from actors.constraints import make_eligible
 from actors.dynamics import durations_ns, make_faults, start_failures
+from actors.inputs import make_inputs
 from actors.kernel.compiled import entry
 from actors.kernel.messages import send_arrival
 from actors.kernel.queue import MOST_ACTORS, make_queue
@@ -29,11 +30,13 @@ from actors.kernel.world import (
     NONE,
     TASK_RECORD,
     Rules,
+    Stages,
     World,
     make_entries,
 )
 from actors.resources import make_room
 from actors.setting import Setting
+from workloads.dag_arrays import DagArrays, no_stages
 from workloads.errors import InputError
 
 
@@ -60,7 +63,9 @@ def build_world(
     """
     nodes, probing = setting.cluster.num_nodes, schedulers
     schedulers += coordinators
-    table = records(ACTOR, nodes + schedulers + 2)
+    # With a network its coordinator is the actor before the listener.
+    others = 2 if setting.switch.scheduler == "none" else 3
+    table = records(ACTOR, nodes + schedulers + others)
     if table.size > MOST_ACTORS:
         raise InputError(f"{table.size} actors; at most {MOST_ACTORS} have an id")
 
@@ -69,9 +74,12 @@ def build_world(
     jobs.next_task[:] = work.first_task
     jobs.unfinished[:] = work.end_task - work.first_task
     jobs.start[:], jobs.finish[:], jobs.version[:] = NEVER, NONE, NONE
+    dag = no_stages() if setting.dag is None else setting.dag.arrays()
+    stages = _make_stages(dag)
+    most_children = int(np.diff(stages.first_child).max(initial=0))
 
     world = World(
-        queue=make_queue(table.seq, room=most_sends(most_tasks(setting)) + 8),
+        queue=make_queue(table.seq, room=max(most_sends(most_tasks(setting)), most_children) + 8),
         network=network_of(setting),
         work=work,
         duration=read_only(durations_ns(setting)),
@@ -81,17 +89,20 @@ def build_world(
         jobs=jobs,
         counts=np.zeros(len(COUNTERS), np.int64),
         task_records=records(TASK_RECORD, 0),
-        cost=cost_of(setting, schedulers + 2, int(work.submit[-1])),
+        cost=cost_of(setting, schedulers + others, int(work.submit[-1])),
         faults=make_faults(setting, schedulers, central_jobs is not None),
         eligible=make_eligible(setting),
         room=make_room(setting),
         priority=read_only(counted_priorities(setting)),
         preemption=make_preemption(setting, len(setting.resources)),
         speed=read_only(setting.cluster.attribute("speed") if setting.machine_speed else np.zeros(0)),
+        stages=stages,
+        inputs=make_inputs(setting, dag),
         seed=setting.seed,
     )
-    homes, first_jobs = np.unique(work.home, return_index=True)
-    expect_arrivals(world, homes, first_jobs)
+    arriving = _arriving(stages, work.size)
+    homes, of_home = np.unique(work.home[arriving], return_index=True)
+    expect_arrivals(world, homes, arriving[of_home])
     return start_failures(world, world.duration.size)
 
 
@@ -120,9 +131,11 @@ def heartbeat_ns(setting: Setting) -> int:
 
 
 def long_jobs(setting: Setting) -> np.ndarray:
-    """Return [J] bool: the jobs that are long by their estimate."""
-    mean_ns = setting.workload.arrays().mean_ns
-    return estimated_ns(mean_ns, setting.estimates, setting.seed) > setting.short_cutoff_s * NS
+    """Return [J] bool: the jobs that are long by their estimate; the stages of a DAG job are all what that is."""
+    dag = setting.dag
+    mean_ns = (setting.workload if dag is None else dag).arrays().mean_ns
+    is_long = estimated_ns(mean_ns, setting.estimates, setting.seed) > setting.short_cutoff_s * NS
+    return is_long if dag is None else is_long[job_of_stage(dag.arrays())]
 
 
 def _describe(setting: Setting, schedulers: int, central: int, central_jobs: np.ndarray | None) -> Records:
@@ -134,12 +147,39 @@ def _describe(setting: Setting, schedulers: int, central: int, central_jobs: np.
     work.first_task[:], work.end_task[:] = arrays.first_task[:-1], arrays.first_task[1:]
     work.estimate[:] = estimated_ns(arrays.mean_ns, setting.estimates, setting.seed)
     work.is_long[:] = long_jobs(setting)
-    work.report_class[:] = arrays.mean_ns > setting.short_cutoff_s * NS
-    work.home[:] = nodes + np.arange(count) % schedulers
+    # All stages of a DAG job are in its class, and go to one scheduler.
+    mean_ns, of, arriving = arrays.mean_ns, np.arange(count), np.arange(count)
+    if setting.dag is not None:
+        dag = setting.dag.arrays()
+        of, arriving = job_of_stage(dag), _arriving(_make_stages(dag), count)
+        mean_ns = dag.mean_ns[of]
+    work.report_class[:] = mean_ns > setting.short_cutoff_s * NS
+    work.home[:] = nodes + of % schedulers
     if central_jobs is not None:
         work.home[central_jobs] = central
-    by_home = np.argsort(work.home, kind="stable")
+    by_home = arriving[np.argsort(work.home[arriving], kind="stable")]
     same = work.home[by_home[1:]] == work.home[by_home[:-1]]
     work.next_job[:] = NONE
     work.next_job[by_home[:-1][same]] = by_home[1:][same]
     return frozen(work)
+
+
+def _make_stages(dag: DagArrays) -> Stages:
+    """Return which stages wait for others, of which none has run."""
+    return Stages(
+        job=read_only(job_of_stage(dag)),
+        first_task=dag.stage_first_task,
+        first_child=dag.first_child,
+        child=dag.child,
+        waiting=np.diff(dag.first_parent),
+    )
+
+
+def job_of_stage(dag: DagArrays) -> np.ndarray:
+    """Return [S] the DAG job of each stage."""
+    return np.repeat(np.arange(dag.submit_ns.size), np.diff(dag.first_stage))
+
+
+def _arriving(stages: Stages, jobs: int) -> np.ndarray:
+    """Return the jobs that arrive when they are submitted: all, or of stages those that wait for none."""
+    return np.flatnonzero(stages.waiting == 0) if stages.job.size > 0 else np.arange(jobs)

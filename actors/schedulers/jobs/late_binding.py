@@ -100,11 +100,24 @@ def tasks_left(w: World, job: int) -> int:
 
 @inlined
 def on_done(w: World) -> None:
-    """Note the end of a task in its job."""
+    """Note the end of a task in its job; the last one lets jobs arrive that have waited for it."""
     job, _, start, finish = read_done(w)
     w.jobs.unfinished[job] -= 1
     w.jobs.start[job] = min(w.jobs.start[job], start)
     w.jobs.finish[job] = max(w.jobs.finish[job], finish)
+    if w.stages.job.size > 0 and w.jobs.unfinished[job] == 0:
+        release_children(w, job)
+
+
+@compiled
+def release_children(w: World, job: int) -> None:
+    """Let the stages arrive at their scheduler, at once, that waited for this one alone."""
+    now, stages = w.queue.now, w.stages
+    for i in range(stages.first_child[job], stages.first_child[job + 1]):
+        child = stages.child[i]
+        stages.waiting[child] -= 1
+        if stages.waiting[child] == 0:
+            send_arrival(w, now.time[0], now.dst[0], child)
 
 
 @inlined

@@ -35,7 +35,7 @@ from actors.machines.resource_manager import advance
 from actors.machines.worlds import DAG_WORLDS
 from actors.resources import UNIT
 from actors.scheduler import Parameter, Scheduler
-from actors.schedulers.dags.build import HEARTBEAT, NO_NETWORK, build
+from actors.schedulers.dags.build import HEARTBEAT, IGNORED, build
 from actors.schedulers.dags.parts import Inter, Parts
 from actors.schedulers.dags.stage_orders import by_level, longest_paths
 from actors.schedulers.user.dags_loop import NUMBERS, collect, launch_pairs
@@ -174,7 +174,7 @@ def wrap_own_dags(own: Any, name: str | None = None) -> Scheduler:
         build=build_own,
         advance=advance,
         worlds=DAG_WORLDS,
-        ignores=NO_NETWORK,
+        ignores=IGNORED,
         host=lambda setting: Host(own, setting, mine),
         remade=(wrap_own_dags, (own, name)),
     )

@@ -34,7 +34,6 @@ _NUMBERS: Figures = {}
 _HAS = {key.name for key in KEYS}
 _WITHOUT = {
     "constraints": "schedulers of DAG jobs place by resources, and ignore constraints",
-    "long_partition": "all machines are for all jobs",
     "resources": "tasks of DAG jobs hold all that their stages state",
     "machine_speed": "machines run tasks for the durations of the workload",
 }
@@ -50,9 +49,10 @@ def take(given: Any) -> DagWorkload | None:
 def counters() -> dict[str, str]:
     """Return the meaning of each counter; what counts is imported with the compiler, which few commands need."""
     from actors.dynamics import COUNTED
+    from actors.kernel.world import COUNTERS as OF_JOBS
     from actors.machines.dag_world import COUNTERS
 
-    return {**COUNTERS.about, **COUNTED}
+    return {**OF_JOBS.about, **COUNTERS.about, **COUNTED}
 
 
 REMEDIES = {
@@ -83,6 +83,8 @@ FAMILY = Family(
     group_column=JOBS.group_column,
     group_titles={name: f"{name} jobs" for name in ("all", "short", "long")},
     defaults={"cluster": "carbyne"},
+    also_runs=("jobs",),
+    asked_by=("network.scheduler",),
     without={
         key.name: why
         for key in OF_JOBS

@@ -61,8 +61,7 @@ def fetch_of(result: Result, link: Link, task: int, arrival_ns: int) -> Wait:
     arrival_ns : int
         Of the job.
     """
-    from actors.inputs import parts_of
-    from actors.inputs import origins_of
+    from actors.inputs import origins_of, parts_of
 
     plan = plan_of(result)
     if plan is None:

@@ -17,6 +17,7 @@ _SAME = {
     "without",
     "load_by",
     "short_cutoff",
+    "long_partition",
     "infeasible",
     "priorities",
     "slowdown_threshold",

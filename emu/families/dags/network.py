@@ -40,8 +40,13 @@ def on_network(config: Config, schedulers: tuple[Scheduler, ...]) -> tuple[Sched
     InputError
         There is no such network, or it does not run with another value.
     """
+    from actors.schedulers.jobs.by_stage import by_stage
     from actors.transfers.joined import with_network
 
+    if gangs := [scheduler.name for scheduler in schedulers if scheduler.gangs]:
+        wrong = f"{gangs[0]} starts all tasks of a job at once, and DAG jobs run stage by stage"
+        raise config.error("scheduler", f"{wrong}; want a scheduler of tasks, such as sparrow or central-lwl")
+    schedulers = tuple(by_stage(one) if one.family == "jobs" else one for one in schedulers)
     network = config["network.scheduler"]
     if network == "none":
         return schedulers

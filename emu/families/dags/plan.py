@@ -62,7 +62,7 @@ def load_dags(config: Config, schedulers: tuple[Scheduler, ...], cache: Workload
     workload = source
     if before is not None:
         workload = at_load_of(config, cache, "dags", Keyed(source, key), cluster)
-    cutoff_s, _ = classes_of(config, workload, schedulers)
+    cutoff_s, long_partition = classes_of(config, workload, schedulers)
     check_jobs(config, workload)
     submit_s = column(workload.jobs, "submit_s")
     span_s = float(submit_s[-1] - submit_s[0])
@@ -87,6 +87,7 @@ def load_dags(config: Config, schedulers: tuple[Scheduler, ...], cache: Workload
         ),
         setting={
             "short_cutoff_s": cutoff_s,
+            "long_partition": long_partition,
             "estimates": Estimates(
                 config["estimates.error"], config["estimates.size"], config["estimates.demands"]
             ),
@@ -95,7 +96,10 @@ def load_dags(config: Config, schedulers: tuple[Scheduler, ...], cache: Workload
             "preemption": preemption_of(config, workload, schedulers),
             "switch": network_of(config, workload, cluster),
         },
-        keys={"short_cutoff": cutoff_s if math.isfinite(cutoff_s) else None},
+        keys={
+            "short_cutoff": cutoff_s if math.isfinite(cutoff_s) else None,
+            "long_partition": long_partition,
+        },
     )
 
 
