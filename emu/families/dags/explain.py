@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from emu.explaining.causes_text import sum_by_cause, title_of
-from emu.explaining.event_record import NONE, BoolArray, Handled, Record
+from emu.explaining.event_record import NONE, Handled, Record
 from emu.explaining.explanation import NS, Explanation, Link, Row, Wait, counted, longest_wait
 from emu.explaining.spans import whole
 from emu.families.dags.fetch_reasons import fetch_of, most_users
@@ -48,8 +48,11 @@ def _meanings(result: Result) -> dict[str, str]:
 class _Tasks:
     """The tasks of one job, in ns; -1 for what did not happen."""
 
-    def __init__(self, result: Result, mine: BoolArray):
+    def __init__(self, result: Result, row: int):
         table = result.tasks
+        jobs = {name: column(result.jobs, name) for name in ("job_id", "num_stages")}
+        mine = column(table, "job_id") == jobs["job_id"][row]
+        self.first_stage = int(jobs["num_stages"][:row].sum())  # its number over all jobs
         self.ids = np.flatnonzero(mine)
         self.task, self.stage = (column(table, name)[mine] for name in ("task", "stage"))
         self.node, self.start, self.finish, self.runnable = (
@@ -118,14 +121,12 @@ def _marks(
 ) -> list[tuple[int, str, str]]:
     """Return the end, cause and description of each part of a task's wait; first when the wait began."""
     start_ns, mine = int(tasks.start[at]), events.task == tasks.ids[at]
-    launch = np.flatnonzero(mine & (events.kind == "LAUNCH") & (events.time_ns <= start_ns))
-    marks = [(begin_ns, "", "")]
+    launch = np.flatnonzero(mine & np.isin(events.kind, _LAUNCHES) & (events.time_ns <= start_ns))
+    who, marks = _scheduler(events), [(begin_ns, "", "")]
     if before != NONE:
-        reported = (events.task == tasks.ids[before]) & np.isin(events.kind, ("TASK_DONE", "ENDED"))
-        heard = events.time_ns[
-            reported & (events.receiver != tasks.node[before]) & (events.time_ns <= start_ns)
-        ]
-        what = f"waited until the manager heard of the end of {tasks.name(before)}"
+        heard = _heard(events, tasks, at, before)
+        heard = heard[heard <= start_ns]
+        what = f"waited until {who} heard of the end of {tasks.name(before)}"
         marks.append((int(heard[-1]) if heard.size else begin_ns, "network", what))
     for row in np.flatnonzero(mine & (events.kind == "LOST") & (events.time_ns <= start_ns)).tolist():
         if (before_it := launch[events.time_ns[launch] <= events.time_ns[row]]).size:
@@ -142,10 +143,32 @@ def _marks(
             decided = handled(int(events.sender[last]), int(events.number[last]))
         marks += [
             (decided, "queueing", "waited for a machine"),
-            (left, "decision", "waited for the manager, which was busy"),
+            (left, "decision", f"waited for {who}, which was busy"),
             (int(events.time_ns[last]), "network", "was on its way to its machine"),
         ]
     return marks
+
+
+_LAUNCHES = ("LAUNCH", "TASK", "PLACED", "OFFERED")
+"""The messages that bring a task to a node."""
+
+
+def _scheduler(events: Record) -> str:
+    """Return who schedules the tasks of a job: the manager, or a scheduler of jobs to which its stages come."""
+    return "its scheduler" if (events.kind == "ARRIVAL").any() else "the manager"
+
+
+def _heard(events: Record, tasks: _Tasks, at: int, before: int) -> Any:
+    """Return when a scheduler heard that a task had ended, for which another one waited, ns: once, or not at all.
+
+    A scheduler of jobs lets the stage arrive at that instant.
+    """
+    arrived = np.flatnonzero(events.kind == "ARRIVAL")
+    if arrived.size:
+        stage = tasks.first_stage + tasks.stage[at]
+        return events.time_ns[arrived[events.field("job", arrived) == stage]]
+    reported = (events.task == tasks.ids[before]) & np.isin(events.kind, ("TASK_DONE", "ENDED"))
+    return events.time_ns[reported & (events.receiver != tasks.node[before])]
 
 
 _OF_LOSS = {
@@ -185,11 +208,10 @@ def causes_of_all(
         The result has no table of tasks.
     """
     jobs, by_job = _checked(result), dict(record.by_job())
-    job_of_task = column(result.tasks, "job_id")
-    columns = (jobs[name].to_pylist() for name in ("job_id", "submit_s", "jct_s"))
-    for row, (job, submit_s, jct_s) in enumerate(zip(*columns, strict=True)):
+    columns = (jobs[name].to_pylist() for name in ("submit_s", "jct_s"))
+    for row, (submit_s, jct_s) in enumerate(zip(*columns, strict=True)):
         if jct_s is not None and row in by_job:
-            tasks = _Tasks(result, job_of_task == job)
+            tasks = _Tasks(result, row)
             parts = _parts(by_job[row], tasks, round(submit_s * NS), handled)
             yield row, sum_by_cause((part.link for part in parts), _meanings(result))
 
@@ -210,7 +232,7 @@ def explain_dag(result: Result, record: Record, row: int, handled: Handled | Non
     """
     values = {name: cells[0] for name, cells in _checked(result).slice(row, 1).to_pydict().items()}
     events = record.rows(np.flatnonzero(record.job == row))
-    tasks = _Tasks(result, column(result.tasks, "job_id") == values["job_id"])
+    tasks = _Tasks(result, row)
     jct_s, submit_ns = values["jct_s"], round(values["submit_s"] * NS)
     parts = _parts(events, tasks, submit_ns, handled) if jct_s is not None else []
     links, chain = [part.link for part in parts], _chain(tasks) if jct_s is not None else []

@@ -1,4 +1,4 @@
-"""The tasks that held machines as the resource manager knew it, from launches and reported ends."""
+"""The tasks that held machines: as the resource manager knew it, from launches and reported ends, or as they ran."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from emu.explaining.event_record import NONE, IntArray, Record
-from emu.explaining.spans import covered_ns, overlap_ns, until_ns
+from emu.explaining.explanation import NS
+from emu.explaining.spans import covered_ns, overlap_ns, until_ns, whole
 from emu.results.metrics import Float64Array
+from emu.results.result import Result
+from workloads.arrow import optional_column
 
 SLACK = 1e-9
 """Amounts are counted in billionths by the manager."""
@@ -21,7 +24,7 @@ class Held(NamedTuple):
     ----------
     task : the task from 0 over all in workload order
     node : the machine
-    begin_ns : when the launch left the manager
+    begin_ns : when the launch left the manager, or the task started
     end_ns : when the manager heard that it had ended or was lost; or NEVER
     """
 
@@ -54,6 +57,14 @@ def held(record: Record) -> Held:
     begin_ns = np.where(left_ns == NONE, record.time_ns[launched], left_ns)
     end_ns = until_ns(record, launched, np.flatnonzero(reported), record.task)
     return Held(record.task[launched], record.receiver[launched], begin_ns, end_ns)
+
+
+def held_by_tasks(result: Result) -> Held:
+    """Return what tasks held from their start to their end, of a run whose tasks nodes take from queues."""
+    table = result.tasks
+    node, start, finish = (optional_column(table, name) for name in ("node", "start_s", "finish_s"))
+    ran = np.flatnonzero(np.isfinite(finish))
+    return Held(ran, *(whole(of[ran], scale) for of, scale in ((node, 1.0), (start, NS), (finish, NS))))
 
 
 def down(record: Record) -> Held:

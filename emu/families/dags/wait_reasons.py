@@ -11,7 +11,14 @@ from emu.explaining.event_record import IntArray, Record
 from emu.explaining.explained_plan import plan_of
 from emu.explaining.explanation import NS, Link, Wait, counted
 from emu.explaining.spans import covered_ns
-from emu.families.dags.machine_holders import Held, Machines, down, held, machines_during
+from emu.families.dags.machine_holders import (
+    Held,
+    Machines,
+    down,
+    held,
+    held_by_tasks,
+    machines_during,
+)
 from emu.results.metrics import Float64Array
 from emu.results.result import Result
 from emu.results.text_tables import number, percent
@@ -87,7 +94,8 @@ def wait_of(result: Result, record: Record, row: int, link: Link, task: int, arr
     plan = plan_of(result)
     if plan is None:
         return Wait(link, (), ["The inputs of the run have changed: what tasks need is not known."])
-    case = _case(plan, record, row, task, arrival_ns + link.begin_ns, arrival_ns + link.end_ns)
+    launches = held_by_tasks(result) if _is_by_stage(plan) else held(record)
+    case = _case(plan, record, launches, row, task, arrival_ns + link.begin_ns, arrival_ns + link.end_ns)
     machines = machines_during(
         Held(*map(np.concatenate, zip(case.of, case.down, strict=True))),
         np.concatenate([case.demand, case.capacity[case.down.node]]),
@@ -117,7 +125,16 @@ _OTHER = {
 }
 
 
-def _case(plan: Plan, record: Record, row: int, task: int, begin_ns: int, end_ns: int) -> Case:
+def _is_by_stage(plan: Plan) -> bool:
+    """Whether stages go to a scheduler of jobs, which sends their tasks to nodes that may have no room yet."""
+    from actors.schedulers.jobs.by_stage import STAGE_WORLDS
+
+    return plan.schedulers[0].worlds is STAGE_WORLDS
+
+
+def _case(
+    plan: Plan, record: Record, launches: Held, row: int, task: int, begin_ns: int, end_ns: int
+) -> Case:
     from actors.machines.demands import needs_and_capacity
     from actors.resources import UNIT
 
@@ -125,7 +142,7 @@ def _case(plan: Plan, record: Record, row: int, task: int, begin_ns: int, end_ns
     needs, capacity = (amounts / UNIT for amounts in needs_and_capacity(setting))
     managers = int(setting.parameters.get("managers", 1))
     first, end = (capacity.shape[0] * (row % managers + i) // managers for i in (0, 1))
-    of, is_down = (_of_machines(some, first, end) for some in (held(record), down(record)))
+    of, is_down = (_of_machines(some, first, end) for some in (launches, down(record)))
     capacity = capacity[first:end]
     stage_of = np.repeat(np.arange(needs.shape[0]), np.diff(arrays.stage_first_task))
     job_of = np.repeat(np.arange(arrays.submit_ns.size), np.diff(arrays.first_task))
@@ -199,8 +216,9 @@ def _ahead(plan: Plan, case: Case, launched: Any) -> Iterator[str]:
     own = int((launched & (case.job_of == case.job)).sum())
     others = np.flatnonzero(launched & (case.job_of != case.job))
     jobs, of_priorities = np.unique(case.job_of[others]).size, _of_priorities(plan, case, others)
+    who = "nodes started" if _is_by_stage(plan) else "the manager launched"
     yield (
-        f"Meanwhile the manager launched {counted(own, 'task')} of this job, and {counted(others.size, 'task')} of "
+        f"Meanwhile {who} {counted(own, 'task')} of this job, and {counted(others.size, 'task')} of "
         f"{counted(jobs, 'other job')}{of_priorities}."
     )
     scheduler = plan.schedulers[0]
@@ -227,6 +245,10 @@ def _of_priorities(plan: Plan, case: Case, others: IntArray) -> str:
 def _room(plan: Plan, case: Case, machines: Machines) -> Iterator[str]:
     """Yield why the task was not launched while a machine had room for it."""
     if machines.fits_ns == 0:
+        return
+    if _is_by_stage(plan):
+        why = "its scheduler had sent it, or probes for it, to other nodes, and nodes serve their own queues"
+        yield f"For {number(machines.fits_ns / NS)} s a node had room for it: {why}."
         return
     given, wait_s = plan.setting(0).parameters, plan.setting(0).switch.locality_wait_s
     reasons = []
