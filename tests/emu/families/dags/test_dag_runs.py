@@ -91,7 +91,7 @@ def test_the_fewest_machines_for_a_target(tmp_path: Path) -> None:
 def test_wrong_input_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments, wrong in (
         (["run", "--scheduler", "drf", *FEW], "--nodes: required, such as --nodes 100"),
-        (["run", "--scheduler", "drf,sparrow", *FEW, "--nodes", "4"], "a run has schedulers of one family"),
+        (["run", "--scheduler", "drf,aalo", *FEW, "--nodes", "4"], "a run has schedulers of one family"),
         (
             ["run", "--scheduler", "drf", *FEW, "--nodes", "4", "--set", "long_partition=50%"],
             "not for drf: all machines are for all jobs",
