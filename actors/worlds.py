@@ -21,6 +21,7 @@ class Worlds(ABC):
     Attributes:
         family: its name.
         counters: what is counted in them.
+        also: another family whose messages are sent in them, too.
         part: the word for what a job, or whatever is scheduled, consists of.
         schedulers_share: the share of an emulation's work that its schedulers do; the rest is the nodes'.
         events_a_part: events of a run over its parts.
@@ -30,11 +31,17 @@ class Worlds(ABC):
 
     family: ClassVar[str]
     counters: ClassVar[Counters]
+    also: ClassVar[str] = ""
     part: ClassVar[str] = "task"
     schedulers_share: ClassVar[float] = 3 / 8  # of a probed task's eight events, three are its scheduler's
     events_a_part: ClassVar[float] = 8.0
     event_ns: ClassVar[float] = 150.0
     longest: ClassVar[str] = "the longest task takes {}"
+
+    @property
+    def messages(self) -> str:
+        """The families whose messages are sent in them, with spaces between."""
+        return f"{self.family} {self.also}".rstrip()
 
     def num_jobs(self, workload: Any) -> int:
         """Jobs, or what else the family schedules."""

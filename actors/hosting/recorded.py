@@ -64,7 +64,7 @@ def check_recorded(recording: Recording, rows: Sequence[int]) -> None:
 def read_events(recording: Recording, setting: Setting) -> Iterator[Events]:
     """Yield what was recorded, in chunks."""
     world, _ = setting.scheduler.build(setting)
-    owners = owners_by_kind(setting.scheduler.worlds.owners(world), setting.scheduler.family)
+    owners = owners_by_kind(setting.scheduler.worlds.owners(world), setting.scheduler.worlds.messages)
     files = sorted(recording.folder.glob(f"*{SUFFIX}"))
     for rows in in_order([_rows_of(path) for path in files if path.stat().st_size]):
         yield _decode(rows, world, *owners)

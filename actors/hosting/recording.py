@@ -41,9 +41,10 @@ def with_trace(world: Any, recording: Recording, setting: Setting) -> Any:
     if recording.jobs is not None:
         chosen = np.zeros(setting.num_jobs, bool)
         chosen[list(recording.jobs)] = True
-    owners, family = setting.scheduler.worlds.owners(world), setting.scheduler.family
+    worlds = setting.scheduler.worlds
+    owners, families = worlds.owners(world), worlds.messages
     trace = make_trace(
-        world.queue.seq.size, world.queue.room, recording.span_ns, chosen, owners, family, recording.rates
+        world.queue.seq.size, world.queue.room, recording.span_ns, chosen, owners, families, recording.rates
     )
     return world._replace(queue=world.queue._replace(trace=trace))
 

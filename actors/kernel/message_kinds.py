@@ -171,10 +171,13 @@ def float_of(column: int) -> float:
     return value
 
 
-def kinds_of(family: str) -> dict[int, Kind]:
-    """The kinds that a family's actors receive, by number."""
+def kinds_of(families: str) -> dict[int, Kind]:
+    """The kinds that actors of families receive, by number; `families`: with spaces between."""
+    wanted = {*families.split()}
     return {
-        number: known for number, known in KINDS.items() if not known.family or family in known.family.split()
+        number: known
+        for number, known in KINDS.items()
+        if not known.family or wanted & {*known.family.split()}
     }
 
 

@@ -134,7 +134,7 @@ def no_trace() -> Trace:
     return Trace(records(TRACE, 0), np.zeros(1, np.int64), two, empty, empty, empty, empty, two.copy(), False)
 
 
-def owners_by_kind(owners: Mapping[str, np.ndarray], family: str) -> tuple[np.ndarray, np.ndarray]:
+def owners_by_kind(owners: Mapping[str, np.ndarray], families: str) -> tuple[np.ndarray, np.ndarray]:
     """Return `owners` and `job_of` of a trace, from the jobs of all that messages number, by the name of its kind.
 
     Kinds of other families are left out: whether a process knows them depends on what else it has run.
@@ -142,7 +142,7 @@ def owners_by_kind(owners: Mapping[str, np.ndarray], family: str) -> tuple[np.nd
     offsets = np.cumsum([0, *(jobs.size for jobs in owners.values())])
     begin_of = dict(zip(owners, offsets.tolist(), strict=False))
     begins = np.full(int(max(NOTES)) + 1, NO_JOB)
-    for number, kind in (kinds_of(family) | NOTES).items():
+    for number, kind in (kinds_of(families) | NOTES).items():
         begins[number] = begin_of.get(kind.owners, NO_JOB)
     return begins, np.concatenate(list(owners.values()))
 
@@ -153,7 +153,7 @@ def make_trace(
     span_ns: tuple[int, int],
     chosen: np.ndarray | None,
     owners: Mapping[str, np.ndarray],
-    family: str,
+    families: str,
     rates: bool = False,
 ) -> Trace:
     """Return an empty trace.
@@ -163,10 +163,10 @@ def make_trace(
         span_ns: recorded from, and before.
         chosen: [jobs] bool: which are recorded; None: all, and what belongs to no job.
         owners: as of `actors.worlds.Worlds.owners`.
-        family: of the scheduler.
+        families: whose messages there are, with spaces between.
         rates: those of flows, too.
     """
-    begins, job_of = owners_by_kind(owners, family)
+    begins, job_of = owners_by_kind(owners, families)
     rows = ROWS
     while rows < 4 * room:
         rows *= 2

@@ -4,7 +4,7 @@ import pickle
 from typing import Any
 
 from actors.fabric.messages import DECIDE
-from actors.machines.dag_world import N_LAUNCHES
+from actors.kernel.counters import N_STARTED
 from actors.scheduler import Host
 from workloads.errors import InputError
 
@@ -38,8 +38,8 @@ class JoinedHost(Host):
             self._manager(world, state.schedulers)
 
     def share_done(self, world: Any, state: Any) -> float:
-        """Return the share of the tasks that have been launched."""
-        return float(world.counts[N_LAUNCHES]) / world.tasks.duration.size
+        """Return the share of the tasks that have been started."""
+        return float(world.counts[N_STARTED : N_STARTED + 2].sum()) / world.inputs.node.size
 
     def placed(self, error: InputError) -> InputError:
         """Return an error about what was decided last, with the place of the code that decided."""

@@ -32,6 +32,7 @@ class _StageWorlds(DagWorlds):
     """Worlds of jobs that are the stages of DAG jobs: what they say of jobs is of those."""
 
     counters = COUNTERS
+    also = JOB_WORLDS.family
     schedulers_share = JOB_WORLDS.schedulers_share
     events_a_part = JOB_WORLDS.events_a_part
     event_ns = JOB_WORLDS.event_ns

@@ -50,9 +50,7 @@ class _Tasks:
 
     def __init__(self, result: Result, row: int):
         table = result.tasks
-        jobs = {name: column(result.jobs, name) for name in ("job_id", "num_stages")}
-        mine = column(table, "job_id") == jobs["job_id"][row]
-        self.first_stage = int(jobs["num_stages"][:row].sum())  # its number over all jobs
+        mine = column(table, "job_id") == column(result.jobs, "job_id")[row]
         self.ids = np.flatnonzero(mine)
         self.task, self.stage = (column(table, name)[mine] for name in ("task", "stage"))
         self.node, self.start, self.finish, self.runnable = (
@@ -124,7 +122,7 @@ def _marks(
     launch = np.flatnonzero(mine & np.isin(events.kind, _LAUNCHES) & (events.time_ns <= start_ns))
     who, marks = _scheduler(events), [(begin_ns, "", "")]
     if before != NONE:
-        heard = _heard(events, tasks, at, before)
+        heard = _heard(events, tasks, before)
         heard = heard[heard <= start_ns]
         what = f"waited until {who} heard of the end of {tasks.name(before)}"
         marks.append((int(heard[-1]) if heard.size else begin_ns, "network", what))
@@ -158,16 +156,11 @@ def _scheduler(events: Record) -> str:
     return "its scheduler" if (events.kind == "ARRIVAL").any() else "the manager"
 
 
-def _heard(events: Record, tasks: _Tasks, at: int, before: int) -> Any:
-    """Return when a scheduler heard that a task had ended, for which another one waited, ns: once, or not at all.
-
-    A scheduler of jobs lets the stage arrive at that instant.
-    """
-    arrived = np.flatnonzero(events.kind == "ARRIVAL")
-    if arrived.size:
-        stage = tasks.first_stage + tasks.stage[at]
-        return events.time_ns[arrived[events.field("job", arrived) == stage]]
-    reported = (events.task == tasks.ids[before]) & np.isin(events.kind, ("TASK_DONE", "ENDED"))
+def _heard(events: Record, tasks: _Tasks, before: int) -> Any:
+    """Return when who schedules a job heard that a task of it had ended, ns: once, or not at all."""
+    ended = (events.left_ns == tasks.finish[before]) & (events.sender == tasks.node[before])
+    of_it = (events.task == tasks.ids[before]) & np.isin(events.kind, ("TASK_DONE", "ENDED"))
+    reported = of_it | (ended & (events.kind == "DONE"))
     return events.time_ns[reported & (events.receiver != tasks.node[before])]
 
 

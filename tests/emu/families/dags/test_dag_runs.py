@@ -93,8 +93,8 @@ def test_wrong_input_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
         (["run", "--scheduler", "drf", *FEW], "--nodes: required, such as --nodes 100"),
         (["run", "--scheduler", "drf,aalo", *FEW, "--nodes", "4"], "a run has schedulers of one family"),
         (
-            ["run", "--scheduler", "drf", *FEW, "--nodes", "4", "--set", "long_partition=50%"],
-            "not for drf: all machines are for all jobs",
+            ["run", "--scheduler", "drf", *FEW, "--nodes", "4", "--set", "resources.use=slots"],
+            "not for drf: tasks of DAG jobs hold all that their stages state",
         ),
         (
             ["run", "--scheduler", "drf", "--workload", "synthetic-coflows", "--nodes", "4"],

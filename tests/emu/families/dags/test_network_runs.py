@@ -225,11 +225,6 @@ def test_what_a_network_does_not_go_with_is_refused(
     assert REFUSED[given] in error[0]
 
 
-def test_schedulers_of_jobs_have_no_network() -> None:
-    with pytest.raises(emu.InputError, match="not for sparrow: it is for dags"):
-        emu.run("sparrow", "yahoo", 10, network_scheduler="fair", workload_options={"jobs": 3})
-
-
 @pytest.mark.parametrize("network", ["fair", "sebf"])
 def test_a_manager_of_one_s_own(network: str) -> None:
     own, drf = (
