@@ -4,6 +4,12 @@
         [--managers drf,srtf,tetris,carbyne] [--networks fair,sebf,aalo,philae] [--gbps 1,10,40] [--loads 0.5,1,2]
         [--figures mean,p95,makespan] [--out matrix.csv] [--picture matrix.svg]
 
+Managers may be schedulers of jobs, too, to which each stage is a job (of which the longest tenth by mean durations of
+tasks is long), and a network may be `none`: central against distributed where shuffles contend is
+
+    python -m benchmarks.dag_matrix --workloads query-dags --managers drf,central-lwl,hawk,eagle,sparrow
+        --networks fair,none,sebf
+
 Each combination runs with the same seeds; loads are brought about by the number of machines, and are those of work on
 the scarcest resource. Printed are, of each workload, load and speed of ports, mean and half-width of the 95 % interval
 over the seeds: under each manager, a network's figure over that of `fair`; and under each network, a manager's over
@@ -77,7 +83,8 @@ def run(cell: Cell) -> dict[str, float]:
         load=cell.load,
         load_by="nodes",
         network_scheduler=cell.network,
-        fabric_port_speed=cell.gbps * 1e9,
+        fabric_port_speed=None if cell.network == "none" else cell.gbps * 1e9,
+        short_cutoff="90%",
         **WORKLOADS[cell.workload],
     )
     jct_s, makespan_s = optional_column(result.jobs, "jct_s"), float(result.summary["jobs"]["makespan_s"])

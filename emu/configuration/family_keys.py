@@ -1,6 +1,7 @@
 """The family of a run, and the keys that it has.
 
-A run has schedulers of one family, such as those that place jobs on nodes, or those that schedule coflows over ports.
+A run has schedulers of one family, such as those that place jobs on nodes, or those that schedule coflows over ports,
+or of another one that it can run.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ _SHARED = frozenset(key.name for key in SHARED)
 def family_of(config: Config, schedulers: Sequence[Scheduler]) -> Family:
     """Return the family of a run, which can run all of its schedulers; raise `InputError` if there is none.
 
-    Schedulers of another one may be run by a family: those of jobs with those of DAG jobs, or where one of the keys is
-    given that it has for them (`Family.also_runs`).
+    A family may run schedulers of another one, as that of DAG jobs runs those of jobs: with its own, or where a key is
+    given that only it has (`Family.also_runs`, `Family.asked_by`).
     """
     first, given = schedulers[0], {scheduler.family for scheduler in schedulers}
     for family in families():

@@ -39,7 +39,8 @@ KEYS = (
         "Who divides the network among the flows that carry input of tasks between machines: `none`, input takes no "
         "time; `fair`, all flows share the ports of machines max-min fairly, as TCP nearly does; or a coordinator, for "
         f"which the flows of a shuffle are a coflow: {', '.join(f'`{name}`' for name in COORDINATORS)}, a coordinator "
-        "of one's own (`path.py:Class`), or a variant of one.",
+        "of one's own (`path.py:Class`), or a variant of one. Where it is given, schedulers of jobs run DAG jobs "
+        "stage by stage.",
         option="--network",
     ),
     Key(
