@@ -9,16 +9,17 @@ last one to its stage.
 Tasks of a stage that are launched on one machine at one instant fetch together: what they need of one machine over one
 edge is one flow. The first of them, the *leader*, stands for all.
 
-All of it is part of the worlds of families whose tasks may fetch: `w.inputs`, and `w.stages.first_task`.
+A world whose tasks may fetch is a `HasInputs`.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from actors.kernel.arrays import first_from
 from actors.kernel.compiled import compiled, inlined, template
+from actors.kernel.cost import HasCost
 from actors.kernel.counters import N_LOCAL_READS, N_REMOTE_READS
 from actors.kernel.messages import read_fetched, send_fetch, send_fetched
 from actors.kernel.queue import NONE, SPARE
@@ -68,8 +69,24 @@ class Inputs(NamedTuple):
     job_input: JobInput
 
 
+class HasInputs(HasCost, Protocol):
+    """The part of a world that the functions here, and a network, need."""
+
+    @property
+    def inputs(self) -> Inputs:
+        """What tasks read."""
+
+    @property
+    def stages(self) -> Any:
+        """With `first_task`, [S + 1]."""
+
+    @property
+    def seed(self) -> int:
+        """Where the random numbers of the run start."""
+
+
 @inlined
-def fetches(w: Any, t: int, node: int, task: int, stage: int) -> bool:
+def fetches(w: HasInputs, t: int, node: int, task: int, stage: int) -> bool:
     """Note that a task is launched; return whether it has to fetch input, which is asked for."""
     inputs, must_fetch = w.inputs, False
     if inputs.active == 1:
@@ -83,7 +100,7 @@ def fetches(w: Any, t: int, node: int, task: int, stage: int) -> bool:
 
 
 @compiled
-def must_read(w: Any, t: int, node: int, task: int, stage: int, must_fetch: bool) -> bool:
+def must_read(w: HasInputs, t: int, node: int, task: int, stage: int, must_fetch: bool) -> bool:
     """Note from where a task reads its part of the job's input; return whether it has to fetch that, or other input.
 
     What is here is read at once, and not by way of the network, if it is all that the task needs.
@@ -101,7 +118,7 @@ def must_read(w: Any, t: int, node: int, task: int, stage: int, must_fetch: bool
 
 
 @template
-def end_fetch(w: Any, t: int, node: int, compute: Callable) -> None:
+def end_fetch(w: HasInputs, t: int, node: int, compute: Callable) -> None:
     """Let tasks compute that have fetched their input together; it goes on with another event if they are very many.
 
     Args:
@@ -136,7 +153,7 @@ def needs_input(inputs: Inputs, stage: int) -> bool:
 
 
 @compiled
-def count_sources(w: Any, stage: int) -> None:
+def count_sources(w: HasInputs, stage: int) -> None:
     """List the machines where the tasks of a stage ran, in order, and how many ran on each."""
     inputs, first, end = w.inputs, w.stages.first_task[stage], w.stages.first_task[stage + 1]
     found = first
@@ -200,7 +217,7 @@ def source_of_part(job_input: JobInput, racks: np.ndarray, seed: int, task: int,
 
 
 @compiled
-def local_task(w: Any, stage: int, node: int) -> int:
+def local_task(w: HasInputs, stage: int, node: int) -> int:
     """Return the first task of a stage that may be launched and has its part on a machine; NONE if there is none."""
     job_input, first, after = w.inputs.job_input, w.stages.first_task[stage], w.stages.first_task[stage + 1]
     if job_input.phase.size == 0:

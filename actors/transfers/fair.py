@@ -17,10 +17,9 @@ from actors.fabric.port_pairs import active_pairs, grow_pairs, lacks_lists, make
 from actors.fabric.ports import Fabric, build_fabric
 from actors.kernel import messages
 from actors.kernel.compiled import compiled, entry, inlined
-from actors.kernel.inputs import count_sources
+from actors.kernel.inputs import HasInputs, count_sources
 from actors.kernel.queue import GROW, NEVER, NONE, RUNNING
 from actors.kernel.turns import take_of_network
-from actors.machines.dag_world import DagWorld
 from actors.transfers.fetches import (
     Fetches,
     begin_share,
@@ -55,7 +54,7 @@ class Switch(NamedTuple):
 
 
 @entry
-def advance(w: DagWorld, s: Switch, until: int, most: int) -> int:
+def advance(w: HasInputs, s: Switch, until: int, most: int) -> int:
     """Handle events of the network before `until`, at most `most` of them; return the stop reason."""
     message, work = w.queue.now, np.int64(0)
     for _ in range(most):
@@ -82,7 +81,7 @@ def lacks_rows(s: Switch) -> bool:
 
 
 @compiled
-def on_fetch(w: DagWorld, s: Switch, t: int) -> None:
+def on_fetch(w: HasInputs, s: Switch, t: int) -> None:
     """Let a task fetch its input from this instant on."""
     task, stage = messages.read_fetch(w)
     is_leader = join_fetch(w, s.fetches, task, stage)
@@ -91,7 +90,7 @@ def on_fetch(w: DagWorld, s: Switch, t: int) -> None:
 
 
 @inlined
-def more_flows(w: DagWorld, stage: int, is_leader: bool) -> int:
+def more_flows(w: HasInputs, stage: int, is_leader: bool) -> int:
     """Return how many flows a fetch has more, at most, with a task of a stage."""
     inputs, more = w.inputs, np.int64(0)
     for e in range(inputs.first_parent[stage], inputs.first_parent[stage + 1]):
@@ -108,7 +107,7 @@ def more_flows(w: DagWorld, stage: int, is_leader: bool) -> int:
 
 
 @compiled
-def on_share(w: DagWorld, s: Switch, t: int) -> None:
+def on_share(w: HasInputs, s: Switch, t: int) -> None:
     """Change rates: flows have ended, others begin."""
     if not begin_share(w, s.fetches):
         return
@@ -137,7 +136,7 @@ def on_share(w: DagWorld, s: Switch, t: int) -> None:
 
 
 @compiled
-def begin_flows(w: DagWorld, s: Switch, t: int, leader: int) -> None:
+def begin_flows(w: HasInputs, s: Switch, t: int, leader: int) -> None:
     """Begin the flows of a fetch, from each machine that has some of its input."""
     inputs, stage = w.inputs, w.inputs.stage[leader]
     for e in range(inputs.first_parent[stage], inputs.first_parent[stage + 1]):
@@ -159,7 +158,7 @@ def begin_flows(w: DagWorld, s: Switch, t: int, leader: int) -> None:
 
 
 @inlined
-def begin_flow(w: DagWorld, s: Switch, t: int, leader: int, e: int, source: int, size: float) -> None:
+def begin_flow(w: HasInputs, s: Switch, t: int, leader: int, e: int, source: int, size: float) -> None:
     """Begin a flow to the machine of a fetch, unless its bytes are there."""
     flows, sink = s.fabric.flows, w.inputs.node[leader]
     if not crosses(w, source, sink, size):
@@ -173,7 +172,7 @@ def begin_flow(w: DagWorld, s: Switch, t: int, leader: int, e: int, source: int,
     add_flow(s.fabric, s.fair, t, flow)
 
 
-def build(w: DagWorld, rows: int, port_bytes_per_s: float) -> Switch:
+def build(w: HasInputs, rows: int, port_bytes_per_s: float) -> Switch:
     """Return the switch of a world at time 0, with so many rows of flows."""
     fabric = build_fabric(no_coflows(w.nodes.size).arrays(), port_bytes_per_s)
     was = sizes_of(fabric)
@@ -191,7 +190,7 @@ def build(w: DagWorld, rows: int, port_bytes_per_s: float) -> Switch:
     )
 
 
-def flows_at_most(w: DagWorld) -> int:
+def flows_at_most(w: HasInputs) -> int:
     """Return how many flows a fetch has at most: one from each machine over each edge to its stage.
 
     Over an edge without parent, as over all that are one-to-one, it has one more with each task.

@@ -6,15 +6,15 @@
 3. When the last flow of a fetch has ended, its machine gets a message.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from actors.kernel import messages
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_FLOWS
+from actors.kernel.inputs import HasInputs
 from actors.kernel.queue import NEVER, NONE, SPARE
-from actors.machines.dag_world import DagWorld
 
 
 class Fetches(NamedTuple):
@@ -29,7 +29,7 @@ class Fetches(NamedTuple):
     due: np.ndarray  # [1] when the next SHARE is due, ns
 
 
-def make_fetches(w: DagWorld) -> Fetches:
+def make_fetches(w: HasInputs) -> Fetches:
     """Return the books before any task has asked."""
     tasks = w.inputs.node.size
     return Fetches(
@@ -44,7 +44,7 @@ def make_fetches(w: DagWorld) -> Fetches:
 
 
 @inlined
-def join_fetch(w: DagWorld, f: Fetches, task: int, stage: int) -> bool:
+def join_fetch(w: HasInputs, f: Fetches, task: int, stage: int) -> bool:
     """Step 1; return whether the task is the leader of a new fetch."""
     inputs = w.inputs
     node = inputs.node[task]
@@ -67,7 +67,7 @@ def join_fetch(w: DagWorld, f: Fetches, task: int, stage: int) -> bool:
 
 
 @inlined
-def request(w: DagWorld, f: Fetches, time: int) -> None:
+def request(w: HasInputs, f: Fetches, time: int) -> None:
     """Have a SHARE at `time`, unless there is one earlier."""
     if time < f.due[0]:
         f.due[0] = time
@@ -75,7 +75,7 @@ def request(w: DagWorld, f: Fetches, time: int) -> None:
 
 
 @inlined
-def begin_share(w: DagWorld, f: Fetches) -> bool:
+def begin_share(w: HasInputs, f: Fetches) -> bool:
     """Return whether the SHARE at hand is the one that is due; else an earlier one has replaced it."""
     is_due = messages.read_share(w) == f.due[0]
     if is_due:
@@ -84,7 +84,7 @@ def begin_share(w: DagWorld, f: Fetches) -> bool:
 
 
 @inlined
-def crosses(w: DagWorld, source: int, sink: int, size: float) -> bool:
+def crosses(w: HasInputs, source: int, sink: int, size: float) -> bool:
     """Count bytes from one machine to another, or that lie where they are needed; return whether they cross."""
     w.inputs.moved[np.int64(source == sink)] += size
     w.counts[N_FLOWS] += source != sink
@@ -92,7 +92,7 @@ def crosses(w: DagWorld, source: int, sink: int, size: float) -> bool:
 
 
 @inlined
-def end_flow_of(w: DagWorld, f: Fetches, leader: int) -> None:
+def end_flow_of(w: HasInputs, f: Fetches, leader: int) -> None:
     """Note that one flow less of a fetch is under way."""
     w.inputs.waiting[leader] -= 1
     if w.inputs.waiting[leader] == 0:
@@ -107,13 +107,13 @@ def note_done(f: Fetches, leader: int) -> None:
 
 
 @inlined
-def room_of_event(w: DagWorld) -> int:
+def room_of_event(w: HasInputs) -> int:
     """Return how many messages the event at hand may send."""
     return w.queue.room - SPARE
 
 
 @inlined
-def send_done(w: DagWorld, f: Fetches, t: int, room: int) -> None:
+def send_done(w: HasInputs, f: Fetches, t: int, room: int) -> None:
     """Step 3, for as many fetches as the event at hand may still send messages; the others follow at once."""
     while f.num_done[0] > 0 and room > 0:
         room -= 1
@@ -123,7 +123,7 @@ def send_done(w: DagWorld, f: Fetches, t: int, room: int) -> None:
 
 
 @inlined
-def bytes_of_pair(w: DagWorld, stage: int, e: int) -> float:
+def bytes_of_pair(w: HasInputs, stage: int, e: int) -> float:
     """Return what a task of a parent sends to a task of its child, in the mean; over a one-to-one edge to its own."""
     tasks, parent = w.stages.first_task[stage + 1] - w.stages.first_task[stage], w.inputs.parent[e]
     if w.inputs.one_to_one[e] == 1:
@@ -132,7 +132,7 @@ def bytes_of_pair(w: DagWorld, stage: int, e: int) -> float:
 
 
 @compiled
-def copies_from(w: DagWorld, stage: int, e: int, leader: int, task: int) -> int:
+def copies_from(w: HasInputs, stage: int, e: int, leader: int, task: int) -> int:
     """Return for how many tasks of a fetch comes from where it does for `task` what they get over a one-to-one edge.
 
     0: one of those tasks comes before `task` in the fetch, so that they have been counted.
@@ -149,7 +149,7 @@ def copies_from(w: DagWorld, stage: int, e: int, leader: int, task: int) -> int:
 
 
 @inlined
-def source_of_copy(w: Any, stage: int, e: int, task: int) -> int:
+def source_of_copy(w: HasInputs, stage: int, e: int, task: int) -> int:
     """Return from where a task gets over a one-to-one edge what the parent's task sends, or its job's input."""
     parent = w.inputs.parent[e]
     if parent == NONE:

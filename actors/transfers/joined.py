@@ -13,12 +13,12 @@ from actors.fabric.initial_arrays import at_start, longer, sizes_of
 from actors.fabric.sampling import sampling_of
 from actors.fabric.waves import make_waves
 from actors.kernel.compiled import template
+from actors.kernel.inputs import HasInputs
 from actors.kernel.messages import FETCH, SHARE
 from actors.kernel.queue import GROW, NONE, PYTHON, RUNNING, lacks_room
 from actors.kernel.records import records
 from actors.kernel.turns import Turns, take_of_network
 from actors.kernel.world import ACTOR
-from actors.machines.dag_world import DagWorld
 from actors.scheduler import Scheduler, resolve_parameters
 from actors.setting import Setting
 from actors.transfers import fair, shuffles
@@ -51,7 +51,7 @@ class Coordinated(NamedTuple):
 
 
 @template
-def handle_coordinated(w: DagWorld, p: Coordinated, until: int, most: int, on_coflow_event: Callable) -> int:
+def handle_coordinated(w: HasInputs, p: Coordinated, until: int, most: int, on_coflow_event: Callable) -> int:
     """Handle events of the network before `until`, at most `most` of them; return the stop reason.
 
     Args:
@@ -82,7 +82,7 @@ def handle_coordinated(w: DagWorld, p: Coordinated, until: int, most: int, on_co
     return RUNNING
 
 
-def grow(scheduler: Scheduler, w: DagWorld, p: Joined) -> Joined:
+def grow(scheduler: Scheduler, w: HasInputs, p: Joined) -> Joined:
     """Return the states, with more room where they lack some."""
     if isinstance(p.network, fair.Switch):
         network: Any = fair.grow(p.network)
@@ -91,7 +91,7 @@ def grow(scheduler: Scheduler, w: DagWorld, p: Joined) -> Joined:
     return Joined(scheduler.grow(w, p.schedulers), network)
 
 
-def grow_coordinated(w: DagWorld, p: Coordinated) -> Coordinated:
+def grow_coordinated(w: HasInputs, p: Coordinated) -> Coordinated:
     """Return the state with the machines' queue, and with rows for the coflows that lack them."""
     n, coordinator, s = p.world._replace(queue=w.queue), p.coordinator, p.shuffles
     if s.lacks.any():
@@ -109,7 +109,7 @@ class Transfers(NamedTuple):
     mean_cct_s: float  # of those that have ended, from when their flows were known
 
 
-def transfers(setting: Setting, w: DagWorld, p: Joined) -> Transfers:
+def transfers(setting: Setting, w: HasInputs, p: Joined) -> Transfers:
     """Return what the network has done; it is all in one partition."""
     moved, local = w.inputs.moved.tolist()
     coflows, mean_ns = 0, 0.0
@@ -176,7 +176,7 @@ def of_coordinator(coordinator: Scheduler, setting: Setting) -> Setting:
 
 def build(
     scheduler: Scheduler, coordinator: Scheduler | None, rows: int, setting: Setting
-) -> tuple[DagWorld, Joined]:
+) -> tuple[Any, Joined]:
     """Return machines, schedulers and the network, at time 0."""
     world, schedulers = scheduler.build(setting)
     world.queue.now.two_loops[0] = 1
@@ -187,8 +187,8 @@ def build(
 
 
 def build_coordinated(
-    world: DagWorld, coordinator: Scheduler, rows: int, setting: Setting
-) -> tuple[DagWorld, Coordinated]:
+    world: Any, coordinator: Scheduler, rows: int, setting: Setting
+) -> tuple[Any, Coordinated]:
     """Return machines with room for the messages of a coordinator, and the network under it, at time 0."""
     nodes, alone = world.nodes.size, of_coordinator(coordinator, setting)
     network, state = coordinator.build(alone)
@@ -218,7 +218,7 @@ def all_free(rows: int, coflows: int) -> Free:
     return Free(flows, lines, words, np.arange(coflows)[::-1].copy(), np.array([coflows]))
 
 
-def make_shuffles(w: DagWorld, n: CoflowWorld, parameters: dict[str, Any]) -> Shuffles:
+def make_shuffles(w: HasInputs, n: CoflowWorld, parameters: dict[str, Any]) -> Shuffles:
     """Return the network's books before any coflow."""
     stages, nodes = w.stages.job.size, w.nodes.size
     books = at_start(

@@ -20,9 +20,8 @@ from actors.fabric.sampling import Sampling, count_pilots
 from actors.fabric.waves import are_together
 from actors.kernel import messages
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.inputs import count_sources, sort_by_machine
+from actors.kernel.inputs import HasInputs, count_sources, sort_by_machine
 from actors.kernel.queue import NONE
-from actors.machines.dag_world import DagWorld
 from actors.transfers.fetches import (
     Fetches,
     begin_share,
@@ -78,7 +77,7 @@ class Shuffles(NamedTuple):
 
 
 @compiled
-def on_fetch(w: DagWorld, s: Shuffles, t: int) -> None:
+def on_fetch(w: HasInputs, s: Shuffles, t: int) -> None:
     """Let a task fetch its input from this instant on."""
     task, stage = messages.read_fetch(w)
     join_fetch(w, s.fetches, task, stage)
@@ -86,7 +85,7 @@ def on_fetch(w: DagWorld, s: Shuffles, t: int) -> None:
 
 
 @compiled
-def on_share(w: DagWorld, n: CoflowWorld, s: Shuffles, t: int) -> None:
+def on_share(w: HasInputs, n: CoflowWorld, s: Shuffles, t: int) -> None:
     """Register the coflows of all fresh fetches."""
     if begin_share(w, s.fetches):
         sort_by_stage(w, s)
@@ -100,7 +99,7 @@ def is_unfinished(s: Shuffles) -> bool:
 
 
 @compiled
-def go_on(w: DagWorld, n: CoflowWorld, s: Shuffles, t: int) -> None:
+def go_on(w: HasInputs, n: CoflowWorld, s: Shuffles, t: int) -> None:
     """Register coflows of fresh fetches, as many as there is room for messages and rows; the loop calls it again."""
     room = room_of_event(w)
     while is_unfinished(s) and room > 0:
@@ -122,7 +121,7 @@ def go_on(w: DagWorld, n: CoflowWorld, s: Shuffles, t: int) -> None:
 
 
 @inlined
-def sort_by_stage(w: DagWorld, s: Shuffles) -> None:
+def sort_by_stage(w: HasInputs, s: Shuffles) -> None:
     """List the stages of fresh fetches, and chain the fetches of each."""
     f = s.fetches
     s.next_stage[0] = s.num_stages[0] = 0
@@ -138,7 +137,7 @@ def sort_by_stage(w: DagWorld, s: Shuffles) -> None:
 
 
 @inlined
-def list_sinks(w: DagWorld, s: Shuffles, stage: int) -> None:
+def list_sinks(w: HasInputs, s: Shuffles, stage: int) -> None:
     """List the machines to which the tasks of a stage fetch, in order."""
     leader = s.newest[stage]
     while leader != NONE:
@@ -150,7 +149,7 @@ def list_sinks(w: DagWorld, s: Shuffles, stage: int) -> None:
 
 
 @inlined
-def end_stage(w: DagWorld, s: Shuffles) -> None:
+def end_stage(w: HasInputs, s: Shuffles) -> None:
     """Go on to the next stage: all coflows of this one are registered."""
     for k in range(s.num_sinks[0]):
         if w.inputs.waiting[s.leaders[k]] == 0:
@@ -160,7 +159,7 @@ def end_stage(w: DagWorld, s: Shuffles) -> None:
 
 
 @compiled
-def register_coflow(w: DagWorld, n: CoflowWorld, s: Shuffles, t: int, stage: int, e: int) -> bool:
+def register_coflow(w: HasInputs, n: CoflowWorld, s: Shuffles, t: int, stage: int, e: int) -> bool:
     """Register the flows of an edge to the tasks of a stage; return whether there were rows for them."""
     inputs, parent, most, sinks = w.inputs, w.inputs.parent[e], np.int64(0), s.num_sinks[0]
     if inputs.one_to_one[e] == 1:
@@ -214,7 +213,7 @@ def give_rows(
 
 
 @compiled
-def lay_flows(w: DagWorld, n: CoflowWorld, s: Shuffles, stage: int, e: int, coflow: int, first: int) -> int:
+def lay_flows(w: HasInputs, n: CoflowWorld, s: Shuffles, stage: int, e: int, coflow: int, first: int) -> int:
     """Lay the flows of an edge from row `first` on, in order of ingress and egress; return the row after the last."""
     inputs, each, row = w.inputs, bytes_of_pair(w, stage, e), first
     if inputs.one_to_one[e] == 1:
@@ -238,7 +237,7 @@ def lay_flows(w: DagWorld, n: CoflowWorld, s: Shuffles, stage: int, e: int, cofl
 
 @inlined
 def lay_next(
-    w: DagWorld, n: CoflowWorld, s: Shuffles, coflow: int, row: int, source: int, k: int, size: float
+    w: HasInputs, n: CoflowWorld, s: Shuffles, coflow: int, row: int, source: int, k: int, size: float
 ) -> int:
     """Lay a flow to sink `k` if its bytes are not there; return the row after it."""
     if not crosses(w, source, s.sinks[k], size):
@@ -250,7 +249,7 @@ def lay_next(
 
 
 @compiled
-def on_ended(w: DagWorld, n: CoflowWorld, s: Shuffles, t: int) -> None:
+def on_ended(w: HasInputs, n: CoflowWorld, s: Shuffles, t: int) -> None:
     """Note that flows have ended in the event at hand; machines whose fetches have get messages at this instant."""
     for i in range(n.ended.num[0]):
         flow = n.ended.flow[i]

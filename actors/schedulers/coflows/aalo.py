@@ -70,8 +70,8 @@ from actors.fabric.waves import (
 )
 from actors.fabric.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry, inlined
+from actors.kernel.inputs import HasInputs
 from actors.kernel.world import NEVER
-from actors.machines.dag_world import DagWorld
 from actors.scheduler import Scheduler
 from actors.schedulers.coflows.learned_and_admitted import Learned, learned_by
 from actors.setting import Setting
@@ -201,7 +201,7 @@ def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
 
 
 @entry
-def advance_transfers(w: DagWorld, p: Coordinated, until: int, most: int) -> int:
+def advance_transfers(w: HasInputs, p: Coordinated, until: int, most: int) -> int:
     """Handle events of the network of DAG jobs whose transfers are coflows; return the stop reason."""
     return handle_coordinated(w, p, until, most, on_event)
 

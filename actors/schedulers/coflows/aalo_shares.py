@@ -45,8 +45,8 @@ from actors.fabric.service_order import Order
 from actors.fabric.waves import enqueue_together, queue_together
 from actors.fabric.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry, inlined
+from actors.kernel.inputs import HasInputs
 from actors.kernel.world import NEVER
-from actors.machines.dag_world import DagWorld
 from actors.scheduler import Scheduler
 from actors.schedulers.coflows.aalo import demote, next_crossing, series
 from actors.setting import Setting
@@ -122,7 +122,7 @@ def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
 
 
 @entry
-def advance_transfers(w: DagWorld, p: Coordinated, until: int, most: int) -> int:
+def advance_transfers(w: HasInputs, p: Coordinated, until: int, most: int) -> int:
     """Handle events of the network of DAG jobs whose transfers are coflows; return the stop reason."""
     return handle_coordinated(w, p, until, most, on_event)
 

@@ -52,8 +52,8 @@ from actors.fabric.service_order import Order, set_order
 from actors.fabric.waves import are_together, end_of_shuffle
 from actors.fabric.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry, inlined
+from actors.kernel.inputs import HasInputs
 from actors.kernel.queue import NONE
-from actors.machines.dag_world import DagWorld
 from actors.scheduler import Parameter, Scheduler
 from actors.setting import Setting
 from actors.transfers.joined import Coordinated, handle_coordinated
@@ -273,7 +273,7 @@ def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
 
 
 @entry
-def advance_transfers(w: DagWorld, p: Coordinated, until: int, most: int) -> int:
+def advance_transfers(w: HasInputs, p: Coordinated, until: int, most: int) -> int:
     """Handle events of the network of DAG jobs whose transfers are coflows; return the stop reason."""
     return handle_coordinated(w, p, until, most, on_event)
 

@@ -35,8 +35,8 @@ from actors.fabric.priority_queues import next_tick
 from actors.fabric.ranking import Ranking
 from actors.fabric.waves import sent_together, sum_waves
 from actors.kernel.compiled import compiled, entry, inlined
+from actors.kernel.inputs import HasInputs
 from actors.kernel.queue import GROW, NONE, lacks_room
-from actors.machines.dag_world import DagWorld
 from actors.transfers.joined import Coordinated, handle_coordinated
 
 
@@ -181,7 +181,7 @@ def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
 
 
 @entry
-def advance_transfers(w: DagWorld, p: Coordinated, until: int, most: int) -> int:
+def advance_transfers(w: HasInputs, p: Coordinated, until: int, most: int) -> int:
     """Handle events of the network of DAG jobs whose transfers are coflows; return the stop reason."""
     if lacks_room_for_rates(p.world, p.coordinator):
         return GROW
