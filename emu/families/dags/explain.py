@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from emu.explaining.causes_text import sum_by_cause, title_of
-from emu.explaining.event_record import NONE, Handled, Record
+from emu.explaining.event_record import NONE, BoolArray, Handled, Record
 from emu.explaining.explanation import NS, Explanation, Link, Row, Wait, counted, longest_wait
 from emu.explaining.spans import whole
 from emu.families.dags.fetch_reasons import fetch_of, most_users
@@ -48,9 +48,8 @@ def _meanings(result: Result) -> dict[str, str]:
 class _Tasks:
     """The tasks of one job, in ns; -1 for what did not happen."""
 
-    def __init__(self, result: Result, row: int):
+    def __init__(self, result: Result, mine: BoolArray):
         table = result.tasks
-        mine = column(table, "job_id") == column(result.jobs, "job_id")[row]
         self.ids = np.flatnonzero(mine)
         self.task, self.stage = (column(table, name)[mine] for name in ("task", "stage"))
         self.node, self.start, self.finish, self.runnable = (
@@ -201,10 +200,11 @@ def causes_of_all(
         The result has no table of tasks.
     """
     jobs, by_job = _checked(result), dict(record.by_job())
-    columns = (jobs[name].to_pylist() for name in ("submit_s", "jct_s"))
-    for row, (submit_s, jct_s) in enumerate(zip(*columns, strict=True)):
+    job_of_task = column(result.tasks, "job_id")
+    columns = (jobs[name].to_pylist() for name in ("job_id", "submit_s", "jct_s"))
+    for row, (job, submit_s, jct_s) in enumerate(zip(*columns, strict=True)):
         if jct_s is not None and row in by_job:
-            tasks = _Tasks(result, row)
+            tasks = _Tasks(result, job_of_task == job)
             parts = _parts(by_job[row], tasks, round(submit_s * NS), handled)
             yield row, sum_by_cause((part.link for part in parts), _meanings(result))
 
@@ -225,7 +225,7 @@ def explain_dag(result: Result, record: Record, row: int, handled: Handled | Non
     """
     values = {name: cells[0] for name, cells in _checked(result).slice(row, 1).to_pydict().items()}
     events = record.rows(np.flatnonzero(record.job == row))
-    tasks = _Tasks(result, row)
+    tasks = _Tasks(result, column(result.tasks, "job_id") == values["job_id"])
     jct_s, submit_ns = values["jct_s"], round(values["submit_s"] * NS)
     parts = _parts(events, tasks, submit_ns, handled) if jct_s is not None else []
     links, chain = [part.link for part in parts], _chain(tasks) if jct_s is not None else []
