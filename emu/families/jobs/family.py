@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from emu.configuration.loading import Loading
@@ -46,7 +47,8 @@ _OF_CLASSES: Figures = dict.fromkeys(CLASSES, _OF_GROUP)
 def take(given: Any) -> JobWorkload | None:
     """Return the workload of jobs that was read, or given as a frame; a DAG runs without precedence, with a note."""
     if isinstance(given, DagWorkload):
-        return as_jobs(given)
+        jobs = as_jobs(given)
+        return replace(jobs, notes=(*jobs.notes, "with --network, also of none, stages run in their order"))
     if isinstance(given, JobWorkload):
         return given
     return workload_of_frame(given) if is_frame(given) else None
