@@ -19,7 +19,7 @@ from actors.kernel.queue import GROW, NONE, PYTHON, RUNNING, lacks_room
 from actors.kernel.records import records
 from actors.kernel.turns import Turns, take_of_network
 from actors.kernel.world import ACTOR
-from actors.scheduler import Scheduler, resolve_parameters
+from actors.scheduler import NO_NETWORK, Scheduler, resolve_parameters
 from actors.setting import Setting
 from actors.transfers import fair, shuffles
 from actors.transfers.fetches import make_fetches
@@ -31,7 +31,6 @@ from workloads.coflows import no_coflows
 
 FIRST_ROWS = 1024  # of flows; they grow as flows need them
 FIRST_COFLOWS = 64
-OF_NETWORK = ("network", "fabric")  # tables of keys that have an effect with a network
 NO_COORDINATOR = (("network.waves", "max-min fair sharing knows no coflows"),)
 
 
@@ -144,7 +143,7 @@ def with_network(
         series=transfers,
         preempts=False,
         ignores=(
-            *(one for one in scheduler.ignores if one[0].partition(".")[0] not in OF_NETWORK),
+            *(one for one in scheduler.ignores if one not in NO_NETWORK),
             *(NO_COORDINATOR if coordinator is None else ()),
         ),
         global_view=("always",),

@@ -43,6 +43,13 @@ def family_of(config: Config, schedulers: Sequence[Scheduler]) -> Family:
     return find_family(first.family)
 
 
+def key_for_all(schedulers: Sequence[Scheduler]) -> str | None:
+    """Return the key that must be given for each of schedulers of several families to be run by one of them, if any."""
+    given = {scheduler.family for scheduler in schedulers}
+    able = (one for one in families() if one.name in given and given - {one.name} <= {*one.also_runs})
+    return next((one.asked_by[0] for one in able if len(given) > 1), None)
+
+
 def for_family(config: Config, family: Family, scheduler: str) -> Config:
     """Return the configuration with the defaults of a family; refuse values of keys that the family lacks."""
     values = dict(config.values)

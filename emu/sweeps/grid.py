@@ -20,6 +20,7 @@ from emu.configuration.config import (
     resolve,
 )
 from emu.configuration.config_file import beside, check_name, read_toml
+from emu.configuration.family_keys import key_for_all
 from emu.configuration.keys import BY_NAME, PARAMETERS, TABLES, VARIANTS
 from emu.configuration.replicas import INSTANCE, Replica, folders_of, no_seeds, of_replica, replicas_of
 from emu.configuration.schedulers import find_one, named_apart, scheduler_parameters, takes
@@ -153,6 +154,9 @@ def read_grid(
     schedulers = _schedulers(whole, given_axes[SCHEDULER])
     given_axes[SCHEDULER] = _under_their_names(given_axes[SCHEDULER], schedulers)
     _check_parameters(whole, schedulers, given_axes)
+    key = key_for_all(schedulers)
+    if key is not None and key not in given_axes and key not in whole.places:
+        base[key] = Given(BY_NAME[key].default, given_axes[SCHEDULER].place)
     labels = _labels(given_axes)
     axes = {name: _axis(name, labels[name], given, schedulers) for name, given in given_axes.items()}
     ordered = [axes.pop(SCHEDULER), *(axes.pop(n) for n in list(axes) if n != SEED), axes.pop(SEED)]

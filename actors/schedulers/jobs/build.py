@@ -147,14 +147,12 @@ def _describe(setting: Setting, schedulers: int, central: int, central_jobs: np.
     work.first_task[:], work.end_task[:] = arrays.first_task[:-1], arrays.first_task[1:]
     work.estimate[:] = estimated_ns(arrays.mean_ns, setting.estimates, setting.seed)
     work.is_long[:] = long_jobs(setting)
-    # All stages of a DAG job are in its class, and go to one scheduler.
-    mean_ns, of, arriving = arrays.mean_ns, np.arange(count), np.arange(count)
-    if setting.dag is not None:
+    mean_ns, arriving = arrays.mean_ns, np.arange(count)
+    if setting.dag is not None:  # all stages of a DAG job are in its class
         dag = setting.dag.arrays()
-        of, arriving = job_of_stage(dag), _arriving(_make_stages(dag), count)
-        mean_ns = dag.mean_ns[of]
+        mean_ns, arriving = dag.mean_ns[job_of_stage(dag)], _arriving(_make_stages(dag), count)
     work.report_class[:] = mean_ns > setting.short_cutoff_s * NS
-    work.home[:] = nodes + of % schedulers
+    work.home[:] = nodes + turns(setting) % schedulers
     if central_jobs is not None:
         work.home[central_jobs] = central
     by_home = arriving[np.argsort(work.home[arriving], kind="stable")]
@@ -162,6 +160,19 @@ def _describe(setting: Setting, schedulers: int, central: int, central_jobs: np.
     work.next_job[:] = NONE
     work.next_job[by_home[:-1][same]] = by_home[1:][same]
     return frozen(work)
+
+
+def turns(setting: Setting) -> np.ndarray:
+    """Return [J] by which number jobs go to schedulers in turn: their own, or of stages that of their DAG job."""
+    return np.arange(setting.num_jobs) if setting.dag is None else job_of_stage(setting.dag.arrays())
+
+
+def name_of(setting: Setting, job: int) -> str:
+    """Return what a job is called in messages, by its row."""
+    if setting.dag is None:
+        return f"job {setting.workload.jobs['job_id'][job].as_py()}"
+    stages = setting.dag.stages
+    return f"stage {stages['stage'][job].as_py()} of job {stages['job_id'][job].as_py()}"
 
 
 def _make_stages(dag: DagArrays) -> Stages:

@@ -83,7 +83,11 @@ def by_stage(scheduler: Scheduler) -> Scheduler:
         build=partial(build, scheduler),
         host=None if scheduler.host is None else partial(make_host, scheduler),
         about=scheduler.doc,
-        ignores=(*(one for one in scheduler.ignores if one[0] != NO_QUEUES_AT_NODES[0]), *NO_NETWORK),
+        ignores=(
+            *(one for one in scheduler.ignores if one[0] != NO_QUEUES_AT_NODES[0]),
+            ("network.locality_wait", "it sends tasks to nodes wherever their input lies"),
+            *NO_NETWORK,
+        ),
         remade=(by_stage, (scheduler,)),
     )
 

@@ -19,6 +19,7 @@ from actors.kernel.room import needed
 from actors.kernel.world import N_PLACEMENTS, N_SENT_AGAIN, World
 from actors.resources import UNIT, amounts, demands_of
 from actors.scheduler import Parameter
+from actors.schedulers.jobs.build import name_of, turns
 from actors.schedulers.jobs.late_binding import tasks_left
 from actors.setting import Setting
 from actors.tenants import A_WEIGHT, GUARANTEES, given_to, guaranteed, queues_by_tenant, shown
@@ -189,7 +190,7 @@ def make_queues(
     total = _total(setting)
     most = _ceilings(given, tenants, total / schedulers)
     _refuse_larger(setting, queue, tenants, most, np.ones(jobs, np.int64) if at_once is None else at_once)
-    queue = np.arange(jobs) % schedulers * len(tenants) + queue
+    queue = turns(setting) % schedulers * len(tenants) + queue
     job = np.lexsort((np.arange(jobs), -priority)) if priority.size else np.arange(jobs)
     rank = np.empty(jobs, np.int64)
     rank[job] = np.arange(jobs)
@@ -242,10 +243,10 @@ def _refuse_larger(
     if over.any():
         job, r = np.argwhere(over)[0].tolist()
         of, unit = (setting.resources[r], UNIT) if setting.resources else ("slots", 1)
-        job_id, count = setting.workload.jobs["job_id"][job].as_py(), setting.parameters.get("schedulers", 1)
-        together = f"{at_once[job]:,} tasks of job {job_id}, which start together, need"
+        which, count = name_of(setting, job), setting.parameters.get("schedulers", 1)
+        together = f"{at_once[job]:,} tasks of {which}, which start together, need"
         raise InputError(
-            f"{_what(setting, 'ceilings')}: {f'a task of job {job_id} needs' if at_once[job] == 1 else together} "
+            f"{_what(setting, 'ceilings')}: {f'a task of {which} needs' if at_once[job] == 1 else together} "
             f"{at_once[job] * needs[job, r] / unit:g} of {of}; "
             f"{shown(tenants[queue[job]])} may hold {most[queue[job], r] / unit:g}"
             f"{f' at each of {count} schedulers' if count > 1 else ''}"

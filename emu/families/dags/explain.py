@@ -125,11 +125,15 @@ def _marks(
         heard = heard[heard <= start_ns]
         what = f"waited until {who} heard of the end of {tasks.name(before)}"
         marks.append((int(heard[-1]) if heard.size else begin_ns, "network", what))
-    for row in np.flatnonzero(mine & (events.kind == "LOST") & (events.time_ns <= start_ns)).tolist():
+    # A scheduler that finds no node for a lost task tells itself to look again.
+    lost = mine & (events.kind == "LOST") & (events.sender != events.receiver)
+    for row in np.flatnonzero(lost & (events.time_ns <= start_ns)).tolist():
         if (before_it := launch[events.time_ns[launch] <= events.time_ns[row]]).size:
             cause = _cause_of_loss(events, tasks, at, row)
+            came_ns = int(events.time_ns[before_it[-1]])
             marks += [
-                (int(events.time_ns[before_it[-1]]), "queueing", "waited for a machine"),
+                (came_ns, "queueing", "waited for a machine"),
+                (_left_queue(events, mine, came_ns, row), "queueing", "waited for its turn on its machine"),
                 (int(events.time_ns[row]), cause, _OF_LOSS[cause]),
             ]
     if launch.size:
@@ -139,6 +143,7 @@ def _marks(
         if handled is not None:
             decided = handled(int(events.sender[last]), int(events.number[last]))
         marks += [
+            *_asking(events, last, begin_ns),
             (decided, "queueing", "waited for a machine"),
             (left, "decision", f"waited for {who}, which was busy"),
             (int(events.time_ns[last]), "network", "was on its way to its machine"),
@@ -155,6 +160,39 @@ def _scheduler(events: Record) -> str:
     return "its scheduler" if (events.kind == "ARRIVAL").any() else "the manager"
 
 
+def _left_queue(events: Record, mine: Any, came_ns: int, lost: int) -> int:
+    """Return until when a task waited on its machine before it was lost there, ns, from when it came.
+
+    A resource manager's tasks start when they come. Others started, or they waited until their node failed.
+    """
+    if events.kind[lost] == "LOST" and not (mine & (events.kind == "LAUNCH")).any():
+        start = events.time_ns[mine & (events.kind == "START")]
+        start = start[(start >= came_ns) & (start <= events.time_ns[lost])]
+        left_ns = int(events.left_ns[lost])
+        return int(start[-1]) if start.size else max(came_ns, left_ns)
+    return came_ns
+
+
+def _asking(events: Record, launch: int, begin_ns: int) -> list[tuple[int, str, str]]:
+    """Return the marks of a probe, where the task came as the answer to one: it came, and its node asked for a task."""
+    if events.kind[launch] != "TASK":
+        return []
+    node, asked_ns = events.receiver[launch], int(events.left_ns[launch])
+    requests = (events.kind == "REQUEST") & (events.sender == node) & (events.time_ns <= asked_ns)
+    if not requests.any():
+        return []
+    left_ns = int(events.left_ns[np.flatnonzero(requests)[-1]])
+    probes = (events.kind == "PROBE") & (events.receiver == node) & (events.left_ns >= begin_ns)
+    came = events.time_ns[probes & (events.time_ns <= left_ns)]
+    marks = (
+        [(int(came[0]), "network", "waited for a probe that was on its way to its machine")]
+        if came.size
+        else []
+    )
+    marks.append((left_ns, "queueing", "waited for the turn of a probe on its machine"))
+    return [*marks, (asked_ns, "network", "was asked for by its machine")]
+
+
 def _heard(events: Record, tasks: _Tasks, before: int) -> Any:
     """Return when who schedules a job heard that a task of it had ended, ns: once, or not at all."""
     ended = (events.left_ns == tasks.finish[before]) & (events.sender == tasks.node[before])
@@ -165,8 +203,8 @@ def _heard(events: Record, tasks: _Tasks, before: int) -> Any:
 
 _OF_LOSS = {
     "failure": "had been launched, and was lost with its machine",
-    "preemption": "ran until it was evicted and the manager knew",
-    "work": "ran until it was evicted and the manager knew, and what it had done was kept",
+    "preemption": "ran until it was evicted and that was known",
+    "work": "ran until it was evicted and that was known, and what it had done was kept",
     "network": "was sent back, as the message that stopped it had come to its machine before it",
 }
 

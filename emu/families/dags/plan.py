@@ -98,9 +98,13 @@ def load_dags(config: Config, schedulers: tuple[Scheduler, ...], cache: Workload
         },
         keys={
             "short_cutoff": cutoff_s if math.isfinite(cutoff_s) else None,
-            "long_partition": long_partition,
+            "long_partition": long_partition if _uses_partition(schedulers) else config["long_partition"],
         },
     )
+
+
+def _uses_partition(schedulers: tuple[Scheduler, ...]) -> bool:
+    return any(all(name != "long_partition" for name, _ in one.ignores) for one in schedulers)
 
 
 def _fitting(config: Config, workload: DagWorkload, cluster: Cluster) -> DagWorkload:

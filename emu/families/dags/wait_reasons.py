@@ -119,9 +119,9 @@ def wait_of(result: Result, record: Record, row: int, link: Link, task: int, arr
 
 _OTHER = {
     "network": "Messages were on their way. With heartbeats an end is reported with the next heartbeat of its machine.",
-    "decision": "The resource manager was busy: with messages that had come before, and with this decision.",
-    "failure": "The machine had failed, and the manager launched the task again when it knew.",
-    "preemption": "What it had run was lost; the manager launches it again.",
+    "decision": "Its scheduler was busy: with messages that had come before, and with this decision.",
+    "failure": "The machine had failed, and the task was launched again when its scheduler knew.",
+    "preemption": "What it had run was lost; it is launched again.",
 }
 
 

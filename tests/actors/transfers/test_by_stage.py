@@ -228,6 +228,24 @@ def test_every_scheduler_ends_every_stage(scheduler: str) -> None:
         check_stages(work, MACHINES, run_setting(staged(scheduler, work, network=network)), 500_000)
 
 
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_tasks_that_wait_at_their_scheduler_are_served_by_it(scheduler: str) -> None:
+    # Of two schedulers that have queues of their own, one has both jobs' stages of odd numbers: not so if stages took
+    # turns.
+    work = make_dag_workload(
+        "wide",
+        [0, 0, 0],
+        [2, 2, 2],
+        [1, 6] * 3,
+        [1] * 21,
+        [(job, 0, 1) for job in range(3)],
+        cpu_cores=[1] * 6,
+    )
+    given = {"schedulers": 2} if scheduler in ("yacc-d", "sparrow", "hawk", "eagle", "phoenix") else {}
+    found = run_setting(staged(scheduler, work, of_one_core(1), **given))
+    check_stages(work, of_one_core(1), found, 500_000)
+
+
 def test_a_job_is_short_or_long_with_all_of_its_stages() -> None:
     # A task of 10 s and nine of 1 s: 1.9 s in the mean. Alone the first stage would be long.
     work = make_dag_workload(

@@ -235,7 +235,11 @@ def test_who_reads_from_where_and_when_it_has_its_input(
 def test_parts_lie_on_different_machines_in_the_racks_of_hdfs(read: str) -> None:
     nodes = of_cores(*[9] * 12, rack=[0] * 5 + [1] * 4 + [2] * 3)
     setting = reading("fair", reads_gb(4, tasks=400), nodes, **READ[read] | {"replicas": 4})
-    lies, racks = make_job_input(setting, reading_stages(setting)).lies, setting.cluster.racks()
+    arrays = setting.workload.arrays()
+    lies, racks = (
+        make_job_input(setting, arrays, reading_stages(setting, arrays)).lies,
+        setting.cluster.racks(),
+    )
     assert [sorted(of) for of in parts_of(setting).values()] == [sorted(of) for of in lies.tolist()]
     assert all(len(set(of)) == 4 for of in lies.tolist())
     counts = np.bincount(lies.ravel(), minlength=12)
@@ -245,7 +249,7 @@ def test_parts_lie_on_different_machines_in_the_racks_of_hdfs(read: str) -> None
     of_rack = Counter(len(set(racks[of].tolist())) for of in lies)
     assert (of_rack[1] == 0) == (read == "racks")
     one_rack = replace(setting, cluster=of_cores(*[9] * 12))
-    assert [sorted(of) for of in make_job_input(one_rack, np.array([0])).lies.tolist()] == [
+    assert [sorted(of) for of in make_job_input(one_rack, arrays, np.array([0])).lies.tolist()] == [
         sorted(of) for of in parts_of(one_rack).values()
     ]
 
