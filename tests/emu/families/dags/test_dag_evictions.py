@@ -90,7 +90,7 @@ def test_a_story_names_who_was_evicted_for_whom(
     kept = mode == "checkpoint"
     assert causes.get("preemption", 0) == (0 if kept else 4_000_000_000)
     what = next(link.what for link in found.chain if "evicted" in link.what)
-    assert what.endswith("kept" if kept else "the manager knew")
+    assert what.endswith("kept" if kept else "that was known")
     events = pq.read_table(out / "events.parquet")
     evict = events.filter(pc.equal(events["kind"].cast(pa.string()), "EVICT")).to_pylist()
     assert [(row["time_ns"], row["task"]) for row in evict] == [(4_000_000_000, 0)]
