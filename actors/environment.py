@@ -142,6 +142,9 @@ class Switch:
         local_is_free: flows from a port to itself take no bandwidth, and end at once.
         scheduler: of DAG jobs, who divides the ports among flows: "none", input takes no time; "fair", all flows share
             them; or a coordinator.
+        registration: of DAG jobs: tasks are launched, and the flows of their shuffles become known, when all tasks of
+            their parents have ended ("barrier"); or they may be launched when these have been launched, and flows
+            become known as each of them ends ("pipelined").
         waves: of DAG jobs, whose shuffles are fetched in waves, as tasks are launched: to a coordinator the waves of a
             shuffle are one coflow ("together"), or each is one ("apart").
         skew: of DAG jobs: how unevenly the tasks of a stage share what its parents send over an all-to-all edge. One
@@ -157,6 +160,7 @@ class Switch:
     port_bytes_per_s: float = 125e6
     local_is_free: bool = False
     scheduler: str = "none"
+    registration: str = "barrier"
     waves: str = "together"
     skew: float = 0.0
     input: str = "outside"

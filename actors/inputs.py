@@ -23,6 +23,8 @@ def make_inputs(setting: Setting, arrays: DagArrays) -> Inputs:
     """Return the input of tasks of a workload of DAG jobs that have not run."""
     nodes, active = setting.cluster.num_nodes, setting.switch.scheduler != "none"
     tasks, of_stage = arrays.duration_ns.size if active else 0, np.diff(arrays.stage_first_task)
+    at_launch = pipelined_edges(setting, arrays)
+    pipelined = tasks if at_launch.size else 0
     stages = of_stage.size if active else 0
     reading = reading_stages(setting, arrays)
     last = arrays.first_parent[reading + 1]  # where the edges without parent stand among the others
@@ -43,13 +45,25 @@ def make_inputs(setting: Setting, arrays: DagArrays) -> Inputs:
         stage=np.full(tasks, NONE),
         fetching=np.zeros(stages, np.int64),
         fetched=np.full(tasks, NONE),
-        source=np.zeros(tasks, np.int64),
-        tasks=np.zeros(tasks, np.int64),
+        first_child=arrays.first_child if at_launch.size else read_only(np.zeros(1, np.int64)),
+        child=arrays.child[: at_launch.size],
+        at_launch=at_launch,
+        ended=np.zeros(pipelined, np.int64),
+        all_launched=np.full(stages if pipelined else 0, NONE),
+        source=np.zeros(tasks + pipelined, np.int64),
+        tasks=np.zeros(tasks + pipelined, np.int64),
         sources=np.full(stages, NONE),
         place=np.zeros(nodes if active else 0, np.int64),
         moved=np.zeros(2),
         job_input=make_job_input(setting, arrays, reading),
     )
+
+
+def pipelined_edges(setting: Setting, arrays: DagArrays) -> np.ndarray:
+    """Return 1 for edges, in the order of children, over which flows are registered as tasks end; empty: over none."""
+    if setting.switch.registration != "pipelined":
+        return read_only(np.zeros(0, np.int64))
+    return read_only(((arrays.edge_one_to_one == 0) & (arrays.edge_bytes > 0)).astype(np.int64))
 
 
 def parts_of(num_tasks: np.ndarray, skew: float, seed: int) -> np.ndarray:

@@ -21,7 +21,13 @@ NO_QUEUES_AT_NODES = (
 """The key that a scheduler ignores if it sends tasks only to nodes that have room for them."""
 NO_NETWORK = tuple(
     (name, "input takes no time with network.scheduler=none")
-    for name in ("fabric.port_speed", "network.waves", "network.skew", "network.input")
+    for name in (
+        "fabric.port_speed",
+        "network.registration",
+        "network.waves",
+        "network.skew",
+        "network.input",
+    )
 )
 """The keys that a scheduler of DAG jobs ignores where no network moves the input of tasks."""
 

@@ -9,6 +9,9 @@ last one to its stage.
 Tasks of a stage that are launched on one machine at one instant fetch together: what they need of one machine over one
 edge is one flow. The first of them, the *leader*, stands for all.
 
+Over a *pipelined* edge tasks may be launched before their parents have ended (`network.registration`): they fetch what
+a task of a parent sends when that has ended, and compute when all have.
+
 A world whose tasks may fetch is a `HasInputs`.
 """
 
@@ -61,8 +64,18 @@ class Inputs(NamedTuple):
     stage: np.ndarray  # [T] of a task that has asked for its input
     fetching: np.ndarray  # [S] tasks that have asked for their input and do not have all of it
     fetched: np.ndarray  # [T] when a task had all its input, ns; NONE: it needs none, or that did not happen
-    source: np.ndarray  # [T] by stage, from its first task on: the machines where its tasks ran
-    tasks: np.ndarray  # [T] how many ran there
+    # Empty where no edge is pipelined:
+    first_child: np.ndarray  # [S + 1] as in `Stages`; read-only
+    child: np.ndarray  # [E]
+    at_launch: np.ndarray  # [E] 1: the edge is pipelined; read-only
+    ended: np.ndarray  # [T] 1: a task has ended, as the network knows
+    all_launched: (
+        np.ndarray
+    )  # [S] when the last task of a stage was launched, ns, as the manager knows; NONE before
+    # [T] by stage, from its first task on: the machines where its tasks ran; with pipelined edges [2 T], of which the
+    # second half is of tasks whose end the network has got to know at this instant
+    source: np.ndarray
+    tasks: np.ndarray  # [T] or [2 T] how many ran there
     sources: np.ndarray  # [S] how many machines these are, NONE: not counted yet
     place: np.ndarray  # [N] scratch: where a machine is in `source`
     moved: np.ndarray  # [2] bytes that went over the network, and that did not need to; float64
@@ -152,12 +165,28 @@ def needs_input(inputs: Inputs, stage: int) -> bool:
     return found
 
 
+@inlined
+def is_pipelined(inputs: Inputs) -> bool:
+    """Return whether tasks may be launched before their parents have ended."""
+    return inputs.ended.size > 0
+
+
+@inlined
+def sources_of(w: HasInputs, stage: int) -> int:
+    """Return on how many machines tasks of a stage ran, which are listed."""
+    if w.inputs.sources[stage] == NONE:
+        count_sources(w, stage)
+    return w.inputs.sources[stage]
+
+
 @compiled
 def count_sources(w: HasInputs, stage: int) -> None:
-    """List the machines where the tasks of a stage ran, in order, and how many ran on each."""
+    """List the machines where the tasks of a stage ran that have ended, in order, and how many ran on each."""
     inputs, first, end = w.inputs, w.stages.first_task[stage], w.stages.first_task[stage + 1]
     found = first
     for task in range(first, end):
+        if is_pipelined(inputs) and inputs.ended[task] == 0:
+            continue
         node = inputs.node[task]
         place = inputs.place[node]
         if place < first or place >= found or inputs.source[place] != node:

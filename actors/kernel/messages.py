@@ -35,6 +35,10 @@ DETECT = kind(0x2D1, "DETECT", OF_NODES, "a node to itself")
 REPAIR = kind(0x2D2, "REPAIR", OF_NODES, "a node to itself")
 ARRIVAL = kind(0x300, "ARRIVAL", JOBS, "a scheduler to itself", a="job")
 FETCH = kind(0x090, "FETCH", DAGS, "a machine, by the network: a task needs its input", a="task", b="stage")
+OUTPUT = kind(
+    0x091, "OUTPUT", DAGS, "a machine, by the network: a task has ended, and its output may be fetched",
+    a="task", b="stage",
+)  # fmt: skip
 FETCHED = kind(
     0x0A1, "FETCHED", DAGS, "the network to a machine: a task, and those that fetch with it, have input", a="task"
 )  # fmt: skip
@@ -125,6 +129,18 @@ def send_fetch(w: HasQueue, t: int, node: int, task: int, stage: int) -> None:
 @inlined
 def read_fetch(w: HasQueue) -> tuple[int, int]:
     """Return the task of the `FETCH` at hand, and its stage."""
+    return w.queue.now.a[0], w.queue.now.b[0]
+
+
+@inlined
+def send_output(w: HasQueue, t: int, node: int, task: int, stage: int) -> None:
+    """Tell that a task has ended, whose output tasks may wait for; the network knows it at once."""
+    wake(w, t, node, OUTPUT, task, stage, NONE)
+
+
+@inlined
+def read_output(w: HasQueue) -> tuple[int, int]:
+    """Return the task of the `OUTPUT` at hand, and its stage."""
     return w.queue.now.a[0], w.queue.now.b[0]
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from actors.conditions import NS, cost_of, estimated_ns, make_preemption, network_of, read_only
 from actors.dynamics import durations_ns, make_faults, start_failures
-from actors.inputs import make_inputs
+from actors.inputs import make_inputs, pipelined_edges
 from actors.kernel.compiled import entry, inlined
 from actors.kernel.cost import Cost
 from actors.kernel.counters import Counters
@@ -65,6 +65,9 @@ class Stages(NamedTuple):
     ready: np.ndarray  # [S] tasks that may be launched
     head: np.ndarray  # [S] the first of them in `Ready`, NONE: none
     tail: np.ndarray  # [S]
+    # Empty where no edge is pipelined:
+    at_launch: np.ndarray  # [E] 1: the edge is, and the child waits until all tasks of the stage are launched
+    unlaunched: np.ndarray  # [S] tasks
 
 
 class Tasks(NamedTuple):
@@ -173,6 +176,7 @@ def _make_stages(setting: Setting, demand: np.ndarray) -> Stages:
     """Return all stages, of which no task has run."""
     arrays = setting.workload.arrays()
     tasks = np.diff(arrays.stage_first_task)
+    at_launch = pipelined_edges(setting, arrays)
     return Stages(
         job=read_only(np.repeat(np.arange(arrays.submit_ns.size), np.diff(arrays.first_stage))),
         demand=read_only(demand),
@@ -186,6 +190,8 @@ def _make_stages(setting: Setting, demand: np.ndarray) -> Stages:
         ready=np.zeros(tasks.size, np.int64),
         head=np.full(tasks.size, NONE),
         tail=np.full(tasks.size, NONE),
+        at_launch=at_launch,
+        unlaunched=tasks.copy() if at_launch.size else np.zeros(0, np.int64),
     )
 
 

@@ -36,7 +36,13 @@ from actors.machines.manager_state import (
     next_with_room,
 )
 from actors.machines.packing import deficit, kth_least, note_launch, value_of
-from actors.machines.runnable import comes_before, end_of_fresh, end_of_jobs, make_job_fresh
+from actors.machines.runnable import (
+    comes_before,
+    end_of_fresh,
+    end_of_jobs,
+    make_job_fresh,
+    note_launched,
+)
 from actors.machines.shares import update_rank
 from actors.nodes.preemption import preempts
 
@@ -188,6 +194,7 @@ def launch(w: DagWorld, p: Manager, me: int, t: int, node: int, stage: int) -> N
     if m.packing or m.leftover == PACKING_FIRST:
         note_launch(m.pack, band, job, stage, node, value_of(w, m.pack, stage, node), m.num_active[band])
     task = take_task(w, p, me, t, band, node, stage)
+    note_launched(w, m.run, t, stage)
     for r in range(demand.shape[1]):
         w.machines.free[node, r] -= demand[stage, r]
         m.used[m.queue[job], r] += demand[stage, r]

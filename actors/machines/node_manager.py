@@ -6,8 +6,8 @@ matches tasks to a machine when that machine's heartbeat comes (YARN).
 
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_FINISHED, N_STARTED
-from actors.kernel.inputs import end_fetch, fetches
-from actors.kernel.messages import FETCHED
+from actors.kernel.inputs import end_fetch, fetches, is_pipelined
+from actors.kernel.messages import FETCHED, send_output
 from actors.kernel.queue import NONE, wake
 from actors.machines import messages
 from actors.machines.dag_world import (
@@ -70,10 +70,21 @@ def on_task_end(w: DagWorld, t: int, node: int) -> None:
     task, stage, start = messages.read_task_end(w)
     if w.task_records.size > 0:
         w.task_records.finish[task] = t
+    if is_pipelined(w.inputs) and sends_at_end(w, stage):
+        send_output(w, t, node, task, stage)
     if w.heartbeat == 0:
         report_end(w, t, node, task, stage, start)
     else:
         messages.send_task_end(w, next_beat(w, node, t), messages.ENDED, node, task, stage, start)
+
+
+@inlined
+def sends_at_end(w: DagWorld, stage: int) -> bool:
+    """Whether an edge from a stage is pipelined."""
+    found: bool = False
+    for edge in range(w.stages.first_child[stage], w.stages.first_child[stage + 1]):
+        found = found or w.stages.at_launch[edge] == 1
+    return found
 
 
 @inlined

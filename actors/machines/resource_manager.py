@@ -6,6 +6,8 @@
    if there is a leftover part, beyond them. With heartbeats this is done for one machine, when its heartbeat comes.
    With priorities it is done for the jobs of the highest one, then for those of the next, in what is left (a *band*).
    With preemption tasks of a band may then evict those of lower ones (`actors.machines.preempting`).
+4. Over pipelined edges children of stages whose last task was launched in it may then be launched: they are matched at
+   the same instant, to what is left.
 
 What is matched at ends of tasks: all stages to the machines where something has ended, and to all machines the stages
 of which tasks have become launchable since the last match. No other task would fit anywhere: it would have been
@@ -280,7 +282,7 @@ def on_match(w: DagWorld, p: Manager, me: int, t: int) -> None:
     is_settled = has_room(w, p) and (is_final or p.launched[0] == 0)
     if is_settled:
         forget_all_fresh(m, me)
-    else:
+    if runnable.add_children(w, m.run, m.band) or not is_settled:
         request_match(w, p, me, t)
 
 
@@ -327,7 +329,7 @@ def on_free(w: DagWorld, p: Manager, me: int, t: int) -> None:
             if preempts(w):
                 evict_for(w, p, me, band, t, node)
         end_band(p, band)
-    if not has_room(w, p):
+    if runnable.add_children(w, m.run, m.band) or not has_room(w, p):
         messages.send_free_again(w, t, w.nodes.size + me, node)
 
 

@@ -1,8 +1,10 @@
 """Which tasks may be launched, and which jobs have ended, as the resource manager knows it.
 
 A task may start when all tasks of all parents of its stage have ended; over a one-to-one edge task i waits for task i
-of the parent alone. Stages of which tasks may be launched stand in a list of their job, in the order of the intra-job
-part.
+of the parent alone. Over a pipelined edge (`actors.kernel.inputs`) it may when all tasks of the parent have been
+launched: what it waits for has its machine then, so that tasks never wait for each other's machines.
+
+Stages of which tasks may be launched stand in a list of their job, in the order of the intra-job part.
 """
 
 from typing import NamedTuple
@@ -30,6 +32,9 @@ class Runnable(NamedTuple):
     num_jobs: np.ndarray  # [B]
     first_job: np.ndarray  # [B + 1] where the jobs of a band begin in `jobs`
     first_stage: np.ndarray  # [B + 1] where its stages begin in `fresh`
+    # [S] the first `num_whole`: stages of which the last task has been launched by the event under way
+    whole: np.ndarray
+    num_whole: np.ndarray  # [1]
 
 
 def make_runnable(key: np.ndarray, first_job: np.ndarray, first_stage: np.ndarray) -> Runnable:
@@ -47,6 +52,8 @@ def make_runnable(key: np.ndarray, first_job: np.ndarray, first_stage: np.ndarra
         np.zeros(bands, np.int64),
         first_job,
         first_stage,
+        np.zeros(stages, np.int64),
+        np.zeros(1, np.int64),
     )
 
 
@@ -161,6 +168,44 @@ def add_ready_tasks(w: DagWorld, run: Runnable, band: int, stage: int) -> None:
                 add_ready(w, run, band, stage, task)
 
 
+@inlined
+def is_at_launch(w: DagWorld, edge: int) -> bool:
+    """Whether an edge to a child is pipelined: the child waits until all tasks of the stage are launched."""
+    return w.stages.at_launch.size > 0 and w.stages.at_launch[edge] == 1
+
+
+@inlined
+def note_launched(w: DagWorld, run: Runnable, t: int, stage: int) -> None:
+    """Note that a task of a stage has been launched."""
+    s = w.stages
+    if s.at_launch.size > 0:
+        s.unlaunched[stage] -= 1
+        if s.unlaunched[stage] == 0:
+            w.inputs.all_launched[stage] = t
+            run.whole[run.num_whole[0]] = stage
+            run.num_whole[0] += 1
+
+
+@compiled
+def add_children(w: DagWorld, run: Runnable, bands: np.ndarray) -> bool:
+    """Note the tasks that may be launched as their parents have been, by the event that ends; return if there are any.
+
+    Args:
+        bands: [J] of jobs.
+    """
+    s, has_more = w.stages, False
+    for i in range(run.num_whole[0]):
+        stage = run.whole[i]
+        for edge in range(s.first_child[stage], s.first_child[stage + 1]):
+            child = s.child[edge]
+            if s.at_launch[edge] == 1:
+                s.waiting[child] -= 1
+                add_ready_tasks(w, run, bands[s.job[stage]], child)
+                has_more = has_more or s.ready[child] > 0
+    run.num_whole[0] = 0
+    return has_more
+
+
 @compiled
 def note_end(w: DagWorld, run: Runnable, band: int, task: int, stage: int, start: int) -> bool:
     """Note that a task has ended; return whether its job has."""
@@ -176,7 +221,7 @@ def note_end(w: DagWorld, run: Runnable, band: int, task: int, stage: int, start
             w.tasks.waiting[its] -= 1
             if w.tasks.waiting[its] == 0 and s.waiting[child] == 0:
                 add_ready(w, run, band, child, its)
-        elif s.unfinished[stage] == 0:
+        elif s.unfinished[stage] == 0 and not is_at_launch(w, edge):
             s.waiting[child] -= 1
             add_ready_tasks(w, run, band, child)
     return w.jobs.unfinished[job] == 0

@@ -17,7 +17,7 @@ from actors.fabric.port_pairs import active_pairs, grow_pairs, lacks_lists, make
 from actors.fabric.ports import Fabric, build_fabric
 from actors.kernel import messages
 from actors.kernel.compiled import compiled, entry, inlined
-from actors.kernel.inputs import HasInputs, count_sources
+from actors.kernel.inputs import HasInputs, sources_of
 from actors.kernel.queue import GROW, NEVER, NONE, RUNNING
 from actors.kernel.turns import take_of_network
 from actors.transfers.fetches import (
@@ -26,15 +26,17 @@ from actors.transfers.fetches import (
     bytes_of_pair,
     copies_from,
     crosses,
+    end_beginning,
     end_flow_of,
+    end_outputs,
     join_fetch,
     make_fetches,
-    note_done,
     request,
     room_of_event,
     send_done,
     source_of_copy,
 )
+from actors.transfers.outputs import begin_of_senders, edge_from, list_senders, note_output
 from workloads.coflows import no_coflows
 
 WORK = np.int64(100_000_000)  # pairs whose rates were shared, after which a slice ends: tenths of a second
@@ -65,6 +67,8 @@ def advance(w: HasInputs, s: Switch, until: int, most: int) -> int:
             return why
         if message.kind[0] == messages.FETCH:
             on_fetch(w, s, message.time[0])
+        elif message.kind[0] == messages.OUTPUT:
+            on_output(w, s, message.time[0])
         else:
             on_share(w, s, message.time[0])
             work += w.nodes.size + active_pairs(s.fair.pairs)
@@ -100,10 +104,18 @@ def more_flows(w: HasInputs, stage: int, is_leader: bool) -> int:
         if inputs.one_to_one[e] == 1:
             more += 1
         elif is_leader:
-            if inputs.sources[parent] == NONE:
-                count_sources(w, parent)
-            more += inputs.sources[parent]
+            more += sources_of(w, parent)
     return more
+
+
+@compiled
+def on_output(w: HasInputs, s: Switch, t: int) -> None:
+    """Let tasks that fetch get what another one sends, which has ended."""
+    task, stage = messages.read_output(w)
+    more = note_output(w, s.fetches.outputs, task, stage)
+    if more > 0:
+        s.wanted[0] += more
+        request(w, s.fetches, t)
 
 
 @compiled
@@ -118,14 +130,15 @@ def on_share(w: HasInputs, s: Switch, t: int) -> None:
         s.unused[s.num_unused[0]] = flow
         s.num_unused[0] += 1
         end_flow_of(w, fetches, s.leader[flow])
+    unused = s.num_unused[0]
+    begin_outputs(w, s, t)
     for i in range(fetches.num_fresh[0]):
         leader = fetches.fresh[i]
         fetches.newest[w.inputs.node[leader]] = NONE
         begin_flows(w, s, t, leader)
-        if w.inputs.waiting[leader] == 0:
-            note_done(fetches, leader)
-        else:
-            least = 0.0
+        end_beginning(w, fetches, leader)
+    if s.num_unused[0] < unused:
+        least = 0.0
     fetches.num_fresh[0] = s.wanted[0] = 0
     if least < np.inf:
         fill(fabric, f, t, least)
@@ -135,6 +148,23 @@ def on_share(w: HasInputs, s: Switch, t: int) -> None:
         request(w, fetches, following)
 
 
+@inlined
+def begin_outputs(w: HasInputs, s: Switch, t: int) -> None:
+    """Begin flows from tasks that have ended at this instant to those that were launched before."""
+    o = s.fetches.outputs
+    list_senders(w, o)
+    for i in range(o.num_stages[0]):
+        parent = o.stages[i]
+        for edge in range(w.inputs.first_child[parent], w.inputs.first_child[parent + 1]):
+            child = w.inputs.child[edge]
+            if w.inputs.at_launch[edge] == 1:
+                leader, e = o.first[child], edge_from(w, parent, child)
+                while leader != NONE:
+                    begin_shuffle(w, s, t, leader, e, begin_of_senders(w, parent), o.places[parent])
+                    leader = o.next[leader]
+    end_outputs(w, s.fetches)
+
+
 @compiled
 def begin_flows(w: HasInputs, s: Switch, t: int, leader: int) -> None:
     """Begin the flows of a fetch, from each machine that has some of its input."""
@@ -142,19 +172,25 @@ def begin_flows(w: HasInputs, s: Switch, t: int, leader: int) -> None:
     for e in range(inputs.first_parent[stage], inputs.first_parent[stage + 1]):
         if inputs.size[e] == 0.0:
             continue
-        each = bytes_of_pair(w, stage, e)
         if inputs.one_to_one[e] == 1:
-            task = leader
+            each, task = bytes_of_pair(w, stage, e), leader
             while task != NONE:
                 count = copies_from(w, stage, e, leader, task)
                 if count > 0:
                     begin_flow(w, s, t, leader, e, source_of_copy(w, stage, e, task), each * count)
                 task = inputs.next[task]
             continue
-        first = w.stages.first_task[inputs.parent[e]]
-        for i in range(first, first + inputs.sources[inputs.parent[e]]):
-            size = each * inputs.tasks[i] * inputs.parts[leader]
-            begin_flow(w, s, t, leader, e, inputs.source[i], size)
+        senders = sources_of(w, inputs.parent[e])
+        begin_shuffle(w, s, t, leader, e, w.stages.first_task[inputs.parent[e]], senders)
+
+
+@compiled
+def begin_shuffle(w: HasInputs, s: Switch, t: int, leader: int, e: int, first: int, count: int) -> None:
+    """Begin the flows of a fetch over an all-to-all edge, from so many machines of `Inputs.source`."""
+    inputs, each = w.inputs, bytes_of_pair(w, w.inputs.stage[leader], e)
+    for i in range(first, first + count):
+        size = each * inputs.tasks[i] * inputs.parts[leader]
+        begin_flow(w, s, t, leader, e, inputs.source[i], size)
 
 
 @inlined

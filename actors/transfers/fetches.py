@@ -4,6 +4,8 @@
    the *leader*, stands for all.
 2. When all messages of an instant are handled, flows of new fetches begin (`SHARE`): how is the network's matter.
 3. When the last flow of a fetch has ended, its machine gets a message.
+
+Over pipelined edges further flows of a fetch begin as tasks of parents end (`actors.transfers.outputs`).
 """
 
 from typing import NamedTuple
@@ -15,6 +17,14 @@ from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_FLOWS
 from actors.kernel.inputs import HasInputs
 from actors.kernel.queue import NEVER, NONE, SPARE
+from actors.transfers.outputs import (
+    Outputs,
+    count_ends,
+    forget_awaited,
+    is_awaiting,
+    make_outputs,
+    open_fetch,
+)
 
 
 class Fetches(NamedTuple):
@@ -27,6 +37,7 @@ class Fetches(NamedTuple):
     newest: np.ndarray  # [N] the leader of the newest fetch of a machine
     older: np.ndarray  # [T] the one before it, of the same instant
     due: np.ndarray  # [1] when the next SHARE is due, ns
+    outputs: Outputs
 
 
 def make_fetches(w: HasInputs) -> Fetches:
@@ -40,6 +51,7 @@ def make_fetches(w: HasInputs) -> Fetches:
         newest=np.full(w.nodes.size, NONE),
         older=np.full(tasks, NONE),
         due=np.full(1, NEVER),
+        outputs=make_outputs(w),
     )
 
 
@@ -59,6 +71,8 @@ def join_fetch(w: HasInputs, f: Fetches, task: int, stage: int) -> bool:
         f.older[task], f.newest[node] = f.newest[node], task
         f.fresh[f.num_fresh[0]] = task
         f.num_fresh[0] += 1
+        if is_awaiting(f.outputs, stage):
+            f.outputs.unclosed[stage] += 1
     else:
         inputs.together[leader] += 1
         inputs.parts[leader] += inputs.part[task]
@@ -97,6 +111,41 @@ def end_flow_of(w: HasInputs, f: Fetches, leader: int) -> None:
     w.inputs.waiting[leader] -= 1
     if w.inputs.waiting[leader] == 0:
         note_done(f, leader)
+
+
+@inlined
+def end_beginning(w: HasInputs, f: Fetches, leader: int) -> None:
+    """Note that all flows of a fetch have begun that can: it is open, or has ended if there are none."""
+    if is_awaiting(f.outputs, w.inputs.stage[leader]):
+        open_fetch(w, f.outputs, leader)
+    elif w.inputs.waiting[leader] == 0:
+        note_done(f, leader)
+
+
+@compiled
+def end_outputs(w: HasInputs, f: Fetches) -> None:
+    """Note that flows of the tasks that have ended at this instant have begun; close what awaits no other."""
+    o, inputs = f.outputs, w.inputs
+    for i in range(o.num_stages[0]):
+        stage = o.stages[i]
+        forget_awaited(w, o, stage, count_ends(w, o, stage))
+        o.places[stage] = 0
+        for edge in range(inputs.first_child[stage], inputs.first_child[stage + 1]):
+            child = inputs.child[edge]
+            if inputs.at_launch[edge] == 1 and o.awaited[child] == 0:
+                close_fetches(w, f, child)
+    o.num_stages[0] = 0
+
+
+@inlined
+def close_fetches(w: HasInputs, f: Fetches, stage: int) -> None:
+    """Let the open fetches of a stage end with the last of their flows."""
+    leader = f.outputs.first[stage]
+    while leader != NONE:
+        following = f.outputs.next[leader]
+        end_flow_of(w, f, leader)
+        leader = following
+    f.outputs.first[stage], f.outputs.unclosed[stage] = NONE, 0
 
 
 @inlined

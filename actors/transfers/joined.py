@@ -14,7 +14,7 @@ from actors.fabric.sampling import sampling_of
 from actors.fabric.waves import make_waves
 from actors.kernel.compiled import template
 from actors.kernel.inputs import HasInputs
-from actors.kernel.messages import FETCH, SHARE
+from actors.kernel.messages import FETCH, OUTPUT, SHARE
 from actors.kernel.queue import GROW, NONE, PYTHON, RUNNING, lacks_room
 from actors.kernel.records import records
 from actors.kernel.turns import Turns, take_of_network
@@ -70,6 +70,8 @@ def handle_coordinated(w: HasInputs, p: Coordinated, until: int, most: int, on_c
         t, kind = message.time[0], message.kind[0]
         if kind == FETCH:
             shuffles.on_fetch(w, s, t)
+        elif kind == OUTPUT:
+            shuffles.on_output(w, s, t)
         elif kind == SHARE:
             shuffles.on_share(w, n, s, t)
         else:
@@ -106,6 +108,7 @@ class Transfers(NamedTuple):
     local_bytes: float  # that lay on the machine where they were needed
     coflows: int  # that a coordinator has registered; 0: there is none
     mean_cct_s: float  # of those that have ended, from when their flows were known
+    launched_ns: np.ndarray  # [S] when all tasks of a stage were launched; empty where no edge is pipelined
 
 
 def transfers(setting: Setting, w: HasInputs, p: Joined) -> Transfers:
@@ -116,7 +119,9 @@ def transfers(setting: Setting, w: HasInputs, p: Joined) -> Transfers:
         s = p.network.shuffles
         coflows = int(s.registered[0])
         mean_ns = float(s.took_ns[0]) / max(int(s.ended[0]), 1)
-    return Transfers(w.inputs.fetched.copy(), moved, local, coflows, mean_ns / 1e9)
+    return Transfers(
+        w.inputs.fetched.copy(), moved, local, coflows, mean_ns / 1e9, w.inputs.all_launched.copy()
+    )
 
 
 def with_network(
@@ -231,7 +236,18 @@ def make_shuffles(w: HasInputs, n: CoflowWorld, parameters: dict[str, Any]) -> S
         stages=np.zeros(stages, np.int64),
         **{
             name: np.zeros(1, np.int64)
-            for name in ("num_stages", "ended", "next_stage", "next_edge", "num_sinks", "registered")
+            for name in (
+                "num_stages",
+                "ended",
+                "next_stage",
+                "next_edge",
+                "num_sinks",
+                "registered",
+                "num_parents",
+                "next_parent",
+                "next_child",
+                "next_layer",
+            )
         },
         newest=np.full(stages, NONE),
         sinks=np.zeros(nodes, np.int64),

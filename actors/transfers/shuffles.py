@@ -6,7 +6,9 @@ coordinator one network delay later (`actors.fabric.coordinator`). Agents send i
 When the last flow of a fetch has ended, its machine gets a message.
 
 Where the tasks of a stage are launched one after another, as machines have room, a shuffle is many coflows, its waves,
-which stand together in the coordinator's order (`actors.fabric.waves`).
+which stand together in the coordinator's order (`actors.fabric.waves`). So it is where they end one after another, over
+a pipelined edge: what tasks that end at an instant send to those that were launched before are waves. A wave has a
+machine once among its receivers: fetches of one machine are in as many waves.
 """
 
 from typing import NamedTuple
@@ -20,7 +22,7 @@ from actors.fabric.sampling import Sampling, count_pilots
 from actors.fabric.waves import are_together
 from actors.kernel import messages
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.inputs import HasInputs, count_sources, sort_by_machine
+from actors.kernel.inputs import HasInputs, is_pipelined, sort_by_machine, sources_of
 from actors.kernel.queue import NONE
 from actors.transfers.fetches import (
     Fetches,
@@ -28,15 +30,17 @@ from actors.transfers.fetches import (
     bytes_of_pair,
     copies_from,
     crosses,
+    end_beginning,
     end_flow_of,
+    end_outputs,
     join_fetch,
-    note_done,
     request,
     room_of_event,
     send_done,
     source_of_copy,
 )
 from actors.transfers.laying import lay_coflow, lay_flow, sort_flows
+from actors.transfers.outputs import begin_of_senders, edge_from, list_senders, note_output
 from actors.transfers.runs import Runs, find_run, take_run
 
 
@@ -62,6 +66,10 @@ class Shuffles(NamedTuple):
     num_stages: np.ndarray  # [1]
     next_stage: np.ndarray  # [1]
     next_edge: np.ndarray  # [1] of that stage, among the edges to it
+    num_parents: np.ndarray  # [1] stages of which tasks have ended at this instant, `Outputs.stages`
+    next_parent: np.ndarray  # [1] the first of them whose flows are not registered
+    next_child: np.ndarray  # [1] of that stage, among the edges from it
+    next_layer: np.ndarray  # [1] of that child: its fetches that come as this one on their machines
     newest: np.ndarray  # [S] the last of the fresh fetches of a stage; `Fetches.older` is the one before
     sinks: np.ndarray  # [N] the first `num_sinks`: machines to which the tasks of that stage fetch, in order
     leaders: np.ndarray  # [N] of their fetches
@@ -85,9 +93,20 @@ def on_fetch(w: HasInputs, s: Shuffles, t: int) -> None:
 
 
 @compiled
+def on_output(w: HasInputs, s: Shuffles, t: int) -> None:
+    """Let tasks that fetch get what another one sends, which has ended."""
+    task, stage = messages.read_output(w)
+    if note_output(w, s.fetches.outputs, task, stage) > 0:
+        request(w, s.fetches, t)
+
+
+@compiled
 def on_share(w: HasInputs, n: CoflowWorld, s: Shuffles, t: int) -> None:
-    """Register the coflows of all fresh fetches."""
+    """Register the coflows of all fresh fetches, and of what has ended that others wait for."""
     if begin_share(w, s.fetches):
+        if is_pipelined(w.inputs):
+            list_senders(w, s.fetches.outputs)
+            s.num_parents[0], s.next_parent[0] = s.fetches.outputs.num_stages[0], 0
         sort_by_stage(w, s)
         go_on(w, n, s, t)
 
@@ -95,29 +114,86 @@ def on_share(w: HasInputs, n: CoflowWorld, s: Shuffles, t: int) -> None:
 @inlined
 def is_unfinished(s: Shuffles) -> bool:
     """Return whether coflows of this instant are not registered yet: no other event may come before they are."""
-    return s.next_stage[0] < s.num_stages[0]
+    return s.next_stage[0] < s.num_stages[0] or s.next_parent[0] < s.num_parents[0]
 
 
 @compiled
 def go_on(w: HasInputs, n: CoflowWorld, s: Shuffles, t: int) -> None:
-    """Register coflows of fresh fetches, as many as there is room for messages and rows; the loop calls it again."""
+    """Register coflows, as many as there is room for messages and rows; the loop calls it again."""
     room = room_of_event(w)
     while is_unfinished(s) and room > 0:
-        stage = s.stages[s.next_stage[0]]
-        if s.num_sinks[0] == 0:
-            list_sinks(w, s, stage)
-        e = w.inputs.first_parent[stage] + s.next_edge[0]
-        if e < w.inputs.first_parent[stage + 1]:
-            if w.inputs.size[e] > 0.0 and not register_coflow(w, n, s, t, stage, e):
-                break
-            room -= 1
-            s.next_edge[0] += 1
+        if s.next_parent[0] < s.num_parents[0]:
+            sent = register_output(w, n, s, t)
         else:
-            end_stage(w, s)
+            sent = register_fresh(w, n, s, t)
+        if sent == NONE:
+            break
+        room -= sent
     if not is_unfinished(s):
         send_done(w, s.fetches, t, room)
         if s.fetches.num_done[0] > 0:
             request(w, s.fetches, t)
+
+
+@inlined
+def register_fresh(w: HasInputs, n: CoflowWorld, s: Shuffles, t: int) -> int:
+    """Go on with the fresh fetches of a stage; return how many messages that may have sent, NONE: rows are lacking."""
+    stage = s.stages[s.next_stage[0]]
+    if s.num_sinks[0] == 0:
+        list_sinks(w, s, stage)
+    e = w.inputs.first_parent[stage] + s.next_edge[0]
+    if e == w.inputs.first_parent[stage + 1]:
+        end_stage(w, s)
+        return np.int64(0)
+    if w.inputs.size[e] > 0.0:
+        parent, senders, first = w.inputs.parent[e], np.int64(0), np.int64(0)
+        if w.inputs.one_to_one[e] == 0:
+            senders, first = sources_of(w, parent), w.stages.first_task[parent]
+        if not register_coflow(w, n, s, t, stage, e, first, senders):
+            return NONE
+    s.next_edge[0] += 1
+    return np.int64(1)
+
+
+@inlined
+def register_output(w: HasInputs, n: CoflowWorld, s: Shuffles, t: int) -> int:
+    """Go on with what has ended, as `register_fresh` with fetches."""
+    o, inputs = s.fetches.outputs, w.inputs
+    parent = o.stages[s.next_parent[0]]
+    edge = inputs.first_child[parent] + s.next_child[0]
+    if edge == inputs.first_child[parent + 1]:
+        s.next_child[0] = 0
+        s.next_parent[0] += 1
+        if s.next_parent[0] == s.num_parents[0]:
+            end_outputs(w, s.fetches)
+        return np.int64(0)
+    child = inputs.child[edge]
+    if s.num_sinks[0] == 0 and inputs.at_launch[edge] == 1:
+        list_layer(w, s, child)
+    if s.num_sinks[0] == 0:
+        s.next_layer[0] = 0
+        s.next_child[0] += 1
+        return np.int64(0)
+    first, e = begin_of_senders(w, parent), edge_from(w, parent, child)
+    if not register_coflow(w, n, s, t, child, e, first, o.places[parent]):
+        return NONE
+    s.num_sinks[0] = 0
+    s.next_layer[0] += 1
+    return np.int64(1)
+
+
+@inlined
+def list_layer(w: HasInputs, s: Shuffles, stage: int) -> None:
+    """List the machines of the open fetches of a stage that are in the next layer: the first on each, the second, …"""
+    o, layer = s.fetches.outputs, np.int64(0)
+    last, leader = NONE, o.first[stage]
+    while leader != NONE:
+        layer = layer + 1 if w.inputs.node[leader] == last else np.int64(0)
+        last = w.inputs.node[leader]
+        if layer == s.next_layer[0]:
+            s.sinks[s.num_sinks[0]], s.leaders[s.num_sinks[0]] = last, leader
+            s.num_sinks[0] += 1
+        leader = o.next[leader]
 
 
 @inlined
@@ -152,25 +228,29 @@ def list_sinks(w: HasInputs, s: Shuffles, stage: int) -> None:
 def end_stage(w: HasInputs, s: Shuffles) -> None:
     """Go on to the next stage: all coflows of this one are registered."""
     for k in range(s.num_sinks[0]):
-        if w.inputs.waiting[s.leaders[k]] == 0:
-            note_done(s.fetches, s.leaders[k])
+        end_beginning(w, s.fetches, s.leaders[k])
     s.num_sinks[0] = s.next_edge[0] = 0
     s.next_stage[0] += 1
 
 
 @compiled
-def register_coflow(w: HasInputs, n: CoflowWorld, s: Shuffles, t: int, stage: int, e: int) -> bool:
-    """Register the flows of an edge to the tasks of a stage; return whether there were rows for them."""
-    inputs, parent, most, sinks = w.inputs, w.inputs.parent[e], np.int64(0), s.num_sinks[0]
+def register_coflow(
+    w: HasInputs, n: CoflowWorld, s: Shuffles, t: int, stage: int, e: int, begin: int, senders: int
+) -> bool:
+    """Register the flows of an edge to the tasks of a stage; return whether there were rows for them.
+
+    Args:
+        begin, senders: over an all-to-all edge: where in `Inputs.source` the machines that send begin, how many.
+    """
+    inputs, most, sinks = w.inputs, np.int64(0), s.num_sinks[0]
     if inputs.one_to_one[e] == 1:
         for k in range(sinks):
             most += inputs.together[s.leaders[k]]
         senders = most
     else:
-        if inputs.sources[parent] == NONE:
-            count_sources(w, parent)
-        senders = inputs.sources[parent]
         most = senders * sinks
+    if most == 0:
+        return True  # over a pipelined edge of which no task has ended
     pilots, words = 2 * count_pilots(s.sampling, most, senders), n.fabric.side >> 6
     lines = senders + sinks + pilots
     words = senders * min(sinks, words) + sinks * min(senders, words) + pilots
@@ -180,7 +260,7 @@ def register_coflow(w: HasInputs, n: CoflowWorld, s: Shuffles, t: int, stage: in
         s.lacks[0], s.lacks[1], s.lacks[2] = most, lines, words
         return False
     coflow = s.free.coflows[s.free.num_coflows[0] - 1]
-    end = lay_flows(w, n, s, stage, e, coflow, first)
+    end = lay_flows(w, n, s, stage, e, coflow, first, begin, senders)
     if end > first:
         s.free.num_coflows[0] -= 1
         give_rows(n, s, t, e, coflow, first, end, line, word)
@@ -213,7 +293,17 @@ def give_rows(
 
 
 @compiled
-def lay_flows(w: HasInputs, n: CoflowWorld, s: Shuffles, stage: int, e: int, coflow: int, first: int) -> int:
+def lay_flows(
+    w: HasInputs,
+    n: CoflowWorld,
+    s: Shuffles,
+    stage: int,
+    e: int,
+    coflow: int,
+    first: int,
+    begin: int,
+    senders: int,
+) -> int:
     """Lay the flows of an edge from row `first` on, in order of ingress and egress; return the row after the last."""
     inputs, each, row = w.inputs, bytes_of_pair(w, stage, e), first
     if inputs.one_to_one[e] == 1:
@@ -227,8 +317,7 @@ def lay_flows(w: HasInputs, n: CoflowWorld, s: Shuffles, stage: int, e: int, cof
                 task = inputs.next[task]
         sort_flows(n, first, row, s.leader)
         return row
-    begin = w.stages.first_task[inputs.parent[e]]
-    for i in range(begin, begin + inputs.sources[inputs.parent[e]]):
+    for i in range(begin, begin + senders):
         for k in range(s.num_sinks[0]):
             size = each * inputs.tasks[i] * inputs.parts[s.leaders[k]]
             row = lay_next(w, n, s, coflow, row, inputs.source[i], k, size)

@@ -39,7 +39,12 @@ TIMELINE = (
         "Share of the capacity of all machines that tasks hold, of the resource with the largest share, 0..1.",
     ),
     Column("running_tasks", pa.int64(), "tasks", "Tasks that run, or fetch their input."),
-    Column("runnable_tasks", pa.int64(), "tasks", "Tasks that wait for no other task and have not started."),
+    Column(
+        "runnable_tasks",
+        pa.int64(),
+        "tasks",
+        "Tasks that may be launched (`runnable_s` of tasks) and have not started.",
+    ),
     Column("running_jobs", pa.int64(), "jobs", "Jobs that have arrived and not ended."),
 )
 
@@ -71,16 +76,29 @@ TASKS = (
         "runnable_s",
         pa.float64(),
         "s",
-        "When the last task that it waits for ended, or the job arrived; null if that did not happen.",
+        "When the last task that it waits for ended, or the job arrived; null if that did not happen. With "
+        "`network.registration=pipelined` it waits, over an edge whose bytes are shuffled, until the last task is "
+        "launched.",
         True,
     ),
 )
-FETCHED = Column(
-    "fetched_s",
-    pa.float64(),
-    "s",
-    "With a network: when all its input had come and it began to compute; null if it needed none, or did not get it.",
-    True,
+OF_NETWORK = (
+    Column(
+        "fetched_s",
+        pa.float64(),
+        "s",
+        "With a network: when all its input had come and it began to compute; null if it needed none, or did not get "
+        "it.",
+        True,
+    ),
+    Column(
+        "parents_ended_s",
+        pa.float64(),
+        "s",
+        "With `network.registration=pipelined`: when the last task that it needs output of, or waits for, ended, or "
+        "the job arrived; null if that did not happen.",
+        True,
+    ),
 )
 
 ATTEMPTS = (*OF_ATTEMPTS, _STAGE)
@@ -96,7 +114,7 @@ TABLES = {
         "where there would be more than a million.",
     ),
     "tasks": ResultTable(
-        TASKS, "With `output.tasks`: one row per task, in workload order.", (FETCHED,), is_optional=True
+        TASKS, "With `output.tasks`: one row per task, in workload order.", OF_NETWORK, is_optional=True
     ),
     "attempts": ResultTable(ATTEMPTS, is_optional=True),
     "costs": ResultTable(COSTS, is_optional=True),

@@ -1,8 +1,9 @@
 """The life of one DAG job: the chain of tasks that ends with its last one.
 
-The chain is followed backwards: a task became runnable when the last task that it waits for ended, which is the one
-before it in the chain. Between two tasks are the report of that end to the resource manager, the wait for resources,
-the manager's decision and the message that launches the task.
+The chain is followed backwards: before a task in the chain is the last one to end of those that it waits for. Between
+two tasks are the report of that end to the resource manager, the wait for resources, the manager's decision and the
+message that launches the task. With `network.registration=pipelined` it may have been launched before that end, from
+which on it then fetches.
 """
 
 from __future__ import annotations
@@ -60,6 +61,10 @@ class _Tasks:
         self.has_network = "fetched_s" in table.column_names
         if self.has_network:
             self.fetched = np.maximum(whole(optional_column(table, "fetched_s")[mine], NS), self.start)
+        self.awaited = self.runnable  # when all that it waits for had ended
+        self.is_pipelined = "parents_ended_s" in table.column_names
+        if self.is_pipelined:
+            self.awaited = whole(optional_column(table, "parents_ended_s")[mine], NS)
 
     def name(self, at: int) -> str:
         """Return what a task is called."""
@@ -71,7 +76,7 @@ def _chain(tasks: _Tasks) -> list[int]:
     at = int(np.argmax(tasks.finish))
     rows = [at]
     while True:
-        before = np.flatnonzero((tasks.finish == tasks.runnable[at]) & (tasks.stage != tasks.stage[at]))
+        before = np.flatnonzero((tasks.finish == tasks.awaited[at]) & (tasks.stage != tasks.stage[at]))
         if before.size == 0:
             return rows
         at = int(before[0])
@@ -91,8 +96,10 @@ def _parts(events: Record, tasks: _Tasks, submit_ns: int, handled: Any) -> list[
     chain = _chain(tasks)[::-1]
     for i, at in enumerate(chain):
         start, end = int(tasks.start[at]), int(tasks.finish[at])
-        begin = int(tasks.runnable[at]) if i else submit_ns
-        marks = _marks(events, tasks, at, chain[i - 1] if i else NONE, begin, handled)
+        begin = int(tasks.awaited[at]) if i else submit_ns
+        # One that could be launched before its parents had ended did not wait until the manager heard of that.
+        before = chain[i - 1] if i and tasks.runnable[at] == tasks.awaited[at] else NONE
+        marks = _marks(events, tasks, at, before, begin, handled)
         for (first, *_), (last, cause, what) in pairwise(
             [*marks, (start, "queueing", "waited for a machine")]
         ):
@@ -101,9 +108,10 @@ def _parts(events: Record, tasks: _Tasks, submit_ns: int, handled: Any) -> list[
                 parts.append(_Part(_link(upto[0], upto[1], cause, f"{tasks.name(at)} {what}", submit_ns), at))
         where = f"ran on node {tasks.node[at]}"
         fetched = int(tasks.fetched[at])
-        if fetched > start:
-            what = f"{tasks.name(at)} fetched its input to node {tasks.node[at]}"
-            parts.append(_Part(_link(start, fetched, "fetching", what, submit_ns), at))
+        if fetched > max(start, begin):
+            rest = "the rest of its input" if begin > start else "its input"
+            what = f"{tasks.name(at)} fetched {rest} to node {tasks.node[at]}"
+            parts.append(_Part(_link(max(start, begin), fetched, "fetching", what, submit_ns), at))
         if end > fetched:
             parts.append(_Part(_link(fetched, end, "work", f"{tasks.name(at)} {where}", submit_ns), at))
     return parts
@@ -346,6 +354,7 @@ def _row(tasks: _Tasks, at: int, submit_ns: int) -> dict[str, Any]:
         "node": int(tasks.node[at]),
         "runnable_s": int(tasks.runnable[at] - submit_ns) / NS,
         "start_s": int(tasks.start[at] - submit_ns) / NS,
+        **({"parents_ended_s": int(tasks.awaited[at] - submit_ns) / NS} if tasks.is_pipelined else {}),
         **({"fetched_s": int(tasks.fetched[at] - submit_ns) / NS} if tasks.has_network else {}),
         "finish_s": int(tasks.finish[at] - submit_ns) / NS,
         "waited_s": int(tasks.start[at] - tasks.runnable[at]) / NS,

@@ -67,9 +67,9 @@ def fetch_of(result: Result, link: Link, task: int, arrival_ns: int) -> Wait:
     if plan is None:
         return Wait(link, (), ["The inputs of the run have changed: which bytes tasks fetch is not known."])
     arrays, table = plan.workload.arrays(), result.tasks
-    node, start_ns, fetched_ns = (
+    node, start_ns, fetched_ns, finish_ns = (
         whole(optional_column(table, name), scale)
-        for name, scale in (("node", 1.0), ("start_s", NS), ("fetched_s", NS))
+        for name, scale in (("node", 1.0), ("start_s", NS), ("fetched_s", NS), ("finish_s", NS))
     )
     fetches = fetches_of(stage_of_task(plan.workload), node, start_ns, fetched_ns)
     own = int(fetches.of_task[task])
@@ -77,15 +77,23 @@ def fetch_of(result: Result, link: Link, task: int, arrival_ns: int) -> Wait:
     meanwhile = np.flatnonzero((fetches.begin_ns < end_ns) & (fetches.end_ns > begin_ns))
     setting = plan.setting(0)
     part = parts_of(np.diff(arrays.stage_first_task), setting.switch.skew, setting.seed)
-    flows = flows_of(fetches, meanwhile, arrays, Ran(node, part, origins_of(setting, node)))
-    port = _busiest(fetches, flows, own)
-    holders = _holders(plan, fetches, port, own)
+    is_pipelined = setting.switch.registration == "pipelined"
+    ran = Ran(node, part, origins_of(setting, node), finish_ns if is_pipelined else None)
+    flows, span = flows_of(fetches, meanwhile, arrays, ran), (begin_ns, end_ns)
+    # Of a fetch that began before all parents had ended, what they sent before that may have come before it, too.
+    is_late = flows.begin_ns >= begin_ns
+    is_known = bool((is_late & (flows.fetch == own)).any())
+    counts = (flows.fetch != own) | is_late | (not is_known)
+    port = _busiest(fetches, Flows(*(of[counts] for of in flows)), own, span)
+    holders = _holders(plan, fetches, port, own, span)
     facts = _facts(fetches, flows, port, own) | {
+        "early_s": (begin_ns - int(fetches.begin_ns[own])) / NS,
         "stages": len({(row["job"], row["stage"]) for row in holders if row["whose"] != OWN}),
         "jobs": len({row["job"] for row in holders if row["whose"] != OWN}),
         "bytes_per_s": (per_s := setting.switch.port_bytes_per_s),
         "busy_share": float(port.bytes.sum() / per_s / link.s),
-        "own_share": float(port.bytes[port.fetch == own].sum() / per_s / link.s),
+        "own_share": float(port.bytes[port.fetch == own].sum() / per_s / link.s) if is_known else 0.0,
+        "is_known": is_known,
     }
     return Wait(link, holders, list(_reasons(plan, facts)), facts)
 
@@ -120,9 +128,9 @@ def _facts(fetches: Fetches, flows: Flows, port: Port, own: int) -> dict[str, An
     }
 
 
-def _busiest(fetches: Fetches, flows: Flows, own: int) -> Port:
-    """Return the port of a fetch over which most went while it lasted, its own first of equal ones."""
-    within = evenly(fetches, flows, int(fetches.begin_ns[own]), int(fetches.end_ns[own]))
+def _busiest(fetches: Fetches, flows: Flows, own: int, span: tuple[int, int]) -> Port:
+    """Return the port of a fetch over which most went in a span of time, its own first of equal ones."""
+    within = evenly(fetches, flows, *span)
     receives = fetches.node[flows.fetch] == fetches.node[own]
     ports = [(f"the port by which node {fetches.node[own]} receives", receives)]
     for source in np.unique(flows.source[flows.fetch == own]).tolist():
@@ -135,13 +143,15 @@ def _busiest(fetches: Fetches, flows: Flows, own: int) -> Port:
     return Port(name, fetch, in_all, meanwhile)
 
 
-def _holders(plan: Plan, fetches: Fetches, port: Port, own: int) -> list[dict[str, Any]]:
+def _holders(
+    plan: Plan, fetches: Fetches, port: Port, own: int, span: tuple[int, int]
+) -> list[dict[str, Any]]:
     """Return a row for each stage whose fetches used a port meanwhile, that with most bytes first."""
     ids, first = column(plan.workload.jobs, "job_id"), plan.workload.arrays().first_stage
     stages, is_own, rows = fetches.stage[port.fetch], port.fetch == own, []
     job = np.searchsorted(first, stages, side="right") - 1
     own_job = int(job[is_own][0])
-    begin_ns, end_ns = int(fetches.begin_ns[own]), int(fetches.end_ns[own])
+    begin_ns, end_ns = span
     for of in [is_own, *(~is_own & (stages == stage) for stage in np.unique(stages[~is_own]))]:
         fetch, of_job, stage = port.fetch[of], int(job[of][0]), int(stages[of][0])
         begins = np.maximum(fetches.begin_ns[fetch], begin_ns)
@@ -175,6 +185,14 @@ def _reasons(plan: Plan, facts: dict[str, Any]) -> Iterator[str]:
         f"{number(facts['bytes'] / per_s)} s at {format_quantity(per_s * 8, 'bps')}, if node {facts['node']} received "
         "nothing else."
     )
+    if facts["early_s"] > 0:
+        counted_bytes = (
+            "with what was sent to it from then on" if facts["is_known"] else "with all that was sent to it"
+        )
+        yield (
+            f"It began {number(facts['early_s'])} s before the last of its parents had ended, and fetched as they "
+            f"ended. The time from that end on is explained, {counted_bytes}."
+        )
     others = "no other fetch used it meanwhile"
     if facts["fetches"]:
         fetches = "other fetch" if facts["fetches"] == 1 else "other fetches"
@@ -189,7 +207,7 @@ def _reasons(plan: Plan, facts: dict[str, Any]) -> Iterator[str]:
         return
     yield (
         "When the parts of a fetch came is not recorded: the port is chosen, and bytes of a part of its time are "
-        "counted, as if every fetch had come evenly."
+        f"counted, as if every fetch had come evenly{' from the ends of parents on' * (facts['early_s'] > 0)}."
     )
     if facts["busy_share"] < BUSY:
         share = percent(facts["busy_share"])

@@ -44,6 +44,14 @@ KEYS = (
         option="--network",
     ),
     Key(
+        "network.registration",
+        "choice",
+        Switch.registration,
+        "When the flows of a shuffle are registered: when all tasks of the parent have ended, `barrier`; or as each of "
+        "them ends, `pipelined`, for which tasks of the child may be launched when all tasks of the parent have been.",
+        choices=("barrier", "pipelined"),
+    ),
+    Key(
         "network.waves",
         "choice",
         Switch.waves,

@@ -29,6 +29,8 @@ _ONLY = {
 """The values with which a network runs, and why not with others."""
 _ONLY_COORDINATED = {"cost.model": (("none",), "what a coordinator of shuffles does is not charged yet")}
 """The same of coordinators."""
+_PLANNERS = ("carbyne",)
+"""Schedulers that plan when tasks start, in plans by which those of a child come after all of its parents."""
 MOST_SKEW = 10
 
 
@@ -46,8 +48,10 @@ def on_network(config: Config, schedulers: tuple[Scheduler, ...]) -> tuple[Sched
     if gangs := [scheduler.name for scheduler in schedulers if scheduler.gangs]:
         wrong = f"{gangs[0]} starts all tasks of a job at once, and DAG jobs run stage by stage"
         raise config.error("scheduler", f"{wrong}; want a scheduler of tasks, such as sparrow or central-lwl")
-    schedulers = tuple(by_stage(one) if one.family == "jobs" else one for one in schedulers)
     network = config["network.scheduler"]
+    if network != "none" and config["network.registration"] == "pipelined":
+        _check_pipelined(config, schedulers)
+    schedulers = tuple(by_stage(one) if one.family == "jobs" else one for one in schedulers)
     if network == "none":
         return schedulers
     only = _ONLY if network == "fair" else _ONLY | _ONLY_COORDINATED
@@ -58,6 +62,19 @@ def on_network(config: Config, schedulers: tuple[Scheduler, ...]) -> tuple[Sched
             )
     coordinator = None if network == "fair" else coordinator_of(config, network)
     return tuple(with_network(scheduler, coordinator) for scheduler in schedulers)
+
+
+def _check_pipelined(config: Config, schedulers: tuple[Scheduler, ...]) -> None:
+    """Refuse schedulers under which tasks are not launched before their parents have ended."""
+    for scheduler in schedulers:
+        why = "a scheduler of one's own gets tasks when their parents have ended" if scheduler.own else ""
+        if scheduler.family == "jobs":
+            why = "a stage goes to a scheduler of jobs when its parents have ended"
+        if scheduler.policy in _PLANNERS:
+            why = "it plans tasks to start when their parents have ended"
+        if why:
+            wrong = f"pipelined does not go with scheduler={scheduler.name}: {why}"
+            raise config.error("network.registration", wrong)
 
 
 def coordinator_of(config: Config, network: Any) -> Scheduler:
@@ -134,6 +151,7 @@ def network_of(config: Config, workload: DagWorkload, cluster: Cluster) -> Switc
     return Switch(
         config["fabric.port_speed"] / 8,
         scheduler=name,
+        registration=config["network.registration"],
         waves=config["network.waves"],
         skew=config["network.skew"],
         input=read,

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from clusters.capacity import capacities, demands, work_s
 from emu.columns import make_table, null_unless
-from emu.families.dags.columns import ATTEMPTS, FAIRNESS, FETCHED, JOBS, TASKS, TIMELINE
+from emu.families.dags.columns import ATTEMPTS, FAIRNESS, JOBS, OF_NETWORK, TASKS, TIMELINE
 from emu.families.dags.network import describe_transfers
 from emu.families.dags.utilisation import count_between, runnable_ns, wide_enough, windows
 from emu.families.jobs.columns import FURTHER_JOBS, FURTHER_TIMELINE
@@ -43,7 +43,7 @@ def dag_results(plan: Plan, outcome: Outcome) -> tuple[dict[str, pa.Table | None
     workload, cluster, config = plan.workload, plan.cluster, plan.config
     assert outcome.tasks is not None  # always recorded: the tables are made from them
     share = shares_of_tasks(workload, cluster)
-    runnable, share_of_task = _runnable(workload, outcome.tasks), share[stage_of_task(workload)]
+    runnable, share_of_task = _runnable(workload, outcome), share[stage_of_task(workload)]
     timeline, use = timeline_tables(workload, outcome, share_of_task, runnable, plan.period_s)
     jobs = jobs_table(workload, cluster, outcome)
     job_of_task = np.repeat(np.arange(workload.num_jobs), np.diff(workload.arrays().first_task))
@@ -167,8 +167,11 @@ def tasks_table(workload: DagWorkload, outcome: Outcome, runnable: npt.NDArray[n
     if outcome.series is not None:
         fetched = outcome.series.fetched_ns
         network["fetched_s"] = null_unless(fetched >= 0, fetched / 1e9)
+        if _is_pipelined(outcome):
+            ended = _all_ended(workload, outcome.tasks)
+            network["parents_ended_s"] = null_unless(ended >= 0, ended / 1e9)
     return make_table(
-        (*TASKS, FETCHED) if network else TASKS,
+        (*TASKS, *(of for of in OF_NETWORK if of.name in network)),
         {
             **tasks_columns(workload, outcome.tasks),
             **network,
@@ -223,7 +226,25 @@ def stage_of_task(workload: DagWorkload) -> npt.NDArray[np.int64]:
     return np.repeat(np.arange(workload.num_stages), np.diff(workload.arrays().stage_first_task))
 
 
-def _runnable(workload: DagWorkload, tasks: Tasks) -> npt.NDArray[np.int64]:
+def _is_pipelined(outcome: Outcome) -> bool:
+    """Return whether tasks could be launched before their parents had ended."""
+    return outcome.series is not None and outcome.series.launched_ns.size > 0
+
+
+def _runnable(workload: DagWorkload, outcome: Outcome) -> npt.NDArray[np.int64]:
+    """Return when each task could be launched, ns; -1 is never."""
+    a = workload.arrays()
+    assert outcome.tasks is not None
+    if not _is_pipelined(outcome):
+        return _all_ended(workload, outcome.tasks)
+    at_launch = (a.parent_one_to_one == 0) & (a.parent_bytes > 0)
+    return _all_ended(workload, outcome.tasks, outcome.series.launched_ns, at_launch)
+
+
+def _all_ended(workload: DagWorkload, tasks: Tasks, *launched: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Return when all that each task waits for had ended, or over some edges had been launched, ns."""
     a = workload.arrays()
     parents = (a.first_parent, a.parent, a.parent_one_to_one)
-    return runnable_ns(a.submit_ns, a.first_stage, a.stage_first_task, *parents, tasks["finish_ns"])
+    return runnable_ns(
+        a.submit_ns, a.first_stage, a.stage_first_task, *parents, tasks["finish_ns"], *launched
+    )

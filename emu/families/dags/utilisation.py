@@ -111,10 +111,14 @@ def runnable_ns(
     parent: Int64Array,
     one_to_one: npt.NDArray[np.int8],
     finish_ns: Int64Array,
+    launched_ns: Int64Array | None = None,
+    at_launch: npt.NDArray[np.bool_] | None = None,
 ) -> Int64Array:
     """Return when each task became runnable, shape (T,), ns: when its job arrived, or the last task it awaits ended.
 
-    Parents and tasks are as in `workloads.dags.DagArrays`; ``finish_ns`` is of tasks. -1 is never.
+    Parents and tasks are as in `workloads.dags.DagArrays`; ``finish_ns`` is of tasks. -1 is never. Over edges
+    ``at_launch``, in the order of ``parent``, a task awaits that all tasks of the parent have been launched:
+    ``launched_ns``, of stages.
     """
     never = np.iinfo(np.int64).max
     count = np.diff(stage_first_task)
@@ -123,6 +127,10 @@ def runnable_ns(
     begin = np.repeat(submit_ns, np.diff(first_stage))
     child = np.repeat(np.arange(count.size), np.diff(first_parent))
     whole = one_to_one == 0
+    if launched_ns is not None and at_launch is not None:
+        launched = np.where(launched_ns < 0, never, launched_ns)
+        np.maximum.at(begin, child[at_launch], launched[parent[at_launch]])
+        whole &= ~at_launch
     np.maximum.at(begin, child[whole], last[parent[whole]])
     found = np.repeat(begin, count)
     for edge in np.flatnonzero(one_to_one).tolist():

@@ -22,6 +22,7 @@ OF_RANK = {
         "STAGE_TASK_END",
         "FETCH",
         "FETCHED",
+        "OUTPUT",
     },
     2: {"HEARTBEAT", "MONITOR", "OWN_WAKE", "FAIL", "DETECT", "REPAIR", "CHANGE", "BEAT"},
     3: {"ARRIVAL", "REGISTER", "DAG_ARRIVAL"},

@@ -69,26 +69,44 @@ def fetched_s(
     bytes_per_s: float,
     origin: Mapping[int, int] = NOWHERE,
     part: np.ndarray | None = None,
+    is_pipelined: bool = False,
 ) -> tuple[np.ndarray, float, float]:
-    """Return when each task had its input, s, NaN where it needs none; and the bytes that moved, and did not."""
-    node, start = tasks["node"], tasks["start_ns"] / 1e9
+    """Return when each task had its input, s, NaN where it needs none; and the bytes that moved, and did not.
+
+    Pipelined, what a task of a parent sends over an all-to-all edge is fetched from its end on, and the input is there
+    when all of them have ended.
+    """
+    node, start, finish = tasks["node"], tasks["start_ns"] / 1e9, tasks["finish_ns"] / 1e9
     sizes: dict[tuple[Flow, int], float] = defaultdict(float)
     fetch_of: dict[int, Fetch] = {}
+    last_s: dict[Fetch, float] = {}
     local = 0.0
     for stage in range(arrays.stage_first_task.size - 1):
         for task, parent, needed in inputs_of(arrays, stage, node, origin, part):
             fetch = stage if parent != HERE else HERE, int(node[task]), float(start[task])
             fetch_of[task] = fetch
-            for source, size in needed.items():
+            pieces = [(fetch[2], source, size) for source, size in needed.items()]
+            if is_pipelined and is_shuffle(arrays, stage, parent):
+                theirs = range(*arrays.stage_first_task[parent : parent + 2])
+                each = sum(needed.values()) / len(theirs)
+                pieces = [(max(fetch[2], float(finish[of])), int(node[of]), each) for of in theirs]
+                last_s[fetch] = max(last_s.get(fetch, 0.0), *(finish[of] for of in theirs))
+            for begin_s, source, size in pieces:
                 if source == node[task]:
                     local += size
                 else:
-                    sizes[Flow(fetch[2], source, fetch[1], fetch), parent] += size
+                    sizes[Flow(begin_s, source, fetch[1], fetch), parent] += size
     end_s = simulate(sorted((flow, size) for (flow, _), size in sizes.items()), bytes_per_s)
     found = np.full(start.size, np.nan)
     for task, fetch in fetch_of.items():
-        found[task] = end_s.get(fetch, fetch[2])
+        found[task] = max(end_s.get(fetch, fetch[2]), last_s.get(fetch, 0.0))
     return found, sum(sizes.values()), local
+
+
+def is_shuffle(arrays: Any, stage: int, parent: int) -> bool:
+    """Whether the edge from a parent to a stage is all-to-all."""
+    edges = slice(*arrays.first_parent[stage : stage + 2])
+    return bool((arrays.parent_one_to_one[edges][arrays.parent[edges] == parent] == 0).any())
 
 
 def simulate(flows: list[tuple[Flow, float]], bytes_per_s: float) -> dict[Fetch, float]:

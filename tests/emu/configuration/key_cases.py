@@ -149,6 +149,9 @@ CASES: dict[str, Case] = {
     "network.replica_placement": Case(
         ("racks",), READING | {"network.input": "replicas", "network.replicas": "2"}
     ),
+    "network.registration": Case(
+        ("pipelined",), DAGS | {"scheduler": "drf", "nodes": "3", "network.scheduler": "fair"}
+    ),
     "network.waves": Case(("apart",), DAGS | {"nodes": "3", "network.scheduler": "aalo"}),
     "fairness.window": Case(("10 s",), DAGS, "summary"),
     "cost.per_job": Case(("100 ms",), JOBS | FIXED),

@@ -126,6 +126,9 @@ REFUSED = {
     ),
     "--scheduler central-fifo --network none --set workload_options.tenants=2 --set order=fair"
     " --set ceilings=t1=0.0025": ("a task of stage "),
+    "--scheduler sparrow --network fair --set network.registration=pipelined": (
+        "pipelined does not go with scheduler=sparrow: a stage goes to a scheduler of jobs when its parents have ended"
+    ),
     "--scheduler sparrow --network fair --clock windows": "fair does not go with clock=windows",
 }
 
