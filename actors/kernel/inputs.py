@@ -69,9 +69,8 @@ class Inputs(NamedTuple):
     child: np.ndarray  # [E]
     at_launch: np.ndarray  # [E] 1: the edge is pipelined; read-only
     ended: np.ndarray  # [T] 1: a task has ended, as the network knows
-    all_launched: (
-        np.ndarray
-    )  # [S] when the last task of a stage was launched, ns, as the manager knows; NONE before
+    # [S] when the last task of a stage was launched, ns, as the manager knows; NONE before
+    all_launched: np.ndarray
     # [T] by stage, from its first task on: the machines where its tasks ran; with pipelined edges [2 T], of which the
     # second half is of tasks whose end the network has got to know at this instant
     source: np.ndarray

@@ -19,9 +19,8 @@ from actors.kernel.queue import NONE
 class Outputs(NamedTuple):
     """Of T tasks and S stages; all are empty where no edge is pipelined."""
 
-    awaited: (
-        np.ndarray
-    )  # [S] tasks of parents over pipelined edges of which no fetch knows that they have ended
+    # [S] tasks of parents over pipelined edges of which no fetch knows that they have ended
+    awaited: np.ndarray
     unclosed: np.ndarray  # [S] fetches that are open, or will be when the instant ends, at most
     first: np.ndarray  # [S] the first of its open fetches, by their machines, then as they began; NONE: none
     next: np.ndarray  # [T] of a leader: the next one
