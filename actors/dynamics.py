@@ -49,7 +49,8 @@ def make_faults(setting: Setting, schedulers: int, central: bool) -> Faults:
     failing = dynamics.mtbf_s is not None
     active = failing or schedule.size > 0 or setting.preemption is not None
     nodes = setting.cluster.num_nodes
-    actors = records(FAULT, nodes + schedulers + 2 if active else 0)
+    # Besides these there may be a central scheduler, the coordinator of a network, and the listener.
+    actors = records(FAULT, nodes + schedulers + 3 if active else 0)
     tasks = records(TASK_STATE, setting.workload.num_tasks if active else 0)
     jobs = records(JOB_STATE, setting.workload.num_jobs if active else 0)
     if active:

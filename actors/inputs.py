@@ -10,8 +10,8 @@ import numpy as np
 
 from actors.conditions import read_only
 from actors.kernel.compiled import compiled, entry, inlined
-from actors.kernel.inputs import WAITING, Inputs, JobInput, source_of_part
-from actors.kernel.queue import NONE
+from actors.kernel.inputs import WAITING, Inputs, JobInput, Outputs, source_of_part
+from actors.kernel.queue import NEVER, NONE
 from actors.kernel.random import PLACES, below, random_bits
 from actors.setting import Setting
 from workloads.dag_arrays import DagArrays
@@ -26,7 +26,9 @@ def make_inputs(setting: Setting, arrays: DagArrays) -> Inputs:
     at_launch = pipelined_edges(setting, arrays)
     pipelined = tasks if at_launch.size else 0
     stages = of_stage.size if active else 0
+    can_fail = active and fails(setting)
     reading = reading_stages(setting, arrays)
+    job_input = make_job_input(setting, arrays, reading)
     last = arrays.first_parent[reading + 1]  # where the edges without parent stand among the others
     more = np.cumsum(np.bincount(reading + 1, minlength=arrays.first_parent.size))
     return Inputs(
@@ -55,8 +57,19 @@ def make_inputs(setting: Setting, arrays: DagArrays) -> Inputs:
         sources=np.full(stages, NONE),
         place=np.zeros(nodes if active else 0, np.int64),
         moved=np.zeros(2),
-        job_input=make_job_input(setting, arrays, reading),
+        phase=np.full(tasks if can_fail else job_input.lies.shape[0], WAITING),
+        outputs=Outputs(
+            ended=np.full(tasks if can_fail else 0, NONE),
+            broken=np.full(nodes if can_fail else 0, NONE),
+            lost=np.full(stages if can_fail else 0, NEVER),
+        ),
+        job_input=job_input,
     )
+
+
+def fails(setting: Setting) -> bool:
+    """Return whether machines may fail."""
+    return setting.dynamics.mtbf_s is not None or setting.dynamics.outages is not None
 
 
 def pipelined_edges(setting: Setting, arrays: DagArrays) -> np.ndarray:
@@ -116,7 +129,6 @@ def make_job_input(setting: Setting, arrays: DagArrays, reading: np.ndarray) -> 
         begin=read_only(np.append(0, np.cumsum(np.bincount(has, minlength=nodes)))),
         task=read_only(row[np.lexsort((row, has))]),
         later=np.zeros(row.size, np.int64),
-        phase=np.full(lies.shape[0], WAITING),
     )
 
 

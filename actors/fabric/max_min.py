@@ -23,6 +23,7 @@ from actors.fabric.port_pairs import (
     insert,
     pair_between,
     pairs_of,
+    remove,
     remove_first,
     set_amount,
 )
@@ -128,6 +129,24 @@ def add_flow(fabric: Fabric, f: Fair, t: int, flow: int) -> None:
     f.first_is_stale[owner] = 1
     f.num_flows[source] += 1.0
     f.num_flows[sink] += 1.0
+
+
+@compiled
+def take_out(fabric: Fabric, f: Fair, t: int, flow: int) -> float:
+    """End a flow before its time; return the bytes it had left. All levels must then be recomputed, from 0.0 on."""
+    p, pair, flows = f.pairs, f.pairs.of_flow[flow], fabric.flows
+    source, sink = flows.source[flow], flows.sink[flow]
+    owner = source if owns(f.filled, source, sink) else sink
+    run_clock(f, t, owner)
+    left = f.until[flow] - f.offset[pair] - f.clock[owner]
+    mark_ended(fabric, t, flow)
+    if not remove(p, pair, flow):
+        set_amount(p, pair, p.flows[pair])
+        f.mark[pair] = f.until[p.head[pair]]
+    f.first_is_stale[owner] = 1
+    f.num_flows[source] -= 1.0
+    f.num_flows[sink] -= 1.0
+    return min(max(left, 0.0), flows.size[flow])
 
 
 @compiled

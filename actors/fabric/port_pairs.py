@@ -234,6 +234,21 @@ def leave_range(p: Pairs, first: int, bits: int) -> None:
 
 
 @compiled
+def remove(p: Pairs, pair: int, flow: int) -> bool:
+    """Take a flow out of the queue of its pair; return whether the pair is gone with it."""
+    if p.head[pair] == flow:
+        return remove_first(p, pair)
+    before = p.head[pair]
+    while p.next[before] != flow:
+        before = p.next[before]
+    p.next[before] = p.next[flow]
+    if p.tail[pair] == flow:
+        p.tail[pair] = before
+    p.flows[pair] -= 1
+    return False
+
+
+@compiled
 def remove_first(p: Pairs, pair: int) -> bool:
     """Take the first flow out of a pair's queue; return whether the pair is gone with it."""
     p.head[pair] = p.next[p.head[pair]]

@@ -269,7 +269,7 @@ def _ended_before(shares: list[Share], lost: np.ndarray) -> np.ndarray:
     known = {*zip(lost["task"].tolist(), lost["start"].tolist(), strict=True)}
     before = np.array([i for i in before.tolist() if (task[i], start[i]) not in known], np.int64)
     rows = np.zeros(before.size, ATTEMPT)
-    for name, values in zip(ATTEMPT.names or (), (task, node, start, end), strict=True):
+    for name, values in zip(ATTEMPT.names or (), (task, node, start, end, np.ones_like(end)), strict=True):
         rows[name] = values[before]
     return rows
 

@@ -63,8 +63,9 @@ JOB_STATE = np.dtype(
     ]
 )
 OUTAGE = np.dtype([("start", "i8"), ("end", "i8")])  # ns; NEVER_AGAIN: for good
-# An attempt of a task that a failure or an eviction ended: what it held, it held on `node` from `start` to `end`, ns.
-ATTEMPT = np.dtype([(name, "i8") for name in ("task", "node", "start", "end")])
+# An attempt of a task that came to nothing: what it held, it held on `node` from `start` to `end`, ns. A failure or an
+# eviction ended it; or, `ended` is 1, it had ended, and its output, or its gang, was lost.
+ATTEMPT = np.dtype([(name, "i8") for name in ("task", "node", "start", "end", "ended")])
 
 
 class Faults(NamedTuple):
@@ -181,13 +182,13 @@ def grow_attempts(faults: Faults) -> Faults:
 
 @inlined
 def record_attempt(w: HasFaults, task: int, node: int, start: int, end: int) -> None:
-    """Note an attempt of a task that a failure or an eviction has ended, where tasks are recorded."""
+    """Note an attempt of a task that has come to nothing, where tasks are recorded."""
     rows, done = w.faults.attempts, w.task_records
     if rows.size > 0:
         i = w.faults.ended[0]
         rows.task[i], rows.node[i], rows.start[i], rows.end[i] = task, node, start, end
         if done.start[task] == start and done.finish[task] > start:  # it had ended, and was not yet reported
-            rows.end[i] = done.finish[task]
+            rows.end[i], rows.ended[i] = done.finish[task], 1
         w.faults.ended[0] = i + 1
 
 

@@ -25,11 +25,11 @@ from actors.kernel.compiled import compiled, inlined, template
 from actors.kernel.cost import HasCost
 from actors.kernel.counters import N_LOCAL_READS, N_REMOTE_READS
 from actors.kernel.messages import read_fetched, send_fetch, send_fetched
-from actors.kernel.queue import NONE, SPARE
+from actors.kernel.queue import NEVER, NONE, SPARE
 from actors.kernel.random import READS, below, random_bits, unit
 
-WAITING, READY, LAUNCHED = (np.int64(i) for i in range(3))
-"""A task waits for others, may be launched, has been launched."""
+WAITING, READY, LAUNCHED, ENDED = (np.int64(i) for i in range(4))
+"""A task waits for others, may be launched, has been launched, has ended."""
 
 
 class JobInput(NamedTuple):
@@ -42,7 +42,15 @@ class JobInput(NamedTuple):
     task: np.ndarray  # [T * replicas] those tasks, by machine and number; read-only
     # [T * replicas] of the first task of a stage on a machine: those before this place are launched
     later: np.ndarray
-    phase: np.ndarray  # [T] of a task, as the manager knows it; like all of these, empty if `lies` is
+
+
+class Outputs(NamedTuple):
+    """What is left of tasks' outputs where machines fail, which lose them; else all are empty."""
+
+    ended: np.ndarray  # [T] when a task ended, whose output is on its machine since, ns; NONE: it has none
+    broken: np.ndarray  # [N] when a machine failed last, ns, as the network knows; NONE: never
+    # [S] as of `Inputs.sources`: when it is known that outputs of a stage are not there, ns; NEVER: all are
+    lost: np.ndarray
 
 
 class Inputs(NamedTuple):
@@ -78,6 +86,9 @@ class Inputs(NamedTuple):
     sources: np.ndarray  # [S] how many machines these are, NONE: not counted yet
     place: np.ndarray  # [N] scratch: where a machine is in `source`
     moved: np.ndarray  # [2] bytes that went over the network, and that did not need to; float64
+    # [T] of a task, as the manager knows it; empty unless parts of jobs' input lie somewhere, or machines fail
+    phase: np.ndarray
+    outputs: Outputs
     job_input: JobInput
 
 
@@ -103,6 +114,8 @@ def fetches(w: HasInputs, t: int, node: int, task: int, stage: int) -> bool:
     inputs, must_fetch = w.inputs, False
     if inputs.active == 1:
         inputs.node[task], inputs.launched[task] = node, t
+        if can_lose_outputs(inputs):
+            inputs.outputs.ended[task] = NONE
         must_fetch = needs_input(inputs, stage)
         if reads_part(inputs, stage):
             must_fetch = must_read(w, t, node, task, stage, must_fetch)
@@ -171,6 +184,32 @@ def is_pipelined(inputs: Inputs) -> bool:
 
 
 @inlined
+def can_lose_outputs(inputs: Inputs) -> bool:
+    """Return whether machines may fail, with the outputs of tasks that ran there."""
+    return inputs.outputs.ended.size > 0
+
+
+@inlined
+def is_fetching(inputs: Inputs, task: int) -> bool:
+    """Return whether a task that has been launched, and has not ended, fetches its input."""
+    return inputs.active == 1 and inputs.stage[task] != NONE and inputs.fetched[task] == NONE
+
+
+@inlined
+def has_output(inputs: Inputs, task: int) -> bool:
+    """Return whether the output of a task is on its machine, as the network knows."""
+    ended = inputs.outputs.ended
+    return ended.size == 0 or (ended[task] != NONE and ended[task] > inputs.outputs.broken[inputs.node[task]])
+
+
+@inlined
+def note_output_here(inputs: Inputs, t: int, task: int, stage: int) -> None:
+    """Note that a task has ended, whose output is on its machine."""
+    if can_lose_outputs(inputs):
+        inputs.outputs.ended[task], inputs.sources[stage] = t, NONE
+
+
+@inlined
 def sources_of(w: HasInputs, stage: int) -> int:
     """Return on how many machines tasks of a stage ran, which are listed."""
     if w.inputs.sources[stage] == NONE:
@@ -180,13 +219,18 @@ def sources_of(w: HasInputs, stage: int) -> int:
 
 @compiled
 def count_sources(w: HasInputs, stage: int) -> None:
-    """List the machines where the tasks of a stage ran that have ended, in order, and how many ran on each."""
+    """List the machines that have outputs of a stage's tasks that have ended, in order, and how many each has."""
     inputs, first, end = w.inputs, w.stages.first_task[stage], w.stages.first_task[stage + 1]
     found = first
+    if can_lose_outputs(inputs):
+        inputs.outputs.lost[stage] = NEVER
     for task in range(first, end):
         if is_pipelined(inputs) and inputs.ended[task] == 0:
             continue
         node = inputs.node[task]
+        if not has_output(inputs, task):
+            inputs.outputs.lost[stage] = min(inputs.outputs.lost[stage], w.faults.actors.detect[node])
+            continue
         place = inputs.place[node]
         if place < first or place >= found or inputs.source[place] != node:
             place = inputs.place[node] = found
@@ -248,18 +292,18 @@ def source_of_part(job_input: JobInput, racks: np.ndarray, seed: int, task: int,
 def local_task(w: HasInputs, stage: int, node: int) -> int:
     """Return the first task of a stage that may be launched and has its part on a machine; NONE if there is none."""
     job_input, first, after = w.inputs.job_input, w.stages.first_task[stage], w.stages.first_task[stage + 1]
-    if job_input.phase.size == 0:
+    if job_input.task.size == 0:
         return NONE
     end = job_input.begin[node + 1]
     low = first_from(job_input.task, job_input.begin[node], end, first)
     if low == end:
         return NONE
     i = max(low, job_input.later[low])
-    while i < end and job_input.task[i] < after and job_input.phase[job_input.task[i]] == LAUNCHED:
+    while i < end and job_input.task[i] < after and w.inputs.phase[job_input.task[i]] >= LAUNCHED:
         i += 1
     job_input.later[low] = i
     while i < end and job_input.task[i] < after:
-        if job_input.phase[job_input.task[i]] == READY:
+        if w.inputs.phase[job_input.task[i]] == READY:
             return job_input.task[i]
         i += 1
     return NONE

@@ -39,8 +39,15 @@ OUTPUT = kind(
     0x091, "OUTPUT", DAGS, "a machine, by the network: a task has ended, and its output may be fetched",
     a="task", b="stage",
 )  # fmt: skip
+BROKEN = kind(
+    0x092, "BROKEN", DAGS, "a machine, by the network: it has failed, and its flows with it", a="node"
+)
 FETCHED = kind(
     0x0A1, "FETCHED", DAGS, "the network to a machine: a task, and those that fetch with it, have input", a="task"
+)  # fmt: skip
+FETCH_FAILED = kind(
+    0x0A2, "FETCH_FAILED", DAGS, "the network to a machine: input of a task, and those that fetch with it, was lost",
+    a="task",
 )  # fmt: skip
 SHARE = kind(0x690, "SHARE", DAGS, "the network to itself: flows end, others begin, rates change", a="change")
 
@@ -153,6 +160,30 @@ def send_fetched(w: HasQueue, t: int, node: int, leader: int) -> None:
 @inlined
 def read_fetched(w: HasQueue) -> int:
     """Return the leader of the tasks of the `FETCHED` at hand."""
+    return w.queue.now.a[0]
+
+
+@inlined
+def send_fetch_failed(w: HasQueue, t: int, node: int, leader: int) -> None:
+    """Tell a machine that tasks cannot have their input: some of it was lost with another machine."""
+    wake(w, t, node, FETCH_FAILED, leader, NONE, NONE)
+
+
+@inlined
+def read_fetch_failed(w: HasQueue) -> int:
+    """Return the leader of the tasks of the `FETCH_FAILED` at hand."""
+    return w.queue.now.a[0]
+
+
+@inlined
+def send_broken(w: HasQueue, t: int, node: int) -> None:
+    """Break the flows of a machine that has failed; the network knows it at once."""
+    wake(w, t, node, BROKEN, node, NONE, NONE)
+
+
+@inlined
+def read_broken(w: HasQueue) -> int:
+    """Return the machine of the `BROKEN` at hand."""
     return w.queue.now.a[0]
 
 

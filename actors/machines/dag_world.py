@@ -39,6 +39,12 @@ N_LAUNCHES_LOST = COUNTERS.add(
     "placements_lost", "tasks lost before they ran: sent to a machine that is down"
 )
 N_SENT_AGAIN = COUNTERS.add("sent_again", "launches in place of what was lost")
+N_FETCHES_FAILED = COUNTERS.add(
+    "fetches_failed", "a part of `tasks_lost`: tasks that fetched input which was lost with another machine"
+)
+N_RUN_AGAIN = COUNTERS.add(
+    "run_again", "tasks that ran again after they had ended, as their output was lost with their machine"
+)
 N_EVICTIONS = COUNTERS.add("evictions", "running tasks that made room for others of higher priority")
 
 

@@ -1,6 +1,7 @@
 """Failure and repair of a machine: what it loses, what the resource manager is sent, what happens to messages to it.
 
 1. FAIL: the tasks that run are lost. The machine is down.
+   So are the outputs of tasks that ran there, which others fetch (`actors.machines.lineage`).
 2. DETECT: after the detection time (the failure detector stands for missed heartbeats), or at the repair if that is
    earlier, the resource manager is sent that the machine is down, and the loss of each task. It launches lost tasks
    again, from their beginning, or from what evictions before have kept.
@@ -15,9 +16,23 @@ import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.faults import announce_state, is_known_down, note_history, receive_node_state
-from actors.kernel.messages import DETECT, FAIL, NODE_UP, REPAIR, read_node_state, send_lost
+from actors.kernel.inputs import is_fetching
+from actors.kernel.messages import (
+    DETECT,
+    FAIL,
+    FETCH_FAILED,
+    FETCHED,
+    NODE_UP,
+    REPAIR,
+    read_fetch_failed,
+    read_node_state,
+    send_broken,
+    send_fetch_failed,
+    send_lost,
+)
+from actors.kernel.queue import SPARE
 from actors.kernel.world import NONE
-from actors.machines.dag_world import N_LAUNCHES_LOST, N_TASKS_LOST, DagWorld
+from actors.machines.dag_world import N_FETCHES_FAILED, N_LAUNCHES_LOST, N_TASKS_LOST, DagWorld
 from actors.machines.messages import (
     ENDED,
     LAUNCH,
@@ -29,11 +44,13 @@ from actors.machines.messages import (
 )
 from actors.nodes.failing import (
     begin_outage,
+    count_lost_run,
     detect,
     expect_detection,
     expect_failure,
     link_running,
     note_sent,
+    unlink_running,
 )
 from actors.nodes.preemption import preempts
 
@@ -47,6 +64,8 @@ def apply_failure(w: DagWorld, node: int) -> bool:
     t, kind = w.queue.now.time[0], w.queue.now.kind[0]
     if kind == FAIL:
         fail(w, t, node)
+        if w.inputs.active == 1:
+            send_broken(w, t, node)
     elif kind == DETECT:
         detect(w, t, node)
     elif kind == REPAIR:
@@ -57,6 +76,8 @@ def apply_failure(w: DagWorld, node: int) -> bool:
         task, _, start = read_task_end(w)
         tasks, is_void = w.faults.tasks, kind == STAGE_TASK_END and w.faults.tasks.end[task] != t
         return is_void or tasks.node[task] != node or tasks.start[task] != start
+    elif kind == FETCHED or kind == FETCH_FAILED:
+        return w.faults.actors.down[node] == 1
     elif kind == STOP_TASK:
         return ignores_stop(w, node)
     elif kind == LAUNCH:
@@ -83,6 +104,8 @@ def fail(w: DagWorld, t: int, node: int) -> None:
     task = w.faults.actors.running[node]
     while task != NONE:
         w.faults.tasks.start[task] = NONE
+        if is_fetching(w.inputs, task):
+            w.inputs.fetching[w.inputs.stage[task]] -= 1
         task = w.faults.tasks.next[task]
     expect_detection(w, w.faults.actors.detect[node], node)
 
@@ -108,6 +131,23 @@ def lose_launch(w: DagWorld, t: int, node: int, task: int, job: int) -> None:
     if w.faults.actors.running[node] == NONE:  # its detection stops to be a background event
         w.queue.now.background[0] -= 1
     link_running(w, NONE, node, job, task)
+
+
+@inlined
+def on_fetch_failed(w: DagWorld, t: int, node: int) -> None:
+    """Lose tasks that fetch together, as some of their input is lost; their number may need several events."""
+    task, room = read_fetch_failed(w), w.queue.room - SPARE
+    while task != NONE and room > 0:
+        job, start = w.faults.tasks.job[task], w.faults.tasks.start[task]
+        count_lost_run(w, t, node, task, np.int64(N_TASKS_LOST))
+        w.counts[N_FETCHES_FAILED] += 1
+        w.inputs.fetching[w.tasks.stage[task]] -= 1
+        unlink_running(w, node, task)
+        send_lost(w, t, node, w.work.home[job], job, task, start, w.faults.tasks.history[task])
+        task = w.inputs.next[task]
+        room -= 1
+    if task != NONE:
+        send_fetch_failed(w, t, node, task)
 
 
 @inlined

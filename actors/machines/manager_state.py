@@ -72,6 +72,16 @@ class Pending(NamedTuple):
     taken: np.ndarray  # [S] scratch of who fills it; 0 otherwise
 
 
+class Lineage(NamedTuple):
+    """The manager's books of lost outputs; S stages, T tasks; empty where none can be lost."""
+
+    suspect: np.ndarray  # [S] 1: outputs of tasks of the stage that have ended may be lost
+    stack: np.ndarray  # [S] scratch: stages of which the parents are to be considered
+    is_stacked: np.ndarray  # [S]
+    reopened: np.ndarray  # [T] the first `num_reopened`: tasks that run again, since the event at hand began
+    num_reopened: np.ndarray  # [1]
+
+
 class Manager(NamedTuple):
     """The state of K resource managers. What is handled concerns one of them, `me`, from 0 to K - 1."""
 
@@ -87,6 +97,7 @@ class Manager(NamedTuple):
     launched: np.ndarray  # [1] tasks launched, or stopped, by the event under way
     above: np.ndarray  # [R] scratch: what the bands hold that have been served at the match under way
     evictable: Evictable
+    lineage: Lineage
     pending: Pending
 
 

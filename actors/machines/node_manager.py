@@ -6,8 +6,8 @@ matches tasks to a machine when that machine's heartbeat comes (YARN).
 
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_FINISHED, N_STARTED
-from actors.kernel.inputs import end_fetch, fetches, is_pipelined
-from actors.kernel.messages import FETCHED, send_output
+from actors.kernel.inputs import end_fetch, fetches, is_pipelined, note_output_here
+from actors.kernel.messages import FETCH_FAILED, FETCHED, send_output
 from actors.kernel.queue import NONE, wake
 from actors.machines import messages
 from actors.machines.dag_world import (
@@ -16,7 +16,7 @@ from actors.machines.dag_world import (
     DagWorld,
     first_beat,
 )
-from actors.machines.failing import apply_failure
+from actors.machines.failing import apply_failure, on_fetch_failed
 from actors.nodes.failing import unlink_running
 from actors.nodes.preemption import end_early, note_restored, time_left
 
@@ -31,6 +31,8 @@ def node_event(w: DagWorld, node: int) -> None:
         on_launch(w, t, node)
     elif kind == FETCHED:
         end_fetch(w, t, node, compute)
+    elif kind == FETCH_FAILED:
+        on_fetch_failed(w, t, node)
     elif kind == messages.STAGE_TASK_END:
         on_task_end(w, t, node)
     elif kind == messages.ENDED:
@@ -60,7 +62,7 @@ def compute(w: DagWorld, t: int, node: int, task: int, stage: int) -> None:
     """Let a task compute, which has its input."""
     end = t + time_left(w, task, w.tasks.duration[task])
     if w.faults.active == 1:
-        w.faults.tasks.end[task] = end
+        w.faults.tasks.start[task], w.faults.tasks.end[task] = t, end
     messages.send_task_end(w, end, messages.STAGE_TASK_END, node, task, stage, t)
 
 
@@ -70,6 +72,7 @@ def on_task_end(w: DagWorld, t: int, node: int) -> None:
     task, stage, start = messages.read_task_end(w)
     if w.task_records.size > 0:
         w.task_records.finish[task] = t
+    note_output_here(w.inputs, t, task, stage)
     if is_pipelined(w.inputs) and sends_at_end(w, stage):
         send_output(w, t, node, task, stage)
     if w.heartbeat == 0:

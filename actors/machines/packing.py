@@ -68,7 +68,7 @@ def is_remote(w: DagWorld, k: Packing, stage: int, node: int) -> bool:
     for edge in range(k.first_parent[stage], k.first_parent[stage + 1]):
         if k.ran[k.parent[edge], node]:
             return False
-    has_places = reads_part(w.inputs, stage) and w.inputs.job_input.phase.size > 0
+    has_places = reads_part(w.inputs, stage) and w.inputs.job_input.task.size > 0
     if has_places and local_task(w, stage, node) != NONE:
         return False
     return has_places or k.first_parent[stage + 1] > k.first_parent[stage]

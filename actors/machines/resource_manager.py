@@ -20,6 +20,7 @@ from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import charge_server, take
 from actors.kernel.counters import N_ARRIVED
 from actors.kernel.faults import note_history
+from actors.kernel.inputs import can_lose_outputs
 from actors.kernel.messages import LOST, NODE_DOWN, NODE_UP, read_job, read_lost, read_node_state
 from actors.kernel.queue import GROW, NEVER, NONE, PYTHON, RUNNING, is_here, send, wake
 from actors.kernel.random import random_bits, unit
@@ -28,6 +29,7 @@ from actors.machines.carbyne_plan import plan
 from actors.machines.dag_world import N_MATCHES, N_SENT_AGAIN, DagWorld
 from actors.machines.evictable import groups_of, shift_reach
 from actors.machines.failing import block
+from actors.machines.lineage import note_late_end, note_task_back, run_lost_again, suspect_machine
 from actors.machines.locality import end_waits
 from actors.machines.manager_state import (
     BLOCK,
@@ -99,6 +101,7 @@ def on_done(w: DagWorld, p: Manager, me: int, t: int) -> None:
         on_change(w, p, me, band)
     elif m.leftover == NO_LEFTOVER:
         make_queue_fresh(m, band, job)
+    note_late_end(w, p, me, task, stage)
     if m.run.num_fresh[band] != before:  # other tasks may be launched
         p.plan.planned[job] = False
     request_match(w, p, me, t)
@@ -139,7 +142,7 @@ def on_lost(w: DagWorld, p: Manager, me: int, t: int) -> None:
     update_rank(w, m, me, job)
     p.plan.running[stage] -= 1
     p.plan.planned[job] = False
-    runnable.add_ready(w, m.run, m.band[job], stage, task)
+    note_task_back(w, p, me, task, stage)
     request_match(w, p, me, t)
 
 
@@ -148,10 +151,14 @@ def on_node_state(w: DagWorld, p: Manager, t: int) -> None:
     """Note that a machine is down, or up again and has room."""
     node, _, _ = read_node_state(w)
     me, e = w.manager[node], p.evictable
-    free = w.machines.free[node, 0]
+    free, failures = w.machines.free[node, 0], w.faults.actors.heard[node] >> 1
     is_up_again = block(w, p.matcher.ceiling, BLOCK)
     for r in range(w.machines.free.shape[1]):
         shift_reach(w, e, node, r, np.int64(0), groups_of(w, e), w.machines.free[node, 0] - free)
+    if can_lose_outputs(w.inputs) and w.faults.actors.heard[node] >> 1 > failures:
+        suspect_machine(w, p.lineage, node)
+        run_lost_again(w, p, me)
+        request_match(w, p, me, t)
     # Other partitions have a copy of the state alone.
     if is_up_again and is_here(w.queue, w.nodes.size + me):
         note_room(w, p.matcher, me, node)

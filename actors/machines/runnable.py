@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.inputs import LAUNCHED, READY
+from actors.kernel.inputs import ENDED, LAUNCHED, READY, WAITING
 from actors.kernel.queue import NONE
 from actors.machines.dag_world import DagWorld
 from actors.nodes.preemption import time_left
@@ -80,8 +80,8 @@ def add_ready(w: DagWorld, run: Runnable, band: int, stage: int, task: int) -> N
     """Note that a task may be launched."""
     s, job = w.stages, w.stages.job[stage]
     w.tasks.next[task] = NONE
-    if w.inputs.job_input.phase.size > 0:
-        w.inputs.job_input.phase[task] = READY
+    if w.inputs.phase.size > 0:
+        w.inputs.phase[task] = READY
     if s.ready[stage] > 0:
         w.tasks.next[s.tail[stage]] = task
     else:
@@ -132,31 +132,37 @@ def forget_fresh(run: Runnable, band: int) -> None:
 def take_ready(w: DagWorld, run: Runnable, band: int, stage: int, wanted: int) -> int:
     """Return the task of a stage that is launched now: `wanted`, or the next one if that is NONE.
 
-    One that is not the next stays in the list until it would be. No task comes into it twice: where tasks have phases,
-    they are neither lost nor evicted.
+    One that is not the next stays in the list until it would be. No task comes into it twice: where some are `wanted`,
+    none is lost or evicted.
     """
-    s, job, phase = w.stages, w.stages.job[stage], w.inputs.job_input.phase
+    s, job, phase = w.stages, w.stages.job[stage], w.inputs.phase
     task = s.head[stage] if wanted == NONE else wanted
     s.ready[stage] -= 1
     if phase.size == 0:
         s.head[stage] = w.tasks.next[task]
     else:
         phase[task] = LAUNCHED
-        while s.ready[stage] > 0 and phase[s.head[stage]] == LAUNCHED:
+        while s.ready[stage] > 0 and phase[s.head[stage]] != READY:
             s.head[stage] = w.tasks.next[s.head[stage]]
     if s.ready[stage] == 0:
-        before, here = NONE, run.first[job]
-        while here != stage:
-            before, here = here, run.next[here]
-        if before == NONE:
-            run.first[job] = run.next[stage]
-        else:
-            run.next[before] = run.next[stage]
-        if run.first[job] == NONE:
-            run.num_jobs[band] -= 1
-            last, place = run.jobs[end_of_jobs(run, band)], run.place[job]
-            run.jobs[place], run.place[last] = last, place
+        unlist_stage(run, band, job, stage)
     return task
+
+
+@compiled
+def unlist_stage(run: Runnable, band: int, job: int, stage: int) -> None:
+    """Take a stage out of the list of its job, as it has no task that may be launched."""
+    before, here = NONE, run.first[job]
+    while here != stage:
+        before, here = here, run.next[here]
+    if before == NONE:
+        run.first[job] = run.next[stage]
+    else:
+        run.next[before] = run.next[stage]
+    if run.first[job] == NONE:
+        run.num_jobs[band] -= 1
+        last, place = run.jobs[end_of_jobs(run, band)], run.place[job]
+        run.jobs[place], run.place[last] = last, place
 
 
 @compiled
@@ -164,8 +170,16 @@ def add_ready_tasks(w: DagWorld, run: Runnable, band: int, stage: int) -> None:
     """Note the tasks of a stage that may be launched if it waits for no other stage: those that wait for no task."""
     if w.stages.waiting[stage] == 0:
         for task in range(w.stages.first_task[stage], w.stages.first_task[stage + 1]):
-            if w.tasks.waiting[task] == 0:
-                add_ready(w, run, band, stage, task)
+            add_if_ready(w, run, band, stage, task)
+
+
+@inlined
+def add_if_ready(w: DagWorld, run: Runnable, band: int, stage: int, task: int) -> None:
+    """Note that a task may be launched, unless it waits for others, or has been launched or has ended."""
+    phase = w.inputs.phase
+    is_waiting = phase.size == 0 or phase[task] == WAITING
+    if is_waiting and w.stages.waiting[stage] == 0 and w.tasks.waiting[task] == 0:
+        add_ready(w, run, band, stage, task)
 
 
 @inlined
@@ -214,13 +228,14 @@ def note_end(w: DagWorld, run: Runnable, band: int, task: int, stage: int, start
     w.jobs.finish[job] = max(w.jobs.finish[job], start + time_left(w, task, w.tasks.duration[task]))
     s.unfinished[stage] -= 1
     w.jobs.unfinished[job] -= 1
+    if w.inputs.phase.size > 0:
+        w.inputs.phase[task] = ENDED
     for edge in range(s.first_child[stage], s.first_child[stage + 1]):
         child = s.child[edge]
         if s.one_to_one[edge] == 1:
             its = s.first_task[child] + task - s.first_task[stage]
             w.tasks.waiting[its] -= 1
-            if w.tasks.waiting[its] == 0 and s.waiting[child] == 0:
-                add_ready(w, run, band, child, its)
+            add_if_ready(w, run, band, child, its)
         elif s.unfinished[stage] == 0 and not is_at_launch(w, edge):
             s.waiting[child] -= 1
             add_ready_tasks(w, run, band, child)

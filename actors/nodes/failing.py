@@ -29,6 +29,7 @@ from actors.kernel.faults import (
     note_history,
     record_attempt,
 )
+from actors.kernel.inputs import HasInputs
 from actors.kernel.messages import DETECT, FAIL, NODE_DOWN, NODE_UP, REPAIR, read_job, send_lost
 from actors.kernel.queue import SOURCE_SHIFT, wake_in_background
 from actors.kernel.room import empty_node
@@ -120,7 +121,7 @@ def fail(w: World, t: int, node: int) -> None:
 
 
 @inlined
-def begin_outage(w: HasCost, t: int, node: int, lost: int) -> None:
+def begin_outage(w: HasInputs, t: int, node: int, lost: int) -> None:
     """Note that a node is down, and count the tasks that ran.
 
     Args:
@@ -137,14 +138,16 @@ def begin_outage(w: HasCost, t: int, node: int, lost: int) -> None:
 
 
 @inlined
-def count_lost_run(w: HasCost, t: int, node: int, task: int, lost: int) -> None:
+def count_lost_run(w: HasInputs, t: int, node: int, task: int, lost: int) -> None:
     """Count a task that runs on a node and ends at `t` before its time; `lost` as of `begin_outage`."""
     counts, tasks = w.counts, w.faults.tasks
     counts[N_STARTED + w.work.report_class[tasks.job[task]]] -= 1
     counts[lost] += 1
-    lost_ns = counts[lost + 1] + t - tasks.start[task]
+    # Over a network it has its place from its launch on, and `start` is when it began to compute.
+    begin = w.inputs.launched[task] if w.inputs.active == 1 else tasks.start[task]
+    lost_ns = counts[lost + 1] + t - begin
     counts[lost + 1], counts[lost + 2] = carry(lost_ns, counts[lost + 2])
-    record_attempt(w, task, node, tasks.start[task], t)
+    record_attempt(w, task, node, begin, t)
 
 
 @inlined

@@ -12,25 +12,29 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.fabric.initial_arrays import longer, sizes_of
-from actors.fabric.max_min import Fair, add_flow, end_due, fill, make_fair, next_due
+from actors.fabric.max_min import Fair, add_flow, end_due, fill, make_fair, next_due, take_out
 from actors.fabric.port_pairs import active_pairs, grow_pairs, lacks_lists, make_pairs
 from actors.fabric.ports import Fabric, build_fabric
 from actors.kernel import messages
 from actors.kernel.compiled import compiled, entry, inlined
-from actors.kernel.inputs import HasInputs, sources_of
+from actors.kernel.inputs import HasInputs, can_lose_outputs, sources_of
 from actors.kernel.queue import GROW, NEVER, NONE, RUNNING
 from actors.kernel.turns import take_of_network
+from actors.transfers.breaking import break_fetch, break_if_lost, next_break, take_given_up
 from actors.transfers.fetches import (
     Fetches,
     begin_share,
     bytes_of_pair,
     copies_from,
+    copy_is_there,
     crosses,
     end_beginning,
     end_flow_of,
     end_outputs,
+    forget_fetches_to,
     join_fetch,
     make_fetches,
+    note_done,
     request,
     room_of_event,
     send_done,
@@ -52,6 +56,7 @@ class Switch(NamedTuple):
     unused: np.ndarray  # [F] the first `num_unused`: rows without a flow
     num_unused: np.ndarray  # [1]
     wanted: np.ndarray  # [1] flows that fresh fetches have at most
+    was_cut: np.ndarray  # [1] bool: flows have ended before their last byte, at this instant
     largest: int  # flows that a fetch has at most
 
 
@@ -69,6 +74,8 @@ def advance(w: HasInputs, s: Switch, until: int, most: int) -> int:
             on_fetch(w, s, message.time[0])
         elif message.kind[0] == messages.OUTPUT:
             on_output(w, s, message.time[0])
+        elif message.kind[0] == messages.BROKEN:
+            on_broken(w, s, message.time[0])
         else:
             on_share(w, s, message.time[0])
             work += w.nodes.size + active_pairs(s.fair.pairs)
@@ -136,16 +143,65 @@ def on_share(w: HasInputs, s: Switch, t: int) -> None:
         leader = fetches.fresh[i]
         fetches.newest[w.inputs.node[leader]] = NONE
         begin_flows(w, s, t, leader)
+        if can_lose_outputs(w.inputs):
+            break_if_lost(w, fetches.breaks, leader, t)
         end_beginning(w, fetches, leader)
     if s.num_unused[0] < unused:
         least = 0.0
+    give_up_fetches(w, s, t)
+    if s.was_cut[0]:
+        least, s.was_cut[0] = 0.0, False
     fetches.num_fresh[0] = s.wanted[0] = 0
     if least < np.inf:
         fill(fabric, f, t, least)
     send_done(w, fetches, t, room_of_event(w))
-    following = t if fetches.num_done[0] > 0 else next_due(f)
+    following = t if fetches.num_done[0] > 0 else min(next_due(f), next_break(fetches.breaks))
     if following < NEVER:
         request(w, fetches, following)
+
+
+@compiled
+def on_broken(w: HasInputs, s: Switch, t: int) -> None:
+    """End the flows of a machine that has failed; fetches from it are broken until that is detected."""
+    node, p = messages.read_broken(w), s.fair.pairs
+    forget_fetches_to(w, s.fetches, t, node)
+    for port in (node, s.fabric.side + node):
+        while p.size[port] > 0:
+            flow = p.head[p.pair[p.first[port]]]
+            if port == node:
+                when = max(w.faults.actors.detect[node], t)
+                break_fetch(w, s.fetches.breaks, s.leader[flow], when)
+            cut_flow(w, s, t, flow)
+    request(w, s.fetches, t)
+
+
+@compiled
+def give_up_fetches(w: HasInputs, s: Switch, t: int) -> None:
+    """End the flows of fetches that are to be given up."""
+    p = s.fair.pairs
+    leader = take_given_up(s.fetches.breaks, t)
+    while leader != NONE:
+        port, i = s.fabric.side + w.inputs.node[leader], np.int64(0)
+        while i < p.size[port]:
+            pairs, flow = p.size[port], p.head[p.pair[p.first[port] + i]]
+            while flow != NONE:
+                following = p.next[flow]
+                if s.leader[flow] == leader:
+                    cut_flow(w, s, t, flow)
+                flow = following
+            if p.size[port] == pairs:
+                i += 1  # else another pair has got this place in the list
+        note_done(s.fetches, leader)
+        leader = take_given_up(s.fetches.breaks, t)
+
+
+@inlined
+def cut_flow(w: HasInputs, s: Switch, t: int, flow: int) -> None:
+    """End a flow before its last byte."""
+    w.inputs.moved[0] -= take_out(s.fabric, s.fair, t, flow)
+    s.unused[s.num_unused[0]] = flow
+    s.num_unused[0] += 1
+    s.was_cut[0] = True
 
 
 @inlined
@@ -176,7 +232,7 @@ def begin_flows(w: HasInputs, s: Switch, t: int, leader: int) -> None:
             each, task = bytes_of_pair(w, stage, e), leader
             while task != NONE:
                 count = copies_from(w, stage, e, leader, task)
-                if count > 0:
+                if count > 0 and copy_is_there(w, stage, e, task):
                     begin_flow(w, s, t, leader, e, source_of_copy(w, stage, e, task), each * count)
                 task = inputs.next[task]
             continue
@@ -222,6 +278,7 @@ def build(w: HasInputs, rows: int, port_bytes_per_s: float) -> Switch:
         unused=np.arange(rows)[::-1].copy(),
         num_unused=np.array([rows]),
         wanted=np.zeros(1, np.int64),
+        was_cut=np.zeros(1, np.bool_),
         largest=flows_at_most(w),
     )
 

@@ -5,6 +5,8 @@
 2. When all messages of an instant are handled, flows of new fetches begin (`SHARE`): how is the network's matter.
 3. When the last flow of a fetch has ended, its machine gets a message.
 
+Where machines fail, a fetch that lacks what was on one of them is given up when that failure is detected
+(`actors.transfers.breaking`).
 Over pipelined edges further flows of a fetch begin as tasks of parents end (`actors.transfers.outputs`).
 """
 
@@ -15,8 +17,9 @@ import numpy as np
 from actors.kernel import messages
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_FLOWS
-from actors.kernel.inputs import HasInputs
+from actors.kernel.inputs import HasInputs, has_output
 from actors.kernel.queue import NEVER, NONE, SPARE
+from actors.transfers.breaking import Breaks, is_broken, make_breaks
 from actors.transfers.outputs import (
     Outputs,
     count_ends,
@@ -38,6 +41,7 @@ class Fetches(NamedTuple):
     older: np.ndarray  # [T] the one before it, of the same instant
     due: np.ndarray  # [1] when the next SHARE is due, ns
     outputs: Outputs
+    breaks: Breaks
 
 
 def make_fetches(w: HasInputs) -> Fetches:
@@ -52,6 +56,7 @@ def make_fetches(w: HasInputs) -> Fetches:
         older=np.full(tasks, NONE),
         due=np.full(1, NEVER),
         outputs=make_outputs(w),
+        breaks=make_breaks(w),
     )
 
 
@@ -148,6 +153,35 @@ def close_fetches(w: HasInputs, f: Fetches, stage: int) -> None:
     f.outputs.first[stage], f.outputs.unclosed[stage] = NONE, 0
 
 
+@compiled
+def forget_fetches_to(w: HasInputs, f: Fetches, t: int, node: int) -> None:
+    """Forget fetches to a machine that has failed; outputs of all stages may have been there."""
+    w.inputs.outputs.broken[node] = t
+    for stage in range(w.inputs.sources.size):
+        w.inputs.sources[stage] = NONE
+    f.newest[node] = NONE
+    for i in range(f.breaks.num_leaders[0]):
+        if w.inputs.node[f.breaks.leaders[i]] == node:
+            f.breaks.due[f.breaks.leaders[i]] = NONE
+    for i in range(f.num_done[0]):
+        if is_broken(f.breaks, f.done[i]) and w.inputs.node[f.done[i]] == node:
+            f.breaks.due[f.done[i]] = NONE
+    f.num_fresh[0] = without(w, f.fresh, f.num_fresh[0], node)
+    f.num_done[0] = without(w, f.done, f.num_done[0], node)
+    f.breaks.num_leaders[0] = without(w, f.breaks.leaders, f.breaks.num_leaders[0], node)
+
+
+@inlined
+def without(w: HasInputs, leaders: np.ndarray, count: int, node: int) -> int:
+    """Take out the leaders of fetches to a machine; return how many of the first `count` are left, in their order."""
+    left: int = 0
+    for i in range(count):
+        if w.inputs.node[leaders[i]] != node:
+            leaders[left] = leaders[i]
+            left += 1
+    return left
+
+
 @inlined
 def note_done(f: Fetches, leader: int) -> None:
     """Note that a fetch has ended."""
@@ -168,7 +202,11 @@ def send_done(w: HasInputs, f: Fetches, t: int, room: int) -> None:
         room -= 1
         f.num_done[0] -= 1
         leader = f.done[f.num_done[0]]
-        messages.send_fetched(w, t, w.inputs.node[leader], leader)
+        if is_broken(f.breaks, leader):
+            f.breaks.due[leader] = NONE
+            messages.send_fetch_failed(w, t, w.inputs.node[leader], leader)
+        else:
+            messages.send_fetched(w, t, w.inputs.node[leader], leader)
 
 
 @inlined
@@ -195,6 +233,15 @@ def copies_from(w: HasInputs, stage: int, e: int, leader: int, task: int) -> int
             count += source_of_copy(w, stage, e, other) == source
             other = w.inputs.next[other]
     return count
+
+
+@inlined
+def copy_is_there(w: HasInputs, stage: int, e: int, task: int) -> bool:
+    """Return whether what a task gets over a one-to-one edge has not been lost with its machine."""
+    parent = w.inputs.parent[e]
+    return parent == NONE or has_output(
+        w.inputs, task + w.stages.first_task[parent] - w.stages.first_task[stage]
+    )
 
 
 @inlined

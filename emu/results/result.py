@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 LONG_S = 60.0
 """Wall time from which a run is worth keeping in a temporary folder."""
 ATTEMPTS = "attempts"
-"""The table of the attempts that evictions and failures ended, of a run that records its tasks."""
-ENDED_EARLY = frozenset({"evictions", "tasks_lost"})
+"""The table of the attempts that came to nothing by evictions and failures, of a run that records its tasks."""
+ENDED_EARLY = frozenset({"evictions", "tasks_lost", "run_again"})
 """Counters of these attempts."""
 
 

@@ -12,6 +12,7 @@ from actors.machines.carbyne_plan import Plan
 from actors.machines.dag_world import DagWorld, build_dag_world
 from actors.machines.demands import needs_and_capacity
 from actors.machines.evictable import make_evictable
+from actors.machines.lineage import make_lineage
 from actors.machines.manager_state import BLOCK, Manager, Matcher, make_pending
 from actors.machines.packing import Packing
 from actors.machines.resource_manager import advance
@@ -93,6 +94,7 @@ def build(setting: Setting, parts: Parts, heartbeat_s: float, managers: int) -> 
         launched=np.zeros(1, np.int64),
         above=np.zeros(capacity.shape[1], np.int64),
         evictable=make_evictable(world, setting, matcher.ceiling, parts.inter.by == QUEUES),
+        lineage=make_lineage(world),
         pending=make_pending(0, 0),
     )
 

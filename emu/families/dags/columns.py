@@ -102,6 +102,16 @@ OF_NETWORK = (
 )
 
 ATTEMPTS = (*OF_ATTEMPTS, _STAGE)
+OF_RERUNS = (
+    Column(
+        "runnable_s",
+        pa.float64(),
+        "s",
+        "With a network, where tasks ran again that had ended: when the last task that it waits for had ended, or the "
+        "job arrived, or it had ended itself before.",
+    ),
+)
+"""Further columns of ``attempts.parquet``."""
 
 TABLES = {
     "jobs": ResultTable(JOBS, "One row per job of the workload, in workload order.", FURTHER_JOBS),
@@ -116,6 +126,6 @@ TABLES = {
     "tasks": ResultTable(
         TASKS, "With `output.tasks`: one row per task, in workload order.", OF_NETWORK, is_optional=True
     ),
-    "attempts": ResultTable(ATTEMPTS, is_optional=True),
+    "attempts": ResultTable(ATTEMPTS, "", OF_RERUNS, is_optional=True),
     "costs": ResultTable(COSTS, is_optional=True),
 }

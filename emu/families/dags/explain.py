@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from emu.explaining.causes_text import sum_by_cause, title_of
 from emu.explaining.event_record import NONE, BoolArray, Handled, Record
@@ -33,7 +34,7 @@ MEANINGS = {
     "queueing": "they were runnable, and no machine had room or others came first",
     "network": "ends were reported, and launches were on their way",
     "decision": "the manager was busy",
-    "failure": "tasks had been launched and were lost with a machine",
+    "failure": "tasks were lost with a machine, or what they had sent or were to fetch",
     "preemption": "they ran until they were evicted for tasks of higher priority, and that work was lost",
 }
 
@@ -65,6 +66,30 @@ class _Tasks:
         self.is_pipelined = "parents_ended_s" in table.column_names
         if self.is_pipelined:
             self.awaited = whole(optional_column(table, "parents_ended_s")[mine], NS)
+        if result.counters.get("run_again") and result.attempts is not None:
+            self._add_attempts(result.attempts, column(table, "job_id")[mine][0])
+
+    def _add_attempts(self, table: pa.Table, job_id: int) -> None:
+        """Add the attempts that had ended, of tasks that ran again as their output was lost."""
+        mine = table["ended"].to_numpy() & (column(table, "job_id") == job_id)
+        names = (("node", 1.0), ("start_s", NS), ("end_s", NS), ("runnable_s", NS))
+        node, start, finish, runnable = (
+            whole(optional_column(table, name)[mine], scale) for name, scale in names
+        )
+        which = column(table, "task")[mine]
+        fetched = finish - (self.finish - self.fetched)[which]
+        for name, more in (
+            ("ids", self.ids[which]),
+            ("task", self.task[which]),
+            ("stage", self.stage[which]),
+            ("node", node),
+            ("start", start),
+            ("finish", finish),
+            ("runnable", runnable),
+            ("fetched", fetched),
+        ):
+            setattr(self, name, np.append(getattr(self, name), more))
+        self.awaited = self.runnable
 
     def name(self, at: int) -> str:
         """Return what a task is called."""
@@ -76,7 +101,12 @@ def _chain(tasks: _Tasks) -> list[int]:
     at = int(np.argmax(tasks.finish))
     rows = [at]
     while True:
-        before = np.flatnonzero((tasks.finish == tasks.awaited[at]) & (tasks.stage != tasks.stage[at]))
+        others = (tasks.stage != tasks.stage[at]) | (
+            tasks.ids == tasks.ids[at]
+        )  # or itself, before it ran again
+        before = np.flatnonzero(
+            (tasks.finish == tasks.awaited[at]) & (tasks.finish < tasks.finish[at]) & others
+        )
         if before.size == 0:
             return rows
         at = int(before[0])
@@ -128,21 +158,22 @@ def _marks(
     start_ns, mine = int(tasks.start[at]), events.task == tasks.ids[at]
     launch = np.flatnonzero(mine & np.isin(events.kind, _LAUNCHES) & (events.time_ns <= start_ns))
     who, marks = _scheduler(events), [(begin_ns, "", "")]
-    if before != NONE:
+    is_rerun = before != NONE and tasks.ids[before] == tasks.ids[at]
+    if before != NONE and not is_rerun:
         heard = _heard(events, tasks, before)
         heard = heard[heard <= start_ns]
         what = f"waited until {who} heard of the end of {tasks.name(before)}"
         marks.append((int(heard[-1]) if heard.size else begin_ns, "network", what))
     # A scheduler that finds no node for a lost task tells itself to look again.
     lost = mine & (events.kind == "LOST") & (events.sender != events.receiver)
-    for row in np.flatnonzero(lost & (events.time_ns <= start_ns)).tolist():
+    for row in np.flatnonzero(lost & (events.time_ns > begin_ns) & (events.time_ns <= start_ns)).tolist():
         if (before_it := launch[events.time_ns[launch] <= events.time_ns[row]]).size:
             cause = _cause_of_loss(events, tasks, at, row)
             came_ns = int(events.time_ns[before_it[-1]])
             marks += [
                 (came_ns, "queueing", "waited for a machine"),
                 (_left_queue(events, mine, came_ns, row), "queueing", "waited for its turn on its machine"),
-                (int(events.time_ns[row]), cause, _OF_LOSS[cause]),
+                (int(events.time_ns[row]), cause, _of_loss(events, cause, row)),
             ]
     if launch.size:
         last = int(launch[-1])
@@ -152,13 +183,16 @@ def _marks(
             decided = handled(int(events.sender[last]), int(events.number[last]))
         marks += [
             *_asking(events, last, begin_ns),
-            (decided, "queueing", "waited for a machine"),
+            (decided, "failure", _OF_RERUN) if is_rerun else (decided, "queueing", "waited for a machine"),
             (left, "decision", f"waited for {who}, which was busy"),
             (int(events.time_ns[last]), "network", "was on its way to its machine"),
         ]
     return marks
 
 
+_OF_RERUN = (
+    "had ended, and its output was lost with a machine: it waited until that was known and there was room"
+)
 _LAUNCHES = ("LAUNCH", "TASK", "PLACED", "OFFERED")
 """The messages that bring a task to a node."""
 
@@ -215,6 +249,14 @@ _OF_LOSS = {
     "work": "ran until it was evicted and that was known, and what it had done was kept",
     "network": "was sent back, as the message that stopped it had come to its machine before it",
 }
+
+
+def _of_loss(events: Record, cause: str, row: int) -> str:
+    """Return what became of an attempt at a task that ended with the event LOST in a row."""
+    failed = (events.kind == "FETCH_FAILED") & (events.receiver == events.sender[row])
+    if cause == "failure" and (events.time_ns[failed] == events.left_ns[row]).any():
+        return "could not get its input, of which some was lost with another machine"
+    return _OF_LOSS[cause]
 
 
 def _cause_of_loss(events: Record, tasks: _Tasks, at: int, row: int) -> str:

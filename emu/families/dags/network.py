@@ -22,12 +22,14 @@ if TYPE_CHECKING:
 
 _ONLY = {
     "clock": (("virtual",), "rates depend on all flows at once, which only the clock virtual knows"),
-    "dynamics.failures": ((None,), "what a machine that fails has sent is not sent again"),
-    "dynamics.mtbf": ((None,), "what a machine that fails has sent is not sent again"),
     "preemption.mode": (("none",), "tasks that have fetched their input are not evicted"),
 }
 """The values with which a network runs, and why not with others."""
-_ONLY_COORDINATED = {"cost.model": (("none",), "what a coordinator of shuffles does is not charged yet")}
+_ONLY_COORDINATED = {
+    "cost.model": (("none",), "what a coordinator of shuffles does is not charged yet"),
+    "dynamics.failures": ((None,), "what a machine that fails has sent is not sent again"),
+    "dynamics.mtbf": ((None,), "what a machine that fails has sent is not sent again"),
+}
 """The same of coordinators."""
 _PLANNERS = ("carbyne",)
 """Schedulers that plan when tasks start, in plans by which those of a child come after all of its parents."""
@@ -51,6 +53,8 @@ def on_network(config: Config, schedulers: tuple[Scheduler, ...]) -> tuple[Sched
     network = config["network.scheduler"]
     if network != "none" and config["network.registration"] == "pipelined":
         _check_pipelined(config, schedulers)
+    if network != "none" and {config["dynamics.failures"], config["dynamics.mtbf"]} != {None}:
+        _check_failing(config, schedulers)
     schedulers = tuple(by_stage(one) if one.family == "jobs" else one for one in schedulers)
     if network == "none":
         return schedulers
@@ -75,6 +79,21 @@ def _check_pipelined(config: Config, schedulers: tuple[Scheduler, ...]) -> None:
         if why:
             wrong = f"pipelined does not go with scheduler={scheduler.name}: {why}"
             raise config.error("network.registration", wrong)
+
+
+def _check_failing(config: Config, schedulers: tuple[Scheduler, ...]) -> None:
+    """Refuse what does not run again the tasks whose output a machine that has failed had."""
+    for scheduler in schedulers:
+        if scheduler.family == "jobs":
+            wrong = f"a machine that fails loses outputs, and {scheduler.name} does not run tasks again that have ended"
+            raise config.error("network.scheduler", f"{wrong}; want a scheduler of DAG jobs, or network=none")
+    for name, wanted, why in (
+        ("network.registration", "barrier", "tasks would wait for what runs again, and hold its room"),
+        ("network.input", "outside", "parts that lie on a machine that has failed are not copied"),
+    ):
+        if config[name] != wanted:
+            wrong = f"{config[name]} does not go with failures of machines: {why}"
+            raise config.error(name, f"{wrong}; want {wanted}")
 
 
 def coordinator_of(config: Config, network: Any) -> Scheduler:

@@ -11,8 +11,9 @@ import pyarrow as pa
 
 from clusters.capacity import capacities, demands, work_s
 from emu.columns import make_table, null_unless
-from emu.families.dags.columns import ATTEMPTS, FAIRNESS, JOBS, OF_NETWORK, TASKS, TIMELINE
+from emu.families.dags.columns import ATTEMPTS, FAIRNESS, JOBS, OF_NETWORK, OF_RERUNS, TASKS, TIMELINE
 from emu.families.dags.network import describe_transfers
+from emu.families.dags.reruns import awaited_ns
 from emu.families.dags.utilisation import count_between, runnable_ns, wide_enough, windows
 from emu.families.jobs.columns import FURTHER_JOBS, FURTHER_TIMELINE
 from emu.families.jobs.metrics import describe_jobs
@@ -44,7 +45,9 @@ def dag_results(plan: Plan, outcome: Outcome) -> tuple[dict[str, pa.Table | None
     assert outcome.tasks is not None  # always recorded: the tables are made from them
     share = shares_of_tasks(workload, cluster)
     runnable, share_of_task = _runnable(workload, outcome), share[stage_of_task(workload)]
-    timeline, use = timeline_tables(workload, outcome, share_of_task, runnable, plan.period_s)
+    since = runnable.copy()  # a task may have been launched before what it waits for ended, for the last time
+    np.minimum.at(since, outcome.attempts["task"], outcome.attempts["start"])
+    timeline, use = timeline_tables(workload, outcome, share_of_task, since, plan.period_s)
     jobs = jobs_table(workload, cluster, outcome)
     job_of_task = np.repeat(np.arange(workload.num_jobs), np.diff(workload.arrays().first_task))
     step_s = outcome.timeline_step * plan.period_s
@@ -57,7 +60,7 @@ def dag_results(plan: Plan, outcome: Outcome) -> tuple[dict[str, pa.Table | None
         "tenants": tenants,
         "fairness": fairness,
         "tasks": tasks_table(workload, outcome, runnable) if config["output.tasks"] else None,
-        "attempts": attempts_table(workload, outcome, ATTEMPTS) if config["output.tasks"] else None,
+        "attempts": _attempts_table(workload, outcome) if config["output.tasks"] else None,
     }
     described = describe_utilisation(
         optional_column(timeline, "time_s"),
@@ -235,10 +238,33 @@ def _runnable(workload: DagWorkload, outcome: Outcome) -> npt.NDArray[np.int64]:
     """Return when each task could be launched, ns; -1 is never."""
     a = workload.arrays()
     assert outcome.tasks is not None
+    if outcome.counters.get("run_again", 0):
+        return _before_launch(workload, outcome)
     if not _is_pipelined(outcome):
         return _all_ended(workload, outcome.tasks)
     at_launch = (a.parent_one_to_one == 0) & (a.parent_bytes > 0)
     return _all_ended(workload, outcome.tasks, outcome.series.launched_ns, at_launch)
+
+
+def _before_launch(workload: DagWorkload, outcome: Outcome) -> npt.NDArray[np.int64]:
+    """Return when each task could be launched, ns, where others that it waited for ran again later; -1 is never."""
+    assert outcome.tasks is not None
+    found = _all_ended(workload, outcome.tasks)
+    start, had_ended = outcome.tasks["start_ns"], outcome.attempts[outcome.attempts["ended"] == 1]
+    again = np.union1d(np.flatnonzero((found > start) & (start >= 0)), had_ended["task"])
+    again = again[start[again] >= 0]
+    found[again] = awaited_ns(workload, outcome.tasks["finish_ns"], outcome.attempts, again, start[again])
+    return found
+
+
+def _attempts_table(workload: DagWorkload, outcome: Outcome) -> pa.Table | None:
+    """Return the table of attempts; where tasks ran again, with when those that had ended could be launched."""
+    if not outcome.counters.get("run_again", 0):
+        return attempts_table(workload, outcome, ATTEMPTS)
+    assert outcome.tasks is not None
+    rows = outcome.attempts
+    runnable = awaited_ns(workload, outcome.tasks["finish_ns"], rows, rows["task"], rows["start"])
+    return attempts_table(workload, outcome, (*ATTEMPTS, *OF_RERUNS), {"runnable_s": runnable / 1e9})
 
 
 def _all_ended(workload: DagWorkload, tasks: Tasks, *launched: npt.NDArray[Any]) -> npt.NDArray[np.int64]:

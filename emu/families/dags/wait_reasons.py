@@ -120,7 +120,8 @@ def wait_of(result: Result, record: Record, row: int, link: Link, task: int, arr
 _OTHER = {
     "network": "Messages were on their way. With heartbeats an end is reported with the next heartbeat of its machine.",
     "decision": "Its scheduler was busy: with messages that had come before, and with this decision.",
-    "failure": "The machine had failed, and the task was launched again when its scheduler knew.",
+    "failure": "The task, its input or its output was lost with a machine. It was launched again when its scheduler "
+    "knew that, and a machine had room.",
     "preemption": "What it had run was lost; it is launched again.",
 }
 

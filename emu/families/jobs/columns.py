@@ -160,7 +160,13 @@ ATTEMPTS = (
         "end_s",
         pa.float64(),
         "s",
-        "When the task was evicted, was lost with its node or its gang, or had ended before its gang was lost.",
+        "When the task was evicted, was lost with its node, its gang or its input, or ended.",
+    ),
+    Column(
+        "ended",
+        pa.bool_(),
+        "",
+        "Whether it had ended: it ran again as its gang, or with a network its output, was lost.",
     ),
 )
 

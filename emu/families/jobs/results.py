@@ -131,9 +131,15 @@ def tasks_columns(
 
 
 def attempts_table(
-    workload: JobWorkload | DagWorkload, outcome: Outcome, columns: tuple[Column, ...] = ATTEMPTS
+    workload: JobWorkload | DagWorkload,
+    outcome: Outcome,
+    columns: tuple[Column, ...] = ATTEMPTS,
+    more: Mapping[str, npt.NDArray[np.float64]] | None = None,
 ) -> pa.Table | None:
-    """Return the table of attempts that evictions or failures ended; None where there were neither."""
+    """Return the table of attempts that came to nothing; None where there were neither evictions nor failures.
+
+    `more` are values of further columns.
+    """
     if not ENDED_EARLY & outcome.counters.keys():
         return None
     rows = outcome.attempts
@@ -142,7 +148,10 @@ def attempts_table(
         of_task["stage"] = column(workload.tasks, "stage")
     times = {"start_s": rows["start"] / 1e9, "end_s": rows["end"] / 1e9}
     of_attempt = {name: values[rows["task"]] for name, values in of_task.items()}
-    return make_table(columns, {**of_attempt, "node": rows["node"], **times})
+    return make_table(
+        columns,
+        {**of_attempt, "node": rows["node"], **times, "ended": pa.array(rows["ended"] == 1), **(more or {})},
+    )
 
 
 def _number_in_job(workload: JobWorkload | DagWorkload) -> npt.NDArray[np.int64]:

@@ -120,7 +120,7 @@ REFUSED = {
     "--scheduler hawk --network fair": "--short-cutoff: required: hawk treats short and long jobs apart",
     "--scheduler sparrow,aalo --network fair": "a run has schedulers of one family",
     "--scheduler sparrow --network fair --set resources.passing=2": "not for sparrow",
-    "--scheduler sparrow --network fair --set dynamics.mtbf=5min": "fair does not go with dynamics.mtbf",
+    "--scheduler sparrow --network fair --set dynamics.mtbf=5min": "sparrow does not run tasks again that have ended",
     "--scheduler sparrow --network fair --set network.input=replicas --set network.locality_wait=5s": (
         "network.locality_wait"
     ),

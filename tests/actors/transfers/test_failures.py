@@ -1,0 +1,232 @@
+"""Machines fail where tasks fetch their input over a network: by hand, and against a simulation that shares no code."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from actors.hosting.outcome import Outcome
+from actors.setting import Dynamics, Network, Setting
+from clusters.cluster import build_cluster
+from clusters.failures import NODE, Outages
+from tests.actors.checkpointing import digest_with_restores
+from tests.actors.dag_settings import mixed_dags, with_bytes
+from tests.actors.transfers import failing_network_simulator as other
+from tests.actors.transfers.test_network import GB, MACHINES, of_one_core, on_network
+from tests.emulations import OBSERVED, digest, run_setting
+from workloads.dags import DagWorkload, make_dag_workload
+
+Rows = list[tuple[int, float, float]]  # a machine, from when until when it is down, s
+
+
+def failing(setting: Setting, rows: Rows, detection_s: float) -> Setting:
+    number, fail, repair = (np.array(column) for column in zip(*rows, strict=True))
+    down = Outages(
+        np.full(number.size, NODE), number.astype(np.int64), fail.astype(float), repair.astype(float)
+    )
+    return replace(setting, dynamics=Dynamics(outages=down, detection_s=detection_s))
+
+
+def attempts_of(found: Outcome) -> list[other.Attempt]:
+    """Those of which the tasks ended for the last time, in order of the tasks, and then the others."""
+    assert found.tasks is not None
+    last = zip(*(found.tasks[name].tolist() for name in ("node", "start_ns", "finish_ns")), strict=True)
+    rows = [(task, *one) for task, one in enumerate(last)]
+    rows += [tuple(row[name] for name in ("task", "node", "start", "end")) for row in found.attempts]
+    return [other.Attempt(int(task), int(node), start / 1e9, end / 1e9) for task, node, start, end in rows]
+
+
+def on_three_machines(rows: Rows, detection_s: float, heartbeat_s: float = 0.0) -> Outcome:
+    """Two maps of 1 s, and two reducers of 3 s that need 4 GB each of every map, on three machines of a core."""
+    work = make_dag_workload(
+        "by hand", [0], [2], [2, 2], [1, 1, 3, 3], [(0, 0, 1)], cpu_cores=[1, 1], edge_bytes=[16 * GB]
+    )
+    return run_setting(failing(on_network(work, of_one_core(3), heartbeat_s=heartbeat_s), rows, detection_s))
+
+
+def found_attempts(found: Outcome) -> list[tuple[int, int, float, float]]:
+    return sorted((one.task, one.node, one.start_s, one.end_s) for one in attempts_of(found))
+
+
+def test_a_machine_fails_from_which_a_task_fetches() -> None:
+    # Each reducer is where a map ran, and would fetch 4 GB of the other one from 1 to 5 s. Machine 1 fails at 3 s, with
+    # the first reducer and the second map's output. That is known at 4 s: then the second reducer gives up, too, and
+    # the map runs again, on machine 2. At 5 s both reducers begin once more.
+    found = on_three_machines([(1, 3.0, 100.0)], detection_s=1.0)
+    assert found_attempts(found) == [
+        (0, 0, 0, 1),
+        (1, 1, 0, 1),
+        (1, 2, 4, 5),
+        (2, 1, 1, 3),
+        (2, 2, 5, 12),
+        (3, 0, 1, 4),
+        (3, 0, 5, 12),
+    ]
+    assert found.series.fetched_ns.tolist() == [-1, -1, 9_000_000_000, 9_000_000_000]
+    # Until 3 s 2 GB went each way, later 4 GB.
+    assert (found.series.moved_bytes, found.series.local_bytes) == (12 * GB, 16 * GB)
+    names = ("tasks_lost", "fetches_failed", "run_again", "sent_again", "launches")
+    assert [found.counters[name] for name in names] == [2, 1, 1, 2, 7]
+    assert found.attempts["ended"].tolist() == [1, 0, 0]
+
+
+def test_what_is_lost_after_all_have_fetched_it_is_not_made_again() -> None:
+    found = on_three_machines([(1, 6.0, 100.0)], detection_s=0.5)
+    # The reducer on machine 0, which has its input since 5 s, goes on. The other one is lost, and needs both outputs.
+    assert found_attempts(found) == [
+        (0, 0, 0, 1),
+        (1, 1, 0, 1),
+        (1, 2, 6.5, 7.5),
+        (2, 1, 1, 6),
+        (2, 2, 7.5, 14.5),  # 4 GB from machine 0
+        (3, 0, 1, 8),
+    ]
+    # When machine 0 fails the reducer there has ended: what that has made is safe.
+    late = on_three_machines([(1, 7.5, 100.0), (0, 8.5, 100.0)], detection_s=0.0)
+    assert found_attempts(late) == [
+        (0, 0, 0, 1),
+        (0, 2, 8.5, 9.5),
+        (1, 1, 0, 1),
+        (1, 2, 7.5, 8.5),
+        (2, 1, 1, 7.5),
+        (2, 2, 9.5, 12.5),  # both outputs are on its machine
+        (3, 0, 1, 8),
+    ]
+
+
+def test_a_machine_that_is_back_before_its_failure_is_known_has_lost_its_outputs() -> None:
+    found = on_three_machines([(1, 3.0, 3.5)], detection_s=9.0)
+    again = [one for one in found_attempts(found) if one[0] == 1]
+    assert again[1][2] == 3.5  # when it is back, it is known that it had failed
+    assert found.counters["run_again"] == 1
+
+
+def test_ancestors_run_again_as_far_as_their_outputs_are_lost() -> None:
+    # A chain of three tasks over one-to-one edges, the first two on machine 0. It fails while the third one fetches.
+    work = make_dag_workload(
+        "by hand",
+        [0],
+        [3],
+        [1, 1, 1],
+        [1, 1, 1],
+        [(0, 0, 1), (0, 1, 2)],
+        cpu_cores=[1, 1, 2],
+        edge_kind=["one-to-one", "one-to-one"],
+        edge_bytes=[GB, 4 * GB],
+    )
+    nodes = build_cluster("machines", [1, 2], cpu_cores=[1.0, 2.0])
+    found = run_setting(failing(on_network(work, nodes), [(0, 3.0, 50.0)], 1.0))
+    assert found_attempts(found) == [
+        (0, 0, 0, 1),
+        (0, 1, 4, 5),
+        (1, 0, 1, 2),
+        (1, 1, 5, 6),
+        (2, 1, 2, 4),
+        (2, 1, 6, 7),
+    ]
+
+
+def outages(draws: np.random.Generator, horizon_s: float) -> Rows:
+    rows = []
+    for node in range(MACHINES.num_nodes):
+        t = draws.exponential(6)
+        while t < horizon_s and draws.random() < 0.8:
+            rows.append((node, round(t, 9), round(t + draws.exponential(3) + 0.01, 9)))
+            t = rows[-1][2] + draws.exponential(10) + 0.01
+    return rows or [(0, 3.0, 5.0)]
+
+
+def drawn(
+    seed: int, scheduler: str, heartbeat_s: float, delay_s: float, detection_s: float
+) -> tuple[Setting, Rows]:
+    """Jobs of three priorities, of two managers if `seed` is odd, on machines that fail every few seconds."""
+    work = with_bytes(mixed_dags(jobs=8, seed=seed, priorities=3), seed)
+    rows = outages(np.random.default_rng(seed), 40.0)
+    given: dict[str, Any] = {
+        "heartbeat_s": heartbeat_s,
+        "managers": 1 + seed % 2,
+        "priorities": seed % 3 == 0,
+    }
+    setting = on_network(work, MACHINES, scheduler, delay_s=delay_s, seed=seed, **given)
+    return failing(setting, rows, detection_s), rows
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    scheduler=st.sampled_from(["drf", "tetris", "carbyne", "srtf", "capacity", "dagps", "heft"]),
+    heartbeat_s=st.sampled_from([0.0, 1.5]),
+    delay_s=st.sampled_from([0.0, 0.0005, 0.3]),
+    detection_s=st.sampled_from([0.0, 0.5, 2.0]),
+)
+@settings(max_examples=25)
+def test_attempts_become_what_another_simulation_says(
+    seed: int, scheduler: str, heartbeat_s: float, delay_s: float, detection_s: float
+) -> None:
+    setting, rows = drawn(seed, scheduler, heartbeat_s, delay_s, detection_s)
+    found = run_setting(setting)
+    work, attempts = setting.workload, attempts_of(found)
+    assert isinstance(work, DagWorkload)
+    failures = [
+        other.Failure(node, fail, repair, min(fail + detection_s, repair)) for node, fail, repair in rows
+    ]
+    holds_no_more_than_there_is(work, attempts, failures)
+    expected = other.simulate(work.arrays(), attempts, failures, GB)
+    fetched = np.array([expected.fetched_s.get(one, -1e-9) for one in attempts[: work.num_tasks]])
+    assert np.allclose(found.series.fetched_ns / 1e9, fetched, rtol=0, atol=1e-6)
+    assert set(attempts[: work.num_tasks]) <= set(expected.ended)
+    given_up = [one for one in attempts if one in expected.given_up_s]
+    assert all(abs(one.end_s - expected.given_up_s[one]) < 1e-6 for one in given_up)
+    assert len(given_up) == found.counters.get("fetches_failed", 0)
+    again = [one for one in attempts[work.num_tasks :] if one in expected.ended]
+    assert len(again) == int(found.attempts["ended"].sum())
+    for one in attempts[work.num_tasks :]:
+        is_lost = any(f.node == one.node and abs(f.fail_s - one.end_s) < 1e-9 for f in failures)
+        assert is_lost or one in expected.given_up_s or one in expected.ended
+    if heartbeat_s == 0:  # with heartbeats an end that was not reported is lost, too
+        assert found.counters.get("run_again", 0) == len(again)
+        assert all(other.was_needed(work.arrays(), one, attempts, expected, failures) for one in again)
+
+
+def holds_no_more_than_there_is(
+    work: DagWorkload, attempts: list[other.Attempt], failures: list[other.Failure]
+) -> None:
+    """Check that tasks hold no more than a machine has, and nothing while it is down."""
+    stage = np.repeat(np.arange(work.num_stages), np.diff(work.arrays().stage_first_task))
+    needs = np.array(work.stages["cpu_cores"].to_pylist())[stage]
+    changes = [(one.end_s, -needs[one.task], one.node) for one in attempts]
+    changes += [(one.start_s, needs[one.task], one.node) for one in attempts]
+    held = np.zeros(MACHINES.num_nodes)
+    for _, cores, node in sorted(changes):
+        held[node] += cores
+        assert held[node] <= [4, 8, 4, 2, 6][node] + 1e-9
+    for f in failures:
+        assert not any(
+            one.node == f.node and one.start_s < f.repair_s and one.end_s > f.fail_s for one in attempts
+        )
+
+
+def test_a_run_goes_on_from_checkpoints_as_it_would_have() -> None:
+    setting, _ = drawn(6, "drf", 0.0, 0.0005, 0.5)
+    whole = run_setting(setting, OBSERVED)
+    assert whole.counters["run_again"] > 0
+    assert whole.counters["fetches_failed"] > 0
+    again, moves = digest_with_restores(setting, seed=6)
+    assert moves > 5
+    assert again == digest(whole)
+
+
+@pytest.mark.parametrize("scheduler", ["drf", "srtf"])
+def test_a_failure_after_all_have_ended_changes_nothing(scheduler: str) -> None:
+    work = with_bytes(mixed_dags(jobs=6, seed=3), 3)
+    setting = on_network(work, MACHINES, scheduler, seed=3)
+    whole = run_setting(replace(setting, network=Network(0.0005)))
+    late = failing(replace(setting, network=Network(0.0005)), [(0, 10_000.0, 10_001.0)], 1.0)
+    found = run_setting(late)
+    assert found.tasks is not None
+    assert whole.tasks is not None
+    assert all((found.tasks[name] == whole.tasks[name]).all() for name in whole.tasks)
