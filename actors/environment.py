@@ -145,6 +145,9 @@ class Switch:
         registration: of DAG jobs: tasks are launched, and the flows of their shuffles become known, when all tasks of
             their parents have ended ("barrier"); or they may be launched when these have been launched, and flows
             become known as each of them ends ("pipelined").
+        shuffle: of DAG jobs: a task that is launched fetches what others send it ("pull"); or that is sent to its home,
+            a machine that is drawn, when its parents have ended, and the task is launched there when all has come
+            ("push").
         waves: of DAG jobs, whose shuffles are fetched in waves, as tasks are launched: to a coordinator the waves of a
             shuffle are one coflow ("together"), or each is one ("apart").
         skew: of DAG jobs: how unevenly the tasks of a stage share what its parents send over an all-to-all edge. One
@@ -161,6 +164,7 @@ class Switch:
     local_is_free: bool = False
     scheduler: str = "none"
     registration: str = "barrier"
+    shuffle: str = "pull"
     waves: str = "together"
     skew: float = 0.0
     input: str = "outside"

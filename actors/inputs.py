@@ -10,16 +10,18 @@ import numpy as np
 
 from actors.conditions import read_only
 from actors.kernel.compiled import compiled, entry, inlined
-from actors.kernel.inputs import WAITING, Inputs, JobInput, Outputs, source_of_part
+from actors.kernel.inputs import WAITING, Homes, Inputs, JobInput, Outputs, source_of_part
 from actors.kernel.queue import NEVER, NONE
 from actors.kernel.random import PLACES, below, random_bits
 from actors.setting import Setting
 from workloads.dag_arrays import DagArrays
 
 SKEW = 0x71  # a stream of random numbers
+_NONE = read_only(np.zeros(0, np.int64))
+NO_HOMES = Homes(_NONE, _NONE, ready=np.zeros(0, np.int64))
 
 
-def make_inputs(setting: Setting, arrays: DagArrays) -> Inputs:
+def make_inputs(setting: Setting, arrays: DagArrays, homes: Homes = NO_HOMES) -> Inputs:
     """Return the input of tasks of a workload of DAG jobs that have not run."""
     nodes, active = setting.cluster.num_nodes, setting.switch.scheduler != "none"
     tasks, of_stage = arrays.duration_ns.size if active else 0, np.diff(arrays.stage_first_task)
@@ -28,7 +30,7 @@ def make_inputs(setting: Setting, arrays: DagArrays) -> Inputs:
     stages = of_stage.size if active else 0
     can_fail = active and fails(setting)
     reading = reading_stages(setting, arrays)
-    job_input = make_job_input(setting, arrays, reading)
+    job_input = make_job_input(setting, arrays, reading, homes)
     last = arrays.first_parent[reading + 1]  # where the edges without parent stand among the others
     more = np.cumsum(np.bincount(reading + 1, minlength=arrays.first_parent.size))
     return Inputs(
@@ -57,13 +59,14 @@ def make_inputs(setting: Setting, arrays: DagArrays) -> Inputs:
         sources=np.full(stages, NONE),
         place=np.zeros(nodes if active else 0, np.int64),
         moved=np.zeros(2),
-        phase=np.full(tasks if can_fail else job_input.lies.shape[0], WAITING),
+        phase=np.full(tasks if can_fail or job_input.task.size else 0, WAITING),
         outputs=Outputs(
             ended=np.full(tasks if can_fail else 0, NONE),
             broken=np.full(nodes if can_fail else 0, NONE),
             lost=np.full(stages if can_fail else 0, NEVER),
         ),
         job_input=job_input,
+        homes=homes,
     )
 
 
@@ -100,7 +103,9 @@ def reading_stages(setting: Setting, arrays: DagArrays) -> np.ndarray:
     return np.flatnonzero(np.nan_to_num(arrays.input_bytes) * is_read > 0)
 
 
-def make_job_input(setting: Setting, arrays: DagArrays, reading: np.ndarray) -> JobInput:
+def make_job_input(
+    setting: Setting, arrays: DagArrays, reading: np.ndarray, homes: Homes = NO_HOMES
+) -> JobInput:
     """Return where parts lie at time 0; `reading`: the stages that read some."""
     first, switch = arrays.stage_first_task, setting.switch
     is_placed = reading.size > 0 and switch.input == "replicas"
@@ -120,8 +125,14 @@ def make_job_input(setting: Setting, arrays: DagArrays, reading: np.ndarray) -> 
             np.int64(setting.seed),
         )
         lies[tasks] = machines[places]
-    row, copy = np.nonzero(lies >= 0)
-    has, nodes = lies[row, copy], setting.cluster.num_nodes
+    of, nodes = lies, setting.cluster.num_nodes
+    if homes.of_task.size:
+        of = np.full((first[-1], lies.shape[1]), NONE)
+        of[: lies.shape[0]] = lies
+        of[homes.of_task >= 0] = NONE
+        of[:, 0] = np.where(homes.of_task >= 0, homes.of_task, of[:, 0])
+    row, copy = np.nonzero(of >= 0)
+    has = of[row, copy]
     return JobInput(
         switch.local_share,
         read_only(lies),

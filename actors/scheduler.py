@@ -24,6 +24,7 @@ NO_NETWORK = tuple(
     for name in (
         "fabric.port_speed",
         "network.registration",
+        "network.shuffle",
         "network.waves",
         "network.skew",
         "network.input",

@@ -12,6 +12,9 @@ edge is one flow. The first of them, the *leader*, stands for all.
 Over a *pipelined* edge tasks may be launched before their parents have ended (`network.registration`): they fetch what
 a task of a parent sends when that has ended, and compute when all have.
 
+Where shuffles are *pushed* (`network.shuffle`), a task of a stage that has input from others has a home: what it needs
+is sent there before it is launched, and it runs there alone.
+
 A world whose tasks may fetch is a `HasInputs`.
 """
 
@@ -33,12 +36,15 @@ WAITING, READY, LAUNCHED, ENDED = (np.int64(i) for i in range(4))
 
 
 class JobInput(NamedTuple):
-    """Of T tasks; `lies` is empty where parts do not lie on certain machines."""
+    """Of T tasks; `lies` is empty where parts do not lie on certain machines.
+
+    A task is *of* a machine if that is its home, or if it has none and its part lies there.
+    """
 
     local_share: float  # of the tasks, of which the part is on the machine where they are launched
     lies: np.ndarray  # [T, replicas] the machines that have a task's part, NONE: it reads none; read-only
     origin: np.ndarray  # [T] from where a task reads its part, NONE: not known yet
-    begin: np.ndarray  # [N + 1] where the tasks of which a machine has the part begin in `task`; read-only
+    begin: np.ndarray  # [N + 1] where the tasks of a machine begin in `task`; read-only
     task: np.ndarray  # [T * replicas] those tasks, by machine and number; read-only
     # [T * replicas] of the first task of a stage on a machine: those before this place are launched
     later: np.ndarray
@@ -53,6 +59,14 @@ class Outputs(NamedTuple):
     lost: np.ndarray
 
 
+class Homes(NamedTuple):
+    """Of tasks whose input is sent to a machine before they are launched; all are empty where none is."""
+
+    stage: np.ndarray  # [S] 1: its tasks have homes; read-only
+    of_task: np.ndarray  # [T] NONE: it has none; read-only
+    ready: np.ndarray  # [T] when the manager got to know that a task's input is there, ns; NONE before
+
+
 class Inputs(NamedTuple):
     """T tasks, S stages, E edges in the order of `parent`; all arrays are empty where input is not moved."""
 
@@ -61,8 +75,8 @@ class Inputs(NamedTuple):
     parent: np.ndarray  # [E] NONE: the job's input; read-only
     one_to_one: np.ndarray  # [E] read-only
     size: np.ndarray  # [E] bytes that the parent sends to the child, float64, read-only
-    node: np.ndarray  # [T] where a task was launched, NONE before
-    launched: np.ndarray  # [T] when, ns
+    node: np.ndarray  # [T] where a task was launched, or its input is sent, NONE before
+    launched: np.ndarray  # [T] when, ns; of a task with a home when that was asked to receive its input
     next: np.ndarray  # [T] the next task of those that fetch together
     together: np.ndarray  # [T] of a leader: how many fetch together
     # [T] of a leader: what they need of a shuffle, in means of a task of their stage, float64
@@ -90,6 +104,7 @@ class Inputs(NamedTuple):
     phase: np.ndarray
     outputs: Outputs
     job_input: JobInput
+    homes: Homes
 
 
 class HasInputs(HasCost, Protocol):
@@ -110,7 +125,7 @@ class HasInputs(HasCost, Protocol):
 
 @inlined
 def fetches(w: HasInputs, t: int, node: int, task: int, stage: int) -> bool:
-    """Note that a task is launched; return whether it has to fetch input, which is asked for."""
+    """Note that a task is launched, or is to be; return whether it has to fetch input, which is asked for."""
     inputs, must_fetch = w.inputs, False
     if inputs.active == 1:
         inputs.node[task], inputs.launched[task] = node, t
@@ -210,6 +225,18 @@ def note_output_here(inputs: Inputs, t: int, task: int, stage: int) -> None:
 
 
 @inlined
+def is_pushed(inputs: Inputs, stage: int) -> bool:
+    """Return whether tasks of a stage have homes."""
+    return inputs.homes.stage.size > 0 and inputs.homes.stage[stage] == 1
+
+
+@inlined
+def is_elsewhere(w: HasInputs, stage: int, node: int) -> bool:
+    """Return whether tasks of a stage run at home alone, and none that may be launched is at home on a machine."""
+    return is_pushed(w.inputs, stage) and local_task(w, stage, node) == NONE
+
+
+@inlined
 def sources_of(w: HasInputs, stage: int) -> int:
     """Return on how many machines tasks of a stage ran, which are listed."""
     if w.inputs.sources[stage] == NONE:
@@ -290,7 +317,7 @@ def source_of_part(job_input: JobInput, racks: np.ndarray, seed: int, task: int,
 
 @compiled
 def local_task(w: HasInputs, stage: int, node: int) -> int:
-    """Return the first task of a stage that may be launched and has its part on a machine; NONE if there is none."""
+    """Return the first task of a stage that may be launched and is of a machine (`JobInput`); NONE if none is."""
     job_input, first, after = w.inputs.job_input, w.stages.first_task[stage], w.stages.first_task[stage + 1]
     if job_input.task.size == 0:
         return NONE

@@ -11,7 +11,7 @@ from actors.kernel.compiled import inlined
 
 # Streams: one per purpose, so that no two purposes share draws.
 PROBES, RETRIES, LAST_RETRIES, VICTIMS, LOOT, JITTER, DELAYS, PLACEMENT = (np.int64(i) for i in range(1, 9))
-FAILURES, AGAIN, CANDIDATES, DRAW_ORDER, OWN_DRAWS, PLACES, READS = (np.int64(i) for i in range(9, 16))
+FAILURES, AGAIN, CANDIDATES, DRAW_ORDER, OWN_DRAWS, PLACES, READS, HOMES = (np.int64(i) for i in range(9, 17))
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FIRST = np.uint64(0xBF58476D1CE4E5B9)

@@ -23,6 +23,7 @@ from actors.kernel.inputs import Inputs
 from actors.kernel.queue import NONE, Network, Queue, make_queue, wake
 from actors.kernel.records import Records, first, frozen, records
 from actors.kernel.world import ACTOR, JOB_INFO, NEVER, TASK_RECORD, Preemption, make_entries
+from actors.machines.homes import make_homes
 from actors.machines.messages import BEAT, send_dag_arrival
 from actors.setting import Setting
 from workloads.errors import InputError
@@ -170,7 +171,7 @@ def build_dag_world(
         manager=read_only(manager),
         first_node=read_only(first_node),
         preemption=preemption,
-        inputs=make_inputs(setting, arrays),
+        inputs=make_inputs(setting, arrays, make_homes(setting, arrays, demand, capacity, first_node)),
         heartbeat=round(heartbeat_s * NS),
         seed=setting.seed,
     )

@@ -157,7 +157,7 @@ def withdraw(w: DagWorld, m: Matcher, stage: int) -> None:
     for task in range(s.first_task[stage], s.first_task[stage + 1]):
         if phase[task] == READY:
             phase[task] = WAITING
-            runnable.add_if_ready(w, m.run, m.band[job], stage, task)
+            runnable.add_if_complete(w, m.run, m.band[job], stage, task)
 
 
 @inlined
@@ -167,7 +167,7 @@ def add_reopened(w: DagWorld, p: Manager) -> None:
     for i in range(book.num_reopened[0]):
         task = book.reopened[i]
         stage = w.tasks.stage[task]
-        runnable.add_if_ready(w, m.run, m.band[w.stages.job[stage]], stage, task)
+        runnable.add_if_complete(w, m.run, m.band[w.stages.job[stage]], stage, task)
     book.num_reopened[0] = 0
 
 
@@ -179,7 +179,7 @@ def note_task_back(w: DagWorld, p: Manager, me: int, task: int, stage: int) -> N
         w.inputs.phase[task], w.inputs.fetched[task] = WAITING, NONE
         restore_input(w, p, me, stage)
         add_reopened(w, p)
-        runnable.add_if_ready(w, run, band, stage, task)
+        runnable.add_if_complete(w, run, band, stage, task)
     else:
         runnable.add_ready(w, run, band, stage, task)
 

@@ -2,13 +2,14 @@
 
 A task whose part of the job's input is on a machine goes before the other tasks of its stage there. A stage without
 such a task is passed over on a machine, until its job has waited since it was first passed over; from then on the job
-launches anywhere, until it has launched a local task. Stages that read no part of the job's input do not wait.
+launches anywhere, until it has launched a local task. Stages that read no part of the job's input do not wait, nor do
+those whose tasks have homes: these run there alone, without a wait.
 """
 
 import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.inputs import local_task, reads_part
+from actors.kernel.inputs import is_pushed, local_task, reads_part
 from actors.kernel.queue import NEVER, NONE
 from actors.machines.dag_world import DagWorld
 from actors.machines.manager_state import Manager, Matcher, set_alarm
@@ -65,7 +66,9 @@ def take_task(w: DagWorld, p: Manager, me: int, t: int, band: int, node: int, st
     """
     m, job = p.matcher, w.stages.job[stage]
     local: int = NONE
-    if m.prefers_local and reads_part(w.inputs, stage):
+    if is_pushed(w.inputs, stage):
+        local = local_task(w, stage, node)
+    elif m.prefers_local and reads_part(w.inputs, stage):
         local = local_task(w, stage, node)
         if local != NONE and m.wait_end[job] != NEVER:
             m.wait_end[job] = NEVER if w.heartbeat > 0 else ENDED_BY_LAUNCH

@@ -19,6 +19,7 @@ import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.cost import charge_server
+from actors.kernel.inputs import is_elsewhere
 from actors.kernel.queue import NONE, SPARE, lacks_room
 from actors.machines.dag_world import N_LAUNCHES, N_LEFTOVER, DagWorld
 from actors.machines.evictable import is_to_wait, place_task, send_task
@@ -61,8 +62,8 @@ def place_of(m: Matcher, job: int, own: bool) -> float:
 
 @inlined
 def may_try(w: DagWorld, m: Matcher, stage: int, node: int) -> bool:
-    """Whether a task fits on a machine, and its stage has not been passed over there."""
-    return fits(w, stage, node) and m.passed[stage] != m.round[0]
+    """Whether a task of a stage fits on a machine, which may be its home, and it has not been passed over there."""
+    return fits(w, stage, node) and m.passed[stage] != m.round[0] and not is_elsewhere(w, stage, node)
 
 
 @compiled
@@ -289,8 +290,11 @@ def next_to_launch(w: DagWorld, p: Manager, me: int, t: int, stage: int, node: i
     """Return the first machine from `node` on that has room, and on which a stage, whose turn it is, may launch."""
     m = p.matcher
     node = next_with_room(w, m, me, stage, node)
-    while node < w.first_node[me + 1] and is_to_be_passed(w, m, t, node, stage):
-        pass_over(w, p, me, t, stage)
+    while node < w.first_node[me + 1]:
+        if not is_elsewhere(w, stage, node):
+            if not is_to_be_passed(w, m, t, node, stage):
+                break
+            pass_over(w, p, me, t, stage)
         node = next_with_room(w, m, me, stage, node + 1)
     return node
 

@@ -35,6 +35,20 @@ STOP_TASK = kind(
     0x1A5, "STOP_TASK", DAGS, "resource manager to node: end a task before its time, for one of higher priority",
     a="task", b="stage", c="for_job",
 )  # fmt: skip
+RECEIVE = kind(
+    0x1A6, "RECEIVE", DAGS,
+    "resource manager to node: what a task needs, and others of its stage, is to be sent to it", a="task", b="stage",
+)  # fmt: skip
+RECEIVED = kind(
+    0x1A7, "RECEIVED", DAGS,
+    "node to resource manager: a task's input is there, and that of others of its stage", a="task", b="stage",
+)  # fmt: skip
+PUSH = kind(
+    0x5A2,
+    "PUSH",
+    DAGS,
+    "the resource manager to itself: have nodes receive the input of tasks that wait for no other",
+)
 
 
 @inlined
@@ -107,3 +121,33 @@ def read_free(w: HasQueue) -> int:
 def send_dag_arrival(w: HasQueue, time: int, manager: int, job: int) -> None:
     """Let a job arrive at its resource manager at `time`."""
     wake(w, time, manager, DAG_ARRIVAL, job, NONE, NONE)
+
+
+@inlined
+def send_push(w: HasQueue, t: int, manager: int) -> None:
+    """Have the resource manager ask nodes to receive input, when all messages of this instant are handled."""
+    wake(w, t, manager, PUSH, NONE, NONE, NONE)
+
+
+@inlined
+def send_receive(w: HasQueue, t: int, manager: int, node: int, task: int, stage: int) -> None:
+    """Have a node receive the input of a task, and of those after it."""
+    send(w, t, manager, node, RECEIVE, task, stage, NONE, NONE)
+
+
+@inlined
+def send_receive_again(w: HasQueue, t: int, node: int, task: int, stage: int) -> None:
+    """Continue to ask for input in another event."""
+    wake(w, t, node, RECEIVE, task, stage, NONE)
+
+
+@inlined
+def send_received(w: HasQueue, t: int, node: int, manager: int, task: int, stage: int) -> None:
+    """Tell the resource manager that the input of a task is there, and of those that fetch with it."""
+    send(w, t, node, manager, RECEIVED, task, stage, NONE, NONE)
+
+
+@inlined
+def read_receive(w: HasQueue) -> tuple[int, int]:
+    """Return the task of the `RECEIVE`, or `RECEIVED`, at hand, and its stage."""
+    return w.queue.now.a[0], w.queue.now.b[0]

@@ -6,9 +6,9 @@ matches tasks to a machine when that machine's heartbeat comes (YARN).
 
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_FINISHED, N_STARTED
-from actors.kernel.inputs import end_fetch, fetches, is_pipelined, note_output_here
-from actors.kernel.messages import FETCH_FAILED, FETCHED, send_output
-from actors.kernel.queue import NONE, wake
+from actors.kernel.inputs import end_fetch, fetches, is_pipelined, is_pushed, note_output_here
+from actors.kernel.messages import FETCH_FAILED, FETCHED, read_fetched, send_output
+from actors.kernel.queue import NONE, SPARE, wake
 from actors.machines import messages
 from actors.machines.dag_world import (
     N_BEATS,
@@ -30,9 +30,14 @@ def node_event(w: DagWorld, node: int) -> None:
     if kind == messages.LAUNCH:
         on_launch(w, t, node)
     elif kind == FETCHED:
-        end_fetch(w, t, node, compute)
+        if is_pushed(w.inputs, w.inputs.stage[read_fetched(w)]):
+            end_receiving(w, t, node)
+        else:
+            end_fetch(w, t, node, compute)
     elif kind == FETCH_FAILED:
         on_fetch_failed(w, t, node)
+    elif kind == messages.RECEIVE:
+        on_receive(w, t, node)
     elif kind == messages.STAGE_TASK_END:
         on_task_end(w, t, node)
     elif kind == messages.ENDED:
@@ -53,8 +58,33 @@ def on_launch(w: DagWorld, t: int, node: int) -> None:
     w.counts[N_STARTED] += 1
     if w.task_records.size > 0:
         w.task_records.node[task], w.task_records.start[task] = node, t
-    if not fetches(w, t, node, task, stage):
+    if is_pushed(w.inputs, stage) or not fetches(w, t, node, task, stage):
         compute(w, t, node, task, stage)
+
+
+@inlined
+def on_receive(w: DagWorld, t: int, node: int) -> None:
+    """Ask for the input of tasks that are to be launched here; it goes on with another event if they are very many."""
+    task, stage = messages.read_receive(w)
+    room = w.queue.room - SPARE
+    while task != NONE and room > 0:
+        fetches(w, t, node, task, stage)
+        task = w.tasks.next[task]
+        room -= 1
+    if task != NONE:
+        messages.send_receive_again(w, t, node, task, stage)
+
+
+@inlined
+def end_receiving(w: DagWorld, t: int, node: int) -> None:
+    """Tell the resource manager that the input of tasks is here, which it may launch now."""
+    leader = task = read_fetched(w)
+    stage = w.inputs.stage[leader]
+    while task != NONE:
+        w.inputs.fetched[task] = t
+        w.inputs.fetching[stage] -= 1
+        task = w.inputs.next[task]
+    messages.send_received(w, t, node, w.nodes.size + w.manager[node], leader, stage)
 
 
 @inlined

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.inputs import local_task, reads_part
+from actors.kernel.inputs import is_pushed, local_task, reads_part
 from actors.kernel.queue import NONE
 from actors.machines.dag_world import DagWorld
 
@@ -63,12 +63,14 @@ def is_remote(w: DagWorld, k: Packing, stage: int, node: int) -> bool:
     """Whether a stage has input with known places, and none on a machine.
 
     A machine has some if it has run a task of the stage's parents, or has the part of the job's input of a task that
-    may be launched.
+    may be launched. A task with a home has all of it there, and runs nowhere else.
     """
+    if is_pushed(w.inputs, stage):
+        return False
     for edge in range(k.first_parent[stage], k.first_parent[stage + 1]):
         if k.ran[k.parent[edge], node]:
             return False
-    has_places = reads_part(w.inputs, stage) and w.inputs.job_input.task.size > 0
+    has_places = reads_part(w.inputs, stage) and w.inputs.job_input.lies.shape[0] > 0
     if has_places and local_task(w, stage, node) != NONE:
         return False
     return has_places or k.first_parent[stage + 1] > k.first_parent[stage]

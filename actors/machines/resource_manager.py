@@ -53,6 +53,7 @@ from actors.machines.matching import (
 )
 from actors.machines.node_manager import node_event
 from actors.machines.preempting import evict_for, held_until_now, make_queue_fresh, make_room
+from actors.machines.pushing import on_push
 from actors.machines.shares import divide, update_rank
 from actors.nodes.preemption import preempts
 
@@ -163,6 +164,19 @@ def on_node_state(w: DagWorld, p: Manager, t: int) -> None:
     if is_up_again and is_here(w.queue, w.nodes.size + me):
         note_room(w, p.matcher, me, node)
         request_match(w, p, me, t)
+
+
+@compiled
+def on_received(w: DagWorld, p: Manager, me: int, t: int) -> None:
+    """Note that tasks may be launched at home, where their input is now: no other machine need be considered."""
+    task, stage = messages.read_receive(w)
+    band = p.matcher.band[w.stages.job[stage]]
+    note_room(w, p.matcher, me, w.inputs.homes.of_task[task])
+    while task != NONE:
+        w.inputs.homes.ready[task] = t
+        runnable.list_ready(w, p.matcher.run, band, stage, task)
+        task = w.inputs.next[task]
+    request_match(w, p, me, t)
 
 
 @compiled
@@ -358,6 +372,10 @@ def on_event(w: DagWorld, p: Manager, t: int, kind: int, actor: int) -> bool:
         on_done(w, p, me, t)
     elif kind == messages.DAG_ARRIVAL:
         on_arrival(w, p, me, t)
+    elif kind == messages.PUSH:
+        on_push(w, p.matcher.run.pushes, me, t)
+    elif kind == messages.RECEIVED:
+        on_received(w, p, me, t)
     elif kind == LOST:
         on_lost(w, p, me, t)
     elif kind == NODE_DOWN or kind == NODE_UP:

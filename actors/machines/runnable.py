@@ -2,7 +2,8 @@
 
 A task may start when all tasks of all parents of its stage have ended; over a one-to-one edge task i waits for task i
 of the parent alone. Over a pipelined edge (`actors.kernel.inputs`) it may when all tasks of the parent have been
-launched: what it waits for has its machine then, so that tasks never wait for each other's machines.
+launched: what it waits for has its machine then, so that tasks never wait for each other's machines. A task with a home
+may when its input is there, too (`actors.machines.pushing`).
 
 Stages of which tasks may be launched stand in a list of their job, in the order of the intra-job part.
 """
@@ -12,9 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.inputs import ENDED, LAUNCHED, READY, WAITING
+from actors.kernel.inputs import ENDED, LAUNCHED, READY, WAITING, is_pushed
 from actors.kernel.queue import NONE
 from actors.machines.dag_world import DagWorld
+from actors.machines.pushing import Pushes, note_awaiting
 from actors.nodes.preemption import time_left
 
 
@@ -35,9 +37,12 @@ class Runnable(NamedTuple):
     # [S] the first `num_whole`: stages of which the last task has been launched by the event under way
     whole: np.ndarray
     num_whole: np.ndarray  # [1]
+    pushes: Pushes
 
 
-def make_runnable(key: np.ndarray, first_job: np.ndarray, first_stage: np.ndarray) -> Runnable:
+def make_runnable(
+    key: np.ndarray, first_job: np.ndarray, first_stage: np.ndarray, pushes: Pushes
+) -> Runnable:
     """Return empty lists; where jobs, and stages, of bands begin, [B + 1] each."""
     stages, jobs, bands = key.size, int(first_job[-1]), first_job.size - 1
     return Runnable(
@@ -54,6 +59,7 @@ def make_runnable(key: np.ndarray, first_job: np.ndarray, first_stage: np.ndarra
         first_stage,
         np.zeros(stages, np.int64),
         np.zeros(1, np.int64),
+        pushes,
     )
 
 
@@ -77,6 +83,13 @@ def comes_before(run: Runnable, one: int, other: int) -> bool:
 
 @compiled
 def add_ready(w: DagWorld, run: Runnable, band: int, stage: int, task: int) -> None:
+    """Note that a task may be launched, on any machine."""
+    list_ready(w, run, band, stage, task)
+    make_fresh(run, band, stage)
+
+
+@compiled
+def list_ready(w: DagWorld, run: Runnable, band: int, stage: int, task: int) -> None:
     """Note that a task may be launched."""
     s, job = w.stages, w.stages.job[stage]
     w.tasks.next[task] = NONE
@@ -99,7 +112,15 @@ def add_ready(w: DagWorld, run: Runnable, band: int, stage: int, task: int) -> N
             run.next[before] = stage
     s.tail[stage] = task
     s.ready[stage] += 1
-    make_fresh(run, band, stage)
+
+
+@inlined
+def add_complete(w: DagWorld, run: Runnable, band: int, stage: int, task: int) -> None:
+    """Note that a task waits for no other: it may be launched, or its input is to be sent to its home."""
+    if is_pushed(w.inputs, stage):
+        note_awaiting(w, run.pushes, stage, task)
+    else:
+        add_ready(w, run, band, stage, task)
 
 
 @inlined
@@ -170,16 +191,16 @@ def add_ready_tasks(w: DagWorld, run: Runnable, band: int, stage: int) -> None:
     """Note the tasks of a stage that may be launched if it waits for no other stage: those that wait for no task."""
     if w.stages.waiting[stage] == 0:
         for task in range(w.stages.first_task[stage], w.stages.first_task[stage + 1]):
-            add_if_ready(w, run, band, stage, task)
+            add_if_complete(w, run, band, stage, task)
 
 
 @inlined
-def add_if_ready(w: DagWorld, run: Runnable, band: int, stage: int, task: int) -> None:
-    """Note that a task may be launched, unless it waits for others, or has been launched or has ended."""
+def add_if_complete(w: DagWorld, run: Runnable, band: int, stage: int, task: int) -> None:
+    """Note that a task waits for no other, unless it does, or has been launched or has ended."""
     phase = w.inputs.phase
     is_waiting = phase.size == 0 or phase[task] == WAITING
     if is_waiting and w.stages.waiting[stage] == 0 and w.tasks.waiting[task] == 0:
-        add_ready(w, run, band, stage, task)
+        add_complete(w, run, band, stage, task)
 
 
 @inlined
@@ -235,7 +256,7 @@ def note_end(w: DagWorld, run: Runnable, band: int, task: int, stage: int, start
         if s.one_to_one[edge] == 1:
             its = s.first_task[child] + task - s.first_task[stage]
             w.tasks.waiting[its] -= 1
-            add_if_ready(w, run, band, child, its)
+            add_if_complete(w, run, band, child, its)
         elif s.unfinished[stage] == 0 and not is_at_launch(w, edge):
             s.waiting[child] -= 1
             add_ready_tasks(w, run, band, child)

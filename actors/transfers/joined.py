@@ -109,6 +109,11 @@ class Transfers(NamedTuple):
     coflows: int  # that a coordinator has registered; 0: there is none
     mean_cct_s: float  # of those that have ended, from when their flows were known
     launched_ns: np.ndarray  # [S] when all tasks of a stage were launched; empty where no edge is pipelined
+    # [T] a task's home, when that was asked to receive its input, and when the manager knew that it was there; -1: it
+    # has none, or that did not happen; empty where no shuffle is pushed
+    home: np.ndarray
+    sent_ns: np.ndarray
+    ready_ns: np.ndarray
 
 
 def transfers(setting: Setting, w: HasInputs, p: Joined) -> Transfers:
@@ -119,8 +124,18 @@ def transfers(setting: Setting, w: HasInputs, p: Joined) -> Transfers:
         s = p.network.shuffles
         coflows = int(s.registered[0])
         mean_ns = float(s.took_ns[0]) / max(int(s.ended[0]), 1)
+    homes = w.inputs.homes
+    was_asked = (homes.of_task >= 0) & (w.inputs.node[: homes.of_task.size] >= 0)
     return Transfers(
-        w.inputs.fetched.copy(), moved, local, coflows, mean_ns / 1e9, w.inputs.all_launched.copy()
+        fetched_ns=w.inputs.fetched.copy(),
+        moved_bytes=moved,
+        local_bytes=local,
+        coflows=coflows,
+        mean_cct_s=mean_ns / 1e9,
+        launched_ns=w.inputs.all_launched.copy(),
+        home=homes.of_task,
+        sent_ns=np.where(was_asked, w.inputs.launched[: homes.of_task.size], NONE),
+        ready_ns=homes.ready.copy(),
     )
 
 

@@ -95,6 +95,7 @@ class Settings(TypedDict, total=False):
     cost_per_schedule: float | str | None
     network_scheduler: str | None
     network_registration: Literal["barrier", "pipelined"] | None
+    network_shuffle: Literal["pull", "push"] | None
     network_waves: Literal["together", "apart"] | None
     network_skew: float | str | None
     network_input: Literal["outside", "share", "replicas"] | None

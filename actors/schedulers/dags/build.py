@@ -15,6 +15,7 @@ from actors.machines.evictable import make_evictable
 from actors.machines.lineage import make_lineage
 from actors.machines.manager_state import BLOCK, Manager, Matcher, make_pending
 from actors.machines.packing import Packing
+from actors.machines.pushing import make_pushes
 from actors.machines.resource_manager import advance
 from actors.machines.runnable import make_runnable
 from actors.machines.shares import LEAST_LEFT, QUEUES
@@ -141,7 +142,9 @@ def make_matcher(
     work = world.stages.duration * part.mean(axis=1)
     left = np.add.reduceat(work * world.stages.unfinished, world.first_stage[:-1])
     return Matcher(
-        run=make_runnable(read_only(parts.intra), *beginnings(band, world.first_stage, bands)),
+        run=make_runnable(
+            read_only(parts.intra), *beginnings(band, world.first_stage, bands), make_pushes(world)
+        ),
         band=read_only(band),
         bands=per_manager,
         turn=read_only(served[1]),

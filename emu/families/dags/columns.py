@@ -78,7 +78,8 @@ TASKS = (
         "s",
         "When the last task that it waits for ended, or the job arrived; null if that did not happen. With "
         "`network.registration=pipelined` it waits, over an edge whose bytes are shuffled, until the last task is "
-        "launched.",
+        "launched. With `network.shuffle=push` a task that has input from others waits until the manager knows that "
+        "all of it is at its machine.",
         True,
     ),
 )
@@ -87,16 +88,24 @@ OF_NETWORK = (
         "fetched_s",
         pa.float64(),
         "s",
-        "With a network: when all its input had come and it began to compute; null if it needed none, or did not get "
-        "it.",
+        "With a network: when all its input had come, and with `network.shuffle=pull` it began to compute; null if it "
+        "needed none, or did not get it.",
         True,
     ),
     Column(
         "parents_ended_s",
         pa.float64(),
         "s",
-        "With `network.registration=pipelined`: when the last task that it needs output of, or waits for, ended, or "
-        "the job arrived; null if that did not happen.",
+        "With `network.registration=pipelined` or `network.shuffle=push`: when the last task that it needs output of, "
+        "or waits for, ended, or the job arrived; null if that did not happen.",
+        True,
+    ),
+    Column(
+        "sent_s",
+        pa.float64(),
+        "s",
+        "With `network.shuffle=push`: when its input began to be sent to its machine; null if no task sends it any, or "
+        "that did not happen.",
         True,
     ),
 )

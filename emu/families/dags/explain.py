@@ -3,7 +3,7 @@
 The chain is followed backwards: before a task in the chain is the last one to end of those that it waits for. Between
 two tasks are the report of that end to the resource manager, the wait for resources, the manager's decision and the
 message that launches the task. With `network.registration=pipelined` it may have been launched before that end, from
-which on it then fetches.
+which on it then fetches. With `network.shuffle=push` its input is sent to its machine before it waits for resources.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from emu.explaining.event_record import NONE, BoolArray, Handled, Record
 from emu.explaining.explanation import NS, Explanation, Link, Row, Wait, counted, longest_wait
 from emu.explaining.spans import whole
 from emu.families.dags.fetch_reasons import fetch_of, most_users
+from emu.families.dags.fetches import sent_of
 from emu.families.dags.wait_reasons import wait_of
 from emu.families.jobs.causes import cause_of_loss, meanings_of
 from emu.families.jobs.explain import evictions_of
@@ -30,7 +31,7 @@ from workloads.errors import InputError
 
 MEANINGS = {
     "work": "tasks of the chain that ended last ran",
-    "fetching": "they had a machine, and their input was on its way over the network",
+    "fetching": "their input was on its way over the network, to the machine that they had or were to run on",
     "queueing": "they were runnable, and no machine had room or others came first",
     "network": "ends were reported, and launches were on their way",
     "decision": "the manager was busy",
@@ -61,10 +62,12 @@ class _Tasks:
         self.fetched = self.start  # when it had its input
         self.has_network = "fetched_s" in table.column_names
         if self.has_network:
-            self.fetched = np.maximum(whole(optional_column(table, "fetched_s")[mine], NS), self.start)
+            self.came = whole(optional_column(table, "fetched_s")[mine], NS)
+            self.fetched = np.maximum(self.came, self.start)
+        self.sent, self.has_sent = sent_of(table)[mine], "sent_s" in table.column_names
         self.awaited = self.runnable  # when all that it waits for had ended
-        self.is_pipelined = "parents_ended_s" in table.column_names
-        if self.is_pipelined:
+        self.has_ends = "parents_ended_s" in table.column_names
+        if self.has_ends:
             self.awaited = whole(optional_column(table, "parents_ended_s")[mine], NS)
         if result.counters.get("run_again") and result.attempts is not None:
             self._add_attempts(result.attempts, column(table, "job_id")[mine][0])
@@ -128,7 +131,8 @@ def _parts(events: Record, tasks: _Tasks, submit_ns: int, handled: Any) -> list[
         start, end = int(tasks.start[at]), int(tasks.finish[at])
         begin = int(tasks.awaited[at]) if i else submit_ns
         # One that could be launched before its parents had ended did not wait until the manager heard of that.
-        before = chain[i - 1] if i and tasks.runnable[at] == tasks.awaited[at] else NONE
+        is_reported = tasks.runnable[at] == tasks.awaited[at] or tasks.sent[at] >= 0
+        before = chain[i - 1] if i and is_reported else NONE
         marks = _marks(events, tasks, at, before, begin, handled)
         for (first, *_), (last, cause, what) in pairwise(
             [*marks, (start, "queueing", "waited for a machine")]
@@ -164,6 +168,12 @@ def _marks(
         heard = heard[heard <= start_ns]
         what = f"waited until {who} heard of the end of {tasks.name(before)}"
         marks.append((int(heard[-1]) if heard.size else begin_ns, "network", what))
+    if tasks.sent[at] >= 0:
+        marks += [
+            (int(tasks.sent[at]), "network", "waited until its machine was asked to receive its input"),
+            (int(tasks.came[at]), "fetching", f"was sent its input to node {tasks.node[at]}"),
+            (int(tasks.runnable[at]), "network", f"waited until {who} heard that its input was there"),
+        ]
     # A scheduler that finds no node for a lost task tells itself to look again.
     lost = mine & (events.kind == "LOST") & (events.sender != events.receiver)
     for row in np.flatnonzero(lost & (events.time_ns > begin_ns) & (events.time_ns <= start_ns)).tolist():
@@ -396,8 +406,20 @@ def _row(tasks: _Tasks, at: int, submit_ns: int) -> dict[str, Any]:
         "node": int(tasks.node[at]),
         "runnable_s": int(tasks.runnable[at] - submit_ns) / NS,
         "start_s": int(tasks.start[at] - submit_ns) / NS,
-        **({"parents_ended_s": int(tasks.awaited[at] - submit_ns) / NS} if tasks.is_pipelined else {}),
-        **({"fetched_s": int(tasks.fetched[at] - submit_ns) / NS} if tasks.has_network else {}),
+        **({"parents_ended_s": int(tasks.awaited[at] - submit_ns) / NS} if tasks.has_ends else {}),
+        **_of_fetch(tasks, at, submit_ns),
         "finish_s": int(tasks.finish[at] - submit_ns) / NS,
         "waited_s": int(tasks.start[at] - tasks.runnable[at]) / NS,
+    }
+
+
+def _of_fetch(tasks: _Tasks, at: int, submit_ns: int) -> dict[str, float]:
+    """Return when a task had its input, or when it started if it needed none; and from when that was sent."""
+    if not tasks.has_network:
+        return {}
+    is_sent = tasks.sent[at] >= 0
+    sent, came = (tasks.sent, tasks.came) if is_sent else (tasks.start, tasks.fetched)
+    return {
+        **({"sent_s": int(sent[at] - submit_ns) / NS} if tasks.has_sent else {}),
+        "fetched_s": int(came[at] - submit_ns) / NS,
     }

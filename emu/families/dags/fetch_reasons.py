@@ -12,7 +12,7 @@ from emu.explaining.explained_plan import plan_of
 from emu.explaining.explanation import NS, Link, Wait, counted
 from emu.explaining.spans import covered_ns, whole
 from emu.families.coflows.wait_reasons import RULES
-from emu.families.dags.fetches import Fetches, Flows, Ran, evenly, fetches_of, flows_of
+from emu.families.dags.fetches import Fetches, Flows, Ran, evenly, fetches_of, flows_of, sent_of
 from emu.families.dags.network import coordinator_of
 from emu.families.dags.results import stage_of_task
 from emu.results.metrics import Float64Array
@@ -71,7 +71,9 @@ def fetch_of(result: Result, link: Link, task: int, arrival_ns: int) -> Wait:
         whole(optional_column(table, name), scale)
         for name, scale in (("node", 1.0), ("start_s", NS), ("fetched_s", NS), ("finish_s", NS))
     )
-    fetches = fetches_of(stage_of_task(plan.workload), node, start_ns, fetched_ns)
+    sent_ns = sent_of(table)
+    sent_from_ns = np.where(sent_ns >= 0, sent_ns, start_ns)
+    fetches = fetches_of(stage_of_task(plan.workload), node, sent_from_ns, fetched_ns)
     own = int(fetches.of_task[task])
     begin_ns, end_ns = arrival_ns + link.begin_ns, arrival_ns + link.end_ns
     meanwhile = np.flatnonzero((fetches.begin_ns < end_ns) & (fetches.end_ns > begin_ns))
@@ -94,6 +96,7 @@ def fetch_of(result: Result, link: Link, task: int, arrival_ns: int) -> Wait:
         "busy_share": float(port.bytes.sum() / per_s / link.s),
         "own_share": float(port.bytes[port.fetch == own].sum() / per_s / link.s) if is_known else 0.0,
         "is_known": is_known,
+        "is_pushed": bool(sent_ns[task] >= 0),
     }
     return Wait(link, holders, list(_reasons(plan, facts)), facts)
 
@@ -217,9 +220,10 @@ def _reasons(plan: Plan, facts: dict[str, Any]) -> Iterator[str]:
         return
     if facts["other_machines"]:
         machines = counted(facts["other_machines"], "other machine")
+        began = "were sent their input to" if facts["is_pushed"] else "were launched on"
         yield (
-            f"Tasks of its stage were launched on {machines} at the same instant: {network} orders the flows to all of "
-            "them as one coflow for each edge."
+            f"Tasks of its stage {began} {machines} at the same instant: {network} orders the flows to all of them as "
+            "one coflow for each edge."
         )
     if rule := RULES.get(coordinator_of(plan.config, network).policy):
         yield f"The rule of {network}: {rule}."

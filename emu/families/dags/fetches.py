@@ -1,7 +1,8 @@
 """What tasks of DAG jobs fetched over the network, computed again from the table of tasks and the bytes on edges.
 
 Tasks of a stage that are launched on one machine at one instant fetch together, until all of them have their input
-(`actors.transfers.fetches`). The table has both times. It does not have when each flow of a fetch ended, so that bytes
+(`actors.transfers.fetches`); or where shuffles are pushed those to which input is sent there from one instant on. The
+table has both times. It does not have when each flow of a fetch ended, so that bytes
 within a part of that time are counted as if every fetch had sent evenly: what a task of a parent sends from its end on,
 where the fetch began before that (`network.registration=pipelined`).
 """
@@ -11,10 +12,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from emu.explaining.event_record import NONE, IntArray
-from emu.explaining.spans import overlap_ns
+from emu.explaining.explanation import NS
+from emu.explaining.spans import overlap_ns, whole
 from emu.results.metrics import Float64Array
+from workloads.arrow import optional_column
 
 if TYPE_CHECKING:
     from workloads.dag_arrays import DagArrays
@@ -27,7 +31,7 @@ class Fetches(NamedTuple):
     ----------
     stage : from 0 over all in workload order
     node : the machine that receives
-    begin_ns, end_ns : when the tasks were launched, and when they had all their input
+    begin_ns, end_ns : from when their input was sent, and when they had all of it
     tasks : how many they are
     of_task : shape (T,), the fetch of each task; -1 of those that needed no input
     """
@@ -72,17 +76,25 @@ class Flows(NamedTuple):
     begin_ns: IntArray
 
 
-def fetches_of(stage: IntArray, node: IntArray, start_ns: IntArray, fetched_ns: IntArray) -> Fetches:
+def sent_of(table: pa.Table) -> IntArray:
+    """Return when the input of each task began to be sent to its machine before it was launched, ns; -1: it was not."""
+    if "sent_s" not in table.column_names:
+        return np.full(table.num_rows, NONE)
+    return whole(optional_column(table, "sent_s"), NS)
+
+
+def fetches_of(stage: IntArray, node: IntArray, begin_ns: IntArray, fetched_ns: IntArray) -> Fetches:
     """Return the fetches of a run that has ended, so that none is under way.
 
     Parameters
     ----------
-    stage, node, start_ns, fetched_ns : ndarray of int64, shape (T,)
-        Of each task of the workload; ``fetched_ns`` is -1 where it needed no input. What took no time is no fetch.
+    stage, node, begin_ns, fetched_ns : ndarray of int64, shape (T,)
+        Of each task of the workload: its input was sent from ``begin_ns`` on, at its launch unless it was pushed;
+        ``fetched_ns`` is -1 where it needed none. What took no time is no fetch.
     """
-    of_task, tasks = np.full(stage.size, NONE), np.flatnonzero(fetched_ns > start_ns)
+    of_task, tasks = np.full(stage.size, NONE), np.flatnonzero(fetched_ns > begin_ns)
     keys, first, of, count = np.unique(
-        np.stack([stage, node, start_ns])[:, tasks],
+        np.stack([stage, node, begin_ns])[:, tasks],
         axis=1,
         return_index=True,
         return_inverse=True,

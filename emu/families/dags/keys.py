@@ -52,6 +52,14 @@ KEYS = (
         choices=("barrier", "pipelined"),
     ),
     Key(
+        "network.shuffle",
+        "choice",
+        Switch.shuffle,
+        "Whether a task is launched and then fetches what others send it, `pull`; or that is sent, when they have "
+        "ended, to a machine that is drawn for the task, `push`, where it is launched when all has come.",
+        choices=("pull", "push"),
+    ),
+    Key(
         "network.waves",
         "choice",
         Switch.waves,

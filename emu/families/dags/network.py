@@ -55,6 +55,8 @@ def on_network(config: Config, schedulers: tuple[Scheduler, ...]) -> tuple[Sched
         _check_pipelined(config, schedulers)
     if network != "none" and {config["dynamics.failures"], config["dynamics.mtbf"]} != {None}:
         _check_failing(config, schedulers)
+    if network != "none" and config["network.shuffle"] == "push":
+        _check_pushed(config, schedulers)
     schedulers = tuple(by_stage(one) if one.family == "jobs" else one for one in schedulers)
     if network == "none":
         return schedulers
@@ -89,11 +91,31 @@ def _check_failing(config: Config, schedulers: tuple[Scheduler, ...]) -> None:
             raise config.error("network.scheduler", f"{wrong}; want a scheduler of DAG jobs, or network=none")
     for name, wanted, why in (
         ("network.registration", "barrier", "tasks would wait for what runs again, and hold its room"),
+        ("network.shuffle", "pull", "what was sent to a machine is lost with it"),
         ("network.input", "outside", "parts that lie on a machine that has failed are not copied"),
     ):
         if config[name] != wanted:
             wrong = f"{config[name]} does not go with failures of machines: {why}"
             raise config.error(name, f"{wrong}; want {wanted}")
+
+
+def _check_pushed(config: Config, schedulers: tuple[Scheduler, ...]) -> None:
+    """Refuse schedulers that choose other machines than those to which the input of tasks is sent."""
+    if config["network.registration"] == "pipelined":
+        wrong = (
+            "push does not go with network.registration=pipelined: input is sent when all parents have ended"
+        )
+        raise config.error("network.shuffle", wrong)
+    for scheduler in schedulers:
+        why = "a scheduler of one's own chooses machines, and does not know homes of tasks" * bool(
+            scheduler.own
+        )
+        if scheduler.family == "jobs":
+            why = "schedulers of jobs send tasks to nodes wherever their input is"
+        if scheduler.policy in _PLANNERS:
+            why = "it plans tasks to start when their parents have ended"
+        if why:
+            raise config.error("network.shuffle", f"push does not go with scheduler={scheduler.name}: {why}")
 
 
 def coordinator_of(config: Config, network: Any) -> Scheduler:
@@ -171,6 +193,7 @@ def network_of(config: Config, workload: DagWorkload, cluster: Cluster) -> Switc
         config["fabric.port_speed"] / 8,
         scheduler=name,
         registration=config["network.registration"],
+        shuffle=config["network.shuffle"],
         waves=config["network.waves"],
         skew=config["network.skew"],
         input=read,

@@ -170,9 +170,12 @@ def tasks_table(workload: DagWorkload, outcome: Outcome, runnable: npt.NDArray[n
     if outcome.series is not None:
         fetched = outcome.series.fetched_ns
         network["fetched_s"] = null_unless(fetched >= 0, fetched / 1e9)
-        if _is_pipelined(outcome):
+        if _is_pipelined(outcome) or _is_pushed(outcome):
             ended = _all_ended(workload, outcome.tasks)
             network["parents_ended_s"] = null_unless(ended >= 0, ended / 1e9)
+        if _is_pushed(outcome):
+            sent = outcome.series.sent_ns
+            network["sent_s"] = null_unless(sent >= 0, sent / 1e9)
     return make_table(
         (*TASKS, *(of for of in OF_NETWORK if of.name in network)),
         {
@@ -217,8 +220,10 @@ def describe_dags(plan: Plan, outcome: Outcome, fairness: pa.Table, share: Float
                 "max": float(index.max()),
             }
     if outcome.series is not None and outcome.tasks is not None:
-        fetched = outcome.series.fetched_ns
-        figures |= describe_transfers(outcome, (fetched - outcome.tasks["start_ns"])[fetched >= 0])
+        fetched, begin = outcome.series.fetched_ns, outcome.tasks["start_ns"]
+        if _is_pushed(outcome):
+            begin = np.where(outcome.series.sent_ns >= 0, outcome.series.sent_ns, begin)
+        figures |= describe_transfers(outcome, (fetched - begin)[fetched >= 0])
     if launches:
         figures["leftover_share"] = outcome.counters.get("leftover_launches", 0) / launches
     return figures
@@ -234,12 +239,20 @@ def _is_pipelined(outcome: Outcome) -> bool:
     return outcome.series is not None and outcome.series.launched_ns.size > 0
 
 
+def _is_pushed(outcome: Outcome) -> bool:
+    """Return whether the input of tasks could be sent to machines before they were launched."""
+    return outcome.series is not None and outcome.series.sent_ns.size > 0
+
+
 def _runnable(workload: DagWorkload, outcome: Outcome) -> npt.NDArray[np.int64]:
     """Return when each task could be launched, ns; -1 is never."""
     a = workload.arrays()
     assert outcome.tasks is not None
     if outcome.counters.get("run_again", 0):
         return _before_launch(workload, outcome)
+    if _is_pushed(outcome):
+        ended, found = _all_ended(workload, outcome.tasks), outcome.series
+        return np.where(found.home >= 0, found.ready_ns, ended)
     if not _is_pipelined(outcome):
         return _all_ended(workload, outcome.tasks)
     at_launch = (a.parent_one_to_one == 0) & (a.parent_bytes > 0)

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from emu.explaining.event_record import IntArray, Record
+from emu.explaining.event_record import NONE, IntArray, Record
 from emu.explaining.explained_plan import plan_of
 from emu.explaining.explanation import NS, Link, Wait, counted
 from emu.explaining.spans import covered_ns
+from emu.families.dags.fetches import sent_of
 from emu.families.dags.machine_holders import (
     Held,
     Machines,
@@ -68,6 +69,7 @@ class Case(NamedTuple):
     resources: tuple[str, ...]
     down: Held  # machines that were down
     ids: IntArray  # of jobs
+    home: int  # the only machine that is counted, as its input had been sent there; NONE: all count
 
     @property
     def length_ns(self) -> int:
@@ -95,7 +97,9 @@ def wait_of(result: Result, record: Record, row: int, link: Link, task: int, arr
     if plan is None:
         return Wait(link, (), ["The inputs of the run have changed: what tasks need is not known."])
     launches = held_by_tasks(result) if _is_by_stage(plan) else held(record)
-    case = _case(plan, record, launches, row, task, arrival_ns + link.begin_ns, arrival_ns + link.end_ns)
+    home = int(column(result.tasks, "node")[task]) if sent_of(result.tasks)[task] >= 0 else NONE
+    span = (arrival_ns + link.begin_ns, arrival_ns + link.end_ns)
+    case = _case(plan, record, launches, row, task, home, *span)
     machines = machines_during(
         Held(*map(np.concatenate, zip(case.of, case.down, strict=True))),
         np.concatenate([case.demand, case.capacity[case.down.node]]),
@@ -134,7 +138,7 @@ def _is_by_stage(plan: Plan) -> bool:
 
 
 def _case(
-    plan: Plan, record: Record, launches: Held, row: int, task: int, begin_ns: int, end_ns: int
+    plan: Plan, record: Record, launches: Held, row: int, task: int, home: int, begin_ns: int, end_ns: int
 ) -> Case:
     from actors.machines.demands import needs_and_capacity
     from actors.resources import UNIT
@@ -143,6 +147,8 @@ def _case(
     needs, capacity = (amounts / UNIT for amounts in needs_and_capacity(setting))
     managers = int(setting.parameters.get("managers", 1))
     first, end = (capacity.shape[0] * (row % managers + i) // managers for i in (0, 1))
+    if home != NONE:
+        first, end = home, home + 1
     of, is_down = (_of_machines(some, first, end) for some in (launches, down(record)))
     capacity = capacity[first:end]
     stage_of = np.repeat(np.arange(needs.shape[0]), np.diff(arrays.stage_first_task))
@@ -160,6 +166,7 @@ def _case(
         tuple(plan.workload.resources) or ("slots",),
         is_down,
         column(plan.workload.jobs, "job_id"),
+        home,
     )
 
 
@@ -195,6 +202,8 @@ def _holders(case: Case, resource: int, launched: Any) -> list[dict[str, Any]]:
 
 
 def _lack(case: Case, machines: Machines) -> Iterator[str]:
+    if case.home != NONE:
+        yield f"Its input had been sent to node {case.home}, and it runs there alone: no other machine is counted."
     needs = ", ".join(
         f"{name} {number(float(amount))}"
         for name, amount in zip(case.resources, case.needs, strict=True)
@@ -253,7 +262,7 @@ def _room(plan: Plan, case: Case, machines: Machines) -> Iterator[str]:
         return
     given, wait_s = plan.setting(0).parameters, plan.setting(0).switch.locality_wait_s
     reasons = []
-    if wait_s > 0:
+    if wait_s > 0 and case.home == NONE:
         reasons.append(f"a job waits up to {number(wait_s)} s for a machine that has its input")
     if float(given.get("heartbeat_s", 0.0)) > 0:
         reasons.append(

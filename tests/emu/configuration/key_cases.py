@@ -152,6 +152,9 @@ CASES: dict[str, Case] = {
     "network.registration": Case(
         ("pipelined",), DAGS | {"scheduler": "drf", "nodes": "3", "network.scheduler": "fair"}
     ),
+    "network.shuffle": Case(
+        ("push",), DAGS | {"scheduler": "drf", "nodes": "3", "network.scheduler": "fair"}
+    ),
     "network.waves": Case(("apart",), DAGS | {"nodes": "3", "network.scheduler": "aalo"}),
     "fairness.window": Case(("10 s",), DAGS, "summary"),
     "cost.per_job": Case(("100 ms",), JOBS | FIXED),
