@@ -63,7 +63,7 @@ class Costs:
 
     Attributes:
         model: "none", "fixed", "measured", or "recorded".
-        per_message_s: fixed: for each message.
+        per_message_s: fixed: for each message, also of the coordinator of a network of DAG jobs.
         per_job_s, per_task_s: fixed: for each job that arrives, and for each of its tasks, on top.
         per_update_s: fixed: for each message of an update that the coordinator of coflows receives, on top.
         per_flow_s, per_coflow_s: fixed: for each flow and each coflow that is scheduled in a decision.

@@ -19,16 +19,21 @@ NO_QUEUES_AT_NODES = (
     "its tasks start at once at their nodes, and none passes another there",
 )
 """The key that a scheduler ignores if it sends tasks only to nodes that have room for them."""
-NO_NETWORK = tuple(
-    (name, "input takes no time with network.scheduler=none")
-    for name in (
-        "fabric.port_speed",
-        "network.registration",
-        "network.shuffle",
-        "network.waves",
-        "network.skew",
-        "network.input",
-    )
+COORDINATOR_COSTS = ("cost.per_update", "cost.per_flow", "cost.per_coflow", "cost.per_schedule")
+"""The keys of what the decisions of a coordinator of coflows cost."""
+NO_NETWORK = (
+    *(
+        (name, "input takes no time with network.scheduler=none")
+        for name in (
+            "fabric.port_speed",
+            "network.registration",
+            "network.shuffle",
+            "network.waves",
+            "network.skew",
+            "network.input",
+        )
+    ),
+    *((name, "network.scheduler=none has no coordinator") for name in COORDINATOR_COSTS),
 )
 """The keys that a scheduler of DAG jobs ignores where no network moves the input of tasks."""
 

@@ -37,8 +37,10 @@ class InnerLibrary(JITCodeLibrary):
     def finalize(self) -> None:
         """End the library, without the steps that make machine code.
 
-        Functions of numba's own that it calls become part of it, under names that no other library sees: numba numbers
-        them differently in each process, and the disk cache holds code of several.
+        Functions of numba's own that it calls become part of it, under names that no other library has: numba numbers
+        them differently in each process, and the disk cache holds code of several. So do entries that it calls. Where a
+        local function and one of another library have one name, the loader takes the first for both, and LLVM may have
+        left arguments out of the local one.
         """
         self._raise_if_finalized()
         for called in dict.fromkeys(self._linking_libraries):
@@ -49,6 +51,7 @@ class InnerLibrary(JITCodeLibrary):
                 for function in self._final_module.functions:
                     if function.name in names:
                         function.linkage = "internal"
+                        function.name = f"{function.name}.of.{self.name}"
         self._linking_libraries = [each for each in self._linking_libraries if isinstance(each, InnerLibrary)]
         self._finalized = True
 

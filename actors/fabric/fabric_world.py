@@ -168,7 +168,7 @@ def build_world(
             heard=np.full(ports, -1),
             last_sent=np.full(ports, -1),
         ),
-        prices=_prices(setting.costs, flows, work.arrival_ns.size, ports),
+        prices=prices_of(setting.costs, flows, work.arrival_ns.size, ports),
         updates=updates,
         waves=make_waves(work.arrival_ns.size, 0),
         ended=Ended(np.zeros(0, np.int64), np.zeros(1, np.int64)),
@@ -213,8 +213,12 @@ def _cost(costs: Costs, last_arrival: int) -> Cost:
     return make_cost(models[costs.model], 2, recorded=costs.recorded, last_arrival=last_arrival)
 
 
-def _prices(costs: Costs, flows: int, coflows: int, agents: int) -> Prices:
-    """Return the fixed costs in ns."""
+def prices_of(costs: Costs, flows: int, coflows: int, agents: int) -> Prices:
+    """Return the fixed costs in ns of a coordinator of so many flows, coflows and agents.
+
+    Raises:
+        InputError: a cost is so large that the coordinator would be busy for decades.
+    """
     most = {"message": flows, "update": flows, "flow": flows, "coflow": coflows, "schedule": agents}
     prices = Prices(*(round(getattr(costs, f"per_{name}_s") * NS) for name in most))
     names = zip(most, prices, most.values(), strict=True)

@@ -17,7 +17,11 @@ class Refused(Exception):
     """A checkpoint cannot be used; the message has the reason."""
 
 
-MEASURED_HERE = ("world.cost.overhead",)  # scalars that are this machine's, not the run's
+# Of the world, and of that of the coflows of DAG jobs.
+MEASURED_HERE = (
+    "world.cost.overhead",
+    "state.network.world.cost.overhead",
+)  # scalars that are this machine's, not the run's
 
 
 def leaves(tree: Any, path: str) -> Iterator[tuple[str, Any]]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from actors.kernel.compiled import config
+from actors.kernel.compiled import compiled, config
 
 WALL = np.int64(time.CLOCK_MONOTONIC)  # one clock for all processes of a machine
 CPU = np.int64(time.CLOCK_THREAD_CPUTIME_ID)  # time this thread has computed; what preempts it does not count
@@ -35,3 +35,17 @@ else:
             return builder.add(builder.mul(seconds, ir.Constant(LONG, 1_000_000_000)), nanoseconds)
 
         return types.int64(types.int64), generate
+
+
+def clock_overhead() -> int:
+    """Return the cost of reading the CPU clock, ns: the least of many readings."""
+    found = np.zeros(1000, np.int64)
+    _read_clock(found)
+    return int(np.diff(found).min())
+
+
+@compiled
+def _read_clock(found: np.ndarray) -> None:
+    """Read the CPU clock once for each element of `found`."""
+    for i in range(found.size):
+        found[i] = clock_ns(CPU)

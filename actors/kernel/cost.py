@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from actors.kernel.clock import CPU, WALL, clock_ns
+from actors.kernel.clock import CPU, WALL, clock_ns, clock_overhead
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.faults import HasFaults, is_over, lacks_attempts, take_over
 from actors.kernel.histogram import BUCKETS, note_time
@@ -80,7 +80,8 @@ class Cost(NamedTuple):
     handler: Records  # [1] HANDLER
     origin: int  # live: the wall time of virtual time 0, ns
     dilation: float  # live: wall time over virtual time
-    # [2, BUCKETS] events of nodes (live) and of schedulers, by how late they are handled
+    # [2, BUCKETS] events of nodes (live), or of the coordinator of DAG jobs, and of schedulers, by how late they are
+    # handled
     lateness: np.ndarray
     last_arrival: int  # of a job, or coflow, ns
     waiting: Records  # WAITING
@@ -114,7 +115,7 @@ def take(w: HasCost, until: int) -> int:
     """
     now = w.queue.now
     if now.handed[0] == 1:
-        now.handed[0] = 0
+        take_handed(w)
         return RUNNING
     if w.cost.model != NO_COST:
         if w.cost.model >= MEASURED:
@@ -135,9 +136,26 @@ def take(w: HasCost, until: int) -> int:
         if w.cost.model != NO_COST:
             begin(w)
         if now.two_loops[0] == 1 and is_of_network(now.kind[0]):
-            now.handed[0] = now.turn[0] = 1
+            hand_over(w, np.int64(1))
             return HANDED
     return reason
+
+
+@inlined
+def hand_over(w: HasCost, turn: int) -> None:
+    """Hand the event at hand to the other of two loops, whose turn is `turn`; the way there is not its handler's."""
+    w.queue.now.handed[0], w.queue.now.turn[0] = 1, turn
+    if w.cost.model == MEASURED:
+        w.cost.handler.server[0] = NONE
+
+
+@inlined
+def take_handed(w: HasCost) -> None:
+    """Take the event that the other loop has handed over."""
+    now = w.queue.now
+    now.handed[0] = 0
+    if w.cost.model == MEASURED and now.dst[0] >= w.nodes.size:
+        start_timing(w, now.dst[0] - w.nodes.size)
 
 
 @inlined
@@ -184,9 +202,10 @@ def begin(w: HasCost) -> None:
         if (
             cost.model != LIVE and server_id < server.size - 1
         ):  # the listener's are copies, one in each partition
-            note_time(cost.lateness, np.int64(1), start - due)
+            of_network = now.two_loops[0] == 1 and is_of_network(now.kind[0])
+            note_time(cost.lateness, np.int64(not of_network), start - due)
     spent = np.int64(0)
-    if cost.model == FIXED:
+    if cost.model == FIXED and not is_of_network(now.kind[0]):  # a coordinator charges what it does
         spent = cost.per_message
         if now.kind[0] == ARRIVAL:
             job = read_job(w)
@@ -376,17 +395,3 @@ def grow_cost(cost: Cost) -> Cost:
     if cost.model != NO_COST and cost.waiting.next[0] == NONE and cost.waiting.start[0] == cost.waiting.size:
         cost = cost._replace(waiting=doubled(cost.waiting))
     return cost
-
-
-def clock_overhead() -> int:
-    """Return the cost of reading the CPU clock, ns: the least of many readings."""
-    found = np.zeros(1000, np.int64)
-    _read_clock(found)
-    return int(np.diff(found).min())
-
-
-@compiled
-def _read_clock(found: np.ndarray) -> None:
-    """Read the CPU clock once for each element of `found`."""
-    for i in range(found.size):
-        found[i] = clock_ns(CPU)

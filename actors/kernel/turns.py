@@ -7,8 +7,10 @@ compiled once.
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from actors.kernel.compiled import direct, inlined
-from actors.kernel.cost import HasCost, take
+from actors.kernel.cost import HasCost, hand_over, take, take_handed
 from actors.kernel.queue import HANDED, RUNNING
 
 MOST_TURNS = 20_000  # after which the host gets its turn: tenths of a second
@@ -17,16 +19,15 @@ MOST_TURNS = 20_000  # after which the host gets its turn: tenths of a second
 @inlined
 def take_of_network(w: HasCost, until: int) -> int:
     """Take the first event before `until`, as `take` does for schedulers; HANDED: it is one of theirs."""
-    now = w.queue.now
-    if now.handed[0] == 1:
-        now.handed[0] = 0
+    if w.queue.now.handed[0] == 1:
+        take_handed(w)
         return RUNNING
     why = take(w, until)
     if why == HANDED:
-        now.handed[0] = 0
+        take_handed(w)
         return RUNNING
     if why == RUNNING:
-        now.handed[0], now.turn[0] = 1, 0
+        hand_over(w, np.int64(0))
         return HANDED
     return why
 

@@ -7,19 +7,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from actors.environment import Costs, Dynamics
-from actors.fabric.fabric_world import CoflowWorld, Ended
+from actors.environment import Dynamics
+from actors.fabric.fabric_world import CoflowWorld, Ended, prices_of
 from actors.fabric.initial_arrays import at_start, longer, sizes_of
 from actors.fabric.sampling import sampling_of
 from actors.fabric.waves import make_waves
 from actors.kernel.compiled import template
+from actors.kernel.cost import Cost
 from actors.kernel.inputs import HasInputs
 from actors.kernel.messages import FETCH, OUTPUT, SHARE
 from actors.kernel.queue import GROW, NONE, PYTHON, RUNNING, lacks_room
-from actors.kernel.records import records
+from actors.kernel.records import as_records, records
 from actors.kernel.turns import Turns, take_of_network
 from actors.kernel.world import ACTOR
-from actors.scheduler import NO_NETWORK, Scheduler, resolve_parameters
+from actors.scheduler import COORDINATOR_COSTS, NO_NETWORK, Scheduler, resolve_parameters
 from actors.setting import Setting
 from actors.transfers import fair, shuffles
 from actors.transfers.fetches import make_fetches
@@ -31,7 +32,10 @@ from workloads.coflows import no_coflows
 
 FIRST_ROWS = 1024  # of flows; they grow as flows need them
 FIRST_COFLOWS = 64
-NO_COORDINATOR = (("network.waves", "max-min fair sharing knows no coflows"),)
+NO_COORDINATOR = (
+    ("network.waves", "max-min fair sharing knows no coflows"),
+    *((name, "max-min fair sharing has no coordinator") for name in COORDINATOR_COSTS),
+)
 
 
 class Joined(NamedTuple):
@@ -93,11 +97,20 @@ def grow(scheduler: Scheduler, w: HasInputs, p: Joined) -> Joined:
 
 
 def grow_coordinated(w: HasInputs, p: Coordinated) -> Coordinated:
-    """Return the state with the machines' queue, and with rows for the coflows that lack them."""
-    n, coordinator, s = p.world._replace(queue=w.queue), p.coordinator, p.shuffles
+    """Return the state with the machines' queue and costs, and with rows for the coflows that lack them."""
+    n, coordinator, s = p.world._replace(queue=w.queue, cost=cost_of_network(w)), p.coordinator, p.shuffles
     if s.lacks.any():
         n, coordinator, s = make_room(int(w.queue.now.time[0]), n, coordinator, s)
     return Coordinated(s, n, coordinator)
+
+
+def cost_of_network(w: HasInputs) -> Cost:
+    """Return the cost model of the machines' world for the network: the first server is the coordinator.
+
+    The fixed prices of messages and jobs are not for it: it has its own (`actors.fabric.fabric_world.Prices`).
+    """
+    servers = np.asarray(w.cost.servers)
+    return w.cost._replace(servers=as_records(servers[max(servers.size - 2, 0) :]))
 
 
 class Transfers(NamedTuple):
@@ -114,14 +127,16 @@ class Transfers(NamedTuple):
     home: np.ndarray
     sent_ns: np.ndarray
     ready_ns: np.ndarray
+    counts: np.ndarray  # of the coordinator, by `actors.fabric.counters`; empty without one
+    waits: np.ndarray  # [BUCKETS] histogram of its messages by how long they waited for it
 
 
 def transfers(setting: Setting, w: HasInputs, p: Joined) -> Transfers:
     """Return what the network has done; it is all in one partition."""
     moved, local = w.inputs.moved.tolist()
-    coflows, mean_ns = 0, 0.0
+    coflows, mean_ns, counts = 0, 0.0, np.zeros(0, np.int64)
     if isinstance(p.network, Coordinated):
-        s = p.network.shuffles
+        s, counts = p.network.shuffles, p.network.world.counts.copy()
         coflows = int(s.registered[0])
         mean_ns = float(s.took_ns[0]) / max(int(s.ended[0]), 1)
     homes = w.inputs.homes
@@ -136,6 +151,8 @@ def transfers(setting: Setting, w: HasInputs, p: Joined) -> Transfers:
         home=homes.of_task,
         sent_ns=np.where(was_asked, w.inputs.launched[: homes.of_task.size], NONE),
         ready_ns=homes.ready.copy(),
+        counts=counts,
+        waits=w.cost.lateness[0].copy(),
     )
 
 
@@ -180,13 +197,17 @@ def make_host(scheduler: Scheduler, coordinator: Scheduler | None, setting: Sett
 
 
 def of_coordinator(coordinator: Scheduler, setting: Setting) -> Setting:
-    """Return what the coordinator of a run depends on: at first there are no coflows."""
+    """Return what the coordinator of a run depends on: at first there are no coflows.
+
+    Recorded costs are those of all schedulers: the machines' world has them.
+    """
+    recorded = setting.costs.recorded
     return replace(
         setting,
         scheduler=coordinator,
         parameters=resolve_parameters(coordinator, {}),
         workload=no_coflows(setting.cluster.num_nodes),
-        costs=Costs(),
+        costs=replace(setting.costs, recorded=None if recorded is None else recorded[:0]),
         dynamics=Dynamics(),
         preemption=None,
         resources=(),
@@ -218,6 +239,9 @@ def build_coordinated(
     network = network._replace(
         queue=world.queue,
         nodes=records(ACTOR, world.queue.seq.size - 2),
+        cost=cost_of_network(world),
+        intervals=network.intervals._replace(origin=int(world.work.submit[0])),
+        prices=prices_of(setting.costs, *flows_and_coflows(world), nodes),
         ended=at_start(Ended, network.fabric),
         waves=make_waves(0, edges),
     )
@@ -228,6 +252,14 @@ def build_coordinated(
     network, state, books = (longer(part, was, now) for part in (network, state, books))
     books = books._replace(free=all_free(rows, FIRST_COFLOWS))
     return world, Coordinated(books, network, state)
+
+
+def flows_and_coflows(w: HasInputs) -> tuple[int, int]:
+    """Return how many flows, and coflows, there are at most: one to each task, from each machine, over each edge."""
+    tasks, inputs = np.diff(w.stages.first_task), w.inputs
+    senders = np.where(inputs.one_to_one == 1, 1, np.minimum(tasks[inputs.parent], w.nodes.size))
+    waves = np.repeat(tasks, np.diff(inputs.first_parent)) * senders
+    return int(waves.sum()), int(waves.sum())
 
 
 def all_free(rows: int, coflows: int) -> Free:

@@ -209,7 +209,8 @@ SHARED = (
         "cost.per_message",
         "duration",
         Costs.per_message_s,
-        "Fixed cost of any message that a scheduler receives.",
+        "Fixed cost of any message that a scheduler receives; of DAG jobs also of any that the coordinator of their "
+        "network receives.",
     ),
     Key(
         "cost.file",

@@ -31,17 +31,26 @@ def _bottlenecks(summary: Mapping[str, Any]) -> Iterator[str]:
     busy = summary.get("utilisation", {}).get("while_arriving", 0.0)
     if "jobs" in summary and busy >= NODES_BUSY:
         yield f"the nodes were {_share(busy)} busy while jobs arrived: tasks waited for nodes under any scheduler"
-    missed = summary.get("coordinator", {}).get("missed", 0.0)
+    coordinator = summary.get("coordinator", {})
+    who = f"the coordinator of the network under {name}" if "dags" in summary else name
+    if "utilisation" in coordinator:  # that of coflows is the scheduler
+        yield from _server(who, coordinator, "busy_while_arriving", "utilisation")
+    missed = coordinator.get("missed", 0.0)
     if missed >= INTERVALS_MISSED:
-        yield f"{name} had more to do than time in {_share(missed)} of its scheduling intervals"
+        yield f"{who} had more to do than time in {_share(missed)} of its scheduling intervals"
 
 
 def _schedulers(name: str, figures: Mapping[str, Any]) -> Iterator[str]:
-    arriving = figures.get("busiest_while_arriving")
-    busy = figures["busiest"] if arriving is None else arriving
+    which = name if figures["count"] == 1 else f"the busiest of {figures['count']:,.0f} schedulers of {name}"
+    yield from _server(which, figures, "busiest_while_arriving", "busiest")
+
+
+def _server(which: str, figures: Mapping[str, Any], while_arriving: str, in_all: str) -> Iterator[str]:
+    """Yield that a server was busy, by the figures under these names, if it was."""
+    arriving = figures.get(while_arriving)
+    busy = figures[in_all] if arriving is None else arriving
     if busy < SATURATED:
         return
-    which = name if figures["count"] == 1 else f"the busiest of {figures['count']:,.0f} schedulers of {name}"
     what = "" if arriving is None else " while work arrived"
     longest, mean = (format_duration(figures[f"wait_{s}_s"]) for s in ("max", "mean"))
     yield f"{which} was {_share(busy)} busy{what}: messages waited up to {longest} for it, {mean} in the mean"

@@ -46,6 +46,13 @@ REASONS = (
         Reason(f"lateness of events of {who}, p99 (s)", ("live", "lateness", who, "p99"))
         for who in ("schedulers", "nodes")
     ),
+    Reason("coordinator, busy while work arrived", ("coordinator", "busy_while_arriving"), True),
+    Reason("coordinator, busy", ("coordinator", "utilisation"), True),
+    *(
+        Reason(f"wait of messages for the coordinator, {s} (s)", ("coordinator", f"wait_{s}_s"))
+        for s in ("mean", "p99", "max")
+    ),
+    Reason("messages waiting for the coordinator, most", ("coordinator", "backlog_max")),
     Reason("scheduling intervals missed", ("coordinator", "missed"), True),
     *(
         Reason(f"wait of {f'{name} jobs' if name in CLASSES else 'jobs'}, {s} (s)", ("jobs", name, "wait", s))

@@ -13,7 +13,7 @@ import pyarrow as pa
 from actors.environment import Pace
 from emu.columns import COSTS, from_flags, make_table
 from emu.configuration.costs import NS, most_partitions
-from workloads.sums import exact_sum
+from emu.results.server_figures import server_figures
 
 if TYPE_CHECKING:
     from actors.hosting.checkpoint import Checkpoints
@@ -86,9 +86,16 @@ def _announce(text: str) -> None:
 
 
 def describe_clock(
-    outcome: Outcome, quantum_s: float | None, arrivals_ns: npt.NDArray[np.int64]
+    outcome: Outcome,
+    quantum_s: float | None,
+    arrivals_ns: npt.NDArray[np.int64],
+    *,
+    has_coordinator: bool = False,
 ) -> dict[str, Any]:
-    """Return a summary's entries on a live run, barriers and schedulers' costs; `arrivals_ns` are in order."""
+    """Return a summary's entries on a live run, barriers and schedulers' costs; `arrivals_ns` are in order.
+
+    `has_coordinator`: it is a run of DAG jobs over a network that has one.
+    """
     described: dict[str, Any] = {} if outcome.live is None else {"live": outcome.live}
     if outcome.windows:
         late, late_ns, most_ns = outcome.delayed
@@ -102,45 +109,24 @@ def describe_clock(
         }
         if quantum_s is not None:
             described["windows"]["quantum_s"] = quantum_s
-    return described | _describe_schedulers(outcome, int(arrivals_ns[0]), int(arrivals_ns[-1]))
+    span = int(arrivals_ns[0]), int(arrivals_ns[-1])
+    return described | _describe_schedulers(outcome, *span, has_coordinator)
 
 
-def _describe_schedulers(outcome: Outcome, first_ns: int, last_ns: int) -> dict[str, Any]:
+def _describe_schedulers(
+    outcome: Outcome, first_ns: int, last_ns: int, has_coordinator: bool
+) -> dict[str, Any]:
     """Return the ``schedulers`` part of a summary, of those that handled any message.
 
-    Utilisation is busy time over the time from the first arrival to the last finish, or to the last arrival; waits are
-    those of messages for their scheduler. The last of the servers is the listener, which is not a scheduler.
+    The last of the servers is the listener, which is not a scheduler; before it comes the coordinator of the network of
+    DAG jobs, of which the family tells.
     """
-    from actors.hosting.outcome import busy_arriving_ns
-    from actors.kernel.histogram import quantiles
-    from actors.kernel.sums import WHOLE
-
-    schedulers = outcome.servers[:-1]
+    schedulers = outcome.servers[: -2 if has_coordinator else -1]
     served = schedulers[schedulers["served"] > 0] if schedulers.size else schedulers
     if not served.size:
         return {}
-    span_ns, messages = max(int(outcome.finish_ns.max()) - first_ns, 1), int(served["served"].sum())
-    waited_ns = exact_sum(served["waited"]) + int(WHOLE) * int(served["waited_wholes"].sum())
-    waited_s = float(waited_ns) / NS
-    described = {
-        "count": int(served.size),
-        "messages": messages,
-        "busiest": float(served["busy"].max() / span_ns),
-        "utilisation": float(served["busy"].mean() / span_ns),
-        "cost_mean_s": float(exact_sum(served["busy"])) / messages / NS,
-        "wait_mean_s": waited_s / messages,
-        "wait_max_s": float(served["longest"].max() / NS),
-        "backlog_mean": waited_s / (span_ns / NS) / served.size,
-        "backlog_max": int(served["most"].max()),
-    }
-    if outcome.waits.any():
-        p50_ns, p99_ns = quantiles(outcome.waits, (0.5, 0.99))
-        longest = described["wait_max_s"]  # quantiles are right to 6 %, and must not be above it
-        described |= {"wait_p50_s": min(p50_ns / NS, longest), "wait_p99_s": min(p99_ns / NS, longest)}
-    if last_ns > first_ns:
-        busy_ns = busy_arriving_ns(served, last_ns)
-        described["busiest_while_arriving"] = min(float(busy_ns.max() / (last_ns - first_ns)), 1.0)
-    return {"schedulers": described}
+    figures = server_figures(served, outcome.waits, first_ns, last_ns, int(outcome.finish_ns.max()))
+    return {"schedulers": {"count": int(served.size), **figures}}
 
 
 def costs_table(costs: np.ndarray) -> pa.Table:

@@ -127,9 +127,10 @@ def result_of(plan: Plan, index: int, outcome: Outcome, recording: Recording | N
     tables, figures = family[Summarising].results(plan, outcome)
     tables["costs"] = costs_table(outcome.costs) if outcome.costs.size else None
     kept = {name: tables[name] for name in family.tables if tables.get(name) is not None}
-    figures |= describe_clock(
-        outcome, config["quantum"], plan.schedulers[index].worlds.span_ns(plan.setting(index))[0]
-    )
+    scheduler = plan.schedulers[index]
+    arrivals_ns = scheduler.worlds.span_ns(plan.setting(index))[0]
+    has_coordinator = scheduler.coordinator is not None
+    figures |= describe_clock(outcome, config["quantum"], arrivals_ns, has_coordinator=has_coordinator)
     block_s = plan.config["resample.block"]
     summary = {
         "scheduler": plan.schedulers[index].name,

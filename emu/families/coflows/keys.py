@@ -33,16 +33,25 @@ KEYS = (
         "cost.per_update",
         "duration",
         Costs.per_update_s,
-        "Fixed cost of an update that the coordinator receives, on top of that of a message.",
+        "Fixed cost of a report of an agent, or an update, that the coordinator receives, on top of that of a message. "
+        "Of DAG jobs this and the other costs of a coordinator are for one that `network.scheduler` names.",
     ),
-    Key("cost.per_flow", "duration", Costs.per_flow_s, "Fixed cost of each flow scheduled in a decision."),
+    Key(
+        "cost.per_flow",
+        "duration",
+        Costs.per_flow_s,
+        "Fixed cost of each flow scheduled in a decision of the coordinator.",
+    ),
     Key(
         "cost.per_coflow",
         "duration",
         Costs.per_coflow_s,
-        "Fixed cost of each coflow scheduled in a decision.",
+        "Fixed cost of each coflow scheduled in a decision of the coordinator.",
     ),
     Key(
-        "cost.per_schedule", "duration", Costs.per_schedule_s, "Fixed cost of each schedule sent to an agent."
+        "cost.per_schedule",
+        "duration",
+        Costs.per_schedule_s,
+        "Fixed cost of each schedule that the coordinator sends to an agent.",
     ),
 )

@@ -218,6 +218,8 @@ def _reasons(plan: Plan, facts: dict[str, Any]) -> Iterator[str]:
     network = plan.setting(0).switch.scheduler
     if network == "fair":
         return
+    if plan.costs.model != "none":
+        yield f"What its coordinator does takes time (cost.model={plan.costs.model}): flows wait for their rates."
     if facts["other_machines"]:
         machines = counted(facts["other_machines"], "other machine")
         began = "were sent their input to" if facts["is_pushed"] else "were launched on"

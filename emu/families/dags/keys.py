@@ -31,7 +31,7 @@ _SAME = {
 
 KEYS = (
     *(key for key in OF_JOBS if key.name in _SAME or key.name.startswith(("dynamics.", "preemption."))),
-    *(key for key in OF_COFLOWS if key.name == "fabric.port_speed"),
+    *(key for key in OF_COFLOWS if key.name == "fabric.port_speed" or key.name.startswith("cost.per_")),
     Key(
         "network.scheduler",
         "text",

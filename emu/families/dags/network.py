@@ -25,12 +25,13 @@ _ONLY = {
     "preemption.mode": (("none",), "tasks that have fetched their input are not evicted"),
 }
 """The values with which a network runs, and why not with others."""
-_ONLY_COORDINATED = {
-    "cost.model": (("none",), "what a coordinator of shuffles does is not charged yet"),
-    "dynamics.failures": ((None,), "what a machine that fails has sent is not sent again"),
-    "dynamics.mtbf": ((None,), "what a machine that fails has sent is not sent again"),
+_ONLY_MADD = {
+    "cost.model": (
+        ("none", "fixed"),
+        "MADD's rates need what a decision costs before it is made; want rates=greedy",
+    )
 }
-"""The same of coordinators."""
+"""The same of coordinators with MADD's rates."""
 _PLANNERS = ("carbyne",)
 """Schedulers that plan when tasks start, in plans by which those of a child come after all of its parents."""
 MOST_SKEW = 10
@@ -44,6 +45,7 @@ def on_network(config: Config, schedulers: tuple[Scheduler, ...]) -> tuple[Sched
     InputError
         There is no such network, or it does not run with another value.
     """
+    from actors.scheduler import resolve_parameters
     from actors.schedulers.jobs.by_stage import by_stage
     from actors.transfers.joined import with_network
 
@@ -60,13 +62,13 @@ def on_network(config: Config, schedulers: tuple[Scheduler, ...]) -> tuple[Sched
     schedulers = tuple(by_stage(one) if one.family == "jobs" else one for one in schedulers)
     if network == "none":
         return schedulers
-    only = _ONLY if network == "fair" else _ONLY | _ONLY_COORDINATED
-    for name, (values, why) in only.items():
+    coordinator = None if network == "fair" else coordinator_of(config, network)
+    has_madd = coordinator is not None and resolve_parameters(coordinator, {}).get("rates") == "madd"
+    for name, (values, why) in (_ONLY | _ONLY_MADD if has_madd else _ONLY).items():
         if config[name] not in values:
             raise config.error(
                 "network.scheduler", f"{network} does not go with {name}={config[name]}: {why}"
             )
-    coordinator = None if network == "fair" else coordinator_of(config, network)
     return tuple(with_network(scheduler, coordinator) for scheduler in schedulers)
 
 
@@ -89,6 +91,9 @@ def _check_failing(config: Config, schedulers: tuple[Scheduler, ...]) -> None:
         if scheduler.family == "jobs":
             wrong = f"a machine that fails loses outputs, and {scheduler.name} does not run tasks again that have ended"
             raise config.error("network.scheduler", f"{wrong}; want a scheduler of DAG jobs, or network=none")
+    if config["network.scheduler"] != "fair":
+        wrong = f"{config['network.scheduler']} does not go with failures of machines: it would not know of lost flows"
+        raise config.error("network.scheduler", f"{wrong}; want fair or none")
     for name, wanted, why in (
         ("network.registration", "barrier", "tasks would wait for what runs again, and hold its room"),
         ("network.shuffle", "pull", "what was sent to a machine is lost with it"),

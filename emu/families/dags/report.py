@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from emu.families.dags.comparison import TITLES, compare_dags
+from emu.families.dags.coordinator import coordinator_facts
 from emu.families.dags.terminal_text import FACTOR_LABELS, dag_facts, more_tables
 from emu.families.jobs.report import run_facts as facts_of_jobs
 from emu.report.report_sections import factors_section, sections_by_group, table_section, waits_section
@@ -29,4 +30,5 @@ def run_facts(run: Result) -> dict[str, str]:
         **facts_of_jobs(run),
         "stages": f"{run.summary['dags']['stages']:,.0f}",
         **dag_facts(run.summary["dags"]),
+        **coordinator_facts(run.summary),
     }

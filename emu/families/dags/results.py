@@ -12,6 +12,7 @@ import pyarrow as pa
 from clusters.capacity import capacities, demands, work_s
 from emu.columns import make_table, null_unless
 from emu.families.dags.columns import ATTEMPTS, FAIRNESS, JOBS, OF_NETWORK, OF_RERUNS, TASKS, TIMELINE
+from emu.families.dags.coordinator import describe_coordinator
 from emu.families.dags.network import describe_transfers
 from emu.families.dags.reruns import awaited_ns
 from emu.families.dags.utilisation import count_between, runnable_ns, wide_enough, windows
@@ -70,6 +71,7 @@ def dag_results(plan: Plan, outcome: Outcome) -> tuple[dict[str, pa.Table | None
     figures = {
         "jobs": with_shares(describe_jobs(jobs, config["warmup"], config["slowdown_threshold"]), by_tenant),
         "dags": describe_dags(plan, outcome, fairness, share_of_task),
+        **describe_coordinator(workload, outcome),
         **({"utilisation": described} if described else {}),
     }
     return tables, figures

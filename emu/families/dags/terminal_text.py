@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from emu.families.dags.comparison import TITLES, compare_efficiency, improvement_factors, slowed_down
+from emu.families.dags.coordinator import coordinator_facts
 from emu.families.jobs.further_tables import division_tables, rows_of_divisions
 from emu.families.jobs.metrics import CLASSES, part_of
 from emu.families.jobs.terminal_text import job_facts
@@ -74,7 +75,8 @@ def render_summary(summary: Mapping[str, Any], columns: Sequence[Measure] = DEFA
     """Return the summary of a run, or of the runs of several seeds, as text; `columns` are those of its table."""
     jobs = summary["jobs"]
     groups = {name: name for name in (CLASSES if "long" in jobs else ("all",))}
-    facts = [f"{name} {value}" for name, value in {**job_facts(jobs), **dag_facts(summary["dags"])}.items()]
+    named = {**job_facts(jobs), **dag_facts(summary["dags"]), **coordinator_facts(summary)}
+    facts = [f"{name} {value}" for name, value in named.items()]
     tables = rows_of_divisions(jobs, summary.get("confidence_95", {}).get("jobs", {}))
     lines = [line for table in tables for line in ("", *align(table))]
     return summary_text(summary, "jobs", "job completion time (s)", groups, part_of, columns, facts, lines)

@@ -47,7 +47,8 @@ def under(
     **given: Any,
 ) -> Setting:
     setting = setting_of(scheduler, workload, nodes, network=Network(delay_s), **given)
-    joined = with_network(setting.scheduler, find_scheduler(coordinator), rows)
+    network = None if coordinator == "fair" else find_scheduler(coordinator)
+    joined = with_network(setting.scheduler, network, rows)
     return replace(
         setting, scheduler=joined, switch=Switch(port_bytes_per_s=GB, scheduler=str(coordinator), waves=waves)
     )
