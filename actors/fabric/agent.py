@@ -4,6 +4,8 @@ It keeps these rates until it receives others, however late they are, and sends 
 has ended (Philae, section 6: "they comply to the last schedule until a new schedule is received").
 """
 
+from typing import Any
+
 import numpy as np
 
 from actors.fabric.admission import DROPPED
@@ -166,6 +168,22 @@ def on_flow_end(w: CoflowWorld, t: int, me: int) -> None:
         note_end(w, t, flow)
         generation, total = generation_of_agent(w, flow)
         send_flow_done(w, t, me, flow, t, generation, total)
+
+
+@compiled
+def cut_flow(w: CoflowWorld, p: Any, t: int, flow: int) -> float:
+    """End a flow before its last byte, as a machine has failed; return what it had left, bytes.
+
+    `p`: the state of its policy, which does not matter here.
+    """
+    s, me = w.sending, w.fabric.flows.source[flow]
+    left = left_at(s, t, flow) if s.since[flow] != NONE else s.left[flow]
+    start_flow(w, t, flow)
+    s.left[flow], s.rate[flow], s.end[flow] = 0.0, 0.0, NEVER
+    note_end(w, t, flow)
+    generation, total = generation_of_agent(w, flow)
+    send_flow_done(w, t, me, flow, t, generation, total)
+    return left
 
 
 @compiled

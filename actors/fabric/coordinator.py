@@ -24,6 +24,7 @@ from actors.fabric.intervals import (
 )
 from actors.fabric.messages import (
     DECIDE,
+    FLOW_CUT,
     FLOW_DONE,
     FLOW_END,
     LINE_DONE,
@@ -32,6 +33,7 @@ from actors.fabric.messages import (
     TELL,
     UPDATE,
     read_due,
+    read_flow_cut,
     read_flow_done,
     read_register,
     read_update,
@@ -312,6 +314,7 @@ def handle_event(
     agents: Any,
     on_agent_event: Callable = ignore,
     on_flow_done: Callable = ignore,
+    on_flow_cut: Callable = ignore,
     on_line_done: Callable = ignore,
     on_arrival: Callable = ignore,
     on_update: Callable = ignore,
@@ -325,6 +328,7 @@ def handle_event(
         agents: the state of its agents.
         on_agent_event: (w, agents, me), handles a message to the agent `me`.
         on_flow_done: (w, p, t, flow, ended).
+        on_flow_cut: (w, p, t, flow), where ends are predicted.
         on_line_done: (w, p, t).
         on_arrival: (w, p, t, coflow).
         on_update: (w, p, t, update).
@@ -339,6 +343,9 @@ def handle_event(
     elif kind == FLOW_DONE:
         done = read_flow_done(w)
         on_flow_done(w, p, t, done.flow, done.end)
+    elif kind == FLOW_CUT:
+        flow, _ = read_flow_cut(w)
+        on_flow_cut(w, p, t, flow)
     elif kind == LINE_DONE:
         on_line_done(w, p, t)
     elif kind == REGISTER:

@@ -6,7 +6,7 @@ The agent receives one rate for a line; the line's flows end in order of what th
 rates. A flow ends when its line's `served` reaches its ``left``, which is then set to 0.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -149,6 +149,22 @@ def on_line_end(w: CoflowWorld, s: Serving, t: int, me: int, line: int) -> None:
         end_flow(w, s, t, me, s.groups.heap[s.groups.first[line]])
         predict_end(w.sending.left, s.groups, line, t)
     set_line_timer(w, s.timer, s.groups.end, s.groups.since, t, me, line)
+
+
+@compiled
+def cut_served_flow(w: CoflowWorld, p: Any, t: int, flow: int) -> float:
+    """End a flow before its last byte, as a machine has failed; return what it had left, bytes.
+
+    `p`: the state of its policy, with `serving`.
+    """
+    s, f, line, me = p.serving, w.sending, w.fabric.flows.line[flow, 0], w.fabric.flows.source[flow]
+    left = f.left[flow] - served_by(s.groups, t, line)
+    if f.rate[flow] > 0.0:
+        left -= extra_sent(f.left[flow], f.since[flow], s.groups, line, t, f.rate[flow])
+    start_flow(w, t, flow)
+    end_flow(w, s, t, me, flow)
+    await_line_end(w, s, t + 1, me, line)
+    return max(left, 0.0)
 
 
 @compiled

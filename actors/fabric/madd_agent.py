@@ -20,6 +20,7 @@ from actors.fabric.agent import (
     set_line_timer,
     start_flow,
 )
+from actors.fabric.counters import N_STALE
 from actors.fabric.fabric_world import CoflowWorld
 from actors.fabric.flow_ends import whole_ns
 from actors.fabric.initial_arrays import at_start, per
@@ -30,6 +31,7 @@ from actors.fabric.messages import (
     SHRINK,
     read_line_end,
     read_value,
+    send_flow_cut,
     send_line_done,
 )
 from actors.fabric.ports import Fabric, places_of
@@ -110,6 +112,9 @@ def note_line(w: CoflowWorld, s: Shrinking, t: int, line: int) -> None:
 def on_pace(w: CoflowWorld, s: Shrinking, t: int, me: int, flow: int, pace: float) -> None:
     """Let a flow end by itself, `pace` ns from now; inf: together with the waiting flows of its line."""
     f, line = w.sending, w.fabric.flows.line[flow, 0]
+    if f.left[flow] == 0.0:
+        w.counts[N_STALE] += 1
+        return
     if f.end[flow] < NEVER:
         f.left[flow] = left_at(f, t, flow)
     else:
@@ -126,6 +131,18 @@ def on_pace(w: CoflowWorld, s: Shrinking, t: int, me: int, flow: int, pace: floa
         if s.end[line] > t:
             set_line_timer(w, s.timer, s.end, s.since, t, me, line)
     note_rate(w, t, flow, f.rate[flow] if pace < np.inf else f.left[flow] * s.scale[line] / s.need[line])
+
+
+@compiled
+def cut_shrinking_flow(w: CoflowWorld, s: Shrinking, t: int, flow: int) -> float:
+    """End a flow before its last byte, as a machine has failed; return what it had left, bytes."""
+    f, line = w.sending, w.fabric.flows.line[flow, 0]
+    left = left_at(f, t, flow) if f.end[flow] < NEVER else f.left[flow] * scale_at(s, t, line)
+    start_flow(w, t, flow)
+    f.left[flow], f.rate[flow], f.end[flow] = 0.0, 0.0, NEVER
+    note_end(w, t, flow)
+    send_flow_cut(w, t, w.fabric.flows.source[flow], flow, t)
+    return left
 
 
 @compiled

@@ -65,6 +65,14 @@ VERDICT = kind(0x146, "VERDICT", COFLOWS, "coordinator to agent, of a line's cof
 SET_EXTRA = kind(
     0x147, "SET_EXTRA", COFLOWS, "coordinator to agent: a backfilled flow", a="flow", b="extra_rate:float"
 )
+FLOW_CUT = kind(
+    0x148,
+    "FLOW_CUT",
+    COFLOWS,
+    "agent to coordinator: a flow has ended before its last byte",
+    a="flow",
+    b="end",
+)
 CHANGE = kind(0x240, "CHANGE", COFLOWS, "an agent to itself: an update of a coflow stops flows", a="stop")
 REGISTER = kind(0x340, "REGISTER", COFLOWS, "framework to coordinator: a coflow has arrived", a="coflow")
 UPDATE = kind(0x440, "UPDATE", COFLOWS, "framework to coordinator: a coflow has changed", a="update")
@@ -112,6 +120,18 @@ def send_line_end(w: HasCost, time: int, me: int, line: int) -> None:
 def read_line_end(w: HasCost) -> int:
     """Return the line of the `LINE_END` at hand."""
     return w.queue.now.a[0]
+
+
+@inlined
+def send_flow_cut(w: HasCost, t: int, me: int, flow: int, end: int) -> None:
+    """Report to the coordinator that a flow whose end it predicts has ended before, at `end`."""
+    send(w, t, me, w.nodes.size, FLOW_CUT, flow, end, NONE, NONE)
+
+
+@inlined
+def read_flow_cut(w: HasCost) -> tuple[int, int]:
+    """Return the flow of the `FLOW_CUT` at hand, and when it ended."""
+    return w.queue.now.a[0], w.queue.now.b[0]
 
 
 @inlined

@@ -15,7 +15,7 @@ from actors.fabric.waves import make_waves
 from actors.kernel.compiled import template
 from actors.kernel.cost import Cost
 from actors.kernel.inputs import HasInputs
-from actors.kernel.messages import FETCH, OUTPUT, SHARE
+from actors.kernel.messages import BROKEN, FETCH, OUTPUT, SHARE
 from actors.kernel.queue import GROW, NONE, PYTHON, RUNNING, lacks_room
 from actors.kernel.records import as_records, records
 from actors.kernel.turns import Turns, take_of_network
@@ -23,11 +23,12 @@ from actors.kernel.world import ACTOR
 from actors.scheduler import COORDINATOR_COSTS, NO_NETWORK, Scheduler, resolve_parameters
 from actors.setting import Setting
 from actors.transfers import fair, shuffles
+from actors.transfers.books import Cuts, Free, Shuffles
+from actors.transfers.cutting import cut_flows, has_cuts, on_broken
 from actors.transfers.fetches import make_fetches
 from actors.transfers.joined_host import JoinedHost
 from actors.transfers.room import make_room
 from actors.transfers.runs import free_runs
-from actors.transfers.shuffles import Free, Shuffles
 from workloads.coflows import no_coflows
 
 FIRST_ROWS = 1024  # of flows; they grow as flows need them
@@ -54,19 +55,28 @@ class Coordinated(NamedTuple):
 
 
 @template
-def handle_coordinated(w: HasInputs, p: Coordinated, until: int, most: int, on_coflow_event: Callable) -> int:
+def handle_coordinated(
+    w: HasInputs, p: Coordinated, until: int, most: int, on_coflow_event: Callable, cut: Callable
+) -> int:
     """Handle events of the network before `until`, at most `most` of them; return the stop reason.
 
     Args:
         on_coflow_event: (world of coflows, the coordinator's state), handles a message between agents and coordinator;
             returns whether the host must decide.
+        cut: (world of coflows, the coordinator's state, now, flow), ends a flow before its last byte; returns what it
+            had left.
     """
     message, s, n = w.queue.now, p.shuffles, p.world
     for _ in range(most):
         if shuffles.is_unfinished(s):
             if s.lacks[0] > 0 or lacks_room(w.queue):
                 return GROW
-            shuffles.go_on(w, n, s, message.time[0])
+            if has_cuts(s.cuts):
+                cut_flows(w, n, p.coordinator, s.cuts, message.time[0], cut)
+                shuffles.on_ended(w, n, s, message.time[0])
+                shuffles.request_next(w, s, message.time[0])
+            else:
+                shuffles.go_on(w, n, s, message.time[0])
             continue
         why = take_of_network(w, until)
         if why != RUNNING:
@@ -76,6 +86,8 @@ def handle_coordinated(w: HasInputs, p: Coordinated, until: int, most: int, on_c
             shuffles.on_fetch(w, s, t)
         elif kind == OUTPUT:
             shuffles.on_output(w, s, t)
+        elif kind == BROKEN:
+            on_broken(w, n, s, t)
         elif kind == SHARE:
             shuffles.on_share(w, n, s, t)
         else:
@@ -277,6 +289,7 @@ def make_shuffles(w: HasInputs, n: CoflowWorld, parameters: dict[str, Any]) -> S
         n.fabric,
         fetches=make_fetches(w),
         free=all_free(0, 0),
+        cuts=at_start(Cuts, n.fabric),
         # All have room for pilots: which are thin is decided by the coordinator.
         sampling=sampling_of(parameters)._replace(thin_limit=0),
         lacks=np.zeros(3, np.int64),

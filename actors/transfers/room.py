@@ -10,8 +10,8 @@ from actors.fabric.initial_arrays import clear, longer, sizes_of
 from actors.fabric.messages import PACE, SET_EXTRA, SET_LINE, SET_RATE, SHRINK, VERDICT
 from actors.kernel.cost import NO_COST
 from actors.kernel.queue import Queue
+from actors.transfers.books import Free, Shuffles
 from actors.transfers.runs import Runs, free_runs, longest, total
-from actors.transfers.shuffles import Free, Shuffles
 from workloads.groups import rows_between
 
 ROWS = ("flow", "line", "word")  # of rows that lie side by side, in the order of `Shuffles.span`

@@ -11,24 +11,24 @@ a pipelined edge: what tasks that end at an instant send to those that were laun
 machine once among its receivers: fetches of one machine are in as many waves.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
 from actors.fabric.fabric_world import CoflowWorld
-from actors.fabric.initial_arrays import per
 from actors.fabric.messages import send_register
-from actors.fabric.sampling import Sampling, count_pilots
+from actors.fabric.sampling import count_pilots
 from actors.fabric.waves import are_together
 from actors.kernel import messages
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.inputs import HasInputs, is_pipelined, sort_by_machine, sources_of
-from actors.kernel.queue import NONE
+from actors.kernel.inputs import HasInputs, can_lose_outputs, is_pipelined, sort_by_machine, sources_of
+from actors.kernel.queue import NEVER, NONE
+from actors.transfers.books import Shuffles
+from actors.transfers.breaking import break_if_lost, next_break
+from actors.transfers.cutting import give_up_fetches, has_cuts
 from actors.transfers.fetches import (
-    Fetches,
     begin_share,
     bytes_of_pair,
     copies_from,
+    copy_is_there,
     crosses,
     end_beginning,
     end_flow_of,
@@ -41,47 +41,7 @@ from actors.transfers.fetches import (
 )
 from actors.transfers.laying import lay_coflow, lay_flow, sort_flows
 from actors.transfers.outputs import begin_of_senders, edge_from, list_senders, note_output
-from actors.transfers.runs import Runs, find_run, take_run
-
-
-class Free(NamedTuple):
-    """Rows that no coflow has."""
-
-    flows: Runs
-    lines: Runs
-    words: Runs
-    coflows: np.ndarray  # [C] the first `num_coflows`
-    num_coflows: np.ndarray  # [1]
-
-
-class Shuffles(NamedTuple):
-    """The network's books of coflows: F rows of flows, C of coflows; T tasks, S stages, N machines."""
-
-    fetches: Fetches
-    free: Free
-    sampling: Sampling
-    lacks: np.ndarray  # [3] flows, lines and words for which no run is free; zeros: none is wanted
-    # [S] the first `num_stages`: those with fresh fetches; from `next_stage` on they are not registered
-    stages: np.ndarray
-    num_stages: np.ndarray  # [1]
-    next_stage: np.ndarray  # [1]
-    next_edge: np.ndarray  # [1] of that stage, among the edges to it
-    num_parents: np.ndarray  # [1] stages of which tasks have ended at this instant, `Outputs.stages`
-    next_parent: np.ndarray  # [1] the first of them whose flows are not registered
-    next_child: np.ndarray  # [1] of that stage, among the edges from it
-    next_layer: np.ndarray  # [1] of that child: its fetches that come as this one on their machines
-    newest: np.ndarray  # [S] the last of the fresh fetches of a stage; `Fetches.older` is the one before
-    sinks: np.ndarray  # [N] the first `num_sinks`: machines to which the tasks of that stage fetch, in order
-    leaders: np.ndarray  # [N] of their fetches
-    num_sinks: np.ndarray  # [1]
-    at: np.ndarray  # [ports] scratch
-    registered: np.ndarray  # [1] coflows so far
-    ended: np.ndarray  # [1] coflows that have ended
-    took_ns: np.ndarray  # [1] what these took in all, from when their flows were known; float64
-    leader: np.ndarray = per("flow")  # of the fetch of a flow
-    unended: np.ndarray = per("coflow")  # flows that agents have not ended
-    in_use: np.ndarray = per("coflow", False)
-    span: np.ndarray = per("coflow")  # [C, 6] first and end of its rows of flows, lines, words
+from actors.transfers.runs import find_run, take_run
 
 
 @compiled
@@ -104,6 +64,7 @@ def on_output(w: HasInputs, s: Shuffles, t: int) -> None:
 def on_share(w: HasInputs, n: CoflowWorld, s: Shuffles, t: int) -> None:
     """Register the coflows of all fresh fetches, and of what has ended that others wait for."""
     if begin_share(w, s.fetches):
+        give_up_fetches(w, n, s, t)
         if is_pipelined(w.inputs):
             list_senders(w, s.fetches.outputs)
             s.num_parents[0], s.next_parent[0] = s.fetches.outputs.num_stages[0], 0
@@ -113,7 +74,13 @@ def on_share(w: HasInputs, n: CoflowWorld, s: Shuffles, t: int) -> None:
 
 @inlined
 def is_unfinished(s: Shuffles) -> bool:
-    """Return whether coflows of this instant are not registered yet: no other event may come before they are."""
+    """Return whether flows of this instant are not registered, or cut, yet: no other event may come before they are."""
+    return is_registering(s) or has_cuts(s.cuts)
+
+
+@inlined
+def is_registering(s: Shuffles) -> bool:
+    """Return whether coflows of this instant are not registered yet."""
     return s.next_stage[0] < s.num_stages[0] or s.next_parent[0] < s.num_parents[0]
 
 
@@ -121,7 +88,7 @@ def is_unfinished(s: Shuffles) -> bool:
 def go_on(w: HasInputs, n: CoflowWorld, s: Shuffles, t: int) -> None:
     """Register coflows, as many as there is room for messages and rows; the loop calls it again."""
     room = room_of_event(w)
-    while is_unfinished(s) and room > 0:
+    while is_registering(s) and room > 0:
         if s.next_parent[0] < s.num_parents[0]:
             sent = register_output(w, n, s, t)
         else:
@@ -129,10 +96,17 @@ def go_on(w: HasInputs, n: CoflowWorld, s: Shuffles, t: int) -> None:
         if sent == NONE:
             break
         room -= sent
-    if not is_unfinished(s):
+    if not is_registering(s):
         send_done(w, s.fetches, t, room)
-        if s.fetches.num_done[0] > 0:
-            request(w, s.fetches, t)
+        request_next(w, s, t)
+
+
+@inlined
+def request_next(w: HasInputs, s: Shuffles, t: int) -> None:
+    """Have the next SHARE when something is left to be done."""
+    following = t if s.fetches.num_done[0] > 0 else min(next_break(s.fetches.breaks), s.cuts.later[0])
+    if following < NEVER:
+        request(w, s.fetches, max(following, t))
 
 
 @inlined
@@ -228,6 +202,8 @@ def list_sinks(w: HasInputs, s: Shuffles, stage: int) -> None:
 def end_stage(w: HasInputs, s: Shuffles) -> None:
     """Go on to the next stage: all coflows of this one are registered."""
     for k in range(s.num_sinks[0]):
+        if can_lose_outputs(w.inputs):
+            break_if_lost(w, s.fetches.breaks, s.leaders[k], w.queue.now.time[0])
         end_beginning(w, s.fetches, s.leaders[k])
     s.num_sinks[0] = s.next_edge[0] = 0
     s.next_stage[0] += 1
@@ -311,7 +287,7 @@ def lay_flows(
             task = s.leaders[k]
             while task != NONE:
                 count = copies_from(w, stage, e, s.leaders[k], task)
-                if count > 0:
+                if count > 0 and copy_is_there(w, stage, e, task):
                     source = source_of_copy(w, stage, e, task)
                     row = lay_next(w, n, s, coflow, row, source, k, each * count)
                 task = inputs.next[task]
@@ -347,7 +323,8 @@ def on_ended(w: HasInputs, n: CoflowWorld, s: Shuffles, t: int) -> None:
         if s.unended[coflow] == 0:
             s.ended[0] += 1
             s.took_ns[0] += t - n.fabric.coflows.arrival[coflow]
-        end_flow_of(w, s.fetches, s.leader[flow])
+        if s.leader[flow] != NONE:  # else nothing waits for it any more
+            end_flow_of(w, s.fetches, s.leader[flow])
     n.ended.num[0] = 0
     if s.fetches.num_done[0] > 0:
         request(w, s.fetches, t)

@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from actors.fabric.agent import agent_event
+from actors.fabric.agent import agent_event, cut_flow
 from actors.fabric.coordinator import (
     Agenda,
     end_greedy,
@@ -203,7 +203,7 @@ def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
 @entry
 def advance_transfers(w: HasInputs, p: Coordinated, until: int, most: int) -> int:
     """Handle events of the network of DAG jobs whose transfers are coflows; return the stop reason."""
-    return handle_coordinated(w, p, until, most, on_event)
+    return handle_coordinated(w, p, until, most, on_event, cut_flow)
 
 
 def build(setting: Setting, knows_sizes: bool) -> tuple[CoflowWorld, State]:

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.fabric.coordinator import Agenda, handle_event, handle_events, note_report
-from actors.fabric.equal_agent import Serving, serving_event
+from actors.fabric.equal_agent import Serving, cut_served_flow, serving_event
 from actors.fabric.equal_coordinator import apply_flow_done, register_served, send_rates
 from actors.fabric.equal_rates import Equal, make_equal
 from actors.fabric.equal_ticks import (
@@ -124,7 +124,7 @@ def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
 @entry
 def advance_transfers(w: HasInputs, p: Coordinated, until: int, most: int) -> int:
     """Handle events of the network of DAG jobs whose transfers are coflows; return the stop reason."""
-    return handle_coordinated(w, p, until, most, on_event)
+    return handle_coordinated(w, p, until, most, on_event, cut_served_flow)
 
 
 def build(setting: Setting) -> tuple[CoflowWorld, State]:

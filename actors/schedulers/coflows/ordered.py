@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.fabric.agent import agent_event
+from actors.fabric.agent import agent_event, cut_flow
 from actors.fabric.bssi import BssiScratch, bssi
 from actors.fabric.coordinator import (
     NO_AGENT_REPORTS,
@@ -37,7 +37,7 @@ from actors.fabric.greedy import Matching, make_matching, settle_all
 from actors.fabric.greedy_updates import change_flows, receive_update
 from actors.fabric.initial_arrays import at_start, list_per, per
 from actors.fabric.madd import Madd, decide, joint_bottleneck_ns, make_madd
-from actors.fabric.madd_agent import Shrinking, make_shrinking, shrinking_event
+from actors.fabric.madd_agent import Shrinking, cut_shrinking_flow, make_shrinking, shrinking_event
 from actors.fabric.madd_coordinator import (
     decide_or_refill,
     receive_backfilled_done,
@@ -45,7 +45,7 @@ from actors.fabric.madd_coordinator import (
     send_times,
 )
 from actors.fabric.port_sets import count_bits
-from actors.fabric.ports import Fabric, flows_of, lines_of, words_on
+from actors.fabric.ports import Fabric, finish_flow, flows_of, lines_of, words_on
 from actors.fabric.priority_queues import sort_groups
 from actors.fabric.ranking import Ranking, make_ranking
 from actors.fabric.service_order import Order, set_order
@@ -53,7 +53,7 @@ from actors.fabric.waves import are_together, end_of_shuffle
 from actors.fabric.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.inputs import HasInputs
-from actors.kernel.queue import NONE
+from actors.kernel.queue import NEVER, NONE
 from actors.scheduler import Parameter, Scheduler
 from actors.setting import Setting
 from actors.transfers.joined import Coordinated, handle_coordinated
@@ -96,6 +96,10 @@ class State(NamedTuple):
     stale: np.ndarray = per("run", False)  # a coflow has arrived, or ended, since the last order
     # flows whose ends were received, and not predicted, since the last decision
     ended: np.ndarray = per("run")
+    cut: np.ndarray = list_per(
+        "flow"
+    )  # of MADD: the first `num_cut`, which have ended before their last byte
+    num_cut: np.ndarray = per("run")
     num_sent: np.ndarray = per("run")  # how many of the last decision's changes have been sent
     counted_at: np.ndarray = per("port")  # scratch
 
@@ -138,6 +142,25 @@ def on_flow_done(w: CoflowWorld, p: State, t: int, flow: int, ended: int) -> Non
     if end_greedy(w, p.ranking, p.matching, flow, ended) and p.reorders_at_ends:
         p.stale[0] = True
     request_decision(w, p.agenda, t)
+
+
+@compiled
+def on_flow_cut(w: CoflowWorld, p: State, t: int, flow: int) -> None:
+    """Note that a flow under MADD has ended before its last byte: what others need is to be computed again."""
+    note_report(w, t, NO_AGENT_REPORTS, w.fabric.flows.source[flow])
+    p.cut[p.num_cut[0]] = flow
+    p.num_cut[0] += 1
+    p.stale[0] = True
+    request_decision(w, p.agenda, t)
+
+
+@compiled
+def end_cut_flows(fabric: Fabric, p: State) -> None:
+    """End flows under MADD that have ended before their last byte, unless they were predicted to end by now."""
+    for k in range(p.num_cut[0]):
+        if fabric.flows.finish[p.cut[k]] == NEVER:
+            finish_flow(fabric, p.madd.now[0], p.cut[k])
+    p.num_cut[0] = 0
 
 
 @compiled
@@ -231,6 +254,7 @@ def decide_greedy(w: CoflowWorld, p: State, t: int) -> None:
 @inlined
 def decide_rates(w: CoflowWorld, p: State, t: int) -> None:
     """Recompute order and rates."""
+    end_cut_flows(w.fabric, p)
     count = remove_ended(w, p.agenda)
     put_in_order(w, p, count)
     set_order(p.order, p.groups, count)
@@ -256,13 +280,19 @@ def port_event(w: CoflowWorld, p: State, me: int) -> None:
         agent_event(w, w.sending, me)
 
 
+@compiled
+def cut_any(w: CoflowWorld, p: State, t: int, flow: int) -> float:
+    """End a flow before its last byte under either kind of rates; return what it had left, bytes."""
+    return cut_shrinking_flow(w, p.shrinking, t, flow) if p.by_madd else cut_flow(w, p, t, flow)
+
+
 @inlined
 def on_event(w: CoflowWorld, p: State) -> bool:
     """Handle the event at hand; return whether the host must decide."""
     return handle_event(
         w, p, p, on_agent_event=port_event,
-        on_flow_done=on_flow_done, on_line_done=receive_line_done, on_arrival=on_arrival, on_update=on_update,
-        on_tell=send_times, on_decide=on_decide,
+        on_flow_done=on_flow_done, on_flow_cut=on_flow_cut, on_line_done=receive_line_done, on_arrival=on_arrival,
+        on_update=on_update, on_tell=send_times, on_decide=on_decide,
     )  # fmt: skip
 
 
@@ -275,7 +305,7 @@ def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
 @entry
 def advance_transfers(w: HasInputs, p: Coordinated, until: int, most: int) -> int:
     """Handle events of the network of DAG jobs whose transfers are coflows; return the stop reason."""
-    return handle_coordinated(w, p, until, most, on_event)
+    return handle_coordinated(w, p, until, most, on_event, cut_any)
 
 
 def check_costs(setting: Setting) -> None:

@@ -39,7 +39,7 @@ tolerance); without failures that is a remaining-size policy, so it is off by de
 
 import numpy as np
 
-from actors.fabric.agent import agent_event
+from actors.fabric.agent import agent_event, cut_flow
 from actors.fabric.coordinator import (
     NO_AGENT_REPORTS,
     end_greedy,
@@ -267,7 +267,7 @@ def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
 @entry
 def advance_transfers(w: HasInputs, p: Coordinated, until: int, most: int) -> int:
     """Handle events of the network of DAG jobs whose transfers are coflows; return the stop reason."""
-    return handle_coordinated(w, p, until, most, on_event)
+    return handle_coordinated(w, p, until, most, on_event, cut_flow)
 
 
 def series(setting: Setting, world: CoflowWorld, state: State) -> Learned | None:

@@ -36,7 +36,7 @@ import numpy as np
 
 from actors.fabric.coordinator import Agenda, handle_event, handle_events, note_report
 from actors.fabric.counters import N_DEMOTIONS
-from actors.fabric.equal_agent import Serving, serving_event
+from actors.fabric.equal_agent import Serving, cut_served_flow, serving_event
 from actors.fabric.equal_coordinator import (
     apply_flow_done,
     has_sent_more,
@@ -222,7 +222,7 @@ def advance(w: CoflowWorld, p: State, until: int, most: int) -> int:
 @entry
 def advance_transfers(w: HasInputs, p: Coordinated, until: int, most: int) -> int:
     """Handle events of the network of DAG jobs whose transfers are coflows; return the stop reason."""
-    return handle_coordinated(w, p, until, most, on_event)
+    return handle_coordinated(w, p, until, most, on_event, cut_served_flow)
 
 
 def build(setting: Setting) -> tuple[CoflowWorld, State]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.conditions import NS
-from actors.fabric.agent import agent_event
+from actors.fabric.agent import agent_event, cut_flow
 from actors.fabric.coordinator import (
     NO_AGENT_REPORTS,
     SPARE,
@@ -185,4 +185,4 @@ def advance_transfers(w: HasInputs, p: Coordinated, until: int, most: int) -> in
     """Handle events of the network of DAG jobs whose transfers are coflows; return the stop reason."""
     if lacks_room_for_rates(p.world, p.coordinator):
         return GROW
-    return handle_coordinated(w, p, until, most, on_event)
+    return handle_coordinated(w, p, until, most, on_event, cut_flow)

@@ -91,9 +91,6 @@ def _check_failing(config: Config, schedulers: tuple[Scheduler, ...]) -> None:
         if scheduler.family == "jobs":
             wrong = f"a machine that fails loses outputs, and {scheduler.name} does not run tasks again that have ended"
             raise config.error("network.scheduler", f"{wrong}; want a scheduler of DAG jobs, or network=none")
-    if config["network.scheduler"] != "fair":
-        wrong = f"{config['network.scheduler']} does not go with failures of machines: it would not know of lost flows"
-        raise config.error("network.scheduler", f"{wrong}; want fair or none")
     for name, wanted, why in (
         ("network.registration", "barrier", "tasks would wait for what runs again, and hold its room"),
         ("network.shuffle", "pull", "what was sent to a machine is lost with it"),

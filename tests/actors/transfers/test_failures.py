@@ -11,34 +11,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors.hosting.outcome import Outcome
-from actors.setting import Dynamics, Network, Setting
+from actors.setting import Network, Setting
 from clusters.cluster import build_cluster
-from clusters.failures import NODE, Outages
 from tests.actors.checkpointing import digest_with_restores
 from tests.actors.dag_settings import mixed_dags, with_bytes
 from tests.actors.transfers import failing_network_simulator as other
-from tests.actors.transfers.test_network import GB, MACHINES, of_one_core, on_network
+from tests.actors.transfers.failing_runs import (
+    MACHINES,
+    Rows,
+    attempts_of,
+    failing,
+    holds_no_more_than_there_is,
+    outages,
+)
+from tests.actors.transfers.test_network import GB, of_one_core, on_network
 from tests.emulations import OBSERVED, digest, run_setting
 from workloads.dags import DagWorkload, make_dag_workload
-
-Rows = list[tuple[int, float, float]]  # a machine, from when until when it is down, s
-
-
-def failing(setting: Setting, rows: Rows, detection_s: float) -> Setting:
-    number, fail, repair = (np.array(column) for column in zip(*rows, strict=True))
-    down = Outages(
-        np.full(number.size, NODE), number.astype(np.int64), fail.astype(float), repair.astype(float)
-    )
-    return replace(setting, dynamics=Dynamics(outages=down, detection_s=detection_s))
-
-
-def attempts_of(found: Outcome) -> list[other.Attempt]:
-    """Those of which the tasks ended for the last time, in order of the tasks, and then the others."""
-    assert found.tasks is not None
-    last = zip(*(found.tasks[name].tolist() for name in ("node", "start_ns", "finish_ns")), strict=True)
-    rows = [(task, *one) for task, one in enumerate(last)]
-    rows += [tuple(row[name] for name in ("task", "node", "start", "end")) for row in found.attempts]
-    return [other.Attempt(int(task), int(node), start / 1e9, end / 1e9) for task, node, start, end in rows]
 
 
 def on_three_machines(rows: Rows, detection_s: float, heartbeat_s: float = 0.0) -> Outcome:
@@ -131,16 +119,6 @@ def test_ancestors_run_again_as_far_as_their_outputs_are_lost() -> None:
     ]
 
 
-def outages(draws: np.random.Generator, horizon_s: float) -> Rows:
-    rows = []
-    for node in range(MACHINES.num_nodes):
-        t = draws.exponential(6)
-        while t < horizon_s and draws.random() < 0.8:
-            rows.append((node, round(t, 9), round(t + draws.exponential(3) + 0.01, 9)))
-            t = rows[-1][2] + draws.exponential(10) + 0.01
-    return rows or [(0, 3.0, 5.0)]
-
-
 def drawn(
     seed: int, scheduler: str, heartbeat_s: float, delay_s: float, detection_s: float
 ) -> tuple[Setting, Rows]:
@@ -190,24 +168,6 @@ def test_attempts_become_what_another_simulation_says(
     if heartbeat_s == 0:  # with heartbeats an end that was not reported is lost, too
         assert found.counters.get("run_again", 0) == len(again)
         assert all(other.was_needed(work.arrays(), one, attempts, expected, failures) for one in again)
-
-
-def holds_no_more_than_there_is(
-    work: DagWorkload, attempts: list[other.Attempt], failures: list[other.Failure]
-) -> None:
-    """Check that tasks hold no more than a machine has, and nothing while it is down."""
-    stage = np.repeat(np.arange(work.num_stages), np.diff(work.arrays().stage_first_task))
-    needs = np.array(work.stages["cpu_cores"].to_pylist())[stage]
-    changes = [(one.end_s, -needs[one.task], one.node) for one in attempts]
-    changes += [(one.start_s, needs[one.task], one.node) for one in attempts]
-    held = np.zeros(MACHINES.num_nodes)
-    for _, cores, node in sorted(changes):
-        held[node] += cores
-        assert held[node] <= [4, 8, 4, 2, 6][node] + 1e-9
-    for f in failures:
-        assert not any(
-            one.node == f.node and one.start_s < f.repair_s and one.end_s > f.fail_s for one in attempts
-        )
 
 
 def test_a_run_goes_on_from_checkpoints_as_it_would_have() -> None:

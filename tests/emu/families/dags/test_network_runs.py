@@ -207,7 +207,7 @@ REFUSED = {
     "--set cost.model=fixed --set cost.per_coflow=1ms": "network.scheduler=none has no coordinator",
     "--network aalo --set cost.per_flow=1ms": "goes with cost.model=fixed, and cost.model is none",
     "--network fair --clock windows": "fair does not go with clock=windows: rates depend on all flows at once",
-    "--network sebf --set dynamics.mtbf=1d --set dynamics.mttr=1h": "sebf does not go with failures of machines",
+    "--network fair --set dynamics.mtbf=1d --set network.shuffle=push": "push does not go with failures of machines",
     "--network fair --set dynamics.mtbf=1d --set network.registration=pipelined": "pipelined does not go with failures",
     "--network fair --set dynamics.mtbf=1d --set network.input=share": "share does not go with failures of machines",
     "--network fair --set priorities=true --set preemption.mode=restart": "does not go with preemption.mode=restart",
