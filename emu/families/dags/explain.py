@@ -13,20 +13,18 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
 from emu.explaining.causes_text import sum_by_cause, title_of
-from emu.explaining.event_record import NONE, BoolArray, Handled, Record
+from emu.explaining.event_record import NONE, Handled, Record
 from emu.explaining.explanation import NS, Explanation, Link, Row, Wait, counted, longest_wait
-from emu.explaining.spans import whole
+from emu.families.dags.chain import JobTasks, chain_of
 from emu.families.dags.fetch_reasons import fetch_of, most_users
-from emu.families.dags.fetches import sent_of
 from emu.families.dags.wait_reasons import wait_of
 from emu.families.jobs.causes import cause_of_loss, meanings_of
 from emu.families.jobs.explain import evictions_of
 from emu.results.result import Result
 from emu.results.text_tables import number
-from workloads.arrow import column, optional_column
+from workloads.arrow import column
 from workloads.errors import InputError
 
 MEANINGS = {
@@ -48,74 +46,6 @@ def _meanings(result: Result) -> dict[str, str]:
     return found
 
 
-class _Tasks:
-    """The tasks of one job, in ns; -1 for what did not happen."""
-
-    def __init__(self, result: Result, mine: BoolArray):
-        table = result.tasks
-        self.ids = np.flatnonzero(mine)
-        self.task, self.stage = (column(table, name)[mine] for name in ("task", "stage"))
-        self.node, self.start, self.finish, self.runnable = (
-            whole(optional_column(table, name)[mine], scale)
-            for name, scale in (("node", 1.0), ("start_s", NS), ("finish_s", NS), ("runnable_s", NS))
-        )
-        self.fetched = self.start  # when it had its input
-        self.has_network = "fetched_s" in table.column_names
-        if self.has_network:
-            self.came = whole(optional_column(table, "fetched_s")[mine], NS)
-            self.fetched = np.maximum(self.came, self.start)
-        self.sent, self.has_sent = sent_of(table)[mine], "sent_s" in table.column_names
-        self.awaited = self.runnable  # when all that it waits for had ended
-        self.has_ends = "parents_ended_s" in table.column_names
-        if self.has_ends:
-            self.awaited = whole(optional_column(table, "parents_ended_s")[mine], NS)
-        if result.counters.get("run_again") and result.attempts is not None:
-            self._add_attempts(result.attempts, column(table, "job_id")[mine][0])
-
-    def _add_attempts(self, table: pa.Table, job_id: int) -> None:
-        """Add the attempts that had ended, of tasks that ran again as their output was lost."""
-        mine = table["ended"].to_numpy() & (column(table, "job_id") == job_id)
-        names = (("node", 1.0), ("start_s", NS), ("end_s", NS), ("runnable_s", NS))
-        node, start, finish, runnable = (
-            whole(optional_column(table, name)[mine], scale) for name, scale in names
-        )
-        which = column(table, "task")[mine]
-        fetched = finish - (self.finish - self.fetched)[which]
-        for name, more in (
-            ("ids", self.ids[which]),
-            ("task", self.task[which]),
-            ("stage", self.stage[which]),
-            ("node", node),
-            ("start", start),
-            ("finish", finish),
-            ("runnable", runnable),
-            ("fetched", fetched),
-        ):
-            setattr(self, name, np.append(getattr(self, name), more))
-        self.awaited = self.runnable
-
-    def name(self, at: int) -> str:
-        """Return what a task is called."""
-        return f"task {self.task[at]} of stage {self.stage[at]}"
-
-
-def _chain(tasks: _Tasks) -> list[int]:
-    """Return the rows of the tasks of the chain, the last one first."""
-    at = int(np.argmax(tasks.finish))
-    rows = [at]
-    while True:
-        others = (tasks.stage != tasks.stage[at]) | (
-            tasks.ids == tasks.ids[at]
-        )  # or itself, before it ran again
-        before = np.flatnonzero(
-            (tasks.finish == tasks.awaited[at]) & (tasks.finish < tasks.finish[at]) & others
-        )
-        if before.size == 0:
-            return rows
-        at = int(before[0])
-        rows.append(at)
-
-
 class _Part(NamedTuple):
     """A part of a job's time, and the row of the task of the chain that it is about."""
 
@@ -123,10 +53,10 @@ class _Part(NamedTuple):
     at: int
 
 
-def _parts(events: Record, tasks: _Tasks, submit_ns: int, handled: Any) -> list[_Part]:
+def _parts(events: Record, tasks: JobTasks, submit_ns: int, handled: Any) -> list[_Part]:
     """Return the parts of a job's time that are not empty, in order."""
     parts: list[_Part] = []
-    chain = _chain(tasks)[::-1]
+    chain = chain_of(tasks)[::-1]
     for i, at in enumerate(chain):
         start, end = int(tasks.start[at]), int(tasks.finish[at])
         begin = int(tasks.awaited[at]) if i else submit_ns
@@ -156,7 +86,7 @@ def _link(begin_ns: int, end_ns: int, cause: str, what: str, submit_ns: int) -> 
 
 
 def _marks(
-    events: Record, tasks: _Tasks, at: int, before: int, begin_ns: int, handled: Any
+    events: Record, tasks: JobTasks, at: int, before: int, begin_ns: int, handled: Any
 ) -> list[tuple[int, str, str]]:
     """Return the end, cause and description of each part of a task's wait; first when the wait began."""
     start_ns, mine = int(tasks.start[at]), events.task == tasks.ids[at]
@@ -245,7 +175,7 @@ def _asking(events: Record, launch: int, begin_ns: int) -> list[tuple[int, str, 
     return [*marks, (asked_ns, "network", "was asked for by its machine")]
 
 
-def _heard(events: Record, tasks: _Tasks, before: int) -> Any:
+def _heard(events: Record, tasks: JobTasks, before: int) -> Any:
     """Return when who schedules a job heard that a task of it had ended, ns: once, or not at all."""
     ended = (events.left_ns == tasks.finish[before]) & (events.sender == tasks.node[before])
     of_it = (events.task == tasks.ids[before]) & np.isin(events.kind, ("TASK_DONE", "ENDED"))
@@ -269,7 +199,7 @@ def _of_loss(events: Record, cause: str, row: int) -> str:
     return _OF_LOSS[cause]
 
 
-def _cause_of_loss(events: Record, tasks: _Tasks, at: int, row: int) -> str:
+def _cause_of_loss(events: Record, tasks: JobTasks, at: int, row: int) -> str:
     """Return the cause of the time of an attempt at a task that ended with the event LOST in a row."""
     evicts = (events.kind == "EVICT") & (events.task == tasks.ids[at])
     if _was_sent_back(events, row):
@@ -302,7 +232,7 @@ def causes_of_all(
     columns = (jobs[name].to_pylist() for name in ("job_id", "submit_s", "jct_s"))
     for row, (job, submit_s, jct_s) in enumerate(zip(*columns, strict=True)):
         if jct_s is not None and row in by_job:
-            tasks = _Tasks(result, job_of_task == job)
+            tasks = JobTasks(result, job_of_task == job)
             parts = _parts(by_job[row], tasks, round(submit_s * NS), handled)
             yield row, sum_by_cause((part.link for part in parts), _meanings(result))
 
@@ -323,10 +253,10 @@ def explain_dag(result: Result, record: Record, row: int, handled: Handled | Non
     """
     values = {name: cells[0] for name, cells in _checked(result).slice(row, 1).to_pydict().items()}
     events = record.rows(np.flatnonzero(record.job == row))
-    tasks = _Tasks(result, column(result.tasks, "job_id") == values["job_id"])
+    tasks = JobTasks(result, column(result.tasks, "job_id") == values["job_id"])
     jct_s, submit_ns = values["jct_s"], round(values["submit_s"] * NS)
     parts = _parts(events, tasks, submit_ns, handled) if jct_s is not None else []
-    links, chain = [part.link for part in parts], _chain(tasks) if jct_s is not None else []
+    links, chain = [part.link for part in parts], chain_of(tasks) if jct_s is not None else []
     sums = sum_by_cause(links, _meanings(result))
     ended = f"ended after {number(jct_s)} s" if jct_s is not None else "did not end"
     sentences = [
@@ -372,7 +302,7 @@ def explain_dag(result: Result, record: Record, row: int, handled: Handled | Non
 
 
 def _waits(
-    result: Result, record: Record, row: int, tasks: _Tasks, parts: list[_Part], submit_ns: int
+    result: Result, record: Record, row: int, tasks: JobTasks, parts: list[_Part], submit_ns: int
 ) -> tuple[Wait | None, Wait | None]:
     """Return the longest wait, and the longest time to fetch input, unless they are the same; None for what is not."""
     task_of = {part.link: int(tasks.ids[part.at]) for part in parts}
@@ -399,7 +329,7 @@ def _evicted_for(result: Result, record: Record, row: int) -> Iterator[str]:
         yield f"{counted(jobs.size, 'task')} of lower priority made room for it, of job {whose}{more}."
 
 
-def _row(tasks: _Tasks, at: int, submit_ns: int) -> dict[str, Any]:
+def _row(tasks: JobTasks, at: int, submit_ns: int) -> dict[str, Any]:
     return {
         "task": int(tasks.task[at]),
         "stage": int(tasks.stage[at]),
@@ -413,7 +343,7 @@ def _row(tasks: _Tasks, at: int, submit_ns: int) -> dict[str, Any]:
     }
 
 
-def _of_fetch(tasks: _Tasks, at: int, submit_ns: int) -> dict[str, float]:
+def _of_fetch(tasks: JobTasks, at: int, submit_ns: int) -> dict[str, float]:
     """Return when a task had its input, or when it started if it needed none; and from when that was sent."""
     if not tasks.has_network:
         return {}

@@ -51,7 +51,7 @@ def test_what_a_receiver_that_fails_would_have_got_goes_to_others(coordinator: A
 @pytest.mark.parametrize("coordinator", ALL)
 def test_a_fetch_from_a_machine_that_fails_is_given_up(coordinator: Any) -> None:
     # Machine 0 fails at 2 s with both maps' outputs. That is known at 2.5 s: both reducers give up, both maps run again
-    # on the machines of the reducers, and these fetch anew.
+    # on the machines of the reducers, and these fetch again.
     nodes = build_cluster("machines", [2, 4, 4], cpu_cores=[2.0, 4.0, 4.0])
     found = run_setting(failing(under(coordinator, two_shuffles(3, 3), nodes), [(0, 2.0, 100.0)], 0.5))
     rows = found.attempts

@@ -1,0 +1,81 @@
+"""The tasks of one DAG job, and the chain of those that waited for each other and end with the last one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from emu.explaining.event_record import NONE, BoolArray
+from emu.explaining.explanation import NS
+from emu.explaining.spans import whole
+from emu.families.dags.fetches import sent_of
+from emu.results.result import Result
+from workloads.arrow import column, optional_column
+
+
+class JobTasks:
+    """The tasks of one job, in ns; -1 for what did not happen."""
+
+    def __init__(self, result: Result, mine: BoolArray):
+        table = result.tasks
+        self.ids = np.flatnonzero(mine)
+        self.task, self.stage = (column(table, name)[mine] for name in ("task", "stage"))
+        self.node, self.start, self.finish, self.runnable = (
+            whole(optional_column(table, name)[mine], scale)
+            for name, scale in (("node", 1.0), ("start_s", NS), ("finish_s", NS), ("runnable_s", NS))
+        )
+        self.fetched = self.start  # when it had its input
+        self.has_network = "fetched_s" in table.column_names
+        if self.has_network:
+            self.came = whole(optional_column(table, "fetched_s")[mine], NS)
+            self.fetched = np.maximum(self.came, self.start)
+        self.sent, self.has_sent = sent_of(table)[mine], "sent_s" in table.column_names
+        self.awaited = self.runnable  # when all that it waits for had ended
+        self.has_ends = "parents_ended_s" in table.column_names
+        if self.has_ends:
+            self.awaited = whole(optional_column(table, "parents_ended_s")[mine], NS)
+        if result.counters.get("run_again") and result.attempts is not None:
+            self._add_attempts(result.attempts, column(table, "job_id")[mine][0])
+
+    def _add_attempts(self, table: pa.Table, job_id: int) -> None:
+        """Add the attempts that had ended, of tasks that ran again as their output was lost."""
+        mine = table["ended"].to_numpy() & (column(table, "job_id") == job_id)
+        names = (("node", 1.0), ("start_s", NS), ("end_s", NS), ("runnable_s", NS))
+        node, start, finish, runnable = (
+            whole(optional_column(table, name)[mine], scale) for name, scale in names
+        )
+        which = column(table, "task")[mine]
+        fetched = finish - (self.finish - self.fetched)[which]
+        for name, more in (
+            ("ids", self.ids[which]),
+            ("task", self.task[which]),
+            ("stage", self.stage[which]),
+            ("node", node),
+            ("start", start),
+            ("finish", finish),
+            ("runnable", runnable),
+            ("fetched", fetched),
+            ("came", fetched),
+            ("sent", np.full(node.size, NONE)),
+        ):
+            setattr(self, name, np.append(getattr(self, name), more))
+        self.awaited = self.runnable
+
+    def name(self, at: int) -> str:
+        """Return what a task is called."""
+        return f"task {self.task[at]} of stage {self.stage[at]}"
+
+
+def chain_of(tasks: JobTasks) -> list[int]:
+    """Return the rows of the tasks of the chain, the last one first."""
+    at = int(np.argmax(tasks.finish))
+    rows = [at]
+    while True:
+        # What it waits for is in other stages, or it is the task itself, before it ran again.
+        others = (tasks.stage != tasks.stage[at]) | (tasks.ids == tasks.ids[at])
+        others[rows] = False
+        before = np.flatnonzero((tasks.finish == tasks.awaited[at]) & others)
+        if before.size == 0:
+            return rows
+        at = int(before[0])
+        rows.append(at)
