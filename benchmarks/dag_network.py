@@ -6,19 +6,25 @@
 Jobs of `facebook-mapreduce`, of which the bytes are scaled, on machines of Carbyne's evaluation, with ports of so many
 Gbps: all flows share them max-min fairly (`fair`), or a coordinator serves shuffles as coflows. Beside them is the run
 in which input takes no time. Each run has a process of its own, and one core. Printed are the time of the engine after
-compilation, the flows, and mean and P95 of completion times.
+compilation, the share of it that the network's loop takes, the flows, and mean and P95 of completion times.
 """
 
 from __future__ import annotations
 
 import multiprocessing
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from itertools import product
+from time import perf_counter
+from typing import Any
 
 import numpy as np
 
 from actors.hosting.outcome import Observe, peak_rss_mb
 from actors.hosting.virtual import emulate
+from actors.kernel.compiled import direct
+from actors.kernel.turns import Turns, take_turns
 from actors.schedulers.registry import find_scheduler
 from actors.setting import Setting, Switch
 from actors.transfers.joined import with_network
@@ -45,6 +51,26 @@ def make_setting(
     return replace(setting, scheduler=with_network(setting.scheduler, coordinator), switch=switch)
 
 
+class Timed(Turns):
+    """Both loops, and how long each took, s: that of schedulers and machines, and that of the network."""
+
+    def __init__(self, turns: Turns):
+        super().__init__(*turns.loops)
+        self.took_s = [0.0, 0.0]
+
+    def direct(self, world: Any, state: Any, until: int, most: int) -> Callable[..., int]:
+        """Compile both, as `Turns` does."""
+        loops = [direct(loop, world, own, until, most) for loop, own in zip(self.loops, state, strict=True)]
+        timed = tuple(partial(self._call, which, loop) for which, loop in enumerate(loops))
+        return partial(take_turns, timed)
+
+    def _call(self, which: int, loop: Callable[..., int], *given: Any) -> int:
+        begin = perf_counter()
+        why = loop(*given)
+        self.took_s[which] += perf_counter() - begin
+        return why
+
+
 def line(
     scheduler: str, jobs: int, tasks: int, nodes: int, network: str, gbps: float, scale: float
 ) -> list[str]:
@@ -53,7 +79,13 @@ def line(
         make_setting(scheduler, 20, 1_000, 20, network, gbps, scale), Observe(), in_process=True
     )  # compiles
     setting = make_setting(scheduler, jobs, tasks, nodes, network, gbps, scale)
+    share = ""
+    if network != "none":
+        timed = Timed(setting.scheduler.advance)
+        setting = replace(setting, scheduler=replace(setting.scheduler, advance=timed))
     found = emulate(setting, Observe(), in_process=True)
+    if network != "none":
+        share = f"{timed.took_s[1] / sum(timed.took_s):.0%}"
     jct_s = (found.finish_ns - setting.workload.arrays().submit_ns) / 1e9
     moved = coflows = ""
     if network != "none":
@@ -61,7 +93,8 @@ def line(
     times = [f"{jct_s.mean():.4g}", f"{np.percentile(jct_s, 95):.4g}"]
     network += f", {gbps:g} Gbps, bytes x {scale:g}" if gbps else ""
     flows = f"{found.counters.get('flows', 0):,}"
-    return [scheduler, network, moved, flows, coflows, f"{found.wall_s:.1f}", f"{peak_rss_mb():,.0f}", *times]
+    used = [f"{found.wall_s:.1f}", share, f"{peak_rss_mb():,.0f}"]
+    return [scheduler, network, moved, flows, coflows, *used, *times]
 
 
 def main() -> None:
@@ -75,7 +108,8 @@ def main() -> None:
     parser.add_argument("--scales", default="1,10")
     asked = parser.parse_args()
     speeds, scales = ([float(a) for a in text.split(",")] for text in (asked.gbps, asked.scales))
-    lines = [["scheduler", "network", "TB moved", "flows", "coflows", "s", "MiB", "mean JCT, s", "P95, s"]]
+    titles = "scheduler, network, TB moved, flows, coflows, s, network's share, MiB, mean JCT (s), P95 (s)"
+    lines = [titles.split(", ")]
     with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
         for scheduler in asked.schedulers.split(","):
             runs = [("none", 0.0, 1.0), *product(asked.networks.split(","), speeds, scales)]
