@@ -72,9 +72,8 @@ class Stages(NamedTuple):
     ready: np.ndarray  # [S] tasks that may be launched
     head: np.ndarray  # [S] the first of them in `Ready`, NONE: none
     tail: np.ndarray  # [S]
-    # Empty where no edge is pipelined:
-    at_launch: np.ndarray  # [E] 1: the edge is, and the child waits until all tasks of the stage are launched
-    unlaunched: np.ndarray  # [S] tasks
+    # [S] tasks; empty where no edge is pipelined
+    unlaunched: np.ndarray
 
 
 class Tasks(NamedTuple):
@@ -183,7 +182,6 @@ def _make_stages(setting: Setting, demand: np.ndarray) -> Stages:
     """Return all stages, of which no task has run."""
     arrays = setting.workload.arrays()
     tasks = np.diff(arrays.stage_first_task)
-    at_launch = pipelined_edges(setting, arrays)
     return Stages(
         job=read_only(np.repeat(np.arange(arrays.submit_ns.size), np.diff(arrays.first_stage))),
         demand=read_only(demand),
@@ -197,8 +195,7 @@ def _make_stages(setting: Setting, demand: np.ndarray) -> Stages:
         ready=np.zeros(tasks.size, np.int64),
         head=np.full(tasks.size, NONE),
         tail=np.full(tasks.size, NONE),
-        at_launch=at_launch,
-        unlaunched=tasks.copy() if at_launch.size else np.zeros(0, np.int64),
+        unlaunched=tasks.copy() if pipelined_edges(setting, arrays).size else np.zeros(0, np.int64),
     )
 
 

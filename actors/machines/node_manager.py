@@ -116,7 +116,7 @@ def sends_at_end(w: DagWorld, stage: int) -> bool:
     """Whether an edge from a stage is pipelined."""
     found: bool = False
     for edge in range(w.stages.first_child[stage], w.stages.first_child[stage + 1]):
-        found = found or w.stages.at_launch[edge] == 1
+        found = found or w.inputs.at_launch[edge] == 1
     return found
 
 

@@ -206,14 +206,14 @@ def add_if_complete(w: DagWorld, run: Runnable, band: int, stage: int, task: int
 @inlined
 def is_at_launch(w: DagWorld, edge: int) -> bool:
     """Whether an edge to a child is pipelined: the child waits until all tasks of the stage are launched."""
-    return w.stages.at_launch.size > 0 and w.stages.at_launch[edge] == 1
+    return w.inputs.at_launch.size > 0 and w.inputs.at_launch[edge] == 1
 
 
 @inlined
 def note_launched(w: DagWorld, run: Runnable, t: int, stage: int) -> None:
     """Note that a task of a stage has been launched."""
     s = w.stages
-    if s.at_launch.size > 0:
+    if w.inputs.at_launch.size > 0:
         s.unlaunched[stage] -= 1
         if s.unlaunched[stage] == 0:
             w.inputs.all_launched[stage] = t
@@ -233,7 +233,7 @@ def add_children(w: DagWorld, run: Runnable, bands: np.ndarray) -> bool:
         stage = run.whole[i]
         for edge in range(s.first_child[stage], s.first_child[stage + 1]):
             child = s.child[edge]
-            if s.at_launch[edge] == 1:
+            if w.inputs.at_launch[edge] == 1:
                 s.waiting[child] -= 1
                 add_ready_tasks(w, run, bands[s.job[stage]], child)
                 has_more = has_more or s.ready[child] > 0

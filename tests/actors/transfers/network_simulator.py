@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from actors.hosting.outcome import Outcome
 from tests.actors.water_filling import max_min
 
 INPUT, HERE = -1, -2
@@ -101,6 +102,23 @@ def fetched_s(
     for task, fetch in fetch_of.items():
         found[task] = max(end_s.get(fetch, fetch[2]), last_s.get(fetch, 0.0))
     return found, sum(sizes.values()), local
+
+
+def is_as_simulated(arrays: Any, found: Outcome, bytes_per_s: float, **given: Any) -> None:
+    """Check when tasks of a run under max-min fair sharing had their input, when they ended, and what moved.
+
+    `given`: of `fetched_s`.
+    """
+    tasks, fetched = found.tasks, found.series.fetched_ns
+    assert tasks is not None
+    expected, moved, local = fetched_s(arrays, tasks, bytes_per_s, **given)
+    assert ((fetched >= 0) == np.isfinite(expected)).all()
+    has_input = fetched >= 0
+    assert np.allclose(fetched[has_input] / 1e9, expected[has_input], rtol=0, atol=1e-6)
+    begin = np.where(has_input, fetched, tasks["start_ns"])
+    assert (tasks["finish_ns"] - begin == arrays.duration_ns).all()
+    assert np.isclose(found.series.moved_bytes, moved)
+    assert np.isclose(found.series.local_bytes, local)
 
 
 def is_shuffle(arrays: Any, stage: int, parent: int) -> bool:

@@ -20,7 +20,7 @@ from actors.transfers.joined import with_network
 from clusters.cluster import Cluster, build_cluster
 from tests.actors.checkpointing import digest_with_restores
 from tests.actors.dag_settings import mixed_dags, with_bytes, with_input
-from tests.actors.transfers.network_simulator import fetched_s
+from tests.actors.transfers.network_simulator import is_as_simulated
 from tests.actors.transfers.test_coordinated import COORDINATORS
 from tests.emulations import OBSERVED, digest, outages, run_setting, run_windows
 from tests.emulations import setting_of as setting_of_jobs
@@ -187,18 +187,8 @@ def test_tasks_have_their_input_when_another_simulation_says(seed: int, schedule
     work = with_bytes(mixed_dags(jobs=8, seed=seed), seed)
     found = run_setting(staged(scheduler, work, network="fair", skew=skew, seed=seed))
     check_stages(work, MACHINES, found, 500_000)
-    arrays, tasks = work.arrays(), found.tasks
-    assert tasks is not None
-    parts = parts_of(np.diff(arrays.stage_first_task), skew, seed)
-    expected, moved, local = fetched_s(arrays, tasks, GB, part=parts)
-    fetched = found.series.fetched_ns
-    assert ((fetched >= 0) == np.isfinite(expected)).all()
-    has_input = fetched >= 0
-    assert np.allclose(fetched[has_input] / 1e9, expected[has_input], rtol=0, atol=1e-6)
-    begin = np.where(has_input, fetched, tasks["start_ns"])
-    assert (tasks["finish_ns"] - begin == arrays.duration_ns).all()
-    assert np.isclose(found.series.moved_bytes, moved)
-    assert np.isclose(found.series.local_bytes, local)
+    arrays = work.arrays()
+    is_as_simulated(arrays, found, GB, part=parts_of(np.diff(arrays.stage_first_task), skew, seed))
 
 
 @pytest.mark.parametrize("coordinator", COORDINATORS)

@@ -17,7 +17,7 @@ from actors.transfers.joined import FIRST_ROWS, with_network
 from clusters.cluster import Cluster, build_cluster
 from tests.actors.checkpointing import digest_with_restores
 from tests.actors.dag_settings import mixed_dags, setting_of, two_shuffles, with_bytes
-from tests.actors.transfers.network_simulator import fetched_s
+from tests.actors.transfers.network_simulator import fetched_s, is_as_simulated
 from tests.emulations import OBSERVED, digest, run_setting
 from workloads.dags import DagWorkload, make_dag_workload
 
@@ -127,16 +127,7 @@ def test_tasks_have_their_input_when_another_simulation_says(
     found = run_setting(setting)
     arrays, tasks = work.arrays(), found.tasks
     assert tasks is not None
-    parts = parts_of(np.diff(arrays.stage_first_task), skew, seed)
-    expected, moved, local = fetched_s(arrays, tasks, GB, part=parts)
-    fetched = found.series.fetched_ns
-    assert ((fetched >= 0) == np.isfinite(expected)).all()
-    has_input = fetched >= 0
-    assert np.allclose(fetched[has_input] / 1e9, expected[has_input], rtol=0, atol=1e-6)
-    begin = np.where(has_input, fetched, tasks["start_ns"])
-    assert (tasks["finish_ns"] - begin == arrays.duration_ns).all()
-    assert np.isclose(found.series.moved_bytes, moved)
-    assert np.isclose(found.series.local_bytes, local)
+    is_as_simulated(arrays, found, GB, part=parts_of(np.diff(arrays.stage_first_task), skew, seed))
     assert (found.finish_ns == np.maximum.reduceat(tasks["finish_ns"], arrays.first_task[:-1])).all()
 
 

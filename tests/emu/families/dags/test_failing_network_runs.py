@@ -9,16 +9,8 @@ import numpy as np
 import pytest
 
 import emu
+from tests.emu.families.dags.test_network_runs import HERE
 from workloads.dags import make_dag_workload
-
-HERE: dict[str, Any] = {
-    "in_process": True,
-    "network_delay": 0.0,
-    "network_scheduler": "fair",
-    "fabric_port_speed": "8 Gbps",
-    "cluster": "homogeneous",
-    "output_tasks": True,
-}
 
 
 def two_of_each() -> Any:

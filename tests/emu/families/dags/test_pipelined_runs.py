@@ -11,17 +11,9 @@ import pytest
 
 import emu
 from clusters.cluster import build_cluster
+from tests.emu.families.dags.test_network_runs import HERE
 from workloads.dags import DagWorkload, make_dag_workload
 from workloads.errors import InputError
-
-HERE: dict[str, Any] = {
-    "in_process": True,
-    "network_delay": 0.0,
-    "network_scheduler": "fair",
-    "fabric_port_speed": "8 Gbps",
-    "cluster": "homogeneous",
-    "output_tasks": True,
-}
 
 
 def uneven_shuffle() -> DagWorkload:
