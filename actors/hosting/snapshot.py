@@ -17,11 +17,8 @@ class Refused(Exception):
     """A checkpoint cannot be used; the message has the reason."""
 
 
-# Of the world, and of that of the coflows of DAG jobs.
-MEASURED_HERE = (
-    "world.cost.overhead",
-    "state.network.world.cost.overhead",
-)  # scalars that are this machine's, not the run's
+# Scalars that are this machine's, not the run's: of the world, and of that of the coflows of DAG jobs.
+MEASURED_HERE = ("world.cost.overhead", "state.network.world.cost.overhead")
 
 
 def leaves(tree: Any, path: str) -> Iterator[tuple[str, Any]]:

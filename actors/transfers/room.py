@@ -15,10 +15,8 @@ from actors.transfers.runs import Runs, free_runs, longest, total
 from workloads.groups import rows_between
 
 ROWS = ("flow", "line", "word")  # of rows that lie side by side, in the order of `Shuffles.span`
-TO_AGENTS = (
-    (SET_RATE, PACE, SET_EXTRA),
-    (SHRINK, SET_LINE, VERDICT),
-)  # messages about flows, and about lines
+# Messages to agents: about flows, and about lines.
+TO_AGENTS = ((SET_RATE, PACE, SET_EXTRA), (SHRINK, SET_LINE, VERDICT))
 
 
 def make_room(now_ns: int, n: CoflowWorld, p: Any, s: Shuffles) -> tuple[CoflowWorld, Any, Shuffles]:

@@ -96,9 +96,8 @@ class State(NamedTuple):
     stale: np.ndarray = per("run", False)  # a coflow has arrived, or ended, since the last order
     # flows whose ends were received, and not predicted, since the last decision
     ended: np.ndarray = per("run")
-    cut: np.ndarray = list_per(
-        "flow"
-    )  # of MADD: the first `num_cut`, which have ended before their last byte
+    # of MADD: the first `num_cut`, which have ended before their last byte
+    cut: np.ndarray = list_per("flow")
     num_cut: np.ndarray = per("run")
     num_sent: np.ndarray = per("run")  # how many of the last decision's changes have been sent
     counted_at: np.ndarray = per("port")  # scratch

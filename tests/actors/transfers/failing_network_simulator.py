@@ -40,9 +40,8 @@ class Fetch:
     stage: int
     node: int
     start_s: float
-    left: dict[tuple[int, int], float] = field(
-        default_factory=lambda: defaultdict(float)
-    )  # bytes by source and parent
+    # bytes by source and parent
+    left: dict[tuple[int, int], float] = field(default_factory=lambda: defaultdict(float))
     given_up_s: float = np.inf
     is_over: bool = False
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import emu
+from examples.shortest_job import ShortestFirst
 from tests.emu.families.dags.test_network_runs import HERE
 from workloads.dags import make_dag_workload
 
@@ -44,19 +45,24 @@ def test_what_was_lost_stands_in_its_tables(tmp_path: Path) -> None:
     assert emu.causes(again).to_pandas().drop(columns="job_id").sum().sum() == 12_000_000_000
 
 
-@pytest.mark.parametrize(("scheduler", "heartbeat_s"), [("drf", 0.0), ("carbyne", 0.0), ("srtf", 2.0)])
-def test_causes_of_all_jobs_add_up(scheduler: str, heartbeat_s: float) -> None:
-    given = HERE | {
-        "network_delay": 0.0005,
-        "fabric_port_speed": "2 Gbps",
-        "parameters": {"heartbeat_s": heartbeat_s},
-    }
+@pytest.mark.parametrize(
+    ("scheduler", "network", "parameters"),
+    [
+        ("drf", "fair", {}),
+        ("carbyne", "sebf", {}),
+        ("srtf", "philae", {"heartbeat_s": 2.0}),
+        (ShortestFirst, "fair", {}),
+    ],
+)
+def test_causes_of_all_jobs_add_up(scheduler: Any, network: str, parameters: dict[str, float]) -> None:
+    given = HERE | {"network_delay": 0.0005, "network_scheduler": network, "fabric_port_speed": "2 Gbps"}
     del given["cluster"]
     run = emu.run(
         scheduler,
         "query-dags",
         20,
         workload_options={"jobs": 12},
+        parameters=parameters,
         output_events="all",
         dynamics_mtbf=2500.0,
         dynamics_mttr=60.0,
