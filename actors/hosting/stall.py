@@ -122,6 +122,13 @@ def likely_cause(setting: Setting, virtual_s: float) -> Cause:
                 f" {for_good:,} of them for good, and jobs that may use no other nodes wait; an earlier repair_s would"
                 " let them run",
             )
+    if dynamics.mtbf_s is not None and setting.switch.scheduler != "none":
+        return Cause(
+            ": machines fail while tasks fetch",
+            f"likely cause: dynamics.mtbf: of {setting.cluster.num_nodes:,} machines one fails each"
+            f" {format_duration(dynamics.mtbf_s / setting.cluster.num_nodes)}, and each fetch from it begins again; a"
+            " longer one, or faster ports (fabric.port_speed), would let fetches end",
+        )
     longest = setting.scheduler.worlds.longest.format(format_duration(most_s))
     return Cause("", f"{longest}, and no setting of failures explains it")
 

@@ -193,6 +193,16 @@ def record_attempt(w: HasFaults, task: int, node: int, start: int, end: int) -> 
 
 
 @inlined
+def record_lost_output(w: HasFaults, task: int, node: int, start: int, end: int) -> None:
+    """Note an attempt that had ended, of a task that is to run again, where tasks are recorded."""
+    rows = w.faults.attempts
+    if rows.size > 0:
+        i = w.faults.ended[0]
+        rows.task[i], rows.node[i], rows.start[i], rows.end[i], rows.ended[i] = task, node, start, end, 1
+        w.faults.ended[0] = i + 1
+
+
+@inlined
 def is_down(w: HasFaults, node: int) -> bool:
     """Return whether a node is down, from its own state."""
     return w.faults.active == 1 and w.faults.actors.down[node] == 1

@@ -34,7 +34,9 @@ N_MATCHES = COUNTERS.add("matches", "times the resource manager matched tasks to
 N_LEFTOVER = COUNTERS.add("leftover_launches", "tasks launched by the leftover part, above a job's share")
 N_BEATS = COUNTERS.add("heartbeats", "heartbeats of machines")
 N_TASKS_LOST = COUNTERS.add("tasks_lost", "running tasks that a machine's failure ended")
-N_LOST_NS = COUNTERS.add("lost_work_ns", "time that the tasks of `tasks_lost` had run")
+N_LOST_NS = COUNTERS.add(
+    "lost_work_ns", "time that the tasks of `tasks_lost`, and of `run_again`, had run or fetched"
+)
 N_LOST_WHOLES = COUNTERS.add("lost_work_wholes", "a part of `lost_work_ns`, which results have with it")
 N_LAUNCHES_LOST = COUNTERS.add(
     "placements_lost", "tasks lost before they ran: sent to a machine that is down"

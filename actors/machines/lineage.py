@@ -18,11 +18,12 @@ import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_FINISHED, N_STARTED
-from actors.kernel.faults import is_known_down, record_attempt
+from actors.kernel.faults import is_known_down, record_lost_output
 from actors.kernel.inputs import ENDED, READY, WAITING, can_lose_outputs
 from actors.kernel.queue import NONE
+from actors.kernel.sums import carry
 from actors.machines import runnable
-from actors.machines.dag_world import N_RUN_AGAIN, DagWorld
+from actors.machines.dag_world import N_LOST_NS, N_LOST_WHOLES, N_RUN_AGAIN, DagWorld
 from actors.machines.manager_state import Lineage, Manager, Matcher
 from actors.machines.shares import update_rank
 
@@ -123,7 +124,11 @@ def reopen_lost(w: DagWorld, p: Manager, me: int, parent: int, child: int, one_t
 def reopen(w: DagWorld, p: Manager, me: int, task: int, stage: int) -> None:
     """Note that a task that had ended has not: others wait for it again."""
     s, m, inputs, job = w.stages, p.matcher, w.inputs, w.stages.job[stage]
-    record_attempt(w, task, inputs.node[task], inputs.launched[task], inputs.launched[task])
+    begin, end = inputs.launched[task], inputs.outputs.ended[task]
+    record_lost_output(w, task, inputs.node[task], begin, end)
+    w.counts[N_LOST_NS], w.counts[N_LOST_WHOLES] = carry(
+        w.counts[N_LOST_NS] + end - begin, w.counts[N_LOST_WHOLES]
+    )
     inputs.phase[task], inputs.fetched[task], inputs.sources[stage] = WAITING, NONE, NONE
     w.queue.now.unfinished[0] += 1
     w.counts[N_RUN_AGAIN] += 1

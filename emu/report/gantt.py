@@ -41,7 +41,7 @@ MOST_ROWS = 100
 STRIDE = 1.1
 """Distance from one machine to the next, whose bars are 1 high."""
 EARLY, HATCH = "#666666", "/////"
-"""Colour of the hatches of attempts that were evicted or lost, and their pattern."""
+"""Colour of the hatches of attempts that came to nothing, and their pattern."""
 EARLY_ALPHA = 0.3
 """Of the colour of their job."""
 FETCHES, FETCH_COLOUR, FETCH_HATCH = "fetches input", "#ffffffa0", "....."
@@ -50,7 +50,7 @@ Int64Array = npt.NDArray[np.int64]
 
 
 class Parts(NamedTuple):
-    """The tasks, or flows, of a run that ended, and attempts at tasks that were evicted or lost: arrays of one length.
+    """The tasks, or flows, of a run that ended, and attempts at tasks that came to nothing: arrays of one length.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class Parts(NamedTuple):
         The node, or ingress port; the id of the job, or coflow; the row in the chart of its job: its stage, or in jobs
         without stages its number.
     early : ndarray of bool
-        Whether it is an attempt that was evicted or lost.
+        Whether it is an attempt that came to nothing.
     fetched : ndarray of float64
         When a task had its input, s; `start` where it fetched none over a network, or that is not known.
     """
@@ -128,7 +128,7 @@ def job_figure(run: Result, job_id: int) -> Figure:
     """Return the tasks of one job over time since its arrival.
 
     A job with stages has a row for each stage, darker where more tasks run; another job has a row for each task, the
-    last to end first, with a light bar while it waits. Attempts that were evicted or lost are hatched.
+    last to end first, with a light bar while it waits. Attempts that came to nothing are hatched.
 
     Raises
     ------
@@ -191,10 +191,10 @@ def _last_first(parts: Parts) -> Int64Array:
 
 
 def _early_text(parts: Parts, chosen: Any = slice(None)) -> str:
-    """Return how many attempts of those chosen were evicted or lost, and of how many that is."""
+    """Return how many attempts of those chosen came to nothing, and of how many that is."""
     count, total = int(parts.early[chosen].sum()), int(parts.early.sum())
     of_all = f", of {total:,} in the run" if count < total else ""
-    return f"{count:,} attempt{'s' * (count != 1)} evicted or lost{of_all}" if total else ""
+    return f"{count:,} attempt{'s' * (count != 1)} that came to nothing{of_all}" if total else ""
 
 
 def early_clause(run: Result, job_id: int | None = None) -> str:
@@ -253,7 +253,7 @@ def _left_out(run: Result, parts: Parts, job_id: int | None = None) -> str:
     text = f"; {count:,} {family.part} that did not end are left out" if count else ""
     known = ATTEMPTS not in family.tables or not ENDED_EARLY & run.counters.keys()
     if not known and _find_table(run, ATTEMPTS) is None:
-        text += f"; attempts evicted or lost are left out: no {ATTEMPTS}.parquet"
+        text += f"; attempts that came to nothing are left out: no {ATTEMPTS}.parquet"
     return text
 
 
@@ -305,7 +305,7 @@ def has_tasks(run: Result) -> bool:
 
 
 def parts_of(run: Result) -> Parts:
-    """Return the tasks, or flows, of a run that ended, and then the attempts that were evicted or lost.
+    """Return the tasks, or flows, of a run that ended, and then the attempts that came to nothing.
 
     Raises
     ------

@@ -62,7 +62,7 @@ def _parts(events: Record, tasks: JobTasks, submit_ns: int, handled: Any) -> lis
         begin = int(tasks.awaited[at]) if i else submit_ns
         # One that could be launched before its parents had ended did not wait until the manager heard of that.
         is_reported = tasks.runnable[at] == tasks.awaited[at] or tasks.sent[at] >= 0
-        before = chain[i - 1] if i and is_reported else NONE
+        before = chain[i - 1] if i and is_reported and tasks.known[at] == NONE else NONE
         marks = _marks(events, tasks, at, before, begin, handled)
         for (first, *_), (last, cause, what) in pairwise(
             [*marks, (start, "queueing", "waited for a machine")]
@@ -92,8 +92,12 @@ def _marks(
     start_ns, mine = int(tasks.start[at]), events.task == tasks.ids[at]
     launch = np.flatnonzero(mine & np.isin(events.kind, _LAUNCHES) & (events.time_ns <= start_ns))
     who, marks = _scheduler(events), [(begin_ns, "", "")]
-    is_rerun = before != NONE and tasks.ids[before] == tasks.ids[at]
-    if before != NONE and not is_rerun:
+    if tasks.known[at] != NONE:
+        what = (
+            f"was to run again, as its output was lost with node {tasks.had[at]}: what needed it began again"
+        )
+        marks.append((int(tasks.known[at]), "failure", what))
+    if before != NONE:
         heard = _heard(events, tasks, before)
         heard = heard[heard <= start_ns]
         what = f"waited until {who} heard of the end of {tasks.name(before)}"
@@ -123,16 +127,13 @@ def _marks(
             decided = handled(int(events.sender[last]), int(events.number[last]))
         marks += [
             *_asking(events, last, begin_ns),
-            (decided, "failure", _OF_RERUN) if is_rerun else (decided, "queueing", "waited for a machine"),
+            (decided, "queueing", "waited for a machine"),
             (left, "decision", f"waited for {who}, which was busy"),
             (int(events.time_ns[last]), "network", "was on its way to its machine"),
         ]
     return marks
 
 
-_OF_RERUN = (
-    "had ended, and its output was lost with a machine: it waited until that was known and there was room"
-)
 _LAUNCHES = ("LAUNCH", "TASK", "PLACED", "OFFERED")
 """The messages that bring a task to a node."""
 
@@ -193,10 +194,15 @@ _OF_LOSS = {
 
 def _of_loss(events: Record, cause: str, row: int) -> str:
     """Return what became of an attempt at a task that ended with the event LOST in a row."""
-    failed = (events.kind == "FETCH_FAILED") & (events.receiver == events.sender[row])
-    if cause == "failure" and (events.time_ns[failed] == events.left_ns[row]).any():
+    if cause == "failure" and _lacked_input(events, row):
         return "could not get its input, of which some was lost with another machine"
     return _OF_LOSS[cause]
+
+
+def _lacked_input(events: Record, row: int) -> bool:
+    """Return whether the event LOST in a row is of a task that gave up its fetch."""
+    failed = (events.kind == "FETCH_FAILED") & (events.receiver == events.sender[row])
+    return bool((events.time_ns[failed] == events.left_ns[row]).any())
 
 
 def _cause_of_loss(events: Record, tasks: JobTasks, at: int, row: int) -> str:
@@ -232,7 +238,7 @@ def causes_of_all(
     columns = (jobs[name].to_pylist() for name in ("job_id", "submit_s", "jct_s"))
     for row, (job, submit_s, jct_s) in enumerate(zip(*columns, strict=True)):
         if jct_s is not None and row in by_job:
-            tasks = JobTasks(result, job_of_task == job)
+            tasks = JobTasks(result, job_of_task == job, record)
             parts = _parts(by_job[row], tasks, round(submit_s * NS), handled)
             yield row, sum_by_cause((part.link for part in parts), _meanings(result))
 
@@ -253,7 +259,7 @@ def explain_dag(result: Result, record: Record, row: int, handled: Handled | Non
     """
     values = {name: cells[0] for name, cells in _checked(result).slice(row, 1).to_pydict().items()}
     events = record.rows(np.flatnonzero(record.job == row))
-    tasks = JobTasks(result, column(result.tasks, "job_id") == values["job_id"])
+    tasks = JobTasks(result, column(result.tasks, "job_id") == values["job_id"], record)
     jct_s, submit_ns = values["jct_s"], round(values["submit_s"] * NS)
     parts = _parts(events, tasks, submit_ns, handled) if jct_s is not None else []
     links, chain = [part.link for part in parts], chain_of(tasks) if jct_s is not None else []
@@ -279,15 +285,28 @@ def explain_dag(result: Result, record: Record, row: int, handled: Handled | Non
         sentences.append(
             f"{counted(back, 'time')} a task of it was stopped before it had come to its machine."
         )
-    if lost > 0:
-        sentences.append(f"{counted(lost, 'time')} a task of it was lost with a machine and launched again.")
+    given_up = sum(_lacked_input(events, row) for row in np.flatnonzero(events.kind == "LOST").tolist())
+    if given_up:
+        sentences.append(
+            f"{counted(given_up, 'time')} a task of it could not get its input, of which some was lost with another "
+            "machine."
+        )
+    if lost > given_up:
+        sentences.append(
+            f"{counted(lost - given_up, 'time')} a task of it was lost with a machine and launched again."
+        )
+    if again := int(tasks.ids.size - np.unique(tasks.ids).size):
+        sentences.append(
+            f"{counted(again, 'time')} a task of it ran again after it had ended, as its output was lost."
+        )
     tables: dict[str, Sequence[Row]] = {
         "task of the chain": [_row(tasks, at, submit_ns) for at in chain[::-1]]
     }
     wait, fetch = _waits(result, record, row, tasks, parts, submit_ns)
     if fetch is not None:
         sentences += [_fetch_head(fetch.link), *fetch.reasons, *most_users(fetch)]
-        tables["job whose tasks used that port"] = fetch.holders
+        if fetch.holders:
+            tables["job whose tasks used that port"] = fetch.holders
     return Explanation(
         title_of(result, values["job_id"]),
         sum(sums.values()) if jct_s is not None else NONE,
@@ -308,10 +327,21 @@ def _waits(
     task_of = {part.link: int(tasks.ids[part.at]) for part in parts}
     longest = longest_wait(list(task_of))
     fetch = longest_wait([link for link in task_of if link.cause == "fetching"])
-    fetched = None if fetch is None else fetch_of(result, fetch, task_of[fetch], submit_ns)
+    fetched = None
+    if fetch is not None and not _ran_again(result):
+        fetched = fetch_of(result, fetch, task_of[fetch], submit_ns)
+    elif fetch is not None:
+        fetched = Wait(
+            fetch, (), ["Tasks fetched again, as machines failed: at which port it waited is not known."]
+        )
     if longest is None or longest == fetch:
         return fetched, None
     return wait_of(result, record, row, longest, task_of[longest], submit_ns), fetched
+
+
+def _ran_again(result: Result) -> bool:
+    """Return whether tasks.parquet, with the last attempt of each task, does not have all fetches."""
+    return any(result.counters.get(name) for name in ("run_again", "tasks_lost"))
 
 
 def _fetch_head(link: Link) -> str:

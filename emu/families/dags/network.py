@@ -97,7 +97,7 @@ def _check_failing(config: Config, schedulers: tuple[Scheduler, ...]) -> None:
         ("network.input", "outside", "parts that lie on a machine that has failed are not copied"),
     ):
         if config[name] != wanted:
-            wrong = f"{config[name]} does not go with failures of machines: {why}"
+            wrong = f"{config[name]} does not go with dynamics.failures or dynamics.mtbf: {why}"
             raise config.error(name, f"{wrong}; want {wanted}")
 
 

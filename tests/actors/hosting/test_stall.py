@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import bounded_runs
@@ -25,6 +26,7 @@ from actors.hosting.stall import LONG, MANY_EVENTS, StallWatch, likely_cause
 from actors.hosting.virtual import emulate
 from actors.hosting.windows import emulate_here
 from actors.setting import Dynamics, Setting
+from tests.actors.transfers.test_network import MACHINES, on_network
 
 TWO_TASKS = jobs((0, [10]), (1000, [5]))
 FAILING = Dynamics(mtbf_s=0.5, mttr_s=0.001)
@@ -80,6 +82,16 @@ def test_the_setting_of_failures_that_is_the_likely_cause_is_named_and_what_woul
     unexplained = "the longest task takes 10 s, and no setting of failures explains it"
     assert cause(Dynamics(outages=some_down), at_s=4.0) == unexplained
     assert cause(Dynamics(mtbf_s=10.0, mttr_s=1.0)) == unexplained
+
+
+def test_fetches_that_machines_do_not_let_end_are_the_likely_cause() -> None:
+    setting = on_network(dag_settings.two_shuffles(1, 2), MACHINES)
+    rare = replace(setting, dynamics=Dynamics(mtbf_s=6000.0, mttr_s=1.0))
+    assert (
+        "of 5 machines one fails each 20 min, and each fetch from it begins again"
+        in likely_cause(rare, 9.0).why
+    )
+    assert "no setting of failures explains it" in likely_cause(setting, 9.0).why
 
 
 def test_the_longest_task_is_a_straggler_on_the_slowest_node_and_of_coflows_the_busiest_port() -> None:

@@ -134,13 +134,13 @@ def test_attempts_that_were_evicted_are_drawn_hatched_and_counted(evicting: Resu
     for figure in (machines_figure(evicting), job_figure(evicting, 0)):
         hatched = figure.axes[0].collections[-1]
         assert (hatched.get_hatch(), spans(figure.axes[0], slice(-1, None))) == ("/////", early)
-        assert legend_of(figure)[-1] == "2 attempts evicted or lost"
+        assert legend_of(figure)[-1] == "2 attempts that came to nothing"
         assert "left out" not in figure.axes[0].get_xlabel()
     assert len(spans(machines_figure(evicting).axes[0], slice(0, 1))) == 4
-    assert early_clause(evicting) == early_clause(evicting, 0) == "; hatched: 2 attempts evicted or lost"
+    assert early_clause(evicting) == early_clause(evicting, 0) == "; hatched: 2 attempts that came to nothing"
     assert (early_clause(evicting, 1), legend_of(machines_figure(evicting))) == (
         "",
-        ["2 attempts evicted or lost"],
+        ["2 attempts that came to nothing"],
     )
     running = running_figure({"x": [evicting]}, 0).axes[0].lines[0]
     held = np.dot(running.get_ydata()[:-1], np.diff(running.get_xdata()))
@@ -152,7 +152,7 @@ def test_charts_say_which_attempts_they_leave_out(evicting: Result) -> None:
     assert evicting.attempts is not None
     on_first = evicting.attempts["node"].to_pylist().count(0)
     shown = [
-        f"{on_first} attempt{'s' * (on_first > 1)} evicted or lost{', of 2 in the run' * (on_first < 2)}"
+        f"{on_first} attempt{'s' * (on_first > 1)} that came to nothing{', of 2 in the run' * (on_first < 2)}"
     ]
     assert legend_of(machines_figure(evicting, [0])) == shown
     tables = {name: table for name, table in evicting.tables.items() if name != "attempts"}
@@ -161,7 +161,7 @@ def test_charts_say_which_attempts_they_leave_out(evicting: Result) -> None:
         assert (
             figure.axes[0]
             .get_xlabel()
-            .endswith("; attempts evicted or lost are left out: no attempts.parquet")
+            .endswith("; attempts that came to nothing are left out: no attempts.parquet")
         )
 
 
