@@ -148,6 +148,14 @@ def _some_nodes_come_back(setting: Setting, outages: np.ndarray, schedule: Recor
         )
 
 
+def gone_for_good(dynamics: Dynamics) -> np.ndarray:
+    """Return the nodes that fail for good by the schedule of outages."""
+    outages = dynamics.outages
+    if outages is None:
+        return np.zeros(0, np.int64)
+    return np.unique(outages.number[(outages.kind == NODE) & np.isinf(outages.repair_s)])
+
+
 def durations_ns(setting: Setting) -> np.ndarray:
     """Return [T] durations of the tasks, ns, with those of stragglers made longer.
 

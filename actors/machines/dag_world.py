@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.conditions import NS, cost_of, estimated_ns, make_preemption, network_of, read_only
-from actors.dynamics import durations_ns, make_faults, start_failures
+from actors.dynamics import durations_ns, gone_for_good, make_faults, start_failures
 from actors.inputs import make_inputs, pipelined_edges
 from actors.kernel.compiled import entry, inlined
 from actors.kernel.cost import Cost
@@ -216,7 +216,7 @@ def _make_tasks(setting: Setting, of_stage: np.ndarray, can_fail: bool) -> Tasks
 def _check_managers(
     setting: Setting, demand: np.ndarray, capacity: np.ndarray, first_node: np.ndarray
 ) -> None:
-    """Refuse managers without machines, and tasks that fit on no machine of their manager."""
+    """Refuse managers without machines, or whose machines all fail for good, and tasks that fit on none of them."""
     managers, arrays = first_node.size - 1, setting.workload.arrays()
     name = f"parameter managers of {setting.scheduler.name}"
     if managers > capacity.shape[0]:
@@ -224,6 +224,12 @@ def _check_managers(
     job = np.repeat(np.arange(arrays.submit_ns.size), np.diff(arrays.first_stage))
     for manager in range(managers if managers > 1 else 0):
         own = np.flatnonzero(job % managers == manager)
+        machines = np.arange(first_node[manager], first_node[manager + 1])
+        if own.size and np.isin(machines, gone_for_good(setting.dynamics)).all():
+            raise InputError(
+                f"dynamics.failures: all machines of manager {manager}, {machines[0]} to {machines[-1]}, fail for good;"
+                " one of them must have a repair_s"
+            )
         fits = np.zeros(own.size, bool)
         for kind in np.unique(capacity[first_node[manager] : first_node[manager + 1]], axis=0):
             fits |= (demand[own] <= kind).all(axis=1)

@@ -91,6 +91,14 @@ def test_what_managers_cannot_do_is_refused() -> None:
         InputError, match="parameter managers of drf: 11 for 10 machines; want at most one for each"
     ):
         run(setting_of("drf", WORKLOAD, machines(), managers=11))
+    for_good = Outages(np.full(5, NODE), np.arange(5), np.ones(5), np.full(5, np.inf))
+    halved = dataclasses.replace(
+        setting_of("drf", WORKLOAD, machines(), managers=2), dynamics=Dynamics(outages=for_good)
+    )
+    with pytest.raises(
+        InputError, match="all machines of manager 0, 0 to 4, fail for good; one of them must have a"
+    ):
+        run(halved)
     large = setting_of("drf", WORKLOAD, machines(), managers=10)
     place, cores = (
         WORKLOAD.stages.column_names.index("cpu_cores"),
