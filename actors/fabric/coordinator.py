@@ -344,8 +344,7 @@ def handle_event(
         done = read_flow_done(w)
         on_flow_done(w, p, t, done.flow, done.end)
     elif kind == FLOW_CUT:
-        flow, _ = read_flow_cut(w)
-        on_flow_cut(w, p, t, flow)
+        on_flow_cut(w, p, t, read_flow_cut(w))
     elif kind == LINE_DONE:
         on_line_done(w, p, t)
     elif kind == REGISTER:

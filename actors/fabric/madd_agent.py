@@ -141,7 +141,7 @@ def cut_shrinking_flow(w: CoflowWorld, s: Shrinking, t: int, flow: int) -> float
     start_flow(w, t, flow)
     f.left[flow], f.rate[flow], f.end[flow] = 0.0, 0.0, NEVER
     note_end(w, t, flow)
-    send_flow_cut(w, t, w.fabric.flows.source[flow], flow, t)
+    send_flow_cut(w, t, w.fabric.flows.source[flow], flow)
     return left
 
 

@@ -66,12 +66,7 @@ SET_EXTRA = kind(
     0x147, "SET_EXTRA", COFLOWS, "coordinator to agent: a backfilled flow", a="flow", b="extra_rate:float"
 )
 FLOW_CUT = kind(
-    0x148,
-    "FLOW_CUT",
-    COFLOWS,
-    "agent to coordinator: a flow has ended before its last byte",
-    a="flow",
-    b="end",
+    0x148, "FLOW_CUT", COFLOWS, "agent to coordinator: a flow has ended before its last byte", a="flow"
 )
 CHANGE = kind(0x240, "CHANGE", COFLOWS, "an agent to itself: an update of a coflow stops flows", a="stop")
 REGISTER = kind(0x340, "REGISTER", COFLOWS, "framework to coordinator: a coflow has arrived", a="coflow")
@@ -123,15 +118,15 @@ def read_line_end(w: HasCost) -> int:
 
 
 @inlined
-def send_flow_cut(w: HasCost, t: int, me: int, flow: int, end: int) -> None:
-    """Report to the coordinator that a flow whose end it predicts has ended before, at `end`."""
-    send(w, t, me, w.nodes.size, FLOW_CUT, flow, end, NONE, NONE)
+def send_flow_cut(w: HasCost, t: int, me: int, flow: int) -> None:
+    """Report to the coordinator that a flow whose end it predicts has ended before."""
+    send(w, t, me, w.nodes.size, FLOW_CUT, flow, NONE, NONE, NONE)
 
 
 @inlined
-def read_flow_cut(w: HasCost) -> tuple[int, int]:
-    """Return the flow of the `FLOW_CUT` at hand, and when it ended."""
-    return w.queue.now.a[0], w.queue.now.b[0]
+def read_flow_cut(w: HasCost) -> int:
+    """Return the flow of the `FLOW_CUT` at hand."""
+    return w.queue.now.a[0]
 
 
 @inlined

@@ -55,19 +55,18 @@ class JobTasks:
         )
         which = column(table, "task")[mine]
         fetched = finish - (self.finish - self.fetched)[which]
-        for name, more in (
-            ("ids", self.ids[which]),
-            ("task", self.task[which]),
-            ("stage", self.stage[which]),
-            ("node", node),
-            ("start", start),
-            ("finish", finish),
-            ("runnable", runnable),
-            ("fetched", fetched),
-            ("came", fetched),
-            ("sent", np.full(node.size, NONE)),
-        ):
-            setattr(self, name, np.append(getattr(self, name), more))
+        self.ids, self.task, self.stage = (
+            np.append(of, of[which]) for of in (self.ids, self.task, self.stage)
+        )
+        self.node, self.start, self.finish = (
+            np.append(of, more)
+            for of, more in ((self.node, node), (self.start, start), (self.finish, finish))
+        )
+        self.runnable, self.sent = (
+            np.append(self.runnable, runnable),
+            np.append(self.sent, np.full(node.size, NONE)),
+        )
+        self.fetched, self.came = np.append(self.fetched, fetched), np.append(self.came, fetched)
         self.awaited = self.runnable
 
     def _follow(self, task: int, record: Record) -> None:
@@ -86,10 +85,7 @@ class JobTasks:
             known = record.time_ns[news & (record.time_ns >= lost_ns)]
             ended = self.finish[(self.finish <= lost_ns) & (np.arange(self.ids.size) != at)]
             self.awaited[at] = ended.max()
-            self.had[at], self.known[at] = (
-                self.node[before],
-                min(int(known.min(initial=self.start[at])), self.start[at]),
-            )
+            self.had[at], self.known[at] = self.node[before], known.min(initial=self.start[at])
 
     def name(self, at: int) -> str:
         """Return what a task is called."""

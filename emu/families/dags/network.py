@@ -74,15 +74,43 @@ def on_network(config: Config, schedulers: tuple[Scheduler, ...]) -> tuple[Sched
 
 def _check_pipelined(config: Config, schedulers: tuple[Scheduler, ...]) -> None:
     """Refuse schedulers under which tasks are not launched before their parents have ended."""
+    _check_schedulers(
+        config,
+        schedulers,
+        "network.registration",
+        own="a scheduler of one's own gets tasks when their parents have ended",
+        jobs="a stage goes to a scheduler of jobs when its parents have ended",
+    )
+
+
+def _check_pushed(config: Config, schedulers: tuple[Scheduler, ...]) -> None:
+    """Refuse schedulers that choose other machines than those to which the input of tasks is sent."""
+    if config["network.registration"] == "pipelined":
+        wrong = (
+            "push does not go with network.registration=pipelined: input is sent when all parents have ended"
+        )
+        raise config.error("network.shuffle", wrong)
+    _check_schedulers(
+        config,
+        schedulers,
+        "network.shuffle",
+        own="a scheduler of one's own chooses machines, and does not know homes of tasks",
+        jobs="schedulers of jobs send tasks to nodes wherever their input is",
+    )
+
+
+def _check_schedulers(
+    config: Config, schedulers: tuple[Scheduler, ...], key: str, own: str, jobs: str
+) -> None:
+    """Refuse with the value of a key schedulers that plan, and those of one's own and of jobs, with these reasons."""
     for scheduler in schedulers:
-        why = "a scheduler of one's own gets tasks when their parents have ended" if scheduler.own else ""
+        why = own if scheduler.own else ""
         if scheduler.family == "jobs":
-            why = "a stage goes to a scheduler of jobs when its parents have ended"
+            why = jobs
         if scheduler.policy in _PLANNERS:
             why = "it plans tasks to start when their parents have ended"
         if why:
-            wrong = f"pipelined does not go with scheduler={scheduler.name}: {why}"
-            raise config.error("network.registration", wrong)
+            raise config.error(key, f"{config[key]} does not go with scheduler={scheduler.name}: {why}")
 
 
 def _check_failing(config: Config, schedulers: tuple[Scheduler, ...]) -> None:
@@ -99,25 +127,6 @@ def _check_failing(config: Config, schedulers: tuple[Scheduler, ...]) -> None:
         if config[name] != wanted:
             wrong = f"{config[name]} does not go with dynamics.failures or dynamics.mtbf: {why}"
             raise config.error(name, f"{wrong}; want {wanted}")
-
-
-def _check_pushed(config: Config, schedulers: tuple[Scheduler, ...]) -> None:
-    """Refuse schedulers that choose other machines than those to which the input of tasks is sent."""
-    if config["network.registration"] == "pipelined":
-        wrong = (
-            "push does not go with network.registration=pipelined: input is sent when all parents have ended"
-        )
-        raise config.error("network.shuffle", wrong)
-    for scheduler in schedulers:
-        why = "a scheduler of one's own chooses machines, and does not know homes of tasks" * bool(
-            scheduler.own
-        )
-        if scheduler.family == "jobs":
-            why = "schedulers of jobs send tasks to nodes wherever their input is"
-        if scheduler.policy in _PLANNERS:
-            why = "it plans tasks to start when their parents have ended"
-        if why:
-            raise config.error("network.shuffle", f"push does not go with scheduler={scheduler.name}: {why}")
 
 
 def coordinator_of(config: Config, network: Any) -> Scheduler:

@@ -40,7 +40,7 @@ def awaited_ns(
     found = np.zeros(task.size, np.int64)
     for i, (one, start) in enumerate(zip(task.tolist(), start_ns.tolist(), strict=True)):
         stage = int(stage_of[one])
-        found[i] = max(a.submit_ns[job_of[stage]], *earlier_than(earlier, one, start))
+        found[i] = max(a.submit_ns[job_of[stage]], _end_before(earlier, one, start))
         for e in range(a.first_parent[stage], a.first_parent[stage + 1]):
             first, end = a.stage_first_task[a.parent[e]], a.stage_first_task[a.parent[e] + 1]
             if a.parent_one_to_one[e]:
@@ -53,9 +53,9 @@ def awaited_ns(
     return found
 
 
-def earlier_than(earlier: Mapping[int, list[int]], task: int, start_ns: int) -> tuple[int, ...]:
-    """Return when a task had ended before it was launched once more, the last time: it is its own predecessor."""
-    return max((end for end in earlier.get(task, ()) if end <= start_ns), default=NEVER), NEVER
+def _end_before(earlier: Mapping[int, list[int]], task: int, start_ns: int) -> int:
+    """Return when a task that ran again had ended the last time before a time, ns."""
+    return max((end for end in earlier.get(task, ()) if end <= start_ns), default=NEVER)
 
 
 def _last_end(
@@ -66,5 +66,5 @@ def _last_end(
     is_before = (ends >= 0) & (ends <= start_ns)
     last = int(ends[is_before].max(initial=NEVER))
     for task in (first + np.flatnonzero(~is_before)).tolist():
-        last = max(last, *earlier_than(earlier, task, start_ns))
+        last = max(last, _end_before(earlier, task, start_ns))
     return last

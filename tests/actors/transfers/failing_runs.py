@@ -10,7 +10,9 @@ from actors.hosting.outcome import Outcome
 from actors.setting import Dynamics, Setting
 from clusters.cluster import build_cluster
 from clusters.failures import NODE, Outages
+from tests.actors.checkpointing import digest_with_restores
 from tests.actors.transfers.failing_network_simulator import Attempt, Failure
+from tests.emulations import OBSERVED, digest, run_setting
 from workloads.dags import DagWorkload
 
 CORES = [4, 8, 4, 2, 6]
@@ -59,3 +61,13 @@ def holds_no_more_than_there_is(work: DagWorkload, attempts: list[Attempt], fail
         assert not any(
             one.node == f.node and one.start_s < f.repair_s and one.end_s > f.fail_s for one in attempts
         )
+
+
+def goes_on_from_checkpoints(setting: Setting) -> None:
+    """Check that a run in which outputs are lost goes on from checkpoints as it would have."""
+    whole = run_setting(setting, OBSERVED)
+    assert whole.counters["run_again"] > 0
+    assert whole.counters["fetches_failed"] > 0
+    again, moves = digest_with_restores(setting, seed=6)
+    assert moves > 5
+    assert again == digest(whole)

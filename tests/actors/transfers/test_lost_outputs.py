@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from actors.hosting.outcome import Outcome
 from actors.setting import Network, Setting
 from clusters.cluster import build_cluster
-from tests.actors.checkpointing import digest_with_restores
 from tests.actors.dag_settings import mixed_dags, with_bytes
 from tests.actors.transfers import failing_network_simulator as other
 from tests.actors.transfers.failing_runs import (
@@ -21,11 +20,12 @@ from tests.actors.transfers.failing_runs import (
     Rows,
     attempts_of,
     failing,
+    goes_on_from_checkpoints,
     holds_no_more_than_there_is,
     outages,
 )
 from tests.actors.transfers.test_network import GB, of_one_core, on_network
-from tests.emulations import OBSERVED, digest, run_setting
+from tests.emulations import run_setting
 from workloads.dags import DagWorkload, make_dag_workload
 
 
@@ -172,12 +172,7 @@ def test_attempts_become_what_another_simulation_says(
 
 def test_a_run_goes_on_from_checkpoints_as_it_would_have() -> None:
     setting, _ = drawn(6, "drf", 0.0, 0.0005, 0.5)
-    whole = run_setting(setting, OBSERVED)
-    assert whole.counters["run_again"] > 0
-    assert whole.counters["fetches_failed"] > 0
-    again, moves = digest_with_restores(setting, seed=6)
-    assert moves > 5
-    assert again == digest(whole)
+    goes_on_from_checkpoints(setting)
 
 
 @pytest.mark.parametrize("scheduler", ["drf", "srtf"])

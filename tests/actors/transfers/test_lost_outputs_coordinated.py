@@ -12,19 +12,19 @@ from hypothesis import strategies as st
 
 from actors.setting import Setting
 from clusters.cluster import build_cluster
-from tests.actors.checkpointing import digest_with_restores
 from tests.actors.dag_settings import mixed_dags, two_shuffles, with_bytes
 from tests.actors.transfers.failing_network_simulator import Attempt, Failure
 from tests.actors.transfers.failing_runs import (
     MACHINES,
     attempts_of,
     failing,
+    goes_on_from_checkpoints,
     holds_no_more_than_there_is,
     outages,
 )
 from tests.actors.transfers.own_coordinators import FirstComes, LeastLeft
 from tests.actors.transfers.test_coordinated import COORDINATORS, GB, under
-from tests.emulations import OBSERVED, digest, run_setting
+from tests.emulations import run_setting
 from workloads.dags import DagWorkload
 
 ALL = (*COORDINATORS, FirstComes, LeastLeft)
@@ -144,9 +144,4 @@ def has_input_in_time(
 @pytest.mark.parametrize("coordinator", ["sebf", "aalo", "saath", "philae", FirstComes])
 def test_a_run_goes_on_from_checkpoints_as_it_would_have(coordinator: Any) -> None:
     setting = failing(drawn(6, coordinator, "drf", 0.0, 0.0005), outages(np.random.default_rng(6), 40.0), 0.5)
-    whole = run_setting(setting, OBSERVED)
-    assert whole.counters["run_again"] > 0
-    assert whole.counters["fetches_failed"] > 0
-    again, moves = digest_with_restores(setting, seed=6)
-    assert moves > 5
-    assert again == digest(whole)
+    goes_on_from_checkpoints(setting)
