@@ -4,9 +4,10 @@
 
 Each row is a workload and a scheduler; printed are the engine's seconds in one process, and for each number of
 partitions, in as many Ray actors on this machine: seconds, their ratio, what `actors.hosting.choosing` expects,
-windows, events and µs a window, and the share of time that the first partition waited for others. Runs are in turn,
-figures are medians, and job times must equal those of one process. `--busy` keeps one core occupied meanwhile. Traces
-are beside the repository (EMU_SHARED); rows that need one are left out where it is not.
+windows, events and µs a window, and the share of time that the first partition waited for others. What is expected says
+nothing of a network. Runs are in turn, figures are medians, and job times must equal those of one process. `--busy`
+keeps one core occupied meanwhile. Traces are beside the repository (EMU_SHARED); rows that need one are left out where
+it is not.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from actors.hosting.ray_windows import Meetings, WindowSession
 from actors.hosting.virtual import emulate
 from actors.hosting.windows import window_ns
 from actors.setting import Network, Setting
+from benchmarks.dag_network import make_setting
 from benchmarks.measuring import MOST_S, SHARED, parser_of, setting_of, show
 from clusters.cluster import load_cluster
 from emu.families.dags.plan import at_load, slots_equal_to
@@ -76,6 +78,11 @@ def dags() -> Setting:
     return setting_of("drf", at_load(made, slots_equal_to(made, machines), 0.5), machines)
 
 
+def mapreduce(network: str) -> Setting:
+    """Return 650,000 tasks of MapReduce on 3,000 machines, whose shuffles share ports of 10 Gbps."""
+    return make_setting("drf", 7000, 650_000, 3000, network, gbps=10.0, scale=1.0)
+
+
 ROWS: dict[str, Callable[[], Setting]] = {
     "YH1_sub": lambda: setting_of("sparrow", load_workload(YH1_SUB), 15_000),
     "GOOG_subtrace": lambda: setting_of("sparrow", load_workload(GOOG_SUB), 15_000),
@@ -89,6 +96,8 @@ ROWS: dict[str, Callable[[], Setting]] = {
     "1s-1000000": lambda: equal_tasks(1.0, 1_000_000, 100_000),
     "facebook-coflows": coflows,
     "dags": dags,
+    "mapreduce-fair": lambda: mapreduce("fair"),
+    "mapreduce-sebf": lambda: mapreduce("sebf"),
 }
 NEEDS = {"YH1_sub": YH1_SUB, "GOOG_subtrace": GOOG_SUB, "facebook-coflows": FACEBOOK}
 

@@ -51,6 +51,8 @@ class Expected(NamedTuple):
 def choose_partitions(setting: Setting, window: int, cores: int | None = None) -> tuple[int, str]:
     """Return in how many partitions a run is expected to be the fastest, and why, in one line.
 
+    Over a network it is one (``python -m benchmarks.windows mapreduce-fair,mapreduce-sebf --partitions 2``).
+
     Args:
         setting: the emulation.
         window: from the earliest next event to the barrier, ns.
@@ -58,6 +60,11 @@ def choose_partitions(setting: Setting, window: int, cores: int | None = None) -
     """
     cores = cores or len(os.sched_getaffinity(0))
     cast = Partition(setting, Observe(), whole=False).cast()
+    if cast.has_network:
+        return (
+            1,
+            "--partitions auto: 1; a network and its nodes are one partition, for which others would wait",
+        )
     expected = []
     for partitions in sorted({1, 2, 4, cores}):
         try:

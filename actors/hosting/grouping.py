@@ -2,6 +2,10 @@
 
 Results do not depend on it. Ids of actors are those of nodes first, then those of probe schedulers, the central
 scheduler and the listener; a partition has a range of nodes and a range of schedulers.
+
+Where tasks fetch their input over a network, all nodes and the network's coordinator, which has the place of the
+central scheduler, are in one partition: a node and its network tell each other things without delay, and rates depend
+on all flows at once. The others have schedulers alone.
 """
 
 from dataclasses import dataclass
@@ -10,6 +14,9 @@ from typing import Any
 import numpy as np
 
 from workloads.errors import InputError
+
+BESIDE_NETWORK = 0.2
+"""The share of all work that schedulers do where there is a network (``python -m benchmarks.dag_network``)."""
 
 
 @dataclass(frozen=True)
@@ -20,12 +27,15 @@ class Cast:
     probe_schedulers: int
     probes_share: float  # of all work, which probe schedulers do; 0.0: no job comes to them
     central_share: float  # and the central scheduler
+    has_network: bool = False  # over which tasks fetch their input
 
 
 def cast_of(world: Any, schedulers_share: float) -> Cast:
     """Return the actors of a world whose schedulers do a share of the work, each as much as its jobs have tasks."""
     nodes = world.nodes.size
     probe_schedulers = world.queue.seq.size - 2 - nodes
+    if world.queue.now[0].two_loops == 1:
+        return Cast(nodes, probe_schedulers, BESIDE_NETWORK, 0.0, has_network=True)
     tasks = (world.work.end_task - world.work.first_task).astype(float)
     central = world.work.home == nodes + probe_schedulers
     central_share = schedulers_share * float(tasks[central].sum() / max(tasks.sum(), 1.0))
@@ -71,9 +81,10 @@ class Grouping:
         nodes, schedulers = self.hosted(k)
         central = self.cast.nodes + self.cast.probe_schedulers
         probes = len(schedulers) - (central in schedulers)
-        parts = [f"{len(nodes):,} node{'s' if len(nodes) > 1 else ''}"] if nodes else []
+        network, kind = ("the network of ", "scheduler") if self.cast.has_network else ("", "probe scheduler")
+        parts = [f"{network}{len(nodes):,} node{'s' if len(nodes) > 1 else ''}"] if nodes else []
         if self.cast.probes_share and probes > 0:
-            parts.append(f"{probes:,} probe scheduler{'s' if probes > 1 else ''}")
+            parts.append(f"{probes:,} {kind}{'s' if probes > 1 else ''}")
         if self.cast.central_share and central in schedulers:
             parts.append("the central scheduler")
         return ", ".join(parts) or "nothing"
@@ -89,6 +100,8 @@ def group_actors(cast: Cast, partitions: int, rack: np.ndarray | None = None) ->
         partitions: K.
         rack: [N] racks of the nodes, which are kept whole; None if racks have no effect.
     """
+    if cast.has_network:
+        return _beside_network(cast, partitions)
     starts = np.arange(cast.nodes) if rack is None else np.flatnonzero(np.diff(rack, prepend=rack[0] - 1))
     groups = (cast.probe_schedulers if cast.probes_share else 0) + int(cast.central_share > 0)
     most = starts.size + groups
@@ -106,6 +119,20 @@ def group_actors(cast: Cast, partitions: int, rack: np.ndarray | None = None) ->
     nodes = _spread(starts, work, 1.0 - cast.probes_share - cast.central_share)
     nodes = np.append(starts, cast.nodes)[nodes]
     return Grouping(np.concatenate([nodes, cast.nodes + probes]).astype(np.int64), cast)
+
+
+def _beside_network(cast: Cast, partitions: int) -> Grouping:
+    """Return a grouping in which the last partition has all nodes and their network, and others have schedulers."""
+    most = cast.probe_schedulers + 1
+    if partitions > most:
+        raise InputError(
+            f"--partitions: {partitions} partitions for one network with its nodes, which cannot be divided, and"
+            f" {cast.probe_schedulers} schedulers; the most is {most}"
+        )
+    work = np.zeros(partitions)
+    work[-1] = 1.0 - cast.probes_share
+    probes = _spread(np.arange(cast.probe_schedulers), work, cast.probes_share)
+    return Grouping(np.append(np.zeros(partitions), cast.nodes + probes).astype(np.int64), cast)
 
 
 def _spread(pieces: np.ndarray, work: np.ndarray, more: float) -> np.ndarray:

@@ -21,7 +21,8 @@ from actors.hosting.snapshot import Snapshot
 from actors.hosting.stall import too_late
 from actors.kernel import meeting, relay
 from actors.kernel.compiled import direct, loop_type
-from actors.kernel.queue import GROW, PYTHON, RUNNING
+from actors.kernel.queue import GROW, HORIZON, IDLE, PYTHON, RUNNING
+from actors.kernel.turns import Turns
 from actors.kernel.window import end_of_frame, make_frame
 from actors.setting import Setting
 
@@ -102,13 +103,18 @@ class Member(Partition):
             *(self._own, first, self._quiet, self._delayed),
             *map(np.int64, (self._me, tasks, window_ns)),
         )
-        advance = loop_type(self.world, self.state, self._barrier, SLICE_EVENTS)
+        advance = loop_type(self.world, self._first_state, self._barrier, SLICE_EVENTS)
         self._meet = direct(meeting.meet, *self._arguments(advance))
 
+    @property
+    def _first_state(self) -> Any:
+        """The state of the first loop of the policy, which is the only one unless two take turns."""
+        return self.state[0] if isinstance(self.setting.scheduler.advance, Turns) else self.state
+
     def _arguments(self, loop: Any) -> tuple[Any, ...]:
-        base = np.int64(self._shared.ctypes.data)
+        base, state = np.int64(self._shared.ctypes.data), self._first_state
         own, *fixed = self._fixed
-        return (self.world, self.state, loop, base, self._shared, own, self._links, *fixed, SLICE_EVENTS)
+        return (self.world, state, loop, base, self._shared, own, self._links, *fixed, SLICE_EVENTS)
 
     def go_back_to(self, at: Position) -> None:
         """Continue from the barrier of a checkpoint, whose state was restored."""
@@ -170,10 +176,21 @@ class Member(Partition):
         self._own[meeting.SKIPPED] = self._samples.skipped_ns
 
     def _meet_on(self) -> bool:
-        """Call the loop until the end or a pause, and do what it returns for; return whether it is the end."""
+        """Call the loop until the end or a pause, and do what it returns for; return whether it is the end.
+
+        Where two loops take turns, the first event of the second one in a window ends the call: the rest of the window
+        is handled by both of them.
+        """
         own = self._own
         while True:
-            why = self._meet(*self._arguments(self.setting.scheduler.advance))
+            now = self.world.queue.now
+            if now.handed[0] or now.turn[0]:
+                until = np.int64(min(own[meeting.UNTIL], own[meeting.SAMPLE]))
+                why = self._loop(self.world, self.state, until, SLICE_EVENTS)
+                if why in (HORIZON, IDLE):
+                    now.turn[0] = 0
+            else:
+                why = self._meet(*self._arguments(self.setting.scheduler.loops[0]))
             if why == PYTHON:
                 why = self._ask(min(int(own[meeting.UNTIL]), int(own[meeting.SAMPLE])), SLICE_EVENTS)
             if why in (meeting.DONE, meeting.PAUSED, meeting.PRACTISED):

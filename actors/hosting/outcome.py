@@ -137,7 +137,7 @@ class Outcome:
         restarts: times the run was continued from a checkpoint.
         live: what a live run measured (`actors.hosting.live_report`); None with other clocks.
         stall: the longest time in which no task ended and its likely cause, in one line; None if none was long.
-        series: of the one partition that has any.
+        series: of the one partition that has any, or of all together.
         evicted: as in `Share`, of all partitions.
     """
 
@@ -229,10 +229,16 @@ def merge(
         peak_rss_mb=sum(share.peak_rss_mb for share in shares),
         recorded=tuple(share.recorded for share in shares),
         partitions=len(shares),
-        series=next((share.series for share in shares if share.series is not None), None),
+        series=_series(shares),
         evicted=np.sum(evicted, axis=0) if evicted else None,
         attempts=_attempts(shares),
     )
+
+
+def _series(shares: list[Share]) -> Any:
+    """What the one partition gave that has any; or all, of which one has what schedulers know and one what nodes do."""
+    found = [share.series for share in shares if share.series is not None]
+    return found[0].merged(found) if len(found) > 1 else next(iter(found), None)
 
 
 def _tasks(shares: list[Share], num_tasks: int) -> dict[str, np.ndarray] | None:

@@ -83,7 +83,8 @@ def window_ns(setting: Setting, quantum_s: float | None) -> int:
 def check_partitions(setting: Setting, partitions: int) -> None:
     """Refuse more partitions than actors, before anything is started."""
     racks = setting.cluster.racks()
-    if partitions > (setting.cluster.num_nodes if racks is None else np.unique(racks).size):
+    most = setting.cluster.num_nodes if racks is None else np.unique(racks).size
+    if setting.switch.scheduler != "none" or partitions > most:
         divide(setting, Partition(setting, Observe(), whole=False).cast(), partitions)
 
 

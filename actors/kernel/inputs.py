@@ -33,6 +33,7 @@ from actors.kernel.random import READS, below, random_bits, unit
 
 WAITING, READY, LAUNCHED, ENDED = (np.int64(i) for i in range(4))
 """A task waits for others, may be launched, has been launched, has ended."""
+MESSAGES_A_FETCH = np.int64(2)  # at most, when a task has its input
 
 
 class JobInput(NamedTuple):
@@ -130,7 +131,7 @@ def fetches(w: HasInputs, t: int, node: int, task: int, stage: int) -> bool:
     if inputs.active == 1:
         inputs.node[task], inputs.launched[task] = node, t
         if can_lose_outputs(inputs):
-            inputs.outputs.ended[task] = NONE
+            inputs.fetched[task] = NONE
         must_fetch = needs_input(inputs, stage)
         if reads_part(inputs, stage):
             must_fetch = must_read(w, t, node, task, stage, must_fetch)
@@ -162,16 +163,16 @@ def end_fetch(w: HasInputs, t: int, node: int, compute: Callable) -> None:
     """Let tasks compute that have fetched their input together; it goes on with another event if they are very many.
 
     Args:
-        compute: (world, now, machine, task, its stage), lets a task compute.
+        compute: (world, now, machine, task, its stage), lets a task compute; it sends at most `MESSAGES_A_FETCH`.
     """
     task, room = read_fetched(w), w.queue.room - SPARE
-    while task != NONE and room > 0:
+    while task != NONE and room >= MESSAGES_A_FETCH:
         stage = w.inputs.stage[task]
         w.inputs.fetched[task] = t
         w.inputs.fetching[stage] -= 1
         compute(w, t, node, task, stage)
         task = w.inputs.next[task]
-        room -= 1
+        room -= MESSAGES_A_FETCH
     if task != NONE:
         send_fetched(w, t, node, task)
 
@@ -315,14 +316,19 @@ def source_of_part(job_input: JobInput, racks: np.ndarray, seed: int, task: int,
     return NONE
 
 
+@inlined
+def place_of(job_input: JobInput, node: int, task: int) -> int:
+    """Return where a task is among all, by machine and number; if it is not of the machine, the next one of it."""
+    return first_from(job_input.task, job_input.begin[node], job_input.begin[node + 1], task)
+
+
 @compiled
 def local_task(w: HasInputs, stage: int, node: int) -> int:
     """Return the first task of a stage that may be launched and is of a machine (`JobInput`); NONE if none is."""
     job_input, first, after = w.inputs.job_input, w.stages.first_task[stage], w.stages.first_task[stage + 1]
     if job_input.task.size == 0:
         return NONE
-    end = job_input.begin[node + 1]
-    low = first_from(job_input.task, job_input.begin[node], end, first)
+    end, low = job_input.begin[node + 1], place_of(job_input, node, first)
     if low == end:
         return NONE
     i = max(low, job_input.later[low])

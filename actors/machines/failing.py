@@ -15,8 +15,14 @@ task runs again. Failures are background events, as those of nodes with slots (`
 import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.faults import announce_state, is_known_down, note_history, receive_node_state
-from actors.kernel.inputs import is_fetching
+from actors.kernel.faults import (
+    announce_state,
+    is_known_down,
+    note_history,
+    receive_node_state,
+    record_lost_output,
+)
+from actors.kernel.inputs import can_lose_outputs, is_fetching
 from actors.kernel.messages import (
     DETECT,
     FAIL,
@@ -31,8 +37,16 @@ from actors.kernel.messages import (
     send_lost,
 )
 from actors.kernel.queue import SPARE
+from actors.kernel.sums import carry
 from actors.kernel.world import NONE
-from actors.machines.dag_world import N_FETCHES_FAILED, N_LAUNCHES_LOST, N_TASKS_LOST, DagWorld
+from actors.machines.dag_world import (
+    N_FETCHES_FAILED,
+    N_LAUNCHES_LOST,
+    N_LOST_NS,
+    N_LOST_WHOLES,
+    N_TASKS_LOST,
+    DagWorld,
+)
 from actors.machines.messages import (
     ENDED,
     LAUNCH,
@@ -106,6 +120,8 @@ def fail(w: DagWorld, t: int, node: int) -> None:
         w.faults.tasks.start[task] = NONE
         if is_fetching(w.inputs, task):
             w.inputs.fetching[w.inputs.stage[task]] -= 1
+        if can_lose_outputs(w.inputs):  # an end that was not reported is none
+            w.inputs.outputs.ended[task] = NONE
         task = w.faults.tasks.next[task]
     expect_detection(w, w.faults.actors.detect[node], node)
 
@@ -148,6 +164,18 @@ def on_fetch_failed(w: DagWorld, t: int, node: int) -> None:
         room -= 1
     if task != NONE:
         send_fetch_failed(w, t, node, task)
+
+
+@inlined
+def note_runs_again(w: DagWorld, task: int, stage: int) -> None:
+    """Note that a task runs again that had ended: its output, which is lost, is not what it will have made."""
+    if can_lose_outputs(w.inputs) and w.inputs.outputs.ended[task] != NONE:
+        begin, end = w.inputs.launched[task], w.inputs.outputs.ended[task]
+        record_lost_output(w, task, w.inputs.node[task], begin, end)
+        w.counts[N_LOST_NS], w.counts[N_LOST_WHOLES] = carry(
+            w.counts[N_LOST_NS] + end - begin, w.counts[N_LOST_WHOLES]
+        )
+        w.inputs.outputs.ended[task], w.inputs.sources[stage] = NONE, NONE
 
 
 @inlined

@@ -3,9 +3,9 @@
 What a task sends to others is on its machine until it has been fetched (`actors.kernel.inputs`). When the manager knows
 that a machine has failed:
 
-1. A stage *lacks input* if one of its tasks has neither fetched its input nor ended. For each such stage, tasks of its
-   parents that have ended, and of which the output is lost, run again: all of a shuffle's parent, over a one-to-one
-   edge those whose child lacks input.
+1. A stage *lacks input* if one of its tasks has neither fetched its input nor ended, as far as messages have said. For
+   each such stage, tasks of its parents that have ended, and of which the output is lost, run again: all of a shuffle's
+   parent, over a one-to-one edge those whose child lacks input.
 2. They need their own input once more: step 1 is repeated for their stages.
 3. Those that wait for them wait again. A task that has been launched already loses its fetch, and comes back (`LOST`).
 
@@ -18,12 +18,11 @@ import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_FINISHED, N_STARTED
-from actors.kernel.faults import is_known_down, record_lost_output
+from actors.kernel.faults import is_known_down
 from actors.kernel.inputs import ENDED, READY, WAITING, can_lose_outputs
 from actors.kernel.queue import NONE
-from actors.kernel.sums import carry
 from actors.machines import runnable
-from actors.machines.dag_world import N_LOST_NS, N_LOST_WHOLES, N_RUN_AGAIN, DagWorld
+from actors.machines.dag_world import N_RUN_AGAIN, DagWorld
 from actors.machines.manager_state import Lineage, Manager, Matcher
 from actors.machines.shares import update_rank
 
@@ -33,28 +32,29 @@ def make_lineage(w: DagWorld) -> Lineage:
     tasks = w.inputs.outputs.ended.size
     stages = w.stages.job.size if tasks else 0
     suspect, stack, is_stacked = (np.zeros(stages, np.int64) for _ in range(3))
-    return Lineage(suspect, stack, is_stacked, np.zeros(tasks, np.int64), np.zeros(1, np.int64))
+    reopened, node, start, has_input = (np.zeros(tasks, np.int64) for _ in range(4))
+    return Lineage(suspect, stack, is_stacked, reopened, np.zeros(1, np.int64), node, start, has_input)
 
 
 @inlined
-def is_kept(w: DagWorld, task: int) -> bool:
+def is_kept(w: DagWorld, book: Lineage, task: int) -> bool:
     """Return whether the output of a task that has ended is on its machine, as the manager knows."""
-    node = w.inputs.node[task]
-    return not is_known_down(w, node) and w.inputs.launched[task] >= w.faults.actors.since[node]
+    node = book.node[task]
+    return not is_known_down(w, node) and book.start[task] >= w.faults.actors.since[node]
 
 
 @inlined
-def lacks_input(w: DagWorld, task: int) -> bool:
-    """Return whether a task has to fetch its input yet."""
-    return w.inputs.phase[task] != ENDED and w.inputs.fetched[task] == NONE
+def lacks_input(w: DagWorld, book: Lineage, task: int) -> bool:
+    """Return whether a task has to fetch its input yet, as the manager knows."""
+    return w.inputs.phase[task] != ENDED and book.has_input[task] == 0
 
 
 @compiled
-def is_lacking(w: DagWorld, stage: int) -> bool:
-    """Return whether a task of a stage has to fetch its input yet."""
+def is_lacking(w: DagWorld, book: Lineage, stage: int) -> bool:
+    """Return whether a task of a stage has to fetch its input yet, as the manager knows."""
     found: bool = False
     for task in range(w.stages.first_task[stage], w.stages.first_task[stage + 1]):
-        found = found or lacks_input(w, task)
+        found = found or lacks_input(w, book, task)
     return found
 
 
@@ -62,7 +62,7 @@ def is_lacking(w: DagWorld, stage: int) -> bool:
 def suspect_machine(w: DagWorld, book: Lineage, node: int) -> None:
     """Note that outputs on a machine may be lost."""
     for task in range(w.inputs.phase.size):
-        if w.inputs.node[task] == node and w.inputs.phase[task] == ENDED:
+        if book.node[task] == node and w.inputs.phase[task] == ENDED:
             book.suspect[w.tasks.stage[task]] = 1
 
 
@@ -88,7 +88,7 @@ def restore_input(w: DagWorld, p: Manager, me: int, stage: int) -> None:
         size -= 1
         child = book.stack[size]
         book.is_stacked[child] = 0
-        if not is_lacking(w, child):
+        if not is_lacking(w, book, child):
             continue
         for e in range(inputs.first_parent[child], inputs.first_parent[child + 1]):
             parent = inputs.parent[e]
@@ -106,9 +106,9 @@ def reopen_lost(w: DagWorld, p: Manager, me: int, parent: int, child: int, one_t
     book, found, left = p.lineage, False, False
     first, offset = w.stages.first_task[parent], w.stages.first_task[child] - w.stages.first_task[parent]
     for task in range(first, w.stages.first_task[parent + 1]):
-        if w.inputs.phase[task] != ENDED or is_kept(w, task):
+        if w.inputs.phase[task] != ENDED or is_kept(w, book, task):
             continue
-        if one_to_one == 1 and not lacks_input(w, task + offset):
+        if one_to_one == 1 and not lacks_input(w, book, task + offset):
             left = True
             continue
         reopen(w, p, me, task, parent)
@@ -124,12 +124,7 @@ def reopen_lost(w: DagWorld, p: Manager, me: int, parent: int, child: int, one_t
 def reopen(w: DagWorld, p: Manager, me: int, task: int, stage: int) -> None:
     """Note that a task that had ended has not: others wait for it again."""
     s, m, inputs, job = w.stages, p.matcher, w.inputs, w.stages.job[stage]
-    begin, end = inputs.launched[task], inputs.outputs.ended[task]
-    record_lost_output(w, task, inputs.node[task], begin, end)
-    w.counts[N_LOST_NS], w.counts[N_LOST_WHOLES] = carry(
-        w.counts[N_LOST_NS] + end - begin, w.counts[N_LOST_WHOLES]
-    )
-    inputs.phase[task], inputs.fetched[task], inputs.sources[stage] = WAITING, NONE, NONE
+    inputs.phase[task], p.lineage.has_input[task] = WAITING, 0
     w.queue.now.unfinished[0] += 1
     w.counts[N_RUN_AGAIN] += 1
     w.counts[N_FINISHED] -= 1
@@ -181,7 +176,7 @@ def note_task_back(w: DagWorld, p: Manager, me: int, task: int, stage: int) -> N
     """Note that a task that was lost is to be launched again, when its input is there."""
     run, band = p.matcher.run, p.matcher.band[w.stages.job[stage]]
     if can_lose_outputs(w.inputs):
-        w.inputs.phase[task], w.inputs.fetched[task] = WAITING, NONE
+        w.inputs.phase[task], p.lineage.has_input[task] = WAITING, 0
         restore_input(w, p, me, stage)
         add_reopened(w, p)
         runnable.add_if_complete(w, run, band, stage, task)
@@ -190,8 +185,10 @@ def note_task_back(w: DagWorld, p: Manager, me: int, task: int, stage: int) -> N
 
 
 @inlined
-def note_late_end(w: DagWorld, p: Manager, me: int, task: int, stage: int) -> None:
-    """Let a task run again that has ended on a machine of which the manager knows that it has failed since."""
-    if can_lose_outputs(w.inputs) and not is_kept(w, task):
-        p.lineage.suspect[stage] = 1
-        run_lost_again(w, p, me)
+def note_ended(w: DagWorld, p: Manager, me: int, task: int, stage: int, node: int, start: int) -> None:
+    """Note where a task has ended; it runs again if the manager knows that its machine has failed since."""
+    if can_lose_outputs(w.inputs):
+        p.lineage.node[task], p.lineage.start[task] = node, start
+        if not is_kept(w, p.lineage, task):
+            p.lineage.suspect[stage] = 1
+            run_lost_again(w, p, me)

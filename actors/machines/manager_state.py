@@ -80,6 +80,9 @@ class Lineage(NamedTuple):
     is_stacked: np.ndarray  # [S]
     reopened: np.ndarray  # [T] the first `num_reopened`: tasks that run again, since the event at hand began
     num_reopened: np.ndarray  # [1]
+    node: np.ndarray  # [T] where a task ended
+    start: np.ndarray  # [T] and since when it had computed, ns
+    has_input: np.ndarray  # [T] 1: a task that has been launched has fetched its input
 
 
 class Manager(NamedTuple):

@@ -5,10 +5,11 @@ What is read has the order of the fields in the declaration.
 """
 
 from actors.kernel.compiled import inlined
-from actors.kernel.message_kinds import kind
+from actors.kernel.message_kinds import FIELDS, kind
 from actors.kernel.messages import DAGS
 from actors.kernel.queue import NONE, HasQueue, send, wake
 
+FIELDS.update(count="how many tasks of a stage, those that follow each other among the tasks of a machine")
 STAGE_TASK_END = kind(0x0A0, "STAGE_TASK_END", DAGS, "a node to itself", a="task", b="stage", c="start")
 LAUNCH = kind(0x1A0, "LAUNCH", DAGS, "resource manager to node: run a task", a="task", b="stage", c="history")
 TASK_DONE = kind(
@@ -37,11 +38,11 @@ STOP_TASK = kind(
 )  # fmt: skip
 RECEIVE = kind(
     0x1A6, "RECEIVE", DAGS,
-    "resource manager to node: what a task needs, and others of its stage, is to be sent to it", a="task", b="stage",
+    "resource manager to node: what a task needs, and those after it, is to be sent to it",
+    a="task", b="stage", c="count",
 )  # fmt: skip
 RECEIVED = kind(
-    0x1A7, "RECEIVED", DAGS,
-    "node to resource manager: a task's input is there, and that of others of its stage", a="task", b="stage",
+    0x1A7, "RECEIVED", DAGS, "node to resource manager: a task's input is there", a="task", b="stage",
 )  # fmt: skip
 PUSH = kind(
     0x5A2,
@@ -130,24 +131,24 @@ def send_push(w: HasQueue, t: int, manager: int) -> None:
 
 
 @inlined
-def send_receive(w: HasQueue, t: int, manager: int, node: int, task: int, stage: int) -> None:
-    """Have a node receive the input of a task, and of those after it."""
-    send(w, t, manager, node, RECEIVE, task, stage, NONE, NONE)
+def send_receive(w: HasQueue, t: int, manager: int, node: int, task: int, stage: int, count: int) -> None:
+    """Have a node receive the input of so many of its tasks (`actors.kernel.inputs.JobInput`), from `task` on."""
+    send(w, t, manager, node, RECEIVE, task, stage, count, NONE)
 
 
 @inlined
-def send_receive_again(w: HasQueue, t: int, node: int, task: int, stage: int) -> None:
-    """Continue to ask for input in another event."""
-    wake(w, t, node, RECEIVE, task, stage, NONE)
+def read_receive(w: HasQueue) -> tuple[int, int, int]:
+    """Return the first task of the `RECEIVE` at hand, its stage, and how many tasks they are."""
+    return w.queue.now.a[0], w.queue.now.b[0], w.queue.now.c[0]
 
 
 @inlined
 def send_received(w: HasQueue, t: int, node: int, manager: int, task: int, stage: int) -> None:
-    """Tell the resource manager that the input of a task is there, and of those that fetch with it."""
+    """Tell the resource manager that the input of a task is there."""
     send(w, t, node, manager, RECEIVED, task, stage, NONE, NONE)
 
 
 @inlined
-def read_receive(w: HasQueue) -> tuple[int, int]:
-    """Return the task of the `RECEIVE`, or `RECEIVED`, at hand, and its stage."""
+def read_received(w: HasQueue) -> tuple[int, int]:
+    """Return the task of the `RECEIVED` at hand, and its stage."""
     return w.queue.now.a[0], w.queue.now.b[0]

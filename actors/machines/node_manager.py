@@ -6,9 +6,17 @@ matches tasks to a machine when that machine's heartbeat comes (YARN).
 
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_FINISHED, N_STARTED
-from actors.kernel.inputs import end_fetch, fetches, is_pipelined, is_pushed, note_output_here
-from actors.kernel.messages import FETCH_FAILED, FETCHED, read_fetched, send_output
-from actors.kernel.queue import NONE, SPARE, wake
+from actors.kernel.inputs import (
+    can_lose_outputs,
+    end_fetch,
+    fetches,
+    is_pipelined,
+    is_pushed,
+    note_output_here,
+    place_of,
+)
+from actors.kernel.messages import FETCH_FAILED, FETCHED, send_output
+from actors.kernel.queue import NONE, wake
 from actors.machines import messages
 from actors.machines.dag_world import (
     N_BEATS,
@@ -16,7 +24,7 @@ from actors.machines.dag_world import (
     DagWorld,
     first_beat,
 )
-from actors.machines.failing import apply_failure, on_fetch_failed
+from actors.machines.failing import apply_failure, note_runs_again, on_fetch_failed
 from actors.nodes.failing import unlink_running
 from actors.nodes.preemption import end_early, note_restored, time_left
 
@@ -30,10 +38,7 @@ def node_event(w: DagWorld, node: int) -> None:
     if kind == messages.LAUNCH:
         on_launch(w, t, node)
     elif kind == FETCHED:
-        if is_pushed(w.inputs, w.inputs.stage[read_fetched(w)]):
-            end_receiving(w, t, node)
-        else:
-            end_fetch(w, t, node, compute)
+        end_fetch(w, t, node, compute_fetched)
     elif kind == FETCH_FAILED:
         on_fetch_failed(w, t, node)
     elif kind == messages.RECEIVE:
@@ -58,33 +63,31 @@ def on_launch(w: DagWorld, t: int, node: int) -> None:
     w.counts[N_STARTED] += 1
     if w.task_records.size > 0:
         w.task_records.node[task], w.task_records.start[task] = node, t
+    note_runs_again(w, task, stage)
     if is_pushed(w.inputs, stage) or not fetches(w, t, node, task, stage):
         compute(w, t, node, task, stage)
 
 
 @inlined
 def on_receive(w: DagWorld, t: int, node: int) -> None:
-    """Ask for the input of tasks that are to be launched here; it goes on with another event if they are very many."""
-    task, stage = messages.read_receive(w)
-    room = w.queue.room - SPARE
-    while task != NONE and room > 0:
-        fetches(w, t, node, task, stage)
-        task = w.tasks.next[task]
-        room -= 1
-    if task != NONE:
-        messages.send_receive_again(w, t, node, task, stage)
+    """Ask for the input of tasks that are to be launched here."""
+    first, stage, count = messages.read_receive(w)
+    place = place_of(w.inputs.job_input, node, first)
+    for i in range(place, place + count):
+        fetches(w, t, node, w.inputs.job_input.task[i], stage)
 
 
 @inlined
-def end_receiving(w: DagWorld, t: int, node: int) -> None:
-    """Tell the resource manager that the input of tasks is here, which it may launch now."""
-    leader = task = read_fetched(w)
-    stage = w.inputs.stage[leader]
-    while task != NONE:
-        w.inputs.fetched[task] = t
-        w.inputs.fetching[stage] -= 1
-        task = w.inputs.next[task]
-    messages.send_received(w, t, node, w.nodes.size + w.manager[node], leader, stage)
+def compute_fetched(w: DagWorld, t: int, node: int, task: int, stage: int) -> None:
+    """Let a task compute that has fetched its input, or tell the resource manager that it may be launched here.
+
+    Where outputs can be lost the manager gets to know it, too: what the task has fetched need not be made again.
+    """
+    is_here = is_pushed(w.inputs, stage)
+    if is_here or can_lose_outputs(w.inputs):
+        messages.send_received(w, t, node, w.nodes.size + w.manager[node], task, stage)
+    if not is_here:
+        compute(w, t, node, task, stage)
 
 
 @inlined

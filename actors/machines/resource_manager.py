@@ -20,7 +20,7 @@ from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import charge_server, take
 from actors.kernel.counters import N_ARRIVED
 from actors.kernel.faults import note_history
-from actors.kernel.inputs import can_lose_outputs
+from actors.kernel.inputs import can_lose_outputs, is_pushed
 from actors.kernel.messages import LOST, NODE_DOWN, NODE_UP, read_job, read_lost, read_node_state
 from actors.kernel.queue import GROW, NEVER, NONE, PYTHON, RUNNING, is_here, send, wake
 from actors.kernel.random import random_bits, unit
@@ -29,7 +29,7 @@ from actors.machines.carbyne_plan import plan
 from actors.machines.dag_world import N_MATCHES, N_SENT_AGAIN, DagWorld
 from actors.machines.evictable import groups_of, shift_reach
 from actors.machines.failing import block
-from actors.machines.lineage import note_late_end, note_task_back, run_lost_again, suspect_machine
+from actors.machines.lineage import note_ended, note_task_back, run_lost_again, suspect_machine
 from actors.machines.locality import end_waits
 from actors.machines.manager_state import (
     BLOCK,
@@ -102,7 +102,7 @@ def on_done(w: DagWorld, p: Manager, me: int, t: int) -> None:
         on_change(w, p, me, band)
     elif m.leftover == NO_LEFTOVER:
         make_queue_fresh(m, band, job)
-    note_late_end(w, p, me, task, stage)
+    note_ended(w, p, me, task, stage, node, start)
     if m.run.num_fresh[band] != before:  # other tasks may be launched
         p.plan.planned[job] = False
     request_match(w, p, me, t)
@@ -156,27 +156,28 @@ def on_node_state(w: DagWorld, p: Manager, t: int) -> None:
     is_up_again = block(w, p.matcher.ceiling, BLOCK)
     for r in range(w.machines.free.shape[1]):
         shift_reach(w, e, node, r, np.int64(0), groups_of(w, e), w.machines.free[node, 0] - free)
+    if not is_here(w.queue, w.nodes.size + me):
+        return  # other partitions have a copy of the state alone
     if can_lose_outputs(w.inputs) and w.faults.actors.heard[node] >> 1 > failures:
         suspect_machine(w, p.lineage, node)
         run_lost_again(w, p, me)
         request_match(w, p, me, t)
-    # Other partitions have a copy of the state alone.
-    if is_up_again and is_here(w.queue, w.nodes.size + me):
+    if is_up_again:
         note_room(w, p.matcher, me, node)
         request_match(w, p, me, t)
 
 
 @compiled
 def on_received(w: DagWorld, p: Manager, me: int, t: int) -> None:
-    """Note that tasks may be launched at home, where their input is now: no other machine need be considered."""
-    task, stage = messages.read_receive(w)
-    band = p.matcher.band[w.stages.job[stage]]
-    note_room(w, p.matcher, me, w.inputs.homes.of_task[task])
-    while task != NONE:
+    """Note that the input of a task is on its machine; at home it may be launched, and nowhere else."""
+    task, stage = messages.read_received(w)
+    if is_pushed(w.inputs, stage):
         w.inputs.homes.ready[task] = t
-        runnable.list_ready(w, p.matcher.run, band, stage, task)
-        task = w.inputs.next[task]
-    request_match(w, p, me, t)
+        note_room(w, p.matcher, me, w.inputs.homes.of_task[task])
+        runnable.list_ready(w, p.matcher.run, p.matcher.band[w.stages.job[stage]], stage, task)
+        request_match(w, p, me, t)
+    else:
+        p.lineage.has_input[task] = 1
 
 
 @compiled

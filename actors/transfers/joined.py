@@ -20,6 +20,7 @@ from actors.kernel.queue import GROW, NONE, PYTHON, RUNNING, lacks_room
 from actors.kernel.records import as_records, records
 from actors.kernel.turns import Turns, take_of_network
 from actors.kernel.world import ACTOR
+from actors.machines.worlds import DAG_WORLDS
 from actors.scheduler import COORDINATOR_COSTS, NO_NETWORK, Scheduler, resolve_parameters
 from actors.setting import Setting
 from actors.transfers import fair, shuffles
@@ -142,9 +143,15 @@ class Transfers(NamedTuple):
     counts: np.ndarray  # of the coordinator, by `actors.fabric.counters`; empty without one
     waits: np.ndarray  # [BUCKETS] histogram of its messages by how long they waited for it
 
+    def merged(self, parts: "list[Transfers]") -> "Transfers":
+        """Return the same of all partitions; each has what its actors know, and what others do as it was at time 0."""
+        added = ("moved_bytes", "local_bytes", "coflows", "mean_cct_s", "counts", "waits")
+        columns = zip(self._fields, zip(*parts, strict=True), strict=True)
+        return Transfers(*(sum(of) if name in added else np.maximum.reduce(of) for name, of in columns))
+
 
 def transfers(setting: Setting, w: HasInputs, p: Joined) -> Transfers:
-    """Return what the network has done; it is all in one partition."""
+    """Return what the network has done, as far as this partition knows."""
     moved, local = w.inputs.moved.tolist()
     coflows, mean_ns, counts = 0, 0.0, np.zeros(0, np.int64)
     if isinstance(p.network, Coordinated):
@@ -173,14 +180,14 @@ def with_network(
 ) -> Scheduler:
     """Return a scheduler of DAG jobs whose tasks fetch their input over a network.
 
-    A shuffle's flows are those of all machines at once: only the clock `virtual` runs it.
-
     Args:
         coordinator: of coflows, which schedules the flows; None: they share the ports max-min fairly.
         rows: of flows, at first.
     """
     network = fair.advance if coordinator is None else coordinator.transfers
     assert network is not None
+    # A user's manager is shown how many tasks fetch, which their machines know.
+    sees_nodes = scheduler.own is not None and scheduler.worlds is DAG_WORLDS
     asks = any(half is not None and half.host is not None for half in (scheduler, coordinator))
     return replace(
         scheduler,
@@ -195,7 +202,7 @@ def with_network(
             *(one for one in scheduler.ignores if one not in NO_NETWORK),
             *(NO_COORDINATOR if coordinator is None else ()),
         ),
-        global_view=("always",),
+        global_view=("always",) if sees_nodes else scheduler.global_view,
         remade=(with_network, (scheduler, coordinator, rows)),
     )
 

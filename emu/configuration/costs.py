@@ -14,7 +14,7 @@ import pyarrow as pa
 from emu import disk
 from emu.columns import COSTS
 from emu.configuration.family_keys import has_key
-from emu.configuration.keys import BY_NAME, WINDOWS_PARTITIONS
+from emu.configuration.keys import BY_NAME, NETWORK_PARTITIONS, WINDOWS_PARTITIONS
 from emu.families.family import Family
 from workloads.arrow import optional_column
 from workloads.errors import InputError
@@ -35,7 +35,8 @@ def most_partitions(values: Mapping[str, Any] | Config) -> int:
         return 1
     if values["partitions"] == "auto":
         return max(WINDOWS_PARTITIONS, len(os.sched_getaffinity(0)))
-    return int(values["partitions"] or WINDOWS_PARTITIONS)
+    default = WINDOWS_PARTITIONS if values["network.scheduler"] == "none" else NETWORK_PARTITIONS
+    return int(values["partitions"] or default)
 
 
 def check_clock(

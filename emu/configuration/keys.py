@@ -17,6 +17,8 @@ WORKLOAD_OPTIONS = "workload_options"
 VARIANTS = "variants"
 WINDOWS_PARTITIONS = 4
 """Partitions of the clock `windows` where none are asked for."""
+NETWORK_PARTITIONS = 2
+"""The same where tasks fetch their input over a network: one has that with all nodes, the other one the schedulers."""
 SHARED = (
     Key(
         "scheduler",
@@ -142,8 +144,8 @@ SHARED = (
         option="--partitions",
         words=("auto",),
         low=1,
-        otherwise=f"{WINDOWS_PARTITIONS} with `windows`; with `live` 2, or 3 where both probe schedulers and a central "
-        "one have jobs",
+        otherwise=f"{WINDOWS_PARTITIONS} with `windows`, {NETWORK_PARTITIONS} of DAG jobs over a network; with `live` "
+        "2, or 3 where both probe schedulers and a central one have jobs",
     ),
     Key(
         "quantum",

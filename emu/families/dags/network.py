@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from workloads.dags import DagWorkload
 
 _ONLY = {
-    "clock": (("virtual",), "rates depend on all flows at once, which only the clock virtual knows"),
+    "clock": (
+        ("virtual", "windows"),
+        "rates depend on all flows at once, which no partition knows whose clock is its own",
+    ),
     "preemption.mode": (("none",), "tasks that have fetched their input are not evicted"),
 }
 """The values with which a network runs, and why not with others."""

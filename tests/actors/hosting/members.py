@@ -17,9 +17,10 @@ from actors.hosting.snapshot import Snapshot
 from actors.hosting.windows import divide, lead_ns, window_ns
 from actors.scheduler import resolve_parameters
 from actors.schedulers.registry import find_scheduler
-from actors.setting import Costs, Network, Setting
+from actors.setting import Costs, Network, Setting, Switch
+from actors.transfers.joined import with_network
 from clusters.cluster import build_cluster
-from tests.actors.dag_settings import mixed_dags, unlike_machines
+from tests.actors.dag_settings import mixed_dags, unlike_machines, with_bytes
 from tests.actors.dag_settings import setting_of as dag_setting
 from workloads.catalogue import load_workload
 
@@ -106,6 +107,15 @@ def of_dags() -> Setting:
     return dag_setting("drf", mixed_dags(12, seed=5), unlike_machines(), network=Network(0.01))
 
 
+def over_network() -> Setting:
+    """Five managers, so that there are as many partitions as tests want."""
+    machines = build_cluster("machines", [4] * 5, cpu_cores=[4.0] * 5)
+    work = with_bytes(mixed_dags(12, seed=5), 5)
+    made = dag_setting("drf", work, machines, network=Network(0.01), managers=5)
+    switch = Switch(port_bytes_per_s=1e9, scheduler="sebf")
+    return replace(made, scheduler=with_network(made.scheduler, find_scheduler("sebf")), switch=switch)
+
+
 CASES = {
     "eagle": lambda: small("eagle"),
     "a user's own": lambda: small("own"),
@@ -113,4 +123,5 @@ CASES = {
     "failures": lambda: with_failures(small("yacc-d")),
     "coflows": of_coflows,
     "DAGs": of_dags,
+    "DAGs over a network": over_network,
 }

@@ -53,7 +53,7 @@ def test_pauses_change_nothing() -> None:
 
 
 @pytest.mark.parametrize("partitions", [1, 2, 3])
-@pytest.mark.parametrize("case", ["eagle", "a user's own"])
+@pytest.mark.parametrize("case", ["eagle", "a user's own", "DAGs over a network"])
 def test_who_runs_ahead_ends_its_window_after_some_events(
     partitions: int, case: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -93,7 +93,7 @@ def test_frames_that_are_too_small_change_nothing(messages: int, monkeypatch: py
     assert digest(Group(setting, OBSERVED, 6).to_the_end(3600.0)) == whole
 
 
-@pytest.mark.parametrize("case", ["eagle", "failures", "DAGs"])
+@pytest.mark.parametrize("case", ["eagle", "failures", "DAGs", "DAGs over a network"])
 def test_a_run_goes_on_from_a_checkpoint_in_another_memory(case: str) -> None:
     setting = CASES[case]()
     group = Group(setting, OBSERVED, 3)

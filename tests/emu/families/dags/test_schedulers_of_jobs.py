@@ -129,7 +129,7 @@ REFUSED = {
     "--scheduler sparrow --network fair --set network.registration=pipelined": (
         "pipelined does not go with scheduler=sparrow: a stage goes to a scheduler of jobs when its parents have ended"
     ),
-    "--scheduler sparrow --network fair --clock windows": "fair does not go with clock=windows",
+    "--scheduler sparrow --network fair --clock live": "fair does not go with clock=live",
 }
 
 

@@ -1,0 +1,124 @@
+"""Runs over a network in several partitions: one has the network and all machines, the others have schedulers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from actors.hosting.choosing import choose_partitions
+from actors.hosting.grouping import BESIDE_NETWORK
+from actors.hosting.partition import Partition
+from actors.hosting.windows import check_partitions, divide
+from actors.scheduler import needs_global_view
+from actors.setting import Costs, Network, Setting
+from tests.actors.dag_settings import mixed_dags, with_bytes, with_input
+from tests.actors.transfers.failing_runs import failing, outages
+from tests.actors.transfers.own_coordinators import Smallest
+from tests.actors.transfers.test_by_stage import staged
+from tests.actors.transfers.test_own_halves import AsSjf
+from tests.actors.transfers.test_own_halves import over as joined
+from tests.emulations import OBSERVED, digest, run_setting, run_windows
+from workloads.errors import InputError
+
+DELAY_S = 0.05
+WORK = with_bytes(mixed_dags(), 3)
+
+
+def over(network: Any, scheduler: Any = "drf", work: Any = WORK, **given: Any) -> Setting:
+    return joined(network, scheduler, work, delay_s=DELAY_S, **given)
+
+
+def switched(setting: Setting, **given: Any) -> Setting:
+    return replace(setting, switch=replace(setting.switch, **given))
+
+
+def with_outages(setting: Setting, seed: int = 1) -> Setting:
+    return failing(setting, outages(np.random.default_rng(seed), 60.0), 0.5)
+
+
+CASES: dict[str, Callable[[], Setting]] = {
+    "max-min fair": lambda: over("fair"),
+    "three managers": lambda: over("sebf", managers=3),
+    "a coordinator that samples": lambda: over("philae", "srtf", managers=2),
+    "a coordinator of one's own": lambda: over(Smallest),
+    "plans and heartbeats": lambda: over("aalo", "carbyne", managers=3, heartbeat_s=1.0),
+    "costs": lambda: over("saath", "tetris", managers=2, costs=Costs("fixed", per_message_s=0.01)),
+    "delays that differ": lambda: replace(over("fair", managers=2), network=Network(0.02, spread_s=0.05)),
+    "priorities": lambda: over(
+        "sebf", work=with_bytes(mixed_dags(priorities=3), 3), managers=2, priorities=True
+    ),
+    "pipelined": lambda: switched(over("fair", managers=2), registration="pipelined"),
+    "pipelined coflows": lambda: switched(over("sebf", managers=2), registration="pipelined"),
+    "pushed": lambda: switched(over("fair", managers=3), shuffle="push"),
+    "pushed coflows": lambda: switched(over("sebf", managers=3), shuffle="push"),
+    "input from replicas": lambda: switched(
+        over("fair", work=with_input(WORK, 4), managers=2), input="replicas", replicas=2
+    ),
+    "failures": lambda: with_outages(over("fair", managers=3)),
+    "failures and coflows": lambda: with_outages(over("sebf", managers=2), 2),
+    "failures and heartbeats": lambda: with_outages(over("aalo", heartbeat_s=0.7), 3),
+    "sparrow": lambda: staged("sparrow", WORK, network="fair", delay_s=DELAY_S),
+    "eagle and coflows": lambda: staged("eagle", WORK, network="philae", delay_s=DELAY_S),
+    "central-lwl": lambda: staged("central-lwl", WORK, network="sebf", delay_s=DELAY_S),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_results_are_those_of_one_partition(case: str) -> None:
+    setting = CASES[case]()
+    whole = run_setting(setting, OBSERVED)
+    schedulers = Partition(setting, OBSERVED, whole=False).cast().probe_schedulers
+    for partitions in {1, 2, min(schedulers, 3) + 1}:
+        found = run_windows(setting, OBSERVED, partitions)
+        assert found.partitions == partitions
+        assert digest(found) == digest(whole), f"{partitions} partitions"
+        assert found.delayed == (0, 0, 0)
+        if setting.dynamics.outages is not None:
+            assert whole.counters["run_again"] > 0
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    network=st.sampled_from(["fair", "sebf"]),
+    heartbeat_s=st.sampled_from([0.0, 1.5]),
+)
+@settings(max_examples=8)
+def test_so_they_are_where_machines_fail(seed: int, network: str, heartbeat_s: float) -> None:
+    work = with_bytes(mixed_dags(jobs=8, seed=seed), seed)
+    setting = with_outages(over(network, work=work, managers=2, heartbeat_s=heartbeat_s, seed=seed), seed)
+    assert digest(run_windows(setting, OBSERVED, 3)) == digest(run_setting(setting, OBSERVED))
+
+
+def test_messages_that_are_late_by_a_quantum_are_counted() -> None:
+    found = run_windows(over("fair", managers=2), OBSERVED, 3, quantum_s=0.5)
+    late, _, most_ns = found.delayed
+    assert late > 0
+    assert 0 < most_ns < 500_000_000
+
+
+def test_one_partition_has_the_network_and_all_machines() -> None:
+    setting = over("sebf", managers=3)
+    cast = Partition(setting, OBSERVED, whole=False).cast()
+    assert (cast.nodes, cast.probe_schedulers, cast.probes_share) == (5, 3, BESIDE_NETWORK)
+    described = [[divide(setting, cast, k).describe(i) for i in range(k)] for k in (1, 2, 4)]
+    assert described == [
+        ["the network of 5 nodes, 3 schedulers"],
+        ["3 schedulers", "the network of 5 nodes"],
+        ["1 scheduler", "1 scheduler", "1 scheduler", "the network of 5 nodes"],
+    ]
+    *_, last = (divide(setting, cast, 4).hosted(k) for k in range(4))
+    assert last == (range(5), range(8, 9))  # the coordinator is the actor after the managers
+    with pytest.raises(InputError, match=r"^--partitions: 5 partitions for one network .* the most is 4$"):
+        check_partitions(setting, 5)
+    assert choose_partitions(setting, 50_000_000)[0] == 1
+
+
+def test_a_manager_of_one_s_own_is_shown_what_machines_know() -> None:
+    assert needs_global_view(over("fair", AsSjf).scheduler, {})
+    assert not needs_global_view(over(Smallest).scheduler, {})
