@@ -20,7 +20,6 @@ from actors.kernel.queue import GROW, NONE, PYTHON, RUNNING, lacks_room
 from actors.kernel.records import as_records, records
 from actors.kernel.turns import Turns, take_of_network
 from actors.kernel.world import ACTOR
-from actors.machines.worlds import DAG_WORLDS
 from actors.scheduler import COORDINATOR_COSTS, NO_NETWORK, Scheduler, resolve_parameters
 from actors.setting import Setting
 from actors.transfers import fair, shuffles
@@ -186,8 +185,6 @@ def with_network(
     """
     network = fair.advance if coordinator is None else coordinator.transfers
     assert network is not None
-    # A user's manager is shown how many tasks fetch, which their machines know.
-    sees_nodes = scheduler.own is not None and scheduler.worlds is DAG_WORLDS
     asks = any(half is not None and half.host is not None for half in (scheduler, coordinator))
     return replace(
         scheduler,
@@ -202,7 +199,6 @@ def with_network(
             *(one for one in scheduler.ignores if one not in NO_NETWORK),
             *(NO_COORDINATOR if coordinator is None else ()),
         ),
-        global_view=("always",) if sees_nodes else scheduler.global_view,
         remade=(with_network, (scheduler, coordinator, rows)),
     )
 

@@ -62,6 +62,8 @@ def on_network(config: Config, schedulers: tuple[Scheduler, ...]) -> tuple[Sched
         _check_failing(config, schedulers)
     if network != "none" and config["network.shuffle"] == "push":
         _check_pushed(config, schedulers)
+    if network != "none" and config["clock"] == "windows":
+        _check_divided(config, schedulers)
     schedulers = tuple(by_stage(one) if one.family == "jobs" else one for one in schedulers)
     if network == "none":
         return schedulers
@@ -114,6 +116,16 @@ def _check_schedulers(
             why = "it plans tasks to start when their parents have ended"
         if why:
             raise config.error(key, f"{config[key]} does not go with scheduler={scheduler.name}: {why}")
+
+
+def _check_divided(config: Config, schedulers: tuple[Scheduler, ...]) -> None:
+    """Refuse managers of users: they are shown what machines know."""
+    for scheduler in schedulers:
+        if scheduler.own is not None and scheduler.family == "dags":
+            wrong = (
+                f"{scheduler.name} is shown which tasks fetch their input, which other partitions do not know"
+            )
+            raise config.error("clock", f"{wrong}; want virtual")
 
 
 def _check_failing(config: Config, schedulers: tuple[Scheduler, ...]) -> None:

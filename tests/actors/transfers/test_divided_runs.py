@@ -15,13 +15,11 @@ from actors.hosting.choosing import choose_partitions
 from actors.hosting.grouping import BESIDE_NETWORK
 from actors.hosting.partition import Partition
 from actors.hosting.windows import check_partitions, divide
-from actors.scheduler import needs_global_view
 from actors.setting import Costs, Network, Setting
 from tests.actors.dag_settings import mixed_dags, with_bytes, with_input
 from tests.actors.transfers.failing_runs import failing, outages
 from tests.actors.transfers.own_coordinators import Smallest
 from tests.actors.transfers.test_by_stage import staged
-from tests.actors.transfers.test_own_halves import AsSjf
 from tests.actors.transfers.test_own_halves import over as joined
 from tests.emulations import OBSERVED, digest, run_setting, run_windows
 from workloads.errors import InputError
@@ -117,8 +115,3 @@ def test_one_partition_has_the_network_and_all_machines() -> None:
     with pytest.raises(InputError, match=r"^--partitions: 5 partitions for one network .* the most is 4$"):
         check_partitions(setting, 5)
     assert choose_partitions(setting, 50_000_000)[0] == 1
-
-
-def test_a_manager_of_one_s_own_is_shown_what_machines_know() -> None:
-    assert needs_global_view(over("fair", AsSjf).scheduler, {})
-    assert not needs_global_view(over(Smallest).scheduler, {})

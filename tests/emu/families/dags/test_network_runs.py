@@ -241,6 +241,12 @@ def test_a_manager_of_one_s_own(network: str) -> None:
     assert own.summary["dags"] == drf.summary["dags"]
     found = [(link.begin_ns / 1e9, link.end_ns / 1e9, link.cause) for link in emu.explain(own, 0).chain]
     assert found == [(0, 1, "work"), (1, 2, "fetching"), (2, 3, "work")]
+    with pytest.raises(
+        emu.InputError, match=r"clock: ShortestFirst is shown which tasks fetch .* want virtual"
+    ):
+        emu.run(
+            "examples/shortest_job.py:ShortestFirst", shuffle(), 2, network_scheduler=network, clock="windows"
+        )
 
 
 COORDINATOR = """
