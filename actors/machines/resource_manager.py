@@ -116,7 +116,6 @@ def forget_job(w: DagWorld, p: Manager, me: int, t: int, job: int) -> None:
     while m.active[place] != job and place < end_of_active(m, band) - 1:
         place += 1
     m.num_active[band] -= 1
-    m.total_left[band] = m.total_left[band] if m.num_active[band] > 0 else 0.0
     for i in range(place, end_of_active(m, band)):
         m.active[i] = m.active[i + 1]
     p.ended[me] += 1

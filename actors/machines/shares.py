@@ -10,6 +10,9 @@ DRF, FAIR, FIXED, LEAST_LEFT, QUEUES = (np.int64(i) for i in range(5))
 """How jobs are served: by what they hold, with a DRF share or an equal one; in an order that does not change; the job
 with the least work left first; by queues."""
 
+ROUNDING = 2.0**-40
+"""What a sum over thousands of jobs may lose, as a part of it: else 49 equal jobs would have one task each, not two."""
+
 
 @compiled
 def divide(w: DagWorld, m: Matcher, me: int, band: int, profile: np.ndarray) -> None:
@@ -42,7 +45,15 @@ def divide(w: DagWorld, m: Matcher, me: int, band: int, profile: np.ndarray) -> 
     for i in range(first, end):
         job = m.active[i]
         for r in range(total.shape[1]):
-            m.share[job, r] = np.int64(profile[job, r] / most * total[me, r]) if most > 0.0 else total[me, r]
+            m.share[job, r] = (
+                nearest_whole(profile[job, r] / most * total[me, r]) if most > 0.0 else total[me, r]
+            )
+
+
+@inlined
+def nearest_whole(amount: float) -> int:
+    """Return the whole number that is nearest to an amount, which rounding may have made smaller than it is."""
+    return np.int64(amount * (1.0 + ROUNDING) + 0.5)
 
 
 @compiled

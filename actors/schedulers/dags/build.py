@@ -139,7 +139,7 @@ def make_matcher(
     band = manager * per_manager + served[0]
     (queue, guarantee), share = queues_of_managers(world, manager, inter)
     rank = np.zeros(guarantee.size) if inter.order is None else inter.order
-    work = world.stages.duration * part.mean(axis=1)
+    work = on_grid(world.stages.duration * part.mean(axis=1), world.stages.unfinished)
     left = np.add.reduceat(work * world.stages.unfinished, world.first_stage[:-1])
     return Matcher(
         run=make_runnable(
@@ -180,6 +180,15 @@ def make_matcher(
     )
 
 
+def on_grid(work: np.ndarray, tasks: np.ndarray) -> np.ndarray:
+    """Return [S] the work of a task, rounded so that sums over any of all tasks are exact.
+
+    Else jobs with as much work left would differ by what they have done before, and ties would not go by arrival.
+    """
+    step = 2.0 ** (np.ceil(np.log2(max(float(work @ tasks), 1.0))) - 52)
+    return np.rint(work / step) * step
+
+
 def queues_of_managers(world: DagWorld, manager: np.ndarray, inter: Inter) -> tuple[Queues, np.ndarray]:
     """Return the queues of each manager, and [Q, R] what they may hold; without queues each job is its own, of 0."""
     assert (inter.by == QUEUES) == (inter.queues is not None)
@@ -189,7 +198,7 @@ def queues_of_managers(world: DagWorld, manager: np.ndarray, inter: Inter) -> tu
         return Queues(np.arange(manager.size), np.ones(manager.size)), share
     of_queue, queue = np.unique(inter.queues.queue * managers + manager, return_inverse=True)
     guarantee = inter.queues.guarantee[of_queue // managers]
-    return Queues(queue, guarantee), (guarantee[:, None] * total[of_queue % managers]).astype(np.int64)
+    return Queues(queue, guarantee), np.rint(guarantee[:, None] * total[of_queue % managers]).astype(np.int64)
 
 
 def demand_profile(world: DagWorld, total: np.ndarray) -> np.ndarray:
