@@ -8,7 +8,7 @@ import numpy as np
 
 from actors.conditions import NS, read_only
 from actors.kernel.queue import NEVER, NONE
-from actors.machines.carbyne_plan import Plan
+from actors.machines.carbyne_plan import Batches, Plan
 from actors.machines.dag_world import DagWorld, build_dag_world
 from actors.machines.demands import needs_and_capacity
 from actors.machines.evictable import make_evictable
@@ -250,8 +250,14 @@ def make_plans(arrays: Any, m: Matcher, demand: np.ndarray, parts: Parts) -> Pla
     most = int(np.diff(arrays.first_stage).max())
     # Each batch ends a stage or fills a resource: there are at most as many as tasks and stages of a job.
     heap = int(np.diff(arrays.first_task).max()) + most + 1
-    empty = [np.zeros(heap, np.int64) for _ in range(3)]
+    empty = [np.zeros(heap, np.int64) for _ in range(6)]
+    rows = int(arrays.first_task[-1]) if parts.altruism.probability > 0.0 else 0
     return Plan(
+        of_job=Batches(*(np.zeros(rows, np.int64) for _ in range(3))),
+        first=arrays.first_task,
+        batches=np.zeros(jobs, np.int64),
+        made=Batches(*empty[3:]),
+        num_made=np.zeros(1, np.int64),
         must=m.must,
         due=np.zeros(jobs, np.int64),
         planned=np.zeros(jobs, np.bool_),
@@ -265,8 +271,6 @@ def make_plans(arrays: Any, m: Matcher, demand: np.ndarray, parts: Parts) -> Pla
         in_order=parts.plans_in_order,
         keeps=parts.altruism.keeps_promises,
         held=np.full(1, NEVER),
-        hold=np.full(most, NONE),
-        begun=np.zeros(most, np.int64),
         left=np.zeros(most, np.int64),
         open=np.zeros(most, np.int64),
         placed=np.zeros(most, np.int64),

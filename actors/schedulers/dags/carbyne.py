@@ -15,8 +15,11 @@ With `packing` "dagps" plans and leftovers follow the order of `dagps` inside a 
 With `completion` "renewed" each plan computes again when the job ends, as in the pseudocode. Packing is a heuristic:
 where the plan backward takes less time than the plan forward, nothing must start, and the same holds for the next plan.
 Such a job gets only what is left over, which leaves more to short jobs. With "kept" a later plan does not end later,
-unless the job's share falls, and ends at the latest when the plan backward does. Then altruism ends no job later than
-its share alone would, as Theorem 3.1 says of jobs that are there from the start, if the share is divisible.
+unless the job's share falls: where the plan backward does not end in time, the job keeps the plan that it has. Then
+altruism ends no job later than its share alone would, as Theorem 3.1 says of jobs that are there from the start, if the
+share is divisible and durations are as estimated, with `leftover` "none" or where all tasks take as long. Else a task
+that was begun with what was left over, and is not taken back, may still run when a planned one must start; and with
+`altruism` between 0 and 1 a job departs from its plan.
 
 A plan of a job takes O(stages x batches of like tasks). Tasks of a stage are alike: those that start together in a plan
 are one batch, as long as the stage's estimate; running tasks of a stage are taken to end when the last of them does.

@@ -17,34 +17,36 @@ from tests.actors.dag_emulations import ALL, run
 from workloads.dags import DagWorkload, make_dag_workload
 from workloads.errors import InputError
 
-Job = tuple[list[int], int, list[tuple[int, int]]]
+Job = tuple[list[int], list[int], list[tuple[int, int]]]
 
 
 @st.composite
-def jobs_of_equal_tasks(draw: st.DrawFn) -> Job:
-    """Stages of one core a task, and of the same duration: numbers of tasks, duration, edges."""
+def jobs_of_one_core(draw: st.DrawFn) -> Job:
+    """Stages of one core a task: numbers of tasks, durations in seconds, edges."""
     tasks = draw(st.lists(st.integers(1, 9), min_size=1, max_size=5))
     pairs = [(i, j) for j in range(len(tasks)) for i in range(j)]
     edges = draw(st.lists(st.sampled_from(pairs), unique=True, max_size=6)) if pairs else []
-    return tasks, draw(st.integers(1, 3)), edges
+    return tasks, [draw(st.integers(1, 4)) for _ in tasks], edges
 
 
 def alone_s(job: Job, cores: int) -> int:
-    """Return how long a job takes if it has so many cores for itself, level by level of time."""
-    tasks, duration, edges = job
-    left, t = list(tasks), 0
-    while any(left):
-        free, before = cores, list(left)
+    """Return how long a job takes if it has so many cores for itself, second by second; stages go in their order."""
+    tasks, durations, edges = job
+    left, running, t = list(tasks), [], 0
+    while any(left) or running:
+        running = [(stage, end) for stage, end in running if end > t]
+        busy = {stage for stage, _ in running} | {stage for stage, count in enumerate(left) if count > 0}
         for stage in range(len(tasks)):
-            if all(before[parent] == 0 for parent, child in edges if child == stage):
-                count = min(free, left[stage])
-                left[stage], free = left[stage] - count, free - count
-        t += duration
-    return t
+            if all(parent not in busy for parent, child in edges if child == stage):
+                count = min(cores - len(running), left[stage])
+                running += [(stage, t + durations[stage])] * count
+                left[stage] -= count
+        t += 1
+    return t - 1
 
 
 def workload_of(jobs: list[Job]) -> DagWorkload:
-    stages = [(tasks, job[1]) for job in jobs for tasks in job[0]]
+    stages = [stage for job in jobs for stage in zip(*job[:2], strict=True)]
     return make_dag_workload(
         "w",
         [0] * len(jobs),
@@ -56,9 +58,9 @@ def workload_of(jobs: list[Job]) -> DagWorkload:
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
-    st.lists(jobs_of_equal_tasks(), min_size=1, max_size=4),
+    st.lists(jobs_of_one_core(), min_size=1, max_size=4),
     st.integers(1, 4),
     st.sampled_from(["none", "srtf"]),
 )
@@ -66,21 +68,33 @@ def test_altruism_ends_no_job_later_than_its_share_would(jobs: list[Job], cores:
     """Theorem 3.1: offline a job ends no later than if it used all of its share from the start.
 
     Every job's share is so many cores, of which its tasks take one each: the share is divisible without loss. Shares
-    rise as jobs end, so that jobs may end sooner. With leftovers all tasks take 1 s: else a task of another job, begun
-    with what was left over, may still run when a planned task must start.
+    rise as jobs end, so that jobs may end sooner. Tasks of stages take 1 to 4 s, so that plans leave gaps. With
+    leftovers all tasks take 1 s: else a task of another job, begun with what was left over, may still run when a
+    planned task must start.
     """
     if leftover == "srtf":
-        jobs = [(tasks, 1, edges) for tasks, _, edges in jobs]
+        jobs = [(tasks, [1] * len(tasks), edges) for tasks, _, edges in jobs]
     machine = build_cluster("machine", [cores * len(jobs)], cpu_cores=[cores * len(jobs)])
     ends_s = run(CARBYNE, workload_of(jobs), machine, completion="kept", leftover=leftover).finish_ns / 1e9
     assert (ends_s <= [alone_s(job, cores) for job in jobs]).all()
+
+
+def test_a_plan_is_kept_where_no_new_one_ends_in_time() -> None:
+    # Two tasks of 4 s and three of 3 s on three cores. The first plan: a short task at 0, 1 and 4 s, the long ones at
+    # 3 s. At 1 s a plan from then on would begin with the long ones, and end at 8 s.
+    work = workload_of([([2, 3], [4, 3], [])])
+    machine = build_cluster("machine", [3], cpu_cores=[3])
+    found = run(CARBYNE, work, machine, completion="kept", leftover="none")
+    assert found.tasks is not None
+    assert (found.tasks["start_ns"] / 1e9).tolist() == [3, 3, 0, 1, 4]
+    assert found.finish_ns.tolist() == [7_000_000_000]
 
 
 def test_plans_computed_again_would_never_end_a_job_without_leftovers() -> None:
     with pytest.raises(InputError, match="completion=renewed needs a leftover part"):
         run(
             CARBYNE,
-            workload_of([([3], 1, [])]),
+            workload_of([([3], [1], [])]),
             build_cluster("m", [1]),
             completion="renewed",
             leftover="none",

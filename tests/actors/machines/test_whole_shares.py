@@ -93,8 +93,8 @@ def test_guarantees_of_queues_are_whole() -> None:
 
 @given(st.lists(st.floats(0.01, 100).map(lambda s: round(s, 3)), min_size=1, max_size=8), st.integers(1, 5))
 def test_jobs_with_as_much_left_go_by_arrival(rest: list[float], more: int) -> None:
-    # J0 has the tasks of J1, and some before them; J1 comes when these have ended. The machine has memory for one task, so
-    # that J0 has then as much left as J1, and goes first.
+    # J0 has the tasks of J1, and some before them; J1 comes when these have ended. The machine has memory for one task,
+    # so that J0 has then as much left as J1, and goes first.
     before = [0.1 * (i + 1) for i in range(more)]
     at_s = sum(before)
     work = make_dag_workload(
