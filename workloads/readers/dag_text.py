@@ -132,20 +132,24 @@ def read_dag_text(
 
 
 def recognises(path: Path) -> bool:
-    """Return whether the first lines of a file are a DAG: its numbers, and stages with a name and numbers."""
+    """Return whether the first lines of a file are a DAG: its numbers, and a stage with a name and numbers.
+
+    Where a comment names it, numbers may be wrong, so that an error names their line.
+    """
     lines = first_lines(path)[:-1]
-    named = bool(lines) and lines[0].startswith("#")
     rows = [fields for line in lines if (fields := line.split()) and not fields[0].startswith("#")]
-    if len(rows) < 2 or len(rows[0]) > 4 or not re.fullmatch("[1-9][0-9]{0,8}", rows[0][0]):
+    if len(rows) < 2 or len(rows[0]) > 4 or not is_number(rows[0][0]):
         return False
-    stages = rows[1 : 1 + int(rows[0][0])]
-    return all(
-        len(row) == len(stages[0]) >= 4
-        and (named or not is_number(row[0]))
-        and all(map(is_number, row[1:]))
-        and row[-1].isdigit()
-        for row in stages
+    if lines[0].startswith("#"):
+        return _is_stage(rows[1]) or not is_number(rows[1][0])
+    is_count = re.fullmatch("[1-9][0-9]{0,8}", rows[0][0])
+    return bool(is_count) and any(
+        _is_stage(row) and not is_number(row[0]) for row in rows[1 : 1 + int(rows[0][0])]
     )
+
+
+def _is_stage(row: list[str]) -> bool:
+    return len(row) >= 4 and all(map(is_number, row[1:])) and row[-1].isdigit()
 
 
 def _comment(fields: list[bytes]) -> str:

@@ -134,6 +134,35 @@ def test_what_is_wrong_is_named(tmp_path, text, message):
     assert str(caught.value).startswith(f"{path}: {message}")
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("# q\n1 1 0\na three 0 0 0 0 0 0 1\n0\n", "line 3: field duration_s: 'three' is not a number"),
+        ("# q\n2 1 0\na 1 0 0 0 0 0 0 1\n0\n", "line 4: field duration_s: the line ends after 1 fields"),
+        ("# q\n1 1 0\na 1 0 0 0 0 0 0 x\n0\n", "line 3: field tasks: 'x' is not a whole number"),
+        ("# q\n1.5 1 0\na 1 0 0 0 0 0 0 1\n0\n", "line 2: field stages: '1.5' is not a whole number"),
+        ("# q\n1 1 0\na\n0\n", "line 3: field duration_s: the line ends after 1 fields"),
+        (
+            "2 1 0\na 1 0 0 0 0 0 0 1\nb 1 0 0 0 0 0 0 x\n0\n",
+            "line 3: field tasks: 'x' is not a whole number",
+        ),
+    ],
+)
+def test_a_broken_file_is_recognised_and_its_line_is_named(tmp_path, text, message):
+    path = written(tmp_path, text)
+    with pytest.raises(InputError) as caught:
+        load_workload(path)
+    assert str(caught.value).startswith(f"{path}: {message}")
+
+
+def test_more_cores_than_there_can_be_are_named_as_that(tmp_path):
+    path = written(tmp_path, "1\na 1 0.5 0 0 0 0 0 1\n0\n")
+    with pytest.raises(
+        InputError, match=r"500000000000.0 is more than 1,000,000,000, the most that a task may need"
+    ):
+        read_dag_text(path, node_cores=1e12)
+
+
 def valid(rng: random.Random) -> Lines:
     """The lines of a few DAGs, each with a name, an id and an arrival."""
     lines: Lines = []

@@ -387,7 +387,7 @@ def test_columns_of_what_jobs_ask_for_are_not_overlooked(tmp_path: Path) -> None
         (",1,5,,1h", ",1,2.5,,1h", "line 2, prio.*'2.5' is not a whole number of at most 2**53"),
         (",2,\n", ",1.5,\n", "line 3, hosts.*'1.5' is not a whole number"),
         (",1h", ",soon", "line 2, limit.*'soon' is neither a number nor a length of time"),
-        (",4,512 MiB", ",4e9,512 MiB", "line 2, cpu_cores.*is not a number of cores, 0 or more"),
+        (",4,512 MiB", ",4e9,512 MiB", "line 2, cpu_cores.*is more than 1,000,000,000, the most that a task"),
     ],
 )
 def test_wrong_cells_of_what_jobs_ask_for(tmp_path: Path, old: str, new: str, why: str) -> None:

@@ -359,7 +359,7 @@ def test_a_list_of_jobs_states_what_their_templates_ask_for(tmp_path: Path) -> N
         ({"containers": [needs(cpu="much")]}, "cpu is not a quantity such as 500m or 2Gi but 'much'"),
         ({"containers": [needs(cpu=True)]}, "cpu is not a quantity"),
         ({"containers": [needs(cpu="-1")]}, "cpu is not a quantity"),
-        ({"containers": [needs(cpu="1E")]}, "is not a number of cores, 0 or more"),
+        ({"containers": [needs(cpu="1E")]}, "is more than 1,000,000,000, the most that a task"),
         ({"priority": "high"}, "priority is not a whole number of 32 bits but 'high'"),
         ({"containers": [{"resources": 3}]}, "resources is not an object"),
     ],
