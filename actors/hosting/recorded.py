@@ -97,13 +97,28 @@ def in_order(files: list[np.ndarray], size: int = CHUNK) -> Iterator[np.ndarray]
         rows = np.concatenate([part[:end] for part, end in zip(parts, ends, strict=True)])
         if len(files) > 1:
             due = np.concatenate([due[:end] for due, end in zip(dues, ends, strict=True)])
-            rows = rows[np.lexsort((rows["key"], due))]  # which keeps the order of rows of one event
+            rows = rows[_merged(due, rows["key"], [end for end in ends if end])]
             # Copies have the same numbers; between them are the notes of each.
             events = np.flatnonzero(~is_note(rows))
             key, time = rows["key"][events], rows["time"][events]
             again = (key[1:] == key[:-1]) & (time[1:] == time[:-1])
             rows = np.delete(rows, events[1:][again])
         yield rows
+
+
+def _merged(due: np.ndarray, key: np.ndarray, sizes: list[int]) -> np.ndarray:
+    """Return the order in which one partition would have handled the rows of several, each of so many rows.
+
+    Of an instant the least key is first, but what an event sends its own actor at once, in whatever rank, comes after
+    it: such rows follow the one with the largest key before them in their partition.
+    """
+    in_order = np.lexsort((key, due))
+    rank = np.empty(due.size, np.int64)
+    rank[in_order] = np.arange(due.size)
+    parts = np.split(rank, np.cumsum(sizes)[:-1])
+    leader = in_order[np.concatenate([np.maximum.accumulate(part) for part in parts])]
+    follows = key != key[leader]
+    return np.lexsort((follows, key[leader], due))
 
 
 def is_note(rows: np.ndarray) -> np.ndarray:

@@ -18,8 +18,9 @@ from actors.constraints import make_eligible
 from actors.dynamics import durations_ns, make_faults, start_failures
 from actors.inputs import make_inputs
 from actors.kernel.compiled import entry
+from actors.kernel.inputs import MESSAGES_A_FETCH
 from actors.kernel.messages import send_arrival
-from actors.kernel.queue import MOST_ACTORS, make_queue
+from actors.kernel.queue import MOST_ACTORS, SPARE, make_queue
 from actors.kernel.records import Records, first, frozen, records
 from actors.kernel.world import (
     ACTOR,
@@ -78,8 +79,9 @@ def build_world(
     stages = _make_stages(dag)
     most_children = int(np.diff(stages.first_child).max(initial=0))
 
+    sends = max(most_sends(most_tasks(setting)), most_children, int(MESSAGES_A_FETCH))
     world = World(
-        queue=make_queue(table.seq, room=max(most_sends(most_tasks(setting)), most_children) + 8),
+        queue=make_queue(table.seq, room=sends + int(SPARE)),
         network=network_of(setting),
         work=work,
         duration=read_only(durations_ns(setting)),

@@ -87,6 +87,17 @@ def start_and_finish_s(outcome: Outcome) -> list[tuple[float, float]]:
     return [*zip(*(of.tolist() for of in times), strict=True)]
 
 
+@pytest.mark.parametrize("scheduler", ["central-lwl", "random"])
+def test_a_chain_of_single_tasks_ends(scheduler: str) -> None:
+    """One event of such a scheduler sends one message at most, and the end of a fetch as many as it may."""
+    work = make_dag_workload(
+        "by hand", [0], [2], [1, 1], [1, 1], [(0, 0, 1)], cpu_cores=[1, 1], edge_bytes=[GB]
+    )
+    found = run_setting(staged(scheduler, work, of_one_core(2), "fair", delay_s=0.5))
+    assert found.tasks is not None
+    assert (found.tasks["finish_ns"] > 0).all()
+
+
 @pytest.mark.parametrize(
     ("scheduler", "network", "expected"),
     [

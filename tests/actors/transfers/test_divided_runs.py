@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from hypothesis import strategies as st
 from actors.hosting.choosing import choose_partitions
 from actors.hosting.grouping import BESIDE_NETWORK
 from actors.hosting.partition import Partition
+from actors.hosting.recorded import read_events
+from actors.hosting.recording import Recording
 from actors.hosting.windows import check_partitions, divide
 from actors.setting import Costs, Network, Setting
 from tests.actors.dag_settings import mixed_dags, with_bytes, with_input
@@ -79,6 +82,23 @@ def test_results_are_those_of_one_partition(case: str) -> None:
         assert found.delayed == (0, 0, 0)
         if setting.dynamics.outages is not None:
             assert whole.counters["run_again"] > 0
+
+
+@pytest.mark.parametrize(
+    "case", ["three managers", "costs", "pushed coflows", "failures", "delays that differ"]
+)
+def test_recorded_events_have_the_order_of_one_partition(case: str, tmp_path: Path) -> None:
+    setting, found = CASES[case](), []
+    for partitions in (1, 2):
+        folder = tmp_path / str(partitions)
+        folder.mkdir()
+        recording = Recording(folder)
+        run = run_windows if partitions > 1 else run_setting
+        run(setting, replace(OBSERVED, events=recording), *([partitions] if partitions > 1 else []))
+        columns = zip(*read_events(recording, setting), strict=True)
+        found.append([np.concatenate(column) for column in columns])
+    for one, other in zip(*found, strict=True):
+        assert np.array_equal(one, other)
 
 
 @given(
