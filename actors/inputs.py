@@ -63,6 +63,7 @@ def make_inputs(setting: Setting, arrays: DagArrays, homes: Homes = NO_HOMES) ->
         outputs=Outputs(
             ended=np.full(tasks if can_fail else 0, NONE),
             broken=np.full(nodes if can_fail else 0, NONE),
+            broken_before=np.full(nodes if can_fail else 0, NONE),
             lost=np.full(stages if can_fail else 0, NEVER),
         ),
         job_input=job_input,

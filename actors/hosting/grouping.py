@@ -125,9 +125,10 @@ def _beside_network(cast: Cast, partitions: int) -> Grouping:
     """Return a grouping in which the last partition has all nodes and their network, and others have schedulers."""
     most = cast.probe_schedulers + 1
     if partitions > most:
+        schedulers = f"{cast.probe_schedulers} scheduler{'s' if cast.probe_schedulers > 1 else ''}"
         raise InputError(
             f"--partitions: {partitions} partitions for one network with its nodes, which cannot be divided, and"
-            f" {cast.probe_schedulers} schedulers; the most is {most}"
+            f" {schedulers}; the most is {most}"
         )
     work = np.zeros(partitions)
     work[-1] = 1.0 - cast.probes_share

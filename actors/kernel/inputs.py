@@ -56,6 +56,7 @@ class Outputs(NamedTuple):
 
     ended: np.ndarray  # [T] when a task ended, whose output is on its machine since, ns; NONE: it has none
     broken: np.ndarray  # [N] when a machine failed last, ns, as the network knows; NONE: never
+    broken_before: np.ndarray  # [N] the same of the failure before that one
     # [S] as of `Inputs.sources`: when it is known that outputs of a stage are not there, ns; NEVER: all are
     lost: np.ndarray
 
@@ -219,6 +220,18 @@ def has_output(inputs: Inputs, task: int) -> bool:
 
 
 @inlined
+def when_known_lost(w: HasInputs, task: int) -> int:
+    """Return when it is known that the output of a task is lost, ns; 0: it is, as its machine has been back since then.
+
+    So it is, too, if the task runs again.
+    """
+    outputs, node = w.inputs.outputs, w.inputs.node[task]
+    if outputs.ended[task] == NONE or outputs.ended[task] <= outputs.broken_before[node]:
+        return np.int64(0)
+    return w.faults.actors.detect[node]
+
+
+@inlined
 def note_output_here(inputs: Inputs, t: int, task: int, stage: int) -> None:
     """Note that a task has ended, whose output is on its machine."""
     if can_lose_outputs(inputs):
@@ -257,7 +270,7 @@ def count_sources(w: HasInputs, stage: int) -> None:
             continue
         node = inputs.node[task]
         if not has_output(inputs, task):
-            inputs.outputs.lost[stage] = min(inputs.outputs.lost[stage], w.faults.actors.detect[node])
+            inputs.outputs.lost[stage] = min(inputs.outputs.lost[stage], when_known_lost(w, task))
             continue
         place = inputs.place[node]
         if place < first or place >= found or inputs.source[place] != node:

@@ -196,7 +196,8 @@ def is_background(number: int) -> bool:
 @inlined
 def is_of_network(number: int) -> bool:
     """Return whether messages of a kind go between agents and coordinator, or to the network that machines share."""
-    return 0x40 <= number & 0xFF < 0xA0
+    low = number & 0xFF
+    return 0x40 <= low < 0xA0 or low >= 0xF0  # which are background messages, too
 
 
 PUBLISHED = kind(

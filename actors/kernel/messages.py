@@ -40,7 +40,7 @@ OUTPUT = kind(
     a="task", b="stage",
 )  # fmt: skip
 BROKEN = kind(
-    0x092, "BROKEN", DAGS, "a machine, by the network: it has failed, and its flows with it", a="node"
+    0x0F0, "BROKEN", DAGS, "a machine, by the network: it has failed, and its flows with it", a="node"
 )
 FETCHED = kind(
     0x0A1, "FETCHED", DAGS, "the network to a machine: a task, and those that fetch with it, have input", a="task"

@@ -38,7 +38,7 @@ class Batches(NamedTuple):
 
     stage: np.ndarray
     begin: np.ndarray  # ns
-    count: np.ndarray
+    tasks: np.ndarray
 
 
 class Plan(NamedTuple):
@@ -180,7 +180,7 @@ def place(w: DagWorld, p: Plan, stage: int, first: int, size: int, now: int, beg
 def note_batch(p: Plan, stage: int, begin: int, count: int) -> None:
     """Add a batch to the plan that is made."""
     i = p.num_made[0]
-    p.made.stage[i], p.made.begin[i], p.made.count[i] = stage, begin, count
+    p.made.stage[i], p.made.begin[i], p.made.tasks[i] = stage, begin, count
     p.num_made[0] += 1
 
 
@@ -354,7 +354,7 @@ def adopt(p: Plan, job: int) -> None:
     p.batches[job] = p.num_made[0]
     for i in range(p.num_made[0]):
         of_job.stage[first + i], of_job.begin[first + i] = made.stage[i], made.begin[i]
-        of_job.count[first + i] = made.count[i]
+        of_job.tasks[first + i] = made.tasks[i]
 
 
 @compiled
@@ -366,7 +366,7 @@ def follow(w: DagWorld, p: Plan, job: int, t: int) -> None:
         p.must[stage] = unplaced(w, p, stage)
     for i in range(p.first[job], p.first[job] + p.batches[job]):
         if of_job.begin[i] > t:
-            p.must[of_job.stage[i]] -= of_job.count[i]
+            p.must[of_job.stage[i]] -= of_job.tasks[i]
             p.due[job] = min(p.due[job], of_job.begin[i])
 
 

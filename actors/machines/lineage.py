@@ -19,7 +19,7 @@ import numpy as np
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_FINISHED, N_STARTED
 from actors.kernel.faults import is_known_down
-from actors.kernel.inputs import ENDED, READY, WAITING, can_lose_outputs
+from actors.kernel.inputs import ENDED, LAUNCHED, READY, WAITING, can_lose_outputs
 from actors.kernel.queue import NONE
 from actors.machines import runnable
 from actors.machines.dag_world import N_RUN_AGAIN, DagWorld
@@ -39,8 +39,21 @@ def make_lineage(w: DagWorld) -> Lineage:
 @inlined
 def is_kept(w: DagWorld, book: Lineage, task: int) -> bool:
     """Return whether the output of a task that has ended is on its machine, as the manager knows."""
-    node = book.node[task]
-    return not is_known_down(w, node) and book.start[task] >= w.faults.actors.since[node]
+    return is_up_since(w, book.node[task], book.start[task])
+
+
+@inlined
+def is_up_since(w: DagWorld, node: int, time: int) -> bool:
+    """Return whether a machine has not failed since a time, as the manager knows."""
+    return not is_known_down(w, node) and time >= w.faults.actors.since[node]
+
+
+@inlined
+def note_has_input(w: DagWorld, book: Lineage, task: int, node: int, since: int) -> None:
+    """Note that a task has fetched its input, unless that was an attempt which is lost, as the manager knows."""
+    is_last = w.inputs.phase[task] == LAUNCHED and book.node[task] == node and book.start[task] <= since
+    if is_last and is_up_since(w, node, since):
+        book.has_input[task] = 1
 
 
 @inlined
@@ -185,10 +198,10 @@ def note_task_back(w: DagWorld, p: Manager, me: int, task: int, stage: int) -> N
 
 
 @inlined
-def note_ended(w: DagWorld, p: Manager, me: int, task: int, stage: int, node: int, start: int) -> None:
-    """Note where a task has ended; it runs again if the manager knows that its machine has failed since."""
+def note_ended(w: DagWorld, p: Manager, me: int, task: int, stage: int, start: int) -> None:
+    """Note that a task has ended; it runs again if the manager knows that its machine has failed since."""
     if can_lose_outputs(w.inputs):
-        p.lineage.node[task], p.lineage.start[task] = node, start
+        p.lineage.start[task] = start
         if not is_kept(w, p.lineage, task):
             p.lineage.suspect[stage] = 1
             run_lost_again(w, p, me)

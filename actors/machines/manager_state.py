@@ -80,8 +80,8 @@ class Lineage(NamedTuple):
     is_stacked: np.ndarray  # [S]
     reopened: np.ndarray  # [T] the first `num_reopened`: tasks that run again, since the event at hand began
     num_reopened: np.ndarray  # [1]
-    node: np.ndarray  # [T] where a task ended
-    start: np.ndarray  # [T] and since when it had computed, ns
+    node: np.ndarray  # [T] where a task was launched last
+    start: np.ndarray  # [T] and when, ns; of a task that has ended since when it had computed
     has_input: np.ndarray  # [T] 1: a task that has been launched has fetched its input
 
 
@@ -126,6 +126,12 @@ def set_alarm(w: DagWorld, p: Manager, me: int, t: int, nearest: int) -> None:
     if nearest < NEVER and (nearest < p.alarm[me] or p.alarm[me] <= t):
         p.alarm[me] = nearest
         wake(w, nearest, w.nodes.size + me, MATCH, NONE, NONE, NONE)
+
+
+@inlined
+def num_jobs(m: Matcher, me: int) -> int:
+    """Return how many jobs a manager gets."""
+    return m.run.first_job[(me + 1) * m.bands] - m.run.first_job[me * m.bands]
 
 
 @inlined

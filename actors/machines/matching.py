@@ -19,7 +19,7 @@ import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.cost import charge_server
-from actors.kernel.inputs import is_elsewhere
+from actors.kernel.inputs import can_lose_outputs, is_elsewhere
 from actors.kernel.queue import NONE, SPARE, lacks_room
 from actors.machines.dag_world import N_LAUNCHES, N_LEFTOVER, DagWorld
 from actors.machines.evictable import is_to_wait, place_task, send_task
@@ -196,6 +196,8 @@ def launch(w: DagWorld, p: Manager, me: int, t: int, node: int, stage: int) -> N
         note_launch(m.pack, band, job, stage, node, value_of(w, m.pack, stage, node), m.num_active[band])
     task = take_task(w, p, me, t, band, node, stage)
     note_launched(w, m.run, t, stage)
+    if can_lose_outputs(w.inputs):
+        p.lineage.node[task], p.lineage.start[task] = node, t
     for r in range(demand.shape[1]):
         w.machines.free[node, r] -= demand[stage, r]
         m.used[m.queue[job], r] += demand[stage, r]

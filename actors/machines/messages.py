@@ -42,7 +42,8 @@ RECEIVE = kind(
     a="task", b="stage", c="count",
 )  # fmt: skip
 RECEIVED = kind(
-    0x1A7, "RECEIVED", DAGS, "node to resource manager: a task's input is there", a="task", b="stage",
+    0x1A7, "RECEIVED", DAGS, "node to resource manager: a task's input is there",
+    a="task", b="stage", c="node", d="start",
 )  # fmt: skip
 PUSH = kind(
     0x5A2,
@@ -144,11 +145,11 @@ def read_receive(w: HasQueue) -> tuple[int, int, int]:
 
 @inlined
 def send_received(w: HasQueue, t: int, node: int, manager: int, task: int, stage: int) -> None:
-    """Tell the resource manager that the input of a task is there."""
-    send(w, t, node, manager, RECEIVED, task, stage, NONE, NONE)
+    """Tell the resource manager that the input of a task is there, which computes now if it has been launched."""
+    send(w, t, node, manager, RECEIVED, task, stage, node, t)
 
 
 @inlined
-def read_received(w: HasQueue) -> tuple[int, int]:
-    """Return the task of the `RECEIVED` at hand, and its stage."""
-    return w.queue.now.a[0], w.queue.now.b[0]
+def read_received(w: HasQueue) -> tuple[int, int, int, int]:
+    """Return the task of the `RECEIVED` at hand, its stage, the node, and since when its input is there."""
+    return w.queue.now.a[0], w.queue.now.b[0], w.queue.now.c[0], w.queue.now.d[0]

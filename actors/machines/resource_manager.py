@@ -24,12 +24,11 @@ from actors.kernel.inputs import can_lose_outputs, is_pushed
 from actors.kernel.messages import LOST, NODE_DOWN, NODE_UP, read_job, read_lost, read_node_state
 from actors.kernel.queue import GROW, NEVER, NONE, PYTHON, RUNNING, is_here, send, wake
 from actors.kernel.random import random_bits, unit
-from actors.machines import messages, runnable
+from actors.machines import lineage, messages, runnable
 from actors.machines.carbyne_plan import plan
 from actors.machines.dag_world import N_MATCHES, N_SENT_AGAIN, DagWorld
 from actors.machines.evictable import groups_of, shift_reach
 from actors.machines.failing import block
-from actors.machines.lineage import note_ended, note_task_back, run_lost_again, suspect_machine
 from actors.machines.locality import end_waits
 from actors.machines.manager_state import (
     BLOCK,
@@ -40,6 +39,7 @@ from actors.machines.manager_state import (
     forget_dirty,
     host_decides,
     note_room,
+    num_jobs,
     release,
     set_alarm,
 )
@@ -102,7 +102,7 @@ def on_done(w: DagWorld, p: Manager, me: int, t: int) -> None:
         on_change(w, p, me, band)
     elif m.leftover == NO_LEFTOVER:
         make_queue_fresh(m, band, job)
-    note_ended(w, p, me, task, stage, node, start)
+    lineage.note_ended(w, p, me, task, stage, start)
     if m.run.num_fresh[band] != before:  # other tasks may be launched
         p.plan.planned[job] = False
     request_match(w, p, me, t)
@@ -119,8 +119,7 @@ def forget_job(w: DagWorld, p: Manager, me: int, t: int, job: int) -> None:
     for i in range(place, end_of_active(m, band)):
         m.active[i] = m.active[i + 1]
     p.ended[me] += 1
-    jobs = m.run.first_job[(me + 1) * m.bands] - m.run.first_job[me * m.bands]
-    if p.ended[me] == jobs and w.heartbeat > 0:
+    if p.ended[me] == num_jobs(m, me) and w.heartbeat > 0:
         for node in range(w.first_node[me], w.first_node[me + 1]):
             send(w, t, w.nodes.size + me, node, messages.STOP, NONE, NONE, NONE, NONE)
 
@@ -142,7 +141,7 @@ def on_lost(w: DagWorld, p: Manager, me: int, t: int) -> None:
     update_rank(w, m, me, job)
     p.plan.running[stage] -= 1
     p.plan.planned[job] = False
-    note_task_back(w, p, me, task, stage)
+    lineage.note_task_back(w, p, me, task, stage)
     request_match(w, p, me, t)
 
 
@@ -157,26 +156,27 @@ def on_node_state(w: DagWorld, p: Manager, t: int) -> None:
         shift_reach(w, e, node, r, np.int64(0), groups_of(w, e), w.machines.free[node, 0] - free)
     if not is_here(w.queue, w.nodes.size + me):
         return  # other partitions have a copy of the state alone
-    if can_lose_outputs(w.inputs) and w.faults.actors.heard[node] >> 1 > failures:
-        suspect_machine(w, p.lineage, node)
-        run_lost_again(w, p, me)
-        request_match(w, p, me, t)
+    may_run_again = can_lose_outputs(w.inputs) and w.faults.actors.heard[node] >> 1 > failures
+    if may_run_again:
+        lineage.suspect_machine(w, p.lineage, node)
+        lineage.run_lost_again(w, p, me)
     if is_up_again:
         note_room(w, p.matcher, me, node)
+    if (may_run_again or is_up_again) and p.ended[me] < num_jobs(p.matcher, me):
         request_match(w, p, me, t)
 
 
 @compiled
 def on_received(w: DagWorld, p: Manager, me: int, t: int) -> None:
     """Note that the input of a task is on its machine; at home it may be launched, and nowhere else."""
-    task, stage = messages.read_received(w)
+    task, stage, node, since = messages.read_received(w)
     if is_pushed(w.inputs, stage):
         w.inputs.homes.ready[task] = t
         note_room(w, p.matcher, me, w.inputs.homes.of_task[task])
         runnable.list_ready(w, p.matcher.run, p.matcher.band[w.stages.job[stage]], stage, task)
         request_match(w, p, me, t)
     else:
-        p.lineage.has_input[task] = 1
+        lineage.note_has_input(w, p.lineage, task, node, since)
 
 
 @compiled

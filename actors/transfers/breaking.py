@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.inputs import HasInputs, has_output, sources_of
+from actors.kernel.inputs import HasInputs, has_output, sources_of, when_known_lost
 from actors.kernel.queue import NEVER, NONE
 
 
@@ -68,7 +68,7 @@ def when_lost(w: HasInputs, leader: int) -> int:
         task, offset = leader, w.stages.first_task[parent] - w.stages.first_task[stage]
         while task != NONE:
             if not has_output(inputs, task + offset):
-                when = min(when, w.faults.actors.detect[inputs.node[task + offset]])
+                when = min(when, when_known_lost(w, task + offset))
             task = inputs.next[task]
     return when
 

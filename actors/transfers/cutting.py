@@ -34,7 +34,8 @@ def on_broken(w: HasInputs, n: CoflowWorld, s: Shuffles, t: int) -> None:
                     when = max(w.faults.actors.detect[node], t)
                     break_fetch(w, s.fetches.breaks, s.leader[flow], when)
                 cut_from(s, flow)
-    request(w, s.fetches, t)
+    if has_cuts(s.cuts):
+        request(w, s.fetches, t)
 
 
 @inlined

@@ -172,7 +172,8 @@ def on_broken(w: HasInputs, s: Switch, t: int) -> None:
                 when = max(w.faults.actors.detect[node], t)
                 break_fetch(w, s.fetches.breaks, s.leader[flow], when)
             cut_flow(w, s, t, flow)
-    request(w, s.fetches, t)
+    if s.was_cut[0]:
+        request(w, s.fetches, t)
 
 
 @compiled

@@ -156,7 +156,8 @@ def close_fetches(w: HasInputs, f: Fetches, stage: int) -> None:
 @compiled
 def forget_fetches_to(w: HasInputs, f: Fetches, t: int, node: int) -> None:
     """Forget fetches to a machine that has failed; outputs of all stages may have been there."""
-    w.inputs.outputs.broken[node] = t
+    outputs = w.inputs.outputs
+    outputs.broken_before[node], outputs.broken[node] = outputs.broken[node], t
     for stage in range(w.inputs.sources.size):
         w.inputs.sources[stage] = NONE
     f.newest[node] = NONE

@@ -43,7 +43,7 @@ def test_ranks_order_what_happens_at_one_instant() -> None:
 
 def test_background_messages_are_those_of_failures() -> None:
     background = {known.name for known in KINDS.values() if known.is_background}
-    assert background == {"NODE_DOWN", "NODE_UP", "FAIL", "DETECT", "REPAIR"}
+    assert background == {"NODE_DOWN", "NODE_UP", "FAIL", "DETECT", "REPAIR", "BROKEN"}
 
 
 def test_decisions_are_no_messages() -> None:

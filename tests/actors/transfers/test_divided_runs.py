@@ -20,7 +20,8 @@ from actors.hosting.recording import Recording
 from actors.hosting.windows import check_partitions, divide
 from actors.setting import Costs, Network, Setting
 from tests.actors.dag_settings import mixed_dags, with_bytes, with_input
-from tests.actors.transfers.failing_runs import failing, outages
+from tests.actors.dag_settings import setting_of as dag_setting
+from tests.actors.transfers.failing_runs import MACHINES, failing, outages
 from tests.actors.transfers.own_coordinators import Smallest
 from tests.actors.transfers.test_by_stage import staged
 from tests.actors.transfers.test_own_halves import over as joined
@@ -111,6 +112,17 @@ def test_so_they_are_where_machines_fail(seed: int, network: str, heartbeat_s: f
     work = with_bytes(mixed_dags(jobs=8, seed=seed), seed)
     setting = with_outages(over(network, work=work, managers=2, heartbeat_s=heartbeat_s, seed=seed), seed)
     assert digest(run_windows(setting, OBSERVED, 3)) == digest(run_setting(setting, OBSERVED))
+
+
+@pytest.mark.parametrize("network", ["fair", "sebf", "none"])
+def test_a_failure_after_the_last_end_changes_nothing(network: str) -> None:
+    work = with_bytes(mixed_dags(jobs=4, seed=3), 3)
+    setting = dag_setting("drf", work, MACHINES, network=Network(DELAY_S), managers=2)
+    setting = setting if network == "none" else over(network, work=work, managers=2)
+    end_s = run_setting(failing(setting, [(0, 5000.0, 5001.0)], 1.0)).finish_ns.max() / 1e9
+    for after_s in (0.001, 0.02, 0.06, 0.09, 0.11, 0.3):
+        late = failing(setting, [(0, end_s + after_s, end_s + after_s + 1.0)], 0.0)
+        assert digest(run_windows(late, OBSERVED, 3)) == digest(run_setting(late, OBSERVED)), after_s
 
 
 def test_messages_that_are_late_by_a_quantum_are_counted() -> None:

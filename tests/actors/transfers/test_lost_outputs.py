@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from actors.hosting.outcome import Outcome
+from actors.kernel.inputs import LAUNCHED
 from actors.setting import Network, Setting
 from clusters.cluster import build_cluster
 from tests.actors.dag_settings import mixed_dags, with_bytes
@@ -25,7 +26,7 @@ from tests.actors.transfers.failing_runs import (
     outages,
 )
 from tests.actors.transfers.test_network import GB, of_one_core, on_network
-from tests.emulations import run_setting
+from tests.emulations import run_setting, started, steps
 from workloads.dags import DagWorkload, make_dag_workload
 
 
@@ -142,6 +143,7 @@ def drawn(
     detection_s=st.sampled_from([0.0, 0.5, 2.0]),
 )
 @settings(max_examples=25)
+@example(1042, "heft", 0.0, 0.3, 0.5)  # a machine fails again before what it had lost is fetched
 def test_attempts_become_what_another_simulation_says(
     seed: int, scheduler: str, heartbeat_s: float, delay_s: float, detection_s: float
 ) -> None:
@@ -168,6 +170,18 @@ def test_attempts_become_what_another_simulation_says(
     if heartbeat_s == 0:  # with heartbeats an end that was not reported is lost, too
         assert found.counters.get("run_again", 0) == len(again)
         assert all(other.was_needed(work.arrays(), one, attempts, expected, failures) for one in again)
+
+
+def test_input_that_a_lost_attempt_had_fetched_is_not_that_of_the_next_one() -> None:
+    # Delays differ so much that a machine's message that a task has its input may come when the task is known as lost.
+    for seed in range(8):
+        work = with_bytes(mixed_dags(jobs=8, seed=seed), seed)
+        setting = replace(on_network(work, MACHINES, seed=seed), network=Network(0.05, spread_s=0.5))
+        partition = started(failing(setting, outages(np.random.default_rng(seed), 60.0), 0.0))
+        for _ in steps(partition):
+            inputs, book = partition.world.inputs, partition.state.schedulers.lineage
+            has_input = (book.has_input == 1) & (inputs.phase == LAUNCHED)
+            assert (inputs.fetched[has_input] >= 0).all()
 
 
 def test_a_run_goes_on_from_checkpoints_as_it_would_have() -> None:
