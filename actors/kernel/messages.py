@@ -9,7 +9,7 @@ import numpy as np
 from actors.kernel.broadcast import announce, publish, send_to_schedulers
 from actors.kernel.compiled import inlined
 from actors.kernel.message_kinds import FIELDS, PUBLISHED, high_half, kind, low_half, share
-from actors.kernel.queue import NONE, HasQueue, send, wake
+from actors.kernel.queue import NONE, HasQueue, send, wake, wake_in_background
 
 JOBS, DAGS, OF_NODES = "jobs", "dags", "jobs dags"
 LOOK_AGAIN = np.int64(1_000_000_000)  # ns until a scheduler handles a loss again
@@ -39,9 +39,7 @@ OUTPUT = kind(
     0x091, "OUTPUT", DAGS, "a machine, by the network: a task has ended, and its output may be fetched",
     a="task", b="stage",
 )  # fmt: skip
-BROKEN = kind(
-    0x0F0, "BROKEN", DAGS, "a machine, by the network: it has failed, and its flows with it", a="node"
-)
+BROKEN = kind(0x0F0, "BROKEN", DAGS, "a machine, by the network: it has failed, and its flows with it")
 FETCHED = kind(
     0x0A1, "FETCHED", DAGS, "the network to a machine: a task, and those that fetch with it, have input", a="task"
 )  # fmt: skip
@@ -178,13 +176,13 @@ def read_fetch_failed(w: HasQueue) -> int:
 @inlined
 def send_broken(w: HasQueue, t: int, node: int) -> None:
     """Break the flows of a machine that has failed; the network knows it at once."""
-    wake(w, t, node, BROKEN, node, NONE, NONE)
+    wake_in_background(w, t, node, BROKEN)
 
 
 @inlined
 def read_broken(w: HasQueue) -> int:
     """Return the machine of the `BROKEN` at hand."""
-    return w.queue.now.a[0]
+    return w.queue.now.dst[0]
 
 
 @inlined

@@ -18,7 +18,7 @@ from actors.hosting.partition import Partition
 from actors.hosting.recorded import read_events
 from actors.hosting.recording import Recording
 from actors.hosting.windows import check_partitions, divide
-from actors.setting import Costs, Network, Setting
+from actors.setting import Costs, Dynamics, Network, Setting
 from tests.actors.dag_settings import mixed_dags, with_bytes, with_input
 from tests.actors.dag_settings import setting_of as dag_setting
 from tests.actors.transfers.failing_runs import MACHINES, failing, outages
@@ -65,6 +65,9 @@ CASES: dict[str, Callable[[], Setting]] = {
     "failures": lambda: with_outages(over("fair", managers=3)),
     "failures and coflows": lambda: with_outages(over("sebf", managers=2), 2),
     "failures and heartbeats": lambda: with_outages(over("aalo", heartbeat_s=0.7), 3),
+    "failures without end": lambda: replace(
+        over("sebf", managers=2), dynamics=Dynamics(mtbf_s=60.0, mttr_s=5.0, detection_s=0.5)
+    ),
     "sparrow": lambda: staged("sparrow", WORK, network="fair", delay_s=DELAY_S),
     "eagle and coflows": lambda: staged("eagle", WORK, network="philae", delay_s=DELAY_S),
     "central-lwl": lambda: staged("central-lwl", WORK, network="sebf", delay_s=DELAY_S),
