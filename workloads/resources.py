@@ -146,7 +146,8 @@ def check_demand(
     """Refuse demands of one resource that are out of its range; `lines`: of each, by default its 1-based position."""
     resource = resource_named(name)
     with np.errstate(invalid="ignore"):
-        bad, above = (demands < 0) | (demands > resource.most), demands > resource.most
+        bad = (demands < 0) | (demands > resource.most)
+        above = (demands > resource.most) & np.isfinite(demands)
     if resource.most > 1:
         wrong = f"is more than {resource.most:,.0f}, the most that a task may need"
         refuse_first(above, demands, wrong, name, file=file, lines=lines)
