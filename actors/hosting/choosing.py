@@ -58,13 +58,10 @@ def choose_partitions(setting: Setting, window: int, cores: int | None = None) -
         window: from the earliest next event to the barrier, ns.
         cores: for partitions; None: all of this machine.
     """
+    if setting.switch.scheduler != "none":
+        return 1, "--partitions auto: 1; others would wait for that which has the network and its nodes"
     cores = cores or len(os.sched_getaffinity(0))
     cast = Partition(setting, Observe(), whole=False).cast()
-    if cast.has_network:
-        return (
-            1,
-            "--partitions auto: 1; a network and its nodes are one partition, for which others would wait",
-        )
     expected = []
     for partitions in sorted({1, 2, 4, cores}):
         try:

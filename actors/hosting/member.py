@@ -112,9 +112,10 @@ class Member(Partition):
         return self.state[0] if isinstance(self.setting.scheduler.advance, Turns) else self.state
 
     def _arguments(self, loop: Any) -> tuple[Any, ...]:
-        base, state = np.int64(self._shared.ctypes.data), self._first_state
+        base = np.int64(self._shared.ctypes.data)
         own, *fixed = self._fixed
-        return (self.world, state, loop, base, self._shared, own, self._links, *fixed, SLICE_EVENTS)
+        given = (loop, base, self._shared, own, self._links, *fixed, SLICE_EVENTS)
+        return (self.world, self._first_state, *given)
 
     def go_back_to(self, at: Position) -> None:
         """Continue from the barrier of a checkpoint, whose state was restored."""

@@ -81,10 +81,12 @@ def window_ns(setting: Setting, quantum_s: float | None) -> int:
 
 
 def check_partitions(setting: Setting, partitions: int) -> None:
-    """Refuse more partitions than actors, before anything is started."""
+    """Refuse more partitions than actors, before anything is started; of few the actors need not be counted."""
     racks = setting.cluster.racks()
-    most = setting.cluster.num_nodes if racks is None else np.unique(racks).size
-    if setting.switch.scheduler != "none" or partitions > most:
+    few = setting.cluster.num_nodes if racks is None else np.unique(racks).size
+    if setting.switch.scheduler != "none":
+        few = 2  # a network with its nodes, and a scheduler
+    if partitions > few:
         divide(setting, Partition(setting, Observe(), whole=False).cast(), partitions)
 
 

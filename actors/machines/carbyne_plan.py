@@ -334,23 +334,21 @@ def plan_kept(w: DagWorld, p: Plan, me: int, share: np.ndarray, job: int, t: int
     """Plan backward from what plans have promised, or from earlier; where that is too early, keep the plan there is."""
     within = min(length, p.promise[job] - t)
     takes = backward(w, p, me, share, job, t, within)
-    sooner = max(takes, longest_running(w, p, job, t))
-    if sooner < within:
-        if backward(w, p, me, share, job, t, sooner) <= sooner:
-            within = sooner
-        else:
-            backward(w, p, me, share, job, t, within)
-    if takes > within and length == within:
+    if takes <= within:
+        adopt(p, job, t + within)
+        sooner = max(takes, longest_running(w, p, job, t))
+        if sooner < within and backward(w, p, me, share, job, t, sooner) <= sooner:
+            adopt(p, job, t + sooner)
+    elif length == within:
         forward(w, p, me, share, job, t)
-    if takes <= within or length == within:
-        adopt(p, job)
-        p.promise[job] = t + within
+        adopt(p, job, t + within)
 
 
-@inlined
-def adopt(p: Plan, job: int) -> None:
-    """Let the plan that was made be that of the job."""
+@compiled
+def adopt(p: Plan, job: int, ends: int) -> None:
+    """Let the plan that was made be that of the job, which is to end by a time."""
     first, made, of_job = p.first[job], p.made, p.of_job
+    p.promise[job] = ends
     p.batches[job] = p.num_made[0]
     for i in range(p.num_made[0]):
         of_job.stage[first + i], of_job.begin[first + i] = made.stage[i], made.begin[i]
@@ -384,6 +382,6 @@ def plan(w: DagWorld, p: Plan, me: int, share: np.ndarray, job: int, t: int) -> 
         else:
             if length < LONGEST:
                 backward(w, p, me, share, job, t, length)
-            adopt(p, job)
+            adopt(p, job, t + length)
         follow(w, p, job, t)
     p.planned[job] = True

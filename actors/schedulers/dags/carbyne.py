@@ -22,7 +22,8 @@ that was begun with what was left over, and is not taken back, may still run whe
 `altruism` between 0 and 1 a job departs from its plan.
 
 A plan of a job takes O(stages x batches of like tasks). Tasks of a stage are alike: those that start together in a plan
-are one batch, as long as the stage's estimate; running tasks of a stage are taken to end when the last of them does.
+are one batch, as long as the stage's estimate; running tasks of a stage are taken to end when the one that was launched
+last does.
 
 **Deviations from the paper.** A share that is smaller than the largest task of the job has room for that one in its
 plan. Plans are made in the share as one machine, and not per machine; so tasks that must start may find no room, and
