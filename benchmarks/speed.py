@@ -12,8 +12,10 @@ Without sections, `jobs`. `--tasks` is the size of generated workloads, about. R
 - ``events``: what recording events costs, CPU time over that without, and the time to write `events.parquet`.
 - ``coflows``: the Facebook trace; ``coflows-900``: six copies of it, each on 150 ports of its own; ``coflows-15000``:
   50,000 generated coflows between 15,000 ports, 200 flows each.
-- ``dags``: 7,000 MapReduce jobs with 650,000 tasks over six hours, 3,000 machines; ``dags-10000``: 30,000 DAGs with
-  3,000,000 tasks at half load, 10,000 machines, matching on events. CPU time, one run each.
+- ``dags``: 7,000 MapReduce jobs with 650,000 tasks over six hours, 3,000 machines, of which few are busy; where jobs
+  contend: ``dags-contended``, the same on 95 machines, and ``dags-at-once``, the same with all jobs at time 0 on 3,000;
+  ``dags-10000``: 30,000 DAGs with 3,000,000 tasks at half load, 10,000 machines, matching on events; ``chain``: one job
+  of 10,000 stages, one after the other. CPU time, one run each.
 """
 
 from __future__ import annotations
@@ -50,13 +52,14 @@ from benchmarks.measuring import (
     show,
     verdict,
 )
-from clusters.cluster import load_cluster
+from clusters.cluster import Cluster, load_cluster
 from emu import disk
 from emu.families.dags.plan import at_load, slots_equal_to
 from emu.results.events import SCHEMA, batches
 from examples.pigeon import Pigeon
 from examples.probing_schedulers import Hawk, RefusesBehindLong, Sparrow
 from workloads.catalogue import load_workload
+from workloads.dags import DagWorkload, make_dag_workload
 from workloads.jobs import JobWorkload
 
 NODES = 15_000
@@ -256,14 +259,31 @@ def coflows_15000(asked: argparse.Namespace) -> None:
     measure_coflows(asked, large, {"aalo": 300, "philae": 300})
 
 
-def dags(
-    asked: argparse.Namespace, generator: str, options: dict[str, Any], machines: int, load: float | None
+def generated_dags(
+    asked: argparse.Namespace,
+    generator: str,
+    machines: int,
+    options: dict[str, Any],
+    load: float | None = None,
 ) -> None:
-    """A line for each scheduler of DAG jobs; the time before the run includes plans."""
+    """A line for each scheduler of DAG jobs, on a generated workload that may be brought to a load."""
     workload: Any = load_workload(generator, seed=1, options=options)
     cluster = load_cluster("carbyne", machines)
     if load is not None:
         workload = at_load(workload, slots_equal_to(workload, cluster), load)
+    measure_dags(asked, workload, cluster)
+
+
+def chain(asked: argparse.Namespace) -> None:
+    """One job whose stages, of a task of a second each, wait for each other."""
+    stages = asked.tasks or 10_000
+    edges = [(0, i, i + 1) for i in range(stages - 1)]
+    workload = make_dag_workload("chain", [0], [stages], [1] * stages, [1.0] * stages, edges)
+    measure_dags(asked, workload, load_cluster("carbyne", 10))
+
+
+def measure_dags(asked: argparse.Namespace, workload: DagWorkload, cluster: Cluster) -> None:
+    """A line for each scheduler of DAG jobs; the time before the run includes plans."""
     rows = [["scheduler", "engine, s", "before, s", "mean JCT, s"]]
     for name in asked.schedulers or scheduler_names("dags"):
         begin = time.process_time()
@@ -272,7 +292,7 @@ def dags(
         before_s = time.process_time() - begin - took.cpu_s
         mean_s = float((partition.outcome().finish_ns - workload.arrays().submit_ns).mean()) / 1e9
         rows.append([name, f"{took.cpu_s:.2f}", f"{before_s:.2f}", f"{mean_s:,.1f}"])
-    show(f"{generator}: {workload.num_tasks:,} tasks, {machines:,} machines", rows)
+    show(f"{workload.name}: {workload.num_tasks:,} tasks, {cluster.num_nodes:,} machines", rows)
 
 
 MICROSOFT = {"jobs": 30_000, "mix": "microsoft"}
@@ -284,8 +304,15 @@ SECTIONS: dict[str, Callable[[argparse.Namespace], None]] = {
     "coflows": coflows,
     "coflows-900": partial(coflows, name="ports-900", limits_s=dict.fromkeys(COFLOWS_S, 15)),
     "coflows-15000": coflows_15000,
-    "dags": partial(dags, generator="facebook-mapreduce", options={}, machines=3_000, load=None),
-    "dags-10000": partial(dags, generator="query-dags", options=MICROSOFT, machines=10_000, load=0.5),
+    "dags": partial(generated_dags, generator="facebook-mapreduce", machines=3_000, options={}),
+    "dags-contended": partial(generated_dags, generator="facebook-mapreduce", machines=95, options={}),
+    "dags-at-once": partial(
+        generated_dags, generator="facebook-mapreduce", machines=3_000, options={"arrivals": "at-once"}
+    ),
+    "dags-10000": partial(
+        generated_dags, generator="query-dags", machines=10_000, options=MICROSOFT, load=0.5
+    ),
+    "chain": chain,
 }
 
 

@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.fabric.heap import Heap, make_heap
 from actors.fabric.initial_arrays import at_start, per
 from actors.fabric.ports import Fabric, lines_of
 from actors.fabric.priority_queues import sort_groups
 from actors.kernel.arrays import fill
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.heap import Heap, make_heap
 from actors.kernel.queue import NONE
 
 _ROUNDING, _ROUNDING_NS = 1e-12, 1e-3  # the errors of sums of times, relative and in ns

@@ -35,7 +35,6 @@ from actors.fabric.equal_groups import (
     sift_up,
 )
 from actors.fabric.flow_ends import add_end, purge, whole_ns
-from actors.fabric.heap import Heap
 from actors.fabric.initial_arrays import at_start, heap_per, list_per, per
 from actors.fabric.madd import has_residual, update_open_port
 from actors.fabric.port_sets import include, lowest
@@ -53,6 +52,7 @@ from actors.fabric.ports import (
 from actors.fabric.service_order import Order
 from actors.kernel.arrays import fill
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.heap import Heap
 from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 

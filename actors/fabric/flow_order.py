@@ -23,12 +23,12 @@ from actors.fabric.greedy import (
     stop_flow,
     withdraw_offer,
 )
-from actors.fabric.heap import Heap, drop, make_heap, push
 from actors.fabric.initial_arrays import at_start, per
 from actors.fabric.ports import Fabric, flows_of
 from actors.fabric.ranking import Ranking
 from actors.kernel.arrays import fill
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.heap import Heap, drop, make_heap, push
 from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 from actors.scheduler import Parameter

@@ -25,7 +25,6 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.fabric.flow_ends import predict_end
-from actors.fabric.heap import Heap, drop, make_heap, push
 from actors.fabric.initial_arrays import at_start, per
 from actors.fabric.port_sets import exclude, include, lowest, place
 from actors.fabric.ports import (
@@ -42,6 +41,7 @@ from actors.fabric.ports import (
 )
 from actors.fabric.ranking import Ranking, level_of, line_from, rank_group, unlink
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.heap import Heap, drop, make_heap, push
 from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from actors.fabric.heap import Heap, make_heap
+from actors.kernel.heap import Heap, make_heap
 
 T = TypeVar("T")
 Sizes = dict[str, int]  # how many there are of what arrays are declared for

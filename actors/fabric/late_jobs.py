@@ -22,10 +22,10 @@ from actors.fabric.deadline_order import (
     list_by_deadline,
     most_needed,
 )
-from actors.fabric.heap import drop, push
 from actors.fabric.ports import Fabric
 from actors.fabric.priority_queues import sort_groups
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.heap import drop, push
 from workloads.errors import InputError
 
 MOST_WORDS = 1 << 27  # of choices: 1 GiB

@@ -20,12 +20,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from actors.fabric.flow_ends import whole_ns
-from actors.fabric.heap import Heap, drop, push
 from actors.fabric.initial_arrays import at_start, heap_per, list_per, per
 from actors.fabric.port_sets import bit_of, exclude, include, lowest
 from actors.fabric.ports import Fabric, finish_flow, flow_at, flows_of, lines_of, take_bytes
 from actors.fabric.service_order import Order, list_lines
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.heap import Heap, drop, push
 from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 

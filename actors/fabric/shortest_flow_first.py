@@ -14,11 +14,11 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.fabric.flow_ends import add_end, predict_end
-from actors.fabric.heap import Heap, drop, make_heap, push
 from actors.fabric.initial_arrays import at_start, per
 from actors.fabric.port_pairs import Pairs, insert, pair_between, pairs_of, remove_first, set_amount
 from actors.fabric.ports import Fabric, flow_speed, flows_of, mark_ended, takes_bandwidth
 from actors.kernel.compiled import compiled, inlined
+from actors.kernel.heap import Heap, drop, make_heap, push
 from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
 

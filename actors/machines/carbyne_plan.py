@@ -16,8 +16,8 @@ ends later than its first plan says while its share does not fall (Theorem 3.1),
 Otherwise T is computed again with each plan, as the pseudocode has it: a job whose plan backward takes less than T may
 then start nothing, again and again, unless it gets what is left over.
 
-Tasks of a stage are alike, so that those that start together are one batch. Running tasks of a stage are taken to end
-when the one that was launched last does.
+A plan depends on the job's share, but is the same in shares that differ little: it is made again when the room that the
+job has is below `low` or above `high`.
 """
 
 from typing import NamedTuple
@@ -25,294 +25,85 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.queue import NEVER, NONE
+from actors.kernel.queue import NEVER
 from actors.machines.dag_world import DagWorld
+from actors.machines.share_packing import (
+    BACKWARD,
+    FORWARD,
+    LONGEST,
+    Batches,
+    Packing,
+    begin,
+    end_first,
+    pack,
+    place_running,
+    unplaced,
+    until_end,
+)
 
-FORWARD, BACKWARD = np.int64(0), np.int64(1)
-LONGEST = np.int64(1) << 61
-"""73 years in ns: a job that takes so long in its share does what its plan forward does."""
-
-
-class Batches(NamedTuple):
-    """Tasks of a stage that start together."""
-
-    stage: np.ndarray
-    begin: np.ndarray  # ns
-    tasks: np.ndarray
+ROUNDED = 1.0 - 2.0**-40
+"""What is left of a bound where its computation may have been rounded."""
 
 
 class Plan(NamedTuple):
-    """What the plans of jobs say, and scratch space; M stages of the largest job.
+    """What the plans of jobs say; J jobs, S stages, T tasks, R resources.
 
-    The plan of a job is the first `batches` of its rows of `Batches`, which are as many as its tasks.
+    The plan of a job is the first `batches` of its rows of `of_job`, which are as many as its tasks.
     """
 
     of_job: Batches  # [T]
     first: np.ndarray  # [J + 1] where the rows of a job begin
     batches: np.ndarray  # [J]
-    made: Batches  # scratch: the first `num_made` are the plan that is made
-    num_made: np.ndarray  # [1]
     must: np.ndarray  # [S] tasks that must be launched now
     due: np.ndarray  # [J] when the next task must, ns
     planned: np.ndarray  # [J] bool: the plan is of what the job has now
     promise: np.ndarray  # [J] when the job ends by its plans since its share fell last, ns
-    running: np.ndarray  # [S] tasks launched and not ended
-    last: np.ndarray  # [S] when the last of them was launched, ns
     largest: np.ndarray  # [J, R] the largest demand of a task of the job: it has at least room for that
-    first_parent: np.ndarray  # [S + 1]
-    parent: np.ndarray
-    key: np.ndarray  # [S] the order of stages inside jobs
-    in_order: bool  # plans go by it, and not by how well tasks fit
+    low: np.ndarray  # [J, R] the least room in which the plan is the same
+    high: np.ndarray  # [J, R] and the most
     keeps: bool  # what plans promised
-    held: np.ndarray  # [1] scratch: when, backward, the first running tasks take their room; NEVER: none are
-    left: np.ndarray  # [M] scratch: tasks to place
-    open: np.ndarray  # [M] scratch: stages that it waits for
-    placed: np.ndarray  # [M] scratch: tasks placed and not ended
-    room: np.ndarray  # [R] scratch
-    end: np.ndarray  # [heap] scratch: ends of batches
-    batch_stage: np.ndarray  # [heap]
-    batch_count: np.ndarray  # [heap] less than 0: running tasks take their room then, backward
-
-
-@inlined
-def push_batch(p: Plan, size: int, end: int, stage: int, count: int) -> None:
-    """Add a batch to the heap of ends."""
-    i = size
-    while i > 0 and p.end[(i - 1) // 2] > end:
-        up = (i - 1) // 2
-        p.end[i], p.batch_stage[i], p.batch_count[i] = p.end[up], p.batch_stage[up], p.batch_count[up]
-        i = up
-    p.end[i], p.batch_stage[i], p.batch_count[i] = end, stage, count
-
-
-@inlined
-def drop_batch(p: Plan, size: int) -> None:
-    """Remove the first of `size` batches from the heap."""
-    end, stage, count = p.end[size - 1], p.batch_stage[size - 1], p.batch_count[size - 1]
-    i: int = 0
-    while True:
-        child = 2 * i + 1
-        if child >= size - 1:
-            break
-        if child + 1 < size - 1 and p.end[child + 1] < p.end[child]:
-            child += 1
-        if p.end[child] >= end:
-            break
-        p.end[i], p.batch_stage[i], p.batch_count[i] = (
-            p.end[child],
-            p.batch_stage[child],
-            p.batch_count[child],
-        )
-        i = child
-    p.end[i], p.batch_stage[i], p.batch_count[i] = end, stage, count
+    anew: bool  # jobs are planned again with every event, as in the paper, and not where their plans may be others
+    packing: Packing
 
 
 @compiled
-def room_for(w: DagWorld, p: Plan, stage: int, first: int, size: int, now: int) -> int:
-    """Return how many tasks of a stage there is room for, until they end; `size` batches have not.
-
-    Backward, running tasks take their room later than `now`: so many must fit then, too.
-    """
-    demand, count, until = w.stages.demand, p.left[stage - first], now + w.stages.duration[stage]
-    for r in range(demand.shape[1]):
-        if demand[stage, r] > 0:
-            count = min(count, max(p.room[r], 0) // demand[stage, r])
-    if until > p.held[0]:
-        for i in range(size):
-            if p.batch_count[i] < 0 and p.end[i] < until:
-                count = min(count, room_at(w, p, stage, size, p.end[i]))
-    return count
-
-
-@compiled
-def room_at(w: DagWorld, p: Plan, stage: int, size: int, time: int) -> int:
-    """Return for how many tasks of a stage there is room when those of `size` batches have ended that end by then."""
-    demand, count = w.stages.demand, NEVER
-    for r in range(demand.shape[1]):
-        if demand[stage, r] > 0:
-            free = p.room[r]
-            for i in range(size):
-                if p.end[i] <= time:
-                    free += p.batch_count[i] * demand[p.batch_stage[i], r]
-            count = min(count, max(free, 0) // demand[stage, r])
-    return count
-
-
-@compiled
-def best_stage(
-    w: DagWorld, p: Plan, me: int, first: int, end: int, direction: int, size: int, now: int
-) -> int:
-    """Return the stage whose demand fits best into the room that is left; NONE if none fits.
-
-    In the order of stages it is the first, or backward the last, that fits.
-    """
-    demand, total = w.stages.demand, w.machines.total
-    best: int = NONE
-    most = -np.inf
-    for stage in range(first, end):
-        if p.left[stage - first] > 0 and p.open[stage - first] == 0:
-            value, does_fit = 0.0, True
-            for r in range(demand.shape[1]):
-                does_fit = does_fit and demand[stage, r] <= p.room[r]
-                if total[me, r] > 0 and not p.in_order:
-                    value += (demand[stage, r] / total[me, r]) * (p.room[r] / total[me, r])
-            if p.in_order:
-                value = -p.key[stage] if direction == FORWARD else p.key[stage]
-            if does_fit and value > most and room_for(w, p, stage, first, size, now) > 0:
-                best, most = stage, value
-    return best
-
-
-@compiled
-def place(w: DagWorld, p: Plan, stage: int, first: int, size: int, now: int, begin: int) -> None:
-    """Take the room of as many tasks of a stage as there is room for, as a batch that begins at a time."""
-    demand = w.stages.demand
-    count = room_for(w, p, stage, first, size, now)
-    for r in range(demand.shape[1]):
-        p.room[r] -= count * demand[stage, r]
-    p.left[stage - first] -= count
-    p.placed[stage - first] += count
-    push_batch(p, size, min(now + w.stages.duration[stage], LONGEST), stage, count)
-    note_batch(p, stage, begin, count)
-
-
-@inlined
-def note_batch(p: Plan, stage: int, begin: int, count: int) -> None:
-    """Add a batch to the plan that is made."""
-    i = p.num_made[0]
-    p.made.stage[i], p.made.begin[i], p.made.tasks[i] = stage, begin, count
-    p.num_made[0] += 1
-
-
-@inlined
-def give_back(w: DagWorld, p: Plan, stage: int, count: int) -> None:
-    """Give back the room of tasks."""
-    for r in range(p.room.size):
-        p.room[r] += count * w.stages.demand[stage, r]
-
-
-@compiled
-def begin(w: DagWorld, p: Plan, share: np.ndarray, job: int, direction: int) -> None:
-    """Set the scratch space: all tasks that have not been launched are to be placed, into the share of the job."""
-    first, end = w.first_stage[job], w.first_stage[job + 1]
-    p.held[0], p.num_made[0] = NEVER, 0
-    for r in range(p.room.size):
-        p.room[r] = max(share[job, r], p.largest[job, r])
-    for stage in range(first, end):
-        i = stage - first
-        p.left[i] = unplaced(w, p, stage)
-        p.placed[i], p.open[i] = 0, 0
-        if direction == BACKWARD:
-            for edge in range(w.stages.first_child[stage], w.stages.first_child[stage + 1]):
-                p.open[i] += 1 if unplaced(w, p, w.stages.child[edge]) > 0 else 0
-        else:
-            for edge in range(p.first_parent[stage], p.first_parent[stage + 1]):
-                p.open[i] += 1 if w.stages.unfinished[p.parent[edge]] > 0 else 0
-
-
-@inlined
-def unplaced(w: DagWorld, p: Plan, stage: int) -> int:
-    """Return how many tasks of a stage have not been launched."""
-    return w.stages.unfinished[stage] - p.running[stage]
-
-
-@compiled
-def end_batches(w: DagWorld, p: Plan, size: int, first: int, direction: int) -> int:
-    """End those of `size` batches that end first, and open stages that waited for them; return how many are left."""
-    now, stages = p.end[0], w.stages
-    while size > 0 and p.end[0] == now:
-        stage, count = p.batch_stage[0], p.batch_count[0]
-        drop_batch(p, size)
-        size -= 1
-        give_back(w, p, stage, count)
-        if count < 0:
-            continue
-        p.placed[stage - first] -= count
-        if p.placed[stage - first] > 0 or p.left[stage - first] > 0:
-            continue
-        if direction == FORWARD:
-            for edge in range(stages.first_child[stage], stages.first_child[stage + 1]):
-                p.open[stages.child[edge] - first] -= 1
-        else:
-            for edge in range(p.first_parent[stage], p.first_parent[stage + 1]):
-                p.open[p.parent[edge] - first] -= 1
-    return size
-
-
-@compiled
-def forward(w: DagWorld, p: Plan, me: int, share: np.ndarray, job: int, t: int) -> int:
+def forward(w: DagWorld, p: Packing, me: int, job: int, t: int) -> int:
     """Step 1: return how long the job takes in its share, ns; NEVER if a task does not fit there."""
-    first, end = w.first_stage[job], w.first_stage[job + 1]
-    begin(w, p, share, job, FORWARD)
-    size: int = 0
-    for stage in range(first, end):
-        if p.running[stage] > 0:
-            give_back(w, p, stage, -p.running[stage])
-            p.placed[stage - first] += p.running[stage]
-            push_batch(p, size, until_end(w, p, stage, t), stage, p.running[stage])
-            size += 1
+    begin(w, p, job, FORWARD)
+    place_running(w, p, job, t, FORWARD, np.int64(0))
     now: int = 0
-    while True:
-        stage = best_stage(w, p, me, first, end, FORWARD, size, now)
-        while stage != NONE:
-            place(w, p, stage, first, size, now, t + now)
-            size += 1
-            stage = best_stage(w, p, me, first, end, FORWARD, size, now)
-        if size == 0:
-            break
-        now = p.end[0]
-        size = end_batches(w, p, size, first, FORWARD)
-    for i in range(end - first):
-        if p.left[i] > 0:
-            return NEVER
-    return now
+    pack(w, p, me, job, FORWARD, now)
+    while p.ends.size[0] > 0:
+        now = end_first(w, p, job, FORWARD)
+        pack(w, p, me, job, FORWARD, now)
+    return now if p.num_able[0] == 0 else NEVER
 
 
 @compiled
-def backward(w: DagWorld, p: Plan, me: int, share: np.ndarray, job: int, t: int, length: int) -> int:
-    """Step 2: pack tasks from the end backward; return how long the job takes if the first one starts now, ns.
+def backward(w: DagWorld, p: Packing, me: int, job: int, t: int, length: int) -> None:
+    """Step 2: pack tasks from the end backward, while running tasks hold their room, which end `length` before that."""
+    begin(w, p, job, BACKWARD)
+    place_running(w, p, job, t, BACKWARD, length)
+    pack(w, p, me, job, BACKWARD, np.int64(0))
+    while p.ends.size[0] > 0:
+        pack(w, p, me, job, BACKWARD, end_first(w, p, job, BACKWARD))
 
-    NEVER: not all have room while running tasks hold theirs. These take it from when, backward, they have ended; a
-    negative number of them stands for them.
-    """
-    first, end = w.first_stage[job], w.first_stage[job + 1]
-    begin(w, p, share, job, BACKWARD)
-    size: int = 0
-    for stage in range(first, end):
-        if p.running[stage] > 0:
-            hold = max(length - until_end(w, p, stage, t), 0)
-            p.held[0] = min(p.held[0], hold)
-            push_batch(p, size, hold, stage, -p.running[stage])
-            size += 1
-    now: int = 0
+
+@compiled
+def takes(w: DagWorld, p: Packing, job: int, t: int) -> int:
+    """Return how long the job takes if its plan backward starts now, ns; NEVER if some tasks have no room."""
+    if p.num_able[0] > 0:
+        return NEVER
     longest: int = 0
-    while True:
-        stage = best_stage(w, p, me, first, end, BACKWARD, size, now)
-        while stage != NONE:
-            before_end = now + w.stages.duration[stage]
-            longest = max(longest, before_end + until_parents_end(w, p, stage, t))
-            place(w, p, stage, first, size, now, t + length - before_end)
-            size += 1
-            stage = best_stage(w, p, me, first, end, BACKWARD, size, now)
-        if size == 0:
-            break
-        now = p.end[0]
-        size = end_batches(w, p, size, first, BACKWARD)
-    for stage in range(first, end):
-        if p.left[stage - first] > 0:
-            note_batch(p, stage, NEVER, p.left[stage - first])
-            longest = NEVER
+    for i in range(p.num_made[0]):
+        stage = p.made.stage[i]
+        ends = p.made.begin[i] + w.stages.duration[stage]
+        longest = max(longest, ends + until_parents_end(w, p, stage, t))
     return longest
 
 
-@inlined
-def until_end(w: DagWorld, p: Plan, stage: int, t: int) -> int:
-    """Return how long the running tasks of a stage are taken to run from now on, ns; 0 if there are none."""
-    return max(p.last[stage] + w.stages.duration[stage] - t, 0) if p.running[stage] > 0 else 0
-
-
 @compiled
-def until_parents_end(w: DagWorld, p: Plan, stage: int, t: int) -> int:
+def until_parents_end(w: DagWorld, p: Packing, stage: int, t: int) -> int:
     """Return how long a stage must wait for running tasks of its parents, ns."""
     longest: int = 0
     for edge in range(p.first_parent[stage], p.first_parent[stage + 1]):
@@ -321,7 +112,7 @@ def until_parents_end(w: DagWorld, p: Plan, stage: int, t: int) -> int:
 
 
 @compiled
-def longest_running(w: DagWorld, p: Plan, job: int, t: int) -> int:
+def longest_running(w: DagWorld, p: Packing, job: int, t: int) -> int:
     """Return when the last of a job's running tasks ends, ns from now."""
     longest: int = 0
     for stage in range(w.first_stage[job], w.first_stage[job + 1]):
@@ -330,29 +121,51 @@ def longest_running(w: DagWorld, p: Plan, job: int, t: int) -> int:
 
 
 @compiled
-def plan_kept(w: DagWorld, p: Plan, me: int, share: np.ndarray, job: int, t: int, length: int) -> None:
+def plan_kept(w: DagWorld, p: Plan, me: int, job: int, t: int, length: int) -> None:
     """Plan backward from what plans have promised, or from earlier; where that is too early, keep the plan there is."""
     within = min(length, p.promise[job] - t)
-    takes = backward(w, p, me, share, job, t, within)
-    if takes <= within:
-        adopt(p, job, t + within)
-        sooner = max(takes, longest_running(w, p, job, t))
-        if sooner < within and backward(w, p, me, share, job, t, sooner) <= sooner:
-            adopt(p, job, t + sooner)
+    backward(w, p.packing, me, job, t, within)
+    shortest = takes(w, p.packing, job, t)
+    if shortest <= within:
+        adopt(w, p, job, t, BACKWARD, within)
+        sooner = max(shortest, longest_running(w, p.packing, job, t))
+        if sooner < within:
+            backward(w, p.packing, me, job, t, sooner)
+            if takes(w, p.packing, job, t) <= sooner:
+                adopt(w, p, job, t, BACKWARD, sooner)
     elif length == within:
-        forward(w, p, me, share, job, t)
-        adopt(p, job, t + within)
+        forward(w, p.packing, me, job, t)
+        adopt(w, p, job, t, FORWARD, within)
+
+
+@inlined
+def begin_of(w: DagWorld, p: Packing, i: int, t: int, direction: int, length: int) -> int:
+    """Return when a batch that was packed begins, ns."""
+    if direction == FORWARD:
+        return t + p.made.begin[i]
+    return t + length - p.made.begin[i] - w.stages.duration[p.made.stage[i]]
 
 
 @compiled
-def adopt(p: Plan, job: int, ends: int) -> None:
-    """Let the plan that was made be that of the job, which is to end by a time."""
-    first, made, of_job = p.first[job], p.made, p.of_job
-    p.promise[job] = ends
-    p.batches[job] = p.num_made[0]
-    for i in range(p.num_made[0]):
-        of_job.stage[first + i], of_job.begin[first + i] = made.stage[i], made.begin[i]
-        of_job.tasks[first + i] = made.tasks[i]
+def adopt(w: DagWorld, p: Plan, job: int, t: int, direction: int, length: int) -> None:
+    """Let what was packed be the plan of the job, which ends so long from now; what had no room does not begin."""
+    x, of_job, first = p.packing, p.of_job, p.first[job]
+    rows = x.num_made[0]
+    for i in range(rows):
+        stage = x.made.stage[i]
+        of_job.stage[first + i], of_job.tasks[first + i] = stage, x.made.tasks[i]
+        begins = (
+            x.made.begin[i] if direction == FORWARD else length - x.made.begin[i] - w.stages.duration[stage]
+        )
+        of_job.begin[first + i] = t + begins
+    if x.num_able[0] > 0:
+        for stage in range(w.first_stage[job], w.first_stage[job + 1]):
+            left = x.left[stage - w.first_stage[job]]
+            if left > 0:
+                of_job.stage[first + rows], of_job.tasks[first + rows] = stage, left
+                of_job.begin[first + rows] = NEVER
+                rows += 1
+    p.promise[job], p.batches[job] = t + length, rows
 
 
 @compiled
@@ -361,27 +174,60 @@ def follow(w: DagWorld, p: Plan, job: int, t: int) -> None:
     of_job = p.of_job
     p.due[job] = NEVER
     for stage in range(w.first_stage[job], w.first_stage[job + 1]):
-        p.must[stage] = unplaced(w, p, stage)
+        p.must[stage] = unplaced(w, p.packing, stage)
     for i in range(p.first[job], p.first[job] + p.batches[job]):
         if of_job.begin[i] > t:
             p.must[of_job.stage[i]] -= of_job.tasks[i]
             p.due[job] = min(p.due[job], of_job.begin[i])
 
 
+@inlined
+def room_of(p: Plan, share: np.ndarray, job: int, r: int) -> int:
+    """Return the room that a job has for its plans: its share, and at least what its largest task needs."""
+    return max(share[job, r], p.largest[job, r])
+
+
+@compiled
+def is_other_room(p: Plan, share: np.ndarray, job: int) -> bool:
+    """Whether a job's share may give it another plan than the share that it had."""
+    for r in range(p.low.shape[1]):
+        room = room_of(p, share, job, r)
+        if room < p.low[job, r] or room > p.high[job, r]:
+            return True
+    return False
+
+
 @compiled
 def plan(w: DagWorld, p: Plan, me: int, share: np.ndarray, job: int, t: int) -> None:
     """Plan a job of manager `me` from now on. If a task does not fit into its share, all that may be launched must."""
-    length = forward(w, p, me, share, job, t)
+    x = p.packing
+    x.change[0] = np.inf
+    for r in range(x.whole.size):
+        x.whole[r], x.less[r], x.more[r] = room_of(p, share, job, r), NEVER, NEVER
+    length = forward(w, x, me, job, t)
     if length == NEVER:
         p.due[job] = NEVER
         for stage in range(w.first_stage[job], w.first_stage[job + 1]):
             p.must[stage] = w.stages.ready[stage]
     else:
         if length < LONGEST and p.keeps:
-            plan_kept(w, p, me, share, job, t, length)
+            plan_kept(w, p, me, job, t, length)
+        elif length < LONGEST:
+            backward(w, x, me, job, t, length)
+            adopt(w, p, job, t, BACKWARD, length)
         else:
-            if length < LONGEST:
-                backward(w, p, me, share, job, t, length)
-            adopt(p, job, t + length)
+            adopt(w, p, job, t, FORWARD, length)
         follow(w, p, job, t)
+    note_range(p, job)
     p.planned[job] = True
+
+
+@compiled
+def note_range(p: Plan, job: int) -> None:
+    """Note in which rooms of a job all packings of its plan are the same."""
+    x = p.packing
+    for r in range(x.whole.size):
+        room = x.whole[r]
+        change = np.int64(min(x.change[0] * ROUNDED * room, float(NEVER)))
+        p.low[job, r] = room - min(x.less[r], change)
+        p.high[job, r] = room + min(x.more[r], change)

@@ -93,6 +93,9 @@ class Manager(NamedTuple):
     plan: Plan  # of altruistic jobs
     altruism: float  # probability that a job is altruistic at a match; 0: none is planned
     turns: np.ndarray  # [J] draws of it
+    shares_differ: (
+        np.ndarray
+    )  # [B] whether the shares of a band are to be divided again, before its jobs are served
     # [K] when the next planned task must start, or a wait ends, for which a match is pending, ns
     alarm: np.ndarray
     ended: np.ndarray  # [K] jobs, by manager

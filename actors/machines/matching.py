@@ -210,8 +210,8 @@ def launch(w: DagWorld, p: Manager, me: int, t: int, node: int, stage: int) -> N
         send_task(w, p.evictable, me, t, node, task, stage)
     update_rank(w, m, me, job)
     p.launched[0] += 1
-    p.plan.running[stage] += 1
-    p.plan.last[stage] = t
+    p.plan.packing.running[stage] += 1
+    p.plan.packing.last[stage] = t
     if m.pack.values.fairness > 0.0:
         bound_rank(p, band)
 

@@ -25,7 +25,7 @@ from actors.kernel.messages import LOST, NODE_DOWN, NODE_UP, read_job, read_lost
 from actors.kernel.queue import GROW, NEVER, NONE, PYTHON, RUNNING, is_here, send, wake
 from actors.kernel.random import random_bits, unit
 from actors.machines import lineage, messages, runnable
-from actors.machines.carbyne_plan import plan
+from actors.machines.carbyne_plan import is_other_room, plan
 from actors.machines.dag_world import N_MATCHES, N_SENT_AGAIN, DagWorld
 from actors.machines.evictable import groups_of, shift_reach
 from actors.machines.failing import block
@@ -57,6 +57,8 @@ from actors.machines.pushing import on_push
 from actors.machines.shares import divide, update_rank
 from actors.nodes.preemption import preempts
 
+SAME, RISEN, FALLEN = (np.int64(i) for i in range(3))
+"""How shares may differ from those that the jobs of a band have got last."""
 ALTRUISM = np.int64(0x70)  # a stream of random numbers
 
 
@@ -76,9 +78,8 @@ def on_arrival(w: DagWorld, p: Manager, me: int, t: int) -> None:
     m.total_left[band] += m.left[job]
     for stage in range(w.first_stage[job], w.first_stage[job + 1]):
         runnable.add_ready_tasks(w, m.run, band, stage)
-    for i in range(m.run.first_job[band], end_of_active(m, band)):
-        p.plan.promise[m.active[i]] = NEVER  # shares fall
-    on_change(w, p, me, band)
+    p.shares_differ[band] = FALLEN
+    forget_plans(p, me)
     request_match(w, p, me, t)
 
 
@@ -95,16 +96,17 @@ def on_done(w: DagWorld, p: Manager, me: int, t: int) -> None:
         m.left[job] -= m.work[stage]
         m.total_left[band] -= m.work[stage]
     update_rank(w, m, me, job)
-    p.plan.running[stage] -= 1
+    p.plan.packing.running[stage] -= 1
     before = m.run.num_fresh[band]
     if runnable.note_end(w, m.run, band, task, stage, start):
         forget_job(w, p, me, t, job)
-        on_change(w, p, me, band)
+        p.shares_differ[band] = max(p.shares_differ[band], RISEN)
     elif m.leftover == NO_LEFTOVER:
         make_queue_fresh(m, band, job)
     lineage.note_ended(w, p, me, task, stage, start)
     if m.run.num_fresh[band] != before:  # other tasks may be launched
         p.plan.planned[job] = False
+    forget_plans(p, me)
     request_match(w, p, me, t)
 
 
@@ -139,8 +141,9 @@ def on_lost(w: DagWorld, p: Manager, me: int, t: int) -> None:
         m.left[job] += m.work[stage]
         m.total_left[m.band[job]] += m.work[stage]
     update_rank(w, m, me, job)
-    p.plan.running[stage] -= 1
+    p.plan.packing.running[stage] -= 1
     p.plan.planned[job] = False
+    forget_plans(p, me)
     lineage.note_task_back(w, p, me, task, stage)
     request_match(w, p, me, t)
 
@@ -180,14 +183,29 @@ def on_received(w: DagWorld, p: Manager, me: int, t: int) -> None:
 
 
 @compiled
-def on_change(w: DagWorld, p: Manager, me: int, band: int) -> None:
-    """Divide the shares of a band again: a job has arrived or ended, or the bands above hold more or less."""
-    m = p.matcher
+def divide_again(w: DagWorld, p: Manager, me: int, band: int) -> None:
+    """Divide the shares of a band again, as jobs have arrived or ended, or the bands above hold more or less."""
+    m, have_fallen = p.matcher, p.shares_differ[band] == FALLEN
+    p.shares_differ[band] = SAME
     divide(w, m, me, band, p.profile)
     for i in range(m.run.first_job[band], end_of_active(m, band)):
-        p.plan.planned[m.active[i]] = False
-        if m.leftover == NO_LEFTOVER:
-            runnable.make_job_fresh(m.run, band, m.active[i])
+        job = m.active[i]
+        if have_fallen:
+            p.plan.promise[job] = NEVER
+        if p.altruism < 1.0 or is_other_room(p.plan, m.share, job):
+            p.plan.planned[job] = False
+        if m.leftover == NO_LEFTOVER and w.heartbeat == 0:
+            runnable.make_job_fresh(m.run, band, job)
+
+
+@inlined
+def forget_plans(p: Manager, me: int) -> None:
+    """Have all jobs planned again, if they are with every arrival and every end of a job or a task."""
+    m = p.matcher
+    if p.plan.anew:
+        for band in range(me * m.bands, (me + 1) * m.bands):
+            for i in range(m.run.first_job[band], end_of_active(m, band)):
+                p.plan.planned[m.active[i]] = False
 
 
 @inlined
@@ -244,6 +262,8 @@ def begin_band(w: DagWorld, p: Manager, me: int, band: int, t: int) -> int:
     nearest: int = NEVER
     if p.matcher.bands > 1:
         follow_room(w, p, me, band)
+    if p.shares_differ[band] != SAME:
+        divide_again(w, p, me, band)
     if p.matcher.locality_wait > 0:
         nearest = end_waits(w, p.matcher, band, t)
     if p.altruism > 0.0:
@@ -253,20 +273,14 @@ def begin_band(w: DagWorld, p: Manager, me: int, band: int, t: int) -> int:
     return nearest
 
 
-@compiled
+@inlined
 def follow_room(w: DagWorld, p: Manager, me: int, band: int) -> None:
-    """Divide the shares of a band again where the bands above hold more or less than at the last match."""
-    m = p.matcher
-    is_other, is_less = False, False
+    """Note whether the bands above hold more or less than at the last match."""
     for r in range(p.above.size):
-        room = w.machines.total[me, r] - p.above[r]
-        is_other, is_less = is_other or room != m.room[band, r], is_less or room < m.room[band, r]
-        m.room[band, r] = room
-    if is_other:
-        on_change(w, p, me, band)
-    if is_less:
-        for i in range(m.run.first_job[band], end_of_active(m, band)):
-            p.plan.promise[m.active[i]] = NEVER
+        room, before = w.machines.total[me, r] - p.above[r], p.matcher.room[band, r]
+        if room != before:
+            p.shares_differ[band] = max(p.shares_differ[band], FALLEN if room < before else RISEN)
+            p.matcher.room[band, r] = room
 
 
 @inlined

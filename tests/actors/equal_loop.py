@@ -20,10 +20,10 @@ from actors.fabric.equal_rates import (
     group_of,
     reset_residual,
 )
-from actors.fabric.heap import drop
 from actors.fabric.madd import has_residual, update_open_port
 from actors.fabric.port_sets import lowest, place
 from actors.kernel.compiled import compiled
+from actors.kernel.heap import drop
 from actors.kernel.world import NEVER
 
 # What has ended: at most backfilled flows, a flow that had its group's rate alone, a whole coflow.

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 
 from actors.conditions import NS, read_only
+from actors.kernel.heap import make_heap
 from actors.kernel.queue import NEVER, NONE
-from actors.machines.carbyne_plan import Batches, Plan
+from actors.machines import share_packing
+from actors.machines.carbyne_plan import Plan
 from actors.machines.dag_world import DagWorld, build_dag_world
 from actors.machines.demands import needs_and_capacity
 from actors.machines.evictable import make_evictable
@@ -18,6 +20,7 @@ from actors.machines.packing import Packing
 from actors.machines.pushing import make_pushes
 from actors.machines.resource_manager import advance
 from actors.machines.runnable import make_runnable
+from actors.machines.share_packing import Batches
 from actors.machines.shares import LEAST_LEFT, QUEUES
 from actors.machines.worlds import DAG_WORLDS
 from actors.scheduler import NO_NETWORK, Parameter, Scheduler
@@ -89,6 +92,7 @@ def build(setting: Setting, parts: Parts, heartbeat_s: float, managers: int) -> 
         plan=make_plans(arrays, matcher, demand, parts),
         altruism=parts.altruism.probability,
         turns=np.zeros(jobs, np.int64),
+        shares_differ=np.zeros_like(matcher.num_active),
         alarm=np.zeros(managers, np.int64),
         ended=np.zeros(managers, np.int64),
         due=np.zeros(managers, np.bool_),
@@ -247,35 +251,49 @@ def make_packing(arrays: Any, part: np.ndarray, nodes: int, bands: int, parts: P
 def make_plans(arrays: Any, m: Matcher, demand: np.ndarray, parts: Parts) -> Plan:
     """Return plans of nothing, and their scratch space."""
     stages, jobs = m.must.size, arrays.submit_ns.size
-    most = int(np.diff(arrays.first_stage).max())
+    most, resources = int(np.diff(arrays.first_stage).max()), demand.shape[1]
     # Each batch ends a stage or fills a resource: there are at most as many as tasks and stages of a job.
-    heap = int(np.diff(arrays.first_task).max()) + most + 1
-    empty = [np.zeros(heap, np.int64) for _ in range(6)]
+    batches = int(np.diff(arrays.first_task).max()) + most + 1
     rows = int(arrays.first_task[-1]) if parts.altruism.probability > 0.0 else 0
+
+    def integers(size: int) -> np.ndarray:
+        return np.zeros(size, np.int64)
+
     return Plan(
-        of_job=Batches(*(np.zeros(rows, np.int64) for _ in range(3))),
+        of_job=Batches(*(integers(rows) for _ in range(3))),
         first=arrays.first_task,
-        batches=np.zeros(jobs, np.int64),
-        made=Batches(*empty[3:]),
-        num_made=np.zeros(1, np.int64),
+        batches=integers(jobs),
         must=m.must,
-        due=np.zeros(jobs, np.int64),
+        due=integers(jobs),
         planned=np.zeros(jobs, np.bool_),
         promise=np.full(jobs, NEVER),
-        running=np.zeros(stages, np.int64),
-        last=np.zeros(stages, np.int64),
         largest=read_only(np.maximum.reduceat(demand, arrays.first_stage[:-1])),
-        first_parent=arrays.first_parent,
-        parent=arrays.parent,
-        key=m.run.key,
-        in_order=parts.plans_in_order,
+        low=np.zeros((jobs, resources), np.int64),
+        high=np.zeros((jobs, resources), np.int64),
         keeps=parts.altruism.keeps_promises,
-        held=np.full(1, NEVER),
-        left=np.zeros(most, np.int64),
-        open=np.zeros(most, np.int64),
-        placed=np.zeros(most, np.int64),
-        room=np.zeros(demand.shape[1], np.int64),
-        end=empty[0],
-        batch_stage=empty[1],
-        batch_count=empty[2],
+        anew=parts.altruism.plans_anew,
+        packing=share_packing.Packing(
+            first_parent=arrays.first_parent,
+            parent=arrays.parent,
+            key=m.run.key,
+            in_order=parts.plans_in_order,
+            running=integers(stages),
+            last=integers(stages),
+            made=Batches(*(integers(batches) for _ in range(3))),
+            num_made=integers(1),
+            left=integers(most),
+            open=integers(most),
+            placed=integers(most),
+            able=integers(most),
+            num_able=integers(1),
+            value=np.zeros(most),
+            whole=integers(resources),
+            room=integers(resources),
+            free=integers(resources),
+            ends=make_heap(batches),
+            held=integers(1),
+            less=integers(resources),
+            more=integers(resources),
+            change=np.zeros(1),
+        ),
     )

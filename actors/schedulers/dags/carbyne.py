@@ -1,11 +1,11 @@
 """Carbyne: jobs launch only what must start now for them to end in time, and leave the rest of their shares to all.
 
 1. Each job's share is that of DRF (as `drf`).
-2. A job is planned in its share, whenever that or the set of its runnable tasks has changed, or a planned task is due:
-   first, how long it takes if its tasks are packed into the share from now on; then, with precedence reversed, each
-   task as late as possible, such that the job ends at the same time. What starts now in that plan must start now; all
-   else is left to others (Pseudocode 1, lines 17 to 22). With probability 1 - `altruism` a plan is not made, and the
-   job launches what fits into its share.
+2. A job is planned in its share when its runnable tasks are others, a planned task is due, or the share has changed so
+   much that its plan may be another (`replan`). First, how long it takes if its tasks are packed into the share from
+   now on; then, with precedence reversed, each task as late as possible, such that the job ends at the same time. What
+   starts now in that plan must start now; all else is left to others (Pseudocode 1, lines 17 to 22). With probability
+   1 - `altruism` a plan is not made, and the job launches what fits into its share.
 3. What must start goes first, of the job with the smallest dominant share.
 4. What is left goes to jobs in the order of the work that they have left, and of one job the largest task that fits
    (lines 8 to 15); or to the task that fits best, whatever its job (`leftover`).
@@ -21,15 +21,16 @@ share is divisible and durations are as estimated, with `leftover` "none" or whe
 that was begun with what was left over, and is not taken back, may still run when a planned one must start; and with
 `altruism` between 0 and 1 a job departs from its plan.
 
-A plan of a job takes O(stages x batches of like tasks). Tasks of a stage are alike: those that start together in a plan
-are one batch, as long as the stage's estimate; running tasks of a stage are taken to end when the one that was launched
-last does.
+A plan of a job takes O(stages + edges + batches of like tasks x stages that can run at a time). Tasks of a stage are
+alike: those that start together in a plan are one batch, as long as the stage's estimate; running tasks of a stage are
+taken to end when the one that was launched last does.
 
-**Deviations from the paper.** A share that is smaller than the largest task of the job has room for that one in its
-plan. Plans are made in the share as one machine, and not per machine; so tasks that must start may find no room, and
-then go first as soon as there is some. Disk and network rates are not reduced while a task waits for nothing else
-("fungible" demands of the authors' simulator). That simulator never makes the reverse plan by default (its
-LEVEL_OF_OPTIMISM is 0: `altruism` 0).
+**Deviations from the paper.** The paper plans all jobs again when any job arrives or ends and when any task ends; that
+is `replan` "events", whose cost grows with the product of jobs and tasks. A share that is smaller than the largest task
+of the job has room for that one in its plan. Plans are made in the share as one machine, and not per machine; so tasks
+that must start may find no room, and then go first as soon as there is some. Disk and network rates are not reduced
+while a task waits for nothing else ("fungible" demands of the authors' simulator). That simulator never makes the
+reverse plan by default (its LEVEL_OF_OPTIMISM is 0: `altruism` 0).
 """
 
 from dataclasses import replace
@@ -61,7 +62,9 @@ def _parts(setting: Setting) -> Parts:
         intra=order,
         leftover=LEFTOVERS[p["leftover"]],
         priority=priorities(setting, order) if as_dagps else None,
-        altruism=Altruism(p["altruism"], keeps_promises=p["completion"] == "kept"),
+        altruism=Altruism(
+            p["altruism"], keeps_promises=p["completion"] == "kept", plans_anew=p["replan"] == "events"
+        ),
         plans_in_order=as_dagps,
     )
 
@@ -95,6 +98,14 @@ CARBYNE = dag_scheduler(
             "choice",
             "when a job must end: as each new plan says, or at the latest as plans said since its share fell last",
             choices=("renewed", "kept"),
+            needs=("altruism",),
+        ),
+        Parameter(
+            "replan",
+            "changes",
+            "choice",
+            "when jobs are planned again: one whose plan may be another, or all with every arrival and end",
+            choices=("changes", "events"),
             needs=("altruism",),
         ),
         Parameter(

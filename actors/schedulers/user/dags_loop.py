@@ -50,7 +50,7 @@ def collect(w: DagWorld, p: Manager, numbers: np.ndarray, amounts: np.ndarray, a
         while stage != NONE:
             if count < numbers.shape[1]:
                 numbers[0, count], numbers[1, count] = stage, stages.ready[stage]
-                numbers[2, count], numbers[3, count] = p.plan.running[stage], stages.unfinished[stage]
+                numbers[2, count], numbers[3, count] = p.plan.packing.running[stage], stages.unfinished[stage]
                 numbers[4, count] = 1 if fits_somewhere(w, m, stage, at) else 0
                 numbers[5, count] = w.jobs.unfinished[job]
                 numbers[6, count] = w.inputs.fetching[stage] if w.inputs.active == 1 else 0

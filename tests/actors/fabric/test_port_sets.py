@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.fabric.heap import drop, make_heap, push
 from actors.fabric.port_sets import bit_of, bits_before, count_bits, exclude, include, lowest, place
 from actors.kernel.compiled import entry
+from actors.kernel.heap import drop, make_heap, push
 
 
 @entry
