@@ -62,7 +62,7 @@ class Plan(NamedTuple):
     low: np.ndarray  # [J, R] the least room in which the plan is the same
     high: np.ndarray  # [J, R] and the most
     keeps: bool  # what plans promised
-    anew: bool  # jobs are planned again with every event, as in the paper, and not where their plans may be others
+    with_events: bool  # jobs are planned again with every event, and not where their plans may be others
     packing: Packing
 
 

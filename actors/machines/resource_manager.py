@@ -23,13 +23,11 @@ from actors.kernel.faults import note_history
 from actors.kernel.inputs import can_lose_outputs, is_pushed
 from actors.kernel.messages import LOST, NODE_DOWN, NODE_UP, read_job, read_lost, read_node_state
 from actors.kernel.queue import GROW, NEVER, NONE, PYTHON, RUNNING, is_here, send, wake
-from actors.kernel.random import random_bits, unit
 from actors.machines import lineage, messages, runnable
-from actors.machines.carbyne_plan import is_other_room, plan
-from actors.machines.dag_world import N_MATCHES, N_SENT_AGAIN, DagWorld
+from actors.machines.bands import FALLEN, RISEN, begin_band, begin_match, end_band, forget_plans
+from actors.machines.dag_world import N_SENT_AGAIN, DagWorld
 from actors.machines.evictable import groups_of, shift_reach
 from actors.machines.failing import block
-from actors.machines.locality import end_waits
 from actors.machines.manager_state import (
     BLOCK,
     NO_LEFTOVER,
@@ -44,7 +42,6 @@ from actors.machines.manager_state import (
     set_alarm,
 )
 from actors.machines.matching import (
-    bound_rank,
     fill,
     has_room,
     lacks_room_for_pending,
@@ -54,12 +51,8 @@ from actors.machines.matching import (
 from actors.machines.node_manager import node_event
 from actors.machines.preempting import evict_for, held_until_now, make_queue_fresh, make_room
 from actors.machines.pushing import on_push
-from actors.machines.shares import divide, update_rank
+from actors.machines.shares import update_rank
 from actors.nodes.preemption import preempts
-
-SAME, RISEN, FALLEN = (np.int64(i) for i in range(3))
-"""How shares may differ from those that the jobs of a band have got last."""
-ALTRUISM = np.int64(0x70)  # a stream of random numbers
 
 
 @compiled
@@ -182,113 +175,12 @@ def on_received(w: DagWorld, p: Manager, me: int, t: int) -> None:
         lineage.note_has_input(w, p.lineage, task, node, since)
 
 
-@compiled
-def divide_again(w: DagWorld, p: Manager, me: int, band: int) -> None:
-    """Divide the shares of a band again, as jobs have arrived or ended, or the bands above hold more or less."""
-    m, have_fallen = p.matcher, p.shares_differ[band] == FALLEN
-    p.shares_differ[band] = SAME
-    divide(w, m, me, band, p.profile)
-    for i in range(m.run.first_job[band], end_of_active(m, band)):
-        job = m.active[i]
-        if have_fallen:
-            p.plan.promise[job] = NEVER
-        if p.altruism < 1.0 or is_other_room(p.plan, m.share, job):
-            p.plan.planned[job] = False
-        if m.leftover == NO_LEFTOVER and w.heartbeat == 0:
-            runnable.make_job_fresh(m.run, band, job)
-
-
-@inlined
-def forget_plans(p: Manager, me: int) -> None:
-    """Have all jobs planned again, if they are with every arrival and every end of a job or a task."""
-    m = p.matcher
-    if p.plan.anew:
-        for band in range(me * m.bands, (me + 1) * m.bands):
-            for i in range(m.run.first_job[band], end_of_active(m, band)):
-                p.plan.planned[m.active[i]] = False
-
-
 @inlined
 def request_match(w: DagWorld, p: Manager, me: int, t: int) -> None:
     """Match when all messages of this instant are handled."""
     if w.heartbeat == 0 and not p.due[me]:
         p.due[me] = True
         wake(w, t, w.nodes.size + me, messages.MATCH, NONE, NONE, NONE)
-
-
-@compiled
-def plan_jobs(w: DagWorld, p: Manager, me: int, band: int, t: int) -> int:
-    """Plan jobs of a band that have another share or other tasks than when they were planned, or a task that is due.
-
-    Returns when the next planned task of the band must start, ns.
-    """
-    m = p.matcher
-    for i in range(m.run.first_job[band], runnable.end_of_jobs(m.run, band)):
-        job = m.run.jobs[i]
-        if not p.plan.planned[job] or p.plan.due[job] <= t:
-            p.turns[job] += 1
-            m.altruistic[job] = unit(random_bits(w.seed, ALTRUISM, job, p.turns[job])) <= p.altruism
-            if m.altruistic[job]:
-                plan(w, p.plan, me, m.share, job, t)
-                stage = m.run.first[job]
-                while stage != NONE:
-                    if m.must[stage] > 0:
-                        runnable.make_fresh(m.run, band, stage)
-                    stage = m.run.next[stage]
-            else:
-                p.plan.planned[job], p.plan.due[job] = True, NEVER
-    nearest: int = NEVER
-    for i in range(m.run.first_job[band], runnable.end_of_jobs(m.run, band)):
-        nearest = min(nearest, p.plan.due[m.run.jobs[i]])
-    return nearest
-
-
-@inlined
-def begin_match(w: DagWorld, p: Manager) -> None:
-    """Begin with the highest band: nothing is held above it."""
-    w.counts[N_MATCHES] += 1
-    p.launched[0] = 0
-    if p.matcher.bands > 1:
-        for r in range(p.above.size):
-            p.above[r] = 0
-
-
-@inlined
-def begin_band(w: DagWorld, p: Manager, me: int, band: int, t: int) -> int:
-    """Plan the jobs of a band in what the bands above leave, and find which of them may launch.
-
-    Returns when the next planned task must start, or the next wait for local tasks ends, ns; `NEVER` without these.
-    """
-    nearest: int = NEVER
-    if p.matcher.bands > 1:
-        follow_room(w, p, me, band)
-    if p.shares_differ[band] != SAME:
-        divide_again(w, p, me, band)
-    if p.matcher.locality_wait > 0:
-        nearest = end_waits(w, p.matcher, band, t)
-    if p.altruism > 0.0:
-        nearest = min(nearest, plan_jobs(w, p, me, band, t))
-    if p.matcher.pack.values.fairness > 0.0:
-        bound_rank(p, band)
-    return nearest
-
-
-@inlined
-def follow_room(w: DagWorld, p: Manager, me: int, band: int) -> None:
-    """Note whether the bands above hold more or less than at the last match."""
-    for r in range(p.above.size):
-        room, before = w.machines.total[me, r] - p.above[r], p.matcher.room[band, r]
-        if room != before:
-            p.shares_differ[band] = max(p.shares_differ[band], FALLEN if room < before else RISEN)
-            p.matcher.room[band, r] = room
-
-
-@inlined
-def end_band(p: Manager, band: int) -> None:
-    """Note what a band holds, which those below cannot have."""
-    if p.matcher.bands > 1:
-        for r in range(p.above.size):
-            p.above[r] += p.matcher.held[band, r]
 
 
 @compiled

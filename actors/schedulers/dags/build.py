@@ -271,7 +271,7 @@ def make_plans(arrays: Any, m: Matcher, demand: np.ndarray, parts: Parts) -> Pla
         low=np.zeros((jobs, resources), np.int64),
         high=np.zeros((jobs, resources), np.int64),
         keeps=parts.altruism.keeps_promises,
-        anew=parts.altruism.plans_anew,
+        with_events=parts.altruism.plans_with_events,
         packing=share_packing.Packing(
             first_parent=arrays.first_parent,
             parent=arrays.parent,

@@ -63,7 +63,7 @@ def _parts(setting: Setting) -> Parts:
         leftover=LEFTOVERS[p["leftover"]],
         priority=priorities(setting, order) if as_dagps else None,
         altruism=Altruism(
-            p["altruism"], keeps_promises=p["completion"] == "kept", plans_anew=p["replan"] == "events"
+            p["altruism"], keeps_promises=p["completion"] == "kept", plans_with_events=p["replan"] == "events"
         ),
         plans_in_order=as_dagps,
     )

@@ -38,7 +38,7 @@ class Altruism(NamedTuple):
 
     probability: float  # that a plan is made, else the job launches what fits into its share
     keeps_promises: bool = False  # a job ends at the latest as its plans said since its share fell last
-    plans_anew: bool = False  # with each event, and not where what a plan depends on has changed
+    plans_with_events: bool = False  # with each event, and not where what a plan depends on has changed
 
 
 class Parts(NamedTuple):

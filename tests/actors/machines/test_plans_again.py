@@ -145,7 +145,7 @@ def test_all_jobs_are_planned_with_each_event_on_request() -> None:
 
 
 def test_a_job_that_waits_is_planned_again_with_events_of_others_on_request() -> None:
-    """Each has two cores. Of the first a task of 4 s runs, and one of 1 s is due at 3 s; the other ends two a second."""
+    """Each has two cores. Of the first a task of 4 s runs, and one of 1 s is due at 3 s; the other ends two each s."""
     work = make_dag_workload("w", [0, 0], [2, 1], [1, 1, 8], [4.0, *[1.0] * 9], [], cpu_cores=[1] * 3)
     machine = build_cluster("machine", [4], cpu_cores=[4])
     given = {"leftover": "none", "completion": "kept"}
