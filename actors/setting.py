@@ -39,6 +39,9 @@ class Setting:
     dag: Any = (
         None  # the workload of DAG jobs whose stages the jobs of `workload` are; None: they have no stages
     )
+    slows: bool = (
+        False  # tasks of DAG jobs that together need more than their machine has slow each other down
+    )
     machine_speed: bool = False  # nodes run tasks by their speed, an attribute of the cluster's nodes
     seed: int = 0
 

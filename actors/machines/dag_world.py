@@ -25,6 +25,7 @@ from actors.kernel.records import Records, first, frozen, records
 from actors.kernel.world import ACTOR, JOB_INFO, NEVER, TASK_RECORD, Preemption, make_entries
 from actors.machines.homes import make_homes
 from actors.machines.messages import BEAT, send_dag_arrival
+from actors.machines.overuse import Overuse, make_overuse
 from actors.setting import Setting
 from workloads.errors import InputError
 
@@ -116,6 +117,7 @@ class DagWorld(NamedTuple):
     first_node: np.ndarray  # [K + 1] where the machines of each begin
     preemption: Preemption
     inputs: Inputs
+    overuse: Overuse
     heartbeat: int  # ns between two heartbeats of a machine; 0: machines tell each end at once
     seed: int
 
@@ -173,6 +175,7 @@ def build_dag_world(
         first_node=read_only(first_node),
         preemption=preemption,
         inputs=make_inputs(setting, arrays, make_homes(setting, arrays, demand, capacity, first_node)),
+        overuse=make_overuse(setting),
         heartbeat=round(heartbeat_s * NS),
         seed=setting.seed,
     )

@@ -56,6 +56,7 @@ from actors.machines.messages import (
     read_stop_task,
     read_task_end,
 )
+from actors.machines.overuse import lose_runs, slows
 from actors.nodes.failing import (
     begin_outage,
     count_lost_run,
@@ -115,6 +116,8 @@ def apply_failure(w: DagWorld, node: int) -> bool:
 def fail(w: DagWorld, t: int, node: int) -> None:
     """Step 1. A task that is lost has no start, so that an end of it that is on its way is ignored."""
     begin_outage(w, t, node, np.int64(N_TASKS_LOST))
+    if slows(w):
+        lose_runs(w, node)
     task = w.faults.actors.running[node]
     while task != NONE:
         w.faults.tasks.start[task] = NONE

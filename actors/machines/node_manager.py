@@ -1,5 +1,7 @@
 """A node manager: it runs what the resource manager launches, and reports ends of tasks.
 
+A task runs for its duration, or longer where tasks slow each other down (`actors.machines.overuse`).
+
 With a heartbeat of 0 it reports each at once. Otherwise it does so with its next heartbeat, and the resource manager
 matches tasks to a machine when that machine's heartbeat comes (YARN).
 """
@@ -25,6 +27,7 @@ from actors.machines.dag_world import (
     first_beat,
 )
 from actors.machines.failing import apply_failure, note_runs_again, on_fetch_failed
+from actors.machines.overuse import begin_run, end_run, is_stale, slows
 from actors.nodes.failing import unlink_running
 from actors.nodes.preemption import end_early, note_restored, time_left
 
@@ -32,9 +35,11 @@ from actors.nodes.preemption import end_early, note_restored, time_left
 @compiled
 def node_event(w: DagWorld, node: int) -> None:
     """Handle a message to a node manager."""
+    t, kind = w.queue.now.time[0], w.queue.now.kind[0]
+    if kind == messages.STAGE_TASK_END and slows(w) and is_stale(w, t, node):
+        return
     if w.faults.active == 1 and apply_failure(w, node):
         return
-    t, kind = w.queue.now.time[0], w.queue.now.kind[0]
     if kind == messages.LAUNCH:
         on_launch(w, t, node)
     elif kind == FETCHED:
@@ -96,13 +101,18 @@ def compute(w: DagWorld, t: int, node: int, task: int, stage: int) -> None:
     end = t + time_left(w, task, w.tasks.duration[task])
     if w.faults.active == 1:
         w.faults.tasks.start[task], w.faults.tasks.end[task] = t, end
-    messages.send_task_end(w, end, messages.STAGE_TASK_END, node, task, stage, t)
+    if slows(w):
+        begin_run(w, t, node, task, stage, end - t)
+    else:
+        messages.send_task_end(w, end, messages.STAGE_TASK_END, node, task, stage, t)
 
 
 @inlined
 def on_task_end(w: DagWorld, t: int, node: int) -> None:
     """End a task: report it, now or with the next heartbeat."""
     task, stage, start = messages.read_task_end(w)
+    if slows(w):
+        end_run(w, t, node, task)
     if w.task_records.size > 0:
         w.task_records.finish[task] = t
     note_output_here(w.inputs, t, task, stage)

@@ -8,6 +8,7 @@ from actors.conditions import counted_priorities
 from actors.kernel.faults import ATTEMPT, TASK_STATE
 from actors.machines.dag_world import COUNTERS
 from actors.machines.evictable import GROUPS, PLACED
+from actors.machines.overuse import RUNNING_TASK
 from actors.worlds import Worlds
 from workloads.dags import make_dag_workload
 
@@ -37,6 +38,8 @@ class DagWorlds(Worlds):
     def needed_bytes(self, setting: Any) -> tuple[int, int]:
         """Every partition knows all stages and tasks by their number."""
         each = BYTES_PER_TASK * setting.num_tasks + BYTES_PER_STAGE * setting.workload.num_stages
+        if setting.slows:
+            each += RUNNING_TASK.itemsize * setting.num_tasks
         if setting.preemption is not None:
             each += (TASK_STATE.itemsize + PLACED.itemsize + 2 * ATTEMPT.itemsize) * setting.num_tasks
             groups = min(np.unique(counted_priorities(setting)).size, GROUPS)

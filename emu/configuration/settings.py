@@ -104,4 +104,5 @@ class Settings(TypedDict, total=False):
     network_replica_placement: Literal["random", "racks"] | None
     network_locality_wait: float | str | None
     estimates_demands: bool | None
+    overuse: Literal["ignored", "slows"] | None
     fairness_window: float | str | None

@@ -78,6 +78,7 @@ VALUES: dict[str, Any] = {
     "remote_penalty": 0.9,
     "plan_share": 0.9,
     "managers": 2,
+    "sees": "memory",
     "unfairness": 0.0,
     "guarantees": "t0=0.7,t1=0.1",
     "weights": "t0=5",

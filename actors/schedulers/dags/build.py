@@ -12,7 +12,7 @@ from actors.kernel.queue import NEVER, NONE
 from actors.machines import share_packing
 from actors.machines.carbyne_plan import Plan
 from actors.machines.dag_world import DagWorld, build_dag_world
-from actors.machines.demands import needs_and_capacity
+from actors.machines.demands import SEES, needs_and_capacity
 from actors.machines.evictable import make_evictable
 from actors.machines.lineage import make_lineage
 from actors.machines.manager_state import BLOCK, Manager, Matcher, make_pending
@@ -50,13 +50,13 @@ IGNORED = (*NO_NETWORK, ("long_partition", "all machines are for all jobs"))
 def dag_scheduler(
     parts: Callable[[Setting], Parts], name: str, title: str, paper: str, parameters: tuple[Parameter, ...]
 ) -> Scheduler:
-    """Return a scheduler of DAG jobs, which also has `heartbeat_s` and `managers`; `parts` makes its parts."""
+    """Return a scheduler of DAG jobs, which also has `heartbeat_s`, `managers` and `sees`; `parts` makes its parts."""
     page = getattr(parts, "func", parts).__globals__["__doc__"]  # of a partial call
     return Scheduler(
         name,
         title,
         paper,
-        (*parameters, HEARTBEAT, MANAGERS),
+        (*parameters, HEARTBEAT, MANAGERS, SEES),
         worlds=DAG_WORLDS,
         build=partial(_build, parts),
         advance=advance,
@@ -74,7 +74,8 @@ def build(setting: Setting, parts: Parts, heartbeat_s: float, managers: int) -> 
     """Build machines, resource managers and the first messages.
 
     Raises:
-        InputError: there are more managers than machines, or a task fits on no machine of its manager.
+        InputError: there are more managers than machines, a task fits on no machine of its manager, or the resources to
+            see are not those of the workload (`actors.machines.demands`).
     """
     workload = setting.workload
     assert isinstance(workload, DagWorkload)

@@ -85,6 +85,7 @@ def by_stage(scheduler: Scheduler) -> Scheduler:
         about=scheduler.doc,
         ignores=(
             *(one for one in scheduler.ignores if one[0] != NO_QUEUES_AT_NODES[0]),
+            ("overuse", "its nodes start no task that does not fit"),
             ("network.locality_wait", "it sends tasks to nodes wherever their input lies"),
             *NO_NETWORK,
         ),

@@ -120,6 +120,15 @@ KEYS = (
         "tasks use.",
     ),
     Key(
+        "overuse",
+        "choice",
+        "ignored",
+        "What happens where the tasks that run on a machine need more of a resource than it has, as schedulers do not "
+        "see it (`sees`) or misestimate demands: nothing, `ignored`; or they slow each other down, `slows`: a resource "
+        "is shared in proportion to demands, and a task is as fast as the scarcest of those that it needs allows.",
+        choices=("ignored", "slows"),
+    ),
+    Key(
         "fairness.window",
         "duration",
         60.0,

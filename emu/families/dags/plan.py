@@ -95,12 +95,29 @@ def load_dags(config: Config, schedulers: tuple[Scheduler, ...], cache: Workload
             "priorities": config["priorities"],
             "preemption": preemption_of(config, workload, schedulers),
             "switch": network_of(config, workload, cluster),
+            "slows": _slows(config),
         },
         keys={
             "short_cutoff": cutoff_s if math.isfinite(cutoff_s) else None,
             "long_partition": long_partition if _uses_partition(schedulers) else config["long_partition"],
         },
     )
+
+
+def _slows(config: Config) -> bool:
+    """Return whether tasks that over-use a machine slow each other down.
+
+    Raises
+    ------
+    InputError
+        They do not with preemption.
+    """
+    if config["overuse"] == "ignored":
+        return False
+    if config["preemption.mode"] != "none":
+        wrong = "what an evicted task has done would be counted by its time, and not by its work"
+        raise config.error("overuse", f"slows does not go with preemption.mode: {wrong}; want ignored")
+    return True
 
 
 def _uses_partition(schedulers: tuple[Scheduler, ...]) -> bool:

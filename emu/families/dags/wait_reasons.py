@@ -140,11 +140,12 @@ def _is_by_stage(plan: Plan) -> bool:
 def _case(
     plan: Plan, record: Record, launches: Held, row: int, task: int, home: int, begin_ns: int, end_ns: int
 ) -> Case:
-    from actors.machines.demands import needs_and_capacity
+    from actors.machines.demands import needs_and_capacity, seen_resources
     from actors.resources import UNIT
 
     setting, arrays = plan.setting(0), plan.workload.arrays()
     needs, capacity = (amounts / UNIT for amounts in needs_and_capacity(setting))
+    names = tuple(plan.workload.resources) or ("slots",)
     managers = int(setting.parameters.get("managers", 1))
     first, end = (capacity.shape[0] * (row % managers + i) // managers for i in (0, 1))
     if home != NONE:
@@ -163,7 +164,7 @@ def _case(
         needs[stage_of[of.task]],
         capacity,
         needs[stage_of[task]],
-        tuple(plan.workload.resources) or ("slots",),
+        tuple(names[r] for r in seen_resources(setting)),
         is_down,
         column(plan.workload.jobs, "job_id"),
         home,

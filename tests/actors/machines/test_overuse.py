@@ -1,0 +1,316 @@
+"""Tasks that together need more than their machine has slow each other down, and managers that do not see resources.
+
+By hand; one machine against a simulation in fractions that shares no code; and in whole runs, that each task has done
+its work by the speeds that follow from which tasks ran beside it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from emulations import OBSERVED, digest, run_setting, run_windows
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from actors.hosting.outcome import Outcome
+from actors.setting import Costs, Dynamics, Estimates, Network, Setting
+from clusters.capacity import capacities, demands
+from clusters.cluster import Cluster, build_cluster
+from clusters.failures import NODE, Outages
+from tests.actors.checkpointing import digest_with_restores
+from tests.actors.dag_emulations import ALL
+from tests.actors.dag_settings import mixed_dags, setting_of
+from workloads.dags import DagWorkload, make_dag_workload
+from workloads.errors import InputError
+
+NS = 1_000_000_000
+AT_ONCE = Network(0.0)
+ONE_MACHINE = build_cluster("one", [99], cpu_cores=[99.0])
+
+
+def jobs_of_one_task(rows: Sequence[tuple[float, float, float, float]], **more: Any) -> DagWorkload:
+    """Each row: when a task arrives, its duration, and its shares of a machine's memory and disk bandwidth."""
+    arrival_s, duration_s, memory, disk = zip(*rows, strict=True)
+    ones = [1] * len(rows)
+    shares = {"memory": memory, "disk_in": disk, **more}
+    return make_dag_workload("by hand", arrival_s, ones, ones, duration_s, [], cpu_cores=ones, demands=shares)
+
+
+def slowing(setting: Setting, **changes: Any) -> Setting:
+    return dataclasses.replace(setting, slows=True, **changes)
+
+
+def blind(workload: DagWorkload, cluster: Cluster = ONE_MACHINE, **more: Any) -> Setting:
+    """A run under a manager that sees cores alone, where tasks slow each other down."""
+    return slowing(setting_of("drf", workload, cluster, **{"network": AT_ONCE, "sees": "cores", **more}))
+
+
+def finish_s(setting: Setting) -> list[float]:
+    outcome = run_setting(setting)
+    assert outcome.tasks is not None
+    return (outcome.tasks["finish_ns"] / NS).tolist()
+
+
+def test_two_tasks_share_a_resource_until_one_ends() -> None:
+    """1 s alone, then each at 2/3: the second ends after 6 s, when the first has 9 - 4 = 5 s left."""
+    workload = jobs_of_one_task([(0, 10, 0.1, 0.75), (1, 4, 0.1, 0.75)])
+    assert finish_s(blind(workload)) == [12.0, 7.0]
+
+
+def test_a_task_is_as_fast_as_its_scarcest_resource_allows() -> None:
+    """Memory 1.5, disk 1.2: the first two run at 2/3 for memory; the third needs disk alone, and runs at 5/6.
+
+    At 6 s the third has done its 5 s; nothing changes for the others, which end at 15 s.
+    """
+    workload = jobs_of_one_task([(0, 10, 0.75, 0.1), (0, 10, 0.75, 0.5), (0, 5, 0, 0.6)])
+    assert finish_s(blind(workload)) == [15.0, 15.0, 6.0]
+
+
+def test_who_needs_nothing_scarce_is_not_slowed() -> None:
+    workload = jobs_of_one_task([(0, 3, 0.1, 0.9), (0, 3, 0.1, 0.9), (0, 3, 0.1, 0), (0, 0, 0.1, 0.9)])
+    assert finish_s(blind(workload)) == [5.4, 5.4, 3.0, 0.0]
+
+
+def test_ends_are_whole_nanoseconds() -> None:
+    """Three of 1 ns, 2 ns and 3 ns at 1/3 each: 3 ns; then 1 and 2 ns are left at 1/2: 5 ns; then one alone: 6 ns."""
+    workload = jobs_of_one_task([(0, k * 1e-9, 0.1, 1) for k in (1, 2, 3)])
+    assert finish_s(blind(workload)) == [3e-9, 5e-9, 6e-9]
+
+
+def test_what_a_manager_sees_is_not_over_used_and_without_slowing_nothing_takes_longer() -> None:
+    workload = jobs_of_one_task([(0, 10, 0.1, 0.75), (1, 4, 0.1, 0.75)])
+    assert finish_s(blind(workload, sees="cores+disk_in")) == [10.0, 14.0]
+    assert finish_s(blind(workload, sees="all")) == [10.0, 14.0]
+    ignored = dataclasses.replace(blind(workload), slows=False)
+    assert finish_s(ignored) == [10.0, 5.0]
+
+
+def test_underestimated_demands_slow_tasks_down() -> None:
+    """Both are taken to need 0.375 of the disk, and need 0.75."""
+    workload = jobs_of_one_task([(0, 10, 0.1, 0.75), (1, 4, 0.1, 0.75)])
+    misled = slowing(
+        setting_of("drf", workload, ONE_MACHINE, network=AT_ONCE),
+        estimates=Estimates("constant", -0.5, demands=True),
+    )
+    assert finish_s(misled) == [12.0, 7.0]
+
+
+def test_a_heartbeat_tells_of_an_end_that_came_later() -> None:
+    workload = jobs_of_one_task([(0, 10, 0.1, 0.75), (1, 4, 0.1, 0.75)])
+    outcome = run_setting(blind(workload, heartbeat_s=4.0))
+    assert outcome.tasks is not None
+    assert (outcome.tasks["start_ns"] / NS).tolist() == [4.0, 4.0]
+    assert (outcome.tasks["finish_ns"] / NS).tolist() == [16.0, 10.0]
+    assert outcome.counters["heartbeats"] == 5
+
+
+class OneMachine:
+    """One machine with 1 of each resource, in fractions of a ns: tasks run from when they come."""
+
+    def __init__(self, tasks: Sequence[tuple[int, int, tuple[Fraction, ...]]]):
+        self.tasks = tasks  # (arrival, work, needs)
+
+    def ends(self) -> list[Fraction]:
+        left = {i: Fraction(work) for i, (_, work, _) in enumerate(self.tasks)}
+        coming = sorted(range(len(self.tasks)), key=lambda i: self.tasks[i][0])
+        now, there, end = Fraction(0), set[int](), dict[int, Fraction]()
+        while coming or there:
+            speed = {i: self.speed(i, there) for i in there}
+            nearest = min((now + left[i] / speed[i] for i in there), default=None)
+            if coming and (nearest is None or self.tasks[coming[0]][0] < nearest):
+                then = Fraction(max(self.tasks[coming[0]][0], now))
+            else:
+                assert nearest is not None
+                then = nearest
+            for i in there:
+                left[i] -= speed[i] * (then - now)
+            now = then
+            for i in [i for i in there if left[i] == 0]:
+                there.remove(i)
+                end[i] = now
+            while coming and self.tasks[coming[0]][0] <= now:
+                there.add(coming.pop(0))
+        return [end[i] for i in range(len(self.tasks))]
+
+    def speed(self, task: int, there: set[int]) -> Fraction:
+        mine = self.tasks[task][2]
+        together = [sum(self.tasks[i][2][r] for i in there) for r in range(len(mine))]
+        return min([Fraction(1), *(1 / n for n, own in zip(together, mine, strict=True) if own and n > 1)])
+
+
+TASK = st.tuples(
+    st.integers(0, 20_000), st.integers(0, 20_000), st.sampled_from([0, 1, 3, 6]), st.integers(0, 10)
+)
+
+
+@settings(max_examples=80)
+@given(st.lists(TASK, min_size=1, max_size=9))
+def test_one_machine_is_as_a_simulation_in_fractions_says(
+    drawn: list[tuple[int, int, int, int]],
+) -> None:
+    """Times are in ms. Each end is rounded to a ns, which others then see."""
+    drawn = sorted(drawn)
+    workload = jobs_of_one_task([(a / 1000, d / 1000, m / 10, k / 10) for a, d, m, k in drawn])
+    arrays = workload.arrays()
+    told = [
+        (int(arrays.submit_ns[i]), int(arrays.duration_ns[i]), (Fraction(m, 10), Fraction(k, 10)))
+        for i, (_, _, m, k) in enumerate(drawn)
+    ]
+    outcome = run_setting(blind(workload))
+    assert outcome.tasks is not None
+    expected, found = OneMachine(told).ends(), outcome.tasks["finish_ns"].tolist()
+    assert max(abs(a - b) for a, b in zip(expected, found, strict=True)) <= len(drawn)
+
+
+def with_disk(workload: DagWorkload, seed: int = 1) -> DagWorkload:
+    """The same jobs, whose tasks also need a share of a machine's disk bandwidth."""
+    a, draws = workload.arrays(), np.random.default_rng(seed)
+    edges = np.column_stack([workload.edges[name].to_numpy() for name in ("job", "parent", "child")])
+    disk = draws.choice([0.0, 0.2, 0.5, 0.9], workload.num_stages)
+    needs = {"cpu_cores": a.demand[:, 0], "memory": a.demand[:, 1], "disk_in": disk}
+    counts = np.diff(a.first_stage), np.diff(a.stage_first_task)
+    kinds = workload.edges["kind"].to_pylist()
+    return make_dag_workload(
+        "with disks", a.submit_ns / NS, *counts, a.duration_ns / NS, edges, demands=needs, edge_kind=kinds
+    )
+
+
+def work_done(setting: Setting, outcome: Outcome) -> np.ndarray:
+    """The work that each task has done, ns, [T]: by the tasks that ran beside it, those included that were lost."""
+    work, tasks = setting.workload, outcome.tasks
+    assert tasks is not None
+    task, begin, end = outcome.spans()
+    node = np.append(tasks["node"], outcome.attempts["node"])[: task.size]
+    need = demands(work)[np.repeat(np.arange(work.num_stages), np.diff(work.arrays().stage_first_task))]
+    capacity = capacities(setting.cluster, work.resources)
+    if outcome.series is not None:
+        begin = np.maximum(begin, outcome.series.fetched_ns)
+    done = np.zeros(task.size)
+    for machine in range(capacity.shape[0]):
+        on = np.flatnonzero(node == machine)
+        times = np.unique(np.append(begin[on], end[on]))
+        for since, until in zip(times[:-1], times[1:], strict=True):
+            there = on[(begin[on] <= since) & (end[on] >= until)]
+            share = np.maximum(need[task[there]].sum(axis=0) / capacity[machine], 1.0)
+            slow = np.where(need[task[there]] > 0, share, 1.0).max(axis=1, initial=1.0)
+            done[there] += (until - since) / slow
+    return done[: work.num_tasks]
+
+
+def crowded(scheduler: str, **more: Any) -> Setting:
+    """Over-used machines, that also have heartbeats, stragglers and costs if these are given."""
+    setting = setting_of(scheduler, with_disk(mixed_dags(20)), sees="cores+memory", seed=3, **more)
+    return slowing(setting, dynamics=Dynamics(straggler_share=0.2))
+
+
+@pytest.mark.parametrize("scheduler", [one.name for one in ALL])
+@pytest.mark.parametrize("heartbeat_s", [0.0, 1.5])
+def test_each_task_does_its_work(scheduler: str, heartbeat_s: float) -> None:
+    costs = Costs("fixed", 0.01, 0.05, 0.02)
+    setting = crowded(scheduler, heartbeat_s=heartbeat_s, costs=costs if heartbeat_s else None)
+    outcome = run_setting(setting)
+    assert outcome.tasks is not None
+    plain = run_setting(dataclasses.replace(setting, slows=False))
+    assert plain.tasks is not None
+    work = plain.tasks["finish_ns"] - plain.tasks["start_ns"]  # with stragglers, as the seed draws them
+    took = outcome.tasks["finish_ns"] - outcome.tasks["start_ns"]
+    assert np.abs(work_done(setting, outcome) - work).max() < 50
+    assert (took >= work).all()
+    assert (took > work).mean() > 0.3
+
+
+def test_slowing_changes_nothing_where_nothing_is_over_used() -> None:
+    for heartbeat_s in (0.0, 1.5):
+        setting = setting_of("carbyne", with_disk(mixed_dags(20)), heartbeat_s=heartbeat_s)
+        plain, slow = run_setting(setting), run_setting(slowing(setting))
+        assert plain.tasks is not None
+        assert slow.tasks is not None
+        assert all((plain.tasks[name] == slow.tasks[name]).all() for name in plain.tasks)
+        assert (plain.finish_ns == slow.finish_ns).all()
+
+
+def test_tasks_that_a_machine_loses_slow_no_others() -> None:
+    down = Outages(
+        np.full(3, NODE), np.array([0, 1, 3]), np.array([4.0, 5.0, 9.0]), np.array([12.0, 6.0, 30.0])
+    )
+    for heartbeat_s in (0.0, 1.5):
+        setting = crowded("drf", heartbeat_s=heartbeat_s)
+        failing = dataclasses.replace(setting, dynamics=Dynamics(outages=down, detection_s=1.0))
+        outcome = run_setting(failing)
+        assert outcome.counters["tasks_lost"] > 0
+        work = setting.workload.arrays().duration_ns
+        assert np.abs(work_done(failing, outcome) - work).max() < 50
+
+
+@pytest.mark.parametrize("heartbeat_s", [0.0, 1.5])
+def test_partitions_and_checkpoints_change_nothing(heartbeat_s: float, tmp_path: Path) -> None:
+    more = {"managers": 2, "heartbeat_s": heartbeat_s, "network": Network(0.01, spread_s=0.02)}
+    setting = crowded("carbyne", **more)
+    dynamics = Dynamics(mtbf_s=20.0, mttr_s=3.0, detection_s=0.5, straggler_share=0.2)
+    setting = dataclasses.replace(setting, dynamics=dynamics)
+    whole = digest(run_setting(setting, OBSERVED))
+    assert {digest(run_windows(setting, OBSERVED, partitions)) for partitions in (1, 3, 6)} == {whole}
+    found, moves = digest_with_restores(setting, seed=2, folder=tmp_path)
+    assert moves > 10
+    assert found == whole
+
+
+@pytest.mark.parametrize("scheduler", [one.name for one in ALL])
+def test_what_is_not_seen_is_as_if_it_were_not_stated(scheduler: str) -> None:
+    """Without slowing: the same as of a workload of which no task states the resource."""
+    plain, more = mixed_dags(20), with_disk(mixed_dags(20))
+    unseen = run_setting(setting_of(scheduler, more, sees="cpu_cores + memory"))
+    unstated = run_setting(setting_of(scheduler, plain))
+    assert unseen.tasks is not None
+    assert unstated.tasks is not None
+    assert all((unseen.tasks[name] == unstated.tasks[name]).all() for name in unseen.tasks)
+    assert unseen.counters == unstated.counters
+
+
+@pytest.mark.parametrize(
+    ("sees", "message"),
+    [
+        ("cores+disks", r"^parameter sees of drf: tasks of .* need no 'disks'; did you mean 'disk_in'\?.*"),
+        ("", r"^parameter sees of drf: '' lacks a name.*; several as cores\+memory$"),
+        ("cores+", r"^parameter sees of drf: 'cores\+' lacks a name"),
+    ],
+)
+def test_resources_that_there_are_not_are_refused(sees: str, message: str) -> None:
+    with pytest.raises(InputError, match=message) as error:
+        run_setting(blind(jobs_of_one_task([(0, 1, 0.1, 0.5)]), sees=sees))
+    assert "\n" not in str(error.value)
+
+
+def test_slots_are_not_named() -> None:
+    workload = make_dag_workload("slots", [0], [1], [1], [1], [])
+    with pytest.raises(
+        InputError, match=r"^parameter sees of drf: no task of slots states what it needs; want all$"
+    ):
+        run_setting(setting_of("drf", workload, sees="cores"))
+
+
+@pytest.mark.parametrize("slows", [False, True])
+def test_machines_that_have_nothing_of_what_is_not_seen_are_refused(slows: bool) -> None:
+    """Tasks would be placed there, and could not run."""
+    workload = make_dag_workload("gpus", [0], [1], [1], [1], [], cpu_cores=[1], demands={"attr:gpus": [1]})
+    cluster = build_cluster("some", [4, 4], cpu_cores=[4.0, 4.0], **{"attr:gpus": ["2", "0"]})
+    setting = setting_of("drf", workload, cluster, sees="cores")
+    message = (
+        r"^drf takes tasks of job 0, stage 0, to need no attr:gpus, which they do, and machine 1 has none"
+    )
+    with pytest.raises(InputError, match=message):
+        run_setting(dataclasses.replace(setting, slows=slows))
+    run_setting(dataclasses.replace(setting, parameters={**setting.parameters, "sees": "all"}, slows=slows))
+
+
+def test_unlike_machines_are_shared_by_what_each_has() -> None:
+    """Of memory the second machine has half: two tasks of 0.4 fit on the first, and slow each other on the second."""
+    cluster = build_cluster("two", [2, 2], cpu_cores=[2.0, 2.0], memory_bytes=[8e9, 4e9])
+    workload = jobs_of_one_task([(0, 4, 0.4, 0)] * 4)
+    assert finish_s(blind(workload, cluster)) == [4.0, 4.0, 6.4, 6.4]
