@@ -7,6 +7,7 @@ the mean over seeds with its 95 % half-width; ratios are taken seed by seed. `--
 such as ``diversity=0``, or ``heartbeat_s=0`` to match on events. Sections:
 
 - ``offline``, ``online``: figures 4 and 5, table 3, section 5.4.5 (arrivals at once; Poisson arrivals, 20 s apart).
+- ``unseen``: figure 4 where DRF and SJF see cores and memory alone, and tasks slow each other down by over-use.
 - ``loads``: figure 9, fewer machines for the same work.
 - ``errors``: figure 10, demands and durations misestimated.
 - ``altruism``: figure 11. ``dagps``: figure 12.
@@ -141,6 +142,19 @@ def online(seeds: int, options: Mapping[str, Any]) -> None:
     compared("online", runs_of(SCHEDULERS, seeds, 100, options))
 
 
+def unseen(seeds: int, options: Mapping[str, Any]) -> None:
+    """Figure 4 where YARN's schedulers see cores and memory alone, and over-used machines are slow."""
+    blind = [f"{name}@sees=cores+memory" for name in ("drf", "sjf")]
+    runs = runs_of(
+        ("carbyne", PACKING, *blind, "drf", "sjf"),
+        seeds,
+        100,
+        {**options, "arrivals": "at-once"},
+        overuse="slows",
+    )
+    compared("offline, disks and network not seen", runs)
+
+
 def loads(seeds: int, options: Mapping[str, Any]) -> None:
     """Figure 9: the same work on fewer machines."""
     rows = []
@@ -220,6 +234,7 @@ def production(
 SECTIONS: dict[str, Callable[[int, Mapping[str, Any]], None]] = {
     "offline": offline,
     "online": online,
+    "unseen": unseen,
     "loads": loads,
     "errors": errors,
     "altruism": altruism,

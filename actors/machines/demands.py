@@ -36,7 +36,7 @@ def needs_and_capacity(setting: Setting) -> tuple[np.ndarray, np.ndarray]:
     true, capacity = amounts(demands(workload)), amounts(capacities(setting.cluster, workload.resources))
     taken = estimated_demand(true, capacity, setting.estimates, setting.seed)
     seen = seen_resources(setting)
-    if len(seen) < true.shape[1] or setting.slows:  # else demands that are estimated to be 0 harm nobody
+    if len(seen) < true.shape[1] or setting.slows:  # else demands that are estimated to be 0 slow no task
         is_seen = np.isin(np.arange(true.shape[1]), seen)
         _check_machines(setting, true, np.where(is_seen, taken, 0), capacity)
     if len(seen) == true.shape[1]:

@@ -5,16 +5,19 @@ What is read has the order of the fields in the declaration.
 """
 
 from actors.kernel.compiled import inlined
-from actors.kernel.message_kinds import FIELDS, kind
+from actors.kernel.message_kinds import FIELDS, high_half, kind, low_half, share
 from actors.kernel.messages import DAGS
 from actors.kernel.queue import NONE, HasQueue, send, wake
 
-FIELDS.update(count="how many tasks of a stage, those that follow each other among the tasks of a machine")
+FIELDS.update(
+    count="how many tasks of a stage, those that follow each other among the tasks of a machine",
+    finish="when the task ended",
+)
 STAGE_TASK_END = kind(0x0A0, "STAGE_TASK_END", DAGS, "a node to itself", a="task", b="stage", c="start")
 LAUNCH = kind(0x1A0, "LAUNCH", DAGS, "resource manager to node: run a task", a="task", b="stage", c="history")
 TASK_DONE = kind(
     0x1A1, "TASK_DONE", DAGS, "node to resource manager: a task has ended",
-    a="task", b="stage", c="node", d="start",
+    a="task", b="stage, node", c="start", d="finish",
 )  # fmt: skip
 FREE = kind(
     0x1A2, "FREE", DAGS, "node to resource manager: its heartbeat, after all that has ended", c="node"
@@ -90,15 +93,18 @@ def read_stop_task(w: HasQueue) -> tuple[int, int, int]:
 
 
 @inlined
-def send_task_done(w: HasQueue, t: int, node: int, manager: int, task: int, stage: int, start: int) -> None:
-    """Report to the resource manager that a task has ended."""
-    send(w, t, node, manager, TASK_DONE, task, stage, node, start)
+def send_task_done(
+    w: HasQueue, t: int, node: int, manager: int, task: int, stage: int, start: int, finish: int
+) -> None:
+    """Report to the resource manager that a task has ended, perhaps some time after its end."""
+    send(w, t, node, manager, TASK_DONE, task, share(stage, node), start, finish)
 
 
 @inlined
-def read_task_done(w: HasQueue) -> tuple[int, int, int, int]:
-    """Return the task of the `TASK_DONE` at hand, its stage, the node, and when the task started."""
-    return w.queue.now.a[0], w.queue.now.b[0], w.queue.now.c[0], w.queue.now.d[0]
+def read_task_done(w: HasQueue) -> tuple[int, int, int, int, int]:
+    """Return the task of the `TASK_DONE` at hand, its stage, the node, and when the task started and ended."""
+    now = w.queue.now
+    return now.a[0], low_half(now.b[0]), high_half(now.b[0]), now.c[0], now.d[0]
 
 
 @inlined

@@ -141,7 +141,8 @@ def report_end(w: DagWorld, t: int, node: int, task: int, stage: int, start: int
     if w.faults.active == 1:
         unlink_running(w, node, task)
         w.queue.now.unfinished[0] -= 1
-    messages.send_task_done(w, t, node, w.nodes.size + w.manager[node], task, stage, start)
+    finish = w.overuse.tasks.end[task] if slows(w) else start + time_left(w, task, w.tasks.duration[task])
+    messages.send_task_done(w, t, node, w.nodes.size + w.manager[node], task, stage, start, finish)
 
 
 @inlined

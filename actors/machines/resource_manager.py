@@ -80,7 +80,7 @@ def on_arrival(w: DagWorld, p: Manager, me: int, t: int) -> None:
 def on_done(w: DagWorld, p: Manager, me: int, t: int) -> None:
     """Step 2."""
     m = p.matcher
-    task, stage, node, start = messages.read_task_done(w)
+    task, stage, node, start, finish = messages.read_task_done(w)
     job = w.stages.job[stage]
     band = m.band[job]
     if not preempts(w) or held_until_now(w, p, me, t, node, task, stage):
@@ -91,7 +91,7 @@ def on_done(w: DagWorld, p: Manager, me: int, t: int) -> None:
     update_rank(w, m, me, job)
     p.plan.packing.running[stage] -= 1
     before = m.run.num_fresh[band]
-    if runnable.note_end(w, m.run, band, task, stage, start):
+    if runnable.note_end(w, m.run, band, task, stage, start, finish):
         forget_job(w, p, me, t, job)
         p.shares_differ[band] = max(p.shares_differ[band], RISEN)
     elif m.leftover == NO_LEFTOVER:

@@ -17,7 +17,6 @@ from actors.kernel.inputs import ENDED, LAUNCHED, READY, WAITING, is_pushed
 from actors.kernel.queue import NONE
 from actors.machines.dag_world import DagWorld
 from actors.machines.pushing import Pushes, note_awaiting
-from actors.nodes.preemption import time_left
 
 
 class Runnable(NamedTuple):
@@ -242,11 +241,11 @@ def add_children(w: DagWorld, run: Runnable, bands: np.ndarray) -> bool:
 
 
 @compiled
-def note_end(w: DagWorld, run: Runnable, band: int, task: int, stage: int, start: int) -> bool:
+def note_end(w: DagWorld, run: Runnable, band: int, task: int, stage: int, start: int, finish: int) -> bool:
     """Note that a task has ended; return whether its job has."""
     s, job = w.stages, w.stages.job[stage]
     w.jobs.start[job] = min(w.jobs.start[job], start)
-    w.jobs.finish[job] = max(w.jobs.finish[job], start + time_left(w, task, w.tasks.duration[task]))
+    w.jobs.finish[job] = max(w.jobs.finish[job], finish)
     s.unfinished[stage] -= 1
     w.jobs.unfinished[job] -= 1
     if w.inputs.phase.size > 0:

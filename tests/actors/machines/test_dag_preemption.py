@@ -247,7 +247,7 @@ def log_of(partition: Partition) -> list[tuple[str, int, int, int]]:
         elif kind == "LOST":
             found.append(("evict", row[0], int(now.c[0]) & 0xFFFFFFFF, int(now.b[0])))
         elif kind == "TASK_DONE":
-            found.append(("end", row[0], int(now.c[0]), int(now.a[0])))
+            found.append(("end", row[0], int(now.b[0]) >> 32, int(now.a[0])))
         assert (times >= 0).all()
     return found
 

@@ -58,7 +58,8 @@ def blind(workload: DagWorkload, cluster: Cluster = ONE_MACHINE, **more: Any) ->
 def finish_s(setting: Setting) -> list[float]:
     outcome = run_setting(setting)
     assert outcome.tasks is not None
-    return (outcome.tasks["finish_ns"] / NS).tolist()
+    assert (outcome.tasks["finish_ns"] == outcome.finish_ns).all()
+    return (outcome.finish_ns / NS).tolist()
 
 
 def test_two_tasks_share_a_resource_until_one_ends() -> None:
@@ -111,6 +112,7 @@ def test_a_heartbeat_tells_of_an_end_that_came_later() -> None:
     assert outcome.tasks is not None
     assert (outcome.tasks["start_ns"] / NS).tolist() == [4.0, 4.0]
     assert (outcome.tasks["finish_ns"] / NS).tolist() == [16.0, 10.0]
+    assert (outcome.finish_ns / NS).tolist() == [16.0, 10.0]
     assert outcome.counters["heartbeats"] == 4  # none at 16 s: the last end is reported before it
 
 
@@ -162,13 +164,13 @@ def test_one_machine_is_as_a_simulation_in_fractions_says(
     drawn = sorted(drawn)
     workload = jobs_of_one_task([(a / 1000, d / 1000, m / 10, k / 10) for a, d, m, k in drawn])
     arrays = workload.arrays()
-    told = [
+    rows = [
         (int(arrays.submit_ns[i]), int(arrays.duration_ns[i]), (Fraction(m, 10), Fraction(k, 10)))
         for i, (_, _, m, k) in enumerate(drawn)
     ]
     outcome = run_setting(blind(workload))
     assert outcome.tasks is not None
-    expected, found = OneMachine(told).ends(), outcome.tasks["finish_ns"].tolist()
+    expected, found = OneMachine(rows).ends(), outcome.tasks["finish_ns"].tolist()
     assert max(abs(a - b) for a, b in zip(expected, found, strict=True)) <= len(drawn)
 
 
@@ -202,7 +204,7 @@ def work_done(setting: Setting, outcome: Outcome) -> np.ndarray:
     return done[: work.num_tasks]
 
 
-def crowded(scheduler: str, **more: Any) -> Setting:
+def overloaded(scheduler: str, **more: Any) -> Setting:
     """Over-used machines, that also have heartbeats, stragglers and costs if these are given."""
     setting = setting_of(scheduler, with_disk(mixed_dags(20)), sees="cores+memory", seed=3, **more)
     return slowing(setting, dynamics=Dynamics(straggler_share=0.2))
@@ -212,12 +214,14 @@ def crowded(scheduler: str, **more: Any) -> Setting:
 @pytest.mark.parametrize("heartbeat_s", [0.0, 1.5])
 def test_each_task_does_its_work(scheduler: str, heartbeat_s: float) -> None:
     costs = Costs("fixed", 0.01, 0.05, 0.02)
-    setting = crowded(scheduler, heartbeat_s=heartbeat_s, costs=costs if heartbeat_s else None)
+    setting = overloaded(scheduler, heartbeat_s=heartbeat_s, costs=costs if heartbeat_s else None)
     outcome = run_setting(setting)
     assert outcome.tasks is not None
     plain = run_setting(dataclasses.replace(setting, slows=False))
     assert plain.tasks is not None
     work = plain.tasks["finish_ns"] - plain.tasks["start_ns"]  # with stragglers, as the seed draws them
+    last = np.maximum.reduceat(outcome.tasks["finish_ns"], setting.workload.arrays().first_task[:-1])
+    assert (outcome.finish_ns == last).all()
     took = outcome.tasks["finish_ns"] - outcome.tasks["start_ns"]
     assert np.abs(work_done(setting, outcome) - work).max() < 50
     assert (took >= work).all()
@@ -239,7 +243,7 @@ def test_tasks_that_a_machine_loses_slow_no_others() -> None:
         np.full(3, NODE), np.array([0, 1, 3]), np.array([4.0, 5.0, 9.0]), np.array([12.0, 6.0, 30.0])
     )
     for heartbeat_s in (0.0, 1.5):
-        setting = crowded("drf", heartbeat_s=heartbeat_s)
+        setting = overloaded("drf", heartbeat_s=heartbeat_s)
         failing = dataclasses.replace(setting, dynamics=Dynamics(outages=down, detection_s=1.0))
         outcome = run_setting(failing)
         assert outcome.counters["tasks_lost"] > 0
@@ -250,7 +254,7 @@ def test_tasks_that_a_machine_loses_slow_no_others() -> None:
 @pytest.mark.parametrize("heartbeat_s", [0.0, 1.5])
 def test_partitions_and_checkpoints_change_nothing(heartbeat_s: float, tmp_path: Path) -> None:
     more = {"managers": 2, "heartbeat_s": heartbeat_s, "network": Network(0.01, spread_s=0.02)}
-    setting = crowded("carbyne", **more)
+    setting = overloaded("carbyne", **more)
     dynamics = Dynamics(mtbf_s=20.0, mttr_s=3.0, detection_s=0.5, straggler_share=0.2)
     setting = dataclasses.replace(setting, dynamics=dynamics)
     whole = digest(run_setting(setting, OBSERVED))
