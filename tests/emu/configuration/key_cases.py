@@ -156,7 +156,7 @@ CASES: dict[str, Case] = {
         ("push",), DAGS | {"scheduler": "drf", "nodes": "3", "network.scheduler": "fair"}
     ),
     "network.waves": Case(("apart",), DAGS | {"nodes": "3", "network.scheduler": "aalo"}),
-    "overuse": Case(("slows",), DAGS | {"scheduler": "drf", "sees": "memory", "nodes": "3"}),
+    "overuse": Case(("slows",), DAGS | {"scheduler": "drf", "sees": "cores", "nodes": "1"}),
     "fairness.window": Case(("10 s",), DAGS, "summary"),
     "cost.per_job": Case(("100 ms",), JOBS | FIXED),
     "cost.per_task": Case(("100 ms",), JOBS | FIXED),
