@@ -319,6 +319,8 @@ def pack_fresh(w: DagWorld, p: Manager, me: int, band: int, t: int) -> None:
         if node != at:
             at = node
             m.round[0] += 1
+        if m.pack.values.renewed:
+            per_work = weight_of_work(m, band)
         best = choose_fresh(w, m, band, node, per_work)
         if best != NONE and is_to_be_passed(w, m, t, node, best):
             pass_over(w, p, me, t, best)

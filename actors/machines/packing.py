@@ -25,6 +25,7 @@ class Values(NamedTuple):
 
     by_alignment: bool = True  # how well the task suits the machine
     remaining_weight: float = 0.0  # of the work that the task's job has left
+    renewed: bool = True  # its unit is that of each launch, and not of the begin of a pass over all machines
     remote_penalty: float = 0.0  # share lost on machines that have no input of the stage
     fairness: float = 0.0  # only the ceil((1 - fairness) jobs) with tasks that hold the least may launch
     unfairness: float = np.inf  # a job whose deficit is this part of the machines goes first

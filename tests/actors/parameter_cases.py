@@ -23,7 +23,7 @@ from tests.actors.dag_settings import mixed_dags
 from tests.actors.dag_settings import setting_of as dag_setting
 from workloads.arrow import column
 from workloads.coflows import CoflowWorkload
-from workloads.dags import DagWorkload
+from workloads.dags import DagWorkload, make_dag_workload
 from workloads.generators.deadline_coflows import deadline_coflows
 from workloads.jobs import JobWorkload
 from workloads.requests import add_requests
@@ -130,6 +130,13 @@ TENANTS = Where(
 )
 """Jobs of three tenants, on a cluster that is too small for them."""
 
+WEIGHED = Where(
+    {"unfairness": 1e6},
+    workload=make_dag_workload("w", [0, 0], [1, 1], [2, 4], [13] * 2 + [7] * 4, [], cpu_cores=[2, 1]),
+    nodes=build_cluster("one machine", [4], cpu_cores=[4]),
+)
+"""Two jobs at once on one machine, of which the second has less work left, and the first the tasks that fit better."""
+
 WAITING = {"schedulers": 1, "queue_limit": 0}
 """Tasks of yacc-d wait at one scheduler."""
 
@@ -169,6 +176,7 @@ WHERE: dict[str, Where] = {
     "carbyne.leftover": Where(
         {"completion": "kept"}
     ),  # without leftovers jobs need an end that does not move
+    "weight": WEIGHED,
     "phoenix.order": CONTENDED,
     "phoenix.candidates": CONTENDED,
     "phoenix.negotiate": CONTENDED,

@@ -24,7 +24,7 @@ from actors.scheduler import Parameter
 from actors.schedulers.dags.build import dag_scheduler
 from actors.schedulers.dags.parts import Inter, Parts
 from actors.schedulers.dags.stage_orders import PLAN_SHARE, by_dagps_plan, priorities
-from actors.schedulers.dags.tetris import REMAINING_WEIGHT, REMOTE_PENALTY
+from actors.schedulers.dags.tetris import REMAINING_WEIGHT, REMOTE_PENALTY, WEIGHT
 from actors.setting import Setting
 
 
@@ -36,6 +36,7 @@ def _parts(setting: Setting) -> Parts:
         packing=True,
         values=Values(
             remaining_weight=p["remaining_weight"],
+            renewed=p["weight"] == "launch",
             remote_penalty=p["remote_penalty"],
             unfairness=p["unfairness"],
         ),
@@ -51,6 +52,7 @@ DAGPS = dag_scheduler(
     parameters=(
         replace(PLAN_SHARE, needs=()),
         REMAINING_WEIGHT,
+        WEIGHT,
         Parameter(
             "unfairness",
             0.1,

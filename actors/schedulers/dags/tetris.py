@@ -7,7 +7,12 @@
    not fall on those that have the part of a runnable task of the stage, which is launched before others of the stage,
    and falls for stages without parents, too.
 3. The work that is left of the task's job (task-seconds times the mean share of the cluster that they hold) is taken
-   from the value, in units in which the means of both are alike, times `remaining_weight`.
+   from the value, in units in which the means of both are alike, times `remaining_weight`: that of the values of all
+   tasks launched so far (1 before the first), and that of the work of the jobs that are there. The first changes with
+   each launch, the second as tasks end and jobs arrive. Both are found before each launch, as in the paper (section
+   3.3). With `weight` "pass" they are found once for what stages whose tasks have become runnable launch at one
+   instant on all machines, which matters where many do at once; on machines where a task has ended, or whose heartbeat
+   has come, they are found before each launch all the same.
 4. The task with the largest value is launched. With `fairness` f only the jobs that hold the least of the cluster may
    launch, ceil((1 - f) J) of the J jobs with runnable tasks; the others wait, even if machines have room for them.
 
@@ -17,7 +22,8 @@ Every end of a task takes O(jobs and their runnable stages).
 where only the job that holds the least may launch; Tetris' authors recommend 0.25. Deviations are those of `tetris`.
 
 **Deviations from the paper.** No remote penalty by default, where the paper has 10 %: without a network input has no
-places, and that tasks read where their parents ran is an assumption. Barriers get no preference.
+places, and that tasks read where their parents ran is an assumption. Barriers get no preference. The paper does not
+say over which tasks alignment is averaged; here it is over those launched so far.
 """
 
 from dataclasses import replace
@@ -32,6 +38,15 @@ from actors.setting import Setting
 
 REMAINING_WEIGHT = Parameter(
     "remaining_weight", 1.0, "number", "weight of the work that a job has left, against alignment", 0, 1e6
+)
+WEIGHT = Parameter(
+    "weight",
+    "launch",
+    "choice",
+    "when the unit of the work that a job has left is found: before each launch, or once for all that stages with new "
+    "runnable tasks launch on all machines",
+    choices=("launch", "pass"),
+    needs=("remaining_weight",),
 )
 REMOTE_PENALTY = Parameter(
     "remote_penalty",
@@ -58,7 +73,10 @@ def _parts(setting: Setting) -> Parts:
         intra=by_level(setting),
         packing=True,
         values=Values(
-            remaining_weight=p["remaining_weight"], remote_penalty=p["remote_penalty"], fairness=p["fairness"]
+            remaining_weight=p["remaining_weight"],
+            renewed=p["weight"] == "launch",
+            remote_penalty=p["remote_penalty"],
+            fairness=p["fairness"],
         ),
     )
 
@@ -68,12 +86,12 @@ TETRIS = dag_scheduler(
     name="tetris",
     title="multi-resource packing, combined with the least work left",
     paper="Grandl et al., SIGCOMM 2014, doi 10.1145/2619239.2626334",
-    parameters=(REMAINING_WEIGHT, FAIRNESS, REMOTE_PENALTY),
+    parameters=(REMAINING_WEIGHT, WEIGHT, FAIRNESS, REMOTE_PENALTY),
 )
 TETRIS_FAIR = dag_scheduler(
     _parts,
     name="tetris-fair",
     title="multi-resource packing of the jobs that hold the least of the cluster",
     paper="Grandl et al., SIGCOMM 2014, doi 10.1145/2619239.2626334",
-    parameters=(REMAINING_WEIGHT, replace(FAIRNESS, default=0.25), REMOTE_PENALTY),
+    parameters=(REMAINING_WEIGHT, WEIGHT, replace(FAIRNESS, default=0.25), REMOTE_PENALTY),
 )

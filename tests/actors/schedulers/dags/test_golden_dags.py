@@ -125,6 +125,30 @@ def test_tetris_prefers_the_task_of_a_job_with_little_left() -> None:
     assert starts_s(run(TETRIS, jobs, machines(1)))[-4:] == [0, 1, 2, 3]
 
 
+@pytest.mark.parametrize(
+    ("given", "starts"),
+    [
+        # The mean value is 1, and J1 goes first by its work: 0.25 - 0.7 over 0.5 - 1.3. Then it is 0.25, and of three
+        # cores the second task of J1 is worth 0.1875 - 0.25 x 0.7, less than that of J0, 0.375 - 0.25 x 1.3.
+        ({}, [0, 13, 0, 0, 7, 7]),
+        # While it is 1 no task of J0 is worth more than one of J1.
+        ({"weight": "pass"}, [7, 7, 0, 0, 0, 0]),
+    ],
+)
+def test_tetris_weighs_the_work_that_is_left_by_the_mean_value_so_far(
+    given: dict[str, Any], starts: list[float]
+) -> None:
+    # J0: two tasks of two cores and 13 s. J1: four of one core and 7 s. Of four cores that is 13 s and 7 s of work.
+    jobs = make_dag_workload("w", [0, 0], [1, 1], [2, 4], [13] * 2 + [7] * 4, [], cpu_cores=[2, 1])
+    assert starts_s(run(TETRIS, jobs, machines(4), **given)) == starts
+
+
+def test_at_heartbeats_tetris_always_weighs_the_work_that_is_left_anew() -> None:
+    jobs = make_dag_workload("w", [0, 0], [1, 1], [2, 4], [13] * 2 + [7] * 4, [], cpu_cores=[2, 1])
+    found = [starts_s(run(TETRIS, jobs, machines(4), heartbeat_s=1, weight=w)) for w in ("launch", "pass")]
+    assert found[0] == found[1] == [1, 14, 1, 1, 8, 8]
+
+
 @pytest.mark.parametrize(("penalty", "node"), [(0.0, 1), (0.2, 0)])
 def test_tetris_with_a_remote_penalty_runs_a_child_where_its_parent_ran(penalty: float, node: int) -> None:
     # At 1 both machines fall free, the second is served first: there B, after A on the first machine, is worth 1, or
