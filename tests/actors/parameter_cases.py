@@ -176,6 +176,7 @@ WHERE: dict[str, Where] = {
     "carbyne.leftover": Where(
         {"completion": "kept"}
     ),  # without leftovers jobs need an end that does not move
+    "carbyne.leftover_tasks": Where({"completion": "kept"}),
     "weight": WEIGHED,
     "phoenix.order": CONTENDED,
     "phoenix.candidates": CONTENDED,

@@ -165,7 +165,7 @@ def make_matcher(
         left=left,
         total_left=np.zeros(bands),
         work=read_only(work),
-        size=read_only(-parts.intra if parts.plans_in_order else part.sum(axis=1)),
+        size=read_only(-parts.intra if parts.leftovers_in_order else part.sum(axis=1)),
         cursor=np.zeros(stages, np.int64),
         ceiling=ceilings(world.machines.capacity, world.manager),
         dirty=np.zeros(nodes, np.int64),

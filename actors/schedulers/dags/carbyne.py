@@ -8,7 +8,7 @@
    1 - `altruism` a plan is not made, and the job launches what fits into its share.
 3. What must start goes first, of the job with the smallest dominant share.
 4. What is left goes to jobs in the order of the work that they have left, and of one job the largest task that fits
-   (lines 8 to 15); or to the task that fits best, whatever its job (`leftover`).
+   (lines 26 to 31); or to the task that fits best, whatever its job (`leftover`).
 
 With `packing` "dagps" plans and leftovers follow the order of `dagps` inside a job.
 
@@ -30,7 +30,9 @@ is `replan` "events", whose cost grows with the product of jobs and tasks. A sha
 of the job has room for that one in its plan. Plans are made in the share as one machine, and not per machine; so tasks
 that must start may find no room, and then go first as soon as there is some. Disk and network rates are not reduced
 while a task waits for nothing else ("fungible" demands of the authors' simulator). That simulator never makes the
-reverse plan by default (its LEVEL_OF_OPTIMISM is 0: `altruism` 0).
+reverse plan by default (its LEVEL_OF_OPTIMISM is 0: `altruism` 0). Inside a job leftovers are packed, the largest task
+that fits first, as section 3.3 says ("packing as many unscheduled tasks as possible"); the paper's implementation
+(section 4.1) requests what a job may launch beyond what it must breadth-first, as in Tez: `leftover_tasks` "in-order".
 """
 
 from dataclasses import replace
@@ -66,6 +68,7 @@ def _parts(setting: Setting) -> Parts:
             p["altruism"], keeps_promises=p["completion"] == "kept", plans_with_events=p["replan"] == "events"
         ),
         plans_in_order=as_dagps,
+        leftovers_in_order=as_dagps or p["leftover_tasks"] == "in-order",
     )
 
 
@@ -114,6 +117,15 @@ CARBYNE = dag_scheduler(
             "choice",
             "order in which jobs get what is left over",
             choices=tuple(LEFTOVERS),
+        ),
+        Parameter(
+            "leftover_tasks",
+            "largest",
+            "choice",
+            "which task of a job gets what is left over first: the largest that fits, or as `intra_job` says; with "
+            "`packing=dagps` always the latter, as in dagps",
+            choices=("largest", "in-order"),
+            needs=("leftover=srtf",),
         ),
     ),
 )

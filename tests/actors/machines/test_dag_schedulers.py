@@ -31,6 +31,7 @@ from workloads.dags import make_dag_workload
         (CARBYNE, {"completion": "kept", "leftover": "none"}, [2.1, 2.0], [1, 1, 0, 1, 1, 2, 0, 1]),
         # What is left over of that, 0.21, goes to S0, which comes before S1 in DAGPS' order.
         (CARBYNE, {"packing": "dagps"}, [2.1, 1.0], [0, 0, 0, 1, 1, 2, 0, 0]),
+        (CARBYNE, {"leftover_tasks": "in-order"}, [2.1, 1.0], [0, 0, 0, 1, 1, 2, 0, 0]),  # and breadth-first
         (CARBYNE, {"altruism": 0}, [1.1, 2.0], [0, 0, 0, 0, 0, 1, 0, 1]),
         (SJF, {}, [2.1, 1.0], [0, 0, 0, 1, 1, 2, 0, 0]),
     ],
@@ -70,6 +71,13 @@ def test_without_altruism_carbyne_is_drf_with_the_same_leftover_part() -> None:
     assert one.tasks is not None
     assert other.tasks is not None
     assert all((one.tasks[name] == other.tasks[name]).all() for name in one.tasks)
+
+
+def test_with_dagps_order_leftovers_follow_it_whatever_else_is_said() -> None:
+    workload, cluster = queries(jobs=30, mean_gap_s=5.0), twelve_machines()
+    ways = [run(CARBYNE, workload, cluster, packing="dagps", leftover_tasks=w) for w in ("largest", "in-order")]
+    tasks = [outcome.tasks for outcome in ways if outcome.tasks is not None]
+    assert all((tasks[0][name] == tasks[1][name]).all() for name in tasks[0])
 
 
 def test_no_job_ends_before_its_longest_path_and_no_machine_works_more_than_it_can() -> None:
