@@ -13,9 +13,9 @@ from actors.machines.messages import MATCH
 from actors.machines.packing import Packing
 from actors.machines.runnable import Runnable
 
-NO_LEFTOVER, IN_ORDER, LEAST_LEFT_FIRST, PACKING_FIRST = (np.int64(i) for i in range(4))
+NO_LEFTOVER, IN_ORDER, LEAST_LEFT_FIRST, PACKING_FIRST, MOST_OVER_FIRST = (np.int64(i) for i in range(5))
 """What is done with what is free when no task fits into the share of its job: it is left free; jobs get it, in the same
-order or by the work they have left; or the task that fits best gets it."""
+order, by the work they have left, or by how far they are over their shares; or the task that fits best gets it."""
 
 
 class Matcher(NamedTuple):

@@ -5,7 +5,7 @@ A scheduler of DAGs has three parts, which can be combined.
 - Inter-job: the share of each job, or of each queue of jobs, and the order of jobs (`rank`, the least first).
 - Intra-job: the order of the stages of a job (`Runnable.key`).
 - Leftover: whether, and in which order, jobs get what is free when no task fits into the share of its job: in the same
-  order, by the work they have left, or whichever fits best.
+  order, by the work they have left, the one that is furthest over its share first, or whichever fits best.
 
 A job that is altruistic launches, in the first place, not what fits into its share but what its plan says must start
 now (`actors.machines.carbyne_plan`); the rest of its share is left to the leftover part.
@@ -27,6 +27,7 @@ from actors.machines.locality import is_to_be_passed, pass_over, take_task
 from actors.machines.manager_state import (
     IN_ORDER,
     LEAST_LEFT_FIRST,
+    MOST_OVER_FIRST,
     NO_LEFTOVER,
     ONLY,
     PACKING_FIRST,
@@ -44,7 +45,7 @@ from actors.machines.runnable import (
     make_job_fresh,
     note_launched,
 )
-from actors.machines.shares import update_rank
+from actors.machines.shares import over_share, update_rank
 from actors.nodes.preemption import preempts
 
 
@@ -55,9 +56,11 @@ def is_own(w: DagWorld, m: Matcher, job: int, stage: int) -> bool:
 
 
 @inlined
-def place_of(m: Matcher, job: int, own: bool) -> float:
+def place_of(w: DagWorld, m: Matcher, job: int, own: bool) -> float:
     """Return the place of a job in the order for tasks of its own, or in that of the leftover part."""
-    return m.rank[m.queue[job]] if own or m.leftover == IN_ORDER else m.left[job]
+    if own or m.leftover == IN_ORDER:
+        return m.rank[m.queue[job]]
+    return -over_share(w, m, job) if m.leftover == MOST_OVER_FIRST else m.left[job]
 
 
 @inlined
@@ -73,7 +76,7 @@ def choose(w: DagWorld, m: Matcher, band: int, node: int, own: bool) -> int:
     least = np.inf
     for i in range(m.run.first_job[band], end_of_jobs(m.run, band)):
         job = m.run.jobs[i]
-        place = place_of(m, job, own)
+        place = place_of(w, m, job, own)
         if place < least or (place == least and m.turn[job] < m.turn[w.stages.job[best]]):
             stage = first_that_fits(w, m, job, node, own)
             if stage != NONE:
@@ -341,5 +344,5 @@ def precedes(w: DagWorld, m: Matcher, one: int, other: int, own: bool) -> bool:
         if not own and m.leftover == LEAST_LEFT_FIRST and m.size[one] != m.size[other]:
             return m.size[one] > m.size[other]
         return comes_before(m.run, one, other)
-    before, after = place_of(m, first, own), place_of(m, second, own)
+    before, after = place_of(w, m, first, own), place_of(w, m, second, own)
     return before < after or (before == after and m.turn[first] < m.turn[second])

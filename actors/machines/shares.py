@@ -66,6 +66,19 @@ def dominant_share(w: DagWorld, m: Matcher, me: int, queue: int) -> float:
     return most
 
 
+@compiled
+def over_share(w: DagWorld, m: Matcher, job: int) -> float:
+    """Return how far the queue of a job is over its share: the most by a resource, as a part of the manager's.
+
+    Less than 0 where it holds less than its share of each.
+    """
+    me, queue, most = m.band[job] // m.bands, m.queue[job], -np.inf
+    for r in range(m.used.shape[1]):
+        if w.machines.total[me, r] > 0:
+            most = max(most, (m.used[queue, r] - m.share[queue, r]) / w.machines.total[me, r])
+    return most
+
+
 @inlined
 def update_rank(w: DagWorld, m: Matcher, me: int, job: int) -> None:
     """Update the rank of a job that has got or given back resources."""

@@ -6,7 +6,7 @@
    guarantee launches it: its job that arrived first, the first stage in breadth-first order.
 3. What is left goes to queues in the same order, beyond their guarantees (`leftover`): it is lent until tasks end,
    no queue takes it back before. With `leftover` "srtf" it goes to the job of all queues with the least work left, with
-   "packing" to the task that suits a machine best.
+   "packing" to the task that suits a machine best, with "over-share" to the queue that is furthest over its guarantee.
 
 How much a queue uses is the part of the cluster that it holds of the resource of which it holds most (YARN's
 DominantResourceCalculator), relative to its guarantee.

@@ -4,16 +4,29 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.machines.manager_state import IN_ORDER, LEAST_LEFT_FIRST, NO_LEFTOVER, PACKING_FIRST
+from actors.machines.manager_state import (
+    IN_ORDER,
+    LEAST_LEFT_FIRST,
+    MOST_OVER_FIRST,
+    NO_LEFTOVER,
+    PACKING_FIRST,
+)
 from actors.machines.packing import Values
 from actors.scheduler import Parameter
 
-LEFTOVERS = {"none": NO_LEFTOVER, "in-order": IN_ORDER, "srtf": LEAST_LEFT_FIRST, "packing": PACKING_FIRST}
+LEFTOVERS = {
+    "none": NO_LEFTOVER,
+    "in-order": IN_ORDER,
+    "srtf": LEAST_LEFT_FIRST,
+    "packing": PACKING_FIRST,
+    "over-share": MOST_OVER_FIRST,
+}
 LEFTOVER = Parameter(
     "leftover",
     "in-order",
     "choice",
-    "what is free when no task fits into its job's share goes to jobs in the same order, or to none",
+    "what is free when no task fits into its job's share goes to none, to jobs in the same order, by the work they have "
+    "left, or first to the one that is furthest over its share, or to the task that fits best",
     choices=tuple(LEFTOVERS),
 )
 
