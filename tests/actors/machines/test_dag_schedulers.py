@@ -91,6 +91,18 @@ def test_no_job_ends_before_its_longest_path_and_no_machine_works_more_than_it_c
 
 
 @pytest.mark.parametrize("scheduler", ALL, ids=lambda scheduler: scheduler.name)
+def test_no_room_is_kept_for_a_task_that_does_not_fit_yet(scheduler: Scheduler) -> None:
+    """J1 needs both cores, and is first in turn when one falls free at 3.5 s: those of J2 have them until none is left."""
+    jobs = make_dag_workload(
+        "w", [0, 1, 1.25], [1, 1, 1], [1, 1, 6], [3.5, 0.5, *[1.0] * 6], [], cpu_cores=[1, 2, 1]
+    )
+    outcome = run(scheduler, jobs, build_cluster("one machine", [2], cpu_cores=[2]))
+    assert outcome.tasks is not None
+    starts_s = (outcome.tasks["start_ns"] / 1e9).tolist()
+    assert starts_s == [0, 5.5, 1.25, 2.25, 3.25, 3.5, 4.25, 4.5]
+
+
+@pytest.mark.parametrize("scheduler", ALL, ids=lambda scheduler: scheduler.name)
 def test_a_heartbeat_fills_its_machine(scheduler: Scheduler) -> None:
     """However many tasks that are: more than one event may launch."""
     tasks, cores = 430, [150, 280]
