@@ -42,7 +42,7 @@ class Matcher(NamedTuple):
     left: np.ndarray  # [J] work that is left: task-seconds times the mean share of the cluster that they hold
     total_left: np.ndarray  # [B] of all active jobs
     work: np.ndarray  # [S] that of a task
-    # [S] with `LEAST_LEFT_FIRST` a job's stage with the largest goes first: alignment with an empty cluster, or its turn
+    # [S] leftovers go to a job's stage with the largest: alignment with an empty cluster, or the intra-job order
     size: np.ndarray
     cursor: np.ndarray  # [S] scratch: the next machine that has room for a task of a stage
     ceiling: np.ndarray  # [blocks, R] the most that a machine of a block of a manager's may have free

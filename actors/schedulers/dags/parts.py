@@ -25,8 +25,8 @@ LEFTOVER = Parameter(
     "leftover",
     "in-order",
     "choice",
-    "what is free when no task fits into its job's share goes to none, to jobs in the same order, by the work they have "
-    "left, or first to the one that is furthest over its share, or to the task that fits best",
+    "what is free when no task fits into its job's share goes to none; to jobs in the same order, by the work they "
+    "have left, or the one first that is furthest over its share; or to the task that fits best",
     choices=tuple(LEFTOVERS),
 )
 

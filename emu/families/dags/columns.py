@@ -65,6 +65,16 @@ FAIRNESS = (
         True,
     ),
     Column("jain_running", pa.float64(), "", "The same of those jobs that ran a task in the window.", True),
+    Column(
+        "jain_up_to_share",
+        pa.float64(),
+        "",
+        "Jain's index of what the jobs of `jain` held up to their fair share: for each the mean over the time in which "
+        "it was present of its share of the resource of which it held most then, and no more than the mean over that "
+        "time of the dominant share that DRF in closed form gives each job that is present, of all machines, by the "
+        "demands of jobs' mean tasks; null where no job held anything.",
+        True,
+    ),
 )
 
 _STAGE = Column("stage", pa.int64(), "", "The task's stage in its job, from 0.")

@@ -48,7 +48,7 @@ def compare_efficiency(results: Runs) -> dict[str, dict[str, Pair]]:
     """Return the makespan, fairness and use of resources by scheduler, with the names of the table's columns.
 
     ``×`` is the makespan over that of the first scheduler, seed by seed; ``over bound`` over what no scheduler is
-    below; ``held`` is of the resource of which it is most; ``Jain mean`` to ``of running`` are of windows.
+    below; ``held`` is of the resource of which it is most; ``Jain mean`` to ``up to share`` are of windows.
     """
     first = next(iter(results.values()))
     base = [run.summary["jobs"].get("makespan_s", np.nan) for run in first]
@@ -57,7 +57,10 @@ def compare_efficiency(results: Runs) -> dict[str, dict[str, Pair]]:
         dags = [run.summary["dags"] for run in runs]
         spans = [run.summary["jobs"].get("makespan_s", np.nan) for run in runs]
         jain = {s: [d.get("fairness", {}).get(s, np.nan) for d in dags] for s in ("mean", "min", "max")}
-        running = [d.get("fairness_running", {}).get("mean", np.nan) for d in dags]
+        running, due = (
+            [d.get(f"fairness_{of}", {}).get("mean", np.nan) for d in dags]
+            for of in ("running", "up_to_share")
+        )
         found[name] = {
             "makespan (s)": confidence_95(spans),
             TIMES: NOTHING if runs is first else ratios(base, spans),
@@ -67,6 +70,7 @@ def compare_efficiency(results: Runs) -> dict[str, dict[str, Pair]]:
             "min": confidence_95(jain["min"]),
             "max": confidence_95(jain["max"]),
             "of running": confidence_95(running),
+            "up to share": confidence_95(due),
             "leftover tasks": confidence_95([d.get("leftover_share", np.nan) for d in dags]),
         }
     return found

@@ -13,6 +13,7 @@ from clusters.capacity import capacities, demands, work_s
 from emu.columns import make_table, null_unless
 from emu.families.dags.columns import ATTEMPTS, FAIRNESS, JOBS, OF_NETWORK, OF_RERUNS, TASKS, TIMELINE
 from emu.families.dags.coordinator import describe_coordinator
+from emu.families.dags.fair_shares import fair_shares
 from emu.families.dags.network import describe_transfers
 from emu.families.dags.reruns import awaited_ns
 from emu.families.dags.utilisation import count_between, runnable_ns, wide_enough, windows
@@ -38,6 +39,12 @@ if TYPE_CHECKING:
     from emu.configuration.plan import Plan
 
 Tasks = Mapping[str, npt.NDArray[np.int64]]
+INDICES = {
+    "jain": "fairness",
+    "jain_running": "fairness_running",
+    "jain_up_to_share": "fairness_up_to_share",
+}
+"""Columns of ``fairness.parquet``, and what a summary calls them."""
 
 
 def dag_results(plan: Plan, outcome: Outcome) -> tuple[dict[str, pa.Table | None], dict[str, Any]]:
@@ -145,22 +152,17 @@ def fairness_table(workload: DagWorkload, outcome: Outcome, share: Float64Array,
     job = np.repeat(np.arange(workload.num_jobs), np.diff(arrays.first_task))
     ran_s = exact_sum(finish_ns - start_ns) / 1e9
     window_s = wide_enough(window_s, float(end_s.max() - submit_s[0]), ran_s)
-    jobs, index, running = windows(
-        submit_s,
-        end_s,
-        job[task],
-        start_ns / 1e9,
-        finish_ns / 1e9,
-        share.mean(axis=1)[task],
-        window_s,
-    )
+    demand = np.add.reduceat(share, arrays.first_task[:-1]) / np.diff(arrays.first_task)[:, None]
+    fair = fair_shares(submit_s, end_s, demand)
+    spans = (start_ns / 1e9, finish_ns / 1e9)
+    jobs, found = windows(submit_s, end_s, job[task], *spans, share[task], fair, window_s)
+    index = {name: null_unless(np.isfinite(of), of) for name, of in zip(INDICES, found, strict=True)}
     return make_table(
         FAIRNESS,
         {
             "time_s": submit_s[0] + window_s * np.arange(1, jobs.size + 1),
             "jobs": jobs,
-            "jain": null_unless(np.isfinite(index), index),
-            "jain_running": null_unless(np.isfinite(running), running),
+            **index,
         },
     )
 
@@ -197,9 +199,9 @@ def describe_dags(plan: Plan, outcome: Outcome, fairness: pa.Table, share: Float
     dict
         ``stages``; ``bound_s``, the lower bound of the makespan: the longer of the time that all machines need for all
         work, and of the time until the last job ends if each has all machines to itself; ``used``, by resource the mean
-        share of its capacity that was held from the first arrival to the last end; ``fairness`` and
-        ``fairness_running``, mean, min and max of Jain's index over windows; ``leftover_share``, the share of the tasks
-        that were launched above the share of their job.
+        share of its capacity that was held from the first arrival to the last end; by `INDICES` mean, min and max of
+        Jain's indices over windows; ``leftover_share``, the share of the tasks that were launched above the share of
+        their job.
     """
     workload = plan.workload
     arrays = workload.arrays()
@@ -214,7 +216,7 @@ def describe_dags(plan: Plan, outcome: Outcome, fairness: pa.Table, share: Float
         "bound_s": bound_s,
         "used": dict(zip(workload.resources or ("slots",), used.tolist(), strict=True)),
     }
-    for name, of in (("fairness", "jain"), ("fairness_running", "jain_running")):
+    for of, name in INDICES.items():
         if (index := finite(optional_column(fairness, of))).size:
             figures[name] = {
                 "mean": float(index.mean()),

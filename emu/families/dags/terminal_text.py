@@ -21,8 +21,8 @@ from workloads.units import format_quantity
 FACTOR_LABELS = {"average": "average", "p50": "P50", "p75": "P75", "p95": "P95"}
 EFFICIENCY_EXPLAINED = (
     "efficiency and fairness: makespan, also over the lower bound of any scheduler; share of the capacity of the most "
-    "used resource that tasks held; Jain's index over windows, of the jobs that are there and of those that run tasks; "
-    "tasks launched above their job's share"
+    "used resource that tasks held; Jain's index over windows, of the jobs that are there, of those that run tasks, "
+    "and of what jobs held up to their fair share; tasks launched above their job's share"
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from emu.families.dags.fair_shares import FairShares
 from emu.families.jobs.metrics import jain_index
 
 Float64Array = npt.NDArray[np.float64]
@@ -35,11 +36,14 @@ def windows(
     start_s: Float64Array,
     finish_s: Float64Array,
     share: Float64Array,
+    fair: FairShares,
     window_s: float,
-) -> tuple[Int64Array, Float64Array, Float64Array]:
-    """Return jobs, Jain's index of all present jobs, and of those that ran, by window from the first arrival on.
+) -> tuple[Int64Array, Float64Array]:
+    """Return the number of present jobs, shape (W,), by window from the first arrival on, and Jain's indices, (3, W).
 
-    A job counts with the mean of what it held over the part of the window in which it was present.
+    A job counts with the mean of what it held over the part of the window in which it was present. The indices are of
+    all present jobs, of those that ran, and of all in what they held of the resource of which they held most, up to the
+    mean fair share over that part of the window.
 
     Parameters
     ----------
@@ -47,8 +51,12 @@ def windows(
         Of jobs.
     job : ndarray of int64, shape (T,)
         Of each task.
-    start_s, finish_s, share : ndarray, shape (T,)
-        When it ran, and what share of the cluster it held.
+    start_s, finish_s : ndarray, shape (T,)
+        When it ran.
+    share : ndarray, shape (T, R)
+        What share of each resource of the cluster it held.
+    fair : FairShares
+        What share of the cluster a job that is there is due.
     window_s : float
     """
     origin = float(submit_s[0])
@@ -57,7 +65,7 @@ def windows(
     first = np.minimum(((submit_s - origin) / window_s).astype(np.int64), count - 1)
     last = np.minimum(((end_s - origin) / window_s).astype(np.int64), count - 1)
     numbers = np.zeros(count, np.int64)
-    found = np.full((2, count), np.nan)
+    found = np.full((3, count), np.nan)
     by_window = np.argsort(key % count, kind="stable")
     bounds = np.searchsorted((key % count)[by_window], np.arange(count + 1))
     arrived, ended = np.argsort(first, kind="stable"), np.argsort(last, kind="stable")
@@ -72,14 +80,16 @@ def windows(
             gone += 1
         jobs = np.flatnonzero(there)
         begin, end = origin + k * window_s, origin + (k + 1) * window_s
-        span = np.minimum(end_s[jobs], end) - np.maximum(submit_s[jobs], begin)
+        jobs = jobs[np.minimum(end_s[jobs], end) > np.maximum(submit_s[jobs], begin)]
+        since, until = np.maximum(submit_s[jobs], begin), np.minimum(end_s[jobs], end)
         rows = by_window[bounds[k] : bounds[k + 1]]
-        amount = np.zeros(submit_s.size)
-        amount[key[rows] // count] = held[rows]
-        mean = amount[jobs][span > 0] / span[span > 0]
-        numbers[k] = mean.size
-        found[:, k] = jain_index(mean), jain_index(mean[mean > 0])
-    return numbers, found[0], found[1]
+        amount = np.zeros((2, submit_s.size))
+        amount[:, key[rows] // count] = held[:, rows]
+        mean, most = amount[:, jobs] / (until - since)
+        numbers[k] = jobs.size
+        due = np.minimum(most, fair.mean(since, until))
+        found[:, k] = jain_index(mean), jain_index(mean[mean > 0]), jain_index(due)
+    return numbers, found
 
 
 def _held_in_windows(
@@ -90,7 +100,10 @@ def _held_in_windows(
     window_s: float,
     count: int,
 ) -> tuple[Int64Array, Float64Array]:
-    """Return the keys ``job * count + window`` of jobs in windows, and what each held, share times seconds."""
+    """Return the keys ``job * count + window`` of jobs in windows, shape (K,), and what each held, share times seconds.
+
+    That is, in (2, K), the mean of all resources, and of the resource of which it held most.
+    """
     first = np.minimum((start_s / window_s).astype(np.int64), count - 1)
     last = np.minimum((finish_s / window_s).astype(np.int64), count - 1)
     pieces = last - first + 1
@@ -100,7 +113,11 @@ def _held_in_windows(
     end = np.where(window == count - 1, finish_s[task], end)  # the last window has no end
     inside = end - np.maximum(start_s[task], window * window_s)
     key, place = np.unique(job[task] * count + window, return_inverse=True)
-    return key, np.asarray(np.bincount(place, share[task] * inside, minlength=key.size), np.float64)
+    held = np.zeros((2, key.size))
+    held[0] = np.bincount(place, share.mean(axis=1)[task] * inside, minlength=key.size)
+    for of_resource in share.T:
+        np.maximum(held[1], np.bincount(place, of_resource[task] * inside, minlength=key.size), out=held[1])
+    return key, held
 
 
 def runnable_ns(

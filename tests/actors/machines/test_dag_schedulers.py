@@ -75,7 +75,9 @@ def test_without_altruism_carbyne_is_drf_with_the_same_leftover_part() -> None:
 
 def test_with_dagps_order_leftovers_follow_it_whatever_else_is_said() -> None:
     workload, cluster = queries(jobs=30, mean_gap_s=5.0), twelve_machines()
-    ways = [run(CARBYNE, workload, cluster, packing="dagps", leftover_tasks=w) for w in ("largest", "in-order")]
+    ways = [
+        run(CARBYNE, workload, cluster, packing="dagps", leftover_tasks=w) for w in ("largest", "in-order")
+    ]
     tasks = [outcome.tasks for outcome in ways if outcome.tasks is not None]
     assert all((tasks[0][name] == tasks[1][name]).all() for name in tasks[0])
 
@@ -92,7 +94,7 @@ def test_no_job_ends_before_its_longest_path_and_no_machine_works_more_than_it_c
 
 @pytest.mark.parametrize("scheduler", ALL, ids=lambda scheduler: scheduler.name)
 def test_no_room_is_kept_for_a_task_that_does_not_fit_yet(scheduler: Scheduler) -> None:
-    """J1 needs both cores, and is first in turn when one falls free at 3.5 s: those of J2 have them until none is left."""
+    """J1 needs both cores, and came first: tasks of J2 have each core that falls free, until none is left."""
     jobs = make_dag_workload(
         "w", [0, 1, 1.25], [1, 1, 1], [1, 1, 6], [3.5, 0.5, *[1.0] * 6], [], cpu_cores=[1, 2, 1]
     )

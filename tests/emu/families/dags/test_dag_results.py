@@ -10,15 +10,17 @@ import pytest
 
 import emu
 from clusters.capacity import capacities, check_demands, offered_load, work_s
-from clusters.cluster import build_cluster
+from clusters.cluster import build_cluster, load_cluster
+from emu.families.dags.fair_shares import fair_shares
 from emu.families.dags.terminal_text import render_summary
 from emu.families.dags.utilisation import count_between, runnable_ns, wide_enough, windows
 from emu.families.jobs.resource_use import mean_use
 from emu.results.result import Result, read_result
 from tests.actors.dag_settings import mixed_dags, unlike_machines
 from workloads.arrow import optional_column
+from workloads.catalogue import load_workload
 from workloads.critical_path import critical_paths_ns, earliest_ends_ns
-from workloads.dags import make_dag_workload
+from workloads.dags import DagWorkload, make_dag_workload
 from workloads.errors import InputError
 from workloads.jobs import make_workload
 from workloads.requests import Requests
@@ -81,6 +83,63 @@ def test_fairness_by_hand(result: Result) -> None:
     shares = np.array([4 / 1.5, 1.0])
     assert rows[1]["jain"] == pytest.approx(shares.sum() ** 2 / (2 * (shares**2).sum()))
     assert rows[2]["jain"] == 1.0
+    # Of one resource each job is due all of the cluster when alone, 8 cores, and half when not: J0 up to 1 s. That is
+    # more than J0 held, 13 / 5 of 24 / 5, and than J1.
+    assert [row["jain_up_to_share"] for row in rows] == [pytest.approx(row["jain"]) for row in rows]
+
+
+def test_what_jobs_hold_above_their_fair_share_does_not_count_by_hand() -> None:
+    # One machine of four cores. J0 has four tasks of a core and 10 s, at once. J1 comes at 2 s with two tasks of half a
+    # core and a fifth of the memory, 5 s each; they begin at 10 s and end at 15 s.
+    jobs = make_dag_workload(
+        "w", [0.0, 2.0], [1, 1], [4, 2], [10.0] * 4 + [5.0] * 2, [], cpu_cores=[1.0, 0.5], memory=[0.0, 0.2]
+    )
+    found = emu.run("drf", jobs, **{**TWO_NODES, "nodes": 1}, fairness_window=12.0)
+    assert optional_column(found.jobs, "finish_s").tolist() == [10.0, 15.0]
+    rows = found.tables["fairness"].to_pylist()
+    # By their largest demand J0 wants (1, 0) of cores and memory, J1 (5/8, 1): together 13/8 of cores. So each is due 1
+    # up to 2 s, 8/13 of the cluster up to 10 s, and 1 again. J0 held all of the cores: (2 + 8 x 8/13) / 10 counts. J1
+    # held 0.4 of the memory for 2 of 10 s, which is less than it was due.
+    counts = np.array([(2 + 8 * 8 / 13) / 10, 0.4 * 2 / 10])
+    assert rows[0]["jain_up_to_share"] == pytest.approx(counts.sum() ** 2 / (2 * (counts**2).sum()))
+    assert rows[1]["jain_up_to_share"] == 1.0
+    up_to_share = found.summary["dags"]["fairness_up_to_share"]
+    assert up_to_share["min"] == pytest.approx(rows[0]["jain_up_to_share"])
+    assert up_to_share["mean"] == pytest.approx((rows[0]["jain_up_to_share"] + 1) / 2)
+
+
+@pytest.mark.parametrize("scheduler", ["drf", "tetris"])
+def test_fairness_up_to_the_share_is_what_steps_of_time_give(scheduler: str) -> None:
+    """Twenty times a second it is seen who is there, and what runs."""
+    jobs = load_workload("query-dags", options={"jobs": 12, "mean_gap_s": 7.0, "seed": 3})
+    assert isinstance(jobs, DagWorkload)
+    window_s, step = 20.0, 0.05
+    given = {"in_process": True, "output_tasks": True, "fairness_window": window_s}
+    found = emu.run(scheduler, jobs, 4, **given)
+    a, tasks = jobs.arrays(), found.tasks
+    total = capacities(load_cluster("carbyne", 4), jobs.resources).sum(axis=0)
+    first = a.first_stage[:-1]
+    count, job = np.diff(a.stage_first_task), np.repeat(np.arange(jobs.num_jobs), np.diff(a.first_stage))
+    share = a.demand / total
+    mean = np.add.reduceat(share * count[:, None], first) / np.add.reduceat(count, first)[:, None]
+    profile = mean / mean.max(axis=1, keepdims=True)
+    stage = np.repeat(np.arange(jobs.num_stages), count)
+    start, finish = (optional_column(tasks, name) for name in ("start_s", "finish_s"))
+    submit, end = (optional_column(found.jobs, name) for name in ("submit_s", "finish_s"))
+    for k, row in enumerate(found.tables["fairness"].to_pylist()):
+        held, due, there = np.zeros((*share.shape[1:], 12)), np.zeros(12), np.zeros(12)
+        for t in submit[0] + k * window_s + step * (np.arange(round(window_s / step)) + 0.5):
+            present = (submit <= t) & (t < end)
+            runs = (start <= t) & (t < finish)
+            there += present
+            if present.any():
+                due += present / profile[present].sum(axis=0).max()
+            np.add.at(held.T, job[stage[runs]], share[stage[runs]])
+        most, due, there = (of[there > 0] for of in (held.max(axis=0), due, there))
+        counts = np.minimum(most, due) / there
+        index = counts.sum() ** 2 / (counts.size * (counts**2).sum())
+        assert row["jobs"] == counts.size
+        assert row["jain_up_to_share"] == pytest.approx(index, abs=0.01)
 
 
 def test_the_summary_has_both_parts(result: Result, tmp_path: Path) -> None:
@@ -136,19 +195,22 @@ def test_windows_are_what_a_sum_over_small_steps_gives() -> None:
     finish = start + rng.integers(1, 20, 30) / 2
     end = np.array([finish[job == j].max() for j in range(6)])
     share = rng.random(30)
-    numbers_of, index, _ = windows(submit, end, job, start, finish, share, 5.0)
+    fair = fair_shares(submit, end, np.ones((6, 1)))
+    numbers_of, (index, _, up_to_share) = windows(submit, end, job, start, finish, share[:, None], fair, 5.0)
     steps = np.arange(submit[0], end.max(), 0.5) + 0.25
     for k in range(numbers_of.size):
         within = steps[(steps >= submit[0] + 5 * k) & (steps < submit[0] + 5 * (k + 1))]
-        means = []
+        means, due = [], []
         for j in range(6):
             there = within[(within > submit[j]) & (within < end[j])]
             if there.size:
                 own = job == j
                 means.append(np.mean([share[own & (start < t) & (t < finish)].sum() for t in there]))
+                due.append(np.mean([1 / ((submit < t) & (t < end)).sum() for t in there]))
         assert numbers_of[k] == len(means)
-        squares = float(np.square(means).sum())
-        assert index[k] == pytest.approx(sum(means) ** 2 / (len(means) * squares), nan_ok=True)
+        for found, of in ((index, means), (up_to_share, np.minimum(means, due))):
+            squares = float(np.square(of).sum())
+            assert found[k] == pytest.approx(sum(of) ** 2 / (len(means) * squares), nan_ok=True)
     assert wide_enough(1.0, 5e6, 10.0) == 8.0
 
 
