@@ -14,6 +14,8 @@ such as ``diversity=0``, or ``heartbeat_s=0`` to match on events. Sections:
 - ``slower``: section 5.2.3, jobs that take longer under Carbyne.
 - ``leftover``: section 2.2, what of the resources that jobs would hold need not be held now, and what of a job that
   depends on.
+- ``simulator``: as the authors' public simulator has it: one machine as large as all, under DRF leftovers to the job
+  that is furthest over its share, and the longest completion time in place of the makespan.
 - ``facebook``, ``microsoft``: table 4, on 3,000 and 10,000 machines (minutes).
 """
 
@@ -31,9 +33,15 @@ from benchmarks.measuring import parser_of, run_sections, show
 from emu.results.metrics import confidence_95
 from emu.results.text_tables import with_error
 from workloads.arrow import optional_column
+from workloads.catalogue import load_workload
+from workloads.dags import DagWorkload
+from workloads.transform.primitives import set_column, with_tables
 
 PACKING = "tetris@remaining_weight=0"
 """Tetris without regard to the work that jobs have left, as the authors of Carbyne simulate it."""
+OVER_SHARE = "drf@leftover=over-share"
+POOLED = 100
+"""Machines that the authors' simulator takes as one."""
 SCHEDULERS = (
     "carbyne",
     "carbyne@completion=kept",
@@ -48,6 +56,7 @@ SCHEDULERS = (
 BASES = ("carbyne", "drf", PACKING)
 PERCENTILES = (50, 75, 95)
 HEARTBEAT = "heartbeat_s"
+INDICES = ("fairness", "fairness_running", "fairness_up_to_share")
 
 
 class Run(NamedTuple):
@@ -57,6 +66,7 @@ class Run(NamedTuple):
     makespan_s: float
     jain: float  # mean over windows of 60 s, of the jobs that are there
     jain_running: float  # the same of those that run tasks
+    jain_up_to_share: float  # the same of what jobs hold up to their fair share
 
 
 Runs = Mapping[str, Sequence[Run]]
@@ -68,10 +78,10 @@ def runs_of(
     seeds: int,
     nodes: int,
     options: Mapping[str, Any],
-    workload: str = "query-dags",
+    workload: str | Callable[[int, Mapping[str, Any]], DagWorkload] = "query-dags",
     **keys: Any,
 ) -> Runs:
-    """Run each scheduler with each seed on the same workloads."""
+    """Run each scheduler with each seed on the same workloads: one of a name, or what is made of seed and options."""
     found: dict[str, list[Run]] = {}
     for name in schedulers:
         for seed in range(1, seeds + 1):
@@ -79,9 +89,12 @@ def runs_of(
             parameters = {HEARTBEAT: options.get(HEARTBEAT, 1.0), **keys.get("parameters", {})}
             given = {"in_process": True, "seed": seed, "workload_options": of_generator, **keys}
             given["parameters"] = parameters
-            result = emu.run(name, workload, nodes, **given)
+            of = workload
+            if not isinstance(of, str):
+                of = of(seed, given.pop("workload_options"))
+            result = emu.run(name, of, nodes, **given)
             dags, jobs = result.summary["dags"], result.summary["jobs"]
-            jain = [dags.get(part, {}).get("mean", np.nan) for part in ("fairness", "fairness_running")]
+            jain = [dags.get(part, {}).get("mean", np.nan) for part in INDICES]
             found.setdefault(name, []).append(
                 Run(optional_column(result.jobs, "jct_s"), jobs["makespan_s"], *jain)
             )
@@ -119,12 +132,20 @@ def compared(title: str, runs: Runs) -> None:
     """Print completion times, makespan and fairness of schedulers beside each other."""
     rows = []
     for name, own in runs.items():
-        less = [a.jain - b.jain for a, b in zip(own, runs["drf"], strict=True)]
+        less = less_than_drf(runs, name, lambda run: run.jain)
         efficiency = [over(runs, name, PACKING, lambda run: run.makespan_s)]
-        fairness = [pair([run.jain for run in own]), pair(less), pair([run.jain_running for run in own])]
+        fairness = [pair([run.jain for run in own]), less, pair([run.jain_running for run in own])]
+        fairness.append(pair([run.jain_up_to_share for run in own]))
+        fairness.append(less_than_drf(runs, name, lambda run: run.jain_up_to_share))
         rows.append([name, mean_text(own), *factors(runs, name), *efficiency, *fairness])
     head = ["", "mean JCT (s)", *HEAD, "makespan over packing", "Jain", "less drf", "of running"]
+    head += ["up to the share", "less drf"]
     show(title, [head, *rows])
+
+
+def less_than_drf(runs: Runs, name: str, of: Callable[[Run], float]) -> str:
+    """Return a figure of a scheduler less that of DRF, seed by seed."""
+    return pair([of(a) - of(b) for a, b in zip(runs[name], runs["drf"], strict=True)])
 
 
 def mean_text(runs: Sequence[Run]) -> str:
@@ -221,6 +242,40 @@ def leftover(seeds: int, options: Mapping[str, Any]) -> None:
     show("correlation over time of what need not be held with the DAGs that are there", [["", "r"], *rows])
 
 
+def simulator(seeds: int, options: Mapping[str, Any]) -> None:
+    """The setting of the authors' public simulator, beside 100 machines; all jobs at once, and over time."""
+    names = ("carbyne", "drf", OVER_SHARE, "srtf", PACKING)
+    for arrivals, nodes in product(("at-once", "poisson"), (100, 1)):
+        given = {**options, "arrivals": arrivals}
+        if nodes == 1:
+            keys = {"cluster": "homogeneous", "slots": 20 * POOLED, "workload": pooled}
+            runs = runs_of(names, seeds, nodes, given, **keys)
+        else:
+            runs = runs_of(names, seeds, nodes, given)
+        rows = []
+        for name, own in runs.items():
+            spans = (over(runs, name, PACKING, of) for of in (lambda run: run.makespan_s, longest_jct))
+            rows.append([name, mean_text(own), *factors(runs, name), *spans])
+        head = ["", "mean JCT (s)", *HEAD, "makespan over packing", "longest JCT over packing"]
+        show(f"{'one machine' if nodes == 1 else '100 machines'}, {arrivals}", [head, *rows])
+
+
+def longest_jct(run: Run) -> float:
+    """Return the longest completion time, which the authors' simulator prints as makespan."""
+    return float(run.jct_s.max())
+
+
+def pooled(seed: int, options: Mapping[str, Any]) -> DagWorkload:
+    """Return the queries for one machine as large as `POOLED` of them: demands of shares are of that one."""
+    found = load_workload("query-dags", seed=seed, options=options)
+    assert isinstance(found, DagWorkload)
+    stages = found.stages
+    for name in found.resources:
+        if name != "cpu_cores":
+            stages = set_column(stages, name, optional_column(stages, name) / POOLED)
+    return with_tables(found, stages=stages)
+
+
 def production(
     workload: str, nodes: int, seeds: int, options: Mapping[str, Any], loads: Sequence[float]
 ) -> None:
@@ -241,6 +296,7 @@ SECTIONS: dict[str, Callable[[int, Mapping[str, Any]], None]] = {
     "dagps": dagps,
     "slower": slower,
     "leftover": leftover,
+    "simulator": simulator,
     "facebook": lambda seeds, _: production(
         "facebook-mapreduce", 3_000, seeds, {HEARTBEAT: 0.0}, (0.8, 1.0, 1.2)
     ),
