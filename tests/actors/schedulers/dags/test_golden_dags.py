@@ -143,7 +143,7 @@ def test_tetris_weighs_the_work_that_is_left_by_the_mean_value_so_far(
     assert starts_s(run(TETRIS, jobs, machines(4), **given)) == starts
 
 
-def test_at_heartbeats_tetris_always_weighs_the_work_that_is_left_anew() -> None:
+def test_at_heartbeats_tetris_weighs_the_work_that_is_left_before_each_launch() -> None:
     jobs = make_dag_workload("w", [0, 0], [1, 1], [2, 4], [13] * 2 + [7] * 4, [], cpu_cores=[2, 1])
     found = [starts_s(run(TETRIS, jobs, machines(4), heartbeat_s=1, weight=w)) for w in ("launch", "pass")]
     assert found[0] == found[1] == [1, 14, 1, 1, 8, 8]
