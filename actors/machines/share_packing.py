@@ -31,12 +31,13 @@ class Batches(NamedTuple):
 
 
 class Packing(NamedTuple):
-    """Scratch space for a job of M stages at most, in whose packing all but the first five change."""
+    """Scratch space for a job of M stages at most, in whose packing all but the first six change."""
 
     first_parent: np.ndarray  # [S + 1]
     parent: np.ndarray
-    key: np.ndarray  # [S] the order of stages inside jobs
-    in_order: bool  # stages go by it, and not by how well tasks fit
+    key: np.ndarray  # [S] the order of stages inside jobs, the least goes first
+    backward_key: np.ndarray  # [S] that of packings backward, the largest goes first
+    in_order: bool  # stages go by these, and not by how well tasks fit
     running: np.ndarray  # [S] tasks launched and not ended
     last: np.ndarray  # [S] when the last of them was launched, ns
     made: Batches  # the first `num_made` are what was packed
@@ -167,7 +168,7 @@ def best_stage(w: DagWorld, p: Packing, me: int, job: int, direction: int, now: 
     for i in range(p.num_able[0]):
         stage, value = p.able[i], 0.0
         if p.in_order:
-            value = -p.key[stage] if direction == FORWARD else p.key[stage]
+            value = -p.key[stage] if direction == FORWARD else p.backward_key[stage]
         else:
             for r in range(demand.shape[1]):
                 if total[me, r] > 0:

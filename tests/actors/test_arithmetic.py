@@ -209,7 +209,7 @@ def test_a_plan_in_a_small_share_is_longer_than_an_int64_of_nanoseconds() -> Non
 def test_so_is_one_that_dagps_makes() -> None:
     cluster = build_cluster("cores", [64], cpu_cores=[64.0])
     setting = dag_setting("dagps", wide_job(), cluster, plan_share=0.01)
-    start, end = make_job_plans(setting)
+    start, _, _, end = make_job_plans(setting)
     assert 0 <= start[0] < end[0] <= start[1] < end[1]
     assert (start[2:] == 0).all()
     assert end[1] / end[2] == pytest.approx(3000 * 4, rel=1e-6)

@@ -41,7 +41,7 @@ from actors.machines import shares
 from actors.scheduler import Parameter
 from actors.schedulers.dags.build import dag_scheduler
 from actors.schedulers.dags.parts import LEFTOVERS, Altruism, Inter, Parts
-from actors.schedulers.dags.stage_orders import INTRA, ORDERS, PLAN_SHARE, priorities
+from actors.schedulers.dags.stage_orders import INTRA, ORDERS, PLAN_SHARE, dagps_orders, priorities
 from actors.setting import Setting
 from workloads.errors import InputError
 
@@ -58,7 +58,7 @@ def _parts(setting: Setting) -> Parts:
             "carbyne: completion=renewed needs a leftover part: without one jobs may wait for ever"
         )
     as_dagps = p["packing"] == "dagps"
-    order = ORDERS["dagps" if as_dagps else p["intra_job"]](setting)
+    order, backward = dagps_orders(setting) if as_dagps else (ORDERS[p["intra_job"]](setting), None)
     return Parts(
         inter=Inter(shares.DRF),
         intra=order,
@@ -67,7 +67,7 @@ def _parts(setting: Setting) -> Parts:
         altruism=Altruism(
             p["altruism"], keeps_promises=p["completion"] == "kept", plans_with_events=p["replan"] == "events"
         ),
-        plans_in_order=as_dagps,
+        backward=backward,
         leftovers_in_order=as_dagps or p["leftover_tasks"] == "in-order",
     )
 

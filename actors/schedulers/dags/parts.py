@@ -64,5 +64,6 @@ class Parts(NamedTuple):
     values: Values = Values()  # for packing, and for leftovers that go to the task that fits best
     priority: np.ndarray | None = None  # [S] a factor of the values; None: 1
     altruism: Altruism = Altruism(0.0)
-    plans_in_order: bool = False  # plans follow `intra` inside a job, and not how tasks fit
+    # [S] the order of plans backward, the last goes first, where plans follow `intra` forward; None: how tasks fit
+    backward: np.ndarray | None = None
     leftovers_in_order: bool = False  # with "srtf" those of one job follow `intra`, and not the size of tasks

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,11 +30,26 @@ def by_critical_path(setting: Setting) -> np.ndarray:
 
 def by_dagps_plan(setting: Setting) -> np.ndarray:
     """Return the place of each stage in the plan that DAGPS makes of its job, [S], from 0; float64."""
-    start, _ = make_job_plans(setting)
+    return dagps_orders(setting)[0]
+
+
+def dagps_orders(setting: Setting) -> tuple[np.ndarray, np.ndarray]:
+    """Return the place of each stage in the plan that DAGPS makes of its job, [S] each, from 0: forward and backward.
+
+    Forward a stage has the place where its last tasks begin. A plan may have a few tasks of a wide stage early, beside
+    others: by those all of the stage would go first, and stages that the plan places before its other tasks would wait.
+    Backward, where the last stage goes first, it is the same seen from the end: where its first tasks end.
+    """
+    plans = make_job_plans(setting)
+    return _places(setting, plans.last_start), _places(setting, plans.first_end)
+
+
+def _places(setting: Setting, time: np.ndarray) -> np.ndarray:
+    """Return the place of each stage among those of its job, [S], from 0; the least time goes first; float64."""
     first = setting.workload.arrays().first_stage
     job = np.repeat(np.arange(first.size - 1), np.diff(first))
-    place = np.zeros(start.size)
-    place[np.lexsort((start, job))] = np.arange(start.size) - first[job]
+    place = np.zeros(time.size)
+    place[np.lexsort((time, job))] = np.arange(time.size) - first[job]
     return place
 
 
@@ -101,8 +117,17 @@ def _of_manager(setting: Setting, capacity: np.ndarray) -> np.ndarray:
     return of_manager[np.arange(setting.workload.num_jobs) % managers]
 
 
-def make_job_plans(setting: Setting) -> tuple[np.ndarray, np.ndarray]:
-    """Return when each stage starts and ends in the plan that DAGPS makes of its job, [S].
+class JobPlans(NamedTuple):
+    """Plans of single jobs, [S] each: of a stage, when its first and last tasks start and end."""
+
+    start: np.ndarray
+    last_start: np.ndarray
+    first_end: np.ndarray
+    end: np.ndarray
+
+
+def make_job_plans(setting: Setting) -> JobPlans:
+    """Return when the tasks of each stage start and end in the plan that DAGPS makes of its job.
 
     In ns, or in 2**k ns for all jobs where one takes more than 73 years if its tasks run one after the other.
     """
@@ -131,4 +156,4 @@ def make_job_plans(setting: Setting) -> tuple[np.ndarray, np.ndarray]:
     most_stages, most_tasks = np.diff(arrays.first_stage).max(), np.diff(arrays.first_task).max()
     work = dagps_plan.make_work(int(most_stages), int(most_tasks), demand.shape[1])
     dagps_plan.plan_jobs(graphs, work, start, end)
-    return start, end
+    return JobPlans(start, end - graphs.duration, start + graphs.duration, end)

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from actors.machines.demands import needs_and_capacity
 from actors.scheduler import resolve_parameters
+from actors.schedulers.dags.carbyne import CARBYNE
 from actors.schedulers.dags.dagps import DAGPS
 from actors.schedulers.dags.drf import DRF
 from actors.schedulers.dags.stage_orders import by_dagps_plan, make_job_plans
 from actors.setting import Setting
 from clusters.cluster import build_cluster
 from tests.actors.dag_emulations import queries, run, twelve_machines
+from tests.actors.machines.plain_dagps import Job, Stage
 from workloads.dags import DagWorkload, make_dag_workload
 
 UNITS = 4  # of a core, so that amounts are exact
@@ -24,6 +28,10 @@ UNITS = 4  # of a core, so that amounts are exact
 def setting_of(workload: DagWorkload, plan_share: float = 1.0) -> Setting:
     cluster = build_cluster("one core", [1], cpu_cores=[1])
     return Setting(DAGPS, resolve_parameters(DAGPS, {"plan_share": plan_share}), workload, cluster)
+
+
+def setting_of_machines(workload: DagWorkload, plan_share: float) -> Setting:
+    return Setting(DAGPS, resolve_parameters(DAGPS, {"plan_share": plan_share}), workload, twelve_machines())
 
 
 def job(durations: list[int], demands: list[int], edges: list[tuple[int, int]]) -> DagWorkload:
@@ -39,7 +47,7 @@ def test_the_long_task_behind_a_short_one_is_planned_first() -> None:
     # Each takes half of the core. B and C take 2 s, A 1 s, then L 4 s. Backward from the end, the longest first: L
     # from 1 to 5, beside it B from 3 and C from 1, and A before L: 5 s, the least, as A and L take as long.
     workload = job([2, 2, 1, 4], [2, 2, 2, 2], [(2, 3)])
-    start, end = make_job_plans(setting_of(workload))
+    start, _, _, end = make_job_plans(setting_of(workload))
     assert (start / 1e9).tolist() == [3, 1, 0, 1]
     assert (end / 1e9).tolist() == [5, 3, 1, 5]
     assert by_dagps_plan(setting_of(workload)).tolist() == [3, 1, 0, 2]
@@ -48,6 +56,33 @@ def test_the_long_task_behind_a_short_one_is_planned_first() -> None:
     for scheduler, more, ends_s in ((DRF, {}, 7), (DRF, {"intra_job": "dagps", "plan_share": 1}, 5)):
         assert run(scheduler, workload, cluster, **more).finish_ns[0] == ends_s * 1e9
     assert run(DAGPS, workload, cluster, remaining_weight=0, plan_share=1).finish_ns[0] == 5e9
+
+
+def test_a_wide_stage_goes_where_the_plan_has_its_last_tasks() -> None:
+    # Halves of a core: A has two tasks of 1 s, B one of 2 s, C two of 3 s behind A. The plan has the tasks of A one
+    # after the other beside B, until 2, and then C: 5 s. With both tasks of A first, C runs from 1 to 4 and B to 6.
+    workload = make_dag_workload(
+        "wide", [0], [3], [2, 1, 2], [1, 1, 2, 3, 3], [(0, 0, 2)], cpu_cores=[0.5] * 3
+    )
+    assert make_job_plans(setting_of(workload)).end.max() == 5e9
+    assert by_dagps_plan(setting_of(workload)).tolist() == [1, 0, 2]
+    cluster = build_cluster("one core", [1], cpu_cores=[1])
+    followed: dict[str, Any] = {"plan_share": 1}
+    for scheduler, more in ((DRF, {"intra_job": "dagps"}), (CARBYNE, {"packing": "dagps"})):
+        assert run(scheduler, workload, cluster, **followed, **more).finish_ns[0] == 5e9
+    assert run(DRF, workload, cluster).finish_ns[0] == 6e9
+
+
+def test_backward_a_wide_stage_goes_where_the_plan_ends_its_first_tasks() -> None:
+    # Halves of a core, shares of one. J0: W has two tasks of 2 s, X one of 2 s, Y one of 4 s behind X. Its plan has X
+    # until 2, Y until 6, and beside Y the tasks of W: none need start before 2. So all three tasks of J1 start at once.
+    # With both tasks of W last, until 6, Y would end at 4 and X begin at -2: J0 would do what its plan forward does.
+    workload = make_dag_workload(
+        "wide", [0, 0], [3, 1], [2, 1, 1, 3], [2, 2, 2, 4, 3, 3, 3], [(0, 1, 2)], cpu_cores=[0.5] * 4
+    )
+    cluster = build_cluster("two cores", [1], cpu_cores=[2])
+    outcome = run(CARBYNE, workload, cluster, packing="dagps", plan_share=0.5, completion="kept")
+    assert (outcome.finish_ns / 1e9).tolist() == [6, 3]
 
 
 @pytest.mark.parametrize(("unfairness", "ends_s"), [(1e6, [6, 9]), (1.0, [9, 7])])
@@ -95,7 +130,7 @@ def test_plans_hold_and_are_near_the_best(
     drawn: tuple[list[int], list[int], list[tuple[int, int]]],
 ) -> None:
     durations, demands, edges = drawn
-    start, end = (np.round(x / 1e9).astype(int) for x in make_job_plans(setting_of(job(*drawn))))
+    start, _, _, end = (np.round(x / 1e9).astype(int) for x in make_job_plans(setting_of(job(*drawn))))
     assert (end - start).tolist() == durations
     assert start.min() == 0
     assert all(end[parent] <= start[child] for parent, child in edges)
@@ -105,12 +140,28 @@ def test_plans_hold_and_are_near_the_best(
     assert best <= end.max() <= 1.5 * best
 
 
+def test_plans_are_those_of_a_plain_program() -> None:
+    workload = queries(jobs=40, seed=5, tasks_per_job=60)
+    a, (demand, capacity) = (
+        workload.arrays(),
+        needs_and_capacity(setting := setting_of_machines(workload, 0.1)),
+    )
+    room, tasks = tuple((capacity.sum(axis=0) // 10).tolist()), np.diff(a.stage_first_task)
+    lengths = np.maximum.reduceat(make_job_plans(setting).end, a.first_stage[:-1])
+    for job in np.flatnonzero(np.diff(a.first_stage) <= 12):
+        first, end = a.first_stage[job], a.first_stage[job + 1]
+        parents = [a.parent[a.first_parent[s] : a.first_parent[s + 1]] - first for s in range(first, end)]
+        rows = zip(tasks[first:end], a.stage_mean_ns[first:end], demand[first:end], parents, strict=True)
+        plain = Job(
+            [Stage(int(n), int(d), tuple(x.tolist()), tuple(p.tolist())) for n, d, x, p in rows], room
+        )
+        assert plain.length(plain.best()) == lengths[job]
+
+
 def test_plans_of_stages_with_many_tasks_respect_critical_path_and_work() -> None:
     workload = queries(jobs=20, seed=3)
     a = workload.arrays()
-    cluster = twelve_machines()
-    setting = Setting(DAGPS, resolve_parameters(DAGPS, {"plan_share": 0.25}), workload, cluster)
-    start, end = make_job_plans(setting)
+    start, _, _, end = make_job_plans(setting_of_machines(workload, 0.25))
     tasks, room = np.diff(a.stage_first_task), 3 * np.array([20.0, 1, 1, 1, 1, 1])
     parent = np.repeat(np.arange(tasks.size), np.diff(a.first_child))
     assert (end[parent] <= start[a.child]).all()
