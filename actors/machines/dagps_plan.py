@@ -7,7 +7,7 @@
 3. T is packed into an empty space of resources and time, the longest stage first, forward or backward, whichever ends
    sooner. The others follow in each of four orders: P backward from what waits for it, C forward, S in the direction
    in which what is not placed yet will find a place, or in both.
-4. The shortest of all plans is the job's. The order in which its stages begin is the order of its stages.
+4. The shortest of all plans is the job's. The order in which the last tasks of its stages begin is that of its stages.
 
 A stage's tasks are alike and are placed in batches that start together. The space is one machine as large as a part of
 the cluster. One-to-one edges count as all-to-all.

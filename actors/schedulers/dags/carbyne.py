@@ -10,7 +10,8 @@
 4. What is left goes to jobs in the order of the work that they have left, and of one job the largest task that fits
    (lines 26 to 31); or to the task that fits best, whatever its job (`leftover`).
 
-With `packing` "dagps" plans and leftovers follow the order of `dagps` inside a job.
+With `packing` "dagps" plans and leftovers follow the order of `dagps` inside a job; backward they follow it from its
+end, where the stage goes first of which the first tasks end last.
 
 With `completion` "renewed" each plan computes again when the job ends, as in the pseudocode. Packing is a heuristic:
 where the plan backward takes less time than the plan forward, nothing must start, and the same holds for the next plan.
@@ -28,11 +29,13 @@ taken to end when the one that was launched last does.
 **Deviations from the paper.** The paper plans all jobs again when any job arrives or ends and when any task ends; that
 is `replan` "events", whose cost grows with the product of jobs and tasks. A share that is smaller than the largest task
 of the job has room for that one in its plan. Plans are made in the share as one machine, and not per machine; so tasks
-that must start may find no room, and then go first as soon as there is some. Disk and network rates are not reduced
-while a task waits for nothing else ("fungible" demands of the authors' simulator). That simulator never makes the
-reverse plan by default (its LEVEL_OF_OPTIMISM is 0: `altruism` 0). Inside a job leftovers are packed, the largest task
-that fits first, as section 3.3 says ("packing as many unscheduled tasks as possible"); the paper's implementation
-(section 4.1) requests what a job may launch beyond what it must breadth-first, as in Tez: `leftover_tasks` "in-order".
+that must start may find no room, and then go first as soon as there is some. With `packing` "dagps" a job's order is
+made once, for the part `plan_share` of the cluster, and not again for each share; plans pack in that order, and do not
+take DAGPS' times. Disk and network rates are not reduced while a task waits for nothing else ("fungible" demands of the
+authors' simulator). That simulator never makes the reverse plan by default (its LEVEL_OF_OPTIMISM is 0: `altruism` 0).
+Inside a job leftovers are packed, the largest task that fits first, as section 3.3 says ("packing as many unscheduled
+tasks as possible"); the paper's implementation (section 4.1) requests what a job may launch beyond what it must
+breadth-first, as in Tez: `leftover_tasks` "in-order".
 """
 
 from dataclasses import replace
