@@ -67,7 +67,7 @@ def held_now(world: Any, state: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray
         room = np.maximum(m.share[job], plan.largest[job]).astype(np.float64)
         first, end = world.first_stage[job], world.first_stage[job + 1]
         demand = world.stages.demand[first:end].astype(np.float64)
-        running = (demand * plan.running[first:end, None]).sum(axis=0)
+        running = (demand * plan.packing.running[first:end, None]).sum(axis=0)
         ready = (demand * world.stages.ready[first:end, None]).sum(axis=0)
         would[i] = np.minimum(np.maximum(room, running), running + ready) / total
         must[i] = (
