@@ -47,8 +47,7 @@ def begin_band(w: DagWorld, p: Manager, me: int, band: int, t: int) -> int:
     nearest: int = NEVER
     if p.matcher.bands > 1:
         follow_room(w, p, me, band)
-    if p.shares_differ[band] != SAME:
-        divide_again(w, p, me, band)
+    divide_again(w, p, me, band)
     if p.matcher.locality_wait > 0:
         nearest = end_waits(w, p.matcher, band, t)
     if p.altruism > 0.0:
@@ -78,8 +77,10 @@ def end_band(p: Manager, band: int) -> None:
 
 @compiled
 def divide_again(w: DagWorld, p: Manager, me: int, band: int) -> None:
-    """Divide the shares of a band again, as jobs have arrived or ended, or the bands above hold more or less."""
+    """Divide the shares of a band again if jobs have arrived or ended, or the bands above hold more or less."""
     m, have_fallen = p.matcher, p.shares_differ[band] == FALLEN
+    if p.shares_differ[band] == SAME:
+        return
     p.shares_differ[band] = SAME
     divide(w, m, me, band, p.profile)
     for i in range(m.run.first_job[band], end_of_active(m, band)):

@@ -24,7 +24,15 @@ from actors.kernel.inputs import can_lose_outputs, is_pushed
 from actors.kernel.messages import LOST, NODE_DOWN, NODE_UP, read_job, read_lost, read_node_state
 from actors.kernel.queue import GROW, NEVER, NONE, PYTHON, RUNNING, is_here, send, wake
 from actors.machines import lineage, messages, runnable
-from actors.machines.bands import FALLEN, RISEN, begin_band, begin_match, end_band, forget_plans
+from actors.machines.bands import (
+    FALLEN,
+    RISEN,
+    begin_band,
+    begin_match,
+    divide_again,
+    end_band,
+    forget_plans,
+)
 from actors.machines.dag_world import N_SENT_AGAIN, DagWorld
 from actors.machines.evictable import groups_of, shift_reach
 from actors.machines.failing import block
@@ -265,7 +273,8 @@ def on_event(w: DagWorld, p: Manager, t: int, kind: int, actor: int) -> bool:
     """Handle a message between machines and managers; return whether the host must decide what is launched."""
     me = actor - w.nodes.size
     if kind == messages.MATCH or kind == messages.FREE or kind == messages.FREE_AGAIN:
-        if host_decides(p):
+        if host_decides(p):  # its jobs are one band
+            divide_again(w, p, me, me)
             p.due[me] = False
             return p.matcher.run.num_jobs[me] > 0
         if kind == messages.MATCH:
