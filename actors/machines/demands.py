@@ -59,7 +59,9 @@ def seen_resources(setting: Setting) -> list[int]:
         if not names:
             raise InputError(f"{what}: no task of {setting.workload.name} states what it needs; want {ALL}")
         wrong = f"tasks of {setting.workload.name} need no {name!r}" if name else f"{asked!r} lacks a name"
-        raise InputError(f"{what}: {wrong}{did_you_mean(name, (*names, ALL))}; several as cores+memory")
+        raise InputError(
+            f"{what}: {wrong}{did_you_mean(name, (*SHORT, *names, ALL))}; several as cores+memory"
+        )
     return [place for place, name in enumerate(names) if name in wanted]
 
 

@@ -31,13 +31,14 @@ class Batches(NamedTuple):
 
 
 class Packing(NamedTuple):
-    """Scratch space for a job of M stages at most, in whose packing all but the first six change."""
+    """Scratch space for a job of M stages at most, in whose packing all but the first seven change."""
 
     first_parent: np.ndarray  # [S + 1]
     parent: np.ndarray
     key: np.ndarray  # [S] the order of stages inside jobs, the least goes first
     backward_key: np.ndarray  # [S] that of packings backward, the largest goes first
     in_order: bool  # stages go by these, and not by how well tasks fit
+    part: np.ndarray  # [S, R] of its manager's resources that a task needs; float64
     running: np.ndarray  # [S] tasks launched and not ended
     last: np.ndarray  # [S] when the last of them was launched, ns
     made: Batches  # the first `num_made` are what was packed
@@ -48,6 +49,8 @@ class Packing(NamedTuple):
     able: np.ndarray  # [M] the first `num_able`: stages with tasks to place that wait for none
     num_able: np.ndarray  # [1]
     value: np.ndarray  # [M] how well a stage of `able` fits
+    free_part: np.ndarray  # [R] what is left of the room, as a part of the manager's; float64
+    fitting: np.ndarray  # [1] tasks of the stage that fits best for which there is room
     whole: np.ndarray  # [R] the room of the job
     room: np.ndarray  # [R] what is left of it
     free: np.ndarray  # [R] of it, when a stage is to begin
@@ -132,13 +135,12 @@ def pack(w: DagWorld, p: Packing, me: int, job: int, direction: int, now: int) -
     """Place tasks at a time until no stage fits; batches begin at `now`, or backward end there."""
     while p.num_able[0] > 0:
         at = best_stage(w, p, me, job, direction, now)
-        if p.num_able[0] > 1 and not p.in_order:
-            note_values(w, p, me, job, at)
         if at == NONE:
             return
-        stage = p.able[at]
+        if p.num_able[0] > 1 and not p.in_order:
+            note_values(w, p, me, at)
+        stage, count = p.able[at], p.fitting[0]
         here = stage - w.first_stage[job]
-        count = room_for(w, p, stage, p.left[here], now)
         give_back(w, p, stage, -count)
         p.left[here] -= count
         p.placed[here] += count
@@ -163,20 +165,22 @@ def best_stage(w: DagWorld, p: Packing, me: int, job: int, direction: int, now: 
 
     In the order of stages it is the first, or backward the last, that fits.
     """
-    demand, total, first = w.stages.demand, w.machines.total, w.first_stage[job]
+    total, first = w.machines.total, w.first_stage[job]
     best: int = NONE
+    for r in range(p.room.size):
+        p.free_part[r] = p.room[r] / total[me, r] if total[me, r] > 0 else 0.0
     for i in range(p.num_able[0]):
         stage, value = p.able[i], 0.0
         if p.in_order:
             value = -p.key[stage] if direction == FORWARD else p.backward_key[stage]
         else:
-            for r in range(demand.shape[1]):
-                if total[me, r] > 0:
-                    value += (demand[stage, r] / total[me, r]) * (p.room[r] / total[me, r])
+            for r in range(p.room.size):
+                value += p.part[stage, r] * p.free_part[r]
         p.value[i] = value
-        is_better = best == NONE or value > p.value[best] or (value == p.value[best] and stage < p.able[best])
-        if is_better and room_for(w, p, stage, p.left[stage - first], now) > 0:
-            best = i
+        if best == NONE or value > p.value[best] or (value == p.value[best] and stage < p.able[best]):
+            count = room_for(w, p, stage, p.left[stage - first], now)
+            if count > 0:
+                best, p.fitting[0] = i, count
     return best
 
 
@@ -204,12 +208,15 @@ def most_at(w: DagWorld, p: Packing, stage: int, most: int, time: int) -> int:
     for r in range(demand.shape[1]):
         if demand[stage, r] > 0:
             p.free[r] = room_at(w, p, r, time)
-            here = max(p.free[r], 0) // demand[stage, r]
+            if p.free[r] < demand[stage, r]:
+                p.more[r] = min(p.more[r], demand[stage, r] - 1 - p.free[r])
+                return 0
+            here = p.free[r] // demand[stage, r]
             if here < count:
                 count, limit = here, r
     if limit != NONE:
         p.more[limit] = min(p.more[limit], (count + 1) * demand[stage, limit] - 1 - p.free[limit])
-    for r in range(demand.shape[1] if count > 0 else 0):
+    for r in range(demand.shape[1]):
         if demand[stage, r] > 0:
             p.less[r] = min(p.less[r], p.free[r] - count * demand[stage, r])
     return count
@@ -231,18 +238,18 @@ def room_at(w: DagWorld, p: Packing, r: int, time: int) -> int:
 
 
 @compiled
-def note_values(w: DagWorld, p: Packing, me: int, job: int, best: int) -> None:
-    """Note by which part of the share the room may change such that the stage that fits best is the same."""
-    demand, total = w.stages.demand, w.machines.total
+def note_values(w: DagWorld, p: Packing, me: int, best: int) -> None:
+    """Note by which part of the room it may change such that the stage that fits best is the same."""
+    total, one = w.machines.total, p.able[best]
+    for r in range(p.room.size):
+        p.free_part[r] = p.whole[r] / total[me, r] if total[me, r] > 0 else 0.0
     for i in range(p.num_able[0]):
-        if best != NONE and i != best:
-            slope = 0.0
-            for r in range(demand.shape[1]):
-                if total[me, r] > 0:
-                    differ = abs(demand[p.able[best], r] - demand[p.able[i], r]) / total[me, r]
-                    slope += differ * p.whole[r] / total[me, r]
-            if slope > 0.0:
-                p.change[0] = min(p.change[0], abs(p.value[best] - p.value[i]) / slope)
+        slope, other = 0.0, p.able[i]
+        for r in range(p.room.size):
+            slope += abs(p.part[one, r] - p.part[other, r]) * p.free_part[r]
+        gap = abs(p.value[best] - p.value[i])
+        if gap < p.change[0] * slope and i != best:
+            p.change[0] = gap / slope
 
 
 @compiled

@@ -90,7 +90,7 @@ def build(setting: Setting, parts: Parts, heartbeat_s: float, managers: int) -> 
     return world, Manager(
         matcher,
         profile=read_only(demand_profile(world, total)),
-        plan=make_plans(arrays, matcher, demand, parts),
+        plan=make_plans(arrays, matcher, demand, part, parts),
         altruism=parts.altruism.probability,
         turns=np.zeros(jobs, np.int64),
         shares_differ=np.zeros_like(matcher.num_active),
@@ -249,7 +249,7 @@ def make_packing(arrays: Any, part: np.ndarray, nodes: int, bands: int, parts: P
     )
 
 
-def make_plans(arrays: Any, m: Matcher, demand: np.ndarray, parts: Parts) -> Plan:
+def make_plans(arrays: Any, m: Matcher, demand: np.ndarray, part: np.ndarray, parts: Parts) -> Plan:
     """Return plans of nothing, and their scratch space."""
     stages, jobs = m.must.size, arrays.submit_ns.size
     most, resources = int(np.diff(arrays.first_stage).max()), demand.shape[1]
@@ -279,6 +279,7 @@ def make_plans(arrays: Any, m: Matcher, demand: np.ndarray, parts: Parts) -> Pla
             key=m.run.key,
             backward_key=m.run.key if parts.backward is None else read_only(parts.backward),
             in_order=parts.backward is not None,
+            part=read_only(part),
             running=integers(stages),
             last=integers(stages),
             made=Batches(*(integers(batches) for _ in range(3))),
@@ -289,6 +290,8 @@ def make_plans(arrays: Any, m: Matcher, demand: np.ndarray, parts: Parts) -> Pla
             able=integers(most),
             num_able=integers(1),
             value=np.zeros(most),
+            free_part=np.zeros(resources),
+            fitting=integers(1),
             whole=integers(resources),
             room=integers(resources),
             free=integers(resources),
