@@ -248,7 +248,7 @@ def note_values(w: DagWorld, p: Packing, me: int, best: int) -> None:
         for r in range(p.room.size):
             slope += abs(p.part[one, r] - p.part[other, r]) * p.free_part[r]
         gap = abs(p.value[best] - p.value[i])
-        if gap < p.change[0] * slope and i != best:
+        if i != best and slope > 0.0 and gap < p.change[0] * slope:
             p.change[0] = gap / slope
 
 

@@ -281,7 +281,7 @@ def test_what_is_not_seen_is_as_if_it_were_not_stated(scheduler: str) -> None:
     [
         (
             "cores+disks",
-            r"^parameter sees of drf: tasks of .* need no 'disks'; known: all, cpu_cores, disk_in",
+            r"^parameter sees of drf: tasks of .* need no 'disks'; known: all, cores, cpu_cores, disk_in",
         ),
         ("", r"^parameter sees of drf: '' lacks a name.*; several as cores\+memory$"),
         ("cores+", r"^parameter sees of drf: 'cores\+' lacks a name"),
