@@ -32,7 +32,7 @@ from actors.machines.share_packing import (
     FORWARD,
     LONGEST,
     Batches,
-    Packing,
+    SharePacking,
     begin,
     end_first,
     pack,
@@ -63,11 +63,11 @@ class Plan(NamedTuple):
     high: np.ndarray  # [J, R] and the most
     keeps: bool  # what plans promised
     with_events: bool  # jobs are planned again with every event, and not where their plans may be others
-    packing: Packing
+    packing: SharePacking
 
 
 @compiled
-def forward(w: DagWorld, p: Packing, me: int, job: int, t: int) -> int:
+def forward(w: DagWorld, p: SharePacking, me: int, job: int, t: int) -> int:
     """Step 1: return how long the job takes in its share, ns; NEVER if a task does not fit there."""
     begin(w, p, job, FORWARD)
     place_running(w, p, job, t, FORWARD, np.int64(0))
@@ -80,7 +80,7 @@ def forward(w: DagWorld, p: Packing, me: int, job: int, t: int) -> int:
 
 
 @compiled
-def backward(w: DagWorld, p: Packing, me: int, job: int, t: int, length: int) -> None:
+def backward(w: DagWorld, p: SharePacking, me: int, job: int, t: int, length: int) -> None:
     """Step 2: pack tasks from the end backward, while running tasks hold their room, which end `length` before that."""
     begin(w, p, job, BACKWARD)
     place_running(w, p, job, t, BACKWARD, length)
@@ -90,7 +90,7 @@ def backward(w: DagWorld, p: Packing, me: int, job: int, t: int, length: int) ->
 
 
 @compiled
-def takes(w: DagWorld, p: Packing, job: int, t: int) -> int:
+def takes(w: DagWorld, p: SharePacking, job: int, t: int) -> int:
     """Return how long the job takes if its plan backward starts now, ns; NEVER if some tasks have no room."""
     if p.num_able[0] > 0:
         return NEVER
@@ -103,7 +103,7 @@ def takes(w: DagWorld, p: Packing, job: int, t: int) -> int:
 
 
 @compiled
-def until_parents_end(w: DagWorld, p: Packing, stage: int, t: int) -> int:
+def until_parents_end(w: DagWorld, p: SharePacking, stage: int, t: int) -> int:
     """Return how long a stage must wait for running tasks of its parents, ns."""
     longest: int = 0
     for edge in range(p.first_parent[stage], p.first_parent[stage + 1]):
@@ -112,7 +112,7 @@ def until_parents_end(w: DagWorld, p: Packing, stage: int, t: int) -> int:
 
 
 @compiled
-def longest_running(w: DagWorld, p: Packing, job: int, t: int) -> int:
+def longest_running(w: DagWorld, p: SharePacking, job: int, t: int) -> int:
     """Return when the last of a job's running tasks ends, ns from now."""
     longest: int = 0
     for stage in range(w.first_stage[job], w.first_stage[job + 1]):
@@ -139,7 +139,7 @@ def plan_kept(w: DagWorld, p: Plan, me: int, job: int, t: int, length: int) -> N
 
 
 @inlined
-def begin_of(w: DagWorld, p: Packing, i: int, t: int, direction: int, length: int) -> int:
+def begin_of(w: DagWorld, p: SharePacking, i: int, t: int, direction: int, length: int) -> int:
     """Return when a batch that was packed begins, ns."""
     if direction == FORWARD:
         return t + p.made.begin[i]

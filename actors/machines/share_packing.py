@@ -30,7 +30,7 @@ class Batches(NamedTuple):
     tasks: np.ndarray
 
 
-class Packing(NamedTuple):
+class SharePacking(NamedTuple):
     """Scratch space for a job of M stages at most, in whose packing all but the first seven change."""
 
     first_parent: np.ndarray  # [S + 1]
@@ -63,24 +63,24 @@ class Packing(NamedTuple):
 
 @inlined
 def of_running(stage: int) -> int:
-    """Return what stands in `Packing.ends` for the running tasks of a stage, and back."""
+    """Return what stands in `SharePacking.ends` for the running tasks of a stage, and back."""
     return -1 - stage
 
 
 @inlined
-def unplaced(w: DagWorld, p: Packing, stage: int) -> int:
+def unplaced(w: DagWorld, p: SharePacking, stage: int) -> int:
     """Return how many tasks of a stage have not been launched."""
     return w.stages.unfinished[stage] - p.running[stage]
 
 
 @inlined
-def until_end(w: DagWorld, p: Packing, stage: int, t: int) -> int:
+def until_end(w: DagWorld, p: SharePacking, stage: int, t: int) -> int:
     """Return how long the running tasks of a stage are taken to run from now on, ns; 0 if there are none."""
     return max(p.last[stage] + w.stages.duration[stage] - t, 0) if p.running[stage] > 0 else 0
 
 
 @compiled
-def begin(w: DagWorld, p: Packing, job: int, direction: int) -> None:
+def begin(w: DagWorld, p: SharePacking, job: int, direction: int) -> None:
     """Set the scratch space: all tasks that have not been launched are to be placed, into the room of a job."""
     first, end, stages = w.first_stage[job], w.first_stage[job + 1], w.stages
     p.held[0], p.num_made[0], p.num_able[0], p.ends.size[0] = NEVER, 0, 0, 0
@@ -101,14 +101,14 @@ def begin(w: DagWorld, p: Packing, job: int, direction: int) -> None:
 
 
 @inlined
-def note_able(p: Packing, stage: int) -> None:
+def note_able(p: SharePacking, stage: int) -> None:
     """Note that tasks of a stage can be placed."""
     p.able[p.num_able[0]] = stage
     p.num_able[0] += 1
 
 
 @compiled
-def place_running(w: DagWorld, p: Packing, job: int, t: int, direction: int, length: int) -> None:
+def place_running(w: DagWorld, p: SharePacking, job: int, t: int, direction: int, length: int) -> None:
     """Let running tasks hold their room until they end, or backward from `length` less that on."""
     first = w.first_stage[job]
     for stage in range(first, w.first_stage[job + 1]):
@@ -124,14 +124,14 @@ def place_running(w: DagWorld, p: Packing, job: int, t: int, direction: int, len
 
 
 @inlined
-def give_back(w: DagWorld, p: Packing, stage: int, count: int) -> None:
+def give_back(w: DagWorld, p: SharePacking, stage: int, count: int) -> None:
     """Give back the room of tasks."""
     for r in range(p.room.size):
         p.room[r] += count * w.stages.demand[stage, r]
 
 
 @compiled
-def pack(w: DagWorld, p: Packing, me: int, job: int, direction: int, now: int) -> None:
+def pack(w: DagWorld, p: SharePacking, me: int, job: int, direction: int, now: int) -> None:
     """Place tasks at a time until no stage fits; batches begin at `now`, or backward end there."""
     while p.num_able[0] > 0:
         at = best_stage(w, p, me, job, direction, now)
@@ -152,7 +152,7 @@ def pack(w: DagWorld, p: Packing, me: int, job: int, direction: int, now: int) -
 
 
 @inlined
-def note_batch(p: Packing, stage: int, begin: int, count: int) -> None:
+def note_batch(p: SharePacking, stage: int, begin: int, count: int) -> None:
     """Add a batch to what was packed."""
     i = p.num_made[0]
     p.made.stage[i], p.made.begin[i], p.made.tasks[i] = stage, begin, count
@@ -160,7 +160,7 @@ def note_batch(p: Packing, stage: int, begin: int, count: int) -> None:
 
 
 @compiled
-def best_stage(w: DagWorld, p: Packing, me: int, job: int, direction: int, now: int) -> int:
+def best_stage(w: DagWorld, p: SharePacking, me: int, job: int, direction: int, now: int) -> int:
     """Return the place in `able` of the stage whose demand fits best into the room that is left; NONE if none fits.
 
     In the order of stages it is the first, or backward the last, that fits.
@@ -185,7 +185,7 @@ def best_stage(w: DagWorld, p: Packing, me: int, job: int, direction: int, now: 
 
 
 @compiled
-def room_for(w: DagWorld, p: Packing, stage: int, left: int, now: int) -> int:
+def room_for(w: DagWorld, p: SharePacking, stage: int, left: int, now: int) -> int:
     """Return how many of the tasks of a stage that are left there is room for, until they end.
 
     Backward, running tasks take their room later than `now`: so many must fit then, too.
@@ -199,7 +199,7 @@ def room_for(w: DagWorld, p: Packing, stage: int, left: int, now: int) -> int:
 
 
 @compiled
-def most_at(w: DagWorld, p: Packing, stage: int, most: int, time: int) -> int:
+def most_at(w: DagWorld, p: SharePacking, stage: int, most: int, time: int) -> int:
     """Return for how many of `most` tasks of a stage there is room when what ends until `time` has; NONE: now.
 
     Notes how far the room may grow or fall with the same number.
@@ -223,7 +223,7 @@ def most_at(w: DagWorld, p: Packing, stage: int, most: int, time: int) -> int:
 
 
 @inlined
-def room_at(w: DagWorld, p: Packing, r: int, time: int) -> int:
+def room_at(w: DagWorld, p: SharePacking, r: int, time: int) -> int:
     """Return what of a resource is free when the batches have ended that end until `time`; NONE: now."""
     free, demand = p.room[r], w.stages.demand
     if time != NONE:
@@ -238,7 +238,7 @@ def room_at(w: DagWorld, p: Packing, r: int, time: int) -> int:
 
 
 @compiled
-def note_values(w: DagWorld, p: Packing, me: int, best: int) -> None:
+def note_values(w: DagWorld, p: SharePacking, me: int, best: int) -> None:
     """Note by which part of the room it may change such that the stage that fits best is the same."""
     total, one = w.machines.total, p.able[best]
     for r in range(p.room.size):
@@ -253,7 +253,7 @@ def note_values(w: DagWorld, p: Packing, me: int, best: int) -> None:
 
 
 @compiled
-def end_first(w: DagWorld, p: Packing, job: int, direction: int) -> int:
+def end_first(w: DagWorld, p: SharePacking, job: int, direction: int) -> int:
     """End the batches that end first, and let stages be placed that waited for them; return when that is, ns."""
     now, first, stages = p.ends.keys[0], w.first_stage[job], w.stages
     while p.ends.size[0] > 0 and p.ends.keys[0] == now:
@@ -279,7 +279,7 @@ def end_first(w: DagWorld, p: Packing, job: int, direction: int) -> int:
 
 
 @compiled
-def open_all(p: Packing, first: int, others: np.ndarray, begin: int, end: int) -> None:
+def open_all(p: SharePacking, first: int, others: np.ndarray, begin: int, end: int) -> None:
     """Let stages wait for one stage less."""
     for edge in range(begin, end):
         i = others[edge] - first

@@ -273,7 +273,7 @@ def make_plans(arrays: Any, m: Matcher, demand: np.ndarray, part: np.ndarray, pa
         high=np.zeros((jobs, resources), np.int64),
         keeps=parts.altruism.keeps_promises,
         with_events=parts.altruism.plans_with_events,
-        packing=share_packing.Packing(
+        packing=share_packing.SharePacking(
             first_parent=arrays.first_parent,
             parent=arrays.parent,
             key=m.run.key,
