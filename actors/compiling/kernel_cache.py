@@ -1,7 +1,8 @@
 """Where compiled kernels are kept on disk, and when they are compiled again.
 
-numba's disk cache does not notice that a function in *another* file changed. So the folder of kernels is keyed by a
-hash of all compiled sources and of the versions that matter. Only kernels are kept there: what else a process compiles
+numba's disk cache does not notice that a function in *another* file changed. So a kernel is found by its fingerprint: a
+hash of the function's code and of all that it calls (`actors.compiling.fingerprint`). What a function becomes depends
+on this package and on versions, too; they name the folder. Only kernels are kept there: what else a process compiles
 with numba stays where numba keeps it.
 """
 
@@ -12,7 +13,6 @@ import os
 import platform
 import sys
 import tempfile
-from collections.abc import Callable
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,8 @@ import numpy as np
 from numba.core import config as _config
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
 
+from actors.compiling.fingerprint import fingerprint
+
 config: Any = _config  # numba sets its configuration at run time
 QUICK_SINCE, QUICK_BEFORE = (0, 62), (0, 69)  # the versions of numba that the quick form was tried with
 IS_QUICK = (
@@ -32,12 +34,11 @@ IS_QUICK = (
 """Whether kernels are linked by `actors.compiling.linking`."""
 
 
-def _source_hash() -> str:
-    """Return a hash of every source file of this package, of numba's and NumPy's versions, and of Python's."""
+def _compiler_hash() -> str:
+    """Return a hash of how functions are compiled: of this package, and of the versions that matter."""
     digest = hashlib.sha256()
-    root = Path(__file__).resolve().parents[1]
-    for path in sorted(glob.glob("**/*.py", root_dir=root, recursive=True)):
-        digest.update(path.encode() + b"\0" + (root / path).read_bytes())
+    for path in sorted(Path(__file__).resolve().parent.glob("*.py")):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
     for package in (numba, llvmlite, np):
         digest.update(package.__version__.encode())
     # A run with bounds checks must not load what was compiled without them.
@@ -51,7 +52,7 @@ def _cache_folder() -> Path:
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "emu"
     private = Path(tempfile.gettempdir()) / f"emu-cache-{os.getuid()}"
     for base in (Path(named) if named else home, private):
-        folder = base / "kernels" / _source_hash() / ("quick" if IS_QUICK else "plain")
+        folder = base / "kernels" / _compiler_hash() / ("quick" if IS_QUICK else "plain")
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError:
@@ -62,15 +63,15 @@ def _cache_folder() -> Path:
     return Path(tempfile.mkdtemp(prefix="emu-cache-"))
 
 
-SOURCE_HASH = _source_hash()  # of the sources that this process runs, whatever happens to them later
 CACHE_FOLDER = _cache_folder()
 
 
 class _InFolder:
-    """A locator of numba's: the place of a function's file, in CACHE_FOLDER."""
+    """A locator of numba's: the place of a function's file in CACHE_FOLDER, by names alone."""
 
     def __init__(self, function: Any, file: str):
-        self._file, self._line = Path(file), function.__code__.co_firstlineno
+        self._folder = CACHE_FOLDER / Path(file).resolve().parent.name
+        self._fingerprint = fingerprint(function)
 
     @classmethod
     def from_function(cls, function: Any, file: str) -> "_InFolder | None":
@@ -79,21 +80,18 @@ class _InFolder:
 
     def get_cache_path(self) -> str:
         """Return the folder."""
-        of_sources = self._file.resolve().parent
-        return str(CACHE_FOLDER / f"{of_sources.name}_{hashlib.sha256(bytes(of_sources)).hexdigest()[:16]}")
+        return str(self._folder)
 
     def ensure_cache_path(self) -> None:
         """Make the folder."""
-        os.makedirs(self.get_cache_path(), exist_ok=True)
+        self._folder.mkdir(parents=True, exist_ok=True)
 
-    def get_source_stamp(self) -> tuple[float, int]:
-        """Return what changes when the file does: a function need not stand in this package."""
-        state = self._file.stat()
-        return state.st_mtime, state.st_size
+    def get_source_stamp(self) -> None:
+        """Return nothing: an edit that changes no code of the function does not count."""
 
     def get_disambiguator(self) -> str:
-        """Return what tells two functions of one name apart."""
-        return str(self._line)
+        """Return what stands in the names of files, and tells functions of one name apart."""
+        return self._fingerprint
 
 
 class OnDisk(CompileResultCacheImpl):
@@ -150,10 +148,9 @@ class WhenUsed:
         return getattr(self._made, name)
 
 
-def is_kept(function: Callable) -> bool:
-    """Return whether a compiled form of a module-level function is on the disk."""
-    module = function.__module__.rpartition(".")[2]
-    files = f"*/{module}.{function.__name__}-*.nbc"  # numba's folders are called as those of the sources
+def is_kept(function: Any) -> bool:
+    """Return whether a compiled form of a compiled function is on the disk."""
+    files = f"*/*.{function.py_func.__qualname__}-{fingerprint(function.py_func)}.*.nbc"
     return bool(glob.glob(files, root_dir=CACHE_FOLDER, include_hidden=True))
 
 

@@ -18,6 +18,7 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import FunctionPass, register_pass
 
+from actors.compiling.fingerprint import fingerprint
 from actors.compiling.kernel_cache import OnDisk
 
 _result: Any = _compiler_module.CompileResult  # whose hints lack its arguments
@@ -150,15 +151,15 @@ def _callers_first(libraries: Iterable[Any]) -> list[Any]:
     return callees_first[::-1]
 
 
-def _name_by_source(function: Any) -> None:
-    """Name the machine code of a function by where the function stands, so that all processes name it alike.
+def _name_by_fingerprint(function: Any) -> None:
+    """Name the machine code of a function by what the function is, so that all processes name it alike.
 
     numba numbers functions in the order in which a process compiles them. The disk cache holds code of several
     processes, in which a caller must find its callees by their names, whichever process has written them.
     """
-    if function.func.__closure__ is None:  # else several functions stand there
-        place = f"{function.modname}.{function.func_qualname}:{function.firstlineno}"
-        function.unique_id = int(hashlib.sha256(place.encode()).hexdigest()[:15], 16)
+    if function.func.__closure__ is None:  # else values of cells, whatever they are, are part of it
+        name = f"{function.modname}.{function.func_qualname}:{fingerprint(function.func)}"
+        function.unique_id = int(hashlib.sha256(name.encode()).hexdigest()[:15], 16)
         function.unique_name = f"{function.func_qualname}${function.unique_id}"
 
 
@@ -173,7 +174,7 @@ def _compiler(kind: type[InnerLibrary] | type[EntryLibrary]) -> type[CompilerBas
             super().__init__()
 
         def run_pass(self, state: Any) -> bool:
-            _name_by_source(state.func_id)
+            _name_by_fingerprint(state.func_id)
             state.library = library = kind(state.targetctx.codegen(), state.func_id.func_qualname)
             library.enable_object_caching()
             library.source = (state.func_id.modname, state.func_id.func_qualname, tuple(state.args))

@@ -19,13 +19,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from actors.compiling.kernel_cache import SOURCE_HASH
 from actors.hosting.recording import Recording, check_traces, remove_traces
 from actors.hosting.snapshot import Refused as Refused
 from actors.hosting.snapshot import Snapshot
 
 FORMAT = 3
 META = "meta.json"
+
+
+def _source_hash() -> str:
+    """Return a hash of every source file of this package: another state may mean something else."""
+    digest = hashlib.sha256()
+    root = Path(__file__).resolve().parents[1]
+    for path in sorted(root.rglob("*.py")):
+        digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+SOURCE_HASH = _source_hash()  # of the sources that this process runs, whatever happens to them later
 _NUMBER = re.compile(r"\d{6,}")
 
 

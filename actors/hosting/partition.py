@@ -16,7 +16,7 @@ from actors.hosting.recording import EventFile, with_trace
 from actors.hosting.snapshot import Snapshot, put_back, take_out
 from actors.hosting.stall import too_late
 from actors.hosting.timeline import Samples
-from actors.kernel.compiled import config, direct, is_warm
+from actors.kernel.compiled import direct, is_plain, is_warm
 from actors.kernel.cost import MEASURED, grow_cost, settle
 from actors.kernel.counters import N_ARRIVED, N_FINISHED, N_STARTED
 from actors.kernel.faults import grow_attempts, with_attempts
@@ -60,7 +60,7 @@ class Progress:
 
 def wrapping_round() -> AbstractContextManager[Any]:
     """Return a context without warnings of the wrap-around that random numbers rely on; compiled code has none."""
-    return np.errstate(over="ignore") if config.DISABLE_JIT else nullcontext()
+    return np.errstate(over="ignore") if is_plain() else nullcontext()
 
 
 def build_partition(setting: Setting, observe: Observe) -> tuple[Any, Any]:

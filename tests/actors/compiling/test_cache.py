@@ -1,64 +1,32 @@
-"""The disk cache of compiled code: a changed source is noticed.
+"""The disk cache of compiled code: where it is, and what becomes of a damaged one.
 
-That a second process compiles nothing is in tests/test_packaging.py.
+By what a kernel is found there is in test_fingerprint.py; that a second process compiles nothing, in
+tests/test_packaging.py.
 """
 
 from __future__ import annotations
 
 import errno
 import os
-import shutil
 from pathlib import Path
 
 import llvmlite
 import numba
 import numpy as np
 import pytest
-from python_process import ROOT
 
 from actors.compiling import kernel_cache
 from actors.kernel import compiled
 from actors.kernel.compiled import config
 
 
-@pytest.fixture
-def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of the package's sources, and the hash taken of it."""
-    copy = tmp_path / "actors"
-    shutil.copytree(ROOT / "actors", copy, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(kernel_cache, "__file__", str(copy / "kernel" / "kernel_cache.py"))
-    return copy
-
-
-def test_a_copy_has_the_same_hash(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    here = kernel_cache._source_hash()
-    monkeypatch.undo()
-    assert kernel_cache._source_hash() == here
-
-
-@pytest.mark.parametrize("source", ["nodes/worker.py", "kernel/random.py", "schedulers/jobs/eagle.py"])
-def test_a_change_in_any_source_changes_the_hash(copied: Path, source: str) -> None:
-    before = kernel_cache._source_hash()
-    path = copied / source
-    path.write_text(path.read_text() + "\n")
-    assert kernel_cache._source_hash() != before
-
-
-def test_a_source_that_moves_or_comes_changes_the_hash(copied: Path) -> None:
-    before = kernel_cache._source_hash()
-    (copied / "nodes" / "worker.py").rename(copied / "nodes" / "other.py")
-    moved = kernel_cache._source_hash()
-    (copied / "nodes" / "new.py").write_text("")
-    assert len({before, moved, kernel_cache._source_hash()}) == 3
-
-
 def test_bounds_checks_and_versions_have_a_cache_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = kernel_cache._source_hash()
+    before = kernel_cache._compiler_hash()
     monkeypatch.setattr(config, "BOUNDSCHECK", 1)
-    found = {before, kernel_cache._source_hash()}
+    found = {before, kernel_cache._compiler_hash()}
     for package in (numba, llvmlite, np):
         monkeypatch.setattr(package, "__version__", "0")
-        found.add(kernel_cache._source_hash())
+        found.add(kernel_cache._compiler_hash())
     assert len(found) == 5
 
 
@@ -66,7 +34,7 @@ def test_the_folder_is_the_one_named_and_another_if_that_cannot_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("EMU_CACHE_DIR", str(tmp_path / "cache"))
-    below = Path("kernels") / kernel_cache._source_hash() / kernel_cache.CACHE_FOLDER.name
+    below = Path("kernels") / kernel_cache._compiler_hash() / kernel_cache.CACHE_FOLDER.name
     assert kernel_cache._cache_folder() == tmp_path / "cache" / below
     blocked = tmp_path / "file"
     blocked.write_text("")

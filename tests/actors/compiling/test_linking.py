@@ -106,3 +106,49 @@ def test_numba_alone_compiles_the_same(tmp_path: Path, monkeypatch: pytest.Monke
         assert compiled == plain
         assert form == "plain"
         assert "actors.compiling.linking" not in modules
+
+
+USED = """
+from actors.kernel.compiled import compiled
+
+@compiled
+def used(values):
+    return values[0] + 1
+"""
+USES = """
+import used
+from actors.kernel.compiled import entry
+
+@entry
+def loop(values):
+    return used.used(values)
+
+@entry
+def other(values):
+    return values[1]
+"""
+COMPILED = """
+import sys
+sys.path.insert(0, {folder!r})
+import uses
+import numpy as np
+print(*(f"{{int(each(np.arange(3)))}}:{{sum(each.stats.cache_misses.values())}}" for each in (uses.loop, uses.other)))
+"""
+
+
+@pytest.mark.skipif(config.DISABLE_JIT, reason="nothing is compiled")
+def test_only_what_uses_a_changed_function_is_compiled_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EMU_CACHE_DIR", str(tmp_path / "cache"))
+    (tmp_path / "uses.py").write_text(USES)
+    for text, printed in (
+        (USED, "1:1 1:1"),
+        ("# moved\n" + USED, "1:0 1:0"),
+        (USED.replace("+ 1", "+ 2"), "2:1 1:0"),
+        (USED, "1:0 1:0"),
+    ):
+        (tmp_path / "used.py").write_text(text)
+        assert (
+            run_python(COMPILED.format(folder=str(tmp_path)), PYTHONDONTWRITEBYTECODE="1").strip() == printed
+        )
