@@ -1,14 +1,23 @@
-"""What all tests share: how many processes run them, how hypothesis searches, and one Ray session."""
+"""What all tests share: the two rings, how many processes run them, how hypothesis searches, and one Ray session.
+
+`pytest` runs the quick ring, with kernels as plain Python: a small case ends before its kernels were compiled.
+`pytest --all` runs everything, with compiled kernels. A test of the full ring alone has one of the markers in `FULL`,
+with the reason; a test that needs the compiler in the quick ring is marked `compiled`. Whoever names a file or a test
+gets all of it.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
+
+from actors.kernel.compiled import config, plain
 
 TESTS = Path(__file__).parent
 # Tests of Ray and of killed processes wait for much of their time, in which another process computes.
@@ -51,6 +60,17 @@ settings.register_profile("search", deadline=None, print_blob=True, max_examples
 settings.load_profile("same")
 
 
+FULL = {
+    "ray": "starts Ray",
+    "browser": "opens pages in Chromium",
+    "slow": "takes long, for the reason that it gives",
+}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--all", action="store_true", help="the full ring: all tests, with compiled kernels")
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
     """The whole suite runs in three processes where there are two CPUs; some of its files, a debugger and `-s` in one.
@@ -68,10 +88,15 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
         option.dist, option.loadscopereorder = "loadfile", False
 
 
+def asked(config: pytest.Config) -> list[Path]:
+    """The files and folders that are named, also those with a test."""
+    here = config.invocation_params.dir
+    return [(here / name.partition("::")[0]).resolve() for name in config.option.file_or_dir]
+
+
 def is_whole(config: pytest.Config) -> bool:
     """Whether all tests are asked for, not some files."""
-    here = config.invocation_params.dir
-    return all((here / name).resolve() in (TESTS, TESTS.parent) for name in config.option.file_or_dir)
+    return all(path in (TESTS, TESTS.parent) for path in asked(config))
 
 
 def cpus() -> int:
@@ -79,10 +104,44 @@ def cpus() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes longest goes first, all else by file: all processes have the same order."""
-    order = {TESTS / name: i for i, name in enumerate(FIRST)}
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The quick ring leaves out tests of the full one; what takes longest goes first, all else by file."""
+    for item in items:
+        for marker in item.iter_markers("slow"):
+            assert marker.args, f"{item.nodeid}: slow, for which reason?"
+    files = {path for path in asked(config) if path.is_file()}
+    if not config.option.all:
+        left_out = [
+            item for item in items if item.path not in files and any(map(item.get_closest_marker, FULL))
+        ]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]
+    order = {TESTS / name: i for i, name in enumerate(FIRST)}  # the same in all processes
     items.sort(key=lambda item: (order.get(item.path, len(order)), item.path))
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return (
+        "ring: full, kernels compiled"
+        if config.option.all
+        else "ring: quick, kernels as plain Python (--all: full)"
+    )
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Kernels are plain Python in the quick ring, in child processes too, but where a test needs the compiler."""
+    needs_compiler = any(map(item.get_closest_marker, ("compiled", "ray")))
+    if os.environ.get("NUMBA_DISABLE_JIT") == "1" or needs_compiler or item.config.option.all:
+        return (yield)
+    with plain(), pytest.MonkeyPatch.context() as environment:
+        environment.setenv("NUMBA_DISABLE_JIT", "1")
+        return (yield)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if config.DISABLE_JIT and item.get_closest_marker("compiled"):
+        pytest.skip("needs compiled kernels")
 
 
 @pytest.fixture(scope="session")

@@ -88,9 +88,7 @@ def _value(value: Any, code: CodeType, calls: list[Callable]) -> Iterator[str]:
         yield f"{_name(value.py_func)} {_options(value)}"
         calls.append(value.py_func)
     elif isinstance(value, FunctionType):
-        yield _name(value)
-        if _is_ours(value.__module__):
-            calls.append(value)
+        yield f"{_name(value)} {_module_hash(value.__module__)}"  # its compiled form is an overload that stands there
     elif isinstance(value, ModuleType):
         yield value.__name__
         if _is_ours(value.__name__):  # of a module, the attributes of which this code may speak
