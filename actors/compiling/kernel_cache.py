@@ -13,9 +13,11 @@ import os
 import platform
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import llvmlite
 import numba
@@ -152,6 +154,33 @@ def is_kept(function: Any) -> bool:
     """Return whether a compiled form of a compiled function is on the disk."""
     files = f"*/*.{function.py_func.__qualname__}-{fingerprint(function.py_func)}.*.nbc"
     return bool(glob.glob(files, root_dir=CACHE_FOLDER, include_hidden=True))
+
+
+@contextmanager
+def compiled_once(function: Any) -> Iterator[None]:
+    """Within, no other process compiles this function: one that wants to waits here, and then finds it on the disk."""
+    if is_kept(function):
+        yield
+        return
+    lock = _lock_of(function)
+    try:
+        yield
+    finally:
+        if lock is not None:
+            lock.close()
+
+
+def _lock_of(function: Any) -> IO[str] | None:
+    """Return a file that holds the lock of a function until it is closed; None where none can be had.
+
+    It is a lock of one byte of the file, in the place of the function's hash: there is one file for all.
+    """
+    try:
+        file = (CACHE_FOLDER / "compiling").open("w")
+        fcntl.lockf(file, fcntl.LOCK_EX, 1, int(fingerprint(function.py_func)[:15], 16))
+        return file
+    except OSError:
+        return None
 
 
 @cache

@@ -15,7 +15,7 @@ import numba
 import numpy as np
 from numba.core.registry import CPUDispatcher
 
-from actors.compiling.kernel_cache import IS_QUICK, KernelCache, WhenUsed, config, is_kept
+from actors.compiling.kernel_cache import IS_QUICK, KernelCache, WhenUsed, compiled_once, config, is_kept
 from actors.compiling.rows import is_tree, table_of
 
 F = TypeVar("F", bound=Callable)
@@ -156,7 +156,8 @@ def direct(function: F, *arguments: Any) -> Callable[..., Any]:
     if _plain or not isinstance(function, CPUDispatcher):
         return lambda *given: function(*(np.int64(x) if type(x) is int else x for x in given))
     called: Any = function._for_python if isinstance(function, _CalledByCompiled) else function
-    made = called.compile(tuple(map(_type_of, arguments)))
+    with compiled_once(called):
+        made = called.compile(tuple(map(_type_of, arguments)))
     count = sum(map(is_tree, arguments))
     if count == 0:
         return made

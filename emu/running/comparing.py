@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -100,27 +100,32 @@ def run_plan(
     failures: dict[str, Exception] = {}
     notes: dict[Replica, tuple[str, ...]] = {}
     folders = run_folders(plan)
-    for replica in plan.replicas:
-        own = plan.of_replica(replica)
-        notes[replica] = tuple(text for text in own.notes if text not in plan.notes)
-        for index, scheduler in enumerate(plan.schedulers):
-            place = folders[scheduler.name, replica]
-            label = scheduler.name if len(plan.replicas) == 1 else f"{scheduler.name} {replica}"
-            if show is not None:
-                show(sum(map(len, results.values())) + len(failures), len(failures), label)
-            try:
-                result = _result(own, index, label, watch, tell, None if out is None else out / place)
-            except UnavailableError:  # a full disk, no Ray: other runs would fail too
-                raise
-            except Exception as error:
-                if len(folders) == 1:
+    with ExitStack() as ahead:
+        for replica in plan.replicas:
+            own = plan.of_replica(replica)
+            notes[replica] = tuple(text for text in own.notes if text not in plan.notes)
+            if replica == plan.replicas[0]:
+                ahead.enter_context(
+                    _compiling_ahead(own, out, [folders[s.name, replica] for s in plan.schedulers])
+                )
+            for index, scheduler in enumerate(plan.schedulers):
+                place = folders[scheduler.name, replica]
+                label = scheduler.name if len(plan.replicas) == 1 else f"{scheduler.name} {replica}"
+                if show is not None:
+                    show(sum(map(len, results.values())) + len(failures), len(failures), label)
+                try:
+                    result = _result(own, index, label, watch, tell, None if out is None else out / place)
+                except UnavailableError:  # a full disk, no Ray: other runs would fail too
                     raise
-                failures[place.as_posix()] = error
-                note(f"{label} failed: {rd.one_line(error)}")
-                continue
-            if out is not None:  # large tables are on disk, and a comparison does not need them
-                result.drop_large()
-            results[scheduler.name][replica] = result
+                except Exception as error:
+                    if len(folders) == 1:
+                        raise
+                    failures[place.as_posix()] = error
+                    note(f"{label} failed: {rd.one_line(error)}")
+                    continue
+                if out is not None:  # large tables are on disk, and a comparison does not need them
+                    result.drop_large()
+                results[scheduler.name][replica] = result
     compared, left_out = _in_pairs(results)
     if not compared:
         raise next(iter(failures.values()))
@@ -129,6 +134,16 @@ def run_plan(
     comparison.notes = (*plan.notes, *_own_notes(notes), *left_out)
     comparison.failures = errors
     return comparison
+
+
+def _compiling_ahead(plan: Plan, out: Path | None, places: Sequence[Path]) -> AbstractContextManager[None]:
+    """Within, kernels of the runs of a plan that are not finished are compiled on the cores that are idle."""
+    if plan.config["clock"] != "virtual" or plan.config["address"] is not None or len(places) == 1:
+        return nullcontext()
+    from actors.hosting.ahead import compiling_ahead
+
+    left = [i for i, place in enumerate(places) if out is None or not rd.is_finished(out / place)]
+    return compiling_ahead([plan.setting(i) for i in left])
 
 
 def _own_notes(notes: Mapping[Replica, Sequence[str]]) -> list[str]:
