@@ -1,0 +1,322 @@
+"""How many faults the tests find: small changes of the code, each tried with the tests that reach the changed line.
+
+    python -m benchmarks.mutations map            which tests reach which lines (once for each state of the tests)
+    python -m benchmarks.mutations try --count 200 --seed 1 --out found.jsonl
+    python -m benchmarks.mutations try … --tests DIR --only found.jsonl
+
+`try` draws mutations evenly from the areas of `AREAS`: an operator is replaced, a bound moved by one, two statements
+swapped or one left out. Each is tried in a copy of the repository with kernels as plain Python; it is found if a test
+fails, or does not end. `--tests DIR` takes the tests of another checkout, with that checkout's map, over the same
+mutations; `--only` tries those again that another run did not find. What is printed at the end is a table by area.
+"""  # fmt: skip
+
+from __future__ import annotations
+
+import argparse
+import ast
+import collections
+import copy
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = ("actors", "clusters", "emu", "workloads")
+AREAS = {
+    "policies of jobs": ("actors/schedulers/jobs",),
+    "policies of coflows": ("actors/schedulers/coflows",),
+    "policies of DAG jobs": ("actors/schedulers/dags", "actors/machines"),
+    "nodes": ("actors/nodes",),
+    "fabric and transfers": ("actors/fabric", "actors/transfers"),
+    "readers": ("workloads/readers",),
+}
+MAP = "mutation-map.json"
+FIRST, MOST = 40, 400  # tests of a mutation: those tried first, and all
+LIMIT_S = 240.0  # of tests that take a second or two
+COMPARE = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+}
+BINARY = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.FloorDiv,
+    ast.FloorDiv: ast.Mult,
+    ast.Div: ast.Mult,
+}
+
+
+class Mutation(NamedTuple):
+    """A change of a file: its place, what it does, and the text of the changed statement before and after."""
+
+    area: str
+    file: str
+    line: int
+    kind: str
+    number: int  # of the change among those of the file
+
+    @property
+    def name(self) -> str:
+        """Return the same for the same code."""
+        return f"{self.file}:{self.line} {self.kind} #{self.number}"
+
+
+def changes(tree: ast.Module) -> Iterator[tuple[int, str, Any]]:
+    """Yield line, kind, and a function that makes the change in a copy of the tree, by the nodes' order in a walk."""
+    for at, node in enumerate(ast.walk(tree)):
+        if isinstance(node, ast.Compare) and type(node.ops[0]) in COMPARE:
+            yield node.lineno, "comparison", (at, _replace_comparison)
+        elif (
+            isinstance(node, ast.BinOp)
+            and type(node.op) in BINARY
+            and not isinstance(node.left, ast.Constant)
+        ):
+            yield node.lineno, "operator", (at, _replace_operator)
+        elif isinstance(node, ast.BoolOp):
+            yield node.lineno, "and, or", (at, _replace_connective)
+        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            yield node.lineno, "not", (at, _drop_not)
+        elif isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("min", "max"):
+            yield node.lineno, "min, max", (at, _replace_bound)
+        elif isinstance(node, ast.FunctionDef | ast.If | ast.For | ast.While):
+            for i, (one, other) in enumerate(zip(node.body, node.body[1:], strict=False)):
+                if _is_plain(one) and _is_plain(other):
+                    yield one.lineno, "order", (at, i, _swap)
+            for i, one in enumerate(node.body):
+                if _is_plain(one) and len(node.body) > 1:
+                    yield one.lineno, "left out", (at, i, _leave_out)
+
+
+def _is_plain(node: ast.stmt) -> bool:
+    is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    return isinstance(node, ast.Assign | ast.AugAssign | ast.Expr) and not is_docstring
+
+
+def _replace_comparison(node: Any) -> None:
+    node.ops[0] = COMPARE[type(node.ops[0])]()
+
+
+def _replace_operator(node: Any) -> None:
+    node.op = BINARY[type(node.op)]()
+
+
+def _replace_connective(node: Any) -> None:
+    node.op = ast.Or() if isinstance(node.op, ast.And) else ast.And()
+
+
+def _drop_not(node: Any) -> None:
+    node.op = ast.UAdd()  # +True is 1, which is as true
+
+
+def _replace_bound(node: Any) -> None:
+    node.func.id = "max" if node.func.id == "min" else "min"
+
+
+def _swap(node: Any, i: int) -> None:
+    node.body[i], node.body[i + 1] = node.body[i + 1], node.body[i]
+
+
+def _leave_out(node: Any, i: int) -> None:
+    node.body[i] = ast.Pass()
+
+
+def mutated(text: str, number: int) -> str:
+    """Return the source with its change of this number."""
+    tree = ast.parse(text)
+    _, _, (at, *rest) = list(changes(tree))[number]
+    made = copy.deepcopy(tree)
+    node = list(ast.walk(made))[at]
+    *arguments, change = rest
+    change(node, *arguments)
+    return ast.unparse(ast.fix_missing_locations(made))
+
+
+def draw(count: int, seed: int) -> list[Mutation]:
+    """Return mutations, as many of each area, drawn among the lines of functions."""
+    rng = np.random.default_rng(seed)
+    drawn = []
+    for k, (area, folders) in enumerate(AREAS.items()):
+        there = [
+            Mutation(area, path.relative_to(ROOT).as_posix(), line, kind, number)
+            for folder in folders
+            for path in sorted((ROOT / folder).rglob("*.py"))
+            for number, (line, kind, _) in enumerate(changes(ast.parse(path.read_text())))
+        ]
+        share = count // len(AREAS) + (k < count % len(AREAS))
+        drawn += [there[i] for i in sorted(rng.choice(len(there), share, replace=False))]
+    return drawn
+
+
+def make_map(tests: Path) -> None:
+    """Write which tests reach which lines, by the times that they took: `coverage`, with a context a test."""
+    with tempfile.TemporaryDirectory() as folder:
+        settings = Path(folder) / "coveragerc"
+        settings.write_text(
+            f"[run]\ndata_file = {folder}/data\nsource = actors,workloads\ndynamic_context = test_function\n"
+        )
+        plain = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(tests)}
+        command = [
+            sys.executable,
+            "-m",
+            "coverage",
+            "run",
+            f"--rcfile={settings}",
+            "-m",
+            "pytest",
+            "-q",
+            "-n0",
+        ]
+        command += ["-p", "no:cacheprovider", "-m", "not ray and not slow and not browser", "tests"]
+        subprocess.run(command, cwd=tests, env=plain, check=False)
+        _write_map(tests, Path(folder) / "data")
+
+
+def _write_map(tests: Path, data_file: Path) -> None:
+    import coverage
+
+    data = coverage.CoverageData(str(data_file))
+    data.read()
+    reached: dict[str, dict[int, list[str]]] = {}
+    for file in data.measured_files():
+        name = Path(file).relative_to(tests).as_posix()
+        reached[name] = {
+            line: sorted(filter(None, who)) for line, who in data.contexts_by_lineno(file).items()
+        }
+    (tests / MAP).write_text(json.dumps(reached))
+
+
+def tests_of(mutation: Mutation, reached: dict[str, Any], places: dict[str, str]) -> list[str]:
+    """Return the tests that reach the line of a mutation, by turns of their files: all files are tried early."""
+    by_file: dict[str, list[str]] = collections.defaultdict(list)
+    for context in reached.get(mutation.file, {}).get(str(mutation.line), ()):
+        if (place := places.get(context)) is not None:
+            by_file[place.partition("::")[0]].append(place)
+    turns = [tests[i] for i in range(MOST) for tests in by_file.values() if i < len(tests)]
+    return list(dict.fromkeys(turns))[:MOST]
+
+
+def places_of(tests: Path) -> dict[str, str]:
+    """Return the node id of each test function, by coverage's name of its context."""
+    found = {}
+    for path in sorted((tests / "tests").rglob("test_*.py")):
+        name = path.relative_to(tests).as_posix()
+        for node in ast.parse(path.read_text()).body:
+            for one in node.body if isinstance(node, ast.ClassDef) else [node]:
+                if isinstance(one, ast.FunctionDef) and one.name.startswith("test_"):
+                    inside = f"{node.name}::" if isinstance(node, ast.ClassDef) else ""
+                    found[f"{path.stem}.{one.name}"] = f"{name}::{inside}{one.name}"
+                    found[f"{name.removesuffix('.py').replace('/', '.')}.{one.name}"] = (
+                        f"{name}::{inside}{one.name}"
+                    )
+    return found
+
+
+def is_found(mutation: Mutation, tests: Path, chosen: list[str], folder: Path) -> str:
+    """Return the test that finds a mutation, "no end" where one does not end, "" where none does."""
+    for name in PACKAGES:
+        shutil.copytree(
+            ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True
+        )
+    (folder / mutation.file).write_text(mutated((ROOT / mutation.file).read_text(), mutation.number))
+    for name in (
+        "tests",
+        "benchmarks",
+        "docs",
+        "examples",
+        "README.md",
+        "CONTRIBUTING.md",
+        "pyproject.toml",
+        "run.py",
+    ):
+        if not (folder / name).exists():
+            (folder / name).symlink_to(tests / name)
+    plain = {
+        **os.environ,
+        "NUMBA_DISABLE_JIT": "1",
+        "PYTHONPATH": str(folder),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    for some in (chosen[:FIRST], chosen[FIRST:]):
+        if not some:
+            continue
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-x",
+            "-q",
+            "-n0",
+            "-p",
+            "no:cacheprovider",
+            "--no-header",
+            *some,
+        ]
+        try:
+            done = subprocess.run(
+                command, cwd=folder, env=plain, capture_output=True, text=True, timeout=LIMIT_S, check=False
+            )
+        except subprocess.TimeoutExpired:
+            return "no end"
+        if done.returncode not in (0, 5):
+            failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+            return failed[0].split(" - ")[0] if failed else f"exit {done.returncode}"
+    return ""
+
+
+def main() -> None:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("what", choices=["map", "try"])
+    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--tests", type=Path, default=ROOT, help="a checkout whose tests are tried; default: this one"
+    )
+    parser.add_argument("--only", type=Path, help="those that this output has as not found")
+    parser.add_argument("--out", type=Path, default=Path("mutations.jsonl"))
+    parser.add_argument("--processes", type=int, default=2)
+    given = parser.parse_args()
+    if given.what == "map":
+        make_map(given.tests.resolve())
+        return
+    tests = given.tests.resolve()
+    reached, places = json.loads((tests / MAP).read_text()), places_of(tests)
+    drawn = draw(given.count, given.seed)
+    if given.only is not None:
+        missed = {row["mutation"] for row in map(json.loads, given.only.open()) if not row["found"]}
+        drawn = [mutation for mutation in drawn if mutation.name in missed]
+
+    def one(mutation: Mutation) -> tuple[Mutation, int, str]:
+        chosen = tests_of(mutation, reached, places)
+        with tempfile.TemporaryDirectory() as folder:
+            return mutation, len(chosen), is_found(mutation, tests, chosen, Path(folder)) if chosen else ""
+
+    table: dict[str, list[int]] = {area: [0, 0] for area in AREAS}
+    with given.out.open("w") as out, ThreadPoolExecutor(given.processes) as pool:
+        for mutation, count, found in pool.map(one, drawn):
+            row = {"mutation": mutation.name, "area": mutation.area, "tests": count, "found": found}
+            out.write(json.dumps(row) + "\n")
+            out.flush()
+            table[mutation.area][0] += 1
+            table[mutation.area][1] += bool(found)
+    for area, (tried, found_here) in table.items():
+        print(f"{area:24s} {tried:4d} tried {found_here:4d} found")
+
+
+if __name__ == "__main__":
+    main()
