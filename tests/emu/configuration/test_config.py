@@ -117,29 +117,6 @@ def test_a_wrong_value_in_a_file_is_named_by_file_line_and_key(tmp_path: Path) -
     assert (caught.value.file, caught.value.line, caught.value.field) == (str(path), 5, "network.delay")
 
 
-@pytest.mark.parametrize(
-    ("text", "line", "expected"),
-    [
-        ("nodse = 5\n", 1, "did you mean 'nodes'"),
-        ("[network]\ndelay = 1\ndealy = 2\n", 3, "did you mean 'network.delay'"),
-        ("[netwrok]\ndelay = 1\n", 2, "did you mean 'network.delay'"),
-        ("network = 3\n", 1, "'network' is a table, with the keys delay"),
-        ("parameters = 3\n", 1, "'parameters' is a table"),
-        ("seed.x = 3\n", 1, "unknown key 'seed.x'"),
-        ("[sweep]\nnodes = [5, 6]\n", 2, "stands in files of sweeps alone: emu sweep FILE"),
-        ("nodes = 5\nseed = = 3\n", 2, "is not TOML"),
-        ("nodes = 5\nnodes = 6\n", 2, "is not TOML"),
-        ('scheduler = "eagle', 1, "is not TOML"),
-    ],
-)
-def test_a_wrong_file_is_named_with_its_line(tmp_path: Path, text: str, line: int, expected: str) -> None:
-    path = toml(tmp_path, text)
-    with pytest.raises(InputError) as caught:
-        layer_from_file(path)
-    assert (caught.value.file, caught.value.line) == (str(path), line)
-    assert expected in str(caught.value)
-
-
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     binary = tmp_path / "b.toml"
     binary.write_bytes(b"\xff\xfe\x00")

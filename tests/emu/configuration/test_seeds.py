@@ -55,30 +55,6 @@ def test_constraints_follow_the_workload_s_seed() -> None:
     assert plan_of(*sets, "constraints.model=none").drawn == {"workload": 1, "scheduler": 1}
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        (
-            {"workload_seed": 2, "workload_options": {"seed": 3}},
-            "workload_seed: is 2, and workload_options.seed is 3; give one of the two",
-        ),
-        ({"workload_options": {"seed": "x"}}, r"workload_options\['seed'\]: 'x' is not a whole number"),
-        (
-            {"seeds": 3, "scheduler_seed": 1, "workload_seed": 4},
-            "seeds: all 3 runs would be the same, with workload_seed and scheduler_seed given",
-        ),
-        (
-            {"seed": 2**63 - 1, "seeds": 2},
-            "seeds: seed 9223372036854775808 is too large; the most is 9223372036854775807",
-        ),
-        ({"resample_block": "1 h"}, "resample_block: poisson is generated, with other draws for every seed"),
-    ],
-)
-def test_what_contradicts_itself_is_refused(given: dict[str, Any], expected: str) -> None:
-    with pytest.raises(InputError, match=f"^{expected}"):
-        plan_of(**given)
-
-
 def test_equal_seeds_given_in_two_ways_are_no_contradiction() -> None:
     assert plan_of(workload_seed=3, workload_options={"seed": 3}).drawn["workload"] == 3
 

@@ -142,50 +142,6 @@ def test_what_is_written_makes_them_again(schedulers: Any, tmp_path: Path) -> No
         assert made.parameters == chosen
 
 
-@pytest.mark.parametrize(
-    ("schedulers", "sets", "expected"),
-    [
-        ("eagle,eagle@slak=2", (), "scheduler: eagle has no parameter 'slak'; did you mean 'slack'"),
-        (
-            "eagle@slack=2,eagle@slack=2.0",
-            (),
-            r"scheduler: 'eagle\(slack=2\)' is given twice; .*emu\.variant",
-        ),
-        (
-            "eagle,eagle",
-            (),
-            "scheduler: 'eagle' is given twice; give it once, or a variant of it, as eagle@slack=2$",
-        ),
-        (
-            "eagle@slack=2",
-            ("slack=4",),
-            r"--set slack: 'slack' is set already: eagle\(slack=2\) has it of its own",
-        ),
-        (
-            "two",
-            ("variants.two.scheduler=eagle", "variants.two.slak=1"),
-            "--set variants.two.slak: eagle has no",
-        ),
-        ("two", ("variants.two.scheduler=eagel",), "--set variants.two.scheduler: no scheduler 'eagel'; did"),
-        ("two", ("variants.two.slack=1",), "--set variants.two.slack: variants.two lacks its scheduler"),
-        (
-            "hawk",
-            ("variants.hawk.scheduler=eagle",),
-            "--set variants.hawk.scheduler: 'hawk' is a scheduler's own",
-        ),
-        ("tow", ("variants.two.scheduler=eagle",), "scheduler: no scheduler 'tow'; did you mean 'two'"),
-        ("two", ("variants.two=1",), "--set variants.two: want variants.NAME.PARAMETER"),
-        ("two", ("variants.two.x.y=1",), "--set variants.two.x.y: want variants.NAME.PARAMETER"),
-        ("eagle", ("parameters.eagel.slack=1",), "no scheduler 'eagel' in this run"),
-    ],
-)
-def test_what_is_wrong_with_them_is_named_where_it_was_given(
-    schedulers: str, sets: tuple[str, ...], expected: str
-) -> None:
-    with pytest.raises(InputError, match=f"^{expected}" if expected[0] != "n" else expected):
-        plan_of(schedulers, *sets)
-
-
 def test_parameters_for_all_leave_what_a_variant_fixes() -> None:
     plan = plan_of("eagle,eagle@slack=2", "slack=4", "eagle.sticky=no", "probe_ratio=3")
     assert [(p["slack"], p["sticky"], p["probe_ratio"]) for p in plan.parameters] == [

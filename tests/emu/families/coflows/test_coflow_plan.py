@@ -153,31 +153,6 @@ def test_schedules_reach_all_agents_at_the_same_time() -> None:
         plan_of("network.spread=1 ms")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        (
-            {"scheduler": ["aalo", "sparrow"]},
-            "scheduler: aalo is for coflows and sparrow for jobs; a run has schedulers of one family$",
-        ),
-        ({"clock": "live", "scheduler": "fair"}, "clock: "),
-        (
-            {"clock": "windows"},
-            r"clock: 'windows' needs messages that take time.*--set network\.delay='1 ms'",
-        ),
-        ({"fabric_port_speed": 0}, "fabric_port_speed: is 0; want a speed such as '1 Gbps'$"),
-        ({"fabric_port_speed": "1 GBps"}, "fabric_port_speed: '1 GBps' is not a speed in bits"),
-        ({"fabric_local": "fre"}, "fabric_local: 'fre' is not one of its values; did you mean 'free'"),
-        ({"cost_per_flow": "1 us"}, "cost_per_flow: goes with cost.model=fixed, and cost.model is none$"),
-        ({"warmup": "31 s"}, "warmup: leaves no coflow: the last arrives 30 s after the first$"),
-        ({"nodes": 10**9}, "nodes: .*10,000,000"),
-    ],
-)
-def test_what_is_refused(arguments: dict[str, object], expected: str) -> None:
-    with pytest.raises(InputError, match=f"^{expected}"):
-        plan_of(**arguments)
-
-
 def test_workloads_of_the_other_family_are_refused(workload: JobWorkload) -> None:
     names = ", ".join(scheduler_names("jobs"))
     with pytest.raises(InputError, match=r"^workload: small has jobs, and aalo schedules coflows") as caught:

@@ -171,21 +171,3 @@ def test_schedulers_are_listed_with_their_family(folder: Path, emu: Cli) -> None
     lines = emu("schedulers").out.splitlines()
     assert any(line.split()[:2] == ["aalo", "coflows"] for line in lines)
     assert emu("schedulers", "philae").out.startswith("philae (coflows): ")
-
-
-def test_wrong_input_ends_in_a_line(folder: Path, emu: Cli) -> None:
-    mixed = emu("compare", "--schedulers", "aalo,sparrow", *HERE)
-    assert mixed.code == 2
-    assert mixed.line() == (
-        "emu: --schedulers: aalo is for coflows and sparrow for jobs; a run has schedulers of one family"
-    )
-    ports = emu("run", "--scheduler", "aalo", *HERE, "--nodes", "3")
-    assert (ports.code, ports.line()) == (2, "emu: --nodes: 3 is fewer than the 4 ports of shuffles")
-    jobs = emu("run", "--scheduler", "aalo", "--workload", "poisson", "--in-process")
-    assert jobs.code == 2
-    assert jobs.line().startswith("emu: --workload: poisson has jobs, and aalo schedules coflows; for jobs")
-    Path("e.toml").write_text('scheduler = "aalo"\nworkload = "shuffles.txt"\n[dynamics]\nmtbf = "1 d"\n')
-    failing = emu("validate", "e.toml")
-    assert failing.line() == (
-        "emu: e.toml: line 4: field dynamics.mtbf: not for aalo: nothing fails or straggles in a run of coflows"
-    )

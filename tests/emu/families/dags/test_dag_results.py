@@ -111,7 +111,7 @@ def test_what_jobs_hold_above_their_fair_share_does_not_count_by_hand() -> None:
 @pytest.mark.parametrize("scheduler", ["drf", "tetris"])
 def test_fairness_up_to_the_share_is_what_steps_of_time_give(scheduler: str) -> None:
     """Twenty times a second it is seen who is there, and what runs."""
-    jobs = load_workload("query-dags", options={"jobs": 12, "mean_gap_s": 7.0, "seed": 3})
+    jobs = load_workload("query-dags", options={"jobs": 4, "mean_gap_s": 7.0, "seed": 3})
     assert isinstance(jobs, DagWorkload)
     window_s, step = 20.0, 0.05
     given = {"in_process": True, "output_tasks": True, "fairness_window": window_s}
@@ -127,7 +127,7 @@ def test_fairness_up_to_the_share_is_what_steps_of_time_give(scheduler: str) -> 
     start, finish = (optional_column(tasks, name) for name in ("start_s", "finish_s"))
     submit, end = (optional_column(found.jobs, name) for name in ("submit_s", "finish_s"))
     for k, row in enumerate(found.tables["fairness"].to_pylist()):
-        held, due, there = np.zeros((*share.shape[1:], 12)), np.zeros(12), np.zeros(12)
+        held, due, there = np.zeros((*share.shape[1:], 4)), np.zeros(4), np.zeros(4)
         for t in submit[0] + k * window_s + step * (np.arange(round(window_s / step)) + 0.5):
             present = (submit <= t) & (t < end)
             runs = (start <= t) & (t < finish)
@@ -278,7 +278,7 @@ def test_a_load_is_brought_about_by_arrivals_and_by_nodes() -> None:
 
 
 def test_several_seeds_have_intervals_of_both_parts() -> None:
-    several = emu.run("carbyne", "query-dags", 20, in_process=True, seeds=2, workload_options={"jobs": 8})
+    several = emu.run("drf", "query-dags", 20, in_process=True, seeds=2, workload_options={"jobs": 2})
     (summary,) = several.summaries
     assert {"jobs", "dags"} <= set(summary["confidence_95"])
     assert len(summary["confidence_95"]["dags"]["bound_s"]) == 2
@@ -287,7 +287,7 @@ def test_several_seeds_have_intervals_of_both_parts() -> None:
 def test_each_parameter_of_the_setting_moves_the_result() -> None:
     base = {"nodes": 1, "in_process": True, "seed": 1}
     found = [
-        emu.run("carbyne", mixed_dags(), **base, **more).jobs["jct_s"].to_pylist()
+        emu.run("carbyne", mixed_dags(8), **base, **more).jobs["jct_s"].to_pylist()
         for more in (
             {},
             {"dynamics_straggler_share": 0.3},
@@ -309,7 +309,7 @@ def test_unlike_machines_from_a_file(tmp_path: Path) -> None:
     assert np.isfinite(optional_column(result.jobs, "jct_s")).all()
 
 
-def test_waits_and_reasons_by_priority() -> None:
+def test_waits_by_priority() -> None:
     """Two cores. J0 has four tasks of 4 s; J1, of priority 5, two of 3 s that come at 1 s; J2, of 3, one of 2 s."""
     requests = Requests(priority=[None, 5, 3])
     jobs = make_dag_workload(
@@ -323,7 +323,7 @@ def test_waits_and_reasons_by_priority() -> None:
         requests=requests,
     )
     machine = {"nodes": 1, "cluster": "homogeneous", "slots": 2, "network_delay": 0.0, "in_process": True}
-    result = emu.run("sjf", jobs, **machine, output_tasks=True, output_events=True)
+    result = emu.run("sjf", jobs, **machine)
     assert isinstance(result, Result)
     assert result.jobs["priority"].to_pylist() == [None, 5, 3]
     bands = result.summary["jobs"]["by_priority"]
@@ -333,11 +333,6 @@ def test_waits_and_reasons_by_priority() -> None:
         ("0", 0, 13),
     ]
     assert "queueing delay by priority (s)" in render_summary(result.summary)
-    wait = emu.explain(result, 2).longest
-    assert wait is not None
-    why = " ".join(wait.reasons)
-    assert "2 tasks of 1 other job, 2 of higher priority than its own 3, 0 of lower." in why
-    assert "jobs of a higher priority go first; of equal ones the job with the shortest critical path" in why
     equal = emu.run("sjf", jobs, **machine, priorities=False)
     assert isinstance(equal, Result)
     assert [of["wait"]["mean"] for of in equal.summary["jobs"]["by_priority"].values()] == [3, 2, 0]

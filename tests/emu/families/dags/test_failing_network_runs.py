@@ -45,27 +45,6 @@ def test_what_was_lost_stands_in_its_tables(tmp_path: Path) -> None:
     assert emu.causes(again).to_pandas().drop(columns="job_id").sum().sum() == 12_000_000_000
 
 
-def test_only_what_came_after_the_last_end_before_a_failure_is_its_fault(tmp_path: Path) -> None:
-    # A map of 1 s on node 0 sends 4 GB to each of three tasks, of 60 s there, and of 3 s and 60 s on the others. The
-    # second one ends at 12 s. Node 0 fails at 20 s, which is known at 20.5 s: the map runs again, and the first task.
-    (tmp_path / "failures.csv").write_text("target,fail_s,repair_s\nnode 0,20,300\n", encoding="utf-8")
-    work = make_dag_workload(
-        "by hand", [0], [2], [1, 3], [1, 60, 3, 60], [(0, 0, 1)], cpu_cores=[1, 1], edge_bytes=[12e9]
-    )
-    given = HERE | {"dynamics_failures": tmp_path / "failures.csv", "dynamics_detection": 0.5}
-    found = emu.explain(emu.run("drf", work, 3, output_events="all", **given), 0)
-    assert [(link.begin_ns / 1e9, link.end_ns / 1e9, link.cause) for link in found.chain] == [
-        (0, 1, "work"),
-        (1, 9, "fetching"),
-        (9, 12, "work"),
-        (12, 20.5, "failure"),
-        (20.5, 21.5, "work"),
-        (21.5, 81.5, "work"),
-    ]
-    assert "1 time a task of it ran again after it had ended, as its output was lost." in found.sentences
-    assert any("at which port it waited is not known" in text for text in found.sentences)
-
-
 @pytest.mark.parametrize(
     ("scheduler", "network", "parameters"),
     [

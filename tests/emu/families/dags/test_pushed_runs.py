@@ -81,52 +81,6 @@ def test_a_pushed_shuffle_event_by_event(tmp_path: Path) -> None:
     assert (at_10_s.running_tasks, at_10_s.runnable_tasks, at_10_s.running_jobs) == (1, 0, 2)
 
 
-def test_a_story_of_a_pushed_shuffle(tmp_path: Path) -> None:
-    run = run_on(tmp_path, MACHINES, "drf", uneven_shuffle())
-    story = emu.explain(run, 0)
-    assert [(link.begin_ns / 1e9, link.end_ns / 1e9, link.cause) for link in story.chain] == [
-        (0, 0.5, "network"),
-        (0.5, 5.5, "work"),
-        (5.5, 6, "network"),
-        (6, 6.5, "network"),
-        (6.5, 12.5, "fetching"),
-        (12.5, 13, "network"),
-        (13, 14, "queueing"),
-        (14, 14.5, "network"),
-        (14.5, 15.5, "work"),
-    ]
-    assert story.longest is not None
-    assert story.longest.reasons == [
-        "It fetched 6 GB from 1 machine: 6 s at 8 Gbps, if node 1 received nothing else.",
-        "Of the ports on the way the port by which node 1 receives had most to do: 6 GB (6 s at that speed) are of "
-        "this fetch; no other fetch used it meanwhile.",
-        "This fetch alone filled the port for 100.0% of the time.",
-    ]
-
-
-def test_a_story_of_a_task_that_waits_for_its_home(tmp_path: Path) -> None:
-    # Without delays the reducer's input is there at 11 s, and J1 holds its home from 7 to 27 s. Machine 0 is free.
-    work = make_dag_workload(
-        "home",
-        [0, 7],
-        [2, 1],
-        [3, 1, 1],
-        [1, 2, 5, 1, 20],
-        [(0, 0, 1)],
-        cpu_cores=[1, 4, 4],
-        edge_bytes=[6e9],
-    )
-    story = emu.explain(run_on(tmp_path, MACHINES, "drf", work, network_delay=0.0), 0)
-    assert story.longest is not None
-    assert (story.longest.link.cause, story.longest.link.s) == ("queueing", 16)
-    assert story.longest.reasons[:2] == [
-        "Its input had been sent to node 1, and it runs there alone: no other machine is counted.",
-        "It needs cpu_cores 4. No machine had that for 100.0% of the wait: of all machines' time too little was free "
-        "of cpu_cores on 100.0%.",
-    ]
-    assert [row["job"] for row in story.longest.holders] == [1]
-
-
 @pytest.mark.parametrize("network", ["fair", "sebf"])
 @pytest.mark.parametrize(
     "scheduler", ["drf", "tetris@remote_penalty=0.2", "capacity@heartbeat_s=1", "srtf@managers=2"]

@@ -115,16 +115,6 @@ def test_schedulers_of_jobs_ignore_it(capsys: pytest.CaptureFixture[str]) -> Non
     assert "no effect on sparrow: its nodes start no task that does not fit" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("how", ["drf@sees=cores+disks", "drf"])
-def test_an_unknown_resource_is_an_error_of_one_line(how: str, capsys: pytest.CaptureFixture[str]) -> None:
-    few = ["--workload", "query-dags", "--nodes", "4", "--in-process", "--set", "workload_options.jobs=5"]
-    more = [] if "@" in how else ["--set", "drf.sees=cores+disks"]
-    assert main(["run", "--scheduler", how, *few, *more]) == 2
-    (line,) = [line for line in capsys.readouterr().err.splitlines() if "disks" in line]
-    assert "sees of drf" in line
-    assert "'disks'" in line
-
-
 def test_tasks_that_no_node_has_room_for_are_refused_by_all_they_need() -> None:
     """The disk is not seen; a task that needs more than one has is refused nevertheless."""
     workload = make_dag_workload(

@@ -136,25 +136,6 @@ def test_dag_jobs_have_it_too(workload: JobWorkload, cluster: Path) -> None:
     assert "queueing delay by tenant (s)" in render_dags(result.summary)
 
 
-def test_an_explanation_names_who_stood_before_a_job_and_the_ceiling(tmp_path: Path, cluster: Path) -> None:
-    """Ads holds a core; its next job of two waits for the end, and behind it one of a core, as web's goes on."""
-    requests = Requests(demands={"cpu_cores": [1.0, 2.0, 1.0, 1.0]})
-    rows = make_workload(
-        "queue",
-        [0.0, 1.0, 2.0, 2.0],
-        [1] * 4,
-        [10.0, 5.0, 5.0, 3.0],
-        tenant=["ads", "ads", "ads", "web"],
-        requests=requests,
-    )
-    given = {"order": "fair", "ceilings": "ads=1"}
-    result = run(rows, cluster, "central-fifo", parameters=given, output_events="all", out=tmp_path / "run")
-    assert [round(s) for s in result.jobs["start_s"].to_pylist()] == [0, 10, 15, 2]
-    story = str(emu.explain(result, 2))
-    assert "In the queue of tenant ads 1 job stood before it (the first: job 1)" in " ".join(story.split())
-    assert "Its tenant may hold 1 of the cluster at most." in " ".join(story.split())
-
-
 @pytest.mark.parametrize("tenant", [None, ["ads"] * 4])
 def test_without_two_tenants_there_is_none_of_it(tenant: list[str] | None, cluster: Path) -> None:
     result = emu.run(
