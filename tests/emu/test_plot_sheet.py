@@ -99,6 +99,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     draw_sheet(place)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [of_jobs, of_grid, of_dags, of_coflows])
 def test_figures_are_fit_to_print(make: Any, folder: Path, tmp_path: Path) -> None:
     drawn = make(tmp_path / "runs")

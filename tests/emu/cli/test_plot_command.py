@@ -52,6 +52,7 @@ def drawn(folders: Path, kind: str, *options: str) -> bytes:
     return out.read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_option_changes_the_figure(folders: Path, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     plain = drawn(folders, kind)

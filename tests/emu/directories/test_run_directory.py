@@ -35,6 +35,7 @@ Cli = Callable[..., Any]
 # Kills: at every call to the file system, in a process that dies there.
 
 
+@pytest.mark.slow
 def test_killed_anywhere_it_is_whole_or_goes_on(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Checkpoints, "due", lambda self: not self.saved)
     names = {p.name for p in finished.iterdir()}
@@ -106,6 +107,7 @@ def test_results_are_on_the_disk_before_the_manifest_says_so(
     assert {*TABLES, SUMMARY, CONFIG, "again"} <= {*flushed[: flushed.index("said")]}
 
 
+@pytest.mark.slow
 def test_a_sweep_that_was_killed_leaves_nothing(emu: Cli, trace: Path) -> None:
     source = write(SMALL.replace('"random", "central-fifo"', '"random"').replace("[1, 2]", "[1]"))
     sweep(source, in_process=True, out="whole")

@@ -22,29 +22,31 @@ from workloads.jobs import make_workload
 
 SMALL: dict[str, Any] = {
     "workload": "yahoo",
-    "nodes": 100,
-    "workload_options": {"jobs": 40},
+    "nodes": 40,
+    "workload_options": {"jobs": 12},
     "in_process": True,
     "seed": 3,
 }
+MORE = SMALL | {"nodes": 100, "workload_options": {"jobs": 40}}
 
 
 def events_of(scheduler: str, **settings: Any) -> Any:
-    return emu.run(scheduler, **SMALL, **settings).events
+    return emu.run(scheduler, **MORE, **settings).events
 
 
 @pytest.mark.parametrize("scheduler", ["eagle", "hawk", "dist-lwl"])
 def test_the_number_of_partitions_changes_no_event(scheduler: str) -> None:
-    alone = events_of(scheduler, output_events="all")
+    given = SMALL | {"output_events": "all"}
+    alone = emu.run(scheduler, **given).events
     for partitions in (2, 3):
-        assert events_of(scheduler, output_events="all", clock="windows", partitions=partitions).equals(alone)
+        assert emu.run(scheduler, **given, clock="windows", partitions=partitions).events.equals(alone)
 
 
 FAILURES = {"dynamics_mtbf": "20000s", "dynamics_mttr": "100s"}
 COSTS = {"cost_model": "fixed", "cost_per_message": "1ms", "cost_per_task": "5ms"}
 
 
-@pytest.mark.parametrize("asked", ["job=3,7", "class=short; time=50s.."])
+@pytest.mark.parametrize("asked", ["job=3,7", "class=short; time=5s.."])
 @pytest.mark.parametrize(
     ("scheduler", "settings"),
     [("random", {}), ("dist-lwl", {}), ("hawk", {}), ("phoenix", {}), ("yacc-d", COSTS), ("eagle", FAILURES)],
@@ -64,7 +66,7 @@ def test_partitions_write_the_same_file_of_chosen_events(
 
 
 def test_events_agree_with_counters_and_tables() -> None:
-    result = emu.run("eagle", **SMALL, output_events="all", output_tasks=True)
+    result = emu.run("eagle", **MORE, output_events="all", output_tasks=True)
     frame = result.events.to_pandas()
     kinds = frame.kind.value_counts()
     notes = frame[frame.number.isna()]
@@ -98,7 +100,7 @@ def test_queues_are_counted() -> None:
 
 def test_chosen_events_are_those_of_all() -> None:
     everything = events_of("hawk", output_events="all").to_pandas()
-    result = emu.run("hawk", **SMALL)
+    result = emu.run("hawk", **MORE)
     jct = result.jobs["jct_s"].to_numpy()
     slowest = set(np.argsort(-jct, kind="stable")[:4].tolist())
     is_long = np.array(result.jobs["job_class"].to_pylist()) == "long"
@@ -153,7 +155,7 @@ def as_rows(frame: Any) -> list[Any]:
 
 def test_a_partition_that_goes_on_from_a_snapshot_records_each_event_once(tmp_path: Path) -> None:
     """What was written after the snapshot comes again, and is cut off first."""
-    plan = prepare(configure({**SMALL, "scheduler": "eagle", "output_events": "all"}))
+    plan = prepare(configure({**MORE, "scheduler": "eagle", "output_events": "all"}))
     setting, watched = plan.setting(0), replace(observe(plan, 0, tmp_path), timeline_period_s=None)
     assert watched.events is not None
 

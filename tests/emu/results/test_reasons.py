@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from coflow_cases import four_coflows, outcome_of, result_of
 from sweep_grids import write
@@ -19,7 +17,6 @@ from emu.results.bottlenecks import bottlenecks_of
 from emu.results.comparison import Comparison
 from emu.results.reasons import reason_rows, render_reasons
 from emu.results.result import Result
-from emu.sweeps.sweep import sweep
 from workloads.jobs import JobWorkload, make_workload
 
 Cli = Callable[..., Any]
@@ -104,51 +101,6 @@ def test_the_report_prints_it_too(compared: Comparison) -> None:
     alone = render_report(compared.results["sparrow"])
     assert "was 100% busy" not in alone
     assert '<th scope="row">decision latency, p99 (s)</th>' in alone
-
-
-def test_a_sweep_prints_it_where_it_holds(trace: Path) -> None:
-    """README's example in small: at a load of 0.8, 1,000 nodes leave the one scheduler time, and 15,000 do not."""
-    text = """\
-workload = "poisson"
-load = "80%"
-short_cutoff = "300 s"
-[workload_options]
-jobs = 300
-tasks_per_job = 10
-mean_task_s = 100
-[cost]
-model = "fixed"
-per_job = "0.1 s"
-per_task = "5 ms"
-[sweep]
-scheduler = ["central-fifo", "sparrow"]
-nodes = [1000, 15000]
-"""
-    result = sweep(write(text), in_process=True)
-    few, many = result.text.split("poisson on 15,000 nodes")
-    assert "busy while work arrived" not in few
-    assert "central-fifo was 100% busy while work arrived: messages waited up to" in many
-    assert "sparrow was" not in many
-    points = {(p["scheduler"], p["nodes"]): p for p in result.summary["points"]}
-    assert points["central-fifo", 15000]["bottlenecks"][0] in many
-    assert points["central-fifo", 15000]["schedulers"]["wait_max_s"] > 10
-    found = pd.read_csv(result.path / "results.csv").set_index(["scheduler", "nodes"]).bottlenecks
-    assert found["central-fifo", 15000] == points["central-fifo", 15000]["bottlenecks"][0]
-    table = pd.read_csv(result.path / "comparison.csv")
-    row = table[(table.nodes == 15000) & (table.scheduler == "central-fifo")]
-    busy = row[(row.metric == "schedulers") & (row.statistic == "busiest_while_arriving")]
-    assert busy.value.tolist() == [points["central-fifo", 15000]["schedulers"]["busiest_while_arriving"]]
-
-
-def test_seeds_have_the_reasons_of_their_mean(tmp_path: Path) -> None:
-    given = {"in_process": True, "network_delay": 0, **COST}
-    comparison = package.compare(
-        ["central-fifo", "sparrow"], steady(), NODES, seeds=2, out=tmp_path / "c", **given
-    )
-    (central, _) = json.loads((tmp_path / "c/summary.json").read_text())
-    assert central["schedulers"]["wait_max_s"] == pytest.approx(LONGEST_S)
-    assert central["bottlenecks"] == comparison.summaries[0]["bottlenecks"]
-    assert central["bottlenecks"][0] in comparison.to_text()
 
 
 def test_what_is_called_a_bottleneck() -> None:

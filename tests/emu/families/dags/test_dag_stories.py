@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import emu
+from tests.actors.dag_settings import mixed_dags
 
 HERE: dict[str, Any] = {
     "in_process": True,
@@ -19,7 +20,7 @@ HERE: dict[str, Any] = {
 
 @pytest.mark.parametrize("scheduler", ["carbyne", "tetris", "capacity", "srtf"])
 def test_the_links_of_a_chain_are_its_causes(scheduler: str) -> None:
-    result = emu.run(scheduler, "query-dags", 2, workload_options={"jobs": 6}, **HERE)
+    result = emu.run(scheduler, mixed_dags(8), 1, **HERE)
     for job in result.jobs["job_id"].to_pylist():
         story = emu.explain(result, job)
         sums = dict.fromkeys(story.causes, 0)
@@ -39,7 +40,7 @@ def test_no_task_waits_while_a_machine_has_room_where_ends_are_queueing_at_once(
     failures: dict[str, Any],
 ) -> None:
     """What is left over goes to any job: a task waits only while no machine that is up has room for it."""
-    result = emu.run("drf", "query-dags", 4, workload_options={"jobs": 6}, **HERE, **failures)
+    result = emu.run("drf", "query-dags", 4, workload_options={"jobs": 4}, **HERE, **failures)
     waits = [emu.explain(result, job).longest for job in result.jobs["job_id"].to_pylist()]
     queueing = [wait for wait in waits if wait is not None and wait.link.cause == "queueing"]
     assert queueing

@@ -10,6 +10,7 @@ import pytest
 
 import emu
 from examples.shortest_job import ShortestFirst
+from tests.actors.dag_settings import mixed_dags, with_bytes
 from tests.emu.families.dags.test_network_runs import HERE
 from workloads.dags import make_dag_workload
 
@@ -59,14 +60,13 @@ def test_causes_of_all_jobs_add_up(scheduler: Any, network: str, parameters: dic
     del given["cluster"]
     run = emu.run(
         scheduler,
-        "query-dags",
-        20,
-        workload_options={"jobs": 12},
+        with_bytes(mixed_dags(), 1),
+        4,
         parameters=parameters,
         output_events="all",
-        dynamics_mtbf=2500.0,
-        dynamics_mttr=60.0,
-        dynamics_detection=10.0,
+        dynamics_mtbf=60.0,
+        dynamics_mttr=5.0,
+        dynamics_detection=1.0,
         **given,
     )
     assert run.counters["run_again"] > 0

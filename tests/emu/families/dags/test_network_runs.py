@@ -67,7 +67,7 @@ def test_what_a_run_under_a_coordinator_writes() -> None:
 def test_a_variant_of_a_coordinator(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "run.toml"
     file.write_text(
-        'scheduler = "drf"\nworkload = "query-dags"\nnodes = 4\nin_process = true\n[workload_options]\njobs = 3\n'
+        'scheduler = "drf"\nworkload = "query-dags"\nnodes = 4\nin_process = true\n[workload_options]\njobs = 2\n'
         '[network]\nscheduler = "thick"\n[variants.thick]\nscheduler = "philae"\nthin_limit = 0\n'
         '[variants.lone]\nscheduler = "edf"\n'
     )
@@ -202,7 +202,7 @@ class Mine:
 def test_a_coordinator_of_one_s_own_by_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mine.py").write_text(COORDINATOR.format(then="pass"))
     monkeypatch.chdir(tmp_path)
-    given = ["--workload", "query-dags", "--nodes", "5", "--set", "workload_options.jobs=4"]
+    given = ["--workload", "query-dags", "--nodes", "5", "--set", "workload_options.jobs=2"]
     for scheduler in ("drf", f"{ROOT}/examples/shortest_job.py:ShortestFirst"):
         base = ["run", "--scheduler", scheduler, *given, "--network", "mine.py:Mine", "--overwrite", "--out"]
         assert main([*base, "here", "--in-process"]) == 0
@@ -314,7 +314,7 @@ class Order:
     asked = 0
     def order(self, coflows, now_s):
         self.asked += 1
-        if self.asked == 400 and not os.path.exists("MARK"):
+        if self.asked == 100 and not os.path.exists("MARK"):
             open("MARK", "w").close()
             raise ValueError("once")
         return range(len(coflows.coflow))
@@ -327,7 +327,7 @@ def test_a_run_with_both_halves_of_one_s_own_is_resumed(
     (tmp_path / "halves.py").write_text(FAILS_ONCE.replace("MARK", str(tmp_path / "mark")))
     monkeypatch.chdir(tmp_path)
     base = ["run", "--scheduler", "halves.py:Fewer", "--network", "halves.py:Order", "--in-process"]
-    base += ["--workload", "query-dags", "--nodes", "5", "--set", "workload_options.jobs=4"]
+    base += ["--workload", "query-dags", "--nodes", "5", "--set", "workload_options.jobs=2"]
     assert main([*base, "--set", "checkpoint.period=0.01 s", "--out", "failed"]) == 2
     error = capsys.readouterr().err.splitlines()[-1]
     assert "halves.py: line 17: scheduler Order: order() raised ValueError: once" in error

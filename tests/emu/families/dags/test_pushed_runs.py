@@ -12,7 +12,6 @@ import pytest
 
 import emu
 from clusters.cluster import Cluster, build_cluster
-from emu.cli import main
 from emu.explaining.event_record import Record
 from emu.families.dags.explain import causes_of_all
 from emu.families.dags.testing import check_dag_result
@@ -152,21 +151,3 @@ class Never:
 def test_what_does_not_go_with_it(scheduler: Any, given: dict[str, Any], why: str) -> None:
     with pytest.raises(InputError, match=re.escape(why)):
         emu.run(scheduler, uneven_shuffle(), 2, **HERE | {"fabric_port_speed": None} | given)
-
-
-def test_a_run_is_made_again_from_its_configuration(tmp_path: Path) -> None:
-    options = [
-        "--workload",
-        "query-dags",
-        "--nodes",
-        "10",
-        "--network",
-        "sebf",
-        "--set",
-        "network.shuffle=push",
-    ]
-    more = ["--set", "workload_options.jobs=4", "--set", "in_process=true"]
-    assert main(["run", "--scheduler", "drf", *options, *more, "--out", str(tmp_path / "r")]) == 0
-    assert main(["run", "--config", str(tmp_path / "r" / "config.toml"), "--out", str(tmp_path / "s")]) == 0
-    one, other = (emu.read_result(tmp_path / name).jobs for name in "rs")
-    assert one.equals(other)

@@ -15,7 +15,7 @@ from emu.families.dags.testing import check_dag_result
 from emu.sweeps.sweep import sweep
 from workloads.catalogue import load_workload
 
-FEW = ["--workload", "query-dags", "--set", "workload_options.jobs=3", "--nodes", "4", "--in-process"]
+FEW = ["--workload", "query-dags", "--set", "workload_options.jobs=2", "--nodes", "4", "--in-process"]
 
 
 def test_managers_and_schedulers_of_jobs_are_compared(tmp_path: Path) -> None:
@@ -42,7 +42,7 @@ def test_stages_are_run_in_order_where_the_network_is_none() -> None:
 
 @pytest.mark.parametrize("scheduler", ["sparrow", "hawk", "eagle", "central-lwl", "yacc-d"])
 def test_machines_hold_no_more_than_they_have(scheduler: str) -> None:
-    work = load_workload("query-dags", options={"jobs": 4})
+    work = load_workload("query-dags", options={"jobs": 2})
     given: dict[str, Any] = {"network_scheduler": "none", "short_cutoff": "60%", "long_partition": "80%"}
     nodes = load_cluster("carbyne", 20)
     found = emu.run(scheduler, work, 20, in_process=True, cluster="carbyne", output_tasks=True, **given)

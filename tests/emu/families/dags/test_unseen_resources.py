@@ -12,6 +12,7 @@ from emu.cli import main
 from emu.results.result import Result
 from tests.actors.dag_settings import mixed_dags, with_bytes
 from workloads.arrow import column
+from workloads.catalogue import load_workload
 from workloads.dags import DagWorkload, make_dag_workload
 from workloads.errors import InputError
 
@@ -62,9 +63,10 @@ def test_what_is_not_seen_is_over_used() -> None:
 
 
 def test_clocks_write_the_same_bytes() -> None:
-    keys = {"overuse": "slows", "seed": 4, "workload_options": {"jobs": 15}, **HERE}
+    workload = load_workload("query-dags", options={"jobs": 2})
+    keys = {"overuse": "slows", "seed": 4, **HERE}
     virtual, windows = (
-        emu.run("carbyne@sees=cores@managers=2", "query-dags", 4, **keys, **clock)
+        emu.run("carbyne@sees=cores@managers=2", workload, 2, **keys, **clock)
         for clock in ({"clock": "virtual"}, {"clock": "windows", "partitions": 3})
     )
     for name in ("jobs", "tasks", "resources", "fairness", "timeline"):
@@ -108,7 +110,7 @@ def test_it_does_not_go_with_preemption() -> None:
 
 
 def test_schedulers_of_jobs_ignore_it(capsys: pytest.CaptureFixture[str]) -> None:
-    given = ["--workload", "query-dags", "--nodes", "4", "--in-process", "--set", "workload_options.jobs=5"]
+    given = ["--workload", "query-dags", "--nodes", "4", "--in-process", "--set", "workload_options.jobs=2"]
     slows = ["--short-cutoff", "90%", "--set", "overuse=slows"]
     assert main(["compare", "--schedulers", f"{BLIND},sparrow", *given, *slows]) == 0
     assert main(["run", "--scheduler", "sparrow", "--network", "none", *given, *slows]) == 2
