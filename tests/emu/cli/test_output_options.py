@@ -45,8 +45,6 @@ def test_quiet_leaves_results_alone(tmp_path: Path, capsys: Capture) -> None:
 
 
 def test_a_run_directory_has_no_name_of_a_file(tmp_path: Path, capsys: Capture) -> None:
-    assert main([*RUN, str(tmp_path / "a.csv")]) == 2
-    assert "its name cannot end in .csv" in capsys.readouterr().err
     assert main([*RUN, str(tmp_path / "a"), "--set", "output.events=all"]) == 0
     for command, name in (("timeline", "a.csv"), ("report", "a.pdf")):
         assert main([command, str(tmp_path / "a"), "--out", str(tmp_path / name)]) == 2

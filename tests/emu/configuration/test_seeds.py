@@ -186,11 +186,6 @@ def test_seeds_may_be_listed(tmp_path: Path) -> None:
     [
         ({"seeds": []}, "seeds: has 0 seeds; want their number, or the seeds"),
         ({"seeds": range(10**9)}, "seeds: has 1,000,000,000 seeds; .* at most 100,000"),
-        ({"seeds": 10**9}, "seeds: 1000000000 is too much; the most is 100000"),
-        ({"seeds": f"1,{2**64}"}, "seeds: '18446744073709551616' has more than 64 bits"),
-        ({"seeds": [1, 1]}, "seeds: has seed 1 twice"),
-        ({"seeds": [1, -2]}, "seeds: -2 is too little"),
-        ({"seeds": [3, 7], "seed": 5}, "seed: is 5, and the first that seeds lists is 3; leave it out"),
     ],
 )
 def test_a_list_that_is_none_of_seeds_is_refused(given: dict[str, Any], why: str) -> None:

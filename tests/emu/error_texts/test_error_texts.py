@@ -1,7 +1,7 @@
 """What commands say of wrong input: exit code 2, one line, and nothing left; the cases are the text files here.
 
 A line that begins with ``$`` is a command, after what the last line that begins with ``with`` gives; lines that begin
-with ``|`` are the file `given.toml`; indented lines are parts of the line that it must print, in their order.
+with ``|`` are the file `given.…` that it names; indented lines are parts of the line that it must print, in order.
 """
 
 from __future__ import annotations
@@ -13,15 +13,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from python_process import ROOT
 
 from emu.cli import main
 from emu.directories.manifest import read_manifest
 from tests.emu.conftest import small_workload
+from tests.emu.families.dags.test_network_runs import shuffle
 from workloads.catalogue import save_workload
 from workloads.jobs import make_workload
 
 HERE = Path(__file__).parent
-GIVEN = "given.toml"
 MACHINES = """\
 [[machines]]
 type = "small"
@@ -39,6 +40,9 @@ FILES = {
     "shuffles.txt": "4 2\n1 0 2 0 1 2 2:40.0 3:20.0\n2 30000 1 2 2 0:10.0 1:300.0\n",
     "machines.toml": MACHINES,
     "half.toml": MACHINES.replace("price_per_hour = 6.5\n", "").replace("small", "big"),
+    "burst.tr": "0 1 3 3\n0 1 3 3\n",
+    "never.py": "class Never:\n    def launch(self, stages, machines, now_s):\n        raise AssertionError\n",
+    "shortest.py": (ROOT / "examples" / "shortest_job.py").read_text(),
     "plain.toml": '[[machines]]\ntype = "old"\ncount = 1\n[[machines]]\ntype = "new"\ncount = 1\n',
 }
 
@@ -83,6 +87,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     save_workload(small_workload(), place / "small")
     two = make_workload("two", [0, 5, 10, 20], [1, 2, 1, 1], [4, 1, 3, 2, 9], tenant=["a", "b", "a", "b"])
     save_workload(two, place / "two")
+    save_workload(shuffle(), place / "shuffle")
     for name, text in FILES.items():
         (place / name).write_text(text)
     return place
@@ -94,11 +99,14 @@ def test_wrong_input_ends_with_2_and_one_line_and_leaves_nothing(
 ) -> None:
     monkeypatch.chdir(folder)
     before = sorted(path.name for path in folder.iterdir())
-    file = folder / GIVEN
+    given = folder / next(
+        (f"given.{word[6:].partition(':')[0]}" for word in case.argv if word.startswith("given.")), ""
+    )
     if case.file:
-        file.write_text(case.file)
+        given.write_text(case.file)
     code = main(case.argv)
-    file.unlink(missing_ok=True)
+    if case.file:
+        given.unlink()
     said = capsys.readouterr()
     lines = [line for line in said.err.splitlines() if not line.startswith("emu: note: ")]
     assert (code, len(lines), said.out) == (2, 1, ""), said.err

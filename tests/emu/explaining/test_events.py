@@ -227,27 +227,6 @@ def test_what_is_asked_for_in_its_shortest_form(text: str, same: str) -> None:
     assert parse_events(same) == parse_events(text)
 
 
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("some", "'some' is not one of `none`"),
-        ("job=", "is not a whole number from 0 on"),
-        ("slowest=0", "'0' is not a whole number from 1 on"),
-        ("class=medium", "'class=medium' is not one of"),
-        ("time=9s..3s", "'9s..3s' is not a span of time"),
-        ("slowest=3; random=2", "several of job, slowest and random"),
-    ],
-)
-def test_wrong_text_is_refused(text: str, why: str) -> None:
-    with pytest.raises(emu.InputError, match=why.replace("`", ".")):
-        parse_events(text)
-
-
-def test_jobs_that_are_not_there_are_refused() -> None:
-    with pytest.raises(emu.InputError, match="no job 40; the workload has jobs 0 to 39"):
-        events_of("hawk", output_events="job=40")
-
-
 def test_commands_explain_and_write_timelines(
     tmp_path: Path, emu: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

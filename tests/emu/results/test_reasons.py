@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from coflow_cases import four_coflows, outcome_of, result_of
 from sweep_grids import write
@@ -17,6 +18,7 @@ from emu.results.bottlenecks import bottlenecks_of
 from emu.results.comparison import Comparison
 from emu.results.reasons import reason_rows, render_reasons
 from emu.results.result import Result
+from emu.sweeps.sweep import sweep
 from workloads.jobs import JobWorkload, make_workload
 
 Cli = Callable[..., Any]
@@ -101,6 +103,27 @@ def test_the_report_prints_it_too(compared: Comparison) -> None:
     alone = render_report(compared.results["sparrow"])
     assert "was 100% busy" not in alone
     assert '<th scope="row">decision latency, p99 (s)</th>' in alone
+
+
+def test_a_sweep_prints_it_where_it_holds(tmp_path: Path) -> None:
+    """A job of 1 ms of the scheduler's time leaves it idle, and one of 1 s does not; so it is over two seeds."""
+    cost = {"model": "fixed", "per_task": "20 ms"}
+    axes = {"scheduler": ["central-fifo", "sparrow"], "cost.per_job": ["1 ms", "1 s"], "seed": [1, 2]}
+    grid = {"workload": steady(), "nodes": NODES, "network": {"delay": 0}, "cost": cost, "sweep": axes}
+    result = sweep(grid, out=tmp_path / "s", in_process=True, progress=False)
+    points = {(p["scheduler"], p["per_job"]): p for p in result.summary["points"]}
+    (said,) = points["central-fifo", 1.0]["bottlenecks"]
+    assert said.startswith("central-fifo was 100% busy while work arrived: messages waited up to")
+    assert [name for name, point in points.items() if "bottlenecks" in point] == [("central-fifo", 1.0)]
+    assert result.text.count("busy while work arrived") == result.text.count(said) == 1
+    found = (
+        pd.read_csv(tmp_path / "s" / "results.csv").set_index(["scheduler", "per_job", "seed"]).bottlenecks
+    )
+    assert found["central-fifo", 1.0, 1] == said
+    table = pd.read_csv(tmp_path / "s" / "comparison.csv")
+    row = table[(table.per_job == 1.0) & (table.scheduler == "central-fifo") & (table.metric == "schedulers")]
+    busy = points["central-fifo", 1.0]["schedulers"]["busiest_while_arriving"]
+    assert row[row.statistic == "busiest_while_arriving"].value.tolist() == [busy]
 
 
 def test_what_is_called_a_bottleneck() -> None:
@@ -219,22 +242,6 @@ def test_options_of_the_command_line(emu: Cli, trace: Path) -> None:
     assert "nodes, busy" in one
     assert one.splitlines()[2].split()[-2:] == ["max", "wait.p99"]
     assert emu("run", "--resume", "r", "--columns", "max,wait.p99", "--reasons").out in one
-    for argv in (("run", "--scheduler", "random"), ("compare", "--schedulers", "random,sparrow")):
-        wrong = emu(
-            *argv,
-            "--workload",
-            "small",
-            "--nodes",
-            "12",
-            "--in-process",
-            "--columns",
-            "wait.p98",
-            "--out",
-            "x",
-        )
-        assert wrong.code == 2
-        assert "--columns: unknown column 'wait.p98'; did you mean 'wait.p9" in wrong.line()
-        assert not Path("x").exists()
     write('workload = "small"\nnodes = 20\n[sweep]\nscheduler = ["random", "sparrow"]\n')
     output = emu("sweep", "grid.toml", "--in-process", "--columns", "p99.9", "--reasons").out
     assert "wait of short jobs, p99 (s)" in output

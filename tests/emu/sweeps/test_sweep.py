@@ -48,21 +48,6 @@ def test_load_picks_nodes(trace: Path) -> None:
     assert "load" not in config
 
 
-def test_load_by_nodes_takes_no_nodes(emu: Cli, trace: Path) -> None:
-    argv = ("run", "--scheduler", "random", "--workload", "small", "--in-process", "--set", "load=80%")
-    ended = emu(*argv, "--nodes", "9", "--set", "load_by=nodes")
-    assert "--nodes: not allowed with load_by 'nodes'" in ended.line()
-    ended = emu(*argv, "--set", "load_by=nodes", "--json")
-    assert json.loads(ended.out)["nodes"] > 1
-
-
-def test_jobs_that_arrive_at_once_have_no_load(emu: Cli, trace: Path) -> None:
-    Path("burst.tr").write_text("0 1 3 3\n0 1 3 3\n")
-    argv = ("run", "--scheduler", "random", "--workload", "burst.tr", "--in-process", "--set", "load=80%")
-    for more in (("--nodes", "3"), ("--set", "load_by=nodes")):
-        assert "--set load: all jobs of burst arrive at once" in emu(*argv, *more).line()
-
-
 def test_equal_workloads_are_loaded_once(trace: Path) -> None:
     runs = prepare_sweep(write(GRID)).runs
     assert len({id(run.plan.source) for run in runs}) == 1

@@ -82,10 +82,3 @@ def test_an_eviction_is_recorded(workload: DagWorkload, machine: Path) -> None:
 def test_preemption_that_could_not_be_is_refused(workload: DagWorkload, machine: Path) -> None:
     with pytest.raises(InputError, match=r"preemption_mode: nodes evict no tasks under FirstFit; want none"):
         run_of(workload, machine, scheduler=FirstFit)
-    with pytest.raises(InputError, match=r"preemption_mode: goes by priorities, and priorities=false"):
-        run_of(workload, machine, priorities=False)
-    with pytest.raises(InputError, match=r"preemption_most: goes with preemption.mode=restart or checkpoint"):
-        run_of(workload, machine, "none", preemption_most=3)
-    plain = make_dag_workload("plain", [0.0], [1], [1], [1.0], [], cpu_cores=[1])
-    with pytest.raises(InputError, match=r"no job of plain states a priority"):
-        run_of(plain, machine)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
-import pytest
 
 import emu
 from clusters.cluster import build_cluster
 from tests.emu.families.dags.test_network_runs import HERE
 from workloads.dags import DagWorkload, make_dag_workload
-from workloads.errors import InputError
 
 
 def uneven_shuffle() -> DagWorkload:
@@ -41,30 +38,3 @@ def test_a_pipelined_shuffle(tmp_path: Path) -> None:
     timeline = run.timeline
     assert timeline is not None
     assert set(timeline["runnable_tasks"].to_pylist()) == {0}
-
-
-class Never:
-    """A scheduler of one's own, which is never asked."""
-
-    def launch(self, stages: Any, machines: Any, now_s: float) -> list[tuple[int, int]]:
-        raise AssertionError
-
-
-@pytest.mark.parametrize(
-    ("scheduler", "why"),
-    [
-        (
-            "carbyne",
-            "pipelined does not go with scheduler=carbyne: it plans tasks to start when their parents have",
-        ),
-        (
-            Never,
-            "pipelined does not go with scheduler=Never: a scheduler of one's own gets tasks when their",
-        ),
-    ],
-)
-def test_who_does_not_launch_before_parents_have_ended(scheduler: Any, why: str) -> None:
-    with pytest.raises(InputError, match=re.escape(why)):
-        emu.run(scheduler, uneven_shuffle(), 2, **HERE, network_registration="pipelined")
-    with pytest.raises(InputError, match="network_registration: has no effect on drf: input takes no time"):
-        emu.run("drf", uneven_shuffle(), 2, in_process=True, network_registration="pipelined")

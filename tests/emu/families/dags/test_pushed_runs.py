@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from emu.report.gantt import parts_of
 from tests.actors.dag_settings import mixed_dags, with_bytes
 from workloads.arrow import optional_column
 from workloads.dags import DagWorkload, make_dag_workload
-from workloads.errors import InputError
 
 HERE: dict[str, Any] = {
     "in_process": True,
@@ -113,41 +111,3 @@ def test_two_schedulers_have_the_same_homes(tmp_path: Path) -> None:
         has_home = run.sent_s.notna()
         assert (run.node == runs[0].node)[has_home].all()
     assert not (runs[0].node == runs[1].node).all()
-
-
-class Never:
-    """A scheduler of one's own, which is never asked."""
-
-    def launch(self, stages: Any, machines: Any, now_s: float) -> list[tuple[int, int]]:
-        raise AssertionError
-
-
-@pytest.mark.parametrize(
-    ("scheduler", "given", "why"),
-    [
-        (
-            "carbyne",
-            {},
-            "push does not go with scheduler=carbyne: it plans tasks to start when their parents have ended",
-        ),
-        (
-            Never,
-            {},
-            "push does not go with scheduler=Never: a scheduler of one's own chooses machines, and does not know",
-        ),
-        (
-            "sparrow",
-            {},
-            "push does not go with scheduler=sparrow: schedulers of jobs send tasks to nodes wherever their",
-        ),
-        (
-            "drf",
-            {"network_registration": "pipelined"},
-            "push does not go with network.registration=pipelined: input is sent when all parents have ended",
-        ),
-        ("drf", {"network_scheduler": "none"}, "network_shuffle: has no effect on drf: input takes no time"),
-    ],
-)
-def test_what_does_not_go_with_it(scheduler: Any, given: dict[str, Any], why: str) -> None:
-    with pytest.raises(InputError, match=re.escape(why)):
-        emu.run(scheduler, uneven_shuffle(), 2, **HERE | {"fabric_port_speed": None} | given)

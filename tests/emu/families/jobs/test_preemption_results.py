@@ -9,7 +9,6 @@ import pytest
 import emu
 from emu.families.jobs.further_tables import further_tables
 from emu.results.result import Result
-from workloads.errors import InputError
 from workloads.jobs import JobWorkload, make_workload
 from workloads.requests import Requests
 
@@ -49,20 +48,6 @@ def test_a_run_without_preemption_has_no_column_of_it(workload: JobWorkload) -> 
     assert result.jobs["finish_s"].to_pylist() == [10.0, 13.0, 14.0]
     assert "evictions" not in result.jobs.column_names
     assert "evictions" not in result.summary["jobs"]
-
-
-def test_preemption_that_could_not_be_is_refused(workload: JobWorkload) -> None:
-    with pytest.raises(
-        InputError, match=r"preemption.mode: goes by priorities, and priorities=false ignores"
-    ):
-        run_of(workload, priorities=False)
-    with pytest.raises(InputError, match=r"preemption.most: is above 2000"):
-        run_of(workload, preemption_most=2001)
-    with pytest.raises(InputError, match=r"preemption_most: goes with preemption.mode=restart or checkpoint"):
-        run_of(workload, "none", preemption_most=3)
-    plain = make_workload("plain", [0.0], [1], [1.0])
-    with pytest.raises(InputError, match=r"no job of plain states a priority"):
-        run_of(plain)
 
 
 @pytest.mark.parametrize(("below", "is_noted"), [(0, True), (-3, True), (1, False)])

@@ -65,11 +65,6 @@ def test_on_the_default_cluster_tasks_take_slots() -> None:
     assert any("is left out: each takes a slot" in note for note in result.notes)
 
 
-def test_what_no_task_states_is_refused(machine: Path) -> None:
-    with pytest.raises(InputError, match="no task of three states 'cores'"):
-        emu.run("sparrow", three(), cluster=machine, in_process=True, resources_use="cores")
-
-
 @pytest.mark.parametrize("use", ["stated", "memory_gib", "cpu_cores, memory_gib"])
 def test_a_resource_that_only_dropped_jobs_state_is_not_held(machine: Path, use: str) -> None:
     asked = Requests({"cpu_cores": [1.0] * 3, "memory_gib": [np.nan, np.nan, 64.0]})
