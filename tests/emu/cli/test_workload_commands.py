@@ -11,7 +11,6 @@ import pytest
 
 from workloads.catalogue import load_workload, save_workload
 from workloads.coflows import CoflowWorkload
-from workloads.dags import make_dag_workload
 from workloads.formats import FORMATS
 from workloads.jobs import make_workload
 from workloads.transform import TRANSFORMATIONS, history
@@ -65,19 +64,6 @@ def test_a_trace_that_is_converted_can_be_read_at_once(folder: Path, emu: Cli) -
         "no option 'attempt'; did you mean 'attempts'"
         in emu("workload", "info", "cell", "--set", "attempt=all").line()
     )
-
-
-def test_what_exists_is_not_written_over(folder: Path, emu: Cli) -> None:
-    for command in (("convert", "two"), ("slice", "two"), ("synth", "yahoo", "--set", "jobs=5")):
-        action, source, *rest = command
-        ended = emu("workload", action, source, "two", *rest)
-        assert (ended.code, ended.line()) == (
-            2,
-            "emu: two: exists already; choose another name, or give --overwrite",
-        )
-        assert load_workload("two").num_jobs == 4
-    assert emu("workload", "synth", "yahoo", "two", "--set", "jobs=5", "--overwrite").code == 0
-    assert load_workload("two").num_jobs == 5
 
 
 @pytest.mark.drawn
@@ -141,16 +127,3 @@ def test_fetch_lists_traces_and_takes_what_was_placed_by_hand(folder: Path, emu:
     assert ended.code == 0
     assert "licence" in ended.out.splitlines()[1]
     assert "--from tr" in ended.out.splitlines()[-1]
-
-
-def test_jobs_of_dags_are_run_without_precedence_and_coflows_are_not(folder: Path, emu: Cli) -> None:
-    dag = make_dag_workload("dag", [0.0], [2], [1, 1], [3.0, 4.0], [[0, 0, 1]])
-    save_workload(dag, "dag")
-    ran = emu(
-        "run", "--scheduler", "random", "--workload", "dag", "--nodes", "2", "--in-process", "--out", "r"
-    )
-    assert (ran.code, "precedence between stages is left out" in ran.err) == (0, True)
-    refused = emu("run", "--scheduler", "random", "--workload", "shuffles.txt", "--nodes", "2")
-    assert refused.line().startswith(
-        "emu: --workload: shuffles has coflows, and random schedules jobs; for coflows there are "
-    )

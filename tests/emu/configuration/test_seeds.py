@@ -68,15 +68,6 @@ def test_a_seed_that_has_no_effect_is_noted(trace: Path) -> None:
         plan_of(workload="small", workload_options={}, scheduler_seed=1, seeds=2)
 
 
-def test_a_workload_that_is_written_and_run_is_that_of_the_generator(emu: Cli) -> None:
-    assert emu("workload", "synth", "poisson", "f", *SETS[:2], "--set", "nodes=8").code == 0
-    assert emu(*RUN, "f", "--out", "file").code == 0
-    assert emu(*RUN, "poisson", *SETS, "--out", "generator").code == 0
-    assert Path("file/jobs.parquet").read_bytes() == Path("generator/jobs.parquet").read_bytes()
-    assert emu(*RUN, "poisson", *SETS, "--seed", "2", "--out", "other").code == 0
-    assert Path("file/jobs.parquet").read_bytes() != Path("other/jobs.parquet").read_bytes()
-
-
 # Several seeds
 
 

@@ -20,20 +20,6 @@ Cli = Callable[..., Any]
 RUN = ("run", "--scheduler", "random", "--in-process", "--nodes", "20", "--seed", "7")
 
 
-def test_steps_are_what_the_commands_do(emu: Cli, trace: Path) -> None:
-    assert emu("workload", "truncate", "small", "short", "--cap", "9 s").code == 0
-    assert emu("workload", "sample", "short", "part", "--count", "30", "--seed", "7").code == 0
-    steps = "workload_steps=truncate --cap '9 s'; sample count=30"
-    assert emu(*RUN, "--workload", "part", "--out", "a").code == 0
-    assert emu(*RUN, "--workload", "small", "--set", steps, "--out", "b").code == 0
-    assert Path("a/jobs.parquet").read_bytes() == Path("b/jobs.parquet").read_bytes()
-    written = tomllib.loads(Path("b/config.toml").read_text())
-    assert written["workload_steps"] == ["truncate cap_s='9 s'", "sample count=30"]
-    assert emu("run", "--config", "b/config.toml", "--out", "c").code == 0
-    assert Path("c/jobs.parquet").read_bytes() == Path("b/jobs.parquet").read_bytes()
-    assert "workload_steps" not in tomllib.loads(Path("a/config.toml").read_text())
-
-
 def test_a_step_follows_the_seed_of_the_workload(workload: JobWorkload, trace: Path) -> None:
     def drawn(**settings: Any) -> list[str]:
         compared = emu_package.compare(["random"], "small", 20, seeds=2, in_process=True, **settings)

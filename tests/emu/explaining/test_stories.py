@@ -9,16 +9,19 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
 import emu
+from clusters.cluster import build_cluster
 from emu.cli import main
 from emu.explaining.event_record import Record
-from emu.explaining.explanation import Explanation, Link, Wait
+from emu.explaining.explanation import SCREEN, Explanation, Link, Wait
 from emu.families.jobs.causes import Step
 from emu.families.jobs.chain_text import longest_span
 from emu.families.jobs.slot_holders import NEVER, Free, Tasks, free_slots, lost_runs, tasks_of, with_outages
 from workloads.jobs import make_workload
+from workloads.requests import Requests
 
 NS = 10**9
 KEPT: dict[str, Any] = {"in_process": True, "output_events": "all", "output_tasks": True}
@@ -225,3 +228,27 @@ def test_no_slot_is_held_twice_or_while_its_node_is_down() -> None:
     for node in range(5):
         begins, ends = (np.sort(times[held.node == node]) for times in (held.start_ns, held.finish_ns))
         assert np.all(begins[1:] >= ends[:-1])
+
+
+@pytest.mark.parametrize("scheduler", ["sparrow", "hawk", "eagle", "yacc-d", "dist-lwl"])
+def test_stories_say_nothing_of_slots(scheduler: str, tmp_path: Path) -> None:
+    """Of the five jobs that wait longest; what nodes lacked is a share, and short of screens."""
+    rng = np.random.default_rng(4)
+    file, count = tmp_path / "cluster.parquet", 120
+    pq.write_table(build_cluster("some", [1] * 6, cpu_cores=[2, 4] * 3).table, file)
+    requests = Requests(
+        demands={"cpu_cores": rng.choice([0.5, 1.0, 2.0], count)}, priority=rng.integers(0, 3, count)
+    )
+    durations = rng.choice([2.0, 30.0], 2 * count, p=[0.8, 0.2])
+    workload = make_workload(
+        "mix", np.cumsum(rng.exponential(0.8, count)), [2] * count, durations, requests=requests
+    )
+    run = emu.run(scheduler, workload, cluster=file, long_partition=0.8, short_cutoff=10.0, **KEPT)
+    for job in np.argsort(-np.array(run.jobs["wait_s"].to_pylist()))[:5].tolist():
+        story = emu.explain(run, job)
+        assert story.longest is not None
+        assert "It needs cpu_cores" in " ".join(story.longest.reasons)
+        assert "slot" not in str(story)
+        assert len(str(story).splitlines()) <= SCREEN
+        assert 0.0 <= story.longest.facts.get("lacking", 0.0) <= 1.0
+        assert 0.0 <= story.longest.facts["free_share"] <= 1.0

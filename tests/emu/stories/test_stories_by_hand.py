@@ -3,6 +3,8 @@
 A story has a scheduler, or several separated by commas; a workload (`jobs`: rows of submission and durations of tasks;
 `dags`, `coflows`: the arguments of the functions that make them); settings of the run; and, with ``[[story.of]]``, what
 must be said: links of the chain as "begin end cause: words", words of sentences and reasons, and the longest wait.
+What the run itself must give stands beside its settings: columns of tables, numbers of the summary by their path,
+counters, columns that must be absent, and words of what is printed.
 """
 
 from __future__ import annotations
@@ -20,13 +22,15 @@ import emu
 from clusters.cluster import build_cluster
 from clusters.schema import encode_texts
 from emu.explaining.explanation import SCREEN, Explanation
+from emu.results.comparison import Comparison
+from emu.results.result import Result
 from workloads.coflows import make_coflow_workload
 from workloads.dags import make_dag_workload
 from workloads.jobs import make_workload
 from workloads.requests import Requests
 
 KEPT: dict[str, Any] = {"in_process": True, "output_events": "all", "output_tasks": True}
-KNOWN = {"chain", "causes", "says", "never", "longest", "facts", "holders", "job"}
+KNOWN = {"chain", "causes", "says", "never", "longest", "facts", "holders", "held", "job"}
 
 
 def stories() -> Iterator[Any]:
@@ -68,6 +72,9 @@ def settings_of(story: dict[str, Any], folder: Path, settings: dict[str, Any]) -
         cluster = build_cluster("machines", machines.pop("slots"), **machines)
         pq.write_table(cluster.table, folder / "machines.parquet")
         given["cluster"] = folder / "machines.parquet"
+    if "updates" in story:
+        (folder / "updates.csv").write_text(f"time_s,coflow_id,update,side,port,to\n{story['updates']}\n")
+        given["fabric_updates"] = folder / "updates.csv"
     if "failures" in story:
         (folder / "failures.csv").write_text(f"target,fail_s,repair_s\n{story['failures']}\n")
         given["dynamics_failures"] = folder / "failures.csv"
@@ -79,12 +86,34 @@ def test_what_is_said_is_what_was_worked_out(
     story: dict[str, Any], settings: dict[str, Any], tmp_path: Path
 ) -> None:
     result = emu.run(story["scheduler"], workload_of(story), **settings_of(story, tmp_path, settings))
-    for name, values in story.get("table", {}).items():
-        assert result.heads[name].to_pylist() == pytest.approx(values)
     within = story.get("within", 1e-6)
-    for of in story["of"]:
+    check_result(result, story, within)
+    for of in story.get("of", ()):
         assert set(of) <= KNOWN
         check(emu.explain(result, of["job"]), of, within)
+
+
+def check_result(result: Result, story: dict[str, Any], within: float) -> None:
+    """Compare tables, counters, the summary and what is printed with what was worked out; NaN stands for null."""
+    for name, columns in story.get("tables", {}).items():
+        table = result.heads if name == "heads" else result.tables[name]
+        assert table is not None
+        for column, values in columns.items():
+            found = [math.nan if value is None else value for value in table[column].to_pylist()]
+            assert found == pytest.approx(values, abs=within, nan_ok=True), (name, column)
+    for path, value in story.get("summary", {}).items():
+        found: Any = result.summary
+        for part in path.split("/"):
+            found = found[part]
+        assert found == pytest.approx(value, abs=within), path
+    for name, value in story.get("counters", {}).items():
+        assert result.counters[name] == value, name
+    for name in story.get("absent", ()):
+        assert name not in {*result.heads.column_names, *result.tasks.column_names, *result.summary["jobs"]}
+    printed = Comparison({"a": [result]}, "", {}).to_text()
+    text = " ".join(f"{printed} {' '.join(result.notes)}".split())
+    for words in story.get("printed", ()):
+        assert words in text
 
 
 def check(told: Explanation, of: dict[str, Any], within: float) -> None:
@@ -113,9 +142,12 @@ def check(told: Explanation, of: dict[str, Any], within: float) -> None:
         assert words in text
     for words in of.get("never", ()):
         assert words not in f"{text} {told.render()}"
-    if not {"longest", "facts", "holders"} & set(of):
+    if not {"longest", "facts", "holders", "held"} & set(of):
         return
     assert wait is not None
+    held = {str(row["job"]): row["s"] for row in wait.holders if "job" in row}
+    for job, took_s in of.get("held", {}).items():
+        assert held[job] == pytest.approx(took_s, abs=within)
     for name, value in of.get("longest", {}).items():
         assert alike(getattr(wait.link, name), value, within), name
     for name, value in of.get("facts", {}).items():

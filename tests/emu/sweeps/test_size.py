@@ -154,7 +154,7 @@ def test_a_queue_that_is_known(here: Path, bounds: dict[str, int]) -> None:
 
 
 def test_poisson_arrivals_by_brute_force(here: Path) -> None:
-    options = {"jobs": 2000, "nodes": 8, "load": 0.8, "service": "deterministic"}
+    options = {"jobs": 400, "nodes": 8, "load": 0.8, "service": "deterministic"}
     given = {"workload_options": options, "in_process": True, "network_delay": 0}
 
     def p90_s(nodes: int) -> float:
@@ -187,42 +187,15 @@ def test_an_interval_that_spans_the_bound_is_not_met(here: Path) -> None:
     found = size("p90 < 5.2", "random", steady(1.0, 4.5), seeds=3, tolerance=0, in_process=True)
     below, at = (next(p for p in found.probes if p.nodes == n) for n in (found.fails, found.nodes))
     assert sum(at.values[0]) < 5.2 <= sum(below.values[0])
+    folders = (found.path / f"nodes={found.nodes}" / f"seed={seed}" for seed in (1, 2, 3))
+    runs = [json.loads((folder / "summary.json").read_text()) for folder in folders]
+    assert at.values[0][0] == pytest.approx(sum(r["jobs"]["all"]["p90"] for r in runs) / 3)
     (spans,) = [p for p in found.probes if p.verdict == "spans the bound"][-1:]
     assert abs(spans.values[0][0] - 5.2) <= spans.values[0][1]
     assert not spans.holds
     assert "spans the bound (all.p90 < 5.2 s: " in render_probe(spans, found.targets)
     (page,) = size_sections(found.path)
     assert f"On {found.nodes:,} nodes all.p90 is " in page
-
-
-def test_the_interval_over_the_seeds_decides(here: Path) -> None:
-    found = size("p90 < 5.2", "random", steady(1.0, 4.5), seeds=3, tolerance=0.1, in_process=True)
-    probe = next(p for p in found.probes if p.nodes == found.nodes)
-    runs = [
-        json.loads((found.path / f"nodes={found.nodes}" / f"seed={seed}" / "summary.json").read_text())
-        for seed in (1, 2, 3)
-    ]
-    assert probe.values[0][0] == pytest.approx(sum(r["jobs"]["all"]["p90"] for r in runs) / 3)
-    assert sum(probe.values[0]) < 5.2
-
-
-def test_no_answer_is_said(here: Path, emu: Cli, trace: Path) -> None:
-    ended = emu(*SIZE, "small", "--target", "p50 < 1 ms", "--low", "2", "--high", "8")
-    assert ended.code == 1
-    lines = ended.out.splitlines()
-    assert lines[0].startswith("2 nodes: not met (all.p50 < 1 ms: ")
-    assert lines[1].startswith("8 nodes: not met (all.p50 < 1 ms: ")
-    assert lines[-3] == "no number of nodes was found: all.p50 < 1 ms is not met even on 8, --high"
-    ended = emu(*SIZE, "small", "--target", "p50 < 1 ms", "--out", "other")
-    assert ended.code == 1
-    assert "more slots than tasks; there jobs take that long alone, too (slowdown 1 at p99), so" in ended.out
-
-
-def test_met_at_low(emu: Cli, trace: Path) -> None:
-    ended = emu(*SIZE, "small", "--target", "p50 < 10 h", "--low", "6", "--json")
-    found = json.loads(ended.out)
-    assert (ended.code, found["nodes"], found["fails"]) == (0, 6, None)
-    assert found["note"] == "all.p50 < 10 h is met already, fewer may do"
 
 
 # What is kept, and what is refused

@@ -114,9 +114,3 @@ def test_a_sweep_over_load_and_a_parameter(folder: Path, emu: Cli) -> None:
     config = path.with_name("config.toml")
     assert emu("run", "--config", str(config), "--out", "once").code == 0
     assert Path("once/coflows.parquet").read_bytes() == path.read_bytes()
-
-
-def test_schedulers_are_listed_with_their_family(folder: Path, emu: Cli) -> None:
-    lines = emu("schedulers").out.splitlines()
-    assert any(line.split()[:2] == ["aalo", "coflows"] for line in lines)
-    assert emu("schedulers", "philae").out.startswith("philae (coflows): ")

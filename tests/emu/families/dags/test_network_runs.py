@@ -12,8 +12,9 @@ import pytest
 import emu
 from emu.cli import main
 from emu.explaining.timeline import write_timeline
-from emu.families.dags.terminal_text import dag_facts
-from workloads.arrow import column, optional_column
+from tests.actors.dag_settings import mixed_dags, with_bytes
+from workloads.arrow import column
+from workloads.catalogue import save_workload
 from workloads.dags import DagWorkload, make_dag_workload
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -40,34 +41,18 @@ def shuffle(**given: Any) -> DagWorkload:
     )
 
 
-def test_what_a_run_writes() -> None:
-    run = emu.run("drf", shuffle(), 2, **HERE)
-    assert run.tasks is not None
-    assert optional_column(run.tasks, "fetched_s")[2:].tolist() == [2, 2]
-    assert np.isnan(optional_column(run.tasks, "fetched_s")[:2]).all()
-    assert column(run.jobs, "jct_s").tolist() == [3]
-    figures = run.summary["dags"]
-    assert (figures["moved_bytes"], figures["local_bytes"], figures["flows"]) == (2e9, 2e9, 2)
-    assert figures["mean_fetch_s"] == 1.0
-    assert dag_facts(figures)["network"] == "moved 2 GB in 2 flows"
-    without = emu.run("drf", shuffle(), 2, **HERE | {"network_scheduler": "none", "fabric_port_speed": None})
-    assert without.tasks is not None
-    assert "fetched_s" not in without.tasks.column_names
-    assert "moved_bytes" not in without.summary["dags"]
+@pytest.fixture
+def dags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A new folder with a workload `dags`, whose shuffles have bytes."""
+    monkeypatch.chdir(tmp_path)
+    save_workload(with_bytes(mixed_dags(8), 1), "dags")
+    return tmp_path
 
 
-def test_what_a_run_under_a_coordinator_writes() -> None:
-    run = emu.run("drf", shuffle(), 2, **HERE | {"network_scheduler": "sebf"})
-    assert column(run.jobs, "jct_s").tolist() == [3]
-    figures = run.summary["dags"]
-    assert (figures["flows"], figures["coflows"], figures["mean_cct_s"]) == (2, 1, 1.0)
-    assert dag_facts(figures)["coflows"] == "1, 1 s each in the mean"
-
-
-def test_a_variant_of_a_coordinator(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "run.toml"
+def test_a_variant_of_a_coordinator(dags: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tmp_path, file = dags, dags / "run.toml"
     file.write_text(
-        'scheduler = "drf"\nworkload = "query-dags"\nnodes = 4\nin_process = true\n[workload_options]\njobs = 2\n'
+        'scheduler = "drf"\nworkload = "dags"\nnodes = 4\nin_process = true\n'
         '[network]\nscheduler = "thick"\n[variants.thick]\nscheduler = "philae"\nthin_limit = 0\n'
         '[variants.lone]\nscheduler = "edf"\n'
     )
@@ -78,17 +63,6 @@ def test_a_variant_of_a_coordinator(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert main(["run", "--config", str(again), "--out", str(tmp_path / "t")]) == 0
     one, other = (emu.read_result(tmp_path / name).jobs for name in "rt")
     assert one.equals(other)
-
-
-def test_a_job_waits_for_machines_with_its_input() -> None:
-    # Four tasks of 1 s, of which both machines run one at a time. The parts of all lie on one machine: with a wait the
-    # other stays idle.
-    given: dict[str, Any] = {"network_input": "replicas", "network_replicas": 1, "seed": 3}
-    work = make_dag_workload("reads", [0], [1], [4], [1] * 4, [], cpu_cores=[1], input_bytes=[4e9])
-    run = emu.run("drf", work, 2, **HERE, **given, network_locality_wait=60)
-    assert column(run.jobs, "jct_s").tolist() == [4]
-    assert (run.summary["dags"]["moved_bytes"], run.summary["dags"]["local_bytes"]) == (0, 4e9)
-    assert column(emu.run("drf", work, 2, **HERE, **given).jobs, "jct_s").tolist() == [3]
 
 
 @pytest.mark.parametrize(
@@ -152,26 +126,6 @@ def test_a_demand_for_bandwidth_gives_way_to_the_network() -> None:
     assert any("network_in and network_out of shuffle are not held" in note for note in run.notes)
 
 
-def test_unknown_bytes_take_no_time() -> None:
-    edges = [(0, 0, 1), (0, 1, 2)]
-    work = make_dag_workload(
-        "chain",
-        [0],
-        [3],
-        [1, 1, 1],
-        [1, 1, 1],
-        edges,
-        cpu_cores=[1] * 3,
-        edge_bytes=[np.nan, 1e9],
-        input_bytes=[5e9, 0, 0],
-    )
-    run = emu.run("drf", work, 1, **HERE)
-    assert column(run.jobs, "jct_s").tolist() == [3]
-    notes = " ".join(run.notes)
-    assert "1 of 2 edges state no bytes" in notes
-    assert "what jobs read from outside takes no time" in notes
-
-
 @pytest.mark.parametrize("network", ["fair", "sebf"])
 def test_a_manager_of_one_s_own(network: str) -> None:
     own, drf = (
@@ -191,18 +145,15 @@ def test_a_manager_of_one_s_own(network: str) -> None:
 COORDINATOR = """
 class Mine:
     largest = False
-    asked = 0
     def order(self, coflows, now_s):
-        self.asked += 1
-        {then}
         return range(len(coflows.coflow))[:: -1 if self.largest else 1]
 """
 
 
-def test_a_coordinator_of_one_s_own_by_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "mine.py").write_text(COORDINATOR.format(then="pass"))
-    monkeypatch.chdir(tmp_path)
-    given = ["--workload", "query-dags", "--nodes", "5", "--set", "workload_options.jobs=2"]
+def test_a_coordinator_of_one_s_own_by_its_file(dags: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tmp_path = dags
+    (tmp_path / "mine.py").write_text(COORDINATOR)
+    given = ["--workload", "dags", "--nodes", "5"]
     for scheduler in ("drf", f"{ROOT}/examples/shortest_job.py:ShortestFirst"):
         base = ["run", "--scheduler", scheduler, *given, "--network", "mine.py:Mine", "--overwrite", "--out"]
         assert main([*base, "here", "--in-process"]) == 0
@@ -235,7 +186,7 @@ class Order:
     asked = 0
     def order(self, coflows, now_s):
         self.asked += 1
-        if self.asked == 100 and not os.path.exists("MARK"):
+        if self.asked == 20 and not os.path.exists("MARK"):
             open("MARK", "w").close()
             raise ValueError("once")
         return range(len(coflows.coflow))
@@ -243,12 +194,12 @@ class Order:
 
 
 def test_a_run_with_both_halves_of_one_s_own_is_resumed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    dags: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    tmp_path = dags
     (tmp_path / "halves.py").write_text(FAILS_ONCE.replace("MARK", str(tmp_path / "mark")))
-    monkeypatch.chdir(tmp_path)
     base = ["run", "--scheduler", "halves.py:Fewer", "--network", "halves.py:Order", "--in-process"]
-    base += ["--workload", "query-dags", "--nodes", "5", "--set", "workload_options.jobs=2"]
+    base += ["--workload", "dags", "--nodes", "5"]
     assert main([*base, "--set", "checkpoint.period=0.01 s", "--out", "failed"]) == 2
     error = capsys.readouterr().err.splitlines()[-1]
     assert "halves.py: line 17: scheduler Order: order() raised ValueError: once" in error

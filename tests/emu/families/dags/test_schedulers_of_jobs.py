@@ -10,9 +10,9 @@ from test_network_runs import HERE, shuffle
 
 import emu
 from clusters.cluster import load_cluster
-from emu.cli import main
 from emu.families.dags.testing import check_dag_result
 from emu.sweeps.sweep import sweep
+from tests.actors.dag_settings import mixed_dags, with_bytes
 from workloads.catalogue import load_workload
 
 FEW = ["--workload", "query-dags", "--set", "workload_options.jobs=2", "--nodes", "4", "--in-process"]
@@ -26,18 +26,6 @@ def test_managers_and_schedulers_of_jobs_are_compared(tmp_path: Path) -> None:
     assert {summary["dags"]["moved_bytes"] for summary in found.summaries} == {2e9}
     # Maps and reducers of 1 s, and between them a second in which each reducer fetches 1 GB.
     assert [summary["jobs"]["all"]["mean"] for summary in found.summaries] == [3.0, 3.0, 3.0]
-
-
-def test_stages_are_run_in_order_where_the_network_is_none() -> None:
-    apart, staged = (
-        emu.run("sparrow", shuffle(), 1, in_process=True, network_delay=0.0, slots=4, **given)
-        for given in ({}, {"network_scheduler": "none"})
-    )
-    assert (apart.family, staged.family) == ("jobs", "dags")
-    assert apart.summary["jobs"]["all"]["mean"] == 1.0
-    assert staged.summary["jobs"]["all"]["mean"] == 2.0
-    lost = "precedence between stages is left out"
-    assert (lost in apart.notes, lost in staged.notes) == (True, False)
 
 
 @pytest.mark.parametrize("scheduler", ["sparrow", "hawk", "eagle", "central-lwl", "yacc-d"])
@@ -65,8 +53,9 @@ def test_a_sweep_over_schedulers_and_networks(tmp_path: Path) -> None:
     ]
 
 
-def test_the_size_of_a_cluster_is_searched(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    over = ["--network", "fair", "--set", "fabric.port_speed=100 Gbps", "--target", "all.mean < 600s"]
-    given = ["--scheduler", "sparrow", *FEW[:4], "--in-process", *over]
-    assert main(["size", *given, "--high", "64", "--out", str(tmp_path / "s")]) == 0
-    assert "nodes" in capsys.readouterr().out
+def test_the_size_of_a_cluster_is_searched(tmp_path: Path) -> None:
+    given = {"network_scheduler": "fair", "fabric_port_speed": "100 Gbps", "in_process": True}
+    found = emu.size(
+        "all.mean < 20s", "sparrow", with_bytes(mixed_dags(6), 1), high=64, out=tmp_path, **given
+    )
+    assert found.nodes is not None

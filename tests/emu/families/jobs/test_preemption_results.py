@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 import emu
-from emu.families.jobs.further_tables import further_tables
 from emu.results.result import Result
 from workloads.jobs import JobWorkload, make_workload
 from workloads.requests import Requests
@@ -25,29 +24,6 @@ def run_of(workload: JobWorkload, mode: str = "restart", **more: Any) -> Result:
     result = emu.run(asked.pop("scheduler", "central-lwl"), workload=workload, **asked)
     assert isinstance(result, Result)
     return result
-
-
-def test_evictions_and_lost_work_are_counted_by_job_and_by_priority(workload: JobWorkload) -> None:
-    result = run_of(workload)
-    assert result.jobs["finish_s"].to_pylist() == [17.0, 7.0, 18.0]
-    assert result.jobs["evictions"].to_pylist() == [1, 0, 0]
-    assert result.jobs["evicted_work_s"].to_pylist() == [4.0, 0.0, 0.0]
-    summary = result.summary["jobs"]
-    assert (summary["evictions"], summary["evicted_work_s"]) == (1, 4.0)
-    of = summary["by_priority"]
-    assert [(of[band]["evictions"], of[band]["evicted_work_s"]) for band in ("9", "0")] == [
-        (0, 0.0),
-        (1, 4.0),
-    ]
-    table = next(t for t in further_tables({"a": [result]}) if t.title == "Evictions by priority")
-    assert [list(row) for row in table.rows] == [["a", "priority 9", "0", "0"], ["a", "priority 0", "1", "4"]]
-
-
-def test_a_run_without_preemption_has_no_column_of_it(workload: JobWorkload) -> None:
-    result = run_of(workload, "none")
-    assert result.jobs["finish_s"].to_pylist() == [10.0, 13.0, 14.0]
-    assert "evictions" not in result.jobs.column_names
-    assert "evictions" not in result.summary["jobs"]
 
 
 @pytest.mark.parametrize(("below", "is_noted"), [(0, True), (-3, True), (1, False)])

@@ -7,10 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import emu
 from emu.families.jobs import task_waits
 from tests.emu.recorded_runs import NODES, recorded, settings_of_jobs
-from workloads.jobs import make_workload
 
 NS = 10**9
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -112,19 +110,6 @@ def test_no_two_tasks_are_in_one_slot_at_once_and_the_first_that_is_free_is_take
         for row in there.itertuples():
             assert row.slot == next(k for k, until in enumerate(free) if until <= row.start_s)
             free[int(row.slot)] = row.finish_s
-
-
-def test_one_task_behind_another_by_hand() -> None:
-    """Probes come at 1 and 2 s; the first task is fetched by 3 s and ends at 13 s; the second starts at 15 s."""
-    workload = make_workload("two", [0.0, 1.0], [1, 1], [10.0, 5.0])
-    result = emu.run(
-        "sparrow", workload, 1, parameters={"probe_ratio": 1}, network_delay="1 s", in_process=True,
-        output_events="all", output_tasks=True,
-    )  # fmt: skip
-    further = ("slot", "enqueued_s", "start_s", "ahead", "ahead_s", "probes_sent")
-    first, second = (tuple(row[name] for name in further) for row in result.tasks.to_pylist())
-    assert first == (0, 1.0, 3.0, 0, 0.0, 1)
-    assert second == (0, 2.0, 15.0, 1, 10.0, 1)
 
 
 def test_blocks_of_jobs_give_the_same_as_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
