@@ -29,9 +29,9 @@ KEPT: dict[str, Any] = {"in_process": True, "output_events": "all", "output_task
 
 @pytest.mark.parametrize("name", ["hawk", "eagle", "phoenix", "yacc-d"])
 def test_a_story_is_the_same_where_little_was_recorded(name: str) -> None:
-    settings: dict[str, Any] = {"workload_options": {"jobs": 40}, "in_process": True, "seed": 3}
-    plain = emu.run(name, "yahoo", 60, **settings)
-    whole = emu.run(name, "yahoo", 60, **settings, output_events="all", output_tasks=True)
+    settings: dict[str, Any] = {"workload_options": {"jobs": 12}, "in_process": True, "seed": 3}
+    plain = emu.run(name, "yahoo", 20, **settings)
+    whole = emu.run(name, "yahoo", 20, **settings, output_events="all", output_tasks=True)
     jct_s = np.array(whole.jobs["jct_s"])
     for job in np.argsort(-jct_s)[:3].tolist():
         story = emu.explain(whole, job)
@@ -43,7 +43,7 @@ def test_a_story_is_the_same_where_little_was_recorded(name: str) -> None:
 
 def test_give_backs_are_no_refusals() -> None:
     """Tasks that a node gives back are counted apart from those that it has no room for, and each is counted once."""
-    run = emu.run("yacc-d", "yahoo", 40, workload_options={"jobs": 60}, seed=2, **KEPT)
+    run = emu.run("yacc-d", "yahoo", 20, workload_options={"jobs": 30}, seed=2, **KEPT)
     record, jobs = Record.of(run.events), run.jobs.to_pydict()
     returned = 0
     for job in np.unique(record.job[record.is_kind("RETURNED")])[:8].tolist():

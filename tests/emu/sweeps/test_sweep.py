@@ -124,16 +124,6 @@ def test_a_directory_of_another_sweep_is_refused(emu: Cli, done: SweepResult) ->
     assert "--out: runs/sweep-grid holds another sweep: " in ended.line()
 
 
-def test_a_directory_of_something_else_is_refused(emu: Cli, trace: Path) -> None:
-    write(SMALL)
-    Path("full").mkdir()
-    Path("full/mine.txt").write_text("mine")
-    assert "--out: full is not empty" in emu("sweep", "grid.toml", "--in-process", "--out", "full").line()
-    emu("run", "--scheduler", "random", "--workload", "small", "--nodes", "9", "--in-process", "--out", "run")
-    assert "--out: run holds a run" in emu("sweep", "grid.toml", "--in-process", "--out", "run").line()
-    assert sorted(p.name for p in Path("full").iterdir()) == ["mine.txt"]
-
-
 def test_its_config_file_runs_it_again(done: SweepResult) -> None:
     again = read_grid(done.path / "config.toml")
     assert again.described() == read_grid("grid.toml").described()

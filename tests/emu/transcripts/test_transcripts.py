@@ -75,6 +75,7 @@ def test_commands_print_and_write_what_the_transcript_has(
         if what == "$":
             check(emu(*shlex.split(rest)), lines[at:own])
         elif what == "file":
+            Path(rest).parent.mkdir(parents=True, exist_ok=True)
             Path(rest).write_text("".join(f"{line[2:]}\n" for line in lines[at + 1 : own]))
         elif what == "has":
             path, _, text = rest.partition(": ")
