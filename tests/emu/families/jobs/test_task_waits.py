@@ -74,7 +74,7 @@ def replayed(events: pd.DataFrame, is_sticky: bool) -> dict[tuple[int, int, int]
 def test_waits_are_those_of_queues_that_are_kept_event_by_event(name: str, setting: str) -> None:
     result = recorded(name, **SETTINGS[setting])
     tasks = result.tasks.to_pandas()
-    is_sticky = name in ("eagle", "ideal-eagle") or name.startswith("phoenix")
+    is_sticky = name in ("eagle", "eagle-c", "ideal-eagle") or name.startswith("phoenix")
     found = replayed(result.events.to_pandas().fillna(-1), is_sticky)
     first = np.concatenate([[0], np.cumsum(result.jobs["num_tasks"].to_numpy())])
     for row in tasks.itertuples():
