@@ -46,10 +46,19 @@ FAILURES = {"dynamics_mtbf": "20000s", "dynamics_mttr": "100s"}
 COSTS = {"cost_model": "fixed", "cost_per_message": "1ms", "cost_per_task": "5ms"}
 
 
-@pytest.mark.parametrize("asked", ["job=3,7", "class=short; time=5s.."])
+JOBS, CLASS = "job=3,7", "class=short; time=5s.."
+
+
 @pytest.mark.parametrize(
-    ("scheduler", "settings"),
-    [("random", {}), ("dist-lwl", {}), ("hawk", {}), ("phoenix", {}), ("yacc-d", COSTS), ("eagle", FAILURES)],
+    ("scheduler", "settings", "asked"),
+    [
+        ("random", {}, JOBS),
+        ("dist-lwl", {}, CLASS),
+        ("hawk", {}, JOBS),
+        ("phoenix", {}, CLASS),
+        ("yacc-d", COSTS, JOBS),
+        ("eagle", FAILURES, CLASS),
+    ],
 )
 def test_partitions_write_the_same_file_of_chosen_events(
     scheduler: str, settings: dict[str, Any], asked: str, tmp_path: Path
@@ -230,7 +239,7 @@ def test_what_is_asked_for_in_its_shortest_form(text: str, same: str) -> None:
 def test_commands_explain_and_write_timelines(
     tmp_path: Path, emu: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sets = ("--workload", "yahoo", "--nodes", "100", "--set", "workload_options.jobs=20", "--in-process")
+    sets = ("--workload", "yahoo", "--nodes", "30", "--set", "workload_options.jobs=9", "--in-process")
     for name in ("sparrow", "hawk"):
         emu("run", "--scheduler", name, *sets, "--out", tmp_path / name)
     shown = emu("explain", tmp_path / "sparrow", "7").out

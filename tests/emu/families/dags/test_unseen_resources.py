@@ -12,7 +12,6 @@ from emu.cli import main
 from emu.results.result import Result
 from tests.actors.dag_settings import mixed_dags, with_bytes
 from workloads.arrow import column
-from workloads.catalogue import load_workload
 from workloads.dags import DagWorkload, make_dag_workload
 from workloads.errors import InputError
 
@@ -63,10 +62,9 @@ def test_what_is_not_seen_is_over_used() -> None:
 
 
 def test_clocks_write_the_same_bytes() -> None:
-    workload = load_workload("query-dags", options={"jobs": 2})
     keys = {"overuse": "slows", "seed": 4, **HERE}
     virtual, windows = (
-        emu.run("carbyne@sees=cores@managers=2", workload, 2, **keys, **clock)
+        emu.run("carbyne@sees=cores@managers=2", readers(12), 2, **keys, **clock)
         for clock in ({"clock": "virtual"}, {"clock": "windows", "partitions": 3})
     )
     for name in ("jobs", "tasks", "resources", "fairness", "timeline"):
