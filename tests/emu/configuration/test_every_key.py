@@ -99,7 +99,7 @@ def test_there_is_a_case_of_every_key() -> None:
         known = key.name in CASES or key.name in HOSTED or key.name in APART
         assert known, (
             f"no value is tried of the key {key.name}: add a case to CASES of "
-            "tests/emu/configuration/key_cases.py that changes the result, "
+            "tests/emu/configuration/key_cases.toml that changes the result, "
             "or the key to HOSTED if it must not change any"
         )
         if key in SHARED and key.name in CASES:

@@ -17,7 +17,6 @@ from workloads.jobs import JobWorkload
 from workloads.transform import sample, truncate
 
 Cli = Callable[..., Any]
-RUN = ("run", "--scheduler", "random", "--in-process", "--nodes", "20", "--seed", "7")
 
 
 def test_a_step_follows_the_seed_of_the_workload(workload: JobWorkload, trace: Path) -> None:

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from emu.sweeps.size_note import Found, note_of
 from emu.sweeps.targets import Search, read_targets
-
-Cli = Callable[..., Any]
-SIZE = ("size", "--scheduler", "central-fifo", "--in-process", "--workload")
 
 
 def test_more_nodes_are_said_not_to_help_only_where_jobs_take_as_long_alone() -> None:

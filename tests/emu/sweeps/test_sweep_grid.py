@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from emu.sweeps.sweep import prepare_sweep, sweep
 from workloads.jobs import JobWorkload
 
 ROOT = Path(__file__).parents[3]
-Cli = Callable[..., Any]
 
 
 def folders(text: str) -> list[str]:

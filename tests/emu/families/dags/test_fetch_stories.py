@@ -24,7 +24,7 @@ from tests.actors.transfers.network_simulator import inputs_of
 from workloads.arrow import column, optional_column
 from workloads.dags import DagWorkload
 
-NS, GB = 1e9, 1e9
+NS = 1e9
 HERE: dict[str, Any] = {
     "in_process": True,
     "network_delay": 0.0,

@@ -15,8 +15,6 @@ from emu.sweeps.sweep import sweep
 from tests.actors.dag_settings import mixed_dags, with_bytes
 from workloads.catalogue import load_workload
 
-FEW = ["--workload", "query-dags", "--set", "workload_options.jobs=2", "--nodes", "4", "--in-process"]
-
 
 def test_managers_and_schedulers_of_jobs_are_compared(tmp_path: Path) -> None:
     found = emu.compare(

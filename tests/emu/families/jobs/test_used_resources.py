@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,6 @@ from emu.families.jobs.resources import work_s
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload, make_workload
 from workloads.requests import Requests
-
-Cli = Callable[..., Any]
 
 
 def three(**more: Any) -> JobWorkload:
