@@ -120,7 +120,7 @@ def test_all_kinds_are_on_the_sheet() -> None:
 
 
 def test_schedulers_have_one_look_in_all_figures_and_differ_without_colours() -> None:
-    both = emu.compare(JOBS, "yahoo", 60, workload_options={"jobs": 30}, in_process=True)
+    both = emu.compare(JOBS, "yahoo", 30, workload_options={"jobs": 12}, in_process=True)
     lines = plots.timeline(both).axes[0].lines  # curves that coincide are one line
     assert len({(line.get_linestyle(), line.get_marker()) for line in lines}) == len(lines) > 4
     markers = [line.get_marker() for line in lines]

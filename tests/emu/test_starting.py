@@ -108,7 +108,7 @@ def test_what_a_copy_gives_is_what_the_original_gives(source: str, workload: str
     setting = (
         SMALL
         if workload == "yahoo"
-        else {"workload": workload, "workload_options": {"coflows": 30}, "in_process": True}
+        else {"workload": workload, "workload_options": {"coflows": 10, "ports": 6}, "in_process": True}
     )
     module, _ = write_copy("mine", source, tmp_path)
     both = emu.compare([source, f"{module}:MINE"], out=tmp_path / "out", **setting)

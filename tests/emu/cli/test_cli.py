@@ -51,21 +51,6 @@ def test_examples_in_help_parse() -> None:
             assert unknown == []
 
 
-def test_json_is_alone_on_standard_output(emu: Cli, trace: Path) -> None:
-    ended = emu(*RUN, "small", "--json", "--out", "r")
-    assert ended.code == 0
-    assert json.loads(ended.out) == {**json.loads(Path("r/summary.json").read_text()), "path": "r"}
-    ended = emu("compare", "--schedulers", "sparrow,random", *RUN[3:], "small", "--json", "--out", "c")
-    assert [s["scheduler"] for s in json.loads(ended.out)] == ["sparrow", "random"]
-    assert [s["path"] for s in json.loads(ended.out)] == [
-        "c/scheduler=sparrow/seed=1",
-        "c/scheduler=random/seed=1",
-    ]
-    assert emu("compare", "--resume", "c", "--json").out == ended.out
-    within = [s["path"] for s in json.loads(Path("c/summary.json").read_text())]
-    assert within == ["scheduler=sparrow/seed=1", "scheduler=random/seed=1"]
-
-
 def test_seeds_lie_side_by_side_with_intervals(emu: Cli, trace: Path) -> None:
     ended = emu(*RUN, "small", "--seeds", "3", "--out", "r", "--json")
     summary = json.loads(ended.out)

@@ -115,15 +115,3 @@ def test_every_transformation_has_help(action: str, emu: Cli) -> None:
     ended = emu("workload", action, "--help")
     assert (ended.code, ended.err) == (0, "")
     assert all(option.flag in ended.out for option in TRANSFORMATIONS[action].options)
-
-
-def test_fetch_lists_traces_and_takes_what_was_placed_by_hand(folder: Path, emu: Cli) -> None:
-    listed = emu("workload", "fetch")
-    assert listed.code == 0
-    assert "CC BY 4.0" in listed.out
-    Path("data/hawk-eagle").mkdir(parents=True)
-    Path("data/hawk-eagle/YH.tr").write_text("0 1 1 1\n")
-    ended = emu("workload", "fetch", "hawk-eagle", "--folder", "data")
-    assert ended.code == 0
-    assert "licence" in ended.out.splitlines()[1]
-    assert "--from tr" in ended.out.splitlines()[-1]

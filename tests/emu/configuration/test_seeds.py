@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import tomllib
 from collections.abc import Callable
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from seed_cases import POISSON, RUN, SETS, jobs_of, plan_of, shas
+from seed_cases import POISSON, jobs_of, plan_of, shas
 
 import emu as emu_package
 from emu.configuration.config import layer_from_arguments, resolve
@@ -87,11 +86,6 @@ def test_a_run_of_several_seeds_is_that_of_each(tmp_path: Path) -> None:
         assert run.config == alone.config
     (summary,) = together.summaries
     assert (summary["seeds"], summary["varied"]) == ([5, 6], ["workload", "scheduler"])
-
-
-def test_options_may_give_the_first_seed_and_their_number(emu: Cli) -> None:
-    summary = json.loads(emu(*RUN, "poisson", *SETS, "--seed", "5", "--seeds", "2", "--json").out)
-    assert (summary["seed"], summary["seeds"]) == (5, [5, 6])
 
 
 def test_seeds_of_a_file_are_given_to_run_by_hand(tmp_path: Path) -> None:

@@ -129,20 +129,6 @@ def test_its_config_file_runs_it_again(done: SweepResult) -> None:
     assert again.described() == read_grid("grid.toml").described()
 
 
-def test_dry_run_runs_nothing(emu: Cli, trace: Path) -> None:
-    write(GRID)
-    ended = emu("sweep", "grid.toml", "--dry-run")
-    assert (ended.code, ended.err) == (0, "")
-    lines = ended.out.splitlines()
-    assert lines[0] == "to do  scheduler=sparrow/load=0.5/probe_ratio=2/seed=1"
-    assert lines[-1].startswith(
-        "12 runs, 12 to do, of 1 workload; up to 0.3 GiB each; results in runs/sweep-grid"
-    )
-    assert not Path("runs").exists()
-    output = json.loads(emu("sweep", "grid.toml", "--dry-run", "--json").out)
-    assert [run["done"] for run in output["runs"]] == [False] * 12
-
-
 def test_one_failed_run_does_not_stop_the_others(emu: Cli, trace: Path, counted: list[str]) -> None:
     Path("fails.py").write_text(FAILS)
     Path("fail").touch()
