@@ -53,8 +53,8 @@ class Case:
     without: Mapping[str, str] | None = None
 
 
-_TOLD = tomllib.loads((Path(__file__).parent / "key_cases.toml").read_text(encoding="utf-8"))
-BASES: dict[str, dict[str, str]] = _TOLD["bases"]
+_FILE = tomllib.loads((Path(__file__).parent / "key_cases.toml").read_text(encoding="utf-8"))
+BASES: dict[str, dict[str, str]] = _FILE["bases"]
 JOBS, AWARE, COFLOWS, DAGS = (BASES[name] for name in ("JOBS", "AWARE", "COFLOWS", "DAGS"))
 WINDOWS = {"clock": "windows", "partitions": "2"}
 
@@ -91,10 +91,10 @@ speed = 2.0
 }
 """Files that cases name."""
 
-CASES = {name: _case(**told) for name, told in _TOLD["of_jobs_and_dags"].items()}
+CASES = {name: _case(**stated) for name, stated in _FILE["of_jobs_and_dags"].items()}
 """By key. One that is for both families has a case of jobs here and one of coflows in `OF_COFLOWS`."""
 
-OF_COFLOWS = {name: _case(**told) for name, told in _TOLD["of_coflows"].items()}
+OF_COFLOWS = {name: _case(**stated) for name, stated in _FILE["of_coflows"].items()}
 """Keys that are for both families, of coflows."""
 
 HOSTED: dict[str, str] = {

@@ -1,4 +1,4 @@
-"""What commands say of wrong input: exit code 2, one line, and nothing left; the cases are the text files here.
+"""What commands say of wrong input: exit code 2, one line, and nothing left; the cases are files in `error_texts`.
 
 A line that begins with ``$`` is a command, after what the last line that begins with ``with`` gives; lines that begin
 with ``|`` are the file `given.…` that it names; indented lines are parts of the line that it must print, in order.
@@ -22,7 +22,7 @@ from tests.emu.families.dags.test_network_runs import shuffle
 from workloads.catalogue import save_workload
 from workloads.jobs import make_workload
 
-HERE = Path(__file__).parent
+CASES_OF = Path(__file__).parent / "error_texts"
 MACHINES = """\
 [[machines]]
 type = "small"
@@ -58,7 +58,7 @@ class Case(NamedTuple):
 
 def cases() -> Iterator[Case]:
     """Read all cases."""
-    for path in sorted(HERE.glob("*.txt")):
+    for path in sorted(CASES_OF.glob("*.txt")):
         common, case = "", None
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
             if line.startswith("$"):

@@ -1,4 +1,4 @@
-"""Commands one after another in a new folder, and what each prints and writes; the transcripts are text files here.
+"""Commands one after another in a new folder, and what each prints and writes; the files in `transcripts`.
 
 A transcript begins with ``== what it shows``. In it ``file NAME`` and lines after ``|`` make a file. ``$ words`` is a
 command, which must end with 0, or with the number of ``code N``; indented lines are parts of its output, in order,
@@ -26,12 +26,12 @@ from workloads.constraints import parse_constraint_set, with_constraints
 from workloads.dags import make_dag_workload
 from workloads.jobs import make_workload
 
-HERE = Path(__file__).parent
+FILES = Path(__file__).parent / "transcripts"
 
 
 def transcripts() -> Iterator[Any]:
     """Yield the lines of each transcript."""
-    for path in sorted(HERE.glob("*.txt")):
+    for path in sorted(FILES.glob("*.txt")):
         name, lines = "", []
         for line in [*path.read_text(encoding="utf-8").splitlines(), "== "]:
             if line.startswith("== "):

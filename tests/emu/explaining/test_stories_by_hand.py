@@ -35,7 +35,7 @@ KNOWN = {"chain", "causes", "says", "never", "longest", "facts", "holders", "hel
 
 def stories() -> Iterator[Any]:
     """Yield each story under each of its schedulers and settings."""
-    for path in sorted(Path(__file__).parent.glob("*.toml")):
+    for path in sorted((Path(__file__).parent / "stories").glob("*.toml")):
         for story in tomllib.loads(path.read_text(encoding="utf-8"))["story"]:
             for scheduler in story["scheduler"].split(","):
                 for number, settings in enumerate(story.get("each", [{}])):
@@ -116,15 +116,15 @@ def check_result(result: Result, story: dict[str, Any], within: float) -> None:
         assert words in text
 
 
-def check(told: Explanation, of: dict[str, Any], within: float) -> None:
+def check(said: Explanation, of: dict[str, Any], within: float) -> None:
     """Compare an explanation with what must be said."""
-    assert sum(told.causes.values()) == max(told.time_ns, 0)  # of what did not end it is -1
-    assert len(told.render().splitlines()) <= SCREEN + 4
+    assert sum(said.causes.values()) == max(said.time_ns, 0)  # of what did not end it is -1
+    assert len(said.render().splitlines()) <= SCREEN + 4
     if "chain" in of:
-        assert len(told.chain) == len(of["chain"]), [
-            (one.begin_ns / 1e9, one.cause, one.what) for one in told.chain
+        assert len(said.chain) == len(of["chain"]), [
+            (one.begin_ns / 1e9, one.cause, one.what) for one in said.chain
         ]
-    for link, wanted in zip(told.chain, of.get("chain", ()), strict=False):
+    for link, wanted in zip(said.chain, of.get("chain", ()), strict=False):
         times, _, words = wanted.partition(": ")
         begin, end, cause = times.split()
         assert [link.begin_ns / 1e9, link.end_ns / 1e9] == pytest.approx(
@@ -133,15 +133,15 @@ def check(told: Explanation, of: dict[str, Any], within: float) -> None:
         assert link.cause == cause
         assert words in link.what
     for cause, took_s in of.get("causes", {}).items():
-        assert told.causes.get(cause, 0) / 1e9 == pytest.approx(took_s, abs=max(within, 1e-6)), cause
-    wait = told.longest
+        assert said.causes.get(cause, 0) / 1e9 == pytest.approx(took_s, abs=max(within, 1e-6)), cause
+    wait = said.longest
     text = " ".join(
-        " ".join([*told.story(), *told.sentences, *(wait.reasons if wait is not None else ())]).split()
+        " ".join([*said.story(), *said.sentences, *(wait.reasons if wait is not None else ())]).split()
     )
     for words in of.get("says", ()):
         assert words in text
     for words in of.get("never", ()):
-        assert words not in f"{text} {told.render()}"
+        assert words not in f"{text} {said.render()}"
     if not {"longest", "facts", "holders", "held"} & set(of):
         return
     assert wait is not None
