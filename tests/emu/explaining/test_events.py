@@ -259,7 +259,7 @@ def test_commands_explain_and_write_timelines(
     check_format(entries)
     whole = "--set", "output.events=all", "--set", "output.tasks=true", "--out", tmp_path / "whole"
     emu("run", "--scheduler", "sparrow", *sets, *whole)
-    monkeypatch.setattr("emu.explaining.timeline.MOST_BYTES", 1_000_000)
+    monkeypatch.setattr("emu.explaining.timeline.MOST_BYTES", 100_000)
     monkeypatch.setattr(
         "emu.results.result.Result.events", property(lambda _: pytest.fail("events are not read"))
     )

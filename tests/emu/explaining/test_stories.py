@@ -43,7 +43,7 @@ def test_a_story_is_the_same_where_little_was_recorded(name: str) -> None:
 
 def test_give_backs_are_no_refusals() -> None:
     """Tasks that a node gives back are counted apart from those that it has no room for, and each is counted once."""
-    run = emu.run("yacc-d", "yahoo", 20, workload_options={"jobs": 30}, seed=2, **KEPT)
+    run = emu.run("yacc-d", "yahoo", 20, workload_options={"jobs": 15}, seed=2, **KEPT)
     record, jobs = Record.of(run.events), run.jobs.to_pydict()
     returned = 0
     for job in np.unique(record.job[record.is_kind("RETURNED")])[:8].tolist():

@@ -54,6 +54,6 @@ def test_a_sweep_over_schedulers_and_networks(tmp_path: Path) -> None:
 def test_the_size_of_a_cluster_is_searched(tmp_path: Path) -> None:
     given = {"network_scheduler": "fair", "fabric_port_speed": "100 Gbps", "in_process": True}
     found = emu.size(
-        "all.mean < 20s", "sparrow", with_bytes(mixed_dags(6), 1), high=64, out=tmp_path, **given
+        "all.mean < 60s", "sparrow", with_bytes(mixed_dags(6), 1), high=64, out=tmp_path, **given
     )
     assert found.nodes is not None
