@@ -72,8 +72,18 @@ DAG_SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("setting", DAG_SETTINGS)
-@pytest.mark.parametrize("name", OF_DAGS)
+@pytest.mark.parametrize(
+    ("name", "setting"),
+    [
+        pytest.param(
+            name,
+            setting,
+            marks=[pytest.mark.slow] if setting != "plain" and name not in ("drf", "carbyne") else [],
+        )
+        for name in OF_DAGS
+        for setting in DAG_SETTINGS
+    ],
+)
 def test_causes_add_up_to_the_completion_time_of_every_dag(name: str, setting: str) -> None:
     """They do, and what tasks ran is what the tasks of a chain ran of which each begins after the one before it."""
     kept = {"output_events": "all", "output_tasks": True}
