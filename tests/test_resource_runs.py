@@ -1,4 +1,7 @@
-"""Whole runs with resources, priorities and gangs, as their files show them to `resource_check`."""
+"""Whole runs with resources, priorities and gangs, as their files show them to `resource_check`.
+
+That every scheduler keeps to them is tried by the conformance suite; here runs that do not are found.
+"""
 
 from __future__ import annotations
 
@@ -59,50 +62,30 @@ def ran(scheduler: str, workload: JobWorkload, folder: Path, **given: Any) -> pa
     return pq.read_table(folder / "run" / "tasks.parquet")
 
 
-@pytest.mark.parametrize("scheduler", ["random", "central-lwl"])
-@pytest.mark.parametrize("passing", [0.0, 3.0])
-def test_no_task_passes_one_of_higher_priority(scheduler: str, passing: float, tmp_path: Path) -> None:
-    workload = banded(1)
-    run = ran(scheduler, workload, tmp_path, resources_passing=passing)
-    held = check_run(run, workload, cluster())
-    assert max(held["cpu_cores"]) > 4
-    assert check_priorities(run, workload, cluster()) == 0  # nor does it pass one that does not fit
-
-
 def test_runs_that_ignore_what_is_asked_for_are_found(tmp_path: Path) -> None:
     workload = banded(1)
     (tmp_path / "slots").mkdir()
-    run = ran("central-lwl", workload, tmp_path, priorities=False)
+    run = ran("central-lwl", workload, tmp_path)
+    assert max(check_run(run, workload, cluster())["cpu_cores"]) > 4
+    assert check_priorities(run, workload, cluster()) == 0
+    (tmp_path / "alike").mkdir()
+    run = ran("central-lwl", workload, tmp_path / "alike", priorities=False)
     with pytest.raises(AssertionError, match="that would have fit"):
         check_priorities(run, workload, cluster())
     by_slots = ran("central-lwl", workload, tmp_path / "slots", resources_use="slots")
     check_run(by_slots, workload, cluster(), resources=())
     with pytest.raises(AssertionError, match="more than it has"):
         check_run(by_slots, workload, cluster())
-
-
-@pytest.mark.parametrize("scheduler", ["central-fcfs-gang", "easy", "conservative"])
-def test_gangs_start_together(scheduler: str, tmp_path: Path) -> None:
-    plain = banded(2)
-    nodes = np.where(np.arange(80) % 3 == 2, 1, np.where(np.arange(80) % 3 == 1, 0, np.nan))
-    counts = np.diff(plain.arrays().first_task)
     gangs = make_workload(
-        "gangs",
-        plain.jobs["submit_s"].to_numpy(),
-        counts,
-        plain.tasks["duration_s"].to_numpy(),
-        requests=Requests(gang_nodes=nodes),
+        "gangs", [0.0, 0.0], [6, 3], [9.0] * 6 + [5.0] * 3, requests=Requests(gang_nodes=[1, 0])
     )
-    run = ran(scheduler, gangs, tmp_path)
-    assert max(check_run(run, gangs, cluster(), resources=(), gangs_within_s=0.0)["slots"]) == 8
     (tmp_path / "apart").mkdir()
     apart = ran("central-lwl", gangs, tmp_path / "apart")
     with pytest.raises(AssertionError, match=r"of gang .* started|gang .* ran on"):
         check_run(apart, gangs, cluster(), gangs_within_s=0.0)
 
 
-@pytest.mark.parametrize("scheduler", ["random", "central-lwl", "sparrow", "hawk", "eagle"])
-@pytest.mark.parametrize("mode", ["restart", "checkpoint"])
+@pytest.mark.parametrize(("scheduler", "mode"), [("central-lwl", "restart"), ("sparrow", "checkpoint")])
 def test_evicted_tasks_hold_nothing_and_their_work_is_counted(
     scheduler: str, mode: str, tmp_path: Path
 ) -> None:

@@ -80,6 +80,7 @@ class Own:
 """
 
 
+@pytest.mark.slow("runs a type checker")
 def test_a_type_checker_finds_wrong_names_and_no_others(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text(CODE)

@@ -99,6 +99,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     draw_sheet(place)
 
 
+@pytest.mark.slow("draws every figure there is")
 @pytest.mark.parametrize("make", [of_jobs, of_grid, of_dags, of_coflows])
 def test_figures_are_fit_to_print(make: Any, folder: Path, tmp_path: Path) -> None:
     drawn = make(tmp_path / "runs")
@@ -119,7 +120,7 @@ def test_all_kinds_are_on_the_sheet() -> None:
 
 
 def test_schedulers_have_one_look_in_all_figures_and_differ_without_colours() -> None:
-    both = emu.compare(JOBS, "yahoo", 60, workload_options={"jobs": 30}, in_process=True)
+    both = emu.compare(JOBS, "yahoo", 30, workload_options={"jobs": 12}, in_process=True)
     lines = plots.timeline(both).axes[0].lines  # curves that coincide are one line
     assert len({(line.get_linestyle(), line.get_marker()) for line in lines}) == len(lines) > 4
     markers = [line.get_marker() for line in lines]

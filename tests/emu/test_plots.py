@@ -158,7 +158,7 @@ def test_the_look_is_that_of_all_text(both: Comparison, tmp_path: Path) -> None:
 
 def test_ratios_are_taken_seed_by_seed() -> None:
     grid = [
-        emu.run(name, "yahoo", nodes, seed=seed, workload_options={"jobs": 30}, in_process=True)
+        emu.run(name, "yahoo", nodes, seed=seed, workload_options={"jobs": 12}, in_process=True)
         for name in ("sparrow", "hawk", "eagle")
         for nodes in (60, 100)
         for seed in (1, 2)

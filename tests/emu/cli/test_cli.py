@@ -28,89 +28,6 @@ RUN = ("run", "--scheduler", "sparrow", "--nodes", "20", "--in-process", "--work
 
 
 @pytest.mark.parametrize(
-    ("argv", "expected"),
-    [
-        ("rnu", "unknown command 'rnu'; did you mean 'run'"),
-        ("run --shceduler x", "unknown option '--shceduler'; did you mean '--scheduler'"),
-        ("--nodse 5", "unknown option '--nodse'; did you mean '--nodes'"),
-        ("workload info yahoo --jsno", "unknown option '--jsno'; did you mean '--json'"),
-        ("workload inf", "did you mean 'info'"),
-        ("workload", "emu workload does nothing alone"),
-        ("run extra", "unexpected argument 'extra'"),
-        ("run --nodes", "--nodes: expected one argument"),
-        ("run --slots 2", "slots is a key: --set slots=…"),
-        ("run", "--scheduler: required"),
-        ("compare --schedulers sparrow,hawk", "--workload: required"),
-        ("run --scheduler sparrow --workload yahoo", "--nodes: required"),
-        ("run --scheduler sparow --workload yahoo --nodes 5", "--scheduler: "),
-        ("compare --schedulers sparrow,eagel --workload yahoo --nodes 5", "--schedulers: "),
-        (
-            "run --scheduler sparrow,hawk --workload yahoo --nodes 5",
-            "--scheduler: emu run takes one scheduler",
-        ),
-        (
-            "run --scheduler sparrow --workload yaho --nodes 5",
-            "--workload: unknown workload 'yaho'; did you mean 'yahoo'",
-        ),
-        ("run --scheduler sparrow --workload none.tr --nodes 5", "none.tr: no such file"),
-        ("run --scheduler sparrow --workload yahoo --nodes 5x", "--nodes: '5x' is not a whole number"),
-        (
-            "run --scheduler sparrow --workload yahoo --nodes -5",
-            "--nodes: '-5' is too little; the least is 1",
-        ),
-        ("run --scheduler sparrow --workload yahoo --nodes 5 --long-partition 98", "did you mean '98%'"),
-        (
-            "run --scheduler sparrow --workload yahoo --nodes 5 --set probe_ration=3",
-            "did you mean 'probe_ratio'",
-        ),
-        (
-            "run --scheduler sparrow --workload yahoo --nodes 5 --set network.dealy=3",
-            "did you mean 'network.delay'",
-        ),
-        (
-            "run --scheduler ideal-eagle --workload yahoo --nodes 5 --clock live",
-            "only 'virtual' can",
-        ),
-        (
-            "run --scheduler sparrow --workload yahoo --nodes 5 --partitions 4",
-            "--partitions: goes with clock=windows or live, and clock is virtual",
-        ),
-        ("run --config none.toml", "none.toml: no such file"),
-        ("validate none.toml", "none.toml: no such file"),
-        ("report none", "none: is not a run directory"),
-        ("run --resume none", "none: is not a run directory"),
-        ("schedulers egle", "did you mean 'eagle'"),
-        ("cluster info homogenous --nodes 5", "did you mean 'homogeneous'"),
-        ("cluster info homogeneous", "nodes"),
-        ("workload info yahoo --set jbos=3", "did you mean 'jobs'"),
-        ("workload info yahoo --set jobs", "--set: 'jobs' is not of the form"),
-        ("workload synth yaho out", "unknown generator 'yaho'; did you mean 'yahoo'"),
-        ("workload synth yahoo out --seed x", "'x' is not a whole number"),
-        ("workload fetch google", "did you mean 'google-2019'"),
-        ("sweep x.toml --whatever", "unknown option '--whatever'"),
-        ("sweep x.toml", "x.toml: no such file"),
-        ("size --target x", "--target: 'x' is not of the form"),
-    ],
-)
-def test_wrong_input_ends_with_2_and_one_line(emu: Cli, argv: str, expected: str) -> None:
-    ended = emu(*argv.split())
-    assert ended.code == 2
-    assert ended.line().startswith("emu: ")
-    assert expected in ended.line()
-    assert ended.out == ""
-
-
-def test_wrong_values_in_a_file_are_named_with_their_line(emu: Cli, tmp_path: Path) -> None:
-    (tmp_path / "e.toml").write_text('scheduler = "sparrow"\nworkload = "yahoo"\nnodes = "few"\n')
-    for argv in (["validate", "e.toml"], ["run", "--config", "e.toml"]):
-        ended = emu(*argv)
-        assert (ended.code, ended.line()) == (
-            2,
-            "emu: e.toml: line 3: field nodes: 'few' is not a whole number",
-        )
-
-
-@pytest.mark.parametrize(
     "argv", [[], ["run"], ["compare"], ["validate"], ["workload"], ["cluster"], ["schedulers"], ["report"]]
 )
 def test_help_has_examples(emu: Cli, argv: list[str]) -> None:
@@ -134,52 +51,6 @@ def test_examples_in_help_parse() -> None:
             assert unknown == []
 
 
-def test_run_prints_a_table_and_writes_a_directory(emu: Cli, trace: Path, tmp_path: Path) -> None:
-    ended = emu(*RUN, "small")
-    assert ended.code == 0
-    assert ended.out.splitlines()[0] == "sparrow on small, 20 nodes, seed 1"
-    assert ended.out.splitlines()[-1] == "results in runs/sparrow-small-20-1"
-    assert (tmp_path / "runs" / "sparrow-small-20-1" / "jobs.parquet").exists()
-    assert emu(*RUN, "small").out.splitlines()[-1] == "results in runs/sparrow-small-20-1-2"
-
-
-def test_json_is_alone_on_standard_output(emu: Cli, trace: Path) -> None:
-    ended = emu(*RUN, "small", "--json", "--out", "r")
-    assert ended.code == 0
-    assert json.loads(ended.out) == {**json.loads(Path("r/summary.json").read_text()), "path": "r"}
-    ended = emu("compare", "--schedulers", "sparrow,random", *RUN[3:], "small", "--json", "--out", "c")
-    assert [s["scheduler"] for s in json.loads(ended.out)] == ["sparrow", "random"]
-    assert [s["path"] for s in json.loads(ended.out)] == [
-        "c/scheduler=sparrow/seed=1",
-        "c/scheduler=random/seed=1",
-    ]
-    assert emu("compare", "--resume", "c", "--json").out == ended.out
-    within = [s["path"] for s in json.loads(Path("c/summary.json").read_text())]
-    assert within == ["scheduler=sparrow/seed=1", "scheduler=random/seed=1"]
-
-
-def test_overload_is_said_on_standard_error(emu: Cli, trace: Path) -> None:
-    ended = emu(*RUN, "small", "--set", "nodes=20", "--nodes", "3", "--json", "--out", "r")
-    assert ended.line().startswith("emu: note: offered load is ")
-    json.loads(ended.out)
-
-
-def test_options_beat_set_beats_the_file(emu: Cli, trace: Path, tmp_path: Path) -> None:
-    (tmp_path / "e.toml").write_text("seed = 5\nnodes = 50\nwarmup = 1\n[parameters]\nprobe_ratio = 5\n")
-    argv = ("--config", "e.toml", "--set", "seed=6", "--set", "warmup=2", "--set", "sparrow.probe_ratio=3")
-    assert emu(*RUN, "small", *argv, "--seed", "7", "--out", "r").code == 0
-    config = json.loads(Path("r/manifest.json").read_text())["config"]
-    assert (config["nodes"], config["seed"], config["warmup"]) == (20, 7, "2.0 s")
-    assert config["parameters"]["sparrow"]["probe_ratio"] == 3
-
-
-def test_a_run_can_be_run_again_from_its_config(emu: Cli, trace: Path) -> None:
-    emu(*RUN, "small", "--out", "a", "--set", "probe_ratio=3", "--set", "network.delay=2 ms")
-    assert emu("run", "--config", "a/config.toml", "--out", "b").code == 0
-    assert Path("a/jobs.parquet").read_bytes() == Path("b/jobs.parquet").read_bytes()
-    assert emu("validate", "a/config.toml").out == Path("a/config.toml").read_text()
-
-
 def test_seeds_lie_side_by_side_with_intervals(emu: Cli, trace: Path) -> None:
     ended = emu(*RUN, "small", "--seeds", "3", "--out", "r", "--json")
     summary = json.loads(ended.out)
@@ -189,63 +60,6 @@ def test_seeds_lie_side_by_side_with_intervals(emu: Cli, trace: Path) -> None:
     low, high = summary["confidence_95"]["jobs"]["all"]["mean"]
     assert low < summary["jobs"]["all"]["mean"] < high
     assert "seeds 1 to 3" in emu("run", "--resume", "r").out
-
-
-def test_an_out_directory_in_use_is_refused_before_the_run(emu: Cli, trace: Path) -> None:
-    assert emu(*RUN, "small", "--out", "small").line().startswith("emu: --out: small is not empty")
-
-
-def test_resume_shows_a_finished_run(emu: Cli, trace: Path) -> None:
-    first = emu(*RUN, "small", "--out", "r", "--json")
-    assert emu("run", "--resume", "r", "--json").out == first.out
-    assert "sparrow on small, 20 nodes" in emu("run", "--resume", "r").out
-
-
-def test_report_of_runs(emu: Cli, trace: Path) -> None:
-    emu(*RUN, "small", "--out", "a")
-    assert emu("report", "a").out == "a/report.html\n"
-    emu("run", "--scheduler", "random", *RUN[3:], "small", "--out", "b")
-    assert emu("report", "a", "b", "--out", "both.html").out == "both.html\n"
-    assert (
-        '<th scope="col">better</th><th scope="col">equal</th><th scope="col">worse</th>'
-        in Path("both.html").read_text()
-    )
-    Path("mine.html").write_text("<p>")
-    assert "is not a report" in emu("report", "a", "--out", "mine.html").line()
-
-
-def test_the_main_job_takes_options(emu: Cli, trace: Path) -> None:
-    ended = emu("--in-process", "--workload", "small", "--nodes", "12", "--out", "c")
-    assert ended.code == 0
-    for name in ("sparrow", "hawk", "eagle", "central-lwl"):
-        assert f"\n  {name} " in ended.out
-    assert ended.out.splitlines()[-1] == "results in c, report in c/report.html"
-    assert Path("c/report.html").exists()
-
-
-def test_workloads_are_listed_described_made_and_converted(emu: Cli) -> None:
-    assert "yahoo" in emu("workload", "list").out
-    assert emu("workload", "synth", "yahoo", "w", "--seed", "7", "--set", "jobs=20").code == 0
-    output = json.loads(emu("workload", "info", "w", "--json").out)
-    assert output["jobs"] == 20
-    assert "load" in emu("workload", "info", "w", "--nodes", "5", "--nodes", "6").out
-    assert emu("workload", "convert", "w", "w.tr.gz").code == 0
-    assert "give --overwrite" in emu("workload", "convert", "w", "w.tr.gz").line()
-    assert emu("workload", "convert", "w", "w.tr.gz", "--overwrite").code == 0
-    assert json.loads(emu("workload", "info", "w.tr.gz", "--json").out)["tasks"] == output["tasks"]
-
-
-def test_clusters_and_schedulers_are_listed_and_described(emu: Cli) -> None:
-    assert "homogeneous" in emu("cluster", "list").out
-    assert (
-        "30 nodes, 60 slots" in emu("cluster", "info", "homogeneous", "--nodes", "30", "--set", "slots=2").out
-    )
-    listed = emu("schedulers").out
-    for name in ("sparrow", "hawk", "eagle", "central-lwl"):
-        assert f"\n{name} " in listed
-    output = emu("schedulers", "eagle").out
-    assert "probe_ratio" in output
-    assert "paper: " in output
 
 
 def test_ctrl_c_ends_with_130_and_says_so_in_the_manifest(

@@ -29,7 +29,7 @@ LOOKS = {"width": "column", "height": "5", "font-size": "6"}
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("runs")
-    common = {"workload_options": {"jobs": 30}, "in_process": True, "output_tasks": True}
+    common = {"workload_options": {"jobs": 12}, "in_process": True, "output_tasks": True}
     emu.compare(["sparrow", "hawk"], "yahoo", 60, seeds=2, **common, out=out / "both")  # type: ignore[arg-type]
     for nodes in (50, 100):
         for delay in (0.0005, 0.005):
@@ -52,6 +52,7 @@ def drawn(folders: Path, kind: str, *options: str) -> bytes:
     return out.read_bytes()
 
 
+@pytest.mark.slow("draws a figure for every option")
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_option_changes_the_figure(folders: Path, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     plain = drawn(folders, kind)

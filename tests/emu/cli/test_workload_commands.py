@@ -11,7 +11,6 @@ import pytest
 
 from workloads.catalogue import load_workload, save_workload
 from workloads.coflows import CoflowWorkload
-from workloads.dags import make_dag_workload
 from workloads.formats import FORMATS
 from workloads.jobs import make_workload
 from workloads.transform import TRANSFORMATIONS, history
@@ -67,41 +66,6 @@ def test_a_trace_that_is_converted_can_be_read_at_once(folder: Path, emu: Cli) -
     )
 
 
-def test_what_exists_is_not_written_over(folder: Path, emu: Cli) -> None:
-    for command in (("convert", "two"), ("slice", "two"), ("synth", "yahoo", "--set", "jobs=5")):
-        action, source, *rest = command
-        ended = emu("workload", action, source, "two", *rest)
-        assert (ended.code, ended.line()) == (
-            2,
-            "emu: two: exists already; choose another name, or give --overwrite",
-        )
-        assert load_workload("two").num_jobs == 4
-    assert emu("workload", "synth", "yahoo", "two", "--set", "jobs=5", "--overwrite").code == 0
-    assert load_workload("two").num_jobs == 5
-
-
-@pytest.mark.parametrize(
-    ("command", "name", "want"),
-    [
-        (("convert", "two"), "out.csv", "out"),
-        (("convert", "two"), "out.tr.parquet", "out.tr"),
-        (("convert", "two", "--to", "tr"), "out.csv", "out.tr"),
-        (("convert", "shuffles.txt", "--to", "coflow-benchmark"), "out.json", "out.txt"),
-        (("sample", "two", "--share", "50%"), "out.parquet", "out"),
-        (("synth", "yahoo"), "out.txt", "out"),
-    ],
-)
-def test_the_name_of_another_kind_of_file_is_refused(
-    command: tuple[str, ...], name: str, want: str, folder: Path, emu: Cli
-) -> None:
-    action, source, *rest = command
-    ended = emu("workload", action, source, name, *rest)
-    assert ended.code == 2
-    assert ended.line().startswith(f"emu: {name}: what is written is ")
-    assert ended.line().endswith(f"its name cannot end in {Path(name).suffix}: want {want}")
-    assert not Path(name).exists()
-
-
 @pytest.mark.drawn
 def test_info_tells_and_draws(folder: Path, emu: Cli) -> None:
     ended = emu("workload", "info", "two", "--nodes", "2", "--plot", "drawn", "--json")
@@ -151,62 +115,3 @@ def test_every_transformation_has_help(action: str, emu: Cli) -> None:
     ended = emu("workload", action, "--help")
     assert (ended.code, ended.err) == (0, "")
     assert all(option.flag in ended.out for option in TRANSFORMATIONS[action].options)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "line"),
-    [
-        ("scale two to --nodes 5", "--load: required; the offered load, such as 90%"),
-        ("scale two to --load much --nodes 5", "--load: 'much' is not a load such as '80%' or 0.8"),
-        ("scale shuffles.txt to --load 90%", "shuffles does not state the speed of its ports"),
-        ("slice two to --start 30s", "two"),
-        ("slice two to --begin 30s", "unknown option '--begin'"),
-        ("truncate shuffles.txt to --cap 3s", "coflows"),
-        ("convert two to --from tw", "unknown format 'tw'; did you mean 'tr'"),
-        ("convert two to.txt --to swim", "swim is read, not written"),
-        ("convert shuffles.txt to.tr", "the format tr holds jobs, and shuffles is of coflows"),
-        (
-            "convert shuffles.txt to --set megabytes=3",
-            "the format coflow-benchmark has no option 'megabytes'",
-        ),
-        ("convert two to --set jobs=3", "a workload of the format parquet takes no options, got jobs"),
-        ("info shuffles.txt --nodes 5", "shuffles"),
-        ("info two --plot no/such/folder", "--plot: no/such is not a folder"),
-        (
-            "info nothing --plot p.jpg",
-            "--plot: p.jpg ends in .jpg; figures are .svg, .png, .pdf, or both of the first",
-        ),
-        ("fetch coflow-bench", "did you mean 'coflow-benchmark'"),
-        ("fetch coflow-benchmark --timeout soon", "--timeout"),
-    ],
-)
-def test_what_is_wrong_is_named_in_a_line(arguments: str, line: str, folder: Path, emu: Cli) -> None:
-    ended = emu("workload", *arguments.split())
-    assert ended.code == 2
-    assert line in ended.line()
-    assert not Path("to").exists()
-
-
-def test_fetch_lists_traces_and_takes_what_was_placed_by_hand(folder: Path, emu: Cli) -> None:
-    listed = emu("workload", "fetch")
-    assert listed.code == 0
-    assert "CC BY 4.0" in listed.out
-    Path("data/hawk-eagle").mkdir(parents=True)
-    Path("data/hawk-eagle/YH.tr").write_text("0 1 1 1\n")
-    ended = emu("workload", "fetch", "hawk-eagle", "--folder", "data")
-    assert ended.code == 0
-    assert "licence" in ended.out.splitlines()[1]
-    assert "--from tr" in ended.out.splitlines()[-1]
-
-
-def test_jobs_of_dags_are_run_without_precedence_and_coflows_are_not(folder: Path, emu: Cli) -> None:
-    dag = make_dag_workload("dag", [0.0], [2], [1, 1], [3.0, 4.0], [[0, 0, 1]])
-    save_workload(dag, "dag")
-    ran = emu(
-        "run", "--scheduler", "random", "--workload", "dag", "--nodes", "2", "--in-process", "--out", "r"
-    )
-    assert (ran.code, "precedence between stages is left out" in ran.err) == (0, True)
-    refused = emu("run", "--scheduler", "random", "--workload", "shuffles.txt", "--nodes", "2")
-    assert refused.line().startswith(
-        "emu: --workload: shuffles has coflows, and random schedules jobs; for coflows there are "
-    )

@@ -6,6 +6,7 @@ choices of one that has choices. Keys that say where a run is hosted, and must n
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,8 +23,8 @@ from tests.workloads.family_examples import coflows_of
 from workloads.constraints import parse_constraint_set, with_constraints
 from workloads.jobs import JobWorkload, make_workload
 
-HEADS, TIMELINE, TASKS, SUMMARY, EVENTS = "heads", "timeline", "tasks", "summary", "events"
-"""What may change: jobs or coflows; the timeline; tasks or flows; the summary but for the engine; events."""
+HEADS = "heads"
+"""What may change: jobs or coflows; else the timeline, tasks or flows, the summary but for the engine, or events."""
 
 
 ALONE: Mapping[str, str] = {}
@@ -52,22 +53,19 @@ class Case:
     without: Mapping[str, str] | None = None
 
 
-JOBS = {"scheduler": "hawk", "nodes": "10", "seed": "1"}
-AWARE = JOBS | {"scheduler": "hawk-c", "cluster": "FILE:machines.toml"}
-BANDED = JOBS | {"workload_steps": "priorities"}
-EVICTING = BANDED | {"preemption.mode": "restart"}
-DRAWN = AWARE | {"constraints.model": "cores >= 8: 60%"}
-ASKING = AWARE | {
-    "workload_steps": "demands --model 'cpu_cores=3 memory_gib=1: 60%, cpu_cores=1 memory_gib=3: 40%'"
-}
-TWO = "cores >= 8: 50%, cores >= 4: 40%"
-GENERATED = JOBS | {"workload": "poisson", "workload_options.jobs": "20", "short_cutoff": "10 s"}
-COFLOWS = {"scheduler": "philae", "fabric.port_speed": "100 Mbps", "seed": "1"}
-DAGS = {"scheduler": "carbyne", "nodes": "1", "seed": "1"}
-READING = DAGS | {"nodes": "10", "cluster": "FILE:machines.toml", "network.scheduler": "fair"}
-FIXED = {"cost.model": "fixed"}
+_FILE = tomllib.loads((Path(__file__).parent / "key_cases.toml").read_text(encoding="utf-8"))
+BASES: dict[str, dict[str, str]] = _FILE["bases"]
+JOBS, AWARE, COFLOWS, DAGS = (BASES[name] for name in ("JOBS", "AWARE", "COFLOWS", "DAGS"))
 WINDOWS = {"clock": "windows", "partitions": "2"}
-STRAGGLING = {"dynamics.straggler_share": "30%"}
+
+
+def _case(
+    base: str, values: list[str], moves: str = HEADS, without: str = "", more: Mapping[str, str] = ALONE
+) -> Case:
+    """Return a case as the file states it."""
+    known = {"": None, "ALONE": ALONE, **BASES}
+    return Case(tuple(values), BASES[base] | dict(more), moves, known[without])
+
 
 FILES = {
     "machines.toml": """rack_size = 3
@@ -93,117 +91,10 @@ speed = 2.0
 }
 """Files that cases name."""
 
-CASES: dict[str, Case] = {
-    "scheduler": Case(("eagle",), JOBS),
-    "workload": Case(("poisson",), GENERATED, without=JOBS),
-    "nodes": Case(("7",), JOBS),
-    "cluster": Case(("FILE:machines.toml",), JOBS | {"machine_speed": "true"}),
-    "machines": Case(
-        ("old=2, new=8", "old=6, new=4"), JOBS | {"cluster": "FILE:types.toml", "machine_speed": "true"}
-    ),
-    "without": Case(("20%", "40%"), JOBS),
-    "slots": Case(("2",), JOBS),
-    "machine_speed": Case(("true",), AWARE),
-    "resources.use": Case(("slots", "stated", "cpu_cores"), ASKING, without=ALONE),
-    "resources.passing": Case(("1", "20"), ASKING | {"nodes": "3"}),
-    "priorities": Case(("false",), BANDED),
-    "preemption.mode": Case(("restart", "checkpoint"), BANDED, without=BANDED),
-    "preemption.cost": Case(("2 s",), EVICTING),
-    "preemption.most": Case(("1",), EVICTING),
-    "preemption.below": Case(("1",), EVICTING),
-    "preemption.order": Case(("youngest", "oldest"), EVICTING | {"nodes": "4", "slots": "3"}, without=ALONE),
-    "cluster_seed": Case(("7",), DRAWN | {"cluster": "phoenix", "constraints.model": "cores >= 16: 60%"}),
-    "load": Case(("50%",), JOBS),
-    "load_by": Case(("arrivals", "nodes"), JOBS | {"load": "50%"}, without=ALONE),
-    "constraints.model": Case(("cores >= 8: 60%", "none"), AWARE, without=ALONE),
-    "constraints.jobs": Case(("short", "long", "all"), DRAWN, without=ALONE),
-    "constraints.combined": Case(("true", "false"), DRAWN | {"constraints.model": TWO}, without=ALONE),
-    "constraints.soft": Case(("cores",), DRAWN | {"cluster": "homogeneous", "infeasible": "drop"}),
-    "constraints.price": Case(("3",), DRAWN | {"cluster": "homogeneous", "constraints.soft": "cores"}),
-    "constraints.seed": Case(("5",), DRAWN),
-    "workload_steps": Case(("sample count=10", "truncate --cap '2 s'"), JOBS),
-    "resample.block": Case(("5 s", "20 s"), JOBS),
-    "seed": Case(("2",), JOBS),
-    "workload_seed": Case(("5",), GENERATED),
-    "scheduler_seed": Case(("2",), JOBS),
-    "short_cutoff": Case(("2 s", "50%"), JOBS),
-    "long_partition": Case(("40%",), JOBS),
-    "warmup": Case(("20 s",), JOBS, SUMMARY),
-    "slowdown_threshold": Case(("2 s", "60 s"), JOBS, SUMMARY),
-    "quantum": Case(("20 ms",), JOBS | WINDOWS),
-    "network.delay": Case(("20 ms",), JOBS),
-    "network.spread": Case(("20 ms",), JOBS),
-    "network.cross_rack_delay": Case(("20 ms",), JOBS),
-    "fabric.port_speed": Case(("1 Gbps",), COFLOWS),
-    "fabric.local": Case(("network", "free"), COFLOWS),
-    "fabric.updates": Case(("FILE:updates.csv",), COFLOWS),
-    "estimates.error": Case(("constant", "random"), JOBS | {"estimates.size": "0.9"}, without=JOBS),
-    "estimates.size": Case(("0", "0.5", "0.9"), JOBS | {"estimates.error": "random"}, without=ALONE),
-    "estimates.demands": Case(("true",), DAGS | {"estimates.error": "random", "estimates.size": "0.8"}),
-    "network.scheduler": Case(("none", "fair"), DAGS | {"nodes": "3"}),
-    "network.skew": Case(("1.2",), DAGS | {"nodes": "3", "network.scheduler": "fair"}),
-    "network.input": Case(("share", "replicas"), READING),
-    "network.local_share": Case(("0", "50%"), READING | {"network.input": "share"}),
-    "network.replicas": Case(("1", "2"), READING | {"network.input": "replicas"}),
-    "network.locality_wait": Case(("1 s", "20 s"), READING | {"network.input": "replicas", "nodes": "5"}),
-    "network.replica_placement": Case(
-        ("racks",), READING | {"network.input": "replicas", "network.replicas": "2"}
-    ),
-    "network.registration": Case(
-        ("pipelined",), DAGS | {"scheduler": "drf", "nodes": "3", "network.scheduler": "fair"}
-    ),
-    "network.shuffle": Case(
-        ("push",), DAGS | {"scheduler": "drf", "nodes": "3", "network.scheduler": "fair"}
-    ),
-    "network.waves": Case(("apart",), DAGS | {"nodes": "3", "network.scheduler": "aalo"}),
-    "overuse": Case(("slows",), DAGS | {"scheduler": "drf", "sees": "cores", "nodes": "1"}),
-    "fairness.window": Case(("10 s",), DAGS, "summary"),
-    "cost.per_job": Case(("100 ms",), JOBS | FIXED),
-    "cost.per_task": Case(("100 ms",), JOBS | FIXED),
-    "cost.per_update": Case(("1 ms",), COFLOWS | FIXED),
-    "cost.per_flow": Case(("1 ms",), COFLOWS | FIXED),
-    "cost.per_coflow": Case(("1 ms",), COFLOWS | FIXED),
-    "cost.per_schedule": Case(("1 ms",), COFLOWS | FIXED),
-    "cost.per_message": Case(("100 ms",), JOBS | FIXED),
-    "dynamics.failures": Case(("FILE:failures.csv",), JOBS),
-    "dynamics.mtbf": Case(("60 s", "200 s"), JOBS | {"dynamics.mttr": "10 s"}, without=ALONE),
-    "dynamics.mttr": Case(("5 s", "20 s"), JOBS | {"dynamics.mtbf": "60 s"}, without=ALONE),
-    "dynamics.detection": Case(("10 s",), JOBS | {"dynamics.failures": "FILE:failures.csv"}),
-    "dynamics.failover": Case(("5 s",), JOBS | {"dynamics.failures": "FILE:failures.csv"}),
-    "dynamics.straggler_share": Case(("30%",), JOBS),
-    "dynamics.straggler_slowdown": Case(("5",), JOBS | STRAGGLING),
-    "dynamics.straggler_distribution": Case(("constant", "pareto", "lognormal"), JOBS | STRAGGLING),
-    "dynamics.straggler_shape": Case(
-        ("4",), JOBS | STRAGGLING | {"dynamics.straggler_distribution": "pareto"}
-    ),
-    "dynamics.straggler_sigma": Case(
-        ("2",), JOBS | STRAGGLING | {"dynamics.straggler_distribution": "lognormal"}
-    ),
-    "timeline.period": Case(("3 s", "7 s"), JOBS, TIMELINE),
-    "output.tasks": Case(("true",), JOBS, TASKS),
-    "output.events": Case(("all", "job=3", "slowest=2", "class=long; random=1", "time=5s..9s"), JOBS, EVENTS),
-}
+CASES = {name: _case(**stated) for name, stated in _FILE["of_jobs_and_dags"].items()}
 """By key. One that is for both families has a case of jobs here and one of coflows in `OF_COFLOWS`."""
 
-FEW = {"workload_options.coflows": "6", "workload_options.ports": "4"}
-RANDOM_PILOTS = COFLOWS | {"pilot_ports": "random"}
-OF_COFLOWS: dict[str, Case] = {
-    "scheduler": Case(("aalo",), COFLOWS),
-    "workload": Case(("synthetic-coflows",), COFLOWS | FEW, without=COFLOWS),
-    "load": Case(("50%",), COFLOWS),
-    "workload_steps": Case(("skew", "skew --cv-median 0.9; retime rate_per_s=5"), COFLOWS),
-    "resample.block": Case(("20 ms", "50 ms"), COFLOWS),
-    "seed": Case(("2",), RANDOM_PILOTS),
-    "workload_seed": Case(("5",), COFLOWS | FEW | {"workload": "synthetic-coflows"}),
-    "scheduler_seed": Case(("2",), RANDOM_PILOTS),
-    "warmup": Case(("20 ms",), COFLOWS, SUMMARY),
-    "quantum": Case(("20 ms",), COFLOWS | WINDOWS | {"network.delay": "1 ms"}),
-    "network.delay": Case(("5 ms",), COFLOWS),
-    "cost.per_message": Case(("1 ms",), COFLOWS | FIXED),
-    "timeline.period": Case(("10 ms", "30 ms"), COFLOWS, TIMELINE),
-    "output.tasks": Case(("true",), COFLOWS, TASKS),
-    "output.events": Case(("all", "slowest=2", "all; rates"), COFLOWS, EVENTS),
-}
+OF_COFLOWS = {name: _case(**stated) for name, stated in _FILE["of_coflows"].items()}
 """Keys that are for both families, of coflows."""
 
 HOSTED: dict[str, str] = {

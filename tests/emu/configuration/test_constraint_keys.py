@@ -4,13 +4,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 import emu
 from emu.configuration.config import Layer, layer_from_set, resolve
 from emu.configuration.plan import Plan, prepare
 from workloads.constraints import constraint_sets, set_of_job
-from workloads.errors import InputError
 from workloads.jobs import make_workload
 from workloads.transform import constrain
 
@@ -51,25 +49,3 @@ def _layer_of(run: Path) -> Layer:
     from emu.configuration.config_file import layer_from_file
 
     return layer_from_file(run / "config.toml")
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        (
-            ["constraints.model=phenix"],
-            "--set constraints.model: unknown model 'phenix'; did you mean 'phoenix'?",
-        ),
-        (
-            ["constraints.model=phoenix", "constraints.soft=clok"],
-            "--set constraints.soft: 'clok' is not an attribute",
-        ),
-        (["constraints.model=phoenix", "constraints.jobs=some"], "'some' is not one of its values"),
-        (["constraints.price=0.5"], "'0.5' is too little; the least is 1"),
-        (["constraint.seed=1"], "nor keys of that name; did you mean 'constraints'?"),
-    ],
-)
-def test_what_is_wrong_is_named_with_its_key(given: list[str], said: str) -> None:
-    with pytest.raises(InputError) as error:
-        plan_of(*given)
-    assert said in str(error.value)

@@ -5,11 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import emu
 from emu.configuration.plan import Plan, configure, prepare
-from workloads.errors import InputError
 
 
 def plan_of(**given: Any) -> Plan:
@@ -37,29 +34,6 @@ def test_keys_make_dynamics(tmp_path: Path) -> None:
     assert dynamics.outages.number.tolist() == [3]
     assert [i["name"] for i in plan.inputs if i["what"] == "failures file"] == [str(path)]
     assert str(path) in plan.config_toml()
-
-
-STRAGGLES = {"dynamics_straggler_share": "5%", "dynamics_straggler_distribution": "pareto"}
-
-
-@pytest.mark.parametrize(
-    ("given", "what"),
-    [
-        ({"dynamics_mtbf": "1 d"}, "dynamics_mtbf: goes with dynamics.mttr"),
-        ({"dynamics_mttr": "1 d"}, "dynamics_mttr: goes with dynamics.mtbf"),
-        ({"dynamics_mtbf": 0, "dynamics_mttr": 1}, "dynamics_mtbf: is 0"),
-        ({"dynamics_detection": 1}, "dynamics_detection: goes with dynamics.failures or dynamics.mtbf"),
-        ({"dynamics_failover": 1}, "dynamics_failover: goes with dynamics.failures or dynamics.mtbf"),
-        ({"dynamics_straggler_slowdown": 0.5}, "dynamics_straggler_slowdown"),
-        (STRAGGLES | {"dynamics_straggler_shape": 1}, "dynamics_straggler_shape: a Pareto distribution"),
-        ({"dynamics_failures": "nowhere.csv"}, "nowhere.csv: no such file"),
-    ],
-)
-def test_what_does_not_go_together_is_refused(given: dict[str, Any], what: str) -> None:
-    with pytest.raises(InputError) as error:
-        plan_of(**given)
-    assert what in str(error.value)
-    assert len(str(error.value).splitlines()) == 1
 
 
 def test_a_task_that_hardly_ever_ends_is_noted_before_the_run() -> None:

@@ -99,7 +99,7 @@ def test_there_is_a_case_of_every_key() -> None:
         known = key.name in CASES or key.name in HOSTED or key.name in APART
         assert known, (
             f"no value is tried of the key {key.name}: add a case to CASES of "
-            "tests/emu/configuration/key_cases.py that changes the result, "
+            "tests/emu/configuration/key_cases.toml that changes the result, "
             "or the key to HOSTED if it must not change any"
         )
         if key in SHARED and key.name in CASES:
@@ -229,6 +229,8 @@ def test_models_of_cost(base: dict[str, str], ran: Callable[..., Result], tmp_pa
     measured = ran({**base, "cost.model": "measured"})
     assert none.costs is None
     assert measured.costs is not None
+    if base is JOBS:
+        assert measured.costs.num_rows == measured.summary["schedulers"]["messages"]
     dear = pa.array([5_000_000] * measured.costs.num_rows, pa.int64())
     pq.write_table(measured.costs.set_column(1, "cost_ns", dear), tmp_path / "dear.parquet")
     pq.write_table(measured.costs, tmp_path / "costs.parquet")

@@ -179,6 +179,7 @@ SMALL_COFLOWS = {
     "workload_options.coflows": "3",
     "workload_options.ports": "3",
 }
+SMALL_DAGS = {"workload": "query-dags", "nodes": "10", "workload_options.jobs": "2"}
 
 
 def written(plan: Plan, index: int | None, folder: Path) -> Path:
@@ -198,6 +199,7 @@ TOGETHER = [
     {**SMALL, "scheduler": "eagle,eagle@shortest_first=false", "slack": "3"},
     {**SMALL, "scheduler": "hawk,hawk-c", "steal_limit": "4", "hawk.steal_attempts": "0"},
     {**SMALL, "scheduler": "sparrow,hawk", "long_partition": "50%"},
+    {**SMALL_DAGS, "scheduler": "drf,tetris", "network.scheduler": "sebf", "network.shuffle": "push"},
 ]
 
 

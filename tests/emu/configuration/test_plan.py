@@ -29,24 +29,6 @@ def test_parameters_go_to_all_that_have_them_or_to_one() -> None:
     assert [p.name for p in schedulers[0].parameters] == list(hawk)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("probe_ration=3", "did you mean 'probe_ratio'"),
-        ("nodse=3", "did you mean 'nodes'"),
-        ("probe_ratio=many", "many"),
-        ("eagle.probe_ratoi=3", "did you mean 'probe_ratio'"),
-        ("hawk.probe_ratio=3", "no scheduler 'hawk' in this run"),
-    ],
-)
-def test_wrong_parameters_name_the_option(text: str, expected: str) -> None:
-    name = text.partition("=")[0]
-    with pytest.raises(InputError) as caught:
-        scheduler_parameters(resolve([layer_from_set([text])]), (find_scheduler("eagle"),))
-    assert str(caught.value).startswith(f"--set {name}: ")
-    assert expected in str(caught.value)
-
-
 def test_wrong_parameters_in_a_file_name_its_line(tmp_path: Path) -> None:
     path = tmp_path / "e.toml"
     path.write_text("[parameters.eagle]\nprobe_ratoi = 3\n")
@@ -92,36 +74,6 @@ def test_the_timeline_has_about_200_rows_of_the_shortest_run(workload: JobWorklo
     longest_s = max(workload.tasks["duration_s"].to_pylist())
     assert plan_of(workload, nodes=1000).period_s == pytest.approx((span_s + longest_s) / 200)
     assert plan_of(workload, timeline_period="3 s").period_s == 3.0
-
-
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        ({"scheduler": "sparow"}, "scheduler: .*did you mean 'sparrow'"),
-        ({"scheduler": ["sparrow", "sparrow"]}, "scheduler: 'sparrow' is given twice"),
-        ({"workload": "yaho"}, "workload: .*did you mean 'yahoo'"),
-        ({"workload": "none.tr"}, r"none\.tr: no such file"),
-        ({"cluster": "homogenous"}, "cluster: .*did you mean 'homogeneous'"),
-        ({"nodes": 10**9}, "nodes: .*10,000,000"),
-        ({"nodes": None}, "--nodes: required"),
-        ({"workload": None}, "--workload: required"),
-        ({"scheduler": None}, "--scheduler: required"),
-        (
-            {"clock": "live", "cost_model": "fixed"},
-            "cost_model: is for the other clocks: with 'live' handlers take",
-        ),
-        ({"warmup": "1 d"}, "warmup: leaves no job"),
-        ({"estimates_error": "random", "estimates_size": 1}, r"estimates_size: 1 is not in 0 <= size < 1"),
-        (
-            {"workload": "yahoo", "workload_options": {"jbos": 3}},
-            r"workload_options\['jbos'\]: .*mean 'jobs'",
-        ),
-        ({"workload": "yahoo", "workload_options": {"jobs": "x"}}, r"workload_options\['jobs'\]: 'x' is not"),
-    ],
-)
-def test_wrong_names_and_values(workload: JobWorkload, arguments: dict[str, object], expected: str) -> None:
-    with pytest.raises(InputError, match=f"^{expected}"):
-        plan_of(**({"workload": workload} | arguments))
 
 
 def test_a_wrong_name_in_a_file_names_its_line(tmp_path: Path) -> None:

@@ -68,6 +68,18 @@ def test_what_cannot_be_a_cost_is_refused(what: str, workload: JobWorkload, tmp_
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("given", "wrong"),
+    [
+        ({}, "cost.file: goes with"),
+        ({"cost_file": "no-such.parquet"}, "no-such.parquet: is not a table of recorded"),
+    ],
+)
+def test_a_table_that_is_not_there(workload: JobWorkload, given: dict[str, str], wrong: str) -> None:
+    with pytest.raises(InputError, match=wrong):
+        emu.run("sparrow", workload, 4, cost_model="recorded", in_process=True, **given)
+
+
 def test_a_column_that_is_not_there(workload: JobWorkload, tmp_path: Path) -> None:
     path = write(tmp_path / "costs.parquet", {"scheduler": [0], "cost": [1]})
     with pytest.raises(InputError, match="field cost_ns: is not there"):

@@ -35,19 +35,6 @@ def test_a_trace_is_resampled_by_the_seed(trace: Path, workload: JobWorkload) ->
     assert compared.summaries[0]["varied"] == ["workload", "scheduler"]
 
 
-def test_resampling_as_a_command_gives_the_same(emu: Cli, trace: Path) -> None:
-    assert emu("workload", "resample", "small", "again", "--block", "30 s", "--seed", "7").code == 0
-    argv = ("run", "--scheduler", "random", "--in-process", "--nodes", "20", "--seed", "7")
-    assert emu(*argv, "--workload", "again", "--out", "a").code == 0
-    assert emu(*argv, "--workload", "small", "--set", "resample.block=30 s", "--out", "b").code == 0
-    assert Path("a/jobs.parquet").read_bytes() == Path("b/jobs.parquet").read_bytes()
-    ended = emu(*argv, "--workload", "small", "--set", "resample.block=0 s", "--out", "c")
-    assert (ended.code, ended.line()) == (
-        2,
-        "emu: --set resample.block: block_s: 0.0 is not a duration above 0",
-    )
-
-
 def test_an_object_is_resampled_and_kept(workload: JobWorkload, tmp_path: Path) -> None:
     folder = tmp_path / "c"
     compared = emu_package.compare(

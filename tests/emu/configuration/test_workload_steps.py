@@ -17,21 +17,6 @@ from workloads.jobs import JobWorkload
 from workloads.transform import sample, truncate
 
 Cli = Callable[..., Any]
-RUN = ("run", "--scheduler", "random", "--in-process", "--nodes", "20", "--seed", "7")
-
-
-def test_steps_are_what_the_commands_do(emu: Cli, trace: Path) -> None:
-    assert emu("workload", "truncate", "small", "short", "--cap", "9 s").code == 0
-    assert emu("workload", "sample", "short", "part", "--count", "30", "--seed", "7").code == 0
-    steps = "workload_steps=truncate --cap '9 s'; sample count=30"
-    assert emu(*RUN, "--workload", "part", "--out", "a").code == 0
-    assert emu(*RUN, "--workload", "small", "--set", steps, "--out", "b").code == 0
-    assert Path("a/jobs.parquet").read_bytes() == Path("b/jobs.parquet").read_bytes()
-    written = tomllib.loads(Path("b/config.toml").read_text())
-    assert written["workload_steps"] == ["truncate cap_s='9 s'", "sample count=30"]
-    assert emu("run", "--config", "b/config.toml", "--out", "c").code == 0
-    assert Path("c/jobs.parquet").read_bytes() == Path("b/jobs.parquet").read_bytes()
-    assert "workload_steps" not in tomllib.loads(Path("a/config.toml").read_text())
 
 
 def test_a_step_follows_the_seed_of_the_workload(workload: JobWorkload, trace: Path) -> None:
@@ -70,21 +55,6 @@ def test_steps_change_dags_before_they_become_jobs(tmp_path: Path) -> None:
     assert one.jobs.equals(other.jobs)
 
 
-def test_errors_name_the_place_the_step_and_the_option(emu: Cli, trace: Path) -> None:
-    run = (*RUN, "--workload", "small")
-    ended = emu(*run, "--set", "workload_steps=sample shar=10%")
-    assert (ended.code, ended.line()) == (
-        2,
-        "emu: --set workload_steps: sample: unknown option 'shar'; did you mean 'share'? (known: count, seed, share)",
-    )
-    ended = emu(*run, "--set", "workload_steps=sample count=1e6")
-    assert ended.code == 2
-    assert ended.line().startswith("emu: --set workload_steps: sample: --count: ")
-    Path("s.toml").write_text('nodes = 20\nworkload_steps = ["truncate cap=1s", "sample shar=10%"]\n')
-    ended = emu(*run, "--config", "s.toml")
-    assert ended.line().startswith("emu: s.toml: line 2: field workload_steps: sample: unknown option 'shar'")
-
-
 def test_an_axis_of_steps(emu: Cli, trace: Path) -> None:
     Path("s.toml").write_text(
         'workload = "small"\nscheduler = "random"\nnodes = 20\n[sweep]\n'
@@ -103,6 +73,3 @@ def test_an_axis_of_steps(emu: Cli, trace: Path) -> None:
     assert "workload_steps sample share=50%; truncate cap_s=3s" in Path("s/report.html").read_text()
     ended = emu("sweep", "s.toml", "--set", "nodes=20", "--in-process", "--out", "s", "--dry-run")
     assert "0 to do" in ended.out
-    Path("t.toml").write_text(Path("s.toml").read_text().replace("cap=3s", "cap=3x"))
-    ended = emu("sweep", "t.toml", "--in-process", "--out", "t")
-    assert ended.line().startswith("emu: t.toml: line 5: field sweep.workload_steps: truncate: --cap: '3x'")

@@ -270,6 +270,7 @@ def test_directories_changed_in_every_way(tmp_path: Path, trace: Path) -> None:
     assert list(fuzz(tmp_path / "m", trace, range(10))) == []
 
 
+@pytest.mark.slow("a fuzzer tried on itself")
 def test_changes_are_noticed_only_because_files_are_compared(
     tmp_path: Path, trace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

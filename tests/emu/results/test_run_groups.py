@@ -288,7 +288,7 @@ def test_which_axis_figures_are_drawn_against() -> None:
     assert stems(load, nodes) == ["percentiles-load=0.5", "percentiles-load=0.7"]
     assert stems(load, delay) == [f"percentiles-network.delay={v}" for v in (1, 2, 3, 4)]
     assert stems(delay, error) == ["percentiles-estimates.error=none", "percentiles-estimates.error=random"]
-    assert stems(load, slack) == ["percentiles"]  # parameters tell lines apart
+    assert stems(load, slack) == stems(slack) == ["percentiles"]  # parameters tell lines apart
 
 
 def over(network: str, speed: str = "1 Gbps", **more: Any) -> Result:

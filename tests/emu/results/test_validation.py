@@ -98,7 +98,9 @@ def test_what_runs_write_has_their_form(tmp_path: Path, emu: Cli) -> None:
         "--workload",
         "synthetic-coflows",
         "--set",
-        "workload_options.coflows=20",
+        "workload_options.coflows=8",
+        "--set",
+        "workload_options.ports=5",
     )
     windows = (*jobs, "--clock", "windows", "--quantum", "1 ms")
     for command, part in (((*jobs, *costs), "schedulers"), (windows, "windows"), (coflows, "coordinator")):

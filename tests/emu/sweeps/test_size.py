@@ -21,7 +21,6 @@ from emu.sweeps import parallel_runs
 from emu.sweeps.size_report import render_probe, size_sections
 from emu.sweeps.sizing import size
 from emu.sweeps.targets import Target, find_fewest, read_targets
-from workloads.errors import InputError
 from workloads.jobs import JobWorkload, make_workload
 
 Cli = Callable[..., Any]
@@ -51,30 +50,6 @@ SIZE = ("size", "--scheduler", "central-fifo", "--in-process", "--workload")
 )
 def test_targets_are_read(text: str, target: Target) -> None:
     assert read_targets([text]) == (target,)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("short.p99 > 60s", "is not of the form [class.]statistic < bound"),
-        ("short.p99", "is not of the form"),
-        ("shrot.p99 < 60s", "unknown statistic 'shrot.p99'; did you mean 'short.p99'"),
-        ("short.p98 < 60s", "unknown statistic 'p98'; did you mean 'p99'"),
-        ("short.p999 < 60s", "unknown statistic 'p999'; did you mean 'p99.9'"),
-        ("short.wiat.p99 < 60s", "unknown statistic 'wiat.p99'; did you mean 'wait.p99'"),
-        ("shrot.wait.p99 < 60s", "unknown statistic 'shrot.wait.p99'; did you mean 'short.wait.p99'"),
-        ("bounded_slowdwon.mean < 3", "did you mean 'bounded_slowdown.mean'"),
-        ("slowdown.p99 < 60s", "'60s' is not a number, 0 or more; slowdown is a ratio, without a unit"),
-        ("slowdown.p99 < nan", "'nan' is not a number"),
-        ("p99 < 60 parsecs", "--target: '60 parsecs' is not a duration"),
-        ("p99 < -1", "--target: '-1' is not a duration"),
-    ],
-)
-def test_wrong_targets_are_errors(text: str, expected: str) -> None:
-    with pytest.raises(InputError) as caught:
-        read_targets([text])
-    assert str(caught.value).startswith("--target: ")
-    assert expected in str(caught.value)
 
 
 def test_at_the_bound() -> None:
@@ -179,7 +154,7 @@ def test_a_queue_that_is_known(here: Path, bounds: dict[str, int]) -> None:
 
 
 def test_poisson_arrivals_by_brute_force(here: Path) -> None:
-    options = {"jobs": 2000, "nodes": 8, "load": 0.8, "service": "deterministic"}
+    options = {"jobs": 400, "nodes": 8, "load": 0.8, "service": "deterministic"}
     given = {"workload_options": options, "in_process": True, "network_delay": 0}
 
     def p90_s(nodes: int) -> float:
@@ -212,42 +187,15 @@ def test_an_interval_that_spans_the_bound_is_not_met(here: Path) -> None:
     found = size("p90 < 5.2", "random", steady(1.0, 4.5), seeds=3, tolerance=0, in_process=True)
     below, at = (next(p for p in found.probes if p.nodes == n) for n in (found.fails, found.nodes))
     assert sum(at.values[0]) < 5.2 <= sum(below.values[0])
+    folders = (found.path / f"nodes={found.nodes}" / f"seed={seed}" for seed in (1, 2, 3))
+    runs = [json.loads((folder / "summary.json").read_text()) for folder in folders]
+    assert at.values[0][0] == pytest.approx(sum(r["jobs"]["all"]["p90"] for r in runs) / 3)
     (spans,) = [p for p in found.probes if p.verdict == "spans the bound"][-1:]
     assert abs(spans.values[0][0] - 5.2) <= spans.values[0][1]
     assert not spans.holds
     assert "spans the bound (all.p90 < 5.2 s: " in render_probe(spans, found.targets)
     (page,) = size_sections(found.path)
     assert f"On {found.nodes:,} nodes all.p90 is " in page
-
-
-def test_the_interval_over_the_seeds_decides(here: Path) -> None:
-    found = size("p90 < 5.2", "random", steady(1.0, 4.5), seeds=3, tolerance=0.1, in_process=True)
-    probe = next(p for p in found.probes if p.nodes == found.nodes)
-    runs = [
-        json.loads((found.path / f"nodes={found.nodes}" / f"seed={seed}" / "summary.json").read_text())
-        for seed in (1, 2, 3)
-    ]
-    assert probe.values[0][0] == pytest.approx(sum(r["jobs"]["all"]["p90"] for r in runs) / 3)
-    assert sum(probe.values[0]) < 5.2
-
-
-def test_no_answer_is_said(here: Path, emu: Cli, trace: Path) -> None:
-    ended = emu(*SIZE, "small", "--target", "p50 < 1 ms", "--low", "2", "--high", "8")
-    assert ended.code == 1
-    lines = ended.out.splitlines()
-    assert lines[0].startswith("2 nodes: not met (all.p50 < 1 ms: ")
-    assert lines[1].startswith("8 nodes: not met (all.p50 < 1 ms: ")
-    assert lines[-3] == "no number of nodes was found: all.p50 < 1 ms is not met even on 8, --high"
-    ended = emu(*SIZE, "small", "--target", "p50 < 1 ms", "--out", "other")
-    assert ended.code == 1
-    assert "more slots than tasks; there jobs take that long alone, too (slowdown 1 at p99), so" in ended.out
-
-
-def test_met_at_low(emu: Cli, trace: Path) -> None:
-    ended = emu(*SIZE, "small", "--target", "p50 < 10 h", "--low", "6", "--json")
-    found = json.loads(ended.out)
-    assert (ended.code, found["nodes"], found["fails"]) == (0, 6, None)
-    assert found["note"] == "all.p50 < 10 h is met already, fewer may do"
 
 
 # What is kept, and what is refused
@@ -276,27 +224,6 @@ def test_what_was_measured_is_not_measured_again(
     assert len(ran) == len(list(Path("s").glob("nodes=*/seed=*"))) - len(probes)
     ended = emu(*argv, "--target", "p90 < 60s", "--set", "network.delay=2 ms")
     assert "--out: s holds another size: network.delay is 0.002 here and not given there" in ended.line()
-
-
-@pytest.mark.parametrize(
-    ("argv", "expected"),
-    [
-        ("", "--target: required, such as"),
-        ("--target p99<1 --nodes 5", "--nodes: emu size finds the number of nodes"),
-        ("--target p99<1 --set load=80%", "--set load: not allowed"),
-        ("--target p99<1 --low 9 --high 5", "--low: 9 is more than --high 5"),
-        ("--target p99<1 --low 0", "--low: '0' is too little; the least is 1"),
-        ("--target p99<1 --tolerance 7", "--tolerance: '7' is more than the whole"),
-        ("--target p99<1 --scheduler random,sparrow", "--scheduler: emu size takes one scheduler"),
-        ("--target p99<1 --resume x", "--resume: emu size takes up its directory by itself"),
-        ("--target long.p99<1 --short-cutoff 1h", "--target: long.p99 < 1 s: small has no long jobs"),
-    ],
-)
-def test_wrong_input(emu: Cli, trace: Path, argv: str, expected: str) -> None:
-    ended = emu(*SIZE, "small", *argv.split())
-    assert ended.code == 2
-    assert expected in ended.line()
-    assert not Path("runs").exists()
 
 
 def test_ctrl_c(emu: Cli, trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,30 +34,6 @@ def test_groups_are_read_and_written(text: str, target: Target) -> None:
     assert read_targets([str(target)]) == (target,)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("priority:high.p99 < 60s", "'priority:high.p99': 'high' is not a priority, a whole number"),
-        ("priority:9 < 60s", "unknown statistic '' of 'priority:9'"),
-        ("priority:9.p98 < 60s", "unknown statistic 'p98' of 'priority:9.p98'; did you mean 'p9"),
-        ("tenant:.p99 < 60s", "'tenant:.p99': the tenant has no name; want 'tenant:NAME.p99'"),
-        ("tenant:ads.slowdown.p99 < 60s", "'60s' is not a number"),
-        ("ads.wait.p99 < 60s", "; jobs of a tenant are 'tenant:ads.wait.p99'"),
-        ("web.team.p99 < 60s", "; jobs of a tenant are 'tenant:web.team.p99'"),
-        ("9.p99 < 60s", "; jobs of a priority are 'priority:9.p99'"),
-        (
-            "shrot.p99 < 60s",
-            "did you mean 'short.p99'?",
-        ),
-    ],
-)
-def test_wrong_groups_are_errors(text: str, expected: str) -> None:
-    with pytest.raises(InputError) as caught:
-        read_targets([text])
-    assert str(caught.value).startswith("--target: ")
-    assert expected in str(caught.value)
-
-
 def mixed(jobs: int = 60) -> JobWorkload:
     """Two jobs of 4.5 s each second, the second more important and of another tenant."""
     is_second = np.arange(2 * jobs) % 2

@@ -98,39 +98,6 @@ def test_the_cluster_s_own_mix_has_a_price(here: Path, emu: Cli) -> None:
 
 
 @pytest.mark.parametrize(
-    ("argv", "expected"),
-    [
-        ("--mix --cluster plain.toml", "--mix: no price is known of old and new; give price_per_hour in the"),
-        ("--mix 0 --cluster machines.toml", "--mix: '0' is too little; the least is 1"),
-        ("--mix --cluster phoenix --price standard=1", "--mix: the nodes of phoenix are drawn"),
-        ("--mix --low 2 --cluster machines.toml", "--low: not allowed with --mix"),
-        ("--price old=2 --cluster plain.toml", "--price: no price is known of new; give price_per_hour in"),
-        ("--mix --cluster half.toml", "--mix: no price is known of big; give price_per_hour in"),
-        ("--price old=x", "--price: 'old=x' is not a price above 0 for each machine type, such as"),
-        (
-            "--price old=1 --cluster machines.toml",
-            "--price: there is no machine type 'old'; known: big, small",
-        ),
-        (
-            "--set machines=old=3 --cluster machines.toml",
-            "--set machines: emu size finds the machines; --mix",
-        ),
-    ],
-)
-def test_wrong_prices_are_named(here: Path, emu: Cli, trace: Path, argv: str, expected: str) -> None:
-    Path("machines.toml").write_text(MACHINES)
-    Path("plain.toml").write_text(
-        '[[machines]]\ntype = "old"\ncount = 1\n[[machines]]\ntype = "new"\ncount = 1\n'
-    )
-    Path("half.toml").write_text(
-        '[[machines]]\ntype = "big"\ncount = 1\nprice_per_hour = 1\n[[machines]]\ntype = "big"\ncount = 1\n'
-    )
-    ended = emu("size", "--scheduler", "random", "--workload", "small", "--target", "p99<9h", *argv.split())
-    assert ended.code == 2
-    assert expected in ended.line()
-
-
-@pytest.mark.parametrize(
     ("given", "option"),
     [
         ({"prices": {"big": -1.0}}, "--price"),

@@ -48,21 +48,6 @@ def test_load_picks_nodes(trace: Path) -> None:
     assert "load" not in config
 
 
-def test_load_by_nodes_takes_no_nodes(emu: Cli, trace: Path) -> None:
-    argv = ("run", "--scheduler", "random", "--workload", "small", "--in-process", "--set", "load=80%")
-    ended = emu(*argv, "--nodes", "9", "--set", "load_by=nodes")
-    assert "--nodes: not allowed with load_by 'nodes'" in ended.line()
-    ended = emu(*argv, "--set", "load_by=nodes", "--json")
-    assert json.loads(ended.out)["nodes"] > 1
-
-
-def test_jobs_that_arrive_at_once_have_no_load(emu: Cli, trace: Path) -> None:
-    Path("burst.tr").write_text("0 1 3 3\n0 1 3 3\n")
-    argv = ("run", "--scheduler", "random", "--workload", "burst.tr", "--in-process", "--set", "load=80%")
-    for more in (("--nodes", "3"), ("--set", "load_by=nodes")):
-        assert "--set load: all jobs of burst arrive at once" in emu(*argv, *more).line()
-
-
 def test_equal_workloads_are_loaded_once(trace: Path) -> None:
     runs = prepare_sweep(write(GRID)).runs
     assert len({id(run.plan.source) for run in runs}) == 1
@@ -139,33 +124,9 @@ def test_a_directory_of_another_sweep_is_refused(emu: Cli, done: SweepResult) ->
     assert "--out: runs/sweep-grid holds another sweep: " in ended.line()
 
 
-def test_a_directory_of_something_else_is_refused(emu: Cli, trace: Path) -> None:
-    write(SMALL)
-    Path("full").mkdir()
-    Path("full/mine.txt").write_text("mine")
-    assert "--out: full is not empty" in emu("sweep", "grid.toml", "--in-process", "--out", "full").line()
-    emu("run", "--scheduler", "random", "--workload", "small", "--nodes", "9", "--in-process", "--out", "run")
-    assert "--out: run holds a run" in emu("sweep", "grid.toml", "--in-process", "--out", "run").line()
-    assert sorted(p.name for p in Path("full").iterdir()) == ["mine.txt"]
-
-
 def test_its_config_file_runs_it_again(done: SweepResult) -> None:
     again = read_grid(done.path / "config.toml")
     assert again.described() == read_grid("grid.toml").described()
-
-
-def test_dry_run_runs_nothing(emu: Cli, trace: Path) -> None:
-    write(GRID)
-    ended = emu("sweep", "grid.toml", "--dry-run")
-    assert (ended.code, ended.err) == (0, "")
-    lines = ended.out.splitlines()
-    assert lines[0] == "to do  scheduler=sparrow/load=0.5/probe_ratio=2/seed=1"
-    assert lines[-1].startswith(
-        "12 runs, 12 to do, of 1 workload; up to 0.3 GiB each; results in runs/sweep-grid"
-    )
-    assert not Path("runs").exists()
-    output = json.loads(emu("sweep", "grid.toml", "--dry-run", "--json").out)
-    assert [run["done"] for run in output["runs"]] == [False] * 12
 
 
 def test_one_failed_run_does_not_stop_the_others(emu: Cli, trace: Path, counted: list[str]) -> None:

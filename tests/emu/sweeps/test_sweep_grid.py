@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sweep_grids import GRID, SMALL, write
+from sweep_grids import GRID, write
 
 from emu.sweeps.grid import read_grid
 from emu.sweeps.sweep import prepare_sweep, sweep
 from workloads.jobs import JobWorkload
 
 ROOT = Path(__file__).parents[3]
-Cli = Callable[..., Any]
-BASE = 'workload = "small"\nnodes = 20\n[sweep]\n'
 
 
 def folders(text: str) -> list[str]:
@@ -147,102 +144,6 @@ def test_examples_are_sweeps(path: Path, tmp_path: Path) -> None:
 
 
 # Errors
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (
-            BASE + 'shceduler = ["random"]',
-            "line 4: field sweep.shceduler: unknown key 'shceduler'; did you mean",
-        ),
-        (
-            BASE + 'scheduler = ["random", "sparow"]',
-            "line 4: field sweep.scheduler: no scheduler 'sparow'; did you",
-        ),
-        (BASE + 'scheduler = ["random", "random"]', "line 4: field sweep.scheduler: 'random' is given twice"),
-        (BASE + "scheduler = []", "line 4: field sweep.scheduler: an axis needs at least one value"),
-        (
-            BASE + 'scheduler = "random"\n"network.delay" = ["1 ms", 0.001]',
-            "line 5: field sweep.network.delay: 0.001 is given twice",
-        ),
-        (
-            BASE + 'scheduler = "random"\nload = [0.5, 80]',
-            "line 5: field sweep.load: 80 is more than 10 times what a cluster can do; did you mean '80%'?",
-        ),
-        (BASE + 'scheduler = "random"\nload = [0]', "line 5: field sweep.load: 0 is not a load such as"),
-        (
-            BASE + 'scheduler = "random"\n"long_partition" = ["98%", 98]',
-            "line 5: field sweep.long_partition: 98 is more than the whole",
-        ),
-        (BASE + 'scheduler = "random"\nseeds = [1, 2]', "'seeds' cannot be an axis; give `seed = [1, 2, 3]`"),
-        (BASE + 'scheduler = "random"\nin_process = [true]', "'in_process' cannot be an axis"),
-        (
-            BASE + 'scheduler = "random"\n[sweep.parameters]\nprobe_ratio = [2]',
-            "line 6: field sweep.parameters.probe_ratio: 'probe_ratio' is neither a key nor a parameter of random",
-        ),
-        (
-            BASE + 'scheduler = ["sparrow"]\n[sweep.parameters]\nprobe_ratio = [2, 0]',
-            "line 6: field sweep.parameters.probe_ratio: parameter probe_ratio of sparrow: 0",
-        ),
-        (
-            'workload = "small"\nnodes = 2\n[parameters]\neagle.slak = 3\n[sweep]\nscheduler = ["eagle"]',
-            "line 4: field parameters.eagle.slak: eagle has no parameter 'slak'; did you mean 'slack'",
-        ),
-        ('workload = "small"\nsweep = 3', "line 2: field sweep: 'sweep' is a table"),
-        ('workload = "small"\nnodes = 2\n[sweep]\nseed = [1]', "grid.toml: no scheduler"),
-        ('nodes = 2\n[sweep]\nscheduler = "random"', "grid.toml: --workload: required"),
-        ('workload = "small"\n[sweep]\nscheduler = "random"', "grid.toml: --nodes: required"),
-        (
-            'workload = "small"\nseeds = 2\nnodes = 2\n[sweep]\nscheduler = "random"\nseed = [1, 2]',
-            "line 2: field seeds: not allowed with [sweep] seed",
-        ),
-        (
-            'wrokload = "small"\n[sweep]\nscheduler = "random"',
-            "line 1: field wrokload: unknown key 'wrokload'; did",
-        ),
-        (
-            BASE.replace("nodes = 20\n", "") + 'scheduler = "random"\nnodes = [5, "x"]',
-            "line 4: field sweep.nodes",
-        ),
-        (
-            BASE + 'scheduler = "random"\n[sweep.workload_options]\njobs = [10]',
-            "small: a workload of the format parquet takes no options, got jobs",
-        ),
-        (
-            'workload = "poisson"\nnodes = 2\n[sweep]\nscheduler = "random"\n[sweep.workload_options]\njobs = [10, 0]',
-            "line 6: field sweep.workload_options.jobs: ",
-        ),
-        (
-            BASE + 'scheduler = "random"\nwarmup = [0, "30 d"]',
-            "line 5: field sweep.warmup: leaves no job",
-        ),
-    ],
-)
-def test_errors_name_file_line_and_key(emu: Cli, trace: Path, text: str, expected: str) -> None:
-    write(text + "\n")
-    ended = emu("sweep", "grid.toml", "--in-process", "--out", "s")
-    assert ended.code == 2
-    assert expected in ended.line()
-    assert "grid.toml" in ended.line() or "small:" in ended.line()
-    assert not Path("s").exists()
-
-
-@pytest.mark.parametrize(
-    ("argv", "expected"),
-    [
-        ("--parallel 0", "--parallel: '0' is too little; the least is 1"),
-        ("--retries x", "--retries: 'x' is not a whole number"),
-        ("--set nodse=3", "--set nodse: "),
-        ("--set nodes=x", "--set nodes: 'x' is not a whole number"),
-        ("--address nowhere", "--address nowhere: an address is HOST:PORT"),
-    ],
-)
-def test_wrong_options(emu: Cli, trace: Path, argv: str, expected: str) -> None:
-    write(SMALL)
-    ended = emu("sweep", "grid.toml", *argv.split(" ", 1)[:1], argv.split(" ", 1)[1])
-    assert ended.code == 2
-    assert expected in ended.line()
 
 
 def test_an_axis_that_is_called_as_a_family_keeps_its_whole_name() -> None:

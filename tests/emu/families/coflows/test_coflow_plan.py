@@ -15,55 +15,10 @@ from emu.configuration.config_file import layer_from_file
 from emu.configuration.keys import BY_NAME
 from emu.configuration.plan import Plan, prepare
 from emu.families.registry import keys_of
-from emu.sweeps.sizing import size
+from tests.emu.configuration.key_cases import CASES
 from tests.workloads.family_examples import coflows_of
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload
-
-GIVEN = {
-    "cluster": "phoenix",
-    "slots": "4",
-    "machine_speed": "true",
-    "machines": "standard=3",
-    "without": "5%",
-    "cluster_seed": "3",
-    "load_by": "nodes",
-    "resources.use": "slots",
-    "resources.passing": "2",
-    "priorities": "false",
-    "preemption.mode": "restart",
-    "preemption.cost": "1 s",
-    "preemption.most": "3",
-    "preemption.below": "9",
-    "preemption.order": "oldest",
-    "constraints.model": "phoenix",
-    "constraints.jobs": "all",
-    "constraints.combined": "true",
-    "constraints.soft": "clock",
-    "constraints.price": "2",
-    "constraints.seed": "1",
-    "short_cutoff": "5 s",
-    "slowdown_threshold": "1 s",
-    "long_partition": "50%",
-    "infeasible": "drop",
-    "network.spread": "1 ms",
-    "network.cross_rack_delay": "1 ms",
-    "estimates.error": "constant",
-    "estimates.size": "0.5",
-    "cost.per_job": "1 ms",
-    "cost.per_task": "1 ms",
-    "dynamics.failures": "failures.csv",
-    "dynamics.mtbf": "1 d",
-    "dynamics.mttr": "1 h",
-    "dynamics.detection": "1 s",
-    "dynamics.failover": "1 s",
-    "dynamics.straggler_share": "5%",
-    "dynamics.straggler_slowdown": "5",
-    "dynamics.straggler_distribution": "pareto",
-    "dynamics.straggler_shape": "3",
-    "dynamics.straggler_sigma": "2",
-}
-"""A value of each key of jobs that is not its default."""
 
 
 def plan_of(*sets: str, **arguments: object) -> Plan:
@@ -124,14 +79,11 @@ def test_a_plan_written_and_read_again_is_the_same(tmp_path: Path, workload: Job
     assert 'delay = "0.0005 s"' in of_jobs.config_toml()
 
 
-def test_there_is_a_case_for_every_key_of_jobs() -> None:
-    assert set(GIVEN) == {key.name for key in keys_of("jobs")}
-
-
-@pytest.mark.parametrize("name", GIVEN)
+@pytest.mark.parametrize("name", [key.name for key in keys_of("jobs")])
 def test_keys_of_jobs_are_refused(name: str) -> None:
+    value = CASES[name].values[-1] if name in CASES else "drop"
     with pytest.raises(InputError) as caught:
-        plan_of(f"{name}={GIVEN[name]}")
+        plan_of(f"{name}={value}")
     assert str(caught.value).startswith(f"--set {name}: not for aalo: ")
     assert "\n" not in str(caught.value)
     default = BY_NAME[name].default
@@ -151,45 +103,6 @@ def test_keys_of_coflows_are_refused_for_jobs(name: str, workload: JobWorkload) 
 def test_schedules_reach_all_agents_at_the_same_time() -> None:
     with pytest.raises(InputError, match=r"spread: .* schedules must reach all agents at the same time$"):
         plan_of("network.spread=1 ms")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        (
-            {"scheduler": ["aalo", "sparrow"]},
-            "scheduler: aalo is for coflows and sparrow for jobs; a run has schedulers of one family$",
-        ),
-        ({"clock": "live", "scheduler": "fair"}, "clock: "),
-        (
-            {"clock": "windows"},
-            r"clock: 'windows' needs messages that take time.*--set network\.delay='1 ms'",
-        ),
-        ({"fabric_port_speed": 0}, "fabric_port_speed: is 0; want a speed such as '1 Gbps'$"),
-        ({"fabric_port_speed": "1 GBps"}, "fabric_port_speed: '1 GBps' is not a speed in bits"),
-        ({"fabric_local": "fre"}, "fabric_local: 'fre' is not one of its values; did you mean 'free'"),
-        ({"cost_per_flow": "1 us"}, "cost_per_flow: goes with cost.model=fixed, and cost.model is none$"),
-        ({"warmup": "31 s"}, "warmup: leaves no coflow: the last arrives 30 s after the first$"),
-        ({"nodes": 10**9}, "nodes: .*10,000,000"),
-    ],
-)
-def test_what_is_refused(arguments: dict[str, object], expected: str) -> None:
-    with pytest.raises(InputError, match=f"^{expected}"):
-        plan_of(**arguments)
-
-
-def test_workloads_of_the_other_family_are_refused(workload: JobWorkload) -> None:
-    names = ", ".join(scheduler_names("jobs"))
-    with pytest.raises(InputError, match=r"^workload: small has jobs, and aalo schedules coflows") as caught:
-        plan_of(workload=workload)
-    assert str(caught.value).endswith(f"for jobs there are {names}")
-    with pytest.raises(InputError, match=r"^workload: coflows has coflows, and random schedules jobs.*aalo"):
-        plan_of(scheduler="random", nodes=4)
-
-
-def test_sizing_is_for_jobs() -> None:
-    with pytest.raises(InputError, match=r"^scheduler: aalo is for coflows, whose number of ports"):
-        size("p50 < 1s", "aalo", four_coflows(), in_process=True)
 
 
 def test_every_scheduler_of_coflows_says_so() -> None:

@@ -11,11 +11,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-import emu
 from emu.directories import run_directory as rd
-from emu.results.result import read_result
 from workloads.arrow import optional_column
-from workloads.catalogue import load_workload
 
 Cli = Callable[..., Any]
 # ports and coflows; id, arrival (ms), mappers, their ports, reducers, port:MB of each
@@ -65,24 +62,6 @@ def test_a_run_of_coflows(folder: Path, emu: Cli) -> None:
     ).all()  # no flow is faster than its port
     shown = emu("run", "--resume", "r").out
     assert shown.startswith("aalo on shuffles, 4 ports, seed 1\n")
-
-
-def test_a_run_is_run_again_from_its_own_configuration(folder: Path, emu: Cli) -> None:
-    assert emu("run", "--scheduler", "philae", *HERE, "--set", "thin_limit=3", "--out", "a").code == 0
-    assert emu("run", "--config", "a/config.toml", "--out", "b").code == 0
-    assert Path("a/coflows.parquet").read_bytes() == Path("b/coflows.parquet").read_bytes()
-    assert Path("a/config.toml").read_text() == Path("b/config.toml").read_text()
-    validated = emu("validate", "a/config.toml")
-    assert validated.out == Path("a/config.toml").read_text()
-
-
-def test_the_clock_windows_gives_the_same_bytes(folder: Path, emu: Cli) -> None:
-    given = ("run", "--scheduler", "philae", *HERE, "--set", "network.delay=1 ms")
-    assert emu(*given, "--out", "v").code == 0
-    ended = emu(*given, "--clock", "windows", "--partitions", "2", "--out", "w")
-    assert ended.code == 0, ended.err
-    assert Path("v/coflows.parquet").read_bytes() == Path("w/coflows.parquet").read_bytes()
-    assert json.loads(Path("w/summary.json").read_text())["windows"]["exact"]
 
 
 def test_a_comparison_with_its_report(folder: Path, emu: Cli) -> None:
@@ -135,57 +114,3 @@ def test_a_sweep_over_load_and_a_parameter(folder: Path, emu: Cli) -> None:
     config = path.with_name("config.toml")
     assert emu("run", "--config", str(config), "--out", "once").code == 0
     assert Path("once/coflows.parquet").read_bytes() == path.read_bytes()
-
-
-@pytest.mark.drawn
-def test_a_sweep_over_a_parameter_is_drawn_against_it(folder: Path, emu: Cli) -> None:
-    Path("grid.toml").write_text(SWEEP.replace("load = [0.5, 1.5]", ""))
-    dry = emu("sweep", "grid.toml", "--dry-run", "--out", "s")
-    assert dry.code == 0, dry.err
-    assert len(dry.out.splitlines()) == 3 + 1
-    ended = emu("sweep", "grid.toml", "--in-process", "--out", "s")
-    assert ended.code == 0, ended.err
-    drawn = Path("s/percentiles.svg").read_text()
-    assert ">thin_limit<" in drawn
-    assert ">aalo<" in drawn
-    assert "thin_limit=" not in drawn  # it is on the axis, not in the names of the lines
-
-
-def test_coflows_from_python(folder: Path) -> None:
-    shuffles = load_workload("shuffles.txt")
-    result = emu.run("aalo", shuffles, in_process=True, out="r", fabric_port_speed="2 Gbps")
-    assert (result.jobs, result.coflows.num_rows) == (None, 5)
-    again = read_result("r")
-    assert again.coflows.equals(result.coflows)
-    resumed = emu.resume("r")
-    assert resumed.summary == result.summary
-    slow = emu.run("aalo", shuffles, in_process=True)
-    ratio = optional_column(slow.coflows, "ideal_s") / optional_column(result.coflows, "ideal_s")
-    assert ratio == pytest.approx(np.full(5, 2.0))
-    compared = emu.compare(["philae", "aalo"], "shuffles.txt", in_process=True)
-    assert list(compared.results) == ["philae", "aalo"]
-    assert compared.to_pandas().speedup_average.notna().any()
-
-
-def test_schedulers_are_listed_with_their_family(folder: Path, emu: Cli) -> None:
-    lines = emu("schedulers").out.splitlines()
-    assert any(line.split()[:2] == ["aalo", "coflows"] for line in lines)
-    assert emu("schedulers", "philae").out.startswith("philae (coflows): ")
-
-
-def test_wrong_input_ends_in_a_line(folder: Path, emu: Cli) -> None:
-    mixed = emu("compare", "--schedulers", "aalo,sparrow", *HERE)
-    assert mixed.code == 2
-    assert mixed.line() == (
-        "emu: --schedulers: aalo is for coflows and sparrow for jobs; a run has schedulers of one family"
-    )
-    ports = emu("run", "--scheduler", "aalo", *HERE, "--nodes", "3")
-    assert (ports.code, ports.line()) == (2, "emu: --nodes: 3 is fewer than the 4 ports of shuffles")
-    jobs = emu("run", "--scheduler", "aalo", "--workload", "poisson", "--in-process")
-    assert jobs.code == 2
-    assert jobs.line().startswith("emu: --workload: poisson has jobs, and aalo schedules coflows; for jobs")
-    Path("e.toml").write_text('scheduler = "aalo"\nworkload = "shuffles.txt"\n[dynamics]\nmtbf = "1 d"\n')
-    failing = emu("validate", "e.toml")
-    assert failing.line() == (
-        "emu: e.toml: line 4: field dynamics.mtbf: not for aalo: nothing fails or straggles in a run of coflows"
-    )

@@ -5,14 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-import emu
 from emu.configuration.plan import Plan, configure, prepare
-from emu.families.coflows.terminal_text import render_summary
 from tests.workloads.family_examples import coflows_of
-from workloads.arrow import column
 from workloads.coflow_updates import DEREGISTER, MOVE, NO_SIDE, RECEIVER, RESTART, SENDER, load_updates
 from workloads.coflows import CoflowWorkload
 from workloads.errors import InputError
@@ -144,34 +140,3 @@ def test_a_scheduler_without_updates_is_refused(tmp_path: Path, scheduler: str, 
         plan_of(scheduler=scheduler, fabric_updates=file_of(tmp_path, "11,1,deregister,,,"))
     assert str(error.value).startswith(what)
     assert len(str(error.value).splitlines()) == 1
-
-
-def test_a_run_says_what_came_of_updates(tmp_path: Path) -> None:
-    path = file_of(tmp_path, "3,0,restart,sender,0,", "10.5,1,deregister,,,", "12,0,restart,receiver,1,")
-    given = {"workload": two_coflows(), "fabric_port_speed": "8 Mbps", "parameters": {"rates": "greedy"}}
-    result = emu.run(scheduler="fifo", fabric_updates=path, in_process=True, output_tasks=True, **given)
-    # What the first sender had sent by 3 s its receiver keeps.
-    assert column(result.coflows, "coflow_id").tolist() == [0, 1]
-    assert result.coflows["finish_s"].to_pylist() == [4.0, None]
-    assert result.coflows["cct_s"].to_pylist() == [4.0, None]
-    assert result.flows is not None
-    assert result.flows["finish_s"].to_pylist() == [3.0, 4.0, None]
-    found = {
-        name: result.counters.get(name)
-        for name in ("coflow_updates", "updates_without_effect", "deregistered")
-    }
-    assert found == {"coflow_updates": 3, "updates_without_effect": 1, "deregistered": 1}
-    assert result.summary["coflows"]["unfinished"] == 1
-    assert result.summary["coflows"]["count"] == 1
-    assert np.isclose(result.summary["coflows"]["mean"], 4.0)
-    text = render_summary(result.summary)
-    assert "coflows that did not finish 1" in text
-    assert "deregistered 1" in text
-
-
-def test_all_coflows_may_leave(tmp_path: Path) -> None:
-    path = file_of(tmp_path, "0.5,0,deregister,,,", "10.5,1,deregister,,,")
-    given = {"workload": two_coflows(), "fabric_port_speed": "8 Mbps", "parameters": {"rates": "greedy"}}
-    result = emu.run(scheduler="fifo", fabric_updates=path, in_process=True, **given)
-    assert result.summary["coflows"]["unfinished"] == 2
-    assert result.coflows["finish_s"].null_count == 2

@@ -42,76 +42,10 @@ def diamond() -> Any:
     )
 
 
-@pytest.fixture(scope="module")
-def result() -> Result:
-    return emu.run("drf", diamond(), **TWO_NODES, output_tasks=True, timeline_period=1.0, fairness_window=5.0)
-
-
-def test_the_tables_of_a_run_by_hand(result: Result) -> None:
-    jobs = result.jobs.to_pylist()
-    assert [(j["finish_s"], j["jct_s"], j["ideal_s"]) for j in jobs] == [(6.5, 6.5, 6.5), (11.0, 10.0, 10.0)]
-    assert [(j["num_stages"], j["levels"], j["num_tasks"], j["job_class"]) for j in jobs] == [
-        (4, 3, 6, "short"),
-        (1, 1, 1, "short"),
-    ]
-    # 2 x 4 cores; the first job's tasks hold 1 + 2, 2 x 4, 1 + 3 and 4 x 0.5 core-seconds.
-    assert [j["dominant_work_s"] for j in jobs] == pytest.approx([17 / 8, 10 / 8])
-    tasks = result.tasks.to_pylist()
-    assert [t["stage"] for t in tasks] == [0, 0, 1, 2, 2, 3, 0]
-    assert [t["runnable_s"] for t in tasks] == [0.0, 0.0, 2.0, 2.0, 2.0, 6.0, 1.0]
-    assert [t["start_s"] for t in tasks] == [0.0, 0.0, 2.0, 2.0, 2.0, 6.0, 1.0]
-    timeline = result.timeline.to_pylist()
-    assert [row["time_s"] for row in timeline] == list(range(1, 12))
-    # At 1 s the first task has ended and the other job's has begun.
-    assert [row["running_tasks"] for row in timeline[:7]] == [2, 4, 3, 3, 2, 2, 1]
-    assert [row["running_jobs"] for row in timeline] == [2, 2, 2, 2, 2, 2, 1, 1, 1, 1, 0]
-    used = [row["utilisation"] for row in timeline]
-    assert used[:3] == pytest.approx([2 / 8, 2 / 8, 5 / 8])
-    assert used[6] == pytest.approx((4 * 0.5 + 1) / 8)
-    assert sum(used) * 8 == pytest.approx(27)
-    assert result.tables["resources"]["used"].to_pylist() == pytest.approx(used)
-
-
-def test_fairness_by_hand(result: Result) -> None:
-    rows = result.tables["fairness"].to_pylist()
-    assert [row["time_s"] for row in rows] == [5.0, 10.0, 15.0]
-    assert [row["jobs"] for row in rows] == [2, 2, 1]
-    # Up to 5 s: 1 + 2 + 6 + 1 + 3 core-seconds in 5 s, and 4 in 4 s.
-    shares = np.array([13 / 5, 4 / 4])
-    assert rows[0]["jain"] == pytest.approx(shares.sum() ** 2 / (2 * (shares**2).sum()))
-    # Then 2 of the task with two cores and 4 x 0.5, in 1.5 s; and 5 in 5 s.
-    shares = np.array([4 / 1.5, 1.0])
-    assert rows[1]["jain"] == pytest.approx(shares.sum() ** 2 / (2 * (shares**2).sum()))
-    assert rows[2]["jain"] == 1.0
-    # Of one resource each job is due all of the cluster when alone, 8 cores, and half when not: J0 up to 1 s. That is
-    # more than J0 held, 13 / 5 of 24 / 5, and than J1.
-    assert [row["jain_up_to_share"] for row in rows] == [pytest.approx(row["jain"]) for row in rows]
-
-
-def test_what_jobs_hold_above_their_fair_share_does_not_count_by_hand() -> None:
-    # One machine of four cores. J0 has four tasks of a core and 10 s, at once. J1 comes at 2 s with two tasks of half a
-    # core and a fifth of the memory, 5 s each; they begin at 10 s and end at 15 s.
-    jobs = make_dag_workload(
-        "w", [0.0, 2.0], [1, 1], [4, 2], [10.0] * 4 + [5.0] * 2, [], cpu_cores=[1.0, 0.5], memory=[0.0, 0.2]
-    )
-    found = emu.run("drf", jobs, **{**TWO_NODES, "nodes": 1}, fairness_window=12.0)
-    assert optional_column(found.jobs, "finish_s").tolist() == [10.0, 15.0]
-    rows = found.tables["fairness"].to_pylist()
-    # By their largest demand J0 wants (1, 0) of cores and memory, J1 (5/8, 1): together 13/8 of cores. So each is due 1
-    # up to 2 s, 8/13 of the cluster up to 10 s, and 1 again. J0 held all of the cores: (2 + 8 x 8/13) / 10 counts. J1
-    # held 0.4 of the memory for 2 of 10 s, which is less than it was due.
-    counts = np.array([(2 + 8 * 8 / 13) / 10, 0.4 * 2 / 10])
-    assert rows[0]["jain_up_to_share"] == pytest.approx(counts.sum() ** 2 / (2 * (counts**2).sum()))
-    assert rows[1]["jain_up_to_share"] == 1.0
-    up_to_share = found.summary["dags"]["fairness_up_to_share"]
-    assert up_to_share["min"] == pytest.approx(rows[0]["jain_up_to_share"])
-    assert up_to_share["mean"] == pytest.approx((rows[0]["jain_up_to_share"] + 1) / 2)
-
-
 @pytest.mark.parametrize("scheduler", ["drf", "tetris"])
 def test_fairness_up_to_the_share_is_what_steps_of_time_give(scheduler: str) -> None:
     """Twenty times a second it is seen who is there, and what runs."""
-    jobs = load_workload("query-dags", options={"jobs": 12, "mean_gap_s": 7.0, "seed": 3})
+    jobs = load_workload("query-dags", options={"jobs": 4, "mean_gap_s": 7.0, "seed": 3})
     assert isinstance(jobs, DagWorkload)
     window_s, step = 20.0, 0.05
     given = {"in_process": True, "output_tasks": True, "fairness_window": window_s}
@@ -127,7 +61,7 @@ def test_fairness_up_to_the_share_is_what_steps_of_time_give(scheduler: str) -> 
     start, finish = (optional_column(tasks, name) for name in ("start_s", "finish_s"))
     submit, end = (optional_column(found.jobs, name) for name in ("submit_s", "finish_s"))
     for k, row in enumerate(found.tables["fairness"].to_pylist()):
-        held, due, there = np.zeros((*share.shape[1:], 12)), np.zeros(12), np.zeros(12)
+        held, due, there = np.zeros((*share.shape[1:], 4)), np.zeros(4), np.zeros(4)
         for t in submit[0] + k * window_s + step * (np.arange(round(window_s / step)) + 0.5):
             present = (submit <= t) & (t < end)
             runs = (start <= t) & (t < finish)
@@ -142,15 +76,8 @@ def test_fairness_up_to_the_share_is_what_steps_of_time_give(scheduler: str) -> 
         assert row["jain_up_to_share"] == pytest.approx(index, abs=0.01)
 
 
-def test_the_summary_has_both_parts(result: Result, tmp_path: Path) -> None:
-    assert result.family == "dags"
-    assert result.summary["jobs"]["all"]["mean"] == 8.25
-    assert result.summary["jobs"]["makespan_s"] == 11.0
-    dags = result.summary["dags"]
-    assert dags["stages"] == 5
-    assert dags["bound_s"] == 11.0
-    assert dags["used"] == {"cpu_cores": pytest.approx(27 / 8 / 11)}
-    assert dags["fairness"]["max"] == 1.0
+def test_a_run_directory_is_read_as_it_was_written(tmp_path: Path) -> None:
+    result = emu.run("drf", diamond(), **TWO_NODES)
     again = read_result(result.save(tmp_path / "run"))
     assert again.family == "dags"
     assert again.tables["fairness"].equals(result.tables["fairness"])
@@ -278,7 +205,7 @@ def test_a_load_is_brought_about_by_arrivals_and_by_nodes() -> None:
 
 
 def test_several_seeds_have_intervals_of_both_parts() -> None:
-    several = emu.run("carbyne", "query-dags", 20, in_process=True, seeds=2, workload_options={"jobs": 8})
+    several = emu.run("drf", "query-dags", 20, in_process=True, seeds=2, workload_options={"jobs": 2})
     (summary,) = several.summaries
     assert {"jobs", "dags"} <= set(summary["confidence_95"])
     assert len(summary["confidence_95"]["dags"]["bound_s"]) == 2
@@ -287,7 +214,7 @@ def test_several_seeds_have_intervals_of_both_parts() -> None:
 def test_each_parameter_of_the_setting_moves_the_result() -> None:
     base = {"nodes": 1, "in_process": True, "seed": 1}
     found = [
-        emu.run("carbyne", mixed_dags(), **base, **more).jobs["jct_s"].to_pylist()
+        emu.run("carbyne", mixed_dags(8), **base, **more).jobs["jct_s"].to_pylist()
         for more in (
             {},
             {"dynamics_straggler_share": 0.3},
@@ -309,7 +236,7 @@ def test_unlike_machines_from_a_file(tmp_path: Path) -> None:
     assert np.isfinite(optional_column(result.jobs, "jct_s")).all()
 
 
-def test_waits_and_reasons_by_priority() -> None:
+def test_waits_by_priority() -> None:
     """Two cores. J0 has four tasks of 4 s; J1, of priority 5, two of 3 s that come at 1 s; J2, of 3, one of 2 s."""
     requests = Requests(priority=[None, 5, 3])
     jobs = make_dag_workload(
@@ -323,7 +250,7 @@ def test_waits_and_reasons_by_priority() -> None:
         requests=requests,
     )
     machine = {"nodes": 1, "cluster": "homogeneous", "slots": 2, "network_delay": 0.0, "in_process": True}
-    result = emu.run("sjf", jobs, **machine, output_tasks=True, output_events=True)
+    result = emu.run("sjf", jobs, **machine)
     assert isinstance(result, Result)
     assert result.jobs["priority"].to_pylist() == [None, 5, 3]
     bands = result.summary["jobs"]["by_priority"]
@@ -333,11 +260,6 @@ def test_waits_and_reasons_by_priority() -> None:
         ("0", 0, 13),
     ]
     assert "queueing delay by priority (s)" in render_summary(result.summary)
-    wait = emu.explain(result, 2).longest
-    assert wait is not None
-    why = " ".join(wait.reasons)
-    assert "2 tasks of 1 other job, 2 of higher priority than its own 3, 0 of lower." in why
-    assert "jobs of a higher priority go first; of equal ones the job with the shortest critical path" in why
     equal = emu.run("sjf", jobs, **machine, priorities=False)
     assert isinstance(equal, Result)
     assert [of["wait"]["mean"] for of in equal.summary["jobs"]["by_priority"].values()] == [3, 2, 0]

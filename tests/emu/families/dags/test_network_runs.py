@@ -12,8 +12,9 @@ import pytest
 import emu
 from emu.cli import main
 from emu.explaining.timeline import write_timeline
-from emu.families.dags.terminal_text import dag_facts
-from workloads.arrow import column, optional_column
+from tests.actors.dag_settings import mixed_dags, with_bytes
+from workloads.arrow import column
+from workloads.catalogue import save_workload
 from workloads.dags import DagWorkload, make_dag_workload
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -40,36 +41,18 @@ def shuffle(**given: Any) -> DagWorkload:
     )
 
 
-def test_what_a_run_writes() -> None:
-    run = emu.run("drf", shuffle(), 2, **HERE)
-    assert run.tasks is not None
-    assert optional_column(run.tasks, "fetched_s")[2:].tolist() == [2, 2]
-    assert np.isnan(optional_column(run.tasks, "fetched_s")[:2]).all()
-    assert column(run.jobs, "jct_s").tolist() == [3]
-    figures = run.summary["dags"]
-    assert (figures["moved_bytes"], figures["local_bytes"], figures["flows"]) == (2e9, 2e9, 2)
-    assert figures["mean_fetch_s"] == 1.0
-    assert dag_facts(figures)["network"] == "moved 2 GB in 2 flows"
-    without = emu.run("drf", shuffle(), 2, **HERE | {"network_scheduler": "none", "fabric_port_speed": None})
-    assert without.tasks is not None
-    assert "fetched_s" not in without.tasks.column_names
-    assert "moved_bytes" not in without.summary["dags"]
+@pytest.fixture
+def dags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A new folder with a workload `dags`, whose shuffles have bytes."""
+    monkeypatch.chdir(tmp_path)
+    save_workload(with_bytes(mixed_dags(8), 1), "dags")
+    return tmp_path
 
 
-def test_what_a_run_under_a_coordinator_writes() -> None:
-    run = emu.run("drf", shuffle(), 2, **HERE | {"network_scheduler": "sebf"}, output_events="all")
-    assert column(run.jobs, "jct_s").tolist() == [3]
-    figures = run.summary["dags"]
-    assert (figures["flows"], figures["coflows"], figures["mean_cct_s"]) == (2, 1, 1.0)
-    assert dag_facts(figures)["coflows"] == "1, 1 s each in the mean"
-    found = [(link.begin_ns / 1e9, link.end_ns / 1e9, link.cause) for link in emu.explain(run, 0).chain]
-    assert found == [(0, 1, "work"), (1, 2, "fetching"), (2, 3, "work")]
-
-
-def test_a_variant_of_a_coordinator(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "run.toml"
+def test_a_variant_of_a_coordinator(dags: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tmp_path, file = dags, dags / "run.toml"
     file.write_text(
-        'scheduler = "drf"\nworkload = "query-dags"\nnodes = 4\nin_process = true\n[workload_options]\njobs = 3\n'
+        'scheduler = "drf"\nworkload = "dags"\nnodes = 4\nin_process = true\n'
         '[network]\nscheduler = "thick"\n[variants.thick]\nscheduler = "philae"\nthin_limit = 0\n'
         '[variants.lone]\nscheduler = "edf"\n'
     )
@@ -80,28 +63,6 @@ def test_a_variant_of_a_coordinator(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert main(["run", "--config", str(again), "--out", str(tmp_path / "t")]) == 0
     one, other = (emu.read_result(tmp_path / name).jobs for name in "rt")
     assert one.equals(other)
-
-
-def test_a_story_has_the_time_to_fetch() -> None:
-    story = emu.explain(emu.run("drf", shuffle(), 2, **HERE, output_events="all"), 0)
-    found = [(link.begin_ns / 1e9, link.end_ns / 1e9, link.cause) for link in story.chain]
-    assert found == [(0, 1, "work"), (1, 2, "fetching"), (2, 3, "work")]
-    assert story.longest is not None
-    assert story.longest.link.cause == "fetching"
-
-
-def test_a_story_of_a_job_that_waits_for_machines_with_its_input() -> None:
-    # Four tasks of 1 s, of which both machines run one at a time. The parts of all lie on one machine: with a wait the
-    # other stays idle.
-    given: dict[str, Any] = {"network_input": "replicas", "network_replicas": 1, "seed": 3}
-    work = make_dag_workload("reads", [0], [1], [4], [1] * 4, [], cpu_cores=[1], input_bytes=[4e9])
-    run = emu.run("drf", work, 2, **HERE, **given, network_locality_wait=60, output_events="all")
-    assert column(run.jobs, "jct_s").tolist() == [4]
-    assert (run.summary["dags"]["moved_bytes"], run.summary["dags"]["local_bytes"]) == (0, 4e9)
-    story = emu.explain(run, 0)
-    assert story.longest is not None
-    assert "a job waits up to 60 s for a machine that has its input" in " ".join(story.longest.reasons)
-    assert column(emu.run("drf", work, 2, **HERE, **given).jobs, "jct_s").tolist() == [3]
 
 
 @pytest.mark.parametrize(
@@ -165,72 +126,6 @@ def test_a_demand_for_bandwidth_gives_way_to_the_network() -> None:
     assert any("network_in and network_out of shuffle are not held" in note for note in run.notes)
 
 
-def test_unknown_bytes_take_no_time() -> None:
-    edges = [(0, 0, 1), (0, 1, 2)]
-    work = make_dag_workload(
-        "chain",
-        [0],
-        [3],
-        [1, 1, 1],
-        [1, 1, 1],
-        edges,
-        cpu_cores=[1] * 3,
-        edge_bytes=[np.nan, 1e9],
-        input_bytes=[5e9, 0, 0],
-    )
-    run = emu.run("drf", work, 1, **HERE)
-    assert column(run.jobs, "jct_s").tolist() == [3]
-    notes = " ".join(run.notes)
-    assert "1 of 2 edges state no bytes" in notes
-    assert "what jobs read from outside takes no time" in notes
-
-
-REFUSED = {
-    "--network fari": "did you mean 'fair'",
-    "--network sparrow": "no network 'sparrow'",
-    "--set network.waves=apart": "input takes no time with network.scheduler=none",
-    "--network fair --set network.waves=apart": "max-min fair sharing knows no coflows",
-    "--network fair --set network.skew=11": "want a number from 0 to 10, got 11",
-    "--set network.skew=1": "input takes no time with network.scheduler=none",
-    "--set network.input=share": "input takes no time with network.scheduler=none",
-    "--network fair --set network.local_share=0.5": "goes with network.input=share, and network.input is outside",
-    "--network fair --set network.input=share --set network.replicas=2": "goes with network.input=replicas",
-    "--network fair --set network.input=share --set network.local_share=1.5": "network.local_share",
-    "--network fair --set network.replica_placement=racks": "goes with network.input=replicas",
-    "--network fair --set network.input=replicas --set network.replicas=5": "is 5 on 4 machines; want at most one on",
-    "--network fair --set network.locality_wait=5s": "goes with network.input=replicas, and network.input is outside",
-    "--network fair --set network.input=share --set network.locality_wait=5s": "goes with network.input=replicas",
-    "--network fair --set network.input=replicas --set network.replicas=0": "network.replicas",
-    "--network fair --set network.input=share --set workload_options.bytes_scale=0": "states what it reads",
-    "--network sebf --set cost.model=measured": "sebf does not go with cost.model=measured: MADD's rates need",
-    "--network fair --set cost.model=fixed --set cost.per_flow=1ms": "max-min fair sharing has no coordinator",
-    "--set cost.model=fixed --set cost.per_coflow=1ms": "network.scheduler=none has no coordinator",
-    "--network aalo --set cost.per_flow=1ms": "goes with cost.model=fixed, and cost.model is none",
-    "--network fair --clock live": "fair does not go with clock=live: rates depend on all flows at once",
-    "--network fair --clock windows --partitions 3": "3 partitions for one network with its nodes",
-    "--network fair --set dynamics.mtbf=1d --set network.shuffle=push": "push does not go with dynamics",
-    "--network fair --set dynamics.mtbf=1d --set network.registration=pipelined": "pipelined does not go with dynamics",
-    "--network fair --set dynamics.mtbf=1d --set network.input=share": "share does not go with dynamics",
-    "--network fair --set priorities=true --set preemption.mode=restart": "does not go with preemption.mode=restart",
-    "--network fair --set fabric.port_speed=0": "is 0; want a speed",
-    "--network fair --set fabric.port_speed=1bps": "would take",
-    "--network fair --set workload_options.bytes_scale=0": "no edge of query-dags-tpc-ds states bytes",
-    "--set fabric.port_speed=10Gbps": "input takes no time with network.scheduler=none",
-}
-
-
-@pytest.mark.parametrize("given", REFUSED)
-def test_what_a_network_does_not_go_with_is_refused(
-    given: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    base = ["run", "--scheduler", "drf", "--workload", "query-dags", "--set", "workload_options.jobs=3"]
-    code = main([*base, "--nodes", "4", "--in-process", "--out", str(tmp_path / "r"), *given.split()])
-    error = [line for line in capsys.readouterr().err.splitlines() if "note:" not in line]
-    assert code == 2
-    assert len(error) == 1
-    assert REFUSED[given] in error[0]
-
-
 @pytest.mark.parametrize("network", ["fair", "sebf"])
 def test_a_manager_of_one_s_own(network: str) -> None:
     own, drf = (
@@ -239,8 +134,6 @@ def test_a_manager_of_one_s_own(network: str) -> None:
     )
     assert own.jobs.equals(drf.jobs)
     assert own.summary["dags"] == drf.summary["dags"]
-    found = [(link.begin_ns / 1e9, link.end_ns / 1e9, link.cause) for link in emu.explain(own, 0).chain]
-    assert found == [(0, 1, "work"), (1, 2, "fetching"), (2, 3, "work")]
     with pytest.raises(
         emu.InputError, match=r"clock: ShortestFirst is shown which tasks fetch .* want virtual"
     ):
@@ -252,18 +145,15 @@ def test_a_manager_of_one_s_own(network: str) -> None:
 COORDINATOR = """
 class Mine:
     largest = False
-    asked = 0
     def order(self, coflows, now_s):
-        self.asked += 1
-        {then}
         return range(len(coflows.coflow))[:: -1 if self.largest else 1]
 """
 
 
-def test_a_coordinator_of_one_s_own_by_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "mine.py").write_text(COORDINATOR.format(then="pass"))
-    monkeypatch.chdir(tmp_path)
-    given = ["--workload", "query-dags", "--nodes", "5", "--set", "workload_options.jobs=4"]
+def test_a_coordinator_of_one_s_own_by_its_file(dags: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tmp_path = dags
+    (tmp_path / "mine.py").write_text(COORDINATOR)
+    given = ["--workload", "dags", "--nodes", "5"]
     for scheduler in ("drf", f"{ROOT}/examples/shortest_job.py:ShortestFirst"):
         base = ["run", "--scheduler", scheduler, *given, "--network", "mine.py:Mine", "--overwrite", "--out"]
         assert main([*base, "here", "--in-process"]) == 0
@@ -282,85 +172,6 @@ def test_a_coordinator_of_one_s_own_by_its_file(tmp_path: Path, monkeypatch: pyt
         assert str(tmp_path / "mine.py") in files
 
 
-@pytest.mark.parametrize("scheduler", ["drf", "examples/shortest_job.py:ShortestFirst"])
-@pytest.mark.parametrize(
-    ("then", "expected"),
-    [
-        (
-            "coflows.largest",
-            "mine.py: line 7: scheduler Mine: order() raised AttributeError: 'Coflows' object has",
-        ),
-        ("return [1]", "mine.py: line 5: scheduler Mine: order() returned [1]; each of 0 to 0 must be there"),
-    ],
-)
-def test_an_error_of_a_coordinator_of_one_s_own_is_one_line(
-    then: str, expected: str, scheduler: str, tmp_path: Path
-) -> None:
-    file = tmp_path / "mine.py"
-    file.write_text(COORDINATOR.format(then=then))
-    with pytest.raises(emu.InputError) as caught:
-        emu.run(scheduler, shuffle(), 2, **HERE | {"network_scheduler": f"{file}:Mine"})
-    assert expected in str(caught.value)
-    assert len(str(caught.value).splitlines()) == 1
-
-
-def test_a_coordinator_that_sends_nothing_is_named(tmp_path: Path) -> None:
-    file = tmp_path / "idle.py"
-    file.write_text(
-        "class Idle:\n    def rates(self, coflows, flows, now_s):\n        return 0 * flows.ingress\n"
-    )
-    with pytest.raises(
-        emu.InputError, match=r"idle\.py: line 2: scheduler Idle: nothing left to do, but 2 tasks"
-    ):
-        emu.run("drf", shuffle(), 2, **HERE | {"network_scheduler": f"{file}:Idle"})
-
-
-def test_what_is_no_coordinator_is_refused() -> None:
-    for given, wrong in (
-        (emu.InputError, "is not text; want a name, or where a class is"),
-        ("examples/shortest_job.py:ShortestFirst", "is a scheduler of dags, which does not coordinate"),
-        ("examples/smallest_coflow.py:Least", "has no 'Least'; did you mean 'LeastSent'"),
-        ("edf", "edf, which does not coordinate the coflows of DAG jobs; want one of fifo"),
-    ):
-        with pytest.raises(emu.InputError, match=wrong):
-            emu.run("drf", shuffle(), 2, **HERE | {"network_scheduler": given})
-
-
-MANAGER = """
-class Mine:
-    def launch(self, stages, machines, now_s):
-        if now_s >= 1:
-            {then}
-        return [(0, 0), (0, 1)]
-"""
-
-
-@pytest.mark.parametrize(
-    ("then", "expected"),
-    [
-        (
-            "stages.fetches",
-            "mine.py: line 5: scheduler Mine: launch() raised AttributeError: 'Stages' object has",
-        ),
-        ("return [(0, 2)]", "mine.py: line 3: scheduler Mine: launch() returned machine 2 in pair 0"),
-        (
-            "return []",
-            "mine.py: line 3: scheduler Mine: nothing left to do, but 2 tasks have not finished",
-        ),
-    ],
-)
-@pytest.mark.parametrize("network", ["fair", "sebf"])
-def test_an_error_of_a_manager_of_one_s_own_is_one_line(
-    then: str, expected: str, network: str, tmp_path: Path
-) -> None:
-    file = tmp_path / "mine.py"
-    file.write_text(MANAGER.format(then=then))
-    with pytest.raises(emu.InputError) as caught:
-        emu.run(f"{file}:Mine", shuffle(), 2, **HERE | {"network_scheduler": network})
-    assert expected in str(caught.value)
-    assert len(str(caught.value).splitlines()) == 1
-
-
 FAILS_ONCE = """
 import os
 from examples.shortest_job import ShortestFirst
@@ -375,7 +186,7 @@ class Order:
     asked = 0
     def order(self, coflows, now_s):
         self.asked += 1
-        if self.asked == 400 and not os.path.exists("MARK"):
+        if self.asked == 20 and not os.path.exists("MARK"):
             open("MARK", "w").close()
             raise ValueError("once")
         return range(len(coflows.coflow))
@@ -383,12 +194,12 @@ class Order:
 
 
 def test_a_run_with_both_halves_of_one_s_own_is_resumed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    dags: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    tmp_path = dags
     (tmp_path / "halves.py").write_text(FAILS_ONCE.replace("MARK", str(tmp_path / "mark")))
-    monkeypatch.chdir(tmp_path)
     base = ["run", "--scheduler", "halves.py:Fewer", "--network", "halves.py:Order", "--in-process"]
-    base += ["--workload", "query-dags", "--nodes", "5", "--set", "workload_options.jobs=4"]
+    base += ["--workload", "dags", "--nodes", "5"]
     assert main([*base, "--set", "checkpoint.period=0.01 s", "--out", "failed"]) == 2
     error = capsys.readouterr().err.splitlines()[-1]
     assert "halves.py: line 17: scheduler Order: order() raised ValueError: once" in error

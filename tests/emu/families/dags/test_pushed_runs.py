@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ import pytest
 
 import emu
 from clusters.cluster import Cluster, build_cluster
-from emu.cli import main
 from emu.explaining.event_record import Record
 from emu.families.dags.explain import causes_of_all
 from emu.families.dags.testing import check_dag_result
@@ -20,7 +18,6 @@ from emu.report.gantt import parts_of
 from tests.actors.dag_settings import mixed_dags, with_bytes
 from workloads.arrow import optional_column
 from workloads.dags import DagWorkload, make_dag_workload
-from workloads.errors import InputError
 
 HERE: dict[str, Any] = {
     "in_process": True,
@@ -81,52 +78,6 @@ def test_a_pushed_shuffle_event_by_event(tmp_path: Path) -> None:
     assert (at_10_s.running_tasks, at_10_s.runnable_tasks, at_10_s.running_jobs) == (1, 0, 2)
 
 
-def test_a_story_of_a_pushed_shuffle(tmp_path: Path) -> None:
-    run = run_on(tmp_path, MACHINES, "drf", uneven_shuffle())
-    story = emu.explain(run, 0)
-    assert [(link.begin_ns / 1e9, link.end_ns / 1e9, link.cause) for link in story.chain] == [
-        (0, 0.5, "network"),
-        (0.5, 5.5, "work"),
-        (5.5, 6, "network"),
-        (6, 6.5, "network"),
-        (6.5, 12.5, "fetching"),
-        (12.5, 13, "network"),
-        (13, 14, "queueing"),
-        (14, 14.5, "network"),
-        (14.5, 15.5, "work"),
-    ]
-    assert story.longest is not None
-    assert story.longest.reasons == [
-        "It fetched 6 GB from 1 machine: 6 s at 8 Gbps, if node 1 received nothing else.",
-        "Of the ports on the way the port by which node 1 receives had most to do: 6 GB (6 s at that speed) are of "
-        "this fetch; no other fetch used it meanwhile.",
-        "This fetch alone filled the port for 100.0% of the time.",
-    ]
-
-
-def test_a_story_of_a_task_that_waits_for_its_home(tmp_path: Path) -> None:
-    # Without delays the reducer's input is there at 11 s, and J1 holds its home from 7 to 27 s. Machine 0 is free.
-    work = make_dag_workload(
-        "home",
-        [0, 7],
-        [2, 1],
-        [3, 1, 1],
-        [1, 2, 5, 1, 20],
-        [(0, 0, 1)],
-        cpu_cores=[1, 4, 4],
-        edge_bytes=[6e9],
-    )
-    story = emu.explain(run_on(tmp_path, MACHINES, "drf", work, network_delay=0.0), 0)
-    assert story.longest is not None
-    assert (story.longest.link.cause, story.longest.link.s) == ("queueing", 16)
-    assert story.longest.reasons[:2] == [
-        "Its input had been sent to node 1, and it runs there alone: no other machine is counted.",
-        "It needs cpu_cores 4. No machine had that for 100.0% of the wait: of all machines' time too little was free "
-        "of cpu_cores on 100.0%.",
-    ]
-    assert [row["job"] for row in story.longest.holders] == [1]
-
-
 @pytest.mark.parametrize("network", ["fair", "sebf"])
 @pytest.mark.parametrize(
     "scheduler", ["drf", "tetris@remote_penalty=0.2", "capacity@heartbeat_s=1", "srtf@managers=2"]
@@ -160,59 +111,3 @@ def test_two_schedulers_have_the_same_homes(tmp_path: Path) -> None:
         has_home = run.sent_s.notna()
         assert (run.node == runs[0].node)[has_home].all()
     assert not (runs[0].node == runs[1].node).all()
-
-
-class Never:
-    """A scheduler of one's own, which is never asked."""
-
-    def launch(self, stages: Any, machines: Any, now_s: float) -> list[tuple[int, int]]:
-        raise AssertionError
-
-
-@pytest.mark.parametrize(
-    ("scheduler", "given", "why"),
-    [
-        (
-            "carbyne",
-            {},
-            "push does not go with scheduler=carbyne: it plans tasks to start when their parents have ended",
-        ),
-        (
-            Never,
-            {},
-            "push does not go with scheduler=Never: a scheduler of one's own chooses machines, and does not know",
-        ),
-        (
-            "sparrow",
-            {},
-            "push does not go with scheduler=sparrow: schedulers of jobs send tasks to nodes wherever their",
-        ),
-        (
-            "drf",
-            {"network_registration": "pipelined"},
-            "push does not go with network.registration=pipelined: input is sent when all parents have ended",
-        ),
-        ("drf", {"network_scheduler": "none"}, "network_shuffle: has no effect on drf: input takes no time"),
-    ],
-)
-def test_what_does_not_go_with_it(scheduler: Any, given: dict[str, Any], why: str) -> None:
-    with pytest.raises(InputError, match=re.escape(why)):
-        emu.run(scheduler, uneven_shuffle(), 2, **HERE | {"fabric_port_speed": None} | given)
-
-
-def test_a_run_is_made_again_from_its_configuration(tmp_path: Path) -> None:
-    options = [
-        "--workload",
-        "query-dags",
-        "--nodes",
-        "10",
-        "--network",
-        "sebf",
-        "--set",
-        "network.shuffle=push",
-    ]
-    more = ["--set", "workload_options.jobs=4", "--set", "in_process=true"]
-    assert main(["run", "--scheduler", "drf", *options, *more, "--out", str(tmp_path / "r")]) == 0
-    assert main(["run", "--config", str(tmp_path / "r" / "config.toml"), "--out", str(tmp_path / "s")]) == 0
-    one, other = (emu.read_result(tmp_path / name).jobs for name in "rs")
-    assert one.equals(other)

@@ -62,9 +62,9 @@ def test_what_is_not_seen_is_over_used() -> None:
 
 
 def test_clocks_write_the_same_bytes() -> None:
-    keys = {"overuse": "slows", "seed": 4, "workload_options": {"jobs": 15}, **HERE}
+    keys = {"overuse": "slows", "seed": 4, **HERE}
     virtual, windows = (
-        emu.run("carbyne@sees=cores@managers=2", "query-dags", 4, **keys, **clock)
+        emu.run("carbyne@sees=cores@managers=2", readers(12), 2, **keys, **clock)
         for clock in ({"clock": "virtual"}, {"clock": "windows", "partitions": 3})
     )
     for name in ("jobs", "tasks", "resources", "fairness", "timeline"):
@@ -108,21 +108,11 @@ def test_it_does_not_go_with_preemption() -> None:
 
 
 def test_schedulers_of_jobs_ignore_it(capsys: pytest.CaptureFixture[str]) -> None:
-    given = ["--workload", "query-dags", "--nodes", "4", "--in-process", "--set", "workload_options.jobs=5"]
+    given = ["--workload", "query-dags", "--nodes", "4", "--in-process", "--set", "workload_options.jobs=2"]
     slows = ["--short-cutoff", "90%", "--set", "overuse=slows"]
     assert main(["compare", "--schedulers", f"{BLIND},sparrow", *given, *slows]) == 0
     assert main(["run", "--scheduler", "sparrow", "--network", "none", *given, *slows]) == 2
     assert "no effect on sparrow: its nodes start no task that does not fit" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("how", ["drf@sees=cores+disks", "drf"])
-def test_an_unknown_resource_is_an_error_of_one_line(how: str, capsys: pytest.CaptureFixture[str]) -> None:
-    few = ["--workload", "query-dags", "--nodes", "4", "--in-process", "--set", "workload_options.jobs=5"]
-    more = [] if "@" in how else ["--set", "drf.sees=cores+disks"]
-    assert main(["run", "--scheduler", how, *few, *more]) == 2
-    (line,) = [line for line in capsys.readouterr().err.splitlines() if "disks" in line]
-    assert "sees of drf" in line
-    assert "'disks'" in line
 
 
 def test_tasks_that_no_node_has_room_for_are_refused_by_all_they_need() -> None:

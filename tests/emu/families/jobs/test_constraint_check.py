@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import emu
-from actors.schedulers.registry import built_in_schedulers
 from clusters.cluster import Cluster, build_cluster
 from clusters.matching import match, nodes_of, satisfies
 from clusters.schema import encode_texts
@@ -23,7 +22,6 @@ from workloads.constraints import parse_constraint, parse_constraint_set, set_te
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload, make_workload
 
-AWARE = [scheduler.name for scheduler in built_in_schedulers() if scheduler.constrained]
 SETTINGS: dict[str, Any] = {"in_process": True, "output_tasks": True, "short_cutoff": "10 s"}
 # One job each, of two tasks, of 1 and 2 s.
 TEXTS = (
@@ -243,11 +241,6 @@ def test_schedulers_go_by_the_same_levels() -> None:
                 if one.attribute != "placement":
                     nodes &= satisfying(cluster(), one)
             assert nodes_of(matching, of_set, i).tolist() == np.flatnonzero(nodes).tolist()
-
-
-@pytest.mark.parametrize("scheduler", AWARE)
-def test_constraint_aware_schedulers_pass(scheduler: str) -> None:
-    check_scheduler(scheduler)
 
 
 def test_a_scheduler_that_breaks_constraints_does_not_pass(monkeypatch: pytest.MonkeyPatch) -> None:

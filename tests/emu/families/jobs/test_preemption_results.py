@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import emu
-from emu.families.jobs.further_tables import further_tables
 from emu.results.result import Result
-from workloads.errors import InputError
 from workloads.jobs import JobWorkload, make_workload
 from workloads.requests import Requests
 
@@ -27,81 +24,6 @@ def run_of(workload: JobWorkload, mode: str = "restart", **more: Any) -> Result:
     result = emu.run(asked.pop("scheduler", "central-lwl"), workload=workload, **asked)
     assert isinstance(result, Result)
     return result
-
-
-def test_evictions_and_lost_work_are_counted_by_job_and_by_priority(workload: JobWorkload) -> None:
-    result = run_of(workload)
-    assert result.jobs["finish_s"].to_pylist() == [17.0, 7.0, 18.0]
-    assert result.jobs["evictions"].to_pylist() == [1, 0, 0]
-    assert result.jobs["evicted_work_s"].to_pylist() == [4.0, 0.0, 0.0]
-    summary = result.summary["jobs"]
-    assert (summary["evictions"], summary["evicted_work_s"]) == (1, 4.0)
-    of = summary["by_priority"]
-    assert [(of[band]["evictions"], of[band]["evicted_work_s"]) for band in ("9", "0")] == [
-        (0, 0.0),
-        (1, 4.0),
-    ]
-    table = next(t for t in further_tables({"a": [result]}) if t.title == "Evictions by priority")
-    assert [list(row) for row in table.rows] == [["a", "priority 9", "0", "0"], ["a", "priority 0", "1", "4"]]
-
-
-def test_a_run_without_preemption_has_no_column_of_it(workload: JobWorkload) -> None:
-    result = run_of(workload, "none")
-    assert result.jobs["finish_s"].to_pylist() == [10.0, 13.0, 14.0]
-    assert "evictions" not in result.jobs.column_names
-    assert "evictions" not in result.summary["jobs"]
-
-
-@pytest.mark.parametrize("mode", ["restart", "checkpoint"])
-def test_a_story_names_who_was_evicted_for_whom(workload: JobWorkload, mode: str, tmp_path: Path) -> None:
-    result = run_of(workload, mode, output_events="all", output_tasks=True, out=tmp_path / "run")
-    found = emu.explain(result, 0)
-    assert "1 time a task of it was evicted, for job 1, of higher priority." in found.sentences
-    causes = {link.cause: link.end_ns - link.begin_ns for link in found.chain if link.end_ns > link.begin_ns}
-    ends = "kept" if mode == "checkpoint" else "its scheduler knew"
-    assert next(link.what for link in found.chain if "evicted" in link.what).endswith(ends)
-    assert causes.get("preemption", 0) == (0 if mode == "checkpoint" else 4_000_000_000)
-
-
-@pytest.mark.parametrize("gang", [False, True])
-@pytest.mark.parametrize("cluster", [None, '[[machines]]\ntype = "m"\ncount = 1\ncores = 2\n'])
-def test_a_wait_after_an_eviction_names_who_has_the_room(
-    tmp_path: Path, gang: bool, cluster: str | None
-) -> None:
-    """At 4 s job 1 takes the node from job 0, which has started before all others, and waits until 34 s."""
-    asked = Requests({"cpu_cores": [2.0] * 3}, priority=[0, 9, 0], gang_nodes=[0] * 3 if gang else None)
-    jobs = make_workload("three", [0.0, 4.0, 5.0], [1] * 3, [10.0, 30.0, 1.0], requests=asked)
-    more: dict[str, Any] = {"nodes": 1}
-    if cluster is not None:
-        (tmp_path / "one.toml").write_text(cluster)
-        more = {"nodes": None, "cluster": tmp_path / "one.toml"}
-    more |= {"output_events": "all", "output_tasks": True, "out": tmp_path / "run", "network_delay": 0.5}
-    for mode in ("checkpoint", "restart"):
-        found = emu.explain(run_of(jobs, mode, scheduler="easy", overwrite=True, **more), 0)
-        assert found.longest is not None
-        text = " ".join(found.longest.reasons)
-        assert "Its room went to job 1, for which it was evicted." in text
-        assert "1 job that came later started in that time, as it has a higher priority." in text
-        assert "No job that came later" not in text
-        assert "had room for it" not in text
-        assert "idle when it began" not in text
-    other = emu.explain(run_of(jobs, "checkpoint", scheduler="easy", overwrite=True, **more), 2)
-    assert other.longest is not None
-    assert "evicted" not in " ".join(other.longest.reasons)
-
-
-def test_preemption_that_could_not_be_is_refused(workload: JobWorkload) -> None:
-    with pytest.raises(
-        InputError, match=r"preemption.mode: goes by priorities, and priorities=false ignores"
-    ):
-        run_of(workload, priorities=False)
-    with pytest.raises(InputError, match=r"preemption.most: is above 2000"):
-        run_of(workload, preemption_most=2001)
-    with pytest.raises(InputError, match=r"preemption_most: goes with preemption.mode=restart or checkpoint"):
-        run_of(workload, "none", preemption_most=3)
-    plain = make_workload("plain", [0.0], [1], [1.0])
-    with pytest.raises(InputError, match=r"no job of plain states a priority"):
-        run_of(plain)
 
 
 @pytest.mark.parametrize(("below", "is_noted"), [(0, True), (-3, True), (1, False)])

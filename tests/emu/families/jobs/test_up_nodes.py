@@ -10,6 +10,7 @@ import pytest
 
 import emu
 from emu.report.plots import timeline_figure
+from tests.actors.dag_settings import mixed_dags
 
 SMALL: dict[str, Any] = {
     "workload": "yahoo",
@@ -17,6 +18,9 @@ SMALL: dict[str, Any] = {
     "workload_options": {"jobs": 40, "nodes": 90},
     "in_process": True,
 }
+
+
+DAGS: dict[str, Any] = {"workload": mixed_dags(40), "nodes": 4, "in_process": True}
 
 
 def test_a_rack_that_fails_by_hand(tmp_path: Path) -> None:
@@ -33,17 +37,22 @@ def test_a_rack_that_fails_by_hand(tmp_path: Path) -> None:
     assert figure.axes[2].get_ylabel() == "nodes up"
 
 
-@pytest.mark.parametrize("scheduler", ["sparrow", "drf"])
-def test_drawn_failures_take_the_time_that_is_counted(scheduler: str) -> None:
-    if scheduler == "drf":
-        given = SMALL | {"workload": "facebook-mapreduce", "workload_options": {"jobs": 40}}
-    else:
-        given = SMALL
-    run = emu.run(scheduler, **given, dynamics_mtbf="2 h", dynamics_mttr="10 min", timeline_period="10 s")
-    down = 90 - run.timeline["up_nodes"].to_numpy()
+@pytest.mark.parametrize(
+    ("scheduler", "given", "nodes", "period_s", "failing"),
+    [
+        ("sparrow", SMALL, 90, 10.0, {"dynamics_mtbf": "2 h", "dynamics_mttr": "10 min"}),
+        ("drf", DAGS, 4, 0.2, {"dynamics_mtbf": "40 s", "dynamics_mttr": "5 s"}),
+    ],
+)
+def test_drawn_failures_take_the_time_that_is_counted(
+    scheduler: str, given: dict[str, Any], nodes: int, period_s: float, failing: dict[str, str]
+) -> None:
+    run = emu.run(scheduler, **given, **failing, timeline_period=period_s)
+    down = nodes - run.timeline["up_nodes"].to_numpy()
     counted_s = run.counters["node_downtime_ns"] / 1e9
+    assert counted_s > 0
     assert down.min() >= 0
-    assert down.sum() * 10 == pytest.approx(counted_s, rel=0.05)
+    assert down.sum() * period_s == pytest.approx(counted_s, rel=0.05)
 
 
 def test_without_failures_there_is_no_such_column() -> None:

@@ -124,35 +124,19 @@ def test_attempts_do_not_depend_on_partitions(tmp_path: Path) -> None:
     assert used[0][0]["evictions"] > 10
 
 
-def test_tenants_hold_slots_also_in_attempts_that_came_to_nothing() -> None:
-    """At 4 s web's task takes the slot of ads' for 3 s; ads holds it for 4 s and then for 10 s, of 17 s."""
-    workload = make_workload(
-        "two", [0.0, 4.0], [1, 1], [10.0, 3.0], tenant=["ads", "web"], requests=Requests(priority=[0, 9])
-    )
-    result = emu.run("central-lwl", workload, 1, network_delay=0.0, short_cutoff=100.0, **EVICTING)
-    assert isinstance(result, Result)
-    tenants = result.summary["jobs"]["by_tenant"]
-    shares = [tenants[name]["dominant_share"] for name in ("ads", "web")]
-    assert shares == pytest.approx([14 / 17, 3 / 17])
-
-
-@pytest.mark.parametrize(("heartbeat", "fails_s", "held_s"), [(0.0, 4, 14.0), (8.0, 20, 20.0)])
 def test_dag_jobs_hold_machines_also_in_attempts_that_failures_ended(
-    heartbeat: float, fails_s: int, held_s: float, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
-    """A task of 10 s is lost after 4 s; or after its end at 18 s, which the next heartbeat would report."""
+    """A task of 10 s is lost after its end at 18 s, which the next heartbeat would report."""
     outages = tmp_path / "outages.csv"
-    outages.write_text(f"target,fail_s,repair_s\nnode 0,{fails_s},{fails_s + 2}\n")
+    outages.write_text("target,fail_s,repair_s\nnode 0,20,22\n")
     workload = as_dags(make_workload("one", [0.0], [1], [10.0]))
     result = emu.run(
         "drf", workload, 1, slots=1, network_delay=0.0, dynamics_failures=outages, dynamics_detection=0.0,
-        timeline_period="1 s", output_tasks=True, parameters={"heartbeat_s": heartbeat}, fairness_window=100.0,
+        timeline_period="1 s", output_tasks=True, parameters={"heartbeat_s": 8.0}, fairness_window=100.0,
     )  # fmt: skip
     assert isinstance(result, Result)
     (end_s,) = result.tasks["finish_s"].to_pylist()
-    assert result.summary["dags"]["used"] == {"slots": pytest.approx(held_s / end_s)}
+    assert result.summary["dags"]["used"] == {"slots": pytest.approx(20.0 / end_s)}
     rows = result.timeline.to_pylist()
-    assert sum(row["utilisation"] for row in rows) == pytest.approx(held_s)
-    if not heartbeat:
-        assert [row["running_tasks"] for row in rows[:7]] == [1, 1, 1, 0, 0, 1, 1]
-        assert [row["runnable_tasks"] for row in rows[:7]] == [0, 0, 0, 1, 1, 0, 0]
+    assert sum(row["utilisation"] for row in rows) == pytest.approx(20.0)

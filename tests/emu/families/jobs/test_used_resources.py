@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,6 @@ from emu.families.jobs.resources import work_s
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload, make_workload
 from workloads.requests import Requests
-
-Cli = Callable[..., Any]
 
 
 def three(**more: Any) -> JobWorkload:
@@ -38,36 +35,6 @@ def test_the_scarcest_resource_takes_the_longest() -> None:
     cluster = build_cluster("two", [1, 3], cpu_cores=[4.0, 8.0], memory_bytes=[2 << 30, 2 << 30])
     assert work_s(three(), cluster, ()).tolist() == [7.5]
     assert work_s(three(), cluster, ("cpu_cores", "memory_gib")).tolist() == pytest.approx([5.0, 7.5])
-
-
-@pytest.mark.parametrize(
-    ("use", "starts", "load"),
-    [("auto", [0, 10, 20], 15.0), ("memory_gib", [0, 1, 2], 30 / 8 / 2), ("slots", [0, 1, 2], 30 / 4 / 2)],
-)
-def test_what_tasks_hold_decides_when_they_start(
-    machine: Path, use: str, starts: list[float], load: float
-) -> None:
-    result = emu.run(
-        "central-lwl", three(), cluster=machine, resources_use=use, network_delay=0.0, in_process=True,
-        short_cutoff=60.0,
-    )  # fmt: skip
-    assert result.jobs["start_s"].to_pylist() == starts
-    assert result.summary["offered_load"] == pytest.approx(load)
-    used = result.summary["jobs"].get("used")
-    assert used == (None if use == "slots" else pytest.approx(used))
-    if use == "auto":
-        assert used == pytest.approx({"cpu_cores": 1.0, "memory_gib": 0.125})
-
-
-def test_on_the_default_cluster_tasks_take_slots() -> None:
-    result = emu.run("sparrow", three(), 3, in_process=True)
-    assert "used" not in result.summary["jobs"]
-    assert any("is left out: each takes a slot" in note for note in result.notes)
-
-
-def test_what_no_task_states_is_refused(machine: Path) -> None:
-    with pytest.raises(InputError, match="no task of three states 'cores'"):
-        emu.run("sparrow", three(), cluster=machine, in_process=True, resources_use="cores")
 
 
 @pytest.mark.parametrize("use", ["stated", "memory_gib", "cpu_cores, memory_gib"])
