@@ -6,7 +6,7 @@ Given, times in seconds:
     cpu_cores: 4 1                      any other name of an attribute of nodes, one value each; `rack: 0 1`
     job: 0 | 3 5 | if cores >= 4        when a job arrives, how long its tasks take (`2*3`: three of 2), what else it
                                         says: constraints after `if`, and tenant=ads, priority=5, cpu_cores=2,
-                                        gang_nodes=1, requested_s=12
+                                        gang_nodes=1, requested_s=12, mean_s=3 (for estimates; else of the tasks)
     down: node 0 | 3 10                 an outage of "node 0", "scheduler 0" or "central": from when, until when
     draw: PROBES 1 0 of 2 is 0          what the case takes for granted of its seed: stream, owner, counter, how many
 
@@ -26,7 +26,6 @@ comes first, then messages by sender, then heartbeats, then arrivals, then retri
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -116,7 +115,10 @@ def split(text: str) -> tuple[str, str, str]:
 
 
 def number(text: str) -> Any:
-    return float(text) if re.fullmatch(r"-?[\d.]+(e-?\d+)?", text) else text
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 NOT_OF_NODES = ("job", "down", "draw")
@@ -151,14 +153,14 @@ def jobs_of(rows: Sequence[str]) -> JobWorkload:
     fields = {name: column[name] for name in names & {"gang_nodes", "requested_s"}}
     if "priority" in names:
         fields["priority"] = [int(one.get("priority", 0)) for one in said]
-    demands = {
-        name: [float(one.get(name, 0)) for one in said] for name in sorted(names - fields.keys() - {"tenant"})
-    }
+    others = names - fields.keys() - {"tenant", "mean_s"}
+    demands = {name: [float(one.get(name, 0)) for one in said] for name in sorted(others)}
     workload = make_workload(
         "by hand",
         submit_s,
         [len(each) for each in tasks],
         [d for each in tasks for d in each],
+        column.get("mean_s"),
         tenant=tenant,
         requests=Requests(demands, **fields),
     )

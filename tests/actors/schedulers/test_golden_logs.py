@@ -86,7 +86,7 @@ def entries(body: str) -> Iterator[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     for line in body.splitlines():
         line = re.sub(r"(^|\s)#.*", "", line).rstrip()
-        if begins := re.match(r"([a-z][A-Za-z_ ]*):(?:\s+|$)", line):
+        if begins := re.match(r"([a-z][A-Za-z_: ]*?):(?:\s+|$)", line):
             found.append((begins[1], line[begins.end() :]))
         elif line:
             name, of = found.pop()

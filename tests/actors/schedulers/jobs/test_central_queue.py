@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from emulations import cluster_of, outages, run_setting, setting_of
+from emulations import run_setting, setting_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from resource_check import BILLION, check_run, judge
@@ -18,132 +18,10 @@ from resource_check import BILLION, check_run, judge
 from actors.environment import Dynamics
 from actors.hosting.outcome import Outcome
 from actors.setting import Setting
-from actors.tenants import given_to
-from clusters.cluster import Cluster, build_cluster
+from clusters.cluster import build_cluster
 from emu.families.jobs.results import tasks_table
-from workloads.errors import InputError
-from workloads.jobs import JobWorkload, make_workload
+from workloads.jobs import make_workload
 from workloads.requests import Requests
-
-FOUR = build_cluster("four slots", [4])
-
-
-def jobs(*rows: tuple[float, list[float], str | None], **asked: Any) -> JobWorkload:
-    """Jobs that arrive at a time (s), with the durations of their tasks and a tenant."""
-    counts, durations = [len(d) for _, d, _ in rows], [x for _, d, _ in rows for x in d]
-    tenant = [who for _, _, who in rows]
-    return make_workload(
-        "jobs", [t for t, _, _ in rows], counts, durations, tenant=tenant, requests=Requests(**asked)
-    )
-
-
-def starts(
-    workload: JobWorkload, cluster: Cluster, resources: tuple[str, ...] = (), **more: Any
-) -> list[float]:
-    """Return the start of each task (s)."""
-    priorities = more.pop("priorities", False)
-    setting = setting_of("central-fifo", workload, cluster, network=0.0, cutoff_s=math.inf, **more)
-    tasks = run_setting(replace(setting, resources=resources, priorities=priorities)).tasks
-    assert tasks is not None
-    return (tasks["start_ns"] / 1e9).tolist()
-
-
-TWO = jobs((0.0, [4.0] * 10, "ads"), (1.0, [4.0] * 4, "web"))
-
-
-@pytest.mark.parametrize(
-    ("given", "ads", "web"),
-    [
-        ({}, [0] * 4 + [4] * 4 + [8] * 2, [8, 8, 12, 12]),
-        # At 4 s slots free one by one, each for the tenant that then holds least: web, web, ads, ads.
-        ({"order": "fair"}, [0] * 4 + [4, 4, 8, 8, 12, 12], [4, 4, 8, 8]),
-        ({"order": "fair", "weights": "ads=9"}, [0] * 4 + [4] * 3 + [8] * 3, [4, 8, 12, 12]),
-        ({"order": "capacity", "guarantees": "web=0.9"}, [0] * 4 + [4] + [8] * 3 + [12] * 2, [4, 4, 4, 8]),
-        ({"order": "fair", "ceilings": "ads=0.5"}, [0, 0, 4, 4, 8, 8, 12, 12, 16, 16], [1, 1, 5, 5]),
-        ({"order": "capacity", "ceilings": "ads=0.25, web=0.5"}, [*range(0, 40, 4)], [1, 1, 5, 5]),
-    ],
-)
-def test_tenants_by_hand(given: dict[str, str], ads: list[float], web: list[float]) -> None:
-    assert starts(TWO, FOUR, **given) == [*map(float, ads), *map(float, web)]
-
-
-@pytest.mark.parametrize(
-    ("resources", "due"),
-    [
-        # At 3 s there is room for one of the last two. ads holds half of the memory, web 3/8 of the cores.
-        (("cpu_cores", "memory_gib"), [0, 0, 0, 8, 3]),
-        (("cpu_cores",), [0, 0, 0, 3, 8]),  # of cores alone ads holds a quarter
-    ],
-)
-def test_the_dominant_share_decides(resources: tuple[str, ...], due: list[float]) -> None:
-    cluster = build_cluster("one", [1], cpu_cores=4.0, memory_bytes=8 << 30)
-    workload = jobs(
-        (0.0, [9.0], "ads"),
-        (0.0, [8.0], "web"),
-        (0.0, [3.0], "etl"),
-        (1.0, [5.0], "ads"),
-        (1.0, [5.0], "web"),
-        demands={"cpu_cores": [1.0, 1.5, 1.5, 1.5, 1.5], "memory_gib": [4.0, 1.0, 3.0, 1.0, 1.0]},
-    )
-    assert starts(workload, cluster, resources, order="fair") == due
-
-
-@pytest.mark.parametrize(("priorities", "due"), [(False, [5, 0, 8]), (True, [6, 0, 5])])
-def test_a_lost_task_goes_before_its_equals_alone(priorities: bool, due: list[float]) -> None:
-    # Node 0 fails at 2; its task waits for node 1, which is idle at 5, and is back at 8.
-    workload = jobs((0.0, [5.0, 5.0], None), (4.0, [1.0], None), priority=[0, 1])
-    dynamics = Dynamics(outages=outages(("node 0", 2, 8)))
-    assert starts(workload, cluster_of(2), priorities=priorities, dynamics=dynamics) == due
-
-
-def test_the_first_of_a_queue_is_not_passed_but_another_tenant_goes_on() -> None:
-    cluster = build_cluster("one", [1], cpu_cores=4.0)
-    rows = ((0.0, [10.0], "ads"), (1.0, [5.0], "ads"), (2.0, [1.0], "web"))
-    workload = jobs(*rows, demands={"cpu_cores": [3.0, 2.0, 1.0]})
-    assert starts(workload, cluster, ("cpu_cores",)) == [0.0, 10.0, 10.0]
-    assert starts(workload, cluster, ("cpu_cores",), order="fair") == [0.0, 10.0, 2.0]
-
-
-def test_higher_priority_goes_first() -> None:
-    workload = jobs(*((float(t), [10.0], None) for t in range(4)), priority=[0, 0, 5, 0])
-    one = build_cluster("one", [1])
-    assert starts(workload, one, priorities=True) == [0.0, 20.0, 10.0, 30.0]
-    assert starts(workload, one) == [0.0, 10.0, 20.0, 30.0]
-
-
-@pytest.mark.parametrize(
-    ("given", "wrong"),
-    [
-        (
-            {"order": "fair", "weights": "adds=2"},
-            "parameter weights of central-fifo: there is no tenant 'adds'.*'ads'",
-        ),
-        ({"order": "fair", "weights": "ads=0"}, "'ads=0' is not a tenant and a weight above 0, as in ads=2"),
-        ({"order": "fair", "weights": "ads=inf"}, "'ads=inf' is not a tenant and a weight above 0"),
-        (
-            {"order": "fair", "ceilings": "ads=1.5"},
-            "'ads=1.5' is not a tenant and a part above 0 and up to 1",
-        ),
-        (
-            {"order": "fair", "ceilings": "web=0.2"},
-            "ceilings of central-fifo: a task of job 1 needs 1 of slots; tenant web may hold 0",
-        ),
-        (
-            {"order": "capacity", "guarantees": "ads=0.8,web=0.3"},
-            "the parts sum to 1.1; 1 is all of the cluster",
-        ),
-        ({"order": "capacity", "guarantees": "ads=1"}, "nothing is left for tenant web"),
-        ({"order": "fair", "ceilings": "ads=0%"}, "'ads=0%' is not a tenant and a part above 0"),
-        ({"order": "fair", "weights": "ads=50%"}, "'ads=50%' is not a tenant and a weight"),
-        (
-            {"order": "capacity", "guarantees": "ads=75%", "ceilings": "ads=0.5"},
-            "guarantees of central-fifo: tenant ads is guaranteed 0.75, and its ceiling is 0.5; want a part up to that",
-        ),
-    ],
-)
-def test_wrong_shares_are_refused(given: dict[str, str], wrong: str) -> None:
-    with pytest.raises(InputError, match=wrong):
-        starts(TWO, FOUR, **given)
 
 
 class Node(NamedTuple):
@@ -330,10 +208,3 @@ def within_ceilings(setting: Setting, outcome: Outcome) -> None:
         ]
         for r, of_all in enumerate(total):
             assert sum(t.demand[r] for t in runs) <= ceiling[tenants[one.job]] * of_all + 1
-
-
-def test_parts_are_shares_or_percentages() -> None:
-    for part in ("0.5", "50%", "50 %"):
-        assert given_to(f"ads={part}", ["ads", "web"], "ceilings") == {"ads": 0.5}
-    same = {"order": "capacity", "guarantees": "ads=0.5", "ceilings": "ads=50%"}
-    assert starts(TWO, FOUR, **same) == starts(TWO, FOUR, order="fair", ceilings="ads=0.5")

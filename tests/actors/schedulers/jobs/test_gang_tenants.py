@@ -7,15 +7,12 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import pytest
 from emulations import NS, run_setting, setting_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.environment import Network, Preemption
 from actors.setting import Setting
 from clusters.cluster import build_cluster
-from workloads.errors import InputError
 from workloads.jobs import make_workload
 from workloads.requests import Requests
 
@@ -54,62 +51,6 @@ def starts(setting: Setting) -> list[int]:
     assert tasks is not None
     ends = np.cumsum(setting.workload.jobs["num_tasks"].to_pylist())[:-1]
     return [t for of_job in np.split(tasks["start_ns"], ends) for t in sorted(of_job.tolist())]
-
-
-def gang(at_s: int, tenant: str, tasks: int, s: int) -> Job:
-    return Job(at_s * NS, tenant, tasks, s * NS, True, 0)
-
-
-SIX_EACH = [gang(0, who, 2, 10) for who in ("ads", "web") for _ in range(6)]
-
-
-@pytest.mark.parametrize(
-    ("given", "ads", "web"),
-    [
-        ({}, [0, 0, 0, 0, 10, 10], [10, 10, 20, 20, 20, 20]),
-        ({"order": "fair"}, [0, 0, 10, 10, 20, 20], [0, 0, 10, 10, 20, 20]),
-        ({"order": "fair", "weights": "web=3"}, [0, 10, 20, 20, 20, 20], [0, 0, 0, 10, 10, 10]),
-        ({"order": "capacity", "guarantees": "web=0.75"}, [0, 10, 20, 20, 20, 20], [0, 0, 0, 10, 10, 10]),
-        ({"order": "fair", "ceilings": "ads=0.25"}, [0, 10, 20, 30, 40, 50], [0, 0, 0, 10, 10, 10]),
-    ],
-)
-@pytest.mark.parametrize("scheduler", ["central-fcfs-gang", "easy"])
-def test_tenants_by_hand(scheduler: str, given: dict[str, str], ads: list[int], web: list[int]) -> None:
-    found = starts(setting_with(scheduler, SIX_EACH, 8, **given))
-    assert [t / NS for t in found[::2]] == [*ads, *web]
-
-
-@pytest.mark.parametrize(("scheduler", "third"), [("central-fcfs-gang", 15), ("easy", 2)])
-def test_the_gang_of_the_tenant_with_the_least_share_has_the_reservation(scheduler: str, third: int) -> None:
-    # ads holds a slot until 30 s, and three until 10 s: then web's gang starts, which needs four. Beside that ads' next
-    # task ends before, and its last one does not.
-    jobs = [
-        gang(0, "ads", 1, 30),
-        gang(0, "ads", 3, 10),
-        gang(1, "web", 4, 5),
-        gang(2, "ads", 1, 5),
-        gang(2, "ads", 1, 20),
-    ]
-    found = starts(setting_with(scheduler, jobs, 5, order="fair"))
-    assert [found[i] / NS for i in (0, 1, 4, 8, 9)] == [0, 0, 10, third, 15]
-
-
-@pytest.mark.parametrize("scheduler", ["central-fcfs-gang", "easy"])
-def test_what_is_evicted_does_not_take_the_room_again(scheduler: str) -> None:
-    """web's guarantee is larger, but ads holds nothing when its gang has been evicted at 5 s; a message takes 1 s."""
-    jobs = [Job(0, "ads", 2, 20 * NS, True, 0), Job(5 * NS, "web", 3, 10 * NS, True, 5)]
-    setting = setting_with(scheduler, jobs, 4, order="capacity", guarantees="web=0.9")
-    setting = replace(setting, network=Network(1.0), preemption=Preemption(keeps=True))
-    found = run_setting(setting)
-    assert found.tasks is not None
-    assert (found.tasks["start_ns"] / NS).tolist() == [20, 20, 8, 8, 8]
-    assert found.counters["evictions"] == 2
-
-
-def test_a_gang_that_is_larger_than_its_ceiling_is_refused() -> None:
-    why = "ceilings of easy: 2 tasks of job 0, which start together, need 2 of slots; tenant ads may hold 1"
-    with pytest.raises(InputError, match=why):
-        starts(setting_with("easy", SIX_EACH, 8, order="fair", ceilings="ads=0.125"))
 
 
 def expected(scheduler: str, jobs: list[Job], slots: int, given: dict[str, str]) -> list[int]:

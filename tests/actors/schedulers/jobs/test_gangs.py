@@ -13,10 +13,6 @@ from emulations import (
     NS,
     Estimates,
     Network,
-    counts,
-    emulate_small,
-    jobs,
-    log_of,
     run_setting,
     setting_of,
 )
@@ -26,7 +22,6 @@ from hypothesis import strategies as st
 from actors.conditions import estimated_ns
 from actors.kernel.compiled import config
 from actors.setting import Setting
-from workloads.errors import InputError
 from workloads.jobs import JobWorkload, make_workload
 from workloads.readers.swf import read_swf
 from workloads.requests import Requests, priorities
@@ -35,160 +30,6 @@ from workloads.transform.primitives import take
 GANG_SCHEDULERS = ("central-fcfs-gang", "easy", "conservative")
 SEED = 5
 SWF = Path(os.environ.get("EMU_SHARED") or Path(__file__).parents[5] / "shared") / "traces" / "real" / "swf"
-
-
-def gangs_of(*rows: tuple[float, int, float, float]) -> JobWorkload:
-    """Gangs on any nodes: (submit_s, tasks, run time, requested time) rows, s."""
-    submit_s, widths, runs, requested_s = zip(*rows, strict=True)
-    asked = Requests(gang_nodes=[0] * len(rows), requested_s=requested_s)
-    return make_workload("by hand", submit_s, widths, np.repeat(runs, widths), requests=asked)
-
-
-# Two nodes of two slots. A message takes 1 s: a job that is placed at t starts at t + 1, and its end is known two
-# messages after it has run, so that the scheduler expects it to hold its slots for 2 s more than was requested. Of the
-# nodes, the one that has had an idle slot for the shortest time is filled first.
-BY_HAND = gangs_of((0, 2, 10, 12), (1, 3, 5, 5), (2, 4, 2, 2), (3, 1, 20, 20), (4, 1, 6, 6))
-
-
-def test_first_come_first_served_lets_no_job_pass() -> None:
-    #  t=0  job 0 on two slots. t=1: job 1 needs three, two are idle; the others wait behind it.
-    #  t=12 the end of job 0 (at 11) is known: job 1 starts, one slot is idle, job 2 needs four.
-    #  t=19 the end of job 1 (at 18): job 2. t=23 the end of job 2 (at 22): jobs 3 and 4.
-    log = log_of("central-fcfs-gang", BY_HAND, [2, 2])
-    assert log.tasks == [
-        ("0.0", 0, 1, 11),
-        ("0.1", 0, 1, 11),
-        ("1.0", 0, 13, 18),
-        ("1.1", 0, 13, 18),
-        ("1.2", 1, 13, 18),
-        ("2.0", 0, 20, 22),
-        ("2.1", 0, 20, 22),
-        ("2.2", 1, 20, 22),
-        ("2.3", 1, 20, 22),
-        ("3.0", 1, 24, 44),
-        ("4.0", 1, 24, 30),
-    ]
-    assert log.kinds == counts(ARRIVAL=5, DISPATCH=8, PLACED=11, TASK_END=11, DONE=11)
-    assert log.counters == {"placements": 11}
-
-
-def test_easy_delays_no_start_of_the_first_job() -> None:
-    #  t=0  job 0 on two slots; requested 12, so that it is expected to hold them until 14.
-    #  t=1  job 1 needs three: shadow time 14, when four are idle, one more than it needs.
-    #  t=2  job 2 needs four. t=3: job 3 is expected to hold its slot until 25, and needs no more than the extra one.
-    #  t=4  job 4 is expected to end at 12, before the shadow time.
-    #  t=12 the ends of jobs 0 (at 11) and 4 (at 11) are known: job 1 starts. Job 2 waits for job 3, until 25.
-    log = log_of("easy", BY_HAND, [2, 2])
-    assert log.tasks == [
-        ("0.0", 0, 1, 11),
-        ("0.1", 0, 1, 11),
-        ("3.0", 1, 4, 24),
-        ("4.0", 1, 5, 11),
-        ("1.1", 0, 13, 18),
-        ("1.2", 0, 13, 18),
-        ("1.0", 1, 13, 18),
-        ("2.2", 0, 26, 28),
-        ("2.3", 0, 26, 28),
-        ("2.0", 1, 26, 28),
-        ("2.1", 1, 26, 28),
-    ]
-    assert log.kinds == counts(ARRIVAL=5, DISPATCH=8, PLACED=11, TASK_END=11, DONE=11)
-    assert log.counters == {"placements": 11}
-
-
-def test_conservative_delays_no_reservation() -> None:
-    #  t=0  job 0 on two slots, until 14 as expected. t=1: job 1, three slots, from 14 to 21.
-    #  t=2  job 2, four slots, from 21 to 25. t=3: job 3 would hold a slot until 25, which job 2 needs: from 25.
-    #  t=4  job 4 ends at 12, as expected: it delays none.
-    #  t=12 jobs 0 and 4 have ended, job 0 earlier than expected. Compressed: job 1 from 12 to 19, job 2 from 19 to 23,
-    #       job 3 from 23.
-    log = log_of("conservative", BY_HAND, [2, 2])
-    assert log.tasks == [
-        ("0.0", 0, 1, 11),
-        ("0.1", 0, 1, 11),
-        ("4.0", 1, 5, 11),
-        ("1.0", 0, 13, 18),
-        ("1.1", 0, 13, 18),
-        ("1.2", 1, 13, 18),
-        ("2.0", 0, 20, 22),
-        ("2.1", 0, 20, 22),
-        ("2.2", 1, 20, 22),
-        ("2.3", 1, 20, 22),
-        ("3.0", 1, 24, 44),
-    ]
-    # Beside the decisions at arrivals and ends: the scheduler wakes at 14, 19 and 23 for reservations as they were.
-    assert log.kinds == counts(ARRIVAL=5, DISPATCH=11, PLACED=11, TASK_END=11, DONE=11)
-    assert log.counters == {"placements": 11}
-
-
-@pytest.mark.parametrize("scheduler", ["easy", "conservative"])
-def test_run_times_are_those_requested_or_those_estimated(scheduler: str) -> None:
-    # Job 1 waits for job 0, which is expected to hold its slots until 14, as requested, or until 12, as it runs. Job 2
-    # would hold its slot from 4 to 13.
-    workload = gangs_of((0, 2, 10, 12), (1, 4, 5, 5), (4, 1, 7, 7))
-    for plan_by, start_s in (("requested", 5), ("estimate", 20)):
-        log = log_of(scheduler, workload, [2, 2], plan_by=plan_by)
-        assert {task: start for task, _, start, _ in log.tasks}["2.0"] == start_s
-
-
-def test_a_gang_lies_evenly_on_as_many_nodes_as_it_states() -> None:
-    # Nodes of four slots. Job 0 takes three slots of one node, job 1 three and two of the other two nodes. Job 2 needs
-    # two slots of each of two nodes: seven are idle, but only one node has two, until job 0 has ended, at 10.
-    asked = Requests(gang_nodes=[1, 2, 2])
-    workload = make_workload(
-        "by hand", [0, 1, 2], [3, 5, 4], [9.0] * 3 + [20.0] * 5 + [9.0] * 4, requests=asked
-    )
-    log = log_of("central-fcfs-gang", workload, [4, 4, 4])
-    assert [(task, node, start) for task, node, start, _ in log.tasks] == [
-        ("0.0", 0, 1),
-        ("0.1", 0, 1),
-        ("0.2", 0, 1),
-        ("1.0", 1, 2),
-        ("1.1", 1, 2),
-        ("1.2", 1, 2),
-        ("1.3", 2, 2),
-        ("1.4", 2, 2),
-        ("2.0", 0, 12),
-        ("2.1", 0, 12),
-        ("2.2", 2, 12),
-        ("2.3", 2, 12),
-    ]
-
-
-@pytest.mark.parametrize("scheduler", GANG_SCHEDULERS)
-def test_a_gang_on_nodes_starts_when_they_are_there(scheduler: str) -> None:
-    # Two slots are idle at 1, one on each node; job 1 needs both on one, which it has when job 0's other task ends.
-    asked = Requests(gang_nodes=[2, 1])
-    workload = make_workload("by hand", [0, 1], [2, 2], [4.0, 8, 3, 3], requests=asked)
-    log = log_of(scheduler, workload, [2, 2])
-    assert [(task, start) for task, _, start, _ in log.tasks] == [
-        ("0.0", 1),
-        ("0.1", 1),
-        ("1.0", 7),
-        ("1.1", 7),
-    ]
-
-
-@pytest.mark.parametrize("scheduler", GANG_SCHEDULERS)
-def test_tasks_of_a_job_that_is_no_gang_start_as_slots_fall_idle(scheduler: str) -> None:
-    # One slot is idle, the other from 6 on: job 1 uses it at once if it is no gang, and waits for both if it is one.
-    rows = (0, [4]), (1, [9, 9])
-    for nodes, starts_s in ((np.nan, [1, 2, 7]), (0, [1, 7, 7])):
-        asked = Requests(gang_nodes=[np.nan, nodes])
-        workload = make_workload("by hand", [0, 1], [1, 2], [4.0, 9, 9], requests=asked)
-        assert [start for _, _, start, _ in log_of(scheduler, workload, 2).tasks] == starts_s
-    assert [start for _, _, start, _ in log_of(scheduler, jobs(*rows), 2, gangs="all").tasks] == [1, 7, 7]
-
-
-def test_a_gang_that_never_fits_is_refused() -> None:
-    with pytest.raises(
-        InputError, match=r"^job 1: its 5 tasks start at once, for which cluster test of 2 nodes and 4 slots"
-    ):
-        emulate_small("easy", jobs((0, [1]), (0, [1] * 5)), [2, 2], gangs="all")
-    asked = Requests(gang_nodes=[3])
-    workload = make_workload("by hand", [0], [3], [1.0] * 3, requests=asked)
-    with pytest.raises(InputError, match=r"^job 0: its 3 tasks start at once on 3 nodes"):
-        emulate_small("conservative", workload, [2, 2])
 
 
 # Against a program that shares no code.
