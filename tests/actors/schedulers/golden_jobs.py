@@ -5,7 +5,8 @@ Given, times in seconds:
     slots: 1 2                          the slots of each node
     cpu_cores: 4 1                      any other name of an attribute of nodes, one value each; `rack: 0 1`
     job: 0 | 3 5 | if cores >= 4        when a job arrives, how long its tasks take (`2*3`: three of 2), what else it
-                                        says: constraints after `if`, and tenant=ads, priority=5, cpu_cores=2,
+                                        says: constraints after `if`, and tenant=ads, priority=5, cpu_cores=2 (or
+                                        of each task, cpu_cores=1:3),
                                         gang_nodes=1, requested_s=12, mean_s=3 (for estimates; else of the tasks)
     down: node 0 | 3 10                 an outage of "node 0", "scheduler 0" or "central": from when, until when
     draw: PROBES 1 0 of 2 is 0          what the case takes for granted of its seed: stream, owner, counter, how many
@@ -154,7 +155,8 @@ def jobs_of(rows: Sequence[str]) -> JobWorkload:
     if "priority" in names:
         fields["priority"] = [int(one.get("priority", 0)) for one in said]
     others = names - fields.keys() - {"tenant", "mean_s"}
-    demands = {name: [float(one.get(name, 0)) for one in said] for name in sorted(others)}
+    by_task = {name: one[name].split(":") for one in said for name in one if ":" in one[name]}  # of one job
+    demands = {name: [float(one.get(name, 0)) for one in said] for name in sorted(others - by_task.keys())}
     workload = make_workload(
         "by hand",
         submit_s,
@@ -162,7 +164,7 @@ def jobs_of(rows: Sequence[str]) -> JobWorkload:
         [d for each in tasks for d in each],
         column.get("mean_s"),
         tenant=tenant,
-        requests=Requests(demands, **fields),
+        requests=Requests(demands, {k: [*map(float, v)] for k, v in by_task.items()}, **fields),
     )
     if not any(sets):
         return workload
