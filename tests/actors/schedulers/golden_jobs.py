@@ -18,10 +18,11 @@ Options are those of `emulations.setting_of`, of the scheduler, and: `detection_
 
 The log, whole: `tasks:` ("job.task", node, start, finish of the last run, by start, then node), `messages:` (how many
 of each kind), `counters:` (what the mechanisms counted), with preemption `evicted:` (of each job that was: times, lost
-seconds). If the case has them: `jobs:` (of each job its first start and its end), and `sent PROBE DONE:` (each message
-of these kinds, or of all if none is named: time, kind, source, destination, first number, mostly the job). Actors are
-the nodes, then the probe schedulers, the central scheduler and the monitor. At one instant a node's own completion
-comes first, then messages by sender, then heartbeats, then arrivals, then retries.
+seconds). If the case has them: `jobs:` (of each job its first start and its end), `contention:` (Phoenix's table: time,
+what is asked for, demand, supply, CRV), and `sent PROBE DONE:` (each message of these kinds, or of all if none is
+named: time, kind, source, destination, first number, mostly the job). Actors are the nodes, then the probe schedulers,
+the central scheduler and the monitor. At one instant a node's own completion comes first, then messages by sender, then
+heartbeats, then arrivals, then retries.
 """
 
 from __future__ import annotations
@@ -69,6 +70,14 @@ def log(given: Given, run: Run) -> Sections:
     if "jobs" in run.wanted:
         spans = zip(outcome.start_ns / NS, outcome.finish_ns / NS, strict=True)
         sections["jobs"] = [f"{job} {s(start)} {s(end)}" for job, (start, end) in enumerate(spans)]
+    if "contention" in run.wanted:
+        of_kind = list(enumerate(outcome.series.names))
+        rows = zip(outcome.series.time_ns / NS, *outcome.series[2:], strict=True)
+        sections["contention"] = [
+            f"{s(at)} {name} {demand[k]:g} {supply[k]:g} {crv[k]:g}"
+            for at, demand, supply, crv in rows
+            for k, name in of_kind
+        ]
     for name in run.wanted:
         if name.startswith("sent"):
             kinds = name.split()[1:]

@@ -1,4 +1,4 @@
-"""Tasks of yacc-d that wait at a scheduler: by priority and by tenant, by hand and against a program of its own."""
+"""Tasks of yacc-d that wait at a scheduler: by priority and by tenant, against a program of its own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from actors.environment import Dynamics
 from actors.setting import Setting
 from clusters.cluster import build_cluster
-from workloads.errors import InputError
 from workloads.jobs import JobWorkload, make_workload
 from workloads.requests import Requests
 
@@ -42,21 +41,6 @@ def starts(workload: JobWorkload, nodes: Any, **more: Any) -> list[float]:
     return (tasks["start_ns"] / NS).tolist()
 
 
-def test_the_highest_priority_goes_first_then_the_first_to_come() -> None:
-    # One node. A task of 2 s ends before the next report, which is known 1 s later; the next arrives 1 s after that.
-    rows = [(float(t), [2.0], None, p) for t, p in enumerate([0, 0, 5, 9, 5])]
-    assert starts(jobs(*rows), 1) == [1.0, 42.0, 22.0, 12.0, 32.0]
-    assert starts(jobs(*((t, d, who, 0) for t, d, who, _ in rows)), 1) == [1.0, 12.0, 22.0, 32.0, 42.0]
-
-
-def test_a_job_that_comes_does_not_pass_one_of_higher_priority_that_waits() -> None:
-    # The third comes with the report of room: the second waits, and goes first, unless it is of lower priority.
-    rows = [(0.0, [2.0], None, 0), (1.0, [2.0], None, 5)]
-    assert starts(jobs(*rows, (11.0, [2.0], None, 1)), 1) == [1.0, 12.0, 22.0]
-    assert starts(jobs(*rows, (11.0, [2.0], None, 5)), 1) == [1.0, 22.0, 12.0]
-    assert starts(jobs(*rows, (11.0, [2.0], None, 9)), 1) == [1.0, 22.0, 12.0]
-
-
 @pytest.mark.parametrize("high", [0, 9])
 def test_many_of_high_priority_that_find_no_node_do_not_block_others(high: int) -> None:
     """100 jobs want node 1, which is busy for long; node 0 is free again at 11 s for a job behind them."""
@@ -73,37 +57,6 @@ def test_many_of_high_priority_that_find_no_node_do_not_block_others(high: int) 
 def with_sets(workload: JobWorkload, texts: list[str]) -> JobWorkload:
     """Return the workload with a set of constraints for each job."""
     return constrained(workload, *texts)
-
-
-TWO = [(0.0, [4.0] * 10, "ads", 0), (1.0, [4.0] * 4, "web", 0)]
-
-
-@pytest.mark.parametrize(
-    ("given", "ads", "web"),
-    [
-        ({}, [1] * 4 + [12] * 4 + [22] * 2, [22] * 2 + [32] * 2),
-        ({"backlog_order": "fair"}, [1] * 4 + [12] * 2 + [22] * 2 + [32] * 2, [12] * 2 + [22] * 2),
-        ({"backlog_order": "fair", "weights": "ads=9"}, [1] * 4 + [12] * 3 + [22] * 3, [12, 22, 32, 32]),
-        (
-            {"backlog_order": "capacity", "guarantees": "web=0.9"},
-            [1] * 4 + [12] + [22] * 3 + [32] * 2,
-            [12, 12, 12, 22],
-        ),
-        (
-            {"backlog_order": "fair", "ceilings": "ads=0.5"},
-            [1] * 2 + [12] * 2 + [22] * 2 + [32] * 2 + [42] * 2,
-            [2] * 2 + [12] * 2,
-        ),
-    ],
-)
-def test_tenants_by_hand(given: dict[str, str], ads: list[float], web: list[float]) -> None:
-    """As of central-fifo, but what ends is known by the next report only."""
-    assert starts(jobs(*TWO), 4, **given) == [*map(float, ads), *map(float, web)]
-
-
-def test_a_ceiling_is_divided_among_schedulers() -> None:
-    with pytest.raises(InputError, match=r"needs 1 of slots; tenant ads may hold 0 at each of 3 schedulers"):
-        starts(jobs(*TWO), 4, backlog_order="fair", ceilings="ads=0.5", schedulers=3)
 
 
 class Program:

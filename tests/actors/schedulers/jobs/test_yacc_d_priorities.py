@@ -1,4 +1,4 @@
-"""Full queues of yacc-d and priorities: by hand, and one node and one scheduler against a program of its own."""
+"""Full queues of yacc-d and priorities: one node and one scheduler against a program of its own."""
 
 from __future__ import annotations
 
@@ -28,56 +28,6 @@ def workload_of(*rows: Row, tenant: list[str] | None = None) -> JobWorkload:
     flat = [d for durations in tasks for d in durations]
     asked = Requests(priority=list(priority))
     return make_workload("jobs", submit_s, [len(d) for d in tasks], flat, tenant=tenant, requests=asked)
-
-
-def starts(
-    rows: list[Row], limit: int, preempts: bool, nodes: int = 1, tenant: Any = None, **more: Any
-) -> list[float]:
-    """Return when each task started for the last time (s); messages take 1 s."""
-    given, workload = {**ONE_NODE, "queue_limit": limit, **more}, workload_of(*rows, tenant=tenant)
-    setting = setting_of("yacc-d", workload, nodes, cutoff_s=math.inf, network=1.0, **given)
-    outcome = run_setting(replace(setting, priorities=True, preemption=Preemption() if preempts else None))
-    assert outcome.tasks is not None
-    return (outcome.tasks["start_ns"] / NS).tolist()
-
-
-def test_a_full_queue_takes_a_task_of_higher_priority_and_sends_its_last_back() -> None:
-    # The second waits from 2 s on, as the node reports at 10 s. The third comes at 13 s, and starts when the first
-    # ends. The second is back at 14 s, and comes again after the report of 40 s that the node is idle.
-    rows = [(0.0, [30.0], 0), (1.0, [5.0], 0), (12.0, [5.0], 5)]
-    assert starts(rows, 1, False) == [1.0, 42.0, 31.0]
-    # Before the report is known, at 11 s, it waits at its scheduler, and of equal priority until there is room.
-    rows = [(0.0, [30.0], 0), (1.0, [5.0], 0), (2.0, [5.0], 5)]
-    assert starts(rows, 1, False) == [1.0, 42.0, 31.0]
-    rows = [(0.0, [30.0], 0), (1.0, [5.0], 5), (2.0, [5.0], 5)]
-    assert starts(rows, 1, False) == [1.0, 31.0, 42.0]
-
-
-def test_a_tenant_that_finds_no_place_does_not_hold_up_another_that_may_evict() -> None:
-    # web's job waits from 5 s on for ads' to end. ads' second one may evict the first, and does so at 21 s.
-    rows = [(0.0, [100.0], 0), (5.0, [5.0], 0), (20.0, [5.0], 9)]
-    found = starts(rows, 0, True, tenant=["ads", "web", "ads"], backlog_order="fair")
-    assert found[2] == 21
-
-
-def test_a_job_that_its_ceiling_keeps_takes_no_place() -> None:
-    # ads may hold one of two nodes, and has evicted a task for its first job. Its second one waits for reports of that
-    # one's end; web's evicts.
-    rows = [(0.0, [100.0] * 2, 0), (12.0, [100.0], 9), (13.0, [5.0], 9), (15.0, [5.0], 9)]
-    tenant = ["web", "ads", "ads", "web"]
-    found = starts(rows, 0, True, nodes=2, tenant=tenant, backlog_order="fair", ceilings="ads=0.5")
-    assert found[2:] == [13, 122, 16]
-
-
-def test_without_room_a_task_goes_where_one_of_lower_priority_can_be_evicted() -> None:
-    # No queue. The first runs from 1 s on, as the node reports at 10 s, and is evicted when the second comes at 13 s.
-    # It is back at 14 s, and comes again after the report of 20 s that the node is idle.
-    rows = [(0.0, [30.0], 0), (12.0, [5.0], 5)]
-    assert starts(rows, 0, True) == [22.0, 13.0]
-    assert starts(rows, 0, False) == [1.0, 42.0]
-    # One such task is sent by a report: the third waits until 21 s, when it is known that the second runs.
-    rows = [(0.0, [30.0], 0), (12.0, [30.0], 5), (12.5, [5.0], 9)]
-    assert starts(rows, 0, True)[2] == 22.0
 
 
 class Program:

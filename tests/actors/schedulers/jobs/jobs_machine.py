@@ -1,4 +1,4 @@
-"""Nodes that may fail, and the gangs and other jobs that run there, in plain Python: for `batch_on_nodes`."""
+"""Nodes that may fail, and the gangs and other jobs that run there, in plain Python: for `jobs_simulator`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ Amounts = list[list[int] | None]  # by node and resource; None: the node is know
 
 class Job(NamedTuple):
     """When it arrives, how long each task runs, how long the scheduler expects it to hold its room, what each task
-    needs, on how many nodes they lie (0: any), its priority, of which a larger one goes first, whether it is a gang."""
+    needs, on how many nodes they lie (0: any), its priority, of which a larger one goes first, whether it is a gang,
+    and its tenant."""
 
     submit: int
     runs: Sequence[int]
@@ -22,6 +23,28 @@ class Job(NamedTuple):
     nodes: int = 0
     priority: int = 0
     gang: bool = True
+    tenant: int = 0
+
+
+class Tenants(NamedTuple):
+    """Whether the tenant that holds least for its weight goes first, and the part of the cluster that each may hold."""
+
+    by_share: bool
+    weight: Sequence[float]
+    ceiling: Sequence[float]
+
+    def share(self, tenant: int, held: Sequence[int], total: Sequence[int]) -> float:
+        """Return the dominant share of a tenant that holds so much, over its weight."""
+        return max([h / c for h, c in zip(held, total, strict=True) if c], default=0.0) / self.weight[tenant]
+
+    def room(self, tenant: int, held: Sequence[int], total: Sequence[int], needs: Sequence[int]) -> float:
+        """Return how many tasks that need so much its ceiling leaves."""
+        ceiling, rows = self.ceiling[tenant] * (1 + 1e-12), zip(held, total, needs, strict=True)
+        return min([(ceiling * c - h) // need for h, c, need in rows if need], default=math.inf)
+
+
+NO_CEILING = 1e9
+ONE_TENANT = Tenants(False, [1.0], [NO_CEILING])
 
 
 class Outage(NamedTuple):
@@ -115,6 +138,7 @@ class Machine:
         detection: int = 0,
         stacked: bool = False,
         preempt: Preempt | None = None,
+        tenants: Tenants = ONE_TENANT,
     ):
         self.jobs, self.now, self.delay, self.detection = jobs, 0, delay, detection
         self.free, self.up, self.stacked = [list(of) for of in capacity], [True] * len(capacity), stacked
@@ -125,7 +149,8 @@ class Machine:
         self.running: dict[int, dict[int, Held]] = {}
         self.stopping: dict[int, str] = {}  # gangs, and why
         self.ending: set[tuple[int, int]] = set()  # tasks of others that are to end
-        self.preempt = preempt
+        self.preempt, self.tenants = preempt, tenants
+        self.total = [sum(of) for of in zip(*capacity, strict=True)]
         self.done = [[0] * len(job.runs) for job in jobs]  # of a task, in millionths
         self.times = [[0] * len(job.runs) for job in jobs]  # evictions of a task
         self.evicted = [0] * len(jobs)  # of a gang
@@ -166,7 +191,8 @@ class Machine:
         """Start the tasks of a job on these spots; where slots are counted, on the nodes whose turn it is."""
         if self.stacked:
             order = self.open[::-1]
-            rooms, count = [self.free[node][0] for node in order], sum(count for _, count in spots)
+            count = sum(count for _, count in spots)
+            rooms = [room(self.free[node], self.jobs[job], count) for node in order]
             found = lay(rooms, self.jobs[job], count)
             assert found is not None
             spots = [(order[i], count) for i, count in found]
@@ -284,7 +310,7 @@ class Machine:
         self.free[held.node] = [
             has + need for has, need in zip(self.free[held.node], self.jobs[job].needs, strict=True)
         ]
-        if self.stacked and self.up[held.node] and self.free[held.node][0] == 1:
+        if self.stacked and self.up[held.node] and self.free[held.node] == list(self.jobs[job].needs):
             self.open.append(held.node)
         self.changed |= not self.up[held.node]
         lost, work, before = self.counts
@@ -343,6 +369,34 @@ class Machine:
                 if max(held.due, self.now + 1) <= time:
                     free = less(free, [(0 if counted else held.node, -1)], self.jobs[job])
         return free
+
+    def held_by(self, tenant: int) -> list[int]:
+        """What the running tasks of a tenant hold."""
+        held = [0] * len(self.total)
+        for job, tasks in self.running.items():
+            if self.jobs[job].tenant == tenant:
+                held = [h + len(tasks) * need for h, need in zip(held, self.jobs[job].needs, strict=True)]
+        return held
+
+    def allowed(self, job: int, tasks: int) -> int:
+        """How many of so many tasks its tenant's ceiling lets start: of a gang all or none."""
+        one = self.jobs[job]
+        within = self.tenants.room(one.tenant, self.held_by(one.tenant), self.total, one.needs)
+        return tasks if within >= tasks else 0 if one.gang else max(int(within), 0)
+
+    def head(self) -> int | None:
+        """Return the job that is to start next, if its tenant may hold more: the first of the one with least share."""
+        if not self.tenants.by_share:
+            return self.waiting[0] if self.waiting else None
+        firsts: dict[int, int] = {}
+        for job in self.waiting:
+            firsts.setdefault(self.jobs[job].tenant, job)
+        may = [
+            (self.tenants.share(tenant, self.held_by(tenant), self.total), tenant, job)
+            for tenant, job in firsts.items()
+            if self.allowed(job, len(self.left[job]) if self.jobs[job].gang else 1)
+        ]
+        return min(may)[2] if may else None
 
     def fits(self, free: Amounts, job: int, tasks: int | None = None) -> Spots | None:
         """Where tasks of a job go: of a gang all or none, of others as many as fit, at most `tasks`."""
