@@ -21,21 +21,8 @@ from typing import NamedTuple
 
 import numpy as np
 from emulations import NS
-from jobs_machine import (
-    NO_CEILING,
-    ONE_TENANT,
-    Amounts,
-    Counts,
-    Job,
-    Machine,
-    Outage,
-    Preempt,
-    Spots,
-    Tenants,
-    lay,
-    less,
-    room,
-)
+from jobs_given import NO_CEILING, ONE_TENANT, Job, Outage, Preempt, Tenants
+from jobs_machine import Amounts, Counts, Machine, Spots, lay, less, room
 from one_queue import OneQueue
 from resource_check import BILLION, judge
 
@@ -249,8 +236,8 @@ class _Conservative:
 
 
 class Found(NamedTuple):
-    """What comes out by job: its first start if that is told, the last starts of its tasks, their nodes, their
-    evictions, the work (us) that these lost if that is told; and what failures ended."""
+    """What comes out by job: the last starts of its tasks, their nodes, their evictions; and, except of one queue, its
+    first start, the work (us) that evictions lost, and what failures ended."""
 
     first: list[float] | None
     starts: list[list[int]]

@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from jobs_machine import Job, Preempt, Tenants
+from jobs_given import Job, Preempt, Tenants
 from resource_check import BILLION
 
 Task = tuple[int, int]  # job, number
