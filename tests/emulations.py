@@ -378,14 +378,8 @@ def differing(one: dict[str, str], other: dict[str, str]) -> list[str]:
 
 
 DELAY_S = 1.0  # a second, so that every hop shows in an example
-SHORTEST_JOBS = ((0, [10]), (1, [4, 4]), (2, [6]), (3, [1]))
 
 
 def log_of(scheduler: Any, workload: Any, nodes: Any, **settings: Any) -> Log:
     """The log of an example worked out by hand, in which a message takes DELAY_S."""
     return step_through(scheduler, workload, nodes, network=DELAY_S, **settings)
-
-
-def counts(**messages: int) -> dict[str, int]:
-    """Numbers of messages by kind; those of a kind that does not occur are left out."""
-    return messages

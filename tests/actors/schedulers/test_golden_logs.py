@@ -146,6 +146,7 @@ def test_the_log_is_as_worked_out_by_hand(family: str, given: Given, run: str, e
     try:
         found = FAMILIES[family]([(name, of) for name, of in given if name != "with"], asked)
     except InputError as error:
+        assert len(str(error).splitlines()) == 1
         found = {"error": [" ".join(str(error).split())]}
     order = {name: expected[name] for name in found if name in expected} | expected
     assert as_written(found) == as_written(order)
