@@ -107,6 +107,7 @@ def test_a_seed_changes_random_delays_and_nothing_else_does() -> None:
     assert not np.array_equal(one, other)
 
 
+@pytest.mark.compiled  # 60,000 tasks
 @pytest.mark.parametrize("live", [False, True])
 def test_a_job_with_more_work_than_fits_an_int64_is_served(live: bool) -> None:
     # 60,000 tasks of 2 days: 1e10 s of work. Such a job waits in a queue like any other.
