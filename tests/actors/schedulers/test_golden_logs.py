@@ -131,7 +131,7 @@ def as_written(sections: Sections) -> str:
 
 def all_runs() -> Iterator[Any]:
     for path in sorted(GOLDEN.glob("*/*.txt")):
-        for case in cases_in(path.read_text()):
+        for case in cases_in(path.read_text("utf-8")):
             for expected in case.expected:
                 for run in expected.runs:
                     name = f"{path.stem}: {case.title}: {run}"
