@@ -22,7 +22,11 @@ def run_of(name: str, out: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow("every scheduler")] if name != "eagle" else []) for name in SCHEDULERS]
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow("every scheduler")] if name != "eagle" else [])
+        for name in SCHEDULERS
+    ],
 )
 def test_stories_name_what_held_the_longest_wait(name: str, tmp_path: Path) -> None:
     stories = list(check(run_of(name, tmp_path / name), 6))

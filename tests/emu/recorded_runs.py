@@ -33,5 +33,8 @@ def settings_of_jobs(settings: Mapping[str, Any]) -> Iterator[Any]:
                 continue
             slow = setting != "plain" and name not in IN_DETAIL
             yield pytest.param(
-                name, setting, marks=[pytest.mark.slow("every scheduler in every setting")] if slow else [], id=f"{name}-{setting}"
+                name,
+                setting,
+                marks=[pytest.mark.slow("every scheduler in every setting")] if slow else [],
+                id=f"{name}-{setting}",
             )

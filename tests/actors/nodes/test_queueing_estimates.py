@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from bounded_runs import started, steps
-from emulations import KINDS, NS, OBSERVED, log_of, outages, run_partition, setting_of, with_dynamics
+from emulations import KINDS, NS, OBSERVED, outages, run_partition, setting_of, with_dynamics
 from phoenix_examples import BY_CRV, asking, contended, nodes_of
 
 from actors.environment import Preemption
@@ -101,52 +101,6 @@ def test_a_node_that_is_never_idle_is_capped_and_old_tasks_fade() -> None:
     assert wait_when_busy(served(start, end, window=4), 0.9, 4) == pytest.approx(
         1 / 2 / (1 - 1 / 1000), rel=1e-3
     )
-
-
-# On node 2, the only one with eight cores, a task runs from 3 to 63, and one waits behind it: from 8 on cores are
-# contended.
-RUNS, WAITS = (0, [60], "cores >= 8"), (1, [1], "cores >= 8")
-CLUSTER = nodes_of(4, 4, 8, isa="arm x86 x86")
-
-
-def test_probes_go_where_a_task_is_expected_to_wait_least() -> None:
-    # Node 0 was idle until 1, when it held its slot for a probe, worked from 3 to 5, and was idle until 7. E[S] = 2 and
-    # E[I] = (1 + 2) / 2: it is busy for 4/7 of the time, and a task of 2 s has 1 s left: E[W] = 1 / (3/7) = 7/3 s.
-    # Node 1 worked from 3 to 4 and was idle until 7: E[S] = 1, E[I] = (1 + 3) / 2, E[W] = 0.5 / (2/3) = 0.75 s. Both
-    # run tasks of 30 s from 9 on, which they report at 10. Job 6 comes at 20 and may use these two nodes.
-    rows = (
-        RUNS,
-        (0, [2], "isa = arm"),
-        (0, [1], "isa = x86 and cores < 8"),
-        WAITS,
-        (6, [30], "isa = arm"),
-        (6, [30], "isa = x86 and cores < 8"),
-        (20, [1], "cores = 4"),
-    )
-    setting = setting_of("phoenix", asking(*rows), CLUSTER, network=1.0, crv_threshold=0.5, **BY_CRV)
-    partition = started(setting, OBSERVED)
-    for _ in steps(partition):
-        if partition.world.queue.now.time[0] >= 20 * NS:
-            break
-    assert partition.state.monitor.wait[:2] == pytest.approx([7 / 3 * NS, 0.75 * NS], abs=1)
-    for seed in range(6):
-        log = log_of("phoenix", asking(*rows), CLUSTER, crv_threshold=0.5, seed=seed, **BY_CRV)
-        assert ("6.0", 1, 41, 42) in log.tasks
-        assert log.counters["admissions"] == 1
-
-
-def test_a_node_that_has_drained_is_avoided_no_longer() -> None:
-    # Node 0 ran tasks of 2 s from 3 to 5 and from 9 to 11, and has had nothing to do since; node 1 never had. At 20
-    # the expected wait is 0 at both.
-    rows = (RUNS, (0, [2], "isa = arm"), WAITS, (6, [2], "isa = arm"), (20, [1], "cores = 4"))
-    chosen = set()
-    for seed in range(8):
-        log = log_of("phoenix", asking(*rows), CLUSTER, crv_threshold=0.5, seed=seed, **BY_CRV)
-        assert log.counters["admissions"] == 1
-        ((node, start),) = [(node, start) for task, node, start, _ in log.tasks if task == "4.0"]
-        assert start == 23
-        chosen.add(node)
-    assert chosen == {0, 1}
 
 
 @pytest.mark.parametrize("report_change", [0.1, 1.0])

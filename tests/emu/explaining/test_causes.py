@@ -78,7 +78,9 @@ DAG_SETTINGS: dict[str, dict[str, Any]] = {
         pytest.param(
             name,
             setting,
-            marks=[pytest.mark.slow("every scheduler in every setting")] if setting != "plain" and name not in ("drf", "carbyne") else [],
+            marks=[pytest.mark.slow("every scheduler in every setting")]
+            if setting != "plain" and name not in ("drf", "carbyne")
+            else [],
         )
         for name in OF_DAGS
         for setting in DAG_SETTINGS

@@ -1,4 +1,4 @@
-"""Best and worst fit: by hand, and each choice against what the table of tasks says that the scheduler knew."""
+"""Best and worst fit: each choice against what the table of tasks says that the scheduler knew."""
 
 from __future__ import annotations
 
@@ -20,50 +20,6 @@ from clusters.cluster import Cluster, build_cluster
 from emu.families.jobs.results import tasks_table
 from workloads.jobs import JobWorkload, make_workload
 from workloads.requests import Requests
-
-THREE = build_cluster("three", [8, 4, 2], cpu_cores=[8.0, 4.0, 2.0])
-
-
-def placed(
-    rows: list[tuple[float, list[float]]], cores: float, fit: str, cluster: Cluster = THREE, **more: Any
-) -> list[int]:
-    """Return the nodes of tasks of jobs with an arrival and durations (s); without `cores` they take slots."""
-    resources = ("cpu_cores",) if cores else ()
-    requests = Requests({"cpu_cores": [cores] * len(rows)}) if cores else Requests()
-    durations = [x for _, ds in rows for x in ds]
-    workload = make_workload(
-        "jobs", [t for t, _ in rows], [len(d) for _, d in rows], durations, requests=requests
-    )
-    setting = setting_of("central-lwl", workload, cluster, cutoff_s=math.inf, network=0.5, fit=fit, **more)
-    tasks = run_setting(replace(setting, resources=resources)).tasks
-    assert tasks is not None
-    return [int(node) for node in tasks["node"]]
-
-
-@pytest.mark.parametrize(
-    ("fit", "nodes"),
-    [
-        # Of 8, 4 and 2 cores tasks of 2 leave 6/8, 2/4 and 0/2.
-        ("best", [2, 1, 1, 0]),
-        ("worst", [0, 0, 1, 0]),  # the second: 4/8 as on the second node
-    ],
-)
-def test_by_hand(fit: str, nodes: list[int]) -> None:
-    assert placed([(0.0, [9.0] * 4)], 2.0, fit) == nodes
-    assert placed([(float(t), [9.0]) for t in range(4)], 2.0, fit) == nodes
-    one_slot_is_two_cores = build_cluster("slots", [4, 2, 1])
-    assert placed([(0.0, [9.0] * 4)], 0.0, fit, one_slot_is_two_cores) == nodes
-
-
-def test_where_it_fits_on_none_the_least_work_decides_and_ends_are_known_when_reported() -> None:
-    """A task holds its node for the scheduler from its placement to the report of its end: 2 s of work take 3 s."""
-    fills = [(0.0, [20.0]), (0.0, [20.0]), (0.0, [2.0])]
-    rows = [*fills, (2.9, [1.0]), (3.1, [1.0])]
-    cluster = build_cluster("three nodes", [1] * 3, cpu_cores=2.0)
-    # At 2.9 s the third node has the least work left; so has it at 3.1 s the task of 1 s, and no room.
-    assert placed(rows, 2.0, "best", cluster) == [0, 1, 2, 2, 2]
-    rows = [*fills, (3.1, [1.0]), (3.2, [1.0])]
-    assert placed(rows, 2.0, "best", cluster) == [0, 1, 2, 2, 2]
 
 
 def left_on(free: list[int], capacity: tuple[int, ...], demand: tuple[int, ...]) -> float | None:

@@ -10,45 +10,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from emulations import constrained, digest, log_of, outages, run_setting, setting_of
+from emulations import constrained, digest, log_of, run_setting, setting_of
 from hard_settings import check_constraints_of
 from phoenix_examples import BY_CRV, asking, nodes_of
 from splitmix import draw
 
 from actors.kernel.random import DRAW_ORDER, PROBES
-from actors.setting import Dynamics, Setting
+from actors.setting import Setting
 from clusters.cluster import build_cluster
-from workloads.jobs import JobWorkload, make_workload
-
-
-def negotiating(price: float) -> JobWorkload:
-    """Jobs 0 to 3 for node 0 alone, which has the cores, and job 4, which may do without."""
-    return asking(*((i, [30.0], "cores >= 8") for i in range(4)), (80, [10], f"cores >= 8 soft {price}"))
-
-
-def test_a_soft_constraint_is_dropped_if_that_is_worth_its_price() -> None:
-    # Jobs 0 to 3 run on node 0 from 3, 35, 67 and 99 on, each for 30 s: a task that runs has 15 s left on the mean. The
-    # node was idle for 1 s before the first of three tasks alone: busy for 30 / (30 + 1/3) of the time, E[W] = 15 * 91
-    # = 1365 s, reported at 65. At 80 job 3 still waits: CRV 1. Without its constraint job 4 has node 1 as well, where
-    # it does not wait but takes 20 s.
-    log = log_of("phoenix", negotiating(2), nodes_of(8, 2), crv_threshold=0.5, **BY_CRV)
-    assert ("4.0", 1, 83, 103) in log.tasks
-    assert log.counters["jobs_relaxed"] == 1
-    # At 137.4 times the time it would lose 1364 s, at 137.6 times 1366 s.
-    for price, relaxed in ((137.4, True), (137.6, False)):
-        log = log_of("phoenix", negotiating(price), nodes_of(8, 2), crv_threshold=0.5, **BY_CRV)
-        assert ("jobs_relaxed" in log.counters) == relaxed
-    log = log_of("phoenix", negotiating(2), nodes_of(8, 2), crv_threshold=0.5, negotiate=False, **BY_CRV)
-    assert "jobs_relaxed" not in log.counters
-    # It waits for node 0 as well, and is served before job 3, which has more left.
-    assert ("4.0", 0, 99, 109) in log.tasks
-
-
-def test_long_jobs_are_left_alone() -> None:
-    # Job 4 is long, all others short.
-    log = log_of("phoenix", negotiating(2), nodes_of(8, 2), crv_threshold=0.5, **(BY_CRV | {"cutoff_s": 9}))
-    assert "admissions" not in log.counters
-    assert "jobs_relaxed" not in log.counters
+from workloads.jobs import make_workload
 
 
 def contended_setting(seed: int, text: str, **settings: Any) -> Setting:
@@ -129,18 +99,3 @@ def test_of_nodes_that_wait_equally_long_those_drawn_first_are_taken(candidates:
         assert nodes == drawn_first(seed, 6, min(2 * candidates, 6), 2)
         taken += nodes
     assert set(taken) == set(range(6))
-
-
-def test_a_node_that_is_down_is_no_reason_to_do_without_a_constraint() -> None:
-    # Nodes 0 and 1 have eight cores, and node 1 is down from 10 on. The job that comes at 20 probes both: node 0
-    # reports no wait, so it does without its cores at no price.
-    workload = asking(
-        (0, [60], "cores >= 8 and isa = arm"),
-        (1, [1], "cores >= 8 and isa = arm"),
-        (20, [1, 1], "cores >= 8 soft 1000000"),
-    )
-    cluster, down = nodes_of(8, 8, 4, isa="arm x86 x86"), Dynamics(outages=outages(("node 1", 10, 500)))
-    log = log_of("phoenix", workload, cluster, crv_threshold=0.4, dynamics=down, **BY_CRV)
-    assert log.counters["admissions"] == 1
-    assert "jobs_relaxed" not in log.counters
-    assert {node for task, node, _, _ in log.tasks if task.startswith("2.")} == {0}

@@ -1,4 +1,4 @@
-"""Best and worst fit by what nodes report: by hand, and each choice against what the table of tasks says was known."""
+"""Best and worst fit by what nodes report: each choice against what the table of tasks says was known."""
 
 from __future__ import annotations
 
@@ -13,73 +13,14 @@ from emulations import NS, OBSERVED, digest, run_partition, run_setting, run_win
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from resource_check import check_run, judge
-from test_fit import THREE, left_on, placed_jobs, unlike_nodes
+from test_fit import left_on, placed_jobs, unlike_nodes
 
 from actors.environment import Dynamics, Preemption
 from actors.setting import Setting
 from emu.families.jobs.results import tasks_table
-from workloads.jobs import make_workload
 from workloads.requests import Requests
 
 ALL_DRAWN = {"choices": 100, "queue_limit": 1000, "rebalance": False}
-
-
-def nodes_of(scheduler: str, rows: list[tuple[float, list[float]]], fit: str, **more: Any) -> list[int]:
-    """Return the nodes of tasks of 2 cores, of jobs with an arrival and durations (s); messages take 0.5 s."""
-    given = {
-        "schedulers": 1,
-        "heartbeat_s": 10.0,
-        **({"jitter_s": 0.0} if scheduler == "dist-lwl" else ALL_DRAWN),
-    }
-    workload = make_workload(
-        "jobs",
-        [t for t, _ in rows],
-        [len(d) for _, d in rows],
-        [x for _, ds in rows for x in ds],
-        requests=Requests({"cpu_cores": [2.0] * len(rows)}),
-    )
-    setting = setting_of(
-        scheduler, workload, THREE, cutoff_s=math.inf, network=0.5, fit=fit, **{**given, **more}
-    )
-    tasks = run_setting(replace(setting, resources=("cpu_cores",))).tasks
-    assert tasks is not None
-    return [int(node) for node in tasks["node"]]
-
-
-@pytest.mark.parametrize("scheduler", ["dist-lwl", "yacc-d"])
-class TestByHand:
-    """Nodes of 8, 4 and 2 cores, where a task of 2 leaves 6/8, 2/4 and 0/2."""
-
-    @pytest.mark.parametrize(("fit", "nodes"), [("best", [2, 1, 1, 0]), ("worst", [0, 0, 1, 0])])
-    def test_what_it_placed_counts_at_once(self, scheduler: str, fit: str, nodes: list[int]) -> None:
-        assert nodes_of(scheduler, [(0.0, [9.0] * 4)], fit) == nodes
-        assert nodes_of(scheduler, [(float(t), [9.0]) for t in range(4)], fit) == nodes
-
-    def test_an_end_is_known_by_the_next_report(self, scheduler: str) -> None:
-        # The first ends at 1.5 s. The node reports that at 10 s, which is known at 10.5 s.
-        rows = [(0.0, [1.0]), (9.0, [30.0] * 2)]
-        assert nodes_of(scheduler, [*rows, (10.4, [30.0])], "best") == [2, 1, 1, 0]
-        assert nodes_of(scheduler, [*rows, (10.6, [30.0])], "best") == [2, 1, 1, 2]
-
-    def test_what_another_scheduler_placed_is_known_by_the_next_report(self, scheduler: str) -> None:
-        two = {"schedulers": 2}
-        assert nodes_of(scheduler, [(0.0, [30.0]), (9.0, [30.0])], "best", **two) == [2, 2]
-        assert nodes_of(scheduler, [(0.0, [30.0]), (10.6, [30.0])], "best", **two) == [2, 1]
-
-    def test_what_waits_is_not_free_and_what_is_on_its_way_is_forgotten(self, scheduler: str) -> None:
-        # Two on the node of 2 cores: the second waits until 9.5 s, and runs at the report.
-        rows = [(0.0, [9.0]), (1.0, [9.0]), (10.6, [1.0])]
-        assert nodes_of(scheduler, rows, "best", schedulers=2) == [2, 2, 1]
-        # The third arrives at 10.1 s, after the report of an end on its node: two more are taken to fit there.
-        rows = [(0.0, [9.0] * 2), (9.6, [9.0]), (10.6, [1.0] * 3)]
-        assert nodes_of(scheduler, rows, "best") == [2, 1, 1, 2, 1, 1]
-
-
-def test_where_it_fits_on_none_the_least_work_decides() -> None:
-    """8 cores are full: what this scheduler placed counts as work, though no report has said so."""
-    rows = [(0.0, [8.0] * 7), (1.0, [1.0]), (2.0, [1.0])]
-    # 7 tasks of 8 s: 4, 2 and 1 of them; each node has 8 s of work. Then 1 s on the last adds 1, on the first 1/4.
-    assert nodes_of("dist-lwl", rows, "best")[7:] == [0, 1]
 
 
 class Known(NamedTuple):

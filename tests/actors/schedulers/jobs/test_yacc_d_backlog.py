@@ -1,10 +1,8 @@
-"""Tasks of yacc-d that wait at a scheduler: by priority and by tenant, by hand and against a program of its own."""
+"""Tasks of yacc-d that wait at a scheduler: by priority and by tenant, against a program of its own."""
 
 from __future__ import annotations
 
-import heapq
 import math
-from collections import defaultdict
 from dataclasses import replace
 from typing import Any
 
@@ -13,11 +11,11 @@ import pytest
 from emulations import NS, OBSERVED, constrained, digest, run_setting, run_windows, setting_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from yacc_d_program import Program
 
 from actors.environment import Dynamics
 from actors.setting import Setting
 from clusters.cluster import build_cluster
-from workloads.errors import InputError
 from workloads.jobs import JobWorkload, make_workload
 from workloads.requests import Requests
 
@@ -42,21 +40,6 @@ def starts(workload: JobWorkload, nodes: Any, **more: Any) -> list[float]:
     return (tasks["start_ns"] / NS).tolist()
 
 
-def test_the_highest_priority_goes_first_then_the_first_to_come() -> None:
-    # One node. A task of 2 s ends before the next report, which is known 1 s later; the next arrives 1 s after that.
-    rows = [(float(t), [2.0], None, p) for t, p in enumerate([0, 0, 5, 9, 5])]
-    assert starts(jobs(*rows), 1) == [1.0, 42.0, 22.0, 12.0, 32.0]
-    assert starts(jobs(*((t, d, who, 0) for t, d, who, _ in rows)), 1) == [1.0, 12.0, 22.0, 32.0, 42.0]
-
-
-def test_a_job_that_comes_does_not_pass_one_of_higher_priority_that_waits() -> None:
-    # The third comes with the report of room: the second waits, and goes first, unless it is of lower priority.
-    rows = [(0.0, [2.0], None, 0), (1.0, [2.0], None, 5)]
-    assert starts(jobs(*rows, (11.0, [2.0], None, 1)), 1) == [1.0, 12.0, 22.0]
-    assert starts(jobs(*rows, (11.0, [2.0], None, 5)), 1) == [1.0, 22.0, 12.0]
-    assert starts(jobs(*rows, (11.0, [2.0], None, 9)), 1) == [1.0, 22.0, 12.0]
-
-
 @pytest.mark.parametrize("high", [0, 9])
 def test_many_of_high_priority_that_find_no_node_do_not_block_others(high: int) -> None:
     """100 jobs want node 1, which is busy for long; node 0 is free again at 11 s for a job behind them."""
@@ -73,144 +56,6 @@ def test_many_of_high_priority_that_find_no_node_do_not_block_others(high: int) 
 def with_sets(workload: JobWorkload, texts: list[str]) -> JobWorkload:
     """Return the workload with a set of constraints for each job."""
     return constrained(workload, *texts)
-
-
-TWO = [(0.0, [4.0] * 10, "ads", 0), (1.0, [4.0] * 4, "web", 0)]
-
-
-@pytest.mark.parametrize(
-    ("given", "ads", "web"),
-    [
-        ({}, [1] * 4 + [12] * 4 + [22] * 2, [22] * 2 + [32] * 2),
-        ({"backlog_order": "fair"}, [1] * 4 + [12] * 2 + [22] * 2 + [32] * 2, [12] * 2 + [22] * 2),
-        ({"backlog_order": "fair", "weights": "ads=9"}, [1] * 4 + [12] * 3 + [22] * 3, [12, 22, 32, 32]),
-        (
-            {"backlog_order": "capacity", "guarantees": "web=0.9"},
-            [1] * 4 + [12] + [22] * 3 + [32] * 2,
-            [12, 12, 12, 22],
-        ),
-        (
-            {"backlog_order": "fair", "ceilings": "ads=0.5"},
-            [1] * 2 + [12] * 2 + [22] * 2 + [32] * 2 + [42] * 2,
-            [2] * 2 + [12] * 2,
-        ),
-    ],
-)
-def test_tenants_by_hand(given: dict[str, str], ads: list[float], web: list[float]) -> None:
-    """As of central-fifo, but what ends is known by the next report only."""
-    assert starts(jobs(*TWO), 4, **given) == [*map(float, ads), *map(float, web)]
-
-
-def test_a_ceiling_is_divided_among_schedulers() -> None:
-    with pytest.raises(InputError, match=r"needs 1 of slots; tenant ads may hold 0 at each of 3 schedulers"):
-        starts(jobs(*TWO), 4, backlog_order="fair", ceilings="ads=0.5", schedulers=3)
-
-
-class Program:
-    """One scheduler, nodes of one slot without queues: what tasks wait, and when they start."""
-
-    def __init__(self, setting: Setting) -> None:
-        p, arrays = setting.parameters, setting.workload.arrays()
-        self.delay, self.beat = round(setting.network.delay_s * NS), round(p["heartbeat_s"] * NS)
-        self.nodes = self.open = setting.cluster.num_nodes
-        self.submit, self.first = arrays.submit_ns.tolist(), arrays.first_task.tolist()
-        self.duration = (setting.workload.tasks["duration_s"].to_numpy() * NS).round().astype(int).tolist()
-        tenant = setting.workload.jobs["tenant"].to_pylist()
-        self.by_share = p["backlog_order"] != "arrival"
-        self.tenant = tenant if self.by_share else [None] * len(tenant)
-        self.priority = setting.workload.jobs["priority"].to_pylist()
-        self.weight, self.most = defaultdict(lambda: 1.0), defaultdict(lambda: math.inf)
-        for text, to in ((p["weights"], self.weight), (p["ceilings"], self.most)):
-            to.update((name, float(value)) for name, value in (x.split("=") for x in text.split(",") if x))
-        self.held: dict[str | None, int] = defaultdict(int)
-        self.waiting: dict[int, tuple[tuple[int, int], list[int]]] = {}
-        self.came, self.due = 0, None
-        self.start: dict[int, int] = {}
-        self.events: list[tuple[int, int, str, Any]] = []
-
-    def after(self, time: int, rank: int, what: str, about: Any = None) -> None:
-        heapq.heappush(self.events, (time, rank, what, about))
-
-    def next_beat(self, time: int) -> int:
-        return -(-time // self.beat) * self.beat
-
-    def may_go(self, job: int) -> bool:
-        who = self.tenant[job]
-        return self.open > 0 and self.held[who] + 1 <= self.most[who] * self.nodes * (1 + 1e-12)
-
-    def send(self, now: int, job: int, task: int) -> None:
-        """Send a task to an open node: it is full until it reports, after the task has come or has ended."""
-        self.open -= 1
-        self.held[self.tenant[job]] += 1
-        start = now + self.delay
-        end = self.start[task] = start
-        end += self.duration[task]
-        beat = self.next_beat(start)
-        self.after((beat if end <= beat else self.next_beat(end)) + self.delay, 1, "room")
-        self.after(end + self.delay, 1, "end", job)
-
-    def wait(self, now: int, job: int, tasks: list[int]) -> None:
-        if tasks:
-            self.waiting[job] = ((-self.priority[job], self.came), tasks)
-            self.came += 1
-            if self.due is None:
-                self.look(((now - self.delay) // self.beat + 1) * self.beat + self.delay)
-
-    def look(self, time: int) -> None:
-        self.due = time
-        self.after(time, 4, "look")
-
-    def arrive(self, now: int, job: int) -> None:
-        tasks = [*range(self.first[job], self.first[job + 1])]
-        before = self.by_share or any(-key[0] > self.priority[job] for key, _ in self.waiting.values())
-        if self.waiting and before:
-            self.wait(now, job, tasks)
-            self.look(now)
-            return
-        while tasks and self.may_go(job):
-            self.send(now, job, tasks.pop(0))
-        self.wait(now, job, tasks)
-
-    def search(self, now: int) -> None:
-        if self.due != now:
-            return
-        while self.open > 0:
-            first = {}
-            for job, (key, _) in self.waiting.items():
-                who = self.tenant[job]
-                first[who] = min(first.get(who, (key, job)), (key, job))
-            found = [
-                (self.held[who] / self.weight[who], who or "", job)
-                for who, (_, job) in first.items()
-                if self.may_go(job)
-            ]
-            if not found:
-                break
-            least = min(share for share, *_ in found)
-            job = min((self.order[who], job) for share, who, job in found if share == least)[1]
-            tasks = self.waiting[job][1]
-            self.send(now, job, tasks.pop(0))
-            if not tasks:
-                del self.waiting[job]
-        self.due = None
-        if self.waiting:
-            self.look(((now - self.delay) // self.beat + 1) * self.beat + self.delay)
-
-    def run(self) -> list[int]:
-        self.order = {who or "": i for i, who in enumerate(dict.fromkeys(self.tenant))}
-        for job, time in enumerate(self.submit):
-            self.after(time, 3, "arrive", job)
-        while self.events:
-            now, _, what, about = heapq.heappop(self.events)
-            if what == "room":
-                self.open += 1
-            elif what == "end":
-                self.held[self.tenant[about]] -= 1
-            elif what == "arrive":
-                self.arrive(now, about)
-            else:
-                self.search(now)
-        return [self.start[task] for task in range(len(self.duration))]
 
 
 @st.composite
@@ -251,7 +96,7 @@ def waiting(draw: st.DrawFn, **more: Any) -> Setting:
 def test_tasks_start_as_in_a_program_of_its_own(setting: Setting) -> None:
     tasks = run_setting(setting).tasks
     assert tasks is not None
-    assert tasks["start_ns"].tolist() == Program(setting).run()
+    assert tasks["start_ns"].tolist() == Program(setting).run()[0]
 
 
 @settings(max_examples=30)

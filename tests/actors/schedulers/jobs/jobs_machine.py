@@ -1,4 +1,4 @@
-"""Nodes that may fail, and the gangs and other jobs that run there, in plain Python: for `batch_on_nodes`."""
+"""Nodes that may fail, and the gangs and other jobs that run there, in plain Python: for `jobs_simulator`."""
 
 from __future__ import annotations
 
@@ -7,39 +7,10 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from jobs_given import ONE_TENANT, Job, Outage, Preempt, Tenants
+
 Spots = list[tuple[int, int]]  # (node, tasks)
 Amounts = list[list[int] | None]  # by node and resource; None: the node is known to be down
-
-
-class Job(NamedTuple):
-    """When it arrives, how long each task runs, how long the scheduler expects it to hold its room, what each task
-    needs, on how many nodes they lie (0: any), its priority, of which a larger one goes first, whether it is a gang."""
-
-    submit: int
-    runs: Sequence[int]
-    expected: int
-    needs: Sequence[int]
-    nodes: int = 0
-    priority: int = 0
-    gang: bool = True
-
-
-class Outage(NamedTuple):
-    """When a node is down."""
-
-    node: int
-    fail: int
-    repair: float
-
-
-class Preempt(NamedTuple):
-    """How those of lower priority make room: the fields of `actors.environment.Preemption`, in ns."""
-
-    keeps: bool
-    cost: int
-    most: int
-    below: float
-    oldest: bool
 
 
 class Held(NamedTuple):
@@ -115,6 +86,7 @@ class Machine:
         detection: int = 0,
         stacked: bool = False,
         preempt: Preempt | None = None,
+        tenants: Tenants = ONE_TENANT,
     ):
         self.jobs, self.now, self.delay, self.detection = jobs, 0, delay, detection
         self.free, self.up, self.stacked = [list(of) for of in capacity], [True] * len(capacity), stacked
@@ -125,7 +97,8 @@ class Machine:
         self.running: dict[int, dict[int, Held]] = {}
         self.stopping: dict[int, str] = {}  # gangs, and why
         self.ending: set[tuple[int, int]] = set()  # tasks of others that are to end
-        self.preempt = preempt
+        self.preempt, self.tenants = preempt, tenants
+        self.total = [sum(of) for of in zip(*capacity, strict=True)]
         self.done = [[0] * len(job.runs) for job in jobs]  # of a task, in millionths
         self.times = [[0] * len(job.runs) for job in jobs]  # evictions of a task
         self.evicted = [0] * len(jobs)  # of a gang
@@ -166,7 +139,8 @@ class Machine:
         """Start the tasks of a job on these spots; where slots are counted, on the nodes whose turn it is."""
         if self.stacked:
             order = self.open[::-1]
-            rooms, count = [self.free[node][0] for node in order], sum(count for _, count in spots)
+            count = sum(count for _, count in spots)
+            rooms = [room(self.free[node], self.jobs[job], count) for node in order]
             found = lay(rooms, self.jobs[job], count)
             assert found is not None
             spots = [(order[i], count) for i, count in found]
@@ -284,7 +258,7 @@ class Machine:
         self.free[held.node] = [
             has + need for has, need in zip(self.free[held.node], self.jobs[job].needs, strict=True)
         ]
-        if self.stacked and self.up[held.node] and self.free[held.node][0] == 1:
+        if self.stacked and self.up[held.node] and self.free[held.node] == list(self.jobs[job].needs):
             self.open.append(held.node)
         self.changed |= not self.up[held.node]
         lost, work, before = self.counts
@@ -343,6 +317,34 @@ class Machine:
                 if max(held.due, self.now + 1) <= time:
                     free = less(free, [(0 if counted else held.node, -1)], self.jobs[job])
         return free
+
+    def held_by(self, tenant: int) -> list[int]:
+        """What the running tasks of a tenant hold."""
+        held = [0] * len(self.total)
+        for job, tasks in self.running.items():
+            if self.jobs[job].tenant == tenant:
+                held = [h + len(tasks) * need for h, need in zip(held, self.jobs[job].needs, strict=True)]
+        return held
+
+    def allowed(self, job: int, tasks: int) -> int:
+        """How many of so many tasks its tenant's ceiling lets start: of a gang all or none."""
+        one = self.jobs[job]
+        within = self.tenants.room(one.tenant, self.held_by(one.tenant), self.total, one.needs)
+        return tasks if within >= tasks else 0 if one.gang else max(int(within), 0)
+
+    def head(self) -> int | None:
+        """Return the job that is to start next, if its tenant may hold more: the first of the one with least share."""
+        if not self.tenants.by_share:
+            return self.waiting[0] if self.waiting else None
+        firsts: dict[int, int] = {}
+        for job in self.waiting:
+            firsts.setdefault(self.jobs[job].tenant, job)
+        may = [
+            (self.tenants.share(tenant, self.held_by(tenant), self.total), tenant, job)
+            for tenant, job in firsts.items()
+            if self.allowed(job, len(self.left[job]) if self.jobs[job].gang else 1)
+        ]
+        return min(may)[2] if may else None
 
     def fits(self, free: Amounts, job: int, tasks: int | None = None) -> Spots | None:
         """Where tasks of a job go: of a gang all or none, of others as many as fit, at most `tasks`."""
