@@ -27,7 +27,8 @@ from workloads.jobs import JobWorkload
 ROOT = Path(__file__).parents[3]
 Cli = Callable[..., "Ended"]  # noqa: F821
 
-# A slow scheduler that records the jobs it has placed, and can be made to do something at one of them.
+# A scheduler that records the jobs it has placed, and can be made to do something at one of them. It is slow where its
+# process is to be killed, so that there are checkpoints before.
 SLOW = """
 import os, signal, time
 import numpy as np
@@ -37,7 +38,7 @@ class Slow:
         self.placed = []
 
     def place(self, job, nodes):
-        time.sleep(0.01)
+        WAIT
         self.placed.append(job.job_id)
         if job.job_id == AT and not os.path.exists("FOLDER/once"):
             open("FOLDER/once", "w").close()
@@ -51,16 +52,13 @@ KILL, INTERRUPT, FAIL = (
     "raise ValueError('once')",
 )
 RUN = ("--workload", "small", "--nodes", "20", "--in-process")
-OFTEN = ("--set", "checkpoint.period=0.05 s")
+OFTEN = ("--set", "checkpoint.period=1 ms")
 
 
 def write_slow(folder: Path, act: str = "pass", at: int = 40) -> str:
-    text = (
-        SLOW.replace("ACT", act)
-        .replace("FOLDER", str(folder))
-        .replace("AT", str(at if act != "pass" else -1))
-    )
-    (folder / "slow.py").write_text(text)
+    text = SLOW.replace("WAIT", "pass" if act in ("pass", INTERRUPT, FAIL) else "time.sleep(0.02)")
+    text = text.replace("ACT", act).replace("FOLDER", str(folder))
+    (folder / "slow.py").write_text(text.replace("AT", str(at if act != "pass" else -1)))
     return "slow.py:Slow"
 
 
@@ -82,7 +80,7 @@ def whole(emu: Cli, trace: Path) -> Path:
 
 
 @pytest.mark.parametrize("act", [KILL, INTERRUPT, FAIL], ids=["killed", "interrupted", "failed"])
-def test_a_run_that_ended_early_goes_on(act: str, whole: Path, emu: Cli, program: Cli) -> None:
+def test_a_run_that_ended_early_goes_on(act: str, whole: Path, emu: Cli, program: Cli, often: None) -> None:
     folder = whole.parent
     scheduler = write_slow(folder, act)
     ended = (program if act == KILL else emu)("run", "--scheduler", scheduler, *RUN, *OFTEN, "--out", "r")
@@ -91,7 +89,7 @@ def test_a_run_that_ended_early_goes_on(act: str, whole: Path, emu: Cli, program
     assert rd.read_manifest(folder / "r")["status"] == status
     if act == INTERRUPT:
         assert ended.err == "emu: interrupted; emu run --resume r resumes it\n"
-    assert 1 <= len(numbers(folder / "r")) <= 2
+    assert len(numbers(folder / "r")) == 2
     again = emu("run", "--resume", "r", "--json")
     assert (again.code, again.err) == (0, "")
     assert json.loads(again.out)["engine"]["restarts"] == 1
@@ -103,13 +101,10 @@ def test_a_run_that_ended_early_goes_on(act: str, whole: Path, emu: Cli, program
 
 
 @pytest.mark.parametrize("period", ["never", "1h"])
-def test_without_a_checkpoint_it_starts_from_the_beginning(
-    period: str, whole: Path, emu: Cli, program: Cli
-) -> None:
+def test_without_a_checkpoint_it_starts_from_the_beginning(period: str, whole: Path, emu: Cli) -> None:
     folder = whole.parent
-    scheduler = write_slow(folder, KILL)
-    argv = ("run", "--scheduler", scheduler, *RUN, "--set", f"checkpoint.period={period}", "--out", "r")
-    assert program(*argv).code == -9
+    argv = ("--scheduler", write_slow(folder, FAIL), *RUN, "--set", f"checkpoint.period={period}")
+    assert emu("run", *argv, "--out", "r").code == 2
     assert not (folder / "r" / CHECKPOINTS).exists()
     again = emu("run", "--resume", "r")
     assert again.code == 0
@@ -117,10 +112,9 @@ def test_without_a_checkpoint_it_starts_from_the_beginning(
     assert same_bytes(folder / "r", whole)
 
 
-def test_a_damaged_checkpoint_is_said_and_the_one_before_used(whole: Path, emu: Cli, program: Cli) -> None:
+def test_a_damaged_checkpoint_is_said_and_the_one_before_used(whole: Path, emu: Cli, often: None) -> None:
     folder = whole.parent
-    argv = ("run", "--scheduler", write_slow(folder, KILL), *RUN, *OFTEN, "--out", "r")
-    assert program(*argv).code == -9
+    assert emu("run", "--scheduler", write_slow(folder, FAIL), *RUN, "--out", "r").code == 2
     newest = folder / "r" / CHECKPOINTS / numbers(folder / "r")[-1] / "0.npz"
     content = bytearray(newest.read_bytes())
     content[1000] ^= 255
@@ -132,14 +126,11 @@ def test_a_damaged_checkpoint_is_said_and_the_one_before_used(whole: Path, emu: 
     assert same_bytes(folder / "r", whole)
 
 
-def test_checkpoint_keys_change_nothing_but_how_often(whole: Path, emu: Cli) -> None:
-    scheduler = write_slow(whole.parent)
-    assert (
-        emu("run", "--scheduler", scheduler, *RUN, *OFTEN, "--set", "checkpoint.keep=1", "--out", "r").code
-        == 0
-    )
+def test_checkpoint_keys_change_nothing_but_how_often(whole: Path, emu: Cli, often: None) -> None:
+    argv = ("run", "--scheduler", write_slow(whole.parent), *RUN)
+    assert emu(*argv, "--set", "checkpoint.keep=1", "--out", "r").code == 0
     assert same_bytes(whole.parent / "r", whole)
-    ended = emu("run", "--scheduler", scheduler, *RUN, "--set", "checkpoint.keep=0")
+    ended = emu(*argv, "--set", "checkpoint.keep=0")
     assert "checkpoint.keep: '0' is too little; the least is 1" in ended.line()
 
 
