@@ -213,13 +213,13 @@ VERDICTS: dict[str, tuple[list[tuple[float, float]], dict[str, float], tuple[boo
         [(0.03, 0), IDLE, IDLE],
         {},
         (True, False),
-        "overloaded, not the scheduler (3 nodes: 99 %",
+        "overloaded, not the scheduler (3 nodes, 1 probe scheduler: 99 %",
     ),
     "a busy scheduler": (
         [ON_TIME, IDLE, (0.5, 9.7)],
         {},
         (False, True),
-        "the scheduler is saturated: it was given 97% of the work that it can do (the central scheduler: 99 % of",
+        "the scheduler is saturated: it was given 97% of the work that it can do (3 nodes, the central scheduler: 99 %",
     ),
     "one that gets half of a core": (
         [ON_TIME, IDLE, (0.5, 20.0)],

@@ -8,8 +8,7 @@ import os
 import resource
 import shutil
 import signal
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -222,31 +221,6 @@ def test_a_limit_on_the_size_of_files(whole: Path, emu: Cli) -> None:
     )
     assert emu("run", "--resume", "r").code == 0
     assert same_bytes(Path("r"), whole)
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    place = tmp_path / "disk"
-    place.mkdir()
-    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", place], capture_output=True)
-    if made.returncode:
-        pytest.skip("no file system can be mounted here")
-    yield place
-    subprocess.run(["umount", "-l", place], check=True)
-
-
-def test_a_disk_that_is_really_full(whole: Path, emu: Cli, small_disk: Path) -> None:
-    # Room for the claim, and not for the results.
-    (small_disk / "ballast").write_bytes(bytes(1 << 12) * 12)
-    ended = emu(*RUN, "--out", "disk/r")
-    assert ended.code == 1
-    assert (
-        ": cannot be written: No space left on device; when there is room, emu run --resume disk/r"
-        in ended.line()
-    )
-    (small_disk / "ballast").unlink()
-    assert emu("run", "--resume", "disk/r").code == 0
-    assert same_bytes(small_disk / "r", whole)
 
 
 def test_places_that_cannot_be_written_are_named(whole: Path, emu: Cli) -> None:
