@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from python_process import PATIENCE_S
+from python_process import PATIENCE_S, ROOT
 
 import emu as package
 from emu.families.jobs.columns import FURTHER_TIMELINE, TIMELINE
@@ -25,9 +25,7 @@ from workloads.catalogue import save_workload
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload, make_workload
 
-ROOT = Path(__file__).parents[3]
 LIVE = ("run", "--scheduler", "sparrow", "--workload", "brief", "--nodes", "50", "--clock", "live")
-QUANTILES = ("p50", "p90", "p99", "max")
 
 
 def brief(jobs: int = 20, span_s: float = 0.6) -> JobWorkload:

@@ -16,7 +16,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from python_process import PATIENCE_S
+from python_process import PATIENCE_S, ROOT
+from run_commands import RUN as WHOLE_RUN
+from run_commands import same_bytes
 
 import emu as package
 from emu.directories import run_directory as rd
@@ -24,7 +26,6 @@ from emu.directories.names import CHECKPOINTS, CONFIG
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload
 
-ROOT = Path(__file__).parents[3]
 Cli = Callable[..., "Ended"]  # noqa: F821
 
 # A scheduler that records the jobs it has placed, and can be made to do something at one of them. It is slow where its
@@ -51,7 +52,7 @@ KILL, INTERRUPT, FAIL = (
     "signal.raise_signal(signal.SIGINT)",
     "raise ValueError('once')",
 )
-RUN = ("--workload", "small", "--nodes", "20", "--in-process")
+RUN = WHOLE_RUN[3:]
 OFTEN = ("--set", "checkpoint.period=1 ms")
 
 
@@ -60,11 +61,6 @@ def write_slow(folder: Path, act: str = "pass", at: int = 40) -> str:
     text = text.replace("ACT", act).replace("FOLDER", str(folder))
     (folder / "slow.py").write_text(text.replace("AT", str(at if act != "pass" else -1)))
     return "slow.py:Slow"
-
-
-def same_bytes(one: Path, other: Path) -> bool:
-    names = ("jobs.parquet", "timeline.parquet")
-    return all((one / n).read_bytes() == (other / n).read_bytes() for n in names)
 
 
 def numbers(folder: Path) -> list[str]:
