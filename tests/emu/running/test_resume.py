@@ -353,13 +353,13 @@ def test_a_driver_that_is_killed(whole: Path, emu: Cli) -> None:
     assert same_bytes(folder / "r", whole)
 
 
-def test_a_comparison_of_another_form_is_not_said_to_be_made_again(tmp_path, monkeypatch, capsys):
+def test_a_comparison_of_another_form_is_not_said_to_be_made_again(
+    workload: JobWorkload, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = tmp_path / "c"
-    package.compare(
-        ["sparrow", "random"], workload="poisson", workload_options={"jobs": 50}, nodes=5, out=out
-    )
+    package.compare(["sparrow", "random"], workload, nodes=5, in_process=True, out=out)
 
-    def of_another_form(folder):
+    def of_another_form(folder: Path) -> Any:
         raise InputError("summary.json has another form")
 
     monkeypatch.setattr("emu.results.comparison.read_comparison", of_another_form)
