@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import resource
 import shutil
 import signal
 from collections.abc import Callable
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from run_commands import RUN, TABLES, same_bytes
+from run_commands import RUN, TABLES, files_at_most, same_bytes
 from sweep_grids import FAILS, SMALL, write
 
 import emu as package
@@ -209,12 +208,8 @@ def test_a_full_disk_ends_a_sweep_and_a_comparison(
 def test_a_limit_on_the_size_of_files(whole: Path, emu: Cli) -> None:
     """What a real system says, which is not always what Python's errors have been tried with."""
     least = min((whole / name).stat().st_size for name in TABLES)
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (least - 1, limits[1]))
-    try:
+    with files_at_most(least - 1):
         ended = emu(*RUN, "--out", "r")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert ended.code == 1
     assert (
         "parquet: cannot be written: File too large; when there is room, emu run --resume r" in ended.line()

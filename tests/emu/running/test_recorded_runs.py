@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from run_commands import RUN
+from run_commands import RUN, files_at_most
 
 from actors.kernel.trace import TRACE
 from emu.directories import run_directory as rd
@@ -90,14 +89,9 @@ def damaged(checkpoints: Path, damage: str) -> Path:
 
 
 def test_a_disk_that_takes_a_part_of_the_events(emu: Cli, trace: Path) -> None:
-    """A limit on the size of files: the system writes a part, and then refuses."""
     assert emu(*RUN, *EVENTS, "--out", "whole").code == 0
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limits[1]))
-    try:
+    with files_at_most(20_000):
         ended = emu(*RUN, *EVENTS, "--out", "r")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     place = Path("r/checkpoints/traces/0.trace")
     assert ended.code == 1
     assert ended.line() == (
