@@ -19,7 +19,7 @@ FLAGS = (
     "headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run", "disable-background-networking",
     "disable-component-update", "disable-sync", "hide-scrollbars", "remote-debugging-pipe",
 )  # fmt: skip
-PATIENCE_S = 120.0
+PATIENCE_S = 600.0
 READS, WRITES = 3, 4  # where Chromium expects its ends of the pipes
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import threading
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from emulations import cluster_of, mixed_workload, named, setting_of, with_failures
+import pytest
+from emulations import OBSERVED, cluster_of, mixed_workload, named, setting_of, with_failures
 
+from actors.hosting import relay
 from actors.hosting.checkpoint import Position
 from actors.hosting.member import Member, Met
 from actors.hosting.outcome import Observe, Outcome
@@ -24,23 +29,27 @@ from tests.actors.dag_settings import mixed_dags, unlike_machines, with_bytes
 from tests.actors.dag_settings import setting_of as dag_setting
 from workloads.catalogue import load_workload
 
-BOUND_S = 120.0
+BOUND_S = 600.0  # for what is wrong to end, and not to hang
 RACKED = cluster_of([1, 2, 1] * 8, [i // 3 for i in range(24)])
 VARIES = Network(0.01, spread_s=0.02, cross_rack_delay_s=0.05)
+
+
+Machines = Sequence[Sequence[int]]
+ONE: list[Machines] = [[[0, 1]], [[0, 1, 2]], [[0, 1, 2, 3, 4, 5]]]
+SEVERAL: list[Machines] = [[[0], [1]], [[0, 2], [1]], [[0], [1], [2]], [[0, 3, 4], [1, 5], [2]]]
+
+
+def size_of(machines: Machines) -> int:
+    """How many partitions they have."""
+    return sum(map(len, machines))
 
 
 class Group:
     """Members in threads; each of `machines`, given by its partitions, has a memory of its own."""
 
-    def __init__(
-        self,
-        setting: Setting,
-        observe: Observe,
-        partitions: int,
-        machines: Sequence[Sequence[int]] | None = None,
-    ):
-        self.setting = setting
-        self.machines = [range(partitions)] if machines is None else machines
+    def __init__(self, setting: Setting, observe: Observe, machines: Machines):
+        self.setting, self.machines = setting, machines
+        partitions = size_of(machines)
         self.members = [Member(setting, observe) for _ in range(partitions)]
         grouping = divide(setting, self.members[0].cast(), partitions)
         for k, member in enumerate(self.members):
@@ -88,6 +97,33 @@ class Group:
                 break
         outcome = merge_shares(self.setting, [member.share() for member in self.members])
         return replace(outcome, windows=mets[0].windows)
+
+
+def be_patient(patch: pytest.MonkeyPatch) -> None:
+    """Let no machine be late, or silent, because it has much else to do."""
+    for limit in ("CONNECT_S", "GREET_S", "SILENT_S"):
+        patch.setattr(relay, limit, BOUND_S)
+
+
+@contextmanager
+def group_on(machines: Machines, setting: Setting, observe: Observe = OBSERVED) -> Iterator[Group]:
+    """A group that leaves no connection and no thread."""
+    before = threading.active_count(), len(os.listdir("/proc/self/fd"))
+    with pytest.MonkeyPatch.context() as patch:
+        be_patient(patch)
+        group = Group(setting, observe, machines)
+        try:
+            yield group
+        finally:
+            group.close()
+    assert threading.active_count() == before[0]
+    members = len(group.members)
+    assert len(os.listdir("/proc/self/fd")) <= before[1] + members  # their memories are freed with them
+
+
+def fails(*_: object) -> int:
+    """In place of a decision of a user's scheduler."""
+    raise ValueError("of a user's scheduler")
 
 
 def small(scheduler: str, **changes: Any) -> Setting:

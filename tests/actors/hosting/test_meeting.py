@@ -1,4 +1,4 @@
-"""Partitions that meet in shared memory: the same bits as one, whatever stops them on the way."""
+"""Partitions that meet in shared memory, or over TCP: the same bits as one, whatever stops them on the way."""
 
 from __future__ import annotations
 
@@ -10,15 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from emulations import (
-    OBSERVED,
-    digest,
-    mixed_workload,
-    run_setting,
-    run_windows,
-    setting_of,
-)
-from members import BOUND_S, CASES, Group, small
+from emulations import OBSERVED, digest, mixed_workload, run_setting, run_windows, setting_of
+from members import BOUND_S, CASES, ONE, SEVERAL, Group, Machines, fails, group_on, size_of, small
 
 from actors.hosting import partition
 from actors.hosting.checkpoint import Position
@@ -34,20 +27,22 @@ pytestmark = pytest.mark.skipif(not CAN_SHARE, reason="plain Python, or a proces
 @pytest.mark.parametrize("case", CASES)
 def test_results_are_those_of_one_partition(case: str) -> None:
     setting = CASES[case]()
-    whole = run_setting(setting, OBSERVED)
-    for partitions in (2, 3, 6):
-        windows = run_windows(setting, OBSERVED, partitions).windows
-        outcome = Group(setting, OBSERVED, partitions).to_the_end(3600.0)
-        assert digest(outcome) == digest(whole), f"{partitions} partitions"
-        assert outcome.windows == windows
+    whole = digest(run_setting(setting, OBSERVED))
+    windows = {k: run_windows(setting, OBSERVED, k).windows for k in map(size_of, ONE)}
+    for machines in (*ONE, *SEVERAL):
+        with group_on(machines, setting) as group:
+            outcome = group.to_the_end(3600.0)
+        assert digest(outcome) == whole, machines
+        assert outcome.windows == windows[size_of(machines)]
         assert outcome.delayed == (0, 0, 0)
 
 
-def test_pauses_change_nothing() -> None:
+@pytest.mark.parametrize("machines", [ONE[1], *SEVERAL[1:3]], ids=str)
+def test_all_pause_at_the_same_window(machines: Machines) -> None:
     setting = small("eagle")
-    group = Group(setting, OBSERVED, 3)
-    group.meet(0.0, 7)  # windows without events
-    outcome = group.to_the_end(0.0)  # each call handles one window
+    with group_on(machines, setting) as group:
+        group.meet(0.0, 7)  # windows without events
+        outcome = group.to_the_end(0.0)  # each call handles one window, which all return
     assert digest(outcome) == digest(run_setting(setting, OBSERVED))
     assert outcome.windows == run_windows(setting, OBSERVED, 3).windows
 
@@ -61,7 +56,7 @@ def test_who_runs_ahead_ends_its_window_after_some_events(
     setting = CASES[case]()
     for module in (partition, sys.modules[Member.__module__]):
         monkeypatch.setattr(module, "SLICE_EVENTS", np.int64(3))
-    outcome = Group(setting, OBSERVED, partitions).to_the_end(0.0)
+    outcome = Group(setting, OBSERVED, [range(partitions)]).to_the_end(0.0)
     assert digest(outcome) == digest(run_setting(setting, OBSERVED))
     assert outcome.windows > max(run_windows(setting, OBSERVED, partitions).windows, outcome.events // 10)
 
@@ -85,29 +80,42 @@ def test_who_waits_gives_way_to_a_partition_of_its_core_that_is_late() -> None:
 
 
 @pytest.mark.parametrize("messages", [8, 11])
-def test_frames_that_are_too_small_change_nothing(messages: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("machines", [ONE[-1], SEVERAL[-1]], ids=["one machine", "several"])
+def test_frames_that_are_too_small_change_nothing(
+    machines: Machines, messages: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     setting = small("eagle")
     whole = digest(run_setting(setting, OBSERVED))
     for module in (partition, sys.modules[Member.__module__]):
         monkeypatch.setattr(module, "FRAME_MESSAGES", messages)
-    assert digest(Group(setting, OBSERVED, 6).to_the_end(3600.0)) == whole
+    with group_on(machines, setting) as group:
+        assert digest(group.to_the_end(3600.0)) == whole
 
 
-@pytest.mark.parametrize("case", ["eagle", "failures", "DAGs", "DAGs over a network"])
-def test_a_run_goes_on_from_a_checkpoint_in_another_memory(case: str) -> None:
+@pytest.mark.parametrize(
+    ("case", "first", "second"),
+    [
+        *((case, ONE[1], ONE[1]) for case in ("eagle", "failures", "DAGs", "DAGs over a network")),
+        ("eagle", SEVERAL[1], [[0], [1, 2]]),
+    ],
+    ids=str,
+)
+def test_a_run_goes_on_from_a_checkpoint_in_another_memory(
+    case: str, first: Machines, second: Machines
+) -> None:
     setting = CASES[case]()
-    group = Group(setting, OBSERVED, 3)
-    for _ in range(25):
-        (met, *_) = group.meet(0.0)
-    at = Position(0.0, met.events, met.until_ns, met.windows)
-    saved = [member.snapshot() for member in group.members]
-    again = Group(setting, OBSERVED, 3)
-    outcome = again.continued(saved, at)
-    assert digest(outcome) == digest(run_setting(setting, OBSERVED))
+    whole = digest(run_setting(setting, OBSERVED))
+    with group_on(first, setting) as group:
+        for _ in range(25):
+            (met, *_) = group.meet(0.0)
+        saved = [member.snapshot() for member in group.members]
+        # The checkpoint is not the beginning, and taking it changes nothing.
+        assert met.windows == 25
+        assert digest(group.to_the_end(3600.0)) == whole
+    with group_on(second, setting) as again:
+        outcome = again.continued(saved, Position(0.0, met.events, met.until_ns, met.windows))
+    assert digest(outcome) == whole
     assert outcome.windows == run_windows(setting, OBSERVED, 3).windows
-    # The checkpoint is not the beginning, and taking it changes nothing.
-    assert met.windows == 25
-    assert digest(group.to_the_end(3600.0)) == digest(outcome)
 
 
 def test_a_timeline_has_the_samples_of_one_partition() -> None:
@@ -115,29 +123,30 @@ def test_a_timeline_has_the_samples_of_one_partition() -> None:
     for period_s in (0.003, 1.0):
         observe = Observe(tasks=True, timeline_period_s=period_s)
         whole = run_setting(setting, observe).timeline
-        found = Group(setting, observe, 3).to_the_end(3600.0).timeline
+        found = Group(setting, observe, ONE[1]).to_the_end(3600.0).timeline
         assert {name: of.tolist() for name, of in found.items()} == {
             n: of.tolist() for n, of in whole.items()
         }
 
 
-def test_a_partition_that_fails_ends_the_wait_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    group = Group(small("own"), OBSERVED, 3)
-
-    def fails(*_: object) -> int:
-        raise ValueError("of a user's scheduler")
-
-    for member in group.members:  # which of them is the first to decide depends on the jobs
-        monkeypatch.setattr(member, "_ask", fails)
-    with ThreadPoolExecutor(3) as threads:
-        calls = [threads.submit(member.meet, 3600.0) for member in group.members]
-        errors = [call.exception(BOUND_S) for call in calls]
+@pytest.mark.parametrize("machines", [ONE[1], [[0], [1, 2]]], ids=["one machine", "several"])
+def test_a_partition_that_fails_ends_the_wait_of_the_others(
+    machines: Machines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with group_on(machines, small("own")) as group:
+        for member in group.members:  # which of them is the first to decide depends on the jobs
+            monkeypatch.setattr(member, "_ask", fails)
+        with ThreadPoolExecutor(3) as threads:
+            calls = [threads.submit(member.meet, 3600.0) for member in group.members]
+            errors = [call.exception(BOUND_S) for call in calls]
     assert {type(error) for error in errors} == {Lost, ValueError}
+    if len(machines) > 1:
+        assert any("has closed its connection" in str(error) for error in errors), errors
 
 
 @pytest.mark.parametrize(("how", "what"), [(signal.SIGKILL, "is gone"), (signal.SIGSTOP, "was stopped")])
 def test_a_partner_that_is_gone_or_stopped_is_noticed(how: signal.Signals, what: str) -> None:
-    group = Group(small("eagle"), OBSERVED, 2)
+    group = Group(small("eagle"), OBSERVED, ONE[0])
     here, there = group.members
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
         there._shared[meeting.LINE + meeting.PROCESS] = process.pid

@@ -1,32 +1,32 @@
-"""Rings between partitions: every message arrives once and in order, however small the rings are."""
+"""Rings between partitions, in which every message arrives once and in order; and when the loop handles events."""
 
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 from emulations import named, setting_of
-from test_live import OBSERVED, check, mixed
+from live_runs import OBSERVED, check, mixed, run_live
+from python_process import PATIENCE_S, run_python
 
 from actors.environment import Pace
 from actors.hosting import live, paced
 from actors.hosting.grouping import Grouping
-from actors.hosting.live import emulate_live
 from actors.hosting.paced import PacedPartition
 from actors.hosting.shared_memory import can_share, offer_words
 from actors.hosting.windows import divide
 from actors.kernel import pacing
 from actors.kernel.messages import ARRIVAL
-from actors.kernel.queue import post
+from actors.kernel.queue import HORIZON, IDLE, RUNNING, post
 from actors.kernel.sharing import CAN_SHARE
+from actors.kernel.world import NEVER
 
-BOUND_S = 60.0
 LATER_NS = 10**15
 
 
@@ -82,10 +82,10 @@ def talk(talkers: Talkers, messages: int, seed: int) -> None:
                 p._go_on(float(rng.choice([0.0, 0.0001, 0.001])))
                 if rng.random() < 0.05:
                     time.sleep(0.002)
-            end = time.monotonic() + BOUND_S
+            end = time.monotonic() + PATIENCE_S
             while time.monotonic() < end and not is_all_there():
                 p._go_on(0.001)
-            quiet.wait(BOUND_S)
+            quiet.wait(PATIENCE_S)
 
     def is_all_there() -> bool:
         if any(sum(of) < messages for of in sent):  # the last ones may say more than they must
@@ -94,7 +94,7 @@ def talk(talkers: Talkers, messages: int, seed: int) -> None:
 
     with ThreadPoolExecutor(size) as threads:
         for call in [threads.submit(run, me) for me in range(size)]:
-            call.result(2 * BOUND_S)
+            call.result(2 * PATIENCE_S)
     for me in range(size):
         heard = talkers.heard(me)
         for source in range(size):
@@ -115,10 +115,7 @@ def test_each_message_arrives_once(
 def test_partitions_on_several_machines(machines: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live.Threads, "machines", machines)
     workload = mixed()
-    outcome = emulate_live(
-        setting_of("sparrow", workload, 30, cutoff_s=0.1), OBSERVED, Pace(), partitions=5, in_process=True
-    )
-    found = check(outcome, workload)
+    found = check(run_live(setting_of("sparrow", workload, 30, cutoff_s=0.1), 5), workload)
     assert found["exchange"] == ("Ray" if machines == 5 else "shared memory and Ray")
     assert found["floor_s"] > 0
 
@@ -129,7 +126,7 @@ def test_rings_that_are_always_full_lose_nothing(scheduler: str, monkeypatch: py
     monkeypatch.setattr(live, "RING_ROWS", 2)
     workload = mixed()
     setting = setting_of(named(scheduler), workload, 30, cutoff_s=0.1, seed=2)
-    found = check(emulate_live(setting, OBSERVED, Pace(), in_process=True), workload)
+    found = check(run_live(setting), workload)
     assert found["messages_per_batch"] == 1
     assert found["exchange"] == "shared memory"
 
@@ -141,7 +138,7 @@ def test_the_words_of_another_process() -> None:
         assert can_share(place)
         assert not can_share(place._replace(file=place.file + 1000))
         code = f"from actors.hosting.shared_memory import Place; Place(*{tuple(place)}).open()[3] = 7"
-        subprocess.run([sys.executable, "-c", code], check=True, timeout=BOUND_S)
+        run_python(code)
         assert place.open().tolist() == [0, 0, 0, 7, *[0] * 12]
     finally:
         os.close(place.file)
@@ -161,3 +158,65 @@ def test_the_words_of_rings_do_not_overlap() -> None:
     assert set(words.tolist()) == {0, 1}
     assert words.sum() == 2 * partitions + partitions**2 * (2 + rows * pacing.FIELDS)
     assert pacing.rows_of(words.size, partitions) == rows
+
+
+@pytest.mark.parametrize("dilation", [0.5, 1.0, 4.0])
+def test_events_are_handled_when_the_clock_reaches_them(
+    dilation: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a clock that goes on only where the loop reads it, looks for messages, or sleeps."""
+    left, handled = [0, 300, 1_000_000, 1_000_050, 1_000_060, 9_000_000], []
+    due, origin, deadline, now, slept = [*left], 20_000, 40_000_000, 0, []
+    words, own = np.zeros(pacing.words_of(1, 1), np.int64), np.zeros(pacing.OWN, np.int64)
+
+    def passes(ns: int) -> int:
+        nonlocal now
+        now += ns
+        return now
+
+    def sleeps(bell: int, value: int, most: int) -> None:
+        slept.append(most)
+        passes(most)
+
+    def loop(world: Any, state: Any, until: int, most: int) -> int:
+        done = 0
+        while left and left[0] < until and done < most:
+            handled.append(now)
+            left.pop(0)
+            done += 1
+        world.queue.now.events[0] += done
+        return RUNNING if done == most else HORIZON if left else IDLE
+
+    fakes: dict[str, Any] = {
+        "clock_ns": lambda _: passes(10),
+        "pause": lambda: passes(20),
+        "sleep_while": sleeps,
+        "address": lambda base, i: i,
+        "load": lambda i: words[i],
+        "swap": lambda i, value: words.__setitem__(i, value),
+        "next_time": lambda queue: left[0] if left else int(NEVER),
+        "take_batches": lambda *_: True,
+        "settle": lambda _: None,
+        "rest": getattr(pacing.rest, "py_func", pacing.rest),
+        "EVENTS": 2,
+    }
+    for name, fake in fakes.items():
+        monkeypatch.setattr(pacing, name, fake)
+    one = SimpleNamespace(events=np.zeros(1, np.int64), outbox_size=np.zeros(1, np.int64))
+    world: Any = SimpleNamespace(
+        queue=SimpleNamespace(now=one), cost=SimpleNamespace(origin=origin, dilation=dilation)
+    )
+    own[pacing.DEADLINE], own[pacing.SAMPLE] = deadline, NEVER
+    pace = getattr(pacing.pace, "py_func", pacing.pace)
+    why = pace(world, None, loop, 0, words, own, None, None, np.zeros(2, np.int64), None, 0)
+    assert why == pacing.PAUSED
+    assert not left
+    late_ns = np.array(handled) - (origin + dilation * np.array(due))
+    assert late_ns.min() > 0
+    assert late_ns.max() < 500 + dilation
+    # It sleeps until shortly before the next event, and is awake for the rest.
+    assert deadline <= now < deadline + 500
+    assert len(slept) == 3
+    assert now - sum(slept) < 4 * (pacing.EARLY_NS + 1000) + origin
+    assert 0 < own[pacing.WAITED_AWAKE] < now - sum(slept)
+    assert (own[pacing.BACKLOG_SUM], own[pacing.BACKLOG_MAX] >= 1) == (len(due), True)

@@ -145,36 +145,6 @@ def test_queue_against_a_heap(network: str) -> None:
     hold()
 
 
-def test_queue_keeps_its_order_while_it_grows_by_thousands() -> None:
-    # Half of it to the lane, half of it to the heap; both must grow several times, in the middle of an instant.
-    world, model = make_world((5, 5, 0.0), room=40, capacity=2), []
-    rng = np.random.default_rng(1)
-    taken, sent = 0, 0
-    while sent < 6000 or model:
-        world, why = take_growing(world, int(NEVER)) if model else (world, RUNNING)
-        assert why == RUNNING
-        if model:
-            now = world.queue.now[0]
-            assert (int(now.time), int(now.key)) == heapq.heappop(model)
-            taken += 1
-        t = int(world.queue.now[0].time)
-        for _ in range(40 if sent < 6000 and len(model) < 3000 else 0):
-            sent += 1
-            src = int(rng.integers(ACTORS))
-            seq = int(world.queue.seq[src])
-            if rng.random() < 0.5:
-                send(world, t, src, 0, PROBE, sent, 0, 0, 0)
-                model_time, kind = t + 5, PROBE
-            else:
-                model_time, kind = t + int(rng.integers(0, 30)), TASK_END
-                wake(world, model_time, src, kind, sent, 0, 0)
-            heapq.heappush(model, (model_time, (kind >> 8) << 59 | src << 35 | seq))
-    assert taken == sent
-    assert int(world.queue.now[0].events) == taken
-    assert world.queue.lane.size >= 1024
-    assert world.queue.heap.size >= 1024
-
-
 def test_at_one_instant_completions_come_first_and_retries_last() -> None:
     world = make_world((5, 5, 0.0), room=16)
     # Sent in the opposite order, by senders in the opposite order; all for t = 5.

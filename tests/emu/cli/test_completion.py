@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from python_process import PATIENCE_S
 
 from actors.schedulers.registry import scheduler_names
 from emu.cli.completion import _words, script, values_of
@@ -29,7 +30,7 @@ def completed() -> Callable[[list[list[str]]], list[list[str]]]:
         ]
         text = "\n".join(["cd /", script("bash", PARSER), *calls])
         done = subprocess.run(
-            ["bash", "-s"], input=text, capture_output=True, text=True, timeout=60, check=True
+            ["bash", "-s"], input=text, capture_output=True, text=True, timeout=PATIENCE_S, check=True
         )
         assert not done.stderr
         return [line.split() for line in done.stdout.splitlines()]

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from python_process import PATIENCE_S
+from python_process import PATIENCE_S, ROOT
 
 import emu as package
 from emu.families.jobs.columns import FURTHER_TIMELINE, TIMELINE
@@ -25,9 +25,7 @@ from workloads.catalogue import save_workload
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload, make_workload
 
-ROOT = Path(__file__).parents[3]
 LIVE = ("run", "--scheduler", "sparrow", "--workload", "brief", "--nodes", "50", "--clock", "live")
-QUANTILES = ("p50", "p90", "p99", "max")
 
 
 def brief(jobs: int = 20, span_s: float = 0.6) -> JobWorkload:
@@ -140,8 +138,8 @@ def test_a_global_view_is_refused(folder: Path) -> None:
 
 @pytest.mark.ray
 def test_ctrl_c_stops_all_actors(folder: Path) -> None:
-    save_workload(brief(4, 60.0), "minute")
-    argv = [*LIVE, "--workload", "minute", "--out", "r", "--set", "timeline.period=1"]
+    save_workload(brief(4, 3600.0), "hour")
+    argv = [*LIVE, "--workload", "hour", "--out", "r", "--set", "timeline.period=1"]
     process = subprocess.Popen(
         [sys.executable, str(ROOT / "run.py"), *argv],
         stdout=subprocess.PIPE,
@@ -149,41 +147,45 @@ def test_ctrl_c_stops_all_actors(folder: Path) -> None:
         text=True,
         env={**os.environ, "PYTHONPATH": "", "RAY_raylet_start_wait_time_s": "60"},
     )
-    deadline = time.monotonic() + PATIENCE_S
-    while (
-        not (children(process.pid, "ray::LiveHost") or process.poll() is not None)
-        and time.monotonic() < deadline
-    ):
-        time.sleep(0.2)
-    time.sleep(3.0)  # into the run, or into its preparation: both must end
-    process.send_signal(signal.SIGINT)
+    until(lambda: len(below(process.pid, "ray::LiveHost")) == 2 or process.poll() is not None)
+    actors = below(process.pid, "ray::LiveHost")
+    process.send_signal(signal.SIGINT)  # into the run, or into its preparation: both must end
     out, err = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, out) == (130, ""), err
     assert json.loads((folder / "r" / "manifest.json").read_text())["status"] == "interrupted"
-    assert not children(process.pid, "ray::LiveHost")
+    assert len(actors) == 2
+    until(lambda: not any(title_of(pid).startswith("ray::LiveHost") for pid in actors))
 
 
-def children(pid: int, title: str) -> list[str]:
-    """Processes whose title begins so, of the Ray instance that a process has started."""
-    found = []
-    for status in Path("/proc").glob("[0-9]*"):
-        try:
-            command = (status / "cmdline").read_bytes().split(b"\0")[0].decode()
-            session = int((status / "stat").read_text().rpartition(")")[2].split()[1])
-        except (OSError, ValueError, IndexError):
-            continue
-        if command.startswith(title) and is_below(session, pid):
-            found.append(command)
-    return found
+def until(true: Callable[[], bool]) -> None:
+    """Wait until something is true, however long it takes; fail if it does not come to be."""
+    end = time.monotonic() + PATIENCE_S
+    while not true():
+        assert time.monotonic() < end, "it does not come to be"
+        time.sleep(0.2)
 
 
-def is_below(pid: int, ancestor: int) -> bool:
+def below(ancestor: int, title: str) -> list[int]:
+    """The processes whose title begins so, of the Ray instance that a process has started."""
+    pids = (int(folder.name) for folder in Path("/proc").glob("[0-9]*"))
+    return [pid for pid in pids if title_of(pid).startswith(title) and descends(pid, ancestor)]
+
+
+def title_of(pid: int) -> str:
+    """The title of a process; none if there is no such process."""
+    try:
+        return (Path("/proc") / str(pid) / "cmdline").read_bytes().split(b"\0")[0].decode()
+    except OSError:
+        return ""
+
+
+def descends(pid: int, ancestor: int) -> bool:
     """Whether a process descends from another that is still there."""
     while pid > 1:
         if pid == ancestor:
             return True
         try:
             pid = int((Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()[1])
-        except (OSError, ValueError):
+        except OSError:
             return False
     return False

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from python_process import PATIENCE_S
 
 from actors.hosting import handshake, ray_session, ray_token
 from actors.hosting.interrupts import Lost
@@ -33,8 +34,8 @@ SETTINGS = bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])  # the first frame of a server tha
 HTTP_1 = b"HTTP/1.1 400 Bad Request\r\n\r\n"
 
 
-def listener(answer: bytes) -> Iterator[int]:
-    """A port on which a process listens that answers so."""
+def listener(answer: bytes, is_silent: bool = False) -> Iterator[int]:
+    """A port on which a process listens that answers so, and then ends its answer, or says nothing more."""
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
 
         def serve() -> None:
@@ -42,6 +43,8 @@ def listener(answer: bytes) -> Iterator[int]:
                 while True:
                     connection, _ = server.accept()
                     connection.sendall(answer)
+                    if not is_silent:
+                        connection.shutdown(socket.SHUT_WR)
                     kept.append(connection)
 
         kept: list[socket.socket] = []
@@ -60,7 +63,7 @@ def test_a_port_at_which_something_else_than_ray_listens_is_an_error(
     answer: bytes, joined: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(handshake, "TIMEOUT_S", 0.2)
-    for port in listener(answer):
+    for port in listener(answer, is_silent=True):
         with pytest.raises(
             UnavailableError, match=rf"^--address 127.0.0.1:{port}: .*the server there is not Ray"
         ):
@@ -84,7 +87,7 @@ def test_a_token_is_offered_where_it_is_asked_for(
     answer: bytes, has: bool, mode: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And where that is not known: in the first three as clusters of Ray have answered."""
-    monkeypatch.setattr(handshake, "TIMEOUT_S", 0.2)
+    monkeypatch.setattr(handshake, "TIMEOUT_S", PATIENCE_S)
     monkeypatch.setenv("HOME", str(tmp_path))
     for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH", "RAY_USE_TLS"):
         monkeypatch.setenv(name, "")

@@ -5,16 +5,14 @@ from __future__ import annotations
 import errno
 import json
 import os
-import resource
 import shutil
 import signal
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from run_commands import RUN, TABLES, same_bytes
+from run_commands import RUN, TABLES, files_at_most, same_bytes
 from sweep_grids import FAILS, SMALL, write
 
 import emu as package
@@ -210,43 +208,14 @@ def test_a_full_disk_ends_a_sweep_and_a_comparison(
 def test_a_limit_on_the_size_of_files(whole: Path, emu: Cli) -> None:
     """What a real system says, which is not always what Python's errors have been tried with."""
     least = min((whole / name).stat().st_size for name in TABLES)
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (least - 1, limits[1]))
-    try:
+    with files_at_most(least - 1):
         ended = emu(*RUN, "--out", "r")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert ended.code == 1
     assert (
         "parquet: cannot be written: File too large; when there is room, emu run --resume r" in ended.line()
     )
     assert emu("run", "--resume", "r").code == 0
     assert same_bytes(Path("r"), whole)
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    place = tmp_path / "disk"
-    place.mkdir()
-    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", place], capture_output=True)
-    if made.returncode:
-        pytest.skip("no file system can be mounted here")
-    yield place
-    subprocess.run(["umount", "-l", place], check=True)
-
-
-def test_a_disk_that_is_really_full(whole: Path, emu: Cli, small_disk: Path) -> None:
-    # Room for the claim, and not for the results.
-    (small_disk / "ballast").write_bytes(bytes(1 << 12) * 12)
-    ended = emu(*RUN, "--out", "disk/r")
-    assert ended.code == 1
-    assert (
-        ": cannot be written: No space left on device; when there is room, emu run --resume disk/r"
-        in ended.line()
-    )
-    (small_disk / "ballast").unlink()
-    assert emu("run", "--resume", "disk/r").code == 0
-    assert same_bytes(small_disk / "r", whole)
 
 
 def test_places_that_cannot_be_written_are_named(whole: Path, emu: Cli) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -10,27 +9,26 @@ from typing import Any
 
 import numpy as np
 import pytest
-from run_commands import RUN
+from run_commands import RUN, files_at_most
 
 from actors.kernel.trace import TRACE
 from emu.directories import run_directory as rd
 from emu.directories.names import CHECKPOINTS
 
 Cli = Callable[..., Any]
-# It ends its process at its 46th job, once, when there are two checkpoints of moments at which it had placed some.
-DYING = """
-import os, signal, time
+# It fails at its 46th job, once, when there are two checkpoints of moments at which it had placed some.
+FAILING = """
+import os
 import numpy as np
 
-class Dying:
+class Failing:
     def place(self, job, nodes):
-        time.sleep(0.01)
         if job.job_id >= 45 and not os.path.exists("once"):
             open("once", "w").close()
-            os.kill(os.getpid(), signal.SIGKILL)
+            raise ValueError("once")
         return np.resize(np.argsort(nodes.tasks, kind="stable"), job.num_tasks)
 """
-EVENTS = ("--set", "output.events=all", "--set", "checkpoint.period=0.05 s")
+EVENTS = ("--set", "output.events=all")
 
 
 def recorded_at(checkpoint: Path) -> int:
@@ -45,10 +43,10 @@ def zero(path: Path, begin: int, size: int = 3000) -> None:
         file.write(bytes(size))
 
 
-def test_a_run_goes_on_from_a_checkpoint_whose_events_are_sound(program: Cli, emu: Cli, trace: Path) -> None:
-    Path("dying.py").write_text(DYING)
-    argv = ("run", "--scheduler", "dying.py:Dying", *RUN[3:], *EVENTS)
-    assert program(*argv, "--out", "r").code == -9
+def test_a_run_goes_on_from_a_checkpoint_whose_events_are_sound(emu: Cli, trace: Path, often: None) -> None:
+    Path("failing.py").write_text(FAILING)
+    argv = ("run", "--scheduler", "failing.py:Failing", *RUN[3:], *EVENTS)
+    assert emu(*argv, "--out", "r").code == 2
     assert emu(*argv, "--out", "whole").code == 0
     # What is done to the events, and how many of the two checkpoints have lost some of theirs.
     for damage, lost in (
@@ -91,14 +89,9 @@ def damaged(checkpoints: Path, damage: str) -> Path:
 
 
 def test_a_disk_that_takes_a_part_of_the_events(emu: Cli, trace: Path) -> None:
-    """A limit on the size of files: the system writes a part, and then refuses."""
     assert emu(*RUN, *EVENTS, "--out", "whole").code == 0
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limits[1]))
-    try:
-        ended = emu(*RUN, "--set", "output.events=all", "--out", "r")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    with files_at_most(20_000):
+        ended = emu(*RUN, *EVENTS, "--out", "r")
     place = Path("r/checkpoints/traces/0.trace")
     assert ended.code == 1
     assert ended.line() == (

@@ -16,7 +16,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from python_process import PATIENCE_S
+from python_process import PATIENCE_S, ROOT
+from run_commands import RUN as WHOLE_RUN
+from run_commands import same_bytes
 
 import emu as package
 from emu.directories import run_directory as rd
@@ -24,10 +26,10 @@ from emu.directories.names import CHECKPOINTS, CONFIG
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload
 
-ROOT = Path(__file__).parents[3]
 Cli = Callable[..., "Ended"]  # noqa: F821
 
-# A slow scheduler that records the jobs it has placed, and can be made to do something at one of them.
+# A scheduler that records the jobs it has placed, and can be made to do something at one of them. It is slow where its
+# process is to be killed, so that there are checkpoints before.
 SLOW = """
 import os, signal, time
 import numpy as np
@@ -37,7 +39,7 @@ class Slow:
         self.placed = []
 
     def place(self, job, nodes):
-        time.sleep(0.01)
+        WAIT
         self.placed.append(job.job_id)
         if job.job_id == AT and not os.path.exists("FOLDER/once"):
             open("FOLDER/once", "w").close()
@@ -50,23 +52,15 @@ KILL, INTERRUPT, FAIL = (
     "signal.raise_signal(signal.SIGINT)",
     "raise ValueError('once')",
 )
-RUN = ("--workload", "small", "--nodes", "20", "--in-process")
-OFTEN = ("--set", "checkpoint.period=0.05 s")
+RUN = WHOLE_RUN[3:]
+OFTEN = ("--set", "checkpoint.period=1 ms")
 
 
 def write_slow(folder: Path, act: str = "pass", at: int = 40) -> str:
-    text = (
-        SLOW.replace("ACT", act)
-        .replace("FOLDER", str(folder))
-        .replace("AT", str(at if act != "pass" else -1))
-    )
-    (folder / "slow.py").write_text(text)
+    text = SLOW.replace("WAIT", "pass" if act in ("pass", INTERRUPT, FAIL) else "time.sleep(0.02)")
+    text = text.replace("ACT", act).replace("FOLDER", str(folder))
+    (folder / "slow.py").write_text(text.replace("AT", str(at if act != "pass" else -1)))
     return "slow.py:Slow"
-
-
-def same_bytes(one: Path, other: Path) -> bool:
-    names = ("jobs.parquet", "timeline.parquet")
-    return all((one / n).read_bytes() == (other / n).read_bytes() for n in names)
 
 
 def numbers(folder: Path) -> list[str]:
@@ -82,7 +76,7 @@ def whole(emu: Cli, trace: Path) -> Path:
 
 
 @pytest.mark.parametrize("act", [KILL, INTERRUPT, FAIL], ids=["killed", "interrupted", "failed"])
-def test_a_run_that_ended_early_goes_on(act: str, whole: Path, emu: Cli, program: Cli) -> None:
+def test_a_run_that_ended_early_goes_on(act: str, whole: Path, emu: Cli, program: Cli, often: None) -> None:
     folder = whole.parent
     scheduler = write_slow(folder, act)
     ended = (program if act == KILL else emu)("run", "--scheduler", scheduler, *RUN, *OFTEN, "--out", "r")
@@ -91,7 +85,7 @@ def test_a_run_that_ended_early_goes_on(act: str, whole: Path, emu: Cli, program
     assert rd.read_manifest(folder / "r")["status"] == status
     if act == INTERRUPT:
         assert ended.err == "emu: interrupted; emu run --resume r resumes it\n"
-    assert 1 <= len(numbers(folder / "r")) <= 2
+    assert len(numbers(folder / "r")) == 2
     again = emu("run", "--resume", "r", "--json")
     assert (again.code, again.err) == (0, "")
     assert json.loads(again.out)["engine"]["restarts"] == 1
@@ -103,13 +97,10 @@ def test_a_run_that_ended_early_goes_on(act: str, whole: Path, emu: Cli, program
 
 
 @pytest.mark.parametrize("period", ["never", "1h"])
-def test_without_a_checkpoint_it_starts_from_the_beginning(
-    period: str, whole: Path, emu: Cli, program: Cli
-) -> None:
+def test_without_a_checkpoint_it_starts_from_the_beginning(period: str, whole: Path, emu: Cli) -> None:
     folder = whole.parent
-    scheduler = write_slow(folder, KILL)
-    argv = ("run", "--scheduler", scheduler, *RUN, "--set", f"checkpoint.period={period}", "--out", "r")
-    assert program(*argv).code == -9
+    argv = ("--scheduler", write_slow(folder, FAIL), *RUN, "--set", f"checkpoint.period={period}")
+    assert emu("run", *argv, "--out", "r").code == 2
     assert not (folder / "r" / CHECKPOINTS).exists()
     again = emu("run", "--resume", "r")
     assert again.code == 0
@@ -117,10 +108,9 @@ def test_without_a_checkpoint_it_starts_from_the_beginning(
     assert same_bytes(folder / "r", whole)
 
 
-def test_a_damaged_checkpoint_is_said_and_the_one_before_used(whole: Path, emu: Cli, program: Cli) -> None:
+def test_a_damaged_checkpoint_is_said_and_the_one_before_used(whole: Path, emu: Cli, often: None) -> None:
     folder = whole.parent
-    argv = ("run", "--scheduler", write_slow(folder, KILL), *RUN, *OFTEN, "--out", "r")
-    assert program(*argv).code == -9
+    assert emu("run", "--scheduler", write_slow(folder, FAIL), *RUN, "--out", "r").code == 2
     newest = folder / "r" / CHECKPOINTS / numbers(folder / "r")[-1] / "0.npz"
     content = bytearray(newest.read_bytes())
     content[1000] ^= 255
@@ -132,14 +122,11 @@ def test_a_damaged_checkpoint_is_said_and_the_one_before_used(whole: Path, emu: 
     assert same_bytes(folder / "r", whole)
 
 
-def test_checkpoint_keys_change_nothing_but_how_often(whole: Path, emu: Cli) -> None:
-    scheduler = write_slow(whole.parent)
-    assert (
-        emu("run", "--scheduler", scheduler, *RUN, *OFTEN, "--set", "checkpoint.keep=1", "--out", "r").code
-        == 0
-    )
+def test_checkpoint_keys_change_nothing_but_how_often(whole: Path, emu: Cli, often: None) -> None:
+    argv = ("run", "--scheduler", write_slow(whole.parent), *RUN)
+    assert emu(*argv, "--set", "checkpoint.keep=1", "--out", "r").code == 0
     assert same_bytes(whole.parent / "r", whole)
-    ended = emu("run", "--scheduler", scheduler, *RUN, "--set", "checkpoint.keep=0")
+    ended = emu(*argv, "--set", "checkpoint.keep=0")
     assert "checkpoint.keep: '0' is too little; the least is 1" in ended.line()
 
 
@@ -366,13 +353,13 @@ def test_a_driver_that_is_killed(whole: Path, emu: Cli) -> None:
     assert same_bytes(folder / "r", whole)
 
 
-def test_a_comparison_of_another_form_is_not_said_to_be_made_again(tmp_path, monkeypatch, capsys):
+def test_a_comparison_of_another_form_is_not_said_to_be_made_again(
+    workload: JobWorkload, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = tmp_path / "c"
-    package.compare(
-        ["sparrow", "random"], workload="poisson", workload_options={"jobs": 50}, nodes=5, out=out
-    )
+    package.compare(["sparrow", "random"], workload, nodes=5, in_process=True, out=out)
 
-    def of_another_form(folder):
+    def of_another_form(folder: Path) -> Any:
         raise InputError("summary.json has another form")
 
     monkeypatch.setattr("emu.results.comparison.read_comparison", of_another_form)

@@ -8,14 +8,13 @@ import os
 import re
 import shutil
 import socket
-import subprocess
-import sys
 import threading
 from collections import namedtuple
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from python_process import run_python
 
 from tests.workloads.public.http_site import cut, right, serving, status
 from workloads.errors import InputError
@@ -383,5 +382,4 @@ def test_what_downloads_is_imported_only_then():
         "import sys, workloads.public.data_folder; "
         "print(sorted({'requests', 'urllib3', 'pyarrow', 'duckdb'} & set(sys.modules)))"
     )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
-    assert out.stdout.strip() == "[]"
+    assert run_python(code).strip() == "[]"
