@@ -50,7 +50,8 @@ def _shown(family: Family, results: Runs) -> list[str]:
         for g in family.group_titles
         if " " not in g and family.part_of(summary[family.heads], g).get("count")
     ]
-    return [g for g in titles if g in ("short", "long")] or titles[:1]
+    classes = [g for g in titles if g in ("short", "long")]
+    return classes if len(classes) > 1 else ["all"] if classes else titles[:1]
 
 
 def _waits_of(results: Runs, group: str, family: Family) -> str:
