@@ -16,6 +16,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import redirect_stderr, redirect_stdout
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -221,7 +222,7 @@ def programs_of(one: Printed) -> Iterator[tuple[list[str], str | None]]:
     """Yield the programs that a command starts, one after another, as words, and the file for what each prints."""
     part: list[str] = []
     for word in [*one.words, "&&"]:
-        if word not in ("&&", "|"):
+        if word not in ("&&", "||", "|"):
             part.append(word)
             continue
         part = part[: part.index("<<EOF")] if "<<EOF" in part else part
@@ -245,6 +246,11 @@ def _is_literal(call: ast.Call) -> bool:
     return True
 
 
+@cache
+def _parser() -> argparse.ArgumentParser:
+    return build_parser()
+
+
 def _arguments(call: ast.Call) -> tuple[list[Any], dict[str, Any]]:
     positional = [ast.literal_eval(value) for value in call.args]
     return positional, {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
@@ -252,7 +258,7 @@ def _arguments(call: ast.Call) -> tuple[list[Any], dict[str, Any]]:
 
 def _parser_of(words: list[str]) -> tuple[argparse.ArgumentParser, list[str]]:
     """Return the parser of a command of `emu`, down to that of its action, and the words behind."""
-    parser: argparse.ArgumentParser = build_parser()
+    parser: argparse.ArgumentParser = _parser()
     rest = words[1:]
     while rest:
         inner = next((a.choices for a in parser._actions if isinstance(a, argparse._SubParsersAction)), {})
@@ -267,9 +273,11 @@ def _lacking(words: list[str]) -> bool:
     if words[0] != "emu":
         return False
     try:
-        options, _ = build_parser().parse_known_args(words[1:])
+        options, _ = _parser().parse_known_args(words[1:])
     except InputError:
         return True
+    except SystemExit:  # --help
+        return False
     needed = {"run": "scheduler", "compare": "schedulers", "size": "target"}.get(words[1])
     no_action = words[1] in ("workload", "cluster", "new") and len(words) < 3
     return no_action or (needed is not None and getattr(options, needed) is None)
@@ -277,8 +285,6 @@ def _lacking(words: list[str]) -> bool:
 
 def check(one: Printed) -> None:
     """Check a command or a call without running it: names, options, keys and parameters are known."""
-    if one.kind == "block" and one.is_run_with_its_block:
-        return
     if one.kind == "python":
         tree = ast.parse(one.text)
         for node in ast.walk(tree):
@@ -319,9 +325,11 @@ def _check_emu(one: Printed, words: list[str]) -> None:
     known = {name for action in parser._actions for name in action.option_strings}
     for word in rest:
         assert not word.startswith("--") or word.partition("=")[0] in known, f"{one.name}: {word}"
-    if not one.is_whole or words == ["emu"]:
+    if (
+        not one.is_whole or one.is_run_with_its_block or "--help" in words
+    ):  # such a block has files, and a shell, of its own
         return
-    options, unknown = build_parser().parse_known_args(words[1:])
+    options, unknown = _parser().parse_known_args(words[1:])
     assert not unknown, f"{one.name}: {unknown}"
     if words[1] in ("run", "compare", "size"):
         _check_keys(options)

@@ -44,8 +44,8 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, Path]:
 
 
 def as_cases(page: Path) -> list[Any]:
-    """The blocks of a page; those of the tour start Ray."""
-    marks = [pytest.mark.ray] if page == TOUR else []
+    """The blocks of a page, each in processes of its own; those of the tour start Ray."""
+    marks = [pytest.mark.slow, *([pytest.mark.ray] if page == TOUR else [])]
     return [pytest.param(block, marks=marks, id=block.name) for block in blocks(page)]
 
 
@@ -54,6 +54,7 @@ def test_a_block_prints_what_is_below_it(block: Block, folders: dict[Path, Path]
     check_block(block, folders[block.page])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
 def test_a_tutorial_shows_pictures_that_its_commands_draw(page: Path, folders: dict[Path, Path]) -> None:
     shown = [Path(picture["path"]) for picture in PICTURE.finditer(page.read_text(encoding="utf-8"))]
@@ -93,18 +94,35 @@ def pages_that_run() -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize("page", pages_that_run())
-def test_what_a_page_prints_runs_as_printed(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In a folder with the inputs that pages show; runs are hosted in this process, which changes no result."""
+@pytest.fixture
+def inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new folder, the current one, with the inputs that pages show."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(BY_NAME, "in_process", replace(BY_NAME["in_process"], default=True))
     for name, text in shown_inputs().items():
         Path(name).write_text(text, encoding="utf-8")
     Path("examples").symlink_to(ROOT / "examples")
+
+
+@pytest.mark.parametrize("page", pages_that_run())
+def test_what_a_page_prints_runs_as_printed(
+    page: Path, inputs: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Runs are hosted in this process, which changes no result and starts no Ray."""
+    monkeypatch.setitem(BY_NAME, "in_process", replace(BY_NAME["in_process"], default=True))
     for one in to_run(page):
         run(one)
+
+
+@pytest.mark.slow
+@pytest.mark.ray
+def test_what_is_printed_on_own_logs_runs_on_ray(inputs: None) -> None:
+    from actors.hosting.ray_session import close
+
+    try:
+        for one in to_run(ROOT / "docs" / "own-logs.md"):
+            run(one)
+    finally:
+        close()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
