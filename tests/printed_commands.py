@@ -270,14 +270,12 @@ def _parser_of(words: list[str]) -> tuple[argparse.ArgumentParser, list[str]]:
 
 def _lacking(words: list[str]) -> bool:
     """Return whether a command in running text lacks what it needs: an action, an argument, a scheduler."""
-    if words[0] != "emu":
+    if words[0] != "emu" or "--help" in words:
         return False
     try:
         options, _ = _parser().parse_known_args(words[1:])
     except InputError:
         return True
-    except SystemExit:  # --help
-        return False
     needed = {"run": "scheduler", "compare": "schedulers", "size": "target"}.get(words[1])
     no_action = words[1] in ("workload", "cluster", "new") and len(words) < 3
     return no_action or (needed is not None and getattr(options, needed) is None)
