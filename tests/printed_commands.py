@@ -57,6 +57,7 @@ NOT_RUN: dict[tuple[str, str], str] = {
     ("", "python -m tests."): "writes pages, or searches for hours",
     ("docs/architecture.md", "python -X importtime"): "measures the start of Python",
     ("README.md", "python3 -m venv"): SET_UP,
+    ("docs/checkpoints.md", "emu"): "goes on with a run of the reader's",
     ("docs/clocks.md", "emu run"): LONG,
     ("docs/coflows.md", "emu compare"): TRACE,
     ("docs/dag-network.md", "emu run --scheduler drf --workload facebook-mapreduce"): LONG,
@@ -107,6 +108,7 @@ NOT_RUN: dict[tuple[str, str], str] = {
     ("docs/workloads.md", "emu cluster info google-2011/machine_events"): TRACE,
     ("docs/workloads.md", "emu workload convert clusterdata"): TRACE,
     ("docs/workloads.md", "emu workload info google"): TRACE,
+    ("docs/workloads.md", "emu run --workload google"): TRACE,
     ("docs/workloads.md", "emu workload jobs FB2010"): TRACE,
     ("docs/workloads.md", "emu workload resample trace"): TRACE,
     ("docs/workloads.md", "emu workload filter FB2010"): TRACE,
@@ -270,7 +272,7 @@ def _parser_of(words: list[str]) -> tuple[argparse.ArgumentParser, list[str]]:
 
 def _lacking(words: list[str]) -> bool:
     """Return whether a command in running text lacks what it needs: an action, an argument, a scheduler."""
-    if words[0] != "emu" or "--help" in words:
+    if words[0] != "emu" or words == ["emu"] or "--help" in words:
         return False
     try:
         options, _ = _parser().parse_known_args(words[1:])
@@ -278,7 +280,7 @@ def _lacking(words: list[str]) -> bool:
         return True
     needed = {"run": "scheduler", "compare": "schedulers", "size": "target"}.get(words[1])
     no_action = words[1] in ("workload", "cluster", "new") and len(words) < 3
-    return no_action or (needed is not None and getattr(options, needed) is None)
+    return no_action or (needed is not None and not getattr(options, needed))
 
 
 def check(one: Printed) -> None:
@@ -323,10 +325,8 @@ def _check_emu(one: Printed, words: list[str]) -> None:
     known = {name for action in parser._actions for name in action.option_strings}
     for word in rest:
         assert not word.startswith("--") or word.partition("=")[0] in known, f"{one.name}: {word}"
-    if (
-        not one.is_whole or one.is_run_with_its_block or "--help" in words
-    ):  # such a block has files, and a shell, of its own
-        return
+    if not one.is_whole or one.is_run_with_its_block or words == ["emu"] or "--help" in words:
+        return  # a block that runs as a process has files, and a shell, of its own
     options, unknown = _parser().parse_known_args(words[1:])
     assert not unknown, f"{one.name}: {unknown}"
     if words[1] in ("run", "compare", "size"):
