@@ -43,9 +43,7 @@ def test_a_probe_waits_behind_the_task_that_holds_the_slot() -> None:
     wait = story.longest
     assert wait is not None
     assert wait.link == story.chain[1]
-    assert wait.holders == [
-        {"job": 0, "class": "short", "task": 0, "s": 10.0, "start_s": 2.0, "turn": "came before"}
-    ]
+    assert wait.holders == [{"job": 0, "task": 0, "s": 10.0, "start_s": 2.0, "turn": "came before"}]
     assert wait.facts["free_nodes"] == 0, "the slot waited for a task that was on its way"
     assert wait.facts["first_free_s"] == 19, "when its own task had ended"
     assert "nor did one of them have one before the wait ended" in wait.reasons[-1]
