@@ -11,6 +11,7 @@ import pytest
 import emu as package
 from emu.explaining.event_record import Record
 from emu.families.jobs.finer_causes import LONG, SHORT, TASKS, finer_causes_of_all
+from emu.families.jobs.terminal_text import render_summary
 from emu.report.report import render_report
 from tests.emu.conftest import Ended, small_workload
 
@@ -21,7 +22,9 @@ ONE_CLASS = {"above": 1e6, "below": 0.001}
 
 
 def compared(cutoff_s: float) -> package.Comparison:
-    return package.compare(["random", "sparrow"], small_workload(), 20, short_cutoff=cutoff_s, **KEPT)
+    return package.compare(
+        ["random", "sparrow"], small_workload(), 20, short_cutoff=cutoff_s, long_partition=1.0, **KEPT
+    )
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +43,7 @@ def test_tables_pages_and_records_have_all_jobs_alone(
     run = one.runs[0][0]
     for text in (
         one.to_text(reasons=True),
-        run.to_text(),
+        render_summary(run.summary),
         render_report([r for own in one.runs for r in own]),
     ):
         shown = re.sub(r"<(style|script).*?</\1>|short cut-off|shortest", "", text, flags=re.DOTALL)
@@ -60,7 +63,7 @@ def test_a_story_names_the_class_of_a_job_where_there_are_two(
     comparisons: dict[str, package.Comparison], name: str
 ) -> None:
     stories = "\n".join(
-        package.explain(run, int(job)).to_text()
+        str(package.explain(run, int(job)))
         for run in (comparisons[name].runs[0][0],)
         for job in run.jobs["job_id"].to_pylist()
     )
