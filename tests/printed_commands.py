@@ -84,6 +84,7 @@ NOT_RUN: dict[tuple[str, str], str] = {
     ("docs/schedulers.md", "class"): FRAGMENT,
     ("docs/schedulers.md", "emu schedulers mine.py"): FRAGMENT,
     ("docs/schedulers.md", "emu run --scheduler examples/smallest_coflow.py:LeastSent --workload FB2010"): TRACE,
+    ("docs/schedulers.md", "emu run --scheduler drf"): LONG,
     ("docs/sweeps.md", "emu compare --schedulers eagle,sparrow --workload yahoo"): LONG,
     ("docs/sweeps.md", "emu compare --schedulers eagle,sparrow --workload trace.tr"): TRACE,
     ("docs/sweeps.md", "emu sweep grid.toml  "): LONG,
@@ -123,7 +124,6 @@ SLOW = {
     "docs/plots.md": "a comparison of thousands of jobs",
     "docs/reference/results.md": "970,089 tasks",
     "docs/results.md": "970,089 tasks",
-    "docs/schedulers.md": "DAG jobs over a network, with a coordinator in Python",
     "docs/sweeps.md": "the plans of 48 runs on 15,000 nodes",
     "docs/workloads.md": "workloads of 970,089 tasks",
 }
