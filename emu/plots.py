@@ -11,6 +11,7 @@ and size. ``emu plot`` does the same.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -135,7 +136,8 @@ def bars(
     measures = _measures(family, metric, statistics)
     with _looking(look, order):
         return _something(
-            bars_figure(results, measures, _groups(family, groups)), "no group has any that ended"
+            bars_figure(results, measures, _groups(family, groups, itertools.chain(*results.values()))),
+            "no group has any that ended",
         )
 
 
@@ -243,7 +245,7 @@ def _against(
     if along and along not in labels:
         raise InputError(f"along: the runs do not differ in {along!r}, but in {', '.join(labels)}")
     statistics = statistics or family[Drawing].statistics
-    measures, shown = _measures(family, metric, statistics), _groups(family, groups)
+    measures, shown = _measures(family, metric, statistics), _groups(family, groups, read)
     points = ratio_points(grouped, baseline, measures, shown) if baseline else points_of(grouped)
     with _looking(look, _order_of(read)):
         return _something(
@@ -371,9 +373,9 @@ def _of_schedulers(runs: Sequence[Result], schedulers: Sequence[str] | None) -> 
     return [run for name in schedulers for run in runs if run.summary["scheduler"] == name]
 
 
-def _groups(family: Family, groups: Sequence[str] | None) -> list[str]:
+def _groups(family: Family, groups: Sequence[str] | None, runs: Iterable[Result]) -> list[str]:
     if groups is None:
-        return list(family.group_titles)
+        return family.shown_groups(run.summary[family.heads] for run in runs)
     for group in groups:
         _known("of", group, {"all", *family.group_titles})
     return list(groups)

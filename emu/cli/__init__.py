@@ -109,7 +109,8 @@ _HOMES = {
 def _unknown(parser: Parser, argv: list[str], text: str) -> str:
     """Return the error for an argument that no command takes."""
     if not text.startswith("-"):
-        return f"unexpected argument {text!r}; `emu {argv[0]} --help` lists its arguments"
+        hint = f"; values are given by --set {text}" if "=" in text else ""
+        return f"unexpected argument {text!r}{hint}; `emu {argv[0]} --help` lists its arguments"
     option = text.partition("=")[0]
     current: argparse.ArgumentParser = parser
     for word in argv:  # down to the parser of the command, and of its action

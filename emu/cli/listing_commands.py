@@ -36,7 +36,10 @@ def schedulers(options: Namespace) -> int:
 def _as_text(scheduler: Scheduler) -> str:
     lines = [f"{scheduler.name} ({scheduler.family}): {scheduler.title}", f"paper: {scheduler.paper}"]
     if scheduler.hybrid:
-        lines.append("treats short and long jobs differently: needs a short cut-off")
+        lines.append(
+            "treats short and long jobs differently: by --short-cutoff, else by the workload's own cut-off, "
+            "else 90% of the jobs are short"
+        )
     lines += ["", scheduler.doc.strip()] if scheduler.doc and scheduler.doc.strip() else []
     if scheduler.parameters:
         rows = [["parameter", "default", "kind", "meaning"]]

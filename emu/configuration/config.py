@@ -207,9 +207,9 @@ def layer_from_arguments(arguments: Mapping[str, Any]) -> Layer:
         elif argument in by_argument:
             layer[by_argument[argument]] = Given(value, Place(argument))
         else:
-            raise InputError(
-                f"unknown argument {argument!r}{did_you_mean(argument, [*by_argument, *TABLES])}"
-            )
+            hint = did_you_mean(argument, [*by_argument, *TABLES])
+            of_workload = f"an option of the workload is given by {WORKLOAD_OPTIONS}={{{argument!r}: …}}"
+            raise InputError(f"unknown argument {argument!r}{hint}; {of_workload}")
     return layer
 
 

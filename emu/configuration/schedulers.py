@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from emu.configuration.config import Config, Given
 from emu.configuration.ineffective_values import absent_owner
-from emu.configuration.keys import BY_NAME, GROUPS, VARIANTS
+from emu.configuration.keys import BY_NAME, GROUPS, VARIANTS, WORKLOAD_OPTIONS
 from emu.directories.run_directory import safe_name
 from workloads.errors import InputError
 from workloads.hints import did_you_mean
@@ -114,7 +114,7 @@ def scheduler_parameters(config: Config, schedulers: tuple[Scheduler, ...]) -> t
     for name, given in config.parameters:
         if absent_owner(config, name, given.place, schedulers):
             continue
-        targets = _targets(name, given, schedulers)
+        targets = _targets(config, name, given, schedulers)
         for index, parameter in targets:
             try:
                 resolve_parameters(schedulers[index], {parameter: given.value})
@@ -130,7 +130,9 @@ def takes(scheduler: Scheduler, parameter: str) -> bool:
     return parameter in free or parameter in (f"{scheduler.name}.{p.name}" for p in scheduler.parameters)
 
 
-def _targets(name: str, given: Given, schedulers: tuple[Scheduler, ...]) -> list[tuple[int, str]]:
+def _targets(
+    config: Config, name: str, given: Given, schedulers: tuple[Scheduler, ...]
+) -> list[tuple[int, str]]:
     """Return (index, parameter) of the schedulers a parameter goes to."""
     for index, scheduler in enumerate(schedulers):
         if name.startswith(f"{scheduler.name}."):
@@ -148,7 +150,23 @@ def _targets(name: str, given: Given, schedulers: tuple[Scheduler, ...]) -> list
         raise given.place.error(f"no scheduler {owner!r} in this run, nor keys of that name{near}")
     known = {p.name for s in schedulers for p in s.parameters} | set(BY_NAME)
     what = f"neither a key nor a parameter of {' or '.join(owners)}"
-    raise given.place.error(f"{name!r} is {what}{did_you_mean(name, known)}")
+    raise given.place.error(f"{name!r} is {what}{_as_option(config, name) or did_you_mean(name, known)}")
+
+
+def _as_option(config: Config, name: str) -> str:
+    """Return how to give an option of the workload's generator or reader; empty for what is none."""
+    from workloads.catalogue import options_of
+
+    workload = config["workload"]
+    if not isinstance(workload, str | Path):
+        return ""
+    try:
+        options = options_of(workload)
+    except InputError:  # about the workload, which is checked later
+        return ""
+    if name not in options:
+        return ""
+    return f", but an option of {Path(workload).name}: give --set {WORKLOAD_OPTIONS}.{name}=…"
 
 
 def text_of(config: Config, given: Any, scheduler: Scheduler) -> str:

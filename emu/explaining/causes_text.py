@@ -173,8 +173,8 @@ def cause_means(result: Result, table: pa.Table) -> Iterator[tuple[str, int, dic
     if classes is not None:
         of_row = np.array(classes)[rows]
         of_class = {group: of_row == group for group in ("short", "long")}
-        if "all" not in family.group_titles or all(mine.any() for mine in of_class.values()):
-            groups |= of_class  # most workloads of DAG jobs have one class
+        if all(mine.any() for mine in of_class.values()):
+            groups |= of_class
     causes = [c.removesuffix("_ns") for c in table.column_names if c.endswith("_ns")]
     for group, mine in groups.items():
         if mine.any():

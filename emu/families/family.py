@@ -19,7 +19,7 @@ one object of it: ``family[Loading].load(…)``. A group that a family does not 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -120,6 +120,12 @@ class Family:
     def __getitem__(self, group: type[T]) -> T:
         """Return a group of its functions by its type: with the defaults where the family does not give it."""
         return next((own for own in self.functions if isinstance(own, group)), None) or group()
+
+    def shown_groups(self, figures: Iterable[Figures]) -> list[str]:
+        """Return the groups of its titles that any of these figures have; all, where no class of them is apart."""
+        named = {name for of_run in figures for name, _ in self.groups(of_run)}
+        found = [group for group in self.group_titles if group in named]
+        return found if any(" " not in group for group in found) else ["all", *found]
 
     @property
     def heads(self) -> str:

@@ -229,7 +229,7 @@ def percentiles_figure(
     summaries = [summary[family.heads] for points in lines.values() for summary in points.values()]
     groups = [
         group
-        for group in groups or family.group_titles
+        for group in groups or family.shown_groups(summaries)
         if any(family.part_of(s, group).get("count") for s in summaries)
     ]
     if not groups:
@@ -246,7 +246,9 @@ def percentiles_figure(
         for row, group in zip(grid, groups, strict=True):
             for place, measure in zip(row, measures, strict=True):
                 _draw(place, lines, axis, partial(value_of, family, group, measure), is_ratio=bool(baseline))
-                place.set_title(f"{measure.statistic}, {family.group_titles.get(group, group)}")
+                place.set_title(
+                    f"{measure.statistic}, {family.group_titles.get(group, f'{group} {family.heads}')}"
+                )
         label_panels(grid, axis.label, y_label)
         add_legend(figure, grid[0][0])
         return figure

@@ -184,7 +184,7 @@ def bars_figure(results: Runs, measures: Sequence[Measure], groups: Sequence[str
         figure, places = new_figure(max(SIZE[0], 3.2 * len(shown)), SIZE[1], columns=len(shown))
         for place, group in zip(np.ravel(places), shown, strict=True):
             _draw_bars(place, family, summaries, measures, group)
-            place.set_title(family.group_titles.get(group, group))
+            place.set_title(family.group_titles.get(group, f"{group} {family.heads}"))
         label_panels(places, "", label_of(measures[0].metric))
         add_legend(figure, np.ravel(places)[0])
         return figure

@@ -45,12 +45,11 @@ def changes_of(results: Runs, found: TimeByCause, family: Family) -> list[str]:
 
 def _shown(family: Family, results: Runs) -> list[str]:
     summary = next(iter(results.values()))[0].summary
-    titles = [
-        g
-        for g in family.group_titles
-        if " " not in g and family.part_of(summary[family.heads], g).get("count")
+    figures = summary[family.heads]
+    shown = [
+        g for g in family.shown_groups([figures]) if " " not in g and family.part_of(figures, g).get("count")
     ]
-    return [g for g in titles if g in ("short", "long")] or titles[:1]
+    return [g for g in shown if g in ("short", "long")] or shown[:1]
 
 
 def _waits_of(results: Runs, group: str, family: Family) -> str:

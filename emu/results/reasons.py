@@ -71,7 +71,7 @@ def reason_rows(summaries: Sequence[Mapping[str, Any]]) -> list[list[str]]:
 
     Waits are by class of jobs, or of all jobs where there is only one class.
     """
-    classes = any(_value(summary, ("jobs", "long", "count")) for summary in summaries)
+    classes = any(all(_value(s, ("jobs", name, "count")) for name in CLASSES) for s in summaries)
     left_out = {("jobs", name) for name in (("all",) if classes else CLASSES)}
     rows = []
     for reason in REASONS:

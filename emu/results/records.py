@@ -74,10 +74,14 @@ def tidy(summary: Mapping[str, Any], rows: Sequence[Row] = (), first: str = "") 
             yield row(
                 group, _unit(m.metric, family.time), m.statistic, figure, ratios.get((group, m.name), NOTHING)
             )
+    named = {group for group, _ in groups}
+    left_out = {group for group in family.group_titles if group not in named}  # a class that has all jobs
     for name, spread in summary.get("decision_latency", {}).items():
+        if name in left_out:
+            continue
         for statistic, value in spread.items():
             yield row(name, "decision_latency_s", statistic, (value, math.nan))
-    of_groups = {path[0] for _, path in groups if path}
+    of_groups = {path[0] for _, path in groups if path} | left_out
     inner = {
         k: v for k, v in figures.items() if k not in (*of_groups, "count", *family.metrics, *EVERY_STATISTIC)
     }

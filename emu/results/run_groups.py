@@ -174,7 +174,21 @@ def _shared(runs: Sequence[Result], configs: Sequence[Mapping[str, Any]]) -> lis
         ]
         if any(len(v) > 1 for v in values) and _is_axis(name, runs, configs):
             found.append(name)
-    return [name for name in found if "workload" not in found or name not in OF_THE_WORKLOAD]
+    return [
+        name
+        for name in found
+        if name not in OF_THE_WORKLOAD or not _is_of_workload(name, found, runs, configs)
+    ]
+
+
+def _is_of_workload(
+    name: str, differing: Sequence[str], runs: Sequence[Result], configs: Sequence[Mapping[str, Any]]
+) -> bool:
+    """Return whether the values of a key follow from the workloads: each seed may draw its own jobs."""
+    by_workload: dict[str, set[str]] = {}
+    for run, config in zip(runs, configs, strict=True):
+        by_workload.setdefault(workload_hash(run), set()).add(str(config.get(name)))
+    return "workload" in differing or all(len(values) == 1 for values in by_workload.values())
 
 
 def _is_axis(name: str, runs: Sequence[Result], configs: Sequence[Mapping[str, Any]]) -> bool:

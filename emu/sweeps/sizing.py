@@ -207,6 +207,8 @@ def find_size(
     _check(config, low, high, tolerance)
     _check_cost(low, mix, prices or {}, curve)
     config = _of_family(config)
+    if config["short_cutoff"] is None and any(target.job_class in ("short", "long") for target in targets):
+        config = config.but(short_cutoff="auto")  # a target on classes needs them
     trials = Trials(config, targets, Path(), hosting, tell, show, bar, prices or {})
     first, ample = trials.begin(high)
     first.family[Sizing].check_targets(first, targets)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -18,6 +19,7 @@ from emu import disk
 from emu.configuration.config import flatten
 from emu.configuration.ineffective_values import ineffective, without_effect
 from emu.configuration.plan import Plan, prepare
+from emu.configuration.schedulers import find_schedulers
 from emu.configuration.workload_cache import WorkloadCache
 from emu.directories import run_directory as rd
 from emu.directories.names import COMPARISON, CONFIG, SUMMARY
@@ -188,8 +190,11 @@ def prepare_sweep(
     place = Path(out) if out is not None else Path("runs") / stem
     runs, found = dict[Path, Run](), []
     points = dict[Path, Point]()
+    apart = _treats_classes_apart(grid)
     for whole in grid.points:
         plan = _plan(whole, cache, source)
+        if apart and plan.keys.get("short_cutoff", math.inf) is None:  # as in the runs it is compared with
+            plan = prepare(plan.config.but(short_cutoff="auto"), cache, one_of_many=True)
         of_plan = plan.config, plan.schedulers, plan.parameters
         point = whole.only(whole.at.keys() - without_effect(*of_plan, whole.at))
         folder = place / grid.folder(point)
@@ -293,6 +298,14 @@ def _conclude(
     manifest = {**rd.read_manifest(out), "runs": [row["path"] for row in table], "failures": failures}
     rd.conclude(out, manifest, [CONFIG, *written], rd.FAILED if failures else rd.FINISHED)
     return SweepResult(table, summary, failures, out, "\n".join(texts))
+
+
+def _treats_classes_apart(grid: Grid) -> bool:
+    """Return whether some scheduler of a grid treats short and long jobs apart."""
+    configs = {
+        repr(point.config["scheduler"]): point.config for point in grid.points if point.config["scheduler"]
+    }
+    return any(scheduler.hybrid for config in configs.values() for scheduler in find_schedulers(config))
 
 
 def _plan(point: Point, cache: WorkloadCache, source: str | Path | Mapping[str, Any]) -> Plan:

@@ -12,8 +12,8 @@ from functools import partial
 import numpy as np
 
 from emu.families.jobs.comparison import GROUPS as OF_JOBS
-from emu.families.jobs.comparison import compare_class, jobs_title
-from emu.families.jobs.metrics import in_group
+from emu.families.jobs.comparison import classes_of_runs, compare_class, jobs_title
+from emu.families.jobs.metrics import CLASSES, in_group
 from emu.results.comparison_row import NOTHING, Pair, Row
 from emu.results.metrics import Float64Array, after_warmup, confidence_95, ratios
 from emu.results.paired_comparison import factors_of
@@ -28,9 +28,9 @@ PERCENTILES = (50, 75, 95)
 
 def compare_dags(results: Runs, warmup_s: float) -> list[Row]:
     """Return a row for each scheduler and group of jobs: all, and classes where there are two."""
-    rows = [row for group in GROUPS for row in compare_class(results, group, warmup_s)]
-    if not any(row.group == "long" for row in rows):
-        rows = [row for row in rows if row.group != "short"]  # all jobs are short
+    shown = classes_of_runs(results)
+    groups = [name for name in GROUPS if name in shown or name not in CLASSES]
+    rows = [row for group in groups for row in compare_class(results, group, warmup_s)]
     of = {g: partial(improvement_factors, group=g, warmup_s=warmup_s) for g in GROUPS}
     return [replace(row, speedup=factors_of(results, row, PERCENTILES, of[row.group])) for row in rows]
 

@@ -20,7 +20,8 @@ from emu.configuration.loading import (
 )
 from emu.configuration.workload_cache import WorkloadCache
 from emu.families.dags.network import moved_by, network_notes, network_of
-from emu.families.jobs.plan import check_jobs, classes_of, dynamics_of, endless_task_note
+from emu.families.jobs.cutoffs import classes_of
+from emu.families.jobs.plan import check_jobs, dynamics_of, endless_task_note
 from emu.families.jobs.resources import preemption_notes, preemption_of, priority_notes
 from workloads.arrow import column
 from workloads.critical_path import critical_paths_ns
@@ -62,7 +63,7 @@ def load_dags(config: Config, schedulers: tuple[Scheduler, ...], cache: Workload
     workload = source
     if before is not None:
         workload = at_load_of(config, cache, "dags", Keyed(source, key), cluster)
-    cutoff_s, long_partition = classes_of(config, workload, schedulers)
+    classes = classes_of(config, workload, schedulers)
     check_jobs(config, workload)
     submit_s = column(workload.jobs, "submit_s")
     span_s = float(submit_s[-1] - submit_s[0])
@@ -83,11 +84,12 @@ def load_dags(config: Config, schedulers: tuple[Scheduler, ...], cache: Workload
             *dict.fromkeys(workload.notes + cluster.notes),
             *_notes(config, workload, load, schedulers),
             *network_notes(config, workload),
+            *classes.notes,
             *endless_task_note(dynamics, workload),
         ),
         setting={
-            "short_cutoff_s": cutoff_s,
-            "long_partition": long_partition,
+            "short_cutoff_s": classes.short_cutoff_s,
+            "long_partition": classes.long_partition,
             "estimates": Estimates(
                 config["estimates.error"], config["estimates.size"], config["estimates.demands"]
             ),
@@ -98,8 +100,10 @@ def load_dags(config: Config, schedulers: tuple[Scheduler, ...], cache: Workload
             "slows": _slows(config),
         },
         keys={
-            "short_cutoff": cutoff_s if math.isfinite(cutoff_s) else None,
-            "long_partition": long_partition if _uses_partition(schedulers) else config["long_partition"],
+            "short_cutoff": classes.short_cutoff_s if math.isfinite(classes.short_cutoff_s) else None,
+            "long_partition": classes.long_partition
+            if _uses_partition(schedulers)
+            else config["long_partition"],
         },
     )
 

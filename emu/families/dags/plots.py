@@ -10,6 +10,8 @@ import numpy as np
 
 from emu.directories.run_directory import safe_name
 from emu.families.dags.comparison import improvement_factors
+from emu.families.jobs.comparison import classes_of_runs
+from emu.families.jobs.metrics import CLASSES
 from emu.families.jobs.plots import cdf_figure, division_figures, tenants_figures, use_figures
 from emu.report.distributions import paired_samples, shares_figure
 from emu.report.drawing import (
@@ -34,11 +36,8 @@ if TYPE_CHECKING:
 
 def dag_figures(results: Runs, warmup_s: float = 0.0) -> Iterator[Shown]:
     """Yield the figures of runs that are compared; those that have nothing to show are left out."""
-    first, has_long = (
-        next(iter(results)),
-        any("long" in r.summary["jobs"] for of in results.values() for r in of),
-    )
-    for group in ("all", "short", "long") if has_long else ("all",):
+    first, classes = next(iter(results)), classes_of_runs(results)
+    for group in (name for name in CLASSES if name in classes):
         caption = f"Distribution of completion times of {group} jobs"
         yield from shown(f"cdf-{group}", caption, cdf_figure, results, group, warmup_s)
     caption = f"Factors of improvement of {first}, job by job: completion time under another scheduler over that under "

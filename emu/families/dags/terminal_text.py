@@ -8,7 +8,7 @@ from typing import Any
 from emu.families.dags.comparison import TITLES, compare_efficiency, improvement_factors, slowed_down
 from emu.families.dags.coordinator import coordinator_facts
 from emu.families.jobs.further_tables import division_tables, rows_of_divisions
-from emu.families.jobs.metrics import CLASSES, part_of
+from emu.families.jobs.metrics import part_of, shown_classes
 from emu.families.jobs.terminal_text import job_facts
 from emu.results.comparison_row import Row
 from emu.results.measures import DEFAULT, Measure
@@ -74,7 +74,7 @@ def _slower_table(results: Runs, warmup_s: float) -> Table:
 def render_summary(summary: Mapping[str, Any], columns: Sequence[Measure] = DEFAULT) -> str:
     """Return the summary of a run, or of the runs of several seeds, as text; `columns` are those of its table."""
     jobs = summary["jobs"]
-    groups = {name: name for name in (CLASSES if "long" in jobs else ("all",))}
+    groups = {name: name for name in shown_classes(jobs)}
     named = {**job_facts(jobs), **dag_facts(summary["dags"]), **coordinator_facts(summary)}
     facts = [f"{name} {value}" for name, value in named.items()]
     tables = rows_of_divisions(jobs, summary.get("confidence_95", {}).get("jobs", {}))

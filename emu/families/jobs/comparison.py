@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from emu.families.jobs.by_constraint import compare_kinds, render_kinds
 from emu.families.jobs.further_tables import further_tables
-from emu.families.jobs.metrics import SPLIT, in_group, part_of
+from emu.families.jobs.metrics import CLASSES, SPLIT, in_group, part_of, shown_classes
 from emu.results.comparison_row import Row
 from emu.results.measures import DEFAULT, Measure, all_measures
 from emu.results.metrics import BoolArray, after_warmup
@@ -28,8 +28,15 @@ TITLES = dict.fromkeys(GROUPS, jobs_title)
 
 
 def compare_jobs(results: Runs, warmup_s: float) -> list[Row]:
-    """Return the rows of all `GROUPS` of jobs."""
-    return [row for name in GROUPS for row in compare_class(results, name, warmup_s)]
+    """Return the rows of all `GROUPS` of jobs, without a class that has all jobs."""
+    shown = classes_of_runs(results)
+    groups = [name for name in GROUPS if name in shown or name not in CLASSES]
+    return [row for name in groups for row in compare_class(results, name, warmup_s)]
+
+
+def classes_of_runs(results: Runs) -> set[str]:
+    """Return the classes that any of these runs shows apart from all jobs, and ``all``."""
+    return {name for own in results.values() for run in own for name in shown_classes(run.summary["jobs"])}
 
 
 def compare_class(results: Runs, job_class: str, warmup_s: float) -> list[Row]:

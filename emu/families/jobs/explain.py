@@ -15,6 +15,7 @@ from emu.explaining.explanation import NS, Explanation, Link, counted
 from emu.families.jobs.causes import Step, chain_of, meanings_of
 from emu.families.jobs.chain_text import ChainText, longest_span
 from emu.families.jobs.job_wait import JobWait
+from emu.families.jobs.metrics import has_classes
 from emu.families.jobs.serving_order import order_of
 from emu.families.jobs.slot_holders import tasks_of
 from emu.families.jobs.task_waits import BOUND, Ran, ahead_of, starts_of, sticky_jobs
@@ -52,7 +53,7 @@ def explain_job(result: Result, record: Record, job: int, handled: Handled | Non
         stated = "" if _is_mean(result, row) else " as the workload states them"
         size = f"{row['num_tasks']:,} tasks of {mean} s on average{stated}, the longest of {longest} s"
     sentences = [
-        f"It is a {row['job_class']} job of {size}. It arrived at {number(row['submit_s'])} s and {ended}.",
+        f"It is a {_class_of(result, row)}job of {size}. It arrived at {number(row['submit_s'])} s and {ended}.",
         *_deeds(result, events, NONE if jct_s is None else submit_ns + round(jct_s * NS)),
     ]
     chain = [words.link(step) for step in steps]
@@ -68,6 +69,11 @@ def explain_job(result: Result, record: Record, job: int, handled: Handled | Non
         None if case is None else wait_of(case, _link_of(case, chain)),
         submit_ns,
     )
+
+
+def _class_of(result: Result, row: dict[str, Any]) -> str:
+    """Return the class of a job and a blank; empty where all jobs are of one class."""
+    return f"{row['job_class']} " if has_classes(result.jobs) else ""
 
 
 def _is_mean(result: Result, row: dict[str, Any]) -> bool:

@@ -15,7 +15,7 @@ from emu.families.jobs.divisions import DIVISIONS, division_of, tenant_groups
 from emu.families.jobs.explain import causes_of_all, explain_job, others_of
 from emu.families.jobs.finer_causes import REMEDIES, finer_causes_of_all
 from emu.families.jobs.loading import nodes_for_load, slots_equal_to
-from emu.families.jobs.metrics import CLASSES, SIDES, SPLIT, job_values, part_of
+from emu.families.jobs.metrics import CLASSES, SIDES, SPLIT, job_values, part_of, shown_classes
 from emu.families.jobs.plan import load_jobs
 from emu.families.jobs.plots import job_figures
 from emu.families.jobs.report import group_section, run_facts
@@ -61,7 +61,7 @@ def keeps_tasks(plan: Plan) -> bool:
 
 def groups(figures: Figures) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield classes, classes of jobs with constraints and without, classes by kind of them, priorities, tenants."""
-    yield from ((name, (name,)) for name in CLASSES if name in figures)
+    yield from ((name, (name,)) for name in shown_classes(figures))
     for side in SIDES:
         yield from ((f"{side} {name}", (side, name)) for name in figures.get(side, {}))
     for kind, of_kind in figures.get("by_constraint", {}).items():

@@ -12,12 +12,15 @@ from emu.explaining.event_record import BoolArray, Handled, IntArray, Record
 from emu.explaining.explained_plan import plan_of
 from emu.families.jobs.causes import chain_of, meanings_of
 from emu.families.jobs.explain import submits_ns
+from emu.families.jobs.metrics import has_classes
 from emu.families.jobs.slot_holders import lost_runs, runs_of
 from emu.families.jobs.task_waits import Ran, ahead_of, sticky_jobs
 from emu.families.jobs.waits_by_reason import Held
 from emu.results.result import Result
 
 LONG, SHORT, OTHER = "behind long tasks", "behind short tasks", "other queueing"
+TASKS = "behind other tasks"
+"""What takes the place of `LONG` and `SHORT` where all jobs are of one class."""
 """The parts of ``queueing``: while tasks of long, or of short jobs ran on the node where the job waited; and the rest,
 such as the wait at a scheduler for a node."""
 FITTED, LOWER = "behind what did not fit", "for room of lower priorities"
@@ -28,7 +31,7 @@ without tasks of lower priority."""
 def finer_causes_of_all(
     result: Result, record: Record, handled: Handled | None
 ) -> Iterator[tuple[int, dict[str, int]]]:
-    """Yield what `causes_of_all` yields, with `LONG`, `SHORT` and `OTHER` in place of ``queueing``.
+    """Yield what `causes_of_all` yields, with `LONG` and `SHORT`, or `TASKS`, and `OTHER` in place of ``queueing``.
 
     On a node with several slots the wait is divided in proportion to how long tasks of each class ran there. Where
     tasks hold resources, `FITTED` and `LOWER` come before that; they are 0 where the inputs of the run have changed.
@@ -50,16 +53,18 @@ def finer_causes_of_all(
             parts += [(0, 0) if held is None else held.fitted_and_lower(job, s) for s in own]
     place, *span = np.array(waits, np.int64).reshape(-1, 4).T
     is_long = equals_text(result.jobs, "job_class", "long")
-    apart, behind = np.array(parts, np.int64).reshape(-1, 2).T, _shares(record, is_long, *span)
+    before, behind = np.array(parts, np.int64).reshape(-1, 2).T, _shares(record, is_long, *span)
     if holds:
-        left = span[2] - span[1] - apart.sum(axis=0)
+        left = span[2] - span[1] - before.sum(axis=0)
         part = left / (span[2] - span[1])
         long_ns = np.minimum((behind[0] * part).astype(np.int64), left)
         behind = (long_ns, np.minimum((behind[1] * part).astype(np.int64), left - long_ns))
     sums = np.zeros((4, len(found)), np.int64)
-    for of_part, ns in zip(sums, (*apart, *behind), strict=True):
+    for of_part, ns in zip(sums, (*before, *behind), strict=True):
         np.add.at(of_part, place, ns)
-    names = (FITTED, LOWER, LONG, SHORT)
+    apart = has_classes(result.jobs)
+    names = (FITTED, LOWER, LONG, SHORT) if apart else (FITTED, LOWER, TASKS)
+    sums = sums if apart else np.vstack([sums[:2], sums[2:].sum(axis=0)])
     for (job, causes), *of_job in zip(found, *sums.tolist(), strict=True):
         own_parts = dict(zip(names, of_job, strict=True))
         yield job, _split(causes, own_parts if holds else {name: own_parts[name] for name in names[2:]})
@@ -108,6 +113,12 @@ _FIT = Remedy(
     needs="used",
 )
 _MORE_NODES = Remedy("nodes", "more of them, or a lower load, shorten queues under any scheduler")
+_OF_TASKS = (
+    Remedy("probe_ratio", "more probes for each task find shorter queues", ("sparrow", "hawk", "eagle")),
+    Remedy("shortest_first", "nodes serve the job with the least work left first", ("eagle", "dist-lwl")),
+    _FIT,
+    _MORE_NODES,
+)
 REMEDIES = {
     LONG: (
         Remedy(
@@ -126,12 +137,8 @@ REMEDIES = {
         _FIT,
         _MORE_NODES,
     ),
-    SHORT: (
-        Remedy("probe_ratio", "more probes for each task find shorter queues", ("sparrow", "hawk", "eagle")),
-        Remedy("shortest_first", "nodes serve the job with the least work left first", ("eagle", "dist-lwl")),
-        _FIT,
-        _MORE_NODES,
-    ),
+    SHORT: _OF_TASKS,
+    TASKS: _OF_TASKS,
     FITTED: (
         Remedy("resources.passing", "what fits goes before what does not, within this bound"),
         _FIT,

@@ -149,9 +149,11 @@ KEYS = (
         "cutoff",
         None,
         "Mean task duration up to which a job is short. A share of the jobs, such as `90%`, is that quantile of their "
-        "mean task durations.",
+        "mean task durations; `auto` is the workload's own, or `90%` where it states none.",
         option="--short-cutoff",
-        otherwise="the workload's own",
+        words=("auto",),
+        otherwise="the workload's own; where it states none, `90%` if a scheduler treats short and long jobs apart, "
+        "else all jobs are short",
     ),
     Key(
         "long_partition",

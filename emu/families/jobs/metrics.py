@@ -193,6 +193,12 @@ def class_is_long(jobs: pa.Table) -> BoolArray:
     return equals_text(jobs, "job_class", "long")
 
 
+def has_classes(jobs: pa.Table) -> bool:
+    """Return whether a table has jobs of both classes."""
+    is_long = class_is_long(jobs)
+    return bool(is_long.any() and not is_long.all())
+
+
 def is_constrained(jobs: pa.Table) -> BoolArray:
     """Return which jobs have constraints."""
     return is_known(jobs["constraint"].combine_chunks())
@@ -208,6 +214,13 @@ def in_group(jobs: pa.Table, group: str) -> BoolArray:
         np.ones(jobs.num_rows, bool) if job_class == "all" else class_is_long(jobs) == (job_class == "long")
     )
     return found & (is_constrained(jobs) == (side == "constrained")) if side else found
+
+
+def shown_classes(figures: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the `CLASSES` that the ``jobs`` part of a summary describes, without one that has all jobs."""
+    there = tuple(name for name in CLASSES if name in figures)
+    counts = {figures[name].get("count") for name in there}
+    return ("all",) if len(there) == 2 and len(counts) == 1 else there
 
 
 def job_values(run: Result, metric: str, group: str, warmup_s: float) -> Float64Array:

@@ -7,8 +7,6 @@ import re
 import time
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from emu.configuration.loading import (
     TIMELINE_ROWS,
     Keyed,
@@ -19,6 +17,7 @@ from emu.configuration.loading import (
 )
 from emu.configuration.seeds import scheduler_seed
 from emu.configuration.workload_cache import WorkloadCache
+from emu.families.jobs.cutoffs import classes_of
 from emu.families.jobs.loading import feasible, gangs_to_start, load_jobs_of, nodes_for_load
 from emu.families.jobs.resources import (
     SLOTS,
@@ -31,9 +30,7 @@ from emu.families.jobs.resources import (
 from emu.results.metrics import after_warmup
 from workloads.arrow import column
 from workloads.dags import DagWorkload
-from workloads.errors import InputError
 from workloads.jobs import JobWorkload
-from workloads.units import format_duration, parse_share
 
 if TYPE_CHECKING:
     from actors.scheduler import Scheduler
@@ -65,7 +62,7 @@ def load_jobs(config: Config, schedulers: tuple[Scheduler, ...], cache: Workload
     workload = source
     if before is not None:
         workload = at_load_of(config, cache, "jobs", Keyed(source, key), cluster)
-    cutoff_s, partition = classes_of(config, workload, schedulers)
+    classes = classes_of(config, workload, schedulers)
     check_jobs(config, workload)
     submit_s = column(workload.jobs, "submit_s")
     longest_s = float(column(workload.tasks, "duration_s").max())
@@ -81,7 +78,7 @@ def load_jobs(config: Config, schedulers: tuple[Scheduler, ...], cache: Workload
         *_load_notes(config, cluster, load, resources[int(busy_s.argmax())] if resources else ""),
         *request_notes(config, workload, resources, schedulers),
         *_constraint_notes(workload, schedulers),
-        *_cutoff_notes(config, workload, cutoff_s),
+        *classes.notes,
         *endless_task_note(dynamics, workload),
     )
     return Loaded(
@@ -93,8 +90,8 @@ def load_jobs(config: Config, schedulers: tuple[Scheduler, ...], cache: Workload
         period_s=period_s,
         notes=notes,
         setting={
-            "short_cutoff_s": cutoff_s,
-            "long_partition": partition,
+            "short_cutoff_s": classes.short_cutoff_s,
+            "long_partition": classes.long_partition,
             "estimates": Estimates(config["estimates.error"], config["estimates.size"]),
             "dynamics": dynamics,
             "machine_speed": config["machine_speed"],
@@ -104,8 +101,8 @@ def load_jobs(config: Config, schedulers: tuple[Scheduler, ...], cache: Workload
             "preemption": preemption_of(config, workload, schedulers),
         },
         keys={
-            "short_cutoff": cutoff_s if math.isfinite(cutoff_s) else None,
-            "long_partition": partition,
+            "short_cutoff": classes.short_cutoff_s if math.isfinite(classes.short_cutoff_s) else None,
+            "long_partition": classes.long_partition,
             **({"resources.use": ", ".join(resources) or SLOTS} if workload.resources else {}),
         },
     )
@@ -140,46 +137,6 @@ def _constraint_notes(workload: JobWorkload, schedulers: tuple[Scheduler, ...]) 
     if aware:
         note += f"; {' and '.join(aware)} respect{'s' if len(aware) == 1 else ''} them"
     return (note,)
-
-
-def classes_of(
-    config: Config, workload: JobWorkload | DagWorkload, schedulers: tuple[Scheduler, ...]
-) -> tuple[float, float]:
-    """Return short cut-off and long partition: the user's, else the workload's, else infinity and 1."""
-    cutoff_s = config["short_cutoff"] if config["short_cutoff"] is not None else workload.short_cutoff_s
-    partition = config["long_partition"] if config["long_partition"] is not None else workload.long_partition
-    hybrid = [s.name for s in schedulers if s.hybrid]
-    if cutoff_s is None and hybrid:
-        raise InputError(
-            f"--short-cutoff: required: {hybrid[0]} treats short and long jobs apart, and the workload "
-            f"{workload.name} has no published cut-off; give a duration, or a share of the jobs such as 90%"
-        )
-    if isinstance(cutoff_s, str):
-        cutoff_s = _cutoff_of_share(workload, parse_share(cutoff_s, "short_cutoff"))
-    return (math.inf if cutoff_s is None else cutoff_s), (1.0 if partition is None else partition)
-
-
-def _cutoff_of_share(workload: JobWorkload | DagWorkload, share: float) -> float:
-    """Return a quantile of the jobs' mean task durations, in seconds; a job with exactly this duration is short."""
-    cutoff_ns = math.floor(np.quantile(workload.arrays().mean_ns, share))  # classes are compared in ns
-    cutoff_s = cutoff_ns / 1e9
-    return cutoff_s if cutoff_s * 1e9 >= cutoff_ns else math.nextafter(cutoff_s, math.inf)
-
-
-def _cutoff_notes(config: Config, workload: JobWorkload, cutoff_s: float) -> tuple[str, ...]:
-    """Return a note on a cut-off that is a share of the jobs, with the share that is short if it differs."""
-    given = config["short_cutoff"]
-    if not isinstance(given, str):
-        return ()
-    share = parse_share(given, "short_cutoff")
-    short = float(np.mean(workload.arrays().mean_ns <= cutoff_s * 1e9))
-    more = f", and all others of that duration: {short:.1%} are short" if short >= share + _TIES else ""
-    return (
-        f"jobs are short up to a mean task duration of {format_duration(cutoff_s)}: {given} of the jobs{more}",
-    )
-
-
-_TIES = 0.005  # the share of jobs from which a note mentions ties
 
 
 def check_jobs(config: Config, workload: JobWorkload | DagWorkload) -> None:

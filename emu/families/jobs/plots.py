@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from emu.directories.run_directory import safe_name
+from emu.families.jobs.comparison import classes_of_runs
 from emu.families.jobs.divisions import DIVISIONS, Division
 from emu.families.jobs.metrics import SIDES, in_group, job_values
 from emu.families.registry import find_family
@@ -42,7 +43,8 @@ _LOOK = {"constrained": "-", "unconstrained": "--"}
 
 def job_figures(results: Runs, warmup_s: float = 0.0) -> Iterator[Shown]:
     """Yield the figures of runs that are compared; those that have nothing to show are left out."""
-    for name in ("short", "long"):
+    classes = classes_of_runs(results)
+    for name in ("short", "long") if len(classes) > 1 else ("all",):
         caption = f"Distribution of completion times of {name} jobs"
         yield from shown(f"cdf-{name}", caption, cdf_figure, results, name, warmup_s)
     caption = "Distribution of queueing delay of short jobs with and without constraints"

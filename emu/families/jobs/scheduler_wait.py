@@ -12,6 +12,7 @@ from clusters.feasibility import gangs_of
 from emu.explaining.event_record import NONE
 from emu.explaining.explanation import NS, counted
 from emu.families.jobs.job_wait import JobWait
+from emu.families.jobs.metrics import has_classes
 from emu.families.jobs.room_reasons import Room, room_of
 from workloads.arrow import column
 from workloads.requests import NO_GANG
@@ -25,13 +26,13 @@ def held_all(case: JobWait) -> list[dict[str, Any]]:
         ran = np.where(case.usable[0][tasks.node], ran, 0)
     sums, counts = (np.bincount(tasks.job, weights, jobs.num_rows) for weights in (ran / NS, ran > 0))
     rows = np.flatnonzero(counts)
-    ids, classes = column(jobs, "job_id"), jobs["job_class"]
+    ids, classes, apart = column(jobs, "job_id"), jobs["job_class"], has_classes(jobs)
     waited_s = (case.end_ns - case.begin_ns) / NS
     many = "tasks at once" if case.holds_resources else "slots"
     return [
         {
             "job": int(ids[row]),
-            "class": classes[row].as_py(),
+            **({"class": classes[row].as_py()} if apart else {}),
             "tasks": int(counts[row]),
             "s": float(sums[row]),
             many: float(sums[row] / waited_s),

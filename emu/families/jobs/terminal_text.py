@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from emu.families.jobs.further_tables import rows_of_waits
-from emu.families.jobs.metrics import CLASSES, SPLIT, part_of
+from emu.families.jobs.metrics import SPLIT, part_of, shown_classes
 from emu.results.measures import DEFAULT, Measure
 from emu.results.metrics import STATISTICS
 from emu.results.summary_text import summary_text
@@ -17,7 +17,7 @@ from workloads.units import format_duration
 def render_summary(summary: Mapping[str, Any], columns: Sequence[Measure] = DEFAULT) -> str:
     """Return the summary of a run, or of the runs of several seeds, as text; `columns` are those of its table."""
     jobs = summary["jobs"]
-    groups = {name: name for name in (*CLASSES, *SPLIT)}
+    groups = {name: name for name in (*shown_classes(jobs), *SPLIT)}
     facts = [f"{name} {value}" for name, value in job_facts(jobs).items()]
     facts += [f"{jobs['unfinished']:,.0f} jobs did not finish"] if "unfinished" in jobs else []
     tables = _further_tables(jobs, summary.get("confidence_95", {}).get("jobs", {}))

@@ -14,6 +14,7 @@ from emu.explaining.event_record import NONE, IntArray
 from emu.explaining.explanation import NS, Link, Wait, counted
 from emu.families.jobs.causes import Step
 from emu.families.jobs.job_wait import JobWait, facts_of
+from emu.families.jobs.metrics import has_classes
 from emu.families.jobs.room_reasons import (
     Room,
     blocked_by_front,
@@ -70,7 +71,7 @@ def _held_here(case: JobWait, room: Room | None) -> list[dict[str, Any]]:
     tasks, jobs = case.tasks, case.result.jobs
     ran = tasks.within(case.begin_ns, case.end_ns)
     known, first_task = jobs_that_held(case), _first_tasks(case.result)
-    ids, classes = column(jobs, "job_id"), jobs["job_class"]
+    ids, classes, apart = column(jobs, "job_id"), jobs["job_class"], has_classes(jobs)
 
     def held(row: int) -> dict[str, float]:
         if room is None:
@@ -80,7 +81,7 @@ def _held_here(case: JobWait, room: Room | None) -> list[dict[str, Any]]:
     return [
         {
             "job": int(ids[tasks.job[row]]),
-            "class": classes[int(tasks.job[row])].as_py(),
+            **({"class": classes[int(tasks.job[row])].as_py()} if apart else {}),
             "task": int(tasks.task[row] - first_task[tasks.job[row]]),
             "s": float(ran[row] / NS),
             "start_s": float((tasks.start_ns[row] - case.words.submit_ns) / NS),
@@ -119,8 +120,9 @@ def _ahead(case: JobWait, rows: Sequence[dict[str, Any]], room: Room | None) -> 
     waited_s = (case.end_ns - case.begin_ns) / NS
     usable = case.usable
     slots = 1 if usable is None or case.holds_resources else int(usable[1][case.step.actor])
-    sums = {name: math.fsum(row["s"] for row in rows if row["class"] == name) for name in ("long", "short")}
-    parts = [f"{number(s)} s of {name} jobs" for name, s in sums.items() if s]
+    classes = ("long", "short") if rows and "class" in rows[0] else ("",)
+    sums = {name: math.fsum(row["s"] for row in rows if row.get("class", "") == name) for name in classes}
+    parts = [f"{number(s)} s of {name} jobs" if name else f"{number(s)} s" for name, s in sums.items() if s]
     on = "" if slots == 1 else f", on its {slots} slots"
     of_one = Counter(row["job"] for row in rows if row["turn"] != SAME_JOB).most_common(1)
     most = f"; {of_one[0][1]:,} of them were of job {of_one[0][0]}" if of_one and of_one[0][1] > 1 else ""

@@ -29,6 +29,22 @@ def test_parameters_go_to_all_that_have_them_or_to_one() -> None:
     assert [p.name for p in schedulers[0].parameters] == list(hawk)
 
 
+@pytest.mark.parametrize("option", ["estimates=requested-time", "gangs=no"])
+def test_an_option_of_the_workload_that_is_given_as_a_key_is_pointed_to(tmp_path: Path, option: str) -> None:
+    log = tmp_path / "log.swf"
+    log.write_text("1 10 5 100 4 -1 -1 4 300 -1 1 7 1 -1 1 -1 -1 -1\n")
+    name, _, value = option.partition("=")
+    with pytest.raises(InputError) as caught:
+        plan_of(log, option)
+    assert str(caught.value) == (
+        f"--set {name}: {name!r} is neither a key nor a parameter of sparrow, but an option of log.swf: "
+        f"give --set workload_options.{name}=…"
+    )
+    assert plan_of(log, f"workload_options.{option}").options != plan_of(log).options
+    with pytest.raises(InputError, match=f"given by workload_options={{'{name}': …}}"):
+        plan_of(log, **{name: value})
+
+
 def test_wrong_parameters_in_a_file_name_its_line(tmp_path: Path) -> None:
     path = tmp_path / "e.toml"
     path.write_text("[parameters.eagle]\nprobe_ratoi = 3\n")
@@ -53,12 +69,6 @@ def test_classes_are_the_workloads_own_unless_given(workload: JobWorkload) -> No
     plain = make_workload("plain", [0.0, 1.0], [1, 1], [1.0, 1.0])
     assert classes_of(plan_of(plain)) == (math.inf, 1.0)
     assert "short_cutoff" not in plan_of(plain).config_toml()
-
-
-def test_a_hybrid_scheduler_wants_a_cutoff() -> None:
-    plain = make_workload("plain", [0.0, 1.0], [1, 1], [1.0, 1.0])
-    with pytest.raises(InputError, match=r"--short-cutoff: required: eagle"):
-        plan_of(plain, scheduler=["sparrow", "eagle"])
 
 
 def test_overload_is_said(workload: JobWorkload) -> None:

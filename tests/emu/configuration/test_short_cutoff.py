@@ -12,12 +12,14 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from emu.configuration.plan import configure, prepare
-from tests.emu.conftest import small_workload
+from emu.configuration.plan import Plan, configure, prepare
+from emu.results.result import read_result
+from emu.results.run_groups import group_runs
+from emu.sweeps.sweep import prepare_sweep
+from tests.emu.conftest import CUTOFF_S, small_workload
 from tests.workloads.google_2019_rows import write_cell
 from tests.workloads.test_recognition import TASK_EVENTS, packed
 from workloads.catalogue import convert_workload, load_workload, save_workload
-from workloads.errors import InputError
 
 Cli = Callable[..., Any]
 RUN = ("run", "--scheduler", "sparrow", "--nodes", 20, "--in-process")
@@ -92,29 +94,121 @@ def test_python_takes_it_too(workload: Any) -> None:
     )
 
 
-def test_the_error_names_the_share(emu: Cli, tmp_path: Path) -> None:
-    Path("mine.tr").write_text("0 1 5 5\n1 2 1.5 1 2\n")
-    command = (
-        "compare",
-        "--schedulers",
-        "sparrow,hawk",
-        "--workload",
-        "mine.tr",
-        "--nodes",
-        20,
-        "--in-process",
+LOG = "".join(f"{i} 2 {i + 1}.5 {i + 1} {i + 2}\n" for i in range(20))
+"""Twenty jobs whose mean task durations are 1.5 to 20.5 s; no cut-off is known."""
+QUANTILE_S = 1.5 + 0.9 * 19
+
+
+@pytest.fixture
+def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "mine.tr"
+    path.write_text(LOG)
+    return path
+
+
+def plan_of(log: Path | str, **keys: Any) -> Plan:
+    return prepare(configure({"workload": str(log), "nodes": 20, **keys}))
+
+
+@pytest.mark.parametrize(
+    "schedulers", [["hawk"], ["sparrow", "hawk"], ["random", "eagle", "yacc-d"]], ids=len
+)
+def test_a_workload_without_a_cut_off_gets_the_quantile_where_a_scheduler_needs_one(
+    log: Path, schedulers: list[str]
+) -> None:
+    plan = plan_of(log, scheduler=schedulers)
+    assert plan.own["short_cutoff_s"] == pytest.approx(QUANTILE_S)
+    assert plan.own["long_partition"] == 1
+    needing = {"hawk": "hawk needs", "yacc-d": "eagle and yacc-d need"}[schedulers[-1]]
+    assert plan.notes[-1] == (
+        f"mine states no cut-off of short jobs, which {needing}: jobs are short up to a mean task duration of 18.6 s "
+        "(90.0% of the jobs), as by --short-cutoff 90%"
     )
-    assert emu(*command).line() == (
-        "emu: --short-cutoff: required: hawk treats short and long jobs apart, and the workload mine has no published "
-        "cut-off; give a duration, or a share of the jobs such as 90%"
+    assert plan.manifest()["notes"][-1] == plan.notes[-1]
+    assert f'short_cutoff = "{plan.own["short_cutoff_s"]!r} s"' in plan.config_toml(0)
+    given = plan_of(log, scheduler=schedulers, short_cutoff="90%")
+    assert given.config_toml() == plan.config_toml()
+
+
+def test_no_cut_off_is_chosen_where_no_scheduler_needs_one_unless_it_is_asked_for(log: Path) -> None:
+    plan = plan_of(log, scheduler=["sparrow", "random"])
+    assert plan.own["short_cutoff_s"] == np.inf
+    assert "short_cutoff" not in plan.config_toml()
+    assert not any("short" in text for text in plan.notes)
+    assert plan_of(log, scheduler="sparrow", short_cutoff="auto").own["short_cutoff_s"] == pytest.approx(
+        QUANTILE_S
     )
+
+
+def test_a_cut_off_that_the_workload_states_or_the_user_gives_is_not_replaced(trace: Path, log: Path) -> None:
+    for own in (None, "auto"):
+        plan = plan_of(trace, scheduler="hawk", short_cutoff=own)
+        assert (plan.own["short_cutoff_s"], plan.own["long_partition"]) == (CUTOFF_S, 0.75)
+    assert plan_of(log, scheduler="hawk", short_cutoff="7 s").own["short_cutoff_s"] == 7
+    assert plan_of(log, scheduler="hawk", long_partition="80%").own["long_partition"] == 0.8
+
+
+def test_a_run_with_a_chosen_cut_off_is_repeated_by_its_configuration(emu: Cli, log: Path) -> None:
+    ended = emu(
+        "run", "--scheduler", "hawk", "--workload", log, "--nodes", 20, "--in-process", "--out", "run"
+    )
+    assert ended.code == 0
+    assert "mine states no cut-off of short jobs, which hawk needs" in ended.err
+    assert emu("run", "--config", "run/config.toml", "--in-process", "--out", "again").code == 0
+    for name in ("jobs.parquet", "config.toml"):
+        assert Path("run", name).read_bytes() == Path("again", name).read_bytes()
+    assert emu("report", "run").code == 0
+    assert "mine states no cut-off of short jobs" in Path("run/report.html").read_text()
+
+
+def test_each_seed_has_the_cut_off_of_its_own_jobs(tmp_path: Path) -> None:
+    plan = plan_of("poisson", scheduler=["sparrow", "hawk"], seeds=3, workload_options={"jobs": 30})
+    assert "short_cutoff" not in plan.config_toml()
+    cutoffs = {plan.of_replica(replica).own["short_cutoff_s"] for replica in plan.replicas}
+    assert len(cutoffs) == 3
+
+
+def test_reports_of_seeds_with_a_cut_off_each_compare_them_together(emu: Cli, tmp_path: Path) -> None:
+    command = ("compare", "--schedulers", "sparrow,hawk", "--workload", "poisson", "--nodes", 9, "--seeds", 2)
+    assert emu(*command, "--set", "workload_options.jobs=20", "--in-process", "--out", "both").code == 0
+    runs = [read_result(path.parent) for path in sorted(Path("both").rglob("jobs.parquet"))]
+    assert [len(results) for results in group_runs(runs)[0].results.values()] == [2, 2]
+
+
+def test_dags_get_one_where_schedulers_of_jobs_run_them(tmp_path: Path) -> None:
+    plan = plan_of(
+        "query-dags", scheduler=["drf", "hawk"], network_scheduler="fair", workload_options={"jobs": 10}
+    )
+    means_s = plan.workload.arrays().mean_ns / 1e9
+    assert plan.own["short_cutoff_s"] == pytest.approx(np.quantile(means_s, 0.9))
+    assert any("which hawk needs" in text for text in plan.notes)
+
+
+def test_all_runs_of_a_sweep_have_it_where_one_of_its_schedulers_needs_it(log: Path) -> None:
+    def cutoffs(schedulers: str) -> list[Any]:
+        Path("grid.toml").write_text(f'workload = "mine.tr"\nnodes = 20\n[sweep]\nscheduler = {schedulers}\n')
+        return [run.plan.own["short_cutoff_s"] for run in prepare_sweep("grid.toml").runs]
+
+    assert cutoffs('["sparrow", "hawk", "random"]') == pytest.approx([QUANTILE_S] * 3)
+    assert cutoffs('["sparrow", "random"]') == [np.inf] * 2
+
+
+def test_a_size_is_searched_for_short_jobs_of_a_log(emu: Cli, log: Path) -> None:
+    command = ("size", "--scheduler", "sparrow", "--workload", log, "--in-process", "--out", "size")
+    assert emu(*command, "--target", "short.p99 < 1h").code == 0
+    assert "short" in json.loads(Path("size/nodes=1/seed=1/summary.json").read_text())["jobs"]
+
+
+def test_a_wrong_cut_off_is_refused(emu: Cli, log: Path) -> None:
+    command = ("compare", "--schedulers", "sparrow,hawk", "--workload", log, "--nodes", 20, "--in-process")
     for wrong in ("90.x%", "1_0%", "101%"):
         assert (
             f"--short-cutoff: '{wrong}' is not a share of the jobs such as '90%'"
             in emu(*command, "--short-cutoff", wrong).line()
         )
     assert (
-        "--short-cutoff: 'soon' is not a duration such as '90.58s', nor a share of the jobs"
+        "--short-cutoff: 'soon' is not a duration such as '90.58s', nor a share of the jobs such as '90%', or 'auto'"
         in emu(*command, "--short-cutoff", "soon").line()
     )
 
@@ -129,11 +223,9 @@ def test_google_2011_has_the_published_cut_off_and_partition(tmp_path: Path) -> 
     assert (plan.own["short_cutoff_s"], plan.own["long_partition"]) == (1129.532, 0.83)
 
 
-def test_no_cut_off_is_made_up_for_other_traces(tmp_path: Path) -> None:
+def test_other_traces_state_no_cut_off(tmp_path: Path) -> None:
     workload = load_workload(write_cell(tmp_path / "cell", "json"), options={"constraints": "no"})
     assert (workload.short_cutoff_s, workload.long_partition) == (None, None)
-    with pytest.raises(InputError, match="has no published cut-off"):
-        prepare(configure({"scheduler": "hawk", "workload": workload, "nodes": 20}))
 
 
 def test_validate_shows_what_it_comes_to(emu: Cli, trace: Path) -> None:

@@ -14,7 +14,7 @@ from clusters.cluster import build_cluster
 from emu.configuration.keys import BY_NAME
 from emu.explaining.causes_text import Causes
 from emu.explaining.event_record import Record
-from emu.families.jobs.finer_causes import FITTED, LONG, LOWER, OTHER, SHORT, finer_causes_of_all
+from emu.families.jobs.finer_causes import FITTED, LONG, LOWER, OTHER, SHORT, TASKS, finer_causes_of_all
 from emu.families.registry import families, find_family
 from emu.report.causes_sections import time_by_cause
 from emu.report.remedies import NOT_RECORDED, changes_of
@@ -61,9 +61,9 @@ def test_what_would_fit_and_room_of_lower_priorities_are_parts_with_remedies(mac
     given = {"cluster": machine, "network_delay": 0, "short_cutoff": 50, "priorities": True, **KEPT}
     run = emu.run("central-lwl", workload, **(given | {"priorities": False}))
     found = dict(finer_causes_of_all(run, Record.of(run.events), None))
-    assert [found[2][name] / 1e9 for name in (FITTED, LOWER, LONG, SHORT, OTHER)] == [8, 0, 0, 5, 0]
+    assert [found[2][name] / 1e9 for name in (FITTED, LOWER, TASKS, OTHER)] == [8, 0, 5, 0]
     text = " ".join(changes_of({"central-lwl": [run]}, time_by_cause({"central-lwl": [run]}), JOBS))
-    assert "Delay behind short tasks is addressed by" in text
+    assert "Delay behind other tasks is addressed by" in text
     assert "Delay behind what did not fit" not in text  # it is not the greatest cause
     assert "fit (here least-work): best or worst fit chooses among nodes with room now" in text
     asked = Requests({"cpu_cores": [1.0, 2.0, 1.0, 1.0]})

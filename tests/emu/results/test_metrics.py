@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from emu.families.jobs.metrics import describe_jobs, jain_index
+from emu.families.jobs.metrics import describe_jobs, jain_index, shown_classes
 from emu.results.metrics import (
     after_warmup,
     confidence_95,
@@ -108,6 +108,19 @@ def test_a_class_without_jobs_is_absent() -> None:
     figures = describe_jobs(jobs_table([0.0], [1.0], [1.0], [False]))
     assert "long" not in figures
     assert "unfinished" not in figures
+
+
+def test_a_class_that_has_all_jobs_is_not_shown_apart() -> None:
+    def part(count: float) -> dict[str, float]:
+        return {"count": count}
+
+    both = {"all": part(3), "short": part(2), "long": part(1)}
+    assert shown_classes(both) == ("all", "short", "long")
+    for one in ("short", "long"):
+        assert shown_classes({"all": part(3), one: part(3)}) == ("all",)
+    # Means over seeds, one of which has no long job.
+    assert shown_classes({"all": part(3), "short": part(2.5)}) == ("all", "short")
+    assert shown_classes({"all": part(3)}) == ("all",)
 
 
 def test_warmup_counts_from_the_first_arrival() -> None:

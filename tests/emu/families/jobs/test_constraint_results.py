@@ -131,7 +131,7 @@ def test_a_workload_without_constraints_has_none_of_it() -> None:
     assert further_tables(plain) == compare_kinds(plain) == []
     assert render_kinds([]) == ""
     assert wait_figure(plain, "short") is wait_over_time_figure(plain, "short") is None
-    assert {row.group for row in Comparison(plain, "", {}).rows()} == {"short", "all"}
+    assert {row.group for row in Comparison(plain, "", {}).rows()} == {"all"}
 
 
 @given(st.lists(st.tuples(st.sampled_from([None, *"abc"]), st.booleans(), st.booleans()), min_size=1))
