@@ -141,7 +141,11 @@ class Log(NamedTuple):
 
 def step_through(scheduler: Any, workload: JobWorkload, nodes: Any, **settings: Any) -> Log:
     """Run an emulation one message at a time, and write down all of it."""
-    setting = setting_of(scheduler, workload, nodes, **settings)
+    return step_setting(setting_of(scheduler, workload, nodes, **settings))[0]
+
+
+def step_setting(setting: Setting) -> tuple[Log, Outcome]:
+    """Run a setting one message at a time, and write down all of it."""
     partition = started(setting)
     messages, events = [], 0
     for _ in steps(partition):
@@ -151,14 +155,14 @@ def step_through(scheduler: Any, workload: JobWorkload, nodes: Any, **settings: 
             messages.append(_message(now))
     outcome = partition.outcome()
     assert outcome.tasks is not None
-    first = workload.arrays().first_task
-    job = np.repeat(np.arange(workload.num_jobs), np.diff(first))
+    first = setting.workload.arrays().first_task
+    job = np.repeat(np.arange(first.size - 1), np.diff(first))
     node, start, finish = outcome.tasks["node"], outcome.tasks["start_ns"], outcome.tasks["finish_ns"]
     rows = [
         (f"{job[i]}.{i - first[job[i]]}", int(node[i]), start[i] / NS, finish[i] / NS)
         for i in np.lexsort((node, start))
     ]
-    return Log(rows, messages, outcome.counters)
+    return Log(rows, messages, outcome.counters), outcome
 
 
 def _message(now: Any) -> Message:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
-from emulations import jobs, run_partition, run_setting, run_windows, setting_of
+from emulations import jobs, log_of, run_partition, run_setting, run_windows, setting_of
 
 from actors.dynamics import count_dynamics, durations_ns, make_faults, straggler_factors
 from actors.hosting.outcome import Observe
@@ -131,6 +132,40 @@ def test_work_that_passes_a_task_is_counted_up_to_the_end_of_time() -> None:
     rows = [(0.0, [10.0] * 100), (1.0, [1e9] * 2), *((2.0 + i / 10, [1e9]) for i in range(40))]
     partition = run_partition(setting_of("dist-lwl", jobs(*rows), [100], slack=1e6, heartbeat_s=1.0))
     assert partition.world.entries.bypassed.max() == NEVER
+
+
+class LeastReported:
+    """A probing scheduler of a user's own: tasks go to the node that says it has least work."""
+
+    schedulers = 1
+
+    def on_arrival(self, job: Any, cluster: Any) -> None:
+        self.job, self.work_s = job, {}
+        cluster.ask([0, 1])
+
+    def on_load(self, node: Any, number: int, cluster: Any) -> None:
+        self.work_s[node.node_id] = node.work_left_s
+        if len(self.work_s) == cluster.num_nodes:
+            cluster.place(self.job, [min(self.work_s, key=lambda node: self.work_s[node])])
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "parameters"),
+    [
+        ("central-lwl", {}),
+        ("hawk", {}),
+        ("dist-lwl", {"heartbeat_s": 4.0, "jitter_s": 0.0}),
+        ("dist-lwl", {"heartbeat_s": 4.0, "jitter_s": 0.0, "global_view": True}),
+        ("yacc-d", {"heartbeat_s": 4.0}),
+        ("yacc-d", {"heartbeat_s": 4.0, "bound": "wait", "queue_wait_s": 1e6}),
+        (LeastReported, {}),
+    ],
+)
+def test_work_that_no_integer_holds_is_spread_evenly(scheduler: Any, parameters: dict[str, Any]) -> None:
+    """Half of 36 tasks of 32 years are 570 years of work at a node with 100 slots; an int64 of ns holds 292."""
+    log = log_of(scheduler, jobs(*((10 * i, [1e9]) for i in range(36))), [100, 100], **parameters)
+    nodes = [node for _, node, _, _ in log.tasks]
+    assert abs(nodes.count(0) - nodes.count(1)) <= 2
 
 
 def test_work_ahead_of_which_nothing_is_given_back_does_not_wrap() -> None:

@@ -267,3 +267,12 @@ def test_nothing_that_goes_wrong_is_no_dynamics() -> None:
     assert digest(run_setting(with_dynamics(setting, ROUGH), OBSERVED)) != digest(
         run_setting(setting, OBSERVED)
     )
+
+
+def test_a_failure_after_the_last_task_does_not_stretch_the_run() -> None:
+    setting = setting_of("random", jobs((0, [5])), 3, dynamics=Dynamics(mtbf_s=1e4, mttr_s=10.0))
+    quiet = run_setting(setting_of("random", jobs((0, [5])), 3))
+    outcome = run_setting(setting)
+    assert "node_failures" not in outcome.counters
+    assert outcome.events == quiet.events
+    assert digest(run_windows(setting, OBSERVED, 2)) == digest(run_setting(setting, OBSERVED))

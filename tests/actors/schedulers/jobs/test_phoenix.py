@@ -1,6 +1,6 @@
 """Phoenix: the Constraint Resource Vector, what nodes and schedulers do by it, and what they do without.
 
-In the examples worked out by hand a message takes 1 s (see test_golden_eagle.py). A job of one probe that finds an idle
+In the examples worked out by hand a message takes 1 s (see golden_jobs.py). A job of one probe that finds an idle
 slot at t runs from t + 2. Nodes report at multiples of 5 s, which arrives 1 s later; the monitor makes its table 2 s
 after the heartbeat, and all know it 1 s later.
 """
