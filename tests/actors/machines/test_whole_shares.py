@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from actors.scheduler import Scheduler
 from actors.schedulers.dags.build import on_grid
-from actors.schedulers.dags.capacity import CAPACITY
 from actors.schedulers.dags.drf import DRF, FAIR
 from actors.schedulers.dags.shortest import SRTF
 from clusters.cluster import build_cluster
@@ -82,13 +81,6 @@ def test_shares_under_drf_are_those_of_fractions(cores: list[int], memory: list[
     assert found is not None
     first = [int((found["start_ns"][200 * job : 200 * (job + 1)] == 0).sum()) for job in range(count)]
     assert first == wanted
-
-
-def test_guarantees_of_queues_are_whole() -> None:
-    # 0.29 of 100 cores is 28.999999999999996 in floating point.
-    work = jobs_of([[1] * 58, [1] * 142], tenant=["a", "b"])
-    found = run(CAPACITY, work, one_machine(100), leftover="none", guarantees="a=0.29,b=0.71")
-    assert found.finish_ns.tolist() == [2_000_000_000, 2_000_000_000]
 
 
 @given(st.lists(st.floats(0.01, 100).map(lambda s: round(s, 3)), min_size=1, max_size=8), st.integers(1, 5))

@@ -22,7 +22,7 @@ def two_of_each() -> Any:
 
 
 def test_what_was_lost_stands_in_its_tables(tmp_path: Path) -> None:
-    # As in tests/actors/transfers/test_lost_outputs.py: machine 1 fails at 3 s, which is known at 4 s.
+    # As in tests/actors/schedulers/golden/dags/lost.txt: machine 1 fails at 3 s, which is known at 4 s.
     (tmp_path / "failures.csv").write_text("target,fail_s,repair_s\nnode 1,3,100\n", encoding="utf-8")
     given = HERE | {"dynamics_failures": tmp_path / "failures.csv", "dynamics_detection": 1.0}
     run = emu.run("drf", two_of_each(), 3, out=tmp_path / "run", output_events="all", **given)
