@@ -55,7 +55,7 @@ def workload_of(jobs: list[Job]) -> DagWorkload:
     )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     st.lists(jobs_of_one_core(), min_size=1, max_size=4),
     st.integers(1, 4),

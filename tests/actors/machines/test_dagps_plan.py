@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -83,6 +84,7 @@ def test_plans_hold_and_are_near_the_best(
     assert best <= end.max() <= 1.5 * best
 
 
+@pytest.mark.compiled
 def test_plans_are_those_of_a_plain_program() -> None:
     workload = queries(jobs=40, seed=5, tasks_per_job=60)
     a, (demand, capacity) = (
@@ -101,6 +103,7 @@ def test_plans_are_those_of_a_plain_program() -> None:
         assert plain.length(plain.best()) == lengths[job]
 
 
+@pytest.mark.compiled
 def test_plans_of_stages_with_many_tasks_respect_critical_path_and_work() -> None:
     workload = queries(jobs=20, seed=3)
     a = workload.arrays()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
@@ -40,8 +41,11 @@ def one_machine(cores: int) -> Any:
 
 
 @pytest.mark.parametrize("scheduler", [DRF, FAIR])
-def test_equal_jobs_that_are_to_have_two_tasks_have_them(scheduler: Scheduler) -> None:
-    for count in range(2, 501):
+@pytest.mark.parametrize(
+    "counts", [(2, 3, 7, 11, 49), pytest.param(range(2, 501), marks=pytest.mark.compiled)], ids=["few", "all"]
+)
+def test_equal_jobs_that_are_to_have_two_tasks_have_them(scheduler: Scheduler, counts: Iterable[int]) -> None:
+    for count in counts:
         found = run(scheduler, jobs_of([[1] * 4] * count), one_machine(2 * count), leftover="none")
         assert found.finish_ns.max() == 2_000_000_000, count
 
