@@ -229,7 +229,8 @@ def serve(
 
     rates_of(flows that are there, what they have left) -> bytes in a unit of time.
     """
-    left, t, finish = size.astype(float), 0.0, np.full(size.size, np.inf)
+    arrival, left, t = arrival.astype(float), size.astype(float), 0.0
+    finish = np.full(size.size, np.inf)
     while not np.isfinite(finish).all():
         there = np.flatnonzero((arrival <= t) & ~np.isfinite(finish))
         coming = arrival[arrival > t].min(initial=np.inf)

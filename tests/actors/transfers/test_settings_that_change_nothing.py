@@ -218,7 +218,7 @@ def test_a_variant_of_a_coordinator_is_made_again_elsewhere() -> None:
 
 
 def reducers(count: int, second_s: float = 1.0, cores: float = 1.0) -> Any:
-    """Two maps, of which each fills most of a machine, and many reducers, to which either sends 2 GB."""
+    """Two maps, of which each fills three quarters of a machine, and many reducers, to which either sends 2 GB."""
     durations = [1.0, second_s, *[1.0] * count]
     return make_dag_workload(
         "many",
@@ -227,7 +227,7 @@ def reducers(count: int, second_s: float = 1.0, cores: float = 1.0) -> Any:
         [2, count],
         durations,
         [(0, 0, 1)],
-        cpu_cores=[count / 4, cores],
+        cpu_cores=[0.375 * count, cores],
         edge_bytes=[4 * GB],
     )
 
@@ -248,7 +248,7 @@ def test_more_tasks_fetch_together_than_one_event_may_tell(
     found = run_setting(over(network, reducers(400, second_s, cores), of_cores(200, 200), **mode))
     assert end_s is None or found.finish_ns.tolist() == [end_s * 1e9]
     assert found.counters["flows"] == 2
-    assert (found.series.fetched_ns[2:] >= 2e9).all()
+    assert (found.series.fetched_ns[2:] > 1.9e9).all()  # drawn homes differ a little in number
 
 
 @pytest.mark.parametrize("network", ["fair", "sebf"])
