@@ -6,9 +6,12 @@ remains it is bounded here, and docs/results/coflows.md says what it comes from.
 
 import numpy as np
 import pytest
+from emulations import run_setting
 
+from actors.hosting.outcome import Observe
 from benchmarks.coflow_peers import PEERS, REFERENCE, Beside, compare, peer_cct_s
 from benchmarks.coflow_runs import Runs, workload_of
+from tests.actors.coflow_emulations import setting_of
 
 pytestmark = [
     pytest.mark.reference,
@@ -71,3 +74,15 @@ def test_shifted_arrivals_are_those_of_the_peer():
     assert ((arrival_s - early_s) >= 0).all()
     assert (arrival_s - early_s).max() <= 10.24
     assert np.allclose(early_s / 10.24, np.round(early_s / 10.24))
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "mean_s", "median_s"), [("fair", 58.790, 2.527), ("pfp", 33.064, 0.188)]
+)
+def test_without_messages_another_program_has_the_same_figures(scheduler, mean_s, median_s):
+    # It has the same rates, in one loop; a MiB takes a port 8 ms.
+    work = workload_of("facebook")
+    outcome = run_setting(setting_of(scheduler, work, speed=(1 << 20) / 0.008), Observe())
+    cct_s = (outcome.finish_ns - work.arrays().arrival_ns) / 1e9
+    assert cct_s.mean() == pytest.approx(mean_s, abs=0.001)
+    assert np.median(cct_s) == pytest.approx(median_s, abs=0.001)

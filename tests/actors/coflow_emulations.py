@@ -15,7 +15,7 @@ from bounded_runs import bounded
 from emulations import OBSERVED, digest, run_setting
 
 from actors.fabric.counters import N_DECISIONS, N_REFILLS
-from actors.hosting.partition import Observe, Partition
+from actors.hosting.partition import Observe, Outcome, Partition
 from actors.kernel.world import NEVER
 from actors.scheduler import needs_global_view, resolve_parameters
 from actors.schedulers.registry import find_scheduler, scheduler_names
@@ -139,7 +139,12 @@ class Log(NamedTuple):
 
 def log_of(scheduler: str, workload: CoflowWorkload, **settings: Any) -> Log:
     """Run an example instant by instant and write down all of it; `settings` as in `setting_of`."""
-    partition = Partition(setting_of(scheduler, workload, **settings), TASKS)
+    return log_setting(setting_of(scheduler, workload, **settings))[0]
+
+
+def log_setting(setting: Setting) -> tuple[Log, Outcome]:
+    """Run a setting instant by instant and write down all of it."""
+    partition = Partition(setting, TASKS)
     partition.start()
     fabric, state, counts = partition.world.fabric, partition.state, partition.world.counts
     names = [f"{c} {i}>{j - fabric.side}" for c, i, j, *_ in zip(*fabric.flows[:3], strict=True)]
@@ -165,7 +170,7 @@ def log_of(scheduler: str, workload: CoflowWorkload, **settings: Any) -> Log:
     outcome = partition.outcome()
     learned = {} if outcome.series is None else outcome.series._asdict()
     learned = {name: column.tolist() for name, column in learned.items()}
-    return Log(looks[N_DECISIONS], looks[N_REFILLS], spans, queues, outcome.counters, learned)
+    return Log(looks[N_DECISIONS], looks[N_REFILLS], spans, queues, outcome.counters, learned), outcome
 
 
 def mixed_workload(num_coflows: int, ports: int, seed: int, mean_gap: float = 0.008) -> CoflowWorkload:
@@ -299,3 +304,38 @@ def cases(num_coflows: int = 15) -> Iterator[tuple[str, Setting]]:
 def digests(num_coflows: int = 15) -> dict[str, str]:
     """The digest of each case."""
     return {name: digest(run_setting(setting, OBSERVED)) for name, setting in cases(num_coflows)}
+
+
+ADMITTING = ("dcoflow", "wdcoflow", "cs-mha")
+RESERVING = ("varys-deadline", "chronos")
+
+
+def due(workload: CoflowWorkload, *deadline_s: float | None, weight: Any = None) -> CoflowWorkload:
+    return with_demands(workload, deadline_s=deadline_s, weight=weight)
+
+
+def star(machines: int) -> CoflowWorkload:
+    """DCoflow's figure 1, for any number of machines: the first coflow is at all ports and is due first.
+
+    It takes each port for 1 and is due at 1; each other coflow is one flow from a machine to its neighbour, takes its
+    two ports for 1.2 and is due at 2.
+    """
+    wide = (0.0, [(machine, machine, 1.0) for machine in range(machines)])
+    narrow = [(0.0, [(machine, (machine + 1) % machines, 1.2)]) for machine in range(machines)]
+    return due(coflows(wide, *narrow, ports=machines), 1.0, *[2.0] * machines)
+
+
+def admitting_setting(
+    scheduler: str, seed: int, delay_s: float, costs: bool, which: int, gap: float = 0.003
+) -> Setting:
+    """A run of coflows of which many cannot be in time, with one of the scheduler's variants."""
+    own = variants_of(scheduler)
+    return setting_of(
+        scheduler,
+        with_deadlines(mixed_workload(12, 4, seed, gap), seed),
+        speed=SPEED,
+        delay_s=delay_s,
+        costs=COSTS if costs else None,
+        local_is_free=costs,
+        **own[which % len(own)],
+    )

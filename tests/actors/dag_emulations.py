@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -76,3 +78,22 @@ def queries(**options: Any) -> DagWorkload:
 
 def twelve_machines() -> Cluster:
     return build_cluster("machines", [20] * 12, cpu_cores=[20] * 12)
+
+
+def ends_of_all_orders(
+    durations: list[int], needs: list[int], edges: list[tuple[int, int]], room: int
+) -> Iterator[list[int]]:
+    """Yield when tasks end if each begins as early as it can, in every order that their edges allow."""
+    parents = [[i for i, child in edges if child == j] for j in range(len(durations))]
+    for order in permutations(range(len(durations))):
+        used, ends = [0] * (sum(durations) + 1), [-1] * len(durations)
+        for task in order:
+            if any(ends[parent] < 0 for parent in parents[task]):
+                break
+            t = max((ends[parent] for parent in parents[task]), default=0)
+            while any(u + needs[task] > room for u in used[t : t + durations[task]]):
+                t += 1
+            ends[task] = t + durations[task]
+            used[t : ends[task]] = [u + needs[task] for u in used[t : ends[task]]]
+        else:
+            yield ends

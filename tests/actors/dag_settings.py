@@ -24,23 +24,6 @@ def unlike_machines() -> Cluster:
     return build_cluster("unlike machines", [4, 8, 4, 2, 6], cpu_cores=CORES)
 
 
-def three_priorities() -> DagWorkload:
-    """J0, of no priority, has four tasks of a core and 4 s. J1, of 5, comes at 1 s with two tasks of a core and 3 s,
-    and when both have ended a task of two cores and 1 s. J2, of 3, comes at 2 s with one task of a core and 2 s.
-    """
-    return make_dag_workload(
-        "by hand",
-        [0, 1, 2],
-        [1, 2, 1],
-        [4, 2, 1, 1],
-        [4, 4, 4, 4, 3, 3, 1, 2],
-        [(1, 0, 1)],
-        cpu_cores=[1, 1, 2, 1],
-        tenant=["a", "a", "a"],
-        requests=Requests(priority=[None, 5, 3]),
-    )
-
-
 def mixed_dags(
     jobs: int = 14, seed: int = 7, mean_gap_s: float = 1.5, tenants: int = 3, priorities: int = 1
 ) -> DagWorkload:

@@ -212,21 +212,35 @@ def serve_equally(fabric: Fabric, coflow: int, room: np.ndarray, rates: np.ndarr
 
 
 def simulate(fabric: Fabric, rates_of: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> np.ndarray:
-    """Coflow completion times by a plain loop over events; rates_of(flows, what they have left) -> bytes per ns."""
-    flows, arrival = fabric.flows, fabric.coflows.arrival[fabric.flows.coflow]
-    left, t, finish = flows.size.copy(), 0.0, np.full(flows.size.size, np.inf)
+    """Coflow completion times; rates_of(flows, what they have left) -> bytes per ns."""
+    finish = serve(fabric.coflows.arrival[fabric.flows.coflow], fabric.flows.size, rates_of)
+    last = np.zeros(fabric.coflows.arrival.size)
+    np.maximum.at(last, fabric.flows.coflow, finish)
+    return last - fabric.coflows.arrival
+
+
+def serve(
+    arrival: np.ndarray,
+    size: np.ndarray,
+    rates_of: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    step: float = np.inf,
+) -> np.ndarray:
+    """When each flow ends, by a plain loop over arrivals and ends, which thinks again after each `step`.
+
+    rates_of(flows that are there, what they have left) -> bytes in a unit of time.
+    """
+    arrival, left, t = arrival.astype(float), size.astype(float), 0.0
+    finish = np.full(size.size, np.inf)
     while not np.isfinite(finish).all():
         there = np.flatnonzero((arrival <= t) & ~np.isfinite(finish))
-        coming = arrival[arrival > t]
+        coming = arrival[arrival > t].min(initial=np.inf)
         if there.size == 0:
-            t = coming.min()
+            t = coming
             continue
         rates = rates_of(there, left[there])
         with np.errstate(divide="ignore"):
-            step = min((left[there] / rates).min(), coming.min() - t if coming.size else np.inf)
-        t += step
-        left[there] -= rates * step
+            on = min(t + (left[there] / rates).min(), coming, t + step)
+        left[there] -= rates * (on - t)
+        t = on
         finish[there[left[there] <= 1e-6]] = t
-    last = np.zeros(fabric.coflows.arrival.size)
-    np.maximum.at(last, flows.coflow, finish)
-    return last - fabric.coflows.arrival
+    return finish

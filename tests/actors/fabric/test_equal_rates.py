@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from equal_loop import BACKFILLED, COFLOW, SERVED, decide, end_due, move_flow
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,7 +14,6 @@ from switch_runs import (
     equal_rates,
     equally,
     ports_of,
-    run,
     serve_equally,
     switch,
     switches,
@@ -32,14 +30,6 @@ from actors.schedulers.coflows.philae_pilots import separate_pilot
 TRIGGERS = [BACKFILLED, SERVED, COFLOW]
 
 
-@pytest.mark.parametrize("trigger", TRIGGERS)
-def test_one_pair_of_ports_is_a_queue(trigger: int) -> None:
-    fabric = switch([(0, [(0, 0, 3000.0)]), (1000, [(0, 0, 1000.0)])], 1)
-    run(equally(fabric, trigger))
-    assert ccts(fabric) == [3000, 3000]
-    assert fabric.coflows.start.tolist() == [0, 3000]
-
-
 def test_flows_of_a_coflow_have_the_rate_of_the_slowest() -> None:
     # Port 0 (in) has three flows at 1/3, so 1->0 has 1/3 as well, though port 1 is its own. 0->0 ends at 3000, and the
     # others have 1/2 until 1->0 ends at 5000; 0->1 has port 0 for its last 1000 B.
@@ -54,44 +44,6 @@ def test_flows_of_a_coflow_have_the_rate_of_the_slowest() -> None:
         (5000, [0, 0.5, 0.5, 0]),
         (7000, [0, 0, 0, 0]),
     ]
-
-
-def test_rates_rise_at_the_decisions_that_the_policy_takes() -> None:
-    # Both flows have 1/2 of port 0 (in). 0->0 ends at 2000; deciding only when coflows end, 0->1 stays at 1/2.
-    for trigger, expected in ((SERVED, 4000), (COFLOW, 6000)):
-        fabric = switch([(0, [(0, 0, 1000.0), (0, 1, 3000.0)])], 2)
-        run(equally(fabric, trigger))
-        assert ccts(fabric) == [expected]
-
-
-@pytest.mark.parametrize("trigger", TRIGGERS)
-def test_a_coflow_that_misses_a_port_is_backfilled(trigger: int) -> None:
-    # Coflow 0 has port 0 (in) for 4000, so that coflow 1 is missed; its 1->1 gets all of its two ports, then 1->2.
-    fabric = switch([(0, [(0, 0, 4000.0)]), (0, [(0, 3, 500.0), (1, 1, 1000.0), (1, 2, 1000.0)])], 4)
-    run(equally(fabric, trigger))
-    assert fabric.flows.finish.tolist() == [4000, 4500, 1000, 2000]
-    assert fabric.coflows.start.tolist() == [0, 0]
-
-
-def test_what_a_backfilled_flow_was_sent_counts_when_its_coflow_is_served() -> None:
-    # 1->1 is backfilled and has 1500 of its 2000 B when coflow 0 ends. Then both flows have 1/2 of port 1 (out), until
-    # 1->1 ends at 2500; 0->1 has 1500 B left.
-    fabric = switch([(0, [(0, 0, 1500.0)]), (0, [(0, 1, 2000.0), (1, 1, 2000.0)])], 2)
-    run(equally(fabric, SERVED))
-    assert fabric.flows.finish.tolist() == [1500, 4000, 2500]
-
-
-@pytest.mark.parametrize(
-    ("missed_only", "expected"), [(True, [2000, 1000, 2000]), (False, [1500, 1000, 1000])]
-)
-def test_flows_of_served_coflows_are_backfilled_if_the_policy_wants_it(
-    missed_only: bool, expected: list[int]
-) -> None:
-    # Port 0 (in) has two flows at 1/2, and 1->2 is as slow as they are, or has all of its ports by backfill. So has
-    # 0->0 when 0->1 ends at 1000: no decision is taken there.
-    fabric = switch([(0, [(0, 0, 1000.0), (0, 1, 500.0), (1, 2, 1000.0)])], 3)
-    run(equally(fabric, COFLOW, missed_only))
-    assert fabric.flows.finish.tolist() == expected
 
 
 def plain_rates(fabric: Fabric, coflows: list[int], missed_only: bool) -> np.ndarray:

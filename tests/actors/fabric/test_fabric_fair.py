@@ -11,27 +11,6 @@ from actors.kernel.world import NEVER
 from tests.actors.water_filling import max_min
 
 
-def test_one_pair_of_ports_is_shared() -> None:
-    # 1000 B are sent when the second comes; both have half the port until it has its 1000 B at 3000 ns.
-    fabric = switch([(0, [(0, 0, 3000.0)]), (1000, [(0, 0, 1000.0)])], 1)
-    run(fairly(fabric))
-    assert ccts(fabric) == [4000, 2000]
-
-
-def test_what_a_bottleneck_leaves_goes_to_others() -> None:
-    # Port 0 (in) has three flows at 1/3; the flow from port 1 has what is left of port 0 (out): 2/3.
-    fabric = switch([(0, [(0, 0, 1000.0), (0, 1, 1000.0), (0, 2, 1000.0)]), (0, [(1, 0, 1000.0)])], 3)
-    run(fairly(fabric))
-    assert ccts(fabric) == [3000, 1500]
-
-
-def test_both_sides_can_be_bottlenecks() -> None:
-    # All flows have 1/2, of 0 (in) or of 1 (out). At 4000 coflow 1 ends, and coflow 0 has 2000 B at full speed.
-    fabric = switch([(0, [(0, 0, 4000.0)]), (0, [(0, 1, 2000.0), (1, 1, 2000.0)])], 2)
-    run(fairly(fabric))
-    assert ccts(fabric) == [6000, 4000]
-
-
 def test_a_port_that_loses_its_first_pair_does_not_wake_for_it() -> None:
     # Port 0 (in) gives 0->0 and 0->1 1/2 each until 500. Then port 0 (out) has four flows at 1/4, and 0->1 has 3/4.
     # 0->0 ends at 3500; 0->1 has 500 B left, the other three 2250 B at 1/3.

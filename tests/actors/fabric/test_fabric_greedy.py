@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from switch_runs import ccts, greedily, ports_of, run, switch, switches
+from switch_runs import ccts, greedily, ports_of, switch, switches
 
 from actors.fabric.bssi import BssiScratch, bssi
 from actors.fabric.greedy import end_flow, fill_ports, make_matching, move_group
@@ -17,14 +17,6 @@ from actors.fabric.ranking import make_ranking
 from actors.fabric.waves import make_waves
 from actors.kernel.queue import NONE
 from actors.kernel.world import NEVER
-
-
-def test_one_pair_of_ports_is_a_queue() -> None:
-    # 3000 B come first, then 1000 B at 1000 ns; the first to come, then the one with less to send, is served first.
-    for key, expected in ((int, [3000, 3000]), (lambda c: -c, [4000, 1000])):
-        fabric = switch([(0, [(0, 0, 3000.0)]), (1000, [(0, 0, 1000.0)])], 1)
-        run(greedily(fabric, key))
-        assert ccts(fabric) == expected
 
 
 def test_a_port_that_is_released_goes_on_down_the_order() -> None:

@@ -10,32 +10,12 @@ from actors.fabric.ports import Fabric
 from actors.kernel.world import NEVER
 
 
-def test_one_pair_of_ports_serves_the_shorter_flow() -> None:
-    fabric = switch([(0, [(0, 0, 3000.0)]), (1000, [(0, 0, 1000.0)])], 1)
-    run(shortest_first(fabric))
-    assert ccts(fabric) == [4000, 1000]
-
-
-def test_what_is_left_counts_and_not_the_size() -> None:
-    # At 1000 the first has 900 B left, less than the 1000 B that come.
-    fabric = switch([(0, [(0, 0, 1900.0)]), (1000, [(0, 0, 1000.0)])], 1)
-    run(shortest_first(fabric))
-    assert ccts(fabric) == [1900, 1900]
-
-
 def test_a_flow_that_has_become_shorter_meanwhile_goes_on() -> None:
     # When 0->0 ends at 1000, 0->1 with 1200 B finds 1->1 at its port, which had 1500 B and has 500 B left.
     fabric = switch([(0, [(0, 0, 1000.0), (0, 1, 1200.0), (1, 1, 1500.0)])], 2)
     started = [(int(t), int(fabric.flows.since[2])) for t, _ in shortest_first(fabric)]
     assert started[:2] == [(0, 0), (1000, 0)]  # it is not even stopped and started again
     assert fabric.flows.finish.tolist() == [1000, 2700, 1500]
-
-
-def test_a_flow_that_stops_leaves_its_other_port_to_the_next() -> None:
-    # 1->0 comes at 100 and stops 0->0, which has 1900 B left; port 0 (in) serves 0->1 until 1->0 ends at 600.
-    fabric = switch([(0, [(0, 0, 2000.0), (0, 1, 2500.0)]), (100, [(1, 0, 500.0)])], 2)
-    run(shortest_first(fabric))
-    assert fabric.flows.finish.tolist() == [2500, 4500, 600]
 
 
 def greedy_rates(active: list[tuple[int, int]], speed: np.ndarray) -> np.ndarray:

@@ -26,7 +26,7 @@ from actors.hosting.stall import LONG, MANY_EVENTS, StallWatch, likely_cause
 from actors.hosting.virtual import emulate
 from actors.hosting.windows import emulate_here
 from actors.setting import Dynamics, Setting
-from tests.actors.transfers.test_network import MACHINES, on_network
+from tests.actors.transfers.runs import MACHINES, over
 
 TWO_TASKS = jobs((0, [10]), (1000, [5]))
 FAILING = Dynamics(mtbf_s=0.5, mttr_s=0.001)
@@ -85,7 +85,7 @@ def test_the_setting_of_failures_that_is_the_likely_cause_is_named_and_what_woul
 
 
 def test_fetches_that_machines_do_not_let_end_are_the_likely_cause() -> None:
-    setting = on_network(dag_settings.two_shuffles(1, 2), MACHINES)
+    setting = over("fair", dag_settings.two_shuffles(1, 2), MACHINES)
     rare = replace(setting, dynamics=Dynamics(mtbf_s=6000.0, mttr_s=1.0))
     assert (
         "of 5 machines one fails each 20 min, and each fetch from it begins again"

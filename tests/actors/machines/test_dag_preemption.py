@@ -1,4 +1,4 @@
-"""Preemption of DAG jobs: examples by hand, an independent simulation event by event, and what always holds."""
+"""Preemption of DAG jobs beside examples (`golden/dags/priorities.txt`): an independent simulation, event by event."""
 
 from __future__ import annotations
 
@@ -15,15 +15,13 @@ from actors.hosting.outcome import Outcome
 from actors.hosting.partition import Partition
 from actors.setting import Network, Setting
 from clusters.cluster import Cluster, build_cluster
-from tests.actors.dag_emulations import ALL
-from tests.actors.dag_settings import setting_of, three_priorities
+from tests.actors.dag_settings import setting_of
 from tests.actors.machines.preempting_simulator import How, Job, Simulator
 from workloads.dags import DagWorkload, make_dag_workload
 from workloads.requests import Requests
 
 NO_DELAY = Network(0.0)
 NS, BILLION = 1_000_000_000, 1_000_000_000
-NAMES = [scheduler.name for scheduler in ALL]
 
 
 def with_preemption(
@@ -47,122 +45,8 @@ def evicted(outcome: Outcome) -> list[tuple[int, float]]:
     return [(int(times), us / 1e6) for times, us in outcome.evicted.T]
 
 
-def single_tasks(rows: list[tuple[float, float, int]], cores: list[float]) -> DagWorkload:
-    """Jobs of one task: arrival (s), duration (s), priority; and the cores that each needs."""
-    submit_s, duration_s, priority = zip(*rows, strict=True)
-    ones = [1] * len(rows)
-    return make_dag_workload(
-        "by hand", submit_s, ones, ones, duration_s, [], cpu_cores=cores, tenant=["a"] * len(rows),
-        requests=Requests(priority=list(priority)),
-    )  # fmt: skip
-
-
 def machines(*cores: float) -> Cluster:
     return build_cluster("machines", [int(c) for c in cores], cpu_cores=list(cores))
-
-
-@pytest.mark.parametrize("scheduler", NAMES)
-def test_a_job_takes_the_machines_of_lower_priorities_and_gives_them_back(scheduler: str) -> None:
-    """Two cores, for the jobs of `three_priorities`.
-
-    At 1 s both tasks that run are evicted, and a second of each is lost. J1 has both cores until 5 s, then J2 has one
-    until 7 s. J0 goes on with the tasks that have not run, and begins again with the others at 9 and 11 s.
-    """
-    jobs = three_priorities()
-    outcome = run_setting(with_preemption(scheduler, jobs, machines(2)))
-    assert [start for start, _ in spans(outcome)] == [11, 9, 5, 7, 1, 1, 4, 5]
-    assert evicted(outcome) == [(2, 2), (0, 0), (0, 0)]
-    assert outcome.start_ns.tolist() == [0, 1 * NS, 5 * NS]  # a job starts with the first attempt at a task
-
-
-@pytest.mark.parametrize("scheduler", NAMES)
-def test_with_a_checkpoint_it_goes_on_from_where_it_was(scheduler: str) -> None:
-    """It runs until 4 s, is restored from 7 to 8, is evicted at 9 and restored for 2 s: 5 s of it are left then."""
-    rows = [(0.0, 10.0, 0), (4.0, 3.0, 5), (9.0, 1.0, 9)]
-    how = Preemption(keeps=True, cost_s=1.0)
-    outcome = run_setting(with_preemption(scheduler, single_tasks(rows, [2, 2, 2]), machines(2), how))
-    assert spans(outcome) == [(10, 16), (4, 7), (9, 10)]
-    assert evicted(outcome) == [(2, 2), (0, 0), (0, 0)]
-
-
-def test_the_lowest_priority_goes_first_and_of_equals_the_youngest() -> None:
-    rows = [(0.0, 20.0, 1), (1.0, 20.0, 2), (2.0, 20.0, 1), (3.0, 5.0, 9)]
-    jobs = single_tasks(rows, [1, 1, 1, 1])
-    for oldest, due in ((False, [0, 0, 1, 0]), (True, [1, 0, 0, 0])):
-        found = run_setting(with_preemption("drf", jobs, machines(3), Preemption(oldest_first=oldest)))
-        assert [times for times, _ in evicted(found)] == due
-
-
-def test_the_machine_is_the_one_of_the_lowest_priorities_then_of_the_least_lost_then_the_first() -> None:
-    """The first machine runs priority 2; of the two that run priority 1 the third has done so for 1 s less."""
-    rows = [(0.0, 20.0, 2), (0.0, 20.0, 1), (1.0, 20.0, 1), (3.0, 5.0, 9)]
-    found = run_setting(with_preemption("drf", single_tasks(rows, [4, 4, 4, 4]), machines(4, 4, 4)))
-    assert [times for times, _ in evicted(found)] == [0, 0, 1, 0]
-    rows = [(0.0, 20.0, 1), (0.0, 20.0, 1), (3.0, 5.0, 9)]
-    found = run_setting(with_preemption("drf", single_tasks(rows, [4, 4, 4]), machines(4, 4)))
-    assert [times for times, _ in evicted(found)] == [1, 0, 0]
-
-
-def test_none_is_evicted_where_all_would_not_suffice_or_one_is_spared() -> None:
-    """Of 8 cores 4 are held at priority 9, 3 at 0: what needs 5 waits, what needs 4 does not."""
-    rows = [(0.0, 20.0, 9), (0.0, 10.0, 0), (1.0, 1.0, 5)]
-    for needs, how, due in (
-        (5, None, [(0, 20), (0, 10), (20, 21)]),
-        (4, None, [(0, 20), (2, 12), (1, 2)]),
-        (4, Preemption(below=0), [(0, 20), (0, 10), (10, 11)]),
-    ):
-        setting = with_preemption("sjf", single_tasks(rows, [4, 3, needs]), machines(8), how)
-        assert spans(run_setting(setting)) == due
-    rows = [(0.0, 10.0, 0), (1.0, 1.0, 5), (3.0, 1.0, 5), (5.0, 1.0, 5)]
-    found = run_setting(with_preemption("sjf", single_tasks(rows, [1] * 4), machines(1), Preemption(most=2)))
-    assert spans(found) == [(4, 14), (1, 2), (3, 4), (14, 15)]
-
-
-def test_a_queue_evicts_its_own_tasks_alone() -> None:
-    """Two cores, half for each tenant: the job of priority 9 has the core of its own queue, not the other one."""
-    jobs = make_dag_workload(
-        "by hand", [0, 0, 1], [1, 1, 1], [1, 1, 2], [10.0] * 4, [], cpu_cores=[1, 1, 1],
-        tenant=["a", "b", "b"], requests=Requests(priority=[0, 0, 9]),
-    )  # fmt: skip
-    found = run_setting(with_preemption("capacity", jobs, machines(2)))
-    assert [times for times, _ in evicted(found)] == [0, 1, 0]
-    assert spans(found)[0] == (0, 10)
-
-
-@pytest.mark.parametrize("first", ["a", "b"])
-def test_tasks_of_other_queues_do_not_choose_the_machine(first: str) -> None:
-    """Machine 0 runs the lowest priority, of tenant b, and 5; machine 1 runs 3. For a's 9 the 3 goes."""
-    jobs = make_dag_workload(
-        "by hand", [0, 0.1, 0.2, 1], [1] * 4, [1] * 4, [10.0] * 4, [], cpu_cores=[2, 2, 4, 2],
-        tenant=[first, "a", "a", "a"], requests=Requests(priority=[0 if first == "b" else 7, 5, 3, 9]),
-    )  # fmt: skip
-    found = run_setting(with_preemption("capacity", jobs, machines(4, 4)))
-    assert [times for times, _ in evicted(found)] == [0, 0, 1, 0]
-
-
-@pytest.mark.parametrize("heartbeat_s", [0.0, 2.0])
-def test_the_place_is_held_until_the_machine_has_answered(heartbeat_s: float) -> None:
-    """Messages take 0.1 s: a task is stopped at 1.1 s, the manager hears of it at 1.2, and the other starts at 1.3 s.
-
-    Heartbeats are at 0, 2, 4 s, and there at 2.1 s: what is stopped is reported at once all the same.
-    """
-    rows = [(0.0, 10.0, 0), (1.0, 2.0, 5)]
-    jobs = single_tasks(rows, [2, 2])
-    given = {"network": Network(0.1), "heartbeat_s": heartbeat_s}
-    found = run_setting(with_preemption("drf", jobs, machines(2), **given))
-    assert found.tasks is not None
-    begins = (1.0 if heartbeat_s == 0 else 2.1) + 0.3
-    assert found.tasks["start_ns"][1] / NS == pytest.approx(begins)
-    assert evicted(found)[0][1] == pytest.approx(begins - 0.2 - (0.1 if heartbeat_s == 0 else 0.2))
-
-
-def test_an_end_that_is_on_its_way_counts_as_an_end() -> None:
-    """The first ends at 1.1 s, and is to be stopped at 1.05: that comes too late. Nothing is lost."""
-    rows = [(0.0, 1.0, 0), (1.05, 2.0, 5)]
-    found = run_setting(with_preemption("drf", single_tasks(rows, [2, 2]), machines(2), network=Network(0.1)))
-    assert evicted(found) == [(0, 0), (0, 0)]
-    assert spans(found)[0] == pytest.approx((0.1, 1.1))
-    assert spans(found)[1] == pytest.approx((1.3, 3.3))
 
 
 def test_one_event_evicts_more_tasks_than_it_has_messages_for() -> None:
@@ -178,12 +62,6 @@ def test_one_event_evicts_more_tasks_than_it_has_messages_for() -> None:
         assert found.counters["launches"] == 601
         assert spans(found)[300][0] == pytest.approx(5, abs=1.1 if heartbeat_s else 0.01)
         assert min(start for start, _ in spans(found)[:300]) >= spans(found)[300][1]
-
-
-def test_equal_priorities_evict_none() -> None:
-    found = run_setting(with_preemption("drf", single_tasks([(0, 5, 3), (1, 1, 3)], [2, 2]), machines(2)))
-    assert spans(found) == [(0, 5), (5, 6)]
-    assert evicted(found) == [(0, 0), (0, 0)]
 
 
 def random_case(rng: np.random.Generator) -> tuple[list[Job], list[tuple[int, ...]], How]:

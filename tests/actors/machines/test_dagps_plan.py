@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import permutations
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,13 +9,11 @@ from hypothesis import strategies as st
 
 from actors.machines.demands import needs_and_capacity
 from actors.scheduler import resolve_parameters
-from actors.schedulers.dags.carbyne import CARBYNE
 from actors.schedulers.dags.dagps import DAGPS
-from actors.schedulers.dags.drf import DRF
 from actors.schedulers.dags.stage_orders import by_dagps_plan, make_job_plans
 from actors.setting import Setting
 from clusters.cluster import build_cluster
-from tests.actors.dag_emulations import queries, run, twelve_machines
+from tests.actors.dag_emulations import ends_of_all_orders, queries, twelve_machines
 from tests.actors.machines.plain_dagps import Job, Stage
 from workloads.dags import DagWorkload, make_dag_workload
 
@@ -51,48 +46,16 @@ def test_the_long_task_behind_a_short_one_is_planned_first() -> None:
     assert (start / 1e9).tolist() == [3, 1, 0, 1]
     assert (end / 1e9).tolist() == [5, 3, 1, 5]
     assert by_dagps_plan(setting_of(workload)).tolist() == [3, 1, 0, 2]
-    # By level B and C run first, until 2, and A to 3: L ends at 7.
-    cluster = build_cluster("one core", [1], cpu_cores=[1])
-    for scheduler, more, ends_s in ((DRF, {}, 7), (DRF, {"intra_job": "dagps", "plan_share": 1}, 5)):
-        assert run(scheduler, workload, cluster, **more).finish_ns[0] == ends_s * 1e9
-    assert run(DAGPS, workload, cluster, remaining_weight=0, plan_share=1).finish_ns[0] == 5e9
 
 
 def test_a_wide_stage_goes_where_the_plan_has_its_last_tasks() -> None:
     # Halves of a core: A has two tasks of 1 s, B one of 2 s, C two of 3 s behind A. The plan has the tasks of A one
-    # after the other beside B, until 2, and then C: 5 s. With both tasks of A first, C runs from 1 to 4 and B to 6.
+    # after the other beside B, until 2, and then C: 5 s.
     workload = make_dag_workload(
         "wide", [0], [3], [2, 1, 2], [1, 1, 2, 3, 3], [(0, 0, 2)], cpu_cores=[0.5] * 3
     )
     assert make_job_plans(setting_of(workload)).end.max() == 5e9
     assert by_dagps_plan(setting_of(workload)).tolist() == [1, 0, 2]
-    cluster = build_cluster("one core", [1], cpu_cores=[1])
-    followed: dict[str, Any] = {"plan_share": 1}
-    for scheduler, more in ((DRF, {"intra_job": "dagps"}), (CARBYNE, {"packing": "dagps"})):
-        assert run(scheduler, workload, cluster, **followed, **more).finish_ns[0] == 5e9
-    assert run(DRF, workload, cluster).finish_ns[0] == 6e9
-
-
-def test_backward_a_wide_stage_goes_where_the_plan_ends_its_first_tasks() -> None:
-    # Halves of a core, shares of one. J0: W has two tasks of 2 s, X one of 2 s, Y one of 4 s behind X. Its plan has X
-    # until 2, Y until 6, and beside Y the tasks of W: none need start before 2. So all three tasks of J1 start at once.
-    # With both tasks of W last, until 6, Y would end at 4 and X begin at -2: J0 would do what its plan forward does.
-    workload = make_dag_workload(
-        "wide", [0, 0], [3, 1], [2, 1, 1, 3], [2, 2, 2, 4, 3, 3, 3], [(0, 1, 2)], cpu_cores=[0.5] * 4
-    )
-    cluster = build_cluster("two cores", [1], cpu_cores=[2])
-    outcome = run(CARBYNE, workload, cluster, packing="dagps", plan_share=0.5, completion="kept")
-    assert (outcome.finish_ns / 1e9).tolist() == [6, 3]
-
-
-@pytest.mark.parametrize(("unfairness", "ends_s"), [(1e6, [6, 9]), (1.0, [9, 7])])
-def test_a_job_that_lacks_too_much_goes_first(unfairness: float, ends_s: list[float]) -> None:
-    # One core; J0 has six tasks that need all of it, J1 six that need half, all of 1 s. Those of J0 fit better. Each
-    # launch of J0 adds 0.5 to what J1 lacks, a pair of J1 takes 0.5 from it: with 1.0 J1 has the core at 2, 4, and 6.
-    workload = make_dag_workload("w", [0, 0], [1, 1], [6, 6], [1] * 12, [], cpu_cores=[1, 0.5])
-    cluster = build_cluster("one core", [1], cpu_cores=[1])
-    outcome = run(DAGPS, workload, cluster, remaining_weight=0, unfairness=unfairness)
-    assert (outcome.finish_ns / 1e9).tolist() == ends_s
 
 
 @st.composite
@@ -103,25 +66,6 @@ def small_jobs(draw: st.DrawFn) -> tuple[list[int], list[int], list[tuple[int, i
     pairs = [(i, j) for j in range(count) for i in range(j)]
     edges = draw(st.lists(st.sampled_from(pairs), unique=True, max_size=8)) if pairs else []
     return durations, demands, edges
-
-
-def best_length(durations: list[int], demands: list[int], edges: list[tuple[int, int]]) -> int:
-    """Return the least time in which the tasks can run: each as early as it can, in all orders."""
-    parents: list[list[int]] = [[i for i, child in edges if child == j] for j in range(len(durations))]
-    least = sum(durations)
-    for order in permutations(range(len(durations))):
-        used, ends = [0] * (sum(durations) + 1), [-1] * len(durations)
-        for task in order:
-            if any(ends[parent] < 0 for parent in parents[task]):
-                break
-            t = max((ends[parent] for parent in parents[task]), default=0)
-            while any(u + demands[task] > UNITS for u in used[t : t + durations[task]]):
-                t += 1
-            ends[task] = t + durations[task]
-            used[t : ends[task]] = [u + demands[task] for u in used[t : ends[task]]]
-        else:
-            least = min(least, max(ends))
-    return least
 
 
 @settings(max_examples=40, deadline=None)
@@ -136,10 +80,11 @@ def test_plans_hold_and_are_near_the_best(
     assert all(end[parent] <= start[child] for parent, child in edges)
     for t in range(end.max()):
         assert sum(d for d, s, e in zip(demands, start, end, strict=True) if s <= t < e) <= UNITS
-    best = best_length(*drawn)
+    best = min(map(max, ends_of_all_orders(*drawn, UNITS)))
     assert best <= end.max() <= 1.5 * best
 
 
+@pytest.mark.compiled
 def test_plans_are_those_of_a_plain_program() -> None:
     workload = queries(jobs=40, seed=5, tasks_per_job=60)
     a, (demand, capacity) = (
@@ -158,6 +103,7 @@ def test_plans_are_those_of_a_plain_program() -> None:
         assert plain.length(plain.best()) == lengths[job]
 
 
+@pytest.mark.compiled
 def test_plans_of_stages_with_many_tasks_respect_critical_path_and_work() -> None:
     workload = queries(jobs=20, seed=3)
     a = workload.arrays()

@@ -9,11 +9,9 @@ import pytest
 from emulations import run_setting
 
 from actors.hosting.outcome import Outcome
-from actors.setting import Dynamics, Network, Setting
-from clusters.cluster import build_cluster
+from actors.setting import Dynamics, Setting
 from clusters.failures import CENTRAL, NODE, Outages
 from tests.actors.dag_settings import mixed_dags, setting_of
-from workloads.dags import make_dag_workload
 
 SCHEDULERS = ("drf", "carbyne", "tetris-fair", "dagps")
 
@@ -61,30 +59,6 @@ def test_what_is_lost_runs_again_and_not_on_a_machine_that_is_down(
                 ends = finish[a.stage_first_task[parent] : a.stage_first_task[parent + 1]]
                 own = start[a.stage_first_task[stage] : a.stage_first_task[stage + 1]]
                 assert own.min() >= ends.max()
-
-
-def test_a_failure_by_hand() -> None:
-    """Two machines of four cores, two tasks that need all for 10 s. One fails at 6 s, is detected at 8, back at 9."""
-    workload = make_dag_workload("two", [0.0], [1], [2], [10.0, 10.0], np.zeros((0, 3), int), cpu_cores=[4.0])
-    setting = setting_of("drf", workload, network=Network(0.0))
-    setting = dataclasses.replace(
-        setting,
-        cluster=build_cluster("two machines", [4, 4], cpu_cores=[4.0, 4.0]),
-        dynamics=Dynamics(outages=outages((0, 6.0, 9.0)), detection_s=2.0),
-    )
-    node, start, finish = times(run(setting))
-    assert sorted(zip(node.tolist(), start.tolist(), finish.tolist(), strict=True)) == [
-        (0, 9.0, 19.0),
-        (1, 0.0, 10.0),
-    ]
-    for_good = dataclasses.replace(
-        setting, dynamics=Dynamics(outages=outages((0, 6.0, np.inf)), detection_s=2.0)
-    )
-    node, start, finish = times(run(for_good))
-    assert sorted(zip(node.tolist(), start.tolist(), finish.tolist(), strict=True)) == [
-        (1, 0.0, 10.0),
-        (1, 10.0, 20.0),
-    ]
 
 
 def test_a_resource_manager_that_fails_continues_where_it_was() -> None:

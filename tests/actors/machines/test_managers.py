@@ -7,12 +7,12 @@ import dataclasses
 import numpy as np
 import pyarrow as pa
 import pytest
-from emulations import run_setting, run_windows
+from emulations import run_setting
 
 from actors.hosting.outcome import Observe, Outcome
 from actors.hosting.partition import Partition
 from actors.kernel.queue import IDLE, NEVER
-from actors.setting import Costs, Dynamics, Network, Setting
+from actors.setting import Dynamics, Network, Setting
 from clusters.cluster import Cluster
 from clusters.failures import NODE, SCHEDULER, Outages
 from tests.actors.dag_settings import mixed_dags, setting_of, unlike_machines
@@ -49,31 +49,6 @@ def test_each_manager_does_what_one_alone_does(scheduler: str) -> None:
         tasks = np.concatenate([np.arange(first_task[job], first_task[job + 1]) for job in jobs])
         assert (whole.tasks["start_ns"][tasks] == alone.tasks["start_ns"]).all()
         assert (whole.tasks["node"][tasks] == alone.tasks["node"] + 5 * manager).all()
-
-
-@pytest.mark.parametrize("heartbeat_s", [0.0, 1.5])
-def test_any_number_of_partitions_gives_the_same(heartbeat_s: float) -> None:
-    number = np.array([0, 1, 3, 5, 6, 8])
-    down = Outages(np.full(6, NODE), number, 6.0 + number, 12.0 + number)
-    setting = setting_of(
-        "carbyne",
-        WORKLOAD,
-        machines(),
-        network=Network(0.01, spread_s=0.02),
-        costs=Costs("fixed", 0.01, 0.05, 0.02),
-        managers=3,
-        heartbeat_s=heartbeat_s,
-    )
-    setting = dataclasses.replace(setting, dynamics=Dynamics(outages=down, detection_s=0.5))
-    observe = Observe(tasks=True)
-    one = run_windows(setting, observe, 1)
-    assert one.counters["tasks_lost"] > 0
-    for partitions in (2, 5, 8):
-        several = run_windows(setting, observe, partitions)
-        assert one.tasks is not None
-        assert several.tasks is not None
-        assert all((one.tasks[name] == several.tasks[name]).all() for name in one.tasks)
-        assert one.counters == several.counters
 
 
 def test_a_manager_that_fails_holds_up_its_jobs_alone() -> None:

@@ -1,4 +1,4 @@
-"""What is left over goes first to the job that is furthest over its share: by hand, and against a count of its own."""
+"""What is left over goes first to the job that is furthest over its share: against a count of its own."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ import numpy as np
 import pytest
 
 from actors.hosting.outcome import Outcome
-from actors.schedulers.dags.capacity import CAPACITY
-from actors.schedulers.dags.carbyne import CARBYNE
-from actors.schedulers.dags.drf import DRF, FAIR
+from actors.schedulers.dags.drf import DRF
 from clusters.cluster import build_cluster
-from tests.actors.dag_emulations import checked, queries, run, twelve_machines
+from tests.actors.dag_emulations import run
 from workloads.dags import DagWorkload, make_dag_workload
 
 CORES = 9
@@ -22,55 +20,6 @@ CORES = 9
 def starts_s(outcome: Outcome) -> list[float]:
     assert outcome.tasks is not None
     return (outcome.tasks["start_ns"] / 1e9).tolist()
-
-
-@pytest.mark.parametrize("heartbeat_s", [0.0, 1.0])
-@pytest.mark.parametrize("scheduler", [DRF, FAIR], ids=lambda scheduler: scheduler.name)
-@pytest.mark.parametrize(
-    ("leftover", "of_j1", "of_j2"),
-    [
-        ("none", 3, 3),
-        ("in-order", 4, 4),  # the first of the two cores that J0 leaves goes to J1, and then J2 holds less
-        ("srtf", 3, 5),  # J2 has less work left
-        (
-            "over-share",
-            5,
-            3,
-        ),  # both hold their shares: the first to come goes first, and is over its share then
-    ],
-)
-def test_by_hand(scheduler: Any, heartbeat_s: float, leftover: str, of_j1: int, of_j2: int) -> None:
-    # Tasks of a core and 10 s: one of J0, seven of J1, six of J2. Each has a share of three of the nine cores.
-    jobs = make_dag_workload("w", [0, 0, 0], [1, 1, 1], [1, 7, 6], [10] * 14, [], cpu_cores=[1, 1, 1])
-    found = run(scheduler, jobs, machine(cpu_cores=CORES), leftover=leftover, heartbeat_s=heartbeat_s)
-    first, then = heartbeat_s, heartbeat_s + 10
-    assert starts_s(found) == [
-        *[first], *[first] * of_j1, *[then] * (7 - of_j1), *[first] * of_j2, *[then] * (6 - of_j2)
-    ]  # fmt: skip
-
-
-def test_a_queue_is_over_its_guarantee_by_the_resource_of_which_it_is_most() -> None:
-    # Guarantees are five of ten cores, and half of the memory. In them a runs three tasks, 4.5 cores, and b five, 2.5
-    # cores and half of the memory. Three cores and the other half of the memory are left.
-    jobs = make_dag_workload(
-        "w",
-        [0, 0],
-        [1, 1],
-        [12, 12],
-        [10] * 24,
-        [],
-        cpu_cores=[1.5, 0.5],
-        memory=[0.0, 0.1],
-        tenant=["a", "b"],
-    )
-    ways = {
-        way: starts_s(run(CAPACITY, jobs, machine(cpu_cores=10), leftover=way))
-        for way in ("in-order", "over-share")
-    }
-    # b is at its share of memory, and a less than that of both: b goes first, until no memory is left.
-    assert [sum(s == 0 for s in ways["over-share"][i : i + 12]) for i in (0, 12)] == [3, 10]
-    # a uses 0.9 of its guarantee, b all of it: the next task is one of a, and then there is room for three of b.
-    assert [sum(s == 0 for s in ways["in-order"][i : i + 12]) for i in (0, 12)] == [4, 8]
 
 
 def machine(cpu_cores: int) -> Any:
@@ -145,20 +94,3 @@ def count(workload: DagWorkload, leftover: str) -> list[float]:
             held[job] += 1
             running.append((now + int(a.duration_ns[task]), job, task))
     return [t / 1e9 for t in start]
-
-
-@pytest.mark.parametrize(
-    ("scheduler", "given"),
-    [
-        (DRF, {}),
-        (FAIR, {"heartbeat_s": 3.0}),
-        (CARBYNE, {}),
-        (CARBYNE, {"heartbeat_s": 1.0, "completion": "kept"}),
-    ],
-    ids=str,
-)
-def test_machines_suffice_and_precedence_holds(scheduler: Any, given: dict[str, Any]) -> None:
-    workload = queries(jobs=30, mean_gap_s=5.0, one_to_one=0.3, task_cv=0.5)
-    found = run(scheduler, workload, twelve_machines(), leftover="over-share", **given)
-    checked(workload, 12, found)
-    assert starts_s(found) != starts_s(run(scheduler, workload, twelve_machines(), **given))

@@ -1,7 +1,7 @@
 """Tasks that together need more than their machine has slow each other down, and managers that do not see resources.
 
-By hand; one machine against a simulation in fractions that shares no code; and in whole runs, that each task has done
-its work by the speeds that follow from which tasks ran beside it.
+Beside examples (`golden/dags/machines.txt`): one machine against a simulation in fractions that shares no code; and in
+whole runs, that each task has done its work by the speeds that follow from which tasks ran beside it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors.hosting.outcome import Outcome
-from actors.setting import Costs, Dynamics, Estimates, Network, Setting
+from actors.setting import Costs, Dynamics, Network, Setting
 from clusters.capacity import capacities, demands
 from clusters.cluster import Cluster, build_cluster
 from clusters.failures import NODE, Outages
@@ -53,67 +53,6 @@ def slowing(setting: Setting, **changes: Any) -> Setting:
 def blind(workload: DagWorkload, cluster: Cluster = ONE_MACHINE, **more: Any) -> Setting:
     """A run under a manager that sees cores alone, where tasks slow each other down."""
     return slowing(setting_of("drf", workload, cluster, **{"network": AT_ONCE, "sees": "cores", **more}))
-
-
-def finish_s(setting: Setting) -> list[float]:
-    outcome = run_setting(setting)
-    assert outcome.tasks is not None
-    assert (outcome.tasks["finish_ns"] == outcome.finish_ns).all()
-    return (outcome.finish_ns / NS).tolist()
-
-
-def test_two_tasks_share_a_resource_until_one_ends() -> None:
-    """1 s alone, then each at 2/3: the second ends after 6 s, when the first has 9 - 4 = 5 s left."""
-    workload = jobs_of_one_task([(0, 10, 0.1, 0.75), (1, 4, 0.1, 0.75)])
-    assert finish_s(blind(workload)) == [12.0, 7.0]
-
-
-def test_a_task_is_as_fast_as_its_scarcest_resource_allows() -> None:
-    """Memory 1.5, disk 1.2: the first two run at 2/3 for memory; the third needs disk alone, and runs at 5/6.
-
-    At 6 s the third has done its 5 s; nothing changes for the others, which end at 15 s.
-    """
-    workload = jobs_of_one_task([(0, 10, 0.75, 0.1), (0, 10, 0.75, 0.5), (0, 5, 0, 0.6)])
-    assert finish_s(blind(workload)) == [15.0, 15.0, 6.0]
-
-
-def test_who_needs_nothing_scarce_is_not_slowed() -> None:
-    workload = jobs_of_one_task([(0, 3, 0.1, 0.9), (0, 3, 0.1, 0.9), (0, 3, 0.1, 0), (0, 0, 0.1, 0.9)])
-    assert finish_s(blind(workload)) == [5.4, 5.4, 3.0, 0.0]
-
-
-def test_ends_are_whole_nanoseconds() -> None:
-    """Three of 1 ns, 2 ns and 3 ns at 1/3 each: 3 ns; then 1 and 2 ns are left at 1/2: 5 ns; then one alone: 6 ns."""
-    workload = jobs_of_one_task([(0, k * 1e-9, 0.1, 1) for k in (1, 2, 3)])
-    assert finish_s(blind(workload)) == [3e-9, 5e-9, 6e-9]
-
-
-def test_what_a_manager_sees_is_not_over_used_and_without_slowing_nothing_takes_longer() -> None:
-    workload = jobs_of_one_task([(0, 10, 0.1, 0.75), (1, 4, 0.1, 0.75)])
-    assert finish_s(blind(workload, sees="cores+disk_in")) == [10.0, 14.0]
-    assert finish_s(blind(workload, sees="all")) == [10.0, 14.0]
-    ignored = dataclasses.replace(blind(workload), slows=False)
-    assert finish_s(ignored) == [10.0, 5.0]
-
-
-def test_underestimated_demands_slow_tasks_down() -> None:
-    """Both are taken to need 0.375 of the disk, and need 0.75."""
-    workload = jobs_of_one_task([(0, 10, 0.1, 0.75), (1, 4, 0.1, 0.75)])
-    misled = slowing(
-        setting_of("drf", workload, ONE_MACHINE, network=AT_ONCE),
-        estimates=Estimates("constant", -0.5, demands=True),
-    )
-    assert finish_s(misled) == [12.0, 7.0]
-
-
-def test_a_heartbeat_tells_of_an_end_that_came_later() -> None:
-    workload = jobs_of_one_task([(0, 10, 0.1, 0.75), (1, 4, 0.1, 0.75)])
-    outcome = run_setting(blind(workload, heartbeat_s=4.0))
-    assert outcome.tasks is not None
-    assert (outcome.tasks["start_ns"] / NS).tolist() == [4.0, 4.0]
-    assert (outcome.tasks["finish_ns"] / NS).tolist() == [16.0, 10.0]
-    assert (outcome.finish_ns / NS).tolist() == [16.0, 10.0]
-    assert outcome.counters["heartbeats"] == 4  # none at 16 s: the last end is reported before it
 
 
 class OneMachine:
@@ -276,47 +215,9 @@ def test_what_is_not_seen_is_as_if_it_were_not_stated(scheduler: str) -> None:
     assert unseen.counters == unstated.counters
 
 
-@pytest.mark.parametrize(
-    ("sees", "message"),
-    [
-        (
-            "cores+disks",
-            r"^parameter sees of drf: tasks of .* need no 'disks'; known: all, cores, cpu_cores, disk_in",
-        ),
-        ("", r"^parameter sees of drf: '' lacks a name.*; several as cores\+memory$"),
-        ("cores+", r"^parameter sees of drf: 'cores\+' lacks a name"),
-    ],
-)
-def test_resources_that_there_are_not_are_refused(sees: str, message: str) -> None:
-    with pytest.raises(InputError, match=message) as error:
-        run_setting(blind(jobs_of_one_task([(0, 1, 0.1, 0.5)]), sees=sees))
-    assert "\n" not in str(error.value)
-
-
 def test_slots_are_not_named() -> None:
     workload = make_dag_workload("slots", [0], [1], [1], [1], [])
     with pytest.raises(
         InputError, match=r"^parameter sees of drf: no task of slots states what it needs; want all$"
     ):
         run_setting(setting_of("drf", workload, sees="cores"))
-
-
-@pytest.mark.parametrize("slows", [False, True])
-def test_machines_that_have_nothing_of_what_is_not_seen_are_refused(slows: bool) -> None:
-    """Tasks would be placed there, and could not run."""
-    workload = make_dag_workload("gpus", [0], [1], [1], [1], [], cpu_cores=[1], demands={"attr:gpus": [1]})
-    cluster = build_cluster("some", [4, 4], cpu_cores=[4.0, 4.0], **{"attr:gpus": ["2", "0"]})
-    setting = setting_of("drf", workload, cluster, sees="cores")
-    message = (
-        r"^drf takes tasks of job 0, stage 0, to need no attr:gpus, which they do, and machine 1 has none"
-    )
-    with pytest.raises(InputError, match=message):
-        run_setting(dataclasses.replace(setting, slows=slows))
-    run_setting(dataclasses.replace(setting, parameters={**setting.parameters, "sees": "all"}, slows=slows))
-
-
-def test_unlike_machines_are_shared_by_what_each_has() -> None:
-    """Of memory the second machine has half: two tasks of 0.4 fit on the first, and slow each other on the second."""
-    cluster = build_cluster("two", [2, 2], cpu_cores=[2.0, 2.0], memory_bytes=[8e9, 4e9])
-    workload = jobs_of_one_task([(0, 4, 0.4, 0)] * 4)
-    assert finish_s(blind(workload, cluster)) == [4.0, 4.0, 6.4, 6.4]

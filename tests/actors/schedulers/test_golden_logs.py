@@ -29,6 +29,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import golden_coflows
+import golden_dags
 import golden_jobs
 import pytest
 
@@ -47,7 +49,11 @@ class Run(NamedTuple):
     wanted: tuple[str, ...]
 
 
-FAMILIES: dict[str, Callable[[Given, Run], Sections]] = {"jobs": golden_jobs.log}
+FAMILIES: dict[str, Callable[[Given, Run], Sections]] = {
+    "coflows": golden_coflows.log,
+    "dags": golden_dags.log,
+    "jobs": golden_jobs.log,
+}
 UNORDERED = ("messages", "counters")
 
 

@@ -21,10 +21,10 @@ from actors.hosting.windows import check_partitions, divide
 from actors.setting import Costs, Dynamics, Network, Setting
 from tests.actors.dag_settings import mixed_dags, with_bytes, with_input
 from tests.actors.dag_settings import setting_of as dag_setting
-from tests.actors.transfers.failing_runs import MACHINES, failing, outages
+from tests.actors.transfers.failing_runs import failing, outages
 from tests.actors.transfers.own_coordinators import Smallest
-from tests.actors.transfers.test_by_stage import staged
-from tests.actors.transfers.test_own_halves import over as joined
+from tests.actors.transfers.runs import MACHINES
+from tests.actors.transfers.runs import over as joined
 from tests.emulations import OBSERVED, digest, run_setting, run_windows
 from workloads.errors import InputError
 
@@ -33,7 +33,12 @@ WORK = with_bytes(mixed_dags(), 3)
 
 
 def over(network: Any, scheduler: Any = "drf", work: Any = WORK, **given: Any) -> Setting:
-    return joined(network, scheduler, work, delay_s=DELAY_S, **given)
+    return joined(network, work, scheduler=scheduler, delay_s=DELAY_S, **given)
+
+
+def staged(scheduler: str, work: Any, network: str, delay_s: float) -> Setting:
+    given = {"short_cutoff_s": 3.0, "long_partition": 0.8, "delay_s": delay_s}
+    return joined(network, work, MACHINES, scheduler, **given)
 
 
 def switched(setting: Setting, **given: Any) -> Setting:

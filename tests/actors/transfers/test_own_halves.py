@@ -11,38 +11,17 @@ import pytest
 
 from actors.schedulers.registry import find_scheduler
 from actors.schedulers.variants import make_variant
-from actors.setting import Network, Setting, Switch
-from actors.transfers.joined import FIRST_ROWS, with_network
-from clusters.cluster import Cluster, build_cluster
+from clusters.cluster import build_cluster
 from examples.shortest_job import ShortestFirst
 from examples.smallest_coflow import EqualShares, LeastSent
 from tests.actors.checkpointing import digest_with_restores
-from tests.actors.dag_settings import mixed_dags, setting_of, two_shuffles, unlike_machines, with_bytes
+from tests.actors.dag_settings import mixed_dags, with_bytes
 from tests.actors.transfers.own_coordinators import FirstComes, LeastLeft
+from tests.actors.transfers.runs import GB, over
 from tests.emulations import OBSERVED, digest, run_setting
-from workloads.dags import DagWorkload, make_dag_workload
+from workloads.dags import make_dag_workload
 
-GB = 1e9
 NETWORKS = ("fair", "sebf", "aalo", "philae", FirstComes, EqualShares)
-
-
-def over(
-    network: Any,
-    scheduler: Any,
-    workload: DagWorkload,
-    nodes: Cluster | None = None,
-    delay_s: float = 0.0,
-    rows: int = FIRST_ROWS,
-    waves: str = "together",
-    **given: Any,
-) -> Setting:
-    setting = setting_of(scheduler, workload, nodes or unlike_machines(), network=Network(delay_s), **given)
-    coordinator = None if network == "fair" else find_scheduler(network)
-    return replace(
-        setting,
-        scheduler=with_network(setting.scheduler, coordinator, rows),
-        switch=Switch(port_bytes_per_s=GB, scheduler=str(network), waves=waves),
-    )
 
 
 class AsSjf:
@@ -63,7 +42,8 @@ class AsSjf:
 def test_a_manager_that_does_what_sjf_does_has_the_same_run(network: Any, delay_s: float) -> None:
     work = with_bytes(mixed_dags(jobs=20), 5)
     one, other = (
-        run_setting(over(network, name, work, delay_s=delay_s, heartbeat_s=0.7)) for name in (AsSjf, "sjf")
+        run_setting(over(network, work, scheduler=name, delay_s=delay_s, heartbeat_s=0.7))
+        for name in (AsSjf, "sjf")
     )
     assert one.tasks is not None
     assert other.tasks is not None
@@ -71,16 +51,6 @@ def test_a_manager_that_does_what_sjf_does_has_the_same_run(network: Any, delay_
     assert (one.finish_ns == other.finish_ns).all()
     assert (one.series.fetched_ns == other.series.fetched_ns).all()
     assert one.series.moved_bytes == other.series.moved_bytes > 0
-
-
-@pytest.mark.parametrize(("network", "ends_s"), [("fair", [3.0, 4.0]), ("sebf", [2.0, 4.0])])
-def test_two_shuffles_by_hand(network: str, ends_s: list[float]) -> None:
-    # Both fetch from machine 0 from 1 s on, 1 and 2 GB over its port of 1 GB a second: under `fair` half of it each, so
-    # that the first has its input at 3 s; under `sebf` the smaller one is first.
-    nodes = build_cluster("machines", [2, 4, 4], cpu_cores=[2.0, 4.0, 4.0])
-    found = run_setting(over(network, ShortestFirst, two_shuffles(1, 2), nodes))
-    assert (found.series.fetched_ns[[1, 3]] / 1e9).tolist() == ends_s
-    assert (found.finish_ns / 1e9).tolist() == [end + 1 for end in ends_s]
 
 
 def test_a_manager_sees_which_tasks_fetch() -> None:
@@ -105,7 +75,7 @@ def test_a_manager_sees_which_tasks_fetch() -> None:
         edge_bytes=[3 * GB],
     )
     nodes = build_cluster("machines", [1, 8], cpu_cores=[1.0, 8.0])
-    run_setting(over("fair", Watching, work, nodes))
+    run_setting(over("fair", work, nodes, Watching))
     assert seen[:4] == [
         (0.0, [0], [1], [0], [0]),
         (1.0, [1], [3], [0], [0]),
@@ -127,7 +97,7 @@ class Remembering(ShortestFirst):
 
 @pytest.mark.parametrize("network", ["fair", "sebf", FirstComes, LeastLeft])
 def test_a_run_with_a_manager_of_one_s_own_goes_on_from_any_checkpoint(network: Any) -> None:
-    setting = over(network, Remembering, with_bytes(mixed_dags(), 2), delay_s=0.0005, rows=1)
+    setting = over(network, with_bytes(mixed_dags(), 2), scheduler=Remembering, delay_s=0.0005, rows=1)
     found, moves = digest_with_restores(setting, 5)
     assert moves > 3
     assert found == digest(run_setting(setting, OBSERVED))
@@ -135,6 +105,7 @@ def test_a_run_with_a_manager_of_one_s_own_goes_on_from_any_checkpoint(network: 
     assert found == digest(run_setting(again, OBSERVED))
 
 
+@pytest.mark.compiled  # thousands of tasks
 @pytest.mark.parametrize("network", ["fair", "sebf", LeastSent])
 def test_a_manager_may_launch_more_than_an_event_may_send_messages(network: Any) -> None:
     # 2 GB leave each machine: 4,500 tasks on the two read 1 GB there, and 1 GB of the other.
@@ -143,7 +114,7 @@ def test_a_manager_may_launch_more_than_an_event_may_send_messages(network: Any)
         "w", [0], [2], [2, tasks], [1.0] * (2 + tasks), [(0, 0, 1)], cpu_cores=[tasks, 1], edge_bytes=[4 * GB]
     )
     nodes = build_cluster("m", [tasks] * 2, cpu_cores=[tasks, tasks])
-    split = over(network, Halving, work, nodes)
+    split = over(network, work, nodes, Halving)
     found = run_setting(split, OBSERVED)
     assert found.tasks is not None
     assert (found.tasks["start_ns"][2:] == 1_000_000_000).all()
@@ -168,7 +139,7 @@ def test_a_coordinator_that_does_what_fifo_does_has_the_same_run(scheduler: Any,
     for seed in range(3):
         work = with_bytes(mixed_dags(jobs=20, seed=seed), seed)
         one, other = (
-            run_setting(over(of, scheduler, work, delay_s=delay_s, waves="apart"))
+            run_setting(over(of, work, scheduler=scheduler, delay_s=delay_s, waves="apart"))
             for of in (FirstComes, fifo)
         )
         assert (one.finish_ns == other.finish_ns).all()
@@ -192,13 +163,29 @@ def test_a_coordinator_sees_coflows_come_and_go(waves: str, sent: list[float]) -
         "by hand", [0], [2], [1, 2], [1, 1, 1], [(0, 0, 1)], cpu_cores=[1, 4], edge_bytes=[2 * GB]
     )
     nodes = build_cluster("machines", [1, 4], cpu_cores=[1.0, 4.0])
-    setting = over(Watching, "drf", work, nodes, rows=1)
+    setting = over(Watching, work, nodes, rows=1)
     run_setting(replace(setting, switch=replace(setting.switch, waves=waves)))
     at = [(now_s, *columns) for now_s, *columns in seen if columns[0]]
     assert at == [
         (1.0, [0], [1.0], [1], [1], [sent[0]]),
         (3.0, [1], [3.0], [1], [1], [sent[1]]),
     ]
+
+
+class Largest:
+    """A central scheduler of a user's own: tasks go to the two largest nodes in turn."""
+
+    def place(self, job: Any, nodes: Any) -> np.ndarray:
+        return np.resize(np.argsort(-nodes.capacity["cpu_cores"], kind="stable")[:2], job.num_tasks)
+
+
+@pytest.mark.parametrize("network", ["none", "fair", "fifo"])
+def test_a_scheduler_of_ones_own_places_stages(network: str) -> None:
+    work = with_bytes(mixed_dags(jobs=10), 2)
+    found = run_setting(over(network, work, scheduler=Largest, delay_s=0.0005, short_cutoff_s=3.0))
+    assert found.tasks is not None
+    assert {*found.tasks["node"].tolist()} == {1, 4}
+    assert (found.finish_ns > 0).all()
 
 
 def test_rates_may_be_more_messages_than_one_event_may_send() -> None:
@@ -215,7 +202,7 @@ def test_rates_may_be_more_messages_than_one_event_may_send() -> None:
         edge_bytes=[count * count * GB / 29],
     )
     nodes = build_cluster("m", [1] * count, cpu_cores=[1.0] * count)
-    setting = over(EqualShares, "drf", work, nodes)
+    setting = over(EqualShares, work, nodes)
     found = run_setting(setting, OBSERVED)
     assert found.counters["flows"] == 870
     assert np.allclose(found.series.fetched_ns[count:], 2e9, rtol=1e-6)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from coflow_emulations import setting_of
 from emulations import run_setting
+from switch_runs import serve
 
 from actors.hosting.outcome import Observe
 from actors.kernel.compiled import config
@@ -48,23 +49,9 @@ def least_served(size: np.ndarray, left: np.ndarray) -> np.ndarray:
     return by_least(size - left)
 
 
-def serve(arrival: np.ndarray, size: np.ndarray, rates_of: Rates, step: float = np.inf) -> np.ndarray:
+def served(arrival: np.ndarray, size: np.ndarray, rule: Rates, step: float = np.inf) -> np.ndarray:
     """When each ends at a server of a byte in a second, which thinks again after each `step` seconds."""
-    left, finish, t = size.astype(float), np.full(size.size, np.inf), 0.0
-    while np.isinf(finish).any():
-        there = np.flatnonzero((arrival <= t) & (left > 0.0))
-        coming = arrival[arrival > t].min(initial=np.inf)
-        if there.size == 0:
-            t = coming
-            continue
-        rates = rates_of(size[there], left[there])
-        with np.errstate(divide="ignore"):
-            end = t + (left[there] / rates).min()
-        on = min(end, coming, t + step)
-        left[there] -= rates * (on - t)
-        t, over = on, there[left[there] <= 1e-7]
-        left[over], finish[over] = 0.0, t
-    return finish
+    return serve(arrival, size, lambda there, left: rule(size[there], left), step)
 
 
 def single(
@@ -103,7 +90,7 @@ THEORY: tuple[tuple[str, dict[str, Any], Rates], ...] = (
 @pytest.mark.parametrize(("scheduler", "parameters", "theory"), THEORY)
 def test_one_port_is_a_single_server(scheduler: str, parameters: dict[str, Any], theory: Rates) -> None:
     work, arrival, size = single(80, load=0.9)
-    expected = serve(arrival, size, theory)
+    expected = served(arrival, size, theory)
     # Ends are in whole ns, and move those after them.
     assert np.abs(ends_s(scheduler, work, **parameters) - expected).max() < 1e-6
 
@@ -125,7 +112,7 @@ def test_aalo_with_many_queues_serves_whom_it_has_served_least() -> None:
     # A queue is as wide as a tenth of what those in it have been served, and in it the first goes first.
     work, arrival, size = single(60, load=0.8, mean=1000.0)
     found = ends_s("aalo", work, interval_s=5.0, **FINE) - arrival
-    expected, in_order = (serve(arrival, size, rule, 10.0) - arrival for rule in (least_served, first))
+    expected, in_order = (served(arrival, size, rule, 10.0) - arrival for rule in (least_served, first))
     assert found.mean() == pytest.approx(expected.mean(), rel=0.03)
     assert np.median(np.abs(found / expected - 1)) < 0.05
     assert abs(in_order.mean() / expected.mean() - 1) > 0.1  # it is not that all rules are the same
@@ -134,7 +121,7 @@ def test_aalo_with_many_queues_serves_whom_it_has_served_least() -> None:
 def test_aalo_oracle_with_many_queues_is_shortest_first() -> None:
     work, arrival, size = single(60, load=0.8, mean=1000.0)
     found = ends_s("aalo-oracle", work, interval_s=0.5, **FINE) - arrival
-    expected, in_order = (serve(arrival, size, rule) - arrival for rule in (shortest, first))
+    expected, in_order = (served(arrival, size, rule) - arrival for rule in (shortest, first))
     assert found.mean() == pytest.approx(expected.mean(), rel=0.03)
     assert abs(in_order.mean() / expected.mean() - 1) > 0.1
 

@@ -15,7 +15,7 @@ from actors.hosting.partition import Partition
 from actors.kernel.compiled import config
 from actors.schedulers.registry import find_scheduler
 from actors.setting import Costs
-from tests.actors.schedulers.coflows.test_admission import due
+from tests.actors.coflow_emulations import due
 from workloads.coflows import CoflowWorkload
 
 EXAMPLES = 5 if config.DISABLE_JIT else 24

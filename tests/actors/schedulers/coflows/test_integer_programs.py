@@ -24,12 +24,12 @@ from actors.schedulers.coflows.integer_programs import (
 )
 from actors.setting import Costs
 from benchmarks.deadline_rules import Instance, read_instances
-from tests.actors.coflow_emulations import coflows
-from tests.actors.schedulers.coflows.test_admission import NEVER, due, star
+from tests.actors.coflow_emulations import coflows, due, star
 from workloads.errors import InputError
 from workloads.generators.deadline_coflows import deadline_coflows
 from workloads.readers.coflowlib import read_coflowlib
 
+NEVER = -1.0
 COFLOWLIB = Path(__file__).parents[5] / "shared" / "traces" / "coflowlib"
 
 

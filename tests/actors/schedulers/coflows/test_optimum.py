@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from coflow_emulations import NAMES, coflows, setting_of, variants_of
+from coflow_emulations import NAMES, coflows, due, setting_of, variants_of
 from emulations import OBSERVED, run_setting
 
 from actors.schedulers.coflows.integer_programs import Demand
-from tests.actors.schedulers.coflows.test_admission import due
+from benchmarks.deadline_rules import Instance, finish_times
 from tests.actors.schedulers.coflows.test_integer_programs import can_be_sent
 from workloads.coflows import CoflowWorkload
 
@@ -64,23 +64,11 @@ def case_of(seed: int) -> Case:
 
 def in_time(flows: list[list[tuple[int, int, float]]], due_s: list[float], order: tuple[int, ...]) -> int:
     """How many coflows are in time if flows have both of their ports in this order, decided at each end of a flow."""
-    left = {(k, f): size for k, own in enumerate(flows) for f, (*_, size) in enumerate(own)}
-    now, end = 0.0, {}
-    while left:
-        taken, running = set(), []
-        for k in order:
-            for f, (ingress, egress, _) in enumerate(flows[k]):
-                if (k, f) in left and not {("in", ingress), ("out", egress)} & taken:
-                    taken |= {("in", ingress), ("out", egress)}
-                    running.append((k, f))
-        step = min(left[flow] for flow in running)
-        now += step
-        for flow in running:
-            left[flow] -= step
-            if left[flow] <= 1e-9:
-                del left[flow]
-                end[flow[0]] = now
-    return sum(end[k] <= due_s[k] + 1e-9 for k in end)
+    rows = [(k, *flow) for k, own in enumerate(flows) for flow in own]
+    coflow, ingress, egress, size = (np.array(column) for column in zip(*rows, strict=True))
+    ports = np.stack([ingress, PORTS + egress], axis=1)
+    instance = Instance(np.ones(len(flows)), np.array(due_s), coflow, size, ports, np.ones(2 * PORTS))
+    return int((finish_times(instance, list(order)) <= instance.deadline + 1e-9).sum())
 
 
 @pytest.fixture(scope="module", params=SEEDS)

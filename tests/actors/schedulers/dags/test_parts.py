@@ -11,6 +11,7 @@ from actors.machines import shares
 from actors.machines.manager_state import NO_LEFTOVER
 from actors.machines.packing import Values
 from actors.schedulers.dags.build import dag_scheduler
+from actors.schedulers.dags.capacity import CAPACITY
 from actors.schedulers.dags.parts import Inter, Parts
 from actors.schedulers.dags.stage_orders import by_level
 from actors.setting import Setting
@@ -43,6 +44,12 @@ def test_jobs_are_served_in_an_order_that_is_given(order: list[float], ends: lis
 def test_with_packing_tasks_go_by_their_values_whatever_the_job() -> None:
     priority = np.array([1.0, 2.0, 3.0])
     assert ends_s(2, packing=True, values=Values(by_alignment=False), priority=priority) == [6, 5, 2]
+
+
+def test_guarantees_of_queues_may_have_spaces() -> None:
+    jobs = make_dag_workload("w", [0, 0], [1, 1], [3, 1], [1] * 4, [], cpu_cores=[1, 1], tenant=["a", "b"])
+    found = run(CAPACITY, jobs, build_cluster("machine", [4], cpu_cores=[4]), guarantees="a = 0.75, b=0.25")
+    assert found.finish_ns.tolist() == [1_000_000_000] * 2
 
 
 def test_without_leftovers_each_job_keeps_to_its_share() -> None:
