@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import random
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.workloads.text_mutations import Lines, check_refused, count_refused_flips, text_mutants, to_text
 from workloads.catalogue import load_workload, save_workload
 from workloads.dags import make_dag_workload
 from workloads.errors import InputError
@@ -41,40 +39,6 @@ def written(folder: Path, text: str) -> Path:
     path = folder / "some.txt"
     path.write_text(text)
     return path
-
-
-def test_a_file_says_stages_demands_and_edges(tmp_path):
-    """Cores are shares of a machine's 20; without id and arrival a DAG has its place, and comes at 0."""
-    dag = read_dag_text(written(tmp_path, SMALL))
-    assert dag.jobs["job_id"].to_pylist() == [2, 7]
-    assert dag.jobs["submit_s"].to_pylist() == [0.0, 2.5]
-    assert dag.jobs["tenant"].to_pylist() == [None, "etl"]
-    assert dag.stages["name"].to_pylist() == ["only", "q 7/map1", "q 7/map2", "q 7/reduce"]
-    assert dag.stages["num_tasks"].to_pylist() == [1, 5, 5, 1]
-    assert dag.tasks["duration_s"].to_pylist() == [1.0, *[10.0] * 5, *[4.5] * 5, 2.0]
-    assert dag.resources == tuple(RESOURCES)
-    assert dag.arrays().demand.tolist() == [
-        [0.0] * 6,
-        [1.0, 0.1, 0.0, 0.25, 0.2, 0.3],
-        [2.0, 0.1, 0.25, 0.0, 0.2, 0.3],
-        [20.0, 0.1, 0.0, 0.0, 0.2, 0.3],
-    ]
-    assert dag.edges.to_pylist() == [
-        {"job_id": 7, "parent": 0, "child": 1, "kind": "one-to-one"},
-        {"job_id": 7, "parent": 1, "child": 2, "kind": "all-to-all"},
-    ]
-    assert dag.metadata["read"] == "2 DAGs; 4 stages; 2 edges"
-    assert "jobs moved" in dag.notes[0]
-
-
-def test_resources_and_cores_are_options(tmp_path):
-    text = "1 3\na 5 0.5 7 2\n0\n"
-    options = {"resources": "cpu_cores, attr:gpu", "node_cores": "8"}
-    dag = load_workload(written(tmp_path, text), options=options, format="dag-text")
-    assert dag.resources == ("cpu_cores", "attr:gpu")
-    assert dag.arrays().demand.tolist() == [[4.0, 7.0]]
-    again = read_dag_text(tmp_path / "some.txt", resources=["memory", "attr:gpu"])
-    assert again.resources == ("memory", "attr:gpu")
 
 
 def test_it_is_recognised_and_converted(tmp_path):
@@ -124,79 +88,6 @@ WRONG += [
     ("# emu resources=memory node_cores=0\n", "field node_cores: 0.0 is not a number above 0"),
     (f"1\na 1 0 0 0 0 0 0 {10**9}\n0\n", "line 1: field tasks: makes 1,000,000,000 tasks, more than "),
 ]  # fmt: skip
-
-
-@pytest.mark.parametrize(("text", "message"), WRONG)
-def test_what_is_wrong_is_named(tmp_path, text, message):
-    path = written(tmp_path, text)
-    with pytest.raises(InputError) as caught:
-        read_dag_text(path)
-    assert str(caught.value).startswith(f"{path}: {message}")
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("# q\n1 1 0\na three 0 0 0 0 0 0 1\n0\n", "line 3: field duration_s: 'three' is not a number"),
-        ("# q\n2 1 0\na 1 0 0 0 0 0 0 1\n0\n", "line 4: field duration_s: the line ends after 1 fields"),
-        ("# q\n1 1 0\na 1 0 0 0 0 0 0 x\n0\n", "line 3: field tasks: 'x' is not a whole number"),
-        ("# q\n1.5 1 0\na 1 0 0 0 0 0 0 1\n0\n", "line 2: field stages: '1.5' is not a whole number"),
-        ("# q\n1 1 0\na\n0\n", "line 3: field duration_s: the line ends after 1 fields"),
-        (
-            "2 1 0\na 1 0 0 0 0 0 0 1\nb 1 0 0 0 0 0 0 x\n0\n",
-            "line 3: field tasks: 'x' is not a whole number",
-        ),
-    ],
-)
-def test_a_broken_file_is_recognised_and_its_line_is_named(tmp_path, text, message):
-    path = written(tmp_path, text)
-    with pytest.raises(InputError) as caught:
-        load_workload(path)
-    assert str(caught.value).startswith(f"{path}: {message}")
-
-
-def test_more_cores_than_there_can_be_are_named_as_that(tmp_path):
-    path = written(tmp_path, "1\na 1 0.5 0 0 0 0 0 1\n0\n")
-    with pytest.raises(
-        InputError, match=r"500000000000.0 is more than 1,000,000,000, the most that a task may need"
-    ):
-        read_dag_text(path, node_cores=1e12)
-
-
-def valid(rng: random.Random) -> Lines:
-    """The lines of a few DAGs, each with a name, an id and an arrival."""
-    lines: Lines = []
-    for job in range(rng.randint(1, 3)):
-        count = rng.randint(1, 4)
-        lines += [[b"#", b"dag"], [b"%d" % count, b"%d" % (job + 3), b"%.3f" % (rng.random() * 10)]]
-        lines += [
-            [b"s%d" % s, *(b"%.2f" % rng.random() for _ in range(7)), b"%d" % rng.randint(1, 4)]
-            for s in range(count)
-        ]
-        lines += [[b"%d" % (count - 1)], *([b"s%d" % (s - 1), b"s%d" % s, b"ata"] for s in range(1, count))]
-    return lines
-
-
-def numbers(lines: Lines, row: int) -> list[int]:
-    fields = lines[row]
-    if fields[0] == b"#" or fields[-1] == b"ata":
-        return []
-    return [*range(1, 9)] if fields[0].startswith(b"s") else [*range(len(fields))]
-
-
-def counted(lines: Lines) -> list[int]:
-    """Rows of stages and edges: in the first of a DAG fields may be absent."""
-    return [row for row, fields in enumerate(lines) if fields[0].startswith(b"s")]
-
-
-def test_malformed_files_are_refused_with_their_place(tmp_path):
-    mutants = text_mutants("w.txt", valid, numbers=numbers, counted=counted)
-    assert check_refused(mutants, read_dag_text, tmp_path) == 15 * 8
-
-
-def test_flipped_bits_are_read_or_refused_by_place(tmp_path):
-    data = to_text(valid(random.Random(3)))
-    assert count_refused_flips(data, read_dag_text, tmp_path / "w.txt") > 20
 
 
 words = st.text(st.characters(codec="utf-8", exclude_categories=["Z", "C"]), min_size=1, max_size=6).filter(

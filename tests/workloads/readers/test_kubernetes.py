@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.workloads.readers.test_sacct import jobs_of
+from tests.workloads.log_files import jobs_of
 from workloads.catalogue import load_workload
 from workloads.errors import InputError
 from workloads.formats import recognise

@@ -1,6 +1,4 @@
 import math
-import random
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -8,9 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 
-from tests.workloads.mutations import FILE_MUTATIONS, Mutant, parquet_bytes
 from tests.workloads.strategies import coflows, dags
-from tests.workloads.text_mutations import check_refused
 from workloads.coflows import make_coflow_workload
 from workloads.conversion import as_jobs
 from workloads.dags import make_dag_workload
@@ -282,31 +278,3 @@ def test_a_job_that_says_another_number_of_tasks_than_its_stages_is_named(tmp_pa
     pq.write_table(tasks, tmp_path / "tasks.parquet")
     with pytest.raises(InputError, match=r"jobs\.parquet: line 1: field num_tasks: 3 tasks, but the job's"):
         read_folder(tmp_path)
-
-
-def damaged(rounds: int):
-    """Folders of which one file is missing, truncated, foreign, or lacks a column."""
-    rng = random.Random(0)
-    for _ in range(rounds):
-        for workload, family in ((DAG, "dags"), (COFLOWS, "coflows")):
-            for damage in (*FILE_MUTATIONS, None):
-                tables = {name: columns_of(workload, name) for name in FAMILIES[family]}
-                name = rng.choice(sorted(tables))
-                if damage is None:
-                    label = f"no {next(iter(tables[name]))}"
-                    tables[name].pop(next(iter(tables[name])))
-                files = {name: parquet_bytes(columns) for name, columns in tables.items()}
-                if damage is not None:
-                    label, data = damage(rng, files.pop(name))
-                    if data is not None:
-                        files[name] = data
-                yield Mutant(f"{name}: {label}", files, ".", name)
-
-
-def columns_of(workload, name: str) -> dict:
-    table = getattr(workload, Path(name).stem)
-    return {column: table[column] for column in table.column_names}
-
-
-def test_100_damaged_folders_are_refused_in_one_line_that_names_the_file(tmp_path):
-    assert check_refused(damaged(7), read_folder, tmp_path) >= 100
