@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import numpy as np
-from cluster_files import EVERYTHING, load_text
 
 from clusters import cluster_figures, describe_cluster
 from clusters.cluster import build_cluster
+from tests.clusters.cluster_files import EVERYTHING, load_text
 
 
 def test_figures_say_how_attributes_are_distributed(tmp_path: Path) -> None:

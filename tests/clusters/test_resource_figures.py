@@ -132,31 +132,6 @@ def gangs(*rows: tuple[int, float, float]) -> JobWorkload:
     )
 
 
-@pytest.mark.parametrize(
-    ("gang", "fits"),
-    [
-        ((7, 0, 2.0), True),  # 2, 4 and 1 on the nodes of 4, 8 and 2 cores
-        ((8, 0, 2.0), False),
-        ((4, 1, 2.0), True),
-        ((5, 1, 2.0), False),
-        ((4, 2, 2.0), True),
-        ((5, 2, 2.0), True),  # 2 on the node of 4 cores, 3 on that of 8
-        ((6, 2, 2.0), False),  # 3 on each
-        ((2, 3, 1.0), True),  # on two nodes, as it has two tasks
-        ((3, 3, 2.0), True),
-        ((3, 3, 3.0), False),  # only two nodes have 3 cores
-        ((1, 0, 9.0), False),
-        ((9, NONE, 9.0), True),
-        ((100, 0, 0.0), True),
-    ],
-)
-def test_gangs_that_do_not_fit_on_the_empty_cluster(gang: tuple[int, float, float], fits: bool) -> None:
-    workload = gangs(gang, (1, 0, 1.0))
-    d = resource_figures(workload, three())
-    assert d["gangs_without_room"] == (not fits)
-    assert ("1 gangs do not fit on all nodes together" in describe_resources(workload, d)) == (not fits)
-
-
 def test_gangs_without_demands_take_slots() -> None:
     workload = gangs((4, 0, NONE), (5, 0, NONE), (2, 1, NONE), (3, 1, NONE))
     assert resource_figures(workload, three())["gangs_without_room"] == 2

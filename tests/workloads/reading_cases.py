@@ -220,7 +220,7 @@ def _read(it: Path, format: str | None, options: dict[str, str], out: Path, meta
         about, notes = workload.metadata, workload.notes
     for name, table in tables.items():
         lines += [
-            f"{name}.{column}: {_column(table[column])}"
+            f"{name}.{column}: {column_text(table[column])}"
             for column in table.column_names
             if table[column].null_count < len(table) and not _follows(tables, name, column)
         ]
@@ -247,7 +247,8 @@ def _follows(tables: dict[str, pa.Table], name: str, column: str) -> bool:
     return bool(tables[name][column].to_pylist() == [key for key, rows in pairs for _ in range(rows)])
 
 
-def _column(values: pa.ChunkedArray) -> str:
+def column_text(values: pa.ChunkedArray) -> str:
+    """Return the values of a column in a line."""
     runs = [(text, len(list(group))) for text, group in groupby(map(_value, values.to_pylist()))]
     return " ".join(text if count == 1 else f"{count}*{text}" for text, count in runs)
 

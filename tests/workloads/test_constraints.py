@@ -33,7 +33,7 @@ from workloads.jobs import JobWorkload, make_workload
 from workloads.readers.parquet import read_folder, read_parquet, write_parquet
 from workloads.transform import merge, replicate, sample, scale, split, time_slice, truncate
 
-MANY = settings(max_examples=60, deadline=None)
+MANY = settings(max_examples=20)
 values = st.text("abc1.", min_size=1, max_size=4)
 
 
@@ -56,42 +56,6 @@ def tenants(workload: Any) -> set[str]:
 def test_the_text_of_a_constraint_reads_back(one: Constraint) -> None:
     assert parse_constraint(str(one)) == one
     assert parse_constraint_set(set_text([one, one])) == (one, one)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("cores>=16", ("cores", ">=", "16", None)),
-        ("kernel ≥ 3.10", ("kernel", ">=", "3.10", None)),
-        ("isa == x86", ("isa", "=", "x86", None)),
-        ("isa ≠ arm soft", ("isa", "!=", "arm", 1.0)),
-        ("clock > 2.4 GHz soft 1.25", ("clock", ">", "2.4 GHz", 1.25)),
-        (" spread-racks soft 2", ("placement", "=", "spread-racks", 2.0)),
-        ('attr:os != "" soft', ("attr:os", "!=", "", 1.0)),
-    ],
-)
-def test_constraints_are_read_as_users_write_them(text: str, expected: tuple[Any, ...]) -> None:
-    assert parse_constraint(text) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("cores", "--soft: 'cores' is not a constraint such as 'cores >= 16'"),
-        ("cores >=", "is not a constraint"),
-        ("cores =< 16", "is not a constraint"),
-        (">= 16", "is not a constraint"),
-        ("spread-rack", "placements: same-rack, spread-racks, spread-nodes"),
-        ("placement = same-rack", "is not a constraint"),
-        ("cores > 1 soft 0.5", "the price '0.5' is not a factor from 1"),
-        ("cores > 1 soft nan", "the price 'nan' is not a factor from 1"),
-        ("cores > 1 soft cheap", "the price 'cheap' is not a factor from 1"),
-    ],
-)
-def test_what_is_no_constraint_is_refused(text: str, message: str) -> None:
-    with pytest.raises(InputError) as caught:
-        parse_constraint(text, "--soft")
-    assert message in str(caught.value)
 
 
 def test_jobs_show_the_kind_of_their_constraints() -> None:

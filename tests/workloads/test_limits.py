@@ -280,14 +280,6 @@ def test_a_container_has_less_memory_than_its_machine(tmp_path, version):
     assert memory._of_container(tmp_path) == 500
 
 
-@pytest.mark.parametrize(
-    "given", [{"max_tasks": "many"}, {"max_tasks": 0}, {"max_tasks": 10**18}, {"max_bytes": "1 parsec"}]
-)
-def test_limits_that_are_none(given):
-    with pytest.raises(InputError, match=next(iter(given))):
-        take_limits(given)
-
-
 def test_limits_are_taken_out_of_the_options():
     taken, rest = take_limits({"max_tasks": "30,000,000", "max_bytes": "1 GiB", "jobs": "5"})
     assert taken == Limits(30_000_000, 1 << 30)

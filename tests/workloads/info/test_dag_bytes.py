@@ -7,11 +7,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from family_examples import dags_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import dags as any_dags
 
+from tests.workloads.family_examples import dags_of
+from tests.workloads.strategies import dags as any_dags
 from workloads.critical_path import network_paths_s
 from workloads.dags import DagWorkload, make_dag_workload
 from workloads.info import QUANTILES, describe, render
@@ -85,7 +85,7 @@ def test_what_is_not_known_is_not_shown() -> None:
     assert "0 B all-to-all (known of 100 % of edges)\nbytes of input: not known\n" in render(sent)
 
 
-@settings(max_examples=80)
+@settings(max_examples=20)
 @given(dag=any_dags(), bytes_per_s=st.floats(1e3, 1e12))
 def test_paths_with_edges_are_the_longest_of_all(dag: DagWorkload, bytes_per_s: float) -> None:
     """By a plain second computation; at an infinite speed the edges take nothing."""

@@ -7,14 +7,14 @@ from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
-from family_examples import coflows_of, dags_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import dags as any_dags
-from strategies import workloads
 
 import emu
 from benchmarks.fidelity import SHARED
+from tests.workloads.family_examples import coflows_of, dags_of
+from tests.workloads.strategies import dags as any_dags
+from tests.workloads.strategies import workloads
 from workloads.arrow import column
 from workloads.coflows import with_demands
 from workloads.critical_path import LATEST_NS
@@ -31,7 +31,7 @@ MEDIAN = QUANTILES.index(50)
 TRACES = SHARED / "traces"
 
 
-@settings(max_examples=50)
+@settings(max_examples=20)
 @given(workload=workloads(labelled=True))
 def test_every_workload_of_jobs_is_described(workload: JobWorkload) -> None:
     d = describe(workload)
@@ -122,7 +122,7 @@ def test_shapes_of_graphs_by_hand() -> None:
     }
 
 
-@settings(max_examples=60)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 2**32), size=st.integers(1, 9), density=st.floats(0, 1))
 def test_shapes_are_those_of_every_path(seed: int, size: int, density: float) -> None:
     rng = np.random.default_rng(seed)
@@ -160,7 +160,7 @@ def test_the_critical_path_follows_tasks_over_one_to_one_edges() -> None:
         assert shapes(dag)["critical_path_s"].tolist() == [ends_s]
 
 
-@settings(max_examples=60)
+@settings(max_examples=20)
 @given(dag=any_dags())
 def test_paths_and_ends_are_those_of_every_task(dag: DagWorkload) -> None:
     """By a plain second computation: the end of each task, and the fewest paths by trying all sets of edges."""

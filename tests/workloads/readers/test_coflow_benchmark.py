@@ -61,7 +61,7 @@ def shuffles(draw):
     )
 
 
-@settings(max_examples=60)
+@settings(max_examples=20)
 @given(shuffles())
 def test_a_round_trip_is_exact(tmp_path_factory, workload):
     folder = tmp_path_factory.mktemp("fb")

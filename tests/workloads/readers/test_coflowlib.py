@@ -180,7 +180,7 @@ def test_archives_that_cannot_be_are_refused(tmp_path):
         write_instances([whole], tmp_path / "none" / "n.zip")
 
 
-@settings(max_examples=60)
+@settings(max_examples=20)
 @given(coflows(complete=True))
 def test_a_round_trip_is_exact(tmp_path_factory, workload):
     folder = tmp_path_factory.mktemp("lib")

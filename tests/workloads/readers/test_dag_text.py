@@ -132,7 +132,7 @@ def writable(draw: Any) -> Any:
     )
 
 
-@settings(max_examples=60)
+@settings(max_examples=20)
 @given(dag=writable())
 def test_what_is_written_reads_back_the_same(tmp_path_factory, dag):
     path = tmp_path_factory.mktemp("w") / "w.txt"

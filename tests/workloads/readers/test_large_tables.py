@@ -8,8 +8,8 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from python_process import run_python
 
+from tests.python_process import run_python
 from workloads.errors import InputError
 from workloads.readers.duckdb_tables import batches, database, expanded, number, write_folder
 from workloads.readers.report import Report

@@ -49,13 +49,13 @@ COFLOWS = make_coflow_workload(
 JOBS = make_workload("jobs", [0.0], [1], [1.0])
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(dags())
 def test_a_round_trip_of_dags_keeps_everything(tmp_path_factory, dag):
     check_round_trip(dag, tmp_path_factory.mktemp("w"), read_dags)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(coflows())
 def test_a_round_trip_of_coflows_keeps_everything(tmp_path_factory, workload):
     check_round_trip(workload, tmp_path_factory.mktemp("w"), read_coflows)

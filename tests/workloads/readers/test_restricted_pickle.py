@@ -47,7 +47,7 @@ def test_data_come_back_as_they_were(value, protocol):
     assert same(value, loads(pickle.dumps(value, protocol=protocol)))
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(data)
 def test_files_that_numpy_saves_are_read(tmp_path_factory, value):
     path = tmp_path_factory.mktemp("npy") / "x.npy"

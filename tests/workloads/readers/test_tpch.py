@@ -54,7 +54,7 @@ def test_recorded_durations_are_those_of_the_run(tmp_path):
     assert dag.name == tmp_path.name
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(st.integers(0, 2**64 - 1))
 def test_sampled_durations_follow_the_rules(tmp_path_factory, seed):
     folder = save(tmp_path_factory.mktemp("t") / "2g")

@@ -226,7 +226,7 @@ def bounds(dag: DagWorkload) -> list[tuple[float, tuple[float, ...]]]:
     return sorted((d, tuple(sorted(found[b][0] for b in before))) for d, before in found)
 
 
-@settings(max_examples=150)
+@settings(max_examples=30)
 @given(tasks=graphs())
 def test_grouping_changes_no_precedence(tmp_path_factory, tasks):
     path = written(tmp_path_factory.mktemp("w") / "a.json", instance(tasks))

@@ -145,7 +145,7 @@ def instances(draw: Any) -> Json:
     return instance(rows, {name: draw(st.integers(0, 10**6)) for name in names})
 
 
-@settings(max_examples=150)
+@settings(max_examples=30)
 @given(value=instances())
 def test_what_tasks_read_is_on_edges_or_input_or_left_out(tmp_path_factory, value):
     """However tasks are grouped; a file of several writers is not read twice by a task."""
