@@ -1,6 +1,6 @@
 r"""Calls of functions as text, each with what comes of it: `test_calls.py` runs all files of tests/workloads/calls.
 
-    # tests.workloads.transform.test_transform_deadlines        the module whose samples the calls may name
+    # tests.workloads.transform.test_transform_deadlines        modules whose samples the calls may name
     deadlines(four(), most=0.5)
     !! field most: 0.5 is below least, 1.0                      an InputError
     apportion([1, 2], 9)
@@ -77,15 +77,17 @@ def parse(path: Path) -> list[tuple[str, list[str]]]:
 
 def names(path: Path) -> dict[str, Any]:
     """Return the names that the calls of a file may use."""
-    first = path.read_text(encoding="utf-8").splitlines()[0]
-    return functions() | vars(importlib.import_module(first.removeprefix("# ")))
+    found = dict(functions())
+    for module in path.read_text(encoding="utf-8").splitlines()[0].split()[1:]:
+        found |= vars(importlib.import_module(module))
+    return found
 
 
 def outcome(call: str, names: dict[str, Any]) -> list[str]:
     """Return what comes of a call, in the lines of a file."""
     try:
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-            made = eval(call, dict(names))
+            made = eval(call, names)
     except InputError as error:
         return [f"!! {error}"]
     if not hasattr(made, "fingerprint"):

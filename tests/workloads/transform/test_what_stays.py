@@ -53,6 +53,11 @@ def several(draw: Any, of: Any, count: int) -> list[Any]:
     return draw(st.lists(of, min_size=count, max_size=count))
 
 
+def times(draw: Any, count: int) -> list[int]:
+    """Return times of arrival, not all the same and not in order."""
+    return [10_001, *several(draw, st.integers(0, 10_000), count - 2), 0]
+
+
 @st.composite
 def jobs(draw: Any) -> JobWorkload:
     """Jobs that ask for all there is to ask for; the first has a tenant."""
@@ -61,7 +66,7 @@ def jobs(draw: Any) -> JobWorkload:
     amounts = none | st.sampled_from([0.25, 1.0, 8.0])
     return make_workload(
         "w",
-        several(draw, st.integers(0, 10_000), count),
+        times(draw, count),
         [len(own) for own in tasks],
         [duration for own in tasks for duration in own],
         tenant=["a", *several(draw, tenants, count - 1)],
@@ -89,7 +94,7 @@ def dags(draw: Any) -> DagWorkload:
     shares = none | st.sampled_from([0.0, 0.5, 1.0])
     return make_dag_workload(
         "w",
-        several(draw, st.integers(0, 10_000), len(made)),
+        times(draw, len(made)),
         [len(job) for job in made],
         [len(stage) for stage in stages],
         [duration for stage in stages for duration in stage],
@@ -110,10 +115,9 @@ def coflows(draw: Any) -> CoflowWorkload:
     port = st.integers(0, PORTS - 1)
     flows = st.dictionaries(st.tuples(port, port), st.floats(1, 1e9), min_size=1, max_size=6)
     made = []
-    for at in sorted(draw(st.lists(st.integers(0, 10_000), min_size=2, max_size=6))):
-        made.append(
-            (float(at), draw(st.none() | st.integers(0, 99).map(lambda s, at=at: at + s)), draw(flows))
-        )
+    for at in sorted(times(draw, draw(st.integers(2, 6)))):
+        deadline_s = draw(st.none() | st.integers(0, 99).map(lambda left_s, at=at: at + left_s))
+        made.append((float(at), deadline_s, draw(flows)))
     workload = coflows_of(made, ports=PORTS, port_bytes_per_s=1e8)
     return with_demands(workload, weight=several(draw, st.sampled_from([0.5, 1.0, 2.0]), len(made)))
 
@@ -163,11 +167,10 @@ def is_in_order(workload: Any3) -> bool:
 
 
 def halves(workload: Any3) -> list[Any3]:
-    """What arrives before the last arrival, and then; nothing if all arrive at once."""
+    """What arrives before the last arrival, and then."""
     own = family(workload)
-    last = float(column(getattr(workload, own.name), own.arrival)[-1])
-    first = float(column(getattr(workload, own.name), own.arrival)[0])
-    return [time_slice(workload, 0.0, last), time_slice(workload, last)] if first < last else [workload]
+    last_s = float(column(getattr(workload, own.name), own.arrival)[-1])
+    return [time_slice(workload, 0.0, last_s), time_slice(workload, last_s)]
 
 
 RESOURCES = ("cpu_cores", "memory", "memory_gib", "disk_in", "attr:gpus", "attr:x")
