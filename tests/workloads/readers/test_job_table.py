@@ -47,55 +47,6 @@ def test_a_frame_and_parquet_give_the_same(tmp_path: Path) -> None:
     assert emu.run("sparrow", of_frame, 4, in_process=True).jobs.num_rows == 2
 
 
-DURATIONS = {
-    "5e-05": 5e-05, "1.5": 1.5, " 90 ": 90.0, "00:01:30": 90.0, "1h": 3600.0, "2 days 03:00:00": 183600.0,
-    "1 day, 3:00:00": 97200.0, "1-02:03:04": 93784.0, "1h30m": 5400.0, "1.5 hours": 5400.0, "PT1H30M": 5400.0,
-    "P1DT2H": 93600.0, "0 days 00:00:00.123456789": 0.123456789, "5 days": 432000.0, "250 ms": 0.25, "1e-320": 0.0,
-}  # fmt: skip
-NO_DURATIONS = [
-    "-5",
-    "-1 days +23:59:50",
-    "01:30",
-    "inf",
-    "1e400",
-    "9" * 5000,
-    "1e999999",
-    "1,5",
-    "\u0663",
-    "0x10",
-    "1_0",
-]
-TIMES = {
-    "2026-01-31": 0, "2026-01-31T12:30:00.123456789Z": 45000123456789, "2026-01-31 12:30:00 UTC": 45000 * 10**9,
-    "2026-01-31T12:30:00,5+05:30": 25200500000000, "20260131T123000": 45000 * 10**9,
-    "2026-01-31 00:00:00.000000001 +0000": 1,
-}  # fmt: skip
-JANUARY_31_NS = 1769817600 * 10**9
-
-
-@pytest.mark.parametrize("text", DURATIONS)
-def test_lengths_of_time_as_programs_write_them(text: str) -> None:
-    assert Cells("t").duration_s(text, "took", 2) == DURATIONS[text]
-
-
-@pytest.mark.parametrize("text", NO_DURATIONS)
-def test_what_is_no_length_of_time(text: str) -> None:
-    with pytest.raises(InputError) as caught:
-        Cells("t").duration_s(text, "took", 2)
-    assert (caught.value.line, caught.value.field) == (2, "took")
-
-
-@pytest.mark.parametrize("text", TIMES)
-def test_times_as_programs_write_them(text: str) -> None:
-    assert Cells("t").time_ns(text, "when", 2) - JANUARY_31_NS == TIMES[text]
-
-
-@pytest.mark.parametrize("text", ["2026-13-01", "1500-01-01", "9999-01-01", "31/01/2026 10:00", "soon"])
-def test_what_is_no_time(text: str) -> None:
-    with pytest.raises(InputError, match=r"neither a number nor a time|out of range"):
-        Cells("t").time_ns(text, "when", 2)
-
-
 def test_numbers_of_a_unit_are_converted_exactly() -> None:
     """1706612566062 ms less 1706612566000 ms are 62 ms, and 35 ms are the double nearest to 0.035 s."""
     cells = Cells("t", "ms")

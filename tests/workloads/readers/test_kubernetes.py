@@ -4,11 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.workloads.log_files import jobs_of
 from workloads.catalogue import load_workload
-from workloads.errors import InputError
 from workloads.formats import recognise
 from workloads.jobs import JobWorkload
 
@@ -74,32 +71,7 @@ def listed(*items: dict[str, Any], kind: str = "List") -> dict[str, Any]:
 
 
 GOOD = pod("good", container(ran(10, 40)), created=5)
-NO_TIME = "dropped 1: pods without the time of their start or end, such as evicted ones"
 ZERO = "1970-01-01T00:00:00Z"
-
-
-@pytest.mark.parametrize(
-    ("other", "note"),
-    [
-        (pod("b", container(ran(None, None)), phase="Failed"), NO_TIME),
-        (pod("b", container({"exitCode": 137}), phase="Failed", startTime=at(7)), NO_TIME),
-        (pod("b", container(ran(ZERO, 50)), phase="Failed"), NO_TIME),
-        (pod("b", container(ran("0001-01-01T00:00:00Z", ZERO)), phase="Failed"), NO_TIME),
-        (pod("b", container(ran(None, 50)), phase="Failed", reason="Evicted"), NO_TIME),
-        (pod("b", phase="Failed", reason="Evicted", startTime=at(7)), NO_TIME),
-        (pod("b", container(None), phase="Running"), "dropped 1: pods that had not ended, or never started"),
-        (pod("b", phase="Pending"), "dropped 1: pods that had not ended, or never started"),
-        ({"kind": "Node", "metadata": {}}, "dropped 1: items of kind 'Node'"),
-    ],
-)
-def test_a_pod_without_times_is_left_out_and_counted(
-    tmp_path: Path, other: dict[str, Any], note: str
-) -> None:
-    found = read(tmp_path, listed(GOOD, other))
-    assert jobs_of(found) == [(0.0, [30.0])]
-    assert note in found.notes
-    with pytest.raises(InputError, match="holds no job that ran: dropped 1: "):
-        read(tmp_path, listed(other))
 
 
 def test_containers_of_a_pod_without_times_do_not_count(tmp_path: Path) -> None:
@@ -200,26 +172,6 @@ def without_kind(item: dict[str, Any]) -> dict[str, Any]:
 JOB = job("sum", 4, 10, 40, parallelism=2)
 
 
-@pytest.mark.parametrize(
-    ("content", "tasks"),
-    [
-        (listed(without_kind(GOOD), kind="PodList"), [30.0]),
-        (listed(without_kind(JOB), kind="JobList"), [15.0] * 4),
-        (listed(without_kind(JOB)), [15.0] * 4),
-        (GOOD, [30.0]),
-        ({"apiVersion": "batch/v1", **JOB}, [15.0] * 4),
-        ([GOOD], [30.0]),
-        (listed(listed(kind="PodList"), listed(without_kind(JOB), kind="JobList")), [15.0] * 4),
-        ({"kind": "PodList", "apiVersion": "v1", "items": [without_kind(GOOD)], "metadata": {}}, [30.0]),
-        ([without_kind(JOB)], [15.0] * 4),
-        (f"\ufeff{json.dumps(listed(GOOD))}", [30.0]),
-        ({"type": "ADDED", "object": GOOD}, [30.0]),
-    ],
-)
-def test_forms_of_the_output(tmp_path: Path, content: Any, tasks: list[float]) -> None:
-    assert jobs_of(read(tmp_path, content)) == [(0.0, tasks)]
-
-
 def test_times_with_fractions_and_offsets(tmp_path: Path) -> None:
     state = {"startedAt": "2026-03-01T01:00:00.500000000+01:00", "finishedAt": "2026-03-01T00:00:02.75Z"}
     assert jobs_of(read(tmp_path, listed(pod("a", container(state))))) == [(0.0, [2.25])]
@@ -227,35 +179,6 @@ def test_times_with_fractions_and_offsets(tmp_path: Path) -> None:
 
 def changed(**meta: Any) -> dict[str, Any]:
     return {**GOOD, "metadata": {**GOOD["metadata"], **meta}}
-
-
-@pytest.mark.parametrize(
-    ("content", "why"),
-    [
-        (listed(changed(namespace=5)), r"items\[0\]: is not as Kubernetes writes it: namespace is not text but '5'"),
-        (listed(GOOD, changed(uid=["a"])), r"items\[1\]: .*uid is not text"),
-        (listed(changed(creationTimestamp="soon")), "'soon' is not a time such as"),
-        (listed(changed(creationTimestamp=12)), "'12' is not a time such as"),
-        (listed(changed(ownerReferences=[3])), "ownerReferences is not a list of objects"),
-        (listed({**GOOD, "status": {"phase": "Failed", "containerStatuses": {}, "initContainerStatuses": "x"}}),
-         "initContainerStatuses is not a list of objects"),
-        (listed({"metadata": {"name": "a"}, "spec": 5}), r"items\[0\]: .*spec is not an object"),
-        (listed(GOOD, job("sum", 2**62, 0, 10)), r"field items\[1\]: makes more than 281,474,976,710,656 tasks"),
-        (listed(job("sum", 1.5, 0, 10)), r"succeeded is not a count but '1.5'"),
-        (listed(job("sum", float("inf"), 0, 10)), r"succeeded is not a count but 'inf'"),
-        (listed(job("sum", 10**400, 0, 10)), r"succeeded is not a count but '1000"),
-        (listed(job("sum", 5, 0, 10, parallelism=True)), r"parallelism is not a count but 'True'"),
-        (json.dumps(listed(job("sum", 77, 0, 10))).replace("77", "9" * 5000), "thousands of digits"),
-        ('{"apiVersion": "v1", "items": ' + "[" * 400 + "]" * 400 + "}", "is not an object"),
-        ("[" * 100_000, "nested too deep"),
-        ("apiVersion: v1\nkind: List\nitems: []\n", "is not JSON; print it with kubectl get … -o json"),
-        ("NAMESPACE   NAME   READY   STATUS   RESTARTS   AGE\nlab  a  0/1  Completed  0  1d\n", "is not JSON; print"),
-    ],
-)  # fmt: skip
-def test_what_kubernetes_does_not_write(tmp_path: Path, content: Any, why: str) -> None:
-    with pytest.raises(InputError, match=why) as caught:
-        read(tmp_path, content)
-    assert len(str(caught.value).splitlines()) == 1
 
 
 def test_a_name_with_half_a_pair_of_surrogates(tmp_path: Path) -> None:
@@ -351,20 +274,3 @@ def test_a_list_of_jobs_states_what_their_templates_ask_for(tmp_path: Path) -> N
     assert found.jobs["memory_gib"].to_pylist() == [2**-10] * 2
     assert found.jobs["requested_s"].to_pylist() == [90.0, 90.0]
     assert found.jobs["gang_nodes"].to_pylist() == [0, None]
-
-
-@pytest.mark.parametrize(
-    ("spec", "why"),
-    [
-        ({"containers": [needs(cpu="much")]}, "cpu is not a quantity such as 500m or 2Gi but 'much'"),
-        ({"containers": [needs(cpu=True)]}, "cpu is not a quantity"),
-        ({"containers": [needs(cpu="-1")]}, "cpu is not a quantity"),
-        ({"containers": [needs(cpu="1E")]}, "is more than 1,000,000,000, the most that a task"),
-        ({"priority": "high"}, "priority is not a whole number of 32 bits but 'high'"),
-        ({"containers": [{"resources": 3}]}, "resources is not an object"),
-    ],
-)
-def test_requests_that_kubernetes_does_not_write(tmp_path: Path, spec: dict[str, Any], why: str) -> None:
-    with pytest.raises(InputError, match=why) as caught:
-        read(tmp_path, [asking(pod("a", container(ran(5, 25))), spec)])
-    assert caught.value.field == "[0]"
