@@ -37,6 +37,7 @@ from workloads.errors import InputError
 from workloads.transform.primitives import family
 
 FILES = sorted((Path(__file__).parent / "calls").glob("*.txt"))
+_LONGEST = 500
 _MANY = 24
 """Values of which a column is written as sums."""
 
@@ -89,9 +90,9 @@ def outcome(call: str, names: dict[str, Any]) -> list[str]:
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
             made = eval(call, names)
     except InputError as error:
-        return [f"!! {error}"]
+        return [_cropped(f"!! {error}")]
     if not hasattr(made, "fingerprint"):
-        return [f"== {_value(made)}"]
+        return [_cropped(f"== {_value(made)}")]
     own = family(made)
     tables = {name: getattr(made, name) for name in (own.name, *own.parts)}
     if own.name == "coflows":
@@ -104,14 +105,19 @@ def outcome(call: str, names: dict[str, Any]) -> list[str]:
         and (name, column) not in (("tasks", "job_id"), ("flows", "coflow_id"))
     ]
     about = {"name": made.name, **made.metadata}
+    if made.notes:  # which say these again
+        about = {name: value for name, value in about.items() if name not in ("read", "repaired", "dropped")}
     lines += [f"{name}: {value}" for name, value in about.items()] + [f"note: {note}" for note in made.notes]
-    return [f">> {line}" for line in lines]
+    return [_cropped(f">> {line}") for line in lines]
+
+
+def _cropped(line: str) -> str:
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]} … {len(line)} characters"
 
 
 def _sums(values: pa.ChunkedArray) -> str:
     if len(values) <= _MANY or pa.types.is_string(values.type):
-        text = column_text(values)
-        return text if len(text) < 200 else f"{text[:180]} … {len(text)} characters"
+        return column_text(values)
     numbers = np.nan_to_num(np.array(values.to_pylist(), float))
     places = np.arange(1.0, len(numbers) + 1)
     return f"{len(values)} values, sum {numbers.sum():.9g}, by place {(numbers * places).sum():.9g}"

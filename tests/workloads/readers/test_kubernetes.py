@@ -74,57 +74,12 @@ GOOD = pod("good", container(ran(10, 40)), created=5)
 ZERO = "1970-01-01T00:00:00Z"
 
 
-def test_containers_of_a_pod_without_times_do_not_count(tmp_path: Path) -> None:
-    half = pod("a", container(ran(10, 40)), container(ran(None, None)), container(ran(ZERO, 45)))
-    assert jobs_of(read(tmp_path, listed(half))) == [(0.0, [35.0])]
-
-
-def test_where_no_start_of_a_container_is_known_the_pod_s_counts(tmp_path: Path) -> None:
-    found = read(tmp_path, listed(pod("a", container(ran(None, 60)), phase="Failed", startTime=at(20))))
-    assert jobs_of(found) == [(0.0, [40.0])]
-    assert any("the pod's start taken" in note for note in found.notes)
-
-
-def test_a_pod_lasts_from_its_first_start_to_its_last_end(tmp_path: Path) -> None:
-    """Init containers and earlier attempts are part of it; what came before the last attempt but one is not listed."""
-    init = {"initContainerStatuses": [container(ran(10, 40))]}
-    again = pod("a", container(ran(120, 180), before=ran(45, 110), restarts=1), **init)
-    often = pod("b", container(ran(300, 310), before=ran(200, 210), restarts=5), startTime=at(100))
-    found = read(tmp_path, listed(again, often))
-    assert jobs_of(found) == [(0.0, [170.0]), (0.0, [210.0])]
-    assert (
-        "repaired 1: pods whose containers' first start is not in the list: the pod's start taken"
-        in found.notes
-    )
-
-
 RETRIED = [
     pod("a", container(ran(1, 20)), created=0, phase="Failed", job="sum"),
     pod("b", container(ran(1, 50)), created=0, job="sum"),
     pod("c", container(ran(31, 45)), created=30, phase="Failed", job="sum"),
     pod("d", container(ran(71, 90)), created=70, job="sum"),
 ]
-
-
-def test_pods_that_replace_failed_ones_are_not_parallel_to_them(tmp_path: Path) -> None:
-    found = read(tmp_path, listed(*RETRIED))
-    assert jobs_of(found) == [(0.0, [19.0, 49.0]), (30.0, [14.0]), (70.0, [19.0])]
-    assert "repaired 2: pods that replaced a failed one: each a job (runs=last: the last)" in found.notes
-    last = read(tmp_path, listed(*RETRIED), runs="last")
-    assert jobs_of(last) == [(0.0, [49.0, 19.0])]
-    assert "dropped 2: pods that failed and were replaced" in last.notes
-
-
-def test_each_of_two_pods_that_were_replaced_has_its_successor(tmp_path: Path) -> None:
-    first = [
-        pod(name, container(ran(1, end)), phase="Failed", job="sum") for name, end in (("a", 20), ("b", 25))
-    ]
-    then = [
-        pod(name, container(ran(begin + 1, begin + 9)), created=begin, job="sum")
-        for name, begin in (("c", 40), ("d", 90))
-    ]
-    found = read(tmp_path, listed(*first, *then))
-    assert jobs_of(found) == [(0.0, [19.0, 24.0]), (40.0, [8.0]), (90.0, [8.0])]
 
 
 def test_a_pod_of_another_index_replaces_none(tmp_path: Path) -> None:
@@ -137,14 +92,6 @@ def test_a_pod_of_another_index_replaces_none(tmp_path: Path) -> None:
     assert jobs_of(read(tmp_path, listed(*items))) == [(0.0, [19.0, 49.0, 19.0])]
 
 
-def test_a_job_beside_its_pods_counts_once(tmp_path: Path) -> None:
-    found = read(
-        tmp_path, listed(*RETRIED[1:2], job("sum", 1, 0, 50), job("other", 4, 10, 40, parallelism=2))
-    )
-    assert jobs_of(found) == [(0.0, [49.0]), (10.0, [15.0] * 4)]
-    assert "dropped 1: jobs whose pods are in the list" in found.notes
-
-
 def test_a_job_without_its_pods_says_what_it_lacks(tmp_path: Path) -> None:
     failed = job("sum", 2.0, 10, 5, parallelism=2.0)
     failed["status"]["failed"] = 3
@@ -154,17 +101,6 @@ def test_a_job_without_its_pods_says_what_it_lacks(tmp_path: Path) -> None:
     assert "repaired 1: end before start: taken as 0 s long" in found.notes
 
 
-def test_objects_that_are_there_again_count_once(tmp_path: Path) -> None:
-    """As ``kubectl get pods --watch`` prints a pod at each change, and as two outputs in one file overlap."""
-    going = pod("good", container(None), created=5, phase="Running")
-    for order in ((going, GOOD), (GOOD, going), (GOOD, GOOD)):
-        found = read(tmp_path, "\n".join(json.dumps(item, indent=1) for item in order))
-        assert jobs_of(found) == [(0.0, [30.0])]
-        assert any(
-            note.startswith("dropped 1: objects that are there more than once") for note in found.notes
-        )
-
-
 def without_kind(item: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in item.items() if name not in ("kind", "apiVersion")}
 
@@ -172,18 +108,8 @@ def without_kind(item: dict[str, Any]) -> dict[str, Any]:
 JOB = job("sum", 4, 10, 40, parallelism=2)
 
 
-def test_times_with_fractions_and_offsets(tmp_path: Path) -> None:
-    state = {"startedAt": "2026-03-01T01:00:00.500000000+01:00", "finishedAt": "2026-03-01T00:00:02.75Z"}
-    assert jobs_of(read(tmp_path, listed(pod("a", container(state))))) == [(0.0, [2.25])]
-
-
 def changed(**meta: Any) -> dict[str, Any]:
     return {**GOOD, "metadata": {**GOOD["metadata"], **meta}}
-
-
-def test_a_name_with_half_a_pair_of_surrogates(tmp_path: Path) -> None:
-    found = read(tmp_path, listed(changed(namespace="a\ud800b", name="\udfff", uid="\udfff")))
-    assert found.jobs["tenant"].to_pylist() == ["a\\ud800b"]
 
 
 def asking(item: dict[str, Any], spec: dict[str, Any], **labels: str) -> dict[str, Any]:
@@ -231,13 +157,6 @@ def test_pods_state_what_the_scheduler_reserves(tmp_path: Path) -> None:
     assert "2 tasks that state no cpu_cores" in notes
     limits = read(tmp_path, pods, demands="limits")
     assert limits.jobs["cpu_cores"][0].as_py() == 4.75
-
-
-def test_the_pod_as_a_whole_may_ask(tmp_path: Path) -> None:
-    spec = needs(cpu="2", memory_limit="8Gi") | {"containers": [needs(cpu="1", memory="3Gi")]}
-    found = read(tmp_path, [asking(pod("a", container(ran(5, 25))), spec)])
-    assert found.jobs["cpu_cores"].to_pylist() == [2.0]
-    assert found.jobs["memory_gib"].to_pylist() == [3.0]
 
 
 def test_which_pods_are_gangs(tmp_path: Path) -> None:

@@ -42,18 +42,6 @@ def durations(dag) -> list[list[float]]:
     return [tasks[first[s] : first[s + 1]].tolist() for s in range(dag.num_stages)]
 
 
-def test_recorded_durations_are_those_of_the_run(tmp_path):
-    save(tmp_path / "2g")
-    dag = read_tpch(tmp_path, executors=2, durations="recorded")
-    assert durations(dag) == [[1.0, 2.0, 0.01], [0.3, 0.4, 0.03, 0.04, 0.05]]
-    dag = read_tpch(tmp_path, executors=50, durations="recorded")
-    assert durations(dag) == [[5.0, 6.0, 7.0], [0.3, 0.4, 0.03, 0.04, 0.05]]
-    assert dag.edges.to_pydict() == {"job_id": [0], "parent": [0], "child": [1]}
-    assert dag.stages["cpu_cores"].null_count == dag.stages["memory"].null_count == 2
-    assert dag.notes == ("demands of tasks are not known",)
-    assert dag.name == tmp_path.name
-
-
 @settings(max_examples=20)
 @given(st.integers(0, 2**64 - 1))
 def test_sampled_durations_follow_the_rules(tmp_path_factory, seed):

@@ -71,40 +71,6 @@ def written(path: Path, value: Any) -> Path:
     return path
 
 
-def test_tasks_of_the_same_place_become_stages(tmp_path):
-    dag = read_wfcommons(written(tmp_path / "a.json", sample()), disk_bytes_per_s=100.0)
-    assert dag.stages["name"].to_pylist() == [
-        "wf/split", "wf/map", "wf/sort", "wf/other", "wf/sort", "wf/join"
-    ]  # fmt: skip
-    assert dag.stages["num_tasks"].to_pylist() == [1, 2, 2, 1, 1, 1]
-    assert dag.tasks["duration_s"].to_pylist() == [7.0, 1.0, 2.0, 1.5, 2.5, 3.0, 3.5, 1.0]
-    assert [tuple(edge.values())[1:] for edge in dag.edges.to_pylist()] == [
-        (0, 1, "all-to-all"),
-        (0, 3, "all-to-all"),
-        (1, 2, "one-to-one"),
-        (2, 5, "all-to-all"),
-        (3, 4, "all-to-all"),
-        (4, 5, "all-to-all"),
-    ]
-    assert dag.stages["cpu_cores"].to_pylist() == [1.0, 2.0, 1.0, 3.0, 1.0, 1.0]
-    assert dag.stages["memory"].to_pylist() == [None, 0.2, None, 0.3, None, None]
-    assert dag.stages["disk_in"].to_pylist() == [None, None, 1.0, None, pytest.approx(300 / 350), None]
-    assert dag.metadata["repaired"] == (
-        "5 tasks that state no cores: taken as 1; 2 demands of more than a machine has: taken as all of it"
-    )
-    assert dag.metadata["read"] == "1 instances; 8 tasks; 6 stages"
-
-
-def test_each_task_is_a_stage_if_wanted_and_memory_may_be_of_another_node(tmp_path):
-    path = written(tmp_path / "a.json", sample())
-    dag = load_workload(path, options={"group": "no", "node_memory_bytes": "2 kB", "default_cores": "0"})
-    assert dag.stages["cpu_cores"].null_count == 5
-    assert dag.num_stages == dag.num_tasks == 8
-    assert dag.stages["memory"].to_pylist() == [None, 0.05, None, 0.1, None, 0.15, None, None]
-    assert "kind" not in dag.edges.column_names
-    assert dag.edges.num_rows == 9
-
-
 def as_1_4(value: Json) -> Json:
     """The same instance in the form of version 1.4, with dependencies at the children only."""
     value = copy.deepcopy(value)
@@ -120,27 +86,6 @@ def as_1_4(value: Json) -> Json:
         tasks.append({"name": task["name"], "id": "ID" + task["id"], "parents": task["parents"], **run})
     machines = workflow["execution"]["machines"]
     return value | {"schemaVersion": "1.4", "workflow": {"tasks": tasks, "machines": machines}}
-
-
-def test_other_versions_are_the_same(tmp_path):
-    new = read_wfcommons(written(tmp_path / "new.json", sample()))
-    newest = sample() | {"schemaVersion": "1.6"}
-    newest["workflow"]["specification"]["metrics"] = {"numberOfTasks": 8}
-    assert read_wfcommons(written(tmp_path / "newest.json", newest)).fingerprint() == new.fingerprint()
-    old = read_wfcommons(written(tmp_path / "old.json", as_1_4(sample())))
-    assert old.fingerprint() == new.fingerprint()
-    assert old.metadata["repaired"].startswith("9 dependencies that one end states only: taken; ")
-    assert "dependencies" not in new.metadata["repaired"]
-
-
-def test_memory_without_a_machine_is_not_known(tmp_path):
-    tasks = [
-        {"id": "a", "run": {"memoryInBytes": 5}},
-        {"id": "b", "run": {"memoryInBytes": 0, "machine": "m"}},
-    ]
-    dag = read_wfcommons(written(tmp_path / "a.json", instance(tasks)), group=False)
-    assert dag.stages["memory"].to_pylist() == [None, 0.0]
-    assert dag.metadata["dropped"] == "1 demands of memory, as that of the machine is not stated"
 
 
 def test_memory_is_in_gib_where_no_machine_states_its_own(tmp_path):
