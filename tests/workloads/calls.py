@@ -6,7 +6,8 @@ r"""Calls of functions as text, each with what comes of it: `test_calls.py` runs
     apportion([1, 2], 9)
     == [3, 6]                                                   a value
     time_slice(five(), 601.0, 603.0)
-    >> jobs.job_id: 8 7                                         or lines of a workload: its tables, notes and metadata
+    >> jobs.job_id: 8 7                                         or lines: of a text, of figures, of a workload's
+                                                                tables, notes and metadata
     >> jobs.submit_s: 0 1
 
 Functions and registries are those of `workloads` and `clusters`; a call is made in an empty folder. Of columns of many
@@ -23,6 +24,7 @@ import math
 import pkgutil
 import sys
 import tempfile
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -69,7 +71,7 @@ def parse(path: Path) -> list[tuple[str, list[str]]]:
     """Return the calls of a file, and the lines of what comes of each."""
     calls: list[tuple[str, list[str]]] = []
     for line in path.read_text(encoding="utf-8").splitlines():
-        if line.startswith(("!! ", "== ", ">> ")):
+        if line.startswith(("!! ", "== ", ">>")):
             calls[-1][1].append(line)
         elif line and not line.startswith("# "):
             calls.append((line, []))
@@ -91,6 +93,10 @@ def outcome(call: str, names: dict[str, Any]) -> list[str]:
             made = eval(call, names)
     except InputError as error:
         return [_cropped(f"!! {error}")]
+    if isinstance(made, dict) and any(isinstance(value, dict) for value in made.values()):
+        return [_cropped(f">> {line}") for line in _flat(made)]
+    if isinstance(made, str) and "\n" in made:
+        return [f">> {line}".rstrip() for line in made.splitlines()]
     if not hasattr(made, "fingerprint"):
         return [_cropped(f"== {_value(made)}")]
     own = family(made)
@@ -109,6 +115,15 @@ def outcome(call: str, names: dict[str, Any]) -> list[str]:
         about = {name: value for name, value in about.items() if name not in ("read", "repaired", "dropped")}
     lines += [f"{name}: {value}" for name, value in about.items()] + [f"note: {note}" for note in made.notes]
     return [_cropped(f">> {line}") for line in lines]
+
+
+def _flat(made: dict[str, Any], of: str = "") -> Iterator[str]:
+    """Return the values of a dictionary of dictionaries, a line each."""
+    for key, value in made.items():
+        if isinstance(value, dict) and value:
+            yield from _flat(value, f"{of}{key}.")
+        else:
+            yield f"{of}{key}: {_value(value)}"
 
 
 def _cropped(line: str) -> str:
