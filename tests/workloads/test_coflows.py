@@ -122,29 +122,6 @@ def test_the_order_of_coflows_does_not_matter(workload, random):
     assert again.fingerprint() == workload.fingerprint()
 
 
-def test_every_part_counts_in_the_fingerprint():
-    prints = {
-        small(**changes).fingerprint()
-        for changes in (
-            {},
-            {"arrival_s": [0.5, 2.1]},
-            {"width": [2, 2]},
-            {"ingress": [0, 0, 2, 2]},
-            {"egress": [1, 1, 2, 1]},
-            {"size_bytes": [1.0, 2.0, 4.0, 8.5]},
-            {"num_ports": 4},
-            {"coflow_id": [1, 0]},
-            {"weight": [1.0, 2.0]},
-            {"deadline_s": [np.nan, 4.0]},
-            {"deadline_s": [4.0, np.nan]},
-            {"ingress_bytes_per_s": [1.0] * 3},
-            {"egress_bytes_per_s": [1.0] * 3},
-        )
-    }
-    assert len(prints) == 13
-    assert small().fingerprint() == small(metadata={"a": "b"}, notes=("c",)).fingerprint()
-
-
 def test_other_deadlines_and_weights_take_the_place_of_those_there_are():
     was = small(weight=[5.0, 6.0], deadline_s=[np.nan, 3.0])
     made = with_demands(was, deadline_s=[1.0, np.nan])

@@ -223,40 +223,6 @@ def test_children_and_parents_are_the_edges_and_levels_rise(dag):
         assert levels[stage] == (max(parents) + 1 if parents else 0)
 
 
-def test_every_part_counts_in_the_fingerprint():
-    prints = {
-        small(**changes).fingerprint()
-        for changes in (
-            {},
-            {"submit_s": [0.0, 1.6]},
-            {"num_stages": [3, 2], "edges": [(0, 0, 1)]},
-            {"stage_tasks": [2, 1, 1, 1, 2]},
-            {"duration_s": [1.0, 2.0, 4.0, 5.0, 6.0, 7.0, 9.5]},
-            {"edges": [(0, 2, 3)]},
-            {"edges": []},
-            {"stage_name": ["a"] + [None] * 4},
-            {"stage_name": [None] * 4 + ["a"]},
-            {"cpu_cores": [1.0] + [np.nan] * 4},
-            {"memory": [1.0] + [np.nan] * 4},
-            {"memory": [0.0] * 5},
-            {"demands": {"disk_in": [0.0] * 5}},
-            {"demands": {"disk_out": [0.0] * 5}},
-            {"demands": {"attr:x": [0.0] * 5}},
-            {"demands": {"attr:x": [0.0] * 4 + [1.0]}},
-            {"edge_kind": ["one-to-one", None, None, None]},
-            {"edge_kind": [None, None, None, "one-to-one"]},
-            {"stage_mean_s": [1.0] * 5},
-            {"edge_bytes": [0.0] + [np.nan] * 3},
-            {"edge_bytes": [np.nan] * 3 + [0.0]},
-            {"edge_bytes": [0.0] * 4},
-            {"input_bytes": [0.0] + [np.nan] * 4},
-            {"input_bytes": [0.0] * 5},
-        )
-    }
-    assert len(prints) == 24
-    assert small().fingerprint() == small(metadata={"a": "b"}, notes=("c",)).fingerprint()
-
-
 def test_a_long_chain_is_accepted_and_a_long_cycle_is_an_error():
     count = 3000
     chain = [(0, i + 1, i) for i in range(count - 1)]

@@ -85,25 +85,6 @@ def test_sorting_is_stable_and_loses_nothing(jobs):
     assert found == sorted(jobs, key=lambda job: job[0])
 
 
-def test_the_fingerprint_is_of_the_content_alone():
-    base = small()
-    assert (
-        base.fingerprint()
-        == make_workload("other", [0, 1.5], [2, 1], [1, 3, 0.5], metadata={"a": "b"}).fingerprint()
-    )
-    different = [
-        small(submit_s=[0.0, 1.6]),
-        small(duration_s=[1.0, 0.5, 3.0]),
-        small(num_tasks=[1, 2], mean_task_s=[2.0, 0.5]),
-        small(mean_task_s=[2.0, 0.6]),
-        small(job_id=[1, 0]),
-        small(tenant=pa.array(["a", None])),
-        small(tenant=pa.array(["a", "b"])),
-        small(constraint=pa.array(["a", None])),
-    ]
-    assert len({base.fingerprint(), *(w.fingerprint() for w in different)}) == 9
-
-
 def test_the_fingerprint_does_not_see_how_tables_are_cut():
     base = small(tenant=pa.array(["a", "b"]))
     halves = [base.jobs[:1], base.jobs[1:]]
