@@ -50,6 +50,7 @@ def functions() -> dict[str, Any]:
     found: dict[str, Any] = {
         "nan": math.nan,
         "inf": math.inf,
+        "Path": Path,
         "math": math,
         "np": np,
         "pa": pa,
