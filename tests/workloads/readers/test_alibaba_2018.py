@@ -132,7 +132,7 @@ def expected(rows, unfinished, starts):
     return stages, edges
 
 
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(
     st.lists(ROWS, min_size=1, max_size=14),
     st.sampled_from(["job", "task"]),

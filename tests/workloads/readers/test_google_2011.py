@@ -44,7 +44,7 @@ def refused(source, to, **options):
     return text
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(
     rng=st.randoms(use_true_random=False),
     attempts=st.sampled_from(["last", "all"]),

@@ -59,7 +59,7 @@ def refused(source, to, **options):
     return text
 
 
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(
     rng=st.randoms(use_true_random=False),
     attempts=st.sampled_from(["last", "all"]),

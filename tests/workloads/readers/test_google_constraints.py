@@ -89,7 +89,7 @@ def holds(has, name, operator, value):
     return size < int(value) if operator == 2 else size > int(value)
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(rng=st.randoms(use_true_random=False))
 def test_any_trace_is_matched_as_its_description_says(tmp_path_factory, rng: random.Random):
     tmp_path = tmp_path_factory.mktemp("trace")

@@ -176,7 +176,7 @@ def test_100_broken_files_are_refused_in_one_line_that_names_the_file(tmp_path):
             read_npy(path)
         assert str(caught.value).startswith(f"{path}: ")
         assert str(caught.value).isprintable()
-    for _ in range(1000):
+    for _ in range(300):
         damaged = bytearray(whole)
         for _ in range(rng.randint(1, 3)):
             damaged[rng.randrange(len(whole))] = rng.randrange(256)
