@@ -185,9 +185,7 @@ def _column(data: bytes, form: Form, rng: random.Random) -> Wrong:
 
 
 Change = Callable[[bytes, Form, random.Random], Wrong]
-_TEXT: tuple[Change, ...] = (
-    _foreign, _nothing, _packed_and_cut, _packed_wrong, _packed_and_more
-)  # fmt: skip
+_TEXT: tuple[Change, ...] = (_foreign, _nothing, _packed_and_cut, _packed_wrong, _packed_and_more)
 WRONG: dict[str, tuple[Change, ...]] = {
     "text": _TEXT,
     "lines": (_no_number, _no_number, _no_number, _field_missing, _field_more, *_TEXT),
@@ -242,25 +240,17 @@ def _remove(file: Path, rng: random.Random) -> None:
     file.unlink()
 
 
-def _repeat(file: Path, rng: random.Random) -> None:
+def _piece(file: Path, rng: random.Random) -> None:
+    """Repeat a piece, or take it out."""
     content = file.read_bytes()
     at, end = sorted(rng.randrange(len(content) + 1) for _ in range(2))
-    file.write_bytes(content[:end] + content[at:])
-
-
-def _cut(file: Path, rng: random.Random) -> None:
-    content = file.read_bytes()
-    at, end = sorted(rng.randrange(len(content) + 1) for _ in range(2))
-    file.write_bytes(content[:at] + content[end:])
-
-
-def _append(file: Path, rng: random.Random) -> None:
-    with open(file, "ab") as opened:
-        opened.write(rng.randbytes(rng.randrange(1, 1000)))
+    file.write_bytes(rng.choice((content[:end] + content[at:], content[:at] + content[end:])))
 
 
 def _noise(file: Path, rng: random.Random) -> None:
-    file.write_bytes(rng.randbytes(rng.randrange(5000)))
+    """In place of the content, or behind it."""
+    before = b"" if rng.random() < 0.5 else file.read_bytes()
+    file.write_bytes(before + rng.randbytes(rng.randrange(1, 5000)))
 
 
 def _replace(file: Path, rng: random.Random) -> None:
@@ -319,11 +309,9 @@ def _huge(file: Path, rng: random.Random) -> None:
 
 
 def _deep(file: Path, rng: random.Random) -> None:
-    file.write_text(rng.choice(("[", '{"a":', "a = [", "[a.")) * rng.choice((2000, 100_000)))
-
-
-def _digits(file: Path, rng: random.Random) -> None:
-    file.write_text(rng.choice(("9", "a = 9", '{"a": 9')) + "9" * 5000)
+    """Nested deep, or a number of thousands of digits."""
+    deep = rng.choice(("[", '{"a":', "a = [", "[a.")) * rng.choice((2000, 100_000))
+    file.write_text(rng.choice((deep, rng.choice(("9", "a = 9", '{"a": 9')) + "9" * 5000)))
 
 
 def _json_value(file: Path, rng: random.Random) -> None:
@@ -391,7 +379,7 @@ def _columns(file: Path, rng: random.Random) -> None:
     file.write_bytes(_written(rng.choice(changed)))
 
 
-_ANY = (_flip, _flip, _flip, _truncate, _truncate, _remove, _repeat, _cut, _append, _noise, _deep, _digits)
+_ANY = (_flip, _flip, _flip, _truncate, _truncate, _remove, _piece, _piece, _noise, _noise, _deep, _deep)
 _CONTENT = (*_ANY, *(_replace,) * 10, *(_other_form,) * 2)
 _PLACE = (*_ANY, _other_form, _swap, _pipe, _folder, _link, _huge)
 _BY_KIND = {".json": (_json_value, _json_key), ".parquet": (_cell, _columns)}

@@ -140,13 +140,13 @@ def content(workload: Any3, without: tuple[str, ...] = ()) -> Counter[str]:
         if head.get("deadline_s") is not None:
             head["deadline_s"] = round(head["deadline_s"] - head[own.arrival], 3)
         own_rows = [(part, rows[part][first[part][n] : first[part][n + 1]]) for part in parts]
-        told = [
+        stated = [
             (part, sorted((name, value % PORTS if name in ("ingress", "egress") else value)
                           for name, value in row if name not in without and value is not None))
             for part, several_ in own_rows for row in several_
         ]  # fmt: skip
         left = {own.key, own.arrival, *without}
-        found[repr((sorted((k, v) for k, v in head.items() if k not in left and v is not None), told))] += 1
+        found[repr((sorted((k, v) for k, v in head.items() if k not in left and v is not None), stated))] += 1
     return found
 
 
