@@ -22,7 +22,9 @@ from workloads.errors import InputError
 FREE_BYTES = 20_000_000
 """What readers take for the free memory: then a file can state no more than 200,000 tasks, which take little time."""
 TIMES = settings().max_examples // 50
-WORKLOADS = [kind for kind, form in FORMS.items() if form.separator or kind in ("wfcommons", "kubernetes")]
+TEXTS = ("wfcommons", "kubernetes", "job-table")
+"""Formats whose files are not lines of so many fields: of a table of one's own a row without a number is left out."""
+WORKLOADS = [kind for kind, form in FORMS.items() if form.separator or kind in TEXTS]
 TABLES = ["jobs jobs", "jobs tasks", "dags jobs", "dags stages", "dags edges", "dags tasks", "coflows coflows",
           "coflows flows", "coflows ports"]  # fmt: skip
 

@@ -40,10 +40,6 @@ def _of_dags(line: int, fields: Fields) -> list[int]:
     return [*range(1, len(fields))] if fields[0].startswith("s") else [*range(min(len(fields), 3))]
 
 
-def _below_the_first(line: int, fields: Fields) -> bool:
-    return line > 0
-
-
 def _any_number(line: int, fields: Fields) -> bool:
     return False
 
@@ -229,7 +225,7 @@ FORMS: dict[str, Form] = {
     "swim": Form({"a.tsv": _SWIM}, "\t", _first(1, 3, 4, 5), one_more=3),
     "swf": Form({"a.swf": SWF}, " ", lambda line, fields: [0, 1, 3, 4, 7] if line else [], _any_number),
     "sacct": Form({"a.txt": SACCT}, "|", lambda line, fields: [6] if line else [], _any_number),
-    "job-table": Form({"a.csv": JOB_TABLE}, ",", lambda line, fields: [3] if line else [], _below_the_first),
+    "job-table": Form({"a.csv": JOB_TABLE}),
     "wfcommons": Form({"a.json": json.dumps(INSTANCE, indent=1)}),
     "kubernetes": Form({"a.json": json.dumps({"apiVersion": "v1", "items": [POD], "kind": "List"}, indent=1)}),
     "google-2011": Form(
