@@ -146,8 +146,8 @@ def test_demands_bytes_and_kinds_of_edges_go_with_their_stages() -> None:
     both = merge([rich(), two_dags()])
     assert both.resources == ("cpu_cores", "disk_in", "attr:gpu")
     assert both.arrays().edge_one_to_one.tolist() == [1, 0, 0, 0]
-    assert both.edges.schema.equals(edges_schema(rich.edges.column_names), check_metadata=True)
-    assert both.stages.schema.equals(stages_schema(rich.stages.column_names), check_metadata=True)
+    assert both.edges.schema.equals(edges_schema(rich().edges.column_names), check_metadata=True)
+    assert both.stages.schema.equals(stages_schema(rich().stages.column_names), check_metadata=True)
     later = time_slice(rich(), 4.0, 9.0, rebase=False)
     plain = make_dag_workload("plain", [8.0], [1], [1], [1.0], [], job_id=[1])
     assert (later.resources, later.bytes_known) == ((), ())
