@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import tempfile
 from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from clusters import Cluster, load_cluster
 
@@ -38,6 +44,17 @@ def load_text(folder: Path, text: str, nodes: int | None = None, seed: int = 0) 
     path = folder / "c.toml"
     path.write_text(text)
     return load_cluster(path, nodes, seed=seed)
+
+
+def loaded(content: str | dict[str, Any], nodes: int | None = None) -> Cluster:
+    """The cluster of a description, or of the columns of a table, in a folder of its own; errors name no folder."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        path = Path("c.toml" if isinstance(content, str) else "c.parquet")
+        if isinstance(content, str):
+            path.write_text(content)
+        else:
+            pq.write_table(pa.table(content), path)
+        return load_cluster(path, nodes)
 
 
 def named(cluster: Cluster, name: str) -> list[str]:

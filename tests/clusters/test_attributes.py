@@ -8,63 +8,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from cluster_files import EVERYTHING, load_text, named
 from hypothesis import given
 from hypothesis import strategies as st
-from python_process import run_python
 
 from clusters import ATTRIBUTES, CLUSTER_SCHEMA, cluster_figures, describe_cluster, load_cluster
 from clusters.cluster import build_cluster
 from clusters.schema import find_attribute
+from tests.clusters.cluster_files import EVERYTHING, load_text, named
+from tests.python_process import run_python
 from workloads.errors import InputError
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "value"),
-    [
-        ("cores", "16", 16.0),
-        ("cores", 0.5, 0.5),
-        ("memory", "16 GiB", 2**34),
-        ("port", "10 Gbps", 1e10),
-        ("clock", "2.4 GHz", 2.4e9),
-        ("clock", "800MHz", 8e8),
-        ("clock", 3e9, 3e9),
-        ("kernel", "3.10", 3_000010_000000),
-        ("kernel", "3.10.2", 3_000010_000002),
-        ("kernel", "6", 6_000000_000000),
-        ("isa", " x86 ", "x86"),
-        ("tags", "public-ip", "public-ip"),
-        ("rack", "7", 7.0),
-    ],
-)
-def test_values_are_written_with_their_units(name: str, text: object, value: object) -> None:
-    parsed = ATTRIBUTES[name].parse(text)
-    assert parsed == value
-    assert type(parsed) is type(value)
-    assert find_attribute(ATTRIBUTES[name].column) is ATTRIBUTES[name]
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "message"),
-    [
-        ("cores", "many", "cores: 'many' is not a number"),
-        ("cores", "1_6", "cores: '1_6' is not a number"),
-        ("cores", True, "cores: True is not a number"),
-        ("cores", "inf", "cores: 'inf' is not a number"),
-        ("memory", "16 Gb", "memory: '16 Gb' is not a size"),
-        ("clock", "2.4 Gbps", "clock: '2.4 Gbps' is not a clock speed such as '2.4 GHz'"),
-        ("clock", True, "clock: True is not a clock speed"),
-        ("kernel", 3.10, "kernel: 3.1 is not a version in quotes, of up to three numbers such as '3.10'"),
-        ("kernel", "3.10-rc1", "kernel: '3.10-rc1' is not a version"),
-        ("isa", "", "isa: '' is not a name"),
-        ("isa", 86, "isa: 86 is not a name"),
-        ("tags", "a b", "tags: 'a b' is more than one name"),
-    ],
-)
-def test_values_that_are_none_are_named(name: str, text: object, message: str) -> None:
-    with pytest.raises(InputError) as error:
-        ATTRIBUTES[name].parse(text)
-    assert str(error.value).startswith(message)
 
 
 def test_an_unknown_attribute_is_named() -> None:
@@ -117,57 +69,6 @@ def test_a_machine_type_gives_every_attribute(tmp_path: Path) -> None:
     path = tmp_path / "nodes.parquet"
     pq.write_table(cluster.table, path)
     assert load_cluster(path).table.equals(cluster.table)
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ('kernel = "new"', "field machines[0].kernel: 'new' is not a version"),
-        ("kernel = 3.10", "field machines[0].kernel: 3.1 is not a version in quotes"),
-        ('clock = "fast"', "field machines[0].clock: 'fast' is not a clock speed"),
-        ("clock = 0", "field machines[0].clock: 0 is not a clock speed above 0"),
-        ("speed = 0", "field machines[0].speed: 0 is not a number above 0"),
-        ("speed = inf", "field machines[0].speed: inf is not a number"),
-        ("cpus = 0", "field machines[0].cpus: 0 is not a whole number from 1"),
-        ("cores = -1", "field machines[0].cores: -1 is not a number, 0 or more"),
-        ("cores = 4\ncpu_cores = 4", "field machines[0].cpu_cores: is given as 'cores' too"),
-        ("min_disks = 4\nmax_disks = 2", "field machines[0].max_disks: 2 is below min_disks, 4"),
-        ("isa = 86", "field machines[0].isa: 86 is not a name"),
-        ("tags = 3", "field machines[0].tags: 3 is not a list of names"),
-        ('tags = ["a b"]', "field machines[0].tags: 'a b' is more than one name"),
-        ("rack = 3", "field machines[0].rack: no such key"),
-        ('memory = "9 EiB"', "field machines[0].memory: '9 EiB' is not a size"),
-        ("memory = 9223372036854775808", "field machines[0].memory: 9223372036854775808 is not a size below"),
-        ('kernal = "3.10"', "field machines[0].kernal: no such key; did you mean 'kernel'"),
-    ],
-)
-def test_what_is_wrong_in_a_machine_type_is_named(tmp_path: Path, line: str, message: str) -> None:
-    with pytest.raises(InputError) as error:
-        load_text(tmp_path, f"[[machines]]\ncount = 1\n{line}\n")
-    assert str(error.value).startswith(f"{tmp_path / 'c.toml'}: {message}")
-
-
-@pytest.mark.parametrize(
-    ("columns", "message"),
-    [
-        ({"kernel": ["3.10", "new"]}, "line 2: field kernel: 'new' is not a version"),
-        ({"kernel": [1, -1]}, "line 2: field kernel: -1 is not a coded version"),
-        ({"isa": ["x86", ""]}, "line 2: field isa: '' is not a name"),
-        ({"isa": [1, 2]}, "field isa: has type int64, want dictionary"),
-        ({"speed": [1.0, 0.0]}, "line 2: field speed: 0.0 is not a number above 0"),
-        ({"cpus": ["1", "2"]}, "field cpus: has type string, want int64"),
-        ({"max_disks": [1, 0]}, "line 2: field max_disks: 0 is not as many as min_disks"),
-        ({"tags": ["a", None]}, "line 2: field tags: is null"),
-    ],
-)
-def test_what_is_wrong_in_a_table_of_attributes_is_named(
-    tmp_path: Path, columns: dict[str, object], message: str
-) -> None:
-    path = tmp_path / "nodes.parquet"
-    pq.write_table(pa.table({"slots": [1, 1], **columns}), path)
-    with pytest.raises(InputError) as error:
-        load_cluster(path)
-    assert str(error.value).startswith(f"{path}: {message}")
 
 
 def test_a_table_gives_versions_and_tags_as_text(tmp_path: Path) -> None:

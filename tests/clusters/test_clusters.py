@@ -58,24 +58,6 @@ def test_arrays_are_read_only_int64_and_clusters_pickle():
     assert pickle.loads(pickle.dumps(cluster)).table.equals(cluster.table)
 
 
-@pytest.mark.parametrize(
-    ("nodes", "long_partition", "short_only"),
-    [
-        (4610, 0.98, 92),
-        (15000, 0.98, 300),
-        (15000, 0.83, 2550),
-        (100, 0.83, 17),
-        (1000, 0.9, 100),
-        (9408, 0.83, 1599),
-        (10, 1.0, 0),
-        (10, 0.0, 10),
-        (1, 0.98, 0),
-    ],
-)
-def test_the_short_partition_is_rounded_down(nodes, long_partition, short_only):
-    assert load_cluster("homogeneous", nodes).partition(long_partition) == short_only
-
-
 @given(st.integers(1, 20000), st.integers(0, 100))
 def test_whole_percentages_are_exact(nodes, percent):
     cluster = load_cluster("homogeneous", nodes)
@@ -120,55 +102,6 @@ def test_machine_types_scale_by_largest_remainder(two_types, tmp_path):
         load_cluster(shares)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("machines = [", "is not TOML"),
-        ("", "field machines: want one or more"),
-        ("[[machine]]\ncount = 1", r"field machine: no such key; did you mean 'machines'"),
-        ("[[machines]]\ncount = 1\nslot = 2", r"field machines\[0\].slot: no such key; did you mean 'slots'"),
-        ("[[machines]]\ncount = 0", "field machines: 0 is not a whole number"),
-        ("[[machines]]\ncount = 1.5", r"field machines\[0\].count: 1.5 is not a whole number"),
-        ("[[machines]]\nslots = 1", "every entry needs a count, or every entry a share"),
-        ("[[machines]]\ncount = 1\nslots = 0", r"field machines\[0\].slots: 0 is not"),
-        ("[[machines]]\ncount = 1\nslots = true", r"field machines\[0\].slots: True is not"),
-        ('[[machines]]\ncount = 1\nmemory = "4 Gb"', r"machines\[0\].memory: '4 Gb' is not a size"),
-        ('[[machines]]\ncount = 1\nport = "fast"', r"machines\[0\].port: 'fast' is not a speed"),
-        ("[[machines]]\ncount = 1\nport = 0", "speed above 0"),
-        ("[[machines]]\ncount = 1\ncpu_cores = nan", "field machines.0..cpu_cores: nan"),
-        ("[[machines]]\ncount = 1\ntype = 3", "field machines.0..type: 3 is not a name"),
-        ("rack_size = 0\n[[machines]]\ncount = 1", "field rack_size: 0"),
-        ("[[machines]]\nshare = 0.5", "shares add up to 0.5, want 1"),
-        ("[[machines]]\nshare = 50", r"machines\[0\].share: 50 is more than the whole"),
-    ],
-)
-def test_what_is_wrong_in_a_description_is_named(tmp_path, text, message):
-    path = tmp_path / "c.toml"
-    path.write_text(text)
-    with pytest.raises(InputError, match=message) as caught:
-        load_cluster(path, 10 if "share" in text else None)
-    assert str(caught.value).startswith(f"{path}: ")
-
-
-@pytest.mark.parametrize(
-    ("name", "nodes", "message"),
-    [
-        ("homogenous", 10, "unknown cluster 'homogenous'; did you mean 'homogeneous'"),
-        ("none.toml", 10, "none.toml: no such file"),
-        ("homogeneous", None, "needs a number of nodes"),
-        ("homogeneous", 0, "field nodes: 0 is not a whole number from 1 to 10,000,000"),
-        ("homogeneous", 10_000_001, "field nodes"),
-        ("homogeneous", 1.5, "field nodes"),
-        ("homogeneous", True, "field nodes"),
-        ("x" * 300, 1, "cannot be read|unknown cluster"),
-        (".", 1, "holds no machines; want a .toml or .parquet file"),
-    ],
-)
-def test_what_is_no_cluster_is_named(name, nodes, message):
-    with pytest.raises(InputError, match=message):
-        load_cluster(name, nodes)
-
-
 def test_a_table_of_nodes_is_read_and_defaults_fill_it(tmp_path):
     path = tmp_path / "nodes.parquet"
     pq.write_table(pa.table({"slots": pa.array([1, 4], pa.int32()), "machine_type": ["a", "b"]}), path)
@@ -179,28 +112,6 @@ def test_a_table_of_nodes_is_read_and_defaults_fill_it(tmp_path):
     whole = tmp_path / "whole.parquet"
     pq.write_table(cluster.table, whole)
     assert load_cluster(whole, 2).table.equals(cluster.table)
-
-
-@pytest.mark.parametrize(
-    ("columns", "nodes", "message"),
-    [
-        ({"rack": [1, 2]}, None, "field slots: no such column"),
-        ({"slots": [1, 0]}, None, "line 2: field slots: 0 is not a number from 1"),
-        ({"slots": [1, None]}, None, "line 2: field slots: is null"),
-        ({"slots": ["1", "2"]}, None, "field slots: has type string, want int64"),
-        ({"slots": [1, 1], "rack": [0, -1]}, None, "line 2: field rack: -1"),
-        ({"slots": [1, 1], "node_id": [1, 0]}, None, "line 1: field node_id: 1 is not 0, 1, 2"),
-        ({"slots": [1, 1], "port_bps": [1.0, float("nan")]}, None, "line 2: field port_bps: nan"),
-        ({"slots": [1, 1], "colour": [1, 1]}, None, "field colour: no such key"),
-        ({"slots": pa.array([], pa.int64())}, None, "field nodes: 0 is not"),
-    ],
-)
-def test_what_is_wrong_in_a_table_is_named(tmp_path, columns, nodes, message):
-    path = tmp_path / "nodes.parquet"
-    pq.write_table(pa.table(columns), path)
-    with pytest.raises(InputError, match=message) as caught:
-        load_cluster(path, nodes)
-    assert str(caught.value).startswith(f"{path}: ")
 
 
 def test_a_damaged_table_is_named(tmp_path):

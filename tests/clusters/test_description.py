@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cluster_files import load_text, named
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clusters import load_cluster
+from tests.clusters.cluster_files import load_text, named
 from workloads.errors import InputError
 
 

@@ -19,7 +19,6 @@ from workloads.constraints import (
     PLACEMENTS,
     Constraint,
     constraint_sets,
-    parse_constraint,
     parse_constraint_set,
     set_of_job,
     with_constraints,
@@ -29,7 +28,7 @@ from workloads.generators.constraints import MODELS
 from workloads.jobs import JobWorkload, make_workload
 from workloads.transform import constrain
 
-MANY = settings(max_examples=80, deadline=None)
+MANY = settings(max_examples=20)
 ISAS, TAGS, KERNELS = ("x86", "arm", "power"), ("", "a", "b", "a b"), ((2, 6, 32), (3, 2, 0), (3, 10, 0))
 LEVELS = {"cores": ("4", "8", "16"), "clock": ("2 GHz", "2400 MHz", "3e9 Hz"), "memory": ("4 GiB", "8 GiB")}
 SCALE = {"GHz": 1e9, "MHz": 1e6, "Hz": 1.0, "GiB": 2.0**30}
@@ -264,21 +263,6 @@ def test_memory_is_bounded() -> None:
     match(workload, cluster, max_ids=10)
     with pytest.raises(InputError, match="hold more than 9 ids after 2 distinct lists of 10 nodes"):
         match(workload, cluster, max_ids=9)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("coers >= 16", "'coers' is not an attribute of nodes; did you mean 'cores'"),
-        ("cores >= many", "cores >= many: 'many' is not a number"),
-        ("port > 10 GHz", "port > 10 GHz: '10 GHz' is not a speed"),
-        ("isa < x86", "isa < x86: isa has no order; compare it with = or !="),
-    ],
-)
-def test_constraints_that_mean_nothing_are_refused(text: str, message: str) -> None:
-    with pytest.raises(InputError) as caught:
-        match(tasks_of([(parse_constraint(text),)], [1]), build_cluster("c", np.ones(3)))
-    assert message in str(caught.value)
 
 
 def test_attributes_of_the_users_own_are_texts_or_sizes() -> None:

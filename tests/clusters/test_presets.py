@@ -69,7 +69,7 @@ def test_google_2011_has_every_machine_type_among_the_first_nodes() -> None:
 
 
 @given(nodes=st.integers(1, 3000), seed=st.integers(0, 2**32))
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 def test_phoenix_has_the_published_supply(nodes: int, seed: int) -> None:
     cluster = load_cluster("phoenix", nodes, seed=seed)
     assert {s.attribute for s in PHOENIX_SUPPLY} == set(PHOENIX)
@@ -118,7 +118,7 @@ def test_offsets_of_phoenix_are_drawn_apart() -> None:
 
 
 @given(nodes=st.integers(1, 2000), seed=st.integers(0, 2**32))
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=20)
 def test_sharma_has_the_published_shares(nodes: int, seed: int) -> None:
     cluster = load_cluster("sharma", nodes, seed=seed)
     sets = [set(names.split()) for names in cluster.attribute_names("tags")]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,10 +12,8 @@ from clusters.capacity import capacities, fits
 from clusters.cluster import Cluster, build_cluster
 from clusters.feasibility import gangs_of, wide_gangs
 from clusters.matching import Needs, fitting_nodes
-from clusters.resource_figures import describe_resources, resource_figures
+from clusters.resource_figures import resource_figures
 from workloads.conversion import as_dags
-from workloads.dags import make_dag_workload
-from workloads.errors import InputError
 from workloads.jobs import JobWorkload, make_workload
 from workloads.requests import Requests
 
@@ -48,78 +44,6 @@ def jobs_of(*rows: tuple[float, list[float], dict[str, float]]) -> JobWorkload:
     )
 
 
-def test_memory_in_gib_is_that_of_the_nodes() -> None:
-    found = capacities(three(), ("memory", "memory_gib", "attr:gpus"))
-    assert found.tolist() == [[1 / 8, 8, 0], [1 / 4, 16, 2], [1, 64, 0]]
-
-
-def test_what_tasks_hold_by_hand() -> None:
-    """In the first hour 2 tasks of 2 cores for 1,800 s; in the third one of 4 cores and 60 GiB, that fits nowhere."""
-    workload = jobs_of(
-        (100.0, [1800.0, 1800.0], {"cpu_cores": 2}),
-        (7300.0, [7200.0], {"cpu_cores": 4, "memory_gib": 60}),
-        (14500.0, [36.0], {"attr:gpus": 3, "cpu_cores": 9}),
-    )
-    d = resource_figures(workload, three())
-    cores = d["resources"]["cpu_cores"]
-    held = 2 * 2 * 1800 + 4 * 7200 + 9 * 36
-    assert cores == {
-        "unit": "cores",
-        "total": 14.0,
-        "largest": 8.0,
-        "tasks_over": 1,
-        "in_use": pytest.approx(held / 14400),
-        "share": pytest.approx(held / 14400 / 14),
-        "busiest": pytest.approx(4.0),
-        "busiest_share": pytest.approx(4 / 14),
-        "busiest_start_s": 7300.0,
-    }
-    assert d["resources"]["slots"]["total"] == 4
-    assert d["bottleneck"] == "memory_gib"
-    assert (d["tasks_without_node"], d["jobs_without_node"], d["window_s"]) == (2, 2, 3600.0)
-    text = describe_resources(workload, json.loads(json.dumps(d)))
-    assert "  the bottleneck is memory_gib: 34.1% of it is held; its busiest hour begins at 2.028 h\n" in text
-    assert "  2 of 4 tasks, in 2 jobs, fit on no node\n" in text
-
-
-def test_more_than_there_is_cannot_be_held() -> None:
-    """A task of 2 of 14 cores for 1,000 s and another one 10 s later: 29 times the cores in the time of arrivals."""
-    workload = jobs_of((0.0, [1000.0], {"cpu_cores": 2}), (10.0, [1000.0], {"cpu_cores": 2}))
-    text = describe_resources(workload, resource_figures(workload, three()))
-    assert (
-        "cpu_cores: 2857.1% of it is asked for while jobs arrive, more than there is, so that tasks must wait"
-        in text
-    )
-    assert "is held" not in text
-
-
-def test_arrivals_of_less_than_an_hour_and_at_once() -> None:
-    short = resource_figures(jobs_of((0.0, [9.0], {"memory": 1}), (10.0, [1.0], {"memory": 1})), three())
-    assert short["window_s"] == 10.0
-    assert short["resources"]["memory"]["busiest"] == pytest.approx(0.9)
-    at_once = resource_figures(jobs_of((5.0, [7200.0, 60.0], {"cpu_cores": 1})), three())
-    cores = at_once["resources"]["cpu_cores"]
-    assert (cores["in_use"], cores["share"]) == (None, None)
-    assert cores["busiest"] == pytest.approx(1 + 60 / 3600)
-    assert at_once["bottleneck"] == "cpu_cores"
-
-
-def test_without_demands_there_are_slots_and_what_no_node_has_has_no_share() -> None:
-    workload = jobs_of((0.0, [4.0], {}), (2.0, [2.0], {}))
-    d = resource_figures(workload, three())
-    assert ([*d["resources"]], d["bottleneck"], d["tasks_without_node"]) == (["slots"], "slots", 0)
-    none = resource_figures(jobs_of((0.0, [4.0], {"attr:fpgas": 1}), (2.0, [2.0], {})), three())
-    assert none["resources"]["attr:fpgas"]["share"] is None
-    assert (none["tasks_without_node"], none["bottleneck"]) == (1, None)
-    describe_resources(workload, none)
-    named, asking = (
-        build_cluster("named", [1], **{"attr:gpus": ["many"]}),
-        jobs_of((0.0, [4.0], {"attr:gpus": 1})),
-    )
-    with pytest.raises(InputError, match="amounts of attr:gpus"):
-        resource_figures(asking, named)
-
-
 def gangs(*rows: tuple[int, float, float]) -> JobWorkload:
     """Gangs of so many tasks on so many nodes, of so many cores each; NaN is no demand."""
     width, on, cores = zip(*rows, strict=True)
@@ -132,36 +56,6 @@ def gangs(*rows: tuple[int, float, float]) -> JobWorkload:
     )
 
 
-@pytest.mark.parametrize(
-    ("gang", "fits"),
-    [
-        ((7, 0, 2.0), True),  # 2, 4 and 1 on the nodes of 4, 8 and 2 cores
-        ((8, 0, 2.0), False),
-        ((4, 1, 2.0), True),
-        ((5, 1, 2.0), False),
-        ((4, 2, 2.0), True),
-        ((5, 2, 2.0), True),  # 2 on the node of 4 cores, 3 on that of 8
-        ((6, 2, 2.0), False),  # 3 on each
-        ((2, 3, 1.0), True),  # on two nodes, as it has two tasks
-        ((3, 3, 2.0), True),
-        ((3, 3, 3.0), False),  # only two nodes have 3 cores
-        ((1, 0, 9.0), False),
-        ((9, NONE, 9.0), True),
-        ((100, 0, 0.0), True),
-    ],
-)
-def test_gangs_that_do_not_fit_on_the_empty_cluster(gang: tuple[int, float, float], fits: bool) -> None:
-    workload = gangs(gang, (1, 0, 1.0))
-    d = resource_figures(workload, three())
-    assert d["gangs_without_room"] == (not fits)
-    assert ("1 gangs do not fit on all nodes together" in describe_resources(workload, d)) == (not fits)
-
-
-def test_gangs_without_demands_take_slots() -> None:
-    workload = gangs((4, 0, NONE), (5, 0, NONE), (2, 1, NONE), (3, 1, NONE))
-    assert resource_figures(workload, three())["gangs_without_room"] == 2
-
-
 @given(
     st.lists(st.tuples(st.integers(1, 9), st.integers(0, 4)), min_size=1, max_size=6),
     st.lists(st.integers(1, 4), min_size=1, max_size=4),
@@ -172,14 +66,6 @@ def test_gangs_of_slots_are_those_that_runs_refuse(rows: list[tuple[int, int]], 
     assert resource_figures(workload, cluster)["gangs_without_room"] == len(wide)
     one_each = gangs(*((width, on, 1.0) for width, on in rows))
     assert resource_figures(one_each, cluster)["gangs_without_room"] == len(wide)
-
-
-def test_tasks_of_dags_run_after_those_that_they_wait_for() -> None:
-    dag = make_dag_workload(
-        "d", [0.0, 9000.0], [2, 1], [1, 1, 1], [3600.0, 1800.0, 1.0], [(0, 0, 1)], cpu_cores=[1.0, 6.0, 1.0]
-    )
-    cores = resource_figures(dag, three())["resources"]["cpu_cores"]
-    assert (cores["busiest"], cores["busiest_start_s"]) == (pytest.approx(3.0), 3600.0)
 
 
 def test_jobs_hold_as_much_as_the_same_dags() -> None:
@@ -232,13 +118,3 @@ def test_fits_is_to_fit_on_one_node(data: st.DataObject) -> None:
     )
     want = [any((need <= node).all() for node in capacity) for need in demand]
     assert fits(demand, capacity).tolist() == want
-
-
-def test_a_busiest_hour_below_the_average_is_not_shown() -> None:
-    """Two tasks of 2 h each arrive within a minute: 240 cores would be in use if all were done in that time."""
-    workload = jobs_of((0.0, [7200.0], {"cpu_cores": 1}), (60.0, [7200.0], {"cpu_cores": 1}))
-    text = describe_resources(workload, resource_figures(workload, three()))
-    (row,) = (line.split() for line in text.splitlines() if line.startswith("  cpu_cores"))
-    assert row == ["cpu_cores", "14", "240", "1714.3%", "-", "-", "8", "0"]
-    assert "  the bottleneck is cpu_cores: 1714.3% of it is asked for" in text
-    assert "begins at" not in text

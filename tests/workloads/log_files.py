@@ -33,3 +33,8 @@ def assert_named(error: InputError, why: str) -> None:
     if field:
         assert error.field == field
     assert message in error.message
+
+
+def jobs_of(workload: JobWorkload) -> list[tuple[float, list[float]]]:
+    """The arrival of each job, and the durations of its tasks."""
+    return list(zip(arrivals(workload), durations(workload), strict=True))

@@ -47,36 +47,6 @@ def test_generators_are_reached_by_name_with_options_as_text():
     assert load_workload("poisson", options={"load": "110%", "jobs": 10}).num_jobs == 10
 
 
-@pytest.mark.parametrize(
-    ("name", "options", "message"),
-    [
-        (
-            "yaho",
-            {},
-            r"unknown workload 'yaho'; did you mean 'yahoo'\? \(known: cloudera-c, deadline-coflows, ",
-        ),
-        ("", {}, "is not a workload"),
-        ("nothing.tr", {}, "nothing.tr: no such file or folder"),
-        ("no/such/folder", {}, "no/such/folder: no such file or folder"),
-        (
-            "https://example.org/a.tr",
-            {},
-            "https://example.org/a.tr: is an address; workloads are read from files",
-        ),
-        ("x" * 300, {}, "cannot be read|unknown workload"),
-        ("a\0b", {}, "is not a workload"),
-        ("yahoo", {"job": "3"}, "no option 'job'; did you mean 'jobs'"),
-        ("yahoo", {"jobs": "many"}, "field jobs: 'many' is not a whole number"),
-        ("yahoo", {"jobs": "1.5"}, "field jobs: '1.5' is not a whole number"),
-        ("yahoo", {"load": "heavy"}, "field load: 'heavy' is not a number"),
-        ("yahoo", {"load": "nan"}, "field load: 'nan' is not a number, such as 0.9"),
-    ],
-)
-def test_what_is_neither_name_nor_path_is_named(name, options, message):
-    with pytest.raises(InputError, match=message):
-        load_workload(name, options=options)
-
-
 def test_a_misspelt_path_names_the_nearest(tmp_path):
     (tmp_path / "trace.tr").write_text("0 1 1 1\n")
     with pytest.raises(InputError, match=r"did you mean 'trace\.tr'"):

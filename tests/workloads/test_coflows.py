@@ -122,58 +122,6 @@ def test_the_order_of_coflows_does_not_matter(workload, random):
     assert again.fingerprint() == workload.fingerprint()
 
 
-def test_every_part_counts_in_the_fingerprint():
-    prints = {
-        small(**changes).fingerprint()
-        for changes in (
-            {},
-            {"arrival_s": [0.5, 2.1]},
-            {"width": [2, 2]},
-            {"ingress": [0, 0, 2, 2]},
-            {"egress": [1, 1, 2, 1]},
-            {"size_bytes": [1.0, 2.0, 4.0, 8.5]},
-            {"num_ports": 4},
-            {"coflow_id": [1, 0]},
-            {"weight": [1.0, 2.0]},
-            {"deadline_s": [np.nan, 4.0]},
-            {"deadline_s": [4.0, np.nan]},
-            {"ingress_bytes_per_s": [1.0] * 3},
-            {"egress_bytes_per_s": [1.0] * 3},
-        )
-    }
-    assert len(prints) == 13
-    assert small().fingerprint() == small(metadata={"a": "b"}, notes=("c",)).fingerprint()
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"arrival_s": []}, "coflows: the workload has no coflows"),
-        ({"arrival_s": [0.0, np.inf]}, "coflows: line 2: field arrival_s: inf is not a finite number"),
-        ({"width": [3]}, "coflows: field width: 1 values for 2 coflows"),
-        ({"width": [4, 0]}, "coflows: line 2: field width: 0 is not a whole number from 1"),
-        ({"width": [3, 2]}, "coflows: field width: adds up to 5, but there are 4 flows"),
-        ({"ingress": [0, 3, 1, 2]}, "flows: line 2: field ingress: 3 is not a whole number from 0 to 2"),
-        ({"egress": [0, 1, -1, 2]}, "flows: line 3: field egress: -1 is not a whole number from 0 to 2"),
-        ({"ingress": [0, 1]}, "flows: field ingress: 2 values for 4 flows"),
-        ({"size_bytes": [1, 0, 1, 1]}, "flows: line 2: field size_bytes: 0.0 is not a number above 0"),
-        ({"size_bytes": [1, 1, 1, np.nan]}, "flows: line 4: field size_bytes: nan is not a number"),
-        ({"size_bytes": [1, 1, 1, 1e19]}, "flows: line 4: field size_bytes: 1e+19 is not a number"),
-        ({"num_ports": 0}, "ports: field port: 0 ports; want 1 to"),
-        ({"coflow_id": [5, 5]}, "coflows: line 2: field coflow_id: 5 is given twice"),
-        ({"weight": [1, -1]}, "coflows: line 2: field weight: -1.0 is not a number above 0"),
-        ({"deadline_s": [np.nan, 1.0]}, "coflows: line 2: field deadline_s: 1.0 is before the arrival"),
-        ({"deadline_s": [np.nan, np.inf]}, "coflows: line 2: field deadline_s: inf is not a finite"),
-        ({"ingress_bytes_per_s": [1, 0, 1]}, "ports: line 2: field ingress_bytes_per_s: 0.0 is not"),
-        ({"egress_bytes_per_s": [1]}, "ports: field egress_bytes_per_s: 1 values for 3 ports"),
-    ],
-)
-def test_what_is_wrong_is_named(changes, message):
-    with pytest.raises(InputError) as caught:
-        small(origin={name: name for name in ("coflows", "flows", "ports")}, **changes)
-    assert str(caught.value).startswith(message)
-
-
 def test_other_deadlines_and_weights_take_the_place_of_those_there_are():
     was = small(weight=[5.0, 6.0], deadline_s=[np.nan, 3.0])
     made = with_demands(was, deadline_s=[1.0, np.nan])

@@ -1,12 +1,11 @@
 import pickle
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from workloads import hints
 from workloads.errors import InputError
-from workloads.hints import _edits, did_you_mean, nearest
+from workloads.hints import _edits, did_you_mean
 
 
 def test_the_line_names_what_is_known():
@@ -27,34 +26,6 @@ def test_it_pickles_with_its_parts():
     copy = pickle.loads(pickle.dumps(error))
     assert str(copy) == str(error)
     assert (copy.message, copy.file, copy.line, copy.field) == ("bad", "a.tr", 3, "mean")
-
-
-@pytest.mark.parametrize(
-    ("name", "names", "meant"),
-    [
-        ("--quiet", ["--set", "--seed", "--json", "--out"], ""),
-        ("--output", ["--set", "--out", "--nodes"], "--out"),
-        ("--node", ["--nodes", "--seed"], "--nodes"),
-        ("--long_partition", ["--long-partition", "--seed"], "--long-partition"),
-        ("--verbose", ["--version", "--debug"], ""),
-        ("--workers", ["--workload", "--nodes"], ""),
-        ("eagel", ["eagle", "hawk"], "eagle"),
-        ("sfc", ["scf", "ncf", "lcf", "sebf"], "scf"),
-        ("fb", ["fifo", "fair", "pfp"], ""),
-        ("parket", ["parquet", "tr"], "parquet"),
-        ("coflow-bench", ["coflow-benchmark", "coflowlib"], "coflow-benchmark"),
-        ("cofow", ["coflows", "jobs"], "coflows"),
-        ("x", ["y", "xy"], "xy"),
-        ("", ["a", "scf"], ""),
-        ("roundrobin", ["random", "sparrow"], ""),
-        ("gogle-2011", ["google-2011", "google-2019"], "google-2011"),
-        ("stealing_limit", ["steal_limit", "steal_choice"], "steal_limit"),
-        ("q" * 5000, ["eagle"], ""),
-    ],
-)
-def test_only_what_is_near_is_meant(name, names, meant):
-    assert nearest(name, names) == meant
-    assert ("did you mean" in did_you_mean(name, names)) == bool(meant)
 
 
 @given(st.text("abcd-", max_size=8), st.text("abcd-", max_size=8))

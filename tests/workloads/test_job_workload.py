@@ -5,11 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workloads.errors import InputError
 from workloads.jobs import JOBS_SCHEMA, TASKS_SCHEMA, make_workload
 
 
@@ -85,50 +83,6 @@ def test_sorting_is_stable_and_loses_nothing(jobs):
         for j, submit in enumerate(workload.jobs["submit_s"].to_pylist())
     ]
     assert found == sorted(jobs, key=lambda job: job[0])
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"submit_s": [0.0, -1.0]}, "line 2: field submit_s: -1.0 is negative"),
-        ({"submit_s": [np.nan, 1.0]}, "line 1: field submit_s: nan is not a finite"),
-        ({"duration_s": [1.0, np.inf, 1.0]}, "line 2: field duration_s: inf is not a finite"),
-        ({"duration_s": [1.0, 1.0, 1e10]}, "line 3: field duration_s: 10000000000.0 is more than 4e"),
-        ({"mean_task_s": [1.0, -1.0]}, "line 2: field mean_task_s"),
-        ({"mean_task_s": [1.0]}, "field mean_task_s: 1 values for 2 jobs"),
-        ({"num_tasks": [3, 0]}, "line 2: field num_tasks: 0 tasks"),
-        ({"num_tasks": [1.5, 1.5]}, "line 1: field num_tasks: 1.5 tasks"),
-        ({"num_tasks": [2, 2]}, "adds up to 4, but there are 3 durations"),
-        ({"num_tasks": [2**62, 2**62]}, "adds up to 9223372036854775808"),
-        ({"num_tasks": ["2", "1"]}, "want whole numbers"),
-        ({"submit_s": [], "num_tasks": [], "duration_s": []}, "no jobs"),
-        ({"job_id": [4, 4]}, "line 2: field job_id: 4 is given twice"),
-        ({"short_cutoff_s": -1.0}, "short_cutoff_s"),
-        ({"long_partition": 98}, "long_partition"),
-    ],
-)
-def test_what_is_wrong_is_named(changes, message):
-    with pytest.raises(InputError, match=message):
-        small(**changes)
-
-
-def test_the_fingerprint_is_of_the_content_alone():
-    base = small()
-    assert (
-        base.fingerprint()
-        == make_workload("other", [0, 1.5], [2, 1], [1, 3, 0.5], metadata={"a": "b"}).fingerprint()
-    )
-    different = [
-        small(submit_s=[0.0, 1.6]),
-        small(duration_s=[1.0, 0.5, 3.0]),
-        small(num_tasks=[1, 2], mean_task_s=[2.0, 0.5]),
-        small(mean_task_s=[2.0, 0.6]),
-        small(job_id=[1, 0]),
-        small(tenant=pa.array(["a", None])),
-        small(tenant=pa.array(["a", "b"])),
-        small(constraint=pa.array(["a", None])),
-    ]
-    assert len({base.fingerprint(), *(w.fingerprint() for w in different)}) == 9
 
 
 def test_the_fingerprint_does_not_see_how_tables_are_cut():

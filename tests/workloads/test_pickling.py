@@ -6,9 +6,9 @@ from dataclasses import fields
 
 import pyarrow as pa
 import pytest
-from family_examples import a_flow, coflows_of, dags_of
 
 from clusters.cluster import load_cluster
+from tests.workloads.family_examples import a_flow, coflows_of, dags_of
 from workloads.catalogue import load_workload
 from workloads.transform import constrain, time_slice
 

@@ -9,7 +9,7 @@ import pytest
 from tests.workloads.alibaba_files import INSTANCES_A, JOB_A, MACHINES
 from workloads.catalogue import load_workload
 from workloads.errors import InputError
-from workloads.formats import FORMATS, recognise
+from workloads.formats import recognise
 from workloads.readers.google_2011 import read_google_2011
 
 TASK_EVENTS = """\
@@ -68,15 +68,6 @@ def test_bare_shards_are_recognised_as_their_tables(tmp_path):
     assert {*from_bare.metadata["read"].split("; ")} == {*from_named.metadata["read"].split("; ")}
     assert "3 rows of machine_events" in from_bare.metadata["read"]
     assert from_bare.job_constraints.num_rows == 1
-
-
-@pytest.mark.parametrize("table", [*SHARDS][1:])
-def test_a_table_that_makes_no_workload_is_named(tmp_path, table):
-    text = refusal(packed(tmp_path / "in" / "part-00000-of-00001.csv.gz", SHARDS[table]))
-    assert f": this is {table} of Google's cluster trace of 2011" in text
-    assert "task_events" in text
-    assert "--cluster" in text or table != "machine_events"
-    assert f"formats: {', '.join(FORMATS)}; --from says which" in text
 
 
 def test_names_win_over_what_is_in_other_files(tmp_path):
@@ -158,102 +149,13 @@ def test_instances_may_have_a_header_too(tmp_path):
 
 # Look-alikes.
 
-LOOK_ALIKES = {
-    "container_event of Alibaba's cluster trace of 2017": "0,Create,1,12,8,0.12,0.03,1|2|33\n",
-    "batch_instance of Alibaba's cluster trace of 2017":
-        "41562,41618,120,686,299,Terminated,1,1,1.5,0.29,0.03,0.02\n0,0,,,,Waiting,0,0,,,,\n",
-    "server_event of Alibaba's cluster trace of 2017": "0,1,add,,64,0.69,1\n100,1,softerror,agent,,,\n",
-    "machine_usage of Alibaba's cluster trace of 2018": "m_1932,386640,41,92,,,43.04,33.08,5\n",
-    "container_meta of Alibaba's cluster trace of 2018": "c_1,m_2556,0,app_5052,started,400,400,1.56\n",
-    "batch_instance of Alibaba's cluster trace of 2018": INSTANCES_A,
-    "pai_task_table of Alibaba's GPU cluster trace of 2020": "4f057009a5d481acec67b088,tensorflow,1.0,Terminated,"
-        "1739162.0,1739200.0,600.0,29.296875,50.0,MISC\n",
-    "pai_job_table of Alibaba's GPU cluster trace of 2020": "job_name,inst_id,user,status,start_time,end_time\n"
-        "4b3f04b66a525d2df903eb16,8cb3bec23d14dbde320b6613452e768c,58540f191766,Terminated,4550879.0,4551416.0\n",
-    "openb_pod_list of Alibaba's GPU cluster trace of 2023":
-        "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos\nopenb-pod-0000,12000,16384,1,1000,,LS\n",
-    "vmtable of Azure's public dataset": f"{'a' * 43}=,{'b' * 43}=,{'c' * 43}=,0,2591700,99.36,3.4,10.2,"
-        "Delay-insensitive,1,1.75\n",
-    "invocations of functions (2019) of Azure's public dataset": "HashOwner,HashApp,HashFunction,Trigger,1,2\n"
-        "a,b,c,http,0,1\n",
-    "task_usage of Google's cluster trace of 2011": USAGE,
-    "the sample borg_traces_data of Google's cluster trace of 2019, joined with usage":
-        ",time,instance_events_type,collection_id,priority,instance_index,collections_events_type,event,failed\n"
-        "0,0,2,94591244395,200,144,1,FAIL,1\n",
-    "the table of Google's cluster trace of 2009":
-        "Time ParentID TaskID JobType NrmlTaskCores NrmlTaskMem\n90000 757745334 1488529826 0 0.0 0.03113\n",
-}  # fmt: skip
-
-
-READ = {
-    "batch_instance of Alibaba's cluster trace of 2017", "server_event of Alibaba's cluster trace of 2017",
-    "batch_instance of Alibaba's cluster trace of 2018",
-}  # fmt: skip
-"""Those that are read, with another table."""
-
-
-@pytest.mark.parametrize("name", LOOK_ALIKES)
-def test_a_look_alike_is_named_as_what_it_is(tmp_path, name):
-    plain = tmp_path / "some.csv"
-    plain.write_text(LOOK_ALIKES[name])
-    for path in (plain, packed(tmp_path / "in" / "some.csv.gz", LOOK_ALIKES[name]), tmp_path / "in"):
-        text = refusal(path)
-        assert f"this is {name}" in text
-        assert ("which is not read" in text) == (name not in READ)
-        assert f"formats: {', '.join(FORMATS)}" in text
-
-
-@pytest.mark.parametrize(
-    ("called", "holds", "want"),
-    [
-        ("batch_task.csv", "container_event of Alibaba's cluster trace of 2017", "alibaba-2018"),
-        ("batch_task.csv", "pai_task_table of Alibaba's GPU cluster trace of 2020", "alibaba-2018"),
-        ("task_events.csv", "task_usage of Google's cluster trace of 2011", "google-2011"),
-    ],
-)
-def test_a_look_alike_by_the_name_of_a_table_is_refused(tmp_path, called, holds, want):
-    path = tmp_path / called
-    path.write_text(LOOK_ALIKES[holds])
-    text = refusal(path)
-    assert text.startswith(f"{path}: this is {holds}")
-    assert f", which is not read; want {called[:-4]} of the format {want}" in text
-
 
 # Files of other formats.
-
-
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (b"", "is empty"),
-        (b"\n \n", "is empty"),
-        (b"\x89PNG\r\n\x1a\n\x00\x00", "is of no known format, and is not text"),
-        (b"a,b,c\n1,2,3\n", "is of no known format: text, 3 fields with commas between them, 'a,b,c'; a table of"),
-        (b"1,2,3\n", "is of no known format: text, 3 fields with commas between them, '1,2,3'; formats"),
-        (b"# a log\n1 2\n", "is of no known format: text, 3 fields with blanks between them, '# a log'"),
-        (b"0 2 1.0 1.0\n", "is of no known format: text, 4 fields with blanks"),  # two tasks, one duration
-        (b'{"a": 1, "b": [2]}\n', "is of no known format: JSON with a, b"),
-        (b"[1, 2]", "is of no known format: JSON with no objects"),
-        (b"PAR1 and so on", "is of no known format: Parquet without columns that can be read: it may be cut short"),
-    ],
-)  # fmt: skip
-def test_what_is_no_known_format_is_not_read_as_tr(tmp_path, data, message):
-    for name in ("mine", "mine.txt", "mine.csv"):
-        path = tmp_path / name
-        path.write_bytes(data)
-        assert refusal(path).startswith(f"{path}: {message}")
 
 
 def test_a_link_to_what_is_not_there_says_so(tmp_path):
     (tmp_path / "log.csv").symlink_to(tmp_path / "gone.csv")
     assert refusal(tmp_path / "log.csv").endswith(f"is a link to {tmp_path / 'gone.csv'}, which is not there")
-
-
-def test_a_tr_file_of_another_name_is_known_by_its_first_line(tmp_path):
-    for name, text in (("trace.txt", "0 2 1.5 1 2\n3 1 1 1\n"), ("trace", "\n0\t1\t1\t1.0\n")):
-        (tmp_path / name).write_text(text)
-        assert recognise(tmp_path / name) == "tr"
-        assert load_workload(tmp_path / name).num_jobs in (1, 2)
 
 
 LINES_OF_LOGS = {
@@ -297,25 +199,7 @@ def test_an_archive_is_looked_into(tmp_path):
     assert load_workload(path).num_jobs == 1
 
 
-def test_the_format_that_is_named_holds(tmp_path):
-    path = tmp_path / "any"
-    path.write_text("a,b,c\n")
-    with pytest.raises(InputError, match="line 1: field submit_time: 'a,b,c' is not a number"):
-        load_workload(path, format="tr")
-
-
 # What people have beside the tables, and in their place.
-
-
-def test_an_empty_table_is_named_and_an_empty_shard_passed_over(tmp_path):
-    shard = packed(tmp_path / "task_events" / "part-00000-of-00500.csv.gz", "")
-    assert refusal(tmp_path) == f"{tmp_path}: task_events is empty: it has no rows"
-    packed(shard.with_name("part-00001-of-00500.csv.gz"), TASK_EVENTS)
-    assert load_workload(tmp_path).num_jobs == 1
-    no_submission = TASK_EVENTS.partition("\n")[2]  # which users are taken from
-    packed(shard, no_submission)
-    shard.with_name("part-00001-of-00500.csv.gz").unlink()
-    assert load_workload(tmp_path).num_jobs == 1
 
 
 def test_hidden_files_are_passed_over_in_folders_and_archives(tmp_path):
@@ -334,22 +218,6 @@ def test_a_link_that_leads_nowhere_is_no_reason_to_read_the_rest(tmp_path):
     shard = packed(tmp_path / "task_events" / "part-00000-of-00500.csv.gz", TASK_EVENTS)
     shard.with_name("part-00001-of-00500.csv.gz").symlink_to(tmp_path / "annex")
     assert "part-00001-of-00500.csv.gz: cannot be read: No such file" in refusal(tmp_path)
-
-
-def test_the_folder_further_down_that_holds_the_tables_is_named(tmp_path):
-    packed(tmp_path / "my data" / "cell" / "task_events" / "part-00000-of-00500.csv.gz", TASK_EVENTS)
-    assert ": its folder 'my data/cell' is of the format google-2011: give that folder" in refusal(tmp_path)
-    (tmp_path / "x.tr").mkdir()  # no trace, for all its name
-    (tmp_path / "x.tr" / "a").write_text("?")
-    assert "'my data/cell'" in refusal(tmp_path)
-
-
-def test_a_folder_with_tables_of_two_traces_is_not_guessed_at(tmp_path):
-    packed(tmp_path / "task_events" / "part-00000-of-00500.csv.gz", TASK_EVENTS)
-    (tmp_path / "excerpt.csv").write_text(JOB_A)
-    assert ": holds task_events of google-2011 and batch_task of alibaba-2018; put one" in refusal(tmp_path)
-    assert load_workload(tmp_path, format="alibaba-2018").num_stages == 5
-    assert load_workload(tmp_path, format="google-2011").num_tasks == 1
 
 
 @pytest.mark.parametrize(

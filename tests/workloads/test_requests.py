@@ -6,12 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from workloads.conversion import as_dags, as_jobs
-from workloads.errors import InputError
 from workloads.jobs import JobWorkload, make_workload
 from workloads.readers.parquet import read_dags, read_parquet, write_parquet
 from workloads.requests import NO_GANG, Requests, gang_nodes, priorities, requested_s
@@ -102,29 +100,6 @@ def test_dags_and_jobs_state_the_same_demands(tmp_path: Path) -> None:
     back = as_jobs(again)
     assert back.resources == jobs.resources
     assert back.demands().vector[back.demands().of_job].tolist() == dags.arrays().demand.tolist()
-
-
-@pytest.mark.parametrize(
-    ("asked", "message"),
-    [
-        (Requests({"cores": [1]}), "field demands: 'cores' is not a resource"),
-        (Requests({"memory": [1.5]}), "line 1: field memory: 1.5 is not a share of a node's memory, 0..1"),
-        (Requests(task_demands={"cpu_cores": [1, -2]}), "tasks.csv: line 2: field cpu_cores: -2.0 is not"),
-        (Requests(task_demands={"cpu_cores": [1]}), "field cpu_cores: 1 values for 2 tasks"),
-        (Requests(priority=[0.5]), "line 1: field priority: 0.5 is not a whole number"),
-        (
-            Requests(gang_nodes=[-1]),
-            "line 1: field gang_nodes: -1.0 is not a whole number of nodes, 0 or more",
-        ),
-        (Requests(requested_s=[float("inf")]), "field requested_s: inf is not a time in seconds"),
-    ],
-)
-def test_what_is_out_of_range_is_refused(asked: Requests, message: str) -> None:
-    with pytest.raises(InputError) as caught:
-        make_workload(
-            "w", [0.0], [2], [1.0, 1.0], requests=asked, origin="jobs.csv", tasks_origin="tasks.csv"
-        )
-    assert message in str(caught.value)
 
 
 def test_priorities_are_exact_whole_numbers() -> None:

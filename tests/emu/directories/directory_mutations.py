@@ -1,4 +1,4 @@
-"""Run directories that are damaged in every way a file can be: made, changed, read, and compared with what they were.
+"""Run directories that are changed in every way that `tests.mutations` knows: made, changed, read, and compared.
 
     python -m tests.emu.directories.directory_mutations --seeds 2000     # from the root of the repository
 
@@ -12,18 +12,18 @@ import argparse
 import contextlib
 import io
 import json
-import os
 import random
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from emu.cli import main
 from emu.directories.names import CHECKPOINTS, CONFIG, EVENTS, SUMMARY, WORKLOAD
 from emu.families.registry import families
+from tests.mutations import broken_promise, change_folder
 
 KINDS = ("finished", "interrupted", "seeds", "sweep", "size", "events", "recorded")
 """The last one is ``interrupted`` with its events so far, the one before it what that comes to."""
@@ -65,16 +65,6 @@ def make(place: Path, workload: Path, kinds: tuple[str, ...] = KINDS) -> dict[st
     return {kind: place / kind for kind in KINDS}
 
 
-def mutations(place: Path, seed: int) -> str:
-    """Change one file or folder below `place`, as a seed has it, and return what was done in words."""
-    rng = random.Random(seed)
-    files = sorted(p for p in place.rglob("*") if p.is_file() and not p.is_symlink())
-    file = rng.choice(files)
-    change = rng.choice(_CHANGES if file.suffix != ".json" else _CHANGES + _JSON_CHANGES * 2)
-    change(file, rng)
-    return f"{change.__name__.strip('_')} {file.relative_to(place)}"
-
-
 def attempt(kind: str, folder: Path, whole: Path, workload: Path) -> str | None:
     """Read, report and go on with a directory of a kind; return what was wrong in that, None if nothing was.
 
@@ -101,10 +91,8 @@ def attempt(kind: str, folder: Path, whole: Path, workload: Path) -> str | None:
         code, output = _call(*command)
         if time.monotonic() - start > MOST_S:
             return f"{command[0]} took {time.monotonic() - start:.1f} s"
-        if code not in (0, 1, 2) or "Traceback" in output or "(unexpected;" in output:
-            return f"{command[0]} ended with {code}: {output.strip()[-500:]}"
-        if code and "emu: " not in output:
-            return f"{command[0]} ended with {code}, without a word"
+        if (fault := broken_promise(code, "", output)) is not None:
+            return f"{command[0]} {fault}"
     if code == 0 and (other := _other(folder, whole)) is not None:
         return f"other values: {other}"
     return None
@@ -118,7 +106,7 @@ def fuzz(place: Path, workload: Path, seeds: range, kinds: tuple[str, ...] = KIN
         folder = place / "changed"
         shutil.copytree(masters[kind], folder, symlinks=True)
         try:
-            change = mutations(folder, seed)
+            change = change_folder(folder, random.Random(seed), place=True)
             whole = masters[_WHOLE.get(kind, kind)]
             if (fault := attempt(kind, folder, whole, workload)) is not None:
                 yield Fault(seed, kind, change, fault)
@@ -182,143 +170,6 @@ def json_of(file: Path) -> Any:
         summary.pop("engine", None)
         summary.get("confidence_95", {}).pop("engine", None)
     return summary
-
-
-# Changes of any file.
-
-
-def _flip(file: Path, rng: random.Random) -> None:
-    content = bytearray(file.read_bytes())
-    for _ in range(rng.choice((1, 1, 1, 8))):
-        if content:
-            content[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
-    file.write_bytes(content)
-
-
-def _truncate(file: Path, rng: random.Random) -> None:
-    os.truncate(file, rng.randrange(file.stat().st_size + 1))
-
-
-def _empty(file: Path, rng: random.Random) -> None:
-    file.write_bytes(b"")
-
-
-def _remove(file: Path, rng: random.Random) -> None:
-    file.unlink()
-
-
-def _repeat(file: Path, rng: random.Random) -> None:
-    content = file.read_bytes()
-    at, end = sorted(rng.randrange(len(content) + 1) for _ in range(2))
-    file.write_bytes(content[:end] + content[at:])
-
-
-def _cut(file: Path, rng: random.Random) -> None:
-    content = file.read_bytes()
-    at, end = sorted(rng.randrange(len(content) + 1) for _ in range(2))
-    file.write_bytes(content[:at] + content[end:])
-
-
-def _append(file: Path, rng: random.Random) -> None:
-    with open(file, "ab") as opened:
-        opened.write(rng.randbytes(rng.randrange(1, 1000)))
-
-
-def _noise(file: Path, rng: random.Random) -> None:
-    file.write_bytes(rng.randbytes(rng.randrange(5000)))
-
-
-def _swap(file: Path, rng: random.Random) -> None:
-    """With another file of its folder."""
-    other = rng.choice(sorted(p for p in file.parent.iterdir() if p.is_file()))
-    contents = file.read_bytes(), other.read_bytes()
-    other.write_bytes(contents[0])
-    file.write_bytes(contents[1])
-
-
-def _pipe(file: Path, rng: random.Random) -> None:
-    file.unlink()
-    os.mkfifo(file)
-
-
-def _folder(file: Path, rng: random.Random) -> None:
-    file.unlink()
-    file.mkdir()
-    if rng.random() < 0.5:
-        (file / "x").touch()
-
-
-def _link(file: Path, rng: random.Random) -> None:
-    file.unlink()
-    file.symlink_to(rng.choice(("/dev/zero", "/dev/null", file.name, "/no/such/file", "..", "/etc/passwd")))
-
-
-def _huge(file: Path, rng: random.Random) -> None:
-    os.truncate(file, 1 << rng.randrange(26, 36))  # with holes: it takes no room
-
-
-def _deep(file: Path, rng: random.Random) -> None:
-    file.write_text(rng.choice(("[", '{"a":', "a = [", "[a.")) * rng.choice((2000, 100_000)))
-
-
-def _digits(file: Path, rng: random.Random) -> None:
-    file.write_text(rng.choice(("9", "a = 9", '{"a": 9')) + "9" * 5000)
-
-
-# Changes of JSON.
-
-
-def _of_value(file: Path, rng: random.Random) -> None:
-    """Put something else in the place of a value."""
-    content = json.loads(file.read_text())
-    holders = [holder for holder in _holders(content) if holder]
-    if holders:
-        holder = rng.choice(holders)
-        key = rng.choice(sorted(holder)) if isinstance(holder, dict) else rng.randrange(len(holder))
-        other = (
-            None,
-            True,
-            -1,
-            0,
-            1e308,
-            2**70,
-            "",
-            "../..",
-            [],
-            {},
-            [[]],
-            {"a": 1},
-            "finished",
-            "\u001b[31m",
-        )
-        holder[key] = rng.choice(other)
-    file.write_text(json.dumps(content))
-
-
-def _of_key(file: Path, rng: random.Random) -> None:
-    """Take a key away, or give it another name."""
-    content = json.loads(file.read_text())
-    holders = [holder for holder in _holders(content) if isinstance(holder, dict) and holder]
-    if holders:
-        holder = rng.choice(holders)
-        value = holder.pop(rng.choice(sorted(holder)))
-        if rng.random() < 0.5:
-            holder["other"] = value
-    file.write_text(json.dumps(content))
-
-
-def _holders(content: Any) -> Iterator[Any]:
-    if isinstance(content, dict | list):
-        yield content
-        for inner in content.values() if isinstance(content, dict) else content:
-            yield from _holders(inner)
-
-
-_CHANGES: tuple[Callable[[Path, random.Random], None], ...] = (
-    _flip, _flip, _flip, _truncate, _truncate, _empty, _remove, _repeat, _cut, _append, _noise, _swap, _pipe, _folder,
-    _link, _huge, _deep, _digits,
-)  # fmt: skip
-_JSON_CHANGES = (_of_value, _of_key)
 
 
 def _main() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -17,8 +18,8 @@ from hypothesis import strategies as st
 
 from emu.directories.manifest import read_manifest, results_of, write_manifest
 from emu.results.result import read_result
-from tests.damages import damage
 from tests.emu.conftest import small_workload
+from tests.mutations import change_file
 from workloads.catalogue import save_workload
 from workloads.errors import InputError
 
@@ -178,7 +179,8 @@ def test_no_forged_directory_is_unexpected(
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(whole, folder)
     run = folder / f"scheduler={data.draw(st.sampled_from(('random', 'sparrow')))}" / "seed=1"
-    damage(data.draw, run / data.draw(st.sampled_from(("summary.json", "jobs.parquet", "timeline.parquet"))))
+    file = run / data.draw(st.sampled_from(("summary.json", "jobs.parquet", "timeline.parquet")))
+    change_file(file, random.Random(data.draw(st.integers(0, 2**32))))
     fit_hashes(folder)
     ended = emu("report", folder, "--out", tmp_path / "report.html", "--debug")
     assert ended.code in (0, 2), ended

@@ -3,7 +3,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workloads.errors import InputError
 from workloads.generators.arrivals import PROCESSES, Arrivals, _by_inversion
 from workloads.generators.draws import generator
 
@@ -44,7 +43,7 @@ def processes(draw):
 
 
 @given(processes(), st.integers(1, 500), st.floats(1e-3, 1e3), st.integers(0, 2**32))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=30)
 def test_any_process_gives_sorted_times_the_same_for_a_seed(process, count, mean_gap_s, seed):
     times = process.times(generator(seed), count, mean_gap_s)
     assert times.shape == (count,)
@@ -122,20 +121,3 @@ def test_diurnal_arrivals_follow_the_rate():
     edges = np.linspace(0, 1, 9)
     expected = np.diff(edges + 0.8 * (1 - np.cos(2 * np.pi * edges)) / (2 * np.pi))
     assert counts == pytest.approx(expected, abs=0.006)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"process": "bursti"}, "field arrivals: unknown arrival process 'bursti'; did you mean 'bursty'"),
-        ({"burst_ratio": 0.5}, "field burst_ratio: 0.5 is below 1"),
-        ({"burst_jobs": 0}, "field burst_jobs"),
-        ({"burst_jobs": 0.9}, "field burst_jobs: 0.9 is below 1"),
-        ({"period_s": float("inf")}, "field period_s"),
-        ({"amplitude": 1.01}, r"field amplitude: 1.01 is not a share in 0\.\.1"),
-        ({"amplitude": True}, "field amplitude"),
-    ],
-)
-def test_parameters_out_of_range_are_named(wrong, message):
-    with pytest.raises(InputError, match=message):
-        Arrivals(**wrong)

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from workloads.arrow import column
 from workloads.catalogue import load_workload, options_without_meaning
 from workloads.coflows import CoflowWorkload
-from workloads.errors import InputError
 from workloads.generators.deadline_coflows import deadline_coflows
 from workloads.generators.rates import RATED_PROCESSES
 from workloads.isolation import isolated_s
@@ -161,7 +160,7 @@ def test_other_arrivals_deadlines_or_weights_leave_the_flows_as_they_are():
         }
     )
 )
-@settings(max_examples=60)
+@settings(max_examples=20)
 def test_any_parameters_in_range_give_coflows_that_read_back_from_an_instance(tmp_path_factory, options):
     workload = deadline_coflows(**options)
     assert (workload.num_coflows, workload.num_ports) == (options["coflows"], options["ports"])
@@ -233,40 +232,3 @@ def test_options_are_read_from_text_and_those_without_meaning_named():
     assert not options_without_meaning(
         "deadline-coflows", given | {"arrivals": "diurnal", "heavy_share": 0.1}
     )
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"coflows": 0}, "field coflows: 0 is not a whole number from 1"),
-        ({"seed": -1}, "field seed: -1 is not"),
-        ({"ports": 0}, "field ports: 0 is not a whole number from 1"),
-        ({"single_share": 1.1}, r"field single_share: 1.1 is not a share in 0..1"),
-        ({"least_width": 0}, "field least_width: 0 is not a whole number from 1 to 100"),
-        ({"most_width": 101}, "field most_width: 101 is not a whole number from 1 to 100"),
-        ({"least_width": 9, "most_width": 8}, "field most_width: 8 is below least_width, 9"),
-        ({"mean_flow_bytes": 0.0}, "field mean_flow_bytes: 0.0 is not a number above 0"),
-        ({"flow_sd": -0.2}, "field flow_sd: -0.2 is not a number above 0"),
-        ({"flow_sd": float("nan")}, "field flow_sd: nan is not a number above 0"),
-        ({"wide_ratio": float("inf")}, "field wide_ratio: inf is not a number above 0"),
-        ({"port_speed_bps": -1.0}, "field port_speed_bps: -1.0 is not a number above 0"),
-        ({"deadline_least": float("nan")}, "field deadline_least: nan is not a number above 0"),
-        ({"deadline_least": -1.0}, "field deadline_least: -1.0 is not a number above 0"),
-        ({"deadline_most": 0.5}, "field deadline_most: 0.5 is below deadline_least, 1.0"),
-        (
-            {"deadline_most": 1e12},
-            r"field deadline_most: makes a deadline at .*e\+12 s; the most is 4e\+09 s",
-        ),
-        ({"deadline_share": -0.1}, "field deadline_share: -0.1 is not a share"),
-        ({"heavy_share": 2}, "field heavy_share: 2 is not a share"),
-        ({"heavy_weight": -2.0}, "field heavy_weight: -2.0 is not a number above 0"),
-        ({"heavy_weight": float("nan")}, "field heavy_weight: nan is not a number above 0"),
-        ({"arrivals": "poison"}, "field arrivals: unknown arrival process 'poison'; did you mean 'poisson'"),
-        ({"arrivals": "poisson", "rate_per_s": 0.0}, "field rate_per_s: 0.0 is not a number above 0"),
-        ({"batch_least": 3}, "field batch_most: 1 is below batch_least, 3"),
-        ({"coflows": 10_000_000, "ports": 1000}, "field coflows: makes .* flows, more than"),
-    ],
-)
-def test_what_is_out_of_range_is_named(options, message):
-    with pytest.raises(InputError, match=message):
-        deadline_coflows(**options)

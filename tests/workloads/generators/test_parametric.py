@@ -4,7 +4,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workloads.arrow import column
-from workloads.errors import InputError
 from workloads.generators.arrivals import PROCESSES
 from workloads.generators.poisson import poisson
 from workloads.generators.synthetic import SERVICES, TASK_COUNTS, synthetic
@@ -39,7 +38,7 @@ share = st.floats(0, 1)
         }
     )
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=30)
 def test_any_parameters_in_range_give_the_jobs_asked_for(options):
     workload = synthetic(**options)
     submit_s, counts = column(workload.jobs, "submit_s"), column(workload.jobs, "num_tasks")
@@ -117,49 +116,9 @@ def test_two_classes_have_a_cutoff_between_them_and_a_partition_by_their_work():
     assert 0.3 < np.flatnonzero(means > 10).mean() / 1000 < 0.7
 
 
-def test_the_metadata_say_what_was_asked_for_and_what_came():
-    workload = synthetic(jobs=50, arrivals="bursty", service="pareto", long_jobs=0.2)
-    parameters = workload.metadata["parameters"]
-    for part in ("arrivals=bursty burst_ratio=5", "service=pareto alpha=1.5", "long_jobs=0.2", "seed=1"):
-        assert part in parameters
-    drawn = float(column(workload.tasks, "duration_s").sum())
-    assert workload.metadata["task_seconds"] == f"{drawn:.6g}, expected {40 * 1 + 10 * 100:g}"
-
-
 def test_poisson_is_the_same_generator_under_the_name_of_queueing_theory():
     options = {"jobs": 500, "seed": 3, "service": "bimodal", "tasks_per_job": 2}
     one, other = poisson(**options), synthetic(**options)
     assert one.fingerprint() == other.fingerprint()
     assert (one.name, one.metadata["origin"]) == ("poisson", "generator poisson")
     assert one.metadata["parameters"] == other.metadata["parameters"]
-
-
-def test_the_same_seed_gives_the_same_bytes():
-    """On every machine: a change of these values is a change of the generator."""
-    mixed = synthetic(jobs=200, seed=1, arrivals="diurnal", task_counts="geometric", long_jobs=0.1)
-    assert mixed.fingerprint() == "c0a27f2faa460efffde34084e12d068b4dc82f159ae6dd160766cd6ec4244601"
-    bursty = synthetic(jobs=200, seed=1, arrivals="bursty", service="pareto", task_counts="uniform")
-    assert bursty.fingerprint() == "aa27aa2a097d756bcd90e746fbe8c00c320c71b622f5763f4b982009970f9127"
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"task_counts": "geometrical"}, "field task_counts: .*did you mean 'geometric'"),
-        ({"service": "pareta"}, "field service: .*did you mean 'pareto'"),
-        ({"alpha": 1.0}, "field alpha: 1.0 is not above 1"),
-        ({"alpha": float("nan")}, "field alpha"),
-        ({"long_jobs": -0.1}, "field long_jobs"),
-        ({"long_jobs": 0.5, "long_mean_task_s": 1.0}, "field long_mean_task_s: 1.0 s is not longer than"),
-        ({"long_tasks_per_job": 0}, "field long_tasks_per_job"),
-        ({"arrivals": "poison"}, "field arrivals: .*did you mean 'poisson'"),
-        (
-            {"long_jobs": 1.0, "long_tasks_per_job": 10**7},
-            "field tasks_per_job: makes 1,000,000,000,000 tasks",
-        ),
-        ({"mean_task_s": 1e300}, "field mean_task_s: .* is more than 4e\\+09 seconds"),
-    ],
-)
-def test_parameters_out_of_range_are_named(wrong, message):
-    with pytest.raises(InputError, match=message):
-        synthetic(**wrong)

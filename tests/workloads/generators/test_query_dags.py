@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from workloads.arrow import column
 from workloads.dags import DagWorkload, stage_levels
-from workloads.errors import InputError
 from workloads.generators.dag_shapes import draw_shapes
 from workloads.generators.demands import draw_demands
 from workloads.generators.mapreduce import facebook_mapreduce
@@ -99,7 +98,7 @@ options = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(options=options)
 def test_any_options_make_a_workload(options):
     dag = query_dags(**options)
@@ -171,25 +170,3 @@ def test_demands_depend_on_the_place_of_a_stage_and_differ_as_far_as_asked_for()
     far = draw_demands(np.random.default_rng(1), many, ~many)
     assert np.median(far["memory"]) == pytest.approx(0.04, rel=0.1)
     assert np.abs(np.corrcoef(np.stack([*far.values()])) - np.eye(6)).max() < 0.06
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"mix": "tpcds"}, "field mix: unknown mix 'tpcds'; did you mean 'tpc-ds'"),
-        ({"jobs": 0}, "field jobs: 0 is not a whole number"),
-        ({"mean_gap_s": 0.0}, "field mean_gap_s: 0.0 is not a number above 0"),
-        ({"mean_gap_s": 1e12}, "field mean_gap_s: the last job would arrive after"),
-        ({"arrivals": "often"}, "field arrivals: unknown arrival process 'often'"),
-        ({"tasks_per_job": -1.0}, "field tasks_per_job: -1.0 is not a number above 0"),
-        ({"tasks_per_job": 1e9}, "field jobs: makes 250,000,000,000 tasks, more than 10,000,000"),
-        ({"task_cv": -1.0}, "field task_cv: -1.0 is not a number from 0 to 100"),
-        ({"diversity": 2.0}, "field diversity: 2.0 is not a share in 0..1"),
-        ({"one_to_one": 2.0}, "field one_to_one: 2.0 is not a share in 0..1"),
-        ({"tenants": 0}, "field tenants: 0 is not a whole number"),
-    ],
-)
-def test_what_is_out_of_range_is_named(changed, message):
-    with pytest.raises(InputError) as caught:
-        query_dags(**changed)
-    assert str(caught.value).startswith(message)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from workloads.errors import InputError
 from workloads.generators.arrivals import PROCESSES, Arrivals
 from workloads.generators.draws import generator
 from workloads.generators.rates import RatedArrivals
@@ -47,29 +46,3 @@ def test_all_at_once_is_at_time_0_and_needs_no_chance():
     rng = generator(1)
     RatedArrivals().times(rng, 3)
     assert rng.random() == generator(1).random()
-
-
-def test_it_says_what_it_is():
-    assert str(RatedArrivals()) == "at-once"
-    assert str(RatedArrivals("poisson", 2.0)) == "poisson rate_per_s=2"
-    assert str(RatedArrivals("diurnal", 2.0, 1, 3)) == (
-        "diurnal period_s=86400 amplitude=0.5 rate_per_s=2 batch_least=1 batch_most=3"
-    )
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"process": "at_once"}, "field arrivals: unknown arrival process 'at_once'; did you mean 'at-once'"),
-        ({"rate_per_s": float("inf")}, "field rate_per_s: inf is not a number above 0"),
-        ({"batch_least": 0}, "field batch_least: 0 is not a whole number from 1"),
-        ({"batch_most": 1.5}, "field batch_most: 1.5 is not a whole number"),
-        ({"batch_least": 2}, "field batch_most: 1 is below batch_least, 2"),
-        ({"burst_ratio": 0.5}, "field burst_ratio: 0.5 is below 1"),
-        ({"amplitude": 2.0}, "field amplitude: 2.0 is not a share"),
-        ({"process": "diurnal", "period_s": 0.0}, "field period_s: 0.0 is not a number above 0"),
-    ],
-)
-def test_what_is_out_of_range_is_named(options, message):
-    with pytest.raises(InputError, match=message):
-        RatedArrivals(**options)

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from workloads.arrow import column
 from workloads.catalogue import load_workload
 from workloads.coflows import CoflowWorkload
-from workloads.errors import InputError
 from workloads.generators.arrivals import PROCESSES
 from workloads.generators.coflows import LEVELS, MEGABYTE, SHAPES, synthetic_coflows
 from workloads.readers.coflow_benchmark import read_coflow_benchmark, write_coflow_benchmark
@@ -64,7 +63,7 @@ SIDES = {"senders": ("incast", "shuffle"), "receivers": ("outcast", "shuffle")}
         }
     )
 )
-@settings(max_examples=60)
+@settings(max_examples=20)
 def test_any_parameters_in_range_give_shuffles_between_distinct_ports(options):
     workload = synthetic_coflows(**options)
     assert (workload.num_coflows, workload.num_ports) == (options["coflows"], options["ports"])
@@ -157,6 +156,7 @@ def test_skew_is_a_power_and_size_a_factor():
     np.testing.assert_allclose(figures(sized)["skew"], as_measured["skew"], rtol=0.1)
 
 
+@pytest.mark.slow
 def test_fifty_thousand_coflows_on_fifteen_thousand_ports():
     workload = load_workload(
         "synthetic-coflows",
@@ -173,28 +173,3 @@ def test_it_can_be_written_as_a_coflow_benchmark(tmp_path):
     workload = synthetic_coflows(coflows=40)
     write_coflow_benchmark(workload, tmp_path / "made.txt")
     assert read_coflow_benchmark(tmp_path / "made.txt").fingerprint() == workload.fingerprint()
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"coflows": 0}, "field coflows: 0 is not a whole number from 1 to 10000000"),
-        ({"ports": 0}, "field ports: 0 is not a whole number from 1"),
-        ({"ports": 2**20 + 1}, "field ports: 1048577 is not"),
-        ({"seed": -1}, "field seed: -1 is not"),
-        ({"load": 0.0}, "field load: 0.0 is not a number above 0"),
-        ({"port_speed_bps": float("inf")}, "field port_speed_bps: inf is not a number above 0"),
-        ({"mean_width": 0.5}, r"field mean_width: 0.5 is not a mean width that 526 coflows on 150 ports can"),
-        ({"mean_width": 1e5}, r"field mean_width: 100000.0 is not a mean width .* can have: 1 to 6,"),
-        ({"mean_size_bytes": -1.0}, "field mean_size_bytes: -1.0 is not a number above 0"),
-        ({"mean_size_bytes": 1e22, "load": 1e12}, "field size_bytes: .* is not a number above 0 and up to"),
-        ({"skew": -1}, "field skew: -1 is not a power from 0 to 10"),
-        ({"skew": float("nan")}, "field skew: nan is not a power"),
-        ({"arrivals": "poison"}, "field arrivals: unknown arrival process 'poison'; did you mean 'poisson'"),
-        ({"coflows": 100_000}, r"field coflows: makes 128,...,... flows, more than 10,000,000;"),
-        ({"load": 1e-12}, "field arrival_s"),
-    ],
-)
-def test_what_is_out_of_range_is_named(options, message):
-    with pytest.raises(InputError, match=message):
-        synthetic_coflows(**options)

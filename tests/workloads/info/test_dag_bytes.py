@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from family_examples import dags_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import dags as any_dags
 
+from tests.workloads.strategies import dags as any_dags
 from workloads.critical_path import network_paths_s
 from workloads.dags import DagWorkload, make_dag_workload
-from workloads.info import QUANTILES, describe, render
 
 NONE = float("nan")
 
@@ -34,58 +31,7 @@ def shuffling(between_s: float = 2.0) -> DagWorkload:
     )
 
 
-def test_bytes_by_hand() -> None:
-    """At 10 Gbit/s a port: 10 GB between 4 and 2 tasks take 4 s; around it 5 GB take 2 s, and 2.5 GB 1 s, one each."""
-    path_s, network_s = network_paths_s(shuffling(), 1.25e9)
-    assert path_s.tolist() == [4 + 2 + 2 + 1 + 2, 2.0, 9.0]
-    assert network_s.tolist() == [3.0, 0.0, 0.0]
-    assert network_paths_s(shuffling(), 0.5e9)[1].tolist() == [10.0, 0.0, 0.0]
-    assert network_paths_s(shuffling(1.0), 1.25e9)[1].tolist() == [4.0, 0.0, 0.0]  # both ways take 10 s
-    d = describe(shuffling())
-    json.dumps(d)
-    assert d["bytes"] == {
-        "edges": {"all-to-all": 15e9, "one-to-one": 2.5e9},
-        "edges_known": 0.75,
-        "input": 41e9,
-        "stages_known": pytest.approx(1 / 3),
-        "port_bps": 10e9,
-        "job": {
-            "edge_bytes": [17.5e9] * len(QUANTILES),
-            "input_bytes": np.percentile([40e9, 1e9], QUANTILES).tolist(),
-            "network_share": pytest.approx([3 / 11] * len(QUANTILES)),
-        },
-    }
-    text = render(d)
-    assert (
-        "\nbytes on edges: 15 GB all-to-all, 2.5 GB one-to-one (known of 75 % of edges)\n"
-        "bytes of input: 41 GB (known of 33.33 % of stages)\n" in text
-    )
-    assert "\n  edges (MB)       17,500   17,500" in text
-    assert "\n  network (%)       27.27    27.27" in text
-    assert "a machine a task and\n  ports of 10 Gbps." in text
-    assert max(map(len, text.splitlines())) <= 120
-
-
-def test_what_is_not_known_is_not_shown() -> None:
-    plain = dags_of([(3.0, [[1.0], [2.0]], [(0, 1)], None)])
-    assert describe(plain)["bytes"] is None
-    assert "bytes" not in render(describe(plain))
-    read = describe(make_dag_workload("w", [0.0], [1], [2], [1.0, 1.0], [], input_bytes=[0.0]))
-    assert read["bytes"]["edges_known"] is None
-    assert read["bytes"]["job"]["network_share"] == []
-    text = render(read)
-    assert "bytes on edges: not known\nbytes of input: 0 B (known of 100 % of stages)\n" in text
-    assert "network" not in text
-    sent = describe(make_dag_workload("w", [0.0], [2], [1, 1], [0.0, 0.0], [(0, 0, 1)], edge_bytes=[0.0]))
-    assert sent["bytes"]["job"] == {
-        "edge_bytes": [0.0] * len(QUANTILES),
-        "input_bytes": [],
-        "network_share": [],  # of a path that takes no time
-    }
-    assert "0 B all-to-all (known of 100 % of edges)\nbytes of input: not known\n" in render(sent)
-
-
-@settings(max_examples=80)
+@settings(max_examples=20)
 @given(dag=any_dags(), bytes_per_s=st.floats(1e3, 1e12))
 def test_paths_with_edges_are_the_longest_of_all(dag: DagWorkload, bytes_per_s: float) -> None:
     """By a plain second computation; at an infinite speed the edges take nothing."""

@@ -352,7 +352,7 @@ def test_a_disk_that_fills_up_keeps_what_is_there(site, tmp_path, monkeypatch):
     assert asked(site) == ["bytes=10240-"]
 
 
-@settings(max_examples=25)
+@settings(max_examples=20)
 @given(
     cuts=st.lists(st.integers(0, len(CONTENT)), max_size=4),
     etags=st.lists(st.sampled_from(['"one"', '"two"', 'W/"weak"', None]), min_size=5, max_size=5),

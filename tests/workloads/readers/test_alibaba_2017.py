@@ -8,8 +8,7 @@ from clusters.cluster import load_cluster
 from workloads.catalogue import load_workload
 from workloads.errors import InputError
 from workloads.formats import recognise
-from workloads.readers.alibaba_2017 import convert_alibaba_2017, read_alibaba_2017
-from workloads.readers.report import Report
+from workloads.readers.alibaba_2017 import read_alibaba_2017
 
 # Job 12702 has a task of three instances (29 in the trace). Job 4 has two tasks that need other things, and the second
 # of them also a row of a try that failed. Job 5 failed, 6 began before the trace, 7 was running when it ended.
@@ -52,72 +51,6 @@ def folder_of(path, tasks=TASKS, instances=None, machines=None):
     return path
 
 
-def test_jobs_tasks_and_demands_by_hand(tmp_path):
-    report = Report()
-    workload = read_alibaba_2017(folder_of(tmp_path / "in", TASKS, INSTANCES, MACHINES), report=report)
-    assert workload.jobs["job_id"].to_pylist() == [4, 12702]
-    assert workload.jobs["submit_s"].to_pylist() == [10000, 59581]
-    assert workload.jobs["num_tasks"].to_pylist() == [4, 3]
-    # Task 12 of job 4 has no instances that ran: one of 90 s. Of task 11 one took no time, by its times.
-    assert workload.tasks["duration_s"].to_pylist() == [40, 30, 0, 90, 10, 11, 10]
-    assert workload.jobs["mean_task_s"].to_pylist() == pytest.approx([40, 31 / 3])
-    assert workload.jobs["cpu_cores"].to_pylist() == [None, 1]
-    assert workload.tasks["cpu_cores"].to_pylist() == [0.5, 0.5, 0.5, 2, None, None, None]
-    assert workload.jobs["memory"].to_pylist() == [None, pytest.approx(0.005404705821447985 / 0.690006)]
-    shares = [0.0207 / 0.690006] * 3 + [0.0138 / 0.690006]
-    assert workload.tasks["memory"].to_pylist()[:4] == pytest.approx(shares)
-    assert report.lines() == [
-        "read 7 rows of batch_task",
-        "read 5 rows of server_event",
-        "read 3 machines, the nodes of cluster.parquet",
-        "read 3 stages kept",
-        "read 11 rows of batch_instance",
-        "read 7 tasks kept",
-        "repaired 7: plans of CPU, of median 100: taken as hundredths",
-        "repaired 1: attempts of instances that end before they start: taken as 0 s long",
-        "repaired 1: stages whose instances are not instance_num: the instances taken",
-        "repaired 1: stages without instances in batch_instance: instance_num of them, as long as the stage",
-        "dropped 2: events of errors of machines: a cluster does not change",
-        "dropped 3: jobs without a whole set of stages",
-        "dropped 1: rows of batch_task for a stage that has another row",
-        "dropped 1: stages that are failed",
-        "dropped 1: stages that are running",
-        "dropped 1: stages that start or end outside the trace",
-        "dropped 1: attempts of instances outside the trace",
-        "dropped 2: attempts of instances that are failed",
-        "dropped 1: attempts of instances that are waiting",
-        "dropped 1: attempts of instances without a job or a stage",
-    ]
-
-
-def test_without_instances_they_last_as_long_as_their_task(tmp_path):
-    workload = read_alibaba_2017(folder_of(tmp_path / "in"))
-    assert workload.tasks["duration_s"].to_pylist() == [50, 50, 90, 11, 11, 11]
-    assert workload.jobs["memory"].to_pylist()[1] == pytest.approx(0.005404705821447985)
-    assert any(
-        "plans of memory without machines: taken as shares of the largest" in n for n in workload.notes
-    )
-    more = read_alibaba_2017(
-        folder_of(tmp_path / "in", TASKS + "20000,20010,5,16,1,Terminated,,\n"), unfinished="task"
-    )
-    assert more.jobs["job_id"].to_pylist() == [4, 5, 12702]
-    assert more.jobs["cpu_cores"].to_pylist() == [None, None, 1]
-
-
-def test_the_unit_of_plans_is_found_or_given(tmp_path):
-    text = "10,20,1,1,1,Terminated,0.5,0.1\n10,20,1,2,1,Terminated,2,0.1\n10,20,2,3,1,Terminated,1,-1\n"
-    source = folder_of(tmp_path / "in", text)
-    for unit in ("auto", "cores"):
-        workload = read_alibaba_2017(source, plan_cpu=unit)
-        assert workload.tasks["cpu_cores"].to_pylist() == [0.5, 2, None]
-        assert workload.jobs["cpu_cores"].to_pylist() == [None, 1]
-        assert workload.jobs["memory"].to_pylist() == [0.1, None]
-    assert read_alibaba_2017(source, plan_cpu="hundredths").tasks["cpu_cores"].to_pylist()[:2] == [
-        0.005,
-        0.02,
-    ]
-
-
 def test_it_is_known_by_its_columns_and_not_taken_for_2018(tmp_path):
     want = read_alibaba_2017(folder_of(tmp_path / "in", TASKS, INSTANCES, MACHINES)).fingerprint()
     assert recognise(tmp_path / "in") == "alibaba-2017"
@@ -143,42 +76,3 @@ def test_its_machines_are_a_cluster(tmp_path):
         gib = cluster.attribute("memory") / (1 << 30)
         assert gib.tolist() == pytest.approx([256 * 0.68997 / 0.690006, 256 * 0.345003 / 0.690006, 256])
         assert "dropped 2: events of errors of machines: a cluster does not change" in cluster.notes
-
-
-def test_the_largest_machine_has_all_of_the_memory(tmp_path):
-    tasks = TASKS.replace("0.0138", "0.69")  # 100 * 0.69 / 0.69 is above 100 in floating point
-    workload = read_alibaba_2017(folder_of(tmp_path / "in", tasks, machines="0,1,add,,64,0.69,1.0\n"))
-    assert max(filter(None, workload.tasks["memory"].to_pylist())) == 1.0
-
-
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ("1,2,3,4,1,Terminated,x,1", "line 8: field plan_cpu: 'x' is not a number"),
-        ("1,2,j_3,4,1,Terminated,1,1", "line 8: field job_id: 'j_3' is not a whole number"),
-        ("1,2,3,4.5,1,Terminated,1,1", "line 8: field task_id: '4.5' is not a whole number"),
-        ("1,2,3,4,1.5,Terminated,1,1", "line 8: field instance_num: '1.5'; want a whole number"),
-        (
-            "1,5000000000,3,4,1,Terminated,1,1",
-            "line 8: field modify_timestamp: '5000000000'; are the times in",
-        ),
-        (
-            "1,2,3,4,1,Terminated,1",
-            "line 8: field plan_mem: the line ends after 7 of 8 fields; want create_timestamp",
-        ),
-    ],
-)
-def test_what_is_broken_is_named_by_file_line_and_field(tmp_path, row, message):
-    source = folder_of(tmp_path / "in", TASKS + row + "\n")
-    with pytest.raises(InputError) as caught:
-        convert_alibaba_2017(source, tmp_path / "out")
-    assert str(caught.value).startswith(f"{source / 'batch_task.csv'}: {message}")
-
-
-def test_what_is_missing_is_named(tmp_path):
-    source = folder_of(tmp_path / "in")
-    with pytest.raises(InputError, match=r"holds no batch_instance\.csv"):
-        convert_alibaba_2017(source, tmp_path / "out", instances=True)
-    folder_of(source, "1,2,3,4,1,Failed,1,1\n")
-    with pytest.raises(InputError, match="no job of batch_task is complete"):
-        convert_alibaba_2017(source, tmp_path / "out")

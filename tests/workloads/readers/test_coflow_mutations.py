@@ -13,13 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.workloads.readers.test_coflow_benchmark import valid as valid_benchmark
-from tests.workloads.readers.test_coflowlib import valid as valid_coflowlib
-from tests.workloads.text_mutations import Lines, to_text
 from workloads.coflows import CoflowWorkload
 from workloads.errors import InputError
 from workloads.readers.coflow_benchmark import read_coflow_benchmark
 from workloads.readers.coflowlib import read_coflowlib
+
+Lines = list[list[bytes]]
 
 ROUNDS = 400
 ODD = [
@@ -125,6 +124,35 @@ def coflowlib_says(rows: Lines) -> Said:
                 raise Wrong
             flows[at] = ingress, egress - machines - 1, size
     return said
+
+
+def valid_benchmark(rng: random.Random) -> Lines:
+    lines = []
+    for coflow in range(rng.randint(2, 5)):
+        mappers, reducers = rng.sample(range(8), rng.randint(1, 4)), rng.sample(range(8), rng.randint(1, 4))
+        shuffled = [f"{r}:{rng.randint(1, 99)}.0" for r in reducers]
+        line = [coflow, coflow * 100, len(mappers), *mappers, len(reducers), *shuffled]
+        lines.append([str(field).encode() for field in line])
+    return [[b"8", str(len(lines)).encode()], *lines]
+
+
+def valid_coflowlib(rng: random.Random) -> Lines:
+    machines = rng.randint(1, 4)
+    coflows_ = rng.randint(1, 4)
+    lines: list[list[object]] = [[rng.randint(0, 1)], [coflows_]]
+    for coflow in range(1, coflows_ + 1):
+        width = rng.randint(1, 4)
+        arrival = round(rng.random(), 3)
+        lines.append([coflow, 1, arrival, round(arrival + 0.5 + rng.random(), 5), width])
+        for flow in range(1, width + 1):
+            ports = rng.randint(1, machines), rng.randint(machines + 1, 2 * machines)
+            lines.append([f"{coflow}{flow}", round(0.1 + rng.random(), 5), 2, *ports])
+    lines += [[2 * machines], *([port, 1] for port in range(1, 2 * machines + 1))]
+    return [[str(field).encode() for field in line] for line in lines]
+
+
+def to_text(lines: Lines, separator: bytes = b" ") -> bytes:
+    return b"".join(separator.join(fields) + b"\n" for fields in lines)
 
 
 def in_order(said: Said) -> Said:

@@ -1,5 +1,4 @@
 import os
-import random
 import zipfile
 from pathlib import Path
 
@@ -7,9 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.workloads.mutations import Mutant
 from tests.workloads.strategies import coflows
-from tests.workloads.text_mutations import Lines, check_refused, count_refused_flips, text_mutants, to_text
 from workloads.catalogue import instances_of, load_workload
 from workloads.coflows import make_coflow_workload
 from workloads.errors import InputError
@@ -124,6 +121,7 @@ def test_an_archive_of_instances_reads_back(tmp_path_factory, workloads):
     assert path.read_bytes() == bytes_before
 
 
+@pytest.mark.slow
 def test_a_thousand_instances_stay_in_order(tmp_path):
     each = [deadline_coflows(coflows=2, ports=2, seed=seed) for seed in range(1001)]
     write_instances(each, tmp_path / "many.zip")
@@ -183,7 +181,7 @@ def test_archives_that_cannot_be_are_refused(tmp_path):
         write_instances([whole], tmp_path / "none" / "n.zip")
 
 
-@settings(max_examples=60)
+@settings(max_examples=20)
 @given(coflows(complete=True))
 def test_a_round_trip_is_exact(tmp_path_factory, workload):
     folder = tmp_path_factory.mktemp("lib")
@@ -245,93 +243,6 @@ def test_errors_name_the_instance_in_a_folder_or_archive(tmp_path):
         assert str(caught.value) == f"{path}/{name}: line 9: field volume: 'x' is not a number"
 
 
-def test_a_folder_without_instances_is_refused(tmp_path):
-    (tmp_path / "README.md").write_text("x")
-    (tmp_path / "LICENSE").write_text("x")
-    with pytest.raises(InputError, match=r"holds no \.txt file"):
-        read_coflowlib(tmp_path)
-    assert not recognises(tmp_path)
-    assert not recognises(tmp_path / "none")
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("0\n2\n", "", "line 2: field 2: the line has 5 fields; want 'type'"),
-        ("0\n2\n", "0\n0\n", "line 2: field coflows: '0' is not a whole number from 1"),
-        ("6 1 0.049", "5 1 0.049", "line 7: field id: coflow 5 occurs already in line 4"),
-        ("6 1 0.049", "6 0 0.049", "line 7: field weight: is 0; want a number above 0"),
-        ("6 1 0.049", "6 1 9.049", "line 7: field deadline: is before the arrival"),
-        ("2.72733", "nan", "line 7: field deadline: 'nan' is not a number"),
-        ("2.72733", "inf", "line 7: field deadline: 'inf' is not a number"),
-        ("2.72733", "-1", "line 7: field deadline: '-1' is negative"),
-        ("2.72733", "5e9", "line 7: field deadline: '5e9' is more than 4e+09"),
-        ("6 1 0.049", "6 -1 0.049", "line 7: field weight: '-1' is negative"),
-        ("6 1 0.049", "6 nan 0.049", "line 7: field weight: 'nan' is not a number"),
-        ("6 1 0.049", "6 1 -0.1", "line 7: field arrival: '-0.1' is negative"),
-        ("2.72733 2", "2.72733 3", "line 11: field volume: the line ends after 1 fields"),
-        ("2.72733 2", "2.72733 1", "line 9: field 2: the line has 5 fields; want 'ports'"),
-        ("2.72733 2", "2.72733 0", "line 7: field flows: '0' is not a whole number from 1"),
-        ("0.93087 2 1 4", "0.93087 3 1 4", "line 9: field path: '3' is not a whole number from 2 to 2"),
-        ("0.93087 2 1 4", "0.93087 2 1 5", "line 9: field egress: 5 is not an egress port, 3..4"),
-        ("0.93087 2 1 4", "0.93087 2 1 2", "line 9: field egress: 2 is not an egress port, 3..4"),
-        ("0.93087 2 1 4", "0.93087 2 3 4", "line 9: field ingress: 3 is not an ingress port, 1..2"),
-        ("0.93087 2 1 4", "0 2 1 4", "line 9: field volume: is 0; want a number above 0"),
-        ("0.93087 2 1 4", "0.93087 2 1 4 4", "line 9: field 6: the line has 6 fields; want"),
-        ("4\n1 1", "3\n1 1", "line 11: field ports: 3 ports; there are as many egress as ingress"),
-        ("2 2\n3 1", "3 1", "line 13: field port: port 2 is due"),
-        ("4 0.5\n", "", "line 15: the file ends where 'port capacity' is due"),
-        ("4 0.5\n", "4 0.5\n5 1\n", "line 16: more lines than there are ports"),
-        ("4 0.5\n", "4 0\n", "line 15: field capacity: is 0; want a number above 0"),
-    ],
-)
-def test_what_is_broken_is_named_by_file_line_and_field(tmp_path, old, new, message):
-    path = tmp_path / "w.txt"
-    assert old in SMALL
-    path.write_text(SMALL.replace(old, new, 1))
-    with pytest.raises(InputError) as caught:
-        read_coflowlib(path)
-    assert str(caught.value).startswith(f"{path}: {message}")
-
-
-def valid(rng: random.Random) -> Lines:
-    machines = rng.randint(1, 4)
-    coflows_ = rng.randint(1, 4)
-    lines: list[list[object]] = [[rng.randint(0, 1)], [coflows_]]
-    for coflow in range(1, coflows_ + 1):
-        width = rng.randint(1, 4)
-        arrival = round(rng.random(), 3)
-        lines.append([coflow, 1, arrival, round(arrival + 0.5 + rng.random(), 5), width])
-        for flow in range(1, width + 1):
-            ports = rng.randint(1, machines), rng.randint(machines + 1, 2 * machines)
-            lines.append([f"{coflow}{flow}", round(0.1 + rng.random(), 5), 2, *ports])
-    lines += [[2 * machines], *([port, 1] for port in range(1, 2 * machines + 1))]
-    return [[str(field).encode() for field in line] for line in lines]
-
-
-def numbers(lines: Lines, row: int) -> list[int]:
-    return list(range(len(lines[row])))
-
-
-def test_100_mutants_are_refused_in_one_line_that_names_file_and_line(tmp_path):
-    mutants = [*text_mutants("w.txt", valid, numbers=numbers)]
-    rng = random.Random(1)
-    for _ in range(20):  # wherever the file ends too early, the line that is due is named
-        lines = valid(rng)
-        keep = rng.randrange(1, len(lines))
-        cut = to_text(lines[:keep])
-        mutants.append(Mutant(f"cut after {keep} lines", {"w.txt": cut}, "w.txt", "w.txt", keep + 1))
-    assert check_refused(mutants, read_coflowlib, tmp_path) >= 100
-    for seed in range(5):
-        (tmp_path / "w.txt").write_bytes(to_text(valid(random.Random(seed))))
-        assert read_coflowlib(tmp_path / "w.txt").num_coflows >= 1
-
-
-def test_flipped_bits_anywhere_give_coflows_or_an_input_error(tmp_path):
-    data = to_text(valid(random.Random(0)))
-    assert count_refused_flips(data, read_coflowlib, tmp_path / "w.txt") > 50
-
-
 def test_what_the_format_cannot_hold_is_refused(tmp_path):
     one = {"deadline_s": [2.0], "ingress_bytes_per_s": [1.0], "egress_bytes_per_s": [1.0]}
     for changes, message in (
@@ -344,27 +255,3 @@ def test_what_the_format_cannot_hold_is_refused(tmp_path):
         with pytest.raises(InputError, match=message):
             write_coflowlib(workload, tmp_path / "w.txt")
         assert not (tmp_path / "w.txt").exists()
-
-
-COUNTED = "0\n{}\n\n1 1 0.000 2.5 {}\n11 1.0 2 1 3\n12 1.0 2 2 3\n\n2 2 0.500 4.0 {}\n21 0.9 2 2 3\n\n{}"
-PORTS = "4\n1 1\n2 1\n3 1\n4 1\n"
-
-
-@pytest.mark.parametrize(
-    ("coflows", "flows", "of_last", "line", "why"),
-    [
-        (2, 1, 1, 8, "coflow 1 states 1 as its flows, and the file 2 as its coflows: are there as many?"),
-        (2, 3, 1, 8, "coflow 1 states 3 as its flows, and the file 2 as its coflows: are there as many?"),
-        (1, 2, 1, 8, "coflow 1 states 2 as its flows, and the file 1 as its coflows: are there as many?"),
-        (3, 2, 1, 11, "coflow 2 states 1 as its flows, and the file 3 as its coflows: are there as many?"),
-        (2, 2, 2, 11, "coflow 2 states 2 as its flows, and the file 2 as its coflows: are there as many?"),
-    ],
-)
-def test_a_count_that_is_wrong_is_named_as_that(tmp_path, coflows, flows, of_last, line, why):
-    path = tmp_path / "a.txt"
-    path.write_text(COUNTED.format(coflows, flows, of_last, PORTS))
-    with pytest.raises(InputError) as caught:
-        read_coflowlib(path)
-    assert (caught.value.line, caught.value.message.endswith(why)) == (line, True)
-    path.write_text(COUNTED.format(2, 2, 1, PORTS))
-    assert read_coflowlib(path).num_flows == 3

@@ -20,7 +20,6 @@ from tests.workloads.google_cases import jobs_of
 from workloads.catalogue import load_workload
 from workloads.errors import InputError
 from workloads.readers.google_2019 import convert_google_2019
-from workloads.readers.parquet import read_parquet
 
 
 @pytest.fixture(scope="module")
@@ -144,11 +143,6 @@ def test_a_folder_of_another_table_alone_says_what_is_missing(tmp_path):
     )
     assert "'b.parquet.gz': this is machine_events of Google's cluster trace of 2019: a cluster" in text
     assert "formats: parquet, tr, google-2011," in text
-
-
-def test_a_converted_cell_is_a_workload(tmp_path):
-    convert_google_2019(write_cell(tmp_path / "in", "parquet.gz"), tmp_path / "out")
-    assert read_parquet(tmp_path / "out").num_tasks == 3
 
 
 def test_two_forms_of_a_shard_are_not_read_both(tmp_path):

@@ -8,8 +8,8 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from python_process import run_python
 
+from tests.python_process import run_python
 from workloads.errors import InputError
 from workloads.readers.duckdb_tables import batches, database, expanded, number, write_folder
 from workloads.readers.report import Report
@@ -139,6 +139,7 @@ def test_lines_that_speak_like_duckdb_are_refused_as_any_other(tmp_path):
             scanned(tmp_path)
 
 
+@pytest.mark.slow
 def test_reading_stops_at_the_first_line_that_is_wrong(tmp_path):
     (tmp_path / "pairs.csv").write_bytes(b"1\n" + b"1,x\n" * (40 << 20))
     done = []
@@ -190,6 +191,7 @@ def test_the_database_reads_and_writes_nothing_else(tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["secret.csv", "source"]
 
 
+@pytest.mark.slow
 def test_what_does_not_fit_in_memory_is_spilled_and_then_removed(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with database("64MiB", tmp_path) as con:

@@ -1,30 +1,18 @@
 """Logs of one's own: the Standard Workload Format, sacct, Kubernetes, tables with a mapping of columns."""
 
-import gzip
 import json
 import re
-import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import emu
-from tests.workloads.log_files import arrivals, assert_named, durations, written
+from tests.workloads.log_files import arrivals, durations, written
 from workloads.catalogue import load_workload
 from workloads.errors import InputError
 from workloads.formats import recognise
 
-SWF = """\
-; Version: 2.2
-; Computer: a cluster of 128 nodes
-; MaxJobs: 6
-    1      10    5   100   4   -1   -1   4   300  -1   1   7   1 -1 1 -1 -1 -1
-    2      20   -1    -1  -1   -1   -1   8   300  -1   5   7   1 -1 1 -1 -1 -1
-    3      25    0    50  -1   -1   -1   2    -1  -1   1  -1   1 -1 1 -1 -1 -1
-    4      30    0    10   1   -1   -1   1    60  -1   2   3   1 -1 1 -1 -1 -1
-    4      30    0    12   1   -1   -1   1    60  -1   1   3   1 -1 1 -1 -1 -1 ; whole
-"""
 SACCT = """\
 JobID|JobName|User|Submit|Start|End|Elapsed|AllocCPUS|Timelimit|State
 100|train|ada|2026-01-31T23:59:50|2026-02-01T00:00:00|2026-02-01T01:00:00|01:00:00|4|02:00:00|COMPLETED
@@ -37,104 +25,6 @@ JobID|JobName|User|Submit|Start|End|Elapsed|AllocCPUS|Timelimit|State
 104+0|het|eve|2026-02-01T00:02:00|2026-02-01T00:02:00|2026-02-01T00:02:05|00:05.500|2|01:00|FAILED
 104+1|het|eve|2026-02-01T00:02:00|2026-02-01T00:02:00|2026-02-01T00:02:05|00:05.500|1|01:00|FAILED
 """
-
-
-@pytest.mark.parametrize("form", ["plain", "gzip", "zip"])
-def test_the_standard_workload_format_by_hand(tmp_path: Path, form: str) -> None:
-    path = tmp_path / "log.swf"
-    if form == "plain":
-        written(path, SWF)
-    elif form == "gzip":
-        path = tmp_path / "log.swf.gz"
-        path.write_bytes(gzip.compress(SWF.encode()))
-    else:
-        path = tmp_path / "log.zip"
-        with zipfile.ZipFile(path, "w") as archive:
-            archive.writestr("log.swf", SWF)
-    options = {} if form != "zip" else {"format": "swf"}
-    read = load_workload(str(path), **options)
-    assert arrivals(read) == [0.0, 15.0, 20.0]
-    assert durations(read) == [[100.0] * 4, [50.0] * 2, [12.0]]
-    assert read.jobs["tenant"].to_pylist() == ["user-7", None, "user-3"]
-    assert read.jobs["mean_task_s"].to_pylist() == [100.0, 50.0, 12.0]
-    notes = " ".join(read.notes)
-    assert "dropped 1: jobs that did not run" in notes
-    assert "dropped 1: lines about parts of jobs" in notes
-    assert "repaired 1: allocated processors unknown" in notes
-
-
-def test_a_log_is_recognised_by_its_lines(tmp_path: Path) -> None:
-    """As of the archive's oldest log: a blank line after the comments, and few fields known."""
-    text = "; Version: 2.2\n; Computer: iPSC/860\n\n1 0 -1 1451 128 -1 -1 -1 -1 -1 -1 1 1 -1 -1 -1 -1 -1\n"
-    path = written(tmp_path / "nasa.txt", text)
-    assert recognise(path) == "swf"
-    assert load_workload(str(path)).num_tasks == 128
-
-
-def test_what_users_asked_for_is_what_schedulers_know(tmp_path: Path) -> None:
-    path = written(tmp_path / "log.swf", SWF)
-    asked = load_workload(str(path), options={"estimates": "requested-time", "processors_per_task": "3"})
-    assert asked.jobs["mean_task_s"].to_pylist() == [300.0, 50.0, 60.0]
-    assert asked.jobs["num_tasks"].to_pylist() == [2, 1, 1]
-    assert durations(asked)[0] == [100.0] * 2
-    assert "repaired 1: requested times not known: run times taken" in asked.notes
-
-
-@pytest.mark.parametrize(
-    ("line", "why"),
-    [
-        ("1 2 3", "line 4.*the line has 3 fields; want the 18"),
-        ("x 10 5 100 4 -1 -1 4 300 -1 1 7 1 -1 1 -1 -1 -1", "line 4, job_number.*'x' is not a number"),
-        ("1 -5 5 100 4 -1 -1 4 300 -1 1 7 1 -1 1 -1 -1 -1", "line 4, submit_time.*-5 is not a time"),
-        ("1 10 5 nan 4 -1 -1 4 300 -1 1 7 1 -1 1 -1 -1 -1", "line 4, run_time.*'nan' is not a number"),
-    ],
-)
-def test_wrong_lines_of_the_standard_workload_format(tmp_path: Path, line: str, why: str) -> None:
-    path = written(tmp_path / "log.swf", "".join(SWF.splitlines(True)[:3]) + line + "\n")
-    with pytest.raises(InputError) as caught:
-        load_workload(str(path))
-    assert_named(caught.value, why)
-
-
-def test_sacct_by_hand(tmp_path: Path) -> None:
-    path = written(tmp_path / "jobs.txt", SACCT)
-    assert recognise(path) == "sacct"
-    read = load_workload(str(path))
-    assert arrivals(read) == [0.0, 20.0, 130.0]
-    assert durations(read) == [[3600.0] * 4, [30.0, 86401.0], [5.5] * 3]
-    assert read.jobs["tenant"].to_pylist() == ["ada", "bob", "eve"]
-    notes = " ".join(read.notes)
-    for text in ("2: steps of jobs", "1: jobs that had not ended", "1: jobs that never ran"):
-        assert f"dropped {text}" in notes
-    apart = load_workload(str(path), options={"arrays": "jobs", "tasks": "one", "estimates": "timelimit"})
-    assert durations(apart) == [[3600.0], [30.0], [86401.0], [5.5, 5.5]]
-    assert apart.jobs["mean_task_s"].to_pylist() == [7200.0, 30.0, 86401.0, 60.0]
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "why"),
-    [
-        ("Submit", "Submitted", "line 1, Submit.*is not among the fields"),
-        ("|Elapsed|", "|Elapse|", ""),  # Start and End are there
-        (
-            "2026-01-31T23:59:50|2026-02-01T00:00:00",
-            "yesterday|2026-02-01T00:00:00",
-            "line 2, Submit.*'yesterday'",
-        ),
-        ("|01:00:00|4|02:00:00", "|an hour|4|02:00:00", "line 2, Elapsed.*'an hour' is not a time"),
-        ("|4|02:00:00", "|four|02:00:00", "line 2, AllocCPUS.*'four' is not a whole number"),
-        ("\n101_1|", "\n101_[]|", "line 5, JobID.*'101_[]' is not a job of Slurm"),
-        ("|01:00:00|4|02:00:00", f"|{'1' * 400}:00|4|02:00:00", "line 2, Elapsed.*is not a time"),
-    ],
-)
-def test_wrong_lines_of_sacct(tmp_path: Path, old: str, new: str, why: str) -> None:
-    path = written(tmp_path / "jobs.txt", SACCT.replace(old, new, 1))
-    if not why:
-        assert durations(load_workload(str(path), format="sacct"))[0] == [3600.0] * 4
-        return
-    with pytest.raises(InputError) as caught:
-        load_workload(str(path), format="sacct")
-    assert_named(caught.value, why)
 
 
 def pod(

@@ -1,5 +1,4 @@
 import math
-import random
 from pathlib import Path
 
 import numpy as np
@@ -8,9 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 
-from tests.workloads.mutations import FILE_MUTATIONS, Mutant, parquet_bytes
 from tests.workloads.strategies import coflows, dags
-from tests.workloads.text_mutations import check_refused
 from workloads.coflows import make_coflow_workload
 from workloads.conversion import as_jobs
 from workloads.dags import make_dag_workload
@@ -53,13 +50,13 @@ COFLOWS = make_coflow_workload(
 JOBS = make_workload("jobs", [0.0], [1], [1.0])
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(dags())
 def test_a_round_trip_of_dags_keeps_everything(tmp_path_factory, dag):
     check_round_trip(dag, tmp_path_factory.mktemp("w"), read_dags)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(coflows())
 def test_a_round_trip_of_coflows_keeps_everything(tmp_path_factory, workload):
     check_round_trip(workload, tmp_path_factory.mktemp("w"), read_coflows)
@@ -210,68 +207,13 @@ def test_coflows_of_others_are_read(tmp_path):
     assert "2 coflows moved" in workload.notes[0]
 
 
-WRONG = [
-    (DAG, "stages", "job_id", [7, 7, 7, 9], "line 4: field job_id: 9 is not in jobs.parquet"),
-    (DAG, "stages", "job_id", [7, 7, 5, 7], "line 4: field job_id: 7 comes after a later job"),
-    (DAG, "stages", "stage", [0, 2, 1, 0], "line 2: field stage: 2 is not the expected stage"),
-    (DAG, "stages", "num_tasks", [1, 0, 3, 1], "line 2: field num_tasks: 0 is not a whole number"),
-    (DAG, "stages", "memory", [0.5, 0.5, 2.0, 0.5], "line 3: field memory: 2.0 is not a share"),
-    (DAG, "stages", "mean_task_s", [1.0, -2.0, 1.0, 1.0], "line 2: field mean_task_s: -2.0 is negative"),
-    (DAG, "stages", "name", [1, 2, 3, 4], "field name: has type int64, want string"),
-    (DAG, "stages", "stage", [0, None, 2, 0], "line 2: field stage: is null"),
-    (DAG, "edges", "job_id", [7, 9], "line 2: field job_id: 9 is not in jobs.parquet"),
-    (DAG, "edges", "child", [1, 3], "line 2: field child: 3 is a stage the job does not have"),
-    (DAG, "edges", "child", [1, 0], "line 1: field child: stages of job 7 wait for each other"),
-    (DAG, "edges", "size_bytes", [6.0, -1.0], "line 2: field size_bytes: -1.0 is not a number from 0 to 1e+18"),
-    (DAG, "edges", "size_bytes", [2e18, None], "line 1: field size_bytes: 2e+18 is not a number from 0"),
-    (DAG, "edges", "size_bytes", [None, math.nan], "line 2: field size_bytes: is NaN; want a number or null"),
-    (DAG, "edges", "size_bytes", ["6 GB", None], "field size_bytes: has type string, want double"),
-    (DAG, "stages", "input_bytes", [8.0, None, -1.0, 0.0], "line 3: field input_bytes: -1.0 is not a number from"),
-    (DAG, "stages", "input_bytes", [math.inf, 1.0, 1.0, 0.0], "line 1: field input_bytes: inf is not a number from 0"),
-    (DAG, "edges", "child", [1, 1], "line 2: field child: 1 is its own parent"),
-    (DAG, "tasks", "stage", [0, 1, 2, 2, 0], "line 3: field stage: 2 is not the expected stage"),
-    (DAG, "tasks", "job_id", [7, 7, 7, 5, 5], "line 4: field job_id: task of job 5 in place of job 7"),
-    (DAG, "tasks", "duration_s", [1.0, 1.0, -1.0, 1.0, 1.0], "line 3: field duration_s: -1.0 is negative"),
-    (DAG, "jobs", "job_id", [7, 7], "line 5: field job_id: task of job 5 in place of job 7"),
-    (DAG, "jobs", "num_tasks", [3, 1], "field num_tasks: adds up to 4 tasks, but tasks.parquet has 5"),
-    (DAG, "jobs", "num_tasks", [0, 5], "line 1: field num_tasks: 0 tasks; a job has a whole number"),
-    (COFLOWS, "coflows", "coflow_id", [7, 7], "line 2: field coflow_id: 7 is given twice"),
-    (COFLOWS, "coflows", "width", [2, 1], "field width: adds up to 3 flows, but flows.parquet has 4"),
-    (COFLOWS, "coflows", "width", [-1, 5], "line 1: field width: -1 is not a whole number"),
-    (COFLOWS, "coflows", "senders", [2, 2], "line 2: field senders: 2 is not what the flows"),
-    (COFLOWS, "coflows", "receivers", [1, 1], "line 1: field receivers: 1 is not what the flows"),
-    (COFLOWS, "coflows", "size_bytes", [7.0, 9.0], "line 2: field size_bytes: 9.0 is not what the flows"),
-    (COFLOWS, "coflows", "deadline_s", [None, 0.5], "line 2: field deadline_s: 0.5 is before the arrival"),
-    (COFLOWS, "coflows", "deadline_s", [None, math.nan], "line 2: field deadline_s: is NaN; want a number or null"),
-    (COFLOWS, "coflows", "deadline_s", [math.inf, None], "line 1: field deadline_s: inf is not a finite number"),
-    (COFLOWS, "coflows", "deadline_s", [None, -1.0], "line 2: field deadline_s: -1.0 is negative"),
-    (COFLOWS, "coflows", "deadline_s", ["soon", None], "field deadline_s: has type string, want double"),
-    (COFLOWS, "coflows", "weight", [1.0, -2.0], "line 2: field weight: -2.0 is not a number above 0"),
-    (COFLOWS, "coflows", "weight", [math.nan, 1.0], "line 1: field weight: nan is not a number above 0"),
-    (COFLOWS, "ports", "egress_bytes_per_s", [None, math.nan, 1.0], "line 2: field egress_bytes_per_s: is NaN; want"),
-    (DAG, "stages", "memory", [0.5, None, math.nan, 0.5], "line 3: field memory: is NaN; want a number or null"),
-    (COFLOWS, "coflows", "weight", [1.0, None], "line 2: field weight: is null"),
-    (COFLOWS, "coflows", "weight", [1.0, 0.0], "line 2: field weight: 0.0 is not a number above 0"),
-    (COFLOWS, "flows", "coflow_id", [7, 7, 5, 5], "line 3: field coflow_id: flow of coflow 5 in place of coflow 7"),
-    (COFLOWS, "flows", "ingress", [0, 0, 1, 3], "line 4: field ingress: 3 is not a whole number from 0 to 2"),
-    (COFLOWS, "flows", "size_bytes", [1.0, 0.0, 6.0, 8.0], "line 2: field size_bytes: 0.0 is not a number"),
-    (COFLOWS, "ports", "port", [0, 1, 3], "line 3: field port: 3 is not the expected port"),
-    (COFLOWS, "ports", "egress_bytes_per_s", [1.0, -1.0, 1.0], "line 2: field egress_bytes_per_s: -1.0 is"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("workload", "table", "column", "values", "message"), WRONG)
-def test_what_is_wrong_is_named_by_file_row_and_column(tmp_path, workload, table, column, values, message):
-    write_parquet(workload, tmp_path)
-    path = tmp_path / f"{table}.parquet"
+def with_column(workload, table: str, column: str, values: list):
+    """What is read of a workload with another column, for calls/parquet_families.txt."""
+    write_parquet(workload, Path("w"))
     columns = getattr(workload, table)
     at = columns.column_names.index(column)
-    pq.write_table(columns.set_column(at, column, pa.array(values)), path)
-    with pytest.raises(InputError) as caught:
-        read_folder(tmp_path)
-    if table == "jobs" and column == "job_id":  # the tasks still have the other job
-        path = tmp_path / "tasks.parquet"
-    assert str(caught.value).startswith(f"{path}: {message}")
+    pq.write_table(columns.set_column(at, column, pa.array(values)), Path("w") / f"{table}.parquet")
+    return read_folder(Path("w"))
 
 
 def test_a_job_that_says_another_number_of_tasks_than_its_stages_is_named(tmp_path):
@@ -282,31 +224,3 @@ def test_a_job_that_says_another_number_of_tasks_than_its_stages_is_named(tmp_pa
     pq.write_table(tasks, tmp_path / "tasks.parquet")
     with pytest.raises(InputError, match=r"jobs\.parquet: line 1: field num_tasks: 3 tasks, but the job's"):
         read_folder(tmp_path)
-
-
-def damaged(rounds: int):
-    """Folders of which one file is missing, truncated, foreign, or lacks a column."""
-    rng = random.Random(0)
-    for _ in range(rounds):
-        for workload, family in ((DAG, "dags"), (COFLOWS, "coflows")):
-            for damage in (*FILE_MUTATIONS, None):
-                tables = {name: columns_of(workload, name) for name in FAMILIES[family]}
-                name = rng.choice(sorted(tables))
-                if damage is None:
-                    label = f"no {next(iter(tables[name]))}"
-                    tables[name].pop(next(iter(tables[name])))
-                files = {name: parquet_bytes(columns) for name, columns in tables.items()}
-                if damage is not None:
-                    label, data = damage(rng, files.pop(name))
-                    if data is not None:
-                        files[name] = data
-                yield Mutant(f"{name}: {label}", files, ".", name)
-
-
-def columns_of(workload, name: str) -> dict:
-    table = getattr(workload, Path(name).stem)
-    return {column: table[column] for column in table.column_names}
-
-
-def test_100_damaged_folders_are_refused_in_one_line_that_names_the_file(tmp_path):
-    assert check_refused(damaged(7), read_folder, tmp_path) >= 100

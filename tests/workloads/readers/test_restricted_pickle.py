@@ -47,7 +47,7 @@ def test_data_come_back_as_they_were(value, protocol):
     assert same(value, loads(pickle.dumps(value, protocol=protocol)))
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(data)
 def test_files_that_numpy_saves_are_read(tmp_path_factory, value):
     path = tmp_path_factory.mktemp("npy") / "x.npy"
@@ -97,30 +97,6 @@ def test_nothing_that_a_file_names_is_run(tmp_path, protocol, call):
     if protocol > 1:
         assert f".{call.__name__}'" in str(caught.value)
     assert not target.exists()
-
-
-@pytest.mark.parametrize(
-    ("value", "named"),
-    [
-        ({1, 2}, "EMPTY_SET"),
-        (frozenset([1]), "FROZENSET"),
-        (3 + 4j, "builtins.complex"),
-        (bytearray(b"x"), "builtins.bytearray"),
-        (print, "builtins.print"),
-        (np.array(["text"]), "array of type 'U4'"),
-        (np.array(["2020-01-01"], "M8[D]"), "array of type 'M8'"),
-        (np.zeros(2, [("a", "i4")]), "array of type 'V4'"),
-        (np.float64, "numpy.float64"),
-        (np.random.default_rng(1), "numpy.random._pickle"),
-        ([np.ndarray], "a class where a value is due"),
-        (np.dtype("f8"), "a class where a value is due"),
-    ],
-)
-def test_what_is_not_admitted_is_named(value, named):
-    with pytest.raises(InputError) as caught:
-        loads(pickle.dumps(value, protocol=4))
-    assert named in str(caught.value)
-    assert str(caught.value).isprintable()
 
 
 def array_of(body: bytes, size: int, code: bytes = b"O8") -> bytes:
@@ -200,7 +176,7 @@ def test_100_broken_files_are_refused_in_one_line_that_names_the_file(tmp_path):
             read_npy(path)
         assert str(caught.value).startswith(f"{path}: ")
         assert str(caught.value).isprintable()
-    for _ in range(1000):
+    for _ in range(300):
         damaged = bytearray(whole)
         for _ in range(rng.randint(1, 3)):
             damaged[rng.randrange(len(whole))] = rng.randrange(256)

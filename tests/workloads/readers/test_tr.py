@@ -65,48 +65,6 @@ def test_gzip_is_known_by_content_and_blank_lines_are_ignored(tmp_path):
     assert plain.tasks["duration_s"].to_pylist() == [2.0, 1.0, 0.5, 1.0]
 
 
-def test_unsorted_arrivals_are_sorted_and_the_file_is_named(tmp_path):
-    path = tmp_path / "w.tr"
-    path.write_text("9 1 1 9\n3 2 1 3 4\n5 1 1 5\n")
-    workload = read_tr(path)
-    assert workload.tasks["duration_s"].to_pylist() == [3, 4, 5, 9]
-    assert workload.notes == (f"arrivals of {path} were not in order: 3 jobs moved; sorted by submit time",)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (
-            "0 1 1 1\n\n1 2 5 5\n",
-            "line 3: field duration 2: too few durations: the line says '2' tasks and has 1",
-        ),
-        ("0 1 1 1 1\n", "line 1: field duration 2: too many durations"),
-        ("0 0 0\n", "line 1: field num_tasks: '0' is not a task count"),
-        ("0 2.5 1 1 1\n", "line 1: field num_tasks: '2.5' is not a task count"),
-        ("0 1e18 1 1\n", "line 1: field duration 2: too few durations"),
-        ("0 nan 1 1\n", "line 1: field num_tasks: 'nan' is not a task count"),
-        ("0 inf 1 1\n", "line 1: field num_tasks: 'inf' is not a task count"),
-        ("-1 1 1 1\n", "line 1: field submit_time: -1.0 is negative"),
-        ("0 1 -1 1\n", "line 1: field mean_task_duration: -1.0 is negative"),
-        ("0 1 1 1\n1 3 1 2 2 -2\n", "line 2: field duration 3: -2.0 is negative"),
-        ("0 1 1 1\n\n1 3 1 2 nan 2\n", "line 3: field duration 2: nan is not a finite number"),
-        ("0 1 1 1e10\n", "line 1: field duration 1: 10000000000.0 is more than"),
-        ("0 1 1 1_000\n", "line 1: field duration 1: '1_000' is not a number"),
-        ("0 1 1 one\n", "line 1: field duration 1: 'one' is not a number"),
-        ("# jobs\n0 1 1 1\n", "line 1: field submit_time: '#' is not a number"),
-        ("0\n", "line 1: field num_tasks: the line ends after 1 of at least 4 fields"),
-        ("", "the file holds no job"),
-        ("\n \n", "the file holds no job"),
-    ],
-)
-def test_what_is_broken_is_named_by_file_line_and_field(tmp_path, text, message):
-    path = tmp_path / "w.tr"
-    path.write_text(text)
-    with pytest.raises(InputError) as caught:
-        read_tr(path)
-    assert str(caught.value).startswith(f"{path}: {message}")
-
-
 def test_what_is_no_file_is_named(tmp_path):
     for path in (tmp_path, tmp_path / "none.tr", tmp_path / ("x" * 300), tmp_path / "a\0b"):
         with pytest.raises(InputError) as caught:

@@ -17,46 +17,11 @@ from workloads.errors import InputError
 from workloads.formats import FORMATS
 from workloads.jobs import make_workload
 
-BATSIM = {
-    "nb_res": 2,
-    "jobs": [{"id": 0, "subtime": 0, "walltime": 9, "res": 1, "profile": "d"}],
-    "profiles": {},
-}
-CONTENTS = {
-    "Batsim": (json.dumps(BATSIM, indent=1), "JSON: a workload of Batsim"),
-    "Batsim, on a line": (json.dumps(BATSIM), "JSON: a workload of Batsim"),
-    "DAX": ('<?xml version="1.0"?>\n<!-- by hand -->\n<adag xmlns="x">\n<job/></adag>', "XML: a workflow of Pegasus"),
-    "XML": ("<a:platform>\n</a:platform>", "XML: a platform of SimGrid"),
-    "comments without a root": ("<!-- one -->\n" * 60 + "end of it", "text, 3 fields with blanks between them"),
-    "a text that does not end": ('{"' + '\\"' * 32_000, "JSON with no objects"),
-    "other XML": ('<?xml version="1.0"?>\n<foo bar="1"/>', "XML with the root 'foo'"),
-    "sacct --json": (json.dumps({"jobs": [{}], "meta": {}, "errors": []}), "JSON: what sacct --json prints"),
-    "events": ('{"Event":"SparkListenerLogStart","Timestamp":1}\n' * 3, "JSON: an event log of Spark"),
-    "cut short": ('{"one": [1, 2, {"inner": 3}], "tw', "JSON with one"),
-    "a section": ("[nodes]\ncount = 3\n", "text, '[nodes]'"),
-    "YAML": ("---\n# pods\napiVersion: v1\nkind: Pod\n", "YAML of Kubernetes"),
-    "DOT": ("digraph G {\n  a -> b;\n}\n", "a graph of Graphviz (DOT)"),
-    "PBS": ("01/31/2026 12:00:00;E;12.server;user=ada ctime=1\n", "an accounting log of PBS or Torque"),
-    "LSF": ('"JOB_FINISH" "10.1" 1706612566 12\n', "the accounting log of LSF"),
-    "HTCondor": ("000 (012.000.000) 01/31 12:00:00 Job submitted from host: <1.2.3.4>\n", "an event log of HTCondor"),
-    "SQLite": ("SQLite format 3\0and more", "this is a database of SQLite"),
-    "ORC": ("ORC\1\2", "this is an ORC file"),
-    "Feather": ("ARROW1\0\0", "this is a file of Arrow (Feather)"),
-}  # fmt: skip
-
 
 def refusal(path: Path | str, **given: object) -> str:
     with pytest.raises(InputError) as caught:
         load_workload(str(path), **given)
     return str(caught.value)
-
-
-@pytest.mark.parametrize("what", CONTENTS)
-def test_a_file_is_described_by_its_content(tmp_path: Path, what: str) -> None:
-    text, why = CONTENTS[what]
-    path = tmp_path / "mine"
-    path.write_text(text, encoding="utf-8")
-    assert refusal(path).startswith(f"{path}: is of no known format: {why}")
 
 
 @pytest.mark.parametrize(

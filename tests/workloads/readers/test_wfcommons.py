@@ -17,7 +17,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.workloads.text_mutations import count_refused_flips
 from workloads.catalogue import load_workload
 from workloads.conversion import as_jobs
 from workloads.dags import DagWorkload, stage_levels
@@ -72,40 +71,6 @@ def written(path: Path, value: Any) -> Path:
     return path
 
 
-def test_tasks_of_the_same_place_become_stages(tmp_path):
-    dag = read_wfcommons(written(tmp_path / "a.json", sample()), disk_bytes_per_s=100.0)
-    assert dag.stages["name"].to_pylist() == [
-        "wf/split", "wf/map", "wf/sort", "wf/other", "wf/sort", "wf/join"
-    ]  # fmt: skip
-    assert dag.stages["num_tasks"].to_pylist() == [1, 2, 2, 1, 1, 1]
-    assert dag.tasks["duration_s"].to_pylist() == [7.0, 1.0, 2.0, 1.5, 2.5, 3.0, 3.5, 1.0]
-    assert [tuple(edge.values())[1:] for edge in dag.edges.to_pylist()] == [
-        (0, 1, "all-to-all"),
-        (0, 3, "all-to-all"),
-        (1, 2, "one-to-one"),
-        (2, 5, "all-to-all"),
-        (3, 4, "all-to-all"),
-        (4, 5, "all-to-all"),
-    ]
-    assert dag.stages["cpu_cores"].to_pylist() == [1.0, 2.0, 1.0, 3.0, 1.0, 1.0]
-    assert dag.stages["memory"].to_pylist() == [None, 0.2, None, 0.3, None, None]
-    assert dag.stages["disk_in"].to_pylist() == [None, None, 1.0, None, pytest.approx(300 / 350), None]
-    assert dag.metadata["repaired"] == (
-        "5 tasks that state no cores: taken as 1; 2 demands of more than a machine has: taken as all of it"
-    )
-    assert dag.metadata["read"] == "1 instances; 8 tasks; 6 stages"
-
-
-def test_each_task_is_a_stage_if_wanted_and_memory_may_be_of_another_node(tmp_path):
-    path = written(tmp_path / "a.json", sample())
-    dag = load_workload(path, options={"group": "no", "node_memory_bytes": "2 kB", "default_cores": "0"})
-    assert dag.stages["cpu_cores"].null_count == 5
-    assert dag.num_stages == dag.num_tasks == 8
-    assert dag.stages["memory"].to_pylist() == [None, 0.05, None, 0.1, None, 0.15, None, None]
-    assert "kind" not in dag.edges.column_names
-    assert dag.edges.num_rows == 9
-
-
 def as_1_4(value: Json) -> Json:
     """The same instance in the form of version 1.4, with dependencies at the children only."""
     value = copy.deepcopy(value)
@@ -121,27 +86,6 @@ def as_1_4(value: Json) -> Json:
         tasks.append({"name": task["name"], "id": "ID" + task["id"], "parents": task["parents"], **run})
     machines = workflow["execution"]["machines"]
     return value | {"schemaVersion": "1.4", "workflow": {"tasks": tasks, "machines": machines}}
-
-
-def test_other_versions_are_the_same(tmp_path):
-    new = read_wfcommons(written(tmp_path / "new.json", sample()))
-    newest = sample() | {"schemaVersion": "1.6"}
-    newest["workflow"]["specification"]["metrics"] = {"numberOfTasks": 8}
-    assert read_wfcommons(written(tmp_path / "newest.json", newest)).fingerprint() == new.fingerprint()
-    old = read_wfcommons(written(tmp_path / "old.json", as_1_4(sample())))
-    assert old.fingerprint() == new.fingerprint()
-    assert old.metadata["repaired"].startswith("9 dependencies that one end states only: taken; ")
-    assert "dependencies" not in new.metadata["repaired"]
-
-
-def test_memory_without_a_machine_is_not_known(tmp_path):
-    tasks = [
-        {"id": "a", "run": {"memoryInBytes": 5}},
-        {"id": "b", "run": {"memoryInBytes": 0, "machine": "m"}},
-    ]
-    dag = read_wfcommons(written(tmp_path / "a.json", instance(tasks)), group=False)
-    assert dag.stages["memory"].to_pylist() == [None, 0.0]
-    assert dag.metadata["dropped"] == "1 demands of memory, as that of the machine is not stated"
 
 
 def test_memory_is_in_gib_where_no_machine_states_its_own(tmp_path):
@@ -227,7 +171,7 @@ def bounds(dag: DagWorkload) -> list[tuple[float, tuple[float, ...]]]:
     return sorted((d, tuple(sorted(found[b][0] for b in before))) for d, before in found)
 
 
-@settings(max_examples=150)
+@settings(max_examples=30)
 @given(tasks=graphs())
 def test_grouping_changes_no_precedence(tmp_path_factory, tasks):
     path = written(tmp_path_factory.mktemp("w") / "a.json", instance(tasks))
@@ -240,98 +184,6 @@ def broken(change: Any) -> Json:
     value = sample()
     change(value, value["workflow"]["specification"]["tasks"], value["workflow"]["execution"])
     return value
-
-
-WRONG = [
-    (lambda v, t, e: v.pop("schemaVersion"), "field schemaVersion: is missing"),
-    (
-        lambda v, t, e: v.update(schemaVersion="1.3"),
-        "field schemaVersion: '1.3' is not read; want 1.4, 1.5, 1.6",
-    ),
-    (lambda v, t, e: v.update(name=""), "field name: want text, not empty"),
-    (lambda v, t, e: v.pop("workflow"), "field workflow: is missing"),
-    (lambda v, t, e: v["workflow"].pop("specification"), "field workflow.specification: is missing"),
-    (lambda v, t, e: v["workflow"].pop("execution"), "field workflow.execution: is missing"),
-    (lambda v, t, e: v["workflow"].update(execution=[]), "field workflow.execution: want an object"),
-    (lambda v, t, e: t.clear(), "field workflow.specification.tasks: want a list of objects, not empty"),
-    (lambda v, t, e: t.insert(1, 5), "field workflow.specification.tasks[1]: want an object"),
-    (lambda v, t, e: t[1].pop("id"), "field workflow.specification.tasks[1].id: is missing"),
-    (lambda v, t, e: t[1].update(id=7), "field workflow.specification.tasks[1].id: want text, not empty"),
-    (
-        lambda v, t, e: t[2].update(id="split"),
-        "field workflow.specification.tasks[2].id: 'split' occurs twice",
-    ),
-    (
-        lambda v, t, e: (t.pop(), e["tasks"].pop()),
-        "field workflow.specification.tasks[2].children: 'join' is not a",
-    ),
-    (
-        lambda v, t, e: t[0].update(parents="x"),
-        "field workflow.specification.tasks[0].parents: want a list of texts",
-    ),
-    (
-        lambda v, t, e: t[0].update(parents=["x"]),
-        "field workflow.specification.tasks[0].parents: 'x' is not a task",
-    ),
-    (
-        lambda v, t, e: t[0].update(parents=["split"]),
-        "field workflow.specification.tasks[0].parents: 'split' depends on itself",
-    ),
-    (lambda v, t, e: t[0].update(parents=["join"]), "field parents: tasks wait for each other: "),
-    (
-        lambda v, t, e: e["tasks"].pop(),
-        "field workflow.specification.tasks[7].id: 'join' is not among the tasks of",
-    ),
-    (
-        lambda v, t, e: e["tasks"].append({"id": "y", "runtimeInSeconds": 1}),
-        "field workflow.execution.tasks[8].id: is not among the tasks of the specification",
-    ),
-    (
-        lambda v, t, e: e["tasks"].append(e["tasks"][0]),
-        "field workflow.execution.tasks[8].id: 'split' occurs twice",
-    ),
-    (
-        lambda v, t, e: e["tasks"][0].pop("runtimeInSeconds"),
-        "field workflow.execution.tasks[0].runtimeInSeconds: is mis",
-    ),
-    (
-        lambda v, t, e: e["tasks"][0].update(runtimeInSeconds=-1),
-        "field workflow.execution.tasks[0].runtimeInSeconds: '-1' is not a number from 0 to",
-    ),
-    (
-        lambda v, t, e: e["tasks"][0].update(runtimeInSeconds="5"),
-        "field workflow.execution.tasks[0].runtimeInSeconds: '5' is not a number",
-    ),
-    (
-        lambda v, t, e: e["tasks"][1].update(coreCount=True),
-        "field workflow.execution.tasks[1].coreCount: 'True' is not",
-    ),
-    (
-        lambda v, t, e: e["tasks"][1].update(memoryInBytes=-5),
-        "field workflow.execution.tasks[1].memoryInBytes: '-5' is",
-    ),
-    (
-        lambda v, t, e: e["tasks"][1].update(readBytes=10**40),
-        "field workflow.execution.tasks[1].readBytes: '1000",
-    ),
-    (
-        lambda v, t, e: e["tasks"][1].update(command="x"),
-        "field workflow.execution.tasks[1].command: want an object",
-    ),
-    (
-        lambda v, t, e: e["machines"][0].pop("nodeName"),
-        "field workflow.execution.machines[0].nodeName: is missing",
-    ),
-    (lambda v, t, e: e.update(machines={}), "field workflow.execution.machines: want a list of objects"),
-]
-
-
-@pytest.mark.parametrize(("change", "message"), WRONG)
-def test_what_is_wrong_is_named(tmp_path, change, message):
-    path = written(tmp_path / "a.json", broken(change))
-    with pytest.raises(InputError) as caught:
-        read_wfcommons(path)
-    assert str(caught.value).startswith(f"{path}: {message}")
 
 
 @pytest.mark.parametrize(
@@ -376,10 +228,6 @@ def places(at: Any) -> Iterator[tuple[Any, Any]]:
         yield at, key
         if isinstance(at[key], dict | list):
             yield from places(at[key])
-
-
-def test_flipped_bits_are_read_or_refused_by_place(tmp_path):
-    assert count_refused_flips(json.dumps(sample()).encode(), read_wfcommons, tmp_path / "w.json") > 50
 
 
 @pytest.mark.parametrize(

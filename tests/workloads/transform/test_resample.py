@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from family_examples import a_flow, coflows_of, dags_of
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from strategies import coflows, dags, workloads
-from test_transform_selection import FEW, five, is_well_formed
 
+from tests.workloads.family_examples import a_flow, coflows_of, dags_of
+from tests.workloads.strategies import coflows, dags, workloads
+from tests.workloads.transform.test_transform_selection import FEW, is_well_formed
 from workloads.arrow import column
 from workloads.constraints import constraint_sets, parse_constraint_set, set_of_job, with_constraints
 from workloads.errors import InputError
@@ -150,6 +150,7 @@ def test_ids_too_large_for_copies_become_places() -> None:
     assert {new % 10 for new in made.jobs["job_id"].to_pylist()} <= {0, 1, 2, 3}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block_s", [3.0, 40.0, 333.0])
 def test_the_expected_jobs_and_work_are_those_of_the_trace(block_s: float) -> None:
     rng = np.random.default_rng(1)
@@ -203,20 +204,6 @@ def test_constraints_deadlines_and_edges_come_along() -> None:
     assert [len(rows_by_id(again, "stages")[i]) for i in again.jobs["job_id"].to_pylist()] == [
         {0: 2, 1: 1, 2: 2}[own] for own in source_ids(again, dag)
     ]
-
-
-@pytest.mark.parametrize(
-    ("workload", "block_s", "expected"),
-    [
-        (make_workload("w", [3, 3], [1, 1], [1, 1]), 1.0, "all jobs of w arrive at once"),
-        (five(), 0.0, "field block_s: 0.0 is not a duration above 0"),
-        (five(), float("inf"), "field block_s: inf is not a duration"),
-        (evenly(5, gap_s=1e8), 1.0, "more than 10,000,000 blocks"),
-    ],
-)
-def test_what_cannot_be_resampled(workload: JobWorkload, block_s: float, expected: str) -> None:
-    with pytest.raises(InputError, match=expected):
-        resample(workload, block_s)
 
 
 def test_blocks_without_arrivals_are_an_error() -> None:

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from family_examples import coflows_of
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from tests.workloads.family_examples import coflows_of
 from tests.workloads.strategies import coflows
 from workloads.arrow import column
 from workloads.coflows import CoflowWorkload

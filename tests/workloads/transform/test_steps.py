@@ -68,28 +68,6 @@ def test_every_transformation_of_one_workload_is_a_step() -> None:
         assert parse_steps(" ".join([name, *required]))[0].name == name
 
 
-@pytest.mark.parametrize(
-    ("text", "error"),
-    [
-        ("deadline most=4", "no transformation is called 'deadline'; did you mean 'deadlines'?"),
-        ("merge", "merge takes several workloads; a step is one of scale, slice,"),
-        ("split", "split makes several workloads; a step is one of scale, slice,"),
-        ("deadlines mst=4", "deadlines: unknown option 'mst'; did you mean 'most'?"),
-        ("deadlines most=x", "deadlines: --most: 'x' is not a number"),
-        ("deadlines most=1 --most 2", "deadlines: most is given twice"),
-        ("deadlines most", "deadlines: 'most' is not of the form option=value, or --option value"),
-        ("deadlines --most", "deadlines: '--most' is not of the form option=value, or --option value"),
-        ("truncate", "truncate: --cap: required; the longest a task may last"),
-        ("deadlines most='4", "has a quotation mark without its other half"),
-    ],
-)
-def test_a_wrong_step_is_named(text: str, error: str) -> None:
-    with pytest.raises(InputError) as caught:
-        parse_steps(text)
-    assert error in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
 def test_a_step_that_does_not_fit_the_workload_is_named() -> None:
     for text, error in (
         ("deadlines most=0.5", "deadlines: --most: 0.5 is below least, 1.0"),

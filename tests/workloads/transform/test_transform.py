@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workloads.arrow import column
-from workloads.errors import InputError
 from workloads.jobs import JobWorkload, make_workload
 from workloads.transform import at_load, busy_slots
 
@@ -24,26 +23,6 @@ def three() -> JobWorkload:
         long_partition=0.5,
         metadata={"origin": "by hand"},
     )
-
-
-def test_busy_slots_by_hand() -> None:
-    assert busy_slots(three()) == 20.0 / 10.0
-
-
-def test_gaps_are_scaled_from_the_first_arrival() -> None:
-    made = at_load(three(), slots=4, load=0.25)  # from 2 busy slots to 1
-    assert column(made.jobs, "submit_s").tolist() == [5.0, 7.0, 25.0]
-    assert busy_slots(made) == 1.0
-    assert "gaps scaled by 2" in made.metadata["arrivals"]
-    assert made.metadata["origin"] == "by hand"
-
-
-def test_all_else_stays() -> None:
-    made, was = at_load(three(), slots=4, load=0.25), three()
-    assert made.tasks.equals(was.tasks)
-    assert made.jobs.drop_columns(["submit_s"]).equals(was.jobs.drop_columns(["submit_s"]))
-    assert made.jobs.schema.equals(was.jobs.schema, check_metadata=True)
-    assert (made.name, made.short_cutoff_s, made.long_partition) == ("three", 9.0, 0.5)
 
 
 def test_arrays_are_of_the_new_arrivals() -> None:
@@ -65,17 +44,3 @@ def test_the_load_is_met_and_the_order_kept(gaps: list[float], load: float, slot
     assert busy_slots(made) / slots == pytest.approx(load, rel=1e-6)
     assert (np.diff(column(made.jobs, "submit_s")) >= 0).all()
     assert made.jobs["job_id"].equals(workload.jobs["job_id"])
-
-
-def test_a_workload_without_a_load_is_refused() -> None:
-    at_once = make_workload("burst", [3.0, 3.0], [1, 1], [1.0, 1.0])
-    with pytest.raises(InputError, match="all jobs of burst arrive at once"):
-        at_load(at_once, 1, 0.5)
-    idle = make_workload("idle", [0.0, 3.0], [1, 1], [0.0, 0.0])
-    with pytest.raises(InputError, match="no task of idle takes any time"):
-        at_load(idle, 1, 0.5)
-
-
-def test_arrivals_beyond_all_times_are_refused() -> None:
-    with pytest.raises(InputError, match="would arrive after"):
-        at_load(three(), slots=1, load=1e-9)

@@ -3,35 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from family_examples import coflows_of
 
 from workloads.arrow import column, optional_column
 from workloads.catalogue import load_workload, save_workload
 from workloads.conversion import as_dags
-from workloads.errors import InputError
 from workloads.jobs import JobWorkload, make_workload
 from workloads.requests import Requests, requests_of
 from workloads.stages import STAGES_SCHEMA
 from workloads.transform import (
-    TRANSFORMATIONS,
-    constrain,
     demands,
-    merge,
     priorities,
     redo,
-    replicate,
-    resample,
-    retime,
-    sample,
-    scale,
-    split,
-    time_slice,
     truncate,
 )
 
@@ -73,37 +60,6 @@ def requests_by_job(*workloads: JobWorkload) -> dict[float, Any]:
             stated = [{name: value for name, value in row.items() if value is not None} for row in rows]
             assert found.setdefault(mean_s, stated) == stated
     return found
-
-
-PLAIN: dict[str, Callable[[JobWorkload], Any]] = {
-    "scale": lambda w: [scale(w, load=0.5, nodes=7)],
-    "slice": lambda w: [time_slice(w, 20.0, 60.0)],
-    "sample": lambda w: [sample(w, count=7)],
-    "replicate": lambda w: [replicate(w, 3)],
-    "resample": lambda w: [resample(w, 25.0, seed=3)],
-    "merge": lambda w: [merge([w, make_workload("plain", [3.0], [1], [1.0], [99.0])], label=True)],
-    "truncate": lambda w: [truncate(w, 100.0)],
-    "split": lambda w: [*split(w).values()],
-    "retime": lambda w: [retime(w, "bursty", seed=4)],
-    "constrain": lambda w: [constrain(w, "cores >= 2: 50%")],
-}
-OF_COFLOWS = {"filter", "skew", "deadlines", "weights", "draw", "jobs"}
-
-
-@pytest.mark.parametrize("name", PLAIN)
-def test_requests_stay_with_their_jobs(name: str) -> None:
-    before = requests_by_job(asking())
-    made = requests_by_job(*PLAIN[name](asking()))
-    if name == "merge":
-        assert made.pop(99.0) == [{}, {}]
-    assert made
-    assert all(before[job] == asked for job, asked in made.items())
-    assert len(made) == len(before) or name in ("slice", "sample", "resample")
-
-
-def test_every_transformation_of_jobs_is_tried() -> None:
-    drawing = {"demands", "priorities"}
-    assert set(TRANSFORMATIONS) == set(PLAIN) | OF_COFLOWS | drawing
 
 
 def test_a_run_time_that_was_requested_shrinks_as_the_longest_task_does() -> None:
@@ -186,35 +142,3 @@ def test_stages_of_dags_get_demands_and_jobs_of_both_priorities() -> None:
         assert drawn.jobs.drop_columns("priority").equals(workload.jobs.drop_columns("priority"))
     of_google = Counter(priorities(plain(914)).jobs["priority"].to_pylist())
     assert of_google == {0: 167, 1: 202, 2: 295, 8: 160, 9: 90}
-
-
-@pytest.mark.parametrize(
-    ("step", "model", "message"),
-    [
-        (demands, "gogle-2011", "'gogle-2011' is not resource=amount, each once; did you mean 'google-2011'"),
-        (demands, "cores=1: 50%", "'cores' is not a resource"),
-        (demands, "cpu_cores=1, cpu_cores=2", "'cpu_cores=1' has no share; want google-2011, or demands"),
-        (demands, "cpu_cores=1: 60%, cpu_cores=2: 60%", "the shares add up to 1.2, more than the whole"),
-        (demands, "cpu_cores=many: 60%", "'many' is not an amount of cpu_cores"),
-        (demands, "cpu_cores=1 cpu_cores=2: 60%", "'cpu_cores=2' is not resource=amount, each once"),
-        (demands, "memory=2: 60%", "field model: memory=2: 60%: 2.0 is not a share of a node's memory"),
-        (demands, ": 60%", "': 60%' has no demand"),
-        (demands, "cpu_cores=1: 60", "'60' is more than the whole"),
-        (priorities, "high: 60%", "'high: 60%' is not a whole number and a share; want"),
-        (priorities, "0.5: 60%", "'0.5: 60%' is not a whole number and a share; want google-2011, or"),
-        (priorities, "1: 10%, 1: 20%", "'1: 20%' is not a whole number and a share"),
-        (priorities, "google", "'google' is not a whole number and a share; did you mean 'google-2011'"),
-    ],
-)
-def test_a_wrong_model_is_named(step: Any, model: str, message: str) -> None:
-    with pytest.raises(InputError) as caught:
-        step(asking(), model)
-    assert message in str(caught.value)
-
-
-def test_coflows_have_neither() -> None:
-    coflows = coflows_of([(0.0, None, {(0, 1): 1e6})], 2)
-    with pytest.raises(InputError, match="coflows has coflows, which have no demands of nodes"):
-        demands(coflows)
-    with pytest.raises(InputError, match="coflows has coflows, which have weights and no priorities"):
-        priorities(coflows)
