@@ -181,6 +181,13 @@ def is_dead() -> bool:
     return any(name in SERVERS for name, _ in node.dead_processes())
 
 
+def has_nodes() -> bool:
+    """Return whether a node of the cluster lives that this process is connected to, as the cluster knows it."""
+    import ray
+
+    return any(node["Alive"] for node in ray.nodes())
+
+
 def has_joined() -> bool:
     """Return whether this process is connected to a cluster that others started."""
     return _joined
