@@ -33,6 +33,7 @@ from actors.scheduler import Scheduler
 from workloads.doing import doing
 
 ROOT = str(Path(__file__).resolve().parents[2])
+DRIVER = ("-m", "actors.hosting.ray_driver")  # arguments of Python
 SERVERS = ("raylet", "gcs_server")  # names of processes that Ray stands on
 CONNECT_S = 90.0  # to start Ray here, or to join a cluster
 MAKE_S = 240.0  # to start actors and build partitions in them
@@ -112,7 +113,7 @@ class Child:
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "actors.hosting.ray_driver", str(theirs.fileno()), str(self._folder)],
+                [sys.executable, *DRIVER, str(theirs.fileno()), str(self._folder)],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,

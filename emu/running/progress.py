@@ -152,7 +152,8 @@ def _lasting(step: Step, now_s: float) -> str:
     'sparrow: 1,200 of 24,000 tasks, 60 s so far'
     """
     detail = f": {step.detail}" if step.detail else ""
-    return f"{step.what}{detail}, {format_duration(round(now_s - step.since))} so far"
+    lasts_s = round(now_s - step.since)
+    return f"{step.what}{detail}" + (f", {format_duration(lasts_s)} so far" if lasts_s else "")
 
 
 _told: list[Teller] = []  # the one that is at work
