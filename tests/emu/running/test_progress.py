@@ -149,8 +149,6 @@ def test_a_bar_gives_way_to_a_step_within_the_run_and_comes_back(
             current().since = clock() - 20.0  # type: ignore[union-attr]
             look(teller, clock, 1.0)  # also if the run does not go on yet
             assert terminal.screen().startswith("sparrow:  50%")
-            show(60, 500, 7300.0)
-            assert terminal.screen().startswith("sparrow:  60%")
         assert terminal.screen() == ""
 
 
