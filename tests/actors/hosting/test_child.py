@@ -85,8 +85,6 @@ def test_errors_of_the_child_name_the_address_as_the_user_gave_it(monkeypatch: p
     hosting.close()
 
 
-@pytest.mark.ray
-@needs_proc
 def test_ctrl_c_within_a_lock_is_still_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(self: threading.Condition, timeout: float) -> None:
         self.release()  # as if it had come before the lock was taken again
@@ -97,6 +95,8 @@ def test_ctrl_c_within_a_lock_is_still_ctrl_c(monkeypatch: pytest.MonkeyPatch) -
         hosting.Answer(1).result(5.0)
 
 
+@pytest.mark.ray
+@needs_proc
 def test_what_does_not_answer_is_killed_and_the_next_one_is_another() -> None:
     hosting.close()
     child = the_child()
