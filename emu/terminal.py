@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from typing import TextIO
 
@@ -13,8 +14,12 @@ from workloads.errors import printable
 _ASCII = str.maketrans({"\N{MULTIPLICATION SIGN}": "x", "±": "~", "→": "->", "≤": "<=", "…": "...", "µ": "u"})
 MOST_ALIKE = 3
 """How many are shown of notes of several runs that differ only in numbers."""
+LOCK = threading.RLock()
+"""Held while something is written to the screen: progress is written by a thread of its own."""
 _results: TextIO | None = None  # standard output, where it is for results alone
 _level = 0  # of what goes to standard error: -1 errors alone, 1 details too
+_hide: list[Callable[[], None]] = []
+"""Take what shows progress off the screen, for a line that is printed; what shows it puts it there again."""
 
 
 def put(text: str) -> None:
@@ -25,7 +30,9 @@ def put(text: str) -> None:
         text.encode(stream.encoding or "ascii")
     except UnicodeEncodeError:
         text = to_ascii(text)
-    stream.write(text if text.endswith("\n") else text + "\n")
+    with LOCK:
+        hide_progress()
+        stream.write(text if text.endswith("\n") else text + "\n")
 
 
 def to_ascii(text: str) -> str:
@@ -86,20 +93,51 @@ def talking(*, quiet: bool = False, verbose: bool = False) -> Iterator[None]:
 def detail(text: str) -> None:
     """Print a line that ``--verbose`` asks for."""
     if _level > 0:
-        print(printable(f"emu: {text}"), file=sys.stderr, flush=True)
+        print_line(text)
 
 
 def say(text: str, stream: TextIO | None = None) -> None:
     """Print a line of progress to a terminal, or with ``--verbose``; print one that begins with ``note:`` always."""
     stream = stream or sys.stderr
     if shows_progress(stream) or (_level >= 0 and text.startswith("note: ")) or _level > 0:
-        print(printable(f"emu: {text}", keep="\n"), file=stream, flush=True)
+        print_line(text, stream, keep="\n")
 
 
 def note(text: str) -> None:
     """Print a line for the user on standard error, also if that is not a terminal."""
     if _level >= 0:
-        print(printable(f"emu: note: {text}"), file=sys.stderr, flush=True)
+        print_line(f"note: {text}")
+
+
+def print_line(text: str, stream: TextIO | None = None, keep: str = "") -> None:
+    """Print a line that begins with ``emu:``, by default on standard error; `keep` as of `printable`."""
+    with LOCK:
+        hide_progress()
+        print(printable(f"emu: {text}", keep=keep), file=stream or sys.stderr, flush=True)
+
+
+def hide_progress() -> None:
+    """Take what shows progress off the screen."""
+    for hide in _hide:
+        hide()
+
+
+@contextmanager
+def hidden_by(hide: Callable[[], None]) -> Iterator[None]:
+    """Within, `hide` takes something off the screen where a line is printed."""
+    with LOCK:
+        _hide.append(hide)
+    try:
+        yield
+    finally:
+        with LOCK:
+            hide()
+            _hide.remove(hide)
+
+
+def is_quiet() -> bool:
+    """Return whether standard error has errors alone, as with ``--quiet``."""
+    return _level < 0
 
 
 def shows_progress(stream: TextIO) -> bool:

@@ -16,5 +16,5 @@
 
 As the lowest package it also holds what all others share: `workloads.errors` (`InputError`),
 `workloads.units` (quantities as users write them), `workloads.hints` (nearest names), `workloads.apportion`
-(largest remainder) and `workloads.arrow` (NumPy to Arrow and back).
+(largest remainder), `workloads.arrow` (NumPy to Arrow and back) and `workloads.doing` (what is being done now).
 """

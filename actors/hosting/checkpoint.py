@@ -22,6 +22,7 @@ import numpy as np
 from actors.hosting.recording import Recording, check_traces, remove_traces
 from actors.hosting.snapshot import Refused as Refused
 from actors.hosting.snapshot import Snapshot
+from workloads.doing import doing
 
 FORMAT = 3
 META = "meta.json"
@@ -103,7 +104,8 @@ class Checkpoints:
         If it cannot be written the user is warned, and the run continues.
         """
         try:
-            self._write(snapshots, replace(at, restarts=self.restarts))
+            with doing("writing a checkpoint"):
+                self._write(snapshots, replace(at, restarts=self.restarts))
             self.saved += 1
         except OSError as error:
             self.warn(f"no checkpoint was written to {self.folder}: {error.strerror or error}")
@@ -116,7 +118,8 @@ class Checkpoints:
             if number in self._refused:
                 continue
             try:
-                found = self._read(number)
+                with doing("reading the checkpoint"):
+                    found = self._read(number)
                 if self._recording is not None:
                     check_traces(self._recording, [saved["recorded"] for saved in found.snapshots])
                 return found

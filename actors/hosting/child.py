@@ -2,8 +2,9 @@
 
 Ray ends the process that drives it when the raylet beside that dies, and some of its calls may hang when an actor dies
 in the middle of them. So this process never is that driver: it starts a child (`actors.hosting.ray_driver`), calls it
-through a pipe, and begins again with another child when one is gone or does not answer. When this process is gone, a
-guard (`actors.hosting.guard`) ends the child and all that it started.
+through a pipe, and begins again with another child when one is gone or does not answer: a child that is connected to
+Ray gives a sign of life each second, and one without signs is killed. When this process is gone, a guard
+(`actors.hosting.guard`) ends the child and all that it started.
 """
 
 import atexit
@@ -29,15 +30,21 @@ from actors.hosting.cleanup import end_session, has_dead_child, remove_folder, t
 from actors.hosting.guard import WATCH_S, Guard
 from actors.hosting.interrupts import Lost
 from actors.scheduler import Scheduler
+from workloads.doing import doing
 
 ROOT = str(Path(__file__).resolve().parents[2])
+DRIVER = ("-m", "actors.hosting.ray_driver")  # arguments of Python
 SERVERS = ("raylet", "gcs_server")  # names of processes that Ray stands on
 CONNECT_S = 90.0  # to start Ray here, or to join a cluster
 MAKE_S = 240.0  # to start actors and build partitions in them
 END_S = 10.0  # to end what an object has running
 LEAVE_S = 5.0  # to leave a cluster, when this process is gone
+NODES_S = 10.0  # for the cluster to say which nodes live
+SIGN_S = 1.0  # between two signs of life of a child
+SILENT_S = 30.0  # without one, after which it is killed: what is stopped does not end by itself
 NUMBER = struct.Struct("=q")  # of a call, in front of request and answer
 EXIT_REASON = -1  # in its place: the message is the reason why the child ends
+SIGN_OF_LIFE = -2  # in its place: there is no message
 _SIGNALS = {6: "aborted", 9: "killed", 11: "crashed", 15: "terminated"}
 
 _child: "Child | None" = None
@@ -64,6 +71,27 @@ class Answer(Future[bytes]):
             raise
 
 
+class Silence:
+    """How long another process has given no sign of life.
+
+    It is counted in steps: while this process is stopped itself, or its machine sleeps, no time counts.
+    """
+
+    def __init__(self) -> None:
+        self._lasts_s: float | None = None  # None: no sign has come yet, nor must it
+
+    def end(self) -> None:
+        """Note a sign of life."""
+        self._lasts_s = 0.0
+
+    def goes_on(self, step_s: float) -> bool:
+        """Note that so much time has passed; return whether the silence lasts too long."""
+        if self._lasts_s is None:
+            return False
+        self._lasts_s += step_s
+        return self._lasts_s > SILENT_S
+
+
 class Child:
     """A process that drives Ray, connected to one cluster.
 
@@ -85,7 +113,7 @@ class Child:
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "actors.hosting.ray_driver", str(theirs.fileno()), str(self._folder)],
+                [sys.executable, *DRIVER, str(theirs.fileno()), str(self._folder)],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -95,23 +123,35 @@ class Child:
             )
         self._guard.watch(self._process.pid)
         self._pipe = Connection(ours.detach())
+        self._silence, self._closed = Silence(), threading.Event()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
+        threading.Thread(target=self._watch, daemon=True).start()
         self._connecting = self._ask(None, "connect", named, environment)
         self._bound = time.monotonic() + CONNECT_S
 
     def connected(self) -> None:
         """Wait until the child is connected to Ray; raise `Lost`, or the errors of `ray_session.connect`."""
+        with doing("starting Ray" if self.address is None else f"joining Ray at {self.address}"):
+            try:
+                while not wait([self._connecting], WATCH_S).done and time.monotonic() < self._bound:
+                    # The child cannot see that itself: it waits with Python's global lock held.
+                    if has_dead_child(self._process.pid, SERVERS):
+                        self._reason = "a process of Ray died while it started"
+                        raise Lost(self._reason)
+                self._answer_of(
+                    self._connecting, "connect", max(self._bound - time.monotonic(), 0.0), CONNECT_S
+                )
+            except BaseException:
+                self.close()
+                raise
+
+    def has_nodes(self) -> bool:
+        """Return whether its cluster answers and has a node that lives: else nothing can be started there."""
         try:
-            while not wait([self._connecting], WATCH_S).done and time.monotonic() < self._bound:
-                # The child cannot see that itself: it waits with Python's global lock held.
-                if has_dead_child(self._process.pid, SERVERS):
-                    self._reason = "a process of Ray died while it started"
-                    raise Lost(self._reason)
-            self._answer_of(self._connecting, "connect", max(self._bound - time.monotonic(), 0.0), CONNECT_S)
-        except BaseException:
-            self.close()
-            raise
+            return bool(self.call(None, "has_nodes", within_s=NODES_S))
+        except Exception:  # of many kinds, by what of Ray does not answer
+            return False
 
     def call(
         self, place: int | None, method: str, *arguments: Any, within_s: float | None = None, **named: Any
@@ -156,16 +196,26 @@ class Child:
 
     def close(self) -> None:
         """End the child and its processes, and remove what they leave on this machine."""
-        if self.address is not None and not self.is_gone():
-            with suppress(Lost):  # a cluster that others started must see that it leaves
-                self.call(None, "leave", within_s=END_S)
-        self._process.kill()
-        self._process.wait()
-        end_session(self._process.pid)
-        self._reader.join(END_S)  # it reaches the end of the pipe
-        self._pipe.close()
-        remove_folder(self._folder)
-        self._guard.close()
+        with doing("ending Ray's processes" if self.address is None else f"leaving Ray at {self.address}"):
+            if self.address is not None and not self.is_gone():
+                with suppress(Lost):  # a cluster that others started must see that it leaves
+                    self.call(None, "leave", within_s=END_S)
+            self._closed.set()
+            self._process.kill()
+            self._process.wait()
+            end_session(self._process.pid)
+            self._reader.join(END_S)  # it reaches the end of the pipe
+            self._pipe.close()
+            remove_folder(self._folder)
+            self._guard.close()
+
+    def _watch(self) -> None:
+        """Kill the child when it has given no sign of life for too long; all calls to it then end."""
+        while not self._closed.wait(SIGN_S):
+            if self._silence.goes_on(SIGN_S):
+                self._reason = f"the process that drives Ray gave no sign of life for {SILENT_S:.0f} s"
+                self._process.kill()
+                return
 
     def _read(self) -> None:
         """Hand each answer to the call that waits for it, until there are no more."""
@@ -173,6 +223,7 @@ class Child:
             while True:
                 received = self._pipe.recv_bytes()
                 (number,) = NUMBER.unpack_from(received)
+                self._silence.end()
                 if number == EXIT_REASON:
                     self._reason = received[NUMBER.size :].decode()
                 elif answer := self._answers.get(number):
@@ -207,12 +258,14 @@ class Remote:
 def in_child(kind: Callable[..., Any], *arguments: Any, address: str | None = None) -> Iterator[Any]:
     """Yield an object made by `kind(*arguments)` in the child, which is connected to a cluster; close it at the end."""
     child = the_child(address)
-    place = child.call(None, "make", kind, *arguments, within_s=MAKE_S)
+    with doing("starting workers of Ray"):
+        place = child.call(None, "make", kind, *arguments, within_s=MAKE_S)
     try:
         yield Remote(child, place)
     finally:
         try:
-            child.call(None, "end", place, within_s=END_S)
+            with doing("ending workers of Ray"):
+                child.call(None, "end", place, within_s=END_S)
         except Lost:
             discard(child)
 
@@ -220,13 +273,20 @@ def in_child(kind: Callable[..., Any], *arguments: Any, address: str | None = No
 def the_child(address: str | None = None) -> Child:
     """Return the child of this process that is connected to a cluster; start it if there is none.
 
+    A child that is there is ended first, with the Ray that it started, if that has no node that lives: the raylet may
+    have been stopped, or cut off, for so long that it was given up.
+
     Raises:
         Lost: it is gone; the next call starts another.
-        UnavailableError: nothing answers at the address.
+        UnavailableError: nothing answers at the address, or no node of the cluster lives.
         InputError: the address is malformed.
     """
     child = begin(address)
     child.connected()
+    if not child.has_nodes():
+        discard(child)
+        child = begin(address)
+        child.connected()
     return child
 
 

@@ -29,13 +29,14 @@ from actors.hosting.live_report import describe_live, live_timeline
 from actors.hosting.outcome import NS, Observe, Outcome
 from actors.hosting.paced import RING_ROWS, ROUNDS, PacedPartition, Position
 from actors.hosting.partition import Partition, Report, Tell, merge_shares
-from actors.hosting.slices import COMPILING
+from actors.hosting.slices import getting_ready
 from actors.hosting.stall import StallWatch
 from actors.hosting.windows import check_partitions, divide
 from actors.kernel.pacing import words_of
 from actors.kernel.window import NEXT
 from actors.kernel.world import NEVER
 from actors.setting import Setting
+from workloads.doing import doing
 from workloads.units import format_duration
 
 POLL_S = 0.25
@@ -159,17 +160,19 @@ def _begin(
     group: Any, setting: Setting, partitions: int, pace: Pace, tell: Tell | None
 ) -> tuple[Grouping, int, int]:
     """Prepare all partitions and start them; return them, the time of the first event, ns, and the origin of time."""
-    if not group.open() and tell is not None:
-        tell(COMPILING)
-    group.ask("start", only=0)  # the first compiles, and the others load the result from the cache
-    group.ask("start")
+    with doing("starting the partitions"):
+        warm = group.open()
+    with getting_ready(warm, tell):
+        group.ask("start", only=0)  # the first compiles, and the others load the result from the cache
+        group.ask("start")
     grouping = divide(setting, group.ask("cast", only=0)[0], partitions)
     if tell is not None:
         hosts = "; ".join(grouping.describe(k) for k in range(grouping.size))
         tell(f"live: {hosts}; {_least_time(setting, pace)} of wall time at the least")
-    frames = group.join(grouping)
-    for rounds in (1, ROUNDS):  # in the first, code is loaded
-        group.ask("warm_up", rounds)
+    with doing("connecting the partitions"):
+        frames = group.join(grouping)
+        for rounds in (1, ROUNDS):  # in the first, code is loaded
+            group.ask("warm_up", rounds)
     first = min(int(np.frombuffer(frame, np.int64)[NEXT]) for frame in frames)
     origin = time.monotonic_ns() + round(LEAD_S * NS) - math.floor(first * pace.dilation)
     group.begin(origin)

@@ -2,8 +2,9 @@
 
     python -m actors.hosting.ray_driver FD FOLDER
 
-Every call has a thread of its own, so that what hangs does not hinder others. A watch ends the process when its parent
-is gone, and when the Ray instance it started has lost a process.
+Every call has a thread of its own, so that what hangs does not hinder others. Watches end the process when its parent
+is gone, when the Ray instance it started has lost a process, and when no node of its cluster lives: Ray would wait for
+another node, without a limit. A sign of life goes to the parent each second.
 """  # fmt: skip
 
 import os
@@ -19,11 +20,12 @@ from pathlib import Path
 from typing import Any
 
 from actors.hosting import ray_session
-from actors.hosting.child import EXIT_REASON, LEAVE_S, NUMBER, dumps
+from actors.hosting.child import EXIT_REASON, LEAVE_S, NUMBER, SIGN_OF_LIFE, SIGN_S, dumps
 from actors.hosting.guard import WATCH_S
 from actors.hosting.ray_errors import losses
 
 THREADS = 256
+NODES_WATCH_S = 2.0  # between two looks at which nodes live
 
 
 class Driver:
@@ -38,6 +40,12 @@ class Driver:
     def connect(self, address: str | None, environment: dict[str, Any] | None) -> None:
         """Start Ray on this machine, in the folder of this process, or join a cluster."""
         ray_session.connect(address, str(self._folder), environment)
+        for watch in (self._show_life, self._watch_nodes):  # that before would take its time from Ray
+            threading.Thread(target=watch, daemon=True).start()
+
+    def has_nodes(self) -> bool:
+        """Return whether a node of the cluster lives."""
+        return ray_session.has_nodes()
 
     def make(self, kind: Callable[..., Any], *arguments: Any) -> int:
         """Make an object; return its place."""
@@ -86,9 +94,28 @@ class Driver:
             if os.getppid() != self._parent:
                 self._finish()
             if ray_session.is_dead():
-                with suppress(OSError), self._writing:
-                    self._pipe.send_bytes(NUMBER.pack(EXIT_REASON) + b"the Ray instance of this run is gone")
-                os._exit(1)
+                self._end("the Ray instance of this run is gone")
+
+    def _watch_nodes(self) -> None:
+        """End the process when no node lives. It is a thread of its own, as Ray may not answer."""
+        while True:
+            time.sleep(NODES_WATCH_S)
+            with suppress(Exception):  # it is not known which nodes live
+                if not ray_session.has_nodes():
+                    self._end("no node of Ray lives any more (its raylet did not answer, or was ended)")
+
+    def _show_life(self) -> None:
+        """Send the parent a sign of life each second."""
+        while True:
+            time.sleep(SIGN_S)
+            with suppress(OSError), self._writing:
+                self._pipe.send_bytes(NUMBER.pack(SIGN_OF_LIFE))
+
+    def _end(self, reason: str) -> None:
+        """End the process, and send the parent the reason."""
+        with suppress(OSError), self._writing:
+            self._pipe.send_bytes(NUMBER.pack(EXIT_REASON) + reason.encode())
+        os._exit(1)
 
     def _finish(self) -> None:
         """Leave a cluster that others started, and end the process."""

@@ -42,6 +42,10 @@ _joined = False  # connected by this module to a cluster that others started
 _host: Any = None  # an actor that has finished a run and waits for the next
 
 
+class NoNode(OSError):
+    """A Ray cluster answers, and no node of it takes a driver: its raylets have ended, or are stopped."""
+
+
 class Host:
     """A Ray actor that runs one partition after another: starting a process takes longer than most runs."""
 
@@ -104,6 +108,8 @@ def connect(
         raise InputError(f"{named} {address}: {error}; {hint}") from None
     except PermissionError as error:
         raise UnavailableError(f"{named} {address}: {error}") from None
+    except NoNode as error:
+        raise UnavailableError(f"{named} {address}: {error}") from None
     except OSError as error:
         raise UnavailableError(f"{named} {address}: no Ray cluster answers there ({error}); {hint}") from None
 
@@ -146,6 +152,10 @@ def _join(address: str, environment: dict[str, Any] | None) -> None:
         return
     try:
         ray.init(address=address, runtime_env=environment, **_QUIET)
+    except ConnectionError as error:
+        if address == "auto":  # else the server there has answered (`agree_on_token`)
+            raise
+        raise NoNode(f"no node of the Ray cluster there lives, or can be reached ({error})") from None
     except RuntimeError as error:
         if (wrong := unfit(str(error))) is None:
             raise
@@ -179,6 +189,13 @@ def is_dead() -> bool:
     if node is None:
         return not _starting
     return any(name in SERVERS for name, _ in node.dead_processes())
+
+
+def has_nodes() -> bool:
+    """Return whether a node of the cluster lives that this process is connected to, as the cluster knows it."""
+    import ray
+
+    return any(node["Alive"] for node in ray.nodes())
 
 
 def has_joined() -> bool:

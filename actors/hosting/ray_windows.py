@@ -21,7 +21,7 @@ from actors.hosting.outcome import NS, Observe, Outcome
 from actors.hosting.partition import Progress, Report, Tell, merge_shares
 from actors.hosting.ray_session import free_bytes, get, new_hosts, opened
 from actors.hosting.recovery import recover
-from actors.hosting.slices import COMPILING, run_in_slices
+from actors.hosting.slices import getting_ready, run_in_slices
 from actors.hosting.snapshot import Snapshot
 from actors.hosting.windows import (
     BEGINNING,
@@ -33,6 +33,7 @@ from actors.hosting.windows import (
     window_ns,
 )
 from actors.setting import Setting
+from workloads.doing import doing
 from workloads.errors import InputError
 from workloads.units import format_duration
 
@@ -75,15 +76,18 @@ def emulate_windows(
         with in_child(
             WindowSession, setting, observe, partitions, quantum_s, transport, address=address
         ) as session:
-            if tell is not None and not session.is_warm():
-                tell(COMPILING)
-            session.start()
+            with getting_ready(session.is_warm(), tell):
+                session.start()
             if transport != "calls":
-                session.share_memory()
+                with doing("connecting the partitions"):
+                    session.share_memory()
             if announce is not None:
-                announce(session.plan())
+                with doing("measuring what a barrier takes"):
+                    plan = session.plan()
+                announce(plan)
             if start is not None:
-                session.restore(start)
+                with doing("restoring the checkpoint"):
+                    session.restore(start)
             return run_in_slices(session, session.snapshots, setting, checkpoints, progress, tell)
 
     pickle_by_value(setting.scheduler)

@@ -1,6 +1,7 @@
 """A run in slices of wall time, to its end: between two slices progress is shown, and a checkpoint written."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from actors.hosting.recovery import pause
 from actors.hosting.snapshot import Snapshot
 from actors.hosting.stall import StallWatch
 from actors.setting import Setting
+from workloads.doing import doing
 from workloads.units import format_duration
 
 SLICE_S = 0.25
@@ -20,6 +22,15 @@ COMPILING = "compiling the kernel (first run of this scheduler on this machine; 
 FIRST_S = 3.0  # of a run, after which the mean time of a decision is clear enough
 LONG_S = 30.0  # no notice of a run that is expected to be shorter
 GROWTH = 2.0  # another notice when the expected time has grown by this factor
+
+
+@contextmanager
+def getting_ready(warm: bool, tell: Tell | None) -> Iterator[None]:
+    """Within, loops are compiled, or loaded where they are `warm`."""
+    if tell is not None and not warm:
+        tell(COMPILING)
+    with doing("loading the kernel" if warm else "compiling the kernel"):
+        yield
 
 
 class DecisionTime:
@@ -73,5 +84,6 @@ def run_in_slices(
                 progress(state.tasks_done, state.at.events, state.at.virtual_s)
             pause(checkpoints, interrupted(), take, state.at, stall.present)
             if state.done:
-                outcome: Outcome = running.outcome()
+                with doing("collecting the results"):
+                    outcome: Outcome = running.outcome()
                 return replace(outcome, stall=stall.past)

@@ -11,8 +11,9 @@ from actors.hosting.child import in_child, pickle_by_value
 from actors.hosting.outcome import Observe, Outcome
 from actors.hosting.partition import Partition, Report, Tell
 from actors.hosting.recovery import recover
-from actors.hosting.slices import COMPILING, run_in_slices
+from actors.hosting.slices import getting_ready, run_in_slices
 from actors.setting import Setting
+from workloads.doing import doing
 
 
 def emulate(
@@ -44,11 +45,11 @@ def emulate(
 
     def attempt(start: Checkpoint | None) -> Outcome:
         with hosted() as partition:
-            if tell is not None and not partition.is_warm():
-                tell(COMPILING)
-            partition.start()
+            with getting_ready(partition.is_warm(), tell):
+                partition.start()
             if start is not None:
-                partition.restore(start.snapshots[0])
+                with doing("restoring the checkpoint"):
+                    partition.restore(start.snapshots[0])
             return run_in_slices(
                 partition, lambda: [partition.snapshot()], setting, checkpoints, progress, tell
             )

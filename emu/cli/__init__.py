@@ -71,10 +71,12 @@ def _run(argv: list[str]) -> int:
         return commands.version()
     if options.quiet and options.verbose:
         raise InputError("--quiet and --verbose: give one of them")
+    from emu.running.progress import telling
     from emu.terminal import talking
+    from workloads.doing import doing
 
     sys.path.append(os.getcwd())  # package.module:Class is looked for here, however emu was started
-    with talking(quiet=options.quiet, verbose=options.verbose):
+    with talking(quiet=options.quiet, verbose=options.verbose), telling(), doing(f"emu {options.command}"):
         return _do(options, main_job)
 
 

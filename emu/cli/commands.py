@@ -24,6 +24,7 @@ from emu.results.records import placed
 from emu.running.emulation import execute
 from emu.running.progress import progress_bar, runs_bar
 from emu.terminal import note, put, say, warn
+from workloads.doing import doing
 from workloads.errors import InputError
 from workloads.file_extensions import check_extension
 from workloads.values import read_value
@@ -183,7 +184,8 @@ def report(options: Namespace) -> int:
     folders = options.folders
     if options.out:
         check_extension(options.out, "a page of HTML", (".html", ".htm"), "--out")
-    page = render_report(read_runs(folders), sections=sections_of(folders))
+    with doing("reading the runs and drawing"):
+        page = render_report(read_runs(folders), sections=sections_of(folders))
     single = Path(folders[0]) if len(folders) == 1 else Path()
     put(str(write_report(Path(options.out) if options.out else single / REPORT, page)))
     return 0
@@ -215,7 +217,8 @@ def _plan(options: Namespace, schedulers: str, defaults: dict[str, Any] | None =
         from actors.hosting.child import begin
 
         begin(config["address"])  # it takes seconds, in which the workload is made
-    return prepare(config)
+    with doing("making the workload and the cluster"):
+        return prepare(config)
 
 
 def _config(options: Namespace, schedulers: str, defaults: dict[str, Any] | None = None) -> Config:
@@ -251,7 +254,8 @@ def _run_one(plan: Plan, out: Path, options: Namespace) -> int:
     total, unit = plan.work
     with progress_bar(plan.schedulers[0].name, total, unit=unit) as progress:
         result = execute(plan, 0, progress, say, out)
-    result.write(out)
+    with doing("writing the results"):
+        result.write(out)
     if options.json:
         put(disk.to_json(placed(result.summary, out)))
     else:
@@ -291,7 +295,8 @@ def _run_together(plan: Plan, out: Path, options: Namespace) -> int:
     else:
         comparison = run_plan(plan, out, partial(progress_bar, unit=plan.work[1]), say)
     say("writing the report")
-    save_comparison(comparison, out)
+    with doing("writing the report"):
+        save_comparison(comparison, out)
     warn(comparison.notes[len(plan.notes) :])
     summaries = comparison.summaries
     if options.json:

@@ -37,7 +37,7 @@ from emu.directories.manifest import (
 )
 from emu.directories.names import CHECKPOINTS, CONFIG
 from emu.disk import BEGUN, flush, remove_begun, write_text
-from workloads.errors import InputError, NotWritten, not_written
+from workloads.errors import InputError, NotWritten, UnavailableError, not_written
 from workloads.file_extensions import FOLDER, check_extension
 
 # Claiming.
@@ -233,6 +233,11 @@ def running(out: Path) -> Iterator[Path]:
         if manifest is None:
             raise
         raise error.with_advice(f"when there is room, {how_to_resume(out, manifest)}") from None
+    except UnavailableError as error:  # Ray, or a node of it, has gone in the middle of the run
+        manifest = mark(out, FAILED, one_line(error))
+        if manifest is None or not has_checkpoint(out):
+            raise
+        raise UnavailableError(f"{error}; {how_to_resume(out, manifest)}") from None
     except Lost as error:
         manifest = mark(out, FAILED, str(error))
         raise Lost(f"{error}; {how_to_resume(out, manifest)}" if manifest else str(error)) from None

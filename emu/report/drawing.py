@@ -16,6 +16,7 @@ import numpy as np
 
 from emu.directories.overwriting import figure_names
 from emu.disk import write_bytes, write_text
+from emu.report.fonts import missing_glyphs_noted_once, use_fonts
 from emu.report.hover import name_lines
 from emu.report.label_fitting import fit_texts
 from workloads.errors import InputError, printable
@@ -124,7 +125,8 @@ def figure_style() -> Iterator[None]:
 
     # From matplotlib's own defaults: a matplotlibrc on this machine must not change the figures.
     plain: dict[Any, Any] = {k: v for k, v in mpl.rcParamsDefault.items() if k != "backend"}
-    with mpl.rc_context(plain | _STYLE | {"font.size": _LOOK.get().points}):
+    style = plain | _STYLE | {"font.size": _LOOK.get().points}
+    with mpl.rc_context(style), missing_glyphs_noted_once():
         yield
 
 
@@ -237,6 +239,7 @@ def _add_legend(parent: Any, axes: Any, place: dict[str, Any], width: float) -> 
         legend = parent.legend(handles, labels, ncols=columns, handlelength=3.0, **place)
         for text in legend.get_texts():
             text.set_parse_math(False)  # a name is a name, whatever signs are in it
+        use_fonts(legend.get_texts())
         share = legend.get_window_extent().width / (width * legend.get_figure().dpi)
         if share <= 1.0 or columns == 1:
             break
@@ -253,7 +256,8 @@ def _add_legend(parent: Any, axes: Any, place: dict[str, Any], width: float) -> 
 
 
 def plain_label(name: str) -> str:
-    """Return a name as matplotlib shows it."""
+    """Return a name as figures show it: printable as in tables, and not hidden."""
+    name = printable(name)
     return f" {name}" if name.startswith("_") else name  # matplotlib hides labels that start with _
 
 
@@ -328,7 +332,13 @@ def to_png(figure: Figure) -> bytes:
 
 def _to_bytes(figure: Figure, **options: Any) -> bytes:
     out = io.BytesIO()
+    from matplotlib.text import Text
+
     with figure_style():
+        texts = [text for text in figure.findobj(Text) if isinstance(text, Text)]
+        for text in texts:
+            text.set_text(printable(text.get_text(), keep="\n"))
+        use_fonts(texts)
         _lay_out(figure)
         figure.savefig(out, **options)
     return out.getvalue()

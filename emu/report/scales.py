@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from emu.results.text_tables import number
+from workloads.errors import printable
 
 LEAST_SPAN = 0.1
 """Least span of a linear axis, as a share of the times on it."""
@@ -63,7 +64,7 @@ def fit_places(axes: Any, values: Sequence[Any], numeric: bool) -> Callable[[Any
 
     if not numeric:
         places = {value: float(i) for i, value in enumerate(values)}
-        axes.set_xticks(list(places.values()), short_labels([str(v) for v in values]))
+        axes.set_xticks(list(places.values()), short_labels([printable(str(v)) for v in values]))
         axes.set_xlim(-0.5, len(values) - 0.5)
         return lambda value: places[value]
     low, high = float(min(values)), float(max(values))

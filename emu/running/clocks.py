@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from actors.environment import Pace
 from emu.columns import COSTS, from_flags, make_table
 from emu.configuration.costs import NS, most_partitions
 from emu.results.server_figures import server_figures
+from emu.terminal import print_line
 
 if TYPE_CHECKING:
     from actors.hosting.checkpoint import Checkpoints
@@ -82,7 +82,7 @@ def _partitions_of(
 
 def _announce(text: str) -> None:
     """Print a plan where a person or a log sees it, but not among the results."""
-    print(f"emu: {text}", file=sys.stderr, flush=True)
+    print_line(text, keep="\n")
 
 
 def describe_clock(

@@ -58,7 +58,10 @@ def names(folder: Path) -> list[str]:
 
 
 class Mortal:
-    """Ends its own process, once at each of some jobs; `also` names what else dies: the raylet it runs under."""
+    """Ends its own process, once at each of some jobs; `also` names what else dies: the raylet it runs under.
+
+    With "raylet stopped" or "driver stopped", the process that drives Ray, that one is stopped, and nothing dies.
+    """
 
     def __init__(self, folder: Path, at: list[int], also: str = "") -> None:
         self.folder, self.at, self.also = str(folder), at, also
@@ -72,9 +75,16 @@ class Mortal:
         time.sleep(0.02)  # so that there are checkpoints in between
         if job.job_id in self.at and not os.path.exists(mark):
             open(mark, "w").close()
-            if self.also == "raylet":
-                with open(f"/proc/{os.getppid()}/cmdline") as command:
-                    assert "raylet" in command.read()
-                os.kill(os.getppid(), signal.SIGKILL)
+            victim, _, how = self.also.partition(" ")
+            if victim:
+                pid = os.getppid()  # the raylet, whose parent is the driver
+                if victim == "driver":
+                    with open(f"/proc/{pid}/stat") as stat:
+                        pid = int(stat.read().rpartition(")")[2].split()[1])
+                with open(f"/proc/{pid}/cmdline") as command:
+                    assert victim in command.read()
+                os.kill(pid, signal.SIGSTOP if how else signal.SIGKILL)
+            if how:
+                time.sleep(3600)  # the run may not end before that is noticed
             os.kill(os.getpid(), signal.SIGKILL)
         return np.resize(np.argsort(nodes.tasks, kind="stable"), job.num_tasks)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 from collections.abc import Callable
@@ -95,9 +96,16 @@ def program(trace: Path) -> Callable[..., Ended]:
             timeout=PATIENCE_S,
             check=False,
         )
-        return Ended(done.returncode, done.stdout, done.stderr)
+        said = [line for line in done.stderr.splitlines(keepends=True) if not line.endswith(" so far\n")]
+        return Ended(done.returncode, done.stdout, "".join(said))  # a line says every 30 s what is being done
 
     return call
+
+
+@pytest.fixture(autouse=True)
+def without_lines_of_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What commands print does not depend on how long they take."""
+    monkeypatch.setattr("emu.running.progress.LINE_S", math.inf)
 
 
 @pytest.fixture(autouse=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import signal
@@ -11,7 +12,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -84,8 +85,6 @@ def test_errors_of_the_child_name_the_address_as_the_user_gave_it(monkeypatch: p
     hosting.close()
 
 
-@pytest.mark.ray
-@needs_proc
 def test_ctrl_c_within_a_lock_is_still_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(self: threading.Condition, timeout: float) -> None:
         self.release()  # as if it had come before the lock was taken again
@@ -96,6 +95,8 @@ def test_ctrl_c_within_a_lock_is_still_ctrl_c(monkeypatch: pytest.MonkeyPatch) -
         hosting.Answer(1).result(5.0)
 
 
+@pytest.mark.ray
+@needs_proc
 def test_what_does_not_answer_is_killed_and_the_next_one_is_another() -> None:
     hosting.close()
     child = the_child()
@@ -117,6 +118,100 @@ def test_what_does_not_answer_is_killed_and_the_next_one_is_another() -> None:
     with pytest.raises(Lost, match=r"^the process that drives Ray is gone \(killed\)$"):
         another.call(event, "wait")
     hosting.close()
+
+
+def test_silence_counts_from_the_first_sign_of_life_in_steps_of_this_process() -> None:
+    silence = hosting.Silence()
+    assert not silence.goes_on(10 * hosting.SILENT_S)  # Ray starts, which has its own limit
+    silence.end()
+    assert not silence.goes_on(0.6 * hosting.SILENT_S)
+    silence.end()
+    assert not silence.goes_on(0.6 * hosting.SILENT_S)
+    assert silence.goes_on(0.6 * hosting.SILENT_S)
+
+
+WITHOUT_RAY = """
+import os, threading
+from actors.hosting import ray_driver, ray_session
+
+def has_nodes():
+    while os.path.exists({place!r} + ".hangs"):
+        threading.Event().wait(0.05)
+    return os.path.exists({place!r})
+
+ray_session.connect = lambda *_: None
+ray_session.has_nodes = has_nodes
+ray_driver.NODES_WATCH_S = {watch_s}
+ray_driver.main()
+"""
+
+
+@pytest.fixture
+def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A child that is connected to no Ray: its cluster has a node while this file exists, which is seldom looked at."""
+    yield from stand_in(tmp_path / "node", 3600.0, monkeypatch)
+
+
+@pytest.fixture
+def watched_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The same, which is looked at often."""
+    yield from stand_in(tmp_path / "node", 0.05, monkeypatch)
+
+
+def stand_in(place: Path, watch_s: float, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    hosting.close()
+    monkeypatch.setattr(hosting, "DRIVER", ("-c", WITHOUT_RAY.format(place=str(place), watch_s=watch_s)))
+    place.touch()
+    yield place
+    hosting.close()
+
+
+def test_a_child_that_is_stopped_is_killed(node: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hosting, "SIGN_S", 0.05)
+    monkeypatch.setattr(hosting, "SILENT_S", math.inf)
+    child = the_child()
+    event = child.call(None, "make", threading.Event)
+    child._silence = hosting.Silence()
+    assert becomes(
+        lambda: child._silence._lasts_s is not None
+    )  # it gives signs of life while nobody calls it
+    os.kill(child._process.pid, signal.SIGSTOP)
+    monkeypatch.setattr(hosting, "SILENT_S", 0.2)
+    with pytest.raises(Lost, match=r"^the process that drives Ray gave no sign of life for 0 s$"):
+        child.call(event, "wait")
+    assert the_child() is not child
+
+
+def test_a_child_whose_cluster_has_no_node_that_lives_is_not_used_again(node: Path) -> None:
+    child = the_child()
+    assert the_child() is child
+    node.unlink()
+    another = the_child()
+    assert another is not child
+    assert not child._folder.exists()
+
+
+def test_a_child_whose_cluster_does_not_answer_is_not_used_again(
+    node: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    child = the_child()
+    node.with_suffix(".hangs").touch()
+    monkeypatch.setattr(hosting, "NODES_S", 0.2)
+    assert not child.has_nodes()
+    assert child.is_gone()
+    node.with_suffix(".hangs").unlink()
+    assert the_child() is not child
+
+
+def test_a_call_ends_when_no_node_lives_any_more(watched_node: Path) -> None:
+    """Ray itself would wait for another node, without a limit."""
+    child = the_child()
+    event = child.call(None, "make", threading.Event)
+    watched_node.unlink()
+    with pytest.raises(
+        Lost, match=r"^no node of Ray lives any more \(its raylet did not answer, or was ended\)$"
+    ):
+        child.call(event, "wait")
 
 
 @pytest.mark.ray

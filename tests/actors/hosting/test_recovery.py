@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import signal
 import time
 from pathlib import Path
@@ -167,6 +168,40 @@ if address is not None:
     cluster.shutdown()
 """
 
+QUICK = {"initial_delay_ms": 0, "period_ms": 500, "timeout_ms": 2000, "failure_threshold": 4}
+SOON = {f"RAY_health_check_{name}": str(value) for name, value in QUICK.items()}
+"""Ray declares a node dead after seconds in which its raylet does not answer, in place of most of a minute."""
+
+STOPPED = """
+import os, sys
+from pathlib import Path
+sys.path.append("tests/actors")
+from checkpointing import Mortal, checkpoints
+from emulations import OBSERVED, digest, mixed_workload, named, run_setting, setting_of
+from actors.hosting import child
+from actors.hosting.virtual import emulate
+from workloads.errors import UnavailableError
+
+child.SILENT_S = 10.0
+folder, address, messages = Path(os.environ["FOLDER"]), None, []
+if os.environ["WHERE"] == "cluster":
+    from ray.cluster_utils import Cluster
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2})
+    cluster.wait_for_nodes()
+    address = cluster.address
+workload = mixed_workload(40, 1)
+stopping = setting_of(Mortal(folder, [20], os.environ["WHAT"] + " stopped"), workload, 4)
+disk = checkpoints(folder / "c", 0.1, messages=messages)
+try:
+    outcome = emulate(stopping, OBSERVED, in_process=False, address=address, checkpoints=disk)
+    whole = run_setting(setting_of(named("own"), workload, 4), OBSERVED)
+    print(outcome.restarts, digest(outcome) == digest(whole), messages)
+except UnavailableError as error:
+    print(messages, error)
+child.close()
+os._exit(0)  # a raylet that is stopped would hold up the end of the cluster
+"""
+
 
 @pytest.mark.ray
 @pytest.mark.skipif(not os.path.exists("/proc"), reason="the scheduler asks /proc what it runs under")
@@ -174,3 +209,27 @@ if address is not None:
 def test_a_raylet_that_is_killed(where: str, tmp_path: Path) -> None:
     said = run_python(RAYLET, FOLDER=str(tmp_path), WHERE=where).splitlines()[-1]
     assert said.startswith("True True"), said
+
+
+@pytest.mark.ray
+@pytest.mark.skipif(not os.path.exists("/proc"), reason="the scheduler asks /proc what it runs under")
+@pytest.mark.parametrize(
+    ("what", "why"),
+    [
+        ("raylet", "(the actor of a partition is gone|a part of Ray is gone|no node of Ray lives any more)"),
+        ("driver", "the process that drives Ray gave no sign of life for 10 s"),
+    ],
+)
+def test_what_is_stopped_for_good_is_ended_and_the_run_goes_on(what: str, why: str, tmp_path: Path) -> None:
+    """With a raylet that does not answer, Ray has no node that lives: it is started anew."""
+    said = run_python(STOPPED, FOLDER=str(tmp_path), WHERE="here", WHAT=what, **SOON).splitlines()[-1]
+    assert re.match(rf"1 True \['{why}.*; the run goes on from virtual time [\d.]+ s'\]$", said), said
+
+
+@pytest.mark.ray
+@pytest.mark.skipif(not os.path.exists("/proc"), reason="the scheduler asks /proc what it runs under")
+def test_a_cluster_without_a_live_node_ends_the_run_with_a_line(tmp_path: Path) -> None:
+    said = run_python(STOPPED, FOLDER=str(tmp_path), WHERE="cluster", WHAT="raylet", **SOON).splitlines()[-1]
+    assert re.search(r"--address [\d.:]+: no node of the Ray cluster there lives, or can be reached", said), (
+        said
+    )

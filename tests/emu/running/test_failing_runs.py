@@ -19,7 +19,7 @@ import emu as package
 from emu import disk
 from emu.cli import commands
 from emu.directories import run_directory as rd
-from workloads.errors import InputError, NotWritten
+from workloads.errors import InputError, NotWritten, UnavailableError
 
 Cli = Callable[..., Any]
 
@@ -255,3 +255,22 @@ def test_ctrl_c_while_no_task_ends_says_which_setting_is_the_cause(
     assert "; likely cause: dynamics.mtbf: the longest task takes " in line
     assert line.endswith("; emu run --resume r resumes it")
     assert "no task has ended for " in printed[-1]
+
+
+@pytest.mark.parametrize("with_checkpoint", [True, False])
+def test_where_ray_has_gone_from_a_run_that_can_be_resumed_the_error_says_so(
+    with_checkpoint: bool, emu: Cli, trace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(*_: Any, **__: Any) -> None:
+        if with_checkpoint:
+            Path("r/checkpoints/000001").mkdir(parents=True)
+        raise UnavailableError("--address 192.0.2.2:6379: no node of the Ray cluster there lives")
+
+    monkeypatch.setattr("actors.hosting.virtual.emulate", gone)
+    ended = emu(*RUN, "--out", "r")
+    advice = "; emu run --resume r resumes it" if with_checkpoint else ""
+    assert (ended.code, ended.line()) == (
+        1,
+        f"emu: --address 192.0.2.2:6379: no node of the Ray cluster there lives{advice}",
+    )
+    assert rd.read_manifest(Path("r"))["status"] == "failed"
