@@ -88,7 +88,7 @@ STATED = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.slow("input as large as the limits")
 @pytest.mark.parametrize("format", STATED)
 @pytest.mark.parametrize("max_tasks", [None, limits.MOST_TASKS])
 def test_counts_whose_sum_does_not_fit_an_integer(tmp_path, format, max_tasks):
@@ -192,7 +192,7 @@ def test_copies(tmp_path):
         replicate(made, copies=2)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("input as large as the limits")
 def test_gzip_that_unpacks_to_far_more(tmp_path, monkeypatch):
     monkeypatch.setattr(limits, "FREE_BYTES", 2 << 20)
     (tmp_path / "a.tr.gz").write_bytes(gzip.compress(b"0 1 1 1\n" * (1 << 20)))
@@ -207,7 +207,7 @@ def test_blank_lines_are_no_trace(tmp_path):
     assert "line 1000002: the 1,000,001st blank line" in refused(tmp_path / "a.tr")
 
 
-@pytest.mark.slow
+@pytest.mark.slow("input as large as the limits")
 def test_a_zip_of_zeros_is_not_held_in_memory(tmp_path):
     with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("a.txt", bytes(200 << 20))
@@ -215,7 +215,7 @@ def test_a_zip_of_zeros_is_not_held_in_memory(tmp_path):
         load_workload(tmp_path / "a.zip", format="coflowlib")
 
 
-@pytest.mark.slow
+@pytest.mark.slow("input as large as the limits")
 def test_a_small_source_may_make_as_many_tasks_as_memory_holds(tmp_path, monkeypatch):
     """As SWIM's FB-2010, 17.6 million tasks in 0.9 MB; what is read can be written and read again."""
     (tmp_path / "one.tsv").write_text(f"job0\t0\t0\t{300_000 << 26}\t0\t0\n")
@@ -229,7 +229,7 @@ def test_a_small_source_may_make_as_many_tasks_as_memory_holds(tmp_path, monkeyp
         assert load_workload(tmp_path / source, options={"max_tasks": 310_000}).num_tasks == 300_001
 
 
-@pytest.mark.slow
+@pytest.mark.slow("input as large as the limits")
 def test_text_of_a_job_table_that_a_dictionary_repeats(tmp_path):
     """A kilobyte that states 65,536 rows of one text of 40 kB, 2.6 GB once they are spelt out."""
     text = pa.DictionaryArray.from_arrays(pa.array([0] * 65_536, pa.int32()), ["x" * 40_000])
@@ -259,7 +259,7 @@ def test_the_free_memory_is_not_asked_for_at_each_line(tmp_path, monkeypatch, fo
     assert len(asked) < 5
 
 
-@pytest.mark.slow
+@pytest.mark.slow("input as large as the limits")
 def test_rows_of_a_job_table_are_bounded_as_objects(tmp_path):
     pq.write_table(
         pa.table({"arrival": [0] * 2_000_000, "duration": [1] * 2_000_000}), tmp_path / "t.parquet"

@@ -40,7 +40,7 @@ def test_every_trace_has_its_generator():
     }
 
 
-@pytest.mark.slow
+@pytest.mark.slow("whole traces over several seeds")
 @pytest.mark.parametrize("name", MAKERS)
 def test_the_published_shares_are_met_over_ten_seeds(found, name):
     trace = TRACES[name]
@@ -51,7 +51,7 @@ def test_the_published_shares_are_met_over_ten_seeds(found, name):
             assert each["long_task_seconds"][share] == pytest.approx(trace.long_task_seconds, abs=0.02)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("whole traces over several seeds")
 @pytest.mark.parametrize("name", MAKERS)
 def test_what_a_trace_keeps_has_the_quantiles_of_its_table(found, name):
     """Where centroids and quantiles disagree one of two gives; the other is the table's, sampling aside."""
@@ -113,7 +113,7 @@ def test_any_parameters_in_range_give_the_jobs_asked_for(name, **options):
     assert MAKERS[name](**options).fingerprint() == workload.fingerprint()
 
 
-@pytest.mark.slow
+@pytest.mark.slow("whole traces over several seeds")
 @pytest.mark.parametrize("arrivals", PROCESSES)
 @pytest.mark.parametrize("name", MAKERS)
 def test_the_load_asked_for_is_offered_whatever_the_arrivals(name, arrivals):

@@ -62,7 +62,7 @@ def test_the_clusters_of_sharma_are_the_published_table() -> None:
     assert MODELS["sharma"].weights[0] == pytest.approx(first_cluster, abs=2e-4)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("a large sample")
 @pytest.mark.parametrize("combined", [None, False, True])
 @pytest.mark.parametrize(
     "model", ["phoenix", "sharma", "cores >= 16 and isa = x86: 12.5%, memory > 8 GiB: 0.3, spread-racks: 5%"]

@@ -31,7 +31,7 @@ def test_tasks_durations_and_their_correlation_are_the_measured_ones(drawn, is_l
     assert logs == pytest.approx(measured, abs=0.03)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("a large sample")
 def test_the_quantiles_alone_come_near_the_published_share():
     """The long jobs' durations are stretched by a power near 1, so that they have the published share."""
     powers = []

@@ -156,7 +156,7 @@ def test_skew_is_a_power_and_size_a_factor():
     np.testing.assert_allclose(figures(sized)["skew"], as_measured["skew"], rtol=0.1)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("fifty thousand coflows")
 def test_fifty_thousand_coflows_on_fifteen_thousand_ports():
     workload = load_workload(
         "synthetic-coflows",

@@ -90,7 +90,7 @@ def test_a_trace_without_centroids_has_the_work_its_quantiles_give():
 # Durations as measured.
 
 
-@pytest.mark.slow
+@pytest.mark.slow("the whole trace is drawn")
 def test_with_durations_of_the_trace_tasks_and_durations_are_as_measured_and_work_gives():
     drawn = [yahoo(seed=seed, durations="trace") for seed in range(4)]
     for workload in drawn:

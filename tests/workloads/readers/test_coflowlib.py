@@ -121,7 +121,7 @@ def test_an_archive_of_instances_reads_back(tmp_path_factory, workloads):
     assert path.read_bytes() == bytes_before
 
 
-@pytest.mark.slow
+@pytest.mark.slow("a thousand instances")
 def test_a_thousand_instances_stay_in_order(tmp_path):
     each = [deadline_coflows(coflows=2, ports=2, seed=seed) for seed in range(1001)]
     write_instances(each, tmp_path / "many.zip")

@@ -139,7 +139,7 @@ def test_lines_that_speak_like_duckdb_are_refused_as_any_other(tmp_path):
             scanned(tmp_path)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("more rows than a part in memory holds")
 def test_reading_stops_at_the_first_line_that_is_wrong(tmp_path):
     (tmp_path / "pairs.csv").write_bytes(b"1\n" + b"1,x\n" * (40 << 20))
     done = []
@@ -191,7 +191,7 @@ def test_the_database_reads_and_writes_nothing_else(tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["secret.csv", "source"]
 
 
-@pytest.mark.slow
+@pytest.mark.slow("more rows than a part in memory holds")
 def test_what_does_not_fit_in_memory_is_spilled_and_then_removed(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with database("64MiB", tmp_path) as con:

@@ -150,7 +150,7 @@ def test_ids_too_large_for_copies_become_places() -> None:
     assert {new % 10 for new in made.jobs["job_id"].to_pylist()} <= {0, 1, 2, 3}
 
 
-@pytest.mark.slow
+@pytest.mark.slow("many resamples of a trace")
 @pytest.mark.parametrize("block_s", [3.0, 40.0, 333.0])
 def test_the_expected_jobs_and_work_are_those_of_the_trace(block_s: float) -> None:
     rng = np.random.default_rng(1)
