@@ -15,6 +15,7 @@ from tests.actors.coflow_emulations import setting_of
 
 pytestmark = [
     pytest.mark.reference,
+    pytest.mark.slow("whole traces"),
     pytest.mark.skipif(not REFERENCE.exists(), reason="no reference results beside the repository"),
 ]
 

@@ -17,6 +17,7 @@ from benchmarks.philae_rules import D, PhilaeRules, philae_cct_s
 
 pytestmark = [
     pytest.mark.reference,
+    pytest.mark.slow("whole traces"),
     pytest.mark.skipif(not REFERENCE.exists(), reason="no reference results beside the repository"),
 ]
 OURS = Rules(step=0.0, epoch=0.0, rates=REFILL, rounding=False, share=False, deadlines=False, static=False)

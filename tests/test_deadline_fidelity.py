@@ -24,6 +24,7 @@ from workloads.readers.coflowlib import list_coflowlib, read_coflowlib
 COFLOWLIB = Path(__file__).parents[2] / "shared" / "traces" / "coflowlib"
 pytestmark = [
     pytest.mark.reference,
+    pytest.mark.slow("whole traces"),
     pytest.mark.skipif(not COFLOWLIB.exists(), reason="no CoflowLib instances beside the repository"),
 ]
 OURS: dict[str, tuple[str, dict[str, Any]]] = {

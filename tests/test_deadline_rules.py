@@ -93,6 +93,7 @@ def test_flows_are_served_in_order_by_hand() -> None:
 
 
 @pytest.mark.reference
+@pytest.mark.slow("hundreds of instances")
 @pytest.mark.skipif(not COFLOWLIB.exists(), reason="no CoflowLib instances beside the repository")
 @pytest.mark.parametrize("archive", MEASURED)
 def test_acceptance_rates_are_those_of_another_program(archive: str) -> None:

@@ -17,6 +17,7 @@ from clusters.cluster import load_cluster
 
 pytestmark = [
     pytest.mark.reference,
+    pytest.mark.slow("whole traces"),
     pytest.mark.skipif(
         not (SHARED / "reference" / "eagle.csv").exists(), reason="no reference results beside the repository"
     ),

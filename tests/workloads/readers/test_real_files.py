@@ -227,6 +227,7 @@ def test_swim_has_the_jobs_of_its_lines():
     assert as_jobs(dags).fingerprint() == load_workload(SWIM, options={"map_only": True}).fingerprint()
 
 
+@pytest.mark.slow("whole traces under three schedulers")
 @pytest.mark.parametrize(
     ("path", "options"),
     [

@@ -123,6 +123,7 @@ def test_demands_by_place_are_those_of_the_query_whenever_it_arrives(tmp_path):
         read_tpch(folder, demands=True, diversity=3)
 
 
+@pytest.mark.slow("every published profile")
 @pytest.mark.reference
 def test_the_published_profiles(tmp_path):
     path = SHARED / "traces" / "tpch"
