@@ -13,18 +13,13 @@ from hypothesis import settings
 TESTS = Path(__file__).parent
 # Tests of Ray and of killed processes wait for much of their time, in which another process computes.
 CPUS, PROCESSES = 2, 3
-# They take long: begun last, they would keep one of us idle. The first two compile what the others need, one of us the
-# schedulers of jobs and one those of coflows: what both began at once would be compiled twice. Those of DAGs are
-# compiled next, before many files need them. Of the others every second one waits most of the time (for Ray to start,
+# They take long: begun last, they would keep one of us idle. Every second one waits most of the time (for Ray to start,
 # to fail, to end), so that it runs beside one that computes.
 FIRST = (
-    "actors/schedulers/jobs/test_determinism.py",
-    "actors/schedulers/coflows/test_coflow_invariants.py",
+    "actors/test_conformance.py",
     "actors/hosting/test_child.py",
-    "actors/machines/test_dag_schedulers.py",
     "test_fidelity.py",
     "actors/hosting/test_recovery.py",
-    "actors/compiling/test_bounds_checks.py",
     "emu/running/test_resume.py",
     "test_coflow_rules.py",
     "emu/sweeps/test_sweep_ray.py",
@@ -79,8 +74,15 @@ def cpus() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes longest goes first, all else by file: all processes have the same order."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What takes longest goes first, all else by file: all processes have the same order.
+
+    Slow tests are for who asks for them: `-m slow`.
+    """
+    if "slow" not in config.option.markexpr:
+        slow = [item for item in items if item.get_closest_marker("slow")]
+        config.hook.pytest_deselected(items=slow)
+        items[:] = [item for item in items if not item.get_closest_marker("slow")]
     order = {TESTS / name: i for i, name in enumerate(FIRST)}
     items.sort(key=lambda item: (order.get(item.path, len(order)), item.path))
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from emulations import OBSERVED, run_setting, run_windows, setting_of
+from emulations import run_setting, setting_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -236,16 +236,3 @@ def test_starts_nodes_and_evictions_are_those_of_an_independent_program(case: tu
     if outcome.evicted is not None:
         ends = np.cumsum(setting.workload.jobs["num_tasks"].to_pylist())
         assert outcome.evicted[0].tolist() == np.add.reduceat(times, [0, *ends[:-1]]).tolist()
-
-
-@settings(max_examples=20)
-@given(preempting(with_failures=True))
-def test_with_failures_one_and_more_partitions_agree(case: tuple[Setting, int]) -> None:
-    setting, delay = case
-    if delay == 0:  # windows need one
-        setting = replace(setting, network=replace(setting.network, delay_s=0.1))
-    one, three = run_setting(setting), run_windows(setting, OBSERVED, min(3, setting.cluster.num_nodes + 1))
-    assert one.tasks is not None
-    assert three.tasks is not None
-    assert one.tasks["start_ns"].tolist() == three.tasks["start_ns"].tolist()
-    assert one.tasks["node"].tolist() == three.tasks["node"].tolist()

@@ -10,14 +10,11 @@ from batch_machine import Job, Machine, Outage, Preempt
 from batch_on_nodes import run
 from emulations import (
     NS,
-    OBSERVED,
     Estimates,
     Network,
     Setting,
-    digest,
     outages,
     run_setting,
-    run_windows,
     setting_of,
 )
 from hypothesis import given, settings
@@ -37,7 +34,7 @@ from emu.families.jobs.results import tasks_table
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload, make_workload
 from workloads.requests import Requests, gang_nodes, priorities
-from workloads.transform.primitives import joined, take
+from workloads.transform.primitives import take
 
 GANG_SCHEDULERS = ("central-fcfs-gang", "easy", "conservative")
 
@@ -172,13 +169,6 @@ def test_a_gang_that_never_fits_is_refused_with_what_its_tasks_need_or_left_out(
     kept = drop_wide(workload, gang_nodes(workload.jobs), cluster, needs)
     assert [start for _, _, start in starts_of("easy", kept, cluster)] == [2, 2, 2]
     assert kept.notes[-1].startswith("1 of 2 jobs dropped")
-
-
-@pytest.mark.parametrize("scheduler", GANG_SCHEDULERS)
-def test_partitions_do_not_change_what_gangs_get(scheduler: str) -> None:
-    setting = setting_of(scheduler, joined([BY_HAND] * 3), gpu_nodes(2, 0), network=0.5)
-    setting = replace(setting, resources=("cpu_cores", "attr:gpus"))
-    assert digest(run_windows(setting, OBSERVED, 3)) == digest(run_setting(setting, OBSERVED))
 
 
 def independent(
