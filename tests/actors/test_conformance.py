@@ -44,6 +44,7 @@ from actors.hosting.partition import Partition, merge_shares
 from actors.kernel.compiled import config
 from actors.kernel.counters import N_ARRIVED, N_FINISHED, N_STARTED
 from actors.scheduler import Parameter, Scheduler, resolve_parameters
+from actors.setting import Dynamics
 from emu.families.drawn_cases import ALL, values_of
 
 CASES = (0, 1, 2, 3, 4, 5, ALL)
@@ -358,3 +359,11 @@ def test_the_same_in_a_ray_actor(ray_session: None, name: str) -> None:
 def test_any_seed_is_accepted(seed: int) -> None:
     setting = replace(planned(SCHEDULERS["sparrow"], 5).setting, seed=seed)
     assert (run_setting(setting).finish_ns > 0).all()
+
+
+def test_nodes_fail_by_draws_and_are_down_as_long_as_repairs_take() -> None:
+    """Cases have planned outages, too, behind which drawn ones that never come would hide."""
+    dynamics = Dynamics(mtbf_s=30.0, mttr_s=5.0)
+    counters = run_setting(replace(planned(SCHEDULERS["sparrow"], 2).setting, dynamics=dynamics)).counters
+    assert counters["node_failures"] > 5
+    assert 1e9 < counters["node_downtime_ns"] / counters["node_failures"] < 15e9
