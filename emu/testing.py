@@ -27,6 +27,10 @@ def check_scheduler(
 ) -> None:
     """Check that a scheduler runs every task once, within slots, not too early, and the same way twice.
 
+    It runs small, difficult cases that are drawn from what the scheduler declares: jobs that come at once or one by
+    one, with resources, priorities, evictions, failures, stragglers, costs and delays that vary, and values of its
+    parameters within their bounds. They are the same cases each time; an error says what its case has.
+
     Where tasks need resources, that no node ever holds more than it has (`check_resources`), unless the scheduler
     counts slots. Of a constraint-aware scheduler also that tasks run where their jobs' constraints let them
     (`check_constraints`). Of a scheduler of coflows: that every flow is sent once, not too early, and never more than
@@ -38,7 +42,7 @@ def check_scheduler(
     scheduler : str, class or object
         As `emu.run` takes it.
     parameters : mapping, optional
-        Of the scheduler.
+        Of the scheduler; others are drawn, or have their defaults in a class of your own.
     in_process : bool
         False also checks that the scheduler can be hosted by Ray.
 
@@ -49,12 +53,12 @@ def check_scheduler(
     InputError
         The scheduler returned something that is not a placement, an order, rates or launches.
     """
-    found = find_scheduler(scheduler)
+    found, given = find_scheduler(scheduler), dict(parameters or {})
 
     def run_twice(case: str, workload: Any, **settings: Any) -> Result:
-        settings |= {"parameters": parameters, "in_process": in_process, "output_tasks": True, "seed": 7}
+        settings |= {"in_process": in_process, "output_tasks": True, "seed": 7}
         first, again = (run(scheduler, workload, **settings) for _ in range(2))
         hold(first.heads.equals(again.heads), case, "the same seed gave two different results")
         return first
 
-    find_family(found.family).check_scheduler(found, run_twice)
+    find_family(found.family).check_scheduler(found, run_twice, given)

@@ -22,18 +22,13 @@ from actors.kernel.compiled import config, plain
 TESTS = Path(__file__).parent
 # Tests of Ray and of killed processes wait for much of their time, in which another process computes.
 CPUS, PROCESSES = 2, 3
-# They take long: begun last, they would keep one of us idle. The first two compile what the others need, one of us the
-# schedulers of jobs and one those of coflows: what both began at once would be compiled twice. Those of DAGs are
-# compiled next, before many files need them. Of the others every second one waits most of the time (for Ray to start,
+# They take long: begun last, they would keep one of us idle. Every second one waits most of the time (for Ray to start,
 # to fail, to end), so that it runs beside one that computes.
 FIRST = (
-    "actors/schedulers/jobs/test_determinism.py",
-    "actors/schedulers/coflows/test_coflow_invariants.py",
+    "actors/test_conformance.py",
     "actors/hosting/test_child.py",
-    "actors/machines/test_dag_schedulers.py",
     "test_fidelity.py",
     "actors/hosting/test_recovery.py",
-    "actors/compiling/test_bounds_checks.py",
     "emu/running/test_resume.py",
     "test_coflow_rules.py",
     "emu/sweeps/test_sweep_ray.py",

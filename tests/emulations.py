@@ -362,19 +362,6 @@ OBSERVED = dataclasses.replace(ALL_TASKS, timeline_period_s=5.0)
 
 # Jobs of a case. With 50, a straggler that nodes outlive a thousand times takes all of the time.
 SMALL, MODERATE = 10, 25
-DIGESTS = "import json, emulations; print(json.dumps(emulations.digests({})))"
-"""What a process of its own runs; the number of jobs stands in the braces."""
-
-
-def digests(num_jobs: int = 25) -> dict[str, str]:
-    """The digest of each case."""
-    return {name: digest(run_setting(setting, OBSERVED)) for name, setting in cases(num_jobs)}
-
-
-def differing(one: dict[str, str], other: dict[str, str]) -> list[str]:
-    """The cases whose digests differ."""
-    assert one.keys() == other.keys()
-    return [name for name in one if one[name] != other[name]]
 
 
 DELAY_S = 1.0  # a second, so that every hop shows in an example

@@ -30,15 +30,20 @@ def started(setting: Setting) -> Partition:
     return partition
 
 
-def digest_with_restores(setting: Setting, seed: int, folder: Path | None = None) -> tuple[str, int]:
-    """The digest of a run that is moved to a new partition at random points, and how often; through files if asked."""
+def digest_with_restores(
+    setting: Setting, seed: int, folder: Path | None = None, most: int = 40
+) -> tuple[str, int]:
+    """The digest of a run that is moved to a new partition at random points, and how often; through files if asked.
+
+    It takes up to `most` events between two of them.
+    """
     rng = np.random.default_rng(seed)
     partition, done, moves = started(setting), False, 0
     with np.errstate(over="ignore"):
         for _ in bounded():
             if done:
                 break
-            done = partition._step(int(NEVER), np.int64(rng.integers(1, 40)))
+            done = partition._step(int(NEVER), np.int64(rng.integers(1, most)))
             if rng.random() < 0.4:
                 saved = partition.snapshot()
                 if folder is not None:

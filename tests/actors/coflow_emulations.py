@@ -12,12 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from bounded_runs import bounded
-from emulations import OBSERVED, digest, run_setting
 
 from actors.fabric.counters import N_DECISIONS, N_REFILLS
 from actors.hosting.partition import Observe, Outcome, Partition
 from actors.kernel.world import NEVER
-from actors.scheduler import needs_global_view, resolve_parameters
+from actors.scheduler import resolve_parameters
 from actors.schedulers.registry import find_scheduler, scheduler_names
 from actors.setting import Costs, Network, Setting, Switch
 from clusters.cluster import build_cluster
@@ -275,37 +274,6 @@ def variants_of(scheduler: str) -> tuple[dict[str, Any], ...]:
 
 
 NAMES = scheduler_names("coflows")
-
-
-def cases(num_coflows: int = 15) -> Iterator[tuple[str, Setting]]:
-    """Yield a name and a setting for each scheduler of coflows, variant, and kind of delays and costs."""
-    workload = mixed_workload(num_coflows, 5, seed=7)
-    for scheduler in NAMES:
-        for i, parameters in enumerate(variants_of(scheduler)):
-            own = fit_for(scheduler, workload)
-            ideal = setting_of(scheduler, own, speed=SPEED, seed=11, **parameters)
-            yield f"{scheduler} {i}", ideal
-            if not needs_global_view(ideal.scheduler, ideal.parameters):
-                yield (
-                    f"{scheduler} {i} late",
-                    setting_of(
-                        scheduler,
-                        own,
-                        speed=SPEED,
-                        delay_s=0.001,
-                        costs=COSTS,
-                        local_is_free=True,
-                        seed=11,
-                        **parameters,
-                    ),
-                )
-
-
-def digests(num_coflows: int = 15) -> dict[str, str]:
-    """The digest of each case."""
-    return {name: digest(run_setting(setting, OBSERVED)) for name, setting in cases(num_coflows)}
-
-
 ADMITTING = ("dcoflow", "wdcoflow", "cs-mha")
 RESERVING = ("varys-deadline", "chronos")
 

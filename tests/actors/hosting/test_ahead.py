@@ -82,7 +82,8 @@ def test_what_was_compiled_ahead_is_on_the_disk(tmp_path: Path, monkeypatch: pyt
     assert ahead._process([given, given]).wait(PATIENCE_S) == 0
     code = "from actors.schedulers.jobs.random_placement import advance\nfrom actors.kernel.compiled import is_warm"
     assert (
-        subprocess.check_output([sys.executable, "-c", f"{code}\nprint(is_warm(advance))"], cwd=ROOT) == b"True\n"
+        subprocess.check_output([sys.executable, "-c", f"{code}\nprint(is_warm(advance))"], cwd=ROOT)
+        == b"True\n"
     )
 
 

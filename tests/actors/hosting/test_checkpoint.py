@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-import math
 import sys
 import threading
 from pathlib import Path
@@ -14,46 +12,15 @@ import numpy as np
 import pytest
 from bounded_runs import bounded, finish
 from checkpointing import digest_with_restores, started
-from emulations import OBSERVED, VARIANTS, cases, digest, mixed_workload, named, run_setting, setting_of
-from python_process import run_python
+from emulations import OBSERVED, digest, mixed_workload, named, run_setting, setting_of
 
-from actors.environment import Preemption
-from actors.hosting import windows
-from actors.hosting.partition import Partition, merge_shares
 from actors.hosting.snapshot import Refused
 from actors.kernel.compiled import config
 from actors.kernel.queue import make_queue
 from actors.kernel.world import NEVER, make_entries
 from actors.schedulers.jobs import build
-from actors.setting import Costs, Setting
-from tests.actors.dag_settings import mixed_dags, unlike_machines
+from actors.setting import Costs
 from workloads.errors import InputError
-from workloads.jobs import make_workload
-from workloads.requests import Requests
-
-
-@pytest.mark.parametrize("scheduler", sorted(VARIANTS))
-def test_a_run_moved_at_random_points_gives_the_same_bits(scheduler: str, tmp_path: Path) -> None:
-    total = 0
-    for i, (name, setting) in enumerate(cases(10)):
-        if name.split()[0] == scheduler:
-            moved, moves = digest_with_restores(setting, i, tmp_path if "constant" in name else None)
-            total += moves
-            assert moved == digest(run_setting(setting, OBSERVED)), name
-    assert total > 5
-
-
-@pytest.mark.skipif(bool(config.DISABLE_JIT), reason="compares with compiled code")
-def test_in_plain_python_as_compiled() -> None:
-    code = """
-import json, sys
-sys.path.append("tests/actors")
-from emulations import cases
-from checkpointing import digest_with_restores
-print(json.dumps({name: digest_with_restores(setting, 1)[0] for name, setting in cases(8) if "varies" in name}))
-"""
-    plain = json.loads(run_python(code, NUMBA_DISABLE_JIT="1"))
-    assert plain == {n: digest(run_setting(s, OBSERVED)) for n, s in cases(8) if "varies" in n}
 
 
 @pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled")
@@ -102,81 +69,7 @@ def test_a_snapshot_of_another_setting_is_refused() -> None:
         started(setting_of("sparrow", workload, 5, seed=1)).restore(saved)
 
 
-def preempting(scheduler: str) -> Setting:
-    """A setting in which tasks of lower priority are evicted: of DAG jobs, gangs or jobs, by the scheduler."""
-    how = Preemption(keeps=scheduler == "yacc-d", cost_s=0.3)
-    if scheduler == "drf":
-        dags = mixed_dags(20, seed=5, mean_gap_s=0.4, priorities=4)
-        setting = setting_of(scheduler, dags, unlike_machines(), network=0.01)
-    else:
-        rng = np.random.default_rng(4)
-        widths = rng.integers(1, 5, 40)
-        gangs = [0] * 40 if scheduler == "easy" else None
-        asked = Requests(priority=rng.integers(0, 4, 40), gang_nodes=gangs)
-        submit_s, took_s = np.cumsum(rng.exponential(1.0, 40)), rng.exponential(8.0, widths.sum())
-        jobs = make_workload("evicting", submit_s, widths, took_s, requests=asked)
-        setting = setting_of(scheduler, jobs, [2] * 5, network=0.01)
-    return dataclasses.replace(setting, priorities=True, preemption=how)
-
-
-PREEMPTING = ("central-fifo", "easy", "yacc-d", "drf")
-
-
-@pytest.mark.parametrize("scheduler", PREEMPTING)
-def test_evictions_and_attempts_go_on_from_random_points(scheduler: str) -> None:
-    whole = run_setting(preempting(scheduler), OBSERVED)
-    assert whole.attempts.size > 10
-    moved, moves = digest_with_restores(preempting(scheduler), 3)
-    assert (moved, moves > 5) == (digest(whole), True)
-
-
-@pytest.mark.parametrize("scheduler", ["sparrow", "eagle", "own", *PREEMPTING])
-@pytest.mark.parametrize("partitions", [2, 3])
-def test_several_partitions_go_on_from_a_barrier(scheduler: str, partitions: int) -> None:
-    if scheduler in PREEMPTING:
-        setting = preempting(scheduler)
-    else:
-        setting = setting_of(named(scheduler), mixed_workload(30, 4), 6, network=0.01)
-    window = windows.window_ns(setting, None)
-
-    def joined() -> tuple[list[Partition], list[bytes]]:
-        hosts = [started(setting) for _ in range(partitions)]
-        grouping = windows.divide(setting, hosts[0].cast(), partitions)
-        return hosts, [host.join(grouping, k) for k, host in enumerate(hosts)]
-
-    class Stop(Exception):
-        pass
-
-    hosts, frames = joined()
-    done = 0
-
-    def barrier(message: bytes) -> list[bytes]:
-        nonlocal done
-        if done == 25:
-            raise Stop
-        done += 1
-        return [host.window(message) for host in hosts]
-
-    while True:
-        try:
-            windows.Windows(barrier, frames, window, setting).run(math.inf)
-            break
-        except Stop:
-            saved = [host.snapshot() for host in hosts]
-            hosts, _ = joined()
-            frames = [host.restore(s) for host, s in zip(hosts, saved, strict=True)]
-            done = 0
-    outcome = merge_shares(setting, [host.share() for host in hosts])
-    whole = run_setting(setting, OBSERVED)
-    assert np.array_equal(outcome.finish_ns, whole.finish_ns)
-    assert np.array_equal(outcome.start_ns, whole.start_ns)
-    assert outcome.counters == whole.counters
-    assert outcome.attempts.tolist() == whole.attempts.tolist()
-    assert np.array_equal(outcome.evicted, whole.evicted)
-
-
 def test_measured_costs_survive_a_move() -> None:
-    import dataclasses
 
     setting = setting_of(named("own"), mixed_workload(20, 1), 4)
     setting = dataclasses.replace(setting, costs=Costs("measured"))

@@ -19,25 +19,16 @@ from actors.hosting.ray_session import largest_share
 from actors.hosting.windows import divide, expected_windows, lookahead_ns, window_ns
 from actors.kernel.window import partition_of, runs_schedulers
 from actors.scheduler import needs_global_view
-from actors.schedulers.registry import find_scheduler, scheduler_names
-from actors.setting import Costs, Network, Setting
+from actors.setting import Network, Setting
 from clusters.cluster import build_cluster, load_cluster
 from workloads.errors import InputError
 from workloads.jobs import make_workload
 
-PARTITIONS = (1, 2, 3, 8)
 NETWORKS = {
     "constant": Network(0.0005),
     "varies": Network(0.01, spread_s=0.02, cross_rack_delay_s=0.05),
 }
-COSTS = Costs("fixed", per_message_s=0.02, per_job_s=0.3, per_task_s=0.05)
 RACKED = build_cluster("racked", [1, 2, 1] * 8, rack=np.arange(24) // 3)
-NAMES = [*scheduler_names("jobs"), "own"]
-
-
-def divisible() -> list[str]:
-    """Schedulers that other clocks than `virtual` can run."""
-    return [name for name in NAMES if "always" not in find_scheduler(named(name)).global_view]
 
 
 def small(scheduler: str, network: Network, **changes: object) -> Setting:
@@ -47,32 +38,6 @@ def small(scheduler: str, network: Network, **changes: object) -> Setting:
     )
     assert not needs_global_view(setting.scheduler, setting.parameters)
     return dataclasses.replace(setting, **changes)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("network", NETWORKS)
-@pytest.mark.parametrize("scheduler", divisible())
-def test_results_are_the_same_for_any_number_of_partitions(scheduler: str, network: str) -> None:
-    setting = small(scheduler, NETWORKS[network])
-    whole = digest(run_setting(setting, OBSERVED))
-    for partitions in PARTITIONS:
-        outcome = run_windows(setting, OBSERVED, partitions)
-        assert outcome.partitions == partitions
-        assert digest(outcome) == whole, f"{partitions} partitions"
-        assert outcome.delayed == (0, 0, 0)
-
-
-@pytest.mark.parametrize("scheduler", divisible())
-def test_with_costs_too(scheduler: str) -> None:
-    setting = small(scheduler, NETWORKS["constant"], costs=COSTS)
-    whole = run_setting(setting, OBSERVED)
-    for partitions in PARTITIONS:
-        outcome = run_windows(setting, OBSERVED, partitions)
-        assert digest(outcome) == digest(whole), f"{partitions} partitions"
-        # The listener gets changes of shared state only where there are other partitions.
-        schedulers = outcome.servers[:-1], whole.servers[:-1]
-        assert schedulers[0].tolist() == schedulers[1].tolist()
-        assert outcome.waits.tolist() == whole.waits.tolist()
-    assert digest(run_setting(small(scheduler, NETWORKS["constant"]), OBSERVED)) != digest(whole)
 
 
 @pytest.mark.parametrize("messages", [8, 11])

@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from actors.hosting.choosing import choose_partitions
 from actors.hosting.grouping import BESIDE_NETWORK
@@ -18,8 +16,8 @@ from actors.hosting.partition import Partition
 from actors.hosting.recorded import read_events
 from actors.hosting.recording import Recording
 from actors.hosting.windows import check_partitions, divide
-from actors.setting import Costs, Dynamics, Network, Setting
-from tests.actors.dag_settings import mixed_dags, with_bytes, with_input
+from actors.setting import Costs, Network, Setting
+from tests.actors.dag_settings import mixed_dags, with_bytes
 from tests.actors.dag_settings import setting_of as dag_setting
 from tests.actors.transfers.failing_runs import failing, outages
 from tests.actors.transfers.own_coordinators import Smallest
@@ -49,30 +47,15 @@ def with_outages(setting: Setting, seed: int = 1) -> Setting:
     return failing(setting, outages(np.random.default_rng(seed), 60.0), 0.5)
 
 
+# Further networks, with every scheduler of DAG jobs: tests/actors/test_conformance.py
 CASES: dict[str, Callable[[], Setting]] = {
-    "max-min fair": lambda: over("fair"),
     "three managers": lambda: over("sebf", managers=3),
-    "a coordinator that samples": lambda: over("philae", "srtf", managers=2),
     "a coordinator of one's own": lambda: over(Smallest),
-    "plans and heartbeats": lambda: over("aalo", "carbyne", managers=3, heartbeat_s=1.0),
     "costs": lambda: over("saath", "tetris", managers=2, costs=Costs("fixed", per_message_s=0.01)),
     "delays that differ": lambda: replace(over("fair", managers=2), network=Network(0.02, spread_s=0.05)),
-    "priorities": lambda: over(
-        "sebf", work=with_bytes(mixed_dags(priorities=3), 3), managers=2, priorities=True
-    ),
-    "pipelined": lambda: switched(over("fair", managers=2), registration="pipelined"),
-    "pipelined coflows": lambda: switched(over("sebf", managers=2), registration="pipelined"),
-    "pushed": lambda: switched(over("fair", managers=3), shuffle="push"),
     "pushed coflows": lambda: switched(over("sebf", managers=3), shuffle="push"),
-    "input from replicas": lambda: switched(
-        over("fair", work=with_input(WORK, 4), managers=2), input="replicas", replicas=2
-    ),
     "failures": lambda: with_outages(over("fair", managers=3)),
     "failures and coflows": lambda: with_outages(over("sebf", managers=2), 2),
-    "failures and heartbeats": lambda: with_outages(over("aalo", heartbeat_s=0.7), 3),
-    "failures without end": lambda: replace(
-        over("sebf", managers=2), dynamics=Dynamics(mtbf_s=60.0, mttr_s=5.0, detection_s=0.5)
-    ),
     "sparrow": lambda: staged("sparrow", WORK, network="fair", delay_s=DELAY_S),
     "eagle and coflows": lambda: staged("eagle", WORK, network="philae", delay_s=DELAY_S),
     "central-lwl": lambda: staged("central-lwl", WORK, network="sebf", delay_s=DELAY_S),
@@ -108,18 +91,6 @@ def test_recorded_events_have_the_order_of_one_partition(case: str, tmp_path: Pa
         found.append([np.concatenate(column) for column in columns])
     for one, other in zip(*found, strict=True):
         assert np.array_equal(one, other)
-
-
-@given(
-    seed=st.integers(0, 10**6),
-    network=st.sampled_from(["fair", "sebf"]),
-    heartbeat_s=st.sampled_from([0.0, 1.5]),
-)
-@settings(max_examples=8)
-def test_so_they_are_where_machines_fail(seed: int, network: str, heartbeat_s: float) -> None:
-    work = with_bytes(mixed_dags(jobs=8, seed=seed), seed)
-    setting = with_outages(over(network, work=work, managers=2, heartbeat_s=heartbeat_s, seed=seed), seed)
-    assert digest(run_windows(setting, OBSERVED, 3)) == digest(run_setting(setting, OBSERVED))
 
 
 @pytest.mark.parametrize("network", ["fair", "sebf", "none"])

@@ -149,7 +149,7 @@ def test_keys_that_say_where_a_run_is_hosted_change_nothing(
 
 
 def test_keys_of_ray_reach_it(planned: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether, where and how Ray hosts a run; that this changes no bit is held in `test_ray` and `test_same_bytes`."""
+    """Whether, where and how Ray hosts a run; that this changes no bit is held in `test_ray` and `test_conformance`."""
     from actors.hosting import ray_windows, virtual
 
     lines: list[dict[str, Any]] = []

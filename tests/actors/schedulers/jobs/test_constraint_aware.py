@@ -1,6 +1,6 @@
 """Constraint-aware schedulers: their twins, mistakes of others that they do not make, and details.
 
-That constraints hold, whatever is asked for, is in test_constraints_hold.py.
+That constraints hold, whatever is asked for, is in tests/actors/test_conformance.py.
 """
 
 from __future__ import annotations

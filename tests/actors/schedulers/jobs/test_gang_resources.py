@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from emulations import (
     NS,
-    OBSERVED,
-    digest,
-    run_setting,
-    run_windows,
-    setting_of,
 )
 
 from clusters.capacity import needs_of
@@ -21,7 +14,6 @@ from clusters.feasibility import drop_wide
 from clusters.schema import encode_texts
 from workloads.jobs import make_workload
 from workloads.requests import Requests, gang_nodes
-from workloads.transform.primitives import joined
 
 GANG_SCHEDULERS = ("central-fcfs-gang", "easy", "conservative")
 
@@ -57,10 +49,3 @@ def test_gangs_that_never_fit_can_be_left_out(nodes: int) -> None:
     kept = drop_wide(workload, gang_nodes(workload.jobs), cluster, needs)
     assert kept.arrays().submit_ns.tolist() == [NS]
     assert kept.notes[-1].startswith("1 of 2 jobs dropped")
-
-
-@pytest.mark.parametrize("scheduler", GANG_SCHEDULERS)
-def test_partitions_do_not_change_what_gangs_get(scheduler: str) -> None:
-    setting = setting_of(scheduler, joined([BY_HAND] * 3), gpu_nodes(2, 0), network=0.5)
-    setting = replace(setting, resources=("cpu_cores", "attr:gpus"))
-    assert digest(run_windows(setting, OBSERVED, 3)) == digest(run_setting(setting, OBSERVED))

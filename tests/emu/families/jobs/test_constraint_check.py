@@ -249,5 +249,5 @@ def test_a_scheduler_that_breaks_constraints_does_not_pass(monkeypatch: pytest.M
     from actors.schedulers.jobs import build
 
     monkeypatch.setattr(build, "make_eligible", lambda setting: _nothing())
-    with pytest.raises(AssertionError, match=r"hard constraints: job .* which does not have"):
+    with pytest.raises(AssertionError, match=r"constraints.*: job .* which does not have"):
         check_scheduler("sparrow-c")
