@@ -250,6 +250,7 @@ def wanted_for(scheduler: Scheduler, parameter: Parameter, met: bool) -> dict[st
     return values or (None if not met else {})
 
 
+@pytest.mark.slow("each value of each parameter")
 @pytest.mark.parametrize("name", DISTINCT)
 def test_every_parameter_changes_the_result(name: str) -> None:
     scheduler, ignored = SCHEDULERS[name], []

@@ -19,6 +19,8 @@ from actors.compiling import kernel_cache
 from actors.kernel import compiled
 from actors.kernel.compiled import config
 
+pytestmark = pytest.mark.compiled
+
 
 def test_bounds_checks_and_versions_have_a_cache_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     before = kernel_cache._compiler_hash()

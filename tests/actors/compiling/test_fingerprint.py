@@ -15,6 +15,8 @@ from actors.compiling import fingerprint as module
 from actors.compiling.fingerprint import fingerprint
 from actors.schedulers.registry import built_in_schedulers
 
+pytestmark = pytest.mark.compiled
+
 CALLED = """
 import numpy as np
 from actors.kernel.compiled import compiled, inlined

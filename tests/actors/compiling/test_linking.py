@@ -9,6 +9,8 @@ from python_process import run_python
 
 from actors.kernel.compiled import config
 
+pytestmark = pytest.mark.compiled
+
 MODULE = """
 import numpy as np
 from actors.kernel.compiled import compiled, entry, inlined

@@ -14,6 +14,8 @@ from actors.compiling.rows import Table
 from actors.kernel.compiled import compiled, config, direct, entry
 from actors.kernel.records import as_records
 
+pytestmark = pytest.mark.compiled
+
 ROW = np.dtype([("at", np.int64), ("share", np.float64), ("is_long", np.bool_), ("small", np.int8)])
 
 

@@ -32,6 +32,8 @@ from actors.kernel.histogram import BUCKETS, bucket_of, lower_edges, note_time, 
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload, make_workload
 
+pytestmark = pytest.mark.compiled
+
 HOPS = 8  # of a task's events at the most, from its job's arrival to the scheduler's knowledge of its end
 
 

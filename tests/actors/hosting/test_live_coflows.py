@@ -18,6 +18,8 @@ from actors.scheduler import needs_global_view
 from actors.setting import Setting
 from workloads.arrow import column
 
+pytestmark = [pytest.mark.compiled, pytest.mark.slow("compiles eight coordinators")]
+
 DELAY_S = 0.001
 PORTS = 5
 

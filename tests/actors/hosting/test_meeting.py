@@ -21,7 +21,10 @@ from actors.hosting.outcome import Observe
 from actors.kernel import meeting
 from actors.kernel.sharing import CAN_SHARE
 
-pytestmark = pytest.mark.skipif(not CAN_SHARE, reason="plain Python, or a processor without such waiting")
+pytestmark = [
+    pytest.mark.compiled,
+    pytest.mark.skipif(not CAN_SHARE, reason="plain Python, or a processor without such waiting"),
+]
 
 
 @pytest.mark.parametrize("case", CASES)

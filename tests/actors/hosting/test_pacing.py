@@ -27,6 +27,8 @@ from actors.kernel.queue import HORIZON, IDLE, RUNNING, post
 from actors.kernel.sharing import CAN_SHARE
 from actors.kernel.world import NEVER
 
+pytestmark = pytest.mark.compiled
+
 LATER_NS = 10**15
 
 

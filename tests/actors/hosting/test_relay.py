@@ -20,7 +20,10 @@ from actors.hosting.interrupts import Lost
 from actors.hosting.relay import Address, Relay
 from actors.kernel.sharing import CAN_SHARE
 
-pytestmark = pytest.mark.skipif(not CAN_SHARE, reason="plain Python, or a processor without such waiting")
+pytestmark = [
+    pytest.mark.compiled,
+    pytest.mark.skipif(not CAN_SHARE, reason="plain Python, or a processor without such waiting"),
+]
 
 
 @pytest.fixture(autouse=True)

@@ -148,6 +148,7 @@ def test_ctrl_c_in_a_stall_says_why_no_task_ends_by_each_clock(run: Callable[...
     assert printed.startswith("note: sparrow: no task has ended for ")
 
 
+@pytest.mark.slow("interrupts a process")
 def test_ctrl_c_in_a_stall_of_dag_jobs_says_it_too() -> None:
     [note], _ = interrupted(virtual, with_dynamics(dag_settings.setting_of("drf"), FAILING))
     assert "likely cause: dynamics.mtbf" in note

@@ -25,6 +25,8 @@ from workloads.catalogue import save_workload
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload, make_workload
 
+pytestmark = pytest.mark.compiled
+
 LIVE = ("run", "--scheduler", "sparrow", "--workload", "brief", "--nodes", "50", "--clock", "live")
 
 

@@ -191,6 +191,7 @@ def live() -> Result:
     return package.run("central-fifo", brief, 50, clock="live", in_process=True)
 
 
+@pytest.mark.compiled
 def test_a_live_report_has_latency_and_the_verdict(live: Result) -> None:
     page = render_report([live])
     figures = live.summary

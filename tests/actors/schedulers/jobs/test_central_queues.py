@@ -201,6 +201,7 @@ def test_with_failures_all_run_and_ceilings_hold(setting: Setting) -> None:
         assert all(h <= tenants.ceiling[who[one.job]] * c + 1 for h, c in zip(held, total, strict=True))
 
 
+@pytest.mark.slow("whole logs")
 @pytest.mark.reference
 @pytest.mark.skipif(not SWF.is_dir(), reason="the real files are not here")
 @pytest.mark.compiled

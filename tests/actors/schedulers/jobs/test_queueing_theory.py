@@ -25,7 +25,11 @@ from workloads.generators.poisson import poisson
 from workloads.jobs import make_workload
 from workloads.requests import Requests
 
-pytestmark = [pytest.mark.compiled, pytest.mark.skipif(bool(config.DISABLE_JIT), reason="millions of tasks")]
+pytestmark = [
+    pytest.mark.slow("many thousands of tasks"),
+    pytest.mark.compiled,
+    pytest.mark.skipif(bool(config.DISABLE_JIT), reason="millions of tasks"),
+]
 
 SEEDS = 12
 TASKS = 200_000
