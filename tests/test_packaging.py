@@ -14,7 +14,6 @@ import tomllib
 import zipfile
 from pathlib import Path
 
-import numba
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -145,7 +144,7 @@ def test_version_and_presets(installed: Path, tmp_path: Path) -> None:
 FILES = {"config.toml", "manifest.json", "jobs.parquet"}
 
 
-@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
+@pytest.mark.compiled
 def test_a_run_in_an_empty_folder_and_a_second_process_that_compiles_nothing(
     installed: Path, cache: Path, tmp_path: Path
 ) -> None:

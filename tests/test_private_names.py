@@ -31,6 +31,7 @@ REASONS = {
     ("actors/compiling/linking.py", "_final_module"): "the same",
     ("emu/cli/__init__.py", "_SubParsersAction"): "argparse has no public name for it",
     ("emu/cli/completion.py", "_SubParsersAction"): "the same",
+    ("tests/printed_commands.py", "_SubParsersAction"): "the same",
     ("emu/cli/completion.py", "_choices_actions"): "the same",
     ("workloads/readers/restricted_pickle.py", "_codecs.encode"): "a name that NumPy writes into pickles",
     ("tests/emu/test_notebooks.py", "_repr_png_"): "what IPython calls, documented by it",

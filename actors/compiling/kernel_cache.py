@@ -176,7 +176,7 @@ def _lock_of(function: Any) -> IO[str] | None:
     It is a lock of one byte of the file, in the place of the function's hash: there is one file for all.
     """
     try:
-        file = (CACHE_FOLDER / "compiling").open("w")
+        file = (CACHE_FOLDER / "compiling.lock").open("w")
         fcntl.lockf(file, fcntl.LOCK_EX, 1, int(fingerprint(function.py_func)[:15], 16))
         return file
     except OSError:

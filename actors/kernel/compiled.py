@@ -1,10 +1,11 @@
-"""The decorators of compiled code. With NUMBA_DISABLE_JIT=1, and under `plain`, functions run as plain Python.
+"""The decorators of compiled code: plain Python under `plain`, and with NUMBA_DISABLE_JIT=1 or EMU_KERNELS=python.
 
 With the versions of numba that the tests have run with, each inner function is compiled and optimised once
 (`actors.compiling.linking`). With others, or where the environment has EMU_KERNELS=plain, numba compiles kernels as it
 does all functions, which takes several times as long. Both give the same results.
 """
 
+import os
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -37,7 +38,7 @@ if IS_QUICK:
     }
 
 
-_plain = bool(config.DISABLE_JIT)
+_plain = bool(config.DISABLE_JIT) or os.environ.get("EMU_KERNELS") == "python"
 
 
 def is_plain() -> bool:

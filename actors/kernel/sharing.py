@@ -14,11 +14,11 @@ import threading
 import time
 from typing import Any
 
-from actors.kernel.compiled import config
+from actors.kernel.compiled import config, is_plain
 from actors.kernel.system_calls import KNOWN
 
 _PAUSE = {"x86_64": "pause", "aarch64": "yield"}
-CAN_SHARE = KNOWN and not config.DISABLE_JIT
+CAN_SHARE = KNOWN and not is_plain()
 """Whether compiled code can wait for other processes here."""
 _LOOK_US = 100
 

@@ -82,7 +82,7 @@ class _Bars:
         """Let the bar of a step be written, in the place of the line that is there; return whether it has one."""
         if (bar := self._of.get(step)) is None:
             return False
-        for teller in _told:
+        for teller in _tellers:
             teller.hide()
         write(bar)
         if step not in self._visible:
@@ -156,13 +156,13 @@ def _lasting(step: Step, now_s: float) -> str:
     return f"{step.what}{detail}" + (f", {format_duration(lasts_s)} so far" if lasts_s else "")
 
 
-_told: list[Teller] = []  # the one that is at work
+_tellers: list[Teller] = []  # the one that is at work
 
 
 @contextmanager
 def telling(stream: TextIO | None = None) -> Iterator[None]:
     """Within, what is being done is shown (`Teller`); nothing changes where that is so already, or with ``--quiet``."""
-    if _told or is_quiet():
+    if _tellers or is_quiet():
         yield
         return
     teller, ended = Teller(stream or sys.stderr), threading.Event()
@@ -173,7 +173,7 @@ def telling(stream: TextIO | None = None) -> Iterator[None]:
                 teller.look()
 
     thread = threading.Thread(target=look_again, daemon=True)
-    _told.append(teller)
+    _tellers.append(teller)
     thread.start()
     try:
         with hidden_by(_BARS.hide), hidden_by(teller.hide):
@@ -181,14 +181,14 @@ def telling(stream: TextIO | None = None) -> Iterator[None]:
     finally:
         ended.set()
         thread.join()
-        _told.remove(teller)
+        _tellers.remove(teller)
 
 
 @contextmanager
 def _shown_on(stream: TextIO, always: bool, what: str) -> Iterator[tuple[Step, bool] | None]:
     """Yield a step, and whether it has a bar on the stream; None where nothing shows it."""
     bar = always or shows_progress(stream)
-    if not (bar or _told):
+    if not (bar or _tellers):
         yield None
         return
     with telling(stream) if shows_progress(stream) else nullcontext(), doing(what) as step:

@@ -67,13 +67,13 @@ OWN = {"wall_s", "compile_s", "peak_rss_mb", "partitions", "windows", "restarts"
 
 
 def reported(setting: Setting, outcome: Outcome) -> dict[str, Any]:
-    """Return all that is told of a run but how long it took."""
+    """Return all that is reported of a run but how long it took."""
     arrivals_ns = setting.scheduler.worlds.span_ns(setting)[0]
-    told = {f.name: getattr(outcome, f.name) for f in fields(outcome) if f.name not in OWN}
+    found = {f.name: getattr(outcome, f.name) for f in fields(outcome) if f.name not in OWN}
     # Of an attempt that took no time partitions may disagree whether it had ended when its gang was stopped.
-    told["attempts"] = outcome.attempts.copy()
-    told["attempts"]["ended"][outcome.attempts["start"] == outcome.attempts["end"]] = 0
-    return {**told, "schedulers": describe_clock(replace(outcome, windows=0), None, arrivals_ns)}
+    found["attempts"] = outcome.attempts.copy()
+    found["attempts"]["ended"][outcome.attempts["start"] == outcome.attempts["end"]] = 0
+    return {**found, "schedulers": describe_clock(replace(outcome, windows=0), None, arrivals_ns)}
 
 
 def digest_of(setting: Setting, outcome: Outcome) -> str:

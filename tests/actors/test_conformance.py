@@ -289,7 +289,7 @@ def alike(scheduler: Scheduler, parameter: Parameter) -> set[tuple[Any, Any]]:
     return pairs
 
 
-def told_of_tasks(outcome: Outcome) -> tuple[bytes, ...]:
+def reported_of_tasks(outcome: Outcome) -> tuple[bytes, ...]:
     """Return nodes, starts and ends of all tasks."""
     assert outcome.tasks is not None
     return tuple(column.tobytes() for column in outcome.tasks.values())
@@ -308,8 +308,8 @@ def test_a_parameter_changes_nothing_without_what_it_goes_with(name: str, parame
         return
     setting = planned(scheduler, 0, without).setting
     found = set()
-    # For it nodes report their load, though nobody reads that then.
-    tell = told_of_tasks if parameter == "load_gate" else digest
+    # For it nodes report their load, though no scheduler reads that then.
+    tell = reported_of_tasks if parameter == "load_gate" else digest
     for value in [own.default, *values_of(own)][:3]:
         parameters = resolve_parameters(scheduler, {**setting.parameters, **without, parameter: value})
         found.add(tell(run_setting(replace(setting, parameters=parameters), OBSERVED)))

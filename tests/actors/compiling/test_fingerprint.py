@@ -62,7 +62,7 @@ of_two = make(2)
 
 @pytest.fixture
 def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-    """A function that imports the two modules anew, with replaced text, and returns the second."""
+    """A function that imports the two modules again, with replaced text, and returns the second."""
 
     def fresh(name: str, text: str, *replaced: tuple[str, str]) -> Any:
         for old, new in replaced:

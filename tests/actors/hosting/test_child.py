@@ -174,7 +174,7 @@ def test_a_child_that_is_stopped_is_killed(node: Path, monkeypatch: pytest.Monke
     child._silence = hosting.Silence()
     assert becomes(
         lambda: child._silence._lasts_s is not None
-    )  # it gives signs of life while nobody calls it
+    )  # it gives signs of life while it is not called
     os.kill(child._process.pid, signal.SIGSTOP)
     monkeypatch.setattr(hosting, "SILENT_S", 0.2)
     with pytest.raises(Lost, match=r"^the process that drives Ray gave no sign of life for 0 s$"):

@@ -221,7 +221,7 @@ def test_a_raylet_that_is_killed(where: str, tmp_path: Path) -> None:
     ],
 )
 def test_what_is_stopped_for_good_is_ended_and_the_run_goes_on(what: str, why: str, tmp_path: Path) -> None:
-    """With a raylet that does not answer, Ray has no node that lives: it is started anew."""
+    """With a raylet that does not answer, Ray has no node that lives: it is started again."""
     said = run_python(STOPPED, FOLDER=str(tmp_path), WHERE="here", WHAT=what, **SOON).splitlines()[-1]
     assert re.match(rf"1 True \['{why}.*; the run goes on from virtual time [\d.]+ s'\]$", said), said
 

@@ -16,7 +16,7 @@ BEEPS = "team\x1b[31m\x07"
 
 
 @pytest.fixture(autouse=True)
-def anew() -> Iterator[None]:
+def again() -> Iterator[None]:
     """Nothing is known of earlier figures."""
     for forget in (fonts._noted.clear, fonts.fonts_for.cache_clear):
         forget()

@@ -110,7 +110,7 @@ def test_a_run_says_how_far_it_is_where_no_terminal_shows_its_bar(
 ) -> None:
     plain = io.StringIO()
     teller = Teller(plain, clock)
-    monkeypatch.setattr(progress, "_told", [teller])
+    monkeypatch.setattr(progress, "_tellers", [teller])
     with progress_bar("sparrow", 24_000, plain) as show:
         assert show is not None
         show(1_200, 5_000, 7261.0)
@@ -136,7 +136,7 @@ def test_a_bar_gives_way_to_a_step_within_the_run_and_comes_back(
 ) -> None:
     terminal = Terminal()
     teller = Teller(terminal, clock)
-    monkeypatch.setattr(progress, "_told", [teller])
+    monkeypatch.setattr(progress, "_tellers", [teller])
     with hidden_by(progress._BARS.hide), hidden_by(teller.hide):
         with progress_bar("sparrow", 100, terminal) as show:
             assert show is not None
