@@ -137,6 +137,7 @@ def live(setting: Setting, *rest: Any, **given: Any) -> Any:
     return emulate_live(setting, *rest, Pace(0.01), in_process=True, **given)
 
 
+@pytest.mark.slow("interrupts processes")
 @pytest.mark.parametrize("run", [virtual, in_windows, live])
 def test_ctrl_c_in_a_stall_says_why_no_task_ends_by_each_clock(run: Callable[..., Any]) -> None:
     # 20 times the mean time between failures: e^20 = 4.9e8 attempts.
