@@ -44,6 +44,7 @@ def spread_out(num_jobs: int = 20, span_s: float = 0.3) -> JobWorkload:
     )
 
 
+@pytest.mark.slow("compiles six schedulers")
 @pytest.mark.parametrize("scheduler", ["sparrow", "hawk", "eagle", "central-fifo", "dist-lwl", "own"])
 def test_all_is_done_and_accounted_for(scheduler: str) -> None:
     workload = mixed()

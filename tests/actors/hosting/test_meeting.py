@@ -27,6 +27,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.slow("compiles the loops of all families")
 @pytest.mark.parametrize("case", CASES)
 def test_results_are_those_of_one_partition(case: str) -> None:
     setting = CASES[case]()
