@@ -227,6 +227,7 @@ def test_partitions_and_checkpoints_change_nothing(given: dict[str, Any], costs:
     assert moves > 5
 
 
+@pytest.mark.compiled
 def test_it_runs_by_the_wall_clock() -> None:
     resources = []
 
