@@ -12,6 +12,8 @@ import pytest
 
 from emu.sweeps.grid import read_grid
 
+pytestmark = [pytest.mark.compiled, pytest.mark.slow("each example is a process")]
+
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.out"))
 

@@ -31,8 +31,9 @@ from workloads.errors import InputError
 
 README, TOUR = ROOT / "README.md", ROOT / "docs" / "tour.md"
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
-pytestmark = pytest.mark.skipif(
-    bool(numba.config.DISABLE_JIT), reason="runs of thousands of tasks need compiled kernels"
+pytestmark = [pytest.mark.compiled, pytest.mark.skipif(
+    bool(numba.config.DISABLE_JIT), reason="runs of thousands of tasks need compiled kernels"]
+
 )
 
 
