@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numba
 import pytest
 
 from emu.configuration.keys import BY_NAME
@@ -31,10 +30,7 @@ from workloads.errors import InputError
 
 README, TOUR = ROOT / "README.md", ROOT / "docs" / "tour.md"
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
-pytestmark = [pytest.mark.compiled, pytest.mark.skipif(
-    bool(numba.config.DISABLE_JIT), reason="runs of thousands of tasks need compiled kernels"]
-
-)
+pytestmark = pytest.mark.compiled
 
 
 @pytest.fixture(scope="module")

@@ -268,7 +268,7 @@ def test_coflows_are_served_as_those_of_a_workload(
     assert served is not None
     if kind == "costs":
         for name in ("busy", "served", "waited", "longest", "most", "free"):
-            assert found.servers[name][-2] == served.servers[name][0] > 0
+            assert found.servers[name][-2] == served.servers[name][0]
 
 
 @pytest.mark.parametrize(
