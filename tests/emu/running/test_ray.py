@@ -123,7 +123,7 @@ def test_json_is_alone_on_standard_output(trace: Path) -> None:
     """Also where a user's scheduler prints, and where this process has used Ray before."""
     (trace.parent / "loud.py").write_text(LOUD)
     used = (
-        "import ray, time\nray.init(num_cpus=2, include_dashboard=False)\n"
+        "import ray, time\nray.init(address='local', num_cpus=2, include_dashboard=False)\n"
         "@ray.remote\ndef talk():\n    time.sleep(1)\n    print('a word')\n"
         "later = talk.remote()\n"
     )
