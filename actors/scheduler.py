@@ -109,6 +109,7 @@ class Scheduler:
         constrained: it is constraint-aware: tasks run only on nodes that satisfy their jobs' constraints.
         preempts: its nodes may evict running tasks for those of higher priority.
         gangs: it starts all tasks of a gang at once; its parameter `gangs` says which jobs are gangs.
+        plans: it plans when tasks start, those of a stage after all of its parents.
         global_view: parameters (or "always") that let it see other actors' state; only the clock `virtual`
             runs it then.
         ignores: keys of the configuration, or tables of them, that change nothing under it, each with the reason.
@@ -146,6 +147,7 @@ class Scheduler:
     constrained: bool = False
     preempts: bool = False
     gangs: bool = False
+    plans: bool = False
     global_view: tuple[str, ...] = ()
     ignores: tuple[tuple[str, str], ...] = ()
     updatable: str = ""

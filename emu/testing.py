@@ -12,12 +12,16 @@ from typing import Any
 
 from actors.schedulers.registry import find_scheduler
 from emu.families.coflows.testing import check_coflow_result
+from emu.families.drawn_cases import arguments
 from emu.families.jobs.constraint_check import check_constraints
 from emu.families.jobs.testing import check_resources, check_result
 from emu.families.registry import find_family
 from emu.families.result_checks import hold
 from emu.results.result import Result
 from emu.running.run import run
+
+CASES = 8
+"""That `check_scheduler` draws."""
 
 __all__ = ["check_coflow_result", "check_constraints", "check_resources", "check_result", "check_scheduler"]
 
@@ -61,4 +65,10 @@ def check_scheduler(
         hold(first.heads.equals(again.heads), case, "the same seed gave two different results")
         return first
 
-    find_family(found.family).check_scheduler(found, run_twice, given)
+    family = find_family(found.family)
+    for seed in range(CASES):
+        case = family.draw_case(found, seed, given)
+        if case is None:  # of a family without cases
+            return
+        with arguments(case) as settings:
+            family.check_case(found, case, run_twice(case.name, case.workload, **settings))

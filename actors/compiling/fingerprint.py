@@ -15,7 +15,6 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
-from numba.core.dispatcher import Dispatcher
 
 OURS = Path(__file__).resolve().parents[1]  # what else compiled code uses comes with a version
 
@@ -84,7 +83,7 @@ def _names(code: CodeType) -> set[str]:
 
 def _value(value: Any, code: CodeType, calls: list[Callable]) -> Iterator[str]:
     """Yield what compiled code takes from a global value, a default or a cell; functions are added to `calls`."""
-    if isinstance(value, Dispatcher):
+    if hasattr(value, "py_func"):  # compiled
         yield f"{_name(value.py_func)} {_options(value)}"
         calls.append(value.py_func)
     elif isinstance(value, FunctionType):
@@ -108,7 +107,7 @@ def _value(value: Any, code: CodeType, calls: list[Callable]) -> Iterator[str]:
         yield _module_hash(getattr(value, "__module__", None))
 
 
-def _options(function: Dispatcher) -> str:
+def _options(function: Any) -> str:
     """How a function is compiled into its callers: the options of its decorator."""
     return " ".join(
         f"{key}={value!r}" for key, value in sorted(function.targetoptions.items()) if key != "pipeline_class"

@@ -85,9 +85,10 @@ class Family:
         The figures of a group; an empty mapping if it has none.
     counters : () -> mapping
         The meaning of each counter, by its name.
-    check_scheduler : (scheduler, run_twice, parameters)
-        Raise AssertionError where a scheduler breaks an invariant of the family (`emu.testing`). ``run_twice`` takes a
-        name, a workload and arguments of `emu.run`, checks that two runs give the same, and returns the result.
+    draw_case : (scheduler, seed, parameters) -> Case
+        A small, difficult emulation (`emu.families.drawn_cases`); None where the family has none.
+    check_case : (scheduler, case, result)
+        Raise AssertionError where the result of a case breaks an invariant of the family (`emu.testing`).
     functions : tuple
         The groups of its functions.
     """
@@ -114,7 +115,8 @@ class Family:
     groups: Callable[[Figures], Iterator[tuple[str, tuple[str, ...]]]] = _only_all
     part_of: Callable[[Figures, str], Figures] = _part_of_all
     counters: Callable[[], Mapping[str, str]] = dict
-    check_scheduler: Callable[[Scheduler, Callable[..., Any], Mapping[str, Any]], None] = lambda *_: None
+    draw_case: Callable[[Scheduler, int, Mapping[str, Any]], Any] = lambda *_: None
+    check_case: Callable[[Scheduler, Any, Any], None] = lambda *_: None
     functions: tuple[object, ...]
 
     def __getitem__(self, group: type[T]) -> T:

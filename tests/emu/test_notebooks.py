@@ -123,5 +123,5 @@ def test_progress_shows_in_a_notebook_and_where_it_is_asked_for(
 
 @pytest.mark.drawn
 def test_a_figure_shows_in_a_notebook_without_pyplot() -> None:
-    png = plots.cdf(emu.run("random", **SMALL))._repr_png_()  # type: ignore[attr-defined]
+    png = plots.cdf(emu.run("random", **SMALL))._repr_png_()
     assert png.startswith(b"\x89PNG")

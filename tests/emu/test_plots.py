@@ -117,7 +117,7 @@ def test_a_gantt_chart_of_a_job_begins_with_its_arrival(both: Comparison) -> Non
     with pytest.raises(InputError, match="job 99 has no tasks in the run"):
         plots.gantt(run, job=99)
     with pytest.raises(InputError, match="shows one run, and 4 are given"):
-        plots.gantt(both)  # type: ignore[arg-type]
+        plots.gantt(both)
 
 
 def test_a_gantt_chart_of_coflows_is_of_flows_and_ports() -> None:

@@ -48,7 +48,12 @@ IGNORED = (*NO_NETWORK, ("long_partition", "all machines are for all jobs"))
 
 
 def dag_scheduler(
-    parts: Callable[[Setting], Parts], name: str, title: str, paper: str, parameters: tuple[Parameter, ...]
+    parts: Callable[[Setting], Parts],
+    name: str,
+    title: str,
+    paper: str,
+    parameters: tuple[Parameter, ...],
+    plans: bool = False,
 ) -> Scheduler:
     """Return a scheduler of DAG jobs, which also has `heartbeat_s`, `managers` and `sees`; `parts` makes its parts."""
     page = getattr(parts, "func", parts).__globals__["__doc__"]  # of a partial call
@@ -61,6 +66,7 @@ def dag_scheduler(
         build=partial(_build, parts),
         advance=advance,
         preempts=True,
+        plans=plans,
         ignores=IGNORED,
         about=page or "",
     )

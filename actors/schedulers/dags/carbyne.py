@@ -80,6 +80,7 @@ CARBYNE = dag_scheduler(
     name="carbyne",
     title="altruistic scheduling: DRF between jobs, latest starts inside a job, leftovers by least work left",
     paper="Grandl et al., OSDI 2016",
+    plans=True,
     parameters=(
         Parameter(
             "altruism",

@@ -15,7 +15,7 @@ from emu.families.coflows.plots import coflow_figures
 from emu.families.coflows.report import answers, group_section, run_facts
 from emu.families.coflows.results import coflow_results
 from emu.families.coflows.terminal_text import render_more, render_rows, render_summary
-from emu.families.coflows.testing import check_coflows
+from emu.families.coflows.testing import check_case, draw_case
 from emu.families.family import Family, Figures
 from emu.report.plots import Drawing, TimelineLook
 from emu.results.comparison import Comparing
@@ -104,7 +104,8 @@ FAMILY = Family(
     groups=groups,
     part_of=part_of,
     counters=counters,
-    check_scheduler=check_coflows,
+    draw_case=draw_case,
+    check_case=check_case,
     functions=(
         Loading(
             load=load_coflows,

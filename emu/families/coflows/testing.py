@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from emu.families.drawn_cases import (
     Case,
-    arguments,
     draw_parameters,
     drawn_features,
     draws_of,
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
 
     from actors.scheduler import Scheduler
 
-CHECKED = 8
-"""Cases that `check_scheduler` draws."""
 SHAPES = ("mixed", "burst", "one port", "mixed", "wide", "few")
 """What the coflows of a case are like, in turn."""
 MIB = 2.0**20
@@ -163,14 +160,6 @@ def draw_updates(rng: np.random.Generator, workload: CoflowWorkload) -> pa.Table
         name: pa.array([None if v == -1 else v for v in table[name]], pa.int64()) for name in ("port", "to")
     }
     return pa.table({name: missing.get(name, pa.array([*values])) for name, values in table.items()})
-
-
-def check_coflows(scheduler: Scheduler, run_twice: Callable[..., Result], given: Mapping[str, Any]) -> None:
-    """Check a scheduler of coflows; `run_twice` emulates a case twice, with the arguments of `emu.run`."""
-    for seed in range(CHECKED):
-        case = draw_case(scheduler, seed, given)
-        with arguments(case) as settings:
-            check_case(scheduler, case, run_twice(case.name, case.workload, **settings))
 
 
 def check_case(scheduler: Scheduler, case: Case, result: Result) -> None:

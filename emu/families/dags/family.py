@@ -16,7 +16,7 @@ from emu.families.dags.plots import dag_figures
 from emu.families.dags.report import group_section, run_facts
 from emu.families.dags.results import dag_results
 from emu.families.dags.terminal_text import render_more, render_rows, render_summary
-from emu.families.dags.testing import check_dags
+from emu.families.dags.testing import check_case, draw_case
 from emu.families.family import Family, Figures
 from emu.families.jobs.family import FAMILY as JOBS
 from emu.families.jobs.keys import KEYS as OF_JOBS
@@ -96,7 +96,8 @@ FAMILY = Family(
     groups=JOBS.groups,
     part_of=JOBS.part_of,
     counters=counters,
-    check_scheduler=check_dags,
+    draw_case=draw_case,
+    check_case=check_case,
     functions=(
         Loading(
             load=load_dags,

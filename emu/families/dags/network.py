@@ -35,8 +35,6 @@ _ONLY_MADD = {
     )
 }
 """The same of coordinators with MADD's rates."""
-_PLANNERS = ("carbyne",)
-"""Schedulers that plan when tasks start, in plans by which those of a child come after all of its parents."""
 MOST_SKEW = 10
 
 
@@ -112,7 +110,7 @@ def _check_schedulers(
         why = own if scheduler.own else ""
         if scheduler.family == "jobs":
             why = jobs
-        if scheduler.policy in _PLANNERS:
+        if scheduler.plans:
             why = "it plans tasks to start when their parents have ended"
         if why:
             raise config.error(key, f"{config[key]} does not go with scheduler={scheduler.name}: {why}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from clusters.capacity import capacities, demands
 from clusters.cluster import Cluster, build_cluster
+from emu.families.dags.keys import COORDINATORS
 from emu.families.drawn_cases import (
     Case,
-    arguments,
     draw_parameters,
     drawn_features,
     draws_of,
@@ -35,17 +35,12 @@ from workloads.requests import Requests
 if TYPE_CHECKING:
     from actors.scheduler import Scheduler
 
-CHECKED = 8
-"""Cases that `check_scheduler` draws."""
 SHAPES = ("mixed", "burst", "chains", "diamonds", "mixed", "few")
 """What the jobs of a case are like, in turn."""
 TEXTS = {"guarantees": "t0=0.6, t1=0.1", "sees": "cpu_cores"}
 """Values of parameters that are text."""
 REFUSED = ({"completion": "renewed", "leftover": "none"},)
 """Values of parameters that do not go together: jobs may wait for ever."""
-NETWORKS = ("fair", "fair", "sebf", "fifo", "aalo", "saath", "philae")
-PLANNERS = ("carbyne",)
-"""Schedulers whose plans need to know when parents end."""
 
 
 def features_of(scheduler: Scheduler) -> tuple[str, ...]:
@@ -113,14 +108,17 @@ def draw_case(
 
 
 def _draw_network(rng: np.random.Generator, scheduler: Scheduler, fails: bool) -> dict[str, Any]:
-    settings = {"network_scheduler": str(rng.choice(NETWORKS)), "fabric_port_speed": 8e9}
+    settings = {
+        "network_scheduler": str(rng.choice(["fair", rng.choice(COORDINATORS)])),
+        "fabric_port_speed": 8e9,
+    }
     settings["network_skew"] = float(rng.choice([0.0, 1.0]))
     waves = str(rng.choice(["together", "apart"]))
     if settings["network_scheduler"] != "fair":
         settings["network_waves"] = waves
     if fails:
         return settings
-    plain = scheduler.own is None and scheduler.policy not in PLANNERS
+    plain = scheduler.own is None and not scheduler.plans
     way = rng.integers(3) if plain else 0
     if way == 1:
         settings["network_registration"] = "pipelined"
@@ -178,14 +176,6 @@ def _draw_dags(rng: np.random.Generator, shape: str, has: set[str]) -> DagWorklo
         tenant=[f"t{job % 3}" for job in range(jobs)] if "tenants" in has else None,
         requests=Requests(priority=rng.integers(0, 4, jobs)) if evicts else Requests(),
     )
-
-
-def check_dags(scheduler: Scheduler, run_twice: Callable[..., Result], given: Mapping[str, Any]) -> None:
-    """Check a scheduler of DAG jobs; `run_twice` emulates a case twice, with the arguments of `emu.run`."""
-    for seed in range(CHECKED):
-        case = draw_case(scheduler, seed, given)
-        with arguments(case) as settings:
-            check_case(scheduler, case, run_twice(case.name, case.workload, **settings))
 
 
 def check_case(scheduler: Scheduler, case: Case, result: Result) -> None:

@@ -23,7 +23,7 @@ from emu.families.jobs.results import job_results, times_decisions
 from emu.families.jobs.target_groups import check_targets, jobs_of
 from emu.families.jobs.task_waits import add_waits
 from emu.families.jobs.terminal_text import render_summary
-from emu.families.jobs.testing import check_jobs
+from emu.families.jobs.testing import check_case, draw_case
 from emu.families.jobs.waits_by_reason import waits_by_reason
 from emu.report.plots import Drawing, TimelineLook
 from emu.results.comparison import Comparing
@@ -102,7 +102,8 @@ FAMILY = Family(
     groups=groups,
     part_of=part_of,
     counters=counters,
-    check_scheduler=check_jobs,
+    draw_case=draw_case,
+    check_case=check_case,
     functions=(
         Loading(load=load_jobs, capacity=slots_equal_to, at_load=at_load),
         Summarising(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +14,6 @@ from clusters.cluster import Cluster, build_cluster
 from clusters.schema import encode_texts
 from emu.families.drawn_cases import (
     Case,
-    arguments,
     draw_parameters,
     drawn_features,
     draws_of,
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
 
     from actors.scheduler import Scheduler
 
-CHECKED = 8
-"""Cases that `check_scheduler` draws, besides that of all features."""
 SHAPES = ("mixed", "burst", "mixed", "wide", "short tasks", "few")
 """What the jobs of a case are like, in turn."""
 # Whole seconds and a few odd ones: many events fall on one instant, and some tasks take no time.
@@ -238,14 +235,6 @@ def _constrained(rng: np.random.Generator, workload: JobWorkload) -> JobWorkload
     of_jobs = rng.integers(-1, len(sets), workload.num_jobs)
     of_jobs[0] = -1
     return with_constraints(workload, sets, of_jobs) if sets else workload
-
-
-def check_jobs(scheduler: Scheduler, run_twice: Callable[..., Result], given: Mapping[str, Any]) -> None:
-    """Check a scheduler of jobs; `run_twice` emulates a case twice, with the arguments of `emu.run`."""
-    for seed in range(CHECKED):
-        case = draw_case(scheduler, seed, given)
-        with arguments(case) as settings:
-            check_case(scheduler, case, run_twice(case.name, case.workload, **settings))
 
 
 def check_case(scheduler: Scheduler, case: Case, result: Result) -> None:

@@ -87,7 +87,7 @@ def test_a_damaged_cache_is_compiled_again_and_written_again(what: str, damage: 
         )
     again = compiled.entry(_twice)
     assert again(np.int64(4)) == 8
-    assert again.stats.cache_hits == {}  # type: ignore[attr-defined]
+    assert again.stats.cache_hits == {}
     assert compiled.entry(_twice)(np.int64(5)) == 10
     mended = kept_of_twice(what)
     assert mended.keys() == whole.keys()

@@ -189,7 +189,7 @@ def share_of(
     servers = np.zeros(3, [("busy", "i8"), ("served", "i8")])
     servers[scheduler] = (round(busy_s * NS), 1)
     values = {field.name: None for field in dataclasses.fields(Share)}
-    return Share(**{**values, "servers": servers, "paced": paced})  # type: ignore[arg-type]
+    return Share(**{**values, "servers": servers, "paced": paced})
 
 
 def described(

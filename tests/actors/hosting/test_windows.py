@@ -37,7 +37,7 @@ def small(scheduler: str, network: Network, **changes: object) -> Setting:
         named(scheduler), mixed_workload(12, seed=5), RACKED, long_partition=0.75, network=network, seed=3
     )
     assert not needs_global_view(setting.scheduler, setting.parameters)
-    return dataclasses.replace(setting, **changes)  # type: ignore[arg-type]
+    return dataclasses.replace(setting, **changes)
 
 
 @pytest.mark.parametrize("messages", [8, 11])

@@ -150,5 +150,5 @@ def clock_ns_of(which: np.int64) -> int:
 
 
 @cost.compiled
-def _read(which, found):  # type: ignore[no-untyped-def]
+def _read(which, found):
     found[0] = clock_ns(which)

@@ -145,7 +145,7 @@ def workload_of(given: Given) -> CoflowWorkload:
 
 def flow_of(text: str) -> tuple[int, int, float]:
     ports, size = text.split()
-    return (*map(int, ports.split(">")), float(size))  # type: ignore[return-value]
+    return (*map(int, ports.split(">")), float(size))
 
 
 def update_of(text: str) -> Row:

@@ -103,7 +103,7 @@ def test_an_output_that_is_not_utf8_gets_ascii(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(sys, "stdout", out)
     emu.terminal.put("0.43× ± 1")
     out.flush()
-    assert out.buffer.getvalue() == b"0.43x ~ 1\n"  # type: ignore[attr-defined]
+    assert out.buffer.getvalue() == b"0.43x ~ 1\n"
 
 
 def program(*argv: str, **more: object) -> subprocess.Popen[bytes]:
@@ -113,7 +113,7 @@ def program(*argv: str, **more: object) -> subprocess.Popen[bytes]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=environment,
-        **more,  # type: ignore[call-overload]
+        **more,
     )
 
 

@@ -30,12 +30,12 @@ LOOKS = {"width": "column", "height": "5", "font-size": "6"}
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("runs")
     common = {"workload_options": {"jobs": 12}, "in_process": True, "output_tasks": True}
-    emu.compare(["sparrow", "hawk"], "yahoo", 60, seeds=2, **common, out=out / "both")  # type: ignore[arg-type]
+    emu.compare(["sparrow", "hawk"], "yahoo", 60, seeds=2, **common, out=out / "both")
     for nodes in (50, 100):
         for delay in (0.0005, 0.005):
             for name in ("sparrow", "hawk"):
                 place = out / "grid" / f"{name}-{nodes}-{delay}"
-                emu.run(name, "yahoo", nodes, network_delay=delay, **common, out=place)  # type: ignore[arg-type]
+                emu.run(name, "yahoo", nodes, network_delay=delay, **common, out=place)
     return out
 
 

@@ -134,7 +134,7 @@ def _interrupted(out: Path, workload: Path, *more: str) -> None:
         run = ("run", "--scheduler", "random", "--workload", workload, "--nodes", "20", "--in-process")
         code, output = _call(*run, *more, "--out", out)
     finally:
-        Checkpoints.due, Result.write = due, write  # type: ignore[method-assign]
+        Checkpoints.due, Result.write = due, write
     assert code == 130, output
     assert (out / CHECKPOINTS).is_dir()
 

@@ -39,7 +39,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     return has
 
 
-def figure_with(*names: str):  # type: ignore[no-untyped-def]
+def figure_with(*names: str):
     with figure_style():
         figure, axes = new_figure()
         for number, name in enumerate(names):

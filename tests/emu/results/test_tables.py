@@ -36,7 +36,7 @@ class Terminal(io.StringIO):
 
 @pytest.mark.parametrize("module", [emu.results.text_tables, emu.running.progress])
 def test_examples_in_docstrings(module: object) -> None:
-    assert doctest.testmod(module).failed == 0  # type: ignore[arg-type]
+    assert doctest.testmod(module).failed == 0
 
 
 @pytest.mark.parametrize(

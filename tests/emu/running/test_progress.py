@@ -114,15 +114,15 @@ def test_a_run_says_how_far_it_is_where_no_terminal_shows_its_bar(
     with progress_bar("sparrow", 24_000, plain) as show:
         assert show is not None
         show(1_200, 5_000, 7261.0)
-        current().since = clock()  # type: ignore[union-attr]
+        current().since = clock()
         look(teller, clock, LINE_S)
-        show.stalled("no task has ended for 2 h")  # type: ignore[attr-defined]
+        show.stalled("no task has ended for 2 h")
         show(1_200, 9_000, 14_461.0)
         look(teller, clock, LINE_S)
     with runs_bar("sweep-grid", 8, 2, plain) as show_runs:
         assert show_runs is not None
         show_runs(5, 1, "scheduler=eagle\x1b/seed=1")
-        current().since = clock()  # type: ignore[union-attr]
+        current().since = clock()
         look(teller, clock, LINE_S)
     assert plain.getvalue().splitlines() == [
         "emu: sparrow: 1,200 of 24,000 tasks, virtual time 2.017 h, 30 s so far",
@@ -146,7 +146,7 @@ def test_a_bar_gives_way_to_a_step_within_the_run_and_comes_back(
             look(teller, clock, 10.0)
             assert terminal.screen() == "emu: starting Ray, 10 s so far"
             step.__exit__(None, None, None)
-            current().since = clock() - 20.0  # type: ignore[union-attr]
+            current().since = clock() - 20.0
             look(teller, clock, 1.0)  # also if the run does not go on yet
             assert terminal.screen().startswith("sparrow:  50%")
         assert terminal.screen() == ""

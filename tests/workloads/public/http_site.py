@@ -96,9 +96,9 @@ def cut(after: int) -> Answer:
 
         def end_headers() -> None:
             headers_end()
-            request.wfile.write = some  # type: ignore[method-assign]
+            request.wfile.write = some
 
-        request.end_headers = end_headers  # type: ignore[method-assign]
+        request.end_headers = end_headers
         right(request, content)
 
     return answer
@@ -120,7 +120,7 @@ def serving() -> Iterator[Site]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (Request,), {}))
     server.daemon_threads = True
     site = Site(f"http://127.0.0.1:{server.server_address[1]}")
-    server.RequestHandlerClass.site = site  # type: ignore[attr-defined]
+    server.RequestHandlerClass.site = site
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
     try:

@@ -63,7 +63,7 @@ def test_all_ends_as_in_an_independent_program(
 ) -> None:
     """In the order of deadlines, all there at time 0 and none dropped."""
     rank = list(range(len(rows)))
-    random.shuffle(rank)  # type: ignore[attr-defined]
+    random.shuffle(rank)
     flows = [(k, *flow) for k, own in enumerate(rows) for flow in own]
     coflow, source, sink, size = np.array(flows).T
     instance = Instance(

@@ -142,7 +142,7 @@ def test_a_node_tells_its_queue_and_its_work() -> None:
         **{(number, 1): idle for number in (2, 10, 100)},
     }
     assert {(number, node.node_id): node for number, node in seen} == {
-        (number, node_id): emu.NodeView(node_id=node_id, **known)  # type: ignore[arg-type]
+        (number, node_id): emu.NodeView(node_id=node_id, **known)
         for (number, node_id), known in expected.items()
     }
 

@@ -157,7 +157,7 @@ def test_an_object_has_its_own_values() -> None:
     with pytest.raises(InputError, match=r"Own\(k=4,mode=x\) has k=4 of its own, not 3"):
         resolve_parameters(found, {"k": 3})
     named = Own(4)
-    named.name = "mine"  # type: ignore[attr-defined]
+    named.name = "mine"
     assert (find_scheduler(named).name, find_scheduler(named).policy) == ("mine", "Own")
 
 
