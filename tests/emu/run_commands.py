@@ -12,6 +12,20 @@ SIZE = (
     "size", "--target", "p50 < 1h", "--scheduler", "random", "--workload", "small", "--in-process", "--low", "9",
 )  # fmt: skip
 
+MACHINES = """\
+[[machines]]
+type = "small"
+share = "50%"
+cores = 2
+price_per_hour = 1.0
+[[machines]]
+type = "big"
+share = "50%"
+cores = 8
+price_per_hour = 6.5
+"""
+"""A file of two types of machines."""
+
 
 def same_bytes(one: Path, other: Path) -> bool:
     return all((one / n).read_bytes() == (other / n).read_bytes() for n in TABLES)

@@ -19,22 +19,11 @@ from emu.cli import main
 from emu.directories.manifest import read_manifest
 from tests.emu.conftest import small_workload
 from tests.emu.families.dags.test_network_runs import shuffle
+from tests.emu.run_commands import MACHINES
 from workloads.catalogue import save_workload
 from workloads.jobs import make_workload
 
 CASES_OF = Path(__file__).parent / "error_texts"
-MACHINES = """\
-[[machines]]
-type = "small"
-share = "50%"
-cores = 2
-price_per_hour = 1.0
-[[machines]]
-type = "big"
-share = "50%"
-cores = 8
-price_per_hour = 6.5
-"""
 FILES = {
     # Ports and coflows; id, arrival (ms), mappers, their ports, reducers, port:MB of each.
     "shuffles.txt": "4 2\n1 0 2 0 1 2 2:40.0 3:20.0\n2 30000 1 2 2 0:10.0 1:300.0\n",

@@ -14,6 +14,7 @@ import pytest
 import emu as package
 from emu.sweeps.size_report import runs_of, size_sections
 from emu.sweeps.sizing import size
+from tests.emu.run_commands import MACHINES
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload, make_workload
 from workloads.requests import Requests
@@ -22,18 +23,6 @@ Cli = Callable[..., Any]
 HERE: dict[str, Any] = {
     "in_process": True, "tolerance": 0, "network_delay": 0, "cluster": "machines.toml", "short_cutoff": 10,
 }  # fmt: skip
-MACHINES = """
-[[machines]]
-type = "small"
-share = "50%"
-cores = 2
-price_per_hour = 1.0
-[[machines]]
-type = "big"
-share = "50%"
-cores = 8
-price_per_hour = 6.5
-"""
 TARGET = "wait.p99 < 1.6s"
 
 

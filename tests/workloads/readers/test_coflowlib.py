@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.valid_files import COFLOWLIB as SMALL
 from tests.workloads.strategies import coflows
 from workloads.catalogue import instances_of, load_workload
 from workloads.coflows import make_coflow_workload
@@ -22,22 +23,6 @@ from workloads.readers.coflowlib import (
 )
 
 SHARED = Path(os.environ.get("EMU_SHARED") or Path(__file__).parents[3].parent / "shared")
-SMALL = """0
-2
-
-5 2 0.046 2.27387 1
-51 1.12067 2 2 3
-
-6 1 0.049 2.72733 2
-61 1.12242 2 1 4
-62 0.93087 2 1 4
-
-4
-1 1
-2 2
-3 1
-4 0.5
-"""
 
 
 def test_a_small_instance_is_read(tmp_path):
