@@ -241,6 +241,7 @@ def test_a_plan_in_a_small_share_is_longer_than_an_int64_of_nanoseconds() -> Non
     assert bound_ns <= outcome.finish_ns.max() <= 1.03 * bound_ns
 
 
+@pytest.mark.slow("a plan of many tasks")
 def test_so_is_one_that_dagps_makes() -> None:
     cluster = build_cluster("cores", [64], cpu_cores=[64.0])
     setting = dag_setting("dagps", wide_job(), cluster, plan_share=0.01)

@@ -190,6 +190,7 @@ def test_tasks_that_a_machine_loses_slow_no_others() -> None:
         assert np.abs(work_done(failing, outcome) - work).max() < 50
 
 
+@pytest.mark.slow("many partitions and checkpoints")
 @pytest.mark.parametrize("heartbeat_s", [0.0, 1.5])
 def test_partitions_and_checkpoints_change_nothing(heartbeat_s: float, tmp_path: Path) -> None:
     more = {"managers": 2, "heartbeat_s": heartbeat_s, "network": Network(0.01, spread_s=0.02)}

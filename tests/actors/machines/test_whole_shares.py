@@ -42,7 +42,12 @@ def one_machine(cores: int) -> Any:
 
 @pytest.mark.parametrize("scheduler", [DRF, FAIR])
 @pytest.mark.parametrize(
-    "counts", [(2, 3, 7, 11, 49), pytest.param(range(2, 501), marks=pytest.mark.compiled)], ids=["few", "all"]
+    "counts",
+    [
+        (2, 3, 7, 11, 49),
+        pytest.param(range(2, 501), marks=[pytest.mark.compiled, pytest.mark.slow("499 runs")]),
+    ],
+    ids=["few", "all"],
 )
 def test_equal_jobs_that_are_to_have_two_tasks_have_them(scheduler: Scheduler, counts: Iterable[int]) -> None:
     for count in counts:

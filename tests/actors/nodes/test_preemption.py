@@ -172,6 +172,7 @@ def test_a_node_does_what_an_independent_simulation_does(
 PARTED = [name for name in PREEMPTING if find_scheduler(name).global_view != ("always",)]
 
 
+@pytest.mark.slow("many partitions")
 @pytest.mark.parametrize("scheduler", PARTED)
 @pytest.mark.parametrize(("keeps", "cores"), [(False, True), (True, True), (False, False)])
 def test_partitions_do_not_change_who_is_evicted(scheduler: str, keeps: bool, cores: bool) -> None:

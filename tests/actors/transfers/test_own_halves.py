@@ -105,6 +105,7 @@ def test_a_run_with_a_manager_of_one_s_own_goes_on_from_any_checkpoint(network: 
     assert found == digest(run_setting(again, OBSERVED))
 
 
+@pytest.mark.slow("more tasks than an event has messages")
 @pytest.mark.compiled  # thousands of tasks
 @pytest.mark.parametrize("network", ["fair", "sebf", LeastSent])
 def test_a_manager_may_launch_more_than_an_event_may_send_messages(network: Any) -> None:

@@ -64,7 +64,7 @@ def test_a_node_that_is_down_at_the_end(
 def test_without_constraints_it_is_its_twin(scheduler: str, twin: str) -> None:
     for parameters in VARIANTS[twin]:
         one, other = (
-            setting_of(name, mixed_workload(40, seed=2), mixed_cluster(), long_partition=0.7, **parameters)
+            setting_of(name, mixed_workload(20, seed=2), mixed_cluster(), long_partition=0.7, **parameters)
             for name in (scheduler, twin)
         )
         assert digest(run_setting(one, OBSERVED)) == digest(run_setting(other, OBSERVED))

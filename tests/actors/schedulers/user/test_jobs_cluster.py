@@ -57,6 +57,7 @@ def test_each_draw_of_a_job_gives_other_nodes() -> None:
     assert p99[0] < 0.2 * p99[1]
 
 
+@pytest.mark.slow("thousands of messages in plain Python")
 @pytest.mark.parametrize("scheduler", [LessWork, TwoChoices, Pigeon])
 def test_the_number_of_partitions_changes_nothing(scheduler: type) -> None:
     for more in ({}, FAILING):
