@@ -119,6 +119,7 @@ NOT_RUN: dict[tuple[str, str], str] = {
 }  # fmt: skip
 """Page (empty: any) and beginning of what is checked and not run, to the reason."""
 SLOW = {
+    "README.md": "compiles five schedulers",
     "docs/dag-network.md": "DAG jobs over a network, under six schedulers",
     "docs/explain.md": "runs with all events",
     "docs/plots.md": "a comparison of thousands of jobs",

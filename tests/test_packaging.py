@@ -144,6 +144,7 @@ def test_version_and_presets(installed: Path, tmp_path: Path) -> None:
 FILES = {"config.toml", "manifest.json", "jobs.parquet"}
 
 
+@pytest.mark.slow("compiles a scheduler in a process")
 @pytest.mark.compiled
 def test_a_run_in_an_empty_folder_and_a_second_process_that_compiles_nothing(
     installed: Path, cache: Path, tmp_path: Path

@@ -339,6 +339,7 @@ print(json.dumps(conformance.digests_of_all()))
 """
 
 
+@pytest.mark.slow("compiles every scheduler")
 @pytest.mark.compiled
 @pytest.mark.skipif(bool(config.DISABLE_JIT), reason="compares with compiled code")
 def test_compiled_as_plain_python_with_bounds_checks_while_arrays_grow() -> None:

@@ -32,7 +32,7 @@ from actors.kernel.histogram import BUCKETS, bucket_of, lower_edges, note_time, 
 from workloads.errors import InputError
 from workloads.jobs import JobWorkload, make_workload
 
-pytestmark = pytest.mark.compiled
+pytestmark = [pytest.mark.compiled, pytest.mark.slow("compiles several schedulers")]
 
 HOPS = 8  # of a task's events at the most, from its job's arrival to the scheduler's knowledge of its end
 
@@ -44,7 +44,6 @@ def spread_out(num_jobs: int = 20, span_s: float = 0.3) -> JobWorkload:
     )
 
 
-@pytest.mark.slow("compiles six schedulers")
 @pytest.mark.parametrize("scheduler", ["sparrow", "hawk", "eagle", "central-fifo", "dist-lwl", "own"])
 def test_all_is_done_and_accounted_for(scheduler: str) -> None:
     workload = mixed()

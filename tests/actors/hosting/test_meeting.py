@@ -23,11 +23,11 @@ from actors.kernel.sharing import CAN_SHARE
 
 pytestmark = [
     pytest.mark.compiled,
+    pytest.mark.slow("compiles the loops of all families"),
     pytest.mark.skipif(not CAN_SHARE, reason="plain Python, or a processor without such waiting"),
 ]
 
 
-@pytest.mark.slow("compiles the loops of all families")
 @pytest.mark.parametrize("case", CASES)
 def test_results_are_those_of_one_partition(case: str) -> None:
     setting = CASES[case]()

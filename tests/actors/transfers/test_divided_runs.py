@@ -26,6 +26,8 @@ from tests.actors.transfers.runs import over as joined
 from tests.emulations import OBSERVED, digest, run_setting, run_windows
 from workloads.errors import InputError
 
+pytestmark = pytest.mark.slow("many partitions")
+
 DELAY_S = 0.05
 WORK = with_bytes(mixed_dags(), 3)
 

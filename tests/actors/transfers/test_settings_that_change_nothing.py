@@ -39,6 +39,8 @@ from workloads.jobs import make_workload
 from workloads.stages import EDGE_BYTES, edges_schema
 from workloads.transform.primitives import with_tables
 
+pytestmark = pytest.mark.slow("rows, checkpoints and twins of every setting")
+
 WORK = with_input(with_bytes(mixed_dags(), 2), 3)
 REPLICAS = {"input": "replicas", "replicas": 2}
 RACKS = {"input": "replicas", "replicas": 3, "replica_placement": "racks"}

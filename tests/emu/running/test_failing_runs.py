@@ -236,6 +236,7 @@ def test_places_that_cannot_be_written_are_named(whole: Path, emu: Cli) -> None:
     shutil.rmtree("whole")
 
 
+@pytest.mark.slow("interrupts a process")
 def test_ctrl_c_while_no_task_ends_says_which_setting_is_the_cause(
     emu: Cli, trace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
