@@ -228,6 +228,8 @@ def note_range(p: Plan, job: int) -> None:
     x = p.packing
     for r in range(x.whole.size):
         room = x.whole[r]
-        change = np.int64(min(x.change[0] * ROUNDED * room, float(NEVER)))
+        change = NEVER
+        if x.change[0] < np.inf:  # of no room, the product with infinity is no number
+            change = np.int64(min(x.change[0] * ROUNDED * room, float(NEVER)))
         p.low[job, r] = room - min(x.less[r], change)
         p.high[job, r] = room + min(x.more[r], change)

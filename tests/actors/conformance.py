@@ -70,15 +70,7 @@ def reported(setting: Setting, outcome: Outcome) -> dict[str, Any]:
     """Return all that is reported of a run but how long it took."""
     arrivals_ns = setting.scheduler.worlds.span_ns(setting)[0]
     found = {f.name: getattr(outcome, f.name) for f in fields(outcome) if f.name not in OWN}
-    # Of an attempt that took no time partitions may disagree whether it had ended when its gang was stopped.
-    found["attempts"] = outcome.attempts.copy()
-    found["attempts"]["ended"][outcome.attempts["start"] == outcome.attempts["end"]] = 0
     return {**found, "schedulers": describe_clock(replace(outcome, windows=0), None, arrivals_ns)}
-
-
-def digest_of(setting: Setting, outcome: Outcome) -> str:
-    """Return the digest of an outcome, of which attempts are as in `reported`."""
-    return digest(replace(outcome, attempts=reported(setting, outcome)["attempts"]))
 
 
 def differing(one: Any, other: Any) -> list[str]:

@@ -23,7 +23,6 @@ from conformance import (
     SCHEDULERS,
     check,
     differing,
-    digest_of,
     digests_of_all,
     jobs_start_at_the_first_level_at_which_they_fit,
     no_flow_waits_while_its_ports_idle,
@@ -167,7 +166,7 @@ def test_several_partitions_go_on_from_a_barrier(name: str) -> None:
             frames = [host.restore(each) for host, each in zip(hosts, saved, strict=True)]
             done, stops = (0, stops + 1) if stops < 3 else (-(10**9), stops)
     outcome = merge_shares(setting, [host.share() for host in hosts])
-    assert digest_of(setting, outcome) == digest_of(setting, one)
+    assert digest(outcome) == digest(one)
     assert stops > 0
 
 
