@@ -187,7 +187,7 @@ def record_attempt(w: HasFaults, task: int, node: int, start: int, end: int) -> 
     if rows.size > 0:
         i = w.faults.ended[0]
         rows.task[i], rows.node[i], rows.start[i], rows.end[i] = task, node, start, end
-        if done.start[task] == start and done.node[task] == node:  # it had ended, at once if it takes no time
+        if done.start[task] == start and done.finish[task] > start:  # it had ended, and was not yet reported
             rows.end[i], rows.ended[i] = done.finish[task], 1
         w.faults.ended[0] = i + 1
 

@@ -17,7 +17,7 @@ a time with resources, and if the tasks of its job must be spread, as a node may
 
 from actors.kernel.compiled import inlined
 from actors.kernel.counters import N_FINISHED, N_STARTED
-from actors.kernel.faults import NO_EPOCH, generation_of, note_history, record_attempt
+from actors.kernel.faults import NO_EPOCH, generation_of, note_history, record_lost_output
 from actors.kernel.inputs import end_fetch, fetches
 from actors.kernel.messages import FETCHED
 from actors.kernel.queue import note
@@ -274,7 +274,7 @@ def end_task(w: World, t: int, node: int) -> None:
     if w.task_records.size > 0:
         record = w.task_records
         if w.faults.active == 1 and record.node[task] != NONE:  # it runs again with its gang
-            record_attempt(w, task, record.node[task], record.start[task], record.finish[task])
+            record_lost_output(w, task, record.node[task], record.start[task], record.finish[task])
         record.node[task], record.start[task], record.finish[task] = node, start, t
     note_restored(w, job, task)
     messages.send_done(w, t, node, job, task, start)

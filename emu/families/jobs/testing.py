@@ -367,7 +367,7 @@ def check_troubles(case: Case, result: Result) -> None:
     lost = least = 0
     if result.attempts is not None:
         lost = least = result.attempts.num_rows
-        if "gang_nodes" in case.workload.jobs.column_names:
+        if "gang_nodes" in case.workload.jobs.column_names or case.parameters.get("gangs") == "all":
             # Tasks of a gang that have ended, or were on their way to a node, run again with it, and are not counted.
             tried = result.attempts.to_pandas()
             least = int((~tried.ended & (tried.end_s > tried.start_s)).sum())

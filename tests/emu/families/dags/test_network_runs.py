@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import emu
+from actors.hosting import slices
+from actors.hosting.checkpoint import Checkpoints
 from emu.cli import main
 from emu.explaining.timeline import write_timeline
 from tests.actors.dag_settings import mixed_dags, with_bytes
@@ -200,7 +202,9 @@ def test_a_run_with_both_halves_of_one_s_own_is_resumed(
     (tmp_path / "halves.py").write_text(FAILS_ONCE.replace("MARK", str(tmp_path / "mark")))
     base = ["run", "--scheduler", "halves.py:Fewer", "--network", "halves.py:Order", "--in-process"]
     base += ["--workload", "dags", "--nodes", "5"]
-    assert main([*base, "--set", "checkpoint.period=0.01 s", "--out", "failed"]) == 2
+    monkeypatch.setattr(slices, "SLICE_S", 0.0)
+    monkeypatch.setattr(Checkpoints, "due", lambda self: True)
+    assert main([*base, "--out", "failed"]) == 2
     error = capsys.readouterr().err.splitlines()[-1]
     assert "halves.py: line 17: scheduler Order: order() raised ValueError: once" in error
     assert main([*base, "--out", "whole"]) == 0
