@@ -9,7 +9,7 @@ Whoever shows progress looks at `current` (`emu.running.progress`); nothing is s
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -22,14 +22,14 @@ class Step:
     ----------
     what : str
         In a few words, as they follow "is": ``starting Ray``; or the name of what runs.
-    detail : str
-        How far it is, such as ``1,200 of 24,000 tasks``; may be set at any time.
+    detail : str or callable
+        How far it is, such as ``1,200 of 24,000 tasks``, or what returns that when it is shown; may be set at any time.
     since : float
         By `time.monotonic`, seconds.
     """
 
     what: str
-    detail: str = ""
+    detail: str | Callable[[], str] = ""
     since: float = field(default_factory=time.monotonic)
 
 

@@ -27,6 +27,14 @@ def fingerprint(function: Callable) -> str:
 
     Functions may call each other in a circle: the hash is that of the set of all that can be reached.
     """
+    digest = hashlib.sha256(_name(function).encode())
+    for own in sorted(_describe(each)[0] for each in closure(function)):
+        digest.update(own)
+    return digest.hexdigest()
+
+
+def closure(function: Callable) -> set[Callable]:
+    """Return a plain function and all compiled ones that it calls, directly or through others, as plain functions."""
     reached = {function}
     left = [function]
     while left:
@@ -34,10 +42,7 @@ def fingerprint(function: Callable) -> str:
             if called not in reached:
                 reached.add(called)
                 left.append(called)
-    digest = hashlib.sha256(_name(function).encode())
-    for own in sorted(_describe(each)[0] for each in reached):
-        digest.update(own)
-    return digest.hexdigest()
+    return reached
 
 
 def _describe(function: Callable) -> tuple[bytes, tuple[Callable, ...]]:

@@ -13,7 +13,7 @@ import os
 import platform
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache, cached_property
 from pathlib import Path
@@ -25,7 +25,7 @@ import numpy as np
 from numba.core import config as _config
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
 
-from actors.compiling.fingerprint import fingerprint
+from actors.compiling.fingerprint import closure, fingerprint
 
 config: Any = _config  # numba sets its configuration at run time
 QUICK_SINCE, QUICK_BEFORE = (0, 62), (0, 69)  # the versions of numba that the quick form was tried with
@@ -154,6 +154,16 @@ def is_kept(function: Any) -> bool:
     """Return whether a compiled form of a compiled function is on the disk."""
     files = f"*/*.{function.py_func.__qualname__}-{fingerprint(function.py_func)}.*.nbc"
     return bool(glob.glob(files, root_dir=CACHE_FOLDER, include_hidden=True))
+
+
+def fingerprints_of(functions: Iterable[Any]) -> set[str]:
+    """Return the fingerprints of compiled functions and of all that they call."""
+    return {fingerprint(each) for function in functions for each in closure(function.py_func)}
+
+
+def kept_fingerprints() -> set[str]:
+    """Return the fingerprints of all functions that are on the disk."""
+    return {name.rpartition("-")[2].partition(".")[0] for name in glob.glob("*/*.nbi", root_dir=CACHE_FOLDER)}
 
 
 @contextmanager

@@ -162,7 +162,7 @@ def _begin(
     """Prepare all partitions and start them; return them, the time of the first event, ns, and the origin of time."""
     with doing("starting the partitions"):
         warm = group.open()
-    with getting_ready(warm, tell):
+    with getting_ready(setting, warm, tell):
         group.ask("start", only=0)  # the first compiles, and the others load the result from the cache
         group.ask("start")
     grouping = divide(setting, group.ask("cast", only=0)[0], partitions)

@@ -76,7 +76,7 @@ def emulate_windows(
         with in_child(
             WindowSession, setting, observe, partitions, quantum_s, transport, address=address
         ) as session:
-            with getting_ready(session.is_warm(), tell):
+            with getting_ready(setting, session.is_warm(), tell):
                 session.start()
             if transport != "calls":
                 with doing("connecting the partitions"):

@@ -1,10 +1,12 @@
 """A run in slices of wall time, to its end: between two slices progress is shown, and a checkpoint written."""
 
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from actors.compiling.kernel_cache import fingerprints_of, kept_fingerprints
 from actors.hosting.checkpoint import Checkpoints
 from actors.hosting.interrupts import interrupts_deferred
 from actors.hosting.outcome import Outcome
@@ -13,7 +15,7 @@ from actors.hosting.recovery import pause
 from actors.hosting.snapshot import Snapshot
 from actors.hosting.stall import StallWatch
 from actors.setting import Setting
-from workloads.doing import doing
+from workloads.doing import Step, doing
 from workloads.units import format_duration
 
 SLICE_S = 0.25
@@ -24,13 +26,45 @@ LONG_S = 30.0  # no notice of a run that is expected to be shorter
 GROWTH = 2.0  # another notice when the expected time has grown by this factor
 
 
+INNER_SHARE = 0.7
+"""Of the time that compiling takes, what the functions take that a loop calls; the rest is the loop itself, which comes
+last, with all of them in it: 0.7 of sparrow's 264."""
+
+
 @contextmanager
-def getting_ready(warm: bool, tell: Tell | None) -> Iterator[None]:
-    """Within, loops are compiled, or loaded where they are `warm`."""
+def getting_ready(setting: Setting, warm: bool, tell: Tell | None) -> Iterator[None]:
+    """Within, loops of a scheduler are compiled, or loaded where they are `warm`."""
     if tell is not None and not warm:
         tell(COMPILING)
-    with doing("loading the kernel" if warm else "compiling the kernel"):
+    with doing("loading the kernel" if warm else "compiling the kernel") as step:
+        if not warm:
+            step.detail = compiled_so_far(setting.scheduler.loops, step)
         yield
+
+
+def compiled_so_far(loops: Sequence[Any], step: Step) -> Callable[[], str]:
+    """Return what says how many functions of loops are compiled since a step began, and how long the rest will take.
+
+    It looks at the disk of this machine, whichever process compiles. Nothing is said while none is there.
+    """
+    before = kept_fingerprints()
+    wanted: set[str] = set()
+    seen, seen_s = 0, 0.0
+
+    def text() -> str:
+        nonlocal wanted, seen, seen_s
+        wanted = wanted or fingerprints_of(loops) - before
+        now_s = time.monotonic() - step.since
+        done = len(wanted & kept_fingerprints())
+        if done == 0:
+            return ""
+        if done > seen:
+            seen, seen_s = done, now_s
+        left_s = seen_s * len(wanted) / (seen * INNER_SHARE) - now_s
+        left = f", about {format_duration(round(left_s))} left" if left_s >= 1 else ""
+        return f"{done} of {len(wanted)} functions{left}"
+
+    return text
 
 
 class DecisionTime:

@@ -45,7 +45,7 @@ def emulate(
 
     def attempt(start: Checkpoint | None) -> Outcome:
         with hosted() as partition:
-            with getting_ready(partition.is_warm(), tell):
+            with getting_ready(setting, partition.is_warm(), tell):
                 partition.start()
             if start is not None:
                 with doing("restoring the checkpoint"):

@@ -151,9 +151,10 @@ def _lasting(step: Step, now_s: float) -> str:
     >>> _lasting(Step("sparrow", "1,200 of 24,000 tasks", since=0.0), 60.4)
     'sparrow: 1,200 of 24,000 tasks, 60 s so far'
     """
-    detail = f": {step.detail}" if step.detail else ""
+    detail = step.detail() if callable(step.detail) else step.detail
     lasts_s = round(now_s - step.since)
-    return f"{step.what}{detail}" + (f", {format_duration(lasts_s)} so far" if lasts_s else "")
+    lasting = f", {format_duration(lasts_s)} so far" if lasts_s else ""
+    return f"{step.what}: {detail}{lasting}" if detail else f"{step.what}{lasting}"
 
 
 _tellers: list[Teller] = []  # the one that is at work

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,13 @@ import pytest
 from emulations import jobs, setting_of
 from python_process import PATIENCE_S, ROOT
 
+from actors.compiling import kernel_cache
 from actors.hosting import ahead
 from actors.hosting.ahead import compiling_ahead
+from actors.hosting.slices import compiled_so_far
+from actors.schedulers.registry import find_scheduler
+from workloads.doing import Step
+from workloads.units import format_duration
 
 WORK = jobs((0, [1, 2]), (1, [3]))
 
@@ -132,3 +138,32 @@ def test_of_two_processes_that_want_a_loop_one_compiles_it(
         process.stdin.flush()
     compiled = [process.communicate(timeout=PATIENCE_S)[0].strip() for process in both]
     assert sorted(compiled) == ["0", "1"]
+
+
+def test_it_is_said_how_many_functions_are_compiled_and_how_long_the_rest_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loops = find_scheduler("sparrow").loops
+    monkeypatch.setattr(kernel_cache, "CACHE_FOLDER", tmp_path)
+    now_s = 100.0
+    monkeypatch.setattr("actors.hosting.slices.time.monotonic", lambda: now_s)
+    names = [f"module.function-{each}.py311.nbi" for each in sorted(kernel_cache.fingerprints_of(loops))]
+    (tmp_path / "module").mkdir()
+
+    def compile_all(of: Sequence[str]) -> None:
+        for name in of:
+            (tmp_path / "module" / name).touch()
+
+    compile_all(names[:10])  # another scheduler's, too
+    rest = len(names) - 10
+    text = compiled_so_far(loops, Step("compiling the kernel", since=90.0))
+    assert text() == ""
+    compile_all(names[10:50])  # a quarter of a second each; the rest, and the loop with them, as long
+    assert text() == f"40 of {rest} functions, about {format_duration(round(rest / 4 / 0.7 - 10))} left"
+    now_s = 105.0
+    assert text() == f"40 of {rest} functions, about {format_duration(round(rest / 4 / 0.7 - 15))} left"
+    compile_all(names)
+    now_s = 160.0
+    assert text() == f"{rest} of {rest} functions, about 30 s left"
+    now_s = 600.0
+    assert text() == f"{rest} of {rest} functions"
