@@ -1,23 +1,19 @@
 """What all tests share: the two rings, how many processes run them, how hypothesis searches, and one Ray session.
 
-`pytest` runs the quick ring, with kernels as plain Python: a small case ends before its kernels were compiled.
-`pytest --all` runs everything, with compiled kernels. A test of the full ring alone has one of the markers in `FULL`,
-with the reason; a test that needs the compiler in the quick ring is marked `compiled`. Whoever names a file or a test
-gets all of it.
+`pytest` runs the quick ring, with kernels as plain Python (`NUMBA_DISABLE_JIT`): a small case ends before its kernels
+were compiled. `pytest --all` runs everything, with compiled kernels. A test of the full ring alone has one of the
+markers in `FULL`, which say why. Whoever names a file or a test gets all of it that needs no compiler.
 """
 
 from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import settings
-
-from actors.kernel.compiled import config, plain
 
 TESTS = Path(__file__).parent
 # Tests of Ray and of killed processes wait for much of their time, in which another process computes.
@@ -56,6 +52,7 @@ settings.load_profile("same")
 
 
 FULL = {
+    "compiled": "is about compiled kernels, or has too many tasks for plain Python",
     "ray": "starts Ray",
     "browser": "opens pages in Chromium",
     "slow": "takes long, for the reason that it gives",
@@ -72,6 +69,8 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 
     A file stays in one process: its fixtures are made once, and its tests may build on each other.
     """
+    if not config.option.all:  # before anything imports numba, and for all processes that this one starts
+        os.environ["NUMBA_DISABLE_JIT"] = "1"
     # What one of these starts must not start others.
     if not config.pluginmanager.hasplugin("xdist") or "PYTEST_XDIST_WORKER" in os.environ:
         return
@@ -123,20 +122,9 @@ def pytest_report_header(config: pytest.Config) -> str:
     )
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
-    """Kernels are plain Python in the quick ring, in child processes too, but where a test needs the compiler."""
-    needs_compiler = any(map(item.get_closest_marker, ("compiled", "ray")))
-    if os.environ.get("NUMBA_DISABLE_JIT") == "1" or needs_compiler or item.config.option.all:
-        return (yield)
-    with plain(), pytest.MonkeyPatch.context() as environment:
-        environment.setenv("EMU_KERNELS", "python")  # not numba's own, by which it would go here, too
-        return (yield)
-
-
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    if config.DISABLE_JIT and item.get_closest_marker("compiled"):
-        pytest.skip("needs compiled kernels")
+    if os.environ.get("NUMBA_DISABLE_JIT") == "1" and any(map(item.get_closest_marker, ("compiled", "ray"))):
+        pytest.skip("needs compiled kernels: --all")
 
 
 @pytest.fixture(scope="session")

@@ -30,7 +30,7 @@ from workloads.errors import InputError
 
 README, TOUR = ROOT / "README.md", ROOT / "docs" / "tour.md"
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
-pytestmark = pytest.mark.compiled
+COMMANDS = "commands of pages, as processes"
 
 
 @pytest.fixture(scope="module")
@@ -42,10 +42,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, Path]:
 
 def as_cases(page: Path) -> list[Any]:
     """The blocks of a page, each in processes of its own; those of the tour start Ray."""
-    marks = [
-        pytest.mark.slow("commands of pages, as processes"),
-        *([pytest.mark.ray] if page == TOUR else []),
-    ]
+    marks = [pytest.mark.slow(COMMANDS), pytest.mark.compiled, *([pytest.mark.ray] if page == TOUR else [])]
     return [pytest.param(block, marks=marks, id=block.name) for block in blocks(page)]
 
 
@@ -54,7 +51,8 @@ def test_a_block_prints_what_is_below_it(block: Block, folders: dict[Path, Path]
     check_block(block, folders[block.page])
 
 
-@pytest.mark.slow("commands of pages, as processes")
+@pytest.mark.slow(COMMANDS)
+@pytest.mark.compiled
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
 def test_a_tutorial_shows_pictures_that_its_commands_draw(page: Path, folders: dict[Path, Path]) -> None:
     shown = [Path(picture["path"]) for picture in PICTURE.finditer(page.read_text(encoding="utf-8"))]
@@ -87,7 +85,9 @@ def to_run(page: Path) -> list[Printed]:
 
 def pages_that_run() -> list[Any]:
     return [
-        pytest.param(page, marks=[pytest.mark.slow(SLOW[name])] if name in SLOW else [], id=name)
+        pytest.param(
+            page, marks=[pytest.mark.slow(SLOW[name]), pytest.mark.compiled] if name in SLOW else [], id=name
+        )
         for page in PAGES
         if to_run(page)
         for name in [page.relative_to(ROOT).as_posix()]
@@ -113,7 +113,7 @@ def test_what_a_page_prints_runs_as_printed(
         run(one)
 
 
-@pytest.mark.slow("commands of pages, as processes")
+@pytest.mark.slow(COMMANDS)
 @pytest.mark.ray
 def test_what_is_printed_on_own_logs_runs_on_ray(inputs: None) -> None:
     from actors.hosting.ray_session import close

@@ -1,14 +1,12 @@
-"""The decorators of compiled code: plain Python under `plain`, and with NUMBA_DISABLE_JIT=1 or EMU_KERNELS=python.
+"""The decorators of compiled code, which with NUMBA_DISABLE_JIT=1 stays plain Python.
 
 With the versions of numba that the tests have run with, each inner function is compiled and optimised once
 (`actors.compiling.linking`). With others, or where the environment has EMU_KERNELS=plain, numba compiles kernels as it
 does all functions, which takes several times as long. Both give the same results.
 """
 
-import os
 import types
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, TypeVar, cast
 
@@ -38,34 +36,15 @@ if IS_QUICK:
     }
 
 
-_plain = bool(config.DISABLE_JIT) or os.environ.get("EMU_KERNELS") == "python"
-
-
 def is_plain() -> bool:
-    """Return whether kernels run as plain Python now."""
-    return _plain
-
-
-@contextmanager
-def plain() -> Iterator[None]:
-    """Run kernels as plain Python meanwhile, in this process: a small case ends before its kernels were compiled.
-
-    Clocks and memory that processes share have no plain form, unless NUMBA_DISABLE_JIT=1 is set from the start.
-    """
-    global _plain
-    before, _plain = _plain, True
-    try:
-        yield
-    finally:
-        _plain = before
+    """Return whether kernels are plain Python."""
+    return bool(config.DISABLE_JIT)
 
 
 class _CalledByPython(CPUDispatcher):
     """A compiled function that takes named tuples as tables."""
 
     def __call__(self, *arguments: Any) -> Any:
-        if _plain:
-            return self.py_func(*arguments)
         return super().__call__(*map(as_compiled, arguments))
 
 
@@ -76,7 +55,7 @@ class _CalledByCompiled(CPUDispatcher):
     """
 
     def __call__(self, *arguments: Any) -> Any:
-        return self.py_func(*arguments) if _plain else self._for_python(*arguments)
+        return self._for_python(*arguments)
 
     @cached_property
     def _for_python(self) -> Any:
@@ -85,13 +64,6 @@ class _CalledByCompiled(CPUDispatcher):
         copy.__module__ = f.__module__
         copy.__qualname__ = f"{f.__qualname__}_for_python"  # which has a cache of its own
         return entry(copy)
-
-
-class _Template(CPUDispatcher):
-    """A function that is compiled into its callers."""
-
-    def __call__(self, *arguments: Any, **named: Any) -> Any:
-        return self.py_func(*arguments, **named) if _plain else super().__call__(*arguments, **named)
 
 
 def as_compiled(value: Any) -> Any:
@@ -135,10 +107,7 @@ def template(function: F) -> F:
 
     A loop that is given its handlers so is compiled as part of a policy's own `entry`, and kept on disk with that.
     """
-    made: Any = _njit(inline="always")(function)
-    if not config.DISABLE_JIT:
-        made.__class__ = _Template
-    return cast(F, made)
+    return cast(F, _njit(inline="always")(function))
 
 
 def _inner(function: Any, **options: Any) -> Any:
@@ -154,7 +123,7 @@ def direct(function: F, *arguments: Any) -> Callable[..., Any]:
     gets the same ones. An argument of another type is not detected; a plain whole number is taken for an int64.
     In place of a compiled function stands its `loop_type`.
     """
-    if _plain or not isinstance(function, CPUDispatcher):
+    if not isinstance(function, CPUDispatcher):
         return lambda *given: function(*(np.int64(x) if type(x) is int else x for x in given))
     called: Any = function._for_python if isinstance(function, _CalledByCompiled) else function
     with compiled_once(called):
@@ -185,4 +154,4 @@ def _type_of(argument: Any) -> Any:
 
 def is_warm(loop: Callable) -> bool:
     """Return whether the disk cache holds a compiled form of `loop`, a compiled function."""
-    return _plain or is_kept(loop)
+    return is_plain() or is_kept(loop)

@@ -14,7 +14,7 @@ import threading
 import time
 from typing import Any
 
-from actors.kernel.compiled import config, is_plain
+from actors.kernel.compiled import is_plain
 from actors.kernel.system_calls import KNOWN
 
 _PAUSE = {"x86_64": "pause", "aarch64": "yield"}
@@ -22,7 +22,7 @@ CAN_SHARE = KNOWN and not is_plain()
 """Whether compiled code can wait for other processes here."""
 _LOOK_US = 100
 
-if config.DISABLE_JIT:
+if is_plain():
     _one_at_a_time = threading.Lock()
 
     def _word(address: int) -> Any:
