@@ -40,6 +40,8 @@ AREAS = {
     "readers": ("workloads/readers",),
 }
 MAP = "mutation-map.json"
+PLAIN = {"NUMBA_DISABLE_JIT": "1"}
+CHOSEN = ("-p", "no:cacheprovider", "-m", "not ray and not slow and not browser")
 FIRST, MOST = 40, 400  # tests of a mutation: those tried first, and all
 LIMIT_S = 240.0  # of tests that take a second or two
 COMPARE = {
@@ -161,26 +163,18 @@ def draw(count: int, seed: int) -> list[Mutation]:
 
 
 def make_map(tests: Path) -> None:
-    """Write which tests reach which lines, by the times that they took: `coverage`, with a context a test."""
+    """Write which tests of the quick ring reach which lines: `coverage`, with a context for each test."""
     with tempfile.TemporaryDirectory() as folder:
         settings = Path(folder) / "coveragerc"
         settings.write_text(
-            f"[run]\ndata_file = {folder}/data\nsource = actors,workloads\ndynamic_context = test_function\n"
+            f"[run]\ndata_file = {folder}/data\nsource = {tests}/actors,{tests}/workloads\n"
+            "dynamic_context = test_function\nparallel = true\npatch = subprocess\n"
         )
-        plain = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(tests)}
-        command = [
-            sys.executable,
-            "-m",
-            "coverage",
-            "run",
-            f"--rcfile={settings}",
-            "-m",
-            "pytest",
-            "-q",
-            "-n0",
-        ]
-        command += ["-p", "no:cacheprovider", "-m", "not ray and not slow and not browser", "tests"]
-        subprocess.run(command, cwd=tests, env=plain, check=False)
+        environment = {**os.environ, **PLAIN, "PYTHONPATH": str(tests)}
+        coverage = [sys.executable, "-m", "coverage"]
+        command = [*coverage, "run", f"--rcfile={settings}", "-m", "pytest", "-q", *CHOSEN, "tests"]
+        subprocess.run(command, cwd=tests, env=environment, check=False)
+        subprocess.run([*coverage, "combine", f"--rcfile={settings}"], cwd=tests, check=True)
         _write_map(tests, Path(folder) / "data")
 
 
@@ -243,30 +237,20 @@ def is_found(mutation: Mutation, tests: Path, chosen: list[str], folder: Path) -
     ):
         if not (folder / name).exists():
             (folder / name).symlink_to(tests / name)
-    plain = {
-        **os.environ,
-        "NUMBA_DISABLE_JIT": "1",
-        "PYTHONPATH": str(folder),
-        "PYTHONDONTWRITEBYTECODE": "1",
-    }
+    environment = {**os.environ, **PLAIN, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
     for some in (chosen[:FIRST], chosen[FIRST:]):
         if not some:
             continue
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-x",
-            "-q",
-            "-n0",
-            "-p",
-            "no:cacheprovider",
-            "--no-header",
-            *some,
-        ]
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-n0", "--no-header", *CHOSEN, *some]
         try:
             done = subprocess.run(
-                command, cwd=folder, env=plain, capture_output=True, text=True, timeout=LIMIT_S, check=False
+                command,
+                cwd=folder,
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=LIMIT_S,
+                check=False,
             )
         except subprocess.TimeoutExpired:
             return "no end"

@@ -67,6 +67,7 @@ def test_what_is_made_wrong_is_found(tmp_path: Path) -> None:
     assert "longer than the longest wait" in faults(lambda story, wait: story.update(longest_wait=None))
 
 
+@pytest.mark.slow("several whole runs")
 @pytest.mark.parametrize(("name", "size"), [("drf", 16), ("philae", 40), ("aalo", 40)])
 def test_stories_of_coflows_and_dag_jobs_name_what_held_the_longest_wait(
     name: str, size: int, tmp_path: Path
@@ -96,6 +97,7 @@ def test_what_is_made_wrong_in_a_coflow_s_story_is_found(tmp_path: Path) -> None
     assert any("there are gaps" in text for text in chain_faults(gap))
 
 
+@pytest.mark.slow("several whole runs")
 def test_what_is_made_wrong_in_a_dag_job_s_story_is_found(tmp_path: Path) -> None:
     story = next(s for s, _ in check_waits("drf", tmp_path / "drf", 4, 16) if s["longest_wait"]["holders"])
     workload = load_workload("query-dags", options={"jobs": 16})

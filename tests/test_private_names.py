@@ -6,6 +6,7 @@ import ast
 import sys
 from collections.abc import Iterator
 
+import pytest
 from python_process import ROOT
 
 FOLDERS = ("actors", "benchmarks", "clusters", "emu", "examples", "tests", "workloads", ".ci")
@@ -79,6 +80,7 @@ def used(tree: ast.Module) -> Iterator[str]:
         yield from (str(name) for name in names if is_private(name))
 
 
+@pytest.mark.slow("reads every module, and imports what they import")
 def test_private_names_of_libraries_are_listed_with_a_reason() -> None:
     files = dict(trees())
     ours = OF_NAMED_TUPLES.union(*map(made, files.values()))
@@ -86,6 +88,7 @@ def test_private_names_of_libraries_are_listed_with_a_reason() -> None:
     assert found == set(REASONS)
 
 
+@pytest.mark.slow("reads every module, and imports what they import")
 def test_nothing_of_a_library_is_replaced() -> None:
     """By `setattr`, or by an assignment to what was imported."""
     replaced = []

@@ -116,6 +116,7 @@ def test_waiting_for_schedulers_is_more_than_an_int64_of_nanoseconds() -> None:
     assert outcome.waits.sum() == served
 
 
+@pytest.mark.slow("long runs, for a mean")
 def test_the_time_that_a_scheduler_is_busy_ends_with_time() -> None:
     """Of 20,000 tasks that it has placed it hears later than there is time: each message costs 12 days."""
     setting = setting_of(

@@ -56,6 +56,7 @@ def test_a_report_of_a_nodes_earlier_life_is_ignored() -> None:
     assert late > 0
 
 
+@pytest.mark.slow("long runs, for a mean")
 def test_the_shared_log_of_eagle_grows() -> None:
     # Long tasks that are placed many times: more changes than there are long tasks.
     workload = jobs(*((i, [30, 30]) for i in range(20)), *((i, [1]) for i in range(0, 300, 3)))

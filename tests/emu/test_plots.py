@@ -73,6 +73,7 @@ def test_a_timeline_leaves_out_queues_in_which_nothing_waits() -> None:
     assert [axes.get_ylabel() for axes in plots.timeline(idle).axes] == ["utilisation"]
 
 
+@pytest.mark.slow("whole runs with their figures")
 def test_a_sweep_has_a_line_for_each_scheduler_and_other_key() -> None:
     runs = [
         emu.run(name, "yahoo", nodes, workload_options={"jobs": 30}, in_process=True, network_delay=delay)
@@ -120,6 +121,7 @@ def test_a_gantt_chart_of_a_job_begins_with_its_arrival(both: Comparison) -> Non
         plots.gantt(both)
 
 
+@pytest.mark.slow("whole runs with their figures")
 def test_a_gantt_chart_of_coflows_is_of_flows_and_ports() -> None:
     run = emu.run(
         "aalo", "synthetic-coflows", workload_options={"coflows": 10}, in_process=True, output_tasks=True

@@ -115,6 +115,7 @@ def finished_s(scheduler: str, large: list[tuple[int, int, float]], seconds: int
     return float(outcome.finish_ns[8] / NS)
 
 
+@pytest.mark.slow("long runs, for a mean")
 def test_no_coflow_starves_in_the_last_queue_of_philae() -> None:
     # The pilot of 40 flows has 0.2 B, so that they are taken for 8 B, and are in the last queue when the port is full.
     # What they have left are 0.39 B, less than the half of an interval that pilots leave it. Rounds are of 256, 25, 2
@@ -127,6 +128,7 @@ def test_no_coflow_starves_in_the_last_queue_of_philae() -> None:
     assert finished_s("philae", large, 620, starvation="strict", **given) > 620
 
 
+@pytest.mark.slow("long runs, for a mean")
 @pytest.mark.parametrize("scheduler", ["aalo", "aalo-oracle"])
 def test_no_coflow_starves_in_the_last_queue_of_aalo(scheduler: str) -> None:
     # Only the first queue's coflows have a slot before it, and 5 B take five slots of a second, in rounds of 16,

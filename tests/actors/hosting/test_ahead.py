@@ -140,6 +140,7 @@ def test_of_two_processes_that_want_a_loop_one_compiles_it(
     assert sorted(compiled) == ["0", "1"]
 
 
+@pytest.mark.compiled
 def test_it_is_said_how_many_functions_are_compiled_and_how_long_the_rest_takes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -68,6 +68,7 @@ def test_a_quantum_delays_what_should_have_crossed_earlier() -> None:
     assert coarse.finish_ns.mean() > exact.finish_ns.mean()
 
 
+@pytest.mark.slow("several whole runs")
 @pytest.mark.parametrize("scheduler", ["sparrow", "hawk", "dist-lwl"])
 def test_a_quantum_adds_no_barriers_where_events_are_rare(scheduler: str) -> None:
     setting = setting_of(scheduler, mixed_workload(60, seed=4), 40, seed=2)  # a job a second, or so

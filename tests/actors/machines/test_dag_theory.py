@@ -55,6 +55,7 @@ def workload_of(jobs: list[Job]) -> DagWorkload:
     )
 
 
+@pytest.mark.slow("many drawn cases")
 @settings(max_examples=80, deadline=None)
 @given(
     st.lists(jobs_of_one_core(), min_size=1, max_size=4),

@@ -167,6 +167,7 @@ def test_each_task_does_its_work(scheduler: str, heartbeat_s: float) -> None:
     assert (took > work).mean() > 0.3
 
 
+@pytest.mark.slow("several whole runs")
 def test_slowing_changes_nothing_where_nothing_is_over_used() -> None:
     for heartbeat_s in (0.0, 1.5):
         setting = setting_of("carbyne", with_disk(mixed_dags(20)), heartbeat_s=heartbeat_s)

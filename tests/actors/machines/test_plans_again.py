@@ -49,6 +49,7 @@ def one_job(draw: st.DrawFn) -> DagWorkload:
     )
 
 
+@pytest.mark.slow("many drawn cases")
 @settings(max_examples=200, deadline=None)
 @given(
     one_job(),

@@ -55,6 +55,7 @@ def test_equal_jobs_that_are_to_have_two_tasks_have_them(scheduler: Scheduler, c
         assert found.finish_ns.max() == 2_000_000_000, count
 
 
+@pytest.mark.slow("many drawn cases")
 @given(
     cores=st.lists(st.integers(1, 12), min_size=2, max_size=6),
     memory=st.lists(st.integers(1, 12), min_size=6, max_size=6),

@@ -26,6 +26,7 @@ def run(setting: Setting, runs: int) -> Outcome:
     return finish(partition).outcome()
 
 
+@pytest.mark.slow("many drawn cases")
 @pytest.mark.parametrize("scheduler", sorted(VARIANTS))
 def test_in_every_case(scheduler: str) -> None:
     for name, setting in cases(SMALL):

@@ -28,6 +28,7 @@ def charged(network: Any, scheduler: str, costs: Costs | None, delay_s: float = 
     return over(network, WORK, scheduler=scheduler, delay_s=delay_s, costs=costs or Costs(), **by_stages)
 
 
+@pytest.mark.slow("several whole runs")
 @pytest.mark.parametrize("coordinator", ["sebf", "aalo", "philae", LeastSent])
 @pytest.mark.parametrize("scheduler", ["drf", "sparrow"])
 def test_each_price_moves_the_result_and_none_does_not(coordinator: Any, scheduler: str) -> None:
@@ -59,6 +60,7 @@ def test_managers_cost_what_they_cost_without_a_coordinator(scheduler: str, arri
     assert other.servers["served"][-2] == 0
 
 
+@pytest.mark.slow("many drawn cases")
 @pytest.mark.parametrize("coordinator", ["sincronia", "aalo", "philae", LeastSent, EqualShares])
 @pytest.mark.parametrize("scheduler", ["drf", "sparrow"])
 def test_measured_costs_come_again(coordinator: Any, scheduler: str) -> None:
@@ -92,6 +94,7 @@ BUSY = dict.fromkeys(PRICES, 0.02)
 """So that a coordinator is always late, and many coflows end before what it has sent about them arrives."""
 
 
+@pytest.mark.slow("the conformance suite tries it in small cases")
 @pytest.mark.parametrize("coordinator", [*COORDINATORS, LeastSent, EqualShares])
 def test_a_run_under_a_busy_coordinator_goes_on_from_any_checkpoint(coordinator: Any) -> None:
     # With one row of flows at first rows are given back and taken again all the time.

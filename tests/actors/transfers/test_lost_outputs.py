@@ -181,6 +181,7 @@ def test_stage_by_stage_lost_tasks_run_again_before_children_start(scheduler: st
             assert (own >= ended).all()
 
 
+@pytest.mark.slow("the conformance suite tries it in small cases")
 @pytest.mark.parametrize("network", ["fair", "sebf", "aalo", "philae", FirstComes])
 def test_a_run_goes_on_from_checkpoints_as_it_would_have(network: Any) -> None:
     setting, _ = drawn(network, 6, "drf", 0.0, 0.0005, 0.5)

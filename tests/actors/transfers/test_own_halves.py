@@ -95,6 +95,7 @@ class Remembering(ShortestFirst):
         return super().launch(stages, machines, now_s)[: 1 + self.rng.integers(3) + self.asked % 2]
 
 
+@pytest.mark.slow("the conformance suite tries it in small cases")
 @pytest.mark.parametrize("network", ["fair", "sebf", FirstComes, LeastLeft])
 def test_a_run_with_a_manager_of_one_s_own_goes_on_from_any_checkpoint(network: Any) -> None:
     setting = over(network, with_bytes(mixed_dags(), 2), scheduler=Remembering, delay_s=0.0005, rows=1)

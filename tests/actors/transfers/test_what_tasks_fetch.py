@@ -238,6 +238,7 @@ COORDINATED: dict[str, Kind] = {
 }
 
 
+@pytest.mark.slow("many drawn cases")
 @pytest.mark.parametrize("coordinator", [*COORDINATORS, *OWN])
 @pytest.mark.parametrize("kind", COORDINATED)
 @given(data=st.data(), seed=st.integers(0, 10**6), delay_s=st.sampled_from([0.0, 0.0005]))

@@ -79,6 +79,7 @@ def test_info_tells_and_draws(folder: Path, emu: Cli) -> None:
     assert emu("workload", "info", "shuffles.txt", "--from", "swim").code == 2
 
 
+@pytest.mark.slow("whole runs with their figures")
 @pytest.mark.drawn
 @pytest.mark.parametrize(("name", "begins"), [("p.pdf", b"%PDF-"), ("p.SVG", b"<svg"), ("p.png", b"\x89PNG")])
 def test_a_figure_has_the_form_of_its_ending(folder: Path, emu: Cli, name: str, begins: bytes) -> None:

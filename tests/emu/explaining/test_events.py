@@ -34,6 +34,7 @@ def events_of(scheduler: str, **settings: Any) -> Any:
     return emu.run(scheduler, **MORE, **settings).events
 
 
+@pytest.mark.slow("the conformance suite tries it in small cases")
 @pytest.mark.parametrize("scheduler", ["eagle", "hawk", "dist-lwl"])
 def test_the_number_of_partitions_changes_no_event(scheduler: str) -> None:
     given = SMALL | {"output_events": "all"}
@@ -49,6 +50,7 @@ COSTS = {"cost_model": "fixed", "cost_per_message": "1ms", "cost_per_task": "5ms
 JOBS, CLASS = "job=3,7", "class=short; time=5s.."
 
 
+@pytest.mark.slow("the conformance suite tries it in small cases")
 @pytest.mark.parametrize(
     ("scheduler", "settings", "asked"),
     [
@@ -162,6 +164,7 @@ def as_rows(frame: Any) -> list[Any]:
     return frame.fillna(-1).astype({"job": int, "task": int, "kind": str}).to_numpy().tolist()
 
 
+@pytest.mark.slow("the conformance suite tries it in small cases")
 def test_a_partition_that_goes_on_from_a_snapshot_records_each_event_once(tmp_path: Path) -> None:
     """What was written after the snapshot comes again, and is cut off first."""
     plan = prepare(configure({**MORE, "scheduler": "eagle", "output_events": "all"}))

@@ -27,6 +27,7 @@ NS = 10**9
 KEPT: dict[str, Any] = {"in_process": True, "output_events": "all", "output_tasks": True}
 
 
+@pytest.mark.slow("several whole runs")
 @pytest.mark.parametrize("name", ["hawk", "eagle", "phoenix", "yacc-d"])
 def test_a_story_is_the_same_where_little_was_recorded(name: str) -> None:
     settings: dict[str, Any] = {"workload_options": {"jobs": 12}, "in_process": True, "seed": 3}

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 import emu
 from emu.families.coflows.family import FAMILY as COFLOWS
@@ -169,6 +170,7 @@ def test_deadlines_that_seeds_do_not_tell_apart_are_called_the_same() -> None:
     assert text.startswith("Deadlines: no difference is shown in the share that is met: b 52±19%, a 50±25%.")
 
 
+@pytest.mark.slow("whole runs with their figures")
 def test_each_counter_has_a_meaning() -> None:
     for family, scheduler in (("jobs", "hawk"), ("coflows", "philae"), ("dags", "tetris")):
         counted = find_family(family).counters()

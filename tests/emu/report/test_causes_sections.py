@@ -100,6 +100,7 @@ def test_the_slowest_are_those_with_the_greatest_slowdown_beside_what_they_are_e
     assert "mostly" not in text
 
 
+@pytest.mark.slow("whole runs with their figures")
 def test_what_is_behind_is_stated() -> None:
     pairs = {"philae": (0.9, 0.05), "sebf": (0.97, 0.05)}
     note = behind_note("aalo", {"average": pairs, "P50": {"philae": (1.2, float("nan"))}})
@@ -112,6 +113,7 @@ def test_what_is_behind_is_stated() -> None:
     assert "the other is faster: than aalo here sebf (average)" in render_report(runs)
 
 
+@pytest.mark.slow("whole runs with their figures")
 def test_runs_are_called_by_what_distinguishes_them() -> None:
     runs = [
         emu.run("sparrow", **{**SMALL, "workload_options": {"jobs": 30, "load": load}}, parameters=parameters)

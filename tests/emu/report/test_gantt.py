@@ -77,6 +77,7 @@ def test_a_job_has_a_row_for_each_stage(result: Result) -> None:
         job_figure(result, 99)
 
 
+@pytest.mark.slow("whole runs with their figures")
 @pytest.mark.drawn
 def test_all_tasks_of_machines_are_drawn_however_many() -> None:
     many = emu.run("sparrow", "poisson", 13, workload_options={"jobs": 10_314, "nodes": 13}, **QUICK)

@@ -113,6 +113,7 @@ def test_finer_causes_add_up_to_the_causes(scheduler: str) -> None:
         assert min(found.values()) >= 0
 
 
+@pytest.mark.slow("whole runs with their figures")
 def test_what_the_runs_show_is_stated_and_nothing_is_without_events() -> None:
     options: dict[str, Any] = {"workload_options": {"jobs": 40, "nodes": 60, "load": 0.9}}
     runs = {name: [emu.run(name, "yahoo", 60, **options, **KEPT)] for name in ("sparrow", "eagle")}

@@ -47,6 +47,7 @@ def test_a_figure_has_its_axes(workload: Workload, expected: list[str]) -> None:
     assert all(label in text for label in expected)
 
 
+@pytest.mark.slow("whole runs with their figures")
 def test_figures_have_equal_bytes() -> None:
     first, second = (to_png(workload_figure(COFLOWS, describe(COFLOWS))) for _ in range(2))
     assert first == second

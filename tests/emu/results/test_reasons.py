@@ -105,6 +105,7 @@ def test_the_report_prints_it_too(compared: Comparison) -> None:
     assert '<th scope="row">decision latency, p99 (s)</th>' in alone
 
 
+@pytest.mark.slow("whole runs with their figures")
 def test_a_sweep_prints_it_where_it_holds(tmp_path: Path) -> None:
     """A job of 1 ms of the scheduler's time leaves it idle, and one of 1 s does not; so it is over two seeds."""
     cost = {"model": "fixed", "per_task": "20 ms"}

@@ -54,6 +54,7 @@ def of_csv(table: pd.DataFrame, *place: str) -> pd.Series:
     return rows.iloc[0]
 
 
+@pytest.mark.slow("whole runs with their figures")
 def test_csv_and_json_are_what_pandas_says_of_the_files(
     folder: Path, jobs: dict[tuple[str, int], pd.DataFrame]
 ) -> None:

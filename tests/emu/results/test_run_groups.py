@@ -62,6 +62,7 @@ def summary_of(values: Sequence[float], nodes: int = 10) -> dict[str, Any]:
 # Headings
 
 
+@pytest.mark.slow("whole runs with their figures")
 def test_a_report_of_a_sweep_names_every_axis(emu: Cli, trace: Path) -> None:
     text = """\
 workload = "small"

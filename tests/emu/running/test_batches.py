@@ -176,6 +176,7 @@ def stop_at(monkeypatch: pytest.MonkeyPatch, scheduler: str, name: str, error: B
     monkeypatch.setattr(comparing, "execute", raising)
 
 
+@pytest.mark.slow("whole runs with their figures")
 def test_what_was_interrupted_goes_on(emu: Cli, archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert emu(*TWO, "--out", "whole").code == 0
     with monkeypatch.context() as patch:
@@ -246,6 +247,7 @@ def test_a_sweep_of_batches(emu: Cli, archive: Path) -> None:
     assert "16 runs, 0 to do" in emu("sweep", "s.toml", "--in-process", "--out", "s", "--dry-run").out
 
 
+@pytest.mark.slow("whole runs with their figures")
 def test_the_page_of_a_batch_pairs_instances_and_shows_a_few_runs(emu: Cli, archive: Path) -> None:
     assert emu(*TWO, "--out", "c").code == 0
     assert emu("report", "c", "--out", "page.html").code == 0
@@ -275,6 +277,7 @@ def test_instances_of_the_same_name_have_folders_of_their_own(tmp_path: Path) ->
     assert found == ["instance=a-x.txt", "instance=a-x.txt-2", "instance=b-x.txt"]
 
 
+@pytest.mark.slow("whole runs with their figures")
 @pytest.mark.reference
 @pytest.mark.skipif(not COFLOWLIB.exists(), reason="no CoflowLib instances beside the repository")
 def test_means_over_published_instances_are_those_of_the_independent_program() -> None:

@@ -43,6 +43,7 @@ def zero(path: Path, begin: int, size: int = 3000) -> None:
         file.write(bytes(size))
 
 
+@pytest.mark.slow("the conformance suite tries it in small cases")
 def test_a_run_goes_on_from_a_checkpoint_whose_events_are_sound(emu: Cli, trace: Path, often: None) -> None:
     Path("failing.py").write_text(FAILING)
     argv = ("run", "--scheduler", "failing.py:Failing", *RUN[3:], *EVENTS)

@@ -225,6 +225,7 @@ def test_what_is_no_run_is_refused(trace: Path, emu: Cli) -> None:
 # Comparisons and seeds: what is finished is kept.
 
 
+@pytest.mark.slow("whole runs with their figures")
 @pytest.mark.parametrize(
     ("argv", "inner", "act"),
     [

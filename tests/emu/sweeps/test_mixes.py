@@ -18,6 +18,7 @@ def cheapest_of_all(holds: Callable[[Counts], bool], prices: list[float], reach:
     return min(cost(counts, prices) for counts in every if sum(counts) and holds(counts))
 
 
+@pytest.mark.slow("many drawn cases")
 @given(
     capacity=st.lists(st.integers(1, 9), min_size=1, max_size=3),
     prices=st.lists(st.integers(1, 9), min_size=3, max_size=3),

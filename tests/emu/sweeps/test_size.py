@@ -179,6 +179,7 @@ def test_jobs_that_arrive_at_once(here: Path) -> None:
     assert size("all.p99 <= 4.1s", "central-fifo", burst, tolerance=0, in_process=True).nodes == 6
 
 
+@pytest.mark.slow("several whole runs")
 def test_an_interval_that_spans_the_bound_is_not_met(here: Path) -> None:
     (target,) = read_targets(["p90 < 60s"])
     verdicts = [target.verdict(*pair) for pair in ((50.0, 9.0), (50.0, 10.0), (65.0, 6.0), (65.0, 5.0))]
@@ -259,6 +260,7 @@ def test_a_directory_that_a_process_writes_is_left_alone(emu: Cli, trace: Path) 
     )
 
 
+@pytest.mark.slow("whole runs with their figures")
 @pytest.mark.drawn
 def test_its_report_shows_what_was_tried_and_the_bounds(emu: Cli, trace: Path) -> None:
     targets = ("--target", "p90 < 60s", "--target", "short.slowdown.p99 <= 40")

@@ -30,6 +30,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow("several whole runs")
 def test_the_seeds_leave_open_from_the_fewest_that_is_not_excluded(here: Path) -> None:
     found = size("p90 < 5.2", "random", steady(), seeds=3, tolerance=0, **HERE)
     verdicts = {p.nodes: p.verdict for p in found.probes}

@@ -188,6 +188,7 @@ def figures(workloads: list[CoflowWorkload]) -> dict[str, np.ndarray]:
     }
 
 
+@pytest.mark.slow("many drawn cases")
 @pytest.mark.reference
 @pytest.mark.parametrize(
     ("name", "count", "options"),

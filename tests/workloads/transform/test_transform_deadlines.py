@@ -229,6 +229,7 @@ def test_what_is_laid_over_goes_through_tables_and_history(tmp_path_factory, wor
     assert history(again) == history(made)
 
 
+@pytest.mark.slow("many drawn cases")
 @pytest.mark.reference
 @pytest.mark.parametrize("width", [10, 40])
 def test_the_facebook_instances_could_have_been_drawn_from_the_trace(width: int) -> None:

@@ -126,6 +126,7 @@ def test_aalo_oracle_with_many_queues_is_shortest_first() -> None:
     assert abs(in_order.mean() / expected.mean() - 1) > 0.1
 
 
+@pytest.mark.slow("long runs, for a mean")
 @pytest.mark.parametrize("spread", ["equal", "exponential"])
 def test_fair_has_the_mean_of_processor_sharing_whatever_the_sizes_are(spread: str) -> None:
     # M/G/1-PS: a flow of size x takes x / (1 - load) in the mean, and nothing else of the distribution matters.

@@ -148,7 +148,7 @@ def shares(
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 def test_starts_nodes_and_evictions_are_those_of_an_independent_program(scheduler: str) -> None:
-    @settings(max_examples=100 if not config.DISABLE_JIT else 60, deadline=None)
+    @settings(max_examples=20 if config.DISABLE_JIT else 100, deadline=None)
     @given(queued(scheduler))
     def check(setting: Setting) -> None:
         outcome = run_setting(setting)

@@ -99,6 +99,7 @@ def test_a_report_of_a_nodes_earlier_life_is_ignored() -> None:
     assert late > 0
 
 
+@pytest.mark.slow("the conformance suite tries it in small cases")
 @pytest.mark.parametrize("scheduler", ["phoenix", "phoenix-released"])
 @pytest.mark.parametrize("rough", [False, True])
 def test_the_same_bits_and_the_same_table_for_any_partitions(scheduler: str, rough: bool) -> None:

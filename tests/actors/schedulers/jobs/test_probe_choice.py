@@ -7,6 +7,7 @@ import pytest
 from emulations import jobs, step_through
 
 
+@pytest.mark.slow("many drawn cases")
 @pytest.mark.parametrize(("tasks", "probes"), [(1, 2), (4, 8), (7, 14), (13, 26)])
 def test_sparrow_probes_different_nodes_all_equally_often(tasks: int, probes: int) -> None:
     nodes, count = 10, 200

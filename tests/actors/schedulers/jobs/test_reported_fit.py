@@ -162,6 +162,7 @@ def test_each_choice_is_the_best_or_worst_of_what_was_known() -> None:
     assert min(np.sum(found, axis=0)) > 100  # with room, and where it fits on none
 
 
+@pytest.mark.slow("the conformance suite tries it in small cases")
 @settings(max_examples=30)
 @given(placing(), st.booleans(), st.booleans())
 def test_it_is_the_same_in_partitions_with_failures_and_full_queues(

@@ -93,6 +93,7 @@ def test_overload_comes_to_an_end(bound: dict[str, Any]) -> None:
     assert least_s <= busy_s <= least_s * (1 + 1.0 / 2.0) + 1
 
 
+@pytest.mark.slow("the conformance suite tries it in small cases")
 @pytest.mark.parametrize(
     "network",
     [Network(0.0005), Network(0.01, spread_s=0.02, cross_rack_delay_s=0.05)],

@@ -99,6 +99,7 @@ def test_tasks_start_as_in_a_program_of_its_own(setting: Setting) -> None:
     assert tasks["start_ns"].tolist() == Program(setting).run()[0]
 
 
+@pytest.mark.slow("the conformance suite tries it in small cases")
 @settings(max_examples=30)
 @given(waiting(schedulers=3, queue_limit=1), st.booleans())
 def test_it_is_the_same_in_partitions_with_failures(setting: Setting, fails: bool) -> None:

@@ -68,6 +68,7 @@ def test_tasks_start_as_in_a_program_of_its_own(setting: Setting) -> None:
     assert outcome.counters.get("evictions", 0) == evicted
 
 
+@pytest.mark.slow("the conformance suite tries it in small cases")
 @settings(max_examples=25)
 @given(
     overloaded(nodes=4, schedulers=3, order="srjf", rebalance=True, rebalance_s=1.0),
@@ -86,6 +87,7 @@ def test_it_is_the_same_in_partitions_with_failures_and_costs(
         assert digest(run_windows(setting, OBSERVED, 3)) == digest(whole)
 
 
+@pytest.mark.slow("long runs, for a mean")
 @pytest.mark.parametrize("bound", [{"bound": "length"}, {"bound": "wait", "queue_wait_s": 2.0}])
 def test_those_of_high_priority_wait_less_in_an_overload(bound: dict[str, Any]) -> None:
     """Four nodes, ten schedulers, twice as much work as they can do, a tenth of it of high priority."""

@@ -46,6 +46,7 @@ class SamePair(LessWork):
             cluster.place(job, [node])
 
 
+@pytest.mark.slow("several whole runs")
 def test_each_draw_of_a_job_gives_other_nodes() -> None:
     pairs = objects(LessWork)[0].pairs
     assert len(set(pairs)) > 0.5 * len(pairs)
@@ -68,6 +69,7 @@ def test_the_number_of_partitions_changes_nothing(scheduler: type) -> None:
         assert apart.events.equals(alone.events)
 
 
+@pytest.mark.slow("the conformance suite tries it in small cases")
 @pytest.mark.parametrize("scheduler", [LessWork, TwoChoices, Pigeon])
 def test_a_run_that_is_resumed_goes_on_as_it_would_have(scheduler: type) -> None:
     with_and_without_a_pause(scheduler, **FAILING)

@@ -64,6 +64,7 @@ def test_sparrow_in_python_is_sparrow_task_by_task(setting: dict[str, Any]) -> N
     assert own.summary["engine"]["events"] == built_in.summary["engine"]["events"]
 
 
+@pytest.mark.slow("the conformance suite tries it in small cases")
 @pytest.mark.parametrize("scheduler", [Talkative, Hawk, RefusesBehindLong])
 def test_the_number_of_partitions_changes_nothing(scheduler: type) -> None:
     alone = ran(scheduler, output_events="all")
@@ -126,6 +127,7 @@ def test_a_checkpoint_has_the_objects_of_all_actors() -> None:
     assert seen[0] == seen[1]
 
 
+@pytest.mark.slow("several whole runs")
 def test_lost_tasks_and_probes_are_sent_again() -> None:
     for scheduler in (Sparrow, Hawk):
         result = ran(scheduler, **FAILING)

@@ -205,6 +205,7 @@ class Remembering(ShortestFirst):
         return pairs[: 1 + self.rng.integers(3) + self.asked % 2]
 
 
+@pytest.mark.slow("the conformance suite tries it in small cases")
 @pytest.mark.parametrize(
     ("given", "costs"),
     [({}, Costs("fixed", 0.02, 0.1, 0.1)), ({"heartbeat_s": 0.7}, Costs())],
@@ -249,6 +250,7 @@ def many_tasks(tasks: int = 4500) -> Setting:
     )
 
 
+@pytest.mark.slow("several whole runs")
 def test_it_may_launch_more_than_an_event_may_send_messages() -> None:
     setting = many_tasks()
     outcome = run_setting(setting, OBSERVED)

@@ -162,6 +162,7 @@ def test_rows_as_a_frame(runs: dict[str, list[Result]]) -> None:
     assert aalo.slowdown_max == 2.5
 
 
+@pytest.mark.slow("whole runs with their figures")
 @pytest.mark.drawn
 def test_figures_are_the_same_bytes_every_time(runs: dict[str, list[Result]]) -> None:
     figures = {f.stem: f for f in coflow_figures(runs)}

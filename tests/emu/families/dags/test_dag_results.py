@@ -42,6 +42,7 @@ def diamond() -> Any:
     )
 
 
+@pytest.mark.slow("several whole runs")
 @pytest.mark.parametrize("scheduler", ["drf", "tetris"])
 def test_fairness_up_to_the_share_is_what_steps_of_time_give(scheduler: str) -> None:
     """Twenty times a second it is seen who is there, and what runs."""

@@ -45,6 +45,7 @@ def test_a_comparison_shows_improvement_efficiency_and_fairness(tmp_path: Path) 
     assert (tmp_path / "c" / "improvement.svg").exists()
 
 
+@pytest.mark.slow("whole runs with their figures")
 def test_a_sweep_over_loads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     save_workload(mixed_dags(), "dags")

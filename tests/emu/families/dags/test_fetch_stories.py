@@ -140,6 +140,7 @@ def test_the_flows_of_all_fetches_are_those_that_the_run_counted(tmp_path: Path,
         check_what_crossed(run)
 
 
+@pytest.mark.slow("several whole runs")
 @pytest.mark.parametrize("given", [{"network_input": "replicas"}, {"network_input": "share"}])
 def test_flows_of_a_run_with_skew_and_input_from_outside(given: dict[str, Any]) -> None:
     work = {"workload_options": {"jobs": 2}, "nodes": 7, "seed": 4}

@@ -195,6 +195,7 @@ class Order:
 """
 
 
+@pytest.mark.slow("the conformance suite tries it in small cases")
 def test_a_run_with_both_halves_of_one_s_own_is_resumed(
     dags: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

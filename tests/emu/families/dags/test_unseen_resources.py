@@ -107,6 +107,7 @@ def test_it_does_not_go_with_preemption() -> None:
         )
 
 
+@pytest.mark.slow("several whole runs")
 def test_schedulers_of_jobs_ignore_it(capsys: pytest.CaptureFixture[str]) -> None:
     given = ["--workload", "query-dags", "--nodes", "4", "--in-process", "--set", "workload_options.jobs=2"]
     slows = ["--short-cutoff", "90%", "--set", "overuse=slows"]

@@ -319,6 +319,7 @@ def constrained(workload: JobWorkload) -> JobWorkload:
     return with_constraints(workload, sets, np.arange(workload.num_jobs) % 3 - 1)
 
 
+@pytest.mark.slow("several whole runs")
 def test_a_comparison_writes_what_its_report_reads(
     constrained: JobWorkload, tmp_path: Path, emu: Callable[..., Any]
 ) -> None:

@@ -85,6 +85,7 @@ def test_slots_and_turns(tmp_path: Path) -> None:
     assert found.reasons == {TURN: pytest.approx(8.0), "cpu_cores": pytest.approx(5.0)}
 
 
+@pytest.mark.slow("many drawn cases")
 @pytest.mark.parametrize("scheduler", ["central-lwl", "sparrow"])
 @pytest.mark.parametrize("more", [{}, FAILING | EVICTING], ids=["plain", "both"])
 def test_reasons_add_up_and_are_those_of_a_grid_of_moments(
