@@ -75,8 +75,6 @@ KNOWN_FAULTS = {
     ("cds-lpa", 34): "at 62000015 ns",
     # 13 ms of work are left in the books of a node that is down when the run ends.
     ("dist-lwl", 50): "",
-    # The table of tasks has another start of the only attempts than the engine; not looked into.
-    ("conservative", 34): "a job did not start with its first task",
 }
 """Faults that are known and not mended, by scheduler and seed: who mends one takes it from here."""
 

@@ -138,11 +138,12 @@ def attempts_table(
 ) -> pa.Table | None:
     """Return the table of attempts that came to nothing; None where there were neither evictions nor failures.
 
+    Without a count of any there may be some: tasks that had ended and run again with their gang.
     `more` are values of further columns.
     """
-    if not ENDED_EARLY & outcome.counters.keys():
-        return None
     rows = outcome.attempts
+    if not ENDED_EARLY & outcome.counters.keys() and not len(rows["task"]):
+        return None
     of_task = {"job_id": column(workload.tasks, "job_id"), "task": _number_in_job(workload)}
     if isinstance(workload, DagWorkload):
         of_task["stage"] = column(workload.tasks, "stage")
