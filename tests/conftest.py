@@ -21,8 +21,10 @@ CPUS, PROCESSES = 2, 3
 # They take long: begun last, they would keep one of us idle. Every second one waits most of the time (for Ray to start,
 # to fail, to end), so that it runs beside one that computes.
 FIRST = (
-    "actors/test_conformance.py",
+    "actors/test_many_cases.py",
     "actors/hosting/test_child.py",
+    "actors/test_parameters.py",
+    "actors/test_conformance.py",
     "test_fidelity.py",
     "actors/hosting/test_recovery.py",
     "emu/running/test_resume.py",

@@ -17,6 +17,7 @@ from actors.compiling.rows import is_tree
 from actors.fabric.counters import N_DECISIONS, N_LOST
 from actors.hosting.outcome import Outcome
 from actors.hosting.partition import Partition
+from actors.kernel.counters import N_ARRIVED, N_FINISHED, N_STARTED
 from actors.kernel.faults import NEVER_AGAIN, find_outage
 from actors.kernel.queue import NONE, make_queue
 from actors.kernel.world import NEVER, make_entries
@@ -35,6 +36,9 @@ from workloads.constraints import PLACEMENT, constraint_sets, set_of_job, set_te
 
 SCHEDULERS = {s.name: s for s in (*built_in_schedulers(), find_scheduler(FewestTasks))}
 """All built-in schedulers, and one of a user's own."""
+NAMES = [*SCHEDULERS]
+CASES = (0, 1, 4, ALL)
+"""Seeds of the cases of the quick ring."""
 NS = 1_000_000_000
 FAR_BELOW = 1 << 60
 """What a manager takes off the room of a machine that is down is more."""
@@ -308,3 +312,25 @@ def no_task_runs_on_a_node_that_is_down(setting: Setting, outcome: Outcome) -> N
 def digests_of_all() -> dict[str, str]:
     """Return the digest of the case of each scheduler that has all that it declares, while arrays grow."""
     return {name: digest(run_setting(planned(s, ALL).setting, OBSERVED)) for name, s in SCHEDULERS.items()}
+
+
+def invariants_hold(scheduler: Scheduler, seed: int | str) -> None:
+    """Run a case of a scheduler, and check its tables, its counters and what is left at its end."""
+    run = planned(scheduler, seed)
+    before = run.setting.workload.fingerprint()
+    partition = run_watched(run)
+    outcome = partition.outcome()
+    result = check(scheduler, run, outcome)
+    nothing_is_left(partition)
+    if scheduler.constrained and not run.setting.resources and run.setting.workload.job_constraints.num_rows:
+        jobs_start_at_the_first_level_at_which_they_fit(run, result, relaxes=scheduler.name == "phoenix")
+    assert run.setting.workload.fingerprint() == before
+    if scheduler.family == "jobs":
+        no_task_runs_on_a_node_that_is_down(run.setting, outcome)
+    if not scheduler.uses_deadlines and run.setting.updates is None:
+        counts = partition.world.counts
+        arrived, began, ended = (
+            counts[which : which + 2].tolist() for which in (N_ARRIVED, N_STARTED, N_FINISHED)
+        )
+        assert arrived == began == ended
+        assert scheduler.family == "coflows" or sum(arrived) == run.setting.num_tasks
