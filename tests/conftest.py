@@ -72,7 +72,7 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     A file stays in one process: its fixtures are made once, and its tests may build on each other.
     """
     if not config.option.all:  # before anything imports numba, and for all processes that this one starts
-        os.environ["NUMBA_DISABLE_JIT"] = "1"
+        os.environ.setdefault("NUMBA_DISABLE_JIT", "1")
     # What one of these starts must not start others.
     if not config.pluginmanager.hasplugin("xdist") or "PYTEST_XDIST_WORKER" in os.environ:
         return
