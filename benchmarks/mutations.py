@@ -24,6 +24,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -42,8 +43,16 @@ AREAS = {
 MAP = "mutation-map.json"
 PLAIN = {"NUMBA_DISABLE_JIT": "1"}
 CHOSEN = ("-p", "no:cacheprovider", "-m", "not ray and not slow and not browser")
-FIRST, MOST = 40, 400  # tests of a mutation: those tried first, and all
-LIMIT_S = 240.0  # of tests that take a second or two
+HYPOTHESIS = "hypothesis.internal.conjecture.engine.ConjectureRunner.test_function"
+AT_IMPORT = (
+    "tests/actors/schedulers/test_golden_logs.py",
+    "tests/actors/test_parameters.py",
+    "tests/actors/test_conformance.py::test_invariants_hold",
+    "tests/actors/schedulers/test_policy.py",
+    "tests/test_docs.py",
+)
+FIRST, MOST = 40, 150  # tests of a mutation: those tried first, and all
+LIMIT_S = 300.0  # of tests that take a minute at most
 COMPARE = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
@@ -192,14 +201,38 @@ def _write_map(tests: Path, data_file: Path) -> None:
     (tests / MAP).write_text(json.dumps(reached))
 
 
-def tests_of(mutation: Mutation, reached: dict[str, Any], places: dict[str, str]) -> list[str]:
-    """Return the tests that reach the line of a mutation, by turns of their files: all files are tried early."""
+def tests_of(mutation: Mutation, tests: Path, reached: dict[str, Any], places: dict[str, str]) -> list[str]:
+    """Return the tests that reach the line of a mutation, by turns of their files: all files are tried early.
+
+    `coverage` takes the engine of hypothesis for one test: where it was there, properties of the files whose tests
+    reach the mutated file are tried, too. A line that only imports reach is tried with `AT_IMPORT`.
+    """
+    lines = reached.get(mutation.file, {})
+    own = lines.get(str(mutation.line), ())
     by_file: dict[str, list[str]] = collections.defaultdict(list)
-    for context in reached.get(mutation.file, {}).get(str(mutation.line), ()):
+    for context in own:
         if (place := places.get(context)) is not None:
             by_file[place.partition("::")[0]].append(place)
-    turns = [tests[i] for i in range(MOST) for tests in by_file.values() if i < len(tests)]
+    if HYPOTHESIS in own:
+        everywhere = {
+            places[context] for contexts in lines.values() for context in contexts if context in places
+        }
+        for file in {place.partition("::")[0] for place in everywhere}:
+            by_file[file] += properties_of(tests, file)
+    if str(mutation.line) in lines and not own:
+        return [*AT_IMPORT]
+    turns = [names[i] for i in range(MOST) for names in by_file.values() if i < len(names)]
     return list(dict.fromkeys(turns))[:MOST]
+
+
+@cache
+def properties_of(tests: Path, name: str) -> list[str]:
+    """Return the node ids of the tests of a file that hypothesis gives its cases."""
+    return [
+        f"{name}::{node.name}"
+        for node in ast.parse((tests / name).read_text()).body
+        if isinstance(node, ast.FunctionDef) and any("given" in ast.unparse(d) for d in node.decorator_list)
+    ]
 
 
 def places_of(tests: Path) -> dict[str, str]:
@@ -221,9 +254,7 @@ def places_of(tests: Path) -> dict[str, str]:
 def is_found(mutation: Mutation, tests: Path, chosen: list[str], folder: Path) -> str:
     """Return the test that finds a mutation, "no end" where one does not end, "" where none does."""
     for name in PACKAGES:
-        shutil.copytree(
-            ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True
-        )
+        shutil.copytree(ROOT / name, folder / name, dirs_exist_ok=True)  # with what is compiled to bytes
     (folder / mutation.file).write_text(mutated((ROOT / mutation.file).read_text(), mutation.number))
     for name in (
         "tests",
@@ -286,7 +317,7 @@ def main() -> None:
         drawn = [mutation for mutation in drawn if mutation.name in missed]
 
     def one(mutation: Mutation) -> tuple[Mutation, int, str]:
-        chosen = tests_of(mutation, reached, places)
+        chosen = tests_of(mutation, tests, reached, places)
         with tempfile.TemporaryDirectory() as folder:
             return mutation, len(chosen), is_found(mutation, tests, chosen, Path(folder)) if chosen else ""
 
