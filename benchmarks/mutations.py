@@ -285,6 +285,8 @@ def is_found(mutation: Mutation, tests: Path, chosen: list[str], folder: Path) -
             )
         except subprocess.TimeoutExpired:
             return "no end"
+        if done.returncode == 4:  # of the command line
+            raise RuntimeError(done.stdout + done.stderr)
         if done.returncode not in (0, 5):
             failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
             return failed[0].split(" - ")[0] if failed else f"exit {done.returncode}"
