@@ -44,13 +44,6 @@ MAP = "mutation-map.json"
 PLAIN = {"NUMBA_DISABLE_JIT": "1"}
 CHOSEN = ("-p", "no:cacheprovider", "-m", "not ray and not slow and not browser")
 HYPOTHESIS = "hypothesis.internal.conjecture.engine.ConjectureRunner.test_function"
-AT_IMPORT = (
-    "tests/actors/schedulers/test_golden_logs.py",
-    "tests/actors/test_parameters.py",
-    "tests/actors/test_conformance.py::test_invariants_hold",
-    "tests/actors/schedulers/test_policy.py",
-    "tests/test_docs.py",
-)
 FIRST, MOST = 40, 150  # tests of a mutation: those tried first, and all
 LIMIT_S = 300.0  # of tests that take a minute at most
 COMPARE = {
@@ -155,8 +148,8 @@ def mutated(text: str, number: int) -> str:
     return ast.unparse(ast.fix_missing_locations(made))
 
 
-def draw(count: int, seed: int) -> list[Mutation]:
-    """Return mutations, as many of each area, drawn among the lines of functions."""
+def draw(count: int, seed: int, reached: dict[str, Any]) -> list[Mutation]:
+    """Return mutations, as many of each area, drawn among all lines but those that only imports reach."""
     rng = np.random.default_rng(seed)
     drawn = []
     for k, (area, folders) in enumerate(AREAS.items()):
@@ -165,6 +158,7 @@ def draw(count: int, seed: int) -> list[Mutation]:
             for folder in folders
             for path in sorted((ROOT / folder).rglob("*.py"))
             for number, (line, kind, _) in enumerate(changes(ast.parse(path.read_text())))
+            if reached.get(path.relative_to(ROOT).as_posix(), {}).get(str(line)) != []
         ]
         share = count // len(AREAS) + (k < count % len(AREAS))
         drawn += [there[i] for i in sorted(rng.choice(len(there), share, replace=False))]
@@ -219,8 +213,6 @@ def tests_of(mutation: Mutation, tests: Path, reached: dict[str, Any], places: d
         }
         for file in {place.partition("::")[0] for place in everywhere}:
             by_file[file] += properties_of(tests, file)
-    if str(mutation.line) in lines and not own:
-        return [*AT_IMPORT]
     turns = [names[i] for i in range(MOST) for names in by_file.values() if i < len(names)]
     return list(dict.fromkeys(turns))[:MOST]
 
@@ -313,7 +305,7 @@ def main() -> None:
         return
     tests = given.tests.resolve()
     reached, places = json.loads((tests / MAP).read_text()), places_of(tests)
-    drawn = draw(given.count, given.seed)
+    drawn = draw(given.count, given.seed, reached)
     if given.only is not None:
         missed = {row["mutation"] for row in map(json.loads, given.only.open()) if not row["found"]}
         drawn = [mutation for mutation in drawn if mutation.name in missed]
