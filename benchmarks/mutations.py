@@ -27,6 +27,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
+from xml.etree import ElementTree
 
 import numpy as np
 
@@ -44,8 +45,8 @@ MAP = "mutation-map.json"
 PLAIN = {"NUMBA_DISABLE_JIT": "1"}
 CHOSEN = ("-p", "no:cacheprovider", "-m", "not ray and not slow and not browser")
 HYPOTHESIS = "hypothesis.internal.conjecture.engine.ConjectureRunner.test_function"
-FIRST, MOST = 40, 150  # tests of a mutation: those tried first, and all
-LIMIT_S = 300.0  # of tests that take a minute at most
+BUDGET_S = 60.0  # of the tests of a mutation, the quickest first, by the times that they took for the map
+LIMIT_S = 300.0  # of these tests, after which a mutation has no end
 COMPARE = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
@@ -176,12 +177,14 @@ def make_map(tests: Path) -> None:
         environment = {**os.environ, **PLAIN, "PYTHONPATH": str(tests)}
         coverage = [sys.executable, "-m", "coverage"]
         command = [*coverage, "run", f"--rcfile={settings}", "-m", "pytest", "-q", *CHOSEN, "tests"]
-        subprocess.run(command, cwd=tests, env=environment, check=False)
+        subprocess.run([*command, f"--junitxml={folder}/times"], cwd=tests, env=environment, check=False)
         subprocess.run([*coverage, "combine", f"--rcfile={settings}"], cwd=tests, check=True)
-        _write_map(tests, Path(folder) / "data")
+        reached, times_s = _reached(tests, Path(folder) / "data"), _times_s(Path(folder) / "times")
+        (tests / MAP).write_text(json.dumps({"reached": reached, "times_s": times_s}))
 
 
-def _write_map(tests: Path, data_file: Path) -> None:
+def _reached(tests: Path, data_file: Path) -> dict[str, dict[int, list[str]]]:
+    """Return the tests that reach each line of each file, by the names that `coverage` gives them."""
     import coverage
 
     data = coverage.CoverageData(str(data_file))
@@ -192,29 +195,36 @@ def _write_map(tests: Path, data_file: Path) -> None:
         reached[name] = {
             line: sorted(filter(None, who)) for line, who in data.contexts_by_lineno(file).items()
         }
-    (tests / MAP).write_text(json.dumps(reached))
+    return reached
 
 
-def tests_of(mutation: Mutation, tests: Path, reached: dict[str, Any], places: dict[str, str]) -> list[str]:
-    """Return the tests that reach the line of a mutation, by turns of their files: all files are tried early.
+def _times_s(report: Path) -> dict[str, float]:
+    """Return the time of each test function, all its parameters together, by pytest's report."""
+    times_s: dict[str, float] = collections.defaultdict(float)
+    for case in ElementTree.parse(report).iter("testcase"):
+        place = case.attrib["classname"].replace(".", "/") + ".py"
+        times_s[f"{place}::{case.attrib['name'].partition('[')[0]}"] += float(case.attrib["time"])
+    return times_s
+
+
+def tests_of(mutation: Mutation, tests: Path, known: dict[str, Any], places: dict[str, str]) -> list[str]:
+    """Return the tests that reach the line of a mutation, the quickest first, as many as `BUDGET_S` allows.
 
     `coverage` takes the engine of hypothesis for one test: where it was there, properties of the files whose tests
     reach the mutated file are tried, too. A line that only imports reach is tried with `AT_IMPORT`.
     """
-    lines = reached.get(mutation.file, {})
+    lines, times_s = known["reached"].get(mutation.file, {}), known["times_s"]
     own = lines.get(str(mutation.line), ())
-    by_file: dict[str, list[str]] = collections.defaultdict(list)
-    for context in own:
-        if (place := places.get(context)) is not None:
-            by_file[place.partition("::")[0]].append(place)
+    chosen = {places[context] for context in own if context in places}
     if HYPOTHESIS in own:
         everywhere = {
             places[context] for contexts in lines.values() for context in contexts if context in places
         }
         for file in {place.partition("::")[0] for place in everywhere}:
-            by_file[file] += properties_of(tests, file)
-    turns = [names[i] for i in range(MOST) for names in by_file.values() if i < len(names)]
-    return list(dict.fromkeys(turns))[:MOST]
+            chosen.update(properties_of(tests, file))
+    quickest = sorted((times_s.get(place, 0.0), place) for place in chosen)
+    sums_s = np.cumsum([time_s for time_s, _ in quickest])
+    return [place for (_, place), sum_s in zip(quickest, sums_s, strict=True) if sum_s <= BUDGET_S]
 
 
 @cache
@@ -261,28 +271,19 @@ def is_found(mutation: Mutation, tests: Path, chosen: list[str], folder: Path) -
         if not (folder / name).exists():
             (folder / name).symlink_to(tests / name)
     environment = {**os.environ, **PLAIN, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
-    for some in (chosen[:FIRST], chosen[FIRST:]):
-        if not some:
-            continue
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-n0", "--no-header", *CHOSEN, *some]
-        try:
-            done = subprocess.run(
-                command,
-                cwd=folder,
-                env=environment,
-                capture_output=True,
-                text=True,
-                timeout=LIMIT_S,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return "no end"
-        if done.returncode == 4:  # of the command line
-            raise RuntimeError(done.stdout + done.stderr)
-        if done.returncode not in (0, 5):
-            failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-            return failed[0].split(" - ")[0] if failed else f"exit {done.returncode}"
-    return ""
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-n0", "--no-header", *CHOSEN, *chosen]
+    try:
+        done = subprocess.run(
+            command, cwd=folder, env=environment, capture_output=True, text=True, timeout=LIMIT_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return "no end"
+    if done.returncode == 4:  # of the command line
+        raise RuntimeError(done.stdout + done.stderr)
+    if done.returncode in (0, 5):
+        return ""
+    failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    return failed[0].split(" - ")[0] if failed else f"exit {done.returncode}"
 
 
 def main() -> None:
@@ -304,14 +305,14 @@ def main() -> None:
         make_map(given.tests.resolve())
         return
     tests = given.tests.resolve()
-    reached, places = json.loads((tests / MAP).read_text()), places_of(tests)
-    drawn = draw(given.count, given.seed, reached)
+    known, places = json.loads((tests / MAP).read_text()), places_of(tests)
+    drawn = draw(given.count, given.seed, known["reached"])
     if given.only is not None:
         missed = {row["mutation"] for row in map(json.loads, given.only.open()) if not row["found"]}
         drawn = [mutation for mutation in drawn if mutation.name in missed]
 
     def one(mutation: Mutation) -> tuple[Mutation, int, str]:
-        chosen = tests_of(mutation, tests, reached, places)
+        chosen = tests_of(mutation, tests, known, places)
         with tempfile.TemporaryDirectory() as folder:
             return mutation, len(chosen), is_found(mutation, tests, chosen, Path(folder)) if chosen else ""
 
