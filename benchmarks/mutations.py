@@ -4,17 +4,17 @@
     python -m benchmarks.mutations try --count 200 --seed 1 --out found.jsonl
     python -m benchmarks.mutations try … --tests DIR --only found.jsonl
 
-`try` draws mutations evenly from the areas of `AREAS`: an operator is replaced, a bound moved by one, two statements
-swapped or one left out. Each is tried in a copy of the repository with kernels as plain Python; it is found if a test
-fails, or does not end. `--tests DIR` takes the tests of another checkout, with that checkout's map, over the same
-mutations; `--only` tries those again that another run did not find. What is printed at the end is a table by area.
+The map needs pytest-cov. `try` draws mutations evenly from the areas of `AREAS`: an operator is replaced, a bound moved
+by one, two statements swapped or one left out. Each is tried in a copy of the repository with kernels as plain Python;
+it is found if a test fails, or does not end. `--tests DIR` takes the tests of another checkout, with that checkout's map,
+over the same mutations; `--only` tries those again that another run did not find. What is printed at the end is a table
+by area.
 """  # fmt: skip
 
 from __future__ import annotations
 
 import argparse
 import ast
-import collections
 import copy
 import json
 import os
@@ -22,9 +22,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
@@ -44,9 +43,8 @@ AREAS = {
 MAP = "mutation-map.json"
 PLAIN = {"NUMBA_DISABLE_JIT": "1"}
 CHOSEN = ("-p", "no:cacheprovider", "-m", "not ray and not slow and not browser")
-HYPOTHESIS = "hypothesis.internal.conjecture.engine.ConjectureRunner.test_function"
-BUDGET_S = 60.0  # of the tests of a mutation, the quickest first, by the times that they took for the map
-LIMIT_S = 300.0  # of these tests, after which a mutation has no end
+BUDGET_S = 30.0  # of the tests of a mutation, the quickest first, by the times that they took for the map
+LIMIT_S = 200.0  # of these tests, after which a mutation has no end
 COMPARE = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
@@ -166,91 +164,52 @@ def draw(count: int, seed: int, reached: dict[str, Any]) -> list[Mutation]:
     return drawn
 
 
-def make_map(tests: Path) -> None:
-    """Write which tests of the quick ring reach which lines: `coverage`, with a context for each test."""
+def make_map(tests: Path, paths: Sequence[str]) -> None:
+    """Write which tests of the quick ring reach which lines, by pytest-cov, and the time of each test."""
     with tempfile.TemporaryDirectory() as folder:
-        settings = Path(folder) / "coveragerc"
-        settings.write_text(
-            f"[run]\ndata_file = {folder}/data\nsource = {tests}/actors,{tests}/workloads\n"
-            "dynamic_context = test_function\nparallel = true\npatch = subprocess\n"
-        )
-        environment = {**os.environ, **PLAIN, "PYTHONPATH": str(tests)}
-        coverage = [sys.executable, "-m", "coverage"]
-        command = [*coverage, "run", f"--rcfile={settings}", "-m", "pytest", "-q", *CHOSEN, "tests"]
-        subprocess.run([*command, f"--junitxml={folder}/times"], cwd=tests, env=environment, check=False)
-        subprocess.run([*coverage, "combine", f"--rcfile={settings}"], cwd=tests, check=True)
-        reached, times_s = _reached(tests, Path(folder) / "data"), _times_s(Path(folder) / "times")
-        (tests / MAP).write_text(json.dumps({"reached": reached, "times_s": times_s}))
+        data, report = Path(folder) / "data", Path(folder) / "times"
+        environment = {**os.environ, **PLAIN, "PYTHONPATH": str(tests), "COVERAGE_FILE": str(data)}
+        measured = [
+            "--cov=actors",
+            "--cov=workloads",
+            "--cov-context=test",
+            "--cov-report=",
+            f"--junitxml={report}",
+        ]
+        command = [sys.executable, "-m", "pytest", "-q", "-n2", *CHOSEN, *measured, *paths]
+        subprocess.run(command, cwd=tests, env=environment, check=False)
+        (tests / MAP).write_text(json.dumps({"reached": _reached(tests, data), "times_s": _times_s(report)}))
 
 
 def _reached(tests: Path, data_file: Path) -> dict[str, dict[int, list[str]]]:
-    """Return the tests that reach each line of each file, by the names that `coverage` gives them."""
+    """Return the tests that reach each line of each file; none of a line that only imports reach."""
     import coverage
 
     data = coverage.CoverageData(str(data_file))
     data.read()
-    reached: dict[str, dict[int, list[str]]] = {}
-    for file in data.measured_files():
-        name = Path(file).relative_to(tests).as_posix()
-        reached[name] = {
-            line: sorted(filter(None, who)) for line, who in data.contexts_by_lineno(file).items()
+    return {
+        Path(file).relative_to(tests).as_posix(): {
+            line: sorted({each.rpartition("|")[0] for each in who if each})
+            for line, who in data.contexts_by_lineno(file).items()
         }
-    return reached
+        for file in data.measured_files()
+    }
 
 
 def _times_s(report: Path) -> dict[str, float]:
-    """Return the time of each test function, all its parameters together, by pytest's report."""
-    times_s: dict[str, float] = collections.defaultdict(float)
-    for case in ElementTree.parse(report).iter("testcase"):
-        place = case.attrib["classname"].replace(".", "/") + ".py"
-        times_s[f"{place}::{case.attrib['name'].partition('[')[0]}"] += float(case.attrib["time"])
-    return times_s
+    """Return the time of each test by pytest's report."""
+    return {
+        f"{case.attrib['classname'].replace('.', '/')}.py::{case.attrib['name']}": float(case.attrib["time"])
+        for case in ElementTree.parse(report).iter("testcase")
+    }
 
 
-def tests_of(mutation: Mutation, tests: Path, known: dict[str, Any], places: dict[str, str]) -> list[str]:
-    """Return the tests that reach the line of a mutation, the quickest first, as many as `BUDGET_S` allows.
-
-    `coverage` takes the engine of hypothesis for one test: where it was there, properties of the files whose tests
-    reach the mutated file are tried, too. A line that only imports reach is tried with `AT_IMPORT`.
-    """
-    lines, times_s = known["reached"].get(mutation.file, {}), known["times_s"]
-    own = lines.get(str(mutation.line), ())
-    chosen = {places[context] for context in own if context in places}
-    if HYPOTHESIS in own:
-        everywhere = {
-            places[context] for contexts in lines.values() for context in contexts if context in places
-        }
-        for file in {place.partition("::")[0] for place in everywhere}:
-            chosen.update(properties_of(tests, file))
-    quickest = sorted((times_s.get(place, 0.0), place) for place in chosen)
+def tests_of(mutation: Mutation, known: dict[str, Any]) -> list[str]:
+    """Return the tests that reach the line of a mutation, the quickest first, as many as `BUDGET_S` allows."""
+    reached = known["reached"].get(mutation.file, {}).get(str(mutation.line), ())
+    quickest = sorted((known["times_s"].get(test, 0.0), test) for test in reached)
     sums_s = np.cumsum([time_s for time_s, _ in quickest])
-    return [place for (_, place), sum_s in zip(quickest, sums_s, strict=True) if sum_s <= BUDGET_S]
-
-
-@cache
-def properties_of(tests: Path, name: str) -> list[str]:
-    """Return the node ids of the tests of a file that hypothesis gives its cases."""
-    return [
-        f"{name}::{node.name}"
-        for node in ast.parse((tests / name).read_text()).body
-        if isinstance(node, ast.FunctionDef) and any("given" in ast.unparse(d) for d in node.decorator_list)
-    ]
-
-
-def places_of(tests: Path) -> dict[str, str]:
-    """Return the node id of each test function, by coverage's name of its context."""
-    found = {}
-    for path in sorted((tests / "tests").rglob("test_*.py")):
-        name = path.relative_to(tests).as_posix()
-        for node in ast.parse(path.read_text()).body:
-            for one in node.body if isinstance(node, ast.ClassDef) else [node]:
-                if isinstance(one, ast.FunctionDef) and one.name.startswith("test_"):
-                    inside = f"{node.name}::" if isinstance(node, ast.ClassDef) else ""
-                    found[f"{path.stem}.{one.name}"] = f"{name}::{inside}{one.name}"
-                    found[f"{name.removesuffix('.py').replace('/', '.')}.{one.name}"] = (
-                        f"{name}::{inside}{one.name}"
-                    )
-    return found
+    return [test for (_, test), sum_s in zip(quickest, sums_s, strict=True) if sum_s <= BUDGET_S]
 
 
 def is_found(mutation: Mutation, tests: Path, chosen: list[str], folder: Path) -> str:
@@ -297,22 +256,23 @@ def main() -> None:
     parser.add_argument(
         "--tests", type=Path, default=ROOT, help="a checkout whose tests are tried; default: this one"
     )
+    parser.add_argument("--paths", nargs="+", default=["tests"], help="of the tests of the map")
     parser.add_argument("--only", type=Path, help="those that this output has as not found")
     parser.add_argument("--out", type=Path, default=Path("mutations.jsonl"))
     parser.add_argument("--processes", type=int, default=2)
     given = parser.parse_args()
     if given.what == "map":
-        make_map(given.tests.resolve())
+        make_map(given.tests.resolve(), given.paths)
         return
     tests = given.tests.resolve()
-    known, places = json.loads((tests / MAP).read_text()), places_of(tests)
+    known = json.loads((tests / MAP).read_text())
     drawn = draw(given.count, given.seed, known["reached"])
     if given.only is not None:
         missed = {row["mutation"] for row in map(json.loads, given.only.open()) if not row["found"]}
         drawn = [mutation for mutation in drawn if mutation.name in missed]
 
     def one(mutation: Mutation) -> tuple[Mutation, int, str]:
-        chosen = tests_of(mutation, tests, known, places)
+        chosen = tests_of(mutation, known)
         with tempfile.TemporaryDirectory() as folder:
             return mutation, len(chosen), is_found(mutation, tests, chosen, Path(folder)) if chosen else ""
 
