@@ -4,11 +4,11 @@
     python -m benchmarks.mutations try --count 200 --seed 1 --out found.jsonl
     python -m benchmarks.mutations try … --tests DIR --only found.jsonl
 
-The map needs pytest-cov. `try` draws mutations evenly from the areas of `AREAS`: an operator is replaced, a bound moved
-by one, two statements swapped or one left out. Each is tried in a copy of the repository with kernels as plain Python;
-it is found if a test fails, or does not end. `--tests DIR` takes the tests of another checkout, with that checkout's map,
-over the same mutations; `--only` tries those again that another run did not find. What is printed at the end is a table
-by area.
+The map needs pytest-cov. `try` draws mutations evenly from the areas of `AREAS`: an operator is replaced, a bound
+moved by one, two statements swapped or one left out. Each is tried in a copy of the repository with kernels as plain
+Python; it is found if a test fails, or does not end. `--tests DIR` takes the tests of another checkout, with that
+checkout's map, over the same mutations; `--only` tries those again that another run did not find. What is printed at
+the end is a table by area.
 """  # fmt: skip
 
 from __future__ import annotations
