@@ -1,7 +1,7 @@
 """How many faults the tests find: small changes of the code, each tried with the tests that reach the changed line.
 
     python -m benchmarks.mutations map            which tests reach which lines (once for each state of the tests)
-    python -m benchmarks.mutations try --count 200 --seed 1 --out found.jsonl
+    python -m benchmarks.mutations try --count 200 --seed 1 --out found.jsonl     goes on where it was interrupted
     python -m benchmarks.mutations try … --tests DIR --only found.jsonl
 
 The map needs pytest-cov. `try` draws mutations evenly from the areas of `AREAS`: an operator is replaced, a bound
@@ -23,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
@@ -276,16 +276,19 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             return mutation, len(chosen), is_found(mutation, tests, chosen, Path(folder)) if chosen else ""
 
-    table: dict[str, list[int]] = {area: [0, 0] for area in AREAS}
-    with given.out.open("w") as out, ThreadPoolExecutor(given.processes) as pool:
-        for mutation, count, found in pool.map(one, drawn):
+    rows = [*map(json.loads, given.out.open())] if given.out.exists() else []
+    done = {row["mutation"] for row in rows}
+    left = [mutation for mutation in drawn if mutation.name not in done]
+    with given.out.open("a") as out, ThreadPoolExecutor(given.processes) as pool:
+        for trial in as_completed([pool.submit(one, mutation) for mutation in left]):
+            mutation, count, found = trial.result()
             row = {"mutation": mutation.name, "area": mutation.area, "tests": count, "found": found}
             out.write(json.dumps(row) + "\n")
             out.flush()
-            table[mutation.area][0] += 1
-            table[mutation.area][1] += bool(found)
-    for area, (tried, found_here) in table.items():
-        print(f"{area:24s} {tried:4d} tried {found_here:4d} found")
+            rows.append(row)
+    for area in AREAS:
+        own = [row for row in rows if row["area"] == area]
+        print(f"{area:24s} {len(own):4d} tried {sum(bool(row['found']) for row in own):4d} found")
 
 
 if __name__ == "__main__":

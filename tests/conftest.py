@@ -101,7 +101,7 @@ def cpus() -> int:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The quick ring leaves out tests of the full one; what takes longest goes first, all else by file."""
+    """The quick ring leaves out tests of the full one; of all tests what takes longest goes first."""
     for item in items:
         for marker in item.iter_markers("slow"):
             assert marker.args, f"{item.nodeid}: slow, for which reason?"
@@ -112,8 +112,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         ]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in set(left_out)]
-    order = {TESTS / name: i for i, name in enumerate(FIRST)}  # the same in all processes
-    items.sort(key=lambda item: (order.get(item.path, len(order)), item.path))
+    if is_whole(config):
+        order = {TESTS / name: i for i, name in enumerate(FIRST)}  # the same in all processes
+        items.sort(key=lambda item: (order.get(item.path, len(order)), item.path))
 
 
 def pytest_report_header(config: pytest.Config) -> str:
