@@ -43,8 +43,7 @@ AREAS = {
 MAP = "mutation-map.json"
 PLAIN = {"NUMBA_DISABLE_JIT": "1"}
 CHOSEN = ("-p", "no:cacheprovider", "-m", "not ray and not slow and not browser")
-BUDGET_S = 30.0  # of the tests of a mutation, the quickest first, by the times that they took for the map
-LIMIT_S = 200.0  # of these tests, after which a mutation has no end
+LIMIT_S = 170.0  # of wall time beyond the budget, after which a mutation has no end
 COMPARE = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
@@ -204,15 +203,15 @@ def _times_s(report: Path) -> dict[str, float]:
     }
 
 
-def tests_of(mutation: Mutation, known: dict[str, Any]) -> list[str]:
-    """Return the tests that reach the line of a mutation, the quickest first, as many as `BUDGET_S` allows."""
+def tests_of(mutation: Mutation, known: dict[str, Any], budget_s: float) -> list[str]:
+    """Return the tests that reach the line of a mutation, the quickest first, as many as a budget allows."""
     reached = known["reached"].get(mutation.file, {}).get(str(mutation.line), ())
     quickest = sorted((known["times_s"].get(test, 0.0), test) for test in reached)
     sums_s = np.cumsum([time_s for time_s, _ in quickest])
-    return [test for (_, test), sum_s in zip(quickest, sums_s, strict=True) if sum_s <= BUDGET_S]
+    return [test for (_, test), sum_s in zip(quickest, sums_s, strict=True) if sum_s <= budget_s]
 
 
-def is_found(mutation: Mutation, tests: Path, chosen: list[str], folder: Path) -> str:
+def is_found(mutation: Mutation, tests: Path, chosen: list[str], folder: Path, limit_s: float) -> str:
     """Return the test that finds a mutation, "no end" where one does not end, "" where none does."""
     for name in PACKAGES:
         shutil.copytree(ROOT / name, folder / name, dirs_exist_ok=True)  # with what is compiled to bytes
@@ -233,7 +232,7 @@ def is_found(mutation: Mutation, tests: Path, chosen: list[str], folder: Path) -
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-n0", "--no-header", *CHOSEN, *chosen]
     try:
         done = subprocess.run(
-            command, cwd=folder, env=environment, capture_output=True, text=True, timeout=LIMIT_S, check=False
+            command, cwd=folder, env=environment, capture_output=True, text=True, timeout=limit_s, check=False
         )
     except subprocess.TimeoutExpired:
         return "no end"
@@ -259,6 +258,9 @@ def main() -> None:
     parser.add_argument("--paths", nargs="+", default=["tests"], help="of the tests of the map")
     parser.add_argument("--only", type=Path, help="those that this output has as not found")
     parser.add_argument("--out", type=Path, default=Path("mutations.jsonl"))
+    parser.add_argument(
+        "--budget-s", type=float, default=30.0, help="of the tests of a mutation, by the times of the map"
+    )
     parser.add_argument("--processes", type=int, default=2)
     given = parser.parse_args()
     if given.what == "map":
@@ -272,9 +274,11 @@ def main() -> None:
         drawn = [mutation for mutation in drawn if mutation.name in missed]
 
     def one(mutation: Mutation) -> tuple[Mutation, int, str]:
-        chosen = tests_of(mutation, known)
+        chosen = tests_of(mutation, known, given.budget_s)
         with tempfile.TemporaryDirectory() as folder:
-            return mutation, len(chosen), is_found(mutation, tests, chosen, Path(folder)) if chosen else ""
+            limit_s = 2 * given.budget_s + LIMIT_S
+            found = is_found(mutation, tests, chosen, Path(folder), limit_s) if chosen else ""
+            return mutation, len(chosen), found
 
     rows = [*map(json.loads, given.out.open())] if given.out.exists() else []
     done = {row["mutation"] for row in rows}

@@ -282,6 +282,13 @@ def nothing_waits_at_nodes(partition: Partition, up: np.ndarray) -> None:
     for field in partition.state:
         if hasattr(field, "ledger"):
             assert (field.ledger.work & (DOWN - 1) == 0).all() or hasattr(partition.state, "report")
+    if (monitor := getattr(partition.state, "monitor", None)) is not None:
+        heard = np.ones(up.size, np.int64)
+        if world.faults.active:
+            heard = world.faults.actors.heard[: up.size] & 1
+        assert monitor.total.nodes[0] == heard.sum()
+        assert monitor.total.slots[0] == (heard * monitor.slots).sum()
+        assert monitor.total.busy[0] == monitor.busy.sum()
 
 
 def chain_of(world: Any, entry: int) -> Iterator[int]:
