@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shlex
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -87,6 +88,9 @@ def test_wrong_input_ends_with_2_and_one_line_and_leaves_nothing(
     case: Case, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(folder)
+    monkeypatch.setattr(
+        sys, "dont_write_bytecode", True
+    )  # of the file, which another case writes within a second
     before = sorted(path.name for path in folder.iterdir())
     given = folder / next(
         (f"given.{word[6:].partition(':')[0]}" for word in case.argv if word.startswith("given.")), ""
