@@ -42,19 +42,19 @@ def getting_ready(setting: Setting, warm: bool, tell: Tell | None) -> Iterator[N
         yield
 
 
-def compiled_so_far(loops: Sequence[Any], step: Step) -> Callable[[], str]:
+def compiled_so_far(
+    loops: Sequence[Any], step: Step, clock: Callable[[], float] = time.monotonic
+) -> Callable[[], str]:
     """Return what says how many functions of loops are compiled since a step began, and how long the rest will take.
 
     It looks at the disk of this machine, whichever process compiles. Nothing is said while none is there.
     """
-    before = kept_fingerprints()
-    wanted: set[str] = set()
+    wanted = fingerprints_of(loops) - kept_fingerprints()
     seen, seen_s = 0, 0.0
 
     def text() -> str:
-        nonlocal wanted, seen, seen_s
-        wanted = wanted or fingerprints_of(loops) - before
-        now_s = time.monotonic() - step.since
+        nonlocal seen, seen_s
+        now_s = clock() - step.since
         done = len(wanted & kept_fingerprints())
         if done == 0:
             return ""

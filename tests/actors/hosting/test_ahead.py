@@ -147,7 +147,6 @@ def test_it_is_said_how_many_functions_are_compiled_and_how_long_the_rest_takes(
     loops = find_scheduler("sparrow").loops
     monkeypatch.setattr(kernel_cache, "CACHE_FOLDER", tmp_path)
     now_s = 100.0
-    monkeypatch.setattr("actors.hosting.slices.time.monotonic", lambda: now_s)
     names = [f"module.function-{each}.py311.nbi" for each in sorted(kernel_cache.fingerprints_of(loops))]
     (tmp_path / "module").mkdir()
 
@@ -157,7 +156,7 @@ def test_it_is_said_how_many_functions_are_compiled_and_how_long_the_rest_takes(
 
     compile_all(names[:10])  # another scheduler's, too
     rest = len(names) - 10
-    text = compiled_so_far(loops, Step("compiling the kernel", since=90.0))
+    text = compiled_so_far(loops, Step("compiling the kernel", since=90.0), lambda: now_s)
     assert text() == ""
     compile_all(names[10:50])  # a quarter of a second each; the rest, and the loop with them, as long
     assert text() == f"40 of {rest} functions, about {format_duration(round(rest / 4 / 0.7 - 10))} left"
