@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +12,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from actors.hosting.outcome import Outcome
-from actors.kernel.inputs import LAUNCHED
+from actors.kernel.inputs import ENDED, LAUNCHED
+from actors.machines.lineage import is_kept, lacks_input
 from actors.setting import Network, Setting
 from tests.actors.checkpointing import digest_with_restores
 from tests.actors.dag_settings import mixed_dags, with_bytes
@@ -154,16 +156,39 @@ def has_input_in_time(
             assert f.fail_s - one.start_s >= needed[f.node] / GB - 1e-6
 
 
-def test_input_that_a_lost_attempt_had_fetched_is_not_that_of_the_next_one() -> None:
-    # Delays differ so much that a machine's message that a task has its input may come when the task is known as lost.
+def test_what_the_manager_knows_of_inputs_and_of_outputs_is_so() -> None:
+    # Delays differ so much that a machine's message that a task has its input may come when the task is known as lost,
+    # and that of an end when the machine is known to have failed since.
     for seed in range(8):
         work = with_bytes(mixed_dags(jobs=8, seed=seed), seed)
         setting = replace(over("fair", work, seed=seed), network=Network(0.05, spread_s=0.5))
         partition = started(failing(setting, outages(np.random.default_rng(seed), 60.0), 0.0))
+        needs = list(needs_of(work.arrays(), partition.world.inputs))
         for _ in steps(partition):
-            inputs, book = partition.world.inputs, partition.state.schedulers.lineage
-            has_input = (book.has_input == 1) & (inputs.phase == LAUNCHED)
-            assert (inputs.fetched[has_input] >= 0).all()
+            world, book = partition.world, partition.state.schedulers.lineage
+            has_input = (book.has_input == 1) & (world.inputs.phase == LAUNCHED)
+            assert (world.inputs.fetched[has_input] >= 0).all()
+            ended = np.flatnonzero(world.inputs.phase == ENDED).tolist()
+            lost = {task for task in ended if not is_kept(world, book, task)}
+            for tasks, task in needs if lost else ():
+                assert lost.isdisjoint(tasks) or not lacks_input(world, book, task)
+
+
+def needs_of(arrays: Any, inputs: Any) -> Iterator[tuple[range, int]]:
+    """Yield, of each task and each edge with bytes to its stage, whose outputs it needs."""
+    for stage in range(inputs.first_parent.size - 1):
+        first, end = arrays.stage_first_task[stage : stage + 2].tolist()
+        for edge in range(*inputs.first_parent[stage : stage + 2]):
+            parent = int(inputs.parent[edge])
+            if parent >= 0 and inputs.size[edge] > 0:
+                for task in range(first, end):
+                    yield range_of(arrays, parent, task - first if inputs.one_to_one[edge] else None), task
+
+
+def range_of(arrays: Any, stage: int, place: int | None) -> range:
+    """Return the tasks of a stage, or the one at a place."""
+    first, end = arrays.stage_first_task[stage : stage + 2].tolist()
+    return range(first, end) if place is None else range(first + place, first + place + 1)
 
 
 @pytest.mark.parametrize("scheduler", ["sparrow", "hawk", "eagle", "central-lwl"])

@@ -53,6 +53,22 @@ def test_many_of_high_priority_that_find_no_node_do_not_block_others(high: int) 
     assert found[-1] == (12.0 if high else 22.0)  # of one priority 64 are looked at in each search
 
 
+@pytest.mark.parametrize(("last", "starts_s"), [(False, 12.0), (True, 22.0)])
+def test_a_search_passes_all_of_a_priority_of_which_many_have_found_no_node(
+    last: bool, starts_s: float
+) -> None:
+    """One of 140 of high priority could run where one of low priority starts, if it is not passed with the others."""
+    place = 139 if last else 100  # a search looks at 64; those of the one before it are behind the others
+    first = [(0.0, [90.0], None, 0), (0.0, [1.0], None, 0)]
+    many = [(1.0 + i / 1000, [3.0 if i == place else 0.5], None, 9) for i in range(140)]
+    workload = jobs(*first, *many, (2.1, [4.0], None, 0))
+    sets = ["" if i == place else "cores >= 4" for i in range(140)]
+    cluster = build_cluster("two", [1, 1], cpu_cores=[1, 4])
+    found = starts(with_sets(workload, ["cores >= 4", "cores <= 1", *sets, ""]), cluster)
+    assert found[2 + place] == starts_s
+    assert found[-1] == (12.0 if last else 22.0)
+
+
 def with_sets(workload: JobWorkload, texts: list[str]) -> JobWorkload:
     """Return the workload with a set of constraints for each job."""
     return constrained(workload, *texts)
