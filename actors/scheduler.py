@@ -4,8 +4,9 @@ import pickle
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
+from actors.causes import Remedy
 from actors.kernel.turns import Turns
 from actors.worlds import Worlds
 from workloads.errors import InputError
@@ -49,6 +50,7 @@ class Parameter:
         low, high: inclusive bounds of numbers.
         needs: it has an effect only with one of these other parameters: if that is true, or above 0, or has one of the
             values that stand there, as in "pilots=senders|flows". Those that the scheduler lacks do not count.
+        addresses: the causes of delay that it addresses, and how.
     """
 
     name: str
@@ -59,6 +61,7 @@ class Parameter:
     high: float | None = None
     choices: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
+    addresses: tuple[Remedy, ...] = ()
 
     @property
     def about(self) -> str:
@@ -116,6 +119,15 @@ class Scheduler:
         updatable: it takes updates of coflows that are under way: "always", or with which value of a parameter,
             as in "rates=greedy".
         uses_deadlines: it is for coflows that have deadlines.
+        refuses: values of its parameters that do not go together.
+        rule: by which it orders what waits, as a clause, such as "coflows that arrived earlier go first"; or what
+            returns that for values of its parameters. Empty: `title` is the rule.
+        priorities: for what priorities count under it, where that is not all jobs, as a clause.
+        draws: it sends the probes, or tasks, of short jobs to nodes drawn at random. Where it chooses nodes for long
+            jobs by work, it counts only what it has placed itself.
+        considers: which nodes it compares for a task, with names of its parameters in braces; empty: all.
+        waits: how jobs wait at it for room: "queue", none passes the first of its queue; "reports", until reports of
+            nodes show room; "gangs", until all tasks of the first can start at once. Empty: they do not, or otherwise.
         worlds: what hosts must know of the worlds that it runs in, which are those of its family.
         build: setting -> (World, the policy's own state) at time 0.
         advance: the compiled loop, (world, state, until_ns, most_events) -> the stop reason.
@@ -152,6 +164,12 @@ class Scheduler:
     ignores: tuple[tuple[str, str], ...] = ()
     updatable: str = ""
     uses_deadlines: bool = False
+    refuses: tuple[Mapping[str, Any], ...] = ()
+    rule: str | Callable[[Mapping[str, Any]], str] = ""
+    priorities: str = ""
+    draws: bool = False
+    considers: str = ""
+    waits: Literal["", "queue", "reports", "gangs"] = ""
     host: Callable[[Any], Host] | None = field(default=None, repr=False)
     grow: Callable[[Any, Any], Any] = field(default=lambda world, state: state, repr=False)
     transfers: Callable[..., int] | None = field(default=None, repr=False)
@@ -198,6 +216,14 @@ class Scheduler:
     def policy(self) -> str:
         """The name of the policy, which its variants share."""
         return self.variant_of or self.name
+
+    def rule_with(self, parameters: Mapping[str, Any]) -> str:
+        """Return the rule by which it orders what waits, with values of its parameters, as a clause."""
+        return (self.rule(parameters) if callable(self.rule) else self.rule) or self.title.rstrip(".")
+
+    def why_ignored(self, key: str) -> str | None:
+        """Return why it ignores a key of the configuration; None if it does not."""
+        return next((why for own, why in self.ignores if key == own or key.startswith(f"{own}.")), None)
 
     @property
     def doc(self) -> str:

@@ -1,4 +1,4 @@
-"""The structure of the code: which packages and rooms may import which, no cycle of imports, and no long file.
+"""The structure of the code: which packages and rooms may import which, no cycle of imports, who names schedulers.
 
 A room is a sub-package, or the modules beside sub-packages. What counts is every import: at the top of a module, inside
 a function, for type checkers alone. What a registry names by text is no import.
@@ -14,6 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from actors.schedulers.registry import built_in_schedulers, scheduler_names
+from emu.configuration.keys import BY_NAME
+from emu.families.dags.keys import MAX_MIN_FAIR
 from tests.conftest import FIRST
 from tests.python_process import run_python
 
@@ -34,7 +37,7 @@ LAYERS: dict[str, tuple[tuple[str, ...], ...]] = {
     "actors": (
         ("actors.compiling",),
         ("actors.kernel",),
-        ("actors.worlds",),
+        ("actors.worlds", "actors.causes"),
         ("actors.scheduler",),
         ("actors.environment",),
         ("actors.setting",),
@@ -75,6 +78,11 @@ LAYERS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("emu.cli",),
         ("emu.__main__",),
     ),
+}
+# `emu` names schedulers as defaults alone: those of the main job, and a cluster.
+NAMES_A_SCHEDULER = {
+    ("emu.cli.commands", "sparrow hawk eagle central-lwl"),
+    ("emu.families.dags.family", "carbyne"),
 }
 # The core names no family, except in the public checks of results.
 NAMES_A_FAMILY = {"emu.testing"}
@@ -194,6 +202,28 @@ def test_the_core_names_no_family() -> None:
         if name.startswith("emu.") and room_of(name)[1] in families and room_of(module)[1] not in families
     }
     assert not naming ^ NAMES_A_FAMILY
+
+
+def test_emu_names_no_scheduler_but_in_defaults() -> None:
+    """What is known of a policy stands with it. Words that are also values of keys or of parameters do not count."""
+    values = {value for key in BY_NAME.values() for value in key.choices or ()}
+    values |= {value for one in built_in_schedulers() for p in one.parameters for value in p.choices}
+    names, naming = {*scheduler_names()} - values - {MAX_MIN_FAIR}, set()
+    for module, file in modules().items():
+        if module.partition(".")[0] == "emu":
+            texts = [node.value for node in ast.walk(tree_of(file)) if isinstance(node, ast.Constant)]
+            if named := [text for text in texts if isinstance(text, str) and text in names]:
+                naming.add((module, " ".join(named)))
+    assert naming == NAMES_A_SCHEDULER
+
+
+def test_emu_goes_by_the_name_of_no_policy() -> None:
+    for module, file in modules().items():
+        for node in ast.walk(tree_of(file)):
+            if module.partition(".")[0] == "emu" and isinstance(node, ast.Compare):
+                sides = [ast.unparse(side) for side in (node.left, *node.comparators)]
+                texts = [side for side in (node.left, *node.comparators) if isinstance(side, ast.Constant)]
+                assert not (texts and any(side.endswith((".policy", "['policy']")) for side in sides)), module
 
 
 def test_tests_mirror_the_tree() -> None:

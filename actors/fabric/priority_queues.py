@@ -11,10 +11,12 @@ first once, so that no queue starves. If
 queues is strict.
 """
 
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from actors.causes import Remedy
 from actors.fabric.initial_arrays import at_start, list_per, per
 from actors.fabric.ports import Coflows, Fabric
 from actors.kernel.arrays import total
@@ -59,8 +61,25 @@ LIMIT_PARAMETERS = (
     Parameter("queues", 10, "integer", "priority queues", low=1, high=64),
     Parameter("first_limit_bytes", 10 << 20, "size", "limit of the first queue", low=1),
     Parameter("factor", 10.0, "number", "growth of the limits from queue to queue", low=1.000001, high=1e6),
-    Parameter("interval_s", 0.008, "duration", "scheduling interval δ", low=1e-6, high=3600),
+    Parameter(
+        "interval_s",
+        0.008,
+        "duration",
+        "scheduling interval δ",
+        low=1e-6,
+        high=3600,
+        addresses=(Remedy("decision", "the time between two decisions"),),
+    ),
 )
+
+
+def in_turns(rule: str) -> Callable[[Mapping[str, Any]], str]:
+    """Return the rule of a scheduler whose queues take turns unless its parameter `starvation` is strict."""
+    turns = "in its slot a lower queue goes before higher ones, so that none starves"
+    slots = f"{rule}; but queues take turns (starvation=slots): {turns}"
+    return lambda parameters: slots if parameters.get("starvation", "slots") == "slots" else rule
+
+
 QUEUE_PARAMETERS = (
     *LIMIT_PARAMETERS,
     Parameter(

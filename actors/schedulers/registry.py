@@ -107,10 +107,15 @@ def place_of(name: str) -> str:
     raise InputError(f"no built-in scheduler {name!r}{did_you_mean(name, known)}")
 
 
-def built_in_schedulers() -> tuple[Scheduler, ...]:
-    """All built-in schedulers; imports every policy."""
-    found = (_built_in(name) for places in _PLACES.values() for name in places)
-    return tuple(scheduler for scheduler in found if scheduler is not None)
+def built_in_schedulers(family: str | None = None) -> tuple[Scheduler, ...]:
+    """All built-in schedulers, or those of a family; imports every such policy."""
+    names = (name for known, places in _PLACES.items() if family in (None, known) for name in places)
+    return tuple(scheduler for name in names if (scheduler := _built_in(name)) is not None)
+
+
+def coordinator_names() -> tuple[str, ...]:
+    """Names of the built-in schedulers of coflows that also coordinate the shuffles of DAG jobs."""
+    return tuple(one.name for one in built_in_schedulers("coflows") if one.transfers is not None)
 
 
 def scheduler_names(family: str | None = None) -> tuple[str, ...]:

@@ -115,10 +115,10 @@ def ignored_notes(config: Config, schedulers: tuple[Scheduler, ...]) -> tuple[st
     """Return notes on keys that some of the schedulers ignore, and that are not refused."""
     notes = []
     for scheduler in schedulers:
-        ignored = {name: _ignored(scheduler, name) for name in _given(config, scheduler.family)}
+        ignored = {name: scheduler.why_ignored(name) for name in _given(config, scheduler.family)}
         names = {name: why for name, why in ignored.items() if why is not None}
         if not find_family(scheduler.family).notes_each_ignored_key:
-            names = {n: w for n, w in names.items() if all(_ignored(s, n) is not None for s in schedulers)}
+            names = {n: w for n, w in names.items() if all(s.why_ignored(n) is not None for s in schedulers)}
         for why in dict.fromkeys(names.values()):
             which = " and ".join(name for name, own in names.items() if own == why)
             notes.append(f"{scheduler.name} ignores {which}: {why}")
@@ -188,7 +188,7 @@ def _why_none(
     if needs and not any(_is_met(need, config.values) for need in needs):
         why = f"goes with {' or '.join(map(need_text, needs))}, and {_state(needs, config.values)}"
         return why, [name_of(need) for need in needs]
-    whys = [_ignored(scheduler, name) for scheduler in schedulers]
+    whys = [scheduler.why_ignored(name) for scheduler in schedulers]
     if None in whys or _belongs(name, DESCRIBES):
         return ()
     names = " and ".join(scheduler.name for scheduler in schedulers)
@@ -303,11 +303,6 @@ def _state(needs: Iterable[str], values: Mapping[str, Any]) -> str:
 
 def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _ignored(scheduler: Scheduler, name: str) -> str | None:
-    """Return why a scheduler ignores a key; None if it does not."""
-    return next((why for own, why in scheduler.ignores if _belongs(name, [own])), None)
 
 
 def _belongs(name: str, tables: Iterable[str]) -> bool:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
+from actors.causes import Remedy
 from emu.columns import Column, make_table
 from emu.configuration.event_selection import parse_events
 from emu.configuration.keys import PARAMETERS
@@ -22,31 +23,10 @@ from emu.results.text_tables import align, number, percent
 from workloads.arrow import column
 from workloads.errors import InputError
 
+if TYPE_CHECKING:
+    from actors.scheduler import Scheduler
+
 NS = 1e9
-
-
-class Remedy(NamedTuple):
-    """What addresses a cause of delay.
-
-    Attributes
-    ----------
-    name : str
-        A key, or a parameter of schedulers.
-    does : str
-        Its effect, as a clause that follows the name.
-    of : tuple of str
-        The best-known schedulers that use it; empty for a key that all use.
-    group : str
-        The group of jobs whose delay it addresses; empty for all.
-    needs : str
-        The figure of the summary that a run must have for it to have an effect; empty for none.
-    """
-
-    name: str
-    does: str
-    of: tuple[str, ...] = ()
-    group: str = ""
-    needs: str = ""
 
 
 def _no_explanation(result: Result, *_: Any) -> Any:
@@ -73,7 +53,7 @@ class Causes:
     finer : (result, record, handled) -> pairs
         The same with finer causes, for pages; None: `of_all`.
     remedies : mapping
-        What addresses each (finer) cause of delay.
+        By key of the configuration: which (finer) causes of delay it addresses, and how.
     """
 
     explain: Callable[[Result, Record, int, Handled | None], Explanation] = _no_explanation
@@ -107,6 +87,16 @@ def parameters_of(result: Result) -> Any:
     """Return the parameters of the scheduler of a run, by name, of its variant if it has one."""
     own = of_config(result, PARAMETERS, result.summary["scheduler"], None)
     return own if own is not None else of_config(result, PARAMETERS, result.summary["policy"], {})
+
+
+def scheduler_of(result: Result) -> Scheduler | None:
+    """Return the scheduler of a run; None where it is not found, such as one of a user's file that was removed."""
+    from actors.schedulers.registry import find_scheduler
+
+    try:
+        return find_scheduler(result.summary.get("policy", result.summary["scheduler"]))
+    except InputError:
+        return None
 
 
 def title_of(result: Result, which: int) -> str:

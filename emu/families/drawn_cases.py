@@ -98,7 +98,6 @@ def draw_parameters(
     scale_s: float,
     scale_bytes: float = 2.0**20,
     texts: Mapping[str, str] | None = None,
-    refused: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
     """Return `given`, and values of about half of the scheduler's other parameters: of their kinds, within bounds.
 
@@ -110,8 +109,6 @@ def draw_parameters(
         The times and sizes that count in the case.
     texts : mapping, optional
         By parameter: a text that it may have; others of these kinds keep their defaults.
-    refused : sequence of mapping
-        Values that a scheduler does not take together.
     """
     from actors.scheduler import resolve_parameters
     from emu.configuration.ineffective_values import effective_parameters
@@ -126,7 +123,7 @@ def draw_parameters(
         values = values_of(parameter, scales.get(parameter.kind, 1.0), texts or {})
         if values:
             drawn[parameter.name] = values[rng.integers(len(values))]
-    whole = resolve_parameters(scheduler, drawn)
+    whole, refused = resolve_parameters(scheduler, drawn), scheduler.refuses
     for name in (name for together in refused for name in together if name in whole and name not in given):
         own = next(parameter for parameter in scheduler.parameters if parameter.name == name)
         for value in (whole[name], *values_of(own)):

@@ -5,23 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from actors.scheduler import Scheduler
-from actors.schedulers.registry import find_scheduler
+from actors.causes import Remedy
+from actors.schedulers.registry import built_in_schedulers
 from emu.configuration.config import flatten
 from emu.configuration.keys import BY_NAME
-from emu.explaining.causes_text import Causes, Remedy, parameters_of
+from emu.explaining.causes_text import Causes, parameters_of, scheduler_of
 from emu.families.family import Family
 from emu.report.answer import group_title
 from emu.report.causes_sections import TimeByCause
 from emu.results.result import Result, Runs
 from emu.results.run_groups import base_value, value_text
 from emu.results.text_tables import number, percent
-from workloads.errors import InputError
 from workloads.hints import in_words
 
 MOST_SCHEDULERS = 4
 """Schedulers whose delay a sentence has; the table has all."""
 MOST_CAUSES = 2
+MOST_USERS = 3
+"""Schedulers named that use what none of the compared ones does."""
 LEAST_DELAY = 0.01
 """Share of the mean completion time below which a delay is not worth a sentence."""
 NOT_RECORDED = (
@@ -89,18 +90,16 @@ def _of_group(
     text = f"{what} {', '.join(shares[:MOST_SCHEDULERS])}."
     return [
         text,
-        *(
-            _change(results, cause, means, _remedies(results, family, cause, group))
-            for cause in list(largest)[:MOST_CAUSES]
-        ),
+        *(_change(results, cause, means, group, family) for cause in list(largest)[:MOST_CAUSES]),
     ]
 
 
 def _change(
-    results: Runs, cause: str, means: Sequence[tuple[str, int, dict[str, float]]], remedies: Sequence[Remedy]
+    results: Runs, cause: str, means: Sequence[tuple[str, int, dict[str, float]]], group: str, family: Family
 ) -> str:
     """Return what addresses a cause, and under which schedulers the cause takes least and most."""
-    named = [_remedy(remedy, results) for remedy in remedies]
+    remedies = _remedies(results, family, cause, group)
+    named = [_remedy(name, remedy, results, family) for name, remedy in remedies]
     delay = (
         f"Delay {cause}" if cause.startswith(("behind ", "for ")) else f"{cause[0].upper()}{cause[1:]} delay"
     )
@@ -115,51 +114,65 @@ def _change(
     return text.strip()
 
 
-def _remedies(results: Runs, family: Family, cause: str, group: str) -> list[Remedy]:
+def _remedies(results: Runs, family: Family, cause: str, group: str) -> list[tuple[str, Remedy]]:
     figures = [own[0].summary[family.heads] for own in results.values()]
     return [
-        remedy
-        for remedy in family[Causes].remedies.get(cause, ())
-        if remedy.group in ("", group)
+        (name, remedy)
+        for name, found in _known_remedies(results, family).items()
+        for remedy in found
+        if remedy.cause == cause
+        and remedy.group in ("", group)
         and (not remedy.needs or any(remedy.needs in of_run for of_run in figures))
     ]
 
 
-def _remedy(remedy: Remedy, results: Runs) -> str:
+def _known_remedies(results: Runs, family: Family) -> dict[str, Sequence[Remedy]]:
+    """Return what addresses causes of delay: parameters of all schedulers of the family, then keys."""
+    compared = [scheduler for own in results.values() if (scheduler := scheduler_of(own[0])) is not None]
+    parameters = [
+        parameter
+        for scheduler in (*built_in_schedulers(family.name), *compared)
+        for parameter in scheduler.parameters
+    ]
+    return {p.name: p.addresses for p in parameters if p.addresses} | dict(family[Causes].remedies)
+
+
+def _remedy(remedied_by: str, remedy: Remedy, results: Runs, family: Family) -> str:
     """Return what addresses a cause, and which of the compared schedulers use it, with which value."""
     runs = {name: own[0] for name, own in results.items()}
-    values = {name: _value(run, remedy) for name, run in runs.items()}
+    values = {name: _value(run, remedied_by) for name, run in runs.items()}
     having = {name: value for name, value in values.items() if value is not None}
     without = [name for name in runs if name not in having]
     if not having:
-        others = f"; {in_words(remedy.of)} use it" if remedy.of else ""
-        where = f"not used by {in_words(without)}{others}"
+        where = f"not used by {in_words(without)}{_users(remedied_by, family)}"
     elif not without and len({*having.values()}) == 1:
         where = f"here {next(iter(having.values()))}"
     else:
         where = ", ".join(f"{name} {value}" for name, value in having.items())
         where += f"; not used by {in_words(without)}" if without else ""
-    return f"{remedy.name} ({where}): {remedy.does}"
+    return f"{remedied_by} ({where}): {remedy.does}"
 
 
-def _value(run: Result, remedy: Remedy) -> Any:
+def _users(name: str, family: Family) -> str:
+    """Return which schedulers use a key or a parameter that none of the compared ones does, as a clause."""
+    users = [
+        scheduler.name
+        for scheduler in built_in_schedulers(family.name)
+        if any(p.name == name for p in scheduler.parameters)
+        or (name in BY_NAME and scheduler.hybrid and scheduler.why_ignored(name) is None)
+    ]
+    shown = users[:MOST_USERS] + ["others"] * (len(users) > MOST_USERS)
+    return f"; {in_words(shown)} {'uses' if len(shown) == 1 else 'use'} it" if shown else ""
+
+
+def _value(run: Result, name: str) -> Any:
     """Return the value of a key or a parameter in a run; None where its scheduler does not use it."""
     config = run.manifest.get("config", {})
-    if remedy.name not in BY_NAME:
+    if name not in BY_NAME:
         parameters = parameters_of(run)
-        return None if remedy.name not in parameters else value_text(remedy.name, parameters[remedy.name])
-    scheduler = _scheduler_of(run)
-    if scheduler is not None and any(
-        remedy.name == ignored or remedy.name.startswith(f"{ignored}.") for ignored, _ in scheduler.ignores
-    ):
+        return None if name not in parameters else value_text(name, parameters[name])
+    scheduler = scheduler_of(run)
+    if scheduler is not None and scheduler.why_ignored(name) is not None:
         return None
-    value = dict(flatten(config)).get(remedy.name)
-    return "none" if value is None else value_text(remedy.name, base_value(remedy.name, value))
-
-
-def _scheduler_of(run: Result) -> Scheduler | None:
-    """Return the scheduler of a run; None where it is not found, such as one of a user's file that was removed."""
-    try:
-        return find_scheduler(run.summary.get("policy", run.summary["scheduler"]))
-    except InputError:
-        return None
+    value = dict(flatten(config)).get(name)
+    return "none" if value is None else value_text(name, base_value(name, value))

@@ -54,6 +54,7 @@ from actors.fabric.priority_queues import (
     QUEUE_PARAMETERS,
     Queues,
     dequeue,
+    in_turns,
     make_queues,
     next_tick,
     order_key,
@@ -238,19 +239,22 @@ AALO, AALO_ORACLE = (
         worlds=COFLOW_WORLDS,
         updatable="always",
         series=series,
+        rule=in_turns(f"{rule}, and in a queue the one that arrived first goes first"),
     )
-    for name, title, paper, knows_sizes in (
+    for name, title, paper, knows_sizes, rule in (
         (
             "aalo",
             "coflows sink through priority queues as they send",
             "Chowdhury, Stoica: Aalo, SIGCOMM 2015, doi 10.1145/2785956.2787480",
             False,
+            "coflows that have sent less are in higher queues",
         ),
         (
             "aalo-oracle",
             "aalo that puts each coflow into its last queue at once",
             "Jajoo, Gandhi, Hu: Philae, USENIX ATC 2019, section 8.4",
             True,
+            "smaller coflows are in higher queues",
         ),
     )
 )

@@ -143,6 +143,8 @@ AALO_SHARES = Scheduler(
     name="aalo-shares",
     title="aalo whose queues share bandwidth by weight, with equal rates inside a coflow",
     paper="Chowdhury, Stoica: Aalo, SIGCOMM 2015, doi 10.1145/2785956.2787480",
+    rule="coflows that have sent less are in queues with a larger share of the ports, and in a queue the one that "
+    "arrived first goes first",
     parameters=LIMIT_PARAMETERS,
     build=build,
     advance=advance,

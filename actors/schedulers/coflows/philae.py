@@ -62,6 +62,7 @@ from actors.fabric.priority_queues import (
     RANK_SHIFT,
     UNQUEUED,
     dequeue,
+    in_turns,
     next_tick,
     order_key,
     update_slot,
@@ -280,6 +281,9 @@ PHILAE = Scheduler(
     name="philae",
     title="sizes learned from pilot flows, then shortest coflow first by size and contention",
     paper="Jajoo, Gandhi, Hu: Your Coflow has Many Flows (Philae), USENIX ATC 2019",
+    # Sizes of coflows are not known without pilots.
+    refuses=tuple({"pilots": "none", "policy": policy} for policy in ("A", "B", "D")),
+    rule=in_turns("pilot flows go first, then coflows that are estimated to be small"),
     about=__doc__,  # `build` is in philae_state.py
     parameters=(
         Parameter(

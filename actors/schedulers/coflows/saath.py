@@ -264,6 +264,7 @@ SAATH = Scheduler(
             choices=("queue", "all"),
         ),
     ),
+    rule="coflows in higher queues go first, and in a queue the one that shares its ports with the fewest others",
     build=build,
     advance=advance,
     transfers=advance_transfers,

@@ -40,6 +40,8 @@ from actors.schedulers.coflows.ordered import (
     ordered_scheduler,
 )
 
+LEAST_LEFT = "coflows whose busiest port has the least left to send go first"
+
 SEBF = ordered_scheduler(
     name="sebf",
     title="Varys: the coflow that needs least at its slowest port first, its flows end together",
@@ -47,6 +49,7 @@ SEBF = ordered_scheduler(
     about=__doc__,
     parameters=(RATES, INTERVAL),
     build=partial(build_ordered, rule=BY_BOTTLENECK),
+    rule=LEAST_LEFT,
 )
 
 SEBF_DEADLINE = ordered_scheduler(
@@ -56,4 +59,6 @@ SEBF_DEADLINE = ordered_scheduler(
     about=__doc__,
     parameters=(INTERVAL,),
     build=partial(build_ordered, rule=BY_BOTTLENECK, backfills=False),
+    transfers=None,  # shuffles have no deadlines
+    rule=LEAST_LEFT,
 )

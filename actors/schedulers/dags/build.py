@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from actors.causes import Remedy
 from actors.conditions import NS, read_only
 from actors.kernel.heap import make_heap
 from actors.kernel.queue import NEVER, NONE
@@ -37,6 +38,7 @@ HEARTBEAT = Parameter(
     "time between two heartbeats of a machine, which then reports ended tasks and gets others; 0: whenever a task ends",
     0,
     1e6,
+    addresses=(Remedy("network", "the time between two reports of a machine"),),
 )
 MANAGERS = Parameter(
     "managers", 1, "integer", "resource managers, which share the machines, and take jobs in turn", 1, 10_000
@@ -53,9 +55,14 @@ def dag_scheduler(
     title: str,
     paper: str,
     parameters: tuple[Parameter, ...],
-    plans: bool = False,
+    **facts: Any,
 ) -> Scheduler:
-    """Return a scheduler of DAG jobs, which also has `heartbeat_s`, `managers` and `sees`; `parts` makes its parts."""
+    """Return a scheduler of DAG jobs, which also has `heartbeat_s`, `managers` and `sees`.
+
+    Args:
+        parts: makes its parts.
+        facts: further attributes of `Scheduler`.
+    """
     page = getattr(parts, "func", parts).__globals__["__doc__"]  # of a partial call
     return Scheduler(
         name,
@@ -66,9 +73,9 @@ def dag_scheduler(
         build=partial(_build, parts),
         advance=advance,
         preempts=True,
-        plans=plans,
         ignores=IGNORED,
         about=page or "",
+        **facts,
     )
 
 

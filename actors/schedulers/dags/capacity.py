@@ -21,7 +21,7 @@ A queue that holds nothing may launch a task larger than its guarantee.
 
 from actors.machines import shares
 from actors.schedulers.dags.build import dag_scheduler
-from actors.schedulers.dags.parts import LEFTOVER, LEFTOVERS, Inter, Parts, Queues
+from actors.schedulers.dags.parts import LEFTOVER, LEFTOVERS, Inter, Parts, Queues, with_leftovers
 from actors.schedulers.dags.stage_orders import INTRA, ORDERS, PLAN_SHARE
 from actors.setting import Setting
 from actors.tenants import GUARANTEES, guaranteed, queues_by_tenant
@@ -59,4 +59,9 @@ CAPACITY = dag_scheduler(
         PLAN_SHARE,
         LEFTOVER,
     ),
+    rule=with_leftovers(
+        "the queue that uses the least of its guarantee goes first, and of it the first job of the highest priority",
+        of_all=", whatever its queue and priority",
+    ),
+    priorities="inside a queue alone, and not with what leftover=srtf or packing hands out",
 )

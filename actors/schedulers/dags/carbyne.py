@@ -43,7 +43,7 @@ from dataclasses import replace
 from actors.machines import shares
 from actors.scheduler import Parameter
 from actors.schedulers.dags.build import dag_scheduler
-from actors.schedulers.dags.parts import LEFTOVERS, Altruism, Inter, Parts
+from actors.schedulers.dags.parts import LEFTOVERS, Altruism, Inter, Parts, with_leftovers
 from actors.schedulers.dags.stage_orders import INTRA, ORDERS, PLAN_SHARE, dagps_orders, priorities
 from actors.setting import Setting
 from workloads.errors import InputError
@@ -81,6 +81,10 @@ CARBYNE = dag_scheduler(
     title="altruistic scheduling: DRF between jobs, latest starts inside a job, leftovers by least work left",
     paper="Grandl et al., OSDI 2016",
     plans=True,
+    refuses=({"completion": "renewed", "leftover": "none"},),  # jobs may wait for ever
+    rule=with_leftovers(
+        "what a job's plan must start goes first, of the job that holds the smallest dominant share"
+    ),
     parameters=(
         Parameter(
             "altruism",

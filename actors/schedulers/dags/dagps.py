@@ -50,6 +50,7 @@ DAGPS = dag_scheduler(
     name="dagps",
     title="troublesome stages first, packed with a bound on unfairness",
     paper="Grandl, Kandula, Rao, Akella and Kulkarni (Graphene), OSDI 2016",
+    rule="tasks go by the plan of their job, by how they suit a machine and by their job's work left",
     parameters=(
         replace(PLAN_SHARE, needs=()),
         REMAINING_WEIGHT,

@@ -30,7 +30,7 @@ from functools import partial
 
 from actors.machines import shares
 from actors.schedulers.dags.build import dag_scheduler
-from actors.schedulers.dags.parts import LEFTOVER, LEFTOVERS, Inter, Parts
+from actors.schedulers.dags.parts import LEFTOVER, LEFTOVERS, SMALLEST_SHARE, Inter, Parts, with_leftovers
 from actors.schedulers.dags.stage_orders import INTRA, ORDERS, PLAN_SHARE
 from actors.setting import Setting
 
@@ -48,6 +48,7 @@ DRF = dag_scheduler(
     title="dominant resource fairness between jobs, breadth-first inside a job",
     paper="Ghodsi et al., NSDI 2011; closed form: Parkes, Dolev and Shah, EC 2012, doi 10.1145/2229012.2229075",
     parameters=(INTRA, PLAN_SHARE, LEFTOVER),
+    rule=with_leftovers(SMALLEST_SHARE),
 )
 FAIR = dag_scheduler(
     partial(_parts, by=shares.FAIR),
@@ -55,6 +56,7 @@ FAIR = dag_scheduler(
     title="an equal part of every resource for each job, breadth-first inside a job",
     paper="Zaharia et al., EuroSys 2010, doi 10.1145/1755913.1755940",
     parameters=(INTRA, PLAN_SHARE, LEFTOVER),
+    rule=with_leftovers(SMALLEST_SHARE),
 )
 CPM = dag_scheduler(
     partial(_parts, intra="critical-path"),
@@ -62,4 +64,5 @@ CPM = dag_scheduler(
     title="dominant resource fairness between jobs, critical path first inside a job",
     paper="Kelley and Walker, Eastern Joint IRE-AIEE-ACM Conference 1959, doi 10.1145/1460299.1460318",
     parameters=(LEFTOVER,),
+    rule=with_leftovers(SMALLEST_SHARE),
 )

@@ -37,4 +37,5 @@ HEFT = dag_scheduler(
     title="the task with the longest path to the end of its job first, whatever the job",
     paper="Topcuoglu, Hariri and Wu, IEEE TPDS 13(3), 2002, doi 10.1109/71.993206",
     parameters=(),
+    rule="the task with the longest path to the end of its job goes first",
 )

@@ -1,6 +1,7 @@
 """The parts that a scheduler of DAG jobs is made of. A policy's file makes a `Parts` of its parameters."""
 
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,6 +30,26 @@ LEFTOVER = Parameter(
     "have left, or the one first that is furthest over its share; or to the task that fits best",
     choices=tuple(LEFTOVERS),
 )
+
+
+SMALLEST_SHARE = (
+    "the job that holds the smallest dominant share goes first, of equal ones the one that arrived first"
+)
+_LEFT_OVER = {
+    "srtf": "the job with the least work left",
+    "packing": "the task that suits a machine best",
+    "over-share": "the job that is furthest over its share",
+}
+
+
+def with_leftovers(rule: str, of_all: str = "") -> Callable[[Mapping[str, Any]], str]:
+    """Return the rule of a scheduler with the parameter `leftover`; `of_all` ends what is said of what is left over."""
+
+    def rule_with(parameters: Mapping[str, Any]) -> str:
+        to = _LEFT_OVER.get(parameters["leftover"])
+        return f"{rule}; what is left over goes to {to}{of_all}" if to else rule
+
+    return rule_with
 
 
 class Queues(NamedTuple):

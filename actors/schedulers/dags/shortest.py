@@ -33,6 +33,7 @@ SJF = dag_scheduler(
     name="sjf",
     title="the job with the shortest critical path first",
     paper="Grandl et al., OSDI 2016, section 5.1",
+    rule="the job with the shortest critical path goes first",
     parameters=(INTRA, PLAN_SHARE),
 )
 SRTF = dag_scheduler(
@@ -40,5 +41,6 @@ SRTF = dag_scheduler(
     name="srtf",
     title="the job with the least work left first",
     paper="Grandl et al., OSDI 2016, section 3.3",
+    rule="the job with the least work left goes first",
     parameters=(INTRA, PLAN_SHARE),
 )

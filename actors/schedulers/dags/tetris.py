@@ -87,6 +87,7 @@ TETRIS = dag_scheduler(
     title="multi-resource packing, combined with the least work left",
     paper="Grandl et al., SIGCOMM 2014, doi 10.1145/2619239.2626334",
     parameters=(REMAINING_WEIGHT, WEIGHT, FAIRNESS, REMOTE_PENALTY),
+    rule="the task goes first that suits a machine best, with a preference for jobs with little work left",
 )
 TETRIS_FAIR = dag_scheduler(
     _parts,
@@ -94,4 +95,5 @@ TETRIS_FAIR = dag_scheduler(
     title="multi-resource packing of the jobs that hold the least of the cluster",
     paper="Grandl et al., SIGCOMM 2014, doi 10.1145/2619239.2626334",
     parameters=(REMAINING_WEIGHT, WEIGHT, replace(FAIRNESS, default=0.25), REMOTE_PENALTY),
+    rule="of the jobs that hold the least, the task goes first that suits a machine best",
 )

@@ -74,6 +74,7 @@ CENTRAL_FCFS_GANG = Scheduler(
     advance=advance,
     preempts=True,
     gangs=True,
+    waits="gangs",
     ignores=(*ALL_ALIKE, NO_QUEUES_AT_NODES),
     about=__doc__ or "",
 )

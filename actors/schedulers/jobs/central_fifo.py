@@ -249,4 +249,5 @@ CENTRAL_FIFO = Scheduler(
     advance=advance,
     preempts=True,
     ignores=(*ALL_ALIKE, NO_QUEUES_AT_NODES),
+    waits="queue",
 )

@@ -373,5 +373,6 @@ CONSERVATIVE = Scheduler(
     advance=advance,
     preempts=True,
     gangs=True,
+    waits="gangs",
     ignores=(("long_partition", "it treats all jobs alike"), NO_QUEUES_AT_NODES),
 )

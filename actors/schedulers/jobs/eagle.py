@@ -35,6 +35,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from actors.causes import BEHIND_EQUALS, BEHIND_LONG, Remedy
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
 from actors.kernel.eligible import eligible_before, eligible_count, is_constrained
@@ -293,7 +294,15 @@ def build(setting: Setting, ideal: bool = False, least_sends: int = 0) -> tuple[
     )
 
 
-SHORTEST_FIRST = Parameter("shortest_first", True, "flag", "nodes serve the shortest remaining job first")
+SHORTEST_FIRST = Parameter(
+    "shortest_first",
+    True,
+    "flag",
+    "nodes serve the shortest remaining job first",
+    addresses=tuple(
+        Remedy(cause, "nodes serve the job with the least work left first") for cause in BEHIND_EQUALS
+    ),
+)
 SLACK = Parameter(
     "slack",
     5.0,
@@ -328,7 +337,17 @@ EAGLE = Scheduler(
     paper="Delgado, Didona, Dinu, Zwaenepoel: Job-aware Scheduling in Eagle, SoCC 2016, doi 10.1145/2987550.2987563",
     parameters=(
         *SHARED_PARAMETERS,
-        Parameter("reprobe_rounds", 1, "integer", "times a probe is sent by the shared state", 0, 100),
+        Parameter(
+            "reprobe_rounds",
+            1,
+            "integer",
+            "times a probe is sent by the shared state",
+            0,
+            100,
+            addresses=(
+                Remedy(BEHIND_LONG, "nodes with long work reject probes, which are sent again", "short"),
+            ),
+        ),
         FIT,
     ),
     worlds=JOB_WORLDS,
@@ -338,6 +357,7 @@ EAGLE = Scheduler(
     grow=grow,
     hybrid=True,
     global_view=("live_progress",),
+    draws=True,
 )
 
 EAGLE_C = constraint_aware(EAGLE, "eagle-c")
@@ -354,4 +374,5 @@ IDEAL_EAGLE = Scheduler(
     grow=grow,
     hybrid=True,
     global_view=("always",),
+    draws=True,
 )

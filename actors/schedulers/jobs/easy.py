@@ -235,5 +235,6 @@ EASY = Scheduler(
     advance=advance,
     preempts=True,
     gangs=True,
+    waits="gangs",
     ignores=(("long_partition", "it treats all jobs alike"), NO_QUEUES_AT_NODES),
 )

@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from actors.causes import BEHIND_LONG, Remedy
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
 from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP, read_job
@@ -144,7 +145,13 @@ HAWK = Scheduler(
         SCHEDULERS,
         LATE_BINDING,
         Parameter(
-            "steal_attempts", 10, "integer", "victims asked before a thief gives up; 0: no stealing", 0, 1000
+            "steal_attempts",
+            10,
+            "integer",
+            "victims asked before a thief gives up; 0: no stealing",
+            0,
+            1000,
+            addresses=(Remedy(BEHIND_LONG, "idle nodes take probes from behind long work", "short"),),
         ),
         Parameter(
             "steal_limit",
@@ -178,6 +185,7 @@ HAWK = Scheduler(
     preempts=True,
     hybrid=True,
     global_view=("instant_stealing",),
+    draws=True,
 )
 
 HAWK_C = constraint_aware(HAWK, "hawk-c")

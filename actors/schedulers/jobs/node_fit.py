@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from actors.causes import BEHIND_EQUALS, BEHIND_LONG, BEHIND_UNFIT, Remedy
 from actors.kernel.compiled import inlined
 from actors.kernel.queue import NEVER
 from actors.kernel.room import needed, work_at
@@ -40,6 +41,10 @@ FIT = Parameter(
     "to which of the nodes that have room for a task now, as far as their scheduler knows, it goes: to that with the "
     "least work left, or to that with the least (best fit) or most (worst fit) room left then",
     choices=tuple(KINDS),
+    addresses=tuple(
+        Remedy(cause, "best or worst fit chooses among nodes with room now", needs="used")
+        for cause in (BEHIND_LONG, *BEHIND_EQUALS, BEHIND_UNFIT)
+    ),
 )
 
 

@@ -337,6 +337,7 @@ PHOENIX = Scheduler(
     preempts=True,
     grow=grow,
     series=series,
+    draws=True,
     hybrid=True,
     constrained=True,
 )
@@ -365,6 +366,7 @@ PHOENIX_RELEASED = Scheduler(
     preempts=True,
     grow=grow,
     series=series,
+    draws=True,
     hybrid=True,
     constrained=True,
 )

@@ -83,4 +83,5 @@ RANDOM = Scheduler(
     build=build,
     advance=advance,
     preempts=True,
+    draws=True,
 )

@@ -30,6 +30,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from actors.causes import BEHIND_EQUALS, Remedy
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
 from actors.kernel.faults import receive_node_state
@@ -124,12 +125,28 @@ def build(setting: Setting) -> tuple[World, State]:
     )
 
 
-PROBE_RATIO = Parameter("probe_ratio", 2.0, "number", "probes per task", low=1.0, high=100.0)
+PROBE_RATIO = Parameter(
+    "probe_ratio",
+    2.0,
+    "number",
+    "probes per task",
+    low=1.0,
+    high=100.0,
+    addresses=tuple(
+        Remedy(cause, "more probes for each task find shorter queues") for cause in BEHIND_EQUALS
+    ),
+)
 REPLACEMENT = Parameter(
     "replacement", False, "flag", "draw nodes with replacement, as the authors of Eagle simulate it"
 )
 SCHEDULERS = Parameter(
-    "schedulers", 10, "integer", "probe schedulers that share the jobs in turn", low=1, high=10_000
+    "schedulers",
+    10,
+    "integer",
+    "probe schedulers that share the jobs in turn",
+    low=1,
+    high=10_000,
+    addresses=(Remedy("decision", "more of them share the jobs"),),
 )
 
 SPARROW = Scheduler(
@@ -153,6 +170,7 @@ SPARROW = Scheduler(
     advance=advance,
     preempts=True,
     ignores=ALL_ALIKE,
+    draws=True,
 )
 
 SPARROW_C = constraint_aware(SPARROW, "sparrow-c")

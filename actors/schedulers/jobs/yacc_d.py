@@ -389,4 +389,6 @@ YACC_D = Scheduler(
     preempts=True,
     hybrid=True,
     constrained=True,
+    considers="{choices} for each task of the job, drawn at random",
+    waits="reports",
 )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from actors.causes import Remedy
 from emu.configuration.loading import Loading
-from emu.explaining.causes_text import Causes, Remedy
+from emu.explaining.causes_text import Causes
 from emu.families.coflows.columns import TABLES
 from emu.families.coflows.comparison import compare_coflows
 from emu.families.coflows.explain import causes_of_all, explain_coflow
@@ -43,12 +44,11 @@ def counters() -> dict[str, str]:
 
 
 REMEDIES = {
-    "contention": (Remedy("fabric.port_speed", "the speed of the ports; a lower load has the same effect"),),
-    "decision": (
-        Remedy("interval_s", "the time between two decisions", ("aalo", "saath")),
-        Remedy("cost.per_message", "what a message costs the coordinator, with the other keys of cost"),
+    "fabric.port_speed": (Remedy("contention", "the speed of the ports; a lower load has the same effect"),),
+    "cost.per_message": (
+        Remedy("decision", "what a message costs the coordinator, with the other keys of cost"),
     ),
-    "network": (Remedy("network.delay", "the time of each message"),),
+    "network.delay": (Remedy("network", "the time of each message"),),
 }
 FAMILY = Family(
     name="coflows",

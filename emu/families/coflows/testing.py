@@ -39,10 +39,6 @@ FAR_PORTS = (0, 1, 2, 70, 140)
 """Ports whose bits stand in several words."""
 
 
-REFUSED = tuple({"pilots": "none", "policy": policy} for policy in ("A", "B", "D"))
-"""Values of parameters that do not go together: sizes of coflows are not known without pilots."""
-
-
 def features_of(scheduler: Scheduler) -> tuple[str, ...]:
     """Return what cases of a scheduler may have."""
     ignored = dict(scheduler.ignores)
@@ -73,7 +69,7 @@ def draw_case(
     if features is not None and "=" in scheduler.updatable:
         name, _, value = scheduler.updatable.partition("=")
         wanted.setdefault(name, value)
-    parameters = draw_parameters(rng, scheduler, wanted, scale_s=0.006, refused=REFUSED)
+    parameters = draw_parameters(rng, scheduler, wanted, scale_s=0.006)
     workload = _draw_coflows(rng, shape, has, scheduler.uses_deadlines)
     settings: dict[str, Any] = {
         "fabric_port_speed": PORT * 8,

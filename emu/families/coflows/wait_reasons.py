@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from emu.explaining.causes_text import parameters_of
+from emu.explaining.causes_text import parameters_of, scheduler_of
 from emu.explaining.event_record import BoolArray, IntArray, Record
 from emu.explaining.explanation import NS, Link, Wait, counted
 from emu.explaining.spans import covered_ns, merged, overlap_ns
@@ -20,28 +20,12 @@ RATES = ("SET_RATE", "SET_EXTRA", "SET_LINE", "SHRINK", "PACE")
 """The messages that set rates: the first of one flow, the others of many at once."""
 FULL = 0.999
 """A flow that is sent at a larger share of its ports' speed is sent at full speed."""
-RULES = {
-    "fifo": "coflows that arrived earlier go first",
-    "aalo": "coflows that have sent less are in higher queues, and in a queue the one that arrived first goes first",
-    "saath": "coflows in higher queues go first, and in a queue the one that shares its ports with the fewest others",
-    "philae": "pilot flows go first, then coflows that are estimated to be small",
-    "sebf": "coflows whose busiest port has the least left to send go first",
-}
-"""The rules by which schedulers order coflows."""
-SHARED = "aalo", "philae"
-"""Schedulers whose queues share time, unless ``starvation`` is ``strict``."""
 
 
 def rule_of(result: Result) -> str:
     """Return the rule of the scheduler of a run; empty where it is not known."""
-    policy = result.summary["policy"]
-    rule = RULES.get(policy, "")
-    if policy in SHARED and parameters_of(result).get("starvation", "slots") == "slots":
-        rule += (
-            "; but queues take turns (starvation=slots): in its slot a lower queue goes before higher ones, so "
-            "that none starves"
-        )
-    return rule
+    scheduler = scheduler_of(result)
+    return "" if scheduler is None else scheduler.rule_with(parameters_of(result))
 
 
 class Sending(NamedTuple):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from actors.causes import Remedy
 from emu.configuration.loading import Loading
-from emu.explaining.causes_text import Causes, Remedy
+from emu.explaining.causes_text import Causes
 from emu.families.dags.columns import TABLES
 from emu.families.dags.comparison import compare_dags
 from emu.families.dags.explain import causes_of_all, explain_dag
@@ -56,19 +57,16 @@ def counters() -> dict[str, str]:
 
 
 REMEDIES = {
-    "queueing": (Remedy("nodes", "more of them, or a lower load, leave room under any scheduler"),),
-    "network": (
-        Remedy("heartbeat_s", "the time between two reports of a machine"),
-        Remedy("network.delay", "the time of each message"),
+    "network.delay": (Remedy("network", "the time of each message"),),
+    "cost.per_message": (
+        Remedy("decision", "what a message costs the manager, with the other keys of cost"),
     ),
-    "decision": (
-        Remedy("cost.per_message", "what a message costs the manager, with the other keys of cost"),
+    "fabric.port_speed": (Remedy("fetching", "the speed of the ports"),),
+    "nodes": (
+        Remedy("queueing", "more of them, or a lower load, leave room under any scheduler"),
+        Remedy("fetching", "more of them have more ports, and each has less to send"),
     ),
-    "fetching": (
-        Remedy("fabric.port_speed", "the speed of the ports"),
-        Remedy("nodes", "more of them have more ports, and each has less to send"),
-    ),
-    **{cause: JOBS[Causes].remedies[cause] for cause in ("failure", "preemption")},
+    **{key: of for key, of in JOBS[Causes].remedies.items() if key.startswith(("dynamics.", "preemption."))},
 }
 FAMILY = Family(
     name="dags",

@@ -11,9 +11,7 @@ from emu.explaining.event_record import IntArray
 from emu.explaining.explained_plan import plan_of
 from emu.explaining.explanation import NS, Link, Wait, counted
 from emu.explaining.spans import covered_ns, whole
-from emu.families.coflows.wait_reasons import RULES
 from emu.families.dags.fetches import Fetches, Flows, Ran, evenly, fetches_of, flows_of, sent_of
-from emu.families.dags.network import coordinator_of
 from emu.families.dags.results import stage_of_task
 from emu.results.metrics import Float64Array
 from emu.results.result import Result
@@ -215,8 +213,11 @@ def _reasons(plan: Plan, facts: dict[str, Any]) -> Iterator[str]:
     if facts["busy_share"] < BUSY:
         share = percent(facts["busy_share"])
         yield f"So counted the port was in use for {share} of that time: what else it waited for is not recorded."
+    from actors.scheduler import resolve_parameters
+
     network = plan.setting(0).switch.scheduler
-    if network == "fair":
+    coordinator = plan.schedulers[0].coordinator
+    if coordinator is None:
         return
     if plan.costs.model != "none":
         yield f"What its coordinator does takes time (cost.model={plan.costs.model}): flows wait for their rates."
@@ -227,5 +228,4 @@ def _reasons(plan: Plan, facts: dict[str, Any]) -> Iterator[str]:
             f"Tasks of its stage {began} {machines} at the same instant: {network} orders the flows to all of them as "
             "one coflow for each edge."
         )
-    if rule := RULES.get(coordinator_of(plan.config, network).policy):
-        yield f"The rule of {network}: {rule}."
+    yield f"The rule of {network}: {coordinator.rule_with(resolve_parameters(coordinator, {}))}."

@@ -7,7 +7,8 @@ from emu.configuration.key import Key
 from emu.families.coflows.keys import KEYS as OF_COFLOWS
 from emu.families.jobs.keys import KEYS as OF_JOBS
 
-COORDINATORS = ("fifo", "scf", "ncf", "lcf", "sebf", "sincronia", "aalo", "aalo-shares", "saath", "philae")
+MAX_MIN_FAIR = "fair"
+"""The network without a coordinator."""
 
 _SAME = {
     "cluster",
@@ -37,10 +38,10 @@ KEYS = (
         "text",
         Switch.scheduler,
         "Who divides the network among the flows that carry input of tasks between machines: `none`, input takes no "
-        "time; `fair`, all flows share the ports of machines max-min fairly, as TCP nearly does; or a coordinator, for "
-        f"which the flows of a shuffle are a coflow: {', '.join(f'`{name}`' for name in COORDINATORS)}, a coordinator "
-        "of one's own (`path.py:Class`), or a variant of one. Where it is given, schedulers of jobs run DAG jobs "
-        "stage by stage.",
+        f"time; `{MAX_MIN_FAIR}`, all flows share the ports of machines max-min fairly, as TCP nearly does; or a "
+        "coordinator, for which the flows of a shuffle are a coflow: a scheduler of coflows that needs neither "
+        "deadlines nor a view of all flows, one of one's own (`path.py:Class`), or a variant of one. Where it is "
+        "given, schedulers of jobs run DAG jobs stage by stage.",
         option="--network",
     ),
     Key(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from emu.families.dags.keys import COORDINATORS
+from emu.families.dags.keys import MAX_MIN_FAIR
 from workloads.hints import did_you_mean
 from workloads.jobs import MAX_TIME_S
 from workloads.transform.primitives import with_tables
@@ -65,7 +65,7 @@ def on_network(config: Config, schedulers: tuple[Scheduler, ...]) -> tuple[Sched
     schedulers = tuple(by_stage(one) if one.family == "jobs" else one for one in schedulers)
     if network == "none":
         return schedulers
-    coordinator = None if network == "fair" else coordinator_of(config, network)
+    coordinator = None if network == MAX_MIN_FAIR else coordinator_of(config, network)
     has_madd = coordinator is not None and resolve_parameters(coordinator, {}).get("rates") == "madd"
     for name, (values, why) in (_ONLY | _ONLY_MADD if has_madd else _ONLY).items():
         if config[name] not in values:
@@ -144,24 +144,25 @@ def _check_failing(config: Config, schedulers: tuple[Scheduler, ...]) -> None:
 
 def coordinator_of(config: Config, network: Any) -> Scheduler:
     """Return the coordinator that a configuration names: a built-in one, a user's own, or a variant of one."""
-    from actors.schedulers.registry import scheduler_names
+    from actors.schedulers.registry import coordinator_names, scheduler_names
     from emu.configuration.schedulers import find_one
 
-    names, wrong = ("none", "fair", *COORDINATORS), partial(config.error, "network.scheduler")
+    wrong = partial(config.error, "network.scheduler")
     if not isinstance(network, str):
         raise wrong(
             f"{network!r} is not text; want a name, or where a class is: 'path.py:Class', 'module:Class'"
         )
     is_place = ":" in network or "@" in network
-    if not is_place and network not in (*names, *config.variants, *scheduler_names("coflows")):
-        raise wrong(f"no network {network!r}{did_you_mean(network, [*names, *config.variants])}")
+    if not is_place and network not in (*config.variants, *scheduler_names("coflows")):
+        names = ("none", MAX_MIN_FAIR, *coordinator_names(), *config.variants)
+        raise wrong(f"no network {network!r}{did_you_mean(network, names)}")
     found = find_one(config, network, wrong)
     if found.transfers is None:
         what = found.policy if found.family == "coflows" else f"a scheduler of {found.family}"
         which = f"{network} is {what}" if what != network else network
         raise wrong(
-            f"{which}, which does not coordinate the coflows of DAG jobs; want one of {', '.join(COORDINATORS)}, or a"
-            " class with order or rates"
+            f"{which}, which does not coordinate the coflows of DAG jobs; want one of "
+            f"{', '.join(coordinator_names())}, or a class with order or rates"
         )
     return found
 

@@ -125,7 +125,7 @@ def _slows(config: Config) -> bool:
 
 
 def _uses_partition(schedulers: tuple[Scheduler, ...]) -> bool:
-    return any(all(name != "long_partition" for name, _ in one.ignores) for one in schedulers)
+    return any(one.why_ignored("long_partition") is None for one in schedulers)
 
 
 def _fitting(config: Config, workload: DagWorkload, cluster: Cluster) -> DagWorkload:
@@ -169,8 +169,8 @@ def _notes(
 def _use_of_priorities(schedulers: tuple[Scheduler, ...]) -> str:
     own = [scheduler.name for scheduler in schedulers if scheduler.own is not None]
     used = "jobs of a higher one are served first"
-    if any(scheduler.policy == "capacity" for scheduler in schedulers):
-        used += ", by capacity inside a queue alone, and not with what leftover=srtf or packing hands out"
+    for limited in (scheduler for scheduler in schedulers if scheduler.priorities):
+        used += f", by {limited.name} {limited.priorities}"
     given = f"{' and '.join(own)} {'gets' if len(own) == 1 else 'get'} them as stages.priority"
     return given if len(own) == len(schedulers) else f"{used}; {given}" if own else used
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from clusters.capacity import capacities, demands
 from clusters.cluster import Cluster, build_cluster
-from emu.families.dags.keys import COORDINATORS
+from emu.families.dags.keys import MAX_MIN_FAIR
 from emu.families.drawn_cases import (
     Case,
     draw_parameters,
@@ -39,8 +39,6 @@ SHAPES = ("mixed", "burst", "chains", "diamonds", "mixed", "few")
 """What the jobs of a case are like, in turn."""
 TEXTS = {"guarantees": "t0=0.6, t1=0.1", "sees": "cpu_cores"}
 """Values of parameters that are text."""
-REFUSED = ({"completion": "renewed", "leftover": "none"},)
-"""Values of parameters that do not go together: jobs may wait for ever."""
 
 
 def features_of(scheduler: Scheduler) -> tuple[str, ...]:
@@ -74,7 +72,7 @@ def draw_case(
     if network:
         has = (has | {"network"}) - {"preemption"}
     parameters = draw_parameters(
-        rng, scheduler, given or {}, scale_s=1.5, texts=TEXTS if "tenants" in has else None, refused=REFUSED
+        rng, scheduler, given or {}, scale_s=1.5, texts=TEXTS if "tenants" in has else None
     )
     workload = _draw_dags(rng, shape, has)
     cluster = _draw_machines(
@@ -108,13 +106,15 @@ def draw_case(
 
 
 def _draw_network(rng: np.random.Generator, scheduler: Scheduler, fails: bool) -> dict[str, Any]:
+    from actors.schedulers.registry import coordinator_names
+
     settings = {
-        "network_scheduler": str(rng.choice(["fair", rng.choice(COORDINATORS)])),
+        "network_scheduler": str(rng.choice([MAX_MIN_FAIR, rng.choice(coordinator_names())])),
         "fabric_port_speed": 8e9,
     }
     settings["network_skew"] = float(rng.choice([0.0, 1.0]))
     waves = str(rng.choice(["together", "apart"]))
-    if settings["network_scheduler"] != "fair":
+    if settings["network_scheduler"] != MAX_MIN_FAIR:
         settings["network_waves"] = waves
     if fails:
         return settings

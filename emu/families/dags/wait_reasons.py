@@ -29,30 +29,6 @@ from workloads.requests import priorities
 if TYPE_CHECKING:
     from emu.configuration.plan import Plan
 
-_SMALLEST = (
-    "the job that holds the smallest dominant share goes first, of equal ones the one that arrived first"
-)
-RULES = {
-    "drf": _SMALLEST,
-    "fair-dags": _SMALLEST,
-    "cpm": _SMALLEST,
-    "capacity": "the queue that uses the least of its guarantee goes first, and of it the first job of the highest "
-    "priority",
-    "sjf": "the job with the shortest critical path goes first",
-    "srtf": "the job with the least work left goes first",
-    "heft": "the task with the longest path to the end of its job goes first",
-    "tetris": "the task goes first that suits a machine best, with a preference for jobs with little work left",
-    "tetris-fair": "of the jobs that hold the least, the task goes first that suits a machine best",
-    "dagps": "tasks go by the plan of their job, by how they suit a machine and by their job's work left",
-    "carbyne": "what a job's plan must start goes first, of the job that holds the smallest dominant share",
-}
-"""The rule of each scheduler."""
-LEFT_OVER = {
-    "srtf": "what is left over goes to the job with the least work left",
-    "packing": "what is left over goes to the task that suits a machine best",
-}
-"""What is added to it by the parameter `leftover`, where that is not in the same order."""
-
 
 class Case(NamedTuple):
     """A task that waited, and all tasks that held machines of its manager; times in ns of the run."""
@@ -233,13 +209,9 @@ def _ahead(plan: Plan, case: Case, launched: Any) -> Iterator[str]:
         f"{counted(jobs, 'other job')}{of_priorities}."
     )
     scheduler = plan.schedulers[0]
-    name = scheduler.variant_of or scheduler.name
-    if rule := RULES.get(name):
-        bands = of_priorities and name != "capacity"
-        first = "jobs of a higher priority go first; of equal ones " if bands else ""
-        rest = LEFT_OVER.get(str(plan.setting(0).parameters.get("leftover")), "")
-        of_all = ", whatever its queue and priority" if rest and name == "capacity" else ""
-        yield f"Its rule: {first}{rule}{rest and '; '}{rest}{of_all}."
+    bands = of_priorities and not scheduler.priorities
+    first = "jobs of a higher priority go first; of equal ones " if bands else ""
+    yield f"Its rule: {first}{scheduler.rule_with(plan.setting(0).parameters)}."
 
 
 def _of_priorities(plan: Plan, case: Case, others: IntArray) -> str:

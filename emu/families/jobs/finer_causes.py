@@ -6,8 +6,17 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from actors.causes import (
+    BEHIND_LONG,
+    BEHIND_SHORT,
+    BEHIND_TASKS,
+    BEHIND_UNFIT,
+    FOR_LOWER,
+    OTHER_QUEUEING,
+    Remedy,
+)
 from emu.columns import equals_text
-from emu.explaining.causes_text import Remedy, sum_by_cause
+from emu.explaining.causes_text import sum_by_cause
 from emu.explaining.event_record import BoolArray, Handled, IntArray, Record
 from emu.explaining.explained_plan import plan_of
 from emu.families.jobs.causes import chain_of, meanings_of
@@ -18,23 +27,15 @@ from emu.families.jobs.task_waits import Ran, ahead_of, sticky_jobs
 from emu.families.jobs.waits_by_reason import Held
 from emu.results.result import Result
 
-LONG, SHORT, OTHER = "behind long tasks", "behind short tasks", "other queueing"
-TASKS = "behind other tasks"
-"""What takes the place of `LONG` and `SHORT` where all jobs are of one class."""
-"""The parts of ``queueing``: while tasks of long, or of short jobs ran on the node where the job waited; and the rest,
-such as the wait at a scheduler for a node."""
-FITTED, LOWER = "behind what did not fit", "for room of lower priorities"
-"""Further parts, where tasks hold resources: while the node had room for the job, and while it would have had room
-without tasks of lower priority."""
-
 
 def finer_causes_of_all(
     result: Result, record: Record, handled: Handled | None
 ) -> Iterator[tuple[int, dict[str, int]]]:
-    """Yield what `causes_of_all` yields, with `LONG` and `SHORT`, or `TASKS`, and `OTHER` in place of ``queueing``.
+    """Yield what `causes_of_all` yields, with parts (`actors.causes`) in place of ``queueing``.
 
-    On a node with several slots the wait is divided in proportion to how long tasks of each class ran there. Where
-    tasks hold resources, `FITTED` and `LOWER` come before that; they are 0 where the inputs of the run have changed.
+    These are `BEHIND_LONG` and `BEHIND_SHORT`, or `BEHIND_TASKS`, and `OTHER_QUEUEING`. On a node with several slots
+    the wait is divided in proportion to how long tasks of each class ran there. Where tasks hold resources,
+    `BEHIND_UNFIT` and `FOR_LOWER` come before that; they are 0 where the inputs of the run have changed.
     """
     submit_ns, nodes, is_sticky = submits_ns(result), result.summary["nodes"], sticky_jobs(result)
     meanings = meanings_of(result)
@@ -63,7 +64,11 @@ def finer_causes_of_all(
     for of_part, ns in zip(sums, (*before, *behind), strict=True):
         np.add.at(of_part, place, ns)
     apart = has_classes(result.jobs)
-    names = (FITTED, LOWER, LONG, SHORT) if apart else (FITTED, LOWER, TASKS)
+    names = (
+        (BEHIND_UNFIT, FOR_LOWER, BEHIND_LONG, BEHIND_SHORT)
+        if apart
+        else (BEHIND_UNFIT, FOR_LOWER, BEHIND_TASKS)
+    )
     sums = sums if apart else np.vstack([sums[:2], sums[2:].sum(axis=0)])
     for (job, causes), *of_job in zip(found, *sums.tolist(), strict=True):
         own_parts = dict(zip(names, of_job, strict=True))
@@ -74,7 +79,7 @@ def _split(causes: dict[str, int], queueing: dict[str, int]) -> dict[str, int]:
     """Return causes in their order, with the parts of ``queueing`` in its place."""
     parts: dict[str, int] = {}
     for name, ns in causes.items():
-        rest = {OTHER: ns - sum(queueing.values())}
+        rest = {OTHER_QUEUEING: ns - sum(queueing.values())}
         parts |= queueing | rest if name == "queueing" else {name: ns}
     return parts
 
@@ -106,62 +111,23 @@ def _ran(record: Record, is_long: BoolArray) -> tuple[Ran, BoolArray]:
     return ran, is_long[np.concatenate([record.job[done], lost.job])]
 
 
-_FIT = Remedy(
-    "fit",
-    "best or worst fit chooses among nodes with room now",
-    ("central-lwl", "hawk", "eagle"),
-    needs="used",
-)
-_MORE_NODES = Remedy("nodes", "more of them, or a lower load, shorten queues under any scheduler")
-_OF_TASKS = (
-    Remedy("probe_ratio", "more probes for each task find shorter queues", ("sparrow", "hawk", "eagle")),
-    Remedy("shortest_first", "nodes serve the job with the least work left first", ("eagle", "dist-lwl")),
-    _FIT,
-    _MORE_NODES,
-)
+_MORE_NODES = "more of them, or a lower load, shorten queues under any scheduler"
+_QUEUEING = (BEHIND_LONG, BEHIND_SHORT, BEHIND_TASKS, BEHIND_UNFIT, FOR_LOWER, OTHER_QUEUEING)
 REMEDIES = {
-    LONG: (
-        Remedy(
-            "long_partition",
-            "keeps long tasks off the rest of the nodes",
-            ("hawk", "eagle", "yacc-d"),
-            "short",
-        ),
-        Remedy(
-            "reprobe_rounds",
-            "nodes with long work reject probes, which are sent again",
-            ("eagle", "phoenix"),
-            "short",
-        ),
-        Remedy("steal_attempts", "idle nodes take probes from behind long work", ("hawk",), "short"),
-        _FIT,
-        _MORE_NODES,
+    "long_partition": (Remedy(BEHIND_LONG, "keeps long tasks off the rest of the nodes", group="short"),),
+    "resources.passing": (Remedy(BEHIND_UNFIT, "what fits goes before what does not, within this bound"),),
+    "preemption.mode": (
+        Remedy(FOR_LOWER, "with restart or checkpoint running tasks of lower priority make room"),
+        Remedy("preemption", "with checkpoints what was done is kept"),
     ),
-    SHORT: _OF_TASKS,
-    TASKS: _OF_TASKS,
-    FITTED: (
-        Remedy("resources.passing", "what fits goes before what does not, within this bound"),
-        _FIT,
-        _MORE_NODES,
+    "preemption.most": (Remedy("preemption", "how often a task is evicted"),),
+    "preemption.below": (Remedy("preemption", "tasks of this priority and above are not evicted"),),
+    "network.delay": (Remedy("network", "the time of each message"),),
+    "cost.per_message": (
+        Remedy("decision", "what a message costs a scheduler, with the other keys of cost"),
     ),
-    LOWER: (
-        Remedy("preemption.mode", "with restart or checkpoint running tasks of lower priority make room"),
-        _MORE_NODES,
-    ),
-    OTHER: (_MORE_NODES,),
-    "preemption": (
-        Remedy("preemption.mode", "with checkpoints what was done is kept"),
-        Remedy("preemption.most", "how often a task is evicted"),
-        Remedy("preemption.below", "tasks of this priority and above are not evicted"),
-    ),
-    "network": (Remedy("network.delay", "the time of each message"),),
-    "decision": (
-        Remedy("schedulers", "more of them share the jobs", ("sparrow", "hawk", "eagle")),
-        Remedy("cost.per_message", "what a message costs a scheduler, with the other keys of cost"),
-    ),
-    "failure": (
-        Remedy("dynamics.detection", "how long a failure stays unknown"),
-        Remedy("dynamics.mtbf", "how rarely nodes fail"),
-    ),
+    "dynamics.detection": (Remedy("failure", "how long a failure stays unknown"),),
+    "dynamics.mtbf": (Remedy("failure", "how rarely nodes fail"),),
+    "nodes": tuple(Remedy(cause, _MORE_NODES) for cause in _QUEUEING),
 }
-"""What addresses each cause of delay."""
+"""The keys that address causes of delay."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from clusters.capacity import needs_of
 from clusters.matching import match, nodes_of
+from emu.explaining.causes_text import scheduler_of
 from emu.explaining.event_record import NONE, BoolArray, IntArray, Record
 from emu.explaining.explained_plan import plan_of
 from emu.explaining.explanation import NS
@@ -22,6 +23,7 @@ from emu.results.result import Result
 from workloads.requests import priorities
 
 if TYPE_CHECKING:
+    from actors.scheduler import Scheduler
     from actors.setting import Setting
 
 
@@ -86,9 +88,14 @@ class JobWait:
         return NONE
 
     @cached_property
-    def policy(self) -> str:
-        """The policy, without the ending of its constraint-aware form."""
-        return str(self.result.summary["policy"]).removesuffix("-c").removesuffix("-released")
+    def scheduler(self) -> Scheduler | None:
+        """The scheduler of the run; None where it is not found."""
+        return scheduler_of(self.result)
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether the scheduler draws the nodes of short jobs at random (`Scheduler.draws`)."""
+        return self.scheduler is not None and self.scheduler.draws
 
     @cached_property
     def setting(self) -> Setting | None:
@@ -112,7 +119,7 @@ class JobWait:
             if (of_job := int(matching.set_of_job[self.job])) != NONE:
                 nodes[:] = False
                 nodes[nodes_of(matching, of_job, -1 if self.events.is_kind("RELAX").any() else 0)] = True
-        if self.is_long and not any(name == "long_partition" for name, _ in scheduler.ignores):
+        if self.is_long and scheduler.why_ignored("long_partition") is None:
             nodes[: self.first_long] = False
         return nodes, cluster.slots()
 

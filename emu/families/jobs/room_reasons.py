@@ -49,7 +49,7 @@ class Room:
         found = demands_of(setting)
         self.case, self.resources, self.passing = case, setting.resources, setting.passing
         self.capacity = capacities(setting.cluster, setting.resources)
-        has_account = setting.scheduler.gangs or case.policy == "central-fifo"
+        has_account = setting.scheduler.waits in ("gangs", "queue")
         self.is_by_job = found.of_task.size > 0 and case.is_at_scheduler and has_account
         of_task, of_job, task = found.of_task[: 0 if self.is_by_job else None], found.of_job, case.step.task
         self.needs = found.vector[of_task[task] if of_task.size and task != NONE else of_job[case.job]]

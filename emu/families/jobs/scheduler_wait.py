@@ -49,16 +49,17 @@ def at_scheduler(case: JobWait) -> Iterator[str]:
     if case.evicted_for != NONE:
         other = int(column(case.result.jobs, "job_id")[case.evicted_for])
         yield f"Its room went to job {other}, for which it was evicted."
-    if case.policy == "yacc-d":
+    how = "" if case.scheduler is None else case.scheduler.waits
+    if how == "reports":
         yield from _without_room(case)
-    if case.setting is not None and case.setting.scheduler.gangs:
+    if case.setting is not None and how == "gangs":
         yield from _in_turn(case)
-    if case.setting is not None and case.policy == "central-fifo":
+    if case.setting is not None and how == "queue":
         yield from _in_queue(case, case.setting.parameters["order"] != "arrival")
 
 
 def _without_room(case: JobWait) -> Iterator[str]:
-    """Yield sentences about a wait at a scheduler of yacc-d, which knows nodes by their reports."""
+    """Yield sentences about a wait at a scheduler that knows nodes by their reports."""
     turn = ""
     if case.setting is not None and case.setting.parameters["backlog_order"] != "arrival":
         turn = ", or tasks of other tenants or of earlier jobs had their turn before it"

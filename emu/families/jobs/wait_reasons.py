@@ -34,11 +34,6 @@ from workloads.arrow import column
 
 MOST_JOBS = 20
 """Jobs that held the slots longest, of which the explanation says whether they came earlier or later."""
-DRAWN = ("random", "sparrow", "hawk", "eagle", "phoenix")
-"""Policies that send the probes, or tasks, of short jobs to nodes drawn at random, and count only what they have placed
-themselves where they choose nodes for long jobs by work."""
-PLACE_ALL = ("central-lwl", "dist-lwl", "yacc-d")
-"""Schedulers that may place all jobs by best or worst fit."""
 SAME_JOB = "the same job"
 SOON = 0.1
 """Share by which a wait may differ from the expected one and still count as expected."""
@@ -166,17 +161,12 @@ def _belief(case: JobWait, rows: Sequence[dict[str, Any]]) -> Iterator[str]:
         lengths = e.field("length", np.flatnonzero(of_node & (e.time_ns <= e.left_ns[row])))
         said = f" said {lengths[-1]:,}" if lengths.size else ""
         yield f"Its scheduler had asked nodes for the length of their queues: this one{said}; {queued}."
-    elif _draws(case):
+    elif case.is_drawn:
         yield from _drawn(case, row, queued)
     else:
         yield f"What its scheduler believed of node {node} was not recorded; {queued}."
     if kind == "PROBE":
         yield from _turn_among_probes(case)
-
-
-def _draws(case: JobWait) -> bool:
-    """Return whether the policy is one of `DRAWN`, or an ideal form of one."""
-    return case.policy.removeprefix("ideal-") in DRAWN
 
 
 def _turn_among_probes(case: JobWait) -> Iterator[str]:
@@ -198,12 +188,13 @@ def _turn_among_probes(case: JobWait) -> Iterator[str]:
 def _expected(case: JobWait, rows: Sequence[dict[str, Any]], expected_ns: int, queued: str) -> Iterator[str]:
     """Yield sentences about the wait by which a scheduler chose the node."""
     waited_s, expected_s = (case.end_ns - case.begin_ns) / NS, expected_ns / NS
+    parameters = parameters_of(case.result)
     considered = "that it considered"
-    if case.policy == "yacc-d":
-        choices = parameters_of(case.result).get("choices")
-        considered = f"that it considered ({choices} for each task of the job, drawn at random)"
-    fit = parameters_of(case.result).get("fit", "least-work")
-    if fit != "least-work" and case.policy in PLACE_ALL:
+    if case.scheduler is not None and case.scheduler.considers:
+        values = {p.name: p.default for p in case.scheduler.parameters} | parameters
+        considered += f" ({case.scheduler.considers.format_map(values)})"
+    fit = parameters.get("fit", "least-work")
+    if fit != "least-work" and not case.is_drawn:
         yield (
             f"Its scheduler chose node {case.step.actor} by {fit} fit of the nodes {considered} and knew to have room, "
             "or, if it knew of none, because it expected the least wait there; "
@@ -253,7 +244,7 @@ def _estimate_s(case: JobWait, row: dict[str, Any]) -> float:
 
 def _is_unknown(case: JobWait, row: dict[str, Any]) -> bool:
     """Return whether the job's scheduler gets no message about a task that held the slot."""
-    if not _draws(case):
+    if not case.is_drawn:
         return False
     ids, e = column(case.result.jobs, "job_id"), case.record
     sent = e.is_kind("PROBE", *BOUND, "TASK") & (e.sender >= case.result.summary["nodes"])
@@ -277,7 +268,7 @@ def _drawn(case: JobWait, row: int, queued: str) -> Iterator[str]:
     which = "nodes"
     if node < case.first_long:
         which = f"the {case.first_long:,} nodes of the short partition, which run no long task and refuse no probe"
-    elif case.policy == "ideal-eagle":
+    elif case.scheduler is not None and "always" in case.scheduler.global_view:
         which = "the nodes that had no long work then"
     elif of_round == int(LAST_ROUND):
         which = "the nodes that the job may use, which must take it in this round, also with long work"

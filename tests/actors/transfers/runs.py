@@ -11,7 +11,7 @@ from actors.hosting.outcome import Outcome
 from actors.kernel.random import HOMES, PLACES
 from actors.scheduler import resolve_parameters
 from actors.schedulers.jobs.by_stage import by_stage
-from actors.schedulers.registry import find_scheduler
+from actors.schedulers.registry import coordinator_names, find_scheduler
 from actors.setting import Network, Setting, Switch
 from actors.transfers.joined import FIRST_ROWS, with_network
 from clusters.capacity import capacities, demands
@@ -28,7 +28,7 @@ JOB_SCHEDULERS = (
     *("random", "sparrow", "hawk", "eagle", "ideal-eagle", "central-fifo", "central-lwl", "dist-lwl"),
     *("phoenix", "yacc-d"),
 )
-COORDINATORS = ("fifo", "scf", "ncf", "lcf", "sebf", "sincronia", "aalo", "aalo-shares", "saath", "philae")
+COORDINATORS = coordinator_names()
 OWN = (FirstComes, LeastSent, Smallest, EqualShares, LeastLeft)
 OF_SWITCH, OF_SETTING = ({field.name for field in fields(of)} for of in (Switch, Setting))
 

@@ -9,12 +9,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import emu
-from actors.schedulers.registry import find_scheduler, scheduler_names
+from actors.causes import BEHIND_LONG, BEHIND_SHORT, BEHIND_TASKS, BEHIND_UNFIT, FOR_LOWER, OTHER_QUEUEING
+from actors.schedulers.registry import built_in_schedulers
 from clusters.cluster import build_cluster
 from emu.configuration.keys import BY_NAME
 from emu.explaining.causes_text import Causes
 from emu.explaining.event_record import Record
-from emu.families.jobs.finer_causes import FITTED, LONG, LOWER, OTHER, SHORT, TASKS, finer_causes_of_all
+from emu.families.jobs.finer_causes import finer_causes_of_all
 from emu.families.registry import families, find_family
 from emu.report.causes_sections import time_by_cause
 from emu.report.remedies import NOT_RECORDED, changes_of
@@ -32,14 +33,15 @@ def test_a_wait_is_shared_out_by_what_ran_meanwhile() -> None:
     workload = make_workload("three", [0.0, 20.0, 30.0], [1, 1, 1], [100.0, 10.0, 5.0])
     run = emu.run("sparrow", workload, 1, short_cutoff=50, network_delay=0, **KEPT)
     found = dict(finer_causes_of_all(run, Record.of(run.events), None))
-    assert [found[2][name] / 1e9 for name in (LONG, SHORT, OTHER)] == [70.0, 10.0, 0.0]
-    assert [found[1][name] / 1e9 for name in (LONG, SHORT, OTHER)] == [80.0, 0.0, 0.0]
+    assert [found[2][name] / 1e9 for name in (BEHIND_LONG, BEHIND_SHORT, OTHER_QUEUEING)] == [70.0, 10.0, 0.0]
+    assert [found[1][name] / 1e9 for name in (BEHIND_LONG, BEHIND_SHORT, OTHER_QUEUEING)] == [80.0, 0.0, 0.0]
     text = changes_of({"sparrow": [run]}, time_by_cause({"sparrow": [run]}), JOBS)
     assert text[0] == (
         "Short jobs: of the mean completion time delay is 91.4% under sparrow (93.8% of that behind long tasks)."
     )
     assert (
-        "long_partition (not used by sparrow; hawk, eagle and yacc-d use it): keeps long tasks off" in text[1]
+        "long_partition (not used by sparrow; hawk, eagle, ideal-eagle and others use it): keeps long tasks off"
+        in text[1]
     )
     assert "nodes (here 1)" in text[1]
 
@@ -61,7 +63,12 @@ def test_what_would_fit_and_room_of_lower_priorities_are_parts_with_remedies(mac
     given = {"cluster": machine, "network_delay": 0, "short_cutoff": 50, "priorities": True, **KEPT}
     run = emu.run("central-lwl", workload, **(given | {"priorities": False}))
     found = dict(finer_causes_of_all(run, Record.of(run.events), None))
-    assert [found[2][name] / 1e9 for name in (FITTED, LOWER, TASKS, OTHER)] == [8, 0, 5, 0]
+    assert [found[2][name] / 1e9 for name in (BEHIND_UNFIT, FOR_LOWER, BEHIND_TASKS, OTHER_QUEUEING)] == [
+        8,
+        0,
+        5,
+        0,
+    ]
     text = " ".join(changes_of({"central-lwl": [run]}, time_by_cause({"central-lwl": [run]}), JOBS))
     assert "Delay behind other tasks is addressed by" in text
     assert "Delay behind what did not fit" not in text  # it is not the greatest cause
@@ -71,15 +78,15 @@ def test_what_would_fit_and_room_of_lower_priorities_are_parts_with_remedies(mac
     run = emu.run("central-lwl", long, **(given | {"priorities": False}))
     text = " ".join(changes_of({"central-lwl": [run]}, time_by_cause({"central-lwl": [run]}), JOBS))
     assert (
-        "Delay behind what did not fit is addressed by resources.passing (here 0): what fits goes before"
-        in text
+        "Delay behind what did not fit is addressed by fit (here least-work): best or worst fit chooses among "
+        "nodes with room now; resources.passing (here 0): what fits goes before" in text
     )
     # With its priority the last goes first, and waits where lower ones hold both cores.
     high = make_workload(
         "two", [0.0, 2.0], [1] * 2, [10.0, 1.0], requests=Requests({"cpu_cores": [2.0, 1.0]}, priority=[0, 7])
     )
     run = emu.run("central-lwl", high, **given)
-    assert dict(finer_causes_of_all(run, Record.of(run.events), None))[1][LOWER] == 8_000_000_000
+    assert dict(finer_causes_of_all(run, Record.of(run.events), None))[1][FOR_LOWER] == 8_000_000_000
     text = " ".join(changes_of({"central-lwl": [run]}, time_by_cause({"central-lwl": [run]}), JOBS))
     assert (
         "Delay for room of lower priorities is addressed by preemption.mode (here none): with restart" in text
@@ -91,12 +98,12 @@ def test_finer_causes_add_up_where_tasks_hold_resources(tmp_path: Path) -> None:
     run = emu.run("sparrow", busy(5), cluster=tmp_path / "six.parquet", short_cutoff="15 s", **KEPT)
     causes, seen = (
         emu.causes(run).to_pandas().set_index("job_id"),
-        dict.fromkeys((FITTED, LOWER, LONG, SHORT), 0),
+        dict.fromkeys((BEHIND_UNFIT, FOR_LOWER, BEHIND_LONG, BEHIND_SHORT), 0),
     )
     for row, found in finer_causes_of_all(run, Record.of(run.events), None):
         own = causes.loc[run.jobs["job_id"][row].as_py()]
         assert sum(found.values()) == own.sum()
-        assert sum(found[name] for name in (*seen, OTHER)) == own["queueing_ns"]
+        assert sum(found[name] for name in (*seen, OTHER_QUEUEING)) == own["queueing_ns"]
         assert min(found.values()) >= 0
         seen = {name: ns + found[name] for name, ns in seen.items()}
     assert all(seen.values())
@@ -109,7 +116,7 @@ def test_finer_causes_add_up_to_the_causes(scheduler: str) -> None:
     for row, found in finer_causes_of_all(run, Record.of(run.events), None):
         own = causes.loc[run.jobs["job_id"][row].as_py()]
         assert sum(found.values()) == own.sum()
-        assert found[LONG] + found[SHORT] + found[OTHER] == own["queueing_ns"]
+        assert found[BEHIND_LONG] + found[BEHIND_SHORT] + found[OTHER_QUEUEING] == own["queueing_ns"]
         assert min(found.values()) >= 0
 
 
@@ -120,7 +127,7 @@ def test_what_the_runs_show_is_stated_and_nothing_is_without_events() -> None:
     means = {name: causes for name, _, causes in time_by_cause(runs)["short"]}
     page = render_report([own for (own,) in runs.values()])
     assert "What would change it" in page
-    assert means["eagle"][LONG] < means["sparrow"][LONG]
+    assert means["eagle"][BEHIND_LONG] < means["sparrow"][BEHIND_LONG]
     assert "Of these runs it is least under eagle" in page
     assert "not used by sparrow" in page
     bare = {"sparrow": [emu.run("sparrow", "yahoo", 60, **options, in_process=True)]}
@@ -129,14 +136,11 @@ def test_what_the_runs_show_is_stated_and_nothing_is_without_events() -> None:
     assert "the wait until the first of a job's tasks starts is" in text[0]
 
 
-def test_remedies_are_keys_or_parameters_of_the_schedulers_that_they_name() -> None:
+def test_remedies_of_a_family_are_keys_and_those_of_schedulers_name_causes_that_there_are() -> None:
     for family in families():
-        for remedy in (one for remedies in family[Causes].remedies.values() for one in remedies):
-            known = [find_scheduler(name) for name in remedy.of or scheduler_names(family.name)]
-            if remedy.name in BY_NAME:
-                assert all(remedy.name not in dict(scheduler.ignores) for scheduler in known if remedy.of)
-            else:
-                assert any(remedy.name in {p.name for p in scheduler.parameters} for scheduler in known)
-                assert all(
-                    remedy.name in {p.name for p in scheduler.parameters} for scheduler in known if remedy.of
-                )
+        remedies = family[Causes].remedies
+        assert remedies.keys() <= BY_NAME.keys()
+        causes = {one.cause for of in remedies.values() for one in of}
+        for scheduler in built_in_schedulers(family.name):
+            for parameter in scheduler.parameters:
+                assert {one.cause for one in parameter.addresses} <= causes

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 import emu as package
+from actors.causes import BEHIND_LONG, BEHIND_SHORT, BEHIND_TASKS
 from emu.explaining.event_record import Record
-from emu.families.jobs.finer_causes import LONG, SHORT, TASKS, finer_causes_of_all
+from emu.families.jobs.finer_causes import finer_causes_of_all
 from emu.families.jobs.terminal_text import render_summary
 from emu.report.report import render_report
 from tests.emu.conftest import Ended, small_workload
@@ -83,10 +84,14 @@ def test_queueing_is_behind_the_tasks_of_a_class_where_there_are_two(
 ) -> None:
     run = comparisons[name].runs[0][0]
     causes = causes_of(run)
-    assert {LONG, SHORT, TASKS} & causes[0].keys() == ({LONG, SHORT} if name == "between" else {TASKS})
-    behind = sum(of_job.get(cause, 0) for of_job in causes for cause in (LONG, SHORT, TASKS))
+    assert {BEHIND_LONG, BEHIND_SHORT, BEHIND_TASKS} & causes[0].keys() == (
+        {BEHIND_LONG, BEHIND_SHORT} if name == "between" else {BEHIND_TASKS}
+    )
+    behind = sum(
+        of_job.get(cause, 0) for of_job in causes for cause in (BEHIND_LONG, BEHIND_SHORT, BEHIND_TASKS)
+    )
     both = causes_of(comparisons["between"].runs[0][0])
-    assert behind == sum(of_job[LONG] + of_job[SHORT] for of_job in both) > 0
+    assert behind == sum(of_job[BEHIND_LONG] + of_job[BEHIND_SHORT] for of_job in both) > 0
 
 
 def test_figures_of_one_class_are_of_all_jobs(emu: Cli, trace: Path) -> None:
