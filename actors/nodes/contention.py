@@ -1,7 +1,7 @@
 """A node under contention for constrained resources: which entry it serves next, by the CRV.
 
 The CRV (Constraint Resource Vector, Phoenix, ICDCS'17) has for each resource, an attribute of nodes that jobs have
-constraints on, what is asked for over what there is: see actors/schedulers/jobs/phoenix_monitor.py. A CRV up to the
+constraints on, what is asked for over what there is: see actors/schedulers/jobs/phoenix.py. A CRV up to the
 threshold counts as 0. An entry of a queue has the greatest CRV of the resources that its job asks for at its level;
 an entry without constraints, and a long one, has 0.
 

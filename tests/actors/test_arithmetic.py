@@ -17,7 +17,7 @@ from actors.schedulers.dags.carbyne import CARBYNE
 from actors.schedulers.dags.stage_orders import make_job_plans
 from actors.schedulers.jobs.build import estimated_ns
 from actors.schedulers.jobs.node_fit import NO_FIT
-from actors.schedulers.jobs.yacc_d_view import make_view, mean_rest, note_node
+from actors.schedulers.jobs.yacc_d import make_view, mean_rest, note_node
 from actors.setting import Costs, Dynamics, Estimates
 from clusters.cluster import build_cluster
 from clusters.schema import encode_texts

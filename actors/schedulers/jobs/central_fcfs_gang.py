@@ -31,10 +31,17 @@ from actors.nodes.worker import node_event
 from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import ALL_ALIKE, NO_QUEUES_AT_NODES, Scheduler
 from actors.schedulers.jobs.central_queue import ORDER, parameters_of
-from actors.schedulers.jobs.gang_build import GANGS, build_gangs
-from actors.schedulers.jobs.gang_preemption import make_way
-from actors.schedulers.jobs.gang_reports import note_end, on_lost, on_node_state
-from actors.schedulers.jobs.gangs import Gangs, note_arrival, start_heads
+from actors.schedulers.jobs.gangs import (
+    GANGS,
+    Gangs,
+    build_gangs,
+    make_way,
+    note_arrival,
+    note_end,
+    on_lost,
+    on_node_state,
+    start_heads,
+)
 
 
 @entry

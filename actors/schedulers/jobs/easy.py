@@ -43,8 +43,6 @@ from actors.nodes.worker import node_event
 from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import NO_QUEUES_AT_NODES, Scheduler
 from actors.schedulers.jobs.central_queue import ORDER, parameters_of
-from actors.schedulers.jobs.gang_build import GANGS, PLAN_BY, build_gangs
-from actors.schedulers.jobs.gang_ends import row_at
 from actors.schedulers.jobs.gang_outlook import (
     Outlook,
     all_fit,
@@ -53,16 +51,23 @@ from actors.schedulers.jobs.gang_outlook import (
     keep_less,
     look_at,
     make_outlook,
+    row_at,
     take_rows,
 )
-from actors.schedulers.jobs.gang_preemption import is_room_coming, make_way
-from actors.schedulers.jobs.gang_reports import note_end, on_lost, on_node_state
 from actors.schedulers.jobs.gangs import (
+    GANGS,
+    PLAN_BY,
     Gangs,
     are_single,
+    build_gangs,
     choose_now,
     is_gang,
+    is_room_coming,
+    make_way,
     note_arrival,
+    note_end,
+    on_lost,
+    on_node_state,
     rows_for,
     start,
     start_heads,

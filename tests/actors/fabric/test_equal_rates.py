@@ -25,7 +25,7 @@ from actors.fabric.equal_rates import make_equal, progress
 from actors.fabric.initial_arrays import at_start
 from actors.fabric.ports import Fabric, build_fabric, bytes_sent, merge_parallel
 from actors.fabric.service_order import Order, set_order
-from actors.schedulers.coflows.philae_pilots import separate_pilot
+from actors.schedulers.coflows.philae import separate_pilot
 
 TRIGGERS = [BACKFILLED, SERVED, COFLOW]
 

@@ -26,9 +26,9 @@ from phoenix_examples import BY_CRV, asking, contended, nodes_of
 from actors.kernel.queue import RANK_SHIFT, SOURCE_SHIFT
 from actors.nodes.contention_state import SHARE, UNIT
 from actors.nodes.load_messages import WAIT_REPORT
-from actors.schedulers.jobs import phoenix, phoenix_monitor
+from actors.schedulers.jobs import phoenix
 from actors.schedulers.jobs.build import NS
-from actors.schedulers.jobs.phoenix_monitor import find_asked
+from actors.schedulers.jobs.phoenix import find_asked
 from actors.setting import Dynamics, Network, Setting
 from clusters.cluster import load_cluster
 
@@ -118,7 +118,7 @@ def test_the_same_bits_and_the_same_table_for_any_partitions(scheduler: str, rou
 
 def test_a_full_log_grows(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = run_setting(contended(), OBSERVED)
-    monkeypatch.setattr(phoenix_monitor, "LOG_ROWS", 1)
+    monkeypatch.setattr(phoenix, "LOG_ROWS", 1)
     grown = run_setting(contended(), OBSERVED)
     assert digest(grown) == digest(whole)
     assert whole.series is not None
