@@ -153,6 +153,6 @@ def send_verdicts(w: CoflowWorld, a: Admission, t: int, others: int) -> None:
             return
         room -= 1
         a.sent[1] += 1
-        send_verdict(w, t, lines.port[line], line, a.verdict[coflow])
+        send_verdict(w, t, w.nodes.size, lines.port[line], line, a.verdict[coflow])
         note_schedule(w, lines.port[line])
     a.changes[0] = a.sent[0] = 0

@@ -190,7 +190,7 @@ def expect_first(w: CoflowWorld) -> None:
 @inlined
 def expect_coflow(w: CoflowWorld, coflow: int) -> None:
     """Set a timer for the registration of a coflow, one network delay after it arrives."""
-    send_register(w, w.work.submit[coflow] + w.network.delay_ns, coflow)
+    send_register(w, w.work.submit[coflow] + w.network.delay_ns, w.nodes.size, coflow)
 
 
 def _describe(work: CoflowArrays, ports: int) -> Records:

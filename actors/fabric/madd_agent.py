@@ -141,7 +141,7 @@ def cut_shrinking_flow(w: CoflowWorld, s: Shrinking, t: int, flow: int) -> float
     start_flow(w, t, flow)
     f.left[flow], f.rate[flow], f.end[flow] = 0.0, 0.0, NEVER
     note_end(w, t, flow)
-    send_flow_cut(w, t, w.fabric.flows.source[flow], flow)
+    send_flow_cut(w, t, w.fabric.flows.source[flow], w.nodes.size, flow)
     return left
 
 
@@ -177,4 +177,4 @@ def on_line_end(w: CoflowWorld, s: Shrinking, t: int, me: int, line: int) -> Non
             note_end(w, t, flow)
             ended += 1
     if ended > 0:
-        send_line_done(w, t, me, line, t, ended)
+        send_line_done(w, t, me, w.nodes.size, line, t, ended)

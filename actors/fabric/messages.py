@@ -1,7 +1,6 @@
 """Messages between the agents at the ports of a switch and the coordinator of coflows.
 
-Of each kind: its declaration, the function that sends it (`send_…`), and the function that reads it when it is handled
-(`read_…`). The coordinator is the actor after all agents. Times are in ns, rates in bytes per ns. Messages about flows
+The coordinator is the actor after all agents. Times are in ns, rates in bytes per ns. Messages about flows
 carry a generation and bytes only if there are updates of coflows.
 """
 
@@ -9,6 +8,7 @@ from typing import NamedTuple
 
 from actors.kernel.compiled import inlined
 from actors.kernel.cost import HasCost
+from actors.kernel.message_functions import reader, sender, timer
 from actors.kernel.message_kinds import FIELDS, bits_of, float_of, kind
 from actors.kernel.queue import NONE, send, wake
 
@@ -74,6 +74,25 @@ UPDATE = kind(0x440, "UPDATE", COFLOWS, "framework to coordinator: a coflow has 
 DECIDE = kind(0x540, "DECIDE", COFLOWS, "the coordinator to itself", a="due")
 TELL = kind(0x541, "TELL", COFLOWS, "the coordinator to itself: send the rest of the schedules", a="due")
 
+send_flow_end = timer(FLOW_END)
+read_flow_end = reader(FLOW_END)
+send_line_end = timer(LINE_END)
+read_line_end = reader(LINE_END)
+send_flow_cut = sender(FLOW_CUT)
+read_flow_cut = reader(FLOW_CUT)
+send_verdict = sender(VERDICT)
+read_verdict = reader(VERDICT)
+send_line_done = sender(LINE_DONE)
+read_line_done = reader(LINE_DONE)
+send_change = timer(CHANGE)
+read_change = reader(CHANGE)
+send_register = timer(REGISTER)
+read_register = reader(REGISTER)
+send_update = timer(UPDATE)
+read_update = reader(UPDATE)
+read_due = reader(DECIDE)  # or TELL
+read_value = reader(SET_LINE)  # or SET_EXTRA, SHRINK, PACE
+
 
 class SetRate(NamedTuple):
     """What `SET_RATE` carries."""
@@ -91,42 +110,6 @@ class FlowDone(NamedTuple):
     end: int
     flow_generation: int
     size_bytes: float
-
-
-@inlined
-def send_flow_end(w: HasCost, time: int, me: int, flow: int, expected_end: int) -> None:
-    """Set the timer of an agent for the end of a flow, or for an earlier time."""
-    wake(w, time, me, FLOW_END, flow, expected_end, NONE)
-
-
-@inlined
-def read_flow_end(w: HasCost) -> tuple[int, int]:
-    """Return the flow of the `FLOW_END` at hand, and its expected end."""
-    return w.queue.now.a[0], w.queue.now.b[0]
-
-
-@inlined
-def send_line_end(w: HasCost, time: int, me: int, line: int) -> None:
-    """Set the timer of an agent for the end of a line, or for an earlier time."""
-    wake(w, time, me, LINE_END, line, NONE, NONE)
-
-
-@inlined
-def read_line_end(w: HasCost) -> int:
-    """Return the line of the `LINE_END` at hand."""
-    return w.queue.now.a[0]
-
-
-@inlined
-def send_flow_cut(w: HasCost, t: int, me: int, flow: int) -> None:
-    """Report to the coordinator that a flow whose end it predicts has ended before."""
-    send(w, t, me, w.nodes.size, FLOW_CUT, flow, NONE, NONE, NONE)
-
-
-@inlined
-def read_flow_cut(w: HasCost) -> int:
-    """Return the flow of the `FLOW_CUT` at hand."""
-    return w.queue.now.a[0]
 
 
 @inlined
@@ -159,24 +142,6 @@ def send_value(w: HasCost, t: int, agent: int, kind: int, which: int, value: flo
 
 
 @inlined
-def read_value(w: HasCost) -> tuple[int, float]:
-    """Return the line or flow, and the value, of the `SET_LINE`, `SET_EXTRA`, `SHRINK` or `PACE` at hand."""
-    return w.queue.now.a[0], float_of(w.queue.now.b[0])
-
-
-@inlined
-def send_verdict(w: HasCost, t: int, agent: int, line: int, verdict: int) -> None:
-    """Send an agent the verdict on the coflow of a line."""
-    send(w, t, w.nodes.size, agent, VERDICT, line, verdict, NONE, NONE)
-
-
-@inlined
-def read_verdict(w: HasCost) -> tuple[int, int]:
-    """Return the line and the verdict of the `VERDICT` at hand."""
-    return w.queue.now.a[0], w.queue.now.b[0]
-
-
-@inlined
 def send_flow_done(
     w: HasCost, t: int, me: int, flow: int, end: int, flow_generation: int, size_bytes: float
 ) -> None:
@@ -192,60 +157,6 @@ def read_flow_done(w: HasCost) -> FlowDone:
 
 
 @inlined
-def send_line_done(w: HasCost, t: int, me: int, line: int, end: int, ended: int) -> None:
-    """Send the coordinator that the waiting flows of a line have ended."""
-    send(w, t, me, w.nodes.size, LINE_DONE, line, end, ended, NONE)
-
-
-@inlined
-def read_line_done(w: HasCost) -> tuple[int, int, int]:
-    """Return the line of the `LINE_DONE` at hand, its end, and how many flows have ended."""
-    return w.queue.now.a[0], w.queue.now.b[0], w.queue.now.c[0]
-
-
-@inlined
-def send_change(w: HasCost, time: int, agent: int, stop: int) -> None:
-    """Set the timer of an agent for flows that an update stops."""
-    wake(w, time, agent, CHANGE, stop, NONE, NONE)
-
-
-@inlined
-def read_change(w: HasCost) -> int:
-    """Return the stop of the `CHANGE` at hand."""
-    return w.queue.now.a[0]
-
-
-@inlined
-def send_register(w: HasCost, time: int, coflow: int) -> None:
-    """Set the timer of the coordinator for the registration of a coflow."""
-    wake(w, time, w.nodes.size, REGISTER, coflow, NONE, NONE)
-
-
-@inlined
-def read_register(w: HasCost) -> int:
-    """Return the coflow of the `REGISTER` at hand."""
-    return w.queue.now.a[0]
-
-
-@inlined
-def send_update(w: HasCost, time: int, update: int) -> None:
-    """Set the timer of the coordinator for an update of a coflow."""
-    wake(w, time, w.nodes.size, UPDATE, update, NONE, NONE)
-
-
-@inlined
-def read_update(w: HasCost) -> int:
-    """Return the update of the `UPDATE` at hand."""
-    return w.queue.now.a[0]
-
-
-@inlined
 def send_due(w: HasCost, kind: int, due: int) -> None:
     """Set the timer of the coordinator for a decision (`kind` is DECIDE), or for the rest of its messages (TELL)."""
     wake(w, due, w.nodes.size, kind, due, NONE, NONE)
-
-
-@inlined
-def read_due(w: HasCost) -> int:
-    """Return when the `DECIDE`, or `TELL`, at hand was due."""
-    return w.queue.now.a[0]

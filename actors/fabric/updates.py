@@ -158,7 +158,7 @@ def expect_updates(w: Any) -> None:
 @inlined
 def expect_update(w: Any, k: int) -> None:
     """Set a timer for the framework's message, one network delay after the update."""
-    send_update(w, w.updates.row.time[k] + w.network.delay_ns, k)
+    send_update(w, w.updates.row.time[k] + w.network.delay_ns, w.nodes.size, k)
 
 
 @inlined

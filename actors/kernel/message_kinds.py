@@ -1,7 +1,8 @@
 """The kinds of messages: what a kind is, the table of all, and how two numbers share a column.
 
-Each kind is declared by a call of `kind` in the `messages.py` of a folder (kernel, nodes, fabric, machines), beside the
-function that sends it and the one that reads it: what a message carries is known there alone.
+Each kind is declared by a call of `kind` in the `messages.py` of a folder (kernel, nodes, fabric, machines). What a
+message carries is known there alone: the functions that send and read it are made from the declaration
+(`actors.kernel.message_functions`).
 
 A kind is a whole number, ``0xRNN``. R is the rank: at equal times completions come before messages, those before
 heartbeats, those before arrivals; RETRY comes when all else at its instant is handled, and decisions, which are not

@@ -1,13 +1,10 @@
-"""Messages of actors of several families: failures of nodes, state that all share, arrivals, and fetches of input.
-
-The functions of a kind, `send_…` and `read_…`, are the only code that knows in which column a message has a field.
-What is read has the order of the fields in the declaration.
-"""
+"""Messages of actors of several families: failures of nodes, state that all share, arrivals, and fetches of input."""
 
 import numpy as np
 
 from actors.kernel.broadcast import announce, publish, send_to_schedulers
 from actors.kernel.compiled import inlined
+from actors.kernel.message_functions import reader, timer
 from actors.kernel.message_kinds import FIELDS, PUBLISHED, high_half, kind, low_half, share
 from actors.kernel.queue import NONE, HasQueue, send, wake, wake_in_background
 
@@ -49,6 +46,21 @@ FETCH_FAILED = kind(
 )  # fmt: skip
 SHARE = kind(0x690, "SHARE", DAGS, "the network to itself: flows end, others begin, rates change", a="change")
 
+read_published = reader(PUBLISHED)
+read_announced = reader(ANNOUNCED)
+read_node_state = reader(NODE_DOWN)  # or NODE_UP
+send_arrival = timer(ARRIVAL)
+read_job = reader(ARRIVAL)  # or of another kind that has its job in column a
+send_fetch = timer(FETCH)
+read_fetch = reader(FETCH)
+send_output = timer(OUTPUT)
+read_output = reader(OUTPUT)
+send_fetched = timer(FETCHED)
+read_fetched = reader(FETCHED)
+send_fetch_failed = timer(FETCH_FAILED)
+read_fetch_failed = reader(FETCH_FAILED)
+read_share = reader(SHARE)
+
 
 @inlined
 def send_published(w: HasQueue, t: int, node: int, has_long: int) -> None:
@@ -57,21 +69,9 @@ def send_published(w: HasQueue, t: int, node: int, has_long: int) -> None:
 
 
 @inlined
-def read_published(w: HasQueue) -> tuple[int, int]:
-    """Return the node of the `PUBLISHED` at hand, and whether it has long work."""
-    return w.queue.now.a[0], w.queue.now.b[0]
-
-
-@inlined
 def send_announced(w: HasQueue, t: int, monitor: int, resource: int, crv: int, counts: int) -> None:
     """Announce the CRV of a resource to all actors, or whether that of any counts."""
     announce(w, t, monitor, ANNOUNCED, resource, crv, counts)
-
-
-@inlined
-def read_announced(w: HasQueue) -> tuple[int, int, int]:
-    """Return the resource of the `ANNOUNCED` at hand, its CRV, and whether nodes go by the CRV."""
-    return w.queue.now.a[0], w.queue.now.b[0], w.queue.now.c[0]
 
 
 @inlined
@@ -108,72 +108,6 @@ def send_node_state(w: HasQueue, t: int, kind: int, node: int, generation: int) 
 
 
 @inlined
-def read_node_state(w: HasQueue) -> tuple[int, int, int]:
-    """Return the node that is down, or up, how often it has failed, and since when it is so."""
-    return w.queue.now.a[0], w.queue.now.b[0], w.queue.now.c[0]
-
-
-@inlined
-def send_arrival(w: HasQueue, time: int, scheduler: int, job: int) -> None:
-    """Let a job arrive at its scheduler at `time`."""
-    wake(w, time, scheduler, ARRIVAL, job, NONE, NONE)
-
-
-@inlined
-def read_job(w: HasQueue) -> int:
-    """Return the job of the message at hand, of any kind that has its job in column a."""
-    return w.queue.now.a[0]
-
-
-@inlined
-def send_fetch(w: HasQueue, t: int, node: int, task: int, stage: int) -> None:
-    """Ask for the input of a task; the network knows it at once."""
-    wake(w, t, node, FETCH, task, stage, NONE)
-
-
-@inlined
-def read_fetch(w: HasQueue) -> tuple[int, int]:
-    """Return the task of the `FETCH` at hand, and its stage."""
-    return w.queue.now.a[0], w.queue.now.b[0]
-
-
-@inlined
-def send_output(w: HasQueue, t: int, node: int, task: int, stage: int) -> None:
-    """Tell that a task has ended, whose output tasks may wait for; the network knows it at once."""
-    wake(w, t, node, OUTPUT, task, stage, NONE)
-
-
-@inlined
-def read_output(w: HasQueue) -> tuple[int, int]:
-    """Return the task of the `OUTPUT` at hand, and its stage."""
-    return w.queue.now.a[0], w.queue.now.b[0]
-
-
-@inlined
-def send_fetched(w: HasQueue, t: int, node: int, leader: int) -> None:
-    """Tell a machine that tasks have their input."""
-    wake(w, t, node, FETCHED, leader, NONE, NONE)
-
-
-@inlined
-def read_fetched(w: HasQueue) -> int:
-    """Return the leader of the tasks of the `FETCHED` at hand."""
-    return w.queue.now.a[0]
-
-
-@inlined
-def send_fetch_failed(w: HasQueue, t: int, node: int, leader: int) -> None:
-    """Tell a machine that tasks cannot have their input: some of it was lost with another machine."""
-    wake(w, t, node, FETCH_FAILED, leader, NONE, NONE)
-
-
-@inlined
-def read_fetch_failed(w: HasQueue) -> int:
-    """Return the leader of the tasks of the `FETCH_FAILED` at hand."""
-    return w.queue.now.a[0]
-
-
-@inlined
 def send_broken(w: HasQueue, t: int, node: int) -> None:
     """Break the flows of a machine that has failed; the network knows it at once."""
     wake_in_background(w, t, node, BROKEN)
@@ -189,9 +123,3 @@ def read_broken(w: HasQueue) -> int:
 def send_share(w: HasQueue, time: int) -> None:
     """Set the timer for the next change of rates. The network is no actor: the message has the number of machine 0."""
     wake(w, time, np.int64(0), SHARE, time, NONE, NONE)
-
-
-@inlined
-def read_share(w: HasQueue) -> int:
-    """Return the time for which the `SHARE` at hand was set."""
-    return w.queue.now.a[0]

@@ -1,13 +1,10 @@
-"""Messages between the resource manager and the node managers of machines with several resources.
-
-The functions of a kind, `send_…` and `read_…`, are the only code that knows in which column a message has a field.
-What is read has the order of the fields in the declaration.
-"""
+"""Messages between the resource manager and the node managers of machines with several resources."""
 
 from actors.kernel.compiled import inlined
-from actors.kernel.message_kinds import FIELDS, high_half, kind, low_half, share
+from actors.kernel.message_functions import reader, sender, timer
+from actors.kernel.message_kinds import FIELDS, kind
 from actors.kernel.messages import DAGS
-from actors.kernel.queue import NONE, HasQueue, send, wake
+from actors.kernel.queue import HasQueue, wake
 
 FIELDS.update(
     count="how many tasks of a stage, those that follow each other among the tasks of a machine",
@@ -55,107 +52,25 @@ PUSH = kind(
     "the resource manager to itself: have nodes receive the input of tasks that wait for no other",
 )
 
+read_task_end = reader(STAGE_TASK_END)  # or ENDED
+send_launch = sender(LAUNCH)
+read_launch = reader(LAUNCH)
+send_stop_task = sender(STOP_TASK)
+read_stop_task = reader(STOP_TASK)
+send_task_done = sender(TASK_DONE)
+read_task_done = reader(TASK_DONE)
+send_free = sender(FREE)
+send_free_again = timer(FREE_AGAIN)
+read_free = reader(FREE)  # or FREE_AGAIN
+send_dag_arrival = timer(DAG_ARRIVAL)
+send_push = timer(PUSH)
+send_receive = sender(RECEIVE)
+read_receive = reader(RECEIVE)
+send_received = sender(RECEIVED)
+read_received = reader(RECEIVED)
+
 
 @inlined
 def send_task_end(w: HasQueue, time: int, kind: int, node: int, task: int, stage: int, start: int) -> None:
     """Let a task end at `time`, or its end be reported then; `kind` is STAGE_TASK_END or ENDED."""
     wake(w, time, node, kind, task, stage, start)
-
-
-@inlined
-def read_task_end(w: HasQueue) -> tuple[int, int, int]:
-    """Return the task of the `STAGE_TASK_END`, or `ENDED`, at hand, its stage, and when it started."""
-    return w.queue.now.a[0], w.queue.now.b[0], w.queue.now.c[0]
-
-
-@inlined
-def send_launch(w: HasQueue, t: int, manager: int, node: int, task: int, stage: int, history: int) -> None:
-    """Send a task to the machine that it is to run on; `history`: NONE without preemption."""
-    send(w, t, manager, node, LAUNCH, task, stage, history, NONE)
-
-
-@inlined
-def read_launch(w: HasQueue) -> tuple[int, int, int]:
-    """Return the task of the `LAUNCH` at hand, its stage and its history."""
-    return w.queue.now.a[0], w.queue.now.b[0], w.queue.now.c[0]
-
-
-@inlined
-def send_stop_task(w: HasQueue, t: int, manager: int, node: int, task: int, stage: int, for_job: int) -> None:
-    """Have a machine end a task, to make room for one of another job."""
-    send(w, t, manager, node, STOP_TASK, task, stage, for_job, NONE)
-
-
-@inlined
-def read_stop_task(w: HasQueue) -> tuple[int, int, int]:
-    """Return the task of the `STOP_TASK` at hand, its stage, and the job for which it makes room."""
-    return w.queue.now.a[0], w.queue.now.b[0], w.queue.now.c[0]
-
-
-@inlined
-def send_task_done(
-    w: HasQueue, t: int, node: int, manager: int, task: int, stage: int, start: int, finish: int
-) -> None:
-    """Report to the resource manager that a task has ended, perhaps some time after its end."""
-    send(w, t, node, manager, TASK_DONE, task, share(stage, node), start, finish)
-
-
-@inlined
-def read_task_done(w: HasQueue) -> tuple[int, int, int, int, int]:
-    """Return the task of the `TASK_DONE` at hand, its stage, the node, and when the task started and ended."""
-    now = w.queue.now
-    return now.a[0], low_half(now.b[0]), high_half(now.b[0]), now.c[0], now.d[0]
-
-
-@inlined
-def send_free(w: HasQueue, t: int, node: int, manager: int) -> None:
-    """Send a heartbeat to the resource manager."""
-    send(w, t, node, manager, FREE, NONE, NONE, node, NONE)
-
-
-@inlined
-def send_free_again(w: HasQueue, t: int, manager: int, node: int) -> None:
-    """Continue a machine's heartbeat in another event."""
-    wake(w, t, manager, FREE_AGAIN, NONE, NONE, node)
-
-
-@inlined
-def read_free(w: HasQueue) -> int:
-    """Return the node of the `FREE`, or `FREE_AGAIN`, at hand."""
-    return w.queue.now.c[0]
-
-
-@inlined
-def send_dag_arrival(w: HasQueue, time: int, manager: int, job: int) -> None:
-    """Let a job arrive at its resource manager at `time`."""
-    wake(w, time, manager, DAG_ARRIVAL, job, NONE, NONE)
-
-
-@inlined
-def send_push(w: HasQueue, t: int, manager: int) -> None:
-    """Have the resource manager ask nodes to receive input, when all messages of this instant are handled."""
-    wake(w, t, manager, PUSH, NONE, NONE, NONE)
-
-
-@inlined
-def send_receive(w: HasQueue, t: int, manager: int, node: int, task: int, stage: int, count: int) -> None:
-    """Have a node receive the input of so many of its tasks (`actors.kernel.inputs.JobInput`), from `task` on."""
-    send(w, t, manager, node, RECEIVE, task, stage, count, NONE)
-
-
-@inlined
-def read_receive(w: HasQueue) -> tuple[int, int, int]:
-    """Return the first task of the `RECEIVE` at hand, its stage, and how many tasks they are."""
-    return w.queue.now.a[0], w.queue.now.b[0], w.queue.now.c[0]
-
-
-@inlined
-def send_received(w: HasQueue, t: int, node: int, manager: int, task: int, stage: int) -> None:
-    """Tell the resource manager that the input of a task is there, which computes now if it has been launched."""
-    send(w, t, node, manager, RECEIVED, task, stage, node, t)
-
-
-@inlined
-def read_received(w: HasQueue) -> tuple[int, int, int, int]:
-    """Return the task of the `RECEIVED` at hand, its stage, the node, and since when its input is there."""
-    return w.queue.now.a[0], w.queue.now.b[0], w.queue.now.c[0], w.queue.now.d[0]

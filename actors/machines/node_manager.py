@@ -90,7 +90,7 @@ def compute_fetched(w: DagWorld, t: int, node: int, task: int, stage: int) -> No
     """
     is_here = is_pushed(w.inputs, stage)
     if is_here or can_lose_outputs(w.inputs):
-        messages.send_received(w, t, node, w.nodes.size + w.manager[node], task, stage)
+        messages.send_received(w, t, node, w.nodes.size + w.manager[node], task, stage, node, t)
     if not is_here:
         compute(w, t, node, task, stage)
 
@@ -142,7 +142,7 @@ def report_end(w: DagWorld, t: int, node: int, task: int, stage: int, start: int
         unlink_running(w, node, task)
         w.queue.now.unfinished[0] -= 1
     finish = w.overuse.tasks.end[task] if slows(w) else start + time_left(w, task, w.tasks.duration[task])
-    messages.send_task_done(w, t, node, w.nodes.size + w.manager[node], task, stage, start, finish)
+    messages.send_task_done(w, t, node, w.nodes.size + w.manager[node], task, stage, node, start, finish)
 
 
 @inlined
@@ -170,5 +170,5 @@ def on_beat(w: DagWorld, t: int, node: int) -> None:
     if w.nodes.idle[node] == 0:  # STOP has not come
         if w.faults.active == 0 or w.faults.actors.down[node] == 0:
             w.counts[N_BEATS] += 1
-            messages.send_free(w, t, node, w.nodes.size + w.manager[node])
+            messages.send_free(w, t, node, w.nodes.size + w.manager[node], node)
         wake(w, t + w.heartbeat, node, messages.BEAT, NONE, NONE, NONE)

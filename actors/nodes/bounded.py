@@ -70,7 +70,7 @@ def take_offered(w: World, queues: BoundedQueues, t: int, node: int) -> None:
     is_full = idle_slots(w, node) == 0 and room_of(w, queues, node) <= 0
     if is_full and not evicts_for(w, node, job, task) and not makes_room(w, queues, t, node, job):
         w.counts[N_TURNED_AWAY] += 1
-        send_returned(w, t, node, job, task, rest_of(w, queues, node))
+        send_returned(w, t, node, w.work.home[job], job, task, node, rest_of(w, queues, node))
         return
     queues.mean[node] = mean_rest
     change_load(w, queues.loads, t, node, work_at(w, node, job))
@@ -110,7 +110,7 @@ def send_back(w: World, queues: BoundedQueues, t: int, node: int, entry: int, be
     w.nodes.longs[node] -= w.work.is_long[job]
     remove(w, node, entry, before)
     add_load(queues.loads, node, -work_at(w, node, job))
-    send_returned(w, t, node, job, task, rest_of(w, queues, node))
+    send_returned(w, t, node, w.work.home[job], job, task, node, rest_of(w, queues, node))
 
 
 @compiled

@@ -1,18 +1,14 @@
-"""Messages about the load of nodes: reports of heartbeats, lengths of queues, and tasks for bounded queues.
-
-The functions of a kind, `send_…` and `read_…`, are the only code that knows in which column a message has a field.
-What is read has the order of the fields in the declaration.
-"""
+"""Messages about the load of nodes: reports of heartbeats, lengths of queues, and tasks for bounded queues."""
 
 import numpy as np
 
 from actors.kernel.broadcast import send_to_schedulers
 from actors.kernel.compiled import inlined
-from actors.kernel.faults import history_of
-from actors.kernel.message_kinds import FIELDS, high_half, kind, low_half, share
-from actors.kernel.queue import MOST_ACTORS, NONE, send, wake
+from actors.kernel.message_functions import reader, report, sender, timer
+from actors.kernel.message_kinds import FIELDS, kind
+from actors.kernel.queue import MOST_ACTORS, NONE
 from actors.kernel.world import World
-from actors.nodes.messages import JOBS, read_task_sent
+from actors.nodes.messages import JOBS
 
 FIELDS.update(
     probe="which of the job's probes",
@@ -82,136 +78,29 @@ LOWEST_REPORT = kind(
 HEARTBEAT = kind(0x200, "HEARTBEAT", JOBS, "a node to itself")
 MONITOR = kind(0x201, "MONITOR", JOBS, "the monitor to itself")
 
-
-@inlined
-def send_ask_length(w: World, t: int, me: int, node: int, job: int, probe: int) -> None:
-    """Ask a node for the length of its queue."""
-    send(w, t, me, node, ASK_LENGTH, job, probe, NONE, NONE)
-
-
-@inlined
-def send_ask_length_again(w: World, time: int, node: int, job: int, probe: int) -> None:
-    """Let a node that is asked for the length of its queue answer at `time`."""
-    wake(w, time, node, ASK_LENGTH, job, probe, NONE)
-
-
-@inlined
-def read_ask_length(w: World) -> tuple[int, int]:
-    """Return the job of the `ASK_LENGTH` at hand, and the number of the probe."""
-    return w.queue.now.a[0], w.queue.now.b[0]
-
-
-@inlined
-def send_length(w: World, t: int, node: int, job: int, probe: int, length: int) -> None:
-    """Answer a scheduler that asks for the length of a queue."""
-    send(w, t, node, w.work.home[job], LENGTH, job, probe, node, length)
-
-
-@inlined
-def read_length(w: World) -> tuple[int, int, int, int]:
-    """Return the job of the `LENGTH` at hand, the number of the probe, the node and its queue's length."""
-    return w.queue.now.a[0], w.queue.now.b[0], w.queue.now.c[0], w.queue.now.d[0]
-
-
-@inlined
-def send_offered(
-    w: World, t: int, me: int, node: int,
-    job: int, task: int, level: int, tasks_left: int, movable: int, mean_rest: int,
-) -> None:  # fmt: skip
-    """Send a task to a node whose queue is bounded."""
-    c, d = share(tasks_left, history_of(w, task)), movable | mean_rest << 1
-    send(w, t, me, node, OFFERED, job, share(task, level + 1), c, d)
-
-
-@inlined
-def read_offered(w: World) -> tuple[int, int, int, int, int, int, int]:
-    """Return job, task, level, tasks left, history, movable and mean rest of the `OFFERED` at hand."""
-    (job, task, level), now = read_task_sent(w), w.queue.now
-    return job, task, level, low_half(now.c[0]), high_half(now.c[0]), now.d[0] & 1, now.d[0] >> 1
-
-
-@inlined
-def send_returned(w: World, t: int, node: int, job: int, task: int, rest: int) -> None:
-    """Send a task back to its scheduler."""
-    send(w, t, node, w.work.home[job], RETURNED, job, task, node, rest)
-
-
-@inlined
-def read_returned(w: World) -> tuple[int, int, int, int]:
-    """Return the job of the `RETURNED` at hand, the task, the node and its rest."""
-    return w.queue.now.a[0], w.queue.now.b[0], w.queue.now.c[0], w.queue.now.d[0]
-
-
-@inlined
-def send_load_report(
-    w: World, t: int, node: int, generation: int, work: int, started: int, estimate: int
-) -> None:
-    """Report a node's work to all schedulers, which receive it at one time, as one message."""
-    a = node | generation << NODE_BITS
-    send_to_schedulers(w, t, node, LOAD_REPORT, a, work, started, estimate)
-
-
-@inlined
-def read_load_report(w: World) -> tuple[int, int, int, int, int]:
-    """Return the node of the `LOAD_REPORT` at hand, its generation, its work, and start and estimate of its task."""
-    now = w.queue.now
-    node, generation = reporter(now.a[0])
-    return node, generation, now.b[0], now.c[0], now.d[0]
+send_ask_length = sender(ASK_LENGTH)
+send_ask_length_again = timer(ASK_LENGTH)
+read_ask_length = reader(ASK_LENGTH)
+send_length = sender(LENGTH)
+read_length = reader(LENGTH)
+send_offered = sender(OFFERED)
+read_offered = reader(OFFERED)
+send_returned = sender(RETURNED)
+read_returned = reader(RETURNED)
+send_load_report = report(LOAD_REPORT)
+read_load_report = reader(LOAD_REPORT)
+send_queue_report = report(QUEUE_REPORT)
+read_queue_report = reader(QUEUE_REPORT)
+send_lowest_report = report(LOWEST_REPORT)
+read_lowest_report = reader(LOWEST_REPORT)
+send_room_report = report(ROOM_REPORT)
+read_room_report = reader(ROOM_REPORT)
 
 
 @inlined
 def reporter(column: int) -> tuple[int, int]:
     """Return the node that reports, and what the column has above it."""
     return column & np.int64(MOST_ACTORS - 1), column >> NODE_BITS
-
-
-@inlined
-def send_queue_report(
-    w: World, t: int, node: int, generation: int, rest: int, busy_until: int, room: int
-) -> None:
-    """Report a node's work and room to all schedulers, which receive it at one time, as one message."""
-    a = node | generation << NODE_BITS
-    send_to_schedulers(w, t, node, QUEUE_REPORT, a, rest, busy_until, room)
-
-
-@inlined
-def read_queue_report(w: World) -> tuple[int, int, int, int, int]:
-    """Return the node of the `QUEUE_REPORT` at hand, its generation, its rest, until when it is busy, and its room."""
-    now = w.queue.now
-    node, generation = reporter(now.a[0])
-    return node, generation, now.b[0], now.c[0], now.d[0]
-
-
-@inlined
-def send_lowest_report(w: World, t: int, node: int, generation: int, lowest: int) -> None:
-    """Report to all schedulers the lowest priority at a node."""
-    a = node | generation << NODE_BITS
-    send_to_schedulers(w, t, node, LOWEST_REPORT, a, lowest, NONE, NONE)
-
-
-@inlined
-def read_lowest_report(w: World) -> tuple[int, int, int]:
-    """Return the node of the `LOWEST_REPORT` at hand, its generation, and the lowest priority there."""
-    node, generation = reporter(w.queue.now.a[0])
-    return node, generation, w.queue.now.b[0]
-
-
-@inlined
-def send_room_report(
-    w: World, t: int, node: int, part: int, generation: int, free: int, second_free: int, third_free: int
-) -> None:
-    """Report to all schedulers what is free of three resources of a node."""
-    a = node | part << NODE_BITS | generation << NODE_BITS + PART_BITS
-    send_to_schedulers(w, t, node, ROOM_REPORT, a, free, second_free, third_free)
-
-
-@inlined
-def read_room_report(w: World) -> tuple[int, int, int, int, int, int]:
-    """Return the fields of the `ROOM_REPORT` at hand, in the order of its declaration."""
-    now = w.queue.now
-    node, above = reporter(now.a[0])
-    part, generation = above & np.int64((1 << PART_BITS) - 1), above >> PART_BITS
-    return node, part, generation, now.b[0], now.c[0], now.d[0]
 
 
 @inlined

@@ -1,13 +1,10 @@
-"""Messages about tasks and probes, between worker nodes and schedulers of jobs.
-
-The functions of a kind, `send_…` and `read_…`, are the only code that knows in which column a message has a field.
-What is read has the order of the fields in the declaration.
-"""
+"""Messages about tasks and probes, between worker nodes and schedulers of jobs."""
 
 from actors.kernel.compiled import inlined
 from actors.kernel.faults import PROGRESS_BITS, history_of
+from actors.kernel.message_functions import reader, sender, timer
 from actors.kernel.message_kinds import FIELDS, high_half, kind, low_half, share
-from actors.kernel.queue import NONE, send, wake
+from actors.kernel.queue import send
 from actors.kernel.world import World
 
 JOBS = "jobs"
@@ -63,63 +60,28 @@ RETRY = kind(
 )
 DISPATCH = kind(0x401, "DISPATCH", JOBS, "a scheduler to itself: tasks wait for room at nodes")
 
-
-@inlined
-def send_task_end(w: World, time: int, node: int, job: int, task: int, start: int) -> None:
-    """Let a task end on its node at `time`."""
-    wake(w, time, node, TASK_END, job, task, start)
-
-
-@inlined
-def read_task_end(w: World) -> tuple[int, int, int]:
-    """Return the job of the `TASK_END` at hand, its task, and when the task started."""
-    return w.queue.now.a[0], w.queue.now.b[0], w.queue.now.c[0]
-
-
-@inlined
-def send_serve(w: World, t: int, node: int) -> None:
-    """Let a node go on with its queue: an event sends no more messages than there is room for."""
-    wake(w, t, node, SERVE, NONE, NONE, NONE)
-
-
-@inlined
-def send_probe(
-    w: World, t: int, sender: int, node: int,
-    job: int, tasks_left: int, level: int, round: int, epoch: int, version: int,
-) -> None:  # fmt: skip
-    """Send a probe to a node."""
-    b, c = share(tasks_left, level + 1), share(round, epoch)
-    send(w, t, sender, node, PROBE, job, b, c, version)
-
-
-@inlined
-def read_probe(w: World) -> tuple[int, int, int, int, int, int]:
-    """Return the job of the `PROBE` at hand, the tasks left, its level, the round, the epoch and the version."""
-    now = w.queue.now
-    left, level = low_half(now.b[0]), high_half(now.b[0]) - 1
-    return now.a[0], left, level, low_half(now.c[0]), high_half(now.c[0]), now.d[0]
-
-
-@inlined
-def send_request(w: World, t: int, node: int, job: int, generation: int) -> None:
-    """Ask a job's scheduler for a task."""
-    send(w, t, node, w.work.home[job], REQUEST, job, node, generation, NONE)
-
-
-@inlined
-def read_request(w: World) -> tuple[int, int, int]:
-    """Return the job of the `REQUEST` at hand, the node and its generation."""
-    return w.queue.now.a[0], w.queue.now.b[0], w.queue.now.c[0]
-
-
-@inlined
-def send_task(
-    w: World, t: int, me: int, node: int,
-    job: int, task: int, level: int, tasks_left: int, epoch: int, generation: int,
-) -> None:  # fmt: skip
-    """Send a task to the node that has asked for one."""
-    d = share(generation, history_of(w, task))
-    send(w, t, me, node, TASK, job, share(task, level + 1), share(tasks_left, epoch), d)
+send_task_end = timer(TASK_END)
+read_task_end = reader(TASK_END)
+send_serve = timer(SERVE)
+send_probe = sender(PROBE)
+read_probe = reader(PROBE)
+send_request = sender(REQUEST)
+read_request = reader(REQUEST)
+send_task = sender(TASK)
+read_task = reader(TASK)
+send_no_task = sender(NO_TASK)
+read_no_task = reader(NO_TASK)
+read_placed = reader(PLACED)
+send_started = sender(STARTED)
+read_started = reader(STARTED)
+send_rejected = sender(REJECTED)
+read_rejected = reader(REJECTED)
+send_steal = sender(STEAL)
+read_steal = reader(STEAL)
+send_cancel = sender(CANCEL)
+read_cancel = reader(CANCEL)
+send_retry = timer(RETRY)
+read_retry = reader(RETRY)
 
 
 @inlined
@@ -127,14 +89,6 @@ def read_task_sent(w: World) -> tuple[int, int, int]:
     """Return the job of the `TASK`, `PLACED` or `OFFERED` at hand, the task and its level."""
     now = w.queue.now
     return now.a[0], low_half(now.b[0]), high_half(now.b[0]) - 1
-
-
-@inlined
-def read_task(w: World) -> tuple[int, int, int, int, int, int, int]:
-    """Return job, task, level, tasks left, epoch, generation and history of the `TASK` at hand."""
-    job, task, level = read_task_sent(w)
-    c, d = w.queue.now.c[0], w.queue.now.d[0]
-    return job, task, level, low_half(c), high_half(c), low_half(d), high_half(d)
 
 
 @inlined
@@ -149,21 +103,6 @@ def read_history(w: World) -> int:
     """Return the history of the task of the `TASK`, `PLACED` or `OFFERED` at hand."""
     now = w.queue.now
     return high_half(now.d[0] if now.kind[0] == TASK else now.c[0])
-
-
-@inlined
-def send_no_task(
-    w: World, t: int, me: int, node: int, job: int, tasks_left: int, epoch: int, generation: int
-) -> None:
-    """Answer the node that has asked for a task that there is none for it."""
-    send(w, t, me, node, NO_TASK, job, NONE, share(tasks_left, epoch), generation)
-
-
-@inlined
-def read_no_task(w: World) -> tuple[int, int, int, int]:
-    """Return the job of the `NO_TASK` at hand, the tasks left, the epoch and the generation."""
-    now = w.queue.now
-    return now.a[0], low_half(now.c[0]), high_half(now.c[0]), now.d[0]
 
 
 @inlined
@@ -201,70 +140,3 @@ def send_placed(
     """Bind a task to a node."""
     c = share(tasks_left, history_of(w, task))
     send(w, t, me, node, PLACED, job, share(task, level + 1), c, version)
-
-
-@inlined
-def read_placed(w: World) -> tuple[int, int, int, int, int, int]:
-    """Return the job of the `PLACED` at hand, the task, its level, the tasks left, the history and the version."""
-    (job, task, level), c = read_task_sent(w), w.queue.now.c[0]
-    return job, task, level, low_half(c), high_half(c), w.queue.now.d[0]
-
-
-@inlined
-def send_started(w: World, t: int, node: int, job: int) -> None:
-    """Report to a job's scheduler that a bound task of it has started at `t`."""
-    send(w, t, node, w.work.home[job], STARTED, job, node, t, NONE)
-
-
-@inlined
-def read_started(w: World) -> tuple[int, int, int]:
-    """Return the job of the `STARTED` at hand, the node, and when the task started."""
-    return w.queue.now.a[0], w.queue.now.b[0], w.queue.now.c[0]
-
-
-@inlined
-def send_rejected(w: World, t: int, node: int, job: int, version: int, round: int) -> None:
-    """Send a probe back to its scheduler; `round`: that of the probe sent in its place."""
-    send(w, t, node, w.work.home[job], REJECTED, job, version, round, NONE)
-
-
-@inlined
-def read_rejected(w: World) -> tuple[int, int, int]:
-    """Return the job of the `REJECTED` at hand, the version and the round."""
-    return w.queue.now.a[0], w.queue.now.b[0], w.queue.now.c[0]
-
-
-@inlined
-def send_steal(w: World, t: int, node: int, victim: int, thief: int, attempts: int, draws: int) -> None:
-    """Ask a victim for probes on behalf of the thief."""
-    send(w, t, node, victim, STEAL, thief, attempts, draws, NONE)
-
-
-@inlined
-def read_steal(w: World) -> tuple[int, int, int]:
-    """Return the thief of the `STEAL` at hand, the attempts left and the random bits."""
-    return w.queue.now.a[0], w.queue.now.b[0], w.queue.now.c[0]
-
-
-@inlined
-def send_cancel(w: World, t: int, me: int, node: int, job: int, task: int, for_job: int) -> None:
-    """Let a task end before its time on the node to which it was sent."""
-    send(w, t, me, node, CANCEL, job, task, for_job, NONE)
-
-
-@inlined
-def read_cancel(w: World) -> tuple[int, int, int]:
-    """Return the job of the `CANCEL` at hand, the task, and the job for which there is room then, or NONE."""
-    return w.queue.now.a[0], w.queue.now.b[0], w.queue.now.c[0]
-
-
-@inlined
-def send_retry(w: World, time: int, scheduler: int, job: int, round: int) -> None:
-    """Let a scheduler send rejected probes again at `time`."""
-    wake(w, time, scheduler, RETRY, job, round, NONE)
-
-
-@inlined
-def read_retry(w: World) -> tuple[int, int]:
-    """Return the job of the `RETRY` at hand, and the round."""
-    return w.queue.now.a[0], w.queue.now.b[0]

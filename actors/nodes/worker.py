@@ -178,10 +178,10 @@ def give_slot(w: World, t: int, node: int, entry: int, before: int, last: int) -
     job, task, level = leave_queue(w, node, entry, before)
     w.nodes.idle[node] -= 1
     if task == NONE:
-        messages.send_request(w, t, node, job, generation_of(w, node))
+        messages.send_request(w, t, node, w.work.home[job], job, node, generation_of(w, node))
     else:
         if w.rules.report_start == 1 and not was_asked_for:
-            messages.send_started(w, t, node, job)
+            messages.send_started(w, t, node, w.work.home[job], job, node, t)
         start_task(w, t, node, job, task, level)
     return True
 

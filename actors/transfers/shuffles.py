@@ -240,7 +240,7 @@ def register_coflow(
     if end > first:
         s.free.num_coflows[0] -= 1
         give_rows(n, s, t, e, coflow, first, end, line, word)
-        send_register(n, t + n.network.delay_ns, coflow)
+        send_register(n, t + n.network.delay_ns, n.nodes.size, coflow)
     return True
 
 

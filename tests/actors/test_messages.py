@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-import inspect
-import re
-from collections import defaultdict
-from collections.abc import Iterator
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from actors.kernel import messages
+from actors.fabric import messages as messages_of_coflows
+from actors.kernel import message_functions, messages
+from actors.kernel.faults import TASK_STATE
+from actors.kernel.message_functions import reader, report, sender, timer
 from actors.kernel.message_kinds import KINDS, NONE, Field, Kind
-from actors.machines import messages as messages_of_dags
+from actors.kernel.records import records
 from actors.nodes import load_messages
 from actors.nodes import messages as messages_of_jobs
+from actors.schedulers.registry import built_in_schedulers
 from actors.schedulers.user import jobs_messages
 
-MODULES = (messages, messages_of_jobs, load_messages, jobs_messages, messages_of_dags)
+MODULES = (messages, messages_of_jobs, load_messages, messages_of_coflows, jobs_messages)
 COLUMNS = ("a", "b", "c", "d")
 ROUNDS = ("great", "greater", "none")
+built_in_schedulers()  # whose modules declare all kinds
+CARRYING = [kind for kind in KINDS.values() if kind.fields]
 
 
 def plain(function: Any) -> Any:
@@ -29,92 +31,31 @@ def plain(function: Any) -> Any:
     return getattr(function, "py_func", function)
 
 
-def functions(module: ModuleType, prefix: str) -> dict[str, Any]:
-    """Return the functions of a module whose name begins so, by the rest of the name."""
-    return {
-        name.removeprefix(prefix): plain(value)
-        for name, value in vars(module).items()
-        if name.startswith(prefix) and plain(value).__module__ == module.__name__
-    }
-
-
-def kinds_in(module: ModuleType) -> dict[str, Kind]:
-    """Return the kinds that a module declares, or writes and reads, and that carry something."""
-    known = {kind.name: kind for kind in KINDS.values() if kind.fields}
-    return {name: known[name] for name in vars(module) if name in known}
-
-
-def writers() -> Iterator[tuple[ModuleType, Any, Any, Kind]]:
-    """Yield each function that writes, the one that reads if there is one, and each kind that it writes."""
-    for module in MODULES:
-        kinds, readers = kinds_in(module).values(), functions(module, "read_")
-        for name, writer in functions(module, "send_").items():
-            reader = readers.get(
-                max((known for known in readers if name.startswith(known)), key=len, default="")
-            )
-            said = set(writer.__code__.co_names) | set(re.findall(r"[A-Z_]{2,}", writer.__doc__))
-            for kind in kinds:
-                if kind.name in said:
-                    yield module, writer, reader, kind
-
-
-WRITERS = list(writers())
-
-
-@pytest.mark.parametrize("values", ROUNDS)
-@pytest.mark.parametrize(
-    ("module", "writer", "reader", "kind"),
-    WRITERS,
-    ids=[f"{one[1].__name__}-{one[3].name}" for one in WRITERS],
-)
-def test_each_field_is_read_as_it_was_written(
-    module: ModuleType, writer: Any, reader: Any, kind: Kind, values: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sent: list[tuple] = []
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
+    """What has been sent: the kind and the four columns."""
+    found: list[tuple[int, ...]] = []
     stand_ins = {
-        "send": lambda w, t, src, dst, kind, *columns: sent.append((kind, *columns)),
-        "wake": lambda w, time, actor, kind, *columns: sent.append((kind, *columns, NONE)),
-        "send_to_schedulers": lambda w, t, node, kind, *columns: sent.append((kind, *columns)),
-        "announce": lambda w, t, src, kind, *columns: sent.append((kind, *columns, NONE)),
-        "publish": lambda w, t, kind, *columns: sent.append((kind, *columns, NONE)),
+        "send": lambda w, t, src, dst, kind, *columns: found.append((kind, *columns)),
+        "wake": lambda w, time, actor, kind, *columns: found.append((kind, *columns, NONE)),
+        "send_to_schedulers": lambda w, t, node, kind, *columns: found.append((kind, *columns)),
     }
-    for name, value in vars(module).copy().items():
-        monkeypatch.setattr(module, name, stand_ins.get(name, plain(value)))
-    now, home = SimpleNamespace(), defaultdict(int)
-    queue = SimpleNamespace(now=now, seq=np.zeros(9, np.int64))
-    world = SimpleNamespace(
-        queue=queue,
-        work=SimpleNamespace(home=home),
-        faults=SimpleNamespace(active=0),
-        rules=SimpleNamespace(names_tasks=0),
-    )
-    given: dict[str, Any] = {}
-    for i, name in enumerate(inspect.signature(writer).parameters):
-        given[name] = value_of(kind.fields[name], i, values) if name in kind.fields else np.int64(1000 + i)
-    given |= {"w": world} | ({"kind": np.int64(kind.number)} if "kind" in given else {})
-    writer(**given)
-    [(number, *columns)] = sent
-    assert number == kind.number
-    now.kind = np.array([number])
-    for name, column in zip(COLUMNS, columns, strict=True):
-        setattr(now, name, np.array([column]))
-    recorded = {name: field.of(getattr(now, field.column))[0] for name, field in kind.fields.items()}
-    assert {name: value for name, value in given.items() if name in recorded}.items() <= recorded.items()
-    if reader is not None:
-        read = reader(world)
-        own = ("evictions", "place") if kind.name == "DONE" else ()  # which have readers of their own
-        assert (read if isinstance(read, tuple) else (read,)) == tuple(
-            value for name, value in recorded.items() if name not in own
-        )
-    if kind.name == "DONE":
-        assert plain(messages_of_jobs.read_evictions)(world) == recorded["evictions"]
-        assert plain(messages_of_jobs.read_place)(world) == recorded["place"]
-    if "job" in recorded and kind.fields["job"].column == "a":
-        assert plain(messages.read_job)(world) == recorded["job"]
-    if kind.name in ("TASK", "NO_TASK"):
-        assert plain(messages_of_jobs.read_generation)(world) == recorded["generation"]
-    if not any(field.is_float for field in kind.fields.values()):
-        assert kind.read(columns) == recorded
+    for module in (message_functions, *MODULES):
+        for name, value in vars(module).copy().items():
+            monkeypatch.setattr(module, name, stand_ins.get(name, plain(value)))
+    return found
+
+
+def at_hand(message: tuple[int, ...]) -> Any:
+    """Return a world with a message at hand."""
+    values = {name: np.array([value]) for name, value in zip(("kind", *COLUMNS), message, strict=True)}
+    return SimpleNamespace(queue=SimpleNamespace(now=SimpleNamespace(**values)))
+
+
+def recorded(kind: Kind, message: tuple[int, ...]) -> dict[str, Any]:
+    """Return what a recorded event has of a message."""
+    columns = dict(zip(COLUMNS, message[1:], strict=True))
+    return {name: field.of(np.array([columns[field.column]]))[0] for name, field in kind.fields.items()}
 
 
 def value_of(field: Field, i: int, values: str) -> Any:
@@ -129,12 +70,81 @@ def value_of(field: Field, i: int, values: str) -> Any:
     return np.int64((1 << field.bits - is_last) - 1 - field.more - i - (values == "greater"))
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_each_kind_that_carries_something_is_written(module: ModuleType) -> None:
-    assert {kind.name for of, _, _, kind in WRITERS if of is module} == kinds_in(module).keys()
+@pytest.mark.parametrize("values", ROUNDS)
+@pytest.mark.parametrize("kind", CARRYING, ids=[kind.name for kind in CARRYING])
+def test_each_field_is_read_as_it_was_written(kind: Kind, values: str, sent: list[tuple[int, ...]]) -> None:
+    given = [value_of(field, i, values) for i, field in enumerate(kind.fields.values())]
+    number, world = np.int64(kind.number), SimpleNamespace()
+    plain(sender(number))(world, 0, 1, 2, *given)
+    plain(report(number))(world, 0, *given)
+    if all(field.column != "d" for field in kind.fields.values()):
+        plain(timer(number))(world, 0, 1, *given)
+    for message in sent:
+        read = plain(reader(number))(at_hand(message))
+        assert (read if isinstance(read, tuple) else (read,)) == tuple(given)
+        assert list(recorded(kind, message).values()) == given
+        assert message == sent[0]
+        if not any(field.is_float for field in kind.fields.values()):
+            assert kind.read(message[1:]) == dict(zip(kind.fields, given, strict=True))
 
 
-def test_a_report_without_a_resource_has_none_of_its_fields() -> None:
+def test_functions_of_their_own_write_and_read_what_is_declared(sent: list[tuple[int, ...]]) -> None:
+    tasks = records(TASK_STATE, 9)
+    tasks.history[7] = 3 << 20 | 5
+    world: Any = SimpleNamespace(
+        work=SimpleNamespace(home=[0, 0, 0, 40], first_task=[0, 0, 0, 5]),
+        faults=SimpleNamespace(active=1, tasks=tasks),
+        rules=SimpleNamespace(names_tasks=1),
+    )
+    of_jobs = messages_of_jobs
+
+    of_jobs.send_done(world, 90, 11, 3, 7, 80)
+    assert of_jobs.read_done(at_hand(sent[-1])) == (3, 11, 80, 90)
+    assert of_jobs.read_evictions(at_hand(sent[-1])) == 3
+    assert of_jobs.read_place(at_hand(sent[-1])) == 2
+    expected = {"job": 3, "node": 11, "evictions": 3, "place": 2, "start": 80, "finish": 90}
+    assert recorded(KINDS[int(of_jobs.DONE)], sent[-1]) == expected
+
+    of_jobs.send_placed(world, 90, 40, 11, 3, 7, NONE, 4, 6)
+    assert reader_of(of_jobs.PLACED)(at_hand(sent[-1])) == (3, 7, NONE, 4, 3 << 20 | 5, 6)
+    assert of_jobs.read_task_sent(at_hand(sent[-1])) == (3, 7, NONE)
+    assert of_jobs.read_history(at_hand(sent[-1])) == 3 << 20 | 5
+
+    plain(sender(of_jobs.TASK))(world, 90, 40, 11, 3, 7, 1, 4, 5, 8, 9)
+    assert of_jobs.read_task_sent(at_hand(sent[-1])) == (3, 7, 1)
+    assert of_jobs.read_generation(at_hand(sent[-1])) == 8
+    assert of_jobs.read_history(at_hand(sent[-1])) == 9
+    plain(sender(of_jobs.NO_TASK))(world, 90, 40, 11, 3, 4, 5, 8)
+    assert of_jobs.read_generation(at_hand(sent[-1])) == 8
+
+    messages.send_lost(world, 90, 11, 40, 3, 7, 80, 9)
+    assert messages.read_lost(at_hand(sent[-1])) == (3, 7, 11, 9, 80)
+    messages.send_lost_again(world, 90, 40, 3, 7)
+    assert messages.read_lost(at_hand(sent[-1])) == (3, 7, NONE, NONE, NONE)
+    messages.send_node_state(world, 90, messages.NODE_UP, 11, 2)
+    assert plain(messages.read_node_state)(at_hand(sent[-1])) == (11, 2, 90)
+
+
+def reader_of(kind: int) -> Any:
+    return plain(reader(kind))
+
+
+def test_a_report_without_a_resource_has_none_of_its_fields(sent: list[tuple[int, ...]]) -> None:
     none = np.int64(NONE)
-    assert load_messages.demand(none, none, none) == NONE
-    assert plain(load_messages.demanded)(none) == (NONE, NONE, NONE)
+    load_messages.send_wait_report(SimpleNamespace(), 90, 11, 3, 2, 70, 5, 6, 7, none, none, none)
+    read = load_messages.read_wait_report(at_hand(sent[-1]))
+    assert read == (11, 3, 2, 70, 5, 6, 7, NONE, NONE, NONE)
+    assert tuple(recorded(KINDS[int(load_messages.WAIT_REPORT)], sent[-1]).values()) == read
+
+
+def test_a_flow_without_updates_has_neither_generation_nor_bytes(sent: list[tuple[int, ...]]) -> None:
+    world: Any = SimpleNamespace(nodes=np.zeros(40))
+    of = messages_of_coflows
+    of.send_set_rate(world, 90, 11, 3, 0.5, 2, 1e6)
+    assert of.read_set_rate(at_hand(sent[-1])) == (3, 0.5, 2, 1e6)
+    of.send_flow_done(world, 90, 11, 3, 80, 2, 1e6)
+    assert of.read_flow_done(at_hand(sent[-1])) == (3, 80, 2, 1e6)
+    of.send_set_rate(world, 90, 11, 3, 0.5, NONE, 0.0)
+    assert sent[-1][3:] == (NONE, NONE)
+    of.send_value(world, 90, 11, of.PACE, 3, 0.25)
+    assert plain(of.read_value)(at_hand(sent[-1])) == (3, 0.25)

@@ -117,7 +117,7 @@ def reject(w: World, t: int, node: int) -> bool:
     if is_long(w, job) or this_round == LAST_ROUND or is_down(w, node):
         return False
     w.counts[N_REJECTIONS] += 1
-    messages.send_rejected(w, t, node, job, w.nodes.version[node], this_round + 1)
+    messages.send_rejected(w, t, node, w.work.home[job], job, w.nodes.version[node], this_round + 1)
     return True
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_ARRIVED
 from actors.kernel.eligible import is_relaxed, level_of
-from actors.kernel.faults import epoch_of, keep_task, next_again, note_history
+from actors.kernel.faults import epoch_of, history_of, keep_task, next_again, note_history
 from actors.kernel.messages import read_lost, send_arrival, send_lost_again
 from actors.kernel.queue import note
 from actors.kernel.trace import RELAXED
@@ -56,7 +56,8 @@ def on_request(w: World, t: int, me: int) -> None:
         w.counts[N_EMPTY] += 1
         send_no_task(w, t, me, node, job, np.int64(0), epoch_of(w, job), generation)
         return
-    send_task(w, t, me, node, job, task, level_of(w, job), tasks_left(w, job), epoch_of(w, job), generation)
+    level, left, history = level_of(w, job), tasks_left(w, job), history_of(w, task)
+    send_task(w, t, me, node, job, task, level, left, epoch_of(w, job), generation, history)
 
 
 @inlined

@@ -87,7 +87,7 @@ def answer_length(w: World, t: int, node: int) -> None:
     while entry != NONE:
         length += length_of(w.entries, entry)
         entry = w.entries.next[entry]
-    load_messages.send_length(w, t, node, job, probe, length)
+    load_messages.send_length(w, t, node, w.work.home[job], job, probe, node, length)
 
 
 @compiled

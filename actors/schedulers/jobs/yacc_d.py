@@ -57,7 +57,7 @@ from actors.kernel.eligible import (
     is_eligible,
     level_of,
 )
-from actors.kernel.faults import receive_node_state
+from actors.kernel.faults import history_of, receive_node_state
 from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP, read_job, read_lost, read_node_state
 from actors.kernel.queue import RUNNING, note, wake
 from actors.kernel.random import PLACEMENT, PROBES, below, random_bits
@@ -605,8 +605,10 @@ def bind(w: World, p: State, t: int, me: int, job: int, task: int, node: int) ->
     note_sent(w, p.known, me, node, job)
     hold_share(w, p.backlog, job, ONE)
     left = np.int64(1) if p.single else w.jobs.unfinished[job]
-    movable = np.int64(p.backlog.tasks.returns[task] == 0)
-    load_messages.send_offered(w, t, me, node, job, task, level_of(w, job), left, movable, mean_rest(p.known))
+    movable, history = np.int64(p.backlog.tasks.returns[task] == 0), history_of(w, task)
+    load_messages.send_offered(
+        w, t, me, node, job, task, level_of(w, job), left, history, movable, mean_rest(p.known)
+    )
 
 
 @inlined

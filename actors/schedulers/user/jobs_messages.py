@@ -1,13 +1,10 @@
 """Messages of users' schedulers of jobs that probe.
 
-The functions of a kind, `send_…` and `read_…`, are the only code that knows in which column a message has a field. What
-comes to a scheduler is read in Python, by `Kind.read`.
+What comes to a scheduler is read in Python, by `Kind.read`.
 """
 
-from actors.kernel.compiled import inlined
-from actors.kernel.message_kinds import FIELDS, HALF, kind
-from actors.kernel.queue import NONE, send, wake
-from actors.kernel.world import World
+from actors.kernel.message_functions import reader, sender, timer
+from actors.kernel.message_kinds import FIELDS, kind
 from actors.nodes.messages import JOBS
 
 FIELDS.update(
@@ -43,56 +40,11 @@ OWN_FREED = kind(
 )  # fmt: skip
 OWN_WAKE = kind(0x202, "OWN_WAKE", JOBS, "a user's scheduler to itself, at a time it asked for", a="number")
 
-
-@inlined
-def send_own_message(w: World, t: int, me: int, to: int, a: int, b: int, c: int) -> None:
-    """Send a user's numbers to another scheduler."""
-    send(w, t, me, to, OWN_MESSAGE, a, b, c, NONE)
-
-
-@inlined
-def send_own_ask(w: World, t: int, asker: int, node: int, question: int) -> None:
-    """Ask a node for its load."""
-    send(w, t, asker, node, OWN_ASK, question, asker, NONE, NONE)
-
-
-@inlined
-def send_own_ask_again(w: World, time: int, node: int, question: int, asker: int) -> None:
-    """Let a node that is asked for its load answer at `time`."""
-    wake(w, time, node, OWN_ASK, question, asker, NONE)
-
-
-@inlined
-def read_own_ask(w: World) -> tuple[int, int]:
-    """Return the question of the `OWN_ASK` at hand, and the scheduler that asks."""
-    return w.queue.now.a[0], w.queue.now.b[0]
-
-
-@inlined
-def send_own_load(
-    w: World, t: int, node: int, asker: int,
-    question: int, work_left: int, has_long: int, idle: int, waiting: int,
-) -> None:  # fmt: skip
-    """Answer a scheduler that asks a node for its load."""
-    d = has_long | idle << 1 | waiting << HALF
-    send(w, t, node, asker, OWN_LOAD, node, question, work_left, d)
-
-
-@inlined
-def send_own_tasks(
-    w: World, t: int, me: int, to: int, job: int, first: int, num_tasks: int, lost_at: int
-) -> None:
-    """Hand tasks of a job over to another scheduler."""
-    send(w, t, me, to, OWN_TASKS, job, first, num_tasks, lost_at)
-
-
-@inlined
-def send_own_freed(w: World, t: int, node: int, placer: int, job: int, start: int) -> None:
-    """Report to the scheduler that placed a task of another one's job that it has ended at `t`."""
-    send(w, t, node, placer, OWN_FREED, job, node, start, t)
-
-
-@inlined
-def send_own_wake(w: World, time: int, me: int, number: int) -> None:
-    """Wake a scheduler at `time`."""
-    wake(w, time, me, OWN_WAKE, number, NONE, NONE)
+send_own_message = sender(OWN_MESSAGE)
+send_own_ask = sender(OWN_ASK)
+send_own_ask_again = timer(OWN_ASK)
+read_own_ask = reader(OWN_ASK)
+send_own_load = sender(OWN_LOAD)
+send_own_tasks = sender(OWN_TASKS)
+send_own_freed = sender(OWN_FREED)
+send_own_wake = timer(OWN_WAKE)

@@ -192,7 +192,7 @@ def hand_next(w: World, p: State, t: int, me: int, job: int, to: int, count: int
 def ask_nodes(w: World, p: State, t: int, me: int, count: int, number: int) -> None:
     """Ask the first `count` nodes of `p.probing.nodes` for their load."""
     for i in range(count):
-        send_own_ask(w, t, me, p.probing.nodes[i], number)
+        send_own_ask(w, t, me, p.probing.nodes[i], number, me)
 
 
 @entry
@@ -222,7 +222,7 @@ def turn_back(w: World, t: int, node: int) -> None:
     """Send the probe that is handled back to its scheduler."""
     job, _, _, this_round, _, _ = messages.read_probe(w)
     w.counts[N_REJECTIONS] += 1
-    messages.send_rejected(w, t, node, job, probing.NO_VERSION, this_round + 1)
+    messages.send_rejected(w, t, node, w.work.home[job], job, probing.NO_VERSION, this_round + 1)
 
 
 @inlined
@@ -242,7 +242,7 @@ def answer(w: World, p: State, t: int, node: int) -> None:
         # Messages of an instant come before the detection: one nanosecond later it is done.
         send_own_ask_again(w, w.faults.actors.detect[node] + 1, node, question, asker)
         return
-    send_own_load(w, t, node, asker, question, work, has_long, idle_slots(w, node), length)
+    send_own_load(w, t, node, asker, node, question, work, has_long, idle_slots(w, node), length)
 
 
 @compiled
@@ -269,7 +269,7 @@ def follow(w: World, p: State, t: int, node: int) -> None:
         return
     if kind == messages.TASK_END:
         if p.placer[task] != NONE and p.asks_freed:
-            send_own_freed(w, t, node, p.placer[task], job, start)
+            send_own_freed(w, t, node, p.placer[task], job, node, start, t)
     else:
         who = sender(w)
         p.placer[task] = NONE if who == w.work.home[job] else who
