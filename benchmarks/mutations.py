@@ -219,6 +219,7 @@ def is_found(mutation: Mutation, tests: Path, chosen: list[str], folder: Path, l
     for name in (
         "tests",
         "benchmarks",
+        "claims",
         "docs",
         "examples",
         "README.md",

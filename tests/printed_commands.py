@@ -54,6 +54,8 @@ LIVE = "a live run, which takes as long as the wall clock says"
 DETERMINISM = "such runs are compared by tests/actors/schedulers/jobs/test_determinism.py"
 NOT_RUN: dict[tuple[str, str], str] = {
     ("", "python -m benchmarks."): "a measurement, which takes minutes",
+    ("", "python -m claims."): "a measurement, which takes minutes",
+    ("", "python -m tests.oracles."): "a measurement, which takes minutes",
     ("", "python -m tests."): "writes pages, or searches for hours",
     ("docs/architecture.md", "python -X importtime"): "measures the start of Python",
     ("README.md", "python3 -m venv"): SET_UP,

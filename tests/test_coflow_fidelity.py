@@ -1,4 +1,4 @@
-"""Completion times of coflows against those of the public simulators (benchmarks/coflow_peers.py has the whole table).
+"""Completion times of coflows against those of the public simulators (claims/coflow_simulators.py has the whole table).
 
 Each scheduler runs at its peer's port speed, with the parameters nearest to its peer's rules. Where a difference
 remains it is bounded here, and docs/results/coflows.md says what it comes from.
@@ -9,8 +9,8 @@ import pytest
 from emulations import run_setting
 
 from actors.hosting.outcome import Observe
-from benchmarks.coflow_peers import PEERS, REFERENCE, Beside, compare, peer_cct_s
-from benchmarks.coflow_runs import Runs, workload_of
+from claims.coflow_runs import Runs, workload_of
+from claims.coflow_simulators import PEERS, REFERENCE, Beside, compare, peer_cct_s
 from tests.actors.coflow_emulations import setting_of
 
 pytestmark = [

@@ -1,19 +1,19 @@
 """The rules that explain what differs from the public simulators: a peer's give its figures, ours give ours.
 
-FAIR, PFP, and all that is between the two, are in `python -m benchmarks.coflow_peers --rules`. The trace is cut where
+FAIR, PFP, and all that is between the two, are in `python -m claims.coflow_simulators --rules`. The trace is cut where
 all of it would take long: what ended before the next coflow began is as in the whole.
 """
 
 import numpy as np
 import pytest
 
-from benchmarks.coflow_peers import PEERS, REFERENCE, peer_cct_s, reference
-from benchmarks.coflow_runs import Runs, workload_of
-from benchmarks.coflowsim_deadlines import Rules as DeadlineRules
-from benchmarks.coflowsim_deadlines import outcome as deadline_outcome
-from benchmarks.coflowsim_rules import DARK, FIFO, REFILL, SEBF, Rules, cct_s
-from benchmarks.peer_trace import begin_ms, first_coflows, java_doubles, trace_of
-from benchmarks.philae_rules import D, PhilaeRules, philae_cct_s
+from claims.coflow_runs import Runs, workload_of
+from claims.coflow_simulators import PEERS, REFERENCE, peer_cct_s, reference
+from tests.oracles.coflowsim_deadlines import Rules as DeadlineRules
+from tests.oracles.coflowsim_deadlines import outcome as deadline_outcome
+from tests.oracles.coflowsim_rules import DARK, FIFO, REFILL, SEBF, Rules, cct_s
+from tests.oracles.peer_trace import begin_ms, first_coflows, java_doubles, trace_of
+from tests.oracles.philae_rules import D, PhilaeRules, philae_cct_s
 
 pytestmark = [
     pytest.mark.reference,

@@ -15,8 +15,8 @@ import pytest
 from emulations import run_setting
 
 from actors.hosting.outcome import Observe, Outcome
-from benchmarks import deadline_rules
 from tests.actors.coflow_emulations import setting_of
+from tests.oracles import deadline_rules
 from tests.test_deadline_rules import MEASURED
 from workloads.coflows import CoflowWorkload
 from workloads.readers.coflowlib import list_coflowlib, read_coflowlib

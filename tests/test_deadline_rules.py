@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.deadline_rules import (
+from tests.oracles.deadline_rules import (
     ORDERS,
     RULES,
     Instance,

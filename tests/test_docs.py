@@ -31,7 +31,7 @@ page = pytest.mark.parametrize("path", PAGES, ids=lambda p: p.relative_to(ROOT).
 @page
 def test_files_that_are_named_exist(path: Path) -> None:
     named = re.findall(
-        r"(?<![\w./-])((?:actors|benchmarks|clusters|docs|emu|examples|tests|workloads)/[\w./-]*\w)",
+        r"(?<![\w./-])((?:actors|benchmarks|claims|clusters|docs|emu|examples|tests|workloads)/[\w./-]*\w)",
         path.read_text(encoding="utf-8"),
     )
     missing = sorted(

@@ -1,4 +1,4 @@
-"""The benchmarks that check stories by the events of runs: they find nothing wrong, and find what is made wrong."""
+"""The programs that check stories by the events of runs: they find nothing wrong, and find what is made wrong."""
 
 import copy
 from pathlib import Path
@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 import emu
-from benchmarks.explained import CONSTRAINED, KEPT, SCHEDULERS, Run, check, job_faults
-from benchmarks.explained_waits import Coflows, Dags, chain_faults
-from benchmarks.explained_waits import check as check_waits
+from tests.oracles.explained import CONSTRAINED, KEPT, SCHEDULERS, Run, check, job_faults
+from tests.oracles.explained_waits import Coflows, Dags, chain_faults
+from tests.oracles.explained_waits import check as check_waits
 from workloads.catalogue import load_workload
 
 SMALL: dict[str, Any] = {"workload_options": {"jobs": 40}, "seed": 3}

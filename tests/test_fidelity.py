@@ -1,4 +1,4 @@
-"""Job times against those of the Eagle authors' simulator (benchmarks/fidelity.py has the rule and the table).
+"""Job times against those of the Eagle authors' simulator (claims/eagle.py has the rule and the table).
 
 Every judged figure is met by the parameters that give the authors' rules, and Hawk's by the defaults, too, which go by
 messages. The figures that are not met are named here, each with the reason and a check of that reason.
@@ -12,7 +12,7 @@ from actors.hosting.partition import Observe
 from actors.scheduler import resolve_parameters
 from actors.schedulers.registry import find_scheduler
 from actors.setting import Network, Setting
-from benchmarks.fidelity import SHARED, Row, compare, reference_rows, workload_of
+from claims.eagle import SHARED, Row, compare, reference_rows, workload_of
 from clusters.cluster import load_cluster
 
 pytestmark = [

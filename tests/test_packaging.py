@@ -42,7 +42,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("wheel")
     source = place / "source"
     source.mkdir()
-    for name in (*PACKAGES, "tests", "benchmarks", "examples"):
+    for name in (*PACKAGES, "tests", "benchmarks", "claims", "examples"):
         shutil.copytree(
             ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
         )

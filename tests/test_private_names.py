@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from python_process import ROOT
 
-FOLDERS = ("actors", "benchmarks", "clusters", "emu", "examples", "tests", "workloads", ".ci")
+FOLDERS = ("actors", "benchmarks", "claims", "clusters", "emu", "examples", "tests", "workloads", ".ci")
 REASONS = {
     ("actors/hosting/ray_session.py", "_private"): "no public function tells that a server of Ray has died",
     ("actors/hosting/ray_session.py", "_global_node"): "the same",
@@ -19,7 +19,7 @@ REASONS = {
         "_system_config",
     ): "an argument of ray.init, documented under this name",
     (
-        "benchmarks/crash_machine.py",
+        "tests/oracles/crash_machine.py",
         "_system_config",
     ): "an argument of ray.init, documented under this name",
     ("actors/kernel/compiled.py", "_nrt"): "the quick form: kernels without reference counting",

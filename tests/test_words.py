@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PLACES = ("actors", "benchmarks", "clusters", "docs", "emu", "examples", "tests", "workloads")
+PLACES = ("actors", "benchmarks", "claims", "clusters", "docs", "emu", "examples", "tests", "workloads")
 # A word, in all its forms and inside names, and what says the same plainly.
 PLAIN = {
     r"told": "by which means: reported, printed, noted, sent, an error",

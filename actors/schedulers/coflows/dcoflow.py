@@ -30,7 +30,7 @@ rejection at most the lines of the coflows at one port; in practice few of them,
 takes effect, so that a coflow whose messages take longer than its slack is rejected. The paper does not state the order
 in which rejected coflows are examined: the authors' code for coflows without weights begins at the front, their code
 with weights at the back (on 52 files of 40 instances 0.002 to 0.019 fewer are in time in the mean, depending on the
-rule of rejection, and 0.0475 in one file: `python -m benchmarks.deadline_choices --seeds 2 --instances 40`). The
+rule of rejection, and 0.0475 in one file: `python -m claims.dcoflow --seeds 2 --instances 40`). The
 authors' on-line code has `serve_rejected=true`, and times in slots; it examines all coflows, which is the same, as
 those that were not rejected in advance are in time by the estimate. The paper has neither `min-all` nor the last two
 rules as variants; all are in the authors' code. The paper does not state the order of a coflow's own flows: in the

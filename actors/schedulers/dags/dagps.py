@@ -14,7 +14,7 @@ To plan a job takes O(thresholds, stages and batches of tasks); thresholds are 1
 There is no overbooking of disk and network, and no preference for machines that have the input beyond `remote_penalty`.
 Plans are made for one machine as large as a part of the cluster, and not for several. The order is that of stages, by
 their last tasks, where the paper's is of tasks; a job alone in one space that follows it takes as long as its plan,
-within 1 % on average (`benchmarks/dagps_alone.py`).
+within 1 % on average (`claims/dagps.py`).
 """
 
 from dataclasses import replace

@@ -22,7 +22,7 @@ from actors.fabric.deadline_order import (
 )
 from actors.fabric.late_jobs import Choices, cs_mha, make_choices, reject_fewest, reject_least_weight
 from actors.fabric.ports import Fabric, build_fabric, merge_parallel
-from benchmarks import deadline_rules
+from tests.oracles import deadline_rules
 from workloads.coflows import CoflowWorkload, make_coflow_workload
 from workloads.errors import InputError
 from workloads.generators.deadline_coflows import deadline_coflows

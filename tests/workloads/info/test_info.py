@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import emu
-from benchmarks.fidelity import SHARED
+from claims.eagle import SHARED
 from tests.workloads.family_examples import coflows_of, dags_of
 from tests.workloads.strategies import dags as any_dags
 from tests.workloads.strategies import workloads

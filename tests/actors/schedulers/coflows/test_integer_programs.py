@@ -23,8 +23,8 @@ from actors.schedulers.coflows.integer_programs import (
     most_in_time,
 )
 from actors.setting import Costs
-from benchmarks.deadline_rules import Instance, read_instances
 from tests.actors.coflow_emulations import coflows, due, star
+from tests.oracles.deadline_rules import Instance, read_instances
 from workloads.errors import InputError
 from workloads.generators.deadline_coflows import deadline_coflows
 from workloads.readers.coflowlib import read_coflowlib

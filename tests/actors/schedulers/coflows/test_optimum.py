@@ -11,8 +11,8 @@ from coflow_emulations import NAMES, coflows, due, setting_of, variants_of
 from emulations import OBSERVED, run_setting
 
 from actors.schedulers.coflows.integer_programs import Demand
-from benchmarks.deadline_rules import Instance, finish_times
 from tests.actors.schedulers.coflows.test_integer_programs import can_be_sent
+from tests.oracles.deadline_rules import Instance, finish_times
 from workloads.coflows import CoflowWorkload
 
 PORTS = 3

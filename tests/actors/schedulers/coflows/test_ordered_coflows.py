@@ -15,8 +15,8 @@ from actors.fabric.ports import build_fabric, merge_parallel
 from actors.hosting.partition import Partition
 from actors.kernel.compiled import config
 from actors.setting import Costs
-from benchmarks.deadline_rules import Instance, finish_times
 from tests.actors.coflow_emulations import due
+from tests.oracles.deadline_rules import Instance, finish_times
 
 EXAMPLES = 5 if config.DISABLE_JIT else 10
 

@@ -1,6 +1,6 @@
 """Whether stories of DAG jobs and coflows name what held the longest wait, by the tables and events of the runs alone.
 
-How to run: `python -m benchmarks.explained_waits [carbyne philae aalo] [--count 10]`, or with others of DAG jobs.
+How to run: `python -m tests.oracles.explained_waits [carbyne philae aalo] [--count 10]`, or with others of DAG jobs.
 It takes the slowest of each scheduler: of 80 generated queries on 12 machines, and of 80 generated coflows at 16 ports.
 Each story is compared with loops over `events.parquet`, `tasks.parquet` or `flows.parquet` and the workload, which
 share nothing with `emu.explaining` and the families' stories: the chain has no gap; no wait of the chain is longer; who
@@ -19,9 +19,9 @@ from typing import Any
 import pyarrow.parquet as pq
 
 import emu
-from benchmarks.explained import NEAR_S as NEAR
-from benchmarks.explained import NS, Story, chain_faults, show_stories
 from benchmarks.measuring import parser_of
+from tests.oracles.explained import NEAR_S as NEAR
+from tests.oracles.explained import NS, Story, chain_faults, show_stories
 from workloads.catalogue import load_workload
 
 COFLOWS = ("philae", "aalo")

@@ -1,4 +1,4 @@
-"""Every setting that the benchmarks of coflows run is one that Emu takes; what comes out is not looked at.
+"""Every setting that the claims about coflows run is one that Emu takes; what comes out is not looked at.
 
 The trace is replaced by a few coflows, and one run stands for all.
 """
@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import emu
-from benchmarks import coflow_causes, coflow_peers, coflow_testbed, coflows
-from benchmarks.coflow_runs import Runs, Setting
+from claims import coflow_simulators, philae, philae_causes, philae_testbed
+from claims.coflow_runs import Runs, Setting
 from emu.configuration.plan import configure, prepare
 from emu.results.result import Result
 from tests.workloads.family_examples import coflows_of
@@ -39,25 +39,25 @@ class Checked(Runs):
 
 
 def causes(runs: Runs) -> None:
-    for name, (other, _) in coflow_causes.CLAIMS.items():
-        for rule in coflow_causes.rules_for(name):
-            coflow_causes.figures(runs, rule, other)
+    for name, (other, _) in philae_causes.CLAIMS.items():
+        for rule in philae_causes.rules_for(name):
+            philae_causes.figures(runs, rule, other)
 
 
 def peers(runs: Runs) -> None:
-    for setting, _ in coflow_peers.PEERS.values():
+    for setting, _ in coflow_simulators.PEERS.values():
         runs(setting)
-    coflow_peers.explain_philae(runs)
+    coflow_simulators.explain_philae(runs)
 
 
 def the_testbed(runs: Runs) -> None:
-    for price in coflow_testbed.PRICES:
-        coflow_testbed.predict(runs, price, 50, [150, 900])
-    coflow_testbed.measured(runs, [150, 900])
+    for price in philae_testbed.PRICES:
+        philae_testbed.predict(runs, price, 50, [150, 900])
+    philae_testbed.measured(runs, [150, 900])
 
 
 PARTS: tuple[Callable[[Runs], None], ...] = (
-    *(coflows.SECTIONS[name] for name in ("against", "policies", "traces", "pilots", "sensitivity")),
+    *(philae.SECTIONS[name] for name in ("against", "policies", "traces", "pilots", "sensitivity")),
     causes,
     peers,
     the_testbed,
@@ -74,8 +74,8 @@ def test_emu_takes_the_settings_of_benchmarks(
     def one_second(name: str) -> Any:
         return np.ones(SMALL.num_coflows)
 
-    monkeypatch.setattr(coflow_causes, "workload_of", small)
-    monkeypatch.setattr(coflow_peers, "peer_cct_s", one_second)
+    monkeypatch.setattr(philae_causes, "workload_of", small)
+    monkeypatch.setattr(coflow_simulators, "peer_cct_s", one_second)
     runs = Checked()
     part(runs)
     assert len({repr(setting) for setting in runs.settings}) >= 4

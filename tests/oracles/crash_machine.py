@@ -1,4 +1,4 @@
-"""What `benchmarks.crash` kills and looks at: processes, raylets of a local cluster, files, what a run leaves."""
+"""What `tests.oracles.crash` kills and looks at: processes, raylets of a local cluster, files, what a run leaves."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """CoflowSim's deadline mode, each of whose rules can be switched to ours: what it admits, and what is in time.
 
-    python -m benchmarks.coflowsim_deadlines
+    python -m tests.oracles.coflowsim_deadlines
 
 A second, small simulator that shares no code with the emulator, beside `varys-deadline` on the whole Facebook trace.
 Each coflow is due after what it takes alone at 128 MiB/s, and a random share of that more (java.util.Random(17)). Times
@@ -12,12 +12,12 @@ from typing import NamedTuple
 import numpy as np
 
 import emu
-from benchmarks.coflow_runs import TRACE, workload_of
-from benchmarks.coflowsim_rules import backfill_order, share_room
 from benchmarks.measuring import show
-from benchmarks.peer_arrays import NONE, inner, outer, set_all, take
-from benchmarks.peer_trace import EPOCH_MS, STEP_MS, Trace, begin_ms, trace_of
+from claims.coflow_runs import TRACE, workload_of
 from emu.results.metrics import BoolArray, Float64Array
+from tests.oracles.coflowsim_rules import backfill_order, share_room
+from tests.oracles.peer_arrays import NONE, inner, outer, set_all, take
+from tests.oracles.peer_trace import EPOCH_MS, STEP_MS, Trace, begin_ms, trace_of
 from workloads.coflows import CoflowWorkload, with_demands
 from workloads.jobs import Int64Array
 

@@ -1,6 +1,6 @@
 """Whether stories of `emu explain` name what held the longest wait, by the tables and events of the runs alone.
 
-How to run: `python -m benchmarks.explained [SCHEDULER...] [--jobs 10] [--nodes 4000] [--keep FOLDER]`
+How to run: `python -m tests.oracles.explained [SCHEDULER...] [--jobs 10] [--nodes 4000] [--keep FOLDER]`
 It takes the slowest jobs of each scheduler, half of them by completion time and half by slowdown, on the public excerpt
 of the Yahoo trace (`YH1_sub.tr` in `../shared/traces`, or where EMU_SHARED says); phoenix has constraints drawn for it.
 Each story's JSON is compared with what `tasks.parquet` and `events.parquet` say, by code that shares nothing with

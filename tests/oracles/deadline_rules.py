@@ -1,6 +1,6 @@
 """Orders of coflows with deadlines, and what they achieve: a program of its own, to check schedulers with.
 
-    python -m benchmarks.deadline_rules [--by-ports] INSTANCES.zip ...
+    python -m tests.oracles.deadline_rules [--by-ports] INSTANCES.zip ...
 
 It shares no code with the emulator: it reads CoflowLib's archives, makes the order of DCoflow [1]_ with each of its
 rejection rules, of CS-MHA [2]_ and of Sincronia [3]_, and serves flows in that order, each at the full rate of its
@@ -197,7 +197,9 @@ def main() -> int:
     by_ports = "--by-ports" in sys.argv
     archives = [Path(name) for name in sys.argv[1:] if name != "--by-ports"]
     if not archives:
-        print("benchmarks.deadline_rules: want at least one archive of CoflowLib instances", file=sys.stderr)
+        print(
+            "tests.oracles.deadline_rules: want at least one archive of CoflowLib instances", file=sys.stderr
+        )
         return 2
     instances = [read_instances(archive) for archive in archives]
     print(f"{'':24}" + "".join(f"{archive.stem:>26}" for archive in archives))

@@ -1,4 +1,4 @@
-"""CoflowSim's FAIR and PFP, each rule of which can be switched to ours: as `benchmarks.coflowsim_rules`, for flows.
+"""CoflowSim's FAIR and PFP, each rule of which can be switched to ours: as `tests.oracles.coflowsim_rules`, for flows.
 
 FAIR: flows of the same two ports have the same rate, so that what counts is how much a flow of each pair has been sent.
 PFP: the flows that are served are determined again whenever a flow comes or ends.
@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from benchmarks.peer_trace import BYTES_PER_MS, EPOCH_MS, STEP_MS, Trace, begin_ms
 from emu.results.metrics import Float64Array
+from tests.oracles.peer_trace import BYTES_PER_MS, EPOCH_MS, STEP_MS, Trace, begin_ms
 from workloads.jobs import Int64Array
 
 _NONE = np.int64(-1)

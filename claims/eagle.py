@@ -1,6 +1,6 @@
 """Fidelity: job times beside those of the Eagle authors' simulator, on the traces as that simulator sees them.
 
-How to run: `python -m benchmarks.fidelity [--seeds 5] [--rules messages|peer|both] [--all]`
+How to run: `python -m claims.eagle [--seeds 5] [--rules messages|peer|both] [--all]`
 The folder with `traces/peer/` and `reference/eagle.csv` is `../shared` beside the repository, or EMU_SHARED.
 
 A row is met if the mean over our seeds is within max(5 %, 3 · s · √(1/n + 1/m)) of the peer's mean: s is the peer's

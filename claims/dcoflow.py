@@ -1,6 +1,6 @@
 """What DCoflow's open choices change: the share of deadlines met, over generated files of many shapes and seeds.
 
-    python -m benchmarks.deadline_choices [--seeds 5] [--instances 100] [--archives INSTANCES.zip ...]
+    python -m claims.dcoflow [--seeds 5] [--instances 100] [--archives INSTANCES.zip ...]
 
 A *file* is so many instances of one shape, drawn from one seed. For each choice it prints, over all files, by how much
 the mean share of a file differs from that with the default: the mean, the least and the most. What it prints is what

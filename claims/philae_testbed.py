@@ -1,6 +1,6 @@
 """Late schedules: the testbed of Philae's paper (section 9), with a coordinator whose work takes time.
 
-How to run: `python -m benchmarks.coflow_testbed [--price update ...] [--set-at 900] [--grid] [--measured] [--live]`
+How to run: `python -m claims.philae_testbed [--price update ...] [--set-at 900] [--grid] [--measured] [--live]`
 The paper does not say what a coordinator's work costs. One price (of an update received, of a flow's new rate, of a
 schedule sent, or all three alike) is set so that Aalo misses 16 % of its intervals at 150 ports (`--set-at 900`: 37 %
 there), and all else is predicted with it. Messages take 0.5 ms. 150 ports have intervals of 8 ms; 900 ports, the trace
@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 import emu
-from benchmarks.coflow_runs import Runs, Setting, cells, keeping, speedup, workload_of
 from benchmarks.measuring import show
+from claims.coflow_runs import Runs, Setting, cells, keeping, speedup, workload_of
 from workloads.arrow import optional_column
 from workloads.transform import time_slice
 

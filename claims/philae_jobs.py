@@ -1,6 +1,6 @@
 """Completion times of jobs around the coflows of Facebook's trace: Philae's paper, section 8.2, with tasks that run.
 
-    python -m benchmarks.philae_jobs [--seeds 5] [--slots 8,10,100] [--networks philae,sebf,fair]
+    python -m claims.philae_jobs [--seeds 5] [--slots 8,10,100] [--networks philae,sebf,fair]
 
 The paper takes each of 526 coflows for a job whose shuffle is a share of its time (61 % of the jobs below 25 %, and so
 on), and gives the time of a job under Aalo over that under Philae: 1.16 in the median, 7.87 at the 90th percentile.

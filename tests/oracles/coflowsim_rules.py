@@ -2,10 +2,10 @@
 
 Not a part of the emulator, and not run by it: a second, small simulator, whose state is what each flow has left. With
 all of CoflowSim's rules it gives CoflowSim's completion times, with all of ours those of our schedulers, so that the
-rules between explain the difference (`python -m benchmarks.coflow_peers --rules`; tests/test_coflow_rules.py).
+rules between explain the difference (`python -m claims.coflow_simulators --rules`; tests/test_coflow_rules.py).
 
 It goes from one change of rates to the next; under CoflowSim's rules what a step of 8 ms ends is done when that ends.
-Times are in ms. Here are FIFO, NCF, SEBF and DARK; `benchmarks.coflowsim_flows` has FAIR and PFP.
+Times are in ms. Here are FIFO, NCF, SEBF and DARK; `tests.oracles.coflowsim_flows` has FAIR and PFP.
 """
 
 import heapq
@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.peer_arrays import NONE, by_key, inner, outer, set_all, take
-from benchmarks.peer_trace import BYTES_PER_MS, EPOCH_MS, STEP_MS, Trace, begin_ms
 from emu.results.metrics import Float64Array
+from tests.oracles.peer_arrays import NONE, by_key, inner, outer, set_all, take
+from tests.oracles.peer_trace import BYTES_PER_MS, EPOCH_MS, STEP_MS, Trace, begin_ms
 from workloads.jobs import Int64Array
 
 FIFO, NCF, SEBF, DARK = range(4)

@@ -1,6 +1,6 @@
 """Coflow schedulers beside the public simulators: CoflowSim, and the one of Philae's authors with policies added to it.
 
-How to run: `python -m benchmarks.coflow_peers [PEER...] [--explain] [--rules] [--keep FOLDER]`
+How to run: `python -m claims.coflow_simulators [PEER...] [--explain] [--rules] [--keep FOLDER]`
 PEER is a simulator or an algorithm.
 The folder with `traces/` and `reference/coflow.csv`, `reference/cct/` is `../shared` beside the repository, or where
 EMU_SHARED says. Each scheduler runs at its peer's port speed, with the parameters nearest to its peer's rules. In mode
@@ -16,14 +16,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.coflow_causes import AUTHORS, NOT_CONSERVING, SOME_STARVE, STEPPED
-from benchmarks.coflow_runs import Runs, Setting, cells, keeping, workload_of
-from benchmarks.coflowsim_flows import FlowRules, fair_cct_s, pfp_cct_s
-from benchmarks.coflowsim_rules import AT_FLOWS, DARK, FIFO, NCF, REFILL, SEBF, Rules, cct_s
 from benchmarks.measuring import SHARED, show
-from benchmarks.peer_trace import Trace, trace_of
-from benchmarks.philae_rules import A, D, PhilaeRules, philae_cct_s
+from claims.coflow_runs import Runs, Setting, cells, keeping, workload_of
+from claims.philae_causes import AUTHORS, NOT_CONSERVING, SOME_STARVE, STEPPED
 from emu.results.metrics import Float64Array
+from tests.oracles.coflowsim_flows import FlowRules, fair_cct_s, pfp_cct_s
+from tests.oracles.coflowsim_rules import AT_FLOWS, DARK, FIFO, NCF, REFILL, SEBF, Rules, cct_s
+from tests.oracles.peer_trace import Trace, trace_of
+from tests.oracles.philae_rules import A, D, PhilaeRules, philae_cct_s
 
 REFERENCE = SHARED / "reference" / "coflow.csv"
 STATISTICS = {"mean": "avg_cct_s", "p50": "p50", "p90": "p90", "p99": "p99"}

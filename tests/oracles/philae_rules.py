@@ -1,7 +1,7 @@
 """The rules of the simulator of Philae's authors, each of which can be switched to ours: what makes its figures differ.
 
-Not a part of the emulator, and not run by it: as `benchmarks.coflowsim_rules`, for the authors' engine. With all of its
-rules it gives the completion times of policies A and D and of Aalo there. It goes from one step of 8 ms at which
+Not a part of the emulator, and not run by it: as `tests.oracles.coflowsim_rules`, for the authors' engine. With all of
+its rules it gives the completion times of policies A and D and of Aalo there. It goes from one step of 8 ms at which
 something may change to the next. Queue 0 has thin coflows, 1 those with pilots, the others are those of the paper.
 """
 
@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.peer_arrays import NONE, by_key, inner, outer, set_all
-from benchmarks.peer_trace import EPOCH_MS, Trace, begin_ms
 from emu.results.metrics import Float64Array
+from tests.oracles.peer_arrays import NONE, by_key, inner, outer, set_all
+from tests.oracles.peer_trace import EPOCH_MS, Trace, begin_ms
 from workloads.jobs import Int64Array
 
 STEP_MS = 8

@@ -1,6 +1,6 @@
 """What constraints cost, and what Phoenix gains: the experiment of its paper beside the paper's figures.
 
-How to run: `emu sweep examples/phoenix.toml`, then `python -m benchmarks.constraints runs/sweep-phoenix [more sweeps]`
+How to run: `emu sweep examples/phoenix.toml`, then `python -m claims.phoenix runs/sweep-phoenix [more sweeps]`
 For debugging: as in examples/phoenix.toml
 From each sweep, paired by seed, each of which has a workload of its own: percentiles of short jobs, the rise that
 constraints bring, the relative slowdown by kind of constraint, and whether long and unconstrained jobs are harmed.

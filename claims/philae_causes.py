@@ -1,16 +1,16 @@
 """What moves Philae's speed-ups: each rule that the paper leaves open, or that its simulator has otherwise, in turn.
 
-How to run: `python -m benchmarks.coflow_causes [CLAIM...] [--keep FOLDER]`; a claim is a scheduler, or `mantri`
-Every line changes one thing from the settings of `benchmarks.coflows`, in Philae, in the other scheduler or in both.
+How to run: `python -m claims.philae_causes [CLAIM...] [--keep FOLDER]`; a claim is a scheduler, or `mantri`
+Every line changes one thing from the settings of `claims.philae`, in Philae, in the other scheduler or in both.
 """
 
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
-from benchmarks.coflow_runs import EPOCH_S, Runs, Setting, cells, keeping, quantised, speedup, workload_of
-from benchmarks.coflows import AALO, AGAINST, PHILAE, Paper
 from benchmarks.measuring import run_sections, show
+from claims.coflow_runs import EPOCH_S, Runs, Setting, cells, keeping, quantised, speedup, workload_of
+from claims.philae import AALO, AGAINST, PHILAE, Paper
 from workloads.arrow import column
 
 NOT_CONSERVING = {"work_conservation": False}

@@ -1,18 +1,18 @@
 """Philae's paper (ATC 2019) beside ours: its speed-ups, what learning costs, its traces, its choices of parameters.
 
-How to run: `python -m benchmarks.coflows [SECTION...] [--keep FOLDER]`; without sections, all of them
+How to run: `python -m claims.philae [SECTION...] [--keep FOLDER]`; without sections, all of them
 The trace is `traces/FB2010-1Hr-150-0.txt` in `../shared` beside the repository, or EMU_SHARED: 150 ports of 1 Gbps,
 intervals of 8 ms, no delay, no costs. A speed-up is the other scheduler's completion time over Philae's: of the means
 (average), and P50 and P90 of the ratios coflow by coflow. `--keep` keeps the runs, and goes on from those that are
-there. `benchmarks.coflow_causes` has what moves these ratios.
+there. `claims.philae_causes` has what moves these ratios.
 """
 
 from collections.abc import Callable
 
 import numpy as np
 
-from benchmarks.coflow_runs import Runs, Setting, cells, keeping, speedup, workload_of
 from benchmarks.measuring import run_sections, show
+from claims.coflow_runs import Runs, Setting, cells, keeping, speedup, workload_of
 from emu.families.coflows.comparison import compare_learning, job_speedups
 from emu.families.coflows.metrics import BINS, estimate_error, in_group, learning_share
 from workloads.arrow import optional_column

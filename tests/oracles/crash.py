@@ -1,8 +1,8 @@
 """Kills at random moments, and how many of the finished results were those of an undisturbed run.
 
-    python -m benchmarks.crash                             20 kills of each kind, about half an hour on 2 cores
-    python -m benchmarks.crash --kills 200 --seed 3        some hours
-    python -m benchmarks.crash --kinds gcs,driver --clocks windows --phases start-up
+    python -m tests.oracles.crash                             20 kills of each kind, about half an hour on 2 cores
+    python -m tests.oracles.crash --kills 200 --seed 3        some hours
+    python -m tests.oracles.crash --kinds gcs,driver --clocks windows --phases start-up
 
 What is killed (`--kinds`): the actor of a partition; the raylet beside the process that drives Ray; another raylet, of
 a local cluster of several; the GCS; the process that drives Ray; the driver, that is the program itself; with `term` it
@@ -32,8 +32,8 @@ from dataclasses import dataclass
 from itertools import cycle, product
 from pathlib import Path
 
-from benchmarks.crash_machine import LocalCluster, differences, kill, leftovers, victims
 from benchmarks.measuring import ROOT, parser_of
+from tests.oracles.crash_machine import LocalCluster, differences, kill, leftovers, victims
 
 KINDS = ("actor", "raylet", "other-raylet", "gcs", "ray-driver", "driver", "term")
 PHASES = ("start-up", "running", "writing")
