@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from emu.configuration.ineffective_values import NEEDS, needs_text
+from emu.configuration.ineffective_values import needs_text
 from emu.configuration.key import Key
 from emu.configuration.keys import KEYS, PARAMETERS
 
@@ -57,5 +57,4 @@ def settings_module() -> str:
 
 def meaning_of(key: Key) -> str:
     """Return the meaning of a key, and the keys that it goes with."""
-    needs = NEEDS.get(key.name)
-    return f"{key.meaning} Goes with {needs_text(needs)}." if needs else key.meaning
+    return f"{key.meaning} Goes with {needs_text(key.needs)}." if key.needs else key.meaning

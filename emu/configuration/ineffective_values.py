@@ -19,38 +19,6 @@ if TYPE_CHECKING:
     from actors.scheduler import Parameter, Scheduler
     from emu.configuration.config import Config, Place
 
-_FIXED = ("cost.model=fixed",)
-_EVICTS = ("preemption.mode=restart|checkpoint",)
-_FAILS = ("dynamics.failures", "dynamics.mtbf")
-NEEDS: dict[str, tuple[str, ...]] = {
-    "load_by": ("load",),
-    **dict.fromkeys(("constraints.jobs", "constraints.combined"), ("constraints.model",)),
-    **dict.fromkeys(("constraints.soft", "constraints.seed"), ("constraints.model",)),
-    "constraints.price": ("constraints.soft",),
-    "partitions": ("clock=windows|live",),
-    **dict.fromkeys(("quantum", "windows.transport"), ("clock=windows",)),
-    **dict.fromkeys(("dilation", "live.tick", "live.lateness_bound"), ("clock=live",)),
-    "address": ("in_process=false",),
-    "estimates.error": ("estimates.size",),
-    "estimates.size": ("estimates.error",),
-    "estimates.demands": ("estimates.size",),
-    **{name: _FIXED for name in BY_NAME if name.startswith("cost.per_")},
-    "dynamics.detection": _FAILS,
-    "dynamics.failover": _FAILS,
-    "dynamics.straggler_slowdown": ("dynamics.straggler_share",),
-    "dynamics.straggler_distribution": ("dynamics.straggler_share",),
-    "dynamics.straggler_shape": ("dynamics.straggler_distribution=pareto",),
-    "dynamics.straggler_sigma": ("dynamics.straggler_distribution=lognormal",),
-    **dict.fromkeys(("preemption.cost", "preemption.most", "preemption.below", "preemption.order"), _EVICTS),
-    "network.local_share": ("network.input=share",),
-    **dict.fromkeys(
-        ("network.replicas", "network.replica_placement", "network.locality_wait"),
-        ("network.input=replicas",),
-    ),
-    "checkpoint.period": ("clock=virtual|windows",),
-    "checkpoint.keep": ("checkpoint.period",),
-}
-"""The keys, or values of keys, that a key needs: without any of them it has no effect."""
 _NOTHING = (None, False, 0, "none", "never")
 DESCRIBES = ("long_partition", "estimates")
 """Keys that describe cluster and workload: if no scheduler uses them, a note is printed and the run continues."""
@@ -184,7 +152,7 @@ def _why_none(
     config: Config, schedulers: tuple[Scheduler, ...], name: str
 ) -> tuple[str, list[str]] | tuple[()]:
     """Return why a key has no effect, and the keys that cause that; empty if it has one."""
-    needs = NEEDS.get(name, ())
+    needs = BY_NAME[name].needs
     if needs and not any(_is_met(need, config.values) for need in needs):
         why = f"goes with {' or '.join(map(need_text, needs))}, and {_state(needs, config.values)}"
         return why, [name_of(need) for need in needs]

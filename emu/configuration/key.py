@@ -28,6 +28,9 @@ class Key:
         Smallest allowed number.
     otherwise : str
         What holds when the key is not given and has no default.
+    needs : tuple of str
+        It has an effect only with one of these other keys: if that is given, or has one of the values that stand there,
+        as in ``clock=windows|live``.
     """
 
     name: str
@@ -39,3 +42,4 @@ class Key:
     words: tuple[str, ...] = ()
     low: float | None = None
     otherwise: str = ""
+    needs: tuple[str, ...] = ()

@@ -146,6 +146,7 @@ SHARED = (
         low=1,
         otherwise=f"{WINDOWS_PARTITIONS} with `windows`, {NETWORK_PARTITIONS} of DAG jobs over a network; with `live` "
         "2, or 3 where both probe schedulers and a central one have jobs",
+        needs=("clock=windows|live",),
     ),
     Key(
         "quantum",
@@ -155,6 +156,7 @@ SHARED = (
         "and are counted.",
         option="--quantum",
         otherwise="the least network delay: exact",
+        needs=("clock=windows",),
     ),
     Key(
         "windows.transport",
@@ -163,6 +165,7 @@ SHARED = (
         "How partitions exchange messages: in the memory of their machine, and machines over TCP; by calls of Ray "
         "actors; or `auto`: memory where it can be shared.",
         choices=("auto", "memory", "calls"),
+        needs=("clock=windows",),
     ),
     Key(
         "dilation",
@@ -171,18 +174,21 @@ SHARED = (
         "Of the clock `live`: seconds of wall time for a second of emulated time.",
         option="--dilation",
         low=0.001,
+        needs=("clock=live",),
     ),
     Key(
         "live.tick",
         "duration",
         Pace.tick_s,
         "Least wall time between two calls with messages to a partition that shares no memory with this one.",
+        needs=("clock=live",),
     ),
     Key(
         "live.lateness_bound",
         "duration",
         Pace.lateness_bound_s,
         "Lateness of events, at the 99th percentile and in emulated time, above which a run is called overloaded.",
+        needs=("clock=live",),
     ),
     Key("in_process", "flag", False, "Emulate in this process, without Ray.", option="--in-process"),
     Key(
@@ -192,6 +198,7 @@ SHARED = (
         "Address of a running Ray cluster.",
         option="--address",
         otherwise="that of RAY_ADDRESS, or else Ray is started on this machine",
+        needs=("in_process=false",),
     ),
     Key(
         "network.delay",
@@ -213,6 +220,7 @@ SHARED = (
         Costs.per_message_s,
         "Fixed cost of any message that a scheduler receives; of DAG jobs also of any that the coordinator of their "
         "network receives.",
+        needs=("cost.model=fixed",),
     ),
     Key(
         "cost.file",
@@ -249,8 +257,16 @@ SHARED = (
         60.0,
         "Wall time between two checkpoints, from which an interrupted run continues; `never` and 0: no checkpoints.",
         words=("never",),
+        needs=("clock=virtual|windows",),
     ),
-    Key("checkpoint.keep", "integer", 2, "Checkpoints that are kept, the newest ones.", low=1),
+    Key(
+        "checkpoint.keep",
+        "integer",
+        2,
+        "Checkpoints that are kept, the newest ones.",
+        low=1,
+        needs=("checkpoint.period",),
+    ),
     Key(
         f"{PARAMETERS}.*",
         "table",

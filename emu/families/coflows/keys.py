@@ -5,6 +5,8 @@ from __future__ import annotations
 from actors.environment import Costs, Switch
 from emu.configuration.key import Key
 
+_FIXED = ("cost.model=fixed",)
+
 KEYS = (
     Key(
         "fabric.port_speed",
@@ -35,23 +37,27 @@ KEYS = (
         Costs.per_update_s,
         "Fixed cost of a report of an agent, or an update, that the coordinator receives, on top of that of a message. "
         "Of DAG jobs this and the other costs of a coordinator are for one that `network.scheduler` names.",
+        needs=_FIXED,
     ),
     Key(
         "cost.per_flow",
         "duration",
         Costs.per_flow_s,
         "Fixed cost of each flow scheduled in a decision of the coordinator.",
+        needs=_FIXED,
     ),
     Key(
         "cost.per_coflow",
         "duration",
         Costs.per_coflow_s,
         "Fixed cost of each coflow scheduled in a decision of the coordinator.",
+        needs=_FIXED,
     ),
     Key(
         "cost.per_schedule",
         "duration",
         Costs.per_schedule_s,
         "Fixed cost of each schedule that the coordinator sends to an agent.",
+        needs=_FIXED,
     ),
 )

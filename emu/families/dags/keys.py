@@ -90,6 +90,7 @@ KEYS = (
         "share",
         Switch.local_share,
         "Share of the tasks that have their part of the job's input on their machine.",
+        needs=("network.input=share",),
     ),
     Key(
         "network.replicas",
@@ -97,6 +98,7 @@ KEYS = (
         Switch.replicas,
         "On how many machines each part of jobs' input lies, at most all.",
         low=1,
+        needs=("network.input=replicas",),
     ),
     Key(
         "network.replica_placement",
@@ -105,6 +107,7 @@ KEYS = (
         "On which machines parts lie: on any, `random`; or as in HDFS, `racks`: one on any machine, the second in "
         "another rack, the third in that rack too, others anywhere. In a cluster of one rack both are the same.",
         choices=("random", "racks"),
+        needs=("network.input=replicas",),
     ),
     Key(
         "network.locality_wait",
@@ -112,6 +115,7 @@ KEYS = (
         Switch.locality_wait_s,
         "How long a job waits for machines that have parts of its input, since it was first passed over on one that "
         "has none, as in delay scheduling; then it launches anywhere. 0: tasks go in order, wherever their parts lie.",
+        needs=("network.input=replicas",),
     ),
     Key(
         "estimates.demands",
@@ -119,6 +123,7 @@ KEYS = (
         Estimates.demands,
         "Whether the demands of tasks are misestimated as their durations are: what a scheduler places is not what "
         "tasks use.",
+        needs=("estimates.size",),
     ),
     Key(
         "overuse",

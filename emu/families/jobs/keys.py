@@ -9,6 +9,10 @@ from workloads.defaults import PRICE
 THRESHOLD_S = 10.0
 """The default threshold of bounded slowdown: as in its definition, and in most papers since."""
 
+_EVICTS = ("preemption.mode=restart|checkpoint",)
+_FAILS = ("dynamics.failures", "dynamics.mtbf")
+_CONSTRAINED = ("constraints.model",)
+
 KEYS = (
     Key("cluster", "path", "homogeneous", "A preset or the path of a cluster file.", option="--cluster"),
     Key("slots", "integer", None, "Tasks a node can run at once.", low=1, otherwise="the cluster's own"),
@@ -70,6 +74,7 @@ KEYS = (
         "duration",
         Preemption.cost_s,
         "What is added to the run time of a task that was evicted: to start it again, or to read its checkpoint.",
+        needs=_EVICTS,
     ),
     Key(
         "preemption.most",
@@ -77,6 +82,7 @@ KEYS = (
         Preemption.most,
         "How often a task is evicted at the most.",
         low=1,
+        needs=_EVICTS,
     ),
     Key(
         "preemption.below",
@@ -84,6 +90,7 @@ KEYS = (
         None,
         "Tasks of this priority or a higher one are not evicted.",
         otherwise="all may be evicted for a task of higher priority",
+        needs=_EVICTS,
     ),
     Key(
         "preemption.order",
@@ -91,6 +98,7 @@ KEYS = (
         "youngest",
         "Which running tasks of the lowest priority are evicted first: those that started last, or first.",
         choices=("youngest", "oldest"),
+        needs=_EVICTS,
     ),
     Key(
         "load_by",
@@ -98,6 +106,7 @@ KEYS = (
         "arrivals",
         "How `load` is met: `arrivals` scales the gaps between arrivals, `nodes` picks the number of nodes.",
         choices=("arrivals", "nodes"),
+        needs=("load",),
     ),
     Key(
         "constraints.model",
@@ -114,6 +123,7 @@ KEYS = (
         "Jobs that they are drawn for.",
         choices=("short", "long", "all"),
         otherwise="as the model has it",
+        needs=_CONSTRAINED,
     ),
     Key(
         "constraints.combined",
@@ -121,6 +131,7 @@ KEYS = (
         None,
         "Whether a job may have several of them.",
         otherwise="as the model has it",
+        needs=_CONSTRAINED,
     ),
     Key(
         "constraints.soft",
@@ -128,6 +139,7 @@ KEYS = (
         None,
         "Attributes whose constraints may be relaxed, with commas between: `clock, port`.",
         otherwise="none, except constraints that state it",
+        needs=_CONSTRAINED,
     ),
     Key(
         "constraints.price",
@@ -135,6 +147,7 @@ KEYS = (
         PRICE,
         "Factor on the durations of a job's tasks where such a constraint is relaxed.",
         low=1,
+        needs=("constraints.soft",),
     ),
     Key(
         "constraints.seed",
@@ -143,6 +156,7 @@ KEYS = (
         "Seed of these draws alone.",
         low=0,
         otherwise="the workload's seed",
+        needs=_CONSTRAINED,
     ),
     Key(
         "short_cutoff",
@@ -197,10 +211,30 @@ KEYS = (
         "Error of the estimated task duration: `constant` is mean * (1 + size), "
         "`random` is mean * U(1 - size, 1 + size) for each job.",
         choices=("none", "constant", "random"),
+        needs=("estimates.size",),
     ),
-    Key("estimates.size", "number", Estimates.size, "Size of the estimates' error.", low=-1),
-    Key("cost.per_job", "duration", Costs.per_job_s, "Fixed cost of a job that arrives at its scheduler."),
-    Key("cost.per_task", "duration", Costs.per_task_s, "Fixed cost of each of its tasks, on top."),
+    Key(
+        "estimates.size",
+        "number",
+        Estimates.size,
+        "Size of the estimates' error.",
+        low=-1,
+        needs=("estimates.error",),
+    ),
+    Key(
+        "cost.per_job",
+        "duration",
+        Costs.per_job_s,
+        "Fixed cost of a job that arrives at its scheduler.",
+        needs=("cost.model=fixed",),
+    ),
+    Key(
+        "cost.per_task",
+        "duration",
+        Costs.per_task_s,
+        "Fixed cost of each of its tasks, on top.",
+        needs=("cost.model=fixed",),
+    ),
     Key(
         "dynamics.failures",
         "path",
@@ -228,6 +262,7 @@ KEYS = (
         "duration",
         Dynamics.detection_s,
         "Time until the failure of a node is detected.",
+        needs=_FAILS,
     ),
     Key(
         "dynamics.failover",
@@ -235,6 +270,7 @@ KEYS = (
         None,
         "Time until the standby of a scheduler that fails takes over, with its journal.",
         otherwise="no standby: its messages wait until it is repaired",
+        needs=_FAILS,
     ),
     Key("dynamics.straggler_share", "share", Dynamics.straggler_share, "Share of the tasks that straggle."),
     Key(
@@ -243,6 +279,7 @@ KEYS = (
         Dynamics.straggler_slowdown,
         "Mean factor of a straggler's duration.",
         low=1,
+        needs=("dynamics.straggler_share",),
     ),
     Key(
         "dynamics.straggler_distribution",
@@ -250,7 +287,22 @@ KEYS = (
         Dynamics.straggler_distribution,
         "Distribution of what that factor is above 1.",
         choices=("constant", "pareto", "lognormal"),
+        needs=("dynamics.straggler_share",),
     ),
-    Key("dynamics.straggler_shape", "number", Dynamics.straggler_shape, "Shape of `pareto`, above 1.", low=1),
-    Key("dynamics.straggler_sigma", "number", Dynamics.straggler_sigma, "Sigma of `lognormal`.", low=0),
+    Key(
+        "dynamics.straggler_shape",
+        "number",
+        Dynamics.straggler_shape,
+        "Shape of `pareto`, above 1.",
+        low=1,
+        needs=("dynamics.straggler_distribution=pareto",),
+    ),
+    Key(
+        "dynamics.straggler_sigma",
+        "number",
+        Dynamics.straggler_sigma,
+        "Sigma of `lognormal`.",
+        low=0,
+        needs=("dynamics.straggler_distribution=lognormal",),
+    ),
 )
