@@ -39,6 +39,7 @@ from actors.hosting.recording import Recording
 from actors.schedulers.registry import scheduler_names
 from actors.setting import Network
 from benchmarks.bare_loop import bare_sparrow
+from benchmarks.coflow_runs import TRACE, workload_of
 from benchmarks.measuring import (
     SHARED,
     engine_times,
@@ -51,7 +52,6 @@ from benchmarks.measuring import (
     show,
     verdict,
 )
-from claims.coflow_runs import TRACE, workload_of
 from clusters.cluster import Cluster, load_cluster
 from emu import disk
 from emu.families.dags.plan import at_load, slots_equal_to

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.coflow_runs import Runs, Setting, cells, keeping, workload_of
 from benchmarks.measuring import SHARED, show
-from claims.coflow_runs import Runs, Setting, cells, keeping, workload_of
 from claims.philae_causes import AUTHORS, NOT_CONSERVING, SOME_STARVE, STEPPED
 from emu.results.metrics import Float64Array
 from tests.oracles.coflowsim_flows import FlowRules, fair_cct_s, pfp_cct_s

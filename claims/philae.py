@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from benchmarks.coflow_runs import Runs, Setting, cells, keeping, speedup, workload_of
 from benchmarks.measuring import run_sections, show
-from claims.coflow_runs import Runs, Setting, cells, keeping, speedup, workload_of
 from emu.families.coflows.comparison import compare_learning, job_speedups
 from emu.families.coflows.metrics import BINS, estimate_error, in_group, learning_share
 from workloads.arrow import optional_column

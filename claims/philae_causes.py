@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
+from benchmarks.coflow_runs import EPOCH_S, Runs, Setting, cells, keeping, quantised, speedup, workload_of
 from benchmarks.measuring import run_sections, show
-from claims.coflow_runs import EPOCH_S, Runs, Setting, cells, keeping, quantised, speedup, workload_of
 from claims.philae import AALO, AGAINST, PHILAE, Paper
 from workloads.arrow import column
 

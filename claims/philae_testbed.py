@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 import emu
+from benchmarks.coflow_runs import Runs, Setting, cells, keeping, speedup, workload_of
 from benchmarks.measuring import show
-from claims.coflow_runs import Runs, Setting, cells, keeping, speedup, workload_of
 from workloads.arrow import optional_column
 from workloads.transform import time_slice
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import emu
+from benchmarks.coflow_runs import Runs, Setting
 from claims import coflow_simulators, philae, philae_causes, philae_testbed
-from claims.coflow_runs import Runs, Setting
 from emu.configuration.plan import configure, prepare
 from emu.results.result import Result
 from tests.workloads.family_examples import coflows_of

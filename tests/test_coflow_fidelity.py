@@ -9,7 +9,7 @@ import pytest
 from emulations import run_setting
 
 from actors.hosting.outcome import Observe
-from claims.coflow_runs import Runs, workload_of
+from benchmarks.coflow_runs import Runs, workload_of
 from claims.coflow_simulators import PEERS, REFERENCE, Beside, compare, peer_cct_s
 from tests.actors.coflow_emulations import setting_of
 

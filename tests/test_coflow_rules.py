@@ -7,7 +7,7 @@ all of it would take long: what ended before the next coflow began is as in the 
 import numpy as np
 import pytest
 
-from claims.coflow_runs import Runs, workload_of
+from benchmarks.coflow_runs import Runs, workload_of
 from claims.coflow_simulators import PEERS, REFERENCE, peer_cct_s, reference
 from tests.oracles.coflowsim_deadlines import Rules as DeadlineRules
 from tests.oracles.coflowsim_deadlines import outcome as deadline_outcome

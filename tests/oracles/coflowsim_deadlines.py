@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 import emu
+from benchmarks.coflow_runs import TRACE, workload_of
 from benchmarks.measuring import show
-from claims.coflow_runs import TRACE, workload_of
 from emu.results.metrics import BoolArray, Float64Array
 from tests.oracles.coflowsim_rules import backfill_order, share_room
 from tests.oracles.peer_arrays import NONE, inner, outer, set_all, take
