@@ -13,8 +13,6 @@ MANY = range(60)
 KNOWN_FAULTS = {
     # A flow that is to end within 15.93 ns ends after 16, and one that takes its place begins after 15.
     ("cds-lpa", 34): "at 62000015 ns",
-    # 13 ms of work are left in the books of a node that is down when the run ends.
-    ("dist-lwl", 50): "",
 }
 """Faults that are known and not mended, by scheduler and seed: who mends one takes it from here."""
 
