@@ -93,10 +93,16 @@ def scheduler_of(result: Result) -> Scheduler | None:
     """Return the scheduler of a run; None where it is not found, such as one of a user's file that was removed."""
     from actors.schedulers.registry import find_scheduler
 
-    try:
-        return find_scheduler(result.summary.get("policy", result.summary["scheduler"]))
-    except InputError:
-        return None
+    # One that is no registered name stands in the configuration as the place of its class or object.
+    policy = result.summary["policy"]
+    for given in (policy, result.manifest.get("config", {}).get("scheduler")):
+        try:
+            found = find_scheduler(given) if isinstance(given, str) else None
+        except InputError:
+            continue
+        if found is not None and found.policy == policy:
+            return found
+    return None
 
 
 def title_of(result: Result, which: int) -> str:

@@ -1,0 +1,66 @@
+"""Explanations state the rule of any scheduler: one of another package, compiled or not, as well as a built-in one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import emu
+
+MINE = '''
+from dataclasses import replace
+
+from actors.schedulers.coflows.fifo import FIFO
+from actors.schedulers.dags.drf import DRF
+
+COMPILED = replace(FIFO, name="mine", rule=lambda given: f"what waits {given['interval_s']} s goes first")
+DAGS = replace(DRF, name="my-dags", rule="jobs with even numbers go first", priorities="nowhere")
+
+
+class Shortest:
+    """The coflow that has sent least first."""
+
+    def order(self, coflows, now_s):
+        return coflows.bytes_sent.argsort()
+'''
+COFLOWS: dict[str, Any] = {
+    "workload_options": {"coflows": 12, "ports": 4},
+    "output_events": "all",
+    "output_tasks": True,
+}
+
+
+def stories(scheduler: str, workload: str, **given: Any) -> str:
+    """Return the explanations of all coflows, or jobs."""
+    run = emu.run(scheduler, workload, in_process=True, **given)
+    table, name = ("coflows", "coflow_id") if workload == "synthetic-coflows" else ("jobs", "job_id")
+    return " ".join(
+        " ".join(str(emu.explain(run, row)).split()) for row in run.tables[table][name].to_pylist()
+    )
+
+
+def test_rules_of_schedulers_that_are_not_built_in_are_stated(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(MINE)
+    assert "The rule: what waits 0.008 s goes first." in stories(
+        f"{file}:COMPILED", "synthetic-coflows", **COFLOWS
+    )
+    assert "The rule: The coflow that has sent least first." in stories(
+        f"{file}:Shortest", "synthetic-coflows", **COFLOWS
+    )
+    dags: dict[str, Any] = {
+        "workload_options": {"jobs": 12},
+        "nodes": 3,
+        "output_events": "all",
+        "output_tasks": True,
+    }
+    assert "Its rule: jobs with even numbers go first." in stories(f"{file}:DAGS", "query-dags", **dags)
+
+
+def test_the_rule_of_a_variant_is_that_of_its_values() -> None:
+    slots, strict = (
+        stories(f"aalo@starvation={how}", "synthetic-coflows", **COFLOWS) for how in ("slots", "strict")
+    )
+    assert "queues take turns (starvation=slots)" in slots
+    assert "The rule: coflows that have sent less are in higher queues" in strict
+    assert "take turns" not in strict
