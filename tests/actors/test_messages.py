@@ -146,5 +146,11 @@ def test_a_flow_without_updates_has_neither_generation_nor_bytes(sent: list[tupl
     assert of.read_flow_done(at_hand(sent[-1])) == (3, 80, 2, 1e6)
     of.send_set_rate(world, 90, 11, 3, 0.5, NONE, 0.0)
     assert sent[-1][3:] == (NONE, NONE)
-    of.send_value(world, 90, 11, of.PACE, 3, 0.25)
-    assert plain(of.read_value)(at_hand(sent[-1])) == (3, 0.25)
+    for kind in (of.SET_LINE, of.SET_EXTRA, of.SHRINK, of.PACE):
+        of.send_value(world, 90, 11, kind, 3, 0.25)
+        assert sent[-1][0] == kind
+        assert plain(of.read_value)(at_hand(sent[-1])) == (3, 0.25)
+    for kind in (of.DECIDE, of.TELL):
+        of.send_due(world, kind, 120)
+        assert sent[-1] == (kind, 120, NONE, NONE, NONE)
+        assert plain(of.read_due)(at_hand(sent[-1])) == 120
