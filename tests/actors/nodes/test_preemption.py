@@ -76,6 +76,22 @@ def test_a_task_makes_room_for_one_of_higher_priority_and_starts_again_or_goes_o
     assert evicted(goes_on) == [(1, 1), (0, 0)]
 
 
+@pytest.mark.parametrize("oldest", [False, True])
+@pytest.mark.parametrize("first", ["memory", "cores"])
+def test_a_task_that_holds_nothing_of_what_is_lacking_is_not_evicted(oldest: bool, first: str) -> None:
+    """Two tasks run, one of which holds memory alone: of memory what is free is just enough for the third."""
+    asked = {"cpu_cores": [0.0, 2.0, 1.0], "memory_gib": [1.0, 0.0, 3.0]}
+    if first == "cores":
+        asked = {name: [values[1], values[0], values[2]] for name, values in asked.items()}
+    node = build_cluster("one", [1], cpu_cores=[2.0], memory_bytes=[4 * 2**30])
+    work = make_workload(
+        "by hand", [0, 1, 5], [1, 1, 1], [30.0, 30.0, 3.0], requests=Requests(asked, priority=[0, 0, 9])
+    )
+    found = run_setting(with_preemption("central-lwl", work, node, oldest_first=oldest))
+    assert [times for times, _ in evicted(found)] == ([0, 1, 0] if first == "memory" else [1, 0, 0])
+    assert spans(found)[2] == (5, 8)
+
+
 @pytest.mark.parametrize("scheduler", ["central-lwl", "sparrow", "hawk", "eagle"])
 @pytest.mark.parametrize("preemption", [False, True])
 def test_one_event_makes_room_for_more_than_it_has_messages_for(scheduler: str, preemption: bool) -> None:

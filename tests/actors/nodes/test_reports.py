@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bounded_runs import started, steps
 from emulations import SETS, constrained, mixed_cluster, mixed_workload, run_partition, setting_of
 
 from actors.setting import Network, Setting
+from workloads.jobs import make_workload
 
 
 def overtaken(scheduler: str, seed: int, **parameters: Any) -> Setting:
@@ -32,6 +34,14 @@ def test_the_view_of_yacc_d_is_that_of_idle_nodes_in_the_end(seed: int) -> None:
 def test_no_task_of_yacc_d_waits_for_ever_for_a_node_that_is_idle() -> None:
     for seed in range(3):
         run_partition(overtaken("yacc-d", seed, heartbeat_s=0.5, queue_limit=0))  # fails if there is no end
+
+
+def test_a_node_reports_until_when_its_task_is_estimated_to_run() -> None:
+    workload = make_workload("one", [0.0], [1], [10.0])
+    partition = started(setting_of("yacc-d", workload, 1, network=0.1, heartbeat_s=1.0))
+    seen = [int(partition.state.known.nodes.busy_until[0]) for _ in steps(partition)]
+    assert list(dict.fromkeys(seen)) == [0, 10_100_000_000]
+    assert partition.state.known.nodes.busy_until[0] == 0
 
 
 @pytest.mark.parametrize("seed", range(2))
