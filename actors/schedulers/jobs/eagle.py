@@ -38,12 +38,29 @@ import numpy as np
 from actors.causes import BEHIND_EQUALS, BEHIND_LONG, Remedy
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
-from actors.kernel.eligible import eligible_before, eligible_count, is_constrained
+from actors.kernel.eligible import (
+    eligible_before,
+    eligible_count,
+    is_constrained,
+    list_of,
+    listed,
+    listing_of,
+)
 from actors.kernel.faults import is_down, is_known_down
 from actors.kernel.message_kinds import PUBLISHED
-from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP, read_job, read_lost, read_published
+from actors.kernel.messages import (
+    ARRIVAL,
+    LOST,
+    NODE_DOWN,
+    NODE_UP,
+    read_job,
+    read_lost,
+    read_published,
+    send_published,
+)
 from actors.kernel.queue import GROW, RUNNING
-from actors.kernel.random import LAST_RETRIES, below, random_bits
+from actors.kernel.random import LAST_RETRIES, RETRIES, below, random_bits
+from actors.kernel.records import Records, records
 from actors.kernel.room import work_at
 from actors.kernel.world import N_AGAIN, N_PROBES, N_REJECTIONS, NONE, Rules, World
 from actors.nodes import messages
@@ -51,7 +68,7 @@ from actors.nodes.worker import node_event
 from actors.nodes.worlds import JOB_WORLDS
 from actors.resources import servers
 from actors.scheduler import Parameter, Scheduler, constraint_aware
-from actors.schedulers.jobs import least_work, probing, shared_state
+from actors.schedulers.jobs import least_work, probing
 from actors.schedulers.jobs.build import build_world, long_jobs, most_tasks
 from actors.schedulers.jobs.central_lwl import LATE_BINDING
 from actors.schedulers.jobs.job_info import is_long, tasks_of
@@ -59,8 +76,165 @@ from actors.schedulers.jobs.late_binding import next_arrival, on_done, on_reques
 from actors.schedulers.jobs.ledger import add_work
 from actors.schedulers.jobs.node_fit import FIT, make_fit
 from actors.schedulers.jobs.sparrow import PROBE_RATIO, REPLACEMENT, SCHEDULERS
-from actors.schedulers.jobs.spreading import next_open
+from actors.schedulers.jobs.spreading import may_run, must_spread, next_open
 from actors.setting import Setting
+
+# Succinct shared state: one bit a node, set while long work is assigned to it (Eagle, SoCC'16, section 4.1).
+#
+# The bits do not travel in messages. Their owner, the central scheduler, appends every change to a log, and a message
+# carries the length of the log when it was sent: its version. An actor that has a version can read any node's bit as of
+# that version. Schedulers of other partitions have a copy of the log, to which the owner publishes its changes.
+
+TRIES = 1024  # random nodes looked at before all are counted: twice a pass over 15,000 nodes costs as much
+
+
+# The last count of free nodes of a list: many jobs ask for the same count between two placements of long tasks.
+COUNTED = np.dtype(
+    [
+        ("version", "i8"),
+        ("low", "i8"),  # which nodes of the list: those of a job that runs in one rack are a part of it
+        ("first", "i8"),
+        ("end", "i8"),  # how many these are
+        ("free", "i8"),  # how many of them are free
+    ]
+)
+
+
+class SharedState(NamedTuple):
+    """The log of changes. A change is noted as 2 · (its place in the log) + the new bit; negative for none."""
+
+    latest: np.ndarray  # [N] a node's latest change: most questions are answered without a look at the log
+    previous: np.ndarray  # [log] by place: the same node's change before
+    length: np.ndarray  # [1] the current version
+    counted: Records  # [L + 1] COUNTED, by list of nodes; the last row is for jobs without constraints
+
+
+def make_shared_state(nodes: int, long_tasks: int, lists: int) -> SharedState:
+    """Return a state with all bits clear. A long task changes its node's bit at most twice per placement."""
+    counted = records(COUNTED, lists + 1)
+    counted.version[:] = NONE
+    return SharedState(
+        np.full(nodes, -2, np.int64), np.zeros(2 * long_tasks + 1, np.int64), np.zeros(1, np.int64), counted
+    )
+
+
+def grow_shared_state(shared: SharedState, changes: int) -> SharedState:
+    """Return the state with room in its log for a number of changes: its size is doubled as often as needed."""
+    while shared.previous.size - shared.length[0] < changes:
+        shared = shared._replace(previous=np.concatenate([shared.previous, np.zeros_like(shared.previous)]))
+    return shared
+
+
+@inlined
+def version_of(shared: SharedState) -> int:
+    """Return the current version: how many changes the log has."""
+    return shared.length[0]
+
+
+@inlined
+def room_in_log(shared: SharedState) -> int:
+    """Return how many changes still fit into the log."""
+    return shared.previous.size - shared.length[0]
+
+
+@inlined
+def bit_at(shared: SharedState, node: int, version: int) -> int:
+    """A node's bit in the given version."""
+    change = shared.latest[node]
+    while change >= 2 * version:
+        change = shared.previous[change >> 1]
+    return change & 1
+
+
+@inlined
+def set_bit(shared: SharedState, node: int, bit: int) -> None:
+    """Set a node's bit, and log the change if it is one."""
+    change = shared.latest[node]
+    if change & 1 != bit:
+        length = shared.length[0]
+        shared.previous[length] = change
+        shared.latest[node] = 2 * length + bit
+        shared.length[0] = length + 1
+
+
+@inlined
+def change_bit(w: World, shared: SharedState, t: int, node: int, bit: int) -> None:
+    """Change a node's bit, as its owner, for all schedulers."""
+    if shared.latest[node] & 1 != bit:
+        set_bit(shared, node, bit)
+        send_published(w, t, node, bit)
+
+
+@inlined
+def is_free(w: World, shared: SharedState, version: int, job: int, spread: bool, node: int) -> bool:
+    """Whether a node's bit is clear in the given version, and it may run another task of the job.
+
+    `spread`: the job's tasks must be spread.
+    """
+    return bit_at(shared, node, version) == 0 and (not spread or may_run(w, job, node))
+
+
+@inlined
+def draw_free(w: World, shared: SharedState, version: int, job: int, counter: int) -> int:
+    """Draw a random node that may run a task of the job and whose bit is clear in `version`; NONE if there is none.
+
+    Most draws need a few tries; if nearly all bits are set, the free nodes are counted instead.
+    """
+    end, spread = eligible_count(w, job), must_spread(w, job)
+    low, first = listing_of(w, job)
+    for i in range(TRIES):
+        bits = random_bits(w.seed, RETRIES, job, counter * (TRIES + 1) + i)
+        node = listed(w, low, first, below(bits, end))
+        if is_free(w, shared, version, job, spread, node):
+            return node
+    return draw_counted(w, shared, version, job, counter)
+
+
+@compiled
+def draw_counted(w: World, shared: SharedState, version: int, job: int, counter: int) -> int:
+    """Draw a free node as `draw_free` does, by counting: nearly all bits are set."""
+    end, spread = eligible_count(w, job), must_spread(w, job)
+    low, first = listing_of(w, job)
+    free = known_free(w, shared, version, job)
+    if free == NONE:
+        free = np.int64(0)
+        for i in range(end):
+            free += np.int64(is_free(w, shared, version, job, spread, listed(w, low, first, i)))
+        if not spread:
+            rows, row = shared.counted, row_of(w, shared, job)
+            rows.version[row], rows.low[row], rows.first[row], rows.end[row] = version, low, first, end
+            rows.free[row] = free
+    if free == 0:
+        return NONE
+    skip = below(random_bits(w.seed, RETRIES, job, counter * (TRIES + 1) + TRIES), free)
+    for i in range(end):
+        node = listed(w, low, first, i)
+        if is_free(w, shared, version, job, spread, node):
+            if skip == 0:
+                return node
+            skip -= 1
+    return NONE
+
+
+@inlined
+def known_free(w: World, shared: SharedState, version: int, job: int) -> int:
+    """Return how many of the job's nodes are free in `version`, if the last count of its list was that; else NONE."""
+    rows, row = shared.counted, row_of(w, shared, job)
+    low, first = listing_of(w, job)
+    if rows.version[row] != version or rows.end[row] != eligible_count(w, job):
+        return NONE
+    if rows.low[row] != low or rows.first[row] != first or must_spread(w, job):
+        return NONE
+    return rows.free[row]
+
+
+@inlined
+def row_of(w: World, shared: SharedState, job: int) -> int:
+    """The row of `counted` for a job."""
+    if is_constrained(w, job):
+        return list_of(w, job)
+    return shared.counted.size - 1
+
 
 LAST_ROUND = np.int64(1 << 30)  # a probe of this round is never rejected
 # Parameters that `ideal-eagle` or `phoenix` does not have, and the values that hold there.
@@ -77,7 +251,7 @@ class State(NamedTuple):
 
     probing: probing.Probing
     placer: least_work.Placer
-    shared: shared_state.SharedState
+    shared: SharedState
     reprobe_rounds: int
     ideal: bool  # probes go where no long work is at that moment (global view)
 
@@ -90,8 +264,8 @@ def on_arrival(w: World, p: State, t: int, me: int, job: int) -> None:
         least_work.place_tasks(w, p.placer, t, job)
         least_work.add_assigned(w, p.placer, job, tasks)
         for i in range(tasks):
-            shared_state.change_bit(w, p.shared, t, p.placer.assigned[i], 1)
-        least_work.send_assigned(w, p.placer, t, me, job, tasks, shared_state.version_of(p.shared))
+            change_bit(w, p.shared, t, p.placer.assigned[i], 1)
+        least_work.send_assigned(w, p.placer, t, me, job, tasks, version_of(p.shared))
     elif p.ideal:
         probe_free(
             w,
@@ -100,7 +274,7 @@ def on_arrival(w: World, p: State, t: int, me: int, job: int) -> None:
             me,
             job,
             probing.probes_of(p.probing, tasks),
-            shared_state.version_of(p.shared),
+            version_of(p.shared),
             LAST_ROUND,
         )
         w.counts[N_PROBES] += probing.probes_of(p.probing, tasks)
@@ -156,7 +330,7 @@ def probe_free(
     short_only = eligible_before(w, job, p.placer.first)
     if short_only == 0:
         short_only = eligible_count(w, job)
-    if version != NONE and shared_state.known_free(w, p.shared, version, job) == 0:
+    if version != NONE and known_free(w, p.shared, version, job) == 0:
         version = NONE
     for _ in range(count):
         w.jobs.draws[job] += 1
@@ -164,7 +338,7 @@ def probe_free(
         node: int = NONE
         round_sent = this_round
         if version != NONE:
-            node = shared_state.draw_free(w, p.shared, version, job, draw)
+            node = draw_free(w, p.shared, version, job, draw)
             if node == NONE:
                 version = NONE  # the others would find none either
         if node == NONE or is_known_down(w, node):
@@ -182,12 +356,12 @@ def on_lost(w: World, p: State, t: int, me: int) -> None:
         probe_again(w, t, me, round_of_replacement(w, p, job))
         return
     if node != NONE and least_work.note_end(w, p.placer, job, node) == 0:
-        shared_state.change_bit(w, p.shared, t, node, 0)
+        change_bit(w, p.shared, t, node, 0)
     chosen = least_work.place_again(w, p.placer, t, me)
     if chosen != NONE:
         add_work(p.placer.ledger, chosen, work_at(w, chosen, job))
-        shared_state.change_bit(w, p.shared, t, chosen, 1)
-        least_work.send_one(w, p.placer, t, me, chosen, shared_state.version_of(p.shared))
+        change_bit(w, p.shared, t, chosen, 1)
+        least_work.send_one(w, p.placer, t, me, chosen, version_of(p.shared))
 
 
 @inlined
@@ -214,7 +388,7 @@ def on_scheduler(w: World, p: State, t: int, kind: int, me: int) -> None:
     elif kind == messages.DONE:
         job, node, _, _ = messages.read_done(w)
         if is_long(w, job) and least_work.note_end(w, p.placer, job, node) == 0:
-            shared_state.change_bit(w, p.shared, t, node, 0)
+            change_bit(w, p.shared, t, node, 0)
         on_done(w)
     elif kind == messages.STARTED:
         least_work.on_started(w, p.placer)
@@ -226,7 +400,7 @@ def on_scheduler(w: World, p: State, t: int, kind: int, me: int) -> None:
         on_arrival(w, p, t, me, read_job(w))
     elif kind == PUBLISHED:
         node, has_long = read_published(w)
-        shared_state.set_bit(p.shared, node, has_long)
+        set_bit(p.shared, node, has_long)
     elif kind == LOST:
         on_lost(w, p, t, me)
     elif kind == NODE_DOWN or kind == NODE_UP:
@@ -236,7 +410,7 @@ def on_scheduler(w: World, p: State, t: int, kind: int, me: int) -> None:
 @inlined
 def lacks_room(w: World, p: State) -> bool:
     """Whether the log of changes is too short for those of one event."""
-    return shared_state.room_in_log(p.shared) < w.queue.room
+    return room_in_log(p.shared) < w.queue.room
 
 
 @entry
@@ -259,7 +433,7 @@ def advance(w: World, p: State, until: int, most: int) -> int:
 
 def grow(world: World, state: State) -> State:
     """Return the state with enough room in the log for the changes of one event."""
-    return state._replace(shared=shared_state.grow_shared_state(state.shared, world.queue.room))
+    return state._replace(shared=grow_shared_state(state.shared, world.queue.room))
 
 
 def build(setting: Setting, ideal: bool = False, least_sends: int = 0) -> tuple[World, State]:
@@ -288,7 +462,7 @@ def build(setting: Setting, ideal: bool = False, least_sends: int = 0) -> tuple[
             late,
             make_fit(p["fit"], world, servers(setting)),
         ),
-        shared_state.make_shared_state(nodes, long_tasks, world.eligible.num_nodes.size),
+        make_shared_state(nodes, long_tasks, world.eligible.num_nodes.size),
         p["reprobe_rounds"],
         ideal,
     )
