@@ -195,9 +195,9 @@ disk = checkpoints(folder / "c", 0.1, messages=messages)
 try:
     outcome = emulate(stopping, OBSERVED, in_process=False, address=address, checkpoints=disk)
     whole = run_setting(setting_of(named("own"), workload, 4), OBSERVED)
-    print(outcome.restarts, digest(outcome) == digest(whole), messages)
+    print(outcome.restarts, digest(outcome) == digest(whole), messages, flush=True)
 except UnavailableError as error:
-    print(messages, error)
+    print(messages, error, flush=True)
 child.close()
 os._exit(0)  # a raylet that is stopped would hold up the end of the cluster
 """
