@@ -121,7 +121,7 @@ class Scheduler:
         uses_deadlines: it is for coflows that have deadlines.
         refuses: values of its parameters that do not go together.
         rule: by which it orders what waits, as a clause, such as "coflows that arrived earlier go first"; or what
-            returns that for values of its parameters. Empty: `title` is the rule.
+            returns that for values of its parameters. Empty: `title`.
         priorities: for what priorities count under it, where that is not all jobs, as a clause.
         draws: it sends the probes, or tasks, of short jobs to nodes drawn at random. Where it chooses nodes for long
             jobs by work, it counts only what it has placed itself.
@@ -218,8 +218,12 @@ class Scheduler:
         return self.variant_of or self.name
 
     def rule_with(self, parameters: Mapping[str, Any]) -> str:
-        """Return the rule by which it orders what waits, with values of its parameters, as a clause."""
-        return (self.rule(parameters) if callable(self.rule) else self.rule) or self.title.rstrip(".")
+        """Return the rule by which it orders what waits, with values of its parameters, as a clause.
+
+        It is empty for a user's class without a docstring, whose title says only what it is.
+        """
+        rule = self.rule(parameters) if callable(self.rule) else self.rule
+        return rule or (self.title.rstrip(".") if self.own is None or self.about else "")
 
     def why_ignored(self, key: str) -> str | None:
         """Return why it ignores a key of the configuration; None if it does not."""

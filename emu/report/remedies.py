@@ -159,7 +159,7 @@ def _users(name: str, family: Family) -> str:
         scheduler.name
         for scheduler in built_in_schedulers(family.name)
         if any(p.name == name for p in scheduler.parameters)
-        or (name in BY_NAME and scheduler.hybrid and scheduler.why_ignored(name) is None)
+        or (name in BY_NAME and scheduler.why_ignored(name) is None)
     ]
     shown = users[:MOST_USERS] + ["others"] * (len(users) > MOST_USERS)
     return f"; {in_words(shown)} {'uses' if len(shown) == 1 else 'use'} it" if shown else ""

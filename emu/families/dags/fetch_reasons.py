@@ -228,4 +228,5 @@ def _reasons(plan: Plan, facts: dict[str, Any]) -> Iterator[str]:
             f"Tasks of its stage {began} {machines} at the same instant: {network} orders the flows to all of them as "
             "one coflow for each edge."
         )
-    yield f"The rule of {network}: {coordinator.rule_with(resolve_parameters(coordinator, {}))}."
+    if rule := coordinator.rule_with(resolve_parameters(coordinator, {})):
+        yield f"The rule of {network}: {rule}."

@@ -209,9 +209,11 @@ def _ahead(plan: Plan, case: Case, launched: Any) -> Iterator[str]:
         f"{counted(jobs, 'other job')}{of_priorities}."
     )
     scheduler = plan.schedulers[0]
-    bands = of_priorities and not scheduler.priorities
+    rule = "" if _is_by_stage(plan) else scheduler.rule_with(plan.setting(0).parameters)
+    bands = of_priorities and not scheduler.priorities and scheduler.own is None
     first = "jobs of a higher priority go first; of equal ones " if bands else ""
-    yield f"Its rule: {first}{scheduler.rule_with(plan.setting(0).parameters)}."
+    if rule:
+        yield f"Its rule: {first}{rule}."
 
 
 def _of_priorities(plan: Plan, case: Case, others: IntArray) -> str:

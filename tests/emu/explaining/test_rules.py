@@ -22,6 +22,12 @@ class Shortest:
 
     def order(self, coflows, now_s):
         return coflows.bytes_sent.argsort()
+
+
+class Silent:
+    def order(self, coflows, now_s):
+        return coflows.bytes_sent.argsort()
+
 '''
 COFLOWS: dict[str, Any] = {
     "workload_options": {"coflows": 12, "ports": 4},
@@ -48,6 +54,7 @@ def test_rules_of_schedulers_that_are_not_built_in_are_stated(tmp_path: Path) ->
     assert "The rule: The coflow that has sent least first." in stories(
         f"{file}:Shortest", "synthetic-coflows", **COFLOWS
     )
+    assert "The rule" not in stories(f"{file}:Silent", "synthetic-coflows", **COFLOWS)
     dags: dict[str, Any] = {
         "workload_options": {"jobs": 12},
         "nodes": 3,
@@ -55,6 +62,9 @@ def test_rules_of_schedulers_that_are_not_built_in_are_stated(tmp_path: Path) ->
         "output_tasks": True,
     }
     assert "Its rule: jobs with even numbers go first." in stories(f"{file}:DAGS", "query-dags", **dags)
+    by_stage = stories("sparrow", "query-dags", network_scheduler="fair", fabric_port_speed=1e10, **dags)
+    assert "Meanwhile nodes started" in by_stage
+    assert "Its rule" not in by_stage  # nodes serve their queues
 
 
 def test_the_rule_of_a_variant_is_that_of_its_values() -> None:

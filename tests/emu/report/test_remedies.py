@@ -40,7 +40,7 @@ def test_a_wait_is_shared_out_by_what_ran_meanwhile() -> None:
         "Short jobs: of the mean completion time delay is 91.4% under sparrow (93.8% of that behind long tasks)."
     )
     assert (
-        "long_partition (not used by sparrow; hawk, eagle, ideal-eagle and others use it): keeps long tasks off"
+        "long_partition (not used by sparrow; random, hawk, eagle and others use it): keeps long tasks off"
         in text[1]
     )
     assert "nodes (here 1)" in text[1]
