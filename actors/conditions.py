@@ -5,10 +5,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from actors.kernel.cost import FIXED, MEASURED, MOST_COST_NS, NO_COST, RECORDED, Cost, make_cost
-from actors.kernel.queue import NEVER, Network
-from actors.kernel.records import records
+from actors.kernel.queue import Network
 from actors.kernel.sums import WHOLE
-from actors.kernel.world import EVICTED, Preemption
 from actors.setting import Estimates, Setting
 from workloads.errors import InputError
 from workloads.requests import priorities
@@ -103,21 +101,6 @@ def read_only(column: A) -> A:
     """Return the array as read-only, as arrays from the object store are: the compiler sees one type."""
     column.flags.writeable = False
     return column
-
-
-def make_preemption(setting: Setting, resources: int) -> Preemption:
-    """Return whether, and how, running tasks make room for others; `resources`: how many nodes have, 0 with slots."""
-    asked = setting.preemption
-    lacking, work = np.zeros(max(resources, 1), np.int64), np.zeros(1, np.int64)
-    ran = np.zeros(0, np.int64)
-    if asked is None:
-        return Preemption(0, 0, 0, 0, 0, records(EVICTED, 0), lacking, work, ran)
-    most = asked.most if counted_priorities(setting).size else 0  # none is above another
-    below, cost = NEVER if asked.below is None else asked.below, round(asked.cost_s * NS)
-    jobs = records(EVICTED, setting.num_jobs)
-    return Preemption(
-        most, int(below), int(asked.oldest_first), int(asked.keeps), cost, jobs, lacking, work, ran
-    )
 
 
 def counted_priorities(setting: Setting) -> np.ndarray:

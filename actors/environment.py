@@ -84,7 +84,7 @@ class Costs:
 
 @dataclass(frozen=True, eq=False)
 class Dynamics:
-    """Failures of nodes and schedulers (actors/kernel/faults.py), and stragglers.
+    """Failures of nodes and schedulers (actors/failures.py), and stragglers.
 
     Attributes:
         outages: when which node or scheduler is down; None: by draws alone.

@@ -1,6 +1,6 @@
 """What the hosts of partitions must know of the worlds of a family of schedulers, in one place.
 
-A world is what a partition computes on: `actors.kernel.world.World` for jobs, `CoflowWorld` of
+A world is what a partition computes on: `actors.nodes.world.World` for jobs, `CoflowWorld` of
 `actors.fabric.fabric_world` for coflows. Hosts use what these two have in common (`queue`, `network`, `work`, `nodes`,
 `counts`, `cost`, `faults`); where they differ, hosts ask the family. A family is a subclass of `Worlds` and one object
 of it, which its schedulers carry. What the rest of Emu must know of a family is in `emu.families`.

@@ -22,7 +22,7 @@ from actors.hosting.recorded import read_events
 from actors.hosting.recording import Recording
 from actors.hosting.virtual import emulate
 from actors.hosting.windows import divide, emulate_here
-from actors.kernel.world import NEVER, NONE
+from actors.kernel.queue import NEVER, NONE
 from actors.setting import Setting
 from benchmarks.measuring import parser_of, show
 from benchmarks.windows import NEEDS, ROWS

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from actors.hosting.partition import Observe, Partition
-from actors.kernel.world import NEVER
+from actors.kernel.queue import NEVER
 from actors.setting import Setting
 
 ALL_TASKS = Observe(tasks=True)

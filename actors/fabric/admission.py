@@ -21,8 +21,7 @@ from actors.fabric.ports import Fabric, flows_of, last_end, lines_of
 from actors.fabric.ranking import Ranking
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_ARRIVED
-from actors.kernel.queue import NONE
-from actors.kernel.world import NEVER
+from actors.kernel.queue import NEVER, NONE
 
 UNDECIDED = NONE
 REJECTED, ADMITTED = np.int64(0), np.int64(1)

@@ -31,9 +31,8 @@ from actors.fabric.ports import words_on
 from actors.fabric.updates import expect_stop, generation_of_agent
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_FINISHED, N_STARTED
-from actors.kernel.queue import NONE, note
+from actors.kernel.queue import NEVER, NONE, note
 from actors.kernel.trace import RATED
-from actors.kernel.world import NEVER
 from workloads.coflow_updates import DEREGISTER
 
 # ns: the longest timer for an end, unless the rate has been in force for 8 times as long. A timer that was early is set

@@ -48,8 +48,7 @@ from actors.fabric.waves import join_shuffle, leave_shuffle
 from actors.kernel.compiled import compiled, inlined, template
 from actors.kernel.cost import LIVE, known_cost, take
 from actors.kernel.counters import N_ARRIVED, N_FINISHED, N_STARTED
-from actors.kernel.queue import PYTHON, RUNNING
-from actors.kernel.world import NEVER
+from actors.kernel.queue import NEVER, PYTHON, RUNNING
 
 NO_AGENT_REPORTS = np.int64(0)
 SPARE = 8  # messages that the same event may send for other reasons

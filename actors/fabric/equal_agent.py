@@ -37,8 +37,7 @@ from actors.fabric.messages import (
 )
 from actors.fabric.ports import Fabric, lines_of, places_of
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.queue import NONE
-from actors.kernel.world import NEVER
+from actors.kernel.queue import NEVER, NONE
 
 
 class Serving(NamedTuple):

@@ -22,7 +22,7 @@ from actors.fabric.messages import SET_EXTRA, SET_LINE
 from actors.fabric.ports import Fabric
 from actors.fabric.service_order import Order
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.world import NEVER
+from actors.kernel.queue import NEVER
 
 _IDLE = 1e-9  # of a port's speed: less than this is what rounding leaves of rates
 _FAR = 1e18  # ns; an event that is further away never happens

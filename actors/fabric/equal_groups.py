@@ -12,8 +12,7 @@ import numpy as np
 from actors.fabric.flow_ends import whole_ns
 from actors.fabric.initial_arrays import Declared
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.queue import NONE
-from actors.kernel.world import NEVER
+from actors.kernel.queue import NEVER, NONE
 
 LEAST_LEFT = 1e-6  # bytes: a flow that has not ended has no less left, whatever rounding gives
 

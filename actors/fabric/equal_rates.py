@@ -53,8 +53,7 @@ from actors.fabric.service_order import Order
 from actors.kernel.arrays import fill
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.heap import Heap
-from actors.kernel.queue import NONE
-from actors.kernel.world import NEVER
+from actors.kernel.queue import NEVER, NONE
 
 _EMPTY = np.uint64(0)
 _SAME = 1e-11  # of a rate: two rates that differ by less differ only by rounding

@@ -11,19 +11,18 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.conditions import check_prices
-from actors.dynamics import no_faults
 from actors.fabric.counters import COUNTERS
 from actors.fabric.initial_arrays import at_start, list_per, per
 from actors.fabric.messages import send_register
 from actors.fabric.ports import Fabric, build_fabric, merge_parallel
 from actors.fabric.updates import Updates, expect_updates, follow_moves, lay_out, no_updates
 from actors.fabric.waves import Waves, make_waves
+from actors.failures import Faults, no_faults
 from actors.kernel.compiled import entry, inlined
 from actors.kernel.cost import FIXED, MEASURED, NO_COST, RECORDED, Cost, make_cost
-from actors.kernel.faults import Faults
-from actors.kernel.queue import MOST_ACTORS, NONE, Network, Queue, make_queue
+from actors.kernel.queue import MOST_ACTORS, NEVER, NONE, Network, Queue, make_queue
 from actors.kernel.records import Records, first, frozen, records
-from actors.kernel.world import ACTOR, JOB_INFO, NEVER, TASK_RECORD, make_entries
+from actors.nodes.world import ACTOR, JOB_INFO, TASK_RECORD, make_entries
 from actors.scheduler import takes_updates
 from actors.setting import Costs, Setting
 from workloads.coflows import CoflowArrays, CoflowWorkload

@@ -8,7 +8,7 @@ import numpy as np
 from actors.fabric.ports import Fabric, Flows, flow_speed
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.heap import Heap, drop, push
-from actors.kernel.world import NEVER
+from actors.kernel.queue import NEVER
 
 _FAR = 1e18  # ns, 32 years: a longer duration, at a rate close to 0, would not fit into a time
 

@@ -29,8 +29,7 @@ from actors.fabric.ranking import Ranking
 from actors.kernel.arrays import fill
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.heap import Heap, drop, make_heap, push
-from actors.kernel.queue import NONE
-from actors.kernel.world import NEVER
+from actors.kernel.queue import NEVER, NONE
 from actors.scheduler import Parameter
 
 

@@ -42,8 +42,7 @@ from actors.fabric.ports import (
 from actors.fabric.ranking import Ranking, level_of, line_from, rank_group, unlink
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.heap import Heap, drop, make_heap, push
-from actors.kernel.queue import NONE
-from actors.kernel.world import NEVER
+from actors.kernel.queue import NEVER, NONE
 
 FREE = NEVER  # the level of a port that no flow holds: after all groups
 _EMPTY = np.uint64(0)

@@ -18,9 +18,8 @@ from actors.fabric.ranking import Ranking, link, place_line
 from actors.fabric.updates import expect_update
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_ARRIVED
-from actors.kernel.queue import NONE
+from actors.kernel.queue import NEVER, NONE
 from actors.kernel.records import Records
-from actors.kernel.world import NEVER
 from workloads.coflow_updates import DEREGISTER, RECEIVER
 
 

@@ -26,8 +26,7 @@ from actors.fabric.ports import Fabric, finish_flow, flow_at, flows_of, lines_of
 from actors.fabric.service_order import Order, list_lines
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.heap import Heap, drop, push
-from actors.kernel.queue import NONE
-from actors.kernel.world import NEVER
+from actors.kernel.queue import NEVER, NONE
 
 _EMPTY = np.uint64(0)
 _TOP = np.int64(0)  # the first level

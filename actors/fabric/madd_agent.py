@@ -36,7 +36,7 @@ from actors.fabric.messages import (
 )
 from actors.fabric.ports import Fabric, places_of
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.world import NEVER
+from actors.kernel.queue import NEVER
 
 
 class Shrinking(NamedTuple):

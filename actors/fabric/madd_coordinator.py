@@ -26,7 +26,7 @@ from actors.fabric.messages import PACE, SHRINK, read_line_done
 from actors.fabric.ports import lines_of
 from actors.kernel.compiled import compiled, inlined, template
 from actors.kernel.cost import FIXED, known_cost
-from actors.kernel.world import NEVER
+from actors.kernel.queue import NEVER
 
 
 @compiled

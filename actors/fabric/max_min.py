@@ -29,7 +29,7 @@ from actors.fabric.port_pairs import (
 from actors.fabric.ports import Fabric, flows_of, mark_ended, takes_bandwidth
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.heap import Heap, drop, make_heap, push, replace_first
-from actors.kernel.world import NEVER
+from actors.kernel.queue import NEVER
 
 
 class Fair(NamedTuple):

@@ -15,8 +15,7 @@ import numpy as np
 from actors.fabric.initial_arrays import per
 from actors.fabric.port_sets import bit_of, bits_before, count_bits
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.queue import NONE
-from actors.kernel.world import NEVER
+from actors.kernel.queue import NEVER, NONE
 from workloads.coflows import CoflowArrays
 
 

@@ -21,9 +21,8 @@ from actors.fabric.initial_arrays import at_start, list_per, per
 from actors.fabric.ports import Coflows, Fabric
 from actors.kernel.arrays import total
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.queue import NONE
+from actors.kernel.queue import NEVER, NONE
 from actors.kernel.records import Records, records
-from actors.kernel.world import NEVER
 from actors.scheduler import Parameter
 
 UNQUEUED = np.int64(-2)  # active, but in no queue

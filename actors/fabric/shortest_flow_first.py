@@ -19,8 +19,7 @@ from actors.fabric.port_pairs import Pairs, insert, pair_between, pairs_of, remo
 from actors.fabric.ports import Fabric, flow_speed, flows_of, mark_ended, takes_bandwidth
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.heap import Heap, drop, make_heap, push
-from actors.kernel.queue import NONE
-from actors.kernel.world import NEVER
+from actors.kernel.queue import NEVER, NONE
 
 
 class Shortest(NamedTuple):

@@ -20,9 +20,8 @@ import numpy as np
 from actors.fabric.messages import send_change, send_update
 from actors.kernel.compiled import inlined
 from actors.kernel.cost import known_cost
-from actors.kernel.queue import NONE
+from actors.kernel.queue import NEVER, NONE
 from actors.kernel.records import Records, as_records, frozen, records
-from actors.kernel.world import NEVER
 from workloads.coflow_updates import CoflowUpdates
 from workloads.coflows import CoflowArrays
 

@@ -33,8 +33,8 @@ from actors.hosting.slices import getting_ready
 from actors.hosting.stall import StallWatch
 from actors.hosting.windows import check_partitions, divide
 from actors.kernel.pacing import words_of
+from actors.kernel.queue import NEVER
 from actors.kernel.window import NEXT
-from actors.kernel.world import NEVER
 from actors.setting import Setting
 from workloads.doing import doing
 from workloads.units import format_duration

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from actors.failures import ATTEMPT, Faults
 from actors.hosting.recording import Recording
 from actors.hosting.timeline import MOST_ROWS, merge_samples
 from actors.kernel.cost import LINE
 from actors.kernel.counters import Counters
-from actors.kernel.faults import ATTEMPT, Faults
 from actors.kernel.queue import NEVER
 from actors.kernel.sums import WHOLE
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from actors.dynamics import count_dynamics, nodes_up, outages_of
+from actors.failures import count_dynamics, grow_attempts, nodes_up, outages_of, with_attempts
 from actors.hosting.checkpoint import Position
 from actors.hosting.grouping import Cast, Grouping, cast_of
 from actors.hosting.outcome import NS, Observe, Outcome, Share, merge, peak_rss_mb
@@ -19,12 +19,11 @@ from actors.hosting.timeline import Samples
 from actors.kernel.compiled import direct, is_plain, is_warm
 from actors.kernel.cost import MEASURED, grow_cost, settle
 from actors.kernel.counters import N_ARRIVED, N_FINISHED, N_STARTED
-from actors.kernel.faults import grow_attempts, with_attempts
-from actors.kernel.queue import GROW, HORIZON, IDLE, PYTHON, RUNNING, grow_queue
+from actors.kernel.queue import GROW, HORIZON, IDLE, NEVER, NONE, PYTHON, RUNNING, grow_queue
 from actors.kernel.records import records
 from actors.kernel.turns import Turns
 from actors.kernel.window import deliver, find_barrier, make_frame, pack, restrict
-from actors.kernel.world import NEVER, NONE, TASK_RECORD, grow_entries
+from actors.nodes.world import TASK_RECORD, grow_entries
 from actors.schedulers.user.errors import defined_at
 from actors.setting import Setting
 from workloads.errors import InputError

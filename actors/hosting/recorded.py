@@ -19,7 +19,6 @@ from actors.kernel.queue import NONE, RANK_SHIFT, SOURCE_SHIFT, find_departures
 from actors.kernel.records import as_records
 from actors.kernel.trace import ACTOR_BITS, NO_JOB, NOTES, SENT_BITS, TRACE, owners_by_kind
 from actors.machines import messages as messages_of_dags
-from actors.nodes import load_messages
 from actors.nodes import messages as messages_of_jobs
 from actors.schedulers.user import jobs_messages
 from actors.setting import Setting
@@ -28,7 +27,7 @@ from workloads.errors import InputError
 CHUNK = 1 << 19  # rows that are read of each file at once
 
 # Kinds are known when the modules are imported that declare them.
-DECLARED_IN = (messages_of_jobs, load_messages, jobs_messages, messages_of_coflows, messages_of_dags)
+DECLARED_IN = (messages_of_jobs, jobs_messages, messages_of_coflows, messages_of_dags)
 RECORDED: Mapping[int, Kind] = ChainMap(KINDS, NOTES)  # also of families that are imported later
 
 

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from actors.dynamics import durations_ns
 from actors.environment import frequent_failures
-from actors.kernel.world import NEVER
+from actors.failures import durations_ns
+from actors.kernel.queue import NEVER
 from actors.setting import Setting
 from clusters.failures import NODE
 from workloads.errors import InputError

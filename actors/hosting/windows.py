@@ -26,8 +26,8 @@ from actors.hosting.recovery import recover
 from actors.hosting.slices import run_in_slices
 from actors.hosting.snapshot import Snapshot
 from actors.hosting.stall import too_late
+from actors.kernel.queue import NEVER
 from actors.kernel.window import EVENTS, FINISHED, HEADER, LEFT, NEXT, TASKS, WORK
-from actors.kernel.world import NEVER
 from actors.setting import Setting
 from workloads.errors import InputError
 

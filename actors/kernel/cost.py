@@ -13,18 +13,29 @@ they are recorded, and can be given again.
 In the clock `live` time is the machine's: handlers cost what they cost, and are only observed.
 """
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from actors.kernel.clock import CPU, WALL, clock_ns, clock_overhead
 from actors.kernel.compiled import compiled, entry, inlined
-from actors.kernel.faults import HasFaults, is_over, lacks_attempts, take_over
 from actors.kernel.histogram import BUCKETS, note_time
 from actors.kernel.message_heap import push
 from actors.kernel.message_kinds import FIRST_DECISION, PUBLISHED, is_background, is_of_network
 from actors.kernel.messages import ANNOUNCED, ARRIVAL, read_job
-from actors.kernel.queue import GROW, HANDED, IDLE, NEVER, NONE, RUNNING, Queue, is_here, take_first
+from actors.kernel.queue import (
+    GROW,
+    HANDED,
+    IDLE,
+    NEVER,
+    NONE,
+    RUNNING,
+    HasQueue,
+    Queue,
+    is_here,
+    is_whole,
+    take_first,
+)
 from actors.kernel.records import Records, as_records, doubled, records
 from actors.kernel.sums import WHOLE, carry
 from workloads.errors import InputError
@@ -87,8 +98,16 @@ class Cost(NamedTuple):
     waiting: Records  # WAITING
 
 
-class HasCost(HasFaults, Protocol):
+class HasCost(HasQueue, Protocol):
     """The part of a world that the functions of this file need."""
+
+    @property
+    def faults(self) -> Any:
+        """The failures of the run (`actors.failures.Faults`)."""
+
+    @property
+    def nodes(self) -> Records:
+        """[N] a row for each node."""
 
     @property
     def cost(self) -> Cost:
@@ -167,6 +186,36 @@ def apply_failures(w: HasCost) -> None:
         now.events[0] -= 1
     if now.dst[0] >= w.nodes.size:
         now.time[0] = take_over(w, now.dst[0], now.time[0])
+
+
+@compiled
+def take_over(w: HasCost, actor: int, t: int) -> int:
+    """Return when a scheduler can handle a message that is due at `t`: then, or when its standby has taken over."""
+    row, schedule = w.faults.actors, w.faults.schedule
+    place = row.next_outage[actor]
+    while place < row.end_outage[actor] and schedule.end[place] <= t:
+        place += 1
+    row.next_outage[actor] = place
+    if place < row.end_outage[actor] and schedule.start[place] <= t:
+        return schedule.end[place]
+    return t
+
+
+@inlined
+def is_over(w: HasCost) -> bool:
+    """Return whether only background messages are left, in a partition that has all actors."""
+    now = w.queue.now
+    return (
+        now.unfinished[0] == 0
+        and now.heap_size[0] + now.lane_tail[0] - now.lane_head[0] == now.background[0]
+        and is_whole(w.queue)
+    )
+
+
+@inlined
+def lacks_attempts(faults: Any) -> bool:
+    """Return whether there is less room for attempts than one event may need: one of each task."""
+    return faults.attempts.size > 0 and faults.attempts.size - faults.ended[0] < faults.tasks.size
 
 
 @compiled

@@ -21,7 +21,7 @@ import numpy as np
 from actors.kernel.clock import WALL, clock_ns
 from actors.kernel.compiled import compiled, inlined, waiting_entry
 from actors.kernel.cost import HasCost
-from actors.kernel.queue import GROW, HORIZON, IDLE
+from actors.kernel.queue import GROW, HORIZON, IDLE, NEVER
 from actors.kernel.records import Records
 from actors.kernel.relay import BEGUN, OTHERS, exchange, is_here, read_message, write_message
 from actors.kernel.sharing import add, core, give_way, load, pause, sleep_while, swap, wake_all
@@ -41,7 +41,6 @@ from actors.kernel.window import (
     next_time,
     pack,
 )
-from actors.kernel.world import NEVER
 
 # Words of a partition; PROCESS is the id of the process that publishes it.
 LINE, MARK, CORE, SLEEPERS, PROCESS = 16, 0, 1, 8, 9

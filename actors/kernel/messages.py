@@ -80,7 +80,7 @@ def send_lost(
 ) -> None:
     """Report to a scheduler that a node has lost a task, which ran since `start`, or did not; or a probe.
 
-    `history`: how often it was evicted and what of it is done (`actors.kernel.faults.history_of`).
+    `history`: how often it was evicted and what of it is done (`actors.failures.history_of`).
     """
     send(w, t, node, scheduler, LOST, job, task, share(node, history), start)
 

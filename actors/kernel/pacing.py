@@ -18,11 +18,10 @@ from actors.kernel.compiled import compiled, entry, inlined, waiting_entry
 from actors.kernel.cost import HasCost, settle
 from actors.kernel.histogram import note_time
 from actors.kernel.meeting import LINE, address
-from actors.kernel.queue import GROW, HORIZON, IDLE, RUNNING
+from actors.kernel.queue import GROW, HORIZON, IDLE, NEVER, RUNNING
 from actors.kernel.records import Records
 from actors.kernel.sharing import add, load, pause, sleep_while, swap, wake_all
 from actors.kernel.window import FIELDS, has_copy, has_room, insert_row, next_time, partition_of
-from actors.kernel.world import NEVER
 
 BELL, SLEEPS = 0, 8
 TAIL, HEAD = 0, LINE

@@ -13,10 +13,9 @@ from actors.kernel.counters import N_FINISHED
 from actors.kernel.message_heap import copy_message, push, write_message
 from actors.kernel.message_kinds import PUBLISHED, is_background
 from actors.kernel.messages import ANNOUNCED
-from actors.kernel.queue import GROW, MESSAGE, RUNNING, Queue, insert, is_here
+from actors.kernel.queue import GROW, MESSAGE, NEVER, RUNNING, Queue, insert, is_here
 from actors.kernel.records import Records, records
 from actors.kernel.sums import carry
-from actors.kernel.world import NEVER
 
 # Fields of the header. The partition's next event, or that of a message it has sent; NEVER if there is none.
 (

@@ -8,10 +8,7 @@ from actors.kernel.random import random_bits, unit
 from actors.machines import runnable
 from actors.machines.carbyne_plan import is_other_room, plan
 from actors.machines.dag_world import N_MATCHES, DagWorld
-from actors.machines.locality import end_waits
-from actors.machines.manager_state import NO_LEFTOVER, Manager, end_of_active
-from actors.machines.matching import bound_rank
-from actors.machines.shares import divide
+from actors.machines.matching import NO_LEFTOVER, Manager, bound_rank, divide, end_of_active, end_waits
 
 SAME, RISEN, FALLEN = (np.int64(i) for i in range(3))
 """How shares may differ from those that the jobs of a band have got last."""

@@ -12,20 +12,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.conditions import NS, cost_of, estimated_ns, make_preemption, network_of, read_only
-from actors.dynamics import durations_ns, gone_for_good, make_faults, start_failures
-from actors.inputs import make_inputs, pipelined_edges
+from actors.conditions import NS, cost_of, estimated_ns, network_of, read_only
+from actors.failures import Faults, durations_ns, gone_for_good, make_faults, start_failures
+from actors.inputs import Inputs, make_homes, make_inputs, pipelined_edges
 from actors.kernel.compiled import entry, inlined
 from actors.kernel.cost import Cost
 from actors.kernel.counters import Counters
-from actors.kernel.faults import Faults
-from actors.kernel.inputs import Inputs
-from actors.kernel.queue import NONE, Network, Queue, make_queue, wake
+from actors.kernel.queue import NEVER, NONE, Network, Queue, make_queue, wake
 from actors.kernel.records import Records, first, frozen, records
-from actors.kernel.world import ACTOR, JOB_INFO, NEVER, TASK_RECORD, Preemption, make_entries
-from actors.machines.homes import make_homes
 from actors.machines.messages import BEAT, send_dag_arrival
 from actors.machines.overuse import Overuse, make_overuse
+from actors.nodes.preemption import make_preemption
+from actors.nodes.world import ACTOR, JOB_INFO, TASK_RECORD, Preemption, make_entries
 from actors.setting import Setting
 from workloads.errors import InputError
 

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.conditions import counted_priorities, read_only
+from actors.failures import evictions_of, history_of
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.faults import evictions_of, history_of
 from actors.kernel.queue import NONE
 from actors.kernel.records import Records, records
 from actors.machines.dag_world import DagWorld

@@ -1,6 +1,6 @@
 """Outputs that are lost with a machine: the tasks that made them run again, if others still need them.
 
-What a task sends to others is on its machine until it has been fetched (`actors.kernel.inputs`). When the manager knows
+What a task sends to others is on its machine until it has been fetched (`actors.inputs`). When the manager knows
 that a machine has failed:
 
 1. A stage *lacks input* if one of its tasks has neither fetched its input nor ended, as far as messages have said. For
@@ -16,15 +16,14 @@ Zaharia et al., Resilient Distributed Datasets, NSDI 2012, section 2.3), and in 
 
 import numpy as np
 
+from actors.failures import is_known_down
+from actors.inputs import ENDED, LAUNCHED, READY, WAITING, can_lose_outputs
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_FINISHED, N_STARTED
-from actors.kernel.faults import is_known_down
-from actors.kernel.inputs import ENDED, LAUNCHED, READY, WAITING, can_lose_outputs
 from actors.kernel.queue import NONE
 from actors.machines import runnable
 from actors.machines.dag_world import N_RUN_AGAIN, DagWorld
-from actors.machines.manager_state import Lineage, Manager, Matcher
-from actors.machines.shares import update_rank
+from actors.machines.matching import Lineage, Manager, Matcher, update_rank
 
 
 def make_lineage(w: DagWorld) -> Lineage:

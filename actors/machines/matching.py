@@ -10,43 +10,554 @@ A scheduler of DAGs has three parts, which can be combined.
 A job that is altruistic launches, in the first place, not what fits into its share but what its plan says must start
 now (`actors.machines.carbyne_plan`); the rest of its share is left to the leftover part.
 
-With `packing` the task of all jobs is launched that suits a machine best (`actors.machines.packing`).
+With `packing` the task of all jobs is launched that suits a machine best (`actors.machines.matching`).
 
 All of this is of the jobs of one band: those of a lower priority are served after it, in the same way.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
+from actors.inputs import can_lose_outputs, is_elsewhere, is_pushed, local_task, reads_part
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.cost import charge_server
-from actors.kernel.inputs import can_lose_outputs, is_elsewhere
-from actors.kernel.queue import NONE, SPARE, lacks_room
+from actors.kernel.queue import NEVER, NONE, SPARE, lacks_room, wake
+from actors.machines.carbyne_plan import Plan
 from actors.machines.dag_world import N_LAUNCHES, N_LEFTOVER, DagWorld
-from actors.machines.evictable import is_to_wait, place_task, send_task
-from actors.machines.locality import is_to_be_passed, pass_over, take_task
-from actors.machines.manager_state import (
-    IN_ORDER,
-    LEAST_LEFT_FIRST,
-    MOST_OVER_FIRST,
-    NO_LEFTOVER,
-    ONLY,
-    PACKING_FIRST,
-    Manager,
-    Matcher,
-    fits,
-    fits_share,
-    next_with_room,
-)
-from actors.machines.packing import deficit, kth_least, note_launch, value_of
+from actors.machines.evictable import BLOCK, Evictable, block_of, is_to_wait, place_task, row_of, send_task
+from actors.machines.messages import MATCH
 from actors.machines.runnable import (
+    Runnable,
     comes_before,
     end_of_fresh,
     end_of_jobs,
     make_job_fresh,
     note_launched,
+    take_ready,
 )
-from actors.machines.shares import over_share, update_rank
 from actors.nodes.preemption import preempts
+
+# Packing: the task of all jobs that suits best what a machine has free, and how fair that is to jobs.
+#
+# The value of a task on a machine is its stage's priority, times the alignment of its demand and what is free (Grandl
+# et al., SIGCOMM 2014, section 3.2), less the work that its job has left. Alignment is the dot product of both, each
+# relative to the machine's capacity. Without alignment tasks go by priority alone.
+#
+# Two rules keep it fair. With `fairness` only jobs that hold the least of the cluster may launch (SIGCOMM 2014, section
+# 3.4). With `unfairness` jobs whose deficit is that large go first, the largest deficit first (Grandl et al., Graphene,
+# OSDI 2016, section 5): each launch adds to the deficit of every job an equal part of what the task takes, and takes
+# from that of its own job all of it.
+
+
+class Values(NamedTuple):
+    """What the value of a task on a machine depends on, and which jobs may launch."""
+
+    by_alignment: bool = True  # how well the task suits the machine
+    remaining_weight: float = 0.0  # of the work that the task's job has left
+    renewed: bool = True  # its unit is that of each launch, and not of the begin of a pass over all machines
+    remote_penalty: float = 0.0  # share lost on machines that have no input of the stage
+    fairness: float = 0.0  # only the ceil((1 - fairness) jobs) with tasks that hold the least may launch
+    unfairness: float = np.inf  # a job whose deficit is this part of the machines goes first
+
+
+class Packing(NamedTuple):
+    """What values of tasks are made of; J jobs, S stages, N machines, B bands."""
+
+    priority: np.ndarray  # [S] float64
+    score: np.ndarray  # [B, 2] the sum of the values of launched tasks so far, and how many, by band
+    part: np.ndarray  # [S] of the cluster that a task takes: of the resource of which it is the largest
+    given: np.ndarray  # [B] what a job would have got by now had it always got an equal part
+    got: np.ndarray  # [J] the same when the job arrived, and what it has launched since
+    denied: np.ndarray  # [J] bool: it could not launch at the last match, as it held too much
+    most_used: np.ndarray  # [B] jobs of a larger rank may not launch
+    ranks: np.ndarray  # [J] scratch
+    ran: np.ndarray  # [S, N] bool: the machine has run a task of the stage; [S, 0] without remote penalty
+    first_parent: np.ndarray  # [S + 1]
+    parent: np.ndarray
+    values: Values
+
+
+@inlined
+def alignment(w: DagWorld, stage: int, node: int) -> float:
+    """Return the dot product of a task's demand and what a machine has free, relative to the machine's capacity."""
+    demand, free, capacity = w.stages.demand, w.machines.free, w.machines.capacity
+    total = 0.0
+    for r in range(demand.shape[1]):
+        if capacity[node, r] > 0:
+            total += (demand[stage, r] / capacity[node, r]) * (free[node, r] / capacity[node, r])
+    return total
+
+
+@compiled
+def is_remote(w: DagWorld, k: Packing, stage: int, node: int) -> bool:
+    """Whether a stage has input with known places, and none on a machine.
+
+    A machine has some if it has run a task of the stage's parents, or has the part of the job's input of a task that
+    may be launched. A task with a home has all of it there, and runs nowhere else.
+    """
+    if is_pushed(w.inputs, stage):
+        return False
+    for edge in range(k.first_parent[stage], k.first_parent[stage + 1]):
+        if k.ran[k.parent[edge], node]:
+            return False
+    has_places = reads_part(w.inputs, stage) and w.inputs.job_input.lies.shape[0] > 0
+    if has_places and local_task(w, stage, node) != NONE:
+        return False
+    return has_places or k.first_parent[stage + 1] > k.first_parent[stage]
+
+
+@inlined
+def value_of(w: DagWorld, k: Packing, stage: int, node: int) -> float:
+    """Return the value of a task on a machine, before the work that its job has left."""
+    value = k.priority[stage]
+    if k.values.by_alignment:
+        value *= alignment(w, stage, node)
+    if k.values.remote_penalty > 0.0 and is_remote(w, k, stage, node):
+        value *= 1.0 - k.values.remote_penalty
+    return value
+
+
+@inlined
+def deficit(k: Packing, band: int, job: int) -> float:
+    """Return the deficit of a job if it is so large that the job goes first, else 0."""
+    less = k.given[band] - k.got[job]
+    return less if less >= k.values.unfairness else 0.0
+
+
+@inlined
+def note_launch(
+    k: Packing, band: int, job: int, stage: int, node: int, value: float, num_active: int
+) -> None:
+    """Note a launch: the value of the task, and what its job has got."""
+    k.score[band, 0] += value
+    k.score[band, 1] += 1.0
+    k.given[band] += k.part[stage] / num_active
+    k.got[job] += k.part[stage]
+    if k.values.remote_penalty > 0.0:
+        k.ran[stage, node] = True
+
+
+@compiled
+def kth_least(values: np.ndarray, size: int, k: int) -> float:
+    """Return the value of rank `k`, from 0, of the first `size`, which are reordered (Hoare's selection)."""
+    low, high = np.int64(0), size - 1
+    while low < high:
+        pivot = values[(low + high) // 2]
+        i, j = low, high
+        while i <= j:
+            while values[i] < pivot:
+                i += 1
+            while values[j] > pivot:
+                j -= 1
+            if i <= j:
+                values[i], values[j] = values[j], values[i]
+                i, j = i + 1, j - 1
+        if k <= j:
+            high = j
+        elif k >= i:
+            low = i
+        else:
+            break
+    return values[k]
+
+
+# The state of the resource manager: what machines have free, what jobs hold, and which tasks and machines wait.
+
+NO_LEFTOVER, IN_ORDER, LEAST_LEFT_FIRST, PACKING_FIRST, MOST_OVER_FIRST = (np.int64(i) for i in range(5))
+"""What is done with what is free when no task fits into the share of its job: it is left free; jobs get it, in the same
+order, by the work they have left, or by how far they are over their shares; or the task that fits best gets it."""
+
+
+class Matcher(NamedTuple):
+    """What K resource managers go by; J jobs, S stages, N machines, R resources.
+
+    The jobs of one priority of a manager are a band: all that is served in an order has one for each of the B bands.
+    Those of manager k are `k * bands` to `(k + 1) * bands - 1`, the highest priority first.
+    """
+
+    run: Runnable
+    band: np.ndarray  # [J] of each job
+    bands: int  # of a manager
+    # [J] of jobs of the same rank that with the least goes first: in most schedulers by arrival
+    turn: np.ndarray
+    room: np.ndarray  # [B, R] what the jobs of a band share: what those of higher bands do not hold
+    held: np.ndarray  # [B, R] what its tasks hold, where a manager has several bands
+    active: np.ndarray  # [J] jobs that have arrived and not ended, by band and arrival, as in `run.jobs`
+    num_active: np.ndarray  # [B] how many there are
+    queue: np.ndarray  # [J] the queue whose share a job may use; of Q, in most schedulers one for each job
+    guarantee: np.ndarray  # [Q] jobs go by what their queue holds, relative to this; float64
+    rank: np.ndarray  # [Q] queues go in this order, the least first; float64
+    used: np.ndarray  # [Q, R] what its tasks hold
+    share: np.ndarray  # [Q, R] what they may hold before the leftover part
+    left: np.ndarray  # [J] work that is left: task-seconds times the mean share of the cluster that they hold
+    total_left: np.ndarray  # [B] of all active jobs
+    work: np.ndarray  # [S] that of a task
+    # [S] leftovers go to a job's stage with the largest: alignment with an empty cluster, or the intra-job order
+    size: np.ndarray
+    cursor: np.ndarray  # [S] scratch: the next machine that has room for a task of a stage
+    ceiling: np.ndarray  # [blocks, R] the most that a machine of a block of a manager's may have free
+    dirty: np.ndarray  # [N] machines where something has ended since the last match, by manager
+    is_dirty: np.ndarray  # [N] bool
+    dirty_count: np.ndarray  # [K]
+    must: np.ndarray  # [S] tasks that the plan of an altruistic job says must be launched now
+    altruistic: np.ndarray  # [J] bool
+    # [J] when a job has waited for local tasks, ns; NEVER: it was not passed over since the last
+    wait_end: np.ndarray
+    passed: np.ndarray  # [S] the last round in which a stage was passed over
+    round: np.ndarray  # [1] of matching: one machine, or all with packing
+    pack: Packing
+    inter: int  # one of `actors.machines.matching`
+    leftover: int
+    packing: bool  # tasks of all jobs go by their values, and not by job
+    prefers_local: bool  # of a stage tasks go first of which the part of the job's input is on the machine
+    locality_wait: int  # how long a job waits for such tasks, ns
+
+
+class Pending(NamedTuple):
+    """Launches that a user's scheduler has decided on; S stages, T tasks. Empty where parts decide (`Manager`)."""
+
+    stage: np.ndarray  # [T]
+    node: np.ndarray  # [T]
+    first: np.ndarray  # [1] the first that has not been sent
+    end: np.ndarray  # [1] one behind the last; 0: there is none
+    taken: np.ndarray  # [S] scratch of who fills it; 0 otherwise
+
+
+class Lineage(NamedTuple):
+    """The manager's books of lost outputs; S stages, T tasks; empty where none can be lost."""
+
+    suspect: np.ndarray  # [S] 1: outputs of tasks of the stage that have ended may be lost
+    stack: np.ndarray  # [S] scratch: stages of which the parents are to be considered
+    is_stacked: np.ndarray  # [S]
+    reopened: np.ndarray  # [T] the first `num_reopened`: tasks that run again, since the event at hand began
+    num_reopened: np.ndarray  # [1]
+    node: np.ndarray  # [T] where a task was launched last
+    start: np.ndarray  # [T] and when, ns; of a task that has ended since when it had computed
+    has_input: np.ndarray  # [T] 1: a task that has been launched has fetched its input
+
+
+class Manager(NamedTuple):
+    """The state of K resource managers. What is handled concerns one of them, `me`, from 0 to K - 1."""
+
+    matcher: Matcher
+    profile: np.ndarray  # [J, R] demand of the mean task over capacity, the largest element 1; float64
+    plan: Plan  # of altruistic jobs
+    altruism: float  # probability that a job is altruistic at a match; 0: none is planned
+    turns: np.ndarray  # [J] draws of it
+    shares_differ: (
+        np.ndarray
+    )  # [B] whether the shares of a band are to be divided again, before its jobs are served
+    # [K] when the next planned task must start, or a wait ends, for which a match is pending, ns
+    alarm: np.ndarray
+    ended: np.ndarray  # [K] jobs, by manager
+    due: np.ndarray  # [K] bool: a match is due at this instant
+    launched: np.ndarray  # [1] tasks launched, or stopped, by the event under way
+    above: np.ndarray  # [R] scratch: what the bands hold that have been served at the match under way
+    evictable: Evictable
+    lineage: Lineage
+    pending: Pending
+
+
+def make_pending(stages: int, tasks: int) -> Pending:
+    """Return launches of none, with room for those of so many tasks."""
+    rows = [np.zeros(size, np.int64) for size in (tasks, tasks, 1, 1, stages)]
+    return Pending(*rows)
+
+
+ONLY = np.int64(0)
+"""The manager whose launches the host decides on: a user's scheduler is the only one."""
+
+
+@inlined
+def host_decides(p: Manager) -> bool:
+    """Whether the host is asked what is launched: the scheduler is a user's own."""
+    return p.pending.stage.size > 0
+
+
+@inlined
+def set_alarm(w: DagWorld, p: Manager, me: int, t: int, nearest: int) -> None:
+    """Match again when a planned task must start or a wait ends, unless a match is pending that is earlier."""
+    if nearest < NEVER and (nearest < p.alarm[me] or p.alarm[me] <= t):
+        p.alarm[me] = nearest
+        wake(w, nearest, w.nodes.size + me, MATCH, NONE, NONE, NONE)
+
+
+@inlined
+def num_jobs(m: Matcher, me: int) -> int:
+    """Return how many jobs a manager gets."""
+    return m.run.first_job[(me + 1) * m.bands] - m.run.first_job[me * m.bands]
+
+
+@inlined
+def end_of_active(m: Matcher, band: int) -> int:
+    """Return the place behind the last active job of a band; they begin at its first."""
+    return m.run.first_job[band] + m.num_active[band]
+
+
+@inlined
+def fits(w: DagWorld, stage: int, node: int) -> bool:
+    """Whether a machine has room for a task."""
+    return fits_in(w, w.machines.free, stage, node)
+
+
+@inlined
+def fits_in(w: DagWorld, room: np.ndarray, stage: int, row: int) -> bool:
+    """Whether a task fits into the room of a machine, a row of `room`."""
+    demand = w.stages.demand
+    for r in range(demand.shape[1]):  # noqa: SIM110
+        if demand[stage, r] > room[row, r]:
+            return False
+    return True
+
+
+@inlined
+def next_with_room(w: DagWorld, m: Matcher, me: int, stage: int, node: int) -> int:
+    """Return the first machine from `node` on that has room for a task; behind the manager's last if none has."""
+    return next_with_room_in(w, w.machines.free, m.ceiling, np.int64(0), me, stage, node)
+
+
+@compiled
+def next_with_room_in(
+    w: DagWorld, room: np.ndarray, ceiling: np.ndarray, group: int, me: int, stage: int, node: int
+) -> int:
+    """Return the first machine from `node` on that has room for a task in a group of rows (`row_of`, `block_of`).
+
+    The search skips blocks whose ceilings show no room; a ceiling is lowered when no machine of its block has room.
+    """
+    demand, nodes, resources = w.stages.demand, w.first_node[me + 1], w.stages.demand.shape[1]
+    while node < nodes:
+        block = node // BLOCK
+        end = min((block + 1) * BLOCK, nodes)
+        may_fit = True
+        for r in range(resources):
+            may_fit = may_fit and demand[stage, r] <= ceiling[block_of(w, group, node), r]
+        if may_fit:
+            for i in range(node, end):
+                if fits_in(w, room, stage, row_of(w, group, i)):
+                    return i
+            lower_ceiling(w, room, ceiling, group, max(block * BLOCK, w.first_node[me]), end)
+        node = end
+    return nodes
+
+
+@compiled
+def lower_ceiling(
+    w: DagWorld, room: np.ndarray, ceiling: np.ndarray, group: int, first: int, end: int
+) -> None:
+    """Set the ceiling of a block, the machines `first` to `end` - 1, to the most room that one of them has."""
+    for r in range(ceiling.shape[1]):
+        most: int = 0
+        for i in range(first, end):
+            most = max(most, room[row_of(w, group, i), r])
+        ceiling[block_of(w, group, first), r] = most
+
+
+@inlined
+def fits_share(w: DagWorld, m: Matcher, job: int, stage: int) -> bool:
+    """Whether a task fits into what its job's share has left; it does if nothing of the share is in use."""
+    demand, q = w.stages.demand, m.queue[job]
+    for r in range(demand.shape[1]):
+        if m.used[q, r] + demand[stage, r] > m.share[q, r]:
+            return holds_nothing(m, q)
+    return True
+
+
+@inlined
+def holds_nothing(m: Matcher, queue: int) -> bool:
+    """Whether no task of a queue holds anything."""
+    for r in range(m.used.shape[1]):  # noqa: SIM110
+        if m.used[queue, r] > 0:
+            return False
+    return True
+
+
+@inlined
+def release(w: DagWorld, m: Matcher, me: int, node: int, stage: int) -> None:
+    """Give back what a task that has ended held of its machine and of the share of its job."""
+    job, demand = w.stages.job[stage], w.stages.demand
+    for r in range(demand.shape[1]):
+        w.machines.free[node, r] += demand[stage, r]
+        block = node // BLOCK + w.manager[node]
+        m.ceiling[block, r] = max(m.ceiling[block, r], w.machines.free[node, r])
+        m.used[m.queue[job], r] -= demand[stage, r]
+    if m.bands > 1:
+        for r in range(demand.shape[1]):
+            m.held[m.band[job], r] -= demand[stage, r]
+    m.left[job] -= m.work[stage]
+    m.total_left[m.band[job]] -= m.work[stage]
+    note_room(w, m, me, node)
+
+
+@inlined
+def note_room(w: DagWorld, m: Matcher, me: int, node: int) -> None:
+    """Note that a machine has room again, to be considered at the next match."""
+    if not m.is_dirty[node]:
+        m.is_dirty[node] = True
+        m.dirty[w.first_node[me] + m.dirty_count[me]] = node
+        m.dirty_count[me] += 1
+
+
+@inlined
+def forget_dirty(w: DagWorld, m: Matcher, me: int) -> None:
+    """Note that the machines where something has ended have been considered."""
+    for i in range(w.first_node[me], w.first_node[me] + m.dirty_count[me]):
+        m.is_dirty[m.dirty[i]] = False
+    m.dirty_count[me] = 0
+
+
+# Shares of jobs, and the order in which jobs are served: the inter-job part of a scheduler of DAGs.
+
+DRF, FAIR, FIXED, LEAST_LEFT, QUEUES = (np.int64(i) for i in range(5))
+"""How jobs are served: by what they hold, with a DRF share or an equal one; in an order that does not change; the job
+with the least work left first; by queues."""
+
+ROUNDING = 2.0**-40
+"""What a sum over thousands of jobs may lose, as a part of it: else 49 equal jobs would have one task each, not two."""
+
+
+@compiled
+def divide(w: DagWorld, m: Matcher, me: int, band: int, profile: np.ndarray) -> None:
+    """Give every active job of a band its share, of what the bands above leave.
+
+    Dominant resource fairness in closed form (Parkes, Dolev and Shah, EC 2012): with v_j the demand of a job's mean
+    task over the cluster's capacity, divided by its largest element, each job gets x v_j of the capacity, where x = 1 /
+    max over resources of the sum of v_j; where bands above hold a part of a resource, the largest x with which the
+    sum fits into the rest. Fair: each gets the same part of every resource. Queues keep their guarantees. Others: all
+    of the cluster.
+    """
+    total, room, first, end = w.machines.total, m.room, m.run.first_job[band], end_of_active(m, band)
+    if m.inter == QUEUES:
+        return
+    if m.inter != DRF:
+        parts = np.int64(max(end - first, 1)) if m.inter == FAIR else np.int64(1)
+        for i in range(first, end):
+            for r in range(total.shape[1]):
+                whole = room[band, r] if m.inter == FAIR else total[me, r]
+                m.share[m.active[i], r] = whole // parts
+        return
+    most = 0.0
+    for r in range(total.shape[1]):
+        together = 0.0
+        for i in range(first, end):
+            together += profile[m.active[i], r]
+        if room[band, r] < total[me, r]:
+            together = together * total[me, r] / max(room[band, r], np.int64(1))
+        most = max(most, together)
+    for i in range(first, end):
+        job = m.active[i]
+        for r in range(total.shape[1]):
+            m.share[job, r] = (
+                nearest_whole(profile[job, r] / most * total[me, r]) if most > 0.0 else total[me, r]
+            )
+
+
+@inlined
+def nearest_whole(amount: float) -> int:
+    """Return the whole number that is nearest to an amount, which rounding may have made smaller than it is."""
+    return np.int64(amount * (1.0 + ROUNDING) + 0.5)
+
+
+@compiled
+def dominant_share(w: DagWorld, m: Matcher, me: int, queue: int) -> float:
+    """Return the largest share of a resource of the manager that a queue holds (Ghodsi et al., NSDI 2011)."""
+    most = 0.0
+    for r in range(m.used.shape[1]):
+        if w.machines.total[me, r] > 0:
+            most = max(most, m.used[queue, r] / w.machines.total[me, r])
+    return most
+
+
+@compiled
+def over_share(w: DagWorld, m: Matcher, job: int) -> float:
+    """Return how far the queue of a job is over its share: the most by a resource, as a part of the manager's.
+
+    Less than 0 where it holds less than its share of each.
+    """
+    me, queue, most = m.band[job] // m.bands, m.queue[job], -np.inf
+    for r in range(m.used.shape[1]):
+        if w.machines.total[me, r] > 0:
+            most = max(most, (m.used[queue, r] - m.share[queue, r]) / w.machines.total[me, r])
+    return most
+
+
+@inlined
+def update_rank(w: DagWorld, m: Matcher, me: int, job: int) -> None:
+    """Update the rank of a job that has got or given back resources."""
+    if m.inter == LEAST_LEFT:
+        m.rank[job] = m.left[job]
+    elif m.inter != FIXED:
+        queue = m.queue[job]
+        m.rank[queue] = dominant_share(w, m, me, queue) / m.guarantee[queue]
+
+
+# Locality by delay scheduling (Zaharia et al., EuroSys 2010, sections 3.3 and 4.1).
+#
+# A task whose part of the job's input is on a machine goes before the other tasks of its stage there. A stage without
+# such a task is passed over on a machine, until its job has waited since it was first passed over; from then on the job
+# launches anywhere, until it has launched a local task. Stages that read no part of the job's input do not wait, nor do
+# those whose tasks have homes: these run there alone, without a wait.
+
+# Of `Matcher.wait_end`: the job launches anywhere, and all machines have been considered since; or it has launched a
+# local task, and where it was passed over before that it will be again.
+OVER, ENDED_BY_LAUNCH = np.int64(0), NEVER - 1
+
+
+@inlined
+def is_to_be_passed(w: DagWorld, m: Matcher, t: int, node: int, stage: int) -> bool:
+    """Whether a stage has no task that may be launched on a machine, as its job waits for local ones."""
+    is_waiting = m.locality_wait > 0 and m.wait_end[w.stages.job[stage]] > t
+    return is_waiting and reads_part(w.inputs, stage) and local_task(w, stage, node) == NONE
+
+
+@compiled
+def pass_over(w: DagWorld, p: Manager, me: int, t: int, stage: int) -> None:
+    """Pass over a stage whose turn it was: its job's wait begins, unless it has begun.
+
+    At its end the manager matches again. With heartbeats the next one of a machine is early enough.
+    """
+    m, job = p.matcher, w.stages.job[stage]
+    if m.wait_end[job] >= ENDED_BY_LAUNCH:
+        m.wait_end[job] = t + m.locality_wait
+        if w.heartbeat == 0:
+            set_alarm(w, p, me, t, m.wait_end[job])
+
+
+@compiled
+def end_waits(w: DagWorld, m: Matcher, band: int, t: int) -> int:
+    """Consider the jobs whose wait has ended for all machines; return when the next wait of a job of the band ends."""
+    nearest: int = NEVER
+    for i in range(m.run.first_job[band], end_of_jobs(m.run, band)):
+        job = m.run.jobs[i]
+        if m.wait_end[job] == ENDED_BY_LAUNCH:
+            m.wait_end[job] = NEVER
+            make_job_fresh(m.run, band, job)
+        elif m.wait_end[job] > t:
+            nearest = min(nearest, m.wait_end[job])
+        elif m.wait_end[job] != OVER:
+            m.wait_end[job] = OVER
+            make_job_fresh(m.run, band, job)
+    return nearest
+
+
+@inlined
+def take_task(w: DagWorld, p: Manager, me: int, t: int, band: int, node: int, stage: int) -> int:
+    """Return the task of a stage that is launched on a machine: the next one, or with locality first a local one.
+
+    A local one ends its job's wait. Another one begins if the job is passed over on a machine that has room still: the
+    manager matches again to find out. With heartbeats the next one of a machine is early enough.
+    """
+    m, job = p.matcher, w.stages.job[stage]
+    local: int = NONE
+    if is_pushed(w.inputs, stage):
+        local = local_task(w, stage, node)
+    elif m.prefers_local and reads_part(w.inputs, stage):
+        local = local_task(w, stage, node)
+        if local != NONE and m.wait_end[job] != NEVER:
+            m.wait_end[job] = NEVER if w.heartbeat > 0 else ENDED_BY_LAUNCH
+            if w.heartbeat == 0:
+                set_alarm(w, p, me, t, t)
+    return take_ready(w, m.run, band, stage, local)
 
 
 @inlined

@@ -15,8 +15,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from actors.conditions import read_only
+from actors.failures import HasFaults
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.faults import HasFaults
 from actors.kernel.queue import NEVER, NONE
 from actors.kernel.records import Records, records
 from actors.machines.messages import STAGE_TASK_END, read_task_end, send_task_end

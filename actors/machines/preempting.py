@@ -32,21 +32,25 @@ from actors.machines.evictable import (
     send_task,
     shift_reach,
 )
-from actors.machines.manager_state import (
+from actors.machines.matching import (
     NO_LEFTOVER,
     Manager,
     Matcher,
+    deficit,
     fits_in,
+    has_room,
+    is_own,
+    launch,
     next_with_room,
     next_with_room_in,
     note_room,
+    precedes,
     release,
+    update_rank,
+    weight_of_work,
 )
-from actors.machines.matching import has_room, is_own, launch, precedes, weight_of_work
 from actors.machines.messages import send_stop_task
-from actors.machines.packing import deficit
 from actors.machines.runnable import end_of_fresh, end_of_jobs, make_job_fresh
-from actors.machines.shares import update_rank
 from actors.nodes.preemption import lacks
 
 CANDIDATES = np.int64(100)

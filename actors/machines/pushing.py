@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.conditions import read_only
+from actors.inputs import place_of, sort_by_machine
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.inputs import place_of, sort_by_machine
 from actors.kernel.queue import SPARE
 from actors.machines import messages
 from actors.machines.dag_world import DagWorld

@@ -16,11 +16,11 @@ launched before. Where nothing goes beyond the shares, what has room in its shar
 
 import numpy as np
 
+from actors.failures import is_known_down, note_history, receive_node_state
+from actors.inputs import can_lose_outputs, is_pushed
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import charge_server, take
 from actors.kernel.counters import N_ARRIVED
-from actors.kernel.faults import note_history
-from actors.kernel.inputs import can_lose_outputs, is_pushed
 from actors.kernel.messages import LOST, NODE_DOWN, NODE_UP, read_job, read_lost, read_node_state
 from actors.kernel.queue import GROW, NEVER, NONE, PYTHON, RUNNING, is_here, send, wake
 from actors.machines import lineage, messages, runnable
@@ -35,32 +35,32 @@ from actors.machines.bands import (
 )
 from actors.machines.dag_world import N_SENT_AGAIN, DagWorld
 from actors.machines.evictable import groups_of, shift_reach
-from actors.machines.failing import block
-from actors.machines.manager_state import (
+from actors.machines.matching import (
     BLOCK,
     NO_LEFTOVER,
     Manager,
     Matcher,
     end_of_active,
+    fill,
     forget_dirty,
+    has_room,
     host_decides,
+    lacks_room_for_pending,
     note_room,
     num_jobs,
-    release,
-    set_alarm,
-)
-from actors.machines.matching import (
-    fill,
-    has_room,
-    lacks_room_for_pending,
     pack_fresh,
     place_fresh,
+    release,
+    set_alarm,
+    update_rank,
 )
 from actors.machines.node_manager import node_event
 from actors.machines.preempting import evict_for, held_until_now, make_queue_fresh, make_room
 from actors.machines.pushing import on_push
-from actors.machines.shares import update_rank
 from actors.nodes.preemption import preempts
+
+BLOCKED = np.int64(1) << 61
+"""Taken from what a machine that is down has free: nothing fits there. No machine has as much."""
 
 
 @compiled
@@ -147,6 +147,24 @@ def on_lost(w: DagWorld, p: Manager, me: int, t: int) -> None:
     forget_plans(p, me)
     lineage.note_task_back(w, p, me, task, stage)
     request_match(w, p, me, t)
+
+
+@inlined
+def block(w: DagWorld, ceiling: np.ndarray, per_block: int) -> bool:
+    """Record for the resource manager that a machine is down or up; return whether it is up again.
+
+    ``ceiling`` bounds what machines of a block of `per_block` have free.
+    """
+    node, _, _ = read_node_state(w)
+    was_down = is_known_down(w, node)
+    if not receive_node_state(w) or was_down == is_known_down(w, node):
+        return False
+    free = w.machines.free
+    for r in range(free.shape[1]):
+        free[node, r] += BLOCKED if was_down else -BLOCKED
+        at = node // per_block + w.manager[node]
+        ceiling[at, r] = max(ceiling[at, r], free[node, r])
+    return was_down
 
 
 @compiled

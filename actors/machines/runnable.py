@@ -1,7 +1,7 @@
 """Which tasks may be launched, and which jobs have ended, as the resource manager knows it.
 
 A task may start when all tasks of all parents of its stage have ended; over a one-to-one edge task i waits for task i
-of the parent alone. Over a pipelined edge (`actors.kernel.inputs`) it may when all tasks of the parent have been
+of the parent alone. Over a pipelined edge (`actors.inputs`) it may when all tasks of the parent have been
 launched: what it waits for has its machine then, so that tasks never wait for each other's machines. A task with a home
 may when its input is there, too (`actors.machines.pushing`).
 
@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from actors.inputs import ENDED, LAUNCHED, READY, WAITING, is_pushed
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.inputs import ENDED, LAUNCHED, READY, WAITING, is_pushed
 from actors.kernel.queue import NONE
 from actors.machines.dag_world import DagWorld
 from actors.machines.pushing import Pushes, note_awaiting

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from actors.conditions import counted_priorities
-from actors.kernel.faults import ATTEMPT, TASK_STATE
+from actors.failures import ATTEMPT, TASK_STATE
 from actors.machines.dag_world import COUNTERS
 from actors.machines.evictable import GROUPS, PLACED
 from actors.machines.overuse import RUNNING_TASK

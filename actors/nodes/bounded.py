@@ -14,25 +14,26 @@ from typing import NamedTuple
 
 import numpy as np
 
+from actors.failures import evictions_of, generation_of, is_down, note_history
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.faults import evictions_of, generation_of, is_down, note_history
 from actors.kernel.messages import FAIL, read_job
-from actors.kernel.room import demand_of, idle_slots, work_at
+from actors.kernel.queue import NEVER, NONE
 from actors.kernel.sums import carry, pack, spread
-from actors.kernel.world import N_GIVEN_BACK, N_REPORTS, N_TURNED_AWAY, NEVER, NONE, World
 from actors.nodes.failing import is_void
-from actors.nodes.load_messages import (
+from actors.nodes.messages import (
     OFFERED,
+    TASK_END,
     read_offered,
     send_lowest_report,
     send_queue_report,
     send_returned,
 )
-from actors.nodes.messages import TASK_END
 from actors.nodes.preemption import HELD, can_make_room, preempts
 from actors.nodes.reporting import Loads, add_load, change_load, report_room, take_evicted
 from actors.nodes.waiting import enqueue, goes_before, remove
 from actors.nodes.worker import node_event, serve
+from actors.nodes.world import N_GIVEN_BACK, N_REPORTS, N_TURNED_AWAY, World
+from actors.resources import demand_of, idle_slots, work_at
 
 
 class BoundedQueues(NamedTuple):

@@ -16,28 +16,29 @@ of a node that has lost work is not in the background: a run ends only after it.
 
 import numpy as np
 
-from actors.kernel.compiled import compiled, inlined
-from actors.kernel.cost import HasCost
-from actors.kernel.counters import N_STARTED
-from actors.kernel.faults import (
+from actors.failures import (
     NEVER_AGAIN,
     NO_EPOCH,
     HasFaults,
     announce_state,
-    find_outage,
+    expect_failure,
     history_of,
     note_history,
+    note_sent,
     record_attempt,
+    unlink_running,
 )
-from actors.kernel.inputs import HasInputs
+from actors.inputs import HasInputs
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.counters import N_STARTED
 from actors.kernel.messages import DETECT, FAIL, NODE_DOWN, NODE_UP, REPAIR, read_job, send_lost
-from actors.kernel.queue import SOURCE_SHIFT, wake_in_background
-from actors.kernel.room import empty_node
+from actors.kernel.queue import NONE, wake_in_background
 from actors.kernel.sums import carry
-from actors.kernel.world import N_PLACEMENTS_LOST, N_PROBES_LOST, N_TASKS_LOST, NONE, World
 from actors.nodes import messages
-from actors.nodes.load_messages import OFFERED
+from actors.nodes.messages import OFFERED
 from actors.nodes.waiting import enqueue, length_of, remove
+from actors.nodes.world import N_PLACEMENTS_LOST, N_PROBES_LOST, N_TASKS_LOST, World
+from actors.resources import empty_node
 
 
 @compiled
@@ -83,32 +84,6 @@ def is_void(w: World, node: int) -> bool:
 
 
 @inlined
-def link_running(w: HasFaults, t: int, node: int, job: int, task: int) -> None:
-    """Add a task to the list of those that run on a node."""
-    rows, actors = w.faults.tasks, w.faults.actors
-    following = actors.running[node]
-    rows.node[task], rows.start[task], rows.job[task] = node, t, job
-    rows.next[task], rows.previous[task] = following, NONE
-    if following != NONE:
-        rows.previous[following] = task
-    actors.running[node] = task
-
-
-@inlined
-def unlink_running(w: HasFaults, node: int, task: int) -> None:
-    """Remove a task from the list of those that run on a node."""
-    rows = w.faults.tasks
-    before, after = rows.previous[task], rows.next[task]
-    if before == NONE:
-        w.faults.actors.running[node] = after
-    else:
-        rows.next[before] = after
-    if after != NONE:
-        rows.previous[after] = before
-    rows.node[task] = NONE
-
-
-@inlined
 def fail(w: World, t: int, node: int) -> None:
     """Step 1: the node fails; running tasks are lost."""
     begin_outage(w, t, node, np.int64(N_TASKS_LOST))
@@ -151,13 +126,13 @@ def count_lost_run(w: HasInputs, t: int, node: int, task: int, lost: int) -> Non
 
 
 @inlined
-def has_losses(w: HasCost, node: int) -> bool:
+def has_losses(w: HasFaults, node: int) -> bool:
     """Whether a node that is down has losses that it has not reported."""
     return w.faults.actors.running[node] != NONE or w.nodes.head[node] != NONE
 
 
 @inlined
-def expect_detection(w: HasCost, t: int, node: int) -> None:
+def expect_detection(w: HasFaults, t: int, node: int) -> None:
     """Schedule step 2, or the next part of it."""
     wake_in_background(w, t, node, DETECT)
     if has_losses(w, node):
@@ -165,7 +140,7 @@ def expect_detection(w: HasCost, t: int, node: int) -> None:
 
 
 @inlined
-def detect(w: HasCost, t: int, node: int) -> None:
+def detect(w: HasFaults, t: int, node: int) -> None:
     """Step 2: notify the schedulers, in several parts if the messages of one event do not suffice."""
     row, rows = w.faults.actors, w.faults.tasks
     left = w.queue.room - 4
@@ -205,15 +180,6 @@ def repair(w: World, t: int, node: int) -> None:
 
 
 @inlined
-def expect_failure(w: HasFaults, node: int, k: int, up_since: int) -> None:
-    """Schedule the next failure of a node that has failed `k` times, if there is one."""
-    start, end = find_outage(w.faults, w.seed, node, k, up_since)
-    w.faults.actors.repair[node] = end
-    if start < NEVER_AGAIN:
-        wake_in_background(w, start, node, FAIL)
-
-
-@inlined
 def lose(w: World, t: int, node: int, job: int, task: int) -> None:
     """Lose a task or probe that has arrived; report it at once, or with the queue when the failure is detected."""
     count_lost(w, task, 1)
@@ -223,19 +189,6 @@ def lose(w: World, t: int, node: int, job: int, task: int) -> None:
         enqueue(w, node, job, task, NO_EPOCH, NO_EPOCH, NONE)
     else:
         send_lost(w, t, node, w.work.home[job], job, task, NONE, history_of(w, task))
-
-
-@inlined
-def note_sent(w: HasFaults, task: int) -> bool:
-    """Note what a scheduler has sent about a task, the message at hand; return False if newer news of it have come.
-
-    Messages of different schedulers are not compared: the later one has the task because the earlier one is done.
-    """
-    tasks, key = w.faults.tasks, w.queue.now.key[0]
-    is_newest: bool = key > tasks.sent[task] or key >> SOURCE_SHIFT != tasks.sent[task] >> SOURCE_SHIFT
-    if is_newest:
-        tasks.sent[task] = key
-    return is_newest
 
 
 @inlined

@@ -1,11 +1,14 @@
 """Messages about tasks and probes, between worker nodes and schedulers of jobs."""
 
+import numpy as np
+
+from actors.failures import PROGRESS_BITS, history_of
+from actors.kernel.broadcast import send_to_schedulers
 from actors.kernel.compiled import inlined
-from actors.kernel.faults import PROGRESS_BITS, history_of
-from actors.kernel.message_functions import reader, sender, timer
+from actors.kernel.message_functions import reader, report, sender, timer
 from actors.kernel.message_kinds import FIELDS, high_half, kind, low_half, share
-from actors.kernel.queue import send
-from actors.kernel.world import World
+from actors.kernel.queue import MOST_ACTORS, NONE, send
+from actors.nodes.world import World
 
 JOBS = "jobs"
 FIELDS.update(
@@ -140,3 +143,136 @@ def send_placed(
     """Bind a task to a node."""
     c = share(tasks_left, history_of(w, task))
     send(w, t, me, node, PLACED, job, share(task, level + 1), c, version)
+
+
+# Messages about the load of nodes: reports of heartbeats, lengths of queues, and tasks for bounded queues.
+
+FIELDS.update(
+    probe="which of the job's probes",
+    length="entries that wait less idle slots",
+    movable="1: the task may be given back while it waits",
+    mean_rest="mean estimated work left of all nodes for a slot, as the scheduler knows it",
+    work="estimated work that waits or runs (`actors.kernel.sums.pack`)",
+    started="when the task started that runs; 2^62: none does",
+    estimate="estimated duration of the task that runs",
+    rest="estimated work of the node, less that of the task that started last (`actors.kernel.sums.pack`)",
+    busy_until="when the task that started last is estimated to end",
+    room="tasks, or estimated work, that the queue has room for",
+    part="which three of the resources; of slots 0",
+    free="what is free of the first of these, or how many slots, less what waits; -1: more waits than is free",
+    second_free="of the second",
+    third_free="of the third",
+    lowest="the lowest priority of a task that waits, or that runs and may be evicted; 2^62: there is none",
+    busy="busy slots, where schedulers want to know them",
+    expected_wait="how long a task that comes to the node is expected to wait",
+    entries="queued entries that ask for the resource",
+    scarcity="of what these ask for, the sum of 2^10 · nodes over those that have it",
+    second_resource="another resource, none: there is none",
+    second_entries="queued entries that ask for it",
+    second_scarcity="the scarcity of what these ask for",
+)
+
+NODE_BITS, BUSY_BITS, PART_BITS = MOST_ACTORS.bit_length() - 1, 20, 6
+RESOURCE_BITS, ENTRIES_BITS, SCARCITY_BITS = 6, 16, 41
+MOST_RESOURCES = (1 << RESOURCE_BITS) - 2  # as many as an int64 has bits for
+MOST_ENTRIES = np.int64((1 << ENTRIES_BITS) - 1)  # what a report states of a resource at the most
+MOST_SCARCITY = np.int64((1 << SCARCITY_BITS) - 1)
+
+ASK_LENGTH = kind(0x10A, "ASK_LENGTH", JOBS, "scheduler to node", a="job", b="probe")
+LENGTH = kind(0x10B, "LENGTH", JOBS, "node to scheduler", a="job", b="probe", c="node", d="length")
+LOAD_REPORT = kind(
+    0x109, "LOAD_REPORT", JOBS, "node to all schedulers: its work",
+    a="node:24, generation", b="work", c="started", d="estimate",
+)  # fmt: skip
+OFFERED = kind(
+    0x112, "OFFERED", JOBS, "scheduler to node, a task for its bounded queue",
+    a="job", b="task, level:or_none", c="tasks_left, history", d="movable:1, mean_rest",
+)  # fmt: skip
+RETURNED = kind(
+    0x113, "RETURNED", JOBS, "node to scheduler, a task for which its bounded queue has no room",
+    a="job", b="task", c="node", d="rest",
+)  # fmt: skip
+QUEUE_REPORT = kind(
+    0x114, "QUEUE_REPORT", JOBS, "node to all schedulers: its work, and the room in its bounded queue",
+    a="node:24, generation", b="rest", c="busy_until", d="room",
+)  # fmt: skip
+WAIT_REPORT = kind(
+    0x115, "WAIT_REPORT", JOBS, "node to all schedulers: how long a task waits, and what its queue asks for",
+    a="node:24, busy:20, generation", b="expected_wait",
+    c="resource:6, entries:16, scarcity", d="second_resource:6, second_entries:16, second_scarcity",
+)  # fmt: skip
+WAIT_REPORTS = kind(
+    0x116, "WAIT_REPORTS", JOBS, "nodes to all schedulers: all WAIT_REPORT of a heartbeat as one"
+)
+ROOM_REPORT = kind(
+    0x117, "ROOM_REPORT", JOBS, "node to all schedulers: what is free there, where schedulers want to know it",
+    a="node:24, part:6, generation", b="free", c="second_free", d="third_free",
+)  # fmt: skip
+LOWEST_REPORT = kind(
+    0x118, "LOWEST_REPORT", JOBS, "node to all schedulers: which tasks would make room in a bounded queue, or for it",
+    a="node:24, generation", b="lowest",
+)  # fmt: skip
+HEARTBEAT = kind(0x200, "HEARTBEAT", JOBS, "a node to itself")
+MONITOR = kind(0x201, "MONITOR", JOBS, "the monitor to itself")
+
+send_ask_length = sender(ASK_LENGTH)
+send_ask_length_again = timer(ASK_LENGTH)
+read_ask_length = reader(ASK_LENGTH)
+send_length = sender(LENGTH)
+read_length = reader(LENGTH)
+send_offered = sender(OFFERED)
+read_offered = reader(OFFERED)
+send_returned = sender(RETURNED)
+read_returned = reader(RETURNED)
+send_load_report = report(LOAD_REPORT)
+read_load_report = reader(LOAD_REPORT)
+send_queue_report = report(QUEUE_REPORT)
+read_queue_report = reader(QUEUE_REPORT)
+send_lowest_report = report(LOWEST_REPORT)
+read_lowest_report = reader(LOWEST_REPORT)
+send_room_report = report(ROOM_REPORT)
+read_room_report = reader(ROOM_REPORT)
+
+
+@inlined
+def reporter(column: int) -> tuple[int, int]:
+    """Return the node that reports, and what the column has above it."""
+    return column & np.int64(MOST_ACTORS - 1), column >> NODE_BITS
+
+
+@inlined
+def send_wait_report(
+    w: World, t: int, node: int, busy: int, generation: int, expected_wait: int,
+    resource: int, entries: int, scarcity: int,
+    second_resource: int, second_entries: int, second_scarcity: int,
+) -> None:  # fmt: skip
+    """Report to all schedulers how long a task waits at a node, and up to two resources, NONE for none."""
+    a = node | busy << NODE_BITS | generation << NODE_BITS + BUSY_BITS
+    c, d = demand(resource, entries, scarcity), demand(second_resource, second_entries, second_scarcity)
+    send_to_schedulers(w, t, node, WAIT_REPORT, a, expected_wait, c, d)
+
+
+@inlined
+def demand(resource: int, entries: int, scarcity: int) -> int:
+    """Return the column of a resource."""
+    if resource == NONE:
+        return NONE
+    return resource | entries << RESOURCE_BITS | scarcity << RESOURCE_BITS + ENTRIES_BITS
+
+
+@inlined
+def demanded(column: int) -> tuple[int, int, int]:
+    """Return the resource of a column, its entries and their scarcity."""
+    if column < 0:
+        return NONE, NONE, NONE
+    resource = column & np.int64((1 << RESOURCE_BITS) - 1)
+    return resource, column >> RESOURCE_BITS & MOST_ENTRIES, column >> RESOURCE_BITS + ENTRIES_BITS
+
+
+@inlined
+def read_wait_report(w: World) -> tuple[int, int, int, int, int, int, int, int, int, int]:
+    """Return the fields of the `WAIT_REPORT` at hand, in the order of its declaration."""
+    now = w.queue.now
+    node, above = reporter(now.a[0])
+    busy, generation = above & np.int64((1 << BUSY_BITS) - 1), above >> BUSY_BITS
+    return node, busy, generation, now.b[0], *demanded(now.c[0]), *demanded(now.d[0])

@@ -18,18 +18,28 @@ from typing import Protocol
 
 import numpy as np
 
+from actors.conditions import NS, counted_priorities
+from actors.constraints import run_time
+from actors.failures import (
+    PROGRESS_BITS,
+    WHOLE_TASK,
+    HasFaults,
+    evictions_of,
+    note_sent,
+    record_attempt,
+    unlink_running,
+)
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.cost import HasCost
 from actors.kernel.counters import N_STARTED
-from actors.kernel.eligible import run_time
-from actors.kernel.faults import PROGRESS_BITS, WHOLE_TASK, evictions_of, record_attempt
 from actors.kernel.messages import send_lost
-from actors.kernel.queue import note
-from actors.kernel.room import demand_of, fits, free_room, work_at
+from actors.kernel.queue import NEVER, NONE, note
+from actors.kernel.records import records
 from actors.kernel.trace import EVICTS
-from actors.kernel.world import LONG_RUNS, N_EVICTIONS, N_TASKS_LOST, NONE, Preemption, World
-from actors.nodes.failing import count_lost_run, note_sent, unlink_running
+from actors.nodes.failing import count_lost_run
 from actors.nodes.messages import read_cancel, send_serve
+from actors.nodes.world import EVICTED, LONG_RUNS, N_EVICTIONS, N_TASKS_LOST, Preemption, World
+from actors.resources import demand_of, fits, free_room, work_at
+from actors.setting import Setting
 
 US = 1000  # ns
 # What counts as free of a resource at the least, where a node has asked for more tasks than there is room for.
@@ -37,7 +47,7 @@ HELD = np.int64(-1) << 62  # what they hold counts as held
 NOT_HELD = np.int64(0)  # they make room for themselves when they come
 
 
-class HasPreemption(HasCost, Protocol):
+class HasPreemption(HasFaults, Protocol):
     """The part of a world of which machines evict tasks, too (`actors.machines.preempting`)."""
 
     @property
@@ -270,3 +280,18 @@ def time_left(w: HasPreemption, task: int, whole: int) -> int:
         return whole
     done = w.faults.tasks.history[task] & ((1 << PROGRESS_BITS) - 1)
     return whole - np.int64(np.rint(float(whole) * done / WHOLE_TASK)) + w.preemption.cost
+
+
+def make_preemption(setting: Setting, resources: int) -> Preemption:
+    """Return whether, and how, running tasks make room for others; `resources`: how many nodes have, 0 with slots."""
+    asked = setting.preemption
+    lacking, work = np.zeros(max(resources, 1), np.int64), np.zeros(1, np.int64)
+    ran = np.zeros(0, np.int64)
+    if asked is None:
+        return Preemption(0, 0, 0, 0, 0, records(EVICTED, 0), lacking, work, ran)
+    most = asked.most if counted_priorities(setting).size else 0  # none is above another
+    below, cost = NEVER if asked.below is None else asked.below, round(asked.cost_s * NS)
+    jobs = records(EVICTED, setting.num_jobs)
+    return Preemption(
+        most, int(below), int(asked.oldest_first), int(asked.keeps), cost, jobs, lacking, work, ran
+    )

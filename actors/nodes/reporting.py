@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from actors.failures import generation_of
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.faults import generation_of
-from actors.kernel.queue import SOURCE_SHIFT, wake
-from actors.kernel.room import needed
+from actors.kernel.queue import NONE, SOURCE_SHIFT, wake
 from actors.kernel.sums import carry
-from actors.kernel.world import NONE, World
-from actors.nodes.load_messages import HEARTBEAT, send_room_report
+from actors.nodes.messages import HEARTBEAT, send_room_report
 from actors.nodes.waiting import length_of
+from actors.nodes.world import World
+from actors.resources import needed
 
 TOGETHER = 3  # resources of which one message states what is free
 

@@ -18,15 +18,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from actors.constraints import is_eligible, placement_of
+from actors.failures import is_down
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.eligible import is_eligible, placement_of
-from actors.kernel.faults import is_down
-from actors.kernel.queue import note
+from actors.kernel.queue import NONE, note
 from actors.kernel.random import LOOT, VICTIMS, below, next_bits, random_bits
 from actors.kernel.trace import MOVED, count_queued
-from actors.kernel.world import LONG_RUNS, N_STEAL_ATTEMPTS, N_STEALS, N_STOLEN, NONE, World, free_entry
 from actors.nodes.messages import read_steal, send_probe, send_steal
 from actors.nodes.waiting import copy_entry, goes_before, insert, last_not_below, length_of, shorten, unlink
+from actors.nodes.world import LONG_RUNS, N_STEAL_ATTEMPTS, N_STEALS, N_STOLEN, World, free_entry
 
 
 class Stealing(NamedTuple):

@@ -5,28 +5,25 @@ A task of higher priority may end running ones (actors/nodes/preemption.py).
 The queue holds probes (late binding: when a probe's turn comes, the node holds a slot and asks the job's
 scheduler for a task; Sparrow, SOSP'13, section 3.4) and tasks that a scheduler bound to the node. The queue is
 served in order of priority where priorities count, and among equals first come first served, or shortest remaining job
-first (actors/nodes/shortest.py); a sticky probe
+first (actors/nodes/waiting.py); a sticky probe
 stays in the queue until its job has no task left (Eagle, SoCC'16).
 
 In the papers a node has one slot. Here it may have several, and none stays idle while an entry waits; or it has
-resources, of which each task holds its demand (actors/kernel/room.py): the entry whose turn it is starts when it fits,
-and others pass it as actors/nodes/backfill.py states. A sticky probe
+resources, of which each task holds its demand (actors/resources.py): the entry whose turn it is starts when it fits,
+and others pass it as actors/nodes/waiting.py states. A sticky probe
 asks for a task for each idle slot, but for no more tasks than its job has left by the last report, and for one task at
 a time with resources, and if the tasks of its job must be spread, as a node may run no more of them.
 """
 
+from actors.failures import NO_EPOCH, generation_of, link_running, note_history, note_sent, record_lost_output
+from actors.inputs import end_fetch, fetches
 from actors.kernel.compiled import inlined
 from actors.kernel.counters import N_FINISHED, N_STARTED
-from actors.kernel.faults import NO_EPOCH, generation_of, note_history, record_lost_output
-from actors.kernel.inputs import end_fetch, fetches
 from actors.kernel.messages import FETCHED
-from actors.kernel.queue import note
-from actors.kernel.room import demand_of, free_room, hold_room
+from actors.kernel.queue import NONE, note
 from actors.kernel.trace import STARTS, is_recorded
-from actors.kernel.world import ASKED, LONG_RUNS, N_BYPASSES, NONE, World
-from actors.nodes import messages, shortest
-from actors.nodes.backfill import pick_fitting
-from actors.nodes.failing import apply_failure, link_running, lose, note_sent
+from actors.nodes import messages, waiting
+from actors.nodes.failing import apply_failure, lose
 from actors.nodes.preemption import (
     HELD,
     NOT_HELD,
@@ -39,7 +36,9 @@ from actors.nodes.preemption import (
     stop_task,
     time_to_run,
 )
-from actors.nodes.waiting import ASKED_FOR, enqueue, part, remove
+from actors.nodes.waiting import ASKED_FOR, enqueue, part, pick_fitting, remove
+from actors.nodes.world import ASKED, LONG_RUNS, N_BYPASSES, World
+from actors.resources import demand_of, free_room, hold_room
 
 
 @inlined
@@ -50,7 +49,7 @@ def node_event(w: World, node: int) -> bool:
         return False
     # With resources an entry may not fit; with preemption a slot may be held for a task that was asked for.
     all_fit = w.room.active == 0 and not preempts(w)
-    return all_fit or (w.nodes.idle[node] > 0 and shortest.pick_first(w, node)[0] == NONE)
+    return all_fit or (w.nodes.idle[node] > 0 and waiting.pick_first(w, node)[0] == NONE)
 
 
 @inlined
@@ -72,7 +71,7 @@ def take_in(w: World, node: int) -> tuple[bool, bool]:
             free_room(w, node, demand_of(w, job, NONE))
         w.nodes.longs[node] -= w.work.is_long[job]
         if w.rules.sticky == 1:
-            shortest.drop_probe(w, node, job, epoch)
+            waiting.drop_probe(w, node, job, epoch)
         serves = freed = True
     elif kind == messages.PROBE:
         job, left, level, _, epoch, version = messages.read_probe(w)
@@ -104,7 +103,7 @@ def take_task(w: World, t: int, node: int) -> bool:
     note_history(w, task, history)
     serves = False
     if w.nodes.head[node] != NONE and (w.rules.shortest_first == 1 or w.rules.sticky == 1):
-        shortest.note_answer(w, node, job, left, epoch)
+        waiting.note_answer(w, node, job, left, epoch)
         serves = w.nodes.idle[node] > 0
     demand = demand_of(w, job, task)
     if w.room.active == 1 and w.room.of_task.size > 0:  # it may need less than the probe held for it
@@ -215,9 +214,9 @@ def next_entry(w: World, node: int) -> tuple[int, int]:
     """Find the next entry to serve and the one in front of it; NONE if none waits."""
     entry = w.nodes.head[node]
     if w.rules.shortest_first == 1 and entry != NONE and (w.entries.next[entry] != NONE or w.rules.live == 1):
-        return shortest.pick_shortest(w, node)
+        return waiting.pick_shortest(w, node)
     if entry != NONE and w.entries.left[entry] >= ASKED:
-        return shortest.pick_first(w, node)
+        return waiting.pick_first(w, node)
     return entry, NONE
 
 
@@ -227,12 +226,12 @@ def leave_queue(w: World, node: int, entry: int, before: int) -> tuple[int, int,
     rows = w.entries
     job, task, level = rows.job[entry], rows.task[entry], rows.level[entry]
     stays = w.rules.sticky == 1 and task == NONE and w.work.is_long[job] == 0
-    if before != NONE and shortest.passes_any(w, node, entry):
+    if before != NONE and waiting.passes_any(w, node, entry):
         w.counts[N_BYPASSES] += 1
         if is_recorded(w.queue.trace):
-            shortest.note_bypass(w, node, entry)
+            waiting.note_bypass(w, node, entry)
         if not stays:  # a sticky probe is charged to the entries that it bypassed when its task arrives
-            shortest.bypass(w, node, entry)
+            waiting.bypass(w, node, entry)
     if not stays:
         remove(w, node, entry, before)
     else:

@@ -4,9 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from actors.kernel.faults import TASK_STATE
-from actors.kernel.room import UNLIMITED
-from actors.kernel.world import COUNTERS, NONE
+from actors.failures import TASK_STATE
+from actors.kernel.queue import NONE
+from actors.nodes.world import COUNTERS
+from actors.resources import idle_at_start
 from actors.worlds import Worlds
 
 BYTES_PER_TASK, BYTES_PER_JOB, BYTES_PER_NODE, BYTES_PER_VIEW = 150, 400, 160, 130
@@ -14,12 +15,6 @@ BYTES_PER_TASK, BYTES_PER_JOB, BYTES_PER_NODE, BYTES_PER_VIEW = 150, 400, 160, 1
 million tasks: 40 bytes a task. Queues that grow under overload are not in it: hence more for tasks. A node has its
 row in one partition, and in the cluster, which all share: 61 and 110 bytes. What schedulers know of it lies in each
 partition: by ``python -m benchmarks.memory`` nothing for sparrow, 64 bytes for eagle, 120 for yacc-d, the most."""
-
-
-def idle_at_start(setting: Any) -> np.ndarray:
-    """Return the idle slots of nodes without tasks: [N], `UNLIMITED` where resources decide."""
-    slots = setting.cluster.slots()
-    return np.full_like(slots, UNLIMITED) if setting.resources else slots
 
 
 class _JobWorlds(Worlds):

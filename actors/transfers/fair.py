@@ -15,32 +15,38 @@ from actors.fabric.initial_arrays import longer, sizes_of
 from actors.fabric.max_min import Fair, add_flow, end_due, fill, make_fair, next_due, take_out
 from actors.fabric.port_pairs import active_pairs, grow_pairs, lacks_lists, make_pairs
 from actors.fabric.ports import Fabric, build_fabric
+from actors.inputs import HasInputs, can_lose_outputs, sources_of
 from actors.kernel import messages
 from actors.kernel.compiled import compiled, entry, inlined
-from actors.kernel.inputs import HasInputs, can_lose_outputs, sources_of
 from actors.kernel.queue import GROW, NEVER, NONE, RUNNING
 from actors.kernel.turns import take_of_network
-from actors.transfers.breaking import break_fetch, break_if_lost, next_break, take_given_up
 from actors.transfers.fetches import (
     Fetches,
+    begin_of_senders,
     begin_share,
+    break_fetch,
+    break_if_lost,
     bytes_of_pair,
     copies_from,
     copy_is_there,
     crosses,
+    edge_from,
     end_beginning,
     end_flow_of,
     end_outputs,
     forget_fetches_to,
     join_fetch,
+    list_senders,
     make_fetches,
+    next_break,
     note_done,
+    note_output,
     request,
     room_of_event,
     send_done,
     source_of_copy,
+    take_given_up,
 )
-from actors.transfers.outputs import begin_of_senders, edge_from, list_senders, note_output
 from workloads.coflows import no_coflows
 
 WORK = np.int64(100_000_000)  # pairs whose rates were shared, after which a slice ends: tenths of a second

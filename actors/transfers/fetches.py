@@ -6,28 +6,238 @@
 3. When the last flow of a fetch has ended, its machine gets a message.
 
 Where machines fail, a fetch that lacks what was on one of them is given up when that failure is detected
-(`actors.transfers.breaking`).
-Over pipelined edges further flows of a fetch begin as tasks of parents end (`actors.transfers.outputs`).
+(`actors.transfers.fetches`).
+Over pipelined edges further flows of a fetch begin as tasks of parents end (`actors.transfers.fetches`).
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
+from actors.inputs import HasInputs, has_output, is_pipelined, sort_by_machine, sources_of, when_known_lost
 from actors.kernel import messages
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_FLOWS
-from actors.kernel.inputs import HasInputs, has_output
 from actors.kernel.queue import NEVER, NONE, SPARE
-from actors.transfers.breaking import Breaks, is_broken, make_breaks
-from actors.transfers.outputs import (
-    Outputs,
-    count_ends,
-    forget_awaited,
-    is_awaiting,
-    make_outputs,
-    open_fetch,
-)
+
+# What tasks of parents send as they end, to tasks that were launched before: the network's books of pipelined edges.
+#
+# 1. A task has ended (`OUTPUT`). If tasks of its children fetch, its machine is one of those that send from this
+#    instant on; what it sends to tasks that are launched later is fetched when they are.
+# 2. When all messages of an instant are handled, flows from these machines begin, to each fetch that is *open*: one
+#    that began before all tasks of parents over pipelined edges had ended. Then fetches that have just begun are
+#    opened.
+# 3. When all those tasks have ended, the fetches are closed: each ends with the last of its flows.
+
+
+class Outputs(NamedTuple):
+    """Of T tasks and S stages; all are empty where no edge is pipelined."""
+
+    # [S] tasks of parents over pipelined edges of which no fetch knows that they have ended
+    awaited: np.ndarray
+    unclosed: np.ndarray  # [S] fetches that are open, or will be when the instant ends, at most
+    first: np.ndarray  # [S] the first of its open fetches, by their machines, then as they began; NONE: none
+    next: np.ndarray  # [T] of a leader: the next one
+    # [S] how many machines send from this instant on, in the second half of `Inputs.source`
+    places: np.ndarray
+    stages: np.ndarray  # [S] the first `num_stages`: those of which tasks have ended at this instant
+    num_stages: np.ndarray  # [1]
+
+
+def make_outputs(w: HasInputs) -> Outputs:
+    """Return the books before any task has ended."""
+    inputs, tasks = w.inputs, np.diff(w.stages.first_task)
+    stages = tasks.size if is_pipelined(inputs) else 0
+    awaited = np.zeros(stages, np.int64)
+    if stages > 0:
+        parent = np.repeat(np.arange(stages), np.diff(inputs.first_child))
+        np.add.at(awaited, inputs.child, tasks[parent] * inputs.at_launch)
+    return Outputs(
+        awaited=awaited,
+        unclosed=np.zeros(stages, np.int64),
+        first=np.full(stages, NONE),
+        next=np.full(w.inputs.ended.size, NONE),
+        places=np.zeros(stages, np.int64),
+        stages=np.zeros(stages, np.int64),
+        num_stages=np.zeros(1, np.int64),
+    )
+
+
+@inlined
+def is_awaiting(o: Outputs, stage: int) -> bool:
+    """Return whether tasks of parents over pipelined edges have not ended."""
+    return o.awaited.size > 0 and o.awaited[stage] > 0
+
+
+@inlined
+def begin_of_senders(w: HasInputs, stage: int) -> int:
+    """Return where in `Inputs.source` the machines begin where tasks of a stage have ended at this instant."""
+    return w.inputs.ended.size + w.stages.first_task[stage]
+
+
+@compiled
+def note_output(w: HasInputs, o: Outputs, task: int, stage: int) -> int:
+    """Step 1; return how many flows begin with it, at most."""
+    inputs, more = w.inputs, np.int64(0)
+    inputs.ended[task], inputs.sources[stage] = 1, NONE
+    for edge in range(inputs.first_child[stage], inputs.first_child[stage + 1]):
+        if inputs.at_launch[edge] == 1:
+            more += o.unclosed[inputs.child[edge]]
+    if more == 0:
+        forget_awaited(w, o, stage, np.int64(1))
+        return more
+    if o.places[stage] == 0:
+        o.stages[o.num_stages[0]] = stage
+        o.num_stages[0] += 1
+    place = begin_of_senders(w, stage) + o.places[stage]
+    inputs.source[place], inputs.tasks[place] = inputs.node[task], 1
+    o.places[stage] += 1
+    return more
+
+
+@inlined
+def forget_awaited(w: HasInputs, o: Outputs, stage: int, count: int) -> None:
+    """Note that the children of a stage await so many tasks less."""
+    for edge in range(w.inputs.first_child[stage], w.inputs.first_child[stage + 1]):
+        if w.inputs.at_launch[edge] == 1:
+            o.awaited[w.inputs.child[edge]] -= count
+
+
+@compiled
+def list_senders(w: HasInputs, o: Outputs) -> None:
+    """List for step 2 the machines where tasks have ended at this instant, each once, in order."""
+    source, tasks = w.inputs.source, w.inputs.tasks
+    for i in range(o.num_stages[0]):
+        begin = begin_of_senders(w, o.stages[i])
+        end, last = begin + o.places[o.stages[i]], begin
+        sort_by_machine(source, tasks, begin, end)
+        for place in range(begin + 1, end):
+            if source[place] == source[last]:
+                tasks[last] += tasks[place]
+            else:
+                last += 1
+                source[last], tasks[last] = source[place], tasks[place]
+        o.places[o.stages[i]] = last - begin + 1
+
+
+@inlined
+def edge_from(w: HasInputs, parent: int, child: int) -> int:
+    """Return the edge from a stage to its child, among those of `Inputs.parent`."""
+    e = w.inputs.first_parent[child]
+    while w.inputs.parent[e] != parent:
+        e += 1
+    return e
+
+
+@compiled
+def open_fetch(w: HasInputs, o: Outputs, leader: int) -> None:
+    """Let a fetch wait for tasks of parents, as if they were a flow."""
+    stage, node = w.inputs.stage[leader], w.inputs.node[leader]
+    w.inputs.waiting[leader] += 1
+    before, here = NONE, o.first[stage]
+    while here != NONE and w.inputs.node[here] <= node:
+        before, here = here, o.next[here]
+    o.next[leader] = here
+    if before == NONE:
+        o.first[stage] = leader
+    else:
+        o.next[before] = leader
+
+
+@inlined
+def count_ends(w: HasInputs, o: Outputs, stage: int) -> int:
+    """Return how many tasks of a stage have ended at this instant."""
+    begin, count = begin_of_senders(w, stage), np.int64(0)
+    for place in range(begin, begin + o.places[stage]):
+        count += w.inputs.tasks[place]
+    return count
+
+
+# Fetches that lack what was on a machine that has failed: the network's own books of them.
+#
+# 1. A machine has failed (`BROKEN`): its flows end at once, and fetches to it are forgotten, as their tasks are lost.
+# 2. A fetch from it is *broken*, as is one that begins later and needs an output that was there. Its other flows go on.
+# 3. When the failure is detected the fetch is given up: its flows end, and its machine gets a message (`FETCH_FAILED`).
+
+
+class Breaks(NamedTuple):
+    """Of T tasks; all are empty where no machine fails."""
+
+    leaders: np.ndarray  # [T] the first `num_leaders`: those of broken fetches
+    num_leaders: np.ndarray  # [1]
+    due: np.ndarray  # [T] of a leader: when its fetch is given up, ns; NONE: it is not broken
+
+
+def make_breaks(w: HasInputs) -> Breaks:
+    """Return the books before any machine has failed."""
+    tasks = w.inputs.outputs.ended.size
+    return Breaks(np.zeros(tasks, np.int64), np.zeros(1, np.int64), np.full(tasks, NONE))
+
+
+@inlined
+def is_broken(b: Breaks, leader: int) -> bool:
+    """Return whether a fetch lacks what is lost."""
+    return b.due.size > 0 and b.due[leader] != NONE
+
+
+@compiled
+def break_fetch(w: HasInputs, b: Breaks, leader: int, when: int) -> None:
+    """Step 2: note that a fetch is to be given up at a time, or before."""
+    if b.due[leader] == NONE:
+        b.leaders[b.num_leaders[0]] = leader
+        b.num_leaders[0] += 1
+        b.due[leader] = when
+        w.inputs.waiting[leader] += 1  # it does not end with its last flow
+    b.due[leader] = min(b.due[leader], when)
+
+
+@compiled
+def break_if_lost(w: HasInputs, b: Breaks, leader: int, t: int) -> None:
+    """Break a fetch that begins if some of its input is lost, until that is known."""
+    when = when_lost(w, leader)
+    if when < NEVER:
+        break_fetch(w, b, leader, max(when, t))
+
+
+@compiled
+def when_lost(w: HasInputs, leader: int) -> int:
+    """Return when it is known that some input of a fetch is lost, ns; NEVER: all is there."""
+    inputs, stage, when = w.inputs, w.inputs.stage[leader], NEVER
+    for e in range(inputs.first_parent[stage], inputs.first_parent[stage + 1]):
+        parent = inputs.parent[e]
+        if parent == NONE or inputs.size[e] == 0.0:
+            continue
+        if inputs.one_to_one[e] == 0:
+            sources_of(w, parent)
+            when = min(when, inputs.outputs.lost[parent])
+            continue
+        task, offset = leader, w.stages.first_task[parent] - w.stages.first_task[stage]
+        while task != NONE:
+            if not has_output(inputs, task + offset):
+                when = min(when, when_known_lost(w, task + offset))
+            task = inputs.next[task]
+    return when
+
+
+@compiled
+def take_given_up(b: Breaks, t: int) -> int:
+    """Take the leader of a fetch that is to be given up now out of those of broken ones; NONE: there is none."""
+    for i in range(b.num_leaders[0]):
+        leader = b.leaders[i]
+        if b.due[leader] <= t:
+            b.num_leaders[0] -= 1
+            b.leaders[i] = b.leaders[b.num_leaders[0]]
+            return leader
+    return NONE
+
+
+@compiled
+def next_break(b: Breaks) -> int:
+    """Return when the next broken fetch is to be given up, ns."""
+    when = NEVER
+    for i in range(b.num_leaders[0]):
+        when = min(when, b.due[b.leaders[i]])
+    return when
 
 
 class Fetches(NamedTuple):

@@ -1,5 +1,6 @@
 """Jobs whose tasks fetch their input over a network: schedulers and network, and their state at time 0."""
 
+import pickle
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -10,26 +11,83 @@ import numpy as np
 from actors.environment import Dynamics
 from actors.fabric.fabric_world import CoflowWorld, Ended, prices_of
 from actors.fabric.initial_arrays import at_start, longer, sizes_of
+from actors.fabric.messages import DECIDE
 from actors.fabric.sampling import sampling_of
 from actors.fabric.waves import make_waves
+from actors.inputs import HasInputs
 from actors.kernel.compiled import template
 from actors.kernel.cost import Cost
-from actors.kernel.inputs import HasInputs
+from actors.kernel.counters import N_STARTED
 from actors.kernel.messages import BROKEN, FETCH, OUTPUT, SHARE
 from actors.kernel.queue import GROW, NONE, PYTHON, RUNNING, lacks_room
 from actors.kernel.records import as_records, records
 from actors.kernel.turns import Turns, take_of_network
-from actors.kernel.world import ACTOR
-from actors.scheduler import COORDINATOR_COSTS, NO_NETWORK, Scheduler, resolve_parameters
+from actors.nodes.world import ACTOR
+from actors.scheduler import COORDINATOR_COSTS, NO_NETWORK, Host, Scheduler, resolve_parameters
 from actors.setting import Setting
 from actors.transfers import fair, shuffles
-from actors.transfers.books import Cuts, Free, Shuffles
-from actors.transfers.cutting import cut_flows, has_cuts, on_broken
 from actors.transfers.fetches import make_fetches
-from actors.transfers.joined_host import JoinedHost
-from actors.transfers.room import make_room
-from actors.transfers.runs import free_runs
+from actors.transfers.shuffles import (
+    Cuts,
+    Free,
+    Shuffles,
+    cut_flows,
+    free_runs,
+    has_cuts,
+    make_room,
+    on_broken,
+)
 from workloads.coflows import no_coflows
+from workloads.errors import InputError
+
+# The Python side of runs over a network in which the resource manager, the coordinator, or both, decide in Python.
+
+
+class JoinedHost(Host):
+    """Asks the host whose decision is due, with the world and the state that this one knows.
+
+    Args:
+        manager, coordinator: None: it decides in compiled code.
+    """
+
+    def __init__(self, manager: Host | None, coordinator: Host | None):
+        self._manager, self._coordinator = manager, coordinator
+        self._hosts = [host for host in (manager, coordinator) if host is not None]
+        self._asked = self._hosts[0]
+
+    def compile(self, world: Any, state: Any) -> None:
+        """Compile the functions that the hosts call."""
+        if self._manager is not None:
+            self._manager.compile(world, state.schedulers)
+        if self._coordinator is not None:
+            self._coordinator.compile(state.network.world, state.network.coordinator)
+
+    def __call__(self, world: Any, state: Any) -> None:
+        """Handle the event in `world.queue.now`."""
+        if self._coordinator is not None and world.queue.now[0].kind == DECIDE:
+            self._asked = self._coordinator
+            self._coordinator(state.network.world, state.network.coordinator)
+        elif self._manager is not None:
+            self._asked = self._manager
+            self._manager(world, state.schedulers)
+
+    def share_done(self, world: Any, state: Any) -> float:
+        """Return the share of the tasks that have been started."""
+        return float(world.counts[N_STARTED : N_STARTED + 2].sum()) / world.inputs.node.size
+
+    def placed(self, error: InputError) -> InputError:
+        """Return an error about what was decided last, with the place of the code that decided."""
+        return self._asked.placed(error)
+
+    def save(self) -> bytes:
+        """Return the states of the hosts."""
+        return pickle.dumps([host.save() for host in self._hosts])
+
+    def load(self, saved: bytes) -> None:
+        """Restore the states that `save` returned."""
+        for host, of_it in zip(self._hosts, pickle.loads(saved), strict=True):
+            host.load(of_it)
+
 
 FIRST_ROWS = 1024  # of flows; they grow as flows need them
 FIRST_COFLOWS = 64

@@ -11,7 +11,7 @@ from emulations import OBSERVED, digest
 
 from actors.hosting.checkpoint import Checkpoints, Position
 from actors.hosting.partition import Partition
-from actors.kernel.world import NEVER
+from actors.kernel.queue import NEVER
 from actors.setting import Setting
 
 IDENTITY = {"emu": "1", "configuration": "abc"}

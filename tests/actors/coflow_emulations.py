@@ -15,7 +15,7 @@ from bounded_runs import bounded
 
 from actors.fabric.counters import N_DECISIONS, N_REFILLS
 from actors.hosting.partition import Observe, Outcome, Partition
-from actors.kernel.world import NEVER
+from actors.kernel.queue import NEVER
 from actors.scheduler import resolve_parameters
 from actors.schedulers.registry import find_scheduler, scheduler_names
 from actors.setting import Costs, Network, Setting, Switch

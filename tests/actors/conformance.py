@@ -15,13 +15,13 @@ from emulations import OBSERVED, FewestTasks, digest, run_setting
 
 from actors.compiling.rows import is_tree
 from actors.fabric.counters import N_DECISIONS, N_LOST
+from actors.failures import NEVER_AGAIN, find_outage
 from actors.hosting.outcome import Outcome
 from actors.hosting.partition import Partition
 from actors.kernel.counters import N_ARRIVED, N_FINISHED, N_STARTED
-from actors.kernel.faults import NEVER_AGAIN, find_outage
-from actors.kernel.queue import NONE, make_queue
-from actors.kernel.world import NEVER, make_entries
+from actors.kernel.queue import NEVER, NONE, make_queue
 from actors.nodes.waiting import length_of
+from actors.nodes.world import make_entries
 from actors.scheduler import Scheduler
 from actors.schedulers.jobs.ledger import DOWN
 from actors.schedulers.registry import built_in_schedulers, find_scheduler

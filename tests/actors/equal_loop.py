@@ -24,7 +24,7 @@ from actors.fabric.madd import has_residual, update_open_port
 from actors.fabric.port_sets import lowest, place
 from actors.kernel.compiled import compiled
 from actors.kernel.heap import drop
-from actors.kernel.world import NEVER
+from actors.kernel.queue import NEVER
 
 # What has ended: at most backfilled flows, a flow that had its group's rate alone, a whole coflow.
 BACKFILLED, SERVED, COFLOW = map(np.int64, range(3))

@@ -19,8 +19,7 @@ from actors.fabric.initial_arrays import at_start
 from actors.fabric.ports import Fabric, build_fabric, merge_parallel
 from actors.fabric.ranking import make_ranking
 from actors.fabric.service_order import Order, list_lines, set_order
-from actors.kernel.queue import NONE
-from actors.kernel.world import NEVER
+from actors.kernel.queue import NEVER, NONE
 from workloads.coflows import CoflowArrays, make_coflow_workload
 
 SPEED = 1e9  # bytes per second: a byte per ns, so that times are bytes

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from emulations import jobs, log_of, run_partition, run_setting, run_windows, setting_of
 
-from actors.dynamics import count_dynamics, durations_ns, make_faults, straggler_factors
+from actors.failures import count_dynamics, durations_ns, make_faults, straggler_factors
 from actors.hosting.outcome import Observe
 from actors.kernel.queue import NEVER
 from actors.kernel.sums import WHOLE

@@ -22,9 +22,9 @@ from emulations import (
 )
 from hard_settings import columns
 
-from actors.dynamics import straggler_factors
+from actors.failures import straggler_factors
 from actors.kernel.message_kinds import KINDS
-from actors.nodes.load_messages import LOAD_REPORT
+from actors.nodes.messages import LOAD_REPORT
 from actors.setting import Dynamics, Network
 
 # What always holds.

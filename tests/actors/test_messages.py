@@ -9,17 +9,16 @@ import numpy as np
 import pytest
 
 from actors.fabric import messages as messages_of_coflows
+from actors.failures import TASK_STATE
 from actors.kernel import message_functions, messages
-from actors.kernel.faults import TASK_STATE
 from actors.kernel.message_functions import reader, report, sender, timer
 from actors.kernel.message_kinds import KINDS, NONE, Field, Kind
 from actors.kernel.records import records
-from actors.nodes import load_messages
 from actors.nodes import messages as messages_of_jobs
 from actors.schedulers.registry import built_in_schedulers
 from actors.schedulers.user import jobs_messages
 
-MODULES = (messages, messages_of_jobs, load_messages, messages_of_coflows, jobs_messages)
+MODULES = (messages, messages_of_jobs, messages_of_jobs, messages_of_coflows, jobs_messages)
 COLUMNS = ("a", "b", "c", "d")
 ROUNDS = ("great", "greater", "none")
 built_in_schedulers()  # whose modules declare all kinds
@@ -131,10 +130,10 @@ def reader_of(kind: int) -> Any:
 
 def test_a_report_without_a_resource_has_none_of_its_fields(sent: list[tuple[int, ...]]) -> None:
     none = np.int64(NONE)
-    load_messages.send_wait_report(SimpleNamespace(), 90, 11, 3, 2, 70, 5, 6, 7, none, none, none)
-    read = load_messages.read_wait_report(at_hand(sent[-1]))
+    messages_of_jobs.send_wait_report(SimpleNamespace(), 90, 11, 3, 2, 70, 5, 6, 7, none, none, none)
+    read = messages_of_jobs.read_wait_report(at_hand(sent[-1]))
     assert read == (11, 3, 2, 70, 5, 6, 7, NONE, NONE, NONE)
-    assert tuple(recorded(KINDS[int(load_messages.WAIT_REPORT)], sent[-1]).values()) == read
+    assert tuple(recorded(KINDS[int(messages_of_jobs.WAIT_REPORT)], sent[-1]).values()) == read
 
 
 def test_a_flow_without_updates_has_neither_generation_nor_bytes(sent: list[tuple[int, ...]]) -> None:

@@ -6,15 +6,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from actors.dynamics import no_faults
+from actors.failures import Faults, no_faults
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import NO_COST, Cost, make_cost, take
 from actors.kernel.counters import N_ARRIVED, N_FINISHED, N_STARTED, Counters
-from actors.kernel.faults import Faults
 from actors.kernel.message_kinds import kind
-from actors.kernel.queue import NONE, RUNNING, Network, Queue, make_queue, wake
+from actors.kernel.queue import NEVER, NONE, RUNNING, Network, Queue, make_queue, wake
 from actors.kernel.records import Records, first, records
-from actors.kernel.world import ACTOR, JOB_INFO, NEVER, TASK_RECORD, make_entries
+from actors.nodes.world import ACTOR, JOB_INFO, TASK_RECORD, make_entries
 from actors.scheduler import Scheduler
 from actors.worlds import Worlds
 

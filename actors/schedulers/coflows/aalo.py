@@ -70,9 +70,9 @@ from actors.fabric.waves import (
     sum_waves,
 )
 from actors.fabric.worlds import COFLOW_WORLDS
+from actors.inputs import HasInputs
 from actors.kernel.compiled import compiled, entry, inlined
-from actors.kernel.inputs import HasInputs
-from actors.kernel.world import NEVER
+from actors.kernel.queue import NEVER
 from actors.scheduler import Scheduler
 from actors.schedulers.coflows.learned_and_admitted import Learned, learned_by
 from actors.setting import Setting

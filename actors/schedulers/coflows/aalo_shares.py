@@ -44,9 +44,9 @@ from actors.fabric.queue_shares import Shares, make_shares, share_equally
 from actors.fabric.service_order import Order
 from actors.fabric.waves import enqueue_together, queue_together
 from actors.fabric.worlds import COFLOW_WORLDS
+from actors.inputs import HasInputs
 from actors.kernel.compiled import compiled, entry, inlined
-from actors.kernel.inputs import HasInputs
-from actors.kernel.world import NEVER
+from actors.kernel.queue import NEVER
 from actors.scheduler import Scheduler
 from actors.schedulers.coflows.aalo import demote, next_crossing, series
 from actors.setting import Setting

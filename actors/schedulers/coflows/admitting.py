@@ -66,8 +66,7 @@ from actors.fabric.priority_queues import next_tick
 from actors.fabric.ranking import Ranking, make_ranking
 from actors.fabric.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry, inlined
-from actors.kernel.queue import NONE
-from actors.kernel.world import NEVER
+from actors.kernel.queue import NEVER, NONE
 from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.coflows.learned_and_admitted import Admitted, admitted_by
 from actors.setting import Setting

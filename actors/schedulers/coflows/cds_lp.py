@@ -41,7 +41,7 @@ import numpy as np
 from actors.fabric.fabric_world import NS
 from actors.kernel.compiled import direct
 from actors.kernel.cost import known_cost
-from actors.kernel.world import NEVER
+from actors.kernel.queue import NEVER
 from actors.scheduler import Host, Parameter
 from actors.schedulers.coflows.admitting import DECIDE_AT, UPDATE_PERIOD, admitting_scheduler
 from actors.schedulers.coflows.integer_programs import ADMITTED, Demand, Solved, most_in_time

@@ -26,7 +26,7 @@ from actors.fabric.max_min import Fair, add_coflow, end_due, fill, make_fair, ne
 from actors.fabric.ports import flows_of, takes_bandwidth
 from actors.fabric.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry, inlined
-from actors.kernel.world import NEVER
+from actors.kernel.queue import NEVER
 from actors.scheduler import Scheduler
 from actors.setting import Costs, Network, Setting
 

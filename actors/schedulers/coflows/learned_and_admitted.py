@@ -6,8 +6,7 @@ import numpy as np
 
 from actors.fabric.admission import ADMITTED, LATE, UNDECIDED, Admission
 from actors.fabric.fabric_world import CoflowWorld
-from actors.kernel.queue import is_here
-from actors.kernel.world import NEVER
+from actors.kernel.queue import NEVER, is_here
 
 
 class Learned(NamedTuple):

@@ -51,8 +51,8 @@ from actors.fabric.ranking import Ranking, make_ranking
 from actors.fabric.service_order import Order, set_order
 from actors.fabric.waves import are_together, end_of_shuffle
 from actors.fabric.worlds import COFLOW_WORLDS
+from actors.inputs import HasInputs
 from actors.kernel.compiled import compiled, entry, inlined
-from actors.kernel.inputs import HasInputs
 from actors.kernel.queue import NEVER, NONE
 from actors.scheduler import Parameter, Scheduler
 from actors.setting import Setting

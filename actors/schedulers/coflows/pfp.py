@@ -25,8 +25,7 @@ from actors.fabric.initial_arrays import at_start
 from actors.fabric.shortest_flow_first import Shortest, arrive, end_flow, make_shortest, match
 from actors.fabric.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import compiled, entry, inlined
-from actors.kernel.queue import NONE
-from actors.kernel.world import NEVER
+from actors.kernel.queue import NEVER, NONE
 from actors.scheduler import Scheduler
 from actors.schedulers.coflows.fair import NO_COORDINATOR, build_switch, on_arrival
 from actors.setting import Setting

@@ -91,11 +91,10 @@ from actors.fabric.ranking import Ranking, make_ranking
 from actors.fabric.sampling import fill_pilots, sampling_of
 from actors.fabric.waves import flows_together, learn_together, length_together
 from actors.fabric.worlds import COFLOW_WORLDS
+from actors.inputs import HasInputs
 from actors.kernel.compiled import compiled, entry, inlined
-from actors.kernel.inputs import HasInputs
-from actors.kernel.queue import NONE
+from actors.kernel.queue import NEVER, NONE
 from actors.kernel.random import PROBES, below, random_bits
-from actors.kernel.world import NEVER
 from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.coflows.learned_and_admitted import Learned, learned_by
 from actors.setting import Setting

@@ -42,8 +42,7 @@ from actors.fabric.ports import flows_of, take_bytes
 from actors.fabric.ranking import Ranking
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import previous_cost
-from actors.kernel.queue import NONE
-from actors.kernel.world import NEVER
+from actors.kernel.queue import NEVER, NONE
 from actors.schedulers.coflows.admitting import (
     consider,
     deciding_state,

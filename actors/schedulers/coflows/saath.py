@@ -63,9 +63,9 @@ from actors.fabric.priority_queues import LIMIT_PARAMETERS, Queues, dequeue, nex
 from actors.fabric.service_order import Order
 from actors.fabric.waves import are_together, enqueue_together, flows_together, queue_together
 from actors.fabric.worlds import COFLOW_WORLDS
+from actors.inputs import HasInputs
 from actors.kernel.compiled import compiled, entry, inlined
-from actors.kernel.inputs import HasInputs
-from actors.kernel.world import NEVER
+from actors.kernel.queue import NEVER
 from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.coflows.aalo import series
 from actors.setting import Setting

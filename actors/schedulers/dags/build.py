@@ -10,19 +10,15 @@ from actors.causes import Remedy
 from actors.conditions import NS, read_only
 from actors.kernel.heap import make_heap
 from actors.kernel.queue import NEVER, NONE
-from actors.machines import share_packing
-from actors.machines.carbyne_plan import Plan
+from actors.machines.carbyne_plan import Batches, Plan, SharePacking
 from actors.machines.dag_world import DagWorld, build_dag_world
 from actors.machines.demands import SEES, needs_and_capacity
 from actors.machines.evictable import make_evictable
 from actors.machines.lineage import make_lineage
-from actors.machines.manager_state import BLOCK, Manager, Matcher, make_pending
-from actors.machines.packing import Packing
+from actors.machines.matching import BLOCK, LEAST_LEFT, QUEUES, Manager, Matcher, Packing, make_pending
 from actors.machines.pushing import make_pushes
 from actors.machines.resource_manager import advance
 from actors.machines.runnable import make_runnable
-from actors.machines.share_packing import Batches
-from actors.machines.shares import LEAST_LEFT, QUEUES
 from actors.machines.worlds import DAG_WORLDS
 from actors.scheduler import NO_NETWORK, Parameter, Scheduler
 from actors.schedulers.dags.parts import Inter, Parts, Queues
@@ -286,7 +282,7 @@ def make_plans(arrays: Any, m: Matcher, demand: np.ndarray, part: np.ndarray, pa
         high=np.zeros((jobs, resources), np.int64),
         keeps=parts.altruism.keeps_promises,
         with_events=parts.altruism.plans_with_events,
-        packing=share_packing.SharePacking(
+        packing=SharePacking(
             first_parent=arrays.first_parent,
             parent=arrays.parent,
             key=m.run.key,

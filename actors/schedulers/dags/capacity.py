@@ -19,7 +19,7 @@ priorities of others. With preemption a task evicts tasks of lower priority of i
 A queue that holds nothing may launch a task larger than its guarantee.
 """
 
-from actors.machines import shares
+from actors.machines import matching
 from actors.schedulers.dags.build import dag_scheduler
 from actors.schedulers.dags.parts import LEFTOVER, LEFTOVERS, Inter, Parts, Queues, with_leftovers
 from actors.schedulers.dags.stage_orders import INTRA, ORDERS, PLAN_SHARE
@@ -32,7 +32,7 @@ WHAT = "parameter guarantees of capacity"
 def _parts(setting: Setting) -> Parts:
     p = setting.parameters
     return Parts(
-        inter=Inter(shares.QUEUES, queues=queues_of(setting)),
+        inter=Inter(matching.QUEUES, queues=queues_of(setting)),
         intra=ORDERS[p["intra_job"]](setting),
         leftover=LEFTOVERS[p["leftover"]],
     )

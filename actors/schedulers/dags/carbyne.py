@@ -40,7 +40,7 @@ breadth-first, as in Tez: `leftover_tasks` "in-order".
 
 from dataclasses import replace
 
-from actors.machines import shares
+from actors.machines import matching
 from actors.scheduler import Parameter
 from actors.schedulers.dags.build import dag_scheduler
 from actors.schedulers.dags.parts import LEFTOVERS, Altruism, Inter, Parts, with_leftovers
@@ -63,7 +63,7 @@ def _parts(setting: Setting) -> Parts:
     as_dagps = p["packing"] == "dagps"
     order, backward = dagps_orders(setting) if as_dagps else (ORDERS[p["intra_job"]](setting), None)
     return Parts(
-        inter=Inter(shares.DRF),
+        inter=Inter(matching.DRF),
         intra=order,
         leftover=LEFTOVERS[p["leftover"]],
         priority=priorities(setting, order) if as_dagps else None,

@@ -19,8 +19,8 @@ within 1 % on average (`claims/dagps.py`).
 
 from dataclasses import replace
 
-from actors.machines import shares
-from actors.machines.packing import Values
+from actors.machines import matching
+from actors.machines.matching import Values
 from actors.scheduler import Parameter
 from actors.schedulers.dags.build import dag_scheduler
 from actors.schedulers.dags.parts import Inter, Parts
@@ -32,7 +32,7 @@ from actors.setting import Setting
 def _parts(setting: Setting) -> Parts:
     p, order = setting.parameters, by_dagps_plan(setting)
     return Parts(
-        inter=Inter(shares.DRF),
+        inter=Inter(matching.DRF),
         intra=order,
         packing=True,
         values=Values(

@@ -28,14 +28,14 @@ dominant share. Step 3 does so; step 2 bounds what a job may hold before that, b
 
 from functools import partial
 
-from actors.machines import shares
+from actors.machines import matching
 from actors.schedulers.dags.build import dag_scheduler
 from actors.schedulers.dags.parts import LEFTOVER, LEFTOVERS, SMALLEST_SHARE, Inter, Parts, with_leftovers
 from actors.schedulers.dags.stage_orders import INTRA, ORDERS, PLAN_SHARE
 from actors.setting import Setting
 
 
-def _parts(setting: Setting, by: int = shares.DRF, intra: str = "") -> Parts:
+def _parts(setting: Setting, by: int = matching.DRF, intra: str = "") -> Parts:
     p = setting.parameters
     return Parts(
         inter=Inter(by), intra=ORDERS[intra or p["intra_job"]](setting), leftover=LEFTOVERS[p["leftover"]]
@@ -51,7 +51,7 @@ DRF = dag_scheduler(
     rule=with_leftovers(SMALLEST_SHARE),
 )
 FAIR = dag_scheduler(
-    partial(_parts, by=shares.FAIR),
+    partial(_parts, by=matching.FAIR),
     name="fair-dags",
     title="an equal part of every resource for each job, breadth-first inside a job",
     paper="Zaharia et al., EuroSys 2010, doi 10.1145/1755913.1755940",

@@ -12,8 +12,8 @@ and tasks are placed when they are runnable (list scheduling). Where the first i
 is launched: nothing is reserved. There are no costs of communication. The rank of a task is that of its stage.
 """
 
-from actors.machines import shares
-from actors.machines.packing import Values
+from actors.machines import matching
+from actors.machines.matching import Values
 from actors.schedulers.dags.build import dag_scheduler
 from actors.schedulers.dags.parts import Inter, Parts
 from actors.schedulers.dags.stage_orders import by_critical_path
@@ -23,7 +23,7 @@ from actors.setting import Setting
 def _parts(setting: Setting) -> Parts:
     order = by_critical_path(setting)
     return Parts(
-        inter=Inter(shares.DRF),
+        inter=Inter(matching.DRF),
         intra=order,
         packing=True,
         values=Values(by_alignment=False),

@@ -5,14 +5,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from actors.machines.manager_state import (
+from actors.machines.matching import (
     IN_ORDER,
     LEAST_LEFT_FIRST,
     MOST_OVER_FIRST,
     NO_LEFTOVER,
     PACKING_FIRST,
+    Values,
 )
-from actors.machines.packing import Values
 from actors.scheduler import Parameter
 
 LEFTOVERS = {
@@ -62,7 +62,7 @@ class Queues(NamedTuple):
 class Inter(NamedTuple):
     """The inter-job part: the share of each job or queue, and the order in which they are served; J jobs."""
 
-    by: int  # DRF, FAIR, FIXED, LEAST_LEFT or QUEUES of `actors.machines.shares`
+    by: int  # DRF, FAIR, FIXED, LEAST_LEFT or QUEUES of `actors.machines.matching`
     order: np.ndarray | None = None  # [J] with FIXED: the least goes first; None: as they arrive
     queues: Queues | None = None  # with QUEUES
 

@@ -12,7 +12,7 @@ say how resources are weighed: here all alike.
 goes to the next ones: nothing that fits is left free.
 """
 
-from actors.machines import shares
+from actors.machines import matching
 from actors.schedulers.dags.build import dag_scheduler
 from actors.schedulers.dags.parts import Inter, Parts
 from actors.schedulers.dags.stage_orders import INTRA, ORDERS, PLAN_SHARE, critical_paths
@@ -21,11 +21,11 @@ from actors.setting import Setting
 
 def _shortest_first(setting: Setting) -> Parts:
     order = ORDERS[setting.parameters["intra_job"]](setting)
-    return Parts(inter=Inter(shares.FIXED, critical_paths(setting)), intra=order)
+    return Parts(inter=Inter(matching.FIXED, critical_paths(setting)), intra=order)
 
 
 def _least_left_first(setting: Setting) -> Parts:
-    return Parts(inter=Inter(shares.LEAST_LEFT), intra=ORDERS[setting.parameters["intra_job"]](setting))
+    return Parts(inter=Inter(matching.LEAST_LEFT), intra=ORDERS[setting.parameters["intra_job"]](setting))
 
 
 SJF = dag_scheduler(

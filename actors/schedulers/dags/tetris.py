@@ -28,8 +28,8 @@ say over which tasks alignment is averaged; here it is over those launched so fa
 
 from dataclasses import replace
 
-from actors.machines import shares
-from actors.machines.packing import Values
+from actors.machines import matching
+from actors.machines.matching import Values
 from actors.scheduler import Parameter
 from actors.schedulers.dags.build import dag_scheduler
 from actors.schedulers.dags.parts import Inter, Parts
@@ -69,7 +69,7 @@ FAIRNESS = Parameter(
 def _parts(setting: Setting) -> Parts:
     p = setting.parameters
     return Parts(
-        inter=Inter(shares.DRF),
+        inter=Inter(matching.DRF),
         intra=by_level(setting),
         packing=True,
         values=Values(

@@ -4,37 +4,16 @@ from collections.abc import Callable
 
 import numpy as np
 
-from actors.conditions import (
-    NS,
-    cost_of,
-    counted_priorities,
-    estimated_ns,
-    make_preemption,
-    most_tasks,
-    network_of,
-    read_only,
-)
+from actors.conditions import NS, cost_of, counted_priorities, estimated_ns, most_tasks, network_of, read_only
 from actors.constraints import make_eligible
-from actors.dynamics import durations_ns, make_faults, start_failures
-from actors.inputs import make_inputs
+from actors.failures import durations_ns, make_faults, start_failures
+from actors.inputs import MESSAGES_A_FETCH, make_inputs
 from actors.kernel.compiled import entry
-from actors.kernel.inputs import MESSAGES_A_FETCH
 from actors.kernel.messages import send_arrival
-from actors.kernel.queue import MOST_ACTORS, SPARE, make_queue
+from actors.kernel.queue import MOST_ACTORS, NEVER, NONE, SPARE, make_queue
 from actors.kernel.records import Records, first, frozen, records
-from actors.kernel.world import (
-    ACTOR,
-    COUNTERS,
-    JOB,
-    JOB_INFO,
-    NEVER,
-    NONE,
-    TASK_RECORD,
-    Rules,
-    Stages,
-    World,
-    make_entries,
-)
+from actors.nodes.preemption import make_preemption
+from actors.nodes.world import ACTOR, COUNTERS, JOB, JOB_INFO, TASK_RECORD, Rules, Stages, World, make_entries
 from actors.resources import make_room
 from actors.setting import Setting
 from workloads.dag_arrays import DagArrays, no_stages

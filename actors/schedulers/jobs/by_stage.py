@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from actors.kernel.world import COUNTERS, World
 from actors.machines.worlds import DagWorlds
+from actors.nodes.world import COUNTERS, World
 from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import NO_NETWORK, NO_QUEUES_AT_NODES, Host, Scheduler
 from actors.setting import Setting

@@ -24,10 +24,10 @@ share over its weight or guarantee, of those within their ceilings ([tenants](re
 from actors.kernel.compiled import entry
 from actors.kernel.cost import take
 from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP, read_job
-from actors.kernel.queue import RUNNING
-from actors.kernel.world import NONE, World
+from actors.kernel.queue import NONE, RUNNING
 from actors.nodes.messages import DISPATCH, DONE
 from actors.nodes.worker import node_event
+from actors.nodes.world import World
 from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import ALL_ALIKE, NO_QUEUES_AT_NODES, Scheduler
 from actors.schedulers.jobs.central_queue import ORDER, parameters_of

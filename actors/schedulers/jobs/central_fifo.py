@@ -28,16 +28,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from actors.failures import PROGRESS_BITS, evictions_of, is_known_down, receive_node_state
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
-from actors.kernel.faults import PROGRESS_BITS, evictions_of, is_known_down, receive_node_state
 from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP, read_job, read_lost, read_node_state
-from actors.kernel.queue import RUNNING, wake
+from actors.kernel.queue import NONE, RUNNING, wake
 from actors.kernel.records import Records, records
-from actors.kernel.world import NONE, Rules, World
 from actors.nodes.messages import DISPATCH, DONE, read_done, read_evictions, send_placed
 from actors.nodes.preemption import preempts
 from actors.nodes.worker import node_event
+from actors.nodes.world import Rules, World
 from actors.nodes.worlds import JOB_WORLDS
 from actors.resources import node_slots
 from actors.scheduler import ALL_ALIKE, NO_QUEUES_AT_NODES, Scheduler

@@ -12,12 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from actors.failures import keep_task, next_again
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.faults import keep_task, next_again
 from actors.kernel.records import Records, records
-from actors.kernel.room import needed
-from actors.kernel.world import N_PLACEMENTS, N_SENT_AGAIN, World
-from actors.resources import UNIT, amounts, demands_of
+from actors.nodes.world import N_PLACEMENTS, N_SENT_AGAIN, World
+from actors.resources import UNIT, amounts, demands_of, needed
 from actors.scheduler import Parameter
 from actors.schedulers.jobs.build import name_of, turns
 from actors.schedulers.jobs.late_binding import tasks_left

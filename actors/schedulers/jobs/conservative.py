@@ -37,11 +37,11 @@ from actors.kernel.arrays import first_from
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
 from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP, read_job
-from actors.kernel.queue import RUNNING, wake
+from actors.kernel.queue import NEVER, NONE, RUNNING, wake
 from actors.kernel.records import Records, records
-from actors.kernel.world import NEVER, NONE, World
 from actors.nodes.messages import DISPATCH, DONE, read_done
 from actors.nodes.worker import node_event
+from actors.nodes.world import World
 from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import NO_QUEUES_AT_NODES, Scheduler
 from actors.schedulers.jobs.gang_outlook import (

@@ -28,9 +28,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from actors.failures import generation_of, is_down, is_known_down
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
-from actors.kernel.faults import generation_of, is_down, is_known_down
 from actors.kernel.messages import (
     ARRIVAL,
     FAIL,
@@ -41,13 +41,21 @@ from actors.kernel.messages import (
     read_lost,
     read_node_state,
 )
-from actors.kernel.queue import RUNNING
-from actors.kernel.room import work_at
+from actors.kernel.queue import NEVER, NONE, RUNNING
 from actors.kernel.sums import pack, unpack
-from actors.kernel.world import N_REPORTS, NEVER, NONE, Rules, World
 from actors.nodes.failing import is_void
-from actors.nodes.load_messages import HEARTBEAT, LOAD_REPORT, ROOM_REPORT, read_load_report, send_load_report
-from actors.nodes.messages import DONE, PLACED, PROBE, REQUEST, TASK_END
+from actors.nodes.messages import (
+    DONE,
+    HEARTBEAT,
+    LOAD_REPORT,
+    PLACED,
+    PROBE,
+    REQUEST,
+    ROOM_REPORT,
+    TASK_END,
+    read_load_report,
+    send_load_report,
+)
 from actors.nodes.reporting import (
     Loads,
     change_load,
@@ -58,8 +66,9 @@ from actors.nodes.reporting import (
     take_evicted,
 )
 from actors.nodes.worker import node_event
+from actors.nodes.world import N_REPORTS, Rules, World
 from actors.nodes.worlds import JOB_WORLDS
-from actors.resources import servers
+from actors.resources import servers, work_at
 from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.jobs import least_work
 from actors.schedulers.jobs.build import NS, build_world, heartbeat_ns, most_tasks

@@ -36,17 +36,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from actors.causes import BEHIND_EQUALS, BEHIND_LONG, Remedy
+from actors.constraints import eligible_before, eligible_count, is_constrained, list_of, listed, listing_of
+from actors.failures import is_down, is_known_down
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
-from actors.kernel.eligible import (
-    eligible_before,
-    eligible_count,
-    is_constrained,
-    list_of,
-    listed,
-    listing_of,
-)
-from actors.kernel.faults import is_down, is_known_down
 from actors.kernel.message_kinds import PUBLISHED
 from actors.kernel.messages import (
     ARRIVAL,
@@ -58,15 +51,14 @@ from actors.kernel.messages import (
     read_published,
     send_published,
 )
-from actors.kernel.queue import GROW, RUNNING
+from actors.kernel.queue import GROW, NONE, RUNNING
 from actors.kernel.random import LAST_RETRIES, RETRIES, below, random_bits
 from actors.kernel.records import Records, records
-from actors.kernel.room import work_at
-from actors.kernel.world import N_AGAIN, N_PROBES, N_REJECTIONS, NONE, Rules, World
 from actors.nodes import messages
 from actors.nodes.worker import node_event
+from actors.nodes.world import N_AGAIN, N_PROBES, N_REJECTIONS, Rules, World
 from actors.nodes.worlds import JOB_WORLDS
-from actors.resources import servers
+from actors.resources import servers, work_at
 from actors.scheduler import Parameter, Scheduler, constraint_aware
 from actors.schedulers.jobs import least_work, probing
 from actors.schedulers.jobs.build import build_world, long_jobs, most_tasks

@@ -36,10 +36,10 @@ import numpy as np
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
 from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP, read_job
-from actors.kernel.queue import RUNNING
-from actors.kernel.world import NEVER, NONE, World
+from actors.kernel.queue import NEVER, NONE, RUNNING
 from actors.nodes.messages import DISPATCH, DONE
 from actors.nodes.worker import node_event
+from actors.nodes.world import World
 from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import NO_QUEUES_AT_NODES, Scheduler
 from actors.schedulers.jobs.central_queue import ORDER, parameters_of

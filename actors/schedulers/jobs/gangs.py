@@ -15,9 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.conditions import NS, read_only
-from actors.kernel.compiled import compiled, inlined
-from actors.kernel.counters import N_FINISHED, N_STARTED
-from actors.kernel.faults import (
+from actors.failures import (
     PROGRESS_BITS,
     WHOLE_TASK,
     epoch_of,
@@ -27,23 +25,23 @@ from actors.kernel.faults import (
     next_again,
     receive_node_state,
 )
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.counters import N_FINISHED, N_STARTED
 from actors.kernel.messages import read_lost, read_node_state
-from actors.kernel.queue import wake
+from actors.kernel.queue import NEVER, NONE, wake
 from actors.kernel.records import Records, records
 from actors.kernel.sums import WHOLE, carry
-from actors.kernel.world import (
+from actors.nodes.messages import DISPATCH, PLACE_BITS, read_done, read_place, send_cancel, send_placed
+from actors.nodes.preemption import US, preempts
+from actors.nodes.world import (
     N_LOST_NS,
     N_LOST_WHOLES,
     N_PLACEMENTS,
     N_SENT_AGAIN,
     N_TASKS_LOST,
-    NEVER,
-    NONE,
     Rules,
     World,
 )
-from actors.nodes.messages import DISPATCH, PLACE_BITS, read_done, read_place, send_cancel, send_placed
-from actors.nodes.preemption import US, preempts
 from actors.scheduler import Parameter
 from actors.schedulers.jobs.build import build_world
 from actors.schedulers.jobs.central_queue import Queues, hold, make_queues, tasks_below, weighted_share

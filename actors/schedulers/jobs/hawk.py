@@ -29,10 +29,10 @@ from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
 from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP, read_job
 from actors.kernel.queue import RUNNING
-from actors.kernel.world import Rules, World
 from actors.nodes.messages import DONE, REQUEST, STARTED, STEAL, read_done, read_request
 from actors.nodes.stealing import Stealing, on_steal, start_stealing
 from actors.nodes.worker import node_event, serve
+from actors.nodes.world import Rules, World
 from actors.nodes.worlds import JOB_WORLDS
 from actors.resources import servers
 from actors.scheduler import Parameter, Scheduler, constraint_aware

@@ -1,7 +1,7 @@
 """Properties of a job that its scheduler reads from the job's description."""
 
 from actors.kernel.compiled import inlined
-from actors.kernel.world import World
+from actors.nodes.world import World
 
 
 @inlined

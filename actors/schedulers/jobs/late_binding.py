@@ -9,15 +9,15 @@ A lost probe is sent again as long as its job has tasks to hand out. Both go to 
 
 import numpy as np
 
+from actors.constraints import is_relaxed, level_of
+from actors.failures import epoch_of, history_of, keep_task, next_again, note_history
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_ARRIVED
-from actors.kernel.eligible import is_relaxed, level_of
-from actors.kernel.faults import epoch_of, history_of, keep_task, next_again, note_history
 from actors.kernel.messages import read_lost, send_arrival, send_lost_again
-from actors.kernel.queue import note
+from actors.kernel.queue import NONE, note
 from actors.kernel.trace import RELAXED
-from actors.kernel.world import N_EMPTY, N_REFUSALS, N_RELAXED, N_SENT_AGAIN, NONE, World
 from actors.nodes.messages import read_done, read_request, send_no_task, send_placed, send_task
+from actors.nodes.world import N_EMPTY, N_REFUSALS, N_RELAXED, N_SENT_AGAIN, World
 from actors.schedulers.jobs.job_info import tasks_of
 from actors.schedulers.jobs.probing import FIRST_ROUND, NO_VERSION, ONE, probe
 from actors.schedulers.jobs.spreading import NODE_0, draw_node, hold, may_run, must_spread, release

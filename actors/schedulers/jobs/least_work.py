@@ -15,18 +15,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.kernel import eligible
+from actors import constraints
+from actors.failures import is_known_down, receive_node_state
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.faults import is_known_down, receive_node_state
 from actors.kernel.messages import NODE_UP, read_lost, read_node_state, send_lost_again
-from actors.kernel.queue import note
+from actors.kernel.queue import NEVER, NONE, note
 from actors.kernel.random import JITTER, below, random_bits
 from actors.kernel.records import Records, records
-from actors.kernel.room import work_at
 from actors.kernel.sums import LARGE, spread
 from actors.kernel.trace import CHOSEN
-from actors.kernel.world import N_PLACEMENTS, N_PROBES, N_SENT_AGAIN, NEVER, NONE, World
 from actors.nodes.messages import read_started, send_placed
+from actors.nodes.world import N_PLACEMENTS, N_PROBES, N_SENT_AGAIN, World
+from actors.resources import work_at
 from actors.schedulers.jobs.job_info import tasks_of
 from actors.schedulers.jobs.late_binding import note_attempt, note_lost, tasks_left
 from actors.schedulers.jobs.ledger import DOWN, IDLE, Ledger, add_work, waiting
@@ -125,10 +125,10 @@ def jitter_of(w: World, placer: Placer, job: int, node: int, wait: int) -> int:
 @inlined
 def choose_idle(w: World, ledger: Ledger, choice: Records, job: int, begin: int, k: int) -> bool:
     """Put the job's first `k` nodes without work into `choice[:k]`, in order of id; False if there are fewer."""
-    low, first = eligible.listing_of(w, job)
+    low, first = constraints.listing_of(w, job)
     found = 0
-    for i in range(begin, eligible.eligible_count(w, job)):
-        node = eligible.listed(w, low, first, i)
+    for i in range(begin, constraints.eligible_count(w, job)):
+        node = constraints.listed(w, low, first, i)
         if ledger.work[node] <= 0:
             choice.wait[found], choice.node[found] = IDLE, node
             found += 1
@@ -147,10 +147,10 @@ def choose_least(w: World, placer: Placer, t: int, job: int, begin: int, k: int)
     is_plain = placer.fit.kind == LEAST_WORK
     if is_plain and placer.jitter == 0 and choose_idle(w, ledger, choice, job, begin, k):
         return
-    low, first = eligible.listing_of(w, job)
+    low, first = constraints.listing_of(w, job)
     size: int = 0
-    for place in range(begin, eligible.eligible_count(w, job)):
-        node = eligible.listed(w, low, first, place)
+    for place in range(begin, constraints.eligible_count(w, job)):
+        node = constraints.listed(w, low, first, place)
         wait = wait_for(w, placer.fit, ledger, t, node, job)
         if size == k and wait >= choice.wait[0]:
             if is_plain and choice.wait[0] == IDLE:  # none waits less than the worst of those that are chosen
@@ -198,8 +198,8 @@ def place_tasks(w: World, placer: Placer, t: int, job: int) -> int:
     if must_spread(w, job):
         spread_tasks(w, placer, t, job, count)
     else:
-        begin = eligible.first_place(w, job, placer.first)
-        k = min(count, eligible.eligible_count(w, job) - begin)
+        begin = constraints.first_place(w, job, placer.first)
+        k = min(count, constraints.eligible_count(w, job) - begin)
         choose_least(w, placer, t, job, begin, k)
         assign(w, placer, t, job, k, count)
     return count
@@ -229,9 +229,9 @@ def take_place(w: World, placer: Placer, node: int, job: int) -> None:
 @compiled
 def place_one(w: World, placer: Placer, t: int, job: int) -> int:
     """Find the node that waits least and may run a task of the job; a long job tries the long partition first."""
-    begin = eligible.first_place(w, job, placer.first)
+    begin = constraints.first_place(w, job, placer.first)
     node = least_of(w, placer, t, job, begin)
-    if eligible.is_constrained(w, job) and begin > 0 and (node == NONE or is_known_down(w, node)):
+    if constraints.is_constrained(w, job) and begin > 0 and (node == NONE or is_known_down(w, node)):
         node = least_of(w, placer, t, job, np.int64(0))
     return node
 
@@ -239,11 +239,11 @@ def place_one(w: World, placer: Placer, t: int, job: int) -> int:
 @compiled
 def least_of(w: World, placer: Placer, t: int, job: int, begin: int) -> int:
     """Find the job's node from place `begin` on that waits least and may run a task of it; NONE if there is none."""
-    low, first = eligible.listing_of(w, job)
+    low, first = constraints.listing_of(w, job)
     best: int = NONE
     least: int = NONE
-    for i in range(begin, eligible.eligible_count(w, job)):
-        node = eligible.listed(w, low, first, i)
+    for i in range(begin, constraints.eligible_count(w, job)):
+        node = constraints.listed(w, low, first, i)
         wait = wait_for(w, placer.fit, placer.ledger, t, node, job)
         wait += jitter_of(w, placer, job, node, wait)
         if (best == NONE or wait < least) and may_run(w, job, node):
@@ -273,7 +273,7 @@ def send_assigned(w: World, placer: Placer, t: int, me: int, job: int, count: in
             probe(w, t, me, placer.assigned[i], job, count, FIRST_ROUND, version)
         else:
             send_placed(
-                w, t, me, placer.assigned[i], job, first + i, eligible.level_of(w, job), count, version
+                w, t, me, placer.assigned[i], job, first + i, constraints.level_of(w, job), count, version
             )
 
 
@@ -343,7 +343,7 @@ def send_one(w: World, placer: Placer, t: int, me: int, node: int, version: int)
     if placer.late:
         probe(w, t, me, node, job, tasks_left(w, job), FIRST_ROUND, version)
     else:
-        send_placed(w, t, me, node, job, task, eligible.level_of(w, job), ONE, version)
+        send_placed(w, t, me, node, job, task, constraints.level_of(w, job), ONE, version)
 
 
 @inlined

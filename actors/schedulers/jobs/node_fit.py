@@ -18,12 +18,12 @@ import numpy as np
 
 from actors.causes import BEHIND_EQUALS, BEHIND_LONG, BEHIND_UNFIT, Remedy
 from actors.kernel.compiled import inlined
-from actors.kernel.queue import NEVER
-from actors.kernel.room import needed, work_at
+from actors.kernel.queue import NEVER, NONE
 from actors.kernel.sums import spread
-from actors.kernel.world import NONE, World
-from actors.nodes.load_messages import read_room_report
+from actors.nodes.messages import read_room_report
 from actors.nodes.reporting import TOGETHER, is_current, is_newest
+from actors.nodes.world import World
+from actors.resources import needed, work_at
 from actors.scheduler import Parameter
 from actors.schedulers.jobs.ledger import DOWN, Ledger, waiting
 

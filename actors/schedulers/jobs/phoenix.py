@@ -5,7 +5,7 @@ A resource is an attribute of nodes that some job has a constraint on. All that 
 1. Heartbeats: every `heartbeat_s` each node that has something new reports the expected wait E[W] of a task that comes
    now, and by resource how many queued entries of short jobs ask for it. E[W] is 0 while a slot is idle, else that of
    an M/G/1 queue by the Pollaczek-Khinchin formula, E[S²] / (2 E[S] (1 - ρ)), from the tasks that the node has run
-   lately (`actors/nodes/queueing.py`).
+   lately (`actors/nodes/contention.py`).
 2. CRV: a monitor at the central scheduler makes of that the Constraint Resource Vector, for each resource demand over
    supply: the sum over entries of 1 / (nodes that have what the entry asks for). It announces the CRV to all nodes and
    schedulers; the results have it over time (`crv.parquet`).
@@ -43,18 +43,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from actors.constraints import sets_of
-from actors.kernel.compiled import compiled, entry, inlined
-from actors.kernel.cost import take
-from actors.kernel.eligible import (
+from actors.constraints import (
     OVER_NODES,
     eligible_count,
     is_constrained,
     is_relaxed,
     placement_of,
     set_level,
+    sets_of,
 )
-from actors.kernel.faults import is_known_down
+from actors.failures import is_known_down
+from actors.kernel.compiled import compiled, entry, inlined
+from actors.kernel.cost import take
 from actors.kernel.messages import (
     ANNOUNCED,
     ARRIVAL,
@@ -64,14 +64,21 @@ from actors.kernel.messages import (
     read_node_state,
     send_announced,
 )
-from actors.kernel.queue import GROW, RUNNING, is_here, note, wake
+from actors.kernel.queue import GROW, NONE, RUNNING, is_here, note, wake
 from actors.kernel.records import Records, records
 from actors.kernel.trace import CHOSEN, RELAXED
-from actors.kernel.world import N_ADMISSIONS, N_PROBES, N_RELAXED, NONE, World
-from actors.nodes.contention import contended_resources, on_announced, on_contended_node
-from actors.nodes.contention_state import SHARE, UNIT, WEIGHTS, Contention, make_contention
-from actors.nodes.demand import on_heartbeat
-from actors.nodes.load_messages import (
+from actors.nodes.contention import (
+    SHARE,
+    UNIT,
+    WEIGHTS,
+    Contention,
+    contended_resources,
+    make_contention,
+    on_announced,
+    on_contended_node,
+    on_heartbeat,
+)
+from actors.nodes.messages import (
     HEARTBEAT,
     MONITOR,
     MOST_RESOURCES,
@@ -80,6 +87,7 @@ from actors.nodes.load_messages import (
     read_wait_report,
 )
 from actors.nodes.reporting import is_current, is_newest, number_of
+from actors.nodes.world import N_ADMISSIONS, N_PROBES, N_RELAXED, World
 from actors.nodes.worlds import JOB_WORLDS
 from actors.resources import node_slots
 from actors.scheduler import Parameter, Scheduler
@@ -228,7 +236,7 @@ def on_node_state(w: World, m: Monitor, node: int, was_down: bool) -> None:
     """Remove a node's reports: it is known to be down, or up again, and its queue is lost.
 
     The table shows it when the next report arrives: failures are background events and cause no other events
-    (actors/kernel/faults.py).
+    (actors/failures.py).
     """
     sign = np.int64(was_down) - np.int64(is_known_down(w, node))
     m.total.nodes[0] += sign

@@ -5,12 +5,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.kernel import eligible
+from actors import constraints
+from actors.failures import epoch_of
 from actors.kernel.compiled import inlined
-from actors.kernel.faults import epoch_of
+from actors.kernel.queue import NONE
 from actors.kernel.random import DRAW_ORDER, PROBES, below, random_bits
-from actors.kernel.world import N_PROBES, NONE, World
 from actors.nodes.messages import send_probe
+from actors.nodes.world import N_PROBES, World
 from actors.schedulers.jobs.spreading import NODE_0, settle_rack
 
 FIRST_ROUND = np.int64(0)
@@ -54,10 +55,10 @@ def probes_of(probing: Probing, tasks: int) -> int:
 @inlined
 def draw_nodes(w: World, probing: Probing, job: int, count: int) -> None:
     """Draw `count` nodes that the job may use into `probing.nodes`, as `draw_places` does their places."""
-    draw_places(w, probing, PROBES, job, np.int64(0), count, eligible.eligible_count(w, job))
-    if eligible.is_constrained(w, job):
+    draw_places(w, probing, PROBES, job, np.int64(0), count, constraints.eligible_count(w, job))
+    if constraints.is_constrained(w, job):
         for i in range(count):
-            probing.nodes[i] = eligible.eligible_node(w, job, probing.nodes[i])
+            probing.nodes[i] = constraints.eligible_node(w, job, probing.nodes[i])
 
 
 @inlined
@@ -98,8 +99,8 @@ def send_probes(w: World, t: int, me: int, probing: Probing, job: int, tasks: in
     """Probe nodes for a job of `tasks` tasks that arrives; where no two may share a node, each at most once."""
     settle_rack(w, job, NODE_0)
     count = probes_of(probing, tasks)
-    if eligible.placement_of(w, job) & eligible.OVER_NODES != 0:
-        count = min(count, eligible.eligible_count(w, job))
+    if constraints.placement_of(w, job) & constraints.OVER_NODES != 0:
+        count = min(count, constraints.eligible_count(w, job))
     draw_nodes(w, probing, job, count)
     w.counts[N_PROBES] += count
     for i in range(count):
@@ -109,4 +110,4 @@ def send_probes(w: World, t: int, me: int, probing: Probing, job: int, tasks: in
 @inlined
 def probe(w: World, t: int, me: int, node: int, job: int, left: int, this_round: int, version: int) -> None:
     """Send one probe of a job that has `left` tasks to hand out."""
-    send_probe(w, t, me, node, job, left, eligible.level_of(w, job), this_round, epoch_of(w, job), version)
+    send_probe(w, t, me, node, job, left, constraints.level_of(w, job), this_round, epoch_of(w, job), version)

@@ -6,16 +6,16 @@ delay each node is an M/G/1 queue.
 
 from typing import NamedTuple
 
+from actors.constraints import eligible_count, eligible_node, first_place, level_of
+from actors.failures import receive_node_state
 from actors.kernel.compiled import compiled, entry
 from actors.kernel.cost import take
-from actors.kernel.eligible import eligible_count, eligible_node, first_place, level_of
-from actors.kernel.faults import receive_node_state
 from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP, read_job
 from actors.kernel.queue import RUNNING
 from actors.kernel.random import PLACEMENT, below, random_bits
-from actors.kernel.world import N_PLACEMENTS, Rules, World
 from actors.nodes.messages import DONE, send_placed
 from actors.nodes.worker import node_event
+from actors.nodes.world import N_PLACEMENTS, Rules, World
 from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import Scheduler
 from actors.schedulers.jobs.build import build_world

@@ -31,22 +31,21 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.causes import BEHIND_EQUALS, Remedy
+from actors.constraints import eligible_count, eligible_node, level_of
+from actors.failures import is_down, receive_node_state
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
-from actors.kernel.eligible import eligible_count, eligible_node, level_of
-from actors.kernel.faults import is_down, receive_node_state
 from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP, read_job, send_lost_again
-from actors.kernel.queue import RUNNING
+from actors.kernel.queue import NONE, RUNNING
 from actors.kernel.random import PROBES, below, random_bits
 from actors.kernel.records import Records, records
-from actors.kernel.room import idle_slots
-from actors.kernel.world import N_PLACEMENTS, N_PROBES, NONE, Rules, World
-from actors.nodes import load_messages
-from actors.nodes.load_messages import ASK_LENGTH, LENGTH
-from actors.nodes.messages import DONE, REQUEST, send_placed
+from actors.nodes import messages
+from actors.nodes.messages import ASK_LENGTH, DONE, LENGTH, REQUEST, send_placed
 from actors.nodes.waiting import length_of
 from actors.nodes.worker import node_event
+from actors.nodes.world import N_PLACEMENTS, N_PROBES, Rules, World
 from actors.nodes.worlds import JOB_WORLDS
+from actors.resources import idle_slots
 from actors.scheduler import ALL_ALIKE, Parameter, Scheduler, constraint_aware
 from actors.schedulers.jobs import late_binding
 from actors.schedulers.jobs.build import build_world, most_tasks
@@ -113,31 +112,31 @@ def ask_lengths(w: World, p: Sampling, t: int, me: int, job: int, nodes: np.ndar
             node = eligible_node(w, job, below(random_bits(w.seed, PROBES, job, i), eligible_count(w, job)))
         else:
             node = nodes[i]
-        load_messages.send_ask_length(w, t, me, node, job, np.int64(i))
+        messages.send_ask_length(w, t, me, node, job, np.int64(i))
 
 
 @compiled
 def answer_length(w: World, t: int, node: int) -> None:
     """Step 2: send the number of entries that wait here, less the idle slots."""
-    job, probe = load_messages.read_ask_length(w)
+    job, probe = messages.read_ask_length(w)
     length = -idle_slots(w, node)
     if is_down(w, node):
         if w.faults.actors.detected[node] == 0:
             # Messages of an instant come before the detection: one nanosecond later it is done.
-            load_messages.send_ask_length_again(w, w.faults.actors.detect[node] + 1, node, job, probe)
+            messages.send_ask_length_again(w, w.faults.actors.detect[node] + 1, node, job, probe)
             return
         length = LONGEST
     entry = w.nodes.head[node]
     while entry != NONE:
         length += length_of(w.entries, entry)
         entry = w.entries.next[entry]
-    load_messages.send_length(w, t, node, w.work.home[job], job, probe, node, length)
+    messages.send_length(w, t, node, w.work.home[job], job, probe, node, length)
 
 
 @compiled
 def on_length(w: World, p: Sampling, t: int, me: int) -> None:
     """Step 3: note an answer; place the job when it was the last one."""
-    job, probe, node, length = load_messages.read_length(w)
+    job, probe, node, length = messages.read_length(w)
     first, end = p.first_answer[job], p.first_answer[job + 1]
     p.answers.node[first + probe], p.answers.length[first + probe] = node, length
     w.jobs.answers[job] += 1

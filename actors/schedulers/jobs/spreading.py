@@ -7,11 +7,12 @@ that its tasks hold: those they were handed out to, or placed on. A task that a 
 
 import numpy as np
 
-from actors.kernel import eligible
+from actors import constraints
+from actors.failures import TRIES, draw_available_node, is_known_down
 from actors.kernel.compiled import compiled, inlined
-from actors.kernel.faults import TRIES, draw_available_node, is_known_down
+from actors.kernel.queue import NONE
 from actors.kernel.random import CANDIDATES, below, random_bits
-from actors.kernel.world import NONE, World
+from actors.nodes.world import World
 from actors.schedulers.jobs.job_info import tasks_of
 
 NODE_0 = np.int64(0)
@@ -20,19 +21,19 @@ NODE_0 = np.int64(0)
 @inlined
 def must_spread(w: World, job: int) -> bool:
     """Whether no two tasks of the job may share a node, or a rack."""
-    return eligible.placement_of(w, job) & (eligible.OVER_NODES | eligible.OVER_RACKS) != 0
+    return constraints.placement_of(w, job) & (constraints.OVER_NODES | constraints.OVER_RACKS) != 0
 
 
 @compiled
 def may_run(w: World, job: int, node: int) -> bool:
     """Whether the node may run a task of a job beside those that have a node already."""
-    placement, racks = eligible.placement_of(w, job), w.network.rack
-    if placement & (eligible.OVER_NODES | eligible.OVER_RACKS) == 0:
+    placement, racks = constraints.placement_of(w, job), w.network.rack
+    if placement & (constraints.OVER_NODES | constraints.OVER_RACKS) == 0:
         return True
     first = w.work.first_task[job]
     for i in range(first, first + w.eligible.jobs.held[job]):
         other = w.eligible.held[i]
-        if other == node or (placement & eligible.OVER_RACKS != 0 and racks[other] == racks[node]):
+        if other == node or (placement & constraints.OVER_RACKS != 0 and racks[other] == racks[node]):
             return False
     return True
 
@@ -86,22 +87,22 @@ def draw_node(w: World, job: int, first: int) -> int:
     It is a node from `first` on; for a job with constraints an eligible one that may run another task, one from `first`
     on if the job may use any there.
     """
-    if not eligible.is_constrained(w, job):
+    if not constraints.is_constrained(w, job):
         return draw_available_node(w, job, first)
-    begin, end = eligible.first_place(w, job, first), eligible.eligible_count(w, job)
+    begin, end = constraints.first_place(w, job, first), constraints.eligible_count(w, job)
     for _ in range(TRIES):
-        node = eligible.eligible_node(w, job, begin + below(draw_bits(w, job), end - begin))
+        node = constraints.eligible_node(w, job, begin + below(draw_bits(w, job), end - begin))
         if is_open(w, job, node):
             return node
     left = 0
     for i in range(begin, end):
-        if is_open(w, job, eligible.eligible_node(w, job, i)):
+        if is_open(w, job, constraints.eligible_node(w, job, i)):
             left += 1
     if left == 0:
         return NONE
     skip = below(draw_bits(w, job), left)
     for i in range(begin, end):
-        node = eligible.eligible_node(w, job, i)
+        node = constraints.eligible_node(w, job, i)
         if is_open(w, job, node):
             if skip == 0:
                 return node
@@ -112,7 +113,7 @@ def draw_node(w: World, job: int, first: int) -> int:
 @inlined
 def settle_rack(w: World, job: int, first: int) -> None:
     """Choose the rack of a job that must run in one and has none yet; if possible one with nodes from `first` on."""
-    if eligible.placement_of(w, job) & eligible.IN_RACK != 0 and w.eligible.jobs.rack[job] == NONE:
+    if constraints.placement_of(w, job) & constraints.IN_RACK != 0 and w.eligible.jobs.rack[job] == NONE:
         choose_rack(w, job, first)
 
 
@@ -120,14 +121,14 @@ def settle_rack(w: World, job: int, first: int) -> None:
 def choose_rack(w: World, job: int, first: int) -> None:
     """Take the rack of a random node among the racks in which the job fits."""
     wanted: int = 1
-    if eligible.placement_of(w, job) & eligible.OVER_NODES != 0:
+    if constraints.placement_of(w, job) & constraints.OVER_NODES != 0:
         wanted = tasks_of(w, job)
-    begin = eligible.eligible_before(w, job, first)
+    begin = constraints.eligible_before(w, job, first)
     total = find_rack(w, job, begin, wanted, NONE)
     if total == 0:
         begin = 0
         total = find_rack(w, job, begin, wanted, NONE)
-    eligible.keep_to_rack(w, job, find_rack(w, job, begin, wanted, below(draw_bits(w, job), total)))
+    constraints.keep_to_rack(w, job, find_rack(w, job, begin, wanted, below(draw_bits(w, job), total)))
 
 
 @compiled
@@ -136,13 +137,13 @@ def find_rack(w: World, job: int, begin: int, wanted: int, skip: int) -> int:
 
     If `skip` is NONE, return how many such nodes there are.
     """
-    ends, count = w.eligible.rack_end, eligible.eligible_count(w, job)
+    ends, count = w.eligible.rack_end, constraints.eligible_count(w, job)
     passed, rack, i = 0, 0, begin
     while i < count:
-        node = eligible.eligible_node(w, job, i)
+        node = constraints.eligible_node(w, job, i)
         while ends[rack] <= node:
             rack += 1
-        end = eligible.eligible_before(w, job, ends[rack])
+        end = constraints.eligible_before(w, job, ends[rack])
         if end - i >= wanted:
             passed += end - i
             if skip != NONE and passed > skip:
@@ -157,14 +158,14 @@ def next_open(w: World, job: int, place: int, end: int) -> int:
 
     The places are those below `end`. A job with constraints, which may have few of them, takes those behind them next.
     """
-    if w.faults.active == 1 or eligible.is_constrained(w, job):
+    if w.faults.active == 1 or constraints.is_constrained(w, job):
         for i in range(end):
-            node = eligible.eligible_node(w, job, (place + i) % end)
+            node = constraints.eligible_node(w, job, (place + i) % end)
             if is_open(w, job, node):
                 return node
-        if eligible.is_constrained(w, job):
-            for i in range(end, eligible.eligible_count(w, job)):
-                node = eligible.eligible_node(w, job, i)
+        if constraints.is_constrained(w, job):
+            for i in range(end, constraints.eligible_count(w, job)):
+                node = constraints.eligible_node(w, job, i)
                 if is_open(w, job, node):
                     return node
-    return eligible.eligible_node(w, job, place)
+    return constraints.eligible_node(w, job, place)

@@ -46,10 +46,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.kernel import eligible
-from actors.kernel.compiled import compiled, entry, inlined
-from actors.kernel.cost import take
-from actors.kernel.eligible import (
+from actors import constraints
+from actors.constraints import (
     eligible_before,
     eligible_count,
     eligible_node,
@@ -57,22 +55,22 @@ from actors.kernel.eligible import (
     is_eligible,
     level_of,
 )
-from actors.kernel.faults import history_of, receive_node_state
+from actors.failures import history_of, receive_node_state
+from actors.kernel.compiled import compiled, entry, inlined
+from actors.kernel.cost import take
 from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP, read_job, read_lost, read_node_state
-from actors.kernel.queue import RUNNING, note, wake
+from actors.kernel.queue import NEVER, NONE, RUNNING, note, wake
 from actors.kernel.random import PLACEMENT, PROBES, below, random_bits
 from actors.kernel.records import Records, records
-from actors.kernel.room import work_at
 from actors.kernel.sums import carry, spread, unpack
 from actors.kernel.trace import CHOSEN, is_recorded
-from actors.kernel.world import N_BACKLOGGED, N_PLACEMENTS, N_SENT_AGAIN, NEVER, NONE, Rules, World
-from actors.nodes import load_messages
+from actors.nodes import messages
 from actors.nodes.bounded import BoundedQueues, on_bounded_heartbeat, on_bounded_node
-from actors.nodes.load_messages import read_lowest_report
-from actors.nodes.messages import DISPATCH, DONE
+from actors.nodes.messages import DISPATCH, DONE, read_lowest_report
 from actors.nodes.reporting import is_current, is_newest, make_loads
+from actors.nodes.world import N_BACKLOGGED, N_PLACEMENTS, N_SENT_AGAIN, Rules, World
 from actors.nodes.worlds import JOB_WORLDS
-from actors.resources import node_slots, servers
+from actors.resources import node_slots, servers, work_at
 from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.jobs import central_queue
 from actors.schedulers.jobs.build import NS, build_world, most_tasks
@@ -320,13 +318,13 @@ def make_candidates(choices: int, nodes: int, most_tasks: int) -> Candidates:
 def first_of(w: World, first_long: int, job: int) -> int:
     """Return the first node that the job may use: for a long job that of the long partition, if it has enough nodes."""
     first = first_long * w.work.is_long[job]
-    if first > 0 and eligible.is_constrained(w, job):
-        placement = eligible.placement_of(w, job)
+    if first > 0 and constraints.is_constrained(w, job):
+        placement = constraints.placement_of(w, job)
         wanted: int = 1
-        if placement & eligible.OVER_NODES != 0:
+        if placement & constraints.OVER_NODES != 0:
             wanted = tasks_of(w, job)
-        few = eligible.eligible_count(w, job) - eligible.eligible_before(w, job, first) < wanted
-        if few or placement & eligible.OVER_RACKS != 0:
+        few = constraints.eligible_count(w, job) - constraints.eligible_before(w, job, first) < wanted
+        if few or placement & constraints.OVER_RACKS != 0:
             return np.int64(0)
     return first
 
@@ -336,13 +334,13 @@ def draw_candidates(
     w: World, candidates: Candidates, view: View, t: int, me: int, job: int, first: int, tasks: int
 ) -> int:
     """Put the nodes with room, of those drawn for the job, into the heap; return its size."""
-    begin = eligible.eligible_before(w, job, first)
-    places = eligible.eligible_count(w, job) - begin
+    begin = constraints.eligible_before(w, job, first)
+    places = constraints.eligible_count(w, job) - begin
     count = min(probes_of(candidates.drawing, tasks), places)
     draw_places(w, candidates.drawing, PROBES, job, np.int64(0), count, places)
     size = 0
     for i in range(count):
-        node = eligible.eligible_node(w, job, begin + candidates.drawing.nodes[i])
+        node = constraints.eligible_node(w, job, begin + candidates.drawing.nodes[i])
         wait = place_of(w, view, t, me, job, node)
         if wait != NONE:
             candidates.heap.wait[size], candidates.heap.node[size] = wait, node
@@ -606,7 +604,7 @@ def bind(w: World, p: State, t: int, me: int, job: int, task: int, node: int) ->
     hold_share(w, p.backlog, job, ONE)
     left = np.int64(1) if p.single else w.jobs.unfinished[job]
     movable, history = np.int64(p.backlog.tasks.returns[task] == 0), history_of(w, task)
-    load_messages.send_offered(
+    messages.send_offered(
         w, t, me, node, job, task, level_of(w, job), left, history, movable, mean_rest(p.known)
     )
 
@@ -643,7 +641,7 @@ def next_reports(w: World, p: State, t: int) -> int:
 @compiled
 def on_returned(w: World, p: State, t: int, me: int) -> None:
     """Step 2: send a task that came back to another node, or keep it."""
-    job, task, node, rest = load_messages.read_returned(w)
+    job, task, node, rest = messages.read_returned(w)
     note_returned(w, p.known, me, node, rest)
     release(w, job, node)
     hold_share(w, p.backlog, job, -ONE)
@@ -730,24 +728,24 @@ def advance(w: World, p: State, until: int, most: int) -> int:
         if why != RUNNING:
             return why
         t, kind, me = message.time[0], message.kind[0], message.dst[0]
-        if kind == load_messages.HEARTBEAT:
+        if kind == messages.HEARTBEAT:
             on_bounded_heartbeat(w, p.queues, t, me)
         elif me < w.nodes.size:
             on_bounded_node(w, p.queues, t, kind, me)
         elif kind == DONE:
             on_done(w)
             hold_share(w, p.backlog, read_job(w), -ONE)
-        elif kind == load_messages.QUEUE_REPORT:
-            node, generation, rest, busy_until, room = load_messages.read_queue_report(w)
+        elif kind == messages.QUEUE_REPORT:
+            node, generation, rest, busy_until, room = messages.read_queue_report(w)
             if is_current(w, node, generation) and is_newest(w, p.known.newest, node):
                 note_node(p.known, node, rest, busy_until, room)
-        elif kind == load_messages.ROOM_REPORT:
+        elif kind == messages.ROOM_REPORT:
             note_room(w, p.known.fit)
-        elif kind == load_messages.LOWEST_REPORT:
+        elif kind == messages.LOWEST_REPORT:
             note_lowest(w, p.known)
         elif kind == ARRIVAL:
             on_arrival(w, p, t, me, read_job(w))
-        elif kind == load_messages.RETURNED:
+        elif kind == messages.RETURNED:
             on_returned(w, p, t, me)
         elif kind == DISPATCH:
             on_dispatch(w, p, t, me)

@@ -34,7 +34,7 @@ from actors.fabric.ranking import make_ranking
 from actors.fabric.worlds import COFLOW_WORLDS
 from actors.kernel.compiled import direct
 from actors.kernel.counters import N_FINISHED
-from actors.kernel.world import NEVER
+from actors.kernel.queue import NEVER
 from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.user.coflows_loop import (
     State,

@@ -34,8 +34,8 @@ from actors.fabric.ports import flows_of
 from actors.fabric.priority_queues import next_tick
 from actors.fabric.ranking import Ranking
 from actors.fabric.waves import sent_together, sum_waves
+from actors.inputs import HasInputs
 from actors.kernel.compiled import compiled, entry, inlined
-from actors.kernel.inputs import HasInputs
 from actors.kernel.queue import GROW, NONE, lacks_room
 from actors.transfers.joined import Coordinated, handle_coordinated
 

@@ -27,9 +27,9 @@ from actors.conditions import NS, read_only
 from actors.kernel.compiled import direct
 from actors.kernel.counters import N_ARRIVED
 from actors.kernel.queue import NONE
-from actors.machines import shares
+from actors.machines import matching
 from actors.machines.dag_world import N_LAUNCHES
-from actors.machines.manager_state import Manager, make_pending
+from actors.machines.matching import Manager, make_pending
 from actors.machines.messages import FREE
 from actors.machines.resource_manager import advance
 from actors.machines.worlds import DAG_WORLDS
@@ -189,7 +189,7 @@ def _with_heartbeat(parameters: tuple[Parameter, ...], scheduler: str) -> tuple[
 
 def build_own(setting: Setting) -> tuple[Any, Manager]:
     """Build machines, resource manager and the first messages; the class takes the place of the parts."""
-    parts = Parts(Inter(shares.FIXED), intra=by_level(setting))
+    parts = Parts(Inter(matching.FIXED), intra=by_level(setting))
     of_one_band = replace(setting, priorities=False)  # what priorities mean is the class's to say
     world, manager = build(of_one_band, parts, setting.parameters[HEARTBEAT.name], managers=1)
     pending = make_pending(world.stages.job.size, world.tasks.duration.size)

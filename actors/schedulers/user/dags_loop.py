@@ -12,7 +12,7 @@ import numpy as np
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.queue import NONE
 from actors.machines.dag_world import N_MATCHES, DagWorld
-from actors.machines.manager_state import (
+from actors.machines.matching import (
     ONLY,
     Manager,
     Matcher,
@@ -20,9 +20,9 @@ from actors.machines.manager_state import (
     end_of_active,
     fits,
     forget_dirty,
+    launch_pending,
     next_with_room,
 )
-from actors.machines.matching import launch_pending
 from actors.machines.messages import FREE, read_free
 
 NUMBERS = ("stage", "ready", "running", "left", "fits", "job_tasks_left", "fetching")

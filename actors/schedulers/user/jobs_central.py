@@ -18,20 +18,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from actors.conditions import NS, read_only
+from actors.failures import is_known_down
 from actors.kernel.compiled import compiled, direct, entry, inlined
 from actors.kernel.cost import take
 from actors.kernel.counters import N_ARRIVED
-from actors.kernel.faults import is_known_down
 from actors.kernel.message_kinds import KINDS
 from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP, read_lost, send_lost_again
-from actors.kernel.queue import PYTHON, RUNNING
-from actors.kernel.room import work_at
+from actors.kernel.queue import NONE, PYTHON, RUNNING
 from actors.kernel.sums import WHOLE
-from actors.kernel.world import N_SENT_AGAIN, NONE, Rules, World
 from actors.nodes.messages import DONE, STARTED, read_done, send_placed
 from actors.nodes.worker import node_event
+from actors.nodes.world import N_SENT_AGAIN, Rules, World
 from actors.nodes.worlds import JOB_WORLDS
-from actors.resources import UNIT, node_slots, servers
+from actors.resources import UNIT, node_slots, servers, work_at
 from actors.scheduler import Scheduler
 from actors.schedulers.jobs import least_work
 from actors.schedulers.jobs.build import build_world, most_tasks

@@ -10,7 +10,7 @@ import numpy as np
 
 from actors.conditions import NS, read_only
 from actors.kernel.compiled import direct
-from actors.kernel.world import NONE
+from actors.kernel.queue import NONE
 from actors.scheduler import Parameter
 from actors.schedulers.jobs.sparrow import SCHEDULERS
 from actors.schedulers.user import jobs_probing

@@ -34,37 +34,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.kernel import eligible
+from actors import constraints
+from actors.failures import draw_available_node, draw_known_up, is_down, is_known_down, receive_node_state
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import take
-from actors.kernel.faults import (
-    draw_available_node,
-    draw_known_up,
-    is_down,
-    is_known_down,
-    receive_node_state,
-)
 from actors.kernel.messages import ARRIVAL, FAIL, LOST, NODE_DOWN, NODE_UP, read_job, read_lost
-from actors.kernel.queue import MOST_ACTORS, NEVER, PYTHON, RUNNING, SOURCE_SHIFT
+from actors.kernel.queue import MOST_ACTORS, NEVER, NONE, PYTHON, RUNNING, SOURCE_SHIFT
 from actors.kernel.random import AGAIN, OWN_DRAWS, below, random_bits
-from actors.kernel.room import idle_slots
 from actors.kernel.sums import carry, multiple, pack
-from actors.kernel.world import (
-    N_AGAIN,
-    N_PLACEMENTS,
-    N_PROBES,
-    N_REJECTIONS,
-    N_SENT_AGAIN,
-    NONE,
-    Rules,
-    World,
-)
 from actors.nodes import messages
 from actors.nodes.failing import is_void
 from actors.nodes.reporting import Loads, add_load, make_loads
 from actors.nodes.stealing import Stealing, on_steal, start_stealing
 from actors.nodes.waiting import length_of
 from actors.nodes.worker import node_event, serve
+from actors.nodes.world import N_AGAIN, N_PLACEMENTS, N_PROBES, N_REJECTIONS, N_SENT_AGAIN, Rules, World
+from actors.resources import idle_slots
 from actors.schedulers.jobs import late_binding, probing
 from actors.schedulers.jobs.build import build_world, long_jobs, most_tasks
 from actors.schedulers.jobs.job_info import is_long
@@ -109,11 +94,11 @@ def draw(w: World, p: State, me: int, job: int, count: int) -> None:
         p.drawn[job] = 1
         probing.draw_nodes(w, p.probing, job, count)
         return
-    probing.draw_places(w, p.probing, OWN_DRAWS, me, p.draws[me], count, eligible.eligible_count(w, job))
+    probing.draw_places(w, p.probing, OWN_DRAWS, me, p.draws[me], count, constraints.eligible_count(w, job))
     p.draws[me] += count
-    if eligible.is_constrained(w, job):
+    if constraints.is_constrained(w, job):
         for i in range(count):
-            p.probing.nodes[i] = eligible.eligible_node(w, job, p.probing.nodes[i])
+            p.probing.nodes[i] = constraints.eligible_node(w, job, p.probing.nodes[i])
 
 
 @entry
@@ -122,7 +107,7 @@ def draw_one(w: World, p: State, me: int, job: int, first: int) -> int:
 
     Where tasks of the job do not fit on each node, it is one on which they do, from `first` on if there is one there.
     """
-    if eligible.is_constrained(w, job):
+    if constraints.is_constrained(w, job):
         return draw_one_that_fits(w, p, me, job, first)
     if me != w.work.home[job]:
         node, p.draws[me] = draw_known_up(w, OWN_DRAWS, me, p.draws[me], first)
@@ -136,11 +121,11 @@ def draw_one(w: World, p: State, me: int, job: int, first: int) -> int:
 @compiled
 def draw_one_that_fits(w: World, p: State, me: int, job: int, first: int) -> int:
     """Draw such a node: a random one, or the next one after it that is up; NONE if there is none."""
-    begin, end = eligible.first_place(w, job, first), eligible.eligible_count(w, job)
+    begin, end = constraints.first_place(w, job, first), constraints.eligible_count(w, job)
     p.draws[me] += 1
     at = below(random_bits(w.seed, OWN_DRAWS, me, p.draws[me]), end - begin)
     for i in range(end - begin):
-        node = eligible.eligible_node(w, job, begin + (at + i) % (end - begin))
+        node = constraints.eligible_node(w, job, begin + (at + i) % (end - begin))
         if not is_known_down(w, node):
             return node
     return NONE

@@ -13,13 +13,11 @@ from actors.kernel.compiled import direct
 from actors.kernel.counters import N_ARRIVED
 from actors.kernel.message_kinds import KINDS
 from actors.kernel.messages import ARRIVAL
-from actors.kernel.queue import MESSAGE, MOST_ACTORS, NEVER, SOURCE_SHIFT
-from actors.kernel.room import idle_slots
+from actors.kernel.queue import MESSAGE, MOST_ACTORS, NEVER, NONE, SOURCE_SHIFT
 from actors.kernel.sums import total_ns
-from actors.kernel.world import NONE
 from actors.nodes.messages import DONE, REJECTED
 from actors.nodes.worlds import JOB_WORLDS
-from actors.resources import node_slots
+from actors.resources import idle_slots, node_slots
 from actors.scheduler import Scheduler
 from actors.schedulers.jobs.build import NS
 from actors.schedulers.user.host import OwnHost

@@ -49,9 +49,9 @@ def take(given: Any) -> DagWorkload | None:
 
 def counters() -> dict[str, str]:
     """Return the meaning of each counter; what counts is imported with the compiler, which few commands need."""
-    from actors.dynamics import COUNTED
-    from actors.kernel.world import COUNTERS as OF_JOBS
+    from actors.failures import COUNTED
     from actors.machines.dag_world import COUNTERS
+    from actors.nodes.world import COUNTERS as OF_JOBS
 
     return {**OF_JOBS.about, **COUNTERS.about, **COUNTED}
 

@@ -26,7 +26,7 @@ def awaited_ns(
     finish_ns : array
         When each task of the workload ended, the last time.
     attempts : array
-        `actors.kernel.faults.ATTEMPT` records: those that had ended count.
+        `actors.failures.ATTEMPT` records: those that had ended count.
     task, start_ns : array
         The tasks, numbered in workload order, and when they were launched; a task may be there several times.
     """

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from actors.kernel.faults import PROGRESS_BITS
+from actors.failures import PROGRESS_BITS
 from emu.explaining.event_record import NONE, BoolArray, Handled, IntArray, Record
 from emu.families.jobs.task_waits import BOUND
 from emu.results.result import Result

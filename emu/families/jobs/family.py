@@ -73,8 +73,8 @@ def groups(figures: Figures) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 def counters() -> dict[str, str]:
     """Return the meaning of each counter; what counts is imported with the compiler, which few commands need."""
-    from actors.dynamics import COUNTED
-    from actors.kernel.world import COUNTERS
+    from actors.failures import COUNTED
+    from actors.nodes.world import COUNTERS
 
     return {**COUNTERS.about, **COUNTED}
 

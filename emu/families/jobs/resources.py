@@ -75,7 +75,7 @@ def preemption_of(
     InputError
         A scheduler does not let nodes evict tasks, or priorities do not count or are not stated.
     """
-    from actors.kernel.faults import MOST_EVICTIONS
+    from actors.failures import MOST_EVICTIONS
     from actors.setting import Preemption
 
     mode = config["preemption.mode"]

@@ -9,7 +9,7 @@ from switch_runs import switch, switches
 
 from actors.fabric.port_contention import Contention, add_coflow, change_kind, leave_port, make_contention
 from actors.fabric.ports import Fabric, finish_flow
-from actors.kernel.world import NEVER
+from actors.kernel.queue import NEVER
 
 
 def end_flow(fabric: Fabric, n: Contention, flow: int) -> None:

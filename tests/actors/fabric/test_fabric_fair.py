@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from switch_runs import ccts, fairly, ports_of, run, simulate, switch, switches
 
 from actors.fabric.ports import Fabric
-from actors.kernel.world import NEVER
+from actors.kernel.queue import NEVER
 from tests.actors.water_filling import max_min
 
 

@@ -15,8 +15,7 @@ from actors.fabric.initial_arrays import at_start
 from actors.fabric.ports import Fabric, bytes_sent
 from actors.fabric.ranking import make_ranking
 from actors.fabric.waves import make_waves
-from actors.kernel.queue import NONE
-from actors.kernel.world import NEVER
+from actors.kernel.queue import NEVER, NONE
 
 
 def test_a_port_that_is_released_goes_on_down_the_order() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from switch_runs import by_madd, ccts, run, switches
 
 from actors.fabric.ports import Fabric
-from actors.kernel.world import NEVER
+from actors.kernel.queue import NEVER
 
 
 @given(switches(most=1), st.booleans())

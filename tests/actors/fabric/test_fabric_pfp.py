@@ -7,7 +7,7 @@ from hypothesis import assume, given, settings
 from switch_runs import ccts, ports_of, run, shortest_first, simulate, switch, switches
 
 from actors.fabric.ports import Fabric
-from actors.kernel.world import NEVER
+from actors.kernel.queue import NEVER
 
 
 def test_a_flow_that_has_become_shorter_meanwhile_goes_on() -> None:

@@ -16,8 +16,8 @@ from emulations import OBSERVED, digest, mixed_workload, named, run_setting, set
 
 from actors.hosting.snapshot import Refused
 from actors.kernel.compiled import config
-from actors.kernel.queue import make_queue
-from actors.kernel.world import NEVER, make_entries
+from actors.kernel.queue import NEVER, make_queue
+from actors.nodes.world import make_entries
 from actors.schedulers.jobs import build
 from actors.setting import Costs
 from workloads.errors import InputError

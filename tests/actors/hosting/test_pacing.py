@@ -23,9 +23,8 @@ from actors.hosting.shared_memory import can_share, offer_words
 from actors.hosting.windows import divide
 from actors.kernel import pacing
 from actors.kernel.messages import ARRIVAL
-from actors.kernel.queue import HORIZON, IDLE, RUNNING, post
+from actors.kernel.queue import HORIZON, IDLE, NEVER, RUNNING, post
 from actors.kernel.sharing import CAN_SHARE
-from actors.kernel.world import NEVER
 
 pytestmark = pytest.mark.compiled
 

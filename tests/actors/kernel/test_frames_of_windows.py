@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from actors.kernel.queue import NEVER
 from actors.kernel.window import (
     OWN,
     SENT,
@@ -17,7 +18,6 @@ from actors.kernel.window import (
     next_by_frame,
     note_sent,
 )
-from actors.kernel.world import NEVER
 
 PARTITIONS = 4
 

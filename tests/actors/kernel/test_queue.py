@@ -15,11 +15,10 @@ from actors.kernel import cost
 from actors.kernel import queue as kinds
 from actors.kernel.compiled import config, entry
 from actors.kernel.messages import ARRIVAL
-from actors.kernel.queue import CURSOR, GROW, HORIZON, IDLE, RUNNING, Network, grow_queue, make_queue
+from actors.kernel.queue import CURSOR, GROW, HORIZON, IDLE, NEVER, RUNNING, Network, grow_queue, make_queue
 from actors.kernel.records import records
-from actors.kernel.world import ACTOR, NEVER, World, grow_entries, make_entries
-from actors.nodes.load_messages import HEARTBEAT
-from actors.nodes.messages import DONE, PROBE, RETRY, TASK_END
+from actors.nodes.messages import DONE, HEARTBEAT, PROBE, RETRY, TASK_END
+from actors.nodes.world import ACTOR, World, grow_entries, make_entries
 
 
 @entry

@@ -11,7 +11,7 @@ from bounded_runs import started, steps
 from emulations import KINDS, run_setting
 
 from actors.environment import Preemption
-from actors.machines.manager_state import fits_share
+from actors.machines.matching import fits_share
 from actors.setting import Dynamics, Network, Setting
 from tests.actors.dag_emulations import ALL
 from tests.actors.dag_settings import mixed_dags, setting_of

@@ -17,11 +17,11 @@ from emulations import KINDS, NS, OBSERVED, outages, run_partition, setting_of, 
 from phoenix_examples import BY_CRV, asking, contended, nodes_of
 
 from actors.environment import Preemption
+from actors.kernel.queue import NONE
 from actors.kernel.records import Records, records
-from actors.kernel.world import N_EVICTIONS, NONE, World
-from actors.nodes.contention_state import Contention
-from actors.nodes.queueing import SERVED, expected_wait, note_idle, note_service
+from actors.nodes.contention import SERVED, Contention, expected_wait, note_idle, note_service
 from actors.nodes.waiting import length_of
+from actors.nodes.world import N_EVICTIONS, World
 from actors.setting import Dynamics, Network, Setting
 
 NODE, BUSY = np.int64(0), np.int64(0)

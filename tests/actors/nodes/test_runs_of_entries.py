@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from actors.hosting.outcome import Outcome
 from actors.hosting.partition import Partition
 from actors.kernel.compiled import config
-from actors.kernel.world import NONE
+from actors.kernel.queue import NONE
 from actors.nodes.waiting import length_of
 from actors.setting import Setting
 

@@ -22,8 +22,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors.hosting.partition import Partition
-from actors.kernel.world import ASKED, LONG_RUNS, NONE
+from actors.kernel.queue import NONE
 from actors.nodes.messages import TASK_END
+from actors.nodes.world import ASKED, LONG_RUNS
 from actors.setting import Setting
 from clusters.cluster import build_cluster
 from workloads.jobs import make_workload

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from actors.kernel.world import NEVER
+from actors.kernel.queue import NEVER
 from actors.setting import Costs, Setting
 from examples.smallest_coflow import EqualShares, LeastSent
 from tests.actors.checkpointing import digest_with_restores, started

@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from actors.hosting.outcome import Outcome
-from actors.kernel.inputs import ENDED, LAUNCHED
+from actors.inputs import ENDED, LAUNCHED
 from actors.machines.lineage import is_kept, lacks_input
 from actors.setting import Network, Setting
 from tests.actors.checkpointing import digest_with_restores

@@ -12,8 +12,7 @@ from conformance import SCHEDULERS, planned
 from emulations import OBSERVED
 
 from actors.hosting.partition import Partition
-from actors.kernel.queue import NONE
-from actors.kernel.world import NEVER
+from actors.kernel.queue import NEVER, NONE
 from actors.setting import Costs, Network
 
 SEEDS = range(6)

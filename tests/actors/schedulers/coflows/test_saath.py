@@ -13,7 +13,7 @@ from actors.fabric.equal_coordinator import reported_sent
 from actors.fabric.initial_arrays import at_start
 from actors.fabric.ports import Fabric, build_fabric, merge_parallel
 from actors.fabric.service_order import Order, set_order
-from actors.kernel.world import NEVER
+from actors.kernel.queue import NEVER
 from actors.setting import Setting
 from workloads.coflows import CoflowWorkload
 

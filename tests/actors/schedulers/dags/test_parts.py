@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from actors.machines import shares
-from actors.machines.manager_state import NO_LEFTOVER
-from actors.machines.packing import Values
+from actors.machines import matching
+from actors.machines.matching import NO_LEFTOVER, Values
 from actors.schedulers.dags.build import dag_scheduler
 from actors.schedulers.dags.capacity import CAPACITY
 from actors.schedulers.dags.parts import Inter, Parts
@@ -27,7 +26,7 @@ def ends_s(cores: int, **parts: Any) -> list[float]:
     """Return when the jobs end on so many machines of one core."""
 
     def parts_of(setting: Setting) -> Parts:
-        return Parts(**{"inter": Inter(shares.DRF), "intra": by_level(setting)} | parts)
+        return Parts(**{"inter": Inter(matching.DRF), "intra": by_level(setting)} | parts)
 
     scheduler = dag_scheduler(parts_of, "own", "of one's own", "-", parameters=())
     machines = build_cluster("machines", [1] * cores, cpu_cores=[1] * cores)
@@ -38,7 +37,7 @@ def ends_s(cores: int, **parts: Any) -> list[float]:
     ("order", "ends"), [([2, 1, 0], [6, 5, 2]), ([0, 1, 2], [1, 4, 6]), ([1, 0, 1], [4, 3, 6])]
 )
 def test_jobs_are_served_in_an_order_that_is_given(order: list[float], ends: list[float]) -> None:
-    assert ends_s(2, inter=Inter(shares.FIXED, np.array(order, np.float64))) == ends
+    assert ends_s(2, inter=Inter(matching.FIXED, np.array(order, np.float64))) == ends
 
 
 def test_with_packing_tasks_go_by_their_values_whatever_the_job() -> None:
@@ -54,4 +53,4 @@ def test_guarantees_of_queues_may_have_spaces() -> None:
 
 def test_without_leftovers_each_job_keeps_to_its_share() -> None:
     # One core of three for each; later two jobs have one and a half each, and a task needs a whole one.
-    assert ends_s(3, inter=Inter(shares.FAIR), leftover=NO_LEFTOVER) == [2, 6, 4]
+    assert ends_s(3, inter=Inter(matching.FAIR), leftover=NO_LEFTOVER) == [2, 6, 4]

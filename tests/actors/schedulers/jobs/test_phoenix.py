@@ -24,8 +24,8 @@ from emulations import (
 from phoenix_examples import BY_CRV, asking, contended, nodes_of
 
 from actors.kernel.queue import RANK_SHIFT, SOURCE_SHIFT
-from actors.nodes.contention_state import SHARE, UNIT
-from actors.nodes.load_messages import WAIT_REPORT
+from actors.nodes.contention import SHARE, UNIT
+from actors.nodes.messages import WAIT_REPORT
 from actors.schedulers.jobs import phoenix
 from actors.schedulers.jobs.build import NS
 from actors.schedulers.jobs.phoenix import find_asked

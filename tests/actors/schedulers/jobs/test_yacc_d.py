@@ -21,7 +21,7 @@ from hard_settings import EXAMPLES, JOBS, columns, settings_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.kernel.world import NONE
+from actors.kernel.queue import NONE
 from actors.schedulers.jobs.build import estimated_ns
 from actors.setting import Network, Setting
 from clusters.cluster import build_cluster

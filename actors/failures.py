@@ -11,15 +11,21 @@ Failures and repairs never end. Their messages are background messages: a run is
 """
 
 import math
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
+from actors.conditions import NS
 from actors.kernel.compiled import compiled, entry, inlined
-from actors.kernel.messages import NODE_UP, read_node_state, send_node_state
-from actors.kernel.queue import NONE, HasQueue, is_whole
+from actors.kernel.cost import HasCost, lacks_attempts
+from actors.kernel.messages import FAIL, NODE_UP, read_node_state, send_node_state
+from actors.kernel.queue import NEVER, NONE, SOURCE_SHIFT, grow_queue, wake_in_background
 from actors.kernel.random import AGAIN, FAILURES, below, random_bits, unit
 from actors.kernel.records import Records, doubled, records
+from actors.resources import idle_at_start
+from actors.setting import Dynamics, Setting
+from clusters.failures import CENTRAL, NODE, SCHEDULER
+from workloads.errors import InputError
 
 TRIES = 64  # random draws before the nodes that are up are counted instead
 NO_EPOCH = np.int64(0)
@@ -85,16 +91,12 @@ class Faults(NamedTuple):
     ended: np.ndarray  # [1] how many there are
 
 
-class HasFaults(HasQueue, Protocol):
+class HasFaults(HasCost, Protocol):
     """The part of a world that the functions of this file need."""
 
     @property
     def faults(self) -> Faults:
         """The failures of the run, possible and past."""
-
-    @property
-    def nodes(self) -> Records:
-        """[N] a row for each node."""
 
     @property
     def task_records(self) -> Records:
@@ -167,12 +169,6 @@ def _place(times: np.ndarray, time: int) -> int:
 def with_attempts(faults: Faults) -> Faults:
     """Return the same state with room for the attempts that come to nothing."""
     return faults._replace(attempts=records(ATTEMPT, 2 * faults.tasks.size))
-
-
-@inlined
-def lacks_attempts(faults: Faults) -> bool:
-    """Return whether there is less room for attempts than one event may need: one of each task."""
-    return faults.attempts.size > 0 and faults.attempts.size - faults.ended[0] < faults.tasks.size
 
 
 def grow_attempts(faults: Faults) -> Faults:
@@ -320,24 +316,256 @@ def generation_of(w: HasFaults, node: int) -> int:
 
 
 @inlined
-def is_over(w: HasFaults) -> bool:
-    """Return whether only background messages are left, in a partition that has all actors."""
-    now = w.queue.now
-    return (
-        now.unfinished[0] == 0
-        and now.heap_size[0] + now.lane_tail[0] - now.lane_head[0] == now.background[0]
-        and is_whole(w.queue)
+def link_running(w: HasFaults, t: int, node: int, job: int, task: int) -> None:
+    """Add a task to the list of those that run on a node."""
+    rows, actors = w.faults.tasks, w.faults.actors
+    following = actors.running[node]
+    rows.node[task], rows.start[task], rows.job[task] = node, t, job
+    rows.next[task], rows.previous[task] = following, NONE
+    if following != NONE:
+        rows.previous[following] = task
+    actors.running[node] = task
+
+
+@inlined
+def unlink_running(w: HasFaults, node: int, task: int) -> None:
+    """Remove a task from the list of those that run on a node."""
+    rows = w.faults.tasks
+    before, after = rows.previous[task], rows.next[task]
+    if before == NONE:
+        w.faults.actors.running[node] = after
+    else:
+        rows.next[before] = after
+    if after != NONE:
+        rows.previous[after] = before
+    rows.node[task] = NONE
+
+
+@inlined
+def expect_failure(w: HasFaults, node: int, k: int, up_since: int) -> None:
+    """Schedule the next failure of a node that has failed `k` times, if there is one."""
+    start, end = find_outage(w.faults, w.seed, node, k, up_since)
+    w.faults.actors.repair[node] = end
+    if start < NEVER_AGAIN:
+        wake_in_background(w, start, node, FAIL)
+
+
+@inlined
+def note_sent(w: HasFaults, task: int) -> bool:
+    """Note what a scheduler has sent about a task, the message at hand; return False if newer news of it have come.
+
+    Messages of different schedulers are not compared: the later one has the task because the earlier one is done.
+    """
+    tasks, key = w.faults.tasks, w.queue.now.key[0]
+    is_newest: bool = key > tasks.sent[task] or key >> SOURCE_SHIFT != tasks.sent[task] >> SOURCE_SHIFT
+    if is_newest:
+        tasks.sent[task] = key
+    return is_newest
+
+
+# At time 0: outages by actor, and the durations of stragglers.
+
+W = TypeVar("W", bound=Any)
+COUNTED = {
+    "node_failures": "failures of nodes up to the end of the last task",
+    "node_downtime_ns": "time that nodes were down until then, summed over nodes",
+    "scheduler_failures": "failures of schedulers up to the end of the last task",
+    "outages_left_out": "listed outages of schedulers that this policy does not have",
+    "stragglers": "tasks that were slowed down",
+}
+"""What `count_dynamics` counts, with its meaning."""
+
+
+def make_faults(setting: Setting, schedulers: int, central: bool) -> Faults:
+    """Return what can fail: the nodes, the probe schedulers and, if there is one, the central scheduler.
+
+    Raises:
+        InputError: a scheduler, or all nodes that some jobs may use, would be down for good.
+    """
+    dynamics = setting.dynamics
+    outages, schedule = _schedule(setting, schedulers, central)
+    failing = dynamics.mtbf_s is not None
+    active = failing or schedule.size > 0 or setting.preemption is not None
+    nodes = setting.cluster.num_nodes
+    # Besides these there may be a central scheduler, the coordinator of a network, and the listener.
+    actors = records(FAULT, nodes + schedulers + 3 if active else 0)
+    tasks = records(TASK_STATE, setting.workload.num_tasks if active else 0)
+    jobs = records(JOB_STATE, setting.workload.num_jobs if active else 0)
+    if active:
+        actors.running[:], actors.heard[:] = NONE, 1
+        actors.slots[:nodes] = idle_at_start(setting)
+        actors.next_outage[:] = np.searchsorted(outages, np.arange(actors.size))
+        actors.end_outage[:] = np.searchsorted(outages, np.arange(actors.size), side="right")
+        _some_nodes_come_back(setting, outages, schedule)
+    tasks.node[:], tasks.again[:], jobs.again[:] = NONE, NONE, NONE
+    return Faults(
+        active=int(active),
+        failing=int(failing),
+        between=float(dynamics.mtbf_s or 0) * NS,  # of a whole number the kernel would be compiled once more
+        outage=float(dynamics.mttr_s or 0) * NS,
+        origin=int(setting.workload.arrays().submit_ns[0]),
+        detection=round(dynamics.detection_s * NS),
+        actors=actors,
+        tasks=tasks,
+        jobs=jobs,
+        schedule=schedule,
+        attempts=records(ATTEMPT, 0),
+        ended=np.zeros(1, np.int64),
     )
 
 
-@compiled
-def take_over(w: HasFaults, actor: int, t: int) -> int:
-    """Return when a scheduler can handle a message that is due at `t`: then, or when its standby has taken over."""
-    row, schedule = w.faults.actors, w.faults.schedule
-    place = row.next_outage[actor]
-    while place < row.end_outage[actor] and schedule.end[place] <= t:
-        place += 1
-    row.next_outage[actor] = place
-    if place < row.end_outage[actor] and schedule.start[place] <= t:
-        return schedule.end[place]
-    return t
+def no_faults(origin_ns: int) -> Faults:
+    """Return the state where nothing can fail."""
+    dtypes = (FAULT, TASK_STATE, JOB_STATE, OUTAGE, ATTEMPT)
+    actors, tasks, jobs, schedule, attempts = (records(dtype, 0) for dtype in dtypes)
+    ended = np.zeros(1, np.int64)
+    return Faults(0, 0, 0.0, 0.0, origin_ns, 0, actors, tasks, jobs, schedule, attempts, ended)
+
+
+def start_failures(world: W, tasks: int) -> W:
+    """Schedule the first failures in a world with `tasks` tasks; return it with room for them in its queue."""
+    if not world.faults.active:
+        return world
+    nodes = world.nodes.size
+    while world.queue.heap.size - world.queue.now.heap_size[0] < world.queue.room + nodes:
+        world = world._replace(queue=grow_queue(world.queue, nodes))
+    world.queue.now.unfinished[0] = tasks
+    with np.errstate(over="ignore"):
+        expect_failures(world)
+    return world
+
+
+@entry
+def expect_failures(w: HasFaults) -> None:
+    """Schedule the first failure of every node."""
+    for node in range(w.nodes.size):
+        expect_failure(w, node, NO_EPOCH, w.faults.origin)
+
+
+def _schedule(setting: Setting, schedulers: int, central: bool) -> tuple[np.ndarray, Records]:
+    """Return [F] actors, ascending, and [F] OUTAGE; outages of actors that the policy does not have are left out."""
+    dynamics, nodes = setting.dynamics, setting.cluster.num_nodes
+    outages = dynamics.outages
+    if outages is None:
+        return np.zeros(0, np.int64), records(OUTAGE, 0)
+    actor = outages.number.copy()
+    actor[outages.kind == SCHEDULER] += nodes
+    the_central = nodes + schedulers if central else nodes
+    actor[outages.kind == CENTRAL] = the_central
+    there = (outages.kind == NODE) | ((outages.kind == SCHEDULER) & (outages.number < schedulers))
+    if central or schedulers == 1:
+        there |= outages.kind == CENTRAL
+    end_s = outages.repair_s.copy()
+    of_scheduler = outages.kind != NODE
+    if dynamics.failover_s is not None:
+        end_s[of_scheduler] = np.minimum(
+            end_s[of_scheduler], outages.fail_s[of_scheduler] + dynamics.failover_s
+        )
+    if np.isinf(end_s[there & of_scheduler]).any():
+        raise InputError(
+            "dynamics.failures: a scheduler fails for good, so its jobs would wait for ever; give it a repair_s, or set"
+            " dynamics.failover"
+        )
+    order = np.lexsort((outages.fail_s, actor))
+    order = order[there[order]]
+    schedule = records(OUTAGE, order.size)
+    schedule.start[:] = np.rint(outages.fail_s[order] * NS)
+    schedule.end[:] = [NEVER_AGAIN if math.isinf(s) else round(s * NS) for s in end_s[order].tolist()]
+    return actor[order], schedule
+
+
+def _some_nodes_come_back(setting: Setting, outages: np.ndarray, schedule: Records) -> None:
+    """Refuse a schedule that leaves jobs without a node for good."""
+    gone = np.unique(outages[schedule.end >= NEVER_AGAIN])
+    first = setting.cluster.partition(setting.long_partition)
+    count = setting.cluster.num_nodes
+    if (gone < count).sum() == count or (gone >= first).sum() == count - first:
+        whose = "jobs" if gone.size == count else "long jobs"
+        raise InputError(
+            f"dynamics.failures: all nodes that {whose} may use fail for good; one of them must have a repair_s"
+        )
+
+
+def gone_for_good(dynamics: Dynamics) -> np.ndarray:
+    """Return the nodes that fail for good by the schedule of outages."""
+    outages = dynamics.outages
+    if outages is None:
+        return np.zeros(0, np.int64)
+    return np.unique(outages.number[(outages.kind == NODE) & np.isinf(outages.repair_s)])
+
+
+def durations_ns(setting: Setting) -> np.ndarray:
+    """Return [T] durations of the tasks, ns, with those of stragglers made longer.
+
+    A task that straggles does so wherever and whenever it runs, and under every scheduler: they are compared on the
+    same tasks. One that would take longer than a run can (`NEVER`) takes that long, and the run is refused for it.
+    """
+    own = setting.workload.arrays().duration_ns
+    factors = straggler_factors(setting.dynamics, own.size, setting.seed)
+    if factors is None:
+        return own
+    longer = np.rint(np.minimum(own * factors, float(NEVER))).astype(np.int64)
+    return np.where(factors > 1.0, np.maximum(longer, own), own)
+
+
+def straggler_factors(dynamics: Dynamics, tasks: int, seed: int) -> np.ndarray | None:
+    """Return [T] the slowdown of each task, 1 for those that do not straggle; None if there are no stragglers.
+
+    What is above 1 has mean slowdown - 1: constant, Pareto of the second kind (Lomax), or lognormal.
+    """
+    if dynamics.straggler_share <= 0:
+        return None
+    random = np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, 0x57A66])))
+    straggles = random.random(tasks) < dynamics.straggler_share
+    mean = dynamics.straggler_slowdown - 1.0
+    if dynamics.straggler_distribution == "pareto":
+        excess = random.pareto(dynamics.straggler_shape, tasks) * (mean * (dynamics.straggler_shape - 1.0))
+    elif dynamics.straggler_distribution == "lognormal":
+        sigma = dynamics.straggler_sigma
+        excess = mean * np.exp(random.normal(-sigma * sigma / 2.0, sigma, tasks))
+    else:
+        excess = np.full(tasks, mean)
+    return np.where(straggles, 1.0 + excess, 1.0)
+
+
+def outages_of(faults: Faults) -> Faults | None:
+    """Return the outages alone, without the state of tasks and jobs; None where nothing fails."""
+    if not faults.failing and not faults.schedule.size:
+        return None
+    return faults._replace(
+        tasks=records(TASK_STATE, 0), jobs=records(JOB_STATE, 0), attempts=records(ATTEMPT, 0)
+    )
+
+
+def _outages(setting: Setting, faults: Faults, times_ns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return how many nodes are down at each of some times, and [2, N] the failures and downtimes up to the last, ns.
+
+    Outages do not depend on what runs, so that they are counted afterwards; no partition has to stop at those times.
+    """
+    nodes = np.int64(setting.cluster.num_nodes)
+    change, found = np.zeros(times_ns.size + 1, np.int64), np.zeros((2, nodes), np.int64)
+    if times_ns.size:
+        with np.errstate(over="ignore"):
+            note_outages(faults, setting.seed, nodes, times_ns.astype(np.int64), change, found)
+    return np.cumsum(change[:-1]), found
+
+
+def nodes_up(setting: Setting, faults: Faults, times_ns: np.ndarray) -> np.ndarray:
+    """Return how many nodes are up at each of some times, in order; a node is down from its failure to its repair."""
+    return setting.cluster.num_nodes - _outages(setting, faults, times_ns)[0]
+
+
+def count_dynamics(setting: Setting, faults: Faults | None, last_ns: int) -> dict[str, int]:
+    """Count what failed up to the end of the last task, and how many tasks straggled."""
+    counters: dict[str, int] = {}
+    if faults is not None:
+        _, found = _outages(setting, faults, np.array([last_ns]))
+        first = int(faults.actors.end_outage[: found.shape[1]].max())  # schedulers come after the nodes
+        counters["node_failures"], counters["node_downtime_ns"] = (sum(row) for row in found.tolist())
+        counters["scheduler_failures"] = int((faults.schedule.start[first:] <= last_ns).sum())
+        if setting.dynamics.outages is not None:
+            counters["outages_left_out"] = setting.dynamics.outages.kind.size - faults.schedule.size
+    factors = straggler_factors(setting.dynamics, setting.workload.num_tasks, setting.seed)
+    if factors is not None:
+        counters["stragglers"] = int((factors > 1).sum())
+    return {name: count for name, count in counters.items() if count}

@@ -8,16 +8,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from actors.constraints import Eligible
+from actors.failures import Faults
+from actors.inputs import Inputs
 from actors.kernel.compiled import inlined
 from actors.kernel.cost import Cost
 from actors.kernel.counters import Counters
-from actors.kernel.eligible import Eligible
-from actors.kernel.faults import Faults
-from actors.kernel.inputs import Inputs
 from actors.kernel.queue import NEVER as NEVER
 from actors.kernel.queue import NONE, Network, Queue
 from actors.kernel.records import Records, doubled, records
-from actors.kernel.room import Room
+from actors.resources import Room
 
 # One row per actor, 64 bytes: a node uses all of it, a scheduler only `seq`.
 ACTOR = np.dtype(
@@ -53,7 +53,7 @@ ENTRY = np.dtype(
         ("bypassed", "i8"),  # estimated work that went before it out of turn, ns
         # of a probe: answers to an earlier one are out of date; of a task in a bounded queue 1: it may be given back
         ("epoch", "i8"),
-        ("level", "i8"),  # of a job with constraints, see actors/kernel/eligible.py; else NONE
+        ("level", "i8"),  # of a job with constraints, see actors/constraints.py; else NONE
         ("more", "i8"),  # the next entry of its run, or NONE
     ]
 )
