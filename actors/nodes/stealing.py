@@ -76,11 +76,11 @@ def victim_of(w: World, p: Stealing, draws: int) -> int:
 
 
 @inlined
-def on_steal(w: World, p: Stealing, t: int, victim: int) -> None:
+def on_steal(w: World, p: Stealing, t: int, node: int) -> None:
     """Steps 2 and 3: give probes, or forward the request."""
     thief, attempts, draws = read_steal(w)
-    if steal_from(w, p, t, victim, thief, draws) == 0 and attempts > 0:
-        ask(w, p, t, victim, thief, attempts, draws)
+    if steal_from(w, p, t, node, thief, draws) == 0 and attempts > 0:
+        ask(w, p, t, node, thief, attempts, draws)
 
 
 @inlined

@@ -21,54 +21,34 @@ tenants: with `order` "fair" or "capacity" the turn is that of the first job of 
 share over its weight or guarantee, of those within their ceilings ([tenants](resources.md#tenants)).
 """
 
-from actors.kernel.compiled import entry
-from actors.kernel.cost import take
-from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP, read_job
-from actors.kernel.queue import NONE, RUNNING
-from actors.nodes.messages import DISPATCH, DONE
-from actors.nodes.worker import node_event
+from actors.kernel.compiled import inlined
+from actors.kernel.queue import NONE
+from actors.nodes.messages import DISPATCH
 from actors.nodes.world import World
 from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import ALL_ALIKE, NO_QUEUES_AT_NODES, Scheduler
 from actors.schedulers.jobs.central_queue import ORDER, parameters_of
 from actors.schedulers.jobs.gangs import (
     GANGS,
+    HANDLERS,
     Gangs,
     build_gangs,
     make_way,
-    note_arrival,
-    note_end,
-    on_lost,
-    on_node_state,
     start_heads,
 )
+from actors.schedulers.jobs.late_binding import make_job_loop
 
 
-@entry
-def advance(w: World, p: Gangs, until: int, most: int) -> int:
-    """Handle events before `until`, at most `most` of them; return the stop reason."""
-    message = w.queue.now
-    for _ in range(most):
-        why = take(w, until)
-        if why != RUNNING:
-            return why
-        t, kind, me = message.time[0], message.kind[0], message.dst[0]
-        if me < w.nodes.size:
-            node_event(w, me)
-        elif kind == DONE:
-            note_end(w, p, me)
-        elif kind == ARRIVAL:
-            note_arrival(w, p, me, read_job(w))
-        elif kind == DISPATCH:
-            p.queue.is_woken[0] = 0
-            head = start_heads(w, p, t, me)
-            if head != NONE:
-                make_way(w, p, t, me, head)
-        elif kind == LOST:
-            on_lost(w, p, t, me)
-        elif kind == NODE_DOWN or kind == NODE_UP:
-            on_node_state(w, p)
-    return RUNNING
+@inlined
+def decide(w: World, p: Gangs, t: int, me: int) -> None:
+    """Step 2: start the first jobs of the queue that fit."""
+    p.queue.is_woken[0] = 0
+    head = start_heads(w, p, t, me)
+    if head != NONE:
+        make_way(w, p, t, me, head)
+
+
+advance = make_job_loop(__name__, Gangs, HANDLERS | {DISPATCH: decide})
 
 
 CENTRAL_FCFS_GANG = Scheduler(

@@ -29,21 +29,19 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.failures import PROGRESS_BITS, evictions_of, is_known_down, receive_node_state
-from actors.kernel.compiled import compiled, entry, inlined
-from actors.kernel.cost import take
-from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP, read_job, read_lost, read_node_state
-from actors.kernel.queue import NONE, RUNNING, wake
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.messages import ARRIVAL, LOST, read_lost, read_node_state
+from actors.kernel.queue import NONE, wake
 from actors.kernel.records import Records, records
 from actors.nodes.messages import DISPATCH, DONE, read_done, read_evictions, send_placed
 from actors.nodes.preemption import preempts
-from actors.nodes.worker import node_event
 from actors.nodes.world import Rules, World
 from actors.nodes.worlds import JOB_WORLDS
 from actors.resources import node_slots
 from actors.scheduler import ALL_ALIKE, NO_QUEUES_AT_NODES, Scheduler
 from actors.schedulers.jobs import central_queue
 from actors.schedulers.jobs.build import build_world
-from actors.schedulers.jobs.late_binding import next_arrival, note_attempt, on_done
+from actors.schedulers.jobs.late_binding import make_job_loop, next_arrival, note_attempt, on_done
 from actors.schedulers.jobs.probing import NO_VERSION, ONE
 from actors.setting import Setting
 from workloads.errors import InputError
@@ -304,11 +302,12 @@ def add_slot(p: State, node: int) -> None:
 
 
 @inlined
-def note_end(w: World, p: State) -> None:
+def note_end(w: World, p: State, t: int, me: int) -> None:
     """Step 3: a task has ended."""
     job, node, start, _ = read_done(w)
     on_done(w)
     leave_node(w, p, job, node, start, read_evictions(w))
+    dispatch(w, p, t, me)
 
 
 @inlined
@@ -353,39 +352,30 @@ def note_slots(w: World, p: State, node: int) -> None:
 
 
 @inlined
-def on_lost(w: World, p: State) -> None:
+def on_lost(w: World, p: State, t: int, me: int) -> None:
     """Step 4: put a task that was lost, or evicted, in front of the others of its job."""
     job, task, node, history, start = read_lost(w)
     # What a failure has lost has not started, or before the node was up.
     leave_node(w, p, job, node, start, max(history >> PROGRESS_BITS, 1) - 1)
     note_attempt(w)
     central_queue.put_lost(w, p.queues, job, task)
+    dispatch(w, p, t, me)
 
 
-@entry
-def advance(w: World, p: State, until: int, most: int) -> int:
-    """Handle events before `until`, at most `most` of them; return the stop reason."""
-    message = w.queue.now
-    for _ in range(most):
-        why = take(w, until)
-        if why != RUNNING:
-            return why
-        t, kind, me = message.time[0], message.kind[0], message.dst[0]
-        if me < w.nodes.size:
-            node_event(w, me)
-        elif kind == NODE_DOWN or kind == NODE_UP:
-            on_node_state(w, p)
-        else:
-            if kind == DONE:
-                note_end(w, p)
-            elif kind == ARRIVAL:
-                job = read_job(w)
-                next_arrival(w, me, job)
-                central_queue.join(p.queues, job)
-            elif kind == LOST:
-                on_lost(w, p)
-            dispatch(w, p, t, me)
-    return RUNNING
+@inlined
+def on_arrival(w: World, p: State, t: int, me: int, job: int) -> None:
+    """Step 1: queue the tasks of a job."""
+    next_arrival(w, me, job)
+    central_queue.join(p.queues, job)
+    dispatch(w, p, t, me)
+
+
+advance = make_job_loop(
+    __name__,
+    State,
+    {DONE: note_end, ARRIVAL: on_arrival, LOST: on_lost, DISPATCH: dispatch},
+    on_node_state=on_node_state,
+)
 
 
 def build(setting: Setting) -> tuple[World, State]:

@@ -21,20 +21,16 @@ Deviations from the paper: it has no constraints; these rules are ours.
 
 from typing import NamedTuple
 
-from actors.kernel.compiled import compiled, entry
-from actors.kernel.cost import take
-from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP, read_job
-from actors.kernel.queue import RUNNING
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.messages import ARRIVAL, LOST
 from actors.nodes.messages import DONE, REQUEST, STARTED, read_done, read_request
-from actors.nodes.worker import node_event
 from actors.nodes.world import Rules, World
 from actors.nodes.worlds import JOB_WORLDS
 from actors.resources import servers
 from actors.scheduler import Parameter, Scheduler, constraint_aware
-from actors.schedulers.jobs import least_work
+from actors.schedulers.jobs import late_binding, least_work
 from actors.schedulers.jobs.build import build_world, most_tasks
 from actors.schedulers.jobs.job_info import is_long
-from actors.schedulers.jobs.late_binding import next_arrival, on_done, on_request
 from actors.schedulers.jobs.node_fit import FIT, make_fit
 from actors.schedulers.jobs.probing import NO_VERSION
 from actors.setting import Setting
@@ -50,41 +46,53 @@ class State(NamedTuple):
 @compiled
 def on_arrival(w: World, p: State, t: int, me: int, job: int) -> None:
     """Step 1: place every task."""
-    next_arrival(w, me, job)
+    late_binding.next_arrival(w, me, job)
     placer = p.long if is_long(w, job) else p.short
     count = least_work.place_tasks(w, placer, t, job)
     least_work.add_assigned(w, placer, job, count)
     least_work.send_assigned(w, placer, t, me, job, count, NO_VERSION)
 
 
-@entry
-def advance(w: World, p: State, until: int, most: int) -> int:
-    """Handle events before `until`, at most `most` of them; return the stop reason."""
-    message = w.queue.now
-    for _ in range(most):
-        why = take(w, until)
-        if why != RUNNING:
-            return why
-        t, kind, me = message.time[0], message.kind[0], message.dst[0]
-        if me < w.nodes.size:
-            node_event(w, me)
-        elif kind == STARTED:
-            least_work.on_started(w, p.long)
-        elif kind == REQUEST:
-            job, node, _ = read_request(w)
-            least_work.note_start(w, p.long, job, node, t)
-            on_request(w, t, me)
-        elif kind == DONE:
-            job, node, _, _ = read_done(w)
-            least_work.note_end(w, p.long, job, node)
-            on_done(w)
-        elif kind == ARRIVAL:
-            on_arrival(w, p, t, me, read_job(w))
-        elif kind == LOST:
-            least_work.assign_again(w, p.long if is_long(w, read_job(w)) else p.short, t, me)
-        elif kind == NODE_DOWN or kind == NODE_UP:
-            least_work.note_node_state(w, p.long.ledger)
-    return RUNNING
+@inlined
+def on_start(w: World, p: State) -> None:
+    """Note that a task has started on its node."""
+    least_work.on_started(w, p.long)
+
+
+@inlined
+def on_request(w: World, p: State, t: int, me: int, job: int) -> None:
+    """Hand out the job's next task, with late binding; the scheduler knows that it starts now."""
+    _, node, _ = read_request(w)
+    least_work.note_start(w, p.long, job, node, t)
+    late_binding.on_request(w, t, me)
+
+
+@inlined
+def on_done(w: World, p: State, job: int) -> None:
+    """Take the work of a task that has ended from its node."""
+    _, node, _, _ = read_done(w)
+    least_work.note_end(w, p.long, job, node)
+    late_binding.on_done(w)
+
+
+@inlined
+def on_lost(w: World, p: State, t: int, me: int, job: int) -> None:
+    """Assign what a failure has lost again."""
+    least_work.assign_again(w, p.long if is_long(w, job) else p.short, t, me)
+
+
+@inlined
+def on_node_state(w: World, p: State) -> None:
+    """Note that a node is down or up."""
+    least_work.note_node_state(w, p.long.ledger)
+
+
+advance = late_binding.make_job_loop(
+    __name__,
+    State,
+    {STARTED: on_start, REQUEST: on_request, DONE: on_done, ARRIVAL: on_arrival, LOST: on_lost},
+    on_node_state=on_node_state,
+)
 
 
 def build(setting: Setting) -> tuple[World, State]:

@@ -34,13 +34,11 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.kernel.arrays import first_from
-from actors.kernel.compiled import compiled, entry, inlined
-from actors.kernel.cost import take
-from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP, read_job
-from actors.kernel.queue import NEVER, NONE, RUNNING, wake
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.messages import LOST, NODE_DOWN, NODE_UP
+from actors.kernel.queue import NEVER, NONE, wake
 from actors.kernel.records import Records, records
 from actors.nodes.messages import DISPATCH, DONE, read_done
-from actors.nodes.worker import node_event
 from actors.nodes.world import World
 from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import NO_QUEUES_AT_NODES, Scheduler
@@ -57,6 +55,7 @@ from actors.schedulers.jobs.gang_outlook import (
 )
 from actors.schedulers.jobs.gangs import (
     GANGS,
+    HANDLERS,
     PLAN_BY,
     Gangs,
     build_gangs,
@@ -64,7 +63,6 @@ from actors.schedulers.jobs.gangs import (
     is_gang,
     is_room_coming,
     make_way,
-    note_arrival,
     note_end,
     on_lost,
     on_node_state,
@@ -72,6 +70,7 @@ from actors.schedulers.jobs.gangs import (
     start_heads,
     tasks_to_start,
 )
+from actors.schedulers.jobs.late_binding import make_job_loop
 from actors.setting import Setting
 
 # Reservations of nodes: when which tasks of a job that waits are to run where, so that no node has too little free.
@@ -615,29 +614,25 @@ def make_again(p: State) -> None:
         p.since.first[0] = NONE
 
 
-@entry
-def advance(w: World, p: State, until: int, most: int) -> int:
-    """Handle events before `until`, at most `most` of them; return the stop reason."""
-    message = w.queue.now
-    for _ in range(most):
-        why = take(w, until)
-        if why != RUNNING:
-            return why
-        t, kind, me = message.time[0], message.kind[0], message.dst[0]
-        if me < w.nodes.size:
-            node_event(w, me)
-        elif kind == DONE:
-            on_done(w, p, t, me)
-        elif kind == ARRIVAL:
-            note_arrival(w, p.gangs, me, read_job(w))
-        elif kind == DISPATCH:
-            decide(w, p, t, me)
-        elif kind == LOST:
-            on_lost(w, p.gangs, t, me)
-            make_again(p)
-        elif (kind == NODE_DOWN or kind == NODE_UP) and on_node_state(w, p.gangs):
-            make_again(p)
-    return RUNNING
+@inlined
+def on_gang_lost(w: World, p: State, t: int, me: int) -> None:
+    """Let what a failure has lost wait again, and make the plan again."""
+    on_lost(w, p.gangs, t, me)
+    make_again(p)
+
+
+@inlined
+def on_state(w: World, p: State) -> None:
+    """Note that a node is down or up, and make the plan again."""
+    if on_node_state(w, p.gangs):
+        make_again(p)
+
+
+advance = make_job_loop(
+    __name__,
+    State,
+    HANDLERS | {DONE: on_done, DISPATCH: decide, LOST: on_gang_lost, NODE_DOWN: on_state, NODE_UP: on_state},
+)
 
 
 def build(setting: Setting) -> tuple[World, State]:

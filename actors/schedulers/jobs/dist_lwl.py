@@ -29,23 +29,19 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.failures import generation_of, is_down, is_known_down
-from actors.kernel.compiled import compiled, entry, inlined
-from actors.kernel.cost import take
+from actors.kernel.compiled import compiled, inlined
 from actors.kernel.messages import (
     ARRIVAL,
     FAIL,
     LOST,
-    NODE_DOWN,
-    NODE_UP,
     read_job,
     read_lost,
     read_node_state,
 )
-from actors.kernel.queue import NEVER, NONE, RUNNING
+from actors.kernel.queue import NEVER, NONE
 from actors.kernel.sums import pack, unpack
 from actors.nodes.failing import is_void
 from actors.nodes.messages import (
-    DONE,
     HEARTBEAT,
     LOAD_REPORT,
     PLACED,
@@ -75,7 +71,7 @@ from actors.schedulers.jobs.build import NS, build_world, heartbeat_ns, most_tas
 from actors.schedulers.jobs.central_lwl import LATE_BINDING
 from actors.schedulers.jobs.eagle import SHORTEST_FIRST, SLACK
 from actors.schedulers.jobs.job_info import is_long
-from actors.schedulers.jobs.late_binding import next_arrival, on_done, on_request
+from actors.schedulers.jobs.late_binding import make_job_loop, next_arrival, on_request
 from actors.schedulers.jobs.node_fit import FIT, make_reported_fit, note_empty, note_room, parts_of
 from actors.schedulers.jobs.probing import NO_VERSION
 from actors.schedulers.jobs.sparrow import SCHEDULERS
@@ -183,34 +179,26 @@ def on_node_state(w: World, p: State) -> None:
             p.short.ledger.work[node], p.short.ledger.wholes[node] = p.loads.work[node], p.loads.wholes[node]
 
 
-@entry
-def advance(w: World, p: State, until: int, most: int) -> int:
-    """Handle events before `until`, at most `most` of them; return the stop reason."""
-    message = w.queue.now
-    for _ in range(most):
-        why = take(w, until)
-        if why != RUNNING:
-            return why
-        t, kind, me = message.time[0], message.kind[0], message.dst[0]
-        if kind == HEARTBEAT:
-            on_heartbeat(w, p, t, me)
-        elif me < w.nodes.size:
-            on_node(w, p, t, kind, me)
-        elif kind == REQUEST:
-            on_request(w, t, me)
-        elif kind == DONE:
-            on_done(w)
-        elif kind == LOAD_REPORT:
-            on_report(w, p)
-        elif kind == ROOM_REPORT:
-            note_room(w, p.short.fit)
-        elif kind == ARRIVAL:
-            on_arrival(w, p, t, me, read_job(w))
-        elif kind == LOST:
-            on_lost(w, p, t, me)
-        elif kind == NODE_DOWN or kind == NODE_UP:
-            on_node_state(w, p)
-    return RUNNING
+@inlined
+def on_room(w: World, p: State) -> None:
+    """Note a report of what is free on a node."""
+    note_room(w, p.short.fit)
+
+
+advance = make_job_loop(
+    __name__,
+    State,
+    {
+        REQUEST: on_request,
+        LOAD_REPORT: on_report,
+        ROOM_REPORT: on_room,
+        ARRIVAL: on_arrival,
+        LOST: on_lost,
+    },
+    at_nodes={HEARTBEAT: on_heartbeat},
+    others_at_nodes=on_node,
+    on_node_state=on_node_state,
+)
 
 
 def build(setting: Setting) -> tuple[World, State]:

@@ -38,20 +38,17 @@ import numpy as np
 from actors.causes import BEHIND_EQUALS, BEHIND_LONG, Remedy
 from actors.constraints import eligible_before, eligible_count, is_constrained, list_of, listed, listing_of
 from actors.failures import is_down, is_known_down
-from actors.kernel.compiled import compiled, entry, inlined
-from actors.kernel.cost import take
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.loops import Handlers
 from actors.kernel.message_kinds import PUBLISHED
 from actors.kernel.messages import (
     ARRIVAL,
     LOST,
-    NODE_DOWN,
-    NODE_UP,
-    read_job,
     read_lost,
     read_published,
     send_published,
 )
-from actors.kernel.queue import GROW, NONE, RUNNING
+from actors.kernel.queue import NONE
 from actors.kernel.random import LAST_RETRIES, RETRIES, below, random_bits
 from actors.kernel.records import Records, records
 from actors.nodes import messages
@@ -60,11 +57,10 @@ from actors.nodes.world import N_AGAIN, N_PROBES, N_REJECTIONS, Rules, World
 from actors.nodes.worlds import JOB_WORLDS
 from actors.resources import servers, work_at
 from actors.scheduler import Parameter, Scheduler, constraint_aware
-from actors.schedulers.jobs import least_work, probing
+from actors.schedulers.jobs import late_binding, least_work, probing
 from actors.schedulers.jobs.build import build_world, long_jobs, most_tasks
 from actors.schedulers.jobs.central_lwl import LATE_BINDING
 from actors.schedulers.jobs.job_info import is_long, tasks_of
-from actors.schedulers.jobs.late_binding import next_arrival, on_done, on_request, probe_again
 from actors.schedulers.jobs.ledger import add_work
 from actors.schedulers.jobs.node_fit import FIT, make_fit
 from actors.schedulers.jobs.sparrow import PROBE_RATIO, REPLACEMENT, SCHEDULERS
@@ -251,7 +247,7 @@ class State(NamedTuple):
 @compiled
 def on_arrival(w: World, p: State, t: int, me: int, job: int) -> None:
     """Place a long job and publish where it is; probe for a short one."""
-    tasks = next_arrival(w, me, job)
+    tasks = late_binding.next_arrival(w, me, job)
     if is_long(w, job):
         least_work.place_tasks(w, p.placer, t, job)
         least_work.add_assigned(w, p.placer, job, tasks)
@@ -345,7 +341,7 @@ def on_lost(w: World, p: State, t: int, me: int) -> None:
     """Place a task, or send a probe, again that a node's failure has lost."""
     job, _, node, _, _ = read_lost(w)
     if not is_long(w, job):
-        probe_again(w, t, me, round_of_replacement(w, p, job))
+        late_binding.probe_again(w, t, me, round_of_replacement(w, p, job))
         return
     if node != NONE and least_work.note_end(w, p.placer, job, node) == 0:
         change_bit(w, p.shared, t, node, 0)
@@ -370,33 +366,38 @@ def round_of_replacement(w: World, p: State, job: int) -> int:
 
 
 @inlined
-def on_scheduler(w: World, p: State, t: int, kind: int, me: int) -> None:
-    """Handle a message to a scheduler."""
-    if kind == messages.REQUEST:
-        job, node, _ = messages.read_request(w)
-        if is_long(w, job):
-            least_work.note_start(w, p.placer, job, node, t)
-        on_request(w, t, me)
-    elif kind == messages.DONE:
-        job, node, _, _ = messages.read_done(w)
-        if is_long(w, job) and least_work.note_end(w, p.placer, job, node) == 0:
-            change_bit(w, p.shared, t, node, 0)
-        on_done(w)
-    elif kind == messages.STARTED:
-        least_work.on_started(w, p.placer)
-    elif kind == messages.REJECTED:
-        on_rejected(w, t, me)
-    elif kind == messages.RETRY:
-        on_retry(w, p, t, me)
-    elif kind == ARRIVAL:
-        on_arrival(w, p, t, me, read_job(w))
-    elif kind == PUBLISHED:
-        node, has_long = read_published(w)
-        set_bit(p.shared, node, has_long)
-    elif kind == LOST:
-        on_lost(w, p, t, me)
-    elif kind == NODE_DOWN or kind == NODE_UP:
-        least_work.note_node_state(w, p.placer.ledger)
+def on_done(w: World, p: State, t: int, job: int) -> None:
+    """Note the end of a task; the last long one on a node frees it for short jobs."""
+    _, node, _, _ = messages.read_done(w)
+    if is_long(w, job) and least_work.note_end(w, p.placer, job, node) == 0:
+        change_bit(w, p.shared, t, node, 0)
+    late_binding.on_done(w)
+
+
+@inlined
+def on_published(w: World, shared: SharedState) -> None:
+    """Note whether a node has long work, of which a scheduler of another partition knows."""
+    node, has_long = read_published(w)
+    set_bit(shared, node, has_long)
+
+
+HANDLERS: Handlers = {
+    messages.REQUEST: least_work.on_request,
+    messages.DONE: on_done,
+    messages.STARTED: least_work.on_started,
+    messages.REJECTED: on_rejected,
+    messages.RETRY: on_retry,
+    ARRIVAL: on_arrival,
+    PUBLISHED: on_published,
+    LOST: on_lost,
+}
+
+
+@inlined
+def on_node(w: World, t: int, node: int) -> None:
+    """Handle a message to a node, which may reject a probe."""
+    if not reject(w, t, node):
+        node_event(w, node)
 
 
 @inlined
@@ -405,22 +406,14 @@ def lacks_room(w: World, p: State) -> bool:
     return room_in_log(p.shared) < w.queue.room
 
 
-@entry
-def advance(w: World, p: State, until: int, most: int) -> int:
-    """Handle events before `until`, at most `most` of them; return the stop reason."""
-    message = w.queue.now
-    for _ in range(most):
-        if lacks_room(w, p):
-            return GROW
-        why = take(w, until)
-        if why != RUNNING:
-            return why
-        t, me = message.time[0], message.dst[0]
-        if me >= w.nodes.size:
-            on_scheduler(w, p, t, message.kind[0], me)
-        elif not reject(w, t, me):
-            node_event(w, me)
-    return RUNNING
+advance = late_binding.make_job_loop(
+    __name__,
+    State,
+    HANDLERS,
+    others_at_nodes=on_node,
+    on_node_state=least_work.note_node_state,
+    grows_if=(lacks_room,),
+)
 
 
 def grow(world: World, state: State) -> State:

@@ -33,12 +33,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actors.kernel.compiled import compiled, entry
-from actors.kernel.cost import take
-from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP, read_job
-from actors.kernel.queue import NEVER, NONE, RUNNING
-from actors.nodes.messages import DISPATCH, DONE
-from actors.nodes.worker import node_event
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.queue import NEVER, NONE
+from actors.nodes.messages import DISPATCH
 from actors.nodes.world import World
 from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import NO_QUEUES_AT_NODES, Scheduler
@@ -56,6 +53,7 @@ from actors.schedulers.jobs.gang_outlook import (
 )
 from actors.schedulers.jobs.gangs import (
     GANGS,
+    HANDLERS,
     PLAN_BY,
     Gangs,
     are_single,
@@ -64,10 +62,6 @@ from actors.schedulers.jobs.gangs import (
     is_gang,
     is_room_coming,
     make_way,
-    note_arrival,
-    note_end,
-    on_lost,
-    on_node_state,
     rows_for,
     start,
     start_heads,
@@ -75,6 +69,7 @@ from actors.schedulers.jobs.gangs import (
     tasks_that_fit,
     tasks_to_start,
 )
+from actors.schedulers.jobs.late_binding import make_job_loop
 from actors.setting import Setting
 
 
@@ -189,37 +184,24 @@ def beside(w: World, p: State, head: int, needs: int, job: int, count: int) -> i
     return count
 
 
-@entry
-def advance(w: World, p: State, until: int, most: int) -> int:
-    """Handle events before `until`, at most `most` of them; return the stop reason."""
-    message, gangs = w.queue.now, p.gangs
-    for _ in range(most):
-        why = take(w, until)
-        if why != RUNNING:
-            return why
-        t, kind, me = message.time[0], message.kind[0], message.dst[0]
-        if me < w.nodes.size:
-            node_event(w, me)
-        elif kind == DONE:
-            note_end(w, gangs, me)
-        elif kind == ARRIVAL:
-            note_arrival(w, gangs, me, read_job(w))
-        elif kind == DISPATCH:
-            gangs.queue.is_woken[0] = 0
-            head = start_heads(w, gangs, t, me)
-            if head != NONE:
-                make_way(w, gangs, t, me, head)
-                if is_room_coming(w, gangs, head):
-                    continue
-            if head != NONE and gangs.by_node == 1:
-                backfill_nodes(w, p, t, me, head)
-            elif head != NONE and gangs.room.total[0] > 0:
-                backfill(w, gangs, t, me, head)
-        elif kind == LOST:
-            on_lost(w, gangs, t, me)
-        elif kind == NODE_DOWN or kind == NODE_UP:
-            on_node_state(w, gangs)
-    return RUNNING
+@inlined
+def decide(w: World, p: State, t: int, me: int) -> None:
+    """Start the first jobs of the queue that fit, then those that may pass the first that does not."""
+    gangs = p.gangs
+    gangs.queue.is_woken[0] = 0
+    head = start_heads(w, gangs, t, me)
+    if head == NONE:
+        return
+    make_way(w, gangs, t, me, head)
+    if is_room_coming(w, gangs, head):
+        return
+    if gangs.by_node == 1:
+        backfill_nodes(w, p, t, me, head)
+    elif gangs.room.total[0] > 0:
+        backfill(w, gangs, t, me, head)
+
+
+advance = make_job_loop(__name__, State, HANDLERS | {DISPATCH: decide})
 
 
 def build(setting: Setting) -> tuple[World, State]:

@@ -27,11 +27,12 @@ from actors.failures import (
 )
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_FINISHED, N_STARTED
-from actors.kernel.messages import read_lost, read_node_state
+from actors.kernel.loops import Handlers
+from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP, read_lost, read_node_state
 from actors.kernel.queue import NEVER, NONE, wake
 from actors.kernel.records import Records, records
 from actors.kernel.sums import WHOLE, carry
-from actors.nodes.messages import DISPATCH, PLACE_BITS, read_done, read_place, send_cancel, send_placed
+from actors.nodes.messages import DISPATCH, DONE, PLACE_BITS, read_done, read_place, send_cancel, send_placed
 from actors.nodes.preemption import US, preempts
 from actors.nodes.world import (
     N_LOST_NS,
@@ -580,6 +581,15 @@ def on_node_state(w: World, p: Gangs) -> bool:
         # The listener has heard this; the scheduler is the first after the nodes, and may be down itself.
         wake_once(w, p, w.nodes.size)
     return True
+
+
+HANDLERS: Handlers = {
+    DONE: note_end,
+    ARRIVAL: note_arrival,
+    LOST: on_lost,
+    NODE_DOWN: on_node_state,
+    NODE_UP: on_node_state,
+}
 
 
 # Preemption under schedulers of gangs: running jobs of lower priority end, so that the first one that waits starts.

@@ -25,22 +25,19 @@ from typing import NamedTuple
 import numpy as np
 
 from actors.causes import BEHIND_LONG, Remedy
-from actors.kernel.compiled import compiled, entry
-from actors.kernel.cost import take
-from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP, read_job
-from actors.kernel.queue import RUNNING
-from actors.nodes.messages import DONE, REQUEST, STARTED, STEAL, read_done, read_request
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.messages import ARRIVAL, LOST
+from actors.nodes.messages import DONE, REQUEST, STARTED, STEAL, read_done
 from actors.nodes.stealing import Stealing, on_steal, start_stealing
 from actors.nodes.worker import node_event, serve
 from actors.nodes.world import Rules, World
 from actors.nodes.worlds import JOB_WORLDS
 from actors.resources import servers
 from actors.scheduler import Parameter, Scheduler, constraint_aware
-from actors.schedulers.jobs import least_work, probing
+from actors.schedulers.jobs import late_binding, least_work, probing
 from actors.schedulers.jobs.build import build_world, long_jobs, most_tasks
 from actors.schedulers.jobs.central_lwl import LATE_BINDING
 from actors.schedulers.jobs.job_info import is_long
-from actors.schedulers.jobs.late_binding import next_arrival, on_done, on_request, probe_again
 from actors.schedulers.jobs.node_fit import FIT, make_fit
 from actors.schedulers.jobs.sparrow import PROBE_RATIO, REPLACEMENT, SCHEDULERS
 from actors.setting import Setting
@@ -57,7 +54,7 @@ class State(NamedTuple):
 @compiled
 def on_arrival(w: World, p: State, t: int, me: int, job: int) -> None:
     """Steps 1 and 2: place a long job, probe for a short one."""
-    tasks = next_arrival(w, me, job)
+    tasks = late_binding.next_arrival(w, me, job)
     if is_long(w, job):
         least_work.place_tasks(w, p.placer, t, job)
         least_work.add_assigned(w, p.placer, job, tasks)
@@ -66,42 +63,45 @@ def on_arrival(w: World, p: State, t: int, me: int, job: int) -> None:
         probing.send_probes(w, t, me, p.probing, job, tasks)
 
 
-@entry
-def advance(w: World, p: State, until: int, most: int) -> int:
-    """Handle events before `until`, at most `most` of them; return the stop reason."""
-    message = w.queue.now
-    for _ in range(most):
-        why = take(w, until)
-        if why != RUNNING:
-            return why
-        t, kind, me = message.time[0], message.kind[0], message.dst[0]
-        if kind == STEAL:
-            on_steal(w, p.stealing, t, me)
-        elif me < w.nodes.size:
-            if node_event(w, me) and p.stealing.attempts > 0 and start_stealing(w, p.stealing, t, me):
-                serve(w, t, me)
-        elif kind == REQUEST:
-            job, node, _ = read_request(w)
-            if is_long(w, job):
-                least_work.note_start(w, p.placer, job, node, t)
-            on_request(w, t, me)
-        elif kind == DONE:
-            job, node, _, _ = read_done(w)
-            if is_long(w, job):
-                least_work.note_end(w, p.placer, job, node)
-            on_done(w)
-        elif kind == STARTED:
-            least_work.on_started(w, p.placer)
-        elif kind == ARRIVAL:
-            on_arrival(w, p, t, me, read_job(w))
-        elif kind == LOST:
-            if is_long(w, read_job(w)):
-                least_work.assign_again(w, p.placer, t, me)
-            else:
-                probe_again(w, t, me, probing.FIRST_ROUND)
-        elif kind == NODE_DOWN or kind == NODE_UP:
-            least_work.note_node_state(w, p.placer.ledger)
-    return RUNNING
+@inlined
+def on_node(w: World, stealing: Stealing, t: int, node: int) -> None:
+    """Step 3: a node that runs out of work begins to steal."""
+    if node_event(w, node) and stealing.attempts > 0 and start_stealing(w, stealing, t, node):
+        serve(w, t, node)
+
+
+@inlined
+def on_done(w: World, placer: least_work.Placer, job: int) -> None:
+    """Note the end of a task; a long one leaves less work on its node."""
+    _, node, _, _ = read_done(w)
+    if is_long(w, job):
+        least_work.note_end(w, placer, job, node)
+    late_binding.on_done(w)
+
+
+@inlined
+def on_lost(w: World, placer: least_work.Placer, t: int, me: int, job: int) -> None:
+    """Assign a long task again that a failure has lost; replace a probe."""
+    if is_long(w, job):
+        least_work.assign_again(w, placer, t, me)
+    else:
+        late_binding.probe_again(w, t, me, probing.FIRST_ROUND)
+
+
+advance = late_binding.make_job_loop(
+    __name__,
+    State,
+    {
+        REQUEST: least_work.on_request,
+        DONE: on_done,
+        STARTED: least_work.on_started,
+        ARRIVAL: on_arrival,
+        LOST: on_lost,
+    },
+    at_nodes={STEAL: on_steal},
+    others_at_nodes=on_node,
+    on_node_state=least_work.note_node_state,
+)
 
 
 def build(setting: Setting) -> tuple[World, State]:

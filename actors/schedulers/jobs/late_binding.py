@@ -7,16 +7,21 @@ A task that a node's failure has lost is handed out again, before new ones; a ne
 A lost probe is sent again as long as its job has tasks to hand out. Both go to nodes that are not known to be down.
 """
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
 from actors.constraints import is_relaxed, level_of
-from actors.failures import epoch_of, history_of, keep_task, next_again, note_history
+from actors.failures import epoch_of, history_of, keep_task, next_again, note_history, receive_node_state
 from actors.kernel.compiled import compiled, inlined
 from actors.kernel.counters import N_ARRIVED
-from actors.kernel.messages import read_lost, send_arrival, send_lost_again
+from actors.kernel.loops import Handler, Handlers, make_loop
+from actors.kernel.messages import NODE_DOWN, NODE_UP, read_lost, send_arrival, send_lost_again
 from actors.kernel.queue import NONE, note
 from actors.kernel.trace import RELAXED
-from actors.nodes.messages import read_done, read_request, send_no_task, send_placed, send_task
+from actors.nodes.messages import DONE, read_done, read_request, send_no_task, send_placed, send_task
+from actors.nodes.worker import node_event
 from actors.nodes.world import N_EMPTY, N_REFUSALS, N_RELAXED, N_SENT_AGAIN, World
 from actors.schedulers.jobs.job_info import tasks_of
 from actors.schedulers.jobs.probing import FIRST_ROUND, NO_VERSION, ONE, probe
@@ -163,3 +168,23 @@ def send_again(w: World, t: int, me: int, first: int) -> None:
     w.counts[N_SENT_AGAIN] += 1
     hold(w, job, node)
     send_placed(w, t, me, node, job, task, level_of(w, job), ONE, NO_VERSION)
+
+
+def make_job_loop(
+    module: str,
+    state: Any,
+    handlers: Handlers,
+    at_nodes: Handlers | None = None,
+    *,
+    others_at_nodes: Handler = node_event,
+    on_node_state: Handler = receive_node_state,
+    grows_if: Sequence[Handler] = (),
+) -> Any:
+    """Return the loop of a scheduler of jobs, from its handlers of messages (`actors.kernel.loops.make_loop`).
+
+    A scheduler that has none of its own notes the end of tasks (`on_done`) and which nodes are down.
+    """
+    shared = {DONE: on_done, NODE_DOWN: on_node_state, NODE_UP: on_node_state}
+    return make_loop(
+        module, state, shared | handlers, at_nodes or {}, others_at_nodes=others_at_nodes, grows_if=grows_if
+    )

@@ -24,10 +24,11 @@ from actors.kernel.random import JITTER, below, random_bits
 from actors.kernel.records import Records, records
 from actors.kernel.sums import LARGE, spread
 from actors.kernel.trace import CHOSEN
-from actors.nodes.messages import read_started, send_placed
+from actors.nodes.messages import read_request, read_started, send_placed
 from actors.nodes.world import N_PLACEMENTS, N_PROBES, N_SENT_AGAIN, World
 from actors.resources import work_at
-from actors.schedulers.jobs.job_info import tasks_of
+from actors.schedulers.jobs import late_binding
+from actors.schedulers.jobs.job_info import is_long, tasks_of
 from actors.schedulers.jobs.late_binding import note_attempt, note_lost, tasks_left
 from actors.schedulers.jobs.ledger import DOWN, IDLE, Ledger, add_work, waiting
 from actors.schedulers.jobs.node_fit import DRAWS, LEAST_WORK, NO_FIT, ROOM, Fit, take_room, wait_for
@@ -282,6 +283,15 @@ def on_started(w: World, placer: Placer) -> None:
     """Note a report that a bound task has started."""
     job, node, start = read_started(w)
     note_start(w, placer, job, node, start)
+
+
+@inlined
+def on_request(w: World, placer: Placer, t: int, me: int, job: int) -> None:
+    """Hand out the job's next task; of a long one the scheduler knows that it starts now."""
+    _, node, _ = read_request(w)
+    if is_long(w, job):
+        note_start(w, placer, job, node, t)
+    late_binding.on_request(w, t, me)
 
 
 @inlined

@@ -53,18 +53,14 @@ from actors.constraints import (
     sets_of,
 )
 from actors.failures import is_known_down
-from actors.kernel.compiled import compiled, entry, inlined
-from actors.kernel.cost import take
+from actors.kernel.compiled import compiled, inlined
 from actors.kernel.messages import (
     ANNOUNCED,
     ARRIVAL,
-    NODE_DOWN,
-    NODE_UP,
-    read_job,
     read_node_state,
     send_announced,
 )
-from actors.kernel.queue import GROW, NONE, RUNNING, is_here, note, wake
+from actors.kernel.queue import NONE, is_here, note, wake
 from actors.kernel.records import Records, records
 from actors.kernel.trace import CHOSEN, RELAXED
 from actors.nodes.contention import (
@@ -94,7 +90,7 @@ from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.jobs import eagle
 from actors.schedulers.jobs.build import heartbeat_ns
 from actors.schedulers.jobs.job_info import is_long
-from actors.schedulers.jobs.late_binding import next_arrival
+from actors.schedulers.jobs.late_binding import make_job_loop, next_arrival
 from actors.schedulers.jobs.least_work import CHOICE, keep_least, note_node_state
 from actors.schedulers.jobs.pressure import Pressure
 from actors.schedulers.jobs.probing import (
@@ -484,37 +480,29 @@ def on_state(w: World, p: State) -> None:
         on_node_state(w, p.monitor, node, was_down)
 
 
-@entry
-def advance(w: World, p: State, until: int, most: int) -> int:
-    """Handle events before `until`, at most `most` of them; return the stop reason."""
-    message = w.queue.now
-    for _ in range(most):
-        if eagle.lacks_room(w, p.eagle) or lacks_log(p.monitor):
-            return GROW
-        why = take(w, until)
-        if why != RUNNING:
-            return why
-        t, kind, me = message.time[0], message.kind[0], message.dst[0]
-        if kind == HEARTBEAT:
-            on_heartbeat(w, p.contention, t)
-        elif me < w.nodes.size:
-            if not eagle.reject(w, t, me):
-                on_contended_node(w, p.contention, t, kind, me)
-        elif kind == WAIT_REPORTS:
-            on_reports(w, p.monitor, p.contention, t)
-        elif kind == WAIT_REPORT:
-            on_report(w, p.monitor, t)
-        elif kind == MONITOR:
-            on_monitor(w, p.monitor, t, me)
-        elif kind == ANNOUNCED:
-            on_announced(w, p.contention)
-        elif kind == NODE_DOWN or kind == NODE_UP:
-            on_state(w, p)
-        elif kind == ARRIVAL:
-            on_arrival(w, p, t, me, read_job(w))
-        else:
-            eagle.on_scheduler(w, p.eagle, t, kind, me)
-    return RUNNING
+@inlined
+def on_node(w: World, contention: Contention, t: int, kind: int, node: int) -> None:
+    """Handle a message to a node, which may reject a probe."""
+    if not eagle.reject(w, t, node):
+        on_contended_node(w, contention, t, kind, node)
+
+
+advance = make_job_loop(
+    __name__,
+    State,
+    eagle.HANDLERS
+    | {
+        WAIT_REPORTS: on_reports,
+        WAIT_REPORT: on_report,
+        MONITOR: on_monitor,
+        ANNOUNCED: on_announced,
+        ARRIVAL: on_arrival,
+    },
+    at_nodes={HEARTBEAT: on_heartbeat},
+    others_at_nodes=on_node,
+    on_node_state=on_state,
+    grows_if=(eagle.lacks_room, lacks_log),
+)
 
 
 def grow(world: World, state: State) -> State:

@@ -7,19 +7,15 @@ delay each node is an M/G/1 queue.
 from typing import NamedTuple
 
 from actors.constraints import eligible_count, eligible_node, first_place, level_of
-from actors.failures import receive_node_state
-from actors.kernel.compiled import compiled, entry
-from actors.kernel.cost import take
-from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP, read_job
-from actors.kernel.queue import RUNNING
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.messages import ARRIVAL, LOST
 from actors.kernel.random import PLACEMENT, below, random_bits
-from actors.nodes.messages import DONE, send_placed
-from actors.nodes.worker import node_event
+from actors.nodes.messages import send_placed
 from actors.nodes.world import N_PLACEMENTS, Rules, World
 from actors.nodes.worlds import JOB_WORLDS
 from actors.scheduler import Scheduler
 from actors.schedulers.jobs.build import build_world
-from actors.schedulers.jobs.late_binding import next_arrival, on_done, send_again
+from actors.schedulers.jobs.late_binding import make_job_loop, next_arrival, send_again
 from actors.schedulers.jobs.probing import NO_VERSION
 from actors.schedulers.jobs.sparrow import SCHEDULERS
 from actors.setting import Setting
@@ -44,26 +40,13 @@ def on_arrival(w: World, p: State, t: int, me: int, job: int) -> None:
         send_placed(w, t, me, node, job, w.work.first_task[job] + i, level, tasks, NO_VERSION)
 
 
-@entry
-def advance(w: World, p: State, until: int, most: int) -> int:
-    """Handle events before `until`, at most `most` of them; return the stop reason."""
-    message = w.queue.now
-    for _ in range(most):
-        why = take(w, until)
-        if why != RUNNING:
-            return why
-        t, kind, me = message.time[0], message.kind[0], message.dst[0]
-        if me < w.nodes.size:
-            node_event(w, me)
-        elif kind == DONE:
-            on_done(w)
-        elif kind == ARRIVAL:
-            on_arrival(w, p, t, me, read_job(w))
-        elif kind == LOST:
-            send_again(w, t, me, p.first * w.work.is_long[read_job(w)])
-        elif kind == NODE_DOWN or kind == NODE_UP:
-            receive_node_state(w)
-    return RUNNING
+@inlined
+def on_lost(w: World, p: State, t: int, me: int, job: int) -> None:
+    """Send a task that a failure has lost to another node."""
+    send_again(w, t, me, p.first * w.work.is_long[job])
+
+
+advance = make_job_loop(__name__, State, {ARRIVAL: on_arrival, LOST: on_lost})
 
 
 def build(setting: Setting) -> tuple[World, State]:

@@ -32,17 +32,15 @@ import numpy as np
 
 from actors.causes import BEHIND_EQUALS, Remedy
 from actors.constraints import eligible_count, eligible_node, level_of
-from actors.failures import is_down, receive_node_state
-from actors.kernel.compiled import compiled, entry, inlined
-from actors.kernel.cost import take
-from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP, read_job, send_lost_again
-from actors.kernel.queue import NONE, RUNNING
+from actors.failures import is_down
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.messages import ARRIVAL, LOST, send_lost_again
+from actors.kernel.queue import NONE
 from actors.kernel.random import PROBES, below, random_bits
 from actors.kernel.records import Records, records
 from actors.nodes import messages
-from actors.nodes.messages import ASK_LENGTH, DONE, LENGTH, REQUEST, send_placed
+from actors.nodes.messages import ASK_LENGTH, LENGTH, REQUEST, send_placed
 from actors.nodes.waiting import length_of
-from actors.nodes.worker import node_event
 from actors.nodes.world import N_PLACEMENTS, N_PROBES, Rules, World
 from actors.nodes.worlds import JOB_WORLDS
 from actors.resources import idle_slots
@@ -224,36 +222,21 @@ def on_arrival(w: World, p: State, t: int, me: int, job: int) -> None:
         ask_lengths(w, p.sampling, t, me, job, p.probing.nodes)
 
 
-@entry
-def advance(w: World, p: State, until: int, most: int) -> int:
-    """Handle events before `until`, at most `most` of them; return the stop reason."""
-    message = w.queue.now
-    for _ in range(most):
-        why = take(w, until)
-        if why != RUNNING:
-            return why
-        t, kind, me = message.time[0], message.kind[0], message.dst[0]
-        if me < w.nodes.size:
-            if kind == ASK_LENGTH:
-                answer_length(w, t, me)
-            else:
-                node_event(w, me)
-        elif kind == REQUEST:
-            late_binding.on_request(w, t, me)
-        elif kind == DONE:
-            late_binding.on_done(w)
-        elif kind == LENGTH:
-            on_length(w, p.sampling, t, me)
-        elif kind == ARRIVAL:
-            on_arrival(w, p, t, me, read_job(w))
-        elif kind == LOST:
-            if p.late_binding:
-                late_binding.probe_again(w, t, me, FIRST_ROUND)
-            else:
-                late_binding.send_again(w, t, me, late_binding.NODE_0)
-        elif kind == NODE_DOWN or kind == NODE_UP:
-            receive_node_state(w)
-    return RUNNING
+@inlined
+def on_lost(w: World, p: State, t: int, me: int) -> None:
+    """Replace what a failure has lost."""
+    if p.late_binding:
+        late_binding.probe_again(w, t, me, FIRST_ROUND)
+    else:
+        late_binding.send_again(w, t, me, late_binding.NODE_0)
+
+
+advance = late_binding.make_job_loop(
+    __name__,
+    State,
+    {REQUEST: late_binding.on_request, LENGTH: on_length, ARRIVAL: on_arrival, LOST: on_lost},
+    at_nodes={ASK_LENGTH: answer_length},
+)
 
 
 def build(setting: Setting) -> tuple[World, State]:

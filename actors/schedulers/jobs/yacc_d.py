@@ -56,10 +56,9 @@ from actors.constraints import (
     level_of,
 )
 from actors.failures import history_of, receive_node_state
-from actors.kernel.compiled import compiled, entry, inlined
-from actors.kernel.cost import take
-from actors.kernel.messages import ARRIVAL, LOST, NODE_DOWN, NODE_UP, read_job, read_lost, read_node_state
-from actors.kernel.queue import NEVER, NONE, RUNNING, note, wake
+from actors.kernel.compiled import compiled, inlined
+from actors.kernel.messages import ARRIVAL, LOST, NODE_UP, read_lost, read_node_state
+from actors.kernel.queue import NEVER, NONE, note, wake
 from actors.kernel.random import PLACEMENT, PROBES, below, random_bits
 from actors.kernel.records import Records, records
 from actors.kernel.sums import carry, spread, unpack
@@ -75,7 +74,7 @@ from actors.scheduler import Parameter, Scheduler
 from actors.schedulers.jobs import central_queue
 from actors.schedulers.jobs.build import NS, build_world, most_tasks
 from actors.schedulers.jobs.job_info import tasks_of
-from actors.schedulers.jobs.late_binding import next_arrival, note_attempt, on_done
+from actors.schedulers.jobs.late_binding import make_job_loop, next_arrival, note_attempt, on_done
 from actors.schedulers.jobs.least_work import CHOICE, sink, swap
 from actors.schedulers.jobs.node_fit import (
     FIT,
@@ -719,41 +718,38 @@ def on_node_state(w: World, p: State) -> None:
         note_empty(w, p.known.fit, node)
 
 
-@entry
-def advance(w: World, p: State, until: int, most: int) -> int:
-    """Handle events before `until`, at most `most` of them; return the stop reason."""
-    message = w.queue.now
-    for _ in range(most):
-        why = take(w, until)
-        if why != RUNNING:
-            return why
-        t, kind, me = message.time[0], message.kind[0], message.dst[0]
-        if kind == messages.HEARTBEAT:
-            on_bounded_heartbeat(w, p.queues, t, me)
-        elif me < w.nodes.size:
-            on_bounded_node(w, p.queues, t, kind, me)
-        elif kind == DONE:
-            on_done(w)
-            hold_share(w, p.backlog, read_job(w), -ONE)
-        elif kind == messages.QUEUE_REPORT:
-            node, generation, rest, busy_until, room = messages.read_queue_report(w)
-            if is_current(w, node, generation) and is_newest(w, p.known.newest, node):
-                note_node(p.known, node, rest, busy_until, room)
-        elif kind == messages.ROOM_REPORT:
-            note_room(w, p.known.fit)
-        elif kind == messages.LOWEST_REPORT:
-            note_lowest(w, p.known)
-        elif kind == ARRIVAL:
-            on_arrival(w, p, t, me, read_job(w))
-        elif kind == messages.RETURNED:
-            on_returned(w, p, t, me)
-        elif kind == DISPATCH:
-            on_dispatch(w, p, t, me)
-        elif kind == LOST:
-            on_lost(w, p, t, me)
-        elif kind == NODE_DOWN or kind == NODE_UP:
-            on_node_state(w, p)
-    return RUNNING
+@inlined
+def on_end(w: World, backlog: Backlog, job: int) -> None:
+    """Note the end of a task; its tenant holds less."""
+    on_done(w)
+    hold_share(w, backlog, job, -ONE)
+
+
+@inlined
+def on_report(w: World, known: View) -> None:
+    """Note what a node has reported, unless something newer is known."""
+    node, generation, rest, busy_until, room = messages.read_queue_report(w)
+    if is_current(w, node, generation) and is_newest(w, known.newest, node):
+        note_node(known, node, rest, busy_until, room)
+
+
+advance = make_job_loop(
+    __name__,
+    State,
+    {
+        DONE: on_end,
+        messages.QUEUE_REPORT: on_report,
+        messages.ROOM_REPORT: note_room,
+        messages.LOWEST_REPORT: note_lowest,
+        ARRIVAL: on_arrival,
+        messages.RETURNED: on_returned,
+        DISPATCH: on_dispatch,
+        LOST: on_lost,
+    },
+    at_nodes={messages.HEARTBEAT: on_bounded_heartbeat},
+    others_at_nodes=on_bounded_node,
+    on_node_state=on_node_state,
+)
 
 
 def build(setting: Setting) -> tuple[World, State]:
