@@ -23,7 +23,7 @@ from actors.kernel.queue import NEVER, NONE, make_queue
 from actors.nodes.waiting import length_of
 from actors.nodes.world import make_entries
 from actors.scheduler import Scheduler
-from actors.schedulers.jobs.ledger import DOWN
+from actors.schedulers.jobs.least_work import DOWN
 from actors.schedulers.registry import built_in_schedulers, find_scheduler
 from actors.setting import Costs, Network, Setting
 from emu.configuration.plan import Plan, configure, prepare

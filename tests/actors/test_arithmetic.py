@@ -16,7 +16,7 @@ from actors.kernel.sums import WHOLE
 from actors.schedulers.dags.carbyne import CARBYNE
 from actors.schedulers.dags.stage_orders import make_job_plans
 from actors.schedulers.jobs.build import estimated_ns
-from actors.schedulers.jobs.node_fit import NO_FIT
+from actors.schedulers.jobs.least_work import NO_FIT
 from actors.schedulers.jobs.yacc_d import make_view, mean_rest, note_node
 from actors.setting import Costs, Dynamics, Estimates
 from clusters.cluster import build_cluster

@@ -31,7 +31,7 @@ from actors.scheduler import Parameter, Scheduler, constraint_aware
 from actors.schedulers.jobs import late_binding, least_work
 from actors.schedulers.jobs.build import build_world, most_tasks
 from actors.schedulers.jobs.job_info import is_long
-from actors.schedulers.jobs.node_fit import FIT, make_fit
+from actors.schedulers.jobs.least_work import FIT, make_fit
 from actors.schedulers.jobs.probing import NO_VERSION
 from actors.setting import Setting
 

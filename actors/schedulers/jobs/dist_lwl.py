@@ -72,7 +72,7 @@ from actors.schedulers.jobs.central_lwl import LATE_BINDING
 from actors.schedulers.jobs.eagle import SHORTEST_FIRST, SLACK
 from actors.schedulers.jobs.job_info import is_long
 from actors.schedulers.jobs.late_binding import make_job_loop, next_arrival, on_request
-from actors.schedulers.jobs.node_fit import FIT, make_reported_fit, note_empty, note_room, parts_of
+from actors.schedulers.jobs.least_work import FIT, make_reported_fit, note_empty, note_room, parts_of
 from actors.schedulers.jobs.probing import NO_VERSION
 from actors.schedulers.jobs.sparrow import SCHEDULERS
 from actors.setting import Setting

@@ -61,8 +61,7 @@ from actors.schedulers.jobs import late_binding, least_work, probing
 from actors.schedulers.jobs.build import build_world, long_jobs, most_tasks
 from actors.schedulers.jobs.central_lwl import LATE_BINDING
 from actors.schedulers.jobs.job_info import is_long, tasks_of
-from actors.schedulers.jobs.ledger import add_work
-from actors.schedulers.jobs.node_fit import FIT, make_fit
+from actors.schedulers.jobs.least_work import FIT, add_work, make_fit
 from actors.schedulers.jobs.sparrow import PROBE_RATIO, REPLACEMENT, SCHEDULERS
 from actors.schedulers.jobs.spreading import may_run, must_spread, next_open
 from actors.setting import Setting

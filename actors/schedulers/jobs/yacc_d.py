@@ -75,8 +75,8 @@ from actors.schedulers.jobs import central_queue
 from actors.schedulers.jobs.build import NS, build_world, most_tasks
 from actors.schedulers.jobs.job_info import tasks_of
 from actors.schedulers.jobs.late_binding import make_job_loop, next_arrival, note_attempt, on_done
-from actors.schedulers.jobs.least_work import CHOICE, sink, swap
-from actors.schedulers.jobs.node_fit import (
+from actors.schedulers.jobs.least_work import (
+    CHOICE,
     FIT,
     LEAST_WORK,
     Fit,
@@ -86,6 +86,8 @@ from actors.schedulers.jobs.node_fit import (
     note_room,
     parts_of,
     row_of,
+    sink,
+    swap,
     take_room,
 )
 from actors.schedulers.jobs.probing import ONE, Probing, draw_places, make_probing, most_probes, probes_of

@@ -35,7 +35,7 @@ from actors.scheduler import Scheduler
 from actors.schedulers.jobs import least_work
 from actors.schedulers.jobs.build import build_world, most_tasks
 from actors.schedulers.jobs.late_binding import next_arrival, note_attempt, on_done
-from actors.schedulers.jobs.ledger import DOWN, add_work
+from actors.schedulers.jobs.least_work import DOWN, add_work
 from actors.schedulers.jobs.probing import NO_VERSION, ONE
 from actors.schedulers.user.host import OwnHost, first_outside
 from actors.schedulers.user.parameters import described
