@@ -3,7 +3,7 @@
 A task of higher priority may end running ones (actors/nodes/preemption.py).
 
 The queue holds probes (late binding: when a probe's turn comes, the node holds a slot and asks the job's
-scheduler for a task; Sparrow, SOSP'13, section 3.4) and tasks that a scheduler bound to the node. The queue is
+scheduler for a task; Sparrow, SOSP'13, section 3) and tasks that a scheduler bound to the node. The queue is
 served in order of priority where priorities count, and among equals first come first served, or shortest remaining job
 first (actors/nodes/waiting.py); a sticky probe
 stays in the queue until its job has no task left (Eagle, SoCC'16).

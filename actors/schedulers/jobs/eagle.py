@@ -6,7 +6,8 @@ As in Hawk, a central scheduler places long jobs and distributed ones probe for 
    rejection the node sends its newest version of the shared state: which nodes have long work. Placements of long tasks
    bring that version to nodes.
 2. The scheduler sends the rejected probes again, to random nodes that have no long work in the newest version that the
-   job has received; what is rejected `reprobe_rounds` times goes to the short partition, where no long task runs.
+   job has received, `reprobe_rounds` times at most. What is rejected after that goes to the short partition, where no
+   long task runs.
 3. Sticky batch probing (section 4.2): a probe stays in its node's queue until its job has no task left.
 4. Nodes serve the job with the shortest remaining work first; no short task is passed by more than `slack` times its
    own estimate (section 4.3).
@@ -15,10 +16,11 @@ As in Hawk, a central scheduler places long jobs and distributed ones probe for 
 scheduler's answers to its own requests; the authors' simulator reads it live: `live_progress=true` (a global view).
 Re-probes are drawn independently of each other. The paper has one slot a node: with several no slot stays idle while an
 entry waits, and a sticky probe asks for a task for each idle slot, but for no more than its job has left by the node's
-last information (of a job whose tasks must be spread, for one). Where there is no short partition, the last round goes
-to any node and is accepted. Draws with replacement and late binding of long tasks, as the authors simulate them, are
-parameters, and so is `fit`, which is that of `hawk`. The paper does not say what becomes of a probe that a node's
-failure has lost: it goes to any node that is up, and may be rejected there, unless the whole short partition is down.
+last information, and for one at a time if the tasks of its job must be spread. Where there is no short partition, the
+last round goes to any node and is accepted. Draws with replacement and late binding of long tasks, as the authors
+simulate them, are parameters, and so is `fit`, which is that of `hawk`. The paper does not say what becomes of a probe
+that a node's failure has lost: it goes to any node that is up. That node may reject it, but not while the whole short
+partition is down.
 
 `ideal-eagle` knows where long work is: probes go directly to nodes that have none at that moment, each drawn
 independently of the others. It is an upper bound for state sharing, not a system, and always needs a global view.
@@ -65,6 +67,12 @@ from actors.schedulers.jobs.least_work import FIT, add_work, make_fit
 from actors.schedulers.jobs.sparrow import PROBE_RATIO, REPLACEMENT, SCHEDULERS
 from actors.schedulers.jobs.spreading import may_run, must_spread, next_open
 from actors.setting import Setting
+
+# Where the steps stand:
+# 1. `on_arrival`, `reject`, `on_rejected`; the shared state: `change_bit`, `bit_at`
+# 2. `on_retry`, `probe_free`, `draw_free`
+# 3. `leave_queue` of actors/nodes/worker.py; `note_answer` and `drop_probe` of actors/nodes/waiting.py
+# 4. `pick_shortest` and `bypass` of actors/nodes/waiting.py
 
 # Succinct shared state: one bit a node, set while long work is assigned to it (Eagle, SoCC'16, section 4.1).
 #
@@ -245,7 +253,7 @@ class State(NamedTuple):
 
 @compiled
 def on_arrival(w: World, p: State, t: int, me: int, job: int) -> None:
-    """Place a long job and publish where it is; probe for a short one."""
+    """For step 1: place a long job, and publish where it is with its tasks; probe for a short one."""
     tasks = late_binding.next_arrival(w, me, job)
     if is_long(w, job):
         least_work.place_tasks(w, p.placer, t, job)
@@ -284,7 +292,7 @@ def reject(w: World, t: int, node: int) -> bool:
 
 @inlined
 def on_rejected(w: World, t: int, me: int) -> None:
-    """Collect the probes that are rejected at one instant; all use the newest version of the shared state."""
+    """For step 2: collect the probes that are rejected at one instant; all use the newest version of the state."""
     job, version, next_round = messages.read_rejected(w)
     jobs = w.jobs
     jobs.version[job] = max(jobs.version[job], version)
@@ -310,13 +318,13 @@ def on_retry(w: World, p: State, t: int, me: int) -> None:
 def probe_free(
     w: World, p: State, t: int, me: int, job: int, count: int, version: int, this_round: int
 ) -> None:
-    """Probe random nodes: free ones in `version`, or those of the short partition if that is NONE.
+    """Step 2: probe random nodes: free ones in `version`, or those of the short partition if that is NONE.
 
     A free node that is known to be down is not used: its probe would be lost, sent again, rejected, and come back here.
     """
-    short_only = eligible_before(w, job, p.placer.first)
-    if short_only == 0:
-        short_only = eligible_count(w, job)
+    num_short = eligible_before(w, job, p.placer.first)  # of the job's nodes, in the short partition
+    if num_short == 0:
+        num_short = eligible_count(w, job)
     if version != NONE and known_free(w, p.shared, version, job) == 0:
         version = NONE
     for _ in range(count):
@@ -330,8 +338,8 @@ def probe_free(
                 version = NONE  # the others would find none either
         if node == NONE or is_known_down(w, node):
             round_sent = LAST_ROUND
-            place = below(random_bits(w.seed, LAST_RETRIES, job, draw), short_only)
-            node = next_open(w, job, place, short_only)
+            place = below(random_bits(w.seed, LAST_RETRIES, job, draw), num_short)
+            node = next_open(w, job, place, num_short)
         probing.probe(w, t, me, node, job, tasks_of(w, job), round_sent, probing.NO_VERSION)
 
 
@@ -366,7 +374,7 @@ def round_of_replacement(w: World, p: State, job: int) -> int:
 
 @inlined
 def on_done(w: World, p: State, t: int, job: int) -> None:
-    """Note the end of a task; the last long one on a node frees it for short jobs."""
+    """For step 1: note the end of a task; the last long one on a node frees it for short jobs."""
     _, node, _, _ = messages.read_done(w)
     if is_long(w, job) and least_work.note_end(w, p.placer, job, node) == 0:
         change_bit(w, p.shared, t, node, 0)

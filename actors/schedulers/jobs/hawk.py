@@ -16,7 +16,8 @@ long tasks as in `central-lwl`, by what the central scheduler has placed; of the
 
 `hawk-c` is constraint-aware: long jobs are placed on, and short ones probed for and stolen by, nodes that satisfy them.
 A long job that no node in the part for long jobs satisfies uses the other nodes that do. A victim keeps probes that the
-thief cannot run, and gives those behind them. `instant_stealing=true` is a global view here too.
+thief cannot run, and all of jobs with a placement constraint, and gives those behind them. `instant_stealing=true` is a
+global view here too.
 Deviations from the paper: it has no constraints; these rules are ours.
 """
 
@@ -41,6 +42,11 @@ from actors.schedulers.jobs.job_info import is_long
 from actors.schedulers.jobs.least_work import FIT, make_fit
 from actors.schedulers.jobs.sparrow import PROBE_RATIO, REPLACEMENT, SCHEDULERS
 from actors.setting import Setting
+
+# Where the steps stand:
+# 1. `on_arrival`; `place_tasks`, `add_assigned` and `send_assigned` of actors/schedulers/jobs/least_work.py; `on_done`
+# 2. `on_arrival`; `send_probes` of actors/schedulers/jobs/probing.py, and what sparrow.py names for its steps 2 and 3
+# 3. `on_node`; `start_stealing` and `on_steal` of actors/nodes/stealing.py
 
 
 class State(NamedTuple):
@@ -72,7 +78,7 @@ def on_node(w: World, stealing: Stealing, t: int, node: int) -> None:
 
 @inlined
 def on_done(w: World, placer: least_work.Placer, job: int) -> None:
-    """Note the end of a task; a long one leaves less work on its node."""
+    """For step 1: note the end of a task; a long one leaves less work on its node."""
     _, node, _, _ = read_done(w)
     if is_long(w, job):
         least_work.note_end(w, placer, job, node)

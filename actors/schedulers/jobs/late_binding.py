@@ -1,7 +1,7 @@
 """The part that all schedulers of jobs share: take arrivals, hand out tasks, note completions.
 
-Late binding (Sparrow, SOSP'13, section 3.4): a probe reserves a place in a node's queue; which task runs
-there is decided when its turn comes, in the order in which the tasks stand in the workload.
+Late binding (Sparrow, SOSP'13, section 3): a probe reserves a place in a node's queue; which task runs there is decided
+when its turn comes, in the order in which the tasks stand in the workload.
 
 A task that a node's failure has lost is handed out again, before new ones; a new probe is sent, so that a node asks.
 A lost probe is sent again as long as its job has tasks to hand out. Both go to nodes that are not known to be down.

@@ -11,8 +11,8 @@ A resource is an attribute of nodes that some job has a constraint on. All that 
    schedulers; the results have it over time (`crv.parquet`).
 3. Reordering (`reorder`): where an entry in a node's queue asks for a resource whose CRV is above `crv_threshold`, the
    entry with the least remaining work over CRV is served first (`order=weighted`), or the one with the greatest CRV,
-   among equals that with the shortest remaining work (`order=crv`). No entry is passed by more than `slack` times its
-   estimate. Elsewhere the queue is Eagle's (`actors/nodes/contention.py`).
+   among equals that with the shortest remaining work (`order=crv`). No short entry is passed by more than `slack` times
+   its estimate. Elsewhere the queue is Eagle's (`actors/nodes/contention.py`).
 4. Admission, when a short job arrives that asks for a resource whose CRV is above the threshold. `admission`: its
    scheduler draws `candidates` times as many nodes as it sends probes, and probes those with the least E[W], among
    equals those drawn first. `negotiate`: it drops the cheapest soft constraint as long as the mean E[W] over the nodes
@@ -21,12 +21,13 @@ A resource is an attribute of nodes that some job has a constraint on. All that 
 
 **Deviations from the paper.** We have its abstract and first sections, which name the mechanisms, and the authors'
 simulator. Where neither has rules, the rules are our reading: all of step 4, the threshold, the window, and both
-orders. The defaults are the order and the threshold that performed best in our measurements (docs/results.md). The
-paper has estimated waiting times reorder queues too ("We use this information to reorder tasks in the worker queue");
-the text that we have gives no rule for it, and E[W] is the same for all entries of one queue. So queues go by the CRV
-and remaining work alone, and E[W] decides on probes and soft constraints. A node measures the rate of its tasks where
-they leave: it cannot know which probes will bring one. Nodes that are down are taken to be of all kinds alike. All
-actors receive the CRV at the same time, also where network delays vary.
+orders. The defaults are the order and the threshold that performed best in our measurements (docs/results.md). Demand
+counts entries of queues, so that a job counts once for each of its probes that wait; the paper counts tasks (section
+I). The paper has estimated waiting times reorder queues too ("We use this information to reorder tasks in the worker
+queue"); the text that we have gives no rule for it, and E[W] is the same for all entries of one queue. So queues go by
+the CRV and remaining work alone, and E[W] decides on probes and soft constraints. A node measures the rate of its tasks
+where they leave: it cannot know which probes will bring one. Nodes that are down are taken to be of all kinds alike.
+All actors receive the CRV at the same time, also where network delays vary.
 
 `phoenix-released` is what the authors' public simulator does instead: the CRV is a table of fixed weights, and while
 more than `load_gate` of the cluster's slots are busy at a heartbeat, every queue is served by them. A later short entry
@@ -107,6 +108,12 @@ from clusters.matching import relaxing_steps, satisfies
 from clusters.schema import find_attribute
 from workloads.constraints import PLACEMENT, Constraint
 
+# Where the steps stand:
+# 1. `on_contended_node`, `on_heartbeat`, `report` and `expected_wait` of actors/nodes/contention.py
+# 2. `on_report`, `on_reports`, `on_monitor`, `crv_at`; `on_announced` of actors/nodes/contention.py
+# 3. `next_contended` and `pick_by_crv` of actors/nodes/contention.py
+# 4. `on_arrival`, `choose_nodes`, `negotiate`
+
 # Phoenix's monitor: it keeps the Constraint Resource Vector, CRV, from what nodes report (ICDCS'17).
 #
 # A resource is an attribute of nodes that some job has a constraint on. Its CRV is demand over supply. Demand is the
@@ -183,7 +190,7 @@ def make_monitor(slots: np.ndarray, resources: int, **settings: Any) -> Monitor:
 
 @inlined
 def on_report(w: World, m: Monitor, t: int) -> None:
-    """Note a node's report: how long a task waits there, its busy slots, and up to two resources."""
+    """For step 2: note a node's report: how long a task waits there, its busy slots, and up to two resources."""
     node, busy, generation, wait, r1, entries1, scarcity1, r2, entries2, scarcity2 = read_wait_report(w)
     if not is_current(w, node, generation):
         return
@@ -198,7 +205,7 @@ def on_report(w: World, m: Monitor, t: int) -> None:
 
 @compiled
 def on_reports(w: World, m: Monitor, c: Contention, t: int) -> None:
-    """Note the reports of a heartbeat, which arrive in one event."""
+    """For step 2: note the reports of a heartbeat, which arrive in one event."""
     rows = c.loads
     for i in range(c.round.loads[0]):
         note_load(m, rows.node[i], rows.wait[i], rows.busy[i])
@@ -255,7 +262,7 @@ def expect_table(w: World, m: Monitor, t: int) -> None:
 
 @compiled
 def on_monitor(w: World, m: Monitor, t: int, me: int) -> None:
-    """Make a new table, log it, and announce what has changed in it."""
+    """Step 2: make a new table, log it, and announce what has changed in it."""
     total, place = m.total, m.total.rows[0] * (1 + 2 * m.demand.size)
     total.waits[0] = 0
     total.rows[0] += 1
@@ -275,7 +282,7 @@ def on_monitor(w: World, m: Monitor, t: int, me: int) -> None:
 
 @inlined
 def crv_at(m: Monitor, r: int) -> int:
-    """The CRV of a resource, in UNIT."""
+    """Step 2: the CRV of a resource, in UNIT."""
     share = float(SHARE) * max(m.total.nodes[0], 1)
     return np.int64(min(m.pressure[r] / share * float(UNIT), MOST_CRV))
 
@@ -421,7 +428,7 @@ def is_contended(w: World, p: State, job: int) -> bool:
 
 @compiled
 def choose_nodes(w: World, p: State, job: int, tasks: int, choice: Records) -> tuple[int, float]:
-    """Draw candidates, and put those where tasks should wait least into `choice`; returns their number and mean wait.
+    """Step 4, `admission`: put the candidates that wait least into `choice`; return their number and mean wait.
 
     The draws are the same for every level of the job: it is probed for at one of them only. Among equals those drawn
     first are taken. A node that is known to be down is the last choice, and counts for the mean if all of them are.
@@ -450,9 +457,9 @@ def choose_nodes(w: World, p: State, job: int, tasks: int, choice: Records) -> t
 
 @compiled
 def negotiate(w: World, p: State, job: int, tasks: int, count: int, wait: float) -> int:
-    """Drop soft constraints, the cheapest first, while that is worth its price; returns the number of probes.
+    """Step 4, `negotiate`: drop soft constraints, while tasks should end earlier then; return the number of probes.
 
-    What was chosen at a level, its rack too, holds until a further level is found better.
+    The cheapest goes first. What was chosen at a level, its rack too, holds until a further level is found better.
     """
     eligible, level = w.eligible, w.eligible.jobs.level[job]
     end = eligible.first_level[eligible.set_of_job[job] + 1]

@@ -1,4 +1,4 @@
-"""Batch sampling: probes of a job to randomly chosen nodes (Sparrow, SOSP'13, section 3.3)."""
+"""Batch sampling: probes of a job to randomly chosen nodes (Sparrow, SOSP'13, section 3, "Batch sampling")."""
 
 import math
 from typing import NamedTuple

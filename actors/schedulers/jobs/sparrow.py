@@ -15,8 +15,9 @@ The paper's two earlier forms are values of `sampling`: `batch` places the tasks
 on the least loaded of the probed nodes, `per-task` each task on the less loaded of its own nodes.
 
 **Deviations from the paper.** The paper does not say what happens when a job has more probes than there are nodes: here
-every node is probed in turn, and the rest at random. There is no proactive cancellation. The authors of Eagle simulate
-Sparrow with draws with replacement: `replacement=true`.
+every node is probed in turn, and the rest at random. There is no proactive cancellation, and nodes do not share their
+slots between users by weights (section 4.2). The authors of Eagle simulate Sparrow with draws with replacement:
+`replacement=true`.
 
 `sparrow-c` is constraint-aware: it probes nodes that satisfy the job (section 4.1), with each form of sampling. Tasks
 that must be spread are handed out to nodes that may run them; a probe at another node is answered by none, and one goes
@@ -60,25 +61,17 @@ from actors.schedulers.jobs.probing import (
 from actors.schedulers.jobs.spreading import NODE_0, draw_node, hold, may_run, must_spread, settle_rack
 from actors.setting import Setting
 
-# Sampling without late binding: probes ask for queue lengths, and tasks are placed by the answers.
-#
-# The two forms that Sparrow is compared with in its paper (SOSP'13, sections 3.1 and 3.2): per-task sampling, where
-# each task goes to the less loaded of its own few random nodes, and batch sampling, where the m tasks of a job go to
-# the m least loaded of all the nodes probed for the job.
-#
-# 1. A job arrives: ask nodes for their queue length.
-# 2. A node answers at once: entries that wait, less its idle slots. One that is down counts as the longest queue there
-#    is, when its failure has been detected.
-# 3. When all answers are there, bind each task to a node and send it. Queues may have changed by then. Tasks that must
-#    be spread go one by one to the shortest queue of a node that may run them; if no node asked may, to a random node
-#    that may.
+# Where the steps stand:
+# 1. `on_arrival`; `send_probes` and `draw_nodes` of actors/schedulers/jobs/probing.py
+# 2. `serve` and `give_slot` of actors/nodes/worker.py
+# 3. `on_request` of actors/schedulers/jobs/late_binding.py; at the node `take_in` of actors/nodes/worker.py
 
-LONGEST = np.int64(1) << 40
+LONGEST = np.int64(1) << 40  # what counts as the queue length of a node that is known to be down
 ANSWER = np.dtype([("node", "i8"), ("length", "i8")])
 
 
 class Sampling(NamedTuple):
-    """Answers to probes, and scratch space; empty where tasks are bound late."""
+    """Of the earlier forms: answers to probes, and scratch space; empty where tasks are bound late."""
 
     per_task: bool  # each task has its own nodes; else the job's tasks share all
     first_answer: np.ndarray  # [J + 1] where a job's answers begin
@@ -94,6 +87,48 @@ def make_sampling(probes: np.ndarray, most_tasks: int, per_task: bool) -> Sampli
     )
 
 
+class State(NamedTuple):
+    """Sparrow's parameters and scratch space."""
+
+    probing: Probing
+    sampling: Sampling
+    binds_late: bool  # else one of the earlier forms
+
+
+@compiled
+def on_arrival(w: World, p: State, t: int, me: int, job: int) -> None:
+    """Step 1: probe; without late binding, step A."""
+    tasks = late_binding.next_arrival(w, me, job)
+    if p.binds_late:
+        send_probes(w, t, me, p.probing, job, tasks)
+    else:
+        settle_rack(w, job, NODE_0)
+        if not p.sampling.per_task:
+            draw_nodes(w, p.probing, job, answers_of(p.sampling, job))
+        ask_lengths(w, p.sampling, t, me, job, p.probing.nodes)
+
+
+@inlined
+def on_lost(w: World, p: State, t: int, me: int) -> None:
+    """Replace what a failure has lost."""
+    if p.binds_late:
+        late_binding.probe_again(w, t, me, FIRST_ROUND)
+    else:
+        late_binding.send_again(w, t, me, NODE_0)
+
+
+# The paper's two earlier forms (section 3, "Per-task sampling" and "Batch sampling"): probes ask for queue lengths, and
+# tasks are placed by the answers. With per-task sampling each task goes to the less loaded of its own few random nodes,
+# with batch sampling the m tasks of a job go to the m least loaded of all the nodes probed for the job.
+#
+# A. A job arrives: its scheduler asks nodes for their queue length.
+# B. A node answers at once: entries that wait, less its idle slots. One that is down counts as the longest queue there
+#    is, when its failure has been detected.
+# C. When all answers are there, the scheduler binds each task to a node and sends it. Queues may have changed by then.
+#    Tasks that must be spread go one by one to the shortest queue of a node that may run them; if no node that was
+#    asked may, to a random node that may.
+
+
 @inlined
 def answers_of(p: Sampling, job: int) -> int:
     """Return for how many answers the job waits in all."""
@@ -102,7 +137,7 @@ def answers_of(p: Sampling, job: int) -> int:
 
 @inlined
 def ask_lengths(w: World, p: Sampling, t: int, me: int, job: int, nodes: np.ndarray) -> None:
-    """Step 1: ask the nodes for their queue lengths; with per-task sampling they are drawn here."""
+    """Step A: ask the nodes for their queue lengths; with per-task sampling they are drawn here."""
     count = answers_of(p, job)
     w.counts[N_PROBES] += count
     for i in range(count):
@@ -115,7 +150,7 @@ def ask_lengths(w: World, p: Sampling, t: int, me: int, job: int, nodes: np.ndar
 
 @compiled
 def answer_length(w: World, t: int, node: int) -> None:
-    """Step 2: send the number of entries that wait here, less the idle slots."""
+    """Step B: send the number of entries that wait here, less the idle slots."""
     job, probe = messages.read_ask_length(w)
     length = -idle_slots(w, node)
     if is_down(w, node):
@@ -133,7 +168,7 @@ def answer_length(w: World, t: int, node: int) -> None:
 
 @compiled
 def on_length(w: World, p: Sampling, t: int, me: int) -> None:
-    """Step 3: note an answer; place the job when it was the last one."""
+    """Step C: note an answer; place the job when it was the last one."""
     job, probe, node, length = messages.read_length(w)
     first, end = p.first_answer[job], p.first_answer[job + 1]
     p.answers.node[first + probe], p.answers.length[first + probe] = node, length
@@ -156,7 +191,7 @@ def on_length(w: World, p: Sampling, t: int, me: int) -> None:
 
 @compiled
 def place_spread(w: World, p: Sampling, t: int, me: int, job: int, tasks: int) -> None:
-    """Step 3 for tasks that must be spread."""
+    """Step C for tasks that must be spread."""
     first = p.first_answer[job]
     each = (p.first_answer[job + 1] - first) // tasks
     for i in range(tasks):
@@ -181,7 +216,7 @@ def place_spread(w: World, p: Sampling, t: int, me: int, job: int, tasks: int) -
 
 @compiled
 def choose_per_task(p: Sampling, first: int, end: int, tasks: int) -> None:
-    """Choose for each task the shortest queue of its own nodes, the first asked among equals."""
+    """Step C, per-task sampling: choose for each the shortest queue of its own nodes; of equals the first asked."""
     each = (end - first) // tasks
     for task in range(tasks):
         best = task * each
@@ -193,42 +228,12 @@ def choose_per_task(p: Sampling, first: int, end: int, tasks: int) -> None:
 
 @compiled
 def choose_of_all(p: Sampling, first: int, end: int, tasks: int) -> None:
-    """Choose the `tasks` shortest queues of all nodes asked, the first asked among equals."""
+    """Step C, batch sampling: choose the `tasks` shortest queues of all nodes asked; of equals the first asked."""
     choice = p.choice
     size: int = 0
     for i in range(end - first):
         length = p.answers.length[first + i]
         size = keep_least(choice, size, tasks, length, i)
-
-
-class State(NamedTuple):
-    """Sparrow's parameters and scratch space."""
-
-    probing: Probing
-    sampling: Sampling
-    late_binding: bool
-
-
-@compiled
-def on_arrival(w: World, p: State, t: int, me: int, job: int) -> None:
-    """Step 1: probe."""
-    tasks = late_binding.next_arrival(w, me, job)
-    if p.late_binding:
-        send_probes(w, t, me, p.probing, job, tasks)
-    else:
-        settle_rack(w, job, late_binding.NODE_0)
-        if not p.sampling.per_task:
-            draw_nodes(w, p.probing, job, answers_of(p.sampling, job))
-        ask_lengths(w, p.sampling, t, me, job, p.probing.nodes)
-
-
-@inlined
-def on_lost(w: World, p: State, t: int, me: int) -> None:
-    """Replace what a failure has lost."""
-    if p.late_binding:
-        late_binding.probe_again(w, t, me, FIRST_ROUND)
-    else:
-        late_binding.send_again(w, t, me, late_binding.NODE_0)
 
 
 advance = late_binding.make_job_loop(
