@@ -7,20 +7,22 @@ After Yaq-d (EuroSys 2016), the distributed scheduler that the paper on Phoenix 
    since. Long jobs keep to the nodes that long jobs may use.
 2. A node's queue holds at most `queue_limit` tasks for each slot, or takes tasks while less than `queue_wait_s` of
    estimated work waits for each (`bound`). A task that comes to a full queue is sent back, and goes to another node: of
-   64 that are considered, the one that has room by the last reports and waits least. After `tries` such returns, and
-   where no node has room, it waits at its scheduler, which tries again when the reports of a heartbeat have arrived.
+   64 that are considered, the one that has room by the last reports and waits least. A task that has come back more
+   than `tries` times, and one for which no node has room, waits at its scheduler, which tries again when the reports of
+   a heartbeat have arrived.
 3. A node serves its queue in the order `order`, and no task is passed by tasks with more estimated work than `slack`
    times its own.
-4. Every `heartbeat_s` the nodes whose load has changed report it, and give back the tasks that have more work in front
-   of them than a slot has on the mean over all nodes, as stated by the last placement, and `rebalance_s` more. They are
-   placed again as in step 2; a task that was sent back before stays.
+4. Every `heartbeat_s` the nodes whose load has changed report it. They give back the tasks that have, for each slot of
+   the node, more work waiting in front of them than the mean over all nodes plus `rebalance_s`; the mean comes with
+   each task that arrives. These tasks are placed again as in step 2; a task that was sent back before stays.
 5. Only nodes that satisfy a job's constraints are considered, at every step.
 
-With `fit` "best" or "worst" a task goes, of the nodes that are considered and have room in their queues, to the one
-that then has the least, or the most, room left, if it fits on one, by the node's last report and by what this scheduler
-has sent there since; else to the one that waits least. Room left is the largest share of a resource of the node, or of
-its slots, that neither tasks hold nor entries of its queue need. A node reports it with its work, by a message for each
-three resources. What others have sent since, and what has ended since, are not known.
+With `fit` "best" or "worst", of the nodes that are considered and have room in their queues, those come first on which
+the task fits now, by the node's last report and by what this scheduler has sent there since. The task goes to the one
+of these that then has the least, or the most, room left; if it fits on none, to the one that waits least. Room left is
+the largest share of a resource of the node, or of its slots, that neither tasks hold nor entries of its queue need. A
+node reports it with its work, by a message for each three resources. What others have sent since, and what has ended
+since, are not known.
 
 A full queue takes a task of higher priority than its last one, and sends that back. With preemption it takes one for
 which running tasks of lower priority can be evicted, if it goes before all that wait. Nodes report the lowest priority
@@ -96,6 +98,14 @@ from actors.schedulers.jobs.spreading import hold, may_run, release, settle_rack
 from actors.setting import Setting
 from workloads.errors import InputError
 
+# Where the steps stand:
+# 1. `on_arrival`, `draw_candidates`, `best_on_top`, `bind`
+# 2. `take_offered` and `room_of` of actors/nodes/bounded.py; `on_returned`, `bind_elsewhere`, `find_node`;
+#    `on_dispatch` and the backlog
+# 3. `pick_shortest` and `bypass` of actors/nodes/waiting.py
+# 4. `on_bounded_heartbeat` and `give_back` of actors/nodes/bounded.py; `on_report`, `note_node`
+# 5. `draw_candidates`, `find_node`; `eligible_node` of actors/constraints.py
+
 # What the schedulers of Yacc-D know of the nodes: their last reports, and what each scheduler has sent there since.
 #
 # All schedulers receive the same reports. A report says how much estimated work a node has, until when its task is
@@ -103,7 +113,7 @@ from workloads.errors import InputError
 # and until the node's next report; what is on its way at that time is in neither. With priorities a node also reports
 # which priority would make room for a higher one.
 
-LOOKS = 64  # nodes considered for one task that is sent again
+CONSIDERED = 64  # nodes considered for one task that is sent again
 
 REPORTED = np.dtype(
     [
@@ -226,37 +236,6 @@ def place_of(w: World, view: View, t: int, me: int, job: int, node: int) -> int:
     return among_fitting(w, view.fit, view.slots[node], row_of(w, view.fit, node, job), node, job, wait)
 
 
-@compiled
-def find_node(w: World, view: View, t: int, me: int, job: int, first: int) -> int:
-    """Find the node that waits least, or fits, of some that have room for a task of the job; NONE if there is none.
-
-    At most LOOKS nodes in a row are considered, from a random one on: of the job's eligible nodes, or of those with
-    room, whichever are fewer.
-    """
-    begin = eligible_before(w, job, first)
-    count = eligible_count(w, job) - begin
-    by_room = view.totals.open[0] < count
-    if by_room:
-        count = view.totals.open[0]
-    if count == 0:
-        return NONE
-    w.jobs.draws[job] += 1
-    place = below(random_bits(w.seed, PLACEMENT, job, w.jobs.draws[job]), count)
-    chosen: int = NONE
-    least: int = NONE
-    for _ in range(min(count, LOOKS)):
-        node = view.open[place] if by_room else eligible_node(w, job, begin + place)
-        place = place + 1 if place + 1 < count else 0
-        if by_room and (node < first or not is_eligible(w, job, node)):
-            continue
-        wait = place_of(w, view, t, me, job, node)
-        if wait == NONE or not may_run(w, job, node):
-            continue
-        if chosen == NONE or wait < least:
-            chosen, least = node, wait
-    return chosen
-
-
 @inlined
 def note_lowest(w: World, view: View) -> None:
     """Note which priority would make room at a node, as it reports."""
@@ -265,39 +244,7 @@ def note_lowest(w: World, view: View) -> None:
         view.nodes.lowest[node] = lowest
 
 
-@inlined
-def find_place(w: World, view: View, t: int, me: int, job: int, first: int) -> int:
-    """Find a node with room for a task of the job, or one where it may replace another; NONE if there is none."""
-    node = find_node(w, view, t, me, job, first)
-    if node == NONE and w.priority.size > 0:
-        node = find_lower(w, view, me, job, first)
-    return node
-
-
-@compiled
-def find_lower(w: World, view: View, me: int, job: int, first: int) -> int:
-    """Find the node with the lowest priority below that of the job, of LOOKS eligible ones; NONE if there is none.
-
-    A scheduler sends one such task to a node, until that reports again.
-    """
-    begin = eligible_before(w, job, first)
-    count = eligible_count(w, job) - begin
-    if count == 0:
-        return NONE
-    w.jobs.draws[job] += 1
-    place = below(random_bits(w.seed, PLACEMENT, job, w.jobs.draws[job]), count)
-    chosen: int = NONE
-    least: int = w.priority[job]
-    for _ in range(min(count, LOOKS)):
-        node = eligible_node(w, job, begin + place)
-        place = place + 1 if place + 1 < count else 0
-        lowest = view.nodes.lowest[node]
-        if lowest < least and view.sent.replaces[sent_to(w, view, me, node)] == 0 and may_run(w, job, node):
-            chosen, least = node, lowest
-    return chosen
-
-
-# The nodes that a scheduler of Yacc-D considers for an arriving job: random ones, in a heap by expected wait.
+# The nodes that a scheduler considers for a job that arrives: random ones, in a heap by expected wait.
 
 
 class Candidates(NamedTuple):
@@ -334,7 +281,7 @@ def first_of(w: World, first_long: int, job: int) -> int:
 def draw_candidates(
     w: World, candidates: Candidates, view: View, t: int, me: int, job: int, first: int, tasks: int
 ) -> int:
-    """Put the nodes with room, of those drawn for the job, into the heap; return its size."""
+    """Step 1: put the nodes with room, of those drawn for the job, into the heap; return its size."""
     begin = constraints.eligible_before(w, job, first)
     places = constraints.eligible_count(w, job) - begin
     count = min(probes_of(candidates.drawing, tasks), places)
@@ -353,7 +300,7 @@ def draw_candidates(
 
 @inlined
 def best_on_top(w: World, candidates: Candidates, view: View, t: int, me: int, job: int, size: int) -> int:
-    """Bring the node that waits least on top of the heap, and drop nodes that can take no more; return its size."""
+    """Step 1: bring the node that waits least on top of the heap, and drop those without room; return its size."""
     choice = candidates.heap
     while size > 0:
         node = choice.node[0]
@@ -367,6 +314,72 @@ def best_on_top(w: World, candidates: Candidates, view: View, t: int, me: int, j
             break
         sink(choice, 0, size, True)
     return size
+
+
+# To which other node a task goes that was sent back, was lost, or waits at its scheduler.
+
+
+@compiled
+def find_node(w: World, view: View, t: int, me: int, job: int, first: int) -> int:
+    """Step 2: find the node that waits least, or fits, of some with room for a task of the job; NONE if there is none.
+
+    CONSIDERED nodes in a row are considered at most, from a random one on: of the job's eligible nodes, or of those
+    with room, whichever are fewer.
+    """
+    begin = eligible_before(w, job, first)
+    count = eligible_count(w, job) - begin
+    by_room = view.totals.open[0] < count
+    if by_room:
+        count = view.totals.open[0]
+    if count == 0:
+        return NONE
+    w.jobs.draws[job] += 1
+    place = below(random_bits(w.seed, PLACEMENT, job, w.jobs.draws[job]), count)
+    chosen: int = NONE
+    least: int = NONE
+    for _ in range(min(count, CONSIDERED)):
+        node = view.open[place] if by_room else eligible_node(w, job, begin + place)
+        place = place + 1 if place + 1 < count else 0
+        if by_room and (node < first or not is_eligible(w, job, node)):
+            continue
+        wait = place_of(w, view, t, me, job, node)
+        if wait == NONE or not may_run(w, job, node):
+            continue
+        if chosen == NONE or wait < least:
+            chosen, least = node, wait
+    return chosen
+
+
+@inlined
+def find_place(w: World, view: View, t: int, me: int, job: int, first: int) -> int:
+    """Find a node with room for a task of the job, or one where it may replace another; NONE if there is none."""
+    node = find_node(w, view, t, me, job, first)
+    if node == NONE and w.priority.size > 0:
+        node = find_lower(w, view, me, job, first)
+    return node
+
+
+@compiled
+def find_lower(w: World, view: View, me: int, job: int, first: int) -> int:
+    """Find the node with the lowest priority below that of the job, of CONSIDERED eligible ones; NONE if there is none.
+
+    A scheduler sends one such task to a node, until that reports again.
+    """
+    begin = eligible_before(w, job, first)
+    count = eligible_count(w, job) - begin
+    if count == 0:
+        return NONE
+    w.jobs.draws[job] += 1
+    place = below(random_bits(w.seed, PLACEMENT, job, w.jobs.draws[job]), count)
+    chosen: int = NONE
+    least: int = w.priority[job]
+    for _ in range(min(count, CONSIDERED)):
+        node = eligible_node(w, job, begin + place)
+        place = place + 1 if place + 1 < count else 0
+        lowest = view.nodes.lowest[node]
+        if lowest < least and view.sent.replaces[sent_to(w, view, me, node)] == 0 and may_run(w, job, node):
+            chosen, least = node, lowest
+    return chosen
 
 
 # Tasks that wait at their schedulers because no node has room for them, and in which order they go.
@@ -432,34 +445,34 @@ def make_backlog(setting: Setting, priority: np.ndarray) -> Backlog:
 
 
 @inlined
-def keep_waiting(w: World, backlog: Backlog, who: int, job: int, task: int) -> None:
+def keep_waiting(w: World, backlog: Backlog, scheduler: int, job: int, task: int) -> None:
     """Keep a task, in front of the others of its job; a new job goes behind those of its priority."""
     w.counts[N_BACKLOGGED] += 1
     if backlog.jobs.task[job] == NONE:
-        backlog.schedulers.jobs[who] += 1
-        come(backlog, who, job)
+        backlog.schedulers.jobs[scheduler] += 1
+        put_last(backlog, scheduler, job)
         central_queue.join(backlog.queues, job)
     backlog.tasks.next[task] = backlog.jobs.task[job]
     backlog.jobs.task[job] = task
 
 
 @inlined
-def take_task(backlog: Backlog, who: int, queue: int) -> int:
+def take_task(backlog: Backlog, scheduler: int, queue: int) -> int:
     """Take the first task of a queue; its job leaves with its last one."""
     job = central_queue.first_job(backlog.queues, queue)
     task = backlog.jobs.task[job]
     backlog.jobs.task[job] = backlog.tasks.next[task]
     if backlog.jobs.task[job] == NONE:
-        backlog.schedulers.jobs[who] -= 1
+        backlog.schedulers.jobs[scheduler] -= 1
         central_queue.leave(backlog.queues, queue)
     return task
 
 
 @inlined
-def come(backlog: Backlog, who: int, job: int) -> None:
+def put_last(backlog: Backlog, scheduler: int, job: int) -> None:
     """Let a job that is in no queue stand behind all of its priority."""
-    backlog.queues.rank[job] = band_of(backlog, job) << CAME_BITS | backlog.schedulers.came[who]
-    backlog.schedulers.came[who] += 1
+    backlog.queues.rank[job] = band_of(backlog, job) << CAME_BITS | backlog.schedulers.came[scheduler]
+    backlog.schedulers.came[scheduler] += 1
 
 
 @inlined
@@ -469,11 +482,11 @@ def band_of(backlog: Backlog, job: int) -> int:
 
 
 @inlined
-def waits_before(backlog: Backlog, who: int, job: int) -> bool:
+def waits_before(backlog: Backlog, scheduler: int, job: int) -> bool:
     """Whether a task waits that may go before one of a job that has come: of higher priority, or with tenants any."""
-    if backlog.schedulers.jobs[who] == 0 or backlog.by_share or backlog.band.size == 0:
-        return backlog.schedulers.jobs[who] > 0 and backlog.by_share
-    first = central_queue.first_job(backlog.queues, who)  # a scheduler has one queue without tenants
+    if backlog.schedulers.jobs[scheduler] == 0 or backlog.by_share or backlog.band.size == 0:
+        return backlog.schedulers.jobs[scheduler] > 0 and backlog.by_share
+    first = central_queue.first_job(backlog.queues, scheduler)  # a scheduler has one queue without tenants
     return band_of(backlog, first) < band_of(backlog, job)
 
 
@@ -491,26 +504,27 @@ def hold_share(w: World, backlog: Backlog, job: int, sign: int) -> None:
 
 
 @compiled
-def begin_search(backlog: Backlog, who: int) -> None:
+def begin_search(backlog: Backlog, scheduler: int) -> None:
     """Begin a search for room."""
-    for queue in range(who * backlog.each, (who + 1) * backlog.each):
+    for queue in range(scheduler * backlog.each, (scheduler + 1) * backlog.each):
         backlog.searches.done[queue], backlog.searches.band[queue] = 0, NONE
 
 
 @inlined
-def next_queue(w: World, backlog: Backlog, who: int) -> int:
+def next_queue(w: World, backlog: Backlog, scheduler: int) -> int:
     """Return the queue whose first task is to look for room next; NONE if there is none."""
     if backlog.by_share:
-        return least_queue(w, backlog, who)
-    return who if central_queue.waits(backlog.queues, who) and backlog.searches.done[who] == 0 else NONE
+        return least_queue(w, backlog, scheduler)
+    is_next = central_queue.waits(backlog.queues, scheduler) and backlog.searches.done[scheduler] == 0
+    return scheduler if is_next else NONE
 
 
 @compiled
-def least_queue(w: World, backlog: Backlog, who: int) -> int:
+def least_queue(w: World, backlog: Backlog, scheduler: int) -> int:
     """Return the queue of the tenant with the least share, of those that may hold more; NONE if there is none."""
     best: int = NONE
     least = np.inf
-    for queue in range(who * backlog.each, (who + 1) * backlog.each):
+    for queue in range(scheduler * backlog.each, (scheduler + 1) * backlog.each):
         if central_queue.waits(backlog.queues, queue) and backlog.searches.done[queue] == 0:
             share = central_queue.weighted_share(backlog.queues, queue)
             if share < least and may_hold(w, backlog, central_queue.first_job(backlog.queues, queue)):
@@ -519,41 +533,41 @@ def least_queue(w: World, backlog: Backlog, who: int) -> int:
 
 
 @compiled
-def miss(backlog: Backlog, who: int, queue: int) -> None:
-    """Pass the first job of a queue, which has found no node."""
+def note_miss(backlog: Backlog, scheduler: int, queue: int) -> None:
+    """Pass the first job of a queue, which has found no node; at MISSES of them, all of its priority."""
     job, row = central_queue.first_job(backlog.queues, queue), backlog.searches
     band = band_of(backlog, job)
     if row.band[queue] != band:
         row.band[queue], row.misses[queue] = band, 0
     row.misses[queue] += 1
-    pass_first(backlog, who, queue)
-    come(backlog, who, job)
+    pass_first(backlog, scheduler, queue)
+    put_last(backlog, scheduler, job)
     if row.misses[queue] == MISSES and backlog.band.size == 0:
         row.done[queue] = 1
     elif row.misses[queue] == MISSES:
         while central_queue.waits(backlog.queues, queue) and (
             band_of(backlog, central_queue.first_job(backlog.queues, queue)) == band
         ):
-            pass_first(backlog, who, queue)
+            pass_first(backlog, scheduler, queue)
 
 
 @inlined
-def pass_first(backlog: Backlog, who: int, queue: int) -> None:
+def pass_first(backlog: Backlog, scheduler: int, queue: int) -> None:
     """Take the first job out of a queue until the search ends."""
     job = central_queue.first_job(backlog.queues, queue)
     central_queue.leave(backlog.queues, queue)
-    backlog.jobs.next[job] = backlog.schedulers.passed[who]
-    backlog.schedulers.passed[who] = job
+    backlog.jobs.next[job] = backlog.schedulers.passed[scheduler]
+    backlog.schedulers.passed[scheduler] = job
 
 
 @compiled
-def end_search(backlog: Backlog, who: int) -> None:
+def end_search(backlog: Backlog, scheduler: int) -> None:
     """End a search: the jobs that were passed wait again."""
-    job = backlog.schedulers.passed[who]
+    job = backlog.schedulers.passed[scheduler]
     while job != NONE:
         central_queue.join(backlog.queues, job)
         job = backlog.jobs.next[job]
-    backlog.schedulers.passed[who] = NONE
+    backlog.schedulers.passed[scheduler] = NONE
 
 
 FIFO, SJF, SRJF, LRTF = ORDERS = ("fifo", "sjf", "srjf", "lrtf")
@@ -580,7 +594,7 @@ def on_arrival(w: World, p: State, t: int, me: int, job: int) -> None:
     settle_rack(w, job, p.first_long * w.work.is_long[job])
     if waits_before(p.backlog, me - w.nodes.size, job):
         keep_from(w, p, t, me, job, first_task)
-        look(w, p, me, t)
+        plan_search(w, p, me, t)
         return
     first = first_of(w, p.first_long, job)
     size = draw_candidates(w, p.candidates, p.known, t, me, job, first, tasks)
@@ -615,7 +629,7 @@ def keep(w: World, p: State, t: int, me: int, job: int, task: int) -> None:
     """Keep a task at its scheduler until a heartbeat shows room."""
     keep_waiting(w, p.backlog, me - w.nodes.size, job, task)
     if p.backlog.schedulers.looks[me - w.nodes.size] == 0:
-        look(w, p, me, next_reports(w, p, t))
+        plan_search(w, p, me, next_reports(w, p, t))
 
 
 @inlined
@@ -626,7 +640,7 @@ def keep_from(w: World, p: State, t: int, me: int, job: int, first: int) -> None
 
 
 @inlined
-def look(w: World, p: State, me: int, time: int) -> None:
+def plan_search(w: World, p: State, me: int, time: int) -> None:
     """Plan a search for room."""
     p.backlog.schedulers.looks[me - w.nodes.size] += 1
     wake(w, time, me, DISPATCH, NONE, NONE, NONE)
@@ -655,10 +669,10 @@ def on_returned(w: World, p: State, t: int, me: int) -> None:
 
 @compiled
 def bind_elsewhere(w: World, p: State, t: int, me: int, job: int, task: int) -> None:
-    """Bind a task to another node that has room by the last reports, or keep it."""
+    """Step 2: bind a task to another node that has room by the last reports, or keep it."""
     if waits_before(p.backlog, me - w.nodes.size, job):
         keep(w, p, t, me, job, task)
-        look(w, p, me, t)
+        plan_search(w, p, me, t)
         return
     node = find_place(w, p.known, t, me, job, first_of(w, p.first_long, job))
     if node == NONE or not may_hold(w, p.backlog, job):
@@ -684,17 +698,17 @@ def on_dispatch(w: World, p: State, t: int, me: int) -> None:
 
     The search ends with a job that may use all nodes and finds no room; one that may use some is passed.
     """
-    who, rows, backlog, room = me - w.nodes.size, p.backlog.schedulers, p.backlog, w.queue.room - 4
-    rows.looks[who] -= 1
-    begin_search(backlog, who)
-    queue = next_queue(w, backlog, who)
+    scheduler, rows, backlog, room = me - w.nodes.size, p.backlog.schedulers, p.backlog, w.queue.room - 4
+    rows.looks[scheduler] -= 1
+    begin_search(backlog, scheduler)
+    queue = next_queue(w, backlog, scheduler)
     while queue != NONE and room > 0:
         job = central_queue.first_job(backlog.queues, queue)
         first = first_of(w, p.first_long, job)
         node = find_place(w, p.known, t, me, job, first)
         if node != NONE:
             room -= 1
-            bind(w, p, t, me, job, take_task(backlog, who, queue), node)
+            bind(w, p, t, me, job, take_task(backlog, scheduler, queue), node)
         elif first == 0 and not is_constrained(w, job):
             if not backlog.by_share or w.priority.size == 0:
                 break
@@ -702,11 +716,11 @@ def on_dispatch(w: World, p: State, t: int, me: int) -> None:
                 1  # the job of another tenant may replace tasks that this one may not
             )
         else:
-            miss(backlog, who, queue)
-        queue = next_queue(w, backlog, who)
-    end_search(backlog, who)
-    if rows.jobs[who] > 0 and (room == 0 or rows.looks[who] == 0):
-        look(w, p, me, t if room == 0 else next_reports(w, p, t))
+            note_miss(backlog, scheduler, queue)
+        queue = next_queue(w, backlog, scheduler)
+    end_search(backlog, scheduler)
+    if rows.jobs[scheduler] > 0 and (room == 0 or rows.looks[scheduler] == 0):
+        plan_search(w, p, me, t if room == 0 else next_reports(w, p, t))
 
 
 @inlined
@@ -729,7 +743,7 @@ def on_end(w: World, backlog: Backlog, job: int) -> None:
 
 @inlined
 def on_report(w: World, known: View) -> None:
-    """Note what a node has reported, unless something newer is known."""
+    """Step 4: note what a node has reported, unless something newer is known."""
     node, generation, rest, busy_until, room = messages.read_queue_report(w)
     if is_current(w, node, generation) and is_newest(w, known.newest, node):
         note_node(known, node, rest, busy_until, room)
@@ -824,7 +838,14 @@ YACC_D = Scheduler(
             1e6,
             needs=("bound=wait",),
         ),
-        Parameter("tries", 3, "integer", "returns after which a task waits at its scheduler", 0, 1000),
+        Parameter(
+            "tries",
+            3,
+            "integer",
+            "times that a task that came back goes to another node; then it waits at its scheduler",
+            0,
+            1000,
+        ),
         Parameter(
             "order",
             SRJF,
