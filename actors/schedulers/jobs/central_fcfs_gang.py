@@ -8,8 +8,8 @@ all start at one instant, on as many nodes as they state.
    While they do not fit, all jobs wait.
 3. A node reports a task's end; what the task held is idle for the scheduler when the report has arrived.
 
-All that happens at one instant is known before the scheduler decides. The tasks fill the nodes with idle slots, those
-that have had one for the shortest time first; where tasks hold resources, the nodes in the order of their ids.
+All that happens at one instant is known before the scheduler decides. The tasks fill the nodes with idle slots one
+after the other, first the node that was full last; where tasks hold resources, the nodes in the order of their ids.
 
 **Deviations from the paper.** A gang may state on how many nodes it runs; its tasks lie evenly on exactly as many.
 Tasks may hold resources ([rules](resources.md#rules)); each counts as the most that one of its job needs. A job that is
@@ -37,6 +37,11 @@ from actors.schedulers.jobs.gangs import (
     start_heads,
 )
 from actors.schedulers.jobs.late_binding import make_job_loop
+
+# Where the steps stand:
+# 1. `note_arrival` and `join_queue` of actors/schedulers/jobs/gangs.py
+# 2. `decide`; `start_heads`, `tasks_that_fit` and `start` of actors/schedulers/jobs/gangs.py
+# 3. `note_end` of actors/schedulers/jobs/gangs.py
 
 
 @inlined

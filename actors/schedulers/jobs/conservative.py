@@ -73,6 +73,122 @@ from actors.schedulers.jobs.gangs import (
 from actors.schedulers.jobs.late_binding import make_job_loop
 from actors.setting import Setting
 
+# Where the steps stand:
+# 1. `note_arrival` of actors/schedulers/jobs/gangs.py; `reserve`, `find_place`; by node `reserve_gang`,
+#    `reserve_single`, `find_begin`
+# 2. `start_due`
+# 3. `plan`, `release`
+# 4. `on_done`; `note_end` of actors/schedulers/jobs/gangs.py
+
+# How many slots are expected to be idle from now on: a step function of time, which reservations lower.
+#
+# All costs are those of the steps: two for each reservation, one for each expected end of what runs.
+
+STEP = np.dtype(
+    [("time", "i8"), ("idle", "i8")]
+)  # from `time`, ns, so many slots are idle, until the next step
+
+
+class Profile(NamedTuple):
+    """The steps, in order of time; the last one has no end."""
+
+    steps: Records  # STEP
+    number: np.ndarray  # [1] steps
+
+
+def make_profile(idle: int, most: int) -> Profile:
+    """Return the profile of so many idle slots, with room for `most` steps."""
+    steps = records(STEP, most + 3)  # a change adds two steps before it takes any away
+    steps.idle[0] = idle
+    return Profile(steps, np.ones(1, np.int64))
+
+
+@compiled
+def restart(profile: Profile, ends: Ends, t: int, idle: int) -> None:
+    """Make the profile of what runs alone; what should have ended ends 1 ns from `t`."""
+    steps, last = profile.steps, np.int64(0)
+    steps.time[0], steps.idle[0] = t, idle
+    for i in range(ends.span[1]):
+        row = row_at(ends, i)
+        end = max(ends.rows.end[row], t + 1)
+        if end > steps.time[last]:
+            last += 1
+            steps.time[last], steps.idle[last] = end, steps.idle[last - 1]
+        steps.idle[last] += ends.rows.tasks[row]
+    profile.number[0] = last + 1
+
+
+@compiled
+def pass_time(profile: Profile, t: int) -> None:
+    """Drop what lies before `t`."""
+    steps, past = profile.steps, np.int64(0)
+    while past + 1 < profile.number[0] and steps.time[past + 1] <= t:
+        past += 1
+    if past > 0:
+        for i in range(past, profile.number[0]):
+            steps.time[i - past], steps.idle[i - past] = steps.time[i], steps.idle[i]
+        profile.number[0] -= past
+    steps.time[0] = max(steps.time[0], t)
+
+
+@compiled
+def split(profile: Profile, time: int) -> int:
+    """Return the step that begins at `time`, which is not before the first; it is inserted where there is none."""
+    steps = profile.steps
+    low = first_from(steps.time, np.int64(0), profile.number[0], time)
+    if low < profile.number[0] and steps.time[low] == time:
+        return low
+    for i in range(profile.number[0], low, -1):
+        steps.time[i], steps.idle[i] = steps.time[i - 1], steps.idle[i - 1]
+    steps.time[low], steps.idle[low] = time, steps.idle[low - 1]
+    profile.number[0] += 1
+    return low
+
+
+@inlined
+def join(profile: Profile, at: int) -> None:
+    """Remove a step that is no step: as many slots are idle as before."""
+    steps = profile.steps
+    if 0 < at < profile.number[0] and steps.idle[at] == steps.idle[at - 1]:
+        for i in range(at + 1, profile.number[0]):
+            steps.time[i - 1], steps.idle[i - 1] = steps.time[i], steps.idle[i]
+        profile.number[0] -= 1
+
+
+@compiled
+def change(profile: Profile, begin: int, end: int, slots: int) -> None:
+    """Let so many more slots be idle from `begin` to `end`; a reservation is a change by less than none."""
+    if begin >= end:
+        return
+    first = split(profile, begin)
+    behind = split(profile, end)
+    for i in range(first, behind):
+        profile.steps.idle[i] += slots
+    join(profile, behind)
+    join(profile, first)
+
+
+@compiled
+def find_place(profile: Profile, slots: int, span: int) -> tuple[int, int]:
+    """Step 1: return from when on so many slots are idle for `span`, ns, as early as possible, and the least idle then.
+
+    The paper calls that time the anchor point. (NEVER, 0): they never are, as nodes are down.
+    """
+    steps = profile.steps
+    begin, least, i = steps.time[0], steps.idle[0], np.int64(0)
+    while True:
+        if steps.idle[i] < slots:
+            i += 1
+            if i == profile.number[0]:
+                return NEVER, np.int64(0)
+            begin, least = steps.time[i], steps.idle[i]
+            continue
+        least = min(least, steps.idle[i])
+        i += 1
+        if i == profile.number[0] or steps.time[i] - begin >= span:
+            return begin, least
+
+
 # Reservations of nodes: when which tasks of a job that waits are to run where, so that no node has too little free.
 #
 # A reservation is two changes of what its nodes have free, when it begins and when it ends, in one list by time, of all
@@ -228,7 +344,7 @@ def leave_span(b: Bookings, ends: Ends, placed: Records, of_job: np.ndarray) -> 
 def find_begin(
     b: Bookings, ends: Ends, placed: Records, of_job: np.ndarray, t: int, begin: int, span: int
 ) -> int:
-    """Return from when on the tasks fit for `span`, ns, as early as possible from `begin` on; NEVER if they never do.
+    """Step 1 by node: return from when on the tasks fit for `span`, ns, at `begin` or later; NEVER if they never do.
 
     `Bookings.at` has how many fit on each node for that long. The search may go on from there, after `leave_span`.
     """
@@ -250,115 +366,6 @@ def find_begin(
         i, j = pass_changes(b, ends, placed, of_job, t, i, j, begin, False)
 
 
-# How many slots are expected to be idle from now on: a step function of time, which reservations lower.
-#
-# All costs are those of the steps: two for each reservation, one for each expected end of what runs.
-
-STEP = np.dtype(
-    [("time", "i8"), ("idle", "i8")]
-)  # from `time`, ns, so many slots are idle, until the next step
-
-
-class Profile(NamedTuple):
-    """The steps, in order of time; the last one has no end."""
-
-    steps: Records  # STEP
-    number: np.ndarray  # [1] steps
-
-
-def make_profile(idle: int, most: int) -> Profile:
-    """Return the profile of so many idle slots, with room for `most` steps."""
-    steps = records(STEP, most + 3)  # a change adds two steps before it takes any away
-    steps.idle[0] = idle
-    return Profile(steps, np.ones(1, np.int64))
-
-
-@compiled
-def restart(profile: Profile, ends: Ends, t: int, idle: int) -> None:
-    """Make the profile of what runs alone; what should have ended ends 1 ns from `t`."""
-    steps, last = profile.steps, np.int64(0)
-    steps.time[0], steps.idle[0] = t, idle
-    for i in range(ends.span[1]):
-        row = row_at(ends, i)
-        end = max(ends.rows.end[row], t + 1)
-        if end > steps.time[last]:
-            last += 1
-            steps.time[last], steps.idle[last] = end, steps.idle[last - 1]
-        steps.idle[last] += ends.rows.tasks[row]
-    profile.number[0] = last + 1
-
-
-@compiled
-def pass_time(profile: Profile, t: int) -> None:
-    """Drop what lies before `t`."""
-    steps, past = profile.steps, np.int64(0)
-    while past + 1 < profile.number[0] and steps.time[past + 1] <= t:
-        past += 1
-    if past > 0:
-        for i in range(past, profile.number[0]):
-            steps.time[i - past], steps.idle[i - past] = steps.time[i], steps.idle[i]
-        profile.number[0] -= past
-    steps.time[0] = max(steps.time[0], t)
-
-
-@compiled
-def split(profile: Profile, time: int) -> int:
-    """Return the step that begins at `time`, which is not before the first; it is inserted where there is none."""
-    steps = profile.steps
-    low = first_from(steps.time, np.int64(0), profile.number[0], time)
-    if low < profile.number[0] and steps.time[low] == time:
-        return low
-    for i in range(profile.number[0], low, -1):
-        steps.time[i], steps.idle[i] = steps.time[i - 1], steps.idle[i - 1]
-    steps.time[low], steps.idle[low] = time, steps.idle[low - 1]
-    profile.number[0] += 1
-    return low
-
-
-@inlined
-def join(profile: Profile, at: int) -> None:
-    """Remove a step that is no step: as many slots are idle as before."""
-    steps = profile.steps
-    if 0 < at < profile.number[0] and steps.idle[at] == steps.idle[at - 1]:
-        for i in range(at + 1, profile.number[0]):
-            steps.time[i - 1], steps.idle[i - 1] = steps.time[i], steps.idle[i]
-        profile.number[0] -= 1
-
-
-@compiled
-def change(profile: Profile, begin: int, end: int, slots: int) -> None:
-    """Let so many more slots be idle from `begin` to `end`; a reservation is a change by less than none."""
-    if begin >= end:
-        return
-    first = split(profile, begin)
-    behind = split(profile, end)
-    for i in range(first, behind):
-        profile.steps.idle[i] += slots
-    join(profile, behind)
-    join(profile, first)
-
-
-@compiled
-def find_place(profile: Profile, slots: int, span: int) -> tuple[int, int]:
-    """Return from when on so many slots are idle for `span`, ns, as early as possible, and the least idle in that time.
-
-    (NEVER, 0): they never are, as nodes are down.
-    """
-    steps = profile.steps
-    begin, least, i = steps.time[0], steps.idle[0], np.int64(0)
-    while True:
-        if steps.idle[i] < slots:
-            i += 1
-            if i == profile.number[0]:
-                return NEVER, np.int64(0)
-            begin, least = steps.time[i], steps.idle[i]
-            continue
-        least = min(least, steps.idle[i])
-        i += 1
-        if i == profile.number[0] or steps.time[i] - begin >= span:
-            return begin, least
-
-
 # Of the last decision: whether a task has ended early since, 1 or 0; when the first reservation begins, NEVER if there
 # is none, NONE if all must be made again; and when the scheduler wakes itself. Times in ns.
 SINCE = np.dtype([("early", "i8"), ("first", "i8"), ("alarm", "i8")])
@@ -376,6 +383,179 @@ class State(NamedTuple):
     # 0: no job is a gang, and each task takes a slot: none is idle while a task waits, and there is nothing to reserve
     reserves: int
     bookings: Bookings  # reservations by node, in place of the profile
+
+
+@compiled
+def reserve(w: World, p: State, t: int, job: int) -> None:
+    """Step 1: make the earliest reservation that the others leave, of a job that has none."""
+    if p.gangs.by_node == 1 and is_gang(p.gangs, job):
+        reserve_gang(w, p, t, job)
+        return
+    if p.gangs.by_node == 1:
+        reserve_single(w, p, t, job)
+        return
+    task, end, span = first_to_start(w, job), w.work.end_task[job], p.gangs.jobs.holds[job]
+    while task < end:
+        count = end - task if is_gang(p.gangs, job) else np.int64(1)
+        begin, least = find_place(p.profile, count, span)
+        if begin == NEVER:
+            skip_rest(w, p, job, task)
+            break
+        if not is_gang(p.gangs, job) and task >= w.jobs.next_task[job]:
+            count = min(end - task, least)
+        hold(p, job, begin, count)
+        for i in range(1 if is_gang(p.gangs, job) else count):
+            p.begin[task + i] = begin
+        task = following(w, job, task, count)
+
+
+@compiled
+def reserve_gang(w: World, p: State, t: int, job: int) -> None:
+    """Step 1 by node, of a gang."""
+    gangs, b = p.gangs, p.bookings
+    task = first_to_start(w, job)
+    count = w.work.end_task[job] - task
+    begin_search(b, gangs.now.free, gangs.of_job[job], count, count, max(gangs.jobs.nodes[job], np.int64(0)))
+    begin = find_begin(b, gangs.ends, gangs.placed, gangs.of_job, t, t, gangs.jobs.holds[job])
+    if begin == NEVER:
+        skip_rest(w, p, job, task)
+        return
+    choose_nodes(b.at, gangs.placed, task, count)
+    book(p, job, task, count, begin)
+
+
+@compiled
+def reserve_single(w: World, p: State, t: int, job: int) -> None:
+    """Step 1 by node, of a job that is no gang: none of its tasks, which are alike, begins before the one before."""
+    gangs, b = p.gangs, p.bookings
+    task, begin = first_to_start(w, job), t
+    begin_search(b, gangs.now.free, gangs.of_job[job], tasks_to_start(w, job), np.int64(1), np.int64(0))
+    while task < w.work.end_task[job]:
+        begin = find_begin(b, gangs.ends, gangs.placed, gangs.of_job, t, begin, gangs.jobs.holds[job])
+        if begin == NEVER:
+            skip_rest(w, p, job, task)
+            break
+        after = place_single(w, p, job, task)
+        leave_span(b, gangs.ends, gangs.placed, gangs.of_job)
+        while task != after:
+            book(p, job, task, np.int64(1), begin)
+            task = following(w, job, task, np.int64(1))
+
+
+@compiled
+def place_single(w: World, p: State, job: int, task: int) -> int:
+    """Choose nodes for the tasks that fit of a job that is no gang, by id; return the first task that does not."""
+    there, rows = p.bookings.at.there, p.gangs.placed
+    for node in range(there.size):
+        for _ in range(there[node]):
+            if task == w.work.end_task[job]:
+                return task
+            rows.node[task], rows.tasks[task] = node, 1
+            task = following(w, job, task, np.int64(1))
+    return task
+
+
+@compiled
+def start_due(w: World, p: State, t: int, me: int) -> None:
+    """Step 2: start what is due, and note when the next reservation begins."""
+    gangs, first = p.gangs, NEVER
+    job = gangs.queue.first[0]
+    while job != NONE:
+        after = gangs.jobs.next[job]
+        while tasks_to_start(w, job) > 0 and NONE < p.begin[first_to_start(w, job)] <= t:
+            task = first_to_start(w, job)
+            if gangs.by_node == 1:
+                drop(p, job, task)
+            count = same_begin(w, p, job, task)
+            start(w, gangs, t, me, job, count, task)
+            for i in range(1 if is_gang(gangs, job) else count):
+                p.begin[task + i] = NONE
+        if tasks_to_start(w, job) > 0 and p.begin[first_to_start(w, job)] != NONE:
+            first = min(first, p.begin[first_to_start(w, job)])
+        job = after
+    p.since.first[0] = first
+
+
+@compiled
+def plan(w: World, p: State, t: int) -> None:
+    """Steps 1 and 3: bring the reservations up to date; make all again if some cannot be kept, or there were none."""
+    gangs, since = p.gangs, p.since
+    again = is_late(p, t) or since.first[0] < t or since.first[0] == NEVER
+    if again and gangs.by_node == 1:
+        p.bookings.number[0] = 0
+    elif again:
+        restart(p.profile, gangs.ends, t, gangs.room.total[0])
+    elif gangs.by_node == 0:
+        pass_time(p.profile, t)
+    each = again or since.early[0] == 1
+    job = gangs.queue.first[0]
+    while job != NONE:
+        if each and not again:
+            release(w, p, job)
+        if each or p.begin[first_to_start(w, job)] == NONE:
+            reserve(w, p, t, job)
+        job = gangs.jobs.next[job]
+    since.early[0] = 0
+
+
+@compiled
+def release(w: World, p: State, job: int) -> None:
+    """Step 3: take out the reservation of a job, if it has one."""
+    task = first_to_start(w, job)
+    while task < w.work.end_task[job]:
+        count = same_begin(w, p, job, task)
+        if p.begin[task] != NONE and p.gangs.by_node == 1:
+            drop(p, job, task)
+        elif p.begin[task] != NONE:
+            hold(p, job, p.begin[task], -count)
+        task = following(w, job, task, count)
+
+
+@inlined
+def on_done(w: World, p: State, t: int, me: int) -> None:
+    """Step 4, and note for step 3 what is idle earlier than expected."""
+    _, node, _, _ = read_done(w)
+    expected = note_end(w, p.gangs, me)
+    if p.gangs.room.up[node] == 0:
+        make_again(p)
+    elif expected > t and p.since.first[0] < NEVER:
+        p.since.early[0] = 1
+        if p.gangs.by_node == 0:
+            change(p.profile, max(t, p.profile.steps.time[0]), expected, np.int64(1))
+
+
+@inlined
+def decide(w: World, p: State, t: int, me: int) -> None:
+    """Do steps 1 to 3, and wake again when the next reservation begins; if something is late, when it ends."""
+    queue, since = p.gangs.queue, p.since
+    if queue.is_woken[0] == 0 and since.alarm[0] > t:
+        return  # woken for a reservation that was changed
+    queue.is_woken[0] = 0
+    head = p.gangs.queue.first[0]
+    waits = head != NONE and is_room_coming(w, p.gangs, head)
+    # Without a reservation none is delayed: the jobs start in turn, and the profile is not needed before one waits.
+    if not waits and (since.first[0] < NEVER or (start_heads(w, p.gangs, t, me) != NONE and p.reserves == 1)):
+        plan(w, p, t)
+        start_due(w, p, t, me)
+        head = p.gangs.queue.first[0]
+        waits = head != NONE and make_way(w, p.gangs, t, me, head)
+    elif waits:
+        make_way(w, p.gangs, t, me, head)
+    if waits:
+        since.first[0] = NONE
+    alarm = since.first[0]
+    if alarm <= t or is_late(p, t):
+        alarm = NEVER
+    if alarm < NEVER and alarm != since.alarm[0]:
+        wake(w, alarm, me, DISPATCH, NONE, NONE, NONE)
+    since.alarm[0] = alarm
+
+
+@inlined
+def is_late(p: State, t: int) -> bool:
+    """Return whether something that should have ended runs."""
+    ends = p.gangs.ends
+    return ends.span[1] > 0 and ends.rows.end[row_at(ends, 0)] <= t
 
 
 @inlined
@@ -426,185 +606,12 @@ def book(p: State, job: int, task: int, count: int, begin: int) -> None:
     p.begin[task] = begin
 
 
-@compiled
-def place_single(w: World, p: State, job: int, task: int) -> int:
-    """Choose nodes for the tasks that fit of a job that is no gang, by id; return the first task that does not."""
-    there, rows = p.bookings.at.there, p.gangs.placed
-    for node in range(there.size):
-        for _ in range(there[node]):
-            if task == w.work.end_task[job]:
-                return task
-            rows.node[task], rows.tasks[task] = node, 1
-            task = following(w, job, task, np.int64(1))
-    return task
-
-
-@compiled
-def reserve_single(w: World, p: State, t: int, job: int) -> None:
-    """Step 1 by node, of a job that is no gang: none of its tasks, which are alike, begins before the one before."""
-    gangs, b = p.gangs, p.bookings
-    task, begin = first_to_start(w, job), t
-    begin_search(b, gangs.now.free, gangs.of_job[job], tasks_to_start(w, job), np.int64(1), np.int64(0))
-    while task < w.work.end_task[job]:
-        begin = find_begin(b, gangs.ends, gangs.placed, gangs.of_job, t, begin, gangs.jobs.holds[job])
-        if begin == NEVER:
-            skip_rest(w, p, job, task)
-            break
-        after = place_single(w, p, job, task)
-        leave_span(b, gangs.ends, gangs.placed, gangs.of_job)
-        while task != after:
-            book(p, job, task, np.int64(1), begin)
-            task = following(w, job, task, np.int64(1))
-
-
-@compiled
-def reserve_gang(w: World, p: State, t: int, job: int) -> None:
-    """Step 1 by node, of a gang."""
-    gangs, b = p.gangs, p.bookings
-    task = first_to_start(w, job)
-    count = w.work.end_task[job] - task
-    begin_search(b, gangs.now.free, gangs.of_job[job], count, count, max(gangs.jobs.nodes[job], np.int64(0)))
-    begin = find_begin(b, gangs.ends, gangs.placed, gangs.of_job, t, t, gangs.jobs.holds[job])
-    if begin == NEVER:
-        skip_rest(w, p, job, task)
-        return
-    choose_nodes(b.at, gangs.placed, task, count)
-    book(p, job, task, count, begin)
-
-
-@compiled
-def reserve(w: World, p: State, t: int, job: int) -> None:
-    """Step 1: make the earliest reservation that the others leave, of a job that has none."""
-    if p.gangs.by_node == 1 and is_gang(p.gangs, job):
-        reserve_gang(w, p, t, job)
-        return
-    if p.gangs.by_node == 1:
-        reserve_single(w, p, t, job)
-        return
-    task, end, span = first_to_start(w, job), w.work.end_task[job], p.gangs.jobs.holds[job]
-    while task < end:
-        count = end - task if is_gang(p.gangs, job) else np.int64(1)
-        begin, least = find_place(p.profile, count, span)
-        if begin == NEVER:
-            skip_rest(w, p, job, task)
-            break
-        if not is_gang(p.gangs, job) and task >= w.jobs.next_task[job]:
-            count = min(end - task, least)
-        hold(p, job, begin, count)
-        for i in range(1 if is_gang(p.gangs, job) else count):
-            p.begin[task + i] = begin
-        task = following(w, job, task, count)
-
-
-@compiled
-def release(w: World, p: State, job: int) -> None:
-    """Take the reservation of a job out of the profile, if it has one."""
-    task = first_to_start(w, job)
-    while task < w.work.end_task[job]:
-        count = same_begin(w, p, job, task)
-        if p.begin[task] != NONE and p.gangs.by_node == 1:
-            drop(p, job, task)
-        elif p.begin[task] != NONE:
-            hold(p, job, p.begin[task], -count)
-        task = following(w, job, task, count)
-
-
 @inlined
 def drop(p: State, job: int, task: int) -> None:
     """Remove a job's reservation by node, whose first task is `task`."""
     begin = p.begin[task]
     drop_change(p.bookings, begin, task, np.int64(1))
     drop_change(p.bookings, min(begin + p.gangs.jobs.holds[job], NEVER), task, np.int64(-1))
-
-
-@inlined
-def is_late(p: State, t: int) -> bool:
-    """Return whether something that should have ended runs."""
-    ends = p.gangs.ends
-    return ends.span[1] > 0 and ends.rows.end[row_at(ends, 0)] <= t
-
-
-@compiled
-def plan(w: World, p: State, t: int) -> None:
-    """Bring the reservations up to date: steps 1 and 3; make all again if some cannot be kept, or there were none."""
-    gangs, since = p.gangs, p.since
-    again = is_late(p, t) or since.first[0] < t or since.first[0] == NEVER
-    if again and gangs.by_node == 1:
-        p.bookings.number[0] = 0
-    elif again:
-        restart(p.profile, gangs.ends, t, gangs.room.total[0])
-    elif gangs.by_node == 0:
-        pass_time(p.profile, t)
-    each = again or since.early[0] == 1
-    job = gangs.queue.first[0]
-    while job != NONE:
-        if each and not again:
-            release(w, p, job)
-        if each or p.begin[first_to_start(w, job)] == NONE:
-            reserve(w, p, t, job)
-        job = gangs.jobs.next[job]
-    since.early[0] = 0
-
-
-@compiled
-def start_due(w: World, p: State, t: int, me: int) -> None:
-    """Step 2: start what is due, and note when the next reservation begins."""
-    gangs, first = p.gangs, NEVER
-    job = gangs.queue.first[0]
-    while job != NONE:
-        after = gangs.jobs.next[job]
-        while tasks_to_start(w, job) > 0 and NONE < p.begin[first_to_start(w, job)] <= t:
-            task = first_to_start(w, job)
-            if gangs.by_node == 1:
-                drop(p, job, task)
-            count = same_begin(w, p, job, task)
-            start(w, gangs, t, me, job, count, task)
-            for i in range(1 if is_gang(gangs, job) else count):
-                p.begin[task + i] = NONE
-        if tasks_to_start(w, job) > 0 and p.begin[first_to_start(w, job)] != NONE:
-            first = min(first, p.begin[first_to_start(w, job)])
-        job = after
-    p.since.first[0] = first
-
-
-@inlined
-def decide(w: World, p: State, t: int, me: int) -> None:
-    """Start what may start, and wake again when the next reservation begins; if something is late, when it ends."""
-    queue, since = p.gangs.queue, p.since
-    if queue.is_woken[0] == 0 and since.alarm[0] > t:
-        return  # woken for a reservation that was changed
-    queue.is_woken[0] = 0
-    head = p.gangs.queue.first[0]
-    waits = head != NONE and is_room_coming(w, p.gangs, head)
-    # Without a reservation none is delayed: the jobs start in turn, and the profile is not needed before one waits.
-    if not waits and (since.first[0] < NEVER or (start_heads(w, p.gangs, t, me) != NONE and p.reserves == 1)):
-        plan(w, p, t)
-        start_due(w, p, t, me)
-        head = p.gangs.queue.first[0]
-        waits = head != NONE and make_way(w, p.gangs, t, me, head)
-    elif waits:
-        make_way(w, p.gangs, t, me, head)
-    if waits:
-        since.first[0] = NONE
-    alarm = since.first[0]
-    if alarm <= t or is_late(p, t):
-        alarm = NEVER
-    if alarm < NEVER and alarm != since.alarm[0]:
-        wake(w, alarm, me, DISPATCH, NONE, NONE, NONE)
-    since.alarm[0] = alarm
-
-
-@inlined
-def on_done(w: World, p: State, t: int, me: int) -> None:
-    """Step 4, and note for step 3 what is idle earlier than expected."""
-    _, node, _, _ = read_done(w)
-    expected = note_end(w, p.gangs, me)
-    if p.gangs.room.up[node] == 0:
-        make_again(p)
-    elif expected > t and p.since.first[0] < NEVER:
-        p.since.early[0] = 1
-        if p.gangs.by_node == 0:
-            change(p.profile, max(t, p.profile.steps.time[0]), expected, np.int64(1))
 
 
 @inlined

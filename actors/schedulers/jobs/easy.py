@@ -11,10 +11,11 @@ one instant.
    expected to end by the shadow time or needs no more than the extra slots, which are then fewer.
 5. A node reports a task's end; what the task held is idle for the scheduler when the report has arrived.
 
-Where tasks hold resources, or some gang states on how many nodes it runs, both steps are of nodes. The shadow time is
-when the first job fits on the nodes by what is expected to have ended. A job behind it that runs longer starts if the
-first one would still fit then, on any nodes, beside it; else on other nodes, which have room for it beside the first
-job on the nodes of lowest id on which that fits; else it waits. Nodes are filled in the order of their ids.
+Where tasks hold resources, or some gang states on how many nodes it runs, steps 3 and 4 look at each node. The shadow
+time is when the first job fits on the nodes by what is expected to have ended. A job behind it that runs longer starts
+if the first one would still fit then, on any nodes, beside it. If not, the first one is taken to start on the nodes of
+lowest id on which it fits, and the job behind it starts where it has room now and beside that one; else it waits. Nodes
+are filled in the order of their ids.
 
 A job is expected to run as long as its user has requested, where the workload states that (`plan_by`). One that runs
 longer goes on, and is expected to end at once: 1 ns from now. The reservation is made again at each decision. All that
@@ -72,12 +73,19 @@ from actors.schedulers.jobs.gangs import (
 from actors.schedulers.jobs.late_binding import make_job_loop
 from actors.setting import Setting
 
+# Where the steps stand:
+# 1. `note_arrival` and `join_queue` of actors/schedulers/jobs/gangs.py
+# 2. `start_heads` of actors/schedulers/jobs/gangs.py, called by `decide`
+# 3. `reserve`; by node `reserve_nodes`
+# 4. `backfill`; by node `backfill_nodes`, `beside`
+# 5. `note_end` of actors/schedulers/jobs/gangs.py
+
 
 class State(NamedTuple):
     """The jobs, and what nodes have free; only by node."""
 
     gangs: Gangs
-    then: Outlook  # at the shadow time
+    at_shadow: Outlook  # at the shadow time
     spare: Outlook  # from now until then and beyond, beside the first job
 
 
@@ -121,21 +129,21 @@ def backfill(w: World, p: Gangs, t: int, me: int, head: int) -> None:
 
 @compiled
 def reserve_nodes(p: State, t: int, job: int, tasks: int) -> int:
-    """Step 3 by node: move `then` to the shadow time of so many tasks of a job, and return that time, or NEVER."""
-    gangs, then = p.gangs, p.then
+    """Step 3 by node: move `at_shadow` to the shadow time of so many tasks of a job, and return that time, or NEVER."""
+    gangs, at_shadow = p.gangs, p.at_shadow
     ends, shadow, i = gangs.ends, t, 0
-    copy_free(then, gangs.now.free)
-    look_at(then, gangs.of_job[job], tasks, max(gangs.jobs.nodes[job], np.int64(0)))
+    copy_free(at_shadow, gangs.now.free)
+    look_at(at_shadow, gangs.of_job[job], tasks, max(gangs.jobs.nodes[job], np.int64(0)))
     while i < ends.span[1]:
         row = row_at(ends, i)
         end = max(ends.rows.end[row], t + 1)
-        if all_fit(then) and end > shadow:
+        if all_fit(at_shadow) and end > shadow:
             break
         shadow = end
         demand = gangs.of_job[ends.rows.job[row]]
-        take_rows(then, gangs.placed, ends.rows.first[row], ends.rows.tasks[row], demand, -1, False)
+        take_rows(at_shadow, gangs.placed, ends.rows.first[row], ends.rows.tasks[row], demand, -1, False)
         i += 1
-    return shadow if all_fit(then) else NEVER
+    return shadow if all_fit(at_shadow) else NEVER
 
 
 @compiled
@@ -159,20 +167,21 @@ def backfill_nodes(w: World, p: State, t: int, me: int, head: int) -> None:
 
 @compiled
 def beside(w: World, p: State, head: int, needs: int, job: int, count: int) -> int:
-    """Return how many tasks of a job can run at the shadow time beside the first job, whose `needs` tasks fit then.
+    """Step 4 by node: return how many tasks of a job can run beside the first job at the shadow time.
 
-    All `count` on the nodes that have been chosen for them; else those that fit on what the first job leaves, if it
-    took the nodes of lowest id, which become the chosen ones.
+    The first job has `needs` tasks, which fit then. Of the job all `count` tasks run on the nodes that have been chosen
+    for them; if not, those run that fit on what the first job leaves when it takes the nodes of lowest id, and these
+    become the chosen nodes.
     """
-    gangs, then, spare = p.gangs, p.then, p.spare
+    gangs, at_shadow, spare = p.gangs, p.at_shadow, p.spare
     first, demand = rows_for(w, gangs, job), gangs.of_job[job]
-    take_rows(then, gangs.placed, first, count, demand, 1, False)
-    if all_fit(then):
+    take_rows(at_shadow, gangs.placed, first, count, demand, 1, False)
+    if all_fit(at_shadow):
         return count
-    take_rows(then, gangs.placed, first, count, demand, -1, False)
+    take_rows(at_shadow, gangs.placed, first, count, demand, -1, False)
     at_head = gangs.placed.size - 1 if are_single(w, gangs, head) else w.jobs.next_task[head]
-    choose_nodes(then, gangs.placed, at_head, needs)
-    copy_free(spare, then.free)
+    choose_nodes(at_shadow, gangs.placed, at_head, needs)
+    copy_free(spare, at_shadow.free)
     take_rows(spare, gangs.placed, at_head, needs, gangs.of_job[head], 1, False)
     keep_less(spare, gangs.now.free)
     look_at(spare, demand, tasks_to_start(w, job), max(gangs.jobs.nodes[job], np.int64(0)))
@@ -180,13 +189,13 @@ def beside(w: World, p: State, head: int, needs: int, job: int, count: int) -> i
     if is_gang(gangs, job) and not all_fit(spare):
         return np.int64(0)
     choose_nodes(spare, gangs.placed, first, count)
-    take_rows(then, gangs.placed, first, count, demand, 1, False)
+    take_rows(at_shadow, gangs.placed, first, count, demand, 1, False)
     return count
 
 
 @inlined
 def decide(w: World, p: State, t: int, me: int) -> None:
-    """Start the first jobs of the queue that fit, then those that may pass the first that does not."""
+    """Steps 2 to 4: start the first jobs of the queue that fit, then those that may pass the first that does not."""
     gangs = p.gangs
     gangs.queue.is_woken[0] = 0
     head = start_heads(w, gangs, t, me)
@@ -207,8 +216,8 @@ advance = make_job_loop(__name__, State, HANDLERS | {DISPATCH: decide})
 def build(setting: Setting) -> tuple[World, State]:
     """Make the world and the scheduler's state at time 0."""
     world, gangs = build_gangs(setting, reserves=True)
-    then, spare = (make_outlook(gangs.now.demand, gangs.now.free.copy(), gangs.now.up) for _ in range(2))
-    return world, State(gangs, then, spare)
+    at_shadow, spare = (make_outlook(gangs.now.demand, gangs.now.free.copy(), gangs.now.up) for _ in range(2))
+    return world, State(gangs, at_shadow, spare)
 
 
 EASY = Scheduler(
