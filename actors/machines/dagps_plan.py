@@ -153,7 +153,7 @@ def most_at(g: Graphs, x: Space, job: int, stage: int, begin: int, end: int) -> 
 
 @compiled
 def place_stage(g: Graphs, x: Space, job: int, stage: int, direction: int) -> None:
-    """Place all tasks of a stage as early, or as late, as what is placed lets them."""
+    """For step 3: place all tasks of a stage as early, or as late, as what is placed allows."""
     first = g.first_stage[job]
     t = bound(g, x, job, stage, direction)
     left, length = g.tasks[stage], g.duration[stage]
@@ -223,7 +223,7 @@ def is_open(g: Graphs, w: Work, first: int, stage: int, direction: int) -> bool:
 
 @compiled
 def place_group(g: Graphs, w: Work, job: int, group: int, direction: int) -> None:
-    """Place the stages of a group, the longest first of those that may be placed."""
+    """For step 3: place the stages of a group, the longest first of those that may be placed."""
     first, end = g.first_stage[job], g.first_stage[job + 1]
     while True:
         best: int = NONE
@@ -346,7 +346,7 @@ def try_orders(g: Graphs, w: Work, job: int, shortest: int) -> int:
 
 @entry
 def plan_jobs(g: Graphs, w: Work, start: np.ndarray, end: np.ndarray) -> None:
-    """Write when each stage starts and ends in the plan of its job, [S], ns from the start of the plan."""
+    """Do steps 1 to 4: write when each stage starts and ends in the plan of its job, [S], ns from the plan's start."""
     for job in range(g.first_stage.size - 1):
         first, count = g.first_stage[job], g.first_stage[job + 1] - g.first_stage[job]
         score_stages(g, w, job)

@@ -4,9 +4,10 @@
    (`guarantees`).
 2. Of the queues with a task that fits on a machine and into the queue's guarantee, the one that uses the least of its
    guarantee launches it: its job that arrived first, the first stage in breadth-first order.
-3. What is left goes to queues in the same order, beyond their guarantees (`leftover`): it is lent until tasks end,
-   no queue takes it back before. With `leftover` "srtf" it goes to the job of all queues with the least work left, with
-   "packing" to the task that suits a machine best, with "over-share" to the queue that is furthest over its guarantee.
+3. What is left goes to queues in the same order, beyond their guarantees (`leftover`): it is lent until tasks end, and
+   no queue takes it back before that. With `leftover` "srtf" it goes to the job of all queues with the least work left,
+   with "packing" to the task that suits a machine best, with "over-share" to the queue that is furthest over its
+   guarantee.
 
 How much a queue uses is the part of the cluster that it holds of the resource of which it holds most (YARN's
 DominantResourceCalculator), relative to its guarantee.
@@ -25,6 +26,11 @@ from actors.schedulers.dags.parts import LEFTOVER, LEFTOVERS, Inter, Parts, Queu
 from actors.schedulers.dags.stage_orders import INTRA, ORDERS, PLAN_SHARE
 from actors.setting import Setting
 from actors.tenants import GUARANTEES, guaranteed, queues_by_tenant
+
+# Where the steps stand:
+# 1. `queues_of`; `queues_by_tenant` and `guaranteed` of actors/tenants.py
+# 2. `choose`, `is_own` and `update_rank` of actors/machines/matching.py
+# 3. `fill`, `place_of` and `over_share` of actors/machines/matching.py
 
 WHAT = "parameter guarantees of capacity"
 

@@ -1,11 +1,11 @@
 """Carbyne: jobs launch only what must start now for them to end in time, and leave the rest of their shares to all.
 
 1. Each job's share is that of DRF (as `drf`).
-2. A job is planned in its share when its runnable tasks are others, a planned task is due, or the share has changed so
-   much that its plan may be another (`replan`). First, how long it takes if its tasks are packed into the share from
-   now on; then, with precedence reversed, each task as late as possible, such that the job ends at the same time. What
-   starts now in that plan must start now; all else is left to others (Pseudocode 1, lines 17 to 22). With probability
-   1 - `altruism` a plan is not made, and the job launches what fits into its share.
+2. A job is planned in its share when other tasks of it can run than before, when a planned task is due, or when the
+   share has changed so much that its plan may be another (`replan`). First, how long it takes if its tasks are packed
+   into the share from now on; then, with precedence reversed, each task as late as possible, such that the job ends at
+   the same time. What starts now in that plan must start now; all else is left to others (Pseudocode 1, lines 17 to
+   22). With probability 1 - `altruism` a plan is not made, and the job launches what fits into its share.
 3. What must start goes first, of the job with the smallest dominant share.
 4. What is left goes to jobs in the order of the work that they have left, and of one job the largest task that fits
    (lines 26 to 31); or to the task that fits best, whatever its job (`leftover`).
@@ -13,7 +13,7 @@
 With `packing` "dagps" plans and leftovers follow the order of `dagps` inside a job; backward they follow it from its
 end, where the stage goes first of which the first tasks end last.
 
-With `completion` "renewed" each plan computes again when the job ends, as in the pseudocode. Packing is a heuristic:
+With `completion` "renewed" each plan computes the end of the job again, as in the pseudocode. Packing is a heuristic:
 where the plan backward takes less time than the plan forward, nothing must start, and the same holds for the next plan.
 Such a job gets only what is left over, which leaves more to short jobs. With "kept" a later plan does not end later,
 unless the job's share falls: where the plan backward does not end in time, the job keeps the plan that it has. Then
@@ -26,16 +26,18 @@ A plan of a job takes O(stages + edges + batches of like tasks x stages that can
 alike: those that start together in a plan are one batch, as long as the stage's estimate; running tasks of a stage are
 taken to end when the one that was launched last does.
 
-**Deviations from the paper.** The paper plans all jobs again when any job arrives or ends and when any task ends; that
-is `replan` "events", whose cost grows with the product of jobs and tasks. A share that is smaller than the largest task
-of the job has room for that one in its plan. Plans are made in the share as one machine, and not per machine; so tasks
-that must start may find no room, and then go first as soon as there is some. With `packing` "dagps" a job's order is
-made once, for the part `plan_share` of the cluster, and not again for each share; plans pack in that order, and do not
-take DAGPS' times. Disk and network rates are not reduced while a task waits for nothing else ("fungible" demands of the
-authors' simulator). That simulator never makes the reverse plan by default (its LEVEL_OF_OPTIMISM is 0: `altruism` 0).
-Inside a job leftovers are packed, the largest task that fits first, as section 3.3 says ("packing as many unscheduled
-tasks as possible"); the paper's implementation (section 4.1) requests what a job may launch beyond what it must
-breadth-first, as in Tez: `leftover_tasks` "in-order".
+**Deviations from the paper.** The paper plans all jobs again, and draws which of them are altruistic, when any job
+arrives or ends and when any task ends; that is `replan` "events", whose cost grows with the product of jobs and tasks.
+Step 3 goes by job; the paper's implementation packs the tasks of all jobs that must start, by how well they fit and by
+priorities that their jobs give (section 4.2). A share that is smaller than the largest task of the job has room for
+that one in its plan. Plans are made in the share as one machine, and not per machine; so tasks that must start may find
+no room, and then go first as soon as there is some. With `packing` "dagps" a job's order is made once, for the part
+`plan_share` of the cluster, and not again for each share; plans pack in that order, and do not take DAGPS' times. Disk
+and network rates are not reduced while a task waits for nothing else ("fungible" demands of the authors' simulator).
+That simulator never makes the reverse plan by default (its LEVEL_OF_OPTIMISM is 0: `altruism` 0). Inside a job
+leftovers are packed, the largest task that fits first, as section 3.3 says ("packing as many unscheduled tasks as
+possible"); the paper's implementation (section 4.2) requests what a job may launch beyond what it must breadth-first,
+as in Tez: `leftover_tasks` "in-order".
 """
 
 from dataclasses import replace
@@ -47,6 +49,13 @@ from actors.schedulers.dags.parts import LEFTOVERS, Altruism, Inter, Parts, with
 from actors.schedulers.dags.stage_orders import INTRA, ORDERS, PLAN_SHARE, dagps_orders, priorities
 from actors.setting import Setting
 from workloads.errors import InputError
+
+# Where the steps stand: `begin_band` and `plan_jobs` of actors/machines/bands.py do 1 and 2, then `fill` of
+# actors/machines/matching.py does 3 and 4.
+# 1. `divide` of actors/machines/matching.py
+# 2. `plan`, `forward`, `backward`, `follow` and `pack` of actors/machines/carbyne_plan.py
+# 3. `choose` and `is_own` of actors/machines/matching.py
+# 4. `choose`, `place_of` and `first_that_fits` of actors/machines/matching.py
 
 
 def _parts(setting: Setting) -> Parts:

@@ -8,7 +8,7 @@
 3. The task with the largest value is launched. But a job goes first if it has got less than an equal part of all
    launches, by at least the part `unfairness` of the cluster; of several the one that lacks most.
 
-To plan a job takes O(thresholds, stages and batches of tasks); thresholds are 10 x 10 at most.
+To plan a job takes O(thresholds, stages and batches of tasks); thresholds are 11 x 11 at most.
 
 **Deviations from the paper.** The rules of the online step are recalled from the paper, and were not compared with it.
 There is no overbooking of disk and network, and no preference for machines that have the input beyond `remote_penalty`.
@@ -27,6 +27,12 @@ from actors.schedulers.dags.parts import Inter, Parts
 from actors.schedulers.dags.stage_orders import PLAN_SHARE, by_dagps_plan, priorities
 from actors.schedulers.dags.tetris import REMAINING_WEIGHT, REMOTE_PENALTY, WEIGHT
 from actors.setting import Setting
+
+# Where the steps stand:
+# 1. `plan_jobs` of actors/machines/dagps_plan.py, called by `make_job_plans` of actors/schedulers/dags/stage_orders.py;
+#    `dagps_orders` and `priorities` of actors/schedulers/dags/stage_orders.py
+# 2. `value_of`, `alignment` and `weight_of_work` of actors/machines/matching.py
+# 3. `choose_packed` and `deficit` of actors/machines/matching.py
 
 
 def _parts(setting: Setting) -> Parts:

@@ -34,6 +34,12 @@ from actors.schedulers.dags.parts import LEFTOVER, LEFTOVERS, SMALLEST_SHARE, In
 from actors.schedulers.dags.stage_orders import INTRA, ORDERS, PLAN_SHARE
 from actors.setting import Setting
 
+# Where the steps stand:
+# 1. `divide` of actors/machines/matching.py, called by `divide_again` of actors/machines/bands.py
+# 2. `choose`, `is_own`, `first_that_fits` and `dominant_share` of actors/machines/matching.py; `by_level` of
+#    actors/schedulers/dags/stage_orders.py
+# 3. `fill`, `place_of` and `over_share` of actors/machines/matching.py
+
 
 def _parts(setting: Setting, by: int = matching.DRF, intra: str = "") -> Parts:
     p = setting.parameters

@@ -19,6 +19,10 @@ from actors.schedulers.dags.parts import Inter, Parts
 from actors.schedulers.dags.stage_orders import by_critical_path
 from actors.setting import Setting
 
+# Where the steps stand:
+# 1. `longest_paths` of actors/schedulers/dags/stage_orders.py
+# 2. `choose_packed` and `value_of` of actors/machines/matching.py
+
 
 def _parts(setting: Setting) -> Parts:
     order = by_critical_path(setting)

@@ -18,6 +18,10 @@ from actors.schedulers.dags.parts import Inter, Parts
 from actors.schedulers.dags.stage_orders import INTRA, ORDERS, PLAN_SHARE, critical_paths
 from actors.setting import Setting
 
+# Where the steps stand:
+# 1. `critical_paths` and `longest_paths` of actors/schedulers/dags/stage_orders.py
+# 2. `choose` and `first_that_fits` of actors/machines/matching.py
+
 
 def _shortest_first(setting: Setting) -> Parts:
     order = ORDERS[setting.parameters["intra_job"]](setting)

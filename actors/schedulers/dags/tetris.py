@@ -36,6 +36,12 @@ from actors.schedulers.dags.parts import Inter, Parts
 from actors.schedulers.dags.stage_orders import by_level
 from actors.setting import Setting
 
+# Where the steps stand:
+# 1. `alignment` and `value_of` of actors/machines/matching.py
+# 2. `is_remote` and `value_of` of actors/machines/matching.py
+# 3. `weight_of_work` and `note_launch` of actors/machines/matching.py
+# 4. `choose_packed`, `choose_fresh` and `bound_rank` of actors/machines/matching.py
+
 REMAINING_WEIGHT = Parameter(
     "remaining_weight", 1.0, "number", "weight of the work that a job has left, against alignment", 0, 1e6
 )
