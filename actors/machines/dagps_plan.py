@@ -21,7 +21,7 @@ from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.queue import NEVER, NONE
 
 STEPS = np.int64(10)  # of each threshold
-OTHERS, TROUBLESOME, BEFORE, AFTER = (np.int64(i) for i in range(4))
+OTHERS, TROUBLESOME, BEFORE, AFTER = (np.int64(i) for i in range(4))  # S, T, P and C
 FORWARD, BACKWARD = np.int64(0), np.int64(1)
 # Groups and directions of each order.
 ORDERS = np.array(

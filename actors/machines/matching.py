@@ -15,7 +15,8 @@ With `packing` the task of all jobs is launched that suits a machine best (`acto
 All of this is of the jobs of one band: those of a lower priority are served after it, in the same way.
 
 The same rules stand here in two forms. `fill` is of one machine, and considers all stages (`choose`, `choose_packed`).
-`place_fresh` and `pack_fresh` are of all machines, and consider the stages that can launch tasks since the last match.
+`place_fresh` and `pack_fresh` are of all machines, and consider the fresh stages: those of which tasks have become
+launchable since the last match.
 """
 
 from typing import NamedTuple

@@ -1,8 +1,8 @@
 """Hawk (USENIX ATC 2015): a central scheduler for long jobs, distributed ones for short jobs, and work stealing.
 
-1. A long job (its estimated mean task duration is above the cut-off): each task goes to the node with the least
-   estimated work left (section 3.5), among the nodes that long jobs may use. The rest of the cluster, the short
-   partition, never runs a long task (section 3.4).
+1. A long job (its estimated mean task duration is above the cut-off, section 3.3): each task goes to the node with the
+   least estimated work left of long tasks (section 3.5), among the nodes that long jobs may use. The rest of the
+   cluster, the short partition, never runs a long task (section 3.4).
 2. A short job: batch sampling with late binding over the whole cluster, as in Sparrow (section 3.5).
 3. A node that runs out of work asks a random node of the long partition for the group of short probes behind its first
    long work (section 3.6). A victim that has none forwards the request to another, up to `steal_attempts` in all.
