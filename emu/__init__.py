@@ -14,71 +14,49 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from actors.schedulers.user.coflows import Coflows
-    from actors.schedulers.user.dags import Machines, Stages
-    from actors.schedulers.user.jobs_central import Job, Nodes
-    from actors.schedulers.user.jobs_cluster import Cluster, NodeView
-    from actors.schedulers.variants import variant
-    from emu.explaining.explain import causes, explain
-    from emu.results.comparison import Comparison
-    from emu.results.result import Result, read_result
-    from emu.running.comparing import compare
-    from emu.running.resuming import resume
-    from emu.running.run import run
-    from emu.sweeps.sizing import SizeResult, size
-    from emu.sweeps.sweep import SweepResult, sweep
-    from workloads.errors import InputError
-    from workloads.readers.job_table import workload_from
+if TYPE_CHECKING:  # `as` says to type checkers that a name is public here
+    from actors.schedulers.user.coflows import Coflows as Coflows
+    from actors.schedulers.user.dags import Machines as Machines
+    from actors.schedulers.user.dags import Stages as Stages
+    from actors.schedulers.user.jobs_central import Job as Job
+    from actors.schedulers.user.jobs_central import Nodes as Nodes
+    from actors.schedulers.user.jobs_cluster import Cluster as Cluster
+    from actors.schedulers.user.jobs_cluster import NodeView as NodeView
+    from actors.schedulers.variants import variant as variant
+    from emu.explaining.explain import causes as causes
+    from emu.explaining.explain import explain as explain
+    from emu.results.comparison import Comparison as Comparison
+    from emu.results.result import Result as Result
+    from emu.results.result import read_result as read_result
+    from emu.running.comparing import compare as compare
+    from emu.running.resuming import resume as resume
+    from emu.running.run import run as run
+    from emu.sweeps.sizing import SizeResult as SizeResult
+    from emu.sweeps.sizing import size as size
+    from emu.sweeps.sweep import SweepResult as SweepResult
+    from emu.sweeps.sweep import sweep as sweep
+    from workloads.errors import InputError as InputError
+    from workloads.readers.job_table import workload_from as workload_from
 
-_HOMES = {
-    "Cluster": "actors.schedulers.user.jobs_cluster",
-    "Coflows": "actors.schedulers.user.coflows",
-    "Comparison": "emu.results.comparison",
-    "InputError": "workloads.errors",
-    "Job": "actors.schedulers.user.jobs_central",
-    "Machines": "actors.schedulers.user.dags",
-    "NodeView": "actors.schedulers.user.jobs_cluster",
-    "Nodes": "actors.schedulers.user.jobs_central",
-    "Result": "emu.results.result",
-    "SizeResult": "emu.sweeps.sizing",
-    "Stages": "actors.schedulers.user.dags",
-    "SweepResult": "emu.sweeps.sweep",
-    "causes": "emu.explaining.explain",
-    "compare": "emu.running.comparing",
-    "explain": "emu.explaining.explain",
-    "read_result": "emu.results.result",
-    "resume": "emu.running.resuming",
-    "run": "emu.running.run",
-    "size": "emu.sweeps.sizing",
-    "sweep": "emu.sweeps.sweep",
-    "variant": "actors.schedulers.variants",
-    "workload_from": "workloads.readers.job_table",
+_NAMES = {
+    "actors.schedulers.user.coflows": "Coflows",
+    "actors.schedulers.user.dags": "Machines Stages",
+    "actors.schedulers.user.jobs_central": "Job Nodes",
+    "actors.schedulers.user.jobs_cluster": "Cluster NodeView",
+    "actors.schedulers.variants": "variant",
+    "emu.explaining.explain": "causes explain",
+    "emu.results.comparison": "Comparison",
+    "emu.results.result": "Result read_result",
+    "emu.running.comparing": "compare",
+    "emu.running.resuming": "resume",
+    "emu.running.run": "run",
+    "emu.sweeps.sizing": "SizeResult size",
+    "emu.sweeps.sweep": "SweepResult sweep",
+    "workloads.errors": "InputError",
+    "workloads.readers.job_table": "workload_from",
 }
-__all__ = [
-    "Cluster",
-    "Coflows",
-    "Comparison",
-    "InputError",
-    "Job",
-    "Machines",
-    "NodeView",
-    "Nodes",
-    "Result",
-    "SizeResult",
-    "Stages",
-    "SweepResult",
-    "causes",
-    "compare",
-    "explain",
-    "read_result",
-    "resume",
-    "run",
-    "size",
-    "sweep",
-    "variant",
-    "workload_from",
-]
+_HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
+__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
