@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from emu.configuration.config import Config, Place
 
 _NOTHING = (None, False, 0, "none", "never")
-DESCRIBES = ("long_partition", "estimates")
-"""Keys that describe cluster and workload: if no scheduler uses them, a note is printed and the run continues."""
 
 
 class Ineffective(NamedTuple):
@@ -67,14 +65,14 @@ def absent_owner(config: Config, name: str, place: Place, schedulers: tuple[Sche
 
 def ineffective_keys(config: Config, schedulers: tuple[Scheduler, ...]) -> dict[str, Any]:
     """Return the defaults of the keys that were given and have no effect under these schedulers."""
-    family = schedulers[0].family
-    return {name: default_of(name, family) for name, *_ in _keys(config, schedulers)}
+    defaults = find_family(schedulers[0].family).defaults
+    return {name: defaults.get(name, BY_NAME[name].default) for name, *_ in _keys(config, schedulers)}
 
 
 def effective_parameters(scheduler: Scheduler, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return all parameters of a scheduler; those that have no effect beside the others are at their defaults."""
     return {
-        p.name: given[p.name] if scheduler.fixes(p.name) or _has_effect(p, given) else p.default
+        p.name: given[p.name] if scheduler.fixes(p.name) or not _unmet(p.needs, given) else p.default
         for p in scheduler.parameters
     }
 
@@ -95,12 +93,7 @@ def ignored_notes(config: Config, schedulers: tuple[Scheduler, ...]) -> tuple[st
 
 def needs_text(needs: Iterable[str]) -> str:
     """Return what a key or parameter needs, as Markdown for the reference."""
-    return " or ".join(f"`{need_text(need)}`" for need in needs)
-
-
-def need_text(need: str) -> str:
-    """Return a need as readable text: ``clock=windows or live``."""
-    return need.replace("|", " or ")
+    return " or ".join(f"`{_need_text(need)}`" for need in needs)
 
 
 def effective_options(config: Config, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -112,15 +105,11 @@ def effective_options(config: Config, options: Mapping[str, Any]) -> dict[str, A
     return {name: defaults[name] if name in found else value for name, value in options.items()}
 
 
-def default_of(name: str, family: str) -> Any:
-    """Return the default of a key in a family."""
-    return find_family(family).defaults.get(name, BY_NAME[name].default)
-
-
 def _given(config: Config, family: str) -> Iterator[str]:
     """Yield the keys that were given and are not at their default."""
+    defaults = find_family(family).defaults
     for name in config.places:
-        if config[name] != default_of(name, family):
+        if config[name] != defaults.get(name, BY_NAME[name].default):
             yield name
 
 
@@ -132,13 +121,18 @@ def _all(
         is_note = _is_over(config.places[name], places) or _is_off(deciding, config.values, config.places)
         yield Ineffective(name, config.error(name, why), is_note)
     yield from _parameters(config, schedulers, parameters)
-    yield from _own_parameters(config, schedulers, parameters)
     yield from _options(config)
 
 
 def _is_over(place: Place, deciding: Iterable[Place]) -> bool:
     """Whether a file gave a value, and an option decides that it has no effect."""
     return place.file is not None and any(other.file is None for other in deciding)
+
+
+def _is_off(deciding: Iterable[str], values: Mapping[str, Any], given: Container[str]) -> bool:
+    """Whether one of these was given explicitly as 0."""
+    numbers = [values[name] for name in deciding if name in given and name in values]
+    return any(number == 0 for number in numbers if not isinstance(number, bool))
 
 
 def _keys(config: Config, schedulers: tuple[Scheduler, ...]) -> Iterator[tuple[str, str, list[str]]]:
@@ -152,12 +146,11 @@ def _why_none(
     config: Config, schedulers: tuple[Scheduler, ...], name: str
 ) -> tuple[str, list[str]] | tuple[()]:
     """Return why a key has no effect, and the keys that cause that; empty if it has one."""
-    needs = BY_NAME[name].needs
-    if needs and not any(_is_met(need, config.values) for need in needs):
-        why = f"goes with {' or '.join(map(need_text, needs))}, and {_state(needs, config.values)}"
-        return why, [name_of(need) for need in needs]
+    key = BY_NAME[name]
+    if why := _unmet(key.needs, config.values):
+        return why, [_name_of(need) for need in key.needs]
     whys = [scheduler.why_ignored(name) for scheduler in schedulers]
-    if None in whys or _belongs(name, DESCRIBES):
+    if None in whys or key.describes:
         return ()
     names = " and ".join(scheduler.name for scheduler in schedulers)
     return f"has no effect on {names}: {whys[0]}", ["scheduler"]
@@ -174,7 +167,7 @@ def without_effect(
         f"{PARAMETERS}.{name}"
         for scheduler, own in zip(schedulers, parameters, strict=True)
         for p in scheduler.parameters
-        if not _has_effect(p, own)
+        if _unmet(p.needs, own)
         for name in (p.name, f"{scheduler.name}.{p.name}")
     }
     return {n for n in names if n in idle or (n in BY_NAME and _why_none(config, schedulers, n))}
@@ -183,48 +176,30 @@ def without_effect(
 def _parameters(
     config: Config, schedulers: tuple[Scheduler, ...], parameters: tuple[dict[str, Any], ...]
 ) -> Iterator[Ineffective]:
-    """Yield parameters that have no effect on any of the schedulers that have them."""
+    """Yield parameters without effect on all schedulers that have them, and settings of variants without effect."""
+    owned = [(s, p, own) for s, own in zip(schedulers, parameters, strict=True) for p in s.parameters]
     chosen = {name.rpartition(".")[2]: given.place for name, given in config.parameters}
     for name, given in config.parameters:
-        whys, deciding, is_off = [], [], False
-        for scheduler, own in zip(schedulers, parameters, strict=True):
-            for p in scheduler.parameters:
-                if name not in (p.name, f"{scheduler.name}.{p.name}"):
-                    continue
-                means = _has_effect(p, own) or p.parse(given.value, scheduler.name) == p.default
-                whys.append("" if means else _why(scheduler, p, own))
-                is_off = is_off or _is_off(map(name_of, p.needs), own, chosen)
-                deciding += [chosen[name_of(need)] for need in p.needs if name_of(need) in chosen]
+        having = [one for one in owned if name in (one[1].name, f"{one[0].name}.{one[1].name}")]
+        whys = [
+            "" if p.parse(given.value, s.name) == p.default else _why_idle(s, p, own) for s, p, own in having
+        ]
         if whys and all(whys):
-            error = given.place.error(whys[0])
-            yield Ineffective(f"parameters.{name}", error, is_off or _is_over(given.place, deciding))
+            deciding = [name for _, p, _ in having for name in map(_name_of, p.needs) if name in chosen]
+            is_note = any(_is_off(map(_name_of, p.needs), own, chosen) for _, p, own in having)
+            is_note = is_note or _is_over(given.place, [chosen[name] for name in deciding])
+            yield Ineffective(f"{PARAMETERS}.{name}", given.place.error(whys[0]), is_note)
+    for s, p, own in owned:
+        if p.name in s.fixed and not s.is_object and (why := _why_idle(s, p, own)):
+            setting = config.variants.get(s.name, {}).get(p.name)
+            error = config.error("scheduler", why) if setting is None else setting.place.error(why)
+            yield Ineffective(f"{s.name}.{p.name}", error, False)
 
 
-def _own_parameters(
-    config: Config, schedulers: tuple[Scheduler, ...], parameters: tuple[dict[str, Any], ...]
-) -> Iterator[Ineffective]:
-    """Yield settings of variants that have no effect beside the others."""
-    for scheduler, own in zip(schedulers, parameters, strict=True):
-        for p in scheduler.parameters:
-            if p.name not in scheduler.fixed or scheduler.is_object or _has_effect(p, own):
-                continue
-            settings = config.variants.get(scheduler.name, {})
-            place = settings[p.name].place if p.name in settings else None
-            why = _why(scheduler, p, own)
-            error = config.error("scheduler", why) if place is None else place.error(why)
-            yield Ineffective(f"{scheduler.name}.{p.name}", error, False)
-
-
-def _has_effect(p: Parameter, own: Mapping[str, Any]) -> bool:
-    """Whether a parameter has an effect beside the others of its scheduler."""
-    needs = [need for need in p.needs if name_of(need) in own]
-    return not needs or any(_is_met(need, own) for need in needs)
-
-
-def _why(scheduler: Scheduler, p: Parameter, own: Mapping[str, Any]) -> str:
-    needs = [need for need in p.needs if name_of(need) in own]
-    goes = f"goes with {' or '.join(map(need_text, needs))}, and {_state(needs, own)}"
-    return f"parameter {p.name} of {scheduler.name} {goes}"
+def _why_idle(scheduler: Scheduler, p: Parameter, own: Mapping[str, Any]) -> str:
+    """Return why a parameter has no effect beside the others of its scheduler; empty if it has one."""
+    why = _unmet(p.needs, own)
+    return why and f"parameter {p.name} of {scheduler.name} {why}"
 
 
 def _options(config: Config) -> Iterator[Ineffective]:
@@ -243,9 +218,16 @@ def _options(config: Config) -> Iterator[Ineffective]:
         yield Ineffective(f"{WORKLOAD_OPTIONS}.{name}", place.error(why), _is_over(place, deciding))
 
 
-def name_of(need: str) -> str:
-    """Return the key or parameter that a need is about."""
-    return need.partition("=")[0]
+def _unmet(needs: Iterable[str], values: Mapping[str, Any]) -> str:
+    """Return that none of some needs is met, and what the values are; empty if one is, or no value is there."""
+    needs = [need for need in needs if _name_of(need) in values]
+    if not needs or any(_is_met(need, values) for need in needs):
+        return ""
+    names = list(dict.fromkeys(map(_name_of, needs)))
+    state = " and ".join(f"{name} is {_text(values[name])}" for name in names)
+    if all(values[name] is None for name in names):
+        state = f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} not given"
+    return f"goes with {' or '.join(map(_need_text, needs))}, and {state}"
 
 
 def _is_met(need: str, values: Mapping[str, Any]) -> bool:
@@ -256,22 +238,15 @@ def _is_met(need: str, values: Mapping[str, Any]) -> bool:
     return values[name] not in _NOTHING
 
 
-def _is_off(deciding: Iterable[str], values: Mapping[str, Any], given: Container[str]) -> bool:
-    """Whether one of these was given explicitly as 0."""
-    numbers = [values[name] for name in deciding if name in given and name in values]
-    return any(number == 0 for number in numbers if not isinstance(number, bool))
+def _name_of(need: str) -> str:
+    """Return the key or parameter that a need is about."""
+    return need.partition("=")[0]
 
 
-def _state(needs: Iterable[str], values: Mapping[str, Any]) -> str:
-    names = list(dict.fromkeys(name_of(need) for need in needs))
-    if all(values[name] is None for name in names):
-        return f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} not given"
-    return " and ".join(f"{name} is {_text(values[name])}" for name in names)
+def _need_text(need: str) -> str:
+    """Return a need as readable text: ``clock=windows or live``."""
+    return need.replace("|", " or ")
 
 
 def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _belongs(name: str, tables: Iterable[str]) -> bool:
-    return any(name == table or name.startswith(f"{table}.") for table in tables)

@@ -31,6 +31,8 @@ class Key:
     needs : tuple of str
         It has an effect only with one of these other keys: if that is given, or has one of the values that stand there,
         as in ``clock=windows|live``.
+    describes : bool
+        It describes cluster and workload: where no scheduler of a run uses it, a note is printed in place of an error.
     """
 
     name: str
@@ -43,3 +45,4 @@ class Key:
     low: float | None = None
     otherwise: str = ""
     needs: tuple[str, ...] = ()
+    describes: bool = False

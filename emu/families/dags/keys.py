@@ -124,6 +124,7 @@ KEYS = (
         "Whether the demands of tasks are misestimated as their durations are: what a scheduler places is not what "
         "tasks use.",
         needs=("estimates.size",),
+        describes=True,
     ),
     Key(
         "overuse",

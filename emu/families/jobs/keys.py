@@ -176,6 +176,7 @@ KEYS = (
         "Share of the nodes that long jobs may use.",
         option="--long-partition",
         otherwise="the workload's own, or all nodes",
+        describes=True,
     ),
     Key(
         "infeasible",
@@ -212,6 +213,7 @@ KEYS = (
         "`random` is mean * U(1 - size, 1 + size) for each job.",
         choices=("none", "constant", "random"),
         needs=("estimates.size",),
+        describes=True,
     ),
     Key(
         "estimates.size",
@@ -220,6 +222,7 @@ KEYS = (
         "Size of the estimates' error.",
         low=-1,
         needs=("estimates.error",),
+        describes=True,
     ),
     Key(
         "cost.per_job",
