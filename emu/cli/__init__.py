@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from importlib import import_module
 
-from emu.cli.parser import Parser, build_parser
+from emu.cli.parser import COMMANDS, Parser, build_parser
 from emu.configuration.keys import BY_NAME
 from workloads.errors import FULL, InputError, UnavailableError, printable
 from workloads.hints import did_you_mean
@@ -82,30 +82,12 @@ def _run(argv: list[str]) -> int:
 
 def _do(options: argparse.Namespace, main_job: bool) -> int:
     """Do what the options ask for."""
-    from emu.cli import commands
-
     if main_job:
+        from emu.cli import commands
+
         return commands.compare(options, commands.MAIN_JOB)
-    if options.command in ("completion", "schema"):
-        from emu.cli.completion import print_for_shells_and_editors
-
-        return print_for_shells_and_editors(options, build_parser())
-    if options.command in _HOMES:
-        module, function = _HOMES[options.command]
-        return int(getattr(import_module(f"emu.cli.{module}"), function)(options))
-    return int(getattr(commands, options.command.replace("-", "_"))(options))
-
-
-_HOMES = {
-    "cluster": ("listing_commands", "cluster"),
-    "explain": ("explain_command", "explain_run"),
-    "new": ("new_command", "write_new"),
-    "plot": ("plot_command", "plot_runs"),
-    "schedulers": ("listing_commands", "schedulers"),
-    "timeline": ("explain_command", "write_run"),
-    "workload": ("workload_commands", "run_action"),
-}
-"""Commands that are not in `emu.cli.commands`, to module and function."""
+    module, _, function = COMMANDS[options.command].home.partition(":")
+    return int(getattr(import_module(f"emu.cli.{module}"), function)(options))
 
 
 def _unknown(parser: Parser, argv: list[str], text: str) -> str:

@@ -12,6 +12,7 @@ import shlex
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from emu.cli.parser import build_parser
 from emu.configuration.json_schema import json_schema
 from emu.configuration.keys import BY_NAME
 from emu.terminal import put
@@ -30,12 +31,15 @@ class Words(NamedTuple):
     options: dict[str, str]  # option to its help
 
 
-def print_for_shells_and_editors(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
-    """Print the script of ``emu completion``, or the schema of ``emu schema``."""
-    if options.command == "schema":
-        put(json.dumps(json_schema(options.file), indent=2))
-    else:
-        put(script(options.shell, parser))
+def print_script(options: argparse.Namespace) -> int:
+    """Print the script of ``emu completion``."""
+    put(script(options.shell, build_parser()))
+    return 0
+
+
+def print_schema(options: argparse.Namespace) -> int:
+    """Print the schema of ``emu schema``."""
+    put(json.dumps(json_schema(options.file), indent=2))
     return 0
 
 

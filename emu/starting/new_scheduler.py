@@ -1,7 +1,8 @@
-"""``emu new scheduler NAME``: a scheduler of one's own to start from, and its test."""
+"""``emu new scheduler NAME``: a scheduler of one's own to start from, or a copy of a built-in one, and its test."""
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 from importlib import import_module
@@ -40,6 +41,8 @@ _OF_DAGS = """\
     result = emu.run(SCHEDULER, workload, 2, network_delay=0.0, in_process=True)
     assert result.jobs["jct_s"].to_pylist() == pytest.approx([5.0], abs=0.1)
 """
+COMPILED = "compiled"
+_KIND_OF_FAMILY = {"jobs": COMPILED, "coflows": "coflows", "dags": "dags"}
 KINDS = {
     "central": Start(
         "a class in Python that places the tasks of jobs",
@@ -55,7 +58,7 @@ KINDS = {
     "dags": Start(
         "a class in Python that launches tasks of DAG jobs", "--workload query-dags --nodes 100", _OF_DAGS
     ),
-    "compiled": Start(
+    COMPILED: Start(
         "a policy of jobs as the built-in ones are, compiled: handlers and a loop",
         "--workload yahoo --nodes 15000",
         _OF_JOBS.format(hops="it begins at 1 and ends at 6", jct=6.0),
@@ -103,25 +106,15 @@ def write_scheduler(name: str, kind: str, folder: str | Path = ".") -> list[Path
 
 def checks_of(name: str, module: str, thing: str, by_hand: str = "") -> str:
     """Return the test of a scheduler; `by_hand` is the body of an example."""
+    given = {"name": name, "module": module, "object": thing}
     if not by_hand:
-        return _TEST.format(
-            name=name,
-            what="the invariants of every scheduler",
-            module=module,
-            object=thing,
-            imports="",
-            more="",
-        )
+        return _TEST.format(what="the invariants of every scheduler", imports="", more="", **given)
     needs = {"import pandas as pd": "pd.", "import pytest": "pytest."}
     imports = "".join(f"{line}\n" for line, use in needs.items() if use in by_hand)
-    return _TEST.format(
-        name=name,
-        what="the invariants of every scheduler, and an example by hand",
-        module=module,
-        object=thing,
-        imports=f"{imports}\nimport emu\n",
-        more="from workloads.coflows import make_coflow_workload\n" if "make_coflow" in by_hand else "",
-    ) + _BY_HAND.format(by_hand=by_hand)
+    given |= {"what": "the invariants of every scheduler, and an example by hand"}
+    given |= {"imports": f"{imports}\nimport emu\n"}
+    more = "from workloads.coflows import make_coflow_workload\n" if "make_coflow" in by_hand else ""
+    return _TEST.format(more=more, **given) + _BY_HAND.format(by_hand=by_hand)
 
 
 def free_paths(name: str, folder: str | Path) -> list[Path]:
@@ -141,16 +134,50 @@ def free_paths(name: str, folder: str | Path) -> list[Path]:
 def object_of(name: str, kind: str) -> str:
     """Return what the scheduler is called in its module: a class, or the object of a compiled one."""
     module = name.replace("-", "_")
-    return module.upper() if kind == "compiled" else module.title().replace("_", "")
+    return module.upper() if kind == COMPILED else module.title().replace("_", "")
 
 
 def _source(name: str, kind: str, thing: str) -> str:
     """Return the module of the scheduler."""
     title = name.replace("-", " ").replace("_", " ")
-    if kind != "compiled":
+    if kind != COMPILED:
         text = inspect.getsource(import_module(f"emu.starting.{kind}"))
         return text.replace("MyPolicy", thing).replace("My policy", title.capitalize())
     text = inspect.getsource(import_module("actors.schedulers.jobs.random_placement"))
     code = text[text.index('"""\n') + 4 :]  # without its docstring
     code = code.replace("RANDOM = ", f"{thing} = ").replace('name="random"', f'name="{name}"')
     return _COMPILED.format(title=title.capitalize()) + code
+
+
+def write_copy(name: str, source: str, folder: str | Path = ".") -> list[Path]:
+    """Write a copy of the module of a built-in scheduler into ``NAME.py``, and ``test_NAME.py``; return their paths.
+
+    The copy gives the same results as the original until one of its rules is changed. Raise `InputError` if there is no
+    scheduler `source`, the name is malformed or taken, or a file exists.
+    """
+    from actors.schedulers.registry import place_of, scheduler_names
+
+    try:
+        place, _, original = place_of(source).rpartition(".")
+    except InputError as error:
+        raise InputError(f"--from: {error.message}") from None
+    module, paths, thing = import_module(place), free_paths(name, folder), object_of(name, COMPILED)
+    if name in scheduler_names() or hasattr(module, thing):
+        raise InputError(f"NAME: {name!r} is there already; give another, as my-{name}")
+    text = inspect.getsource(module)
+    lines = text.splitlines(keepends=True)
+    imports = (node for node in ast.parse(text).body if isinstance(node, ast.Import | ast.ImportFrom))
+    at = next(node.lineno - 1 for node in imports if getattr(node, "module", "") != "__future__")
+    own = f'{thing} = dataclasses.replace({original}, name="{name}")  # another name than the original in comparisons\n'
+    copy = "".join([*lines[:at], "import dataclasses\n", *lines[at:]]).rstrip() + f"\n\n{own}"
+    test = checks_of(name, paths[0].stem, thing)
+    for path, content in zip(paths, (copy, test), strict=True):
+        disk.write_text(path, content)
+    return paths
+
+
+def run_of(source: str) -> str:
+    """Return arguments of a command that try a built-in scheduler."""
+    from actors.schedulers.registry import find_scheduler
+
+    return KINDS[_KIND_OF_FAMILY.get(find_scheduler(source).family, COMPILED)].run

@@ -16,7 +16,7 @@ import pytest
 
 import emu
 from emu import plots
-from emu.cli.results_parser import KINDS, WIDTHS
+from emu.cli.parser import KINDS, WIDTHS
 from emu.report.drawing import MARKERS, to_png
 from emu.results.result import Result
 from tests.actors.dag_settings import mixed_dags

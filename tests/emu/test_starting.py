@@ -12,8 +12,7 @@ import pytest
 import emu
 from actors.schedulers.registry import built_in_schedulers, find_scheduler
 from emu.cli import main
-from emu.starting.copies import write_copy
-from emu.starting.new_scheduler import KINDS, object_of, write_scheduler
+from emu.starting.new_scheduler import KINDS, object_of, write_copy, write_scheduler
 from workloads.errors import InputError
 
 SMALL: dict[str, Any] = {

@@ -18,8 +18,7 @@ import emu.cli
 import emu.cli.commands
 import emu.terminal
 from emu.cli import main
-from emu.cli.examples import EXAMPLES
-from emu.cli.parser import build_parser
+from emu.cli.parser import COMMANDS, EXAMPLES, build_parser
 from workloads.jobs import JobWorkload
 
 ROOT = Path(__file__).parents[3]
@@ -41,7 +40,7 @@ def test_examples_in_help_parse() -> None:
     import shlex
 
     parser = build_parser()
-    for text in EXAMPLES.values():
+    for text in (EXAMPLES, *(command.examples for command in COMMANDS.values())):
         for line in text.splitlines():
             words = shlex.split(line.split("   ")[0] if "   " in line.strip() else line, comments=True)
             argv = words[1:]

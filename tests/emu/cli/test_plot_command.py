@@ -8,7 +8,7 @@ import pytest
 
 import emu
 from emu.cli import main
-from emu.cli.results_parser import KINDS
+from emu.cli.parser import KINDS
 
 pytestmark = pytest.mark.drawn
 
