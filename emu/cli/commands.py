@@ -26,7 +26,6 @@ from emu.running.progress import progress_bar, runs_bar
 from emu.terminal import note, put, say, warn
 from workloads.doing import doing
 from workloads.errors import InputError
-from workloads.file_extensions import check_extension
 from workloads.values import read_value
 
 if TYPE_CHECKING:
@@ -105,9 +104,8 @@ def size(options: Namespace) -> int:
     from clusters.machine_types import read_prices
     from emu.sweeps.mixes import MOST_SIZES
     from emu.sweeps.parallel_runs import RunFailed
-    from emu.sweeps.size_note import remarks_of
     from emu.sweeps.size_report import render_probe
-    from emu.sweeps.sizing import find_size
+    from emu.sweeps.sizing import Asked, find_size, remarks_of
     from emu.sweeps.targets import TOLERANCE, read_targets
 
     if options.resume is not None:
@@ -116,23 +114,20 @@ def size(options: Namespace) -> int:
     config = _config(options, "scheduler")
     given = _bound(options, "tolerance", "share", least=0)
     mix = MOST_SIZES if options.mix == "" else _bound(options, "mix", "integer")
+    hosting = _hosting(options, config)
+    asked = Asked(
+        low=_bound(options, "low", "integer"),
+        high=_bound(options, "high", "integer"),
+        tolerance=TOLERANCE if given is None else given,
+        mix=mix,
+        curve=_curve(options.curve),
+        waits=options.waits,
+        prices={} if options.price is None else read_prices(options.price, "--price"),
+    )
+    show = None if options.json else lambda probe: put(render_probe(probe, targets))
     try:
         result = find_size(
-            config,
-            targets,
-            _hosting(options, config),
-            low=_bound(options, "low", "integer"),
-            high=_bound(options, "high", "integer"),
-            tolerance=TOLERANCE if given is None else given,
-            mix=mix,
-            curve=_curve(options.curve),
-            waits=options.waits,
-            prices=None if options.price is None else read_prices(options.price, "--price"),
-            out=options.out,
-            overwrite=bool(options.overwrite),
-            tell=say,
-            show=None if options.json else lambda probe: put(render_probe(probe, targets)),
-            bar=runs_bar,
+            config, targets, hosting, asked, options.out, bool(options.overwrite), say, show, runs_bar
         )
     except RunFailed as error:
         note(str(error))
@@ -173,22 +168,6 @@ def _announce_code(options: Namespace) -> None:
             raise place.error(f"{text!r} is code, and --no-code was given; read it, then leave that out")
         if getattr(options, "dry_run", True):  # a sweep that is not a dry run runs the scheduler anyway
             note(f"{text} is code: it is loaded, and so run, to know its parameters; --no-code refuses it")
-
-
-def report(options: Namespace) -> int:
-    """Write one page about run directories."""
-    from emu.directories.names import REPORT
-    from emu.report.report import render_report, write_report
-    from emu.sweeps.report_input import read_runs, sections_of
-
-    folders = options.folders
-    if options.out:
-        check_extension(options.out, "a page of HTML", (".html", ".htm"), "--out")
-    with doing("reading the runs and drawing"):
-        page = render_report(read_runs(folders), sections=sections_of(folders))
-    single = Path(folders[0]) if len(folders) == 1 else Path()
-    put(str(write_report(Path(options.out) if options.out else single / REPORT, page)))
-    return 0
 
 
 def _hosting(options: Namespace, config: Config) -> Hosting:

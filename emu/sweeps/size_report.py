@@ -16,9 +16,7 @@ from emu.report.drawing import COLOURS, SIZE, add_legend, figure_style, new_figu
 from emu.report.page import figure_of, fill, sentence, table_of
 from emu.report.scales import fit_places, fit_times, mark_log
 from emu.results.text_tables import number
-from emu.sweeps.size_note import remarks_of
-from emu.sweeps.sizes import Lacking, Probe, Size
-from emu.sweeps.sizing import answer_of
+from emu.sweeps.sizing import Lacking, Probe, Size, answer_of, remarks_of
 from emu.sweeps.targets import MET, NOT_MET, SPANS, Target, read_targets, verdict_of
 
 if TYPE_CHECKING:

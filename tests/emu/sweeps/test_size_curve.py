@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from emu.sweeps.size_note import Found, limits_of, note_of
 from emu.sweeps.size_report import size_sections
-from emu.sweeps.sizes import Probe, Size
-from emu.sweeps.sizing import size
+from emu.sweeps.sizing import Found, Probe, Size, limits_of, note_of, size
 from emu.sweeps.targets import MET, NOT_MET, SPANS, Search, read_targets
 from workloads.jobs import make_workload
 from workloads.requests import Requests

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from emu.sweeps.size_note import Found, note_of
+from emu.sweeps.sizing import Found, note_of
 from emu.sweeps.targets import Search, read_targets
 
 
