@@ -24,7 +24,7 @@ from actors.hosting.virtual import emulate
 from actors.hosting.windows import divide, emulate_here
 from actors.kernel.queue import NEVER, NONE
 from actors.setting import Setting
-from benchmarks.measuring import parser_of, show
+from benchmarks.measuring import options, show
 from benchmarks.windows import NEEDS, ROWS
 
 MOST_BARRIERS = 100_000_000
@@ -80,18 +80,16 @@ def needed(messages: np.ndarray, grouping: Grouping) -> int:
 
 def main() -> None:
     """Run the benchmark."""
-    parser = parser_of(__doc__)
-    parser.add_argument("rows", nargs="?", default="YH1_sub,GOOG_subtrace,yahoo-15000,0.1s-15000,100s-15000")
-    parser.add_argument("--partitions", default="2,4")
-    asked = parser.parse_args()
+    rows = ("YH1_sub", "GOOG_subtrace", "yahoo-15000", "0.1s-15000", "100s-15000")
+    asked = options(__doc__, "rows", rows=rows, partitions=(2, 4))
     lines = [["", "partitions", "messages", "barriers", "needed at least", "of them"]]
-    for name in asked.rows.split(","):
+    for name in asked.rows:
         if name in NEEDS and not NEEDS[name].exists():
             continue
         setting = ROWS[name]()
         messages = messages_of(setting)
         cast = Partition(setting, Observe(), whole=False).cast()
-        for partitions in map(int, asked.partitions.split(",")):
+        for partitions in asked.partitions:
             least = needed(messages, divide(setting, cast, partitions))
             taken = emulate_here(setting, Observe(), partitions).windows
             figures = [f"{len(messages):,}", f"{taken:,}", f"{least:,}", f"{least / taken:.0%}"]

@@ -1,10 +1,12 @@
 """Engine time of schedulers in several checkouts, run in turn: seconds of CPU from the first event to the last.
 
     python -m benchmarks.beside --checkouts ../before,. [--schedulers sparrow,eagle] [--repeats 5] [--tasks 1000000]
+        [--nodes 15000] [--coflows]
 
-Each run is a process of its own, whose code is compiled already. The first checkout is the one that the others are
-compared with: a ratio above 1 is slower. `ratio` is the median over rounds of the ratio within a round, since a machine
-that others use is slower for minutes; `best` is the ratio of the least of each.
+With `--coflows` the schedulers are of coflows. Each run is a process of its own, whose code is compiled already. The
+first checkout is the one that the others are compared with: a ratio above 1 is slower. `ratio` is the median over
+rounds of the ratio within a round, since a machine that others use is slower for minutes; `best` is the ratio of the
+least of each.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from benchmarks.measuring import parser_of, run_python
+from benchmarks.measuring import options, run_python
 
 # What engines measure by the wall clock, they measure here by the CPU time of the process.
 RUN = """
@@ -45,28 +47,24 @@ def run_once(root: Path, cache: str, *arguments: object) -> tuple[float, int]:
 
 def main() -> int:
     """Print a line for each scheduler and checkout; exit code 1 if one handled other events than the first."""
-    parser = parser_of(__doc__)
-    parser.add_argument("--checkouts", required=True, help="paths, with commas between")
-    parser.add_argument("--schedulers", default="sparrow,hawk,eagle,central-lwl,dist-lwl")
-    parser.add_argument("--coflows", action="store_true", help="they schedule coflows")
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--tasks", type=int, default=1_000_000)
-    parser.add_argument("--nodes", type=int, default=15_000)
-    options = parser.parse_args()
-    roots = [Path(path).resolve() for path in options.checkouts.split(",")]
-    family, same = "coflows" if options.coflows else "jobs", True
-    size = (options.tasks, options.nodes, family)
+    schedulers = ("sparrow", "hawk", "eagle", "central-lwl", "dist-lwl")
+    size = {"tasks": 1_000_000, "nodes": 15_000}
+    asked = options(__doc__, checkouts=(".",), schedulers=schedulers, coflows=False, repeats=5, **size)
+    roots = [Path(path).resolve() for path in asked.checkouts]
+    family, same = "coflows" if asked.coflows else "jobs", True
     print(f"{'scheduler':<14}{'checkout':<34}{'median s':>10}{'least s':>10}{'ratio':>8}{'best':>8}")
     with tempfile.TemporaryDirectory() as folder:
         caches = {root: str(Path(folder, str(i))) for i, root in enumerate(roots)}
-        for scheduler in options.schedulers.split(","):
+        for scheduler in asked.schedulers:
             took: dict[Path, list[float]] = {root: [] for root in roots}
             events = {}
             for root in roots:
                 run_once(root, caches[root], scheduler, 1000, 100, family)  # compiles
-            for _ in tqdm(range(options.repeats), desc=scheduler, disable=None, leave=False):
+            for _ in tqdm(range(asked.repeats), desc=scheduler, disable=None, leave=False):
                 for root in roots:
-                    seconds, events[root] = run_once(root, caches[root], scheduler, *size)
+                    seconds, events[root] = run_once(
+                        root, caches[root], scheduler, asked.tasks, asked.nodes, family
+                    )
                     took[root].append(seconds)
             first = took[roots[0]]
             for root in roots:

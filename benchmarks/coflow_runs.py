@@ -3,7 +3,6 @@
 Runs of one setting are done once; `Runs(folder)` keeps them in a folder, and a benchmark that is begun again goes on.
 """
 
-import argparse
 import hashlib
 import json
 import os
@@ -16,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import emu
-from benchmarks.measuring import SHARED, parser_of
+from benchmarks.measuring import SHARED
 from emu.results.metrics import Float64Array
 from workloads.arrow import column, optional_column
 from workloads.catalogue import load_workload
@@ -45,13 +44,6 @@ class Setting(NamedTuple):
             workload or self.workload,
             {**self.keys, **keys},
         )
-
-
-def keeping(doc: str | None) -> argparse.ArgumentParser:
-    """Return a parser with the option `--keep`."""
-    parser = parser_of(doc)
-    parser.add_argument("--keep", type=Path, help="a folder in which runs are kept")
-    return parser
 
 
 class Runs:

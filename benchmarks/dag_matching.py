@@ -1,6 +1,6 @@
 """Time of the resource manager for a heartbeat, against how many tasks could be launched.
 
-How to run: ``python -m benchmarks.dag_matching [--pending 10000 50000]``
+How to run: ``python -m benchmarks.dag_matching [--pending 10000,50000]``
 
 100 machines of 20 cores with a heartbeat of 3 s, all jobs at once, as many as have so many tasks without parents. CPU
 time of the handler of a heartbeat (``cost.model=measured``): of the first heartbeats, in which machines are filled, and
@@ -18,7 +18,7 @@ from actors.hosting.outcome import Observe
 from actors.hosting.partition import Partition
 from actors.machines.messages import FREE
 from actors.setting import Costs
-from benchmarks.measuring import parser_of, setting_of, show
+from benchmarks.measuring import options, setting_of, show
 from clusters.cluster import load_cluster
 from workloads.catalogue import load_workload
 from workloads.dags import DagWorkload
@@ -73,14 +73,11 @@ def jobs_for(pending: int) -> int:
 
 def main() -> None:
     """Print the table."""
-    parser = parser_of(__doc__)
-    parser.add_argument("--pending", type=int, nargs="+", default=[10_000, 50_000])
-    parser.add_argument("--schedulers", default="drf,tetris,carbyne,dagps")
-    arguments = parser.parse_args()
+    asked = options(__doc__, pending=(10_000, 50_000), schedulers=("drf", "tetris", "carbyne", "dagps"))
     rows = [["scheduler", "jobs", "pending tasks", "first (ms)", "mean (ms)", "p99 (ms)"]]
-    for pending in arguments.pending:
+    for pending in asked.pending:
         jobs = jobs_for(pending)
-        for name in arguments.schedulers.split(","):
+        for name in asked.schedulers:
             t = times_of(name, jobs)
             rows.append(
                 [name, str(jobs), f"{t.pending:,.0f}", f"{t.first:.3f}", f"{t.mean:.3f}", f"{t.p99:.3f}"]

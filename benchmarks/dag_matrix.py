@@ -2,7 +2,7 @@
 
     python -m benchmarks.dag_matrix [--seeds 5] [--workloads query-dags,facebook-mapreduce,swim]
         [--managers drf,srtf,tetris,carbyne] [--networks fair,sebf,aalo,philae] [--gbps 1,10,40] [--loads 0.5,1,2]
-        [--figures mean,p95,makespan] [--out matrix.csv] [--picture matrix.svg]
+        [--figures mean,p95,makespan] [--out matrix] [--picture matrix.svg]
 
 Managers may be schedulers of jobs, too, to which each stage is a job (of which the longest tenth by mean durations of
 tasks is long), and a network may be `none`: central against distributed where shuffles contend is
@@ -13,9 +13,9 @@ tasks is long), and a network may be `none`: central against distributed where s
 Each combination runs with the same seeds; loads are brought about by the number of machines, and are those of work on
 the scarcest resource. Printed are, of each workload, load and speed of ports, mean and half-width of the 95 % interval
 over the seeds: under each manager, a network's figure over that of `fair`; and under each network, a manager's over
-that of `drf`. Below 1 is better. Results are appended to the file given with --out, whose runs are not run again. The
-picture has mean completion times on the first workload: networks over `fair` under the first manager, and managers over
-`drf` under the first network, by load and speed of ports.
+that of `drf`. Below 1 is better. Runs are sweeps, in the folder that is given with --out, whose runs are not run
+again. The picture has mean completion times on the first workload: networks over `fair` under the first manager, and
+managers over `drf` under the first network, by load and speed of ports.
 
 The workloads: `query-dags` with 25 jobs and `facebook-mapreduce` with 700 jobs and 65,000 tasks, on machines of
 Carbyne's evaluation; and two hours of SWIM's sample of Facebook's cluster of 2009 as DAGs, on machines of two slots
@@ -24,21 +24,20 @@ Carbyne's evaluation; and two hours of SWIM's sample of Facebook's cluster of 20
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from itertools import product
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
-from tqdm import tqdm
 
 import emu
-from benchmarks.measuring import SHARED, parser_of, show
+from benchmarks.measuring import SHARED, options, show
 from emu.report.drawing import figure_style, line_look, new_figure, to_svg
 from emu.results.metrics import confidence_95
 from emu.results.text_tables import with_error
-from workloads.arrow import optional_column
 
 SWIM = SHARED / "traces" / "real" / "swim" / "FB-2009_samples_24_times_1hr_0.tsv"
 WORKLOADS: dict[str, dict[str, Any]] = {
@@ -46,13 +45,8 @@ WORKLOADS: dict[str, dict[str, Any]] = {
     "facebook-mapreduce": {"workload_options": {"jobs": 700, "tasks": 65_000}, "cluster": "carbyne"},
     "swim": {"workload_options": {"family": "dags"}, "workload_steps": "slice --end '2 h'", "slots": 2},
 }
-FIGURES: dict[str, Callable[[np.ndarray, float], float]] = {
-    "mean": lambda jct_s, makespan_s: float(jct_s.mean()),
-    "p95": lambda jct_s, makespan_s: float(np.percentile(jct_s, 95)),
-    "makespan": lambda jct_s, makespan_s: makespan_s,
-}
-
-
+FIGURES = {"mean": "jobs.all.mean", "p95": "jobs.all.p95", "makespan": "jobs.makespan_s"}
+"""To columns of the table of a sweep."""
 SIDES = (("network", "fair"), ("manager", "drf"))
 """Of what there are several, and which of them is the base."""
 
@@ -71,50 +65,21 @@ class Cell(NamedTuple):
 Results = dict[Cell, dict[str, float]]
 
 
-def run(cell: Cell) -> dict[str, float]:
-    """Run a cell; return its figures."""
-    source = str(SWIM) if cell.workload == "swim" else cell.workload
-    result = emu.run(
-        cell.manager,
-        source,
-        None,
-        in_process=True,
-        seed=cell.seed,
-        load=cell.load,
-        load_by="nodes",
-        network_scheduler=cell.network,
-        fabric_port_speed=None if cell.network == "none" else cell.gbps * 1e9,
-        short_cutoff="90%",
-        **WORKLOADS[cell.workload],
-    )
-    jct_s, makespan_s = optional_column(result.jobs, "jct_s"), float(result.summary["jobs"]["makespan_s"])
-    return {name: of(jct_s, makespan_s) for name, of in FIGURES.items()}
-
-
-def read(path: Path | None) -> Results:
-    """Return the runs of a file."""
-    if path is None or not path.exists():
-        return {}
-    with path.open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    return {
-        Cell(r["workload"], float(r["load"]), float(r["gbps"]), r["manager"], r["network"], int(r["seed"])): {
-            name: float(r[name]) for name in FIGURES
-        }
-        for r in rows
-    }
-
-
-def append(path: Path | None, cell: Cell, figures: dict[str, float]) -> None:
-    """Add a run to a file."""
-    if path is None:
-        return
-    is_new = not path.exists()
-    with path.open("a", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        if is_new:
-            writer.writerow([*Cell._fields, *FIGURES])
-        writer.writerow([*cell, *(repr(figures[name]) for name in FIGURES)])
+def run(of: dict[str, list[Any]], out: Path) -> Results:
+    """Return the figures of all cells: of each workload a sweep, in its folder below `out`, where it goes on."""
+    found: Results = {}
+    for workload in of["workload"]:
+        axes = {"scheduler": of["manager"], "network.scheduler": of["network"], "load": of["load"]}
+        axes |= {"fabric.port_speed": [gbps * 1e9 for gbps in of["gbps"]], "seed": of["seed"]}
+        source = str(SWIM) if workload == "swim" else workload
+        grid = {"workload": source, "load_by": "nodes", "short_cutoff": "90%", **WORKLOADS[workload]}
+        rows = emu.sweep({**grid, "sweep": axes}, out=out / workload, in_process=True).rows
+        for row, gbps in product(rows, of["gbps"]):
+            if row["port_speed"] in (None, gbps * 1e9):  # it has no effect without a network
+                names = (row["scheduler"], row["network.scheduler"])
+                cell = Cell(workload, row["load"], gbps, *names, row["seed"])
+                found[cell] = {name: row[column] for name, column in FIGURES.items()}
+    return found
 
 
 def ratio(found: Results, cells: Iterable[Cell], base: dict[str, Any], figure: str) -> tuple[float, float]:
@@ -184,32 +149,21 @@ def tables(
 
 def main() -> None:
     """Run what is asked for, and print the tables."""
-    parser = parser_of(__doc__)
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--workloads", default=",".join(WORKLOADS))
-    parser.add_argument("--managers", default="drf,srtf,tetris,carbyne")
-    parser.add_argument("--networks", default="fair,sebf,aalo,philae")
-    parser.add_argument("--gbps", default="1,10,40")
-    parser.add_argument("--loads", default="0.5,1,2")
-    parser.add_argument("--figures", default="mean,p95,makespan")
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--picture", type=Path)
-    asked = parser.parse_args()
+    managers, networks = ("drf", "srtf", "tetris", "carbyne"), ("fair", "sebf", "aalo", "philae")
+    given: dict[str, Any] = {"seeds": 5, "workloads": tuple(WORKLOADS), "figures": tuple(FIGURES)}
+    given |= {"managers": managers, "networks": networks, "gbps": (1.0, 10.0, 40.0), "loads": (0.5, 1.0, 2.0)}
+    asked = options(__doc__, out=Path, picture=Path, **given)
     of: dict[str, list[Any]] = {
-        "workload": [w for w in asked.workloads.split(",") if w != "swim" or SWIM.exists()],
-        "load": [float(text) for text in asked.loads.split(",")],
-        "gbps": [float(text) for text in asked.gbps.split(",")],
-        "manager": asked.managers.split(","),
-        "network": asked.networks.split(","),
+        "workload": [w for w in asked.workloads if w != "swim" or SWIM.exists()],
+        "load": asked.loads,
+        "gbps": asked.gbps,
+        "manager": asked.managers,
+        "network": asked.networks,
         "seed": list(range(1, asked.seeds + 1)),
     }
-    found = read(asked.out)
-    for values in tqdm(list(product(*of.values()))):
-        cell = Cell(*values)
-        if cell not in found:
-            found[cell] = run(cell)
-            append(asked.out, cell, found[cell])
-    for title, rows in tables(found, of, asked.figures.split(",")):
+    with nullcontext(asked.out) if asked.out else TemporaryDirectory() as out:
+        found = run(of, Path(out))
+    for title, rows in tables(found, of, asked.figures):
         show(title, rows)
     if asked.picture is not None:
         asked.picture.write_text(draw(found, of), encoding="utf-8")

@@ -28,7 +28,7 @@ from actors.kernel.turns import Turns, take_turns
 from actors.schedulers.registry import find_scheduler
 from actors.setting import Setting, Switch
 from actors.transfers.joined import with_network
-from benchmarks.measuring import parser_of, setting_of, show
+from benchmarks.measuring import options, setting_of, show
 from clusters.cluster import load_cluster
 from workloads.catalogue import load_workload
 from workloads.dags import DagWorkload
@@ -99,22 +99,16 @@ def line(
 
 def main() -> None:
     """Run the benchmark."""
-    parser = parser_of(__doc__)
-    for name, default in (("--jobs", 7_000), ("--tasks", 650_000), ("--nodes", 3_000)):
-        parser.add_argument(name, type=int, default=default)
-    parser.add_argument("--schedulers", default="drf")
-    parser.add_argument("--networks", default="fair,sebf,aalo,philae")
-    parser.add_argument("--gbps", default="1,10")
-    parser.add_argument("--scales", default="1,10")
-    asked = parser.parse_args()
-    speeds, scales = ([float(a) for a in text.split(",")] for text in (asked.gbps, asked.scales))
+    networks = ("fair", "sebf", "aalo", "philae")
+    given: dict[str, Any] = {"networks": networks, "gbps": (1.0, 10.0), "scales": (1.0, 10.0)}
+    asked = options(__doc__, jobs=7_000, tasks=650_000, nodes=3_000, schedulers=("drf",), **given)
     titles = "scheduler, network, TB moved, flows, coflows, s, network's share, MiB, mean JCT (s), P95 (s)"
     lines = [titles.split(", ")]
     with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
-        for scheduler in asked.schedulers.split(","):
-            runs = [("none", 0.0, 1.0), *product(asked.networks.split(","), speeds, scales)]
-            given = [(scheduler, asked.jobs, asked.tasks, asked.nodes, *run) for run in runs]
-            lines += pool.starmap(line, given, chunksize=1)
+        for scheduler in asked.schedulers:
+            runs = [("none", 0.0, 1.0), *product(asked.networks, asked.gbps, asked.scales)]
+            cells = [(scheduler, asked.jobs, asked.tasks, asked.nodes, *run) for run in runs]
+            lines += pool.starmap(line, cells, chunksize=1)
     show(f"{asked.jobs:,} jobs, {asked.tasks:,} tasks, {asked.nodes:,} machines", lines)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 import emu
-from benchmarks.measuring import parser_of, show
+from benchmarks.measuring import options, show
 from emu.results.text_tables import number
 from workloads.generators.poisson import poisson
 
@@ -88,17 +88,13 @@ def live() -> list[list[str]]:
 
 def main() -> None:
     """Run the benchmark."""
-    parser = parser_of(__doc__)
-    parser.add_argument("sweep", nargs="?", type=Path, help="the directory of a finished sweep")
-    parser.add_argument("--measure", action="store_true")
-    parser.add_argument("--live", action="store_true")
-    options = parser.parse_args()
-    if options.measure:
+    asked = options(__doc__, "sweeps", sweeps=(), measure=False, live=False)
+    if asked.measure:
         show("what a job and each of its tasks cost", measure())
-    if options.live:
+    if asked.live:
         show("by the wall clock and in virtual time", live())
-    if options.sweep:
-        show(str(options.sweep), table_of(options.sweep))
+    for sweep in map(Path, asked.sweeps):
+        show(str(sweep), table_of(sweep))
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 
 How to run: `python -m benchmarks.generators [--seeds 10] [--quantiles]`
 For debugging: `--seeds 1 --jobs 2000`
-Every generator makes the published number of jobs, `facebook` its default. Ends with 1 if a target is missed:
+Every generator makes the published number of jobs, `facebook` its default, or `--jobs`; `--quantiles` are of the first
+seed. Ends with 1 if a target is missed:
 the number of jobs exact, the share of long jobs within 0.3 points by cluster, the share of their task-seconds
 within 2 points in the mean over the seeds; coflows exact, their flows, the wide and the skewed within 10 % in the mean.
 """
@@ -13,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from benchmarks.measuring import parser_of, show
+from benchmarks.measuring import options, show
 from workloads.arrow import column
 from workloads.generators.closeness import closeness, render_closeness
 from workloads.generators.cloudera import cloudera_c
@@ -113,15 +114,9 @@ def measure_coflows(seeds: int) -> bool:
 
 def main() -> int:
     """Measure all generators."""
-    parser = parser_of(__doc__)
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--jobs", type=int, help="of every generator, instead of its default")
-    parser.add_argument(
-        "--quantiles", action="store_true", help="of the first seed, beside those of the table"
-    )
-    options = parser.parse_args()
-    met = [measure(make, options.seeds, options.jobs, options.quantiles) for make in GENERATORS]
-    met.append(measure_coflows(options.seeds))
+    asked = options(__doc__, seeds=10, jobs=int, quantiles=False)
+    met = [measure(make, asked.seeds, asked.jobs, asked.quantiles) for make in GENERATORS]
+    met.append(measure_coflows(asked.seeds))
     return 0 if all(met) else 1
 
 

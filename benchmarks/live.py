@@ -7,13 +7,14 @@ goal on 2 idle cores: 99 % of all events of 50,000 nodes handled within 1 ms of 
 """
 
 import sys
+from typing import Any
 
 import numpy as np
 
 from actors.environment import Pace
 from actors.hosting.live import emulate_live
 from actors.hosting.outcome import Observe
-from benchmarks.measuring import parser_of, setting_of, show
+from benchmarks.measuring import options, setting_of, show
 from emu.families.jobs.decision_latency import decision_latency_ns
 from workloads.jobs import JobWorkload, make_workload
 
@@ -22,42 +23,27 @@ SHORTEST_S, LONGEST_S = 0.1, 10.0
 TASKS_PER_JOB = 10
 
 
-def of_one_second(nodes: int, seconds: float) -> JobWorkload:
-    """The same with tasks of 1 s."""
+def workload_of(nodes: int, seconds: float, mixed: bool) -> JobWorkload:
+    """Return jobs that arrive at random for so many seconds, and load half of the slots."""
     rng = np.random.default_rng(1)
-    jobs = round(0.5 * nodes * seconds / TASKS_PER_JOB)
-    submit_s = np.sort(rng.uniform(0.0, seconds, jobs))
-    durations = np.ones(jobs * TASKS_PER_JOB)
-    return make_workload("one second", submit_s, np.full(jobs, TASKS_PER_JOB), durations, short_cutoff_s=2.0)
-
-
-def log_uniform(nodes: int, seconds: float) -> JobWorkload:
-    """Jobs that arrive at random for so many seconds, and load half of the slots."""
-    rng = np.random.default_rng(1)
-    mean_s = (LONGEST_S - SHORTEST_S) / np.log(LONGEST_S / SHORTEST_S)
+    mean_s = (LONGEST_S - SHORTEST_S) / np.log(LONGEST_S / SHORTEST_S) if mixed else 1.0
     jobs = round(0.5 * nodes * seconds / (mean_s * TASKS_PER_JOB))
-    durations = np.exp(rng.uniform(np.log(SHORTEST_S), np.log(LONGEST_S), jobs * TASKS_PER_JOB))
+    durations = np.ones(jobs * TASKS_PER_JOB)
+    if mixed:
+        durations = np.exp(rng.uniform(np.log(SHORTEST_S), np.log(LONGEST_S), jobs * TASKS_PER_JOB))
     submit_s = np.sort(rng.uniform(0.0, seconds, jobs))
-    return make_workload("log-uniform", submit_s, np.full(jobs, TASKS_PER_JOB), durations, short_cutoff_s=2.0)
+    name = "log-uniform" if mixed else "one second"
+    return make_workload(name, submit_s, np.full(jobs, TASKS_PER_JOB), durations, short_cutoff_s=2.0)
 
 
 def main() -> int:
     """Run once and print lateness, latency and the verdict."""
-    parser = parser_of(__doc__)
-    parser.add_argument("--scheduler", default="sparrow")
-    parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--nodes", type=int, default=50_000)
-    parser.add_argument("--mixed", action="store_true", help="tasks of 0.1 to 10 s in place of 1 s")
-    parser.add_argument("--in-process", action="store_true")
-    options = parser.parse_args()
-    workload = (log_uniform if options.mixed else of_one_second)(options.nodes, options.seconds)
-    setting = setting_of(options.scheduler, workload, options.nodes, long_partition=0.9, seed=0)
-    outcome = emulate_live(
-        setting,
-        Observe(timeline_period_s=1.0, tasks=True),
-        Pace(),
-        in_process=options.in_process,
-    )
+    given: dict[str, Any] = {"scheduler": "sparrow", "mixed": False, "in_process": False}
+    asked = options(__doc__, seconds=60.0, nodes=50_000, **given)
+    workload = workload_of(asked.nodes, asked.seconds, asked.mixed)
+    setting = setting_of(asked.scheduler, workload, asked.nodes, long_partition=0.9, seed=0)
+    watched = Observe(timeline_period_s=1.0, tasks=True)
+    outcome = emulate_live(setting, watched, Pace(), in_process=asked.in_process)
     live, tasks = outcome.live, outcome.tasks
     assert live is not None
     assert tasks is not None
@@ -65,7 +51,7 @@ def main() -> int:
     submit_ns = np.repeat(arrays.submit_ns, np.diff(arrays.first_task))
     latency = decision_latency_ns(submit_ns, **tasks, slots=setting.cluster.slots())
     print(
-        f"{options.scheduler}: {options.nodes:,} nodes, {workload.num_tasks:,} tasks, {outcome.events:,} events"
+        f"{asked.scheduler}: {asked.nodes:,} nodes, {workload.num_tasks:,} tasks, {outcome.events:,} events"
         f" in {outcome.wall_s:.1f} s, {live['batches_per_s']:,.0f} batches/s"
         f" of {live['messages_per_batch']:.1f} messages by {live['exchange']}"
     )

@@ -19,7 +19,7 @@ from actors.hosting.virtual import emulate
 from actors.scheduler import needs_global_view, resolve_parameters
 from actors.schedulers.registry import find_scheduler, scheduler_names
 from actors.setting import Network, Setting, Switch
-from benchmarks.measuring import parser_of, show
+from benchmarks.measuring import options, setting_of, show
 from clusters.cluster import build_cluster
 from workloads.arrow import column
 from workloads.coflows import CoflowWorkload, make_coflow_workload, with_demands
@@ -43,20 +43,6 @@ def workload_of(with_deadlines: bool) -> CoflowWorkload:
     return with_demands(made, deadline_s=due_s)
 
 
-def setting_of(name: str) -> Setting:
-    """Return the emulation of a coordinator."""
-    found = find_scheduler(name)
-    return Setting(
-        scheduler=found,
-        parameters=resolve_parameters(found, {}),
-        workload=workload_of(found.uses_deadlines),
-        cluster=build_cluster("ports", [1] * PORTS),
-        short_cutoff_s=float("inf"),
-        network=Network(delay_s=DELAY_S),
-        switch=Switch(SPEED),
-    )
-
-
 def served_and_mean(setting: Setting, outcome: Outcome) -> tuple[int, float]:
     """Return how many coflows were served, in time where they have a deadline, and their mean completion time, s."""
     arrays = setting.workload.arrays()
@@ -69,11 +55,7 @@ def served_and_mean(setting: Setting, outcome: Outcome) -> tuple[int, float]:
 
 def main() -> None:
     """Run each coordinator several times by both clocks, and print the ratios."""
-    parser = parser_of(__doc__)
-    parser.add_argument("schedulers", nargs="*", metavar="SCHEDULER", help="all that the clock live runs")
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--dilation", type=float, default=1.0)
-    asked = parser.parse_args()
+    asked = options(__doc__, "schedulers", schedulers=(), repeats=3, dilation=1.0)
     names = asked.schedulers or [
         name
         for name in scheduler_names(family="coflows")
@@ -81,7 +63,9 @@ def main() -> None:
     ]
     rows = [["", "served, virtual", "live / virtual", "CCT, live / virtual", "lateness, p99, ms"]]
     for name in names:
-        setting, found = setting_of(name), []
+        workload = workload_of(find_scheduler(name).uses_deadlines)
+        more = {"short_cutoff_s": float("inf"), "network": Network(delay_s=DELAY_S), "switch": Switch(SPEED)}
+        setting, found = setting_of(name, workload, build_cluster("ports", [1] * PORTS), seed=0, **more), []
         for _ in range(asked.repeats):
             virtual = served_and_mean(setting, emulate(setting, Observe(), in_process=True))
             outcome = emulate_live(setting, Observe(), Pace(dilation=asked.dilation), in_process=True)

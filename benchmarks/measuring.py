@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -38,20 +39,63 @@ def parser_of(doc: str | None) -> argparse.ArgumentParser:
     return argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
 
 
+class Choice(NamedTuple):
+    """An option with some values, the first of which is its default."""
+
+    values: tuple[Any, ...]
+
+
+def options(doc: str | None, *positional: str, **given: Any) -> argparse.Namespace:
+    """Return what a command line asks for; its help is the docstring of the benchmark.
+
+    `given` has the options by name with their defaults: False of a flag, a type where there is none, `Choice`, and a
+    tuple of values that stand with commas, in `positional` with spaces too.
+    """
+    return parse(parser_of(doc), *positional, **given)
+
+
+def parse(parser: argparse.ArgumentParser, *positional: str, **given: Any) -> argparse.Namespace:
+    """Return what a command line asks for, with the options of `options`."""
+    for name, default in given.items():
+        form: dict[str, Any] = {"default": default, "type": type(default)}
+        if default is False:
+            form = {"action": "store_true"}
+        elif isinstance(default, Choice):
+            form = {"default": default.values[0], "choices": default.values, "type": type(default.values[0])}
+        elif isinstance(default, tuple):
+            kind = type(default[0]) if default else str
+            form["type"] = partial(_with_commas, kind)
+        elif isinstance(default, type):
+            form = {"type": default if default is not tuple else partial(_with_commas, str)}
+        if name in positional:
+            parser.add_argument(name, nargs="*", **form)
+        else:
+            parser.add_argument(f"--{name.replace('_', '-')}", **form)
+    asked = parser.parse_args()
+    for name in positional:
+        if (words := getattr(asked, name)) is not given[name]:
+            setattr(asked, name, [value for word in words for value in word])
+    return asked
+
+
+def _with_commas(kind: Callable[[str], T], text: str) -> list[T]:
+    return [kind(part) for part in text.split(",")]
+
+
 def run_sections(
-    parser: argparse.ArgumentParser,
+    doc: str | None,
     sections: Mapping[str, Callable[..., None]],
     default: Sequence[str] = (),
     arguments: Callable[[argparse.Namespace], tuple[Any, ...]] = lambda asked: (asked,),
+    **given: Any,
 ) -> None:
     """Call the sections that are asked for, or the default, or all, with the options or with `arguments` of them."""
-    parser.add_argument("sections", nargs="*", metavar="SECTION", help=", ".join(sections))
-    asked = parser.parse_args()
+    parser = parser_of(doc)
+    asked = parse(parser, "sections", sections=(), **given)
     if unknown := [name for name in asked.sections if name not in sections]:
         parser.error(f"there is no section {', '.join(unknown)}; there are {', '.join(sections)}")
-    given = arguments(asked)
     for name in asked.sections or default or sections:
-        sections[name](*given)
+        sections[name](*arguments(asked))
 
 
 def setting_of(

@@ -20,7 +20,7 @@ from actors.hosting.outcome import Observe
 from actors.hosting.partition import Partition
 from actors.hosting.windows import divide, lookahead_ns
 from actors.setting import Setting
-from benchmarks.measuring import parser_of, setting_of, show
+from benchmarks.measuring import options, setting_of, show
 from workloads.jobs import make_workload
 
 MIB = 2**20
@@ -61,18 +61,10 @@ def grown_mib(scheduler: str, nodes: int, partitions: int, k: int) -> tuple[floa
 
 def main() -> None:
     """Run the benchmark."""
-    parser = parser_of(__doc__)
-    parser.add_argument("--nodes", default="1000000,10000000")
-    parser.add_argument("--partitions", default="1,2,4")
-    parser.add_argument("--schedulers", default="sparrow")
-    asked = parser.parse_args()
+    asked = options(__doc__, nodes=(1_000_000, 10_000_000), partitions=(1, 2, 4), schedulers=("sparrow",))
     lines = [["scheduler", "nodes", "partitions", "setting, MiB", "one partition, MiB", "all, MiB"]]
-    asked_for = (
-        asked.schedulers.split(","),
-        *(map(int, a.split(",")) for a in (asked.nodes, asked.partitions)),
-    )
     with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
-        for scheduler, nodes, partitions in product(*asked_for):
+        for scheduler, nodes, partitions in product(asked.schedulers, asked.nodes, asked.partitions):
             rows = [(scheduler, nodes, partitions, k) for k in range(partitions)]
             found = pool.starmap(grown_mib, rows, chunksize=1)
             (setting, first), worlds = found[0], [grown for _, grown in found]

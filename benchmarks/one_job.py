@@ -1,28 +1,30 @@
 """One job of up to a million tasks: engine time, which is to grow with the tasks and not with their square.
 
-How to run: `python -m benchmarks.one_job [SCHEDULER...] [--nodes 100 1000 15000] [--tasks 1000000] [--timeout 240]`
+How to run: `python -m benchmarks.one_job [SCHEDULER...] [--nodes 100,1000,15000] [--tasks 1000000] [--timeout 240]`
 For debugging: `python -m benchmarks.one_job eagle --nodes 100 --tasks 40000`
-A job of a quarter, half and all of the tasks, with a small one behind it. For schedulers of coflows it is a coflow, and
-its tasks are flows between two of the nodes. Engine time is without loading, set-up and compiling. The last column is
-what the whole job takes over what its half takes: 2 is linear. Limits: 30 s, and a ratio of 3.
+A job of a quarter, half and all of the tasks, with a small one behind it. For schedulers of coflows it is a coflow,
+and its tasks are flows between two of the nodes. Engine time is without loading, set-up and compiling. The last column
+is what the whole job takes over what its half takes: 2 is linear. A line, compiling included, has `--timeout` seconds.
+Limits: 30 s, and a ratio of 3.
 """
 
 import json
 import subprocess
 import sys
 from itertools import product
+from typing import Any
 
 import numpy as np
 
 from actors.schedulers.registry import built_in_schedulers, find_scheduler
 from actors.setting import Network, Setting
-from benchmarks.measuring import engine_times, parser_of, setting_of, show
+from benchmarks.measuring import engine_times, options, setting_of, show
 from clusters.cluster import build_cluster
 from workloads.coflows import CoflowWorkload, make_coflow_workload
 from workloads.constraints import parse_constraint_set, with_constraints
 from workloads.jobs import JobWorkload, make_workload
 
-BOTH = [s.name for s in built_in_schedulers() if s.family != "dags"]
+BOTH = tuple(s.name for s in built_in_schedulers() if s.family != "dags")
 LIMIT_S, LIMIT_RATIO = 30.0, 3.0
 CUTOFF_S = 60.0
 PROCESS = """
@@ -88,20 +90,14 @@ def measure(name: str, nodes: int, mean_s: float, counts: list[int], timeout_s: 
 
 def main() -> None:
     """Print a line for each scheduler, number of nodes and length of tasks."""
-    parser = parser_of(__doc__)
-    parser.add_argument("schedulers", nargs="*", default=BOTH)
-    parser.add_argument("--nodes", type=int, nargs="+", default=[100, 1_000, 15_000])
-    parser.add_argument("--tasks", type=int, default=1_000_000)
-    parser.add_argument(
-        "--timeout", type=float, default=240.0, help="seconds for all of a line, compiling included"
-    )
-    options = parser.parse_args()
-    counts = [options.tasks // 4, options.tasks // 2, options.tasks]
+    given: dict[str, Any] = {"nodes": (100, 1_000, 15_000), "tasks": 1_000_000, "timeout": 240.0}
+    asked = options(__doc__, "schedulers", schedulers=BOTH, **given)
+    counts = [asked.tasks // 4, asked.tasks // 2, asked.tasks]
     rows = [["scheduler", "nodes", "job", *(f"{n:,}" for n in counts), "ratio", ""]]
-    for name, nodes in product(options.schedulers, options.nodes):
+    for name, nodes in product(asked.schedulers, asked.nodes):
         coflows = find_scheduler(name).family == "coflows"
         for kind, mean_s in [("coflow", 10.0)] if coflows else [("short", 10.0), ("long", 200.0)]:
-            found = measure(name, nodes, mean_s, counts, options.timeout)
+            found = measure(name, nodes, mean_s, counts, asked.timeout)
             half, whole = found[-2:]
             ratio = float("nan") if whole is None or not half else whole / half
             met = whole is not None and whole <= LIMIT_S and not ratio > LIMIT_RATIO

@@ -2,12 +2,12 @@
 
     python -m benchmarks.resources [waits|speed] [--trace google-2011] [--machines 400] [--seeds 3]
 
-`waits` runs the first shard of Google's trace of 2011 on 400 of its 12,477 machines, a random sample, or the excerpt of
-Alibaba's of 2018 on 30 of its 4,034 (`traces/real` in the folder that EMU_SHARED names): with a number of slots for
+`waits` runs the first shard of Google's trace of 2011 on 400 of its 12,477 machines, a random sample, or the excerpt
+of Alibaba's of 2018 on 30 of its 4,034 (`traces/real` in the folder that EMU_SHARED names): with a number of slots for
 each machine, which is a guess, with the cores that tasks request, with cores and memory, and so on. Waits are until a
-job's first task starts, of short jobs, in seconds; means over samples of machines. `speed` is the engine's CPU time
-with two resources over that with slots, on `yahoo` at 15,000 nodes, medians of runs in turn; a node has the cores of
-the largest task, or as many slots as mean tasks have these cores.
+job's first task starts, of short jobs, in seconds; means over samples of machines; `--only` TEXT chooses rows by name.
+`speed` is the engine's CPU time with two resources over that with slots, on `yahoo` at 15,000 nodes, medians of runs
+in turn; a node has the cores of the largest task, or as many slots as mean tasks have these cores.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import emu
-from benchmarks.measuring import SHARED, engine_times, in_turn, parser_of, run_sections, setting_of, show
+from benchmarks.measuring import SHARED, Choice, engine_times, in_turn, run_sections, setting_of, show
 from clusters.cluster import build_cluster
 from workloads.catalogue import convert_workload, load_workload
 from workloads.transform.requests import demands
@@ -115,10 +115,5 @@ def speed(asked: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    parser = parser_of(__doc__)
-    parser.add_argument("--trace", choices=TRACES, default="google-2011")
-    parser.add_argument("--machines", type=int, help="a sample of them; else as above")
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--only", default="", help="of `waits`: the rows whose names have this text")
-    parser.add_argument("--repeats", type=int, default=5)
-    run_sections(parser, {"waits": waits, "speed": speed})
+    options: dict[str, Any] = {"trace": Choice(tuple(TRACES)), "machines": int, "only": ""}
+    run_sections(__doc__, {"waits": waits, "speed": speed}, seeds=3, repeats=5, **options)

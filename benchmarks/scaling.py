@@ -25,7 +25,7 @@ from actors.hosting.windows import window_ns
 from actors.kernel.compiled import compiled
 from actors.kernel.queue import Queue
 from actors.kernel.window import find_barrier, make_frame
-from benchmarks.measuring import parser_of, show
+from benchmarks.measuring import options, show
 from benchmarks.windows import equal_tasks
 from workloads.units import format_duration
 
@@ -82,15 +82,11 @@ def outlook(nodes: int) -> list[list[str]]:
 
 def main() -> None:
     """Run the benchmark."""
-    parser = parser_of(__doc__)
-    parser.add_argument("--partitions", default="2,3,4,5,6")
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--nodes", type=int, default=10_000_000)
-    asked = parser.parse_args()
+    asked = options(__doc__, partitions=(2, 3, 4, 5, 6), repeats=5, nodes=10_000_000)
     cores = len(os.sched_getaffinity(0))
     connect()
     lines = [["partitions", "a barrier, µs", "expected, µs"]]
-    for k in map(int, asked.partitions.split(",")):
+    for k in asked.partitions:
         taken = measured_barrier_us(k, asked.repeats)
         lines.append([str(k), f"{taken:.2f}", f"{barrier_us(k, cores, 1, 0.0):.2f}"])
     close()

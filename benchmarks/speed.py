@@ -44,7 +44,6 @@ from benchmarks.measuring import (
     SHARED,
     engine_times,
     in_turn,
-    parser_of,
     run_engine,
     run_python,
     run_sections,
@@ -318,13 +317,7 @@ SECTIONS: dict[str, Callable[[argparse.Namespace], None]] = {
 
 def main() -> None:
     """Measure the sections that are asked for."""
-    parser = parser_of(__doc__)
-    parser.add_argument(
-        "--schedulers", type=lambda text: text.split(","), help="instead of those of the section"
-    )
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--tasks", type=int, help="of generated workloads, about")
-    run_sections(parser, SECTIONS, ["jobs"])
+    run_sections(__doc__, SECTIONS, ["jobs"], schedulers=tuple, repeats=3, tasks=int)
 
 
 if __name__ == "__main__":

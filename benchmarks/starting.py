@@ -29,7 +29,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from actors.schedulers.registry import built_in_schedulers
-from benchmarks.measuring import SHARED, parser_of, run_python, run_sections, show, verdict
+from benchmarks.measuring import SHARED, run_python, run_sections, show, verdict
 from tests.workloads.google_shaped import write_google_shaped
 from workloads.catalogue import load_workload, save_workload
 
@@ -169,13 +169,7 @@ SECTIONS: dict[str, Callable[[argparse.Namespace], None]] = {
 
 def main() -> None:
     """Measure the sections that are asked for."""
-    parser = parser_of(__doc__)
-    parser.add_argument(
-        "--schedulers", type=lambda text: text.split(","), help="instead of those of the section"
-    )
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--rows", type=int, default=10_000_000, help="of what is converted")
-    run_sections(parser, SECTIONS)
+    run_sections(__doc__, SECTIONS, schedulers=tuple, repeats=3, rows=10_000_000)
 
 
 if __name__ == "__main__":

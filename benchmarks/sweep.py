@@ -1,7 +1,7 @@
 """Sweeps: 24 runs at once on all CPUs, and one after another, by the same sweep in one go.
 
 How to run: `python -m benchmarks.sweep [--jobs 420000] [--parallel 2] [--runs 24]`
-For debugging: `--jobs 2000 --runs 4`
+For debugging: `--jobs 2000 --runs 4`; `--runs` is 4, or a multiple of 8. Jobs have about 40 tasks each.
 Both sweeps are hosted by one Ray session and write their own directory, in turn half by half, so that what else the
 machine does falls on both alike. With the default size a run takes 10 s or more on 2 cores. Target: 24 runs of 10 s or
 more on 2 cores at least 1.6 times faster than with parallelism 1.
@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measuring import parser_of
+from benchmarks import measuring
 from emu.sweeps.parallel_runs import Hosting
 from emu.sweeps.sweep import Sweep, SweepResult, prepare_sweep, run_sweep
 
@@ -44,15 +44,9 @@ def timed(ready: Sweep, parallel: int) -> tuple[float, SweepResult]:
 
 def main() -> int:
     """Print seconds, the ratio and what a run takes."""
-    parser = parser_of(__doc__)
-    parser.add_argument(
-        "--jobs", type=int, default=420_000, help="of the workload yahoo; about 40 tasks each"
-    )
-    parser.add_argument("--parallel", type=int, default=2)
-    parser.add_argument("--runs", type=int, default=24, help="a multiple of 8, or 4")
-    options = parser.parse_args()
+    options = measuring.options(__doc__, jobs=420_000, parallel=2, runs=24)
     if options.runs != 4 and options.runs % 8:
-        parser.error(f"--runs: {options.runs} is neither 4 nor a multiple of 8")
+        sys.exit(f"--runs: {options.runs} is neither 4 nor a multiple of 8")
     halves = 2 if options.runs % 8 == 0 else 1
     seeds = options.runs // (4 * halves)
     with tempfile.TemporaryDirectory() as place:

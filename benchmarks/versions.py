@@ -1,6 +1,6 @@
 """Whether Emu computes the same with other versions of numba and Ray: at both ends of the ranges that it allows.
 
-How to run: `python -m benchmarks.versions [numba==0.60.* ray==2.44.* …] [--runs sparrow …] [--wheel FILE]`
+How to run: `python -m benchmarks.versions [numba==0.60.* ray==2.44.* …] [--runs sparrow,…] [--wheel FILE]`
 
 Each version is installed with Emu's wheel by pip into a new environment, so that pip has to find the ranges of
 pyproject.toml satisfied. There a scheduler of each family runs in one process, and one under `virtual` and `windows` on
@@ -11,7 +11,6 @@ the result tables with those of the first environment. Prints a line for each; t
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import os
 import subprocess
@@ -20,20 +19,13 @@ import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+from benchmarks.measuring import ROOT, options
+
 ENDS = ("numba", "numba==0.60.*", "ray==2.44.*")
 """Without a version: the newest that pip has in the range."""
 FEW = "workload_options.jobs=20"
-JOBS = (
-    "--workload",
-    "yahoo",
-    "--nodes",
-    "60",
-    "--set",
-    "workload_options.jobs=60",
-    "--set",
-    "workload_options.nodes=60",
-)
+SIZE = ("--set", "workload_options.jobs=60", "--set", "workload_options.nodes=60")
+JOBS = ("--workload", "yahoo", "--nodes", "60", *SIZE)
 RUNS = {
     "sparrow": ("sparrow", *JOBS, "--in-process"),
     "drf": ("drf", "--workload", "facebook-mapreduce", "--nodes", "10", "--set", FEW, "--in-process"),
@@ -79,13 +71,7 @@ def ran(python: Path, arguments: tuple[str, ...], out: Path) -> str:
 
 def main() -> None:
     """Print for each version what it gives."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("versions", nargs="*", default=ENDS)
-    parser.add_argument(
-        "--runs", nargs="+", choices=RUNS, default=[*RUNS], metavar="RUN", help=", ".join(RUNS)
-    )
-    parser.add_argument("--wheel", help="of Emu; default: built from this checkout")
-    given = parser.parse_args()
+    given = options(__doc__, "versions", versions=ENDS, runs=tuple(RUNS), wheel=str)
     expected: dict[str, str] = {}
     differing = False
     with tempfile.TemporaryDirectory() as folder:

@@ -30,7 +30,7 @@ from actors.hosting.virtual import emulate
 from actors.hosting.windows import window_ns
 from actors.setting import Network, Setting
 from benchmarks.dag_network import make_setting
-from benchmarks.measuring import MOST_S, SHARED, parser_of, setting_of, show
+from benchmarks.measuring import MOST_S, SHARED, options, setting_of, show
 from clusters.cluster import load_cluster
 from emu.families.dags.plan import at_load, slots_equal_to
 from workloads.catalogue import load_workload
@@ -156,21 +156,15 @@ def keep_busy() -> None:
 
 def main() -> None:
     """Run the benchmark."""
-    parser = parser_of(__doc__)
-    parser.add_argument("rows", nargs="?", default=",".join(ROWS))
-    parser.add_argument("--partitions", default="2,3,4")
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--busy", action="store_true", help="keep a core occupied")
-    asked = parser.parse_args()
-    names = [name for name in asked.rows.split(",") if name not in NEEDS or NEEDS[name].exists()]
+    asked = options(__doc__, "rows", rows=tuple(ROWS), partitions=(2, 3, 4), repeats=3, busy=False)
+    names = [name for name in asked.rows if name not in NEEDS or NEEDS[name].exists()]
     other = multiprocessing.get_context("spawn").Process(target=keep_busy, daemon=True)
     if asked.busy:
         other.start()
     connect()
-    partitions = [int(k) for k in asked.partitions.split(",")]
     head = ["", "partitions", "s", "over one", "expected", "windows", "events each", "µs each", "waited"]
     for name in names:
-        show(name, [head, *measured(name, partitions, asked.repeats)])
+        show(name, [head, *measured(name, asked.partitions, asked.repeats)])
     close()
     if asked.busy:
         other.kill()

@@ -1,6 +1,6 @@
 """The figures of Carbyne's paper beside ours: completion times, makespan, fairness, and what they depend on.
 
-How to run: ``python -m claims.carbyne [SECTION...] [--seeds 5] [--set NAME=VALUE...]``
+How to run: ``python -m claims.carbyne [SECTION...] [--seeds 5] [--set NAME=VALUE,...]``
 
 250 DAGs of `query-dags` on 100 machines of 20 cores with heartbeats of 1 s, as in YARN, in this process. Each figure is
 the mean over seeds with its 95 % half-width; ratios are taken seed by seed. `--set` gives options of the generator,
@@ -31,7 +31,7 @@ import numpy as np
 import emu
 from actors.hosting.outcome import Observe
 from actors.hosting.partition import Partition
-from benchmarks.measuring import parser_of, run_sections, setting_of, show
+from benchmarks.measuring import run_sections, setting_of, show
 from clusters.cluster import load_cluster
 from emu.results.metrics import confidence_95
 from emu.results.text_tables import with_error
@@ -392,15 +392,14 @@ SLOW = ("facebook", "microsoft")
 
 def main() -> None:
     """Print the sections that are asked for."""
-    parser = parser_of(__doc__)
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
-    run_sections(
-        parser,
-        SECTIONS,
-        default=[name for name in SECTIONS if name not in SLOW],
-        arguments=lambda asked: (asked.seeds, dict(text.split("=", 1) for text in asked.set)),
-    )
+    quick = [name for name in SECTIONS if name not in SLOW]
+    run_sections(__doc__, SECTIONS, quick, seeds_and_options, seeds=5, set=())
+
+
+def seeds_and_options(asked: Any) -> tuple[int, dict[str, Any]]:
+    """Return the seeds, and the options of the generator, that a command line asks for."""
+    jobs = {"jobs": asked.jobs} if hasattr(asked, "jobs") else {}
+    return asked.seeds, {**jobs, **dict(text.split("=", 1) for text in asked.set)}
 
 
 if __name__ == "__main__":

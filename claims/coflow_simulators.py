@@ -1,7 +1,7 @@
 """Coflow schedulers beside the public simulators: CoflowSim, and the one of Philae's authors with policies added to it.
 
 How to run: `python -m claims.coflow_simulators [PEER...] [--explain] [--rules] [--keep FOLDER]`
-PEER is a simulator or an algorithm.
+PEER is a simulator or an algorithm: coflowsim, philae, philae+patch, D, SEBF, …
 The folder with `traces/` and `reference/coflow.csv`, `reference/cct/` is `../shared` beside the repository, or where
 EMU_SHARED says. Each scheduler runs at its peer's port speed, with the parameters nearest to its peer's rules. In mode
 `cct` the peers begin coflows up to 10.24 s before they arrive and count from then; our arrivals are then shifted alike.
@@ -10,14 +10,16 @@ after another, in small simulators that have them (`coflowsim_rules`, `coflowsim
 """
 
 import csv
+import sys
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.coflow_runs import Runs, Setting, cells, keeping, workload_of
-from benchmarks.measuring import SHARED, show
+from benchmarks.coflow_runs import Runs, Setting, cells, workload_of
+from benchmarks.measuring import SHARED, options, show
 from claims.philae_causes import AUTHORS, NOT_CONSERVING, SOME_STARVE, STEPPED
 from emu.results.metrics import Float64Array
 from tests.oracles.coflowsim_flows import FlowRules, fair_cct_s, pfp_cct_s
@@ -236,24 +238,18 @@ def explain_rules(runs: Runs, names: list[str]) -> None:
 
 def main() -> None:
     """Run the benchmark."""
-    parser = keeping(__doc__)
-    parser.add_argument(
-        "peers", nargs="*", metavar="PEER", help="coflowsim, philae, philae+patch, D, SEBF, …"
-    )
-    parser.add_argument("--explain", action="store_true", help="what moves Philae's figures")
-    parser.add_argument("--rules", action="store_true", help="switch the peers' rules to ours one by one")
-    options = parser.parse_args()
+    asked = options(__doc__, "peers", peers=(), explain=False, rules=False, keep=Path)
     if not REFERENCE.exists():
-        parser.error(f"no reference results in {SHARED}; name the folder with EMU_SHARED")
-    runs = Runs(options.keep)
-    if options.rules:
-        explain_rules(runs, options.peers)
+        sys.exit(f"no reference results in {SHARED}; name the folder with EMU_SHARED")
+    runs = Runs(asked.keep)
+    if asked.rules:
+        explain_rules(runs, asked.peers)
         return
-    if options.explain:
+    if asked.explain:
         explain_philae(runs)
         return
     rows = [["simulator", *STATISTICS, "median ratio", "within 10 %"]]
-    names = options.peers
+    names = asked.peers
     wanted = [key for key in reference() if not names or key[0] in names or key[1] in names]
     rows += [row_of(compare(runs, *key)) for key in wanted if key[:2] in PEERS]
     show("Seconds, ours / the peer's; the ratio coflow by coflow", rows)

@@ -1,6 +1,6 @@
 """What DAGPS' plans gain for jobs alone, and whether runs follow them: lengths over that of breadth-first.
 
-How to run: ``python -m claims.dagps [SECTION...] [--seeds 5] [--jobs 50] [--set NAME=VALUE...]``
+How to run: ``python -m claims.dagps [SECTION...] [--seeds 5] [--jobs 50] [--set NAME=VALUE,...]``
 
 Each job of `query-dags` is alone on 1, 5, 10 and 20 machines of 20 cores, of which the plan may use all. A figure is
 the mean over jobs of the ratio, and over seeds with its 95 % half-width; P5 is of the jobs of all seeds, for those that
@@ -23,8 +23,8 @@ import numpy as np
 
 from actors.machines.demands import needs_and_capacity
 from actors.schedulers.dags.stage_orders import by_critical_path, by_level, critical_paths, make_job_plans
-from benchmarks.measuring import parser_of, run_sections, setting_of, show
-from claims.carbyne import HEARTBEAT, pair, runs_of
+from benchmarks.measuring import run_sections, setting_of, show
+from claims.carbyne import HEARTBEAT, pair, runs_of, seeds_and_options
 from clusters.cluster import load_cluster
 from workloads.catalogue import load_workload
 
@@ -135,15 +135,7 @@ def runs(seeds: int, options: Mapping[str, Any]) -> None:
 
 def main() -> None:
     """Print the sections that are asked for."""
-    parser = parser_of(__doc__)
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--jobs", type=int, default=50)
-    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
-
-    def given(asked: Any) -> tuple[Any, ...]:
-        return asked.seeds, {"jobs": asked.jobs, **dict(text.split("=", 1) for text in asked.set)}
-
-    run_sections(parser, {"orders": orders, "runs": runs}, arguments=given)
+    run_sections(__doc__, {"orders": orders, "runs": runs}, (), seeds_and_options, seeds=5, jobs=50, set=())
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """What DCoflow's open choices change: the share of deadlines met, over generated files of many shapes and seeds.
 
-    python -m claims.dcoflow [--seeds 5] [--instances 100] [--archives INSTANCES.zip ...]
+    python -m claims.dcoflow [--seeds 5] [--instances 100] [--archives INSTANCES.zip,...]
 
 A *file* is so many instances of one shape, drawn from one seed. For each choice it prints, over all files, by how much
 the mean share of a file differs from that with the default: the mean, the least and the most. What it prints is what
@@ -20,21 +20,16 @@ from tqdm import tqdm
 from actors.hosting.partition import Observe
 from actors.hosting.virtual import emulate
 from actors.setting import Switch
-from benchmarks.measuring import parser_of, setting_of, show
+from benchmarks.measuring import options, setting_of, show
 from clusters.cluster import build_cluster
 from workloads.coflows import CoflowWorkload
 from workloads.generators.deadline_coflows import deadline_coflows
 from workloads.readers.coflowlib import read_coflowlib
 
 CHOICES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    **{
-        f"flow_order=ports, reject={rule}": ({"reject": rule}, {"flow_order": "ports"})
-        for rule in ("min-negative", "min-all", "moore-hodgson")
-    },
-    **{
-        f"examine=back, reject={rule}": ({"reject": rule}, {"examine": "back"})
-        for rule in ("min-negative", "min-all", "moore-hodgson")
-    },
+    f"{name}={value}, reject={rule}": ({"reject": rule}, {name: value})
+    for name, value in (("flow_order", "ports"), ("examine", "back"))
+    for rule in ("min-negative", "min-all", "moore-hodgson")
 }
 """By name: the parameters that both have, and those of the choice."""
 SHAPES = [
@@ -72,11 +67,7 @@ def instances_of(shape: dict[str, Any], seed: int, count: int) -> Iterator[tuple
 
 def main() -> int:
     """Print a row for each choice."""
-    parser = parser_of(__doc__)
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--instances", type=int, default=100)
-    parser.add_argument("--archives", type=Path, nargs="*", default=())
-    asked = parser.parse_args()
+    asked = options(__doc__, seeds=5, instances=100, archives=())
     files = [
         (f"{shape}, seed {seed}", instances_of(shape, seed, asked.instances))
         for shape in SHAPES
@@ -84,7 +75,7 @@ def main() -> int:
     ]
     files += [
         (path.stem, ((read_coflowlib(path, instance=k + 1), 1.0) for k in range(asked.instances)))
-        for path in asked.archives
+        for path in map(Path, asked.archives)
     ]
     found = {name: differences(some) for name, some in tqdm(files, disable=None, leave=False)}
     rows = [["", "mean", "least", "most", "where it is farthest from 0"]]

@@ -21,7 +21,7 @@ import numpy as np
 
 from actors.hosting.partition import Observe
 from actors.hosting.virtual import emulate
-from benchmarks.measuring import SHARED, parser_of, setting_of
+from benchmarks.measuring import SHARED, Choice, options, setting_of
 from workloads.catalogue import load_workload
 from workloads.jobs import JobWorkload
 
@@ -171,18 +171,14 @@ def render(rows: list[Row]) -> str:
 
 def main() -> int:
     """Print the table; exit code 1 if a judged row is off."""
-    parser = parser_of(__doc__)
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--rules", choices=("messages", "peer", "both"), default="both")
-    parser.add_argument("--all", action="store_true", help="also the overloaded rows, which are not judged")
-    options = parser.parse_args()
+    asked = options(__doc__, seeds=5, rules=Choice(("both", "messages", "peer")), all=False)
     if not (SHARED / "reference" / "eagle.csv").exists():
         print(f"no reference results in {SHARED}; name the folder with EMU_SHARED", file=sys.stderr)
         return 2
-    wanted = {"messages": (False,), "peer": (True,), "both": (False, True)}[options.rules]
+    wanted = {"messages": (False,), "peer": (True,), "both": (False, True)}[asked.rules]
     off = 0
     for peer_rules in wanted:
-        rows = list(compare(options.seeds, peer_rules, judged_only=not options.all))
+        rows = list(compare(asked.seeds, peer_rules, judged_only=not asked.all))
         judged = [r for r in rows if r.nodes >= LEAST_JUDGED_NODES[r.trace]]
         missed = [r for r in judged if not r.is_met]
         rules = "the rules of the authors' simulator" if peer_rules else "by messages (the defaults)"

@@ -8,10 +8,11 @@ there. `claims.philae_causes` has what moves these ratios.
 """
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 
-from benchmarks.coflow_runs import Runs, Setting, cells, keeping, speedup, workload_of
+from benchmarks.coflow_runs import Runs, Setting, cells, speedup, workload_of
 from benchmarks.measuring import run_sections, show
 from emu.families.coflows.comparison import compare_learning, job_speedups
 from emu.families.coflows.metrics import BINS, estimate_error, in_group, learning_share
@@ -236,7 +237,7 @@ SECTIONS: dict[str, Callable[[Runs], None]] = {
 
 def main() -> None:
     """Run the benchmark."""
-    run_sections(keeping(__doc__), SECTIONS, arguments=lambda asked: (Runs(asked.keep),))
+    run_sections(__doc__, SECTIONS, arguments=lambda asked: (Runs(asked.keep),), keep=Path)
 
 
 if __name__ == "__main__":

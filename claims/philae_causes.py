@@ -6,9 +6,10 @@ Every line changes one thing from the settings of `claims.philae`, in Philae, in
 
 from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.coflow_runs import EPOCH_S, Runs, Setting, cells, keeping, quantised, speedup, workload_of
+from benchmarks.coflow_runs import EPOCH_S, Runs, Setting, cells, quantised, speedup, workload_of
 from benchmarks.measuring import run_sections, show
 from claims.philae import AALO, AGAINST, PHILAE, Paper
 from workloads.arrow import column
@@ -140,7 +141,7 @@ def claim(name: str, runs: Runs) -> None:
 def main() -> None:
     """Run the benchmark."""
     sections = {name: partial(claim, name) for name in CLAIMS}
-    run_sections(keeping(__doc__), sections, arguments=lambda asked: (Runs(asked.keep),))
+    run_sections(__doc__, sections, arguments=lambda asked: (Runs(asked.keep),), keep=Path)
 
 
 if __name__ == "__main__":

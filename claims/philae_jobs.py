@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 import emu
-from benchmarks.measuring import SHARED, parser_of, show
+from benchmarks.measuring import SHARED, options, show
 from emu.results.metrics import confidence_95
 from emu.results.text_tables import with_error
 from workloads.arrow import optional_column
@@ -30,16 +30,8 @@ SPEED_BPS, MACHINES = 1e9, 150
 
 def jct_s(jobs: Any, slots: int, network: str) -> np.ndarray:
     """Return the completion times of jobs, in order."""
-    result = emu.run(
-        "drf",
-        jobs,
-        MACHINES,
-        in_process=True,
-        slots=slots,
-        network_scheduler=network,
-        fabric_port_speed=SPEED_BPS,
-        network_delay=0.0,
-    )
+    keys: Any = {"slots": slots, "network_scheduler": network, "fabric_port_speed": SPEED_BPS}
+    result = emu.run("drf", jobs, MACHINES, in_process=True, network_delay=0.0, **keys)
     return optional_column(result.jobs, "jct_s")
 
 
@@ -52,23 +44,16 @@ def line(slots: int, network: str, seeds: int) -> list[str]:
         aalo, other = (jct_s(jobs, slots, name) for name in ("aalo", network))
         p50, p90 = np.percentile(aalo / other, (50, 90))
         found.append((p50, p90, aalo.mean() / other.mean()))
-    return [
-        f"{slots}",
-        network,
-        *(with_error(*confidence_95(list(of)), digits=3) for of in zip(*found, strict=True)),
-    ]
+    figures = (with_error(*confidence_95(list(of)), digits=3) for of in zip(*found, strict=True))
+    return [f"{slots}", network, *figures]
 
 
 def main() -> None:
     """Run the benchmark."""
-    parser = parser_of(__doc__)
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--slots", default="8,10,100")
-    parser.add_argument("--networks", default="philae,sebf,fair")
-    asked = parser.parse_args()
+    asked = options(__doc__, seeds=5, slots=(8, 10, 100), networks=("philae", "sebf", "fair"))
     rows = [["slots", "under Aalo over", "P50", "P90", "means"]]
-    for slots in asked.slots.split(","):
-        rows += [line(int(slots), network, asked.seeds) for network in asked.networks.split(",")]
+    for slots in asked.slots:
+        rows += [line(slots, network, asked.seeds) for network in asked.networks]
     show("completion times of the jobs around 526 coflows (paper, Philae: P50 1.16, P90 7.87)", rows)
 
 

@@ -1,22 +1,25 @@
 """Late schedules: the testbed of Philae's paper (section 9), with a coordinator whose work takes time.
 
-How to run: `python -m claims.philae_testbed [--price update ...] [--set-at 900] [--grid] [--measured] [--live]`
-The paper does not say what a coordinator's work costs. One price (of an update received, of a flow's new rate, of a
+How to run: `python -m claims.philae_testbed [--price update,...] [--set-at 900] [--grid] [--measured] [--live]` The
+paper does not say what a coordinator's work costs. One price (of an update received, of a flow's new rate, of a
 schedule sent, or all three alike) is set so that Aalo misses 16 % of its intervals at 150 ports (`--set-at 900`: 37 %
 there), and all else is predicted with it. Messages take 0.5 ms. 150 ports have intervals of 8 ms; 900 ports, the trace
 six times, of 48 ms. `--keep FOLDER` keeps the runs, and goes on from those that are there.
-`--live` runs coordinator and agents by the wall clock, each in a Ray actor, with coflows that arrive from `--from` to
-`--to` seconds, by default two minutes: the whole trace takes 75 minutes a run.
+`--grid` shows how speed-ups move with the prices, `--measured` what our own coordinators cost. `--live` runs
+coordinator and agents by the wall clock, each in a Ray actor, with coflows that arrive from `--from` to `--to`
+seconds, by default two minutes: the whole trace takes 75 minutes a run.
 """
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import emu
-from benchmarks.coflow_runs import Runs, Setting, cells, keeping, speedup, workload_of
-from benchmarks.measuring import show
+from benchmarks import measuring
+from benchmarks.coflow_runs import Runs, Setting, cells, speedup, workload_of
+from benchmarks.measuring import Choice, show
 from workloads.arrow import optional_column
 from workloads.transform import time_slice
 
@@ -198,18 +201,9 @@ def by_the_wall_clock(ports: list[int], from_s: float, to_s: float) -> None:
 
 def main() -> None:
     """Run the benchmark."""
-    parser = keeping(__doc__)
-    parser.add_argument("--price", nargs="*", choices=list(PRICES), default=[], help="what is calibrated")
-    parser.add_argument(
-        "--set-at", type=int, choices=(150, 900), default=150, help="by whose missed intervals it is"
-    )
-    parser.add_argument("--grid", action="store_true", help="how speed-ups move with the prices")
-    parser.add_argument("--measured", action="store_true", help="with our own coordinators' costs")
-    parser.add_argument("--live", action="store_true", help="by the wall clock, in Ray actors")
-    parser.add_argument("--from", dest="from_s", type=float, default=300.0, help="of --live: s of the trace")
-    parser.add_argument("--to", dest="to_s", type=float, default=420.0)
-    parser.add_argument("--ports", nargs="+", type=int, choices=(150, 900), default=[150, 900])
-    options = parser.parse_args()
+    given: dict[str, Any] = {"grid": False, "measured": False, "live": False, "from": 300.0, "to": 420.0}
+    given |= {"keep": Path, "ports": (150, 900)}
+    options = measuring.options(__doc__, price=(), set_at=Choice((150, 900)), **given)
     runs = Runs(options.keep)
     for price in options.price:
         us = calibrate(runs, price, options.set_at)
@@ -223,7 +217,7 @@ def main() -> None:
         measured(runs, options.ports)
         breakdown(runs, options.ports)
     if options.live:
-        by_the_wall_clock(options.ports, options.from_s, options.to_s)
+        by_the_wall_clock(options.ports, getattr(options, "from"), options.to)
 
 
 if __name__ == "__main__":

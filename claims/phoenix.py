@@ -1,12 +1,12 @@
 """What constraints cost, and what Phoenix gains: the experiment of its paper beside the paper's figures.
 
-How to run: `emu sweep examples/phoenix.toml`, then `python -m claims.phoenix runs/sweep-phoenix [more sweeps]`
-For debugging: as in examples/phoenix.toml
+How to run: `emu sweep examples/phoenix.toml`, then `python -m claims.phoenix runs/sweep-phoenix [more sweeps]` For
+debugging: as in examples/phoenix.toml
 From each sweep, paired by seed, each of which has a workload of its own: percentiles of short jobs, the rise that
 constraints bring, the relative slowdown by kind of constraint, and whether long and unconstrained jobs are harmed.
-`--variants` runs Phoenix with each of its mechanisms off in turn, with other parameters, and on other constraints and
-clusters, each beside eagle-c, at one load.
-`--speed` measures what constraints cost the emulation.
+`--variants WORKLOAD` runs Phoenix with each of its mechanisms off in turn, with other parameters, and on other
+constraints and clusters, each beside eagle-c, at one `--load`, with so many `--seeds`.
+`--speed WORKLOAD` measures what constraints cost the emulation.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,7 +17,8 @@ import numpy as np
 import pyarrow.parquet as pq
 
 import emu
-from benchmarks.measuring import parser_of, show
+from benchmarks import measuring
+from benchmarks.measuring import show
 from emu.results.metrics import confidence_95
 from emu.results.text_tables import with_error
 from workloads.constraints import set_text
@@ -172,19 +173,8 @@ def harm(runs: Runs, loads: Sequence[float]) -> list[list[str]]:
 
 def variants(workload: str, load: float, seeds: int) -> list[list[str]]:
     """Short jobs under Phoenix over those under eagle-c, variant by variant, paired by seed."""
-    rows = [
-        [
-            "variant",
-            "p50",
-            "p90",
-            "p99",
-            "long, p50",
-            "p99 of eagle-c, s",
-            "relaxed",
-            "reorders",
-            "admissions",
-        ]
-    ]
+    rows = [["variant", "p50", "p90", "p99", "long, p50", "p99 of eagle-c, s"]]
+    rows[0] += ["relaxed", "reorders", "admissions"]
     baselines: dict[str, list[emu.Result]] = {}
     for name, (parameters, others) in VARIANTS.items():
         key = repr(others)
@@ -239,19 +229,8 @@ def run_seeds(
     settings = {name: value for name, value in settings.items() if value is not None}
     if workload == "google":
         settings["workload_options"] = {"jobs": 50_000}
-    return [
-        emu.run(
-            scheduler,
-            workload,
-            15_000,
-            load=load,
-            seed=seed,
-            parameters=parameters,
-            in_process=True,
-            **settings,
-        )
-        for seed in range(1, seeds + 1)
-    ]
+    settings |= {"load": load, "parameters": parameters, "in_process": True}
+    return [emu.run(scheduler, workload, 15_000, seed=seed, **settings) for seed in range(1, seeds + 1)]
 
 
 def of_seeds(runs: Runs, load: float, model: str, scheduler: str) -> list[Jobs]:
@@ -262,19 +241,13 @@ def of_seeds(runs: Runs, load: float, model: str, scheduler: str) -> list[Jobs]:
 
 def main() -> None:
     """Run the benchmark."""
-    parser = parser_of(__doc__)
-    parser.add_argument("sweeps", nargs="*", type=Path, help="directories of finished sweeps")
-    parser.add_argument("--variants", metavar="WORKLOAD", help="such as yahoo")
-    parser.add_argument("--speed", metavar="WORKLOAD", help="such as yahoo")
-    parser.add_argument("--load", type=float, default=0.85, help="of the variants, and of --speed")
-    parser.add_argument("--seeds", type=int, default=5, help="of the variants; repeats of --speed")
-    options = parser.parse_args()
+    options = measuring.options(__doc__, "sweeps", sweeps=(), variants=str, speed=str, load=0.85, seeds=5)
     if options.variants:
         head = f"{options.variants} at a load of {options.load:.0%}: short jobs, phoenix over eagle-c"
         show(head, variants(options.variants, options.load, options.seeds))
     if options.speed:
         show(f"{options.speed}: engine time", speed(options.speed, options.load, options.seeds))
-    for sweep in options.sweeps:
+    for sweep in map(Path, options.sweeps):
         name, runs = read_sweep(sweep)
         loads = sorted({load for load, *_ in runs})
         paired = {model for _, model, *_ in runs} == {WITH, WITHOUT}
