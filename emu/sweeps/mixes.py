@@ -115,7 +115,7 @@ def _fewest_alone(
         high = min(reach, _affordable(cost(best, prices) * (1 - tolerance), prices[only]))
     if high < 1 or not known.holds(mix(high)):
         return None
-    return mix(_fewest(partial(_holds, known, mix), high, tolerance))
+    return mix(_fewest(known, mix, high, tolerance))
 
 
 def _exchanges(
@@ -130,21 +130,17 @@ def _exchanges(
             most = _affordable(step * prices[less] - least, prices[more])
             most = min(most, max(reach - sum(best) + step, 0))
 
-            mix = partial(_exchanged, best, less, step, more)
+            mix = partial(_with, best, less, step, more)
             if known.holds(mix(most)):
-                fewest = _fewest(partial(_holds, known, mix), most, tolerance)
+                fewest = _fewest(known, mix, most, tolerance)
                 yield mix(fewest)
             step //= 2
 
 
-def _exchanged(best: Counts, less: int, step: int, more: int, count: int) -> Counts:
+def _with(best: Counts, less: int, step: int, more: int, count: int) -> Counts:
     """Return a mix with `step` machines of one type exchanged for `count` of another."""
     change = {less: -step, more: count}
     return tuple(have + change.get(i, 0) for i, have in enumerate(best))
-
-
-def _holds(known: _Known, mix: Callable[[int], Counts], count: int) -> bool:
-    return known.holds(mix(count))
 
 
 def _affordable(money: float, price: float) -> int:
@@ -155,12 +151,12 @@ def _affordable(money: float, price: float) -> int:
     return count
 
 
-def _fewest(holds: Callable[[int], bool], high: int, tolerance: float) -> int:
-    """Return the fewest from 0 on for which a condition holds, by bisection; it holds for `high`."""
+def _fewest(known: _Known, mix: Callable[[int], Counts], high: int, tolerance: float) -> int:
+    """Return the fewest from 0 on for which the mix holds, by bisection; it holds for `high`."""
     low = -1
     while high - low > max(1, int(tolerance * high)):
         middle = (low + high) // 2
-        if holds(middle):
+        if known.holds(mix(middle)):
             high = middle
         else:
             low = middle

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -79,36 +80,52 @@ class RunFailed(RuntimeError):
     """A run that others depend on has failed: which one, and its error in one line."""
 
 
-Started = Callable[[Run], None]
+Bar = Callable[[str, int, int], AbstractContextManager[Any]]
+"""Makes, from a label, a number of runs and how many are done, what `emu.running.progress.runs_bar` yields."""
+Called = Callable[[Run], None]
 Ended = Callable[[Run, str | None], None]
 """Called when a run has ended, with its error in one line if it failed."""
 
 
 def run_all(
     runs: Sequence[Run],
+    total: int,
+    out: Path,
     hosting: Hosting,
-    started: Started,
-    ended: Ended,
+    did: Ended,
     tell: Callable[[str], None] | None = None,
+    show: Callable[[int, int, str], None] | None = None,
 ) -> None:
-    """Compute runs and write their directories, those of one workload after each other.
+    """Compute runs, the last of `total` below `out`, and write their directories, those of one workload in a row.
 
+    `did` is called as runs end, and `show` with the runs done, those that failed, and the path of the one that begins.
     Files of an earlier attempt are replaced. The manifest of a run that fails has the status `failed`, with the error;
     after Ctrl-C those of the runs that were being computed have the status `interrupted`.
     """
-    if not runs:
-        return
     by_workload: dict[str, list[Run]] = {}
     for run in runs:
         by_workload.setdefault(run.source, []).append(run)
     ordered = [run for of_it in by_workload.values() for run in of_it]
+    done, failed = total - len(runs), 0
+
+    def started(run: Run) -> None:
+        if show is not None:
+            show(done, failed, run.folder.relative_to(out).as_posix())
+
+    def ended(run: Run, error: str | None) -> None:
+        nonlocal done, failed
+        did(run, error)
+        done, failed = done + 1, failed + (error is not None)
+        started(run)
+
     try:
         if hosting.in_process:
             for run in ordered:
                 plan = _claim(run)
                 started(run)
-                _finish(run, partial(execute, _here(plan), 0, None, tell), ended)
-        else:
+                here = replace(plan, config=plan.config.but(in_process=True))
+                _finish(run, partial(execute, here, 0, None, tell), ended)
+        elif ordered:
             _run_on_ray(ordered, hosting, started, ended, tell)
     finally:
         for run in ordered:
@@ -118,7 +135,7 @@ def run_all(
 def _run_on_ray(
     runs: Sequence[Run],
     hosting: Hosting,
-    started: Started,
+    started: Called,
     ended: Ended,
     tell: Callable[[str], None] | None,
 ) -> None:
@@ -141,12 +158,12 @@ def _run_on_ray(
                     flying[id(run)] = (run, plan)
                     # The workload travels apart, once for all runs; the worker puts it back (`_task`).
                     setting = replace(plan.setting(0), workload=None)
-                    watched = observe(plan, 0, run.folder)
-                    arguments = (shared.take(run, plan), _wanted(plan), setting, watched, _values(plan))
-                    own = run.config["clock"] == "virtual"
-                    pool.submit(
-                        id(run), _task, *arguments, memory_bytes=run.memory_bytes, cpus=1 if own else 0
-                    )
+                    watched, own = observe(plan, 0, run.folder), run.config["clock"] == "virtual"
+                    # What a worker must know; objects that a user gave stay here.
+                    known = {"scheduler": None, "workload": None, "in_process": own, "address": None}
+                    arguments = shared.take(run, plan), _wanted(plan), setting, watched
+                    needs = {"memory_bytes": run.memory_bytes, "cpus": int(own)}
+                    pool.submit(id(run), _task, *arguments, {**plan.config.values, **known}, **needs)
                     continue
                 key, outcome, error = pool.ended()
                 run, plan = flying[key]
@@ -236,16 +253,6 @@ def _wanted(plan: Plan) -> tuple[float, float] | None:
     if plan.workload is plan.source:
         return None
     return plan.family[Loading].capacity(plan.config, plan.source, plan.cluster), plan.config["load"]
-
-
-def _values(plan: Plan) -> dict[str, Any]:
-    """Return the keys a worker must know; objects that a user gave stay here."""
-    own = {"in_process": plan.config["clock"] == "virtual", "address": None}
-    return {**plan.config.values, "scheduler": None, "workload": None, **own}
-
-
-def _here(plan: Plan) -> Plan:
-    return replace(plan, config=plan.config.but(in_process=True))
 
 
 def _unpack(plan: Plan, recording: Recording | None, outcome: Outcome, error: Exception | None) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -47,7 +47,7 @@ from emu.results.text_tables import align, number, percent
 from emu.running.many_runs import opened
 from emu.running.progress import bar_of
 from emu.sweeps.mixes import MOST_SIZES, Counts, find_cheapest
-from emu.sweeps.parallel_runs import Hosting, Run, RunFailed, run_all
+from emu.sweeps.parallel_runs import Bar, Hosting, Run, RunFailed, run_all
 from emu.sweeps.targets import (
     MET,
     NOT_MET,
@@ -208,7 +208,7 @@ class Trials:
     hosting: Hosting
     tell: Callable[[str], None] | None = None
     show: Callable[[Probe], None] | None = None
-    bar: Callable[[str, int, int], AbstractContextManager[Any]] | None = None
+    bar: Bar | None = None
     prices: Mapping[str, float] = field(
         default_factory=dict
     )  # of an hour, by machine type, beside the cluster's
@@ -244,21 +244,14 @@ class Trials:
     def _run(self, runs: Sequence[Run], label: str) -> None:
         """Compute the runs that are missing; the first that fails ends the search."""
         missing = [run for run in runs if not run.is_done()]
-        done = len(runs) - len(missing)
-        with self.bar(label, len(runs), done) if self.bar else nullcontext() as show:
 
-            def started(run: Run) -> None:
-                if show is not None:
-                    show(done, 0, f"{run.folder.parent.name}/{run.folder.name}")
+        def ended(run: Run, error: str | None) -> None:
+            if error is not None:
+                raise RunFailed(f"{run.folder} failed: {error}")
 
-            def ended(run: Run, error: str | None) -> None:
-                nonlocal done
-                if error is not None:
-                    raise RunFailed(f"{run.folder} failed: {error}")
-                done += 1
-                started(run)
-
-            run_all(missing, self.hosting, started, ended, self.tell)
+        bar = self.bar(label, len(runs), len(runs) - len(missing)) if self.bar else nullcontext()
+        with bar as show:
+            run_all(missing, len(runs), self.place, self.hosting, ended, self.tell, show)
 
     def holds(self, size: Size) -> bool:
         """Whether a size meets all targets."""
@@ -630,7 +623,7 @@ def find_size(
     overwrite: bool = False,
     tell: Callable[[str], None] | None = None,
     show: Callable[[Probe], None] | None = None,
-    bar: Callable[[str, int, int], AbstractContextManager[Any]] | None = None,
+    bar: Bar | None = None,
 ) -> SizeResult:
     """Find the fewest nodes for a configuration without a number of nodes; `show` is given each probe as it ends."""
     config = with_first_seed(config)

@@ -6,7 +6,7 @@ import csv
 import io
 import math
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from html import escape
@@ -29,7 +29,7 @@ from emu.results.records import write_csv
 from emu.running.many_runs import opened
 from emu.running.progress import bar_of
 from emu.sweeps.grid import SWEEP, Grid, Point, read_grid
-from emu.sweeps.parallel_runs import Hosting, Run, run_all
+from emu.sweeps.parallel_runs import Bar, Hosting, Run, run_all
 from emu.sweeps.sweep_report import (
     Compared,
     compare_groups,
@@ -46,8 +46,6 @@ RESULTS = "results"
 TABLE_GROWTH = 1.05
 """While a sweep runs, its table is written again when its rows have grown by this factor: to write it after each of
 3,000 short runs took most of the time."""
-Bar = Callable[[str, int, int], AbstractContextManager[Any]]
-"""Makes, from a label, a number of runs and how many are done, what `emu.running.progress.runs_bar` yields."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +188,8 @@ def prepare_sweep(
     place = Path(out) if out is not None else Path("runs") / stem
     runs, found = dict[Path, Run](), []
     points = dict[Path, Point]()
-    apart = _treats_classes_apart(grid)
+    configs = {repr(p.config["scheduler"]): p.config for p in grid.points if p.config["scheduler"]}
+    apart = any(one.hybrid for config in configs.values() for one in find_schedulers(config))
     for whole in grid.points:
         plan = _plan(whole, cache, source)
         if apart and plan.keys.get("short_cutoff", math.inf) is None:  # as in the runs it is compared with
@@ -223,7 +222,6 @@ def run_sweep(
     """
     out, grid = ready.out, ready.grid
     point_of = {id(run): point for run, point in zip(ready.runs, grid.points, strict=True)}
-
     with opened(out, SWEEP, grid.described(), overwrite):
         todo = [run for run in (ready.runs if overwrite else ready.missing) if not run.is_done()]
         missing = {id(run) for run in todo}
@@ -231,40 +229,34 @@ def run_sweep(
             id(run): _row(grid, point_of[id(run)], run, out) for run in ready.runs if id(run) not in missing
         }
         failures: dict[int, str] = {}
-        total = len(ready.runs)
-        written = [len(rows)]  # rows of the table on disk
-        with bar(out.name, total, len(rows)) if bar else nullcontext() as show:
+        written = len(rows)  # rows of the table on disk
 
-            def started(run: Run) -> None:
-                if show is not None:
-                    show(len(rows) + len(failures), len(failures), run.folder.relative_to(out).as_posix())
-
-            def write() -> None:
+        def ended(run: Run, error: str | None) -> None:
+            nonlocal written
+            if error is not None:
+                failures[id(run)] = error
+                return
+            rows[id(run)] = _row(grid, point_of[id(run)], run, out)
+            if len(rows) >= TABLE_GROWTH * written:
                 _write_rows(out, [rows[id(r)] for r in ready.runs if id(r) in rows])
-                written[0] = len(rows)
+                written = len(rows)
 
-            def ended(run: Run, error: str | None) -> None:
-                if error is None:
-                    rows[id(run)] = _row(grid, point_of[id(run)], run, out)
-                    if len(rows) >= TABLE_GROWTH * written[0]:
-                        write()
-                else:
-                    failures[id(run)] = error
-                started(run)
-
+        total = len(ready.runs)
+        with bar(out.name, total, len(rows)) if bar else nullcontext() as show:
             try:
-                run_all(todo, hosting, started, ended, tell)
+                run_all(todo, total, out, hosting, ended, tell, show)
             finally:
-                if len(rows) > written[0]:  # also of a sweep that is interrupted
-                    write()
-        table = [rows[id(r)] for r in ready.runs if id(r) in rows]
+                if len(rows) > written:  # also of a sweep that is interrupted
+                    _write_rows(out, [rows[id(r)] for r in ready.runs if id(r) in rows])
+        if tell is not None:
+            tell("comparing")
+        done = [run for run in ready.runs if id(run) in rows]
         failed = {
             r.folder.relative_to(out).as_posix(): failures[id(r)] for r in ready.runs if id(r) in failures
         }
-        done = [(point_of[id(r)], r.folder) for r in ready.runs if id(r) in rows]
-        if tell is not None:
-            tell("comparing")
-        return _conclude(ready, table, failed, done, partial(render_group, columns=columns, reasons=reasons))
+        found = [(point_of[id(run)], run.folder) for run in done]
+        render = partial(render_group, columns=columns, reasons=reasons)
+        return _conclude(ready, [rows[id(run)] for run in done], failed, found, render)
 
 
 def _conclude(
@@ -276,17 +268,12 @@ def _conclude(
 ) -> SweepResult:
     """Compare the runs point by point and write table, summary and plots; the manifest comes last."""
     out, grid = ready.out, ready.grid
-    parts, texts, points = [], [], []
-    records: list[dict[str, Any]] = []
-    for compared in compare_groups(group_points(grid, done), grid):
-        parts.append(compared)
-        texts.append(render(compared))
-        points += summary_rows(compared, out)
-        records += records_of(compared)
+    parts = list(compare_groups(group_points(grid, done), grid))
+    points = [row for part in parts for row in summary_rows(part, out)]
     counts = {"all": len(ready.runs), "finished": len(table), "failed": len(failures)}
     summary = {"runs": counts, "points": points, "failures": failures}
     written = [*_write_rows(out, table), COMPARISON]
-    write_csv(records, out / COMPARISON)
+    write_csv([record for part in parts for record in records_of(part)], out / COMPARISON)
     disk.write_json(out / SUMMARY, summary)
     figures = figures_of(grid, parts)
     if figures:
@@ -297,15 +284,7 @@ def _conclude(
     written.append(SUMMARY)
     manifest = {**rd.read_manifest(out), "runs": [row["path"] for row in table], "failures": failures}
     rd.conclude(out, manifest, [CONFIG, *written], rd.FAILED if failures else rd.FINISHED)
-    return SweepResult(table, summary, failures, out, "\n".join(texts))
-
-
-def _treats_classes_apart(grid: Grid) -> bool:
-    """Return whether some scheduler of a grid treats short and long jobs apart."""
-    configs = {
-        repr(point.config["scheduler"]): point.config for point in grid.points if point.config["scheduler"]
-    }
-    return any(scheduler.hybrid for config in configs.values() for scheduler in find_schedulers(config))
+    return SweepResult(table, summary, failures, out, "\n".join(map(render, parts)))
 
 
 def _plan(point: Point, cache: WorkloadCache, source: str | Path | Mapping[str, Any]) -> Plan:
@@ -337,10 +316,7 @@ def _write_rows(out: Path, rows: list[dict[str, Any]]) -> list[str]:
     """Write the results table as Parquet and CSV; returns the names."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     columns = {name: [row.get(name) for row in rows] for name in names}
-    for (
-        name,
-        values,
-    ) in columns.items():  # a column has one type: a text among numbers makes all of them texts
+    for name, values in columns.items():  # of one type: a text among numbers makes all of them texts
         kinds = {float if isinstance(v, int | float) and not isinstance(v, bool) else type(v) for v in values}
         if len(kinds - {type(None)}) > 1:
             columns[name] = [None if v is None else str(v) for v in values]
