@@ -45,6 +45,7 @@ LAYERS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("actors.constraints", "actors.resources", "actors.tenants"),
         ("actors.failures",),
         ("actors.inputs",),
+        ("actors.stages",),
         ("actors.nodes",),
         ("actors.fabric", "actors.machines"),
         ("actors.transfers",),

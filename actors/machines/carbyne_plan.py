@@ -97,7 +97,7 @@ def unplaced(w: DagWorld, p: SharePacking, stage: int) -> int:
 @inlined
 def until_end(w: DagWorld, p: SharePacking, stage: int, t: int) -> int:
     """Return how long the running tasks of a stage are taken to run from now on, ns; 0 if there are none."""
-    return max(p.last[stage] + w.stages.duration[stage] - t, 0) if p.running[stage] > 0 else 0
+    return max(p.last[stage] + w.tasks.estimate[stage] - t, 0) if p.running[stage] > 0 else 0
 
 
 @compiled
@@ -148,7 +148,7 @@ def place_running(w: DagWorld, p: SharePacking, job: int, t: int, direction: int
 def give_back(w: DagWorld, p: SharePacking, stage: int, count: int) -> None:
     """Give back the room of tasks."""
     for r in range(p.room.size):
-        p.room[r] += count * w.stages.demand[stage, r]
+        p.room[r] += count * w.tasks.demand[stage, r]
 
 
 @compiled
@@ -168,7 +168,7 @@ def pack(w: DagWorld, p: SharePacking, me: int, job: int, direction: int, now: i
         if p.left[here] == 0:
             p.num_able[0] -= 1
             p.able[at] = p.able[p.num_able[0]]
-        push(p.ends, min(now + w.stages.duration[stage], LONGEST), p.num_made[0])
+        push(p.ends, min(now + w.tasks.estimate[stage], LONGEST), p.num_made[0])
         note_batch(p, stage, now, count)
 
 
@@ -211,7 +211,7 @@ def room_for(w: DagWorld, p: SharePacking, stage: int, left: int, now: int) -> i
 
     Backward, running tasks take their room later than `now`: so many must fit then, too.
     """
-    count, until = most_at(w, p, stage, left, NONE), now + w.stages.duration[stage]
+    count, until = most_at(w, p, stage, left, NONE), now + w.tasks.estimate[stage]
     if until > p.held[0]:
         for i in range(p.ends.size[0]):
             if p.ends.values[i] < 0 and p.ends.keys[i] < until:
@@ -225,7 +225,7 @@ def most_at(w: DagWorld, p: SharePacking, stage: int, most: int, time: int) -> i
 
     Notes how far the room may grow or fall with the same number.
     """
-    demand, count, limit = w.stages.demand, most, NONE
+    demand, count, limit = w.tasks.demand, most, NONE
     for r in range(demand.shape[1]):
         if demand[stage, r] > 0:
             p.free[r] = room_at(w, p, r, time)
@@ -246,7 +246,7 @@ def most_at(w: DagWorld, p: SharePacking, stage: int, most: int, time: int) -> i
 @inlined
 def room_at(w: DagWorld, p: SharePacking, r: int, time: int) -> int:
     """Return what of a resource is free when the batches have ended that end until `time`; NONE: now."""
-    free, demand = p.room[r], w.stages.demand
+    free, demand = p.room[r], w.tasks.demand
     if time != NONE:
         for i in range(p.ends.size[0]):
             if p.ends.keys[i] <= time:
@@ -365,7 +365,7 @@ def takes(w: DagWorld, p: SharePacking, job: int, t: int) -> int:
     longest: int = 0
     for i in range(p.num_made[0]):
         stage = p.made.stage[i]
-        ends = p.made.begin[i] + w.stages.duration[stage]
+        ends = p.made.begin[i] + w.tasks.estimate[stage]
         longest = max(longest, ends + until_parents_end(w, p, stage, t))
     return longest
 
@@ -411,7 +411,7 @@ def begin_of(w: DagWorld, p: SharePacking, i: int, t: int, direction: int, lengt
     """Return when a batch that was packed begins, ns."""
     if direction == FORWARD:
         return t + p.made.begin[i]
-    return t + length - p.made.begin[i] - w.stages.duration[p.made.stage[i]]
+    return t + length - p.made.begin[i] - w.tasks.estimate[p.made.stage[i]]
 
 
 @compiled
@@ -423,7 +423,7 @@ def adopt(w: DagWorld, p: Plan, job: int, t: int, direction: int, length: int) -
         stage = x.made.stage[i]
         of_job.stage[first + i], of_job.tasks[first + i] = stage, x.made.tasks[i]
         begins = (
-            x.made.begin[i] if direction == FORWARD else length - x.made.begin[i] - w.stages.duration[stage]
+            x.made.begin[i] if direction == FORWARD else length - x.made.begin[i] - w.tasks.estimate[stage]
         )
         of_job.begin[first + i] = t + begins
     if x.num_able[0] > 0:
@@ -476,7 +476,7 @@ def plan(w: DagWorld, p: Plan, me: int, share: np.ndarray, job: int, t: int) -> 
     if length == NEVER:
         p.due[job] = NEVER
         for stage in range(w.first_stage[job], w.first_stage[job + 1]):
-            p.must[stage] = w.stages.ready[stage]
+            p.must[stage] = w.tasks.ready[stage]
     else:
         if length < LONGEST and p.keeps:
             plan_kept(w, p, me, job, t, length)

@@ -25,6 +25,7 @@ from actors.machines.overuse import Overuse, make_overuse
 from actors.nodes.preemption import make_preemption
 from actors.nodes.world import ACTOR, JOB_INFO, TASK_RECORD, Preemption, make_entries
 from actors.setting import Setting
+from actors.stages import Stages, make_stages
 from workloads.errors import InputError
 
 COUNTERS = Counters(network=True)
@@ -58,32 +59,18 @@ class Progress(NamedTuple):
     unfinished: np.ndarray
 
 
-class Stages(NamedTuple):
-    """S stages of all jobs: what is known of them, and how far they are, as the resource manager knows it."""
-
-    job: np.ndarray  # [S]
-    demand: np.ndarray  # [S, R] of a task
-    duration: np.ndarray  # [S] estimate of a task's duration, ns
-    first_child: np.ndarray  # [S + 1]
-    child: np.ndarray
-    one_to_one: np.ndarray  # [E] of an edge to a child: 1 if task i waits for task i of the parent alone
-    first_task: np.ndarray  # [S + 1]
-    waiting: np.ndarray  # [S] parents of which all tasks must have ended, and have not
-    unfinished: np.ndarray  # [S] tasks
-    ready: np.ndarray  # [S] tasks that may be launched
-    head: np.ndarray  # [S] the first of them in `Ready`, NONE: none
-    tail: np.ndarray  # [S]
-    # [S] tasks; empty where no edge is pipelined
-    unlaunched: np.ndarray
-
-
 class Tasks(NamedTuple):
-    """T tasks."""
+    """T tasks of S stages: what managers know of them besides `Stages`."""
 
     duration: np.ndarray  # [T] ns, read-only
-    waiting: np.ndarray  # [T] tasks that it waits for by one-to-one edges
+    demand: np.ndarray  # [S, R] of a task
+    estimate: np.ndarray  # [S] of a task's duration, ns
+    ready: np.ndarray  # [S] tasks that may be launched
+    head: np.ndarray  # [S] the first of them, NONE: none
+    tail: np.ndarray  # [S]
     next: np.ndarray  # [T] the next task of its stage that may be launched
-    stage: np.ndarray  # [T] its stage, read-only; empty where nothing can fail
+    # [S] tasks; empty where no edge is pipelined
+    unlaunched: np.ndarray
 
 
 class Machines(NamedTuple):
@@ -151,7 +138,7 @@ def build_dag_world(
     work = frozen(work)
     one = managers == 1
     faults = make_faults(setting, schedulers=0 if one else managers, central=one)
-    stages, preemption = _make_stages(setting, demand), make_preemption(setting, demand.shape[1])
+    inputs = make_inputs(setting, arrays, make_homes(setting, arrays, demand, capacity, first_node))
     world = DagWorld(
         queue=make_queue(table.seq, room=nodes + 64),
         network=network_of(setting),
@@ -163,16 +150,16 @@ def build_dag_world(
         cost=cost_of(setting, schedulers, int(work.submit[-1])),
         faults=faults,
         jobs=Progress(np.full(jobs, NEVER), np.full(jobs, NONE), np.diff(arrays.first_task)),
-        stages=stages,
-        tasks=_make_tasks(setting, stages.unfinished, bool(faults.active)),
+        stages=make_stages(arrays, inputs, by_task=True, can_fail=bool(faults.active)),
+        tasks=_make_tasks(setting, demand),
         machines=Machines(
             read_only(capacity), capacity.copy(), read_only(np.add.reduceat(capacity, first_node[:-1]))
         ),
         first_stage=arrays.first_stage,
         manager=read_only(manager),
         first_node=read_only(first_node),
-        preemption=preemption,
-        inputs=make_inputs(setting, arrays, make_homes(setting, arrays, demand, capacity, first_node)),
+        preemption=make_preemption(setting, demand.shape[1]),
+        inputs=inputs,
         overuse=make_overuse(setting),
         heartbeat=round(heartbeat_s * NS),
         seed=setting.seed,
@@ -181,36 +168,19 @@ def build_dag_world(
     return start_failures(world, arrays.duration_ns.size)
 
 
-def _make_stages(setting: Setting, demand: np.ndarray) -> Stages:
-    """Return all stages, of which no task has run."""
+def _make_tasks(setting: Setting, demand: np.ndarray) -> Tasks:
+    """Return all tasks, of which none has run."""
     arrays = setting.workload.arrays()
-    tasks = np.diff(arrays.stage_first_task)
-    return Stages(
-        job=read_only(np.repeat(np.arange(arrays.submit_ns.size), np.diff(arrays.first_stage))),
-        demand=read_only(demand),
-        duration=read_only(estimated_ns(arrays.stage_mean_ns, setting.estimates, setting.seed)),
-        first_child=arrays.first_child,
-        child=arrays.child,
-        one_to_one=read_only(arrays.edge_one_to_one.astype(np.int64)),
-        first_task=arrays.stage_first_task,
-        waiting=np.bincount(arrays.child[arrays.edge_one_to_one == 0], minlength=tasks.size),
-        unfinished=tasks,
-        ready=np.zeros(tasks.size, np.int64),
-        head=np.full(tasks.size, NONE),
-        tail=np.full(tasks.size, NONE),
-        unlaunched=tasks.copy() if pipelined_edges(setting, arrays).size else np.zeros(0, np.int64),
-    )
-
-
-def _make_tasks(setting: Setting, of_stage: np.ndarray, can_fail: bool) -> Tasks:
-    """Return all tasks; `of_stage`: how many each stage has."""
-    arrays = setting.workload.arrays()
-    waiting = np.bincount(arrays.child[arrays.edge_one_to_one == 1], minlength=of_stage.size)
+    of_stage = np.diff(arrays.stage_first_task)
     return Tasks(
-        read_only(durations_ns(setting)),
-        np.repeat(waiting, of_stage),
-        np.full(arrays.duration_ns.size, NONE),
-        read_only(np.repeat(np.arange(of_stage.size), of_stage if can_fail else 0)),
+        duration=read_only(durations_ns(setting)),
+        demand=read_only(demand),
+        estimate=read_only(estimated_ns(arrays.stage_mean_ns, setting.estimates, setting.seed)),
+        ready=np.zeros(of_stage.size, np.int64),
+        head=np.full(of_stage.size, NONE),
+        tail=np.full(of_stage.size, NONE),
+        next=np.full(arrays.duration_ns.size, NONE),
+        unlaunched=of_stage.copy() if pipelined_edges(setting, arrays).size else np.zeros(0, np.int64),
     )
 
 

@@ -100,7 +100,7 @@ def groups_of(w: DagWorld, e: Evictable) -> int:
 @inlined
 def level_of(w: DagWorld, e: Evictable, task: int) -> int:
     """Return the place of a task's priority, the highest first."""
-    return e.level[w.stages.job[w.tasks.stage[task]]]
+    return e.level[w.stages.job[w.stages.of_task[task]]]
 
 
 @inlined
@@ -112,8 +112,8 @@ def is_to_wait(w: DagWorld, e: Evictable, task: int) -> bool:
 @compiled
 def change_reach(w: DagWorld, e: Evictable, node: int, stage: int, first: int, end: int, times: int) -> None:
     """Add a task's demand, or with -1 take it away, in the groups `first` to `end` - 1 of a machine."""
-    for r in range(w.stages.demand.shape[1]):
-        shift_reach(w, e, node, r, first, end, times * w.stages.demand[stage, r])
+    for r in range(w.tasks.demand.shape[1]):
+        shift_reach(w, e, node, r, first, end, times * w.tasks.demand[stage, r])
 
 
 @compiled

@@ -85,7 +85,7 @@ class Packing(NamedTuple):
 @inlined
 def alignment(w: DagWorld, stage: int, node: int) -> float:
     """Return the dot product of a task's demand and what a machine has free, relative to the machine's capacity."""
-    demand, free, capacity = w.stages.demand, w.machines.free, w.machines.capacity
+    demand, free, capacity = w.tasks.demand, w.machines.free, w.machines.capacity
     total = 0.0
     for r in range(demand.shape[1]):
         if capacity[node, r] > 0:
@@ -228,19 +228,6 @@ class Pending(NamedTuple):
     taken: np.ndarray  # [S] scratch of who fills it; 0 otherwise
 
 
-class Lineage(NamedTuple):
-    """The manager's books of lost outputs; S stages, T tasks; empty where none can be lost."""
-
-    suspect: np.ndarray  # [S] 1: outputs of tasks of the stage that have ended may be lost
-    stack: np.ndarray  # [S] scratch: stages of which the parents are to be considered
-    is_stacked: np.ndarray  # [S]
-    reopened: np.ndarray  # [T] the first `num_reopened`: tasks that run again, since the event at hand began
-    num_reopened: np.ndarray  # [1]
-    node: np.ndarray  # [T] where a task was launched last
-    start: np.ndarray  # [T] and when, ns; of a task that has ended since when it had computed
-    has_input: np.ndarray  # [T] 1: a task that has been launched has fetched its input
-
-
 class Manager(NamedTuple):
     """The state of K resource managers. What is handled concerns one of them, `me`, from 0 to K - 1."""
 
@@ -259,7 +246,6 @@ class Manager(NamedTuple):
     launched: np.ndarray  # [1] tasks launched, or stopped, by the event under way
     above: np.ndarray  # [R] scratch: what the bands hold that have been served at the match under way
     evictable: Evictable
-    lineage: Lineage
     pending: Pending
 
 
@@ -308,7 +294,7 @@ def fits(w: DagWorld, stage: int, node: int) -> bool:
 @inlined
 def fits_in(w: DagWorld, room: np.ndarray, stage: int, row: int) -> bool:
     """Whether a task fits into the room of a machine, a row of `room`."""
-    demand = w.stages.demand
+    demand = w.tasks.demand
     for r in range(demand.shape[1]):  # noqa: SIM110
         if demand[stage, r] > room[row, r]:
             return False
@@ -329,7 +315,7 @@ def next_with_room_in(
 
     The search skips blocks whose ceilings show no room; a ceiling is lowered when no machine of its block has room.
     """
-    demand, nodes, resources = w.stages.demand, w.first_node[me + 1], w.stages.demand.shape[1]
+    demand, nodes, resources = w.tasks.demand, w.first_node[me + 1], w.tasks.demand.shape[1]
     while node < nodes:
         block = node // BLOCK
         end = min((block + 1) * BLOCK, nodes)
@@ -360,7 +346,7 @@ def lower_ceiling(
 @inlined
 def fits_share(w: DagWorld, m: Matcher, job: int, stage: int) -> bool:
     """Whether a task fits into what its job's share has left; it does if nothing of the share is in use."""
-    demand, q = w.stages.demand, m.queue[job]
+    demand, q = w.tasks.demand, m.queue[job]
     for r in range(demand.shape[1]):
         if m.used[q, r] + demand[stage, r] > m.share[q, r]:
             return holds_nothing(m, q)
@@ -379,7 +365,7 @@ def holds_nothing(m: Matcher, queue: int) -> bool:
 @inlined
 def release(w: DagWorld, m: Matcher, me: int, node: int, stage: int) -> None:
     """Give back what a task that has ended held of its machine and of the share of its job."""
-    job, demand = w.stages.job[stage], w.stages.demand
+    job, demand = w.stages.job[stage], w.tasks.demand
     for r in range(demand.shape[1]):
         w.machines.free[node, r] += demand[stage, r]
         block = node // BLOCK + w.manager[node]
@@ -659,7 +645,7 @@ def choose_fresh(w: DagWorld, m: Matcher, band: int, node: int, per_work: float)
     most, largest = -np.inf, 0.0
     for i in range(run.first_stage[band], end_of_fresh(run, band)):
         stage = run.fresh[i]
-        if w.stages.ready[stage] == 0 or not may_try(w, m, stage, node):
+        if w.tasks.ready[stage] == 0 or not may_try(w, m, stage, node):
             continue
         job = w.stages.job[stage]
         lacks = deficit(k, band, job)
@@ -703,7 +689,7 @@ def has_room(w: DagWorld, p: Manager) -> bool:
 @compiled
 def launch(w: DagWorld, p: Manager, me: int, t: int, node: int, stage: int) -> None:
     """Launch a task of a stage on a machine."""
-    m, job, demand = p.matcher, w.stages.job[stage], w.stages.demand
+    m, job, demand = p.matcher, w.stages.job[stage], w.tasks.demand
     band = m.band[job]
     charge_server(w.cost, me, w.cost.per_task)
     w.counts[N_LAUNCHES] += 1
@@ -715,7 +701,7 @@ def launch(w: DagWorld, p: Manager, me: int, t: int, node: int, stage: int) -> N
     task = take_task(w, p, me, t, band, node, stage)
     note_launched(w, m.run, t, stage)
     if can_lose_outputs(w.inputs):
-        p.lineage.node[task], p.lineage.start[task] = node, t
+        w.stages.lineage.node[task], w.stages.lineage.start[task] = node, t
     for r in range(demand.shape[1]):
         w.machines.free[node, r] -= demand[stage, r]
         m.used[m.queue[job], r] += demand[stage, r]
@@ -790,7 +776,7 @@ def place_fresh(w: DagWorld, p: Manager, me: int, band: int, t: int, own: bool) 
         best: int = NONE
         for i in range(run.first_stage[band], end_of_fresh(run, band)):
             stage = run.fresh[i]
-            if w.stages.ready[stage] == 0 or m.cursor[stage] >= w.first_node[me + 1]:
+            if w.tasks.ready[stage] == 0 or m.cursor[stage] >= w.first_node[me + 1]:
                 continue
             if best == NONE or precedes(w, m, stage, best, own):
                 best = stage
@@ -830,7 +816,7 @@ def pack_fresh(w: DagWorld, p: Manager, me: int, band: int, t: int) -> None:
     while has_room(w, p):
         node = w.first_node[me + 1]
         for i in range(run.first_stage[band], end_of_fresh(run, band)):
-            if w.stages.ready[run.fresh[i]] > 0:
+            if w.tasks.ready[run.fresh[i]] > 0:
                 node = min(node, m.cursor[run.fresh[i]])
         if node == w.first_node[me + 1]:
             return
@@ -847,7 +833,7 @@ def pack_fresh(w: DagWorld, p: Manager, me: int, band: int, t: int) -> None:
             launch(w, p, me, t, node, best)
         for i in range(run.first_stage[band], end_of_fresh(run, band)):
             stage = run.fresh[i]
-            if m.cursor[stage] == node and w.stages.ready[stage] > 0:
+            if m.cursor[stage] == node and w.tasks.ready[stage] > 0:
                 m.cursor[stage] = next_with_room(w, m, me, stage, node if best != NONE else node + 1)
 
 

@@ -215,7 +215,7 @@ def on_beat(w: DagWorld, t: int, node: int) -> None:
 # Failure and repair of a machine: what it loses, what the resource manager is sent, what happens to messages to it.
 #
 # 1. FAIL: the tasks that run are lost. The machine is down.
-#    So are the outputs of tasks that ran there, which others fetch (`actors.machines.lineage`).
+#    So are the outputs of tasks that ran there, which others fetch (`actors.stages`).
 # 2. DETECT: after the detection time (the failure detector stands for missed heartbeats), or at the repair if that is
 #    earlier, the resource manager is sent that the machine is down, and the loss of each task. It launches lost tasks
 #    again, from their beginning, or from what evictions before have kept.
@@ -313,7 +313,7 @@ def on_fetch_failed(w: DagWorld, t: int, node: int) -> None:
         job, start = w.faults.tasks.job[task], w.faults.tasks.start[task]
         count_lost_run(w, t, node, task, np.int64(N_TASKS_LOST))
         w.counts[N_FETCHES_FAILED] += 1
-        w.inputs.fetching[w.tasks.stage[task]] -= 1
+        w.inputs.fetching[w.stages.of_task[task]] -= 1
         unlink_running(w, node, task)
         send_lost(w, t, node, w.work.home[job], job, task, start, w.faults.tasks.history[task])
         task = w.inputs.next[task]

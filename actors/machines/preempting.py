@@ -60,23 +60,23 @@ CANDIDATES = np.int64(100)
 def note_lacking(w: DagWorld, node: int, stage: int) -> None:
     """Note in `lacking` what a machine lacks for a task of a stage."""
     for r in range(w.preemption.lacking.size):
-        w.preemption.lacking[r] = w.stages.demand[stage, r] - w.machines.free[node, r]
+        w.preemption.lacking[r] = w.tasks.demand[stage, r] - w.machines.free[node, r]
 
 
 @inlined
 def give(w: DagWorld, task: int) -> None:
     """Take what a task holds from what is lacking."""
-    stage = w.tasks.stage[task]
+    stage = w.stages.of_task[task]
     for r in range(w.preemption.lacking.size):
-        w.preemption.lacking[r] -= w.stages.demand[stage, r]
+        w.preemption.lacking[r] -= w.tasks.demand[stage, r]
 
 
 @inlined
 def holds_lacking(w: DagWorld, task: int) -> bool:
     """Whether a task holds some of what is lacking."""
-    stage, found = w.tasks.stage[task], False
+    stage, found = w.stages.of_task[task], False
     for r in range(w.preemption.lacking.size):
-        found |= w.preemption.lacking[r] > 0 and w.stages.demand[stage, r] > 0
+        found |= w.preemption.lacking[r] > 0 and w.tasks.demand[stage, r] > 0
     return found
 
 
@@ -87,7 +87,7 @@ def next_victim(w: DagWorld, p: Manager, task: int, job: int) -> int:
     if not lacks(w):
         return NONE
     while task != NONE and level_of(w, e, task) > e.level[job]:
-        its_job = w.stages.job[w.tasks.stage[task]]
+        its_job = w.stages.job[w.stages.of_task[task]]
         if holds_lacking(w, task) and (not e.within_queues or queue[its_job] == queue[job]):
             return task
         task = e.tasks.next[task]
@@ -192,8 +192,8 @@ def worth(w: DagWorld, m: Matcher, me: int, band: int, stage: int) -> float:
     value, nodes = m.pack.priority[stage], w.first_node[me + 1] - w.first_node[me]
     if m.pack.values.by_alignment:
         aligned = 0.0
-        for r in range(w.stages.demand.shape[1]):
-            aligned += w.stages.demand[stage, r] * nodes / max(w.machines.total[me, r], np.int64(1))
+        for r in range(w.tasks.demand.shape[1]):
+            aligned += w.tasks.demand[stage, r] * nodes / max(w.machines.total[me, r], np.int64(1))
         value *= aligned
     return value - weight_of_work(m, band) * m.left[w.stages.job[stage]]
 
@@ -236,7 +236,7 @@ def place_in_turn(
 ) -> int:
     """Return the machine where tasks are evicted for a stage, if its turn comes before that of `best`; NONE if none."""
     m, job = p.matcher, w.stages.job[stage]
-    if w.stages.ready[stage] == 0 or not may_launch(w, m, band, job, stage, own):
+    if w.tasks.ready[stage] == 0 or not may_launch(w, m, band, job, stage, own):
         return NONE
     if best != NONE and not goes_before(w, m, me, band, stage, best, own):
         return NONE
@@ -286,7 +286,7 @@ def evict_in_turn(w: DagWorld, p: Manager, me: int, band: int, t: int, only: int
         if stage == NONE:
             return
         making[me, 0], making[me, 1] = stage, node
-        p.evictable.tasks.owed[w.stages.head[stage]] = 1  # until it is launched
+        p.evictable.tasks.owed[w.tasks.head[stage]] = 1  # until it is launched
         make_room(w, p, me, t)
 
 
@@ -297,7 +297,7 @@ def make_room(w: DagWorld, p: Manager, me: int, t: int) -> None:
     stage, node = e.making[me, 0], e.making[me, 1]
     if stage == NONE:
         return
-    task, job = w.stages.head[stage], w.stages.job[stage]
+    task, job = w.tasks.head[stage], w.stages.job[stage]
     note_lacking(w, node, stage)
     victim = next_victim(w, p, e.first[node], job)
     while victim != NONE and has_room(w, p):
@@ -308,9 +308,9 @@ def make_room(w: DagWorld, p: Manager, me: int, t: int) -> None:
     if victim == NONE and has_room(w, p):
         e.making[me, 0] = NONE
         e.tasks.owed[task] -= 1
-        for r in range(w.stages.demand.shape[1]):
+        for r in range(w.tasks.demand.shape[1]):
             if e.asked[node] > 0:
-                withhold(w, p, node, r, max(e.won[me, r] - w.stages.demand[stage, r], np.int64(0)))
+                withhold(w, p, node, r, max(e.won[me, r] - w.tasks.demand[stage, r], np.int64(0)))
             e.won[me, r] = 0
         launch(w, p, me, t, node, stage)
 
@@ -329,7 +329,7 @@ def withhold(w: DagWorld, p: Manager, node: int, r: int, amount: int) -> None:
 @compiled
 def stop(w: DagWorld, p: Manager, me: int, t: int, node: int, task: int, for_task: int) -> None:
     """Have a machine stop a task. What it holds is for another one; its job has its work to do again."""
-    m, stage = p.matcher, w.tasks.stage[task]
+    m, stage = p.matcher, w.stages.of_task[task]
     job = w.stages.job[stage]
     band = m.band[job]
     remove_task(w, p.evictable, node, task, stage)
@@ -340,9 +340,9 @@ def stop(w: DagWorld, p: Manager, me: int, t: int, node: int, task: int, for_tas
     p.evictable.tasks.for_task[task] = for_task
     p.evictable.tasks.owed[for_task] += 1
     p.evictable.asked[node] += 1
-    for r in range(w.stages.demand.shape[1]):
-        p.evictable.won[me, r] += w.stages.demand[stage, r]
-    for_job = w.stages.job[w.tasks.stage[for_task]]
+    for r in range(w.tasks.demand.shape[1]):
+        p.evictable.won[me, r] += w.tasks.demand[stage, r]
+    for_job = w.stages.job[w.stages.of_task[for_task]]
     send_stop_task(w, t, w.nodes.size + me, node, task, stage, for_job)
     p.launched[0] += 1
     if m.leftover == NO_LEFTOVER:
@@ -360,7 +360,7 @@ def make_queue_fresh(m: Matcher, band: int, job: int) -> None:
 @inlined
 def give_back(w: DagWorld, p: Manager, me: int, node: int) -> None:
     """Let what is withheld of a machine be used, and what runs there be evicted: it has answered."""
-    for r in range(w.stages.demand.shape[1]):
+    for r in range(w.tasks.demand.shape[1]):
         withhold(w, p, node, r, -p.evictable.withheld[node, r])
     note_room(w, p.matcher, me, node)
 
@@ -383,6 +383,6 @@ def held_until_now(w: DagWorld, p: Manager, me: int, t: int, node: int, task: in
         give_back(w, p, me, node)
     if not is_to_wait(w, e, waits):
         at = e.tasks.node[waits]
-        send_task(w, e, me, t, at, waits, w.tasks.stage[waits])
+        send_task(w, e, me, t, at, waits, w.stages.of_task[waits])
         note_room(w, p.matcher, me, at)  # it may be evicted now
     return False

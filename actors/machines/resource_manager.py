@@ -20,10 +20,10 @@ from actors.failures import is_known_down, note_history, receive_node_state
 from actors.inputs import can_lose_outputs, is_pushed
 from actors.kernel.compiled import compiled, entry, inlined
 from actors.kernel.cost import charge_server, take
-from actors.kernel.counters import N_ARRIVED
+from actors.kernel.counters import N_ARRIVED, N_FINISHED, N_STARTED
 from actors.kernel.messages import LOST, NODE_DOWN, NODE_UP, read_job, read_lost, read_node_state
 from actors.kernel.queue import GROW, NEVER, NONE, PYTHON, RUNNING, is_here, send, wake
-from actors.machines import lineage, messages, runnable
+from actors.machines import messages, runnable
 from actors.machines.bands import (
     FALLEN,
     RISEN,
@@ -33,7 +33,7 @@ from actors.machines.bands import (
     end_band,
     forget_plans,
 )
-from actors.machines.dag_world import N_SENT_AGAIN, DagWorld
+from actors.machines.dag_world import N_RUN_AGAIN, N_SENT_AGAIN, DagWorld
 from actors.machines.evictable import groups_of, shift_reach
 from actors.machines.matching import (
     BLOCK,
@@ -58,6 +58,15 @@ from actors.machines.node_manager import node_event
 from actors.machines.preempting import evict_for, held_until_now, make_queue_fresh, make_room
 from actors.machines.pushing import on_push
 from actors.nodes.preemption import preempts
+from actors.stages import (
+    forget_attempt,
+    forget_changes,
+    is_kept,
+    note_has_input,
+    restore_children,
+    restore_input,
+    suspect_machine,
+)
 
 BLOCKED = np.int64(1) << 61
 """Taken from what a machine that is down has free: nothing fits there. No machine has as much."""
@@ -104,7 +113,7 @@ def on_done(w: DagWorld, p: Manager, me: int, t: int) -> None:
         p.shares_differ[band] = max(p.shares_differ[band], RISEN)
     elif m.leftover == NO_LEFTOVER:
         make_queue_fresh(m, band, job)
-    lineage.note_ended(w, p, me, task, stage, start)
+    note_output(w, p, me, task, stage, start)
     if m.run.num_fresh[band] != before:  # other tasks may be launched
         p.plan.planned[job] = False
     forget_plans(p, me)
@@ -132,7 +141,7 @@ def on_lost(w: DagWorld, p: Manager, me: int, t: int) -> None:
     """Note that a task was lost with its machine, or evicted, and may be launched again."""
     m = p.matcher
     job, task, node, history, start = read_lost(w)
-    stage = w.tasks.stage[task]
+    stage = w.stages.of_task[task]
     w.counts[N_SENT_AGAIN] += 1
     note_history(w, task, history)
     if preempts(w) and start != NONE:  # a job starts with the first attempt at a task
@@ -145,7 +154,7 @@ def on_lost(w: DagWorld, p: Manager, me: int, t: int) -> None:
     p.plan.packing.running[stage] -= 1
     p.plan.planned[job] = False
     forget_plans(p, me)
-    lineage.note_task_back(w, p, me, task, stage)
+    note_task_back(w, p, me, task, stage)
     request_match(w, p, me, t)
 
 
@@ -180,8 +189,8 @@ def on_node_state(w: DagWorld, p: Manager, t: int) -> None:
         return  # other partitions have a copy of the state alone
     may_run_again = can_lose_outputs(w.inputs) and w.faults.actors.heard[node] >> 1 > failures
     if may_run_again:
-        lineage.suspect_machine(w, p.lineage, node)
-        lineage.run_lost_again(w, p, me)
+        suspect_machine(w, node)
+        run_lost_again(w, p, me)
     if is_up_again:
         note_room(w, p.matcher, me, node)
     if (may_run_again or is_up_again) and p.ended[me] < num_jobs(p.matcher, me):
@@ -198,7 +207,67 @@ def on_received(w: DagWorld, p: Manager, me: int, t: int) -> None:
         runnable.list_ready(w, p.matcher.run, p.matcher.band[w.stages.job[stage]], stage, task)
         request_match(w, p, me, t)
     else:
-        lineage.note_has_input(w, p.lineage, task, node, since)
+        note_has_input(w, task, node, since)
+
+
+@compiled
+def run_lost_again(w: DagWorld, p: Manager, me: int) -> None:
+    """Let all tasks run again of which the output is lost, and needed."""
+    suspect = w.stages.lineage.suspect
+    for stage in range(suspect.size):
+        if suspect[stage] == 1 and w.jobs.unfinished[w.stages.job[stage]] == 0:
+            suspect[stage] = 0
+        if suspect[stage] == 1:
+            restore_children(w, stage)
+    note_reopened(w, p, me)
+
+
+@compiled
+def note_reopened(w: DagWorld, p: Manager, me: int) -> None:
+    """Note which tasks run again, and which wait again; those that wait for no other may be launched."""
+    s, m, book = w.stages, p.matcher, w.stages.lineage
+    for i in range(book.num_withdrawn[0]):
+        stage = book.withdrawn[i]
+        if w.tasks.ready[stage] > 0:
+            runnable.list_again(w, m.run, m.band[s.job[stage]], stage)
+    for i in range(book.num_reopened[0]):
+        stage = s.of_task[book.reopened[i]]
+        job = s.job[stage]
+        w.counts[N_RUN_AGAIN] += 1
+        w.counts[N_FINISHED] -= 1
+        w.counts[N_STARTED] -= 1
+        w.jobs.unfinished[job] += 1
+        m.left[job] += m.work[stage]
+        m.total_left[m.band[job]] += m.work[stage]
+        update_rank(w, m, me, job)
+        p.plan.planned[job] = False
+    for i in range(book.num_reopened[0]):
+        stage = s.of_task[book.reopened[i]]
+        runnable.add_if_complete(w, m.run, m.band[s.job[stage]], stage, book.reopened[i])
+    forget_changes(book)
+
+
+@inlined
+def note_task_back(w: DagWorld, p: Manager, me: int, task: int, stage: int) -> None:
+    """Note that a task that was lost is to be launched again, when its input is there."""
+    run, band = p.matcher.run, p.matcher.band[w.stages.job[stage]]
+    if can_lose_outputs(w.inputs):
+        forget_attempt(w, task)
+        restore_input(w, stage)
+        note_reopened(w, p, me)
+        runnable.add_if_complete(w, run, band, stage, task)
+    else:
+        runnable.add_ready(w, run, band, stage, task)
+
+
+@inlined
+def note_output(w: DagWorld, p: Manager, me: int, task: int, stage: int, start: int) -> None:
+    """Note that a task has ended; it runs again if the manager knows that its machine has failed since."""
+    if can_lose_outputs(w.inputs):
+        w.stages.lineage.start[task] = start
+        if not is_kept(w, task):
+            w.stages.lineage.suspect[stage] = 1
+            run_lost_again(w, p, me)
 
 
 @inlined

@@ -17,6 +17,7 @@ from actors.kernel.compiled import compiled, inlined
 from actors.kernel.queue import NONE
 from actors.machines.dag_world import DagWorld
 from actors.machines.pushing import Pushes, note_awaiting
+from actors.stages import end_wait
 
 
 class Runnable(NamedTuple):
@@ -90,12 +91,12 @@ def add_ready(w: DagWorld, run: Runnable, band: int, stage: int, task: int) -> N
 @compiled
 def list_ready(w: DagWorld, run: Runnable, band: int, stage: int, task: int) -> None:
     """Note that a task may be launched."""
-    s, job = w.stages, w.stages.job[stage]
-    w.tasks.next[task] = NONE
+    s, job = w.tasks, w.stages.job[stage]
+    s.next[task] = NONE
     if w.inputs.phase.size > 0:
         w.inputs.phase[task] = READY
     if s.ready[stage] > 0:
-        w.tasks.next[s.tail[stage]] = task
+        s.next[s.tail[stage]] = task
     else:
         s.head[stage] = task
         if run.first[job] == NONE:
@@ -155,15 +156,15 @@ def take_ready(w: DagWorld, run: Runnable, band: int, stage: int, wanted: int) -
     One that is not the next stays in the list until it would be. No task comes into it twice: where some are `wanted`,
     none is lost or evicted.
     """
-    s, job, phase = w.stages, w.stages.job[stage], w.inputs.phase
+    s, job, phase = w.tasks, w.stages.job[stage], w.inputs.phase
     task = s.head[stage] if wanted == NONE else wanted
     s.ready[stage] -= 1
     if phase.size == 0:
-        s.head[stage] = w.tasks.next[task]
+        s.head[stage] = s.next[task]
     else:
         phase[task] = LAUNCHED
         while s.ready[stage] > 0 and phase[s.head[stage]] != READY:
-            s.head[stage] = w.tasks.next[s.head[stage]]
+            s.head[stage] = s.next[s.head[stage]]
     if s.ready[stage] == 0:
         unlist_stage(run, band, job, stage)
     return task
@@ -186,6 +187,18 @@ def unlist_stage(run: Runnable, band: int, job: int, stage: int) -> None:
 
 
 @compiled
+def list_again(w: DagWorld, run: Runnable, band: int, stage: int) -> None:
+    """Take those tasks of a stage out of the list of tasks that may be launched that wait again."""
+    s, phase = w.stages, w.inputs.phase
+    unlist_stage(run, band, s.job[stage], stage)
+    w.tasks.ready[stage] = 0
+    for task in range(s.first_task[stage], s.first_task[stage + 1]):
+        if phase[task] == READY:
+            phase[task] = WAITING
+            add_if_complete(w, run, band, stage, task)
+
+
+@compiled
 def add_ready_tasks(w: DagWorld, run: Runnable, band: int, stage: int) -> None:
     """Note the tasks of a stage that may be launched if it waits for no other stage: those that wait for no task."""
     if w.stages.waiting[stage] == 0:
@@ -198,7 +211,7 @@ def add_if_complete(w: DagWorld, run: Runnable, band: int, stage: int, task: int
     """Note that a task waits for no other, unless it does, or has been launched or has ended."""
     phase = w.inputs.phase
     is_waiting = phase.size == 0 or phase[task] == WAITING
-    if is_waiting and w.stages.waiting[stage] == 0 and w.tasks.waiting[task] == 0:
+    if is_waiting and w.stages.waiting[stage] == 0 and w.stages.task_waiting[task] == 0:
         add_complete(w, run, band, stage, task)
 
 
@@ -211,10 +224,10 @@ def is_at_launch(w: DagWorld, edge: int) -> bool:
 @inlined
 def note_launched(w: DagWorld, run: Runnable, t: int, stage: int) -> None:
     """Note that a task of a stage has been launched."""
-    s = w.stages
+    unlaunched = w.tasks.unlaunched
     if w.inputs.at_launch.size > 0:
-        s.unlaunched[stage] -= 1
-        if s.unlaunched[stage] == 0:
+        unlaunched[stage] -= 1
+        if unlaunched[stage] == 0:
             w.inputs.all_launched[stage] = t
             run.whole[run.num_whole[0]] = stage
             run.num_whole[0] += 1
@@ -233,9 +246,9 @@ def add_children(w: DagWorld, run: Runnable, bands: np.ndarray) -> bool:
         for edge in range(s.first_child[stage], s.first_child[stage + 1]):
             child = s.child[edge]
             if w.inputs.at_launch[edge] == 1:
-                s.waiting[child] -= 1
+                end_wait(s, edge)
                 add_ready_tasks(w, run, bands[s.job[stage]], child)
-                has_more = has_more or s.ready[child] > 0
+                has_more = has_more or w.tasks.ready[child] > 0
     run.num_whole[0] = 0
     return has_more
 
@@ -254,9 +267,9 @@ def note_end(w: DagWorld, run: Runnable, band: int, task: int, stage: int, start
         child = s.child[edge]
         if s.one_to_one[edge] == 1:
             its = s.first_task[child] + task - s.first_task[stage]
-            w.tasks.waiting[its] -= 1
+            w.stages.task_waiting[its] -= 1
             add_if_complete(w, run, band, child, its)
         elif s.unfinished[stage] == 0 and not is_at_launch(w, edge):
-            s.waiting[child] -= 1
+            end_wait(s, edge)
             add_ready_tasks(w, run, band, child)
     return w.jobs.unfinished[job] == 0

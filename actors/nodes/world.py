@@ -18,6 +18,7 @@ from actors.kernel.queue import NEVER as NEVER
 from actors.kernel.queue import NONE, Network, Queue
 from actors.kernel.records import Records, doubled, records
 from actors.resources import Room
+from actors.stages import Stages
 
 # One row per actor, 64 bytes: a node uses all of it, a scheduler only `seq`.
 ACTOR = np.dtype(
@@ -167,16 +168,6 @@ class Preemption(NamedTuple):
     ran: np.ndarray  # how many a node has evicted in this event, and how long each ran, ns; empty: none asks
 
 
-class Stages(NamedTuple):
-    """Of jobs that are the stages of DAG jobs, which of them wait for others; S stages, E edges; else all are empty."""
-
-    job: np.ndarray  # [S] of which DAG job they are; read-only
-    first_task: np.ndarray  # [S + 1] read-only
-    first_child: np.ndarray  # [S + 1] read-only
-    child: np.ndarray  # [E] read-only
-    waiting: np.ndarray  # [S] parents of which some task has not ended, as their scheduler knows
-
-
 class World(NamedTuple):
     """The state on which the handlers of all job schedulers work; one type for all, so that they compile once."""
 
@@ -197,7 +188,7 @@ class World(NamedTuple):
     priority: np.ndarray  # [J] read-only, the larger goes first; empty where none counts
     preemption: Preemption
     speed: np.ndarray  # [N] float64, how many times faster than a standard node; empty: all are alike
-    stages: Stages
+    stages: Stages  # of jobs that are the stages of DAG jobs
     inputs: Inputs
     seed: int
 

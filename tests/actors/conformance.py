@@ -261,7 +261,7 @@ def nothing_is_left(partition: Partition) -> None:
     if family == "dags":
         held = (world.machines.capacity - world.machines.free)[up]
         assert not held[held < FAR_BELOW].any()  # but of machines that their manager takes for down
-        assert (world.stages.ready == 0).all()
+        assert (world.tasks.ready == 0).all()
         return
     nothing_waits_at_nodes(partition, up)
 

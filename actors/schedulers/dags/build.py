@@ -14,7 +14,6 @@ from actors.machines.carbyne_plan import Batches, Plan, SharePacking
 from actors.machines.dag_world import DagWorld, build_dag_world
 from actors.machines.demands import SEES, needs_and_capacity
 from actors.machines.evictable import make_evictable
-from actors.machines.lineage import make_lineage
 from actors.machines.matching import BLOCK, LEAST_LEFT, QUEUES, Manager, Matcher, Packing, make_pending
 from actors.machines.pushing import make_pushes
 from actors.machines.resource_manager import advance
@@ -109,7 +108,6 @@ def build(setting: Setting, parts: Parts, heartbeat_s: float, managers: int) -> 
         launched=np.zeros(1, np.int64),
         above=np.zeros(capacity.shape[1], np.int64),
         evictable=make_evictable(world, setting, matcher.ceiling, parts.inter.by == QUEUES),
-        lineage=make_lineage(world),
         pending=make_pending(0, 0),
     )
 
@@ -153,7 +151,7 @@ def make_matcher(
     band = manager * per_manager + served[0]
     (queue, guarantee), share = queues_of_managers(world, manager, inter)
     rank = np.zeros(guarantee.size) if inter.order is None else inter.order
-    work = on_grid(world.stages.duration * part.mean(axis=1), world.stages.unfinished)
+    work = on_grid(world.tasks.estimate * part.mean(axis=1), world.stages.unfinished)
     left = np.add.reduceat(work * world.stages.unfinished, world.first_stage[:-1])
     return Matcher(
         run=make_runnable(
@@ -218,7 +216,7 @@ def queues_of_managers(world: DagWorld, manager: np.ndarray, inter: Inter) -> tu
 def demand_profile(world: DagWorld, total: np.ndarray) -> np.ndarray:
     """Return [J, R] the mean demand of a job's tasks as parts of `total`, over that of its dominant resource."""
     first, tasks = world.first_stage[:-1], world.stages.unfinished
-    mean = group_sums(world.stages.demand, tasks, first) / np.add.reduceat(tasks, first)[:, None] / total
+    mean = group_sums(world.tasks.demand, tasks, first) / np.add.reduceat(tasks, first)[:, None] / total
     largest = mean.max(axis=1, keepdims=True)
     return np.divide(mean, largest, out=np.zeros_like(mean), where=largest > 0)
 

@@ -7,15 +7,16 @@ import numpy as np
 from actors.conditions import NS, cost_of, counted_priorities, estimated_ns, most_tasks, network_of, read_only
 from actors.constraints import make_eligible
 from actors.failures import durations_ns, make_faults, start_failures
-from actors.inputs import MESSAGES_A_FETCH, make_inputs
+from actors.inputs import MESSAGES_A_FETCH, can_lose_outputs, make_inputs
 from actors.kernel.compiled import entry
 from actors.kernel.messages import send_arrival
 from actors.kernel.queue import MOST_ACTORS, NEVER, NONE, SPARE, make_queue
 from actors.kernel.records import Records, first, frozen, records
 from actors.nodes.preemption import make_preemption
-from actors.nodes.world import ACTOR, COUNTERS, JOB, JOB_INFO, TASK_RECORD, Rules, Stages, World, make_entries
+from actors.nodes.world import ACTOR, COUNTERS, JOB, JOB_INFO, TASK_RECORD, Rules, World, make_entries
 from actors.resources import make_room
 from actors.setting import Setting
+from actors.stages import make_stages
 from workloads.dag_arrays import DagArrays, no_stages
 from workloads.errors import InputError
 
@@ -55,7 +56,8 @@ def build_world(
     jobs.unfinished[:] = work.end_task - work.first_task
     jobs.start[:], jobs.finish[:], jobs.version[:] = NEVER, NONE, NONE
     dag = no_stages() if setting.dag is None else setting.dag.arrays()
-    stages = _make_stages(dag)
+    inputs = make_inputs(setting, dag)
+    stages = make_stages(dag, inputs, by_task=False, can_fail=can_lose_outputs(inputs))
     most_children = int(np.diff(stages.first_child).max(initial=0))
 
     sends = max(most_sends(most_tasks(setting)), most_children, int(MESSAGES_A_FETCH))
@@ -78,10 +80,10 @@ def build_world(
         preemption=make_preemption(setting, len(setting.resources)),
         speed=read_only(setting.cluster.attribute("speed") if setting.machine_speed else np.zeros(0)),
         stages=stages,
-        inputs=make_inputs(setting, dag),
+        inputs=inputs,
         seed=setting.seed,
     )
-    arriving = _arriving(stages, work.size)
+    arriving = _arriving(dag, work.size)
     homes, of_home = np.unique(work.home[arriving], return_index=True)
     expect_arrivals(world, homes, arriving[of_home])
     return start_failures(world, world.duration.size)
@@ -131,7 +133,7 @@ def _describe(setting: Setting, schedulers: int, central: int, central_jobs: np.
     mean_ns, arriving = arrays.mean_ns, np.arange(count)
     if setting.dag is not None:  # all stages of a DAG job are in its class
         dag = setting.dag.arrays()
-        mean_ns, arriving = dag.mean_ns[job_of_stage(dag)], _arriving(_make_stages(dag), count)
+        mean_ns, arriving = dag.mean_ns[job_of_stage(dag)], _arriving(dag, count)
     work.report_class[:] = mean_ns > setting.short_cutoff_s * NS
     work.home[:] = nodes + turns(setting) % schedulers
     if central_jobs is not None:
@@ -156,22 +158,12 @@ def name_of(setting: Setting, job: int) -> str:
     return f"stage {stages['stage'][job].as_py()} of job {stages['job_id'][job].as_py()}"
 
 
-def _make_stages(dag: DagArrays) -> Stages:
-    """Return which stages wait for others, of which none has run."""
-    return Stages(
-        job=read_only(job_of_stage(dag)),
-        first_task=dag.stage_first_task,
-        first_child=dag.first_child,
-        child=dag.child,
-        waiting=np.diff(dag.first_parent),
-    )
-
-
 def job_of_stage(dag: DagArrays) -> np.ndarray:
     """Return [S] the DAG job of each stage."""
     return np.repeat(np.arange(dag.submit_ns.size), np.diff(dag.first_stage))
 
 
-def _arriving(stages: Stages, jobs: int) -> np.ndarray:
+def _arriving(dag: DagArrays, jobs: int) -> np.ndarray:
     """Return the jobs that arrive when they are submitted: all, or of stages those that wait for none."""
-    return np.flatnonzero(stages.waiting == 0) if stages.job.size > 0 else np.arange(jobs)
+    has_none = np.diff(dag.first_parent) == 0
+    return np.flatnonzero(has_none) if has_none.size > 0 else np.arange(jobs)

@@ -26,6 +26,7 @@ from actors.nodes.world import N_EMPTY, N_REFUSALS, N_RELAXED, N_SENT_AGAIN, Wor
 from actors.schedulers.jobs.job_info import tasks_of
 from actors.schedulers.jobs.probing import FIRST_ROUND, NO_VERSION, ONE, probe
 from actors.schedulers.jobs.spreading import NODE_0, draw_node, hold, may_run, must_spread, release
+from actors.stages import end_wait
 
 
 @inlined
@@ -119,11 +120,9 @@ def on_done(w: World) -> None:
 def release_children(w: World, job: int) -> None:
     """Let the stages arrive at their scheduler, at once, that waited for this one alone."""
     now, stages = w.queue.now, w.stages
-    for i in range(stages.first_child[job], stages.first_child[job + 1]):
-        child = stages.child[i]
-        stages.waiting[child] -= 1
-        if stages.waiting[child] == 0:
-            send_arrival(w, now.time[0], now.dst[0], child)
+    for edge in range(stages.first_child[job], stages.first_child[job + 1]):
+        if end_wait(stages, edge):
+            send_arrival(w, now.time[0], now.dst[0], stages.child[edge])
 
 
 @inlined

@@ -220,8 +220,8 @@ class Host(OwnHost):
         stated = priorities(self.setting.workload.jobs)
         self.known = Known(
             job=world.stages.job,
-            demand=read_only(world.stages.demand.astype(np.float64)),
-            duration_s=read_only(world.stages.duration / NS),
+            demand=read_only(world.tasks.demand.astype(np.float64)),
+            duration_s=read_only(world.tasks.estimate / NS),
             level=read_only(stage_levels(self.setting.workload)),
             path_s=read_only(path),
             arrival_s=read_only(world.work.submit / NS),

@@ -43,13 +43,13 @@ def collect(w: DagWorld, p: Manager, numbers: np.ndarray, amounts: np.ndarray, a
     """
     m, stages, now = p.matcher, w.stages, w.queue.now
     at[0], at[1], at[2] = now.time[0], now.kind[0], read_free(w) if now.kind[0] == FREE else NONE
-    count, resources = np.int64(0), stages.demand.shape[1]
+    count, resources = np.int64(0), w.tasks.demand.shape[1]
     for i in range(end_of_active(m, ONLY)):
         job = m.active[i]
         stage = m.run.first[job]
         while stage != NONE:
             if count < numbers.shape[1]:
-                numbers[0, count], numbers[1, count] = stage, stages.ready[stage]
+                numbers[0, count], numbers[1, count] = stage, w.tasks.ready[stage]
                 numbers[2, count], numbers[3, count] = p.plan.packing.running[stage], stages.unfinished[stage]
                 numbers[4, count] = 1 if fits_somewhere(w, m, stage, at) else 0
                 numbers[5, count] = w.jobs.unfinished[job]
@@ -94,7 +94,7 @@ def check_pairs(
     w: DagWorld, pending: Pending, pairs: np.ndarray, numbers: np.ndarray, count: int, first: int, end: int
 ) -> int:
     """Note the pairs; return the first one that does not stand for a task, or that does not fit; else NONE."""
-    demand, free = w.stages.demand, w.machines.free
+    demand, free = w.tasks.demand, w.machines.free
     wrong, noted = NONE, np.int64(0)
     while noted < pairs.shape[0] and wrong == NONE:
         place, node = pairs[noted, 0], first + pairs[noted, 1]
@@ -102,7 +102,7 @@ def check_pairs(
             wrong = noted
             break
         stage = numbers[0, place]
-        if pending.taken[stage] == w.stages.ready[stage]:
+        if pending.taken[stage] == w.tasks.ready[stage]:
             wrong = noted
         for r in range(demand.shape[1]):
             if demand[stage, r] > free[node, r]:

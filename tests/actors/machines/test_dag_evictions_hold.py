@@ -38,7 +38,7 @@ def test_no_task_waits_that_could_evict_others(scheduler: str, most: int, below:
     of_jobs, waited = priorities(setting.workload.jobs), 0
     partition = started(setting)
     w, m = partition.world, partition.state.matcher
-    stage_of = w.tasks.stage
+    stage_of = w.stages.of_task
     job_of = w.stages.job[stage_of]
     for _ in steps(partition):
         now = w.queue.now
@@ -48,16 +48,16 @@ def test_no_task_waits_that_could_evict_others(scheduler: str, most: int, below:
             continue  # the instant goes on
         running, row = np.flatnonzero(w.faults.tasks.node >= 0), w.faults.tasks
         may_go = (row.history[running] >> 20 < most) & (of_jobs[job_of[running]] < (below or 9))
-        for stage in np.flatnonzero(w.stages.ready > 0):
+        for stage in np.flatnonzero(w.tasks.ready > 0):
             job = w.stages.job[stage]
             for node in range(w.nodes.size):
                 here = running[row.node[running] == node]
                 stays = ~may_go[row.node[running] == node] | (of_jobs[job_of[here]] >= of_jobs[job])
                 if scheduler == "capacity":
                     stays |= m.queue[job_of[here]] != m.queue[job]
-                held = w.stages.demand[stage_of[here[stays]]].sum(axis=0)
+                held = w.tasks.demand[stage_of[here[stays]]].sum(axis=0)
                 room = w.machines.capacity[node] - held
-                assert (w.stages.demand[stage] > room).any(), (stage, node)
+                assert (w.tasks.demand[stage] > room).any(), (stage, node)
                 waited += len(here) > stays.sum()
     assert waited > 10
     assert partition.outcome().counters["evictions"] > 10
@@ -73,9 +73,9 @@ def test_what_fits_its_guarantee_and_a_machine_does_not_wait_after_an_eviction(s
             continue
         if now.heap_size[0] and w.queue.heap.time[0] == now.time[0]:
             continue  # the instant goes on
-        for stage in np.flatnonzero(w.stages.ready > 0):
+        for stage in np.flatnonzero(w.tasks.ready > 0):
             if fits_share(w, m, w.stages.job[stage], stage):
-                assert not any((w.stages.demand[stage] <= free).all() for free in w.machines.free)
+                assert not any((w.tasks.demand[stage] <= free).all() for free in w.machines.free)
     assert partition.outcome().counters["evictions"] > 5
 
 

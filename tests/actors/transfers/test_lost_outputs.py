@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from actors.hosting.outcome import Outcome
 from actors.inputs import ENDED, LAUNCHED
-from actors.machines.lineage import is_kept, lacks_input
 from actors.setting import Network, Setting
+from actors.stages import is_kept, lacks_input
 from tests.actors.checkpointing import digest_with_restores
 from tests.actors.dag_settings import mixed_dags, with_bytes
 from tests.actors.transfers.failing_runs import Rows, attempts_of, failing, outages
@@ -165,13 +165,13 @@ def test_what_the_manager_knows_of_inputs_and_of_outputs_is_so() -> None:
         partition = started(failing(setting, outages(np.random.default_rng(seed), 60.0), 0.0))
         needs = list(needs_of(work.arrays(), partition.world.inputs))
         for _ in steps(partition):
-            world, book = partition.world, partition.state.schedulers.lineage
+            world, book = partition.world, partition.world.stages.lineage
             has_input = (book.has_input == 1) & (world.inputs.phase == LAUNCHED)
             assert (world.inputs.fetched[has_input] >= 0).all()
             ended = np.flatnonzero(world.inputs.phase == ENDED).tolist()
-            lost = {task for task in ended if not is_kept(world, book, task)}
+            lost = {task for task in ended if not is_kept(world, task)}
             for tasks, task in needs if lost else ():
-                assert lost.isdisjoint(tasks) or not lacks_input(world, book, task)
+                assert lost.isdisjoint(tasks) or not lacks_input(world, task)
 
 
 def needs_of(arrays: Any, inputs: Any) -> Iterator[tuple[range, int]]:
